@@ -13,6 +13,7 @@ from typing import Any
 
 from shared.core import labels
 from shared.core.decide.demands import decide_demand
+from shared.core.decisions import Decision
 from shared.core.demand.demand import Demand
 from shared.core.identity.names import Claim, build_owner_labels, build_pool_name
 from shared.core.identity.pools import PoolSnapshot, PoolStatus
@@ -148,8 +149,18 @@ def a_demand(
     """The demand of a leader pod, read by the real rule; `shape` goes to `a_template`."""
     pod = pod or a_pod(shape=shape)
     jobset = jobset or a_jobset(namespace=pod.namespace, template=pod.template)
-    found = decide_demand(CLUSTER, pod, jobset, use or settings())
-    assert isinstance(found, Demand), f"no demand: {found}"
+    return expect_demand(decide_demand(CLUSTER, pod, jobset, use or settings()))
+
+
+def expect_demand(found: object) -> Demand:
+    """Return what a rule found, which must be a demand."""
+    assert isinstance(found, Demand), found
+    return found
+
+
+def expect_decision(found: object) -> Decision:
+    """Return what a rule found, which must be a decision and no demand."""
+    assert isinstance(found, Decision), found
     return found
 
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from shared.core.identity.names import build_pool_name
 from shared.core.ports import FillError, Machines
-from tests.builders import CLUSTER, a_claim
+from tests.builders import CLUSTER
 from tests.component.looks import by_message
+from tests.component.world import name_of
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from tests.component.world import World
 
 POLICY = "[{priorities: [{location: {zones: [us-east5-a, us-east5-b]}}]}]"
@@ -20,10 +22,6 @@ STOCKOUT = (
 )
 TOLD = "Node scale up in zones us-east5-a associated with this pod failed: GCE out of resources."
 HOSTS = ["n1", "n2", "n3", "n4"]
-
-
-def name_of(attempt: int) -> str:
-    return build_pool_name(a_claim(), attempt)
 
 
 def begin(world: World, *, seconds: float = 90.0) -> None:
@@ -48,3 +46,16 @@ def refuse(world: World, attempt: int = 0, *, at: float | None = None, **machine
 
 def status(world: World, attempt: int) -> str:
     return str(world.pools.pools[CLUSTER, name_of(attempt)].status)
+
+
+def fill_at_next_creation(world: World, *, pods: int) -> None:
+    """Let all nodes of the first pool come while the next is created, or one node with a pod."""
+    create = world.pools.create
+
+    def fill(cluster: str, node_pool: Mapping[str, Any]) -> None:
+        create(cluster, node_pool)
+        world.cluster.nodes[name_of(0)] = HOSTS[:1] if pods else HOSTS
+        if pods:
+            world.cluster.bind(name_of(0))
+
+    world.pools.create = fill  # type: ignore[method-assign]

@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING
 
 from shared.core.errors import StaleView
 from shared.core.kueue import Check, CheckState, QueuedWorkload, format_active
+from tests.builders import CLUSTER, NOW
 from tests.component.plans import Plans
 
 if TYPE_CHECKING:
     from shared.core.workloads import WorkloadView
     from tests.component.fakes import FakeCluster
+    from tests.component.world import World
 
 CHECK = "capacity"
 JOBSET_API = "jobset.x-k8s.io/v1alpha2"
@@ -119,3 +121,12 @@ class FakeQueues(Plans):
         self.workloads[queued.owner_name] = dataclasses.replace(
             known, checks=(state,), version=version, holds_quota=kept
         )
+
+
+def reserve_quota(world: World, owner: WorkloadView) -> FakeQueues:
+    """Let a workload be suspended since an hour ago, and Kueue reserve quota for it now."""
+    world.cluster.add(dataclasses.replace(owner, suspended_since=NOW - 3600))
+    queues = FakeQueues(world.cluster)
+    queues.reserve(owner, at=NOW)
+    world.ports = dataclasses.replace(world.ports, queues={CLUSTER: queues})
+    return queues

@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from shared.core.errors import ProvisionerError
-
 
 class Plans:
     """What happens at a method's next calls: an error before or after its effect, or any action."""
@@ -18,19 +16,19 @@ class Plans:
         self._before: defaultdict[str, deque[Callable[[], None]]] = defaultdict(deque)
         self._after: defaultdict[str, deque[Callable[[], None]]] = defaultdict(deque)
 
-    def fail_next(self, method: str, error: ProvisionerError, *, performed: bool = False) -> None:
-        """Let the next call fail; `performed` loses only the reply."""
+    def fail_next(
+        self, method: str, error: BaseException | type[BaseException], *, performed: bool = False, skip: int = 0
+    ) -> None:
+        """Let the next call fail, or one after `skip` others; `performed` loses only the reply."""
 
         def fail() -> None:
             raise error
 
-        (self._after if performed else self._before)[method].append(fail)
+        _plan(self._after[method] if performed else self._before[method], fail, skip)
 
     def before_next(self, method: str, action: Callable[[], None], *, skip: int = 0) -> None:
         """Change the world just before a call, the next one or one after `skip` others."""
-        plans = self._before[method]
-        plans.extend([lambda: None] * (skip - len(plans)))
-        plans.append(action)
+        _plan(self._before[method], action, skip)
 
     def begin(self, method: str) -> None:
         if self._before[method]:
@@ -39,3 +37,8 @@ class Plans:
     def end(self, method: str) -> None:
         if self._after[method]:
             self._after[method].popleft()()
+
+
+def _plan(plans: deque[Callable[[], None]], action: Callable[[], None], skip: int) -> None:
+    plans.extend([lambda: None] * (skip - len(plans)))
+    plans.append(action)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -12,76 +12,81 @@ from shared.core.labels import CAPACITY_CHECK_SECONDS, CAPACITY_CHECKED, SPOT
 from shared.core.messages import EventType, ObjectName, Observed
 from tests.audit_entries import STOCKOUT, an_entry, as_message
 from tests.builders import CLUSTER, JOBSET_UID, NOW, a_jobset, a_pod, a_template, an_over_event
-from tests.component.fake_queues import FakeQueues
-from tests.component.world import Records, World
+from tests.component.fake_queues import reserve_quota
+from tests.component.world import World
+
+if TYPE_CHECKING:
+    from shared.core.kueue import CheckState
+    from tests.component.world import Records
+
+
+class Queued(World):
+    """JobSet ``default/train`` with two slices is suspended; Kueue has reserved quota for it."""
+
+    def __init__(self, records: Records, jobset: Any = None, **overrides: Any) -> None:
+        super().__init__(records, kueue_admission_check=True, **overrides)
+        self.cluster.pods.clear()
+        self.queues = reserve_quota(self, jobset or a_jobset(replicas=2, suspended=True))
+
+    @property
+    def state(self) -> CheckState:
+        """Our check of the workload."""
+        return self.queues.state("train")
+
+    def change_queued(self, **changes: Any) -> None:
+        """Change what Kueue says of the workload."""
+        self.queues.workloads["train"] = dataclasses.replace(self.queues.workloads["train"], **changes)
+
+    def change_check(self, **changes: Any) -> None:
+        """Change the check that an operator has made."""
+        self.queues.checks = [dataclasses.replace(self.queues.checks[0], **changes)]
+
+    def run_all(self) -> None:
+        for name in self.pools.names(CLUSTER):
+            self.pools.move(CLUSTER, name, "RUNNING")
+
+    def statuses(self) -> list[str]:
+        return sorted(str(pool.status) for pool in self.pools.pools.values())
 
 
 @pytest.fixture
-def queued(records: Records) -> tuple[World, FakeQueues]:
-    """JobSet ``default/train`` with two slices is suspended; Kueue has reserved quota for it."""
-    return make_world(records)
+def world(records: Records) -> Queued:
+    return Queued(records)
 
 
-def make_world(records: Records, jobset: Any = None, **overrides: Any) -> tuple[World, FakeQueues]:
-    world = World(records, kueue_admission_check=True, **overrides)
-    world.cluster.pods.clear()
-    owner = jobset or a_jobset(replicas=2, suspended=True)
-    world.cluster.add(dataclasses.replace(owner, suspended_since=NOW - 3600))
-    queues = FakeQueues(world.cluster)
-    queues.reserve(owner, at=NOW)
-    world.ports = dataclasses.replace(world.ports, queues={CLUSTER: queues})
-    return world, queues
-
-
-def run_all(world: World) -> None:
-    for name in world.pools.names(CLUSTER):
-        world.pools.move(CLUSTER, name, "RUNNING")
-
-
-def statuses(world: World) -> list[str]:
-    return sorted(str(pool.status) for pool in world.pools.pools.values())
-
-
-def test_the_check_is_ready_when_all_pools_run_and_the_pods_need_no_other(
-    queued: tuple[World, FakeQueues],
-) -> None:
-    world, queues = queued
+def test_the_check_is_ready_when_all_pools_run_and_the_pods_need_no_other(world: Queued) -> None:
     world.sweep()
-    assert statuses(world) == ["PROVISIONING", "PROVISIONING"]
-    assert queues.state("train").state == "Pending"
-    assert "0 of 2 slices have their node pools" in queues.state("train").message
-    assert queues.checks[0].active
+    assert world.statuses() == ["PROVISIONING", "PROVISIONING"]
+    assert world.state.state == "Pending"
+    assert "0 of 2 slices have their node pools" in world.state.message
+    assert world.queues.checks[0].active
 
     world.pools.move(CLUSTER, world.pools.names(CLUSTER)[0], "RUNNING")
     world.sweep()
-    assert (queues.state("train").state, len(world.pools.bodies)) == ("Pending", 2)
+    assert (world.state.state, len(world.pools.bodies)) == ("Pending", 2)
 
-    run_all(world)
+    world.run_all()
     world.sweep()
-    assert queues.follow("train") == "Ready"
+    assert world.queues.follow("train") == "Ready"
     assert world.sweep()[0].status == 200
-    assert statuses(world) == ["RUNNING", "RUNNING"]
+    assert world.statuses() == ["RUNNING", "RUNNING"]
     assert world.pools.count("delete") == 0
 
 
-def test_pools_of_a_suspended_workload_stay_while_kueue_holds_quota_and_go_when_it_does_not(
-    queued: tuple[World, FakeQueues],
-) -> None:
-    world, queues = queued
+def test_pools_of_a_suspended_workload_stay_while_kueue_holds_quota_and_go_when_it_does_not(world: Queued) -> None:
     world.sweep()
-    run_all(world)
+    world.run_all()
     world.clock.advance(1200)
     world.cluster.nodes = {name: [f"node-of-{name}"] for name in world.pools.names(CLUSTER)}
     world.sweep()
-    assert statuses(world) == ["RUNNING", "RUNNING"]
+    assert world.statuses() == ["RUNNING", "RUNNING"]
 
-    queues.workloads["train"] = dataclasses.replace(queues.workloads["train"], holds_quota=False)
+    world.change_queued(holds_quota=False)
     world.sweep()
-    assert statuses(world) == ["STOPPING", "STOPPING"]
+    assert world.statuses() == ["STOPPING", "STOPPING"]
 
 
-def test_after_the_last_candidate_the_quota_goes_back_with_a_pause(queued: tuple[World, FakeQueues]) -> None:
-    world, queues = queued
+def test_after_the_last_candidate_the_quota_goes_back_with_a_pause(world: Queued) -> None:
     world.sweep()
     first, second = world.pools.names(CLUSTER)
     world.pools.fail(CLUSTER, first, "GCE_STOCKOUT: no capacity", ended_at=NOW)
@@ -89,33 +94,32 @@ def test_after_the_last_candidate_the_quota_goes_back_with_a_pause(queued: tuple
     world.cluster.nodes = {second: ["node-of-second"]}
     world.sweep()
 
-    assert queues.state("train").state == "Retry"
-    assert queues.retry_seconds is not None
-    assert 60 <= queues.retry_seconds <= 75
-    assert "GCE_STOCKOUT" in queues.state("train").message
-    queues.follow("train")
+    assert world.state.state == "Retry"
+    assert world.queues.retry_seconds is not None
+    assert 60 <= world.queues.retry_seconds <= 75
+    assert "GCE_STOCKOUT" in world.state.message
+    world.queues.follow("train")
     world.sweep()
-    assert statuses(world) == ["STOPPING", "STOPPING"]
+    assert world.statuses() == ["STOPPING", "STOPPING"]
     assert world.pools.count("create") == 2
 
 
 def test_each_retry_waits_longer(records: Records) -> None:
-    world, queues = make_world(records)
-    queues.reserve(a_jobset(replicas=2, suspended=True), at=NOW, retries=3)
+    world = Queued(records)
+    world.queues.reserve(a_jobset(replicas=2, suspended=True), at=NOW, retries=3)
     world.sweep()
     world.pools.fail(CLUSTER, world.pools.names(CLUSTER)[0], "GCE_STOCKOUT", ended_at=NOW)
     world.sweep()
-    assert queues.retry_seconds is not None
-    assert 480 <= queues.retry_seconds <= 600
+    assert world.queues.retry_seconds is not None
+    assert 480 <= world.queues.retry_seconds <= 600
 
 
-def test_what_is_not_complete_in_time_is_given_back(queued: tuple[World, FakeQueues]) -> None:
-    world, queues = queued
+def test_what_is_not_complete_in_time_is_given_back(world: Queued) -> None:
     world.sweep()
     world.clock.advance(1801)
     world.sweep()
-    assert queues.state("train").state == "Retry"
-    assert "within 1800 s" in queues.state("train").message
+    assert world.state.state == "Retry"
+    assert "within 1800 s" in world.state.message
 
 
 @pytest.mark.parametrize(
@@ -125,35 +129,33 @@ def test_the_workload_says_for_how_long_a_part_is_held_else_its_check(
     records: Records, of_check: int, of_owner: str | None, seconds: int
 ) -> None:
     marks = {CAPACITY_CHECK_SECONDS: of_owner} if of_owner else {}
-    world, queues = make_world(records, a_jobset(replicas=2, suspended=True, marks=marks))
-    queues.checks = [dataclasses.replace(queues.checks[0], seconds=of_check)]
+    world = Queued(records, a_jobset(replicas=2, suspended=True, marks=marks))
+    world.change_check(seconds=of_check)
     world.sweep()
     world.clock.advance(seconds - 10)
     world.sweep()
-    assert queues.state("train").state == "Pending"
+    assert world.state.state == "Pending"
     world.clock.advance(11)
     world.sweep()
-    assert queues.state("train").state == "Retry"
-    assert f"within {seconds} s" in queues.state("train").message
+    assert world.state.state == "Retry"
+    assert f"within {seconds} s" in world.state.message
 
 
-def test_a_check_with_a_time_that_is_no_time_answers_nothing_until_it_is_mended(
-    queued: tuple[World, FakeQueues],
-) -> None:
-    world, queues = queued
-    queues.checks = [dataclasses.replace(queues.checks[0], problem="not a number of seconds")]
+def test_a_check_with_a_time_that_is_no_time_answers_nothing_until_it_is_mended(world: Queued) -> None:
+    world.change_check(problem="not a number of seconds")
     world.sweep()
     assert reserved(world) == 200
-    assert (queues.checks[0].active, queues.checks[0].told) == (False, "not a number of seconds")
-    assert (world.pools.count("create"), queues.writes) == (0, 0)
+    assert (world.queues.checks[0].active, world.queues.checks[0].told) == (False, "not a number of seconds")
+    assert (world.pools.count("create"), world.queues.writes) == (0, 0)
 
-    queues.checks = [dataclasses.replace(queues.checks[0], problem="")]
+    world.change_check(problem="")
     world.sweep()
-    assert queues.checks[0].active
+    assert world.queues.checks[0].active
     assert world.pools.count("create") == 2
 
 
-def test_a_pod_that_was_admitted_after_our_check_gets_another_pool_when_its_own_is_lost(world: World) -> None:
+def test_a_pod_that_was_admitted_after_our_check_gets_another_pool_when_its_own_is_lost(records: Records) -> None:
+    world = World(records)
     template = a_template()
     template = dataclasses.replace(template, labels=template.labels | {CAPACITY_CHECKED: "true"})
     world.cluster.add(a_pod(template=template), a_jobset(template=template))
@@ -172,10 +174,10 @@ def test_a_pod_that_was_admitted_after_our_check_gets_another_pool_when_its_own_
 def test_what_can_never_be_is_rejected_with_its_reason(
     records: Records, jobset: Any, overrides: dict[str, Any], words: str
 ) -> None:
-    world, queues = make_world(records, jobset, **overrides)
+    world = Queued(records, jobset, **overrides)
     world.sweep()
-    assert queues.state("train").state == "Rejected"
-    assert words in queues.state("train").message
+    assert world.state.state == "Rejected"
+    assert words in world.state.message
     assert world.pools.count("create") == 0
 
 
@@ -188,21 +190,20 @@ def test_what_can_never_be_is_rejected_with_its_reason(
     ],
 )
 def test_an_owner_that_is_not_served_is_rejected_by_name(
-    queued: tuple[World, FakeQueues], changes: dict[str, Any], words: str
+    world: Queued, changes: dict[str, Any], words: str
 ) -> None:
-    world, queues = queued
-    queues.workloads["train"] = dataclasses.replace(queues.workloads["train"], **changes)
+    world.change_queued(**changes)
     world.sweep()
-    assert queues.state("train").state == "Rejected"
-    assert words in queues.state("train").message
-    assert "JobSet, RayCluster, Job" in queues.state("train").message
+    assert world.state.state == "Rejected"
+    assert words in world.state.message
+    assert "JobSet, RayCluster, Job" in world.state.message
 
 
 def test_a_workload_without_accelerators_waits_for_nothing(records: Records) -> None:
     plain = a_jobset(suspended=True, template=a_template(accelerator=None, topology=None, chips=0))
-    world, queues = make_world(records, plain)
+    world = Queued(records, plain)
     world.sweep()
-    assert queues.state("train").state == "Ready"
+    assert world.state.state == "Ready"
     assert world.pools.count("create") == 0
 
 
@@ -218,38 +219,33 @@ def test_a_workload_without_accelerators_waits_for_nothing(records: Records) -> 
     ids=str,
 )
 def test_what_may_change_is_tried_again(records: Records, overrides: dict[str, Any]) -> None:
-    world, queues = make_world(records, **overrides)
+    world = Queued(records, **overrides)
     world.sweep()
-    assert queues.state("train").state == "Retry"
+    assert world.state.state == "Retry"
     assert world.pools.count("create") == 0
 
 
-def test_pools_have_what_the_flavor_adds(queued: tuple[World, FakeQueues]) -> None:
-    world, queues = queued
-    queues.added = {SPOT: "true"}
+def test_pools_have_what_the_flavor_adds(world: Queued) -> None:
+    world.queues.added = {SPOT: "true"}
     world.sweep()
     assert {body["config"].get("spot") for body in world.pools.bodies} == {True}
 
 
-def test_another_controllers_check_and_a_workload_without_quota_are_left_alone(
-    queued: tuple[World, FakeQueues],
-) -> None:
-    world, queues = queued
-    queues.workloads["train"] = dataclasses.replace(queues.workloads["train"], holds_quota=False)
+def test_another_controllers_check_and_a_workload_without_quota_are_left_alone(world: Queued) -> None:
+    world.change_queued(holds_quota=False)
     world.sweep()
-    queues.reserve(a_jobset(replicas=2, suspended=True), at=NOW)
-    queues.checks = []
+    world.queues.reserve(a_jobset(replicas=2, suspended=True), at=NOW)
+    world.queues.checks = []
     world.sweep()
-    assert (world.pools.count("create"), queues.writes) == (0, 0)
+    assert (world.pools.count("create"), world.queues.writes) == (0, 0)
 
 
-def test_the_same_state_is_written_once(queued: tuple[World, FakeQueues]) -> None:
-    world, queues = queued
+def test_the_same_state_is_written_once(world: Queued) -> None:
     world.sweep()
     world.sweep()
-    written = queues.writes
+    written = world.queues.writes
     world.sweep()
-    assert queues.writes == written
+    assert world.queues.writes == written
 
 
 @pytest.mark.parametrize(
@@ -260,30 +256,26 @@ def test_the_same_state_is_written_once(queued: tuple[World, FakeQueues]) -> Non
         ("write_state", StaleView("changed"), 503),
     ],
 )
-def test_an_error_of_kueue_stops_nothing_else(
-    queued: tuple[World, FakeQueues], method: str, error: Any, status: int
-) -> None:
-    world, queues = queued
-    queues.fail_next(method, error)
+def test_an_error_of_kueue_stops_nothing_else(world: Queued, method: str, error: Any, status: int) -> None:
+    world.queues.fail_next(method, error)
     answer, counts = world.sweep()
     assert (answer.status, counts["errors"]) == (status, 1)
 
 
 def test_without_the_setting_nothing_is_asked_of_kueue(records: Records) -> None:
-    world, queues = make_world(records)
+    world = Queued(records)
     world.use()
     world.sweep()
-    assert queues.writes == 0
+    assert world.queues.writes == 0
     assert world.pools.count("create") == 0
 
 
-def test_after_the_end_of_a_delivery_kueue_is_asked_nothing(queued: tuple[World, FakeQueues]) -> None:
-    world, queues = queued
+def test_after_the_end_of_a_delivery_kueue_is_asked_nothing(world: Queued) -> None:
     world.pools.before_next("list", lambda: world.clock.advance(3600))
     _, counts = world.sweep()
     assert counts["errors"] >= 1
-    assert queues.writes == 0
-    assert not queues.checks[0].active
+    assert world.queues.writes == 0
+    assert not world.queues.checks[0].active
 
 
 # --- by messages, within seconds ------------------------------------------------------------------
@@ -296,42 +288,37 @@ def reserved(world: World, **changes: str) -> int:
     return world.deliver(event).status
 
 
-def test_a_message_creates_the_pools_and_the_end_of_the_last_creation_makes_the_check_ready(
-    queued: tuple[World, FakeQueues],
-) -> None:
-    world, queues = queued
+def test_a_message_creates_the_pools_and_the_end_of_the_last_creation_makes_the_check_ready(world: Queued) -> None:
     assert reserved(world) == 200
-    assert statuses(world) == ["PROVISIONING", "PROVISIONING"]
+    assert world.statuses() == ["PROVISIONING", "PROVISIONING"]
     assert world.says() == ("create", "pool_absent")
-    assert "0 of 2 slices have their node pools" in queues.state("train").message
+    assert "0 of 2 slices have their node pools" in world.state.message
 
     first, second = world.pools.names(CLUSTER)
     world.pools.move(CLUSTER, first, "RUNNING")
     assert world.deliver(as_message(an_entry(pool=first)), "settle").status == 200
-    assert queues.state("train").state == "Pending"
-    assert "1 of 2 slices have their node pools" in queues.state("train").message
+    assert world.state.state == "Pending"
+    assert "1 of 2 slices have their node pools" in world.state.message
 
     world.pools.move(CLUSTER, second, "RUNNING")
     assert world.deliver(as_message(an_entry(pool=second)), "settle").status == 200
-    assert queues.state("train").state == "Ready"
+    assert world.state.state == "Ready"
     assert world.pools.count("create") == 2
 
 
-def test_the_end_of_a_creation_that_failed_gives_the_quota_back_at_once(queued: tuple[World, FakeQueues]) -> None:
-    world, queues = queued
+def test_the_end_of_a_creation_that_failed_gives_the_quota_back_at_once(world: Queued) -> None:
     reserved(world)
     first, _ = world.pools.names(CLUSTER)
     world.pools.fail(CLUSTER, first, "GCE_STOCKOUT: no capacity", ended_at=NOW)
 
     assert world.deliver(as_message(an_entry(pool=first, status=STOCKOUT)), "settle").status == 200
-    assert queues.state("train").state == "Retry"
+    assert world.state.state == "Retry"
     assert world.pools.count("create") == 2
 
 
-def test_the_same_message_again_changes_nothing(queued: tuple[World, FakeQueues]) -> None:
-    world, queues = queued
+def test_the_same_message_again_changes_nothing(world: Queued) -> None:
     assert [reserved(world) for _ in range(3)] == [200] * 3
-    assert (world.pools.count("create"), queues.writes) == (2, 2), (
+    assert (world.pools.count("create"), world.queues.writes) == (2, 2), (
         "the number that is ready, then that of those made"
     )
     assert world.says() == ("wait", "pool_in_progress")
@@ -340,11 +327,10 @@ def test_the_same_message_again_changes_nothing(queued: tuple[World, FakeQueues]
 @pytest.mark.parametrize(
     "change", ["no quota", "another uid", "resumed", "gone", "deleting", "another check", "answered"]
 )
-def test_a_message_that_is_not_true_any_more_does_nothing(queued: tuple[World, FakeQueues], change: str) -> None:
-    world, queues = queued
-    known, owner = queues.workloads["train"], world.cluster.workloads["JobSet", "default", "train"]
+def test_a_message_that_is_not_true_any_more_does_nothing(world: Queued, change: str) -> None:
+    known, owner = world.queues.workloads["train"], world.cluster.workloads["JobSet", "default", "train"]
     if change == "no quota":
-        queues.workloads["train"] = dataclasses.replace(known, holds_quota=False)
+        world.change_queued(holds_quota=False)
     elif change == "resumed":
         world.cluster.add(dataclasses.replace(owner, suspended=False))
     elif change == "gone":
@@ -352,24 +338,21 @@ def test_a_message_that_is_not_true_any_more_does_nothing(queued: tuple[World, F
     elif change == "deleting":
         world.cluster.add(dataclasses.replace(owner, deleting=True))
     elif change == "another check":
-        queues.checks = []
+        world.queues.checks = []
     elif change == "answered":
         ready = dataclasses.replace(known.checks[0], state="Ready")
-        queues.workloads["train"] = dataclasses.replace(known, checks=(ready,))
+        world.change_queued(checks=(ready,))
 
     assert reserved(world, uid="forged" if change == "another uid" else JOBSET_UID) == 200
     assert world.says() == ("nothing", "demand_gone")
-    assert (world.pools.count("create"), queues.writes) == (0, 0)
+    assert (world.pools.count("create"), world.queues.writes) == (0, 0)
 
 
-def test_without_the_setting_a_message_does_nothing(
-    queued: tuple[World, FakeQueues],
-) -> None:
-    world, queues = queued
+def test_without_the_setting_a_message_does_nothing(world: Queued) -> None:
     world.ports = dataclasses.replace(world.ports, queues={})
     assert reserved(world) == 200
     assert world.says() == ("nothing", "demand_gone")
-    assert (world.pools.count("create"), queues.writes) == (0, 0)
+    assert (world.pools.count("create"), world.queues.writes) == (0, 0)
 
 
 @pytest.mark.parametrize(
@@ -381,10 +364,9 @@ def test_without_the_setting_a_message_does_nothing(
     ],
 )
 def test_a_message_comes_again_after_what_a_retry_or_a_person_repairs(
-    queued: tuple[World, FakeQueues], method: str, error: ProvisionerError, status: int
+    world: Queued, method: str, error: ProvisionerError, status: int
 ) -> None:
-    world, queues = queued
-    queues.fail_next(method, error)
+    world.queues.fail_next(method, error)
     assert reserved(world) == status
     assert reserved(world) == 200
-    assert statuses(world) == ["PROVISIONING", "PROVISIONING"]
+    assert world.statuses() == ["PROVISIONING", "PROVISIONING"]

@@ -200,16 +200,13 @@ def test_a_name_that_is_taken_by_nothing_to_be_seen_hands_the_message_back(world
 def test_what_gke_will_not_make_is_told_to_the_owner_and_acknowledged(
     world: World, error: Exception, reason: str
 ) -> None:
-    world.pools.fail_next("create", error)  # type: ignore[arg-type]
+    world.pools.fail_next("create", error)
     answer = world.deliver(a_demand_event())
 
     assert answer.status == 200
     assert world.says() == ("refuse", reason)
     assert world.last["severity"] == "WARNING"
-    assert world.notices() == [
-        ("JobSet", "NodePoolCreationFailed", True),
-        ("Pod", "NodePoolCreationFailed", True),
-    ]
+    assert world.notices() == [("JobSet", "NodePoolCreationFailed", True), ("Pod", "NodePoolCreationFailed", True)]
     assert all(
         str(error) in notice.message and f"[{reason}]" in notice.message for notice in world.cluster.notices
     )

@@ -11,15 +11,16 @@ import pytest
 from shared.core import labels
 from shared.core.decide.attempts import find_pause
 from shared.core.errors import Busy, Denied, Unavailable
-from shared.core.identity.names import ATTEMPTS_MAX, build_pool_name
+from shared.core.identity.names import ATTEMPTS_MAX
 from shared.core.times import format_time
 from tests.builders import CLUSTER, NOW, a_claim, a_demand_event, a_jobset, a_pod, a_pool, an_over_event
+from tests.component.empty_pools import fill_at_next_creation
 from tests.component.looks import by_message, by_sweep
 from tests.component.turns import Crash, TakingTurnsPools, Turns
+from tests.component.world import name_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-    from typing import Any
+    from collections.abc import Callable
 
     from shared.core.errors import ProvisionerError
     from tests.component.world import World
@@ -29,10 +30,6 @@ RIGHTS = "Atomic resize failed with [PERMISSIONS_ERROR]: Required 'compute.insta
 HASH = a_claim().hash
 
 By: TypeAlias = "Callable[[World], None]"
-
-
-def name_of(attempt: int) -> str:
-    return build_pool_name(a_claim(), attempt)
 
 
 @pytest.fixture(autouse=True)
@@ -85,15 +82,7 @@ def test_a_failed_pool_whose_nodes_come_while_the_next_attempt_is_created_stays(
     begin(world)
     fail(world)
     world.clock.advance(80)
-    create = world.pools.create
-
-    def fill(cluster: str, node_pool: Mapping[str, Any]) -> None:
-        create(cluster, node_pool)
-        world.cluster.nodes[name_of(0)] = ["n1", "n2", "n3", "n4"][: 4 - 3 * pods]
-        if pods:
-            world.cluster.bind(name_of(0))
-
-    world.pools.create = fill  # type: ignore[method-assign]
+    fill_at_next_creation(world, pods=pods)
     look(world)
     assert [pool.status for pool in world.pools.pools.values()] == ["ERROR", "PROVISIONING"]
 
@@ -191,11 +180,8 @@ def test_a_failed_pool_that_is_left_beside_its_next_attempt_goes_with_the_next_s
     begin(world)
     fail(world, seconds=90)
 
-    def crash() -> None:
-        raise Crash
-
     if error is None:
-        world.pools.before_next("delete", crash)
+        world.pools.fail_next("delete", Crash)
         with pytest.raises(Crash):
             by_message(world)
     else:
@@ -254,7 +240,7 @@ def test_a_limit_that_others_use_up_refuses_the_next_attempt(world: World, look:
     world.use(limit_chips=31)
     fail(world, seconds=80)
     other = a_claim(slice_key="default/other")
-    world.pools.add(CLUSTER, a_pool(claim=other, name=build_pool_name(other)))
+    world.pools.add(CLUSTER, a_pool(claim=other))
     look(world)
 
     world.records.expect_in_order({"decision": "refuse", "reason": "limit_reached"})
@@ -288,8 +274,7 @@ def test_attempts_begin_again_below_their_end_with_the_longest_pause(world: Worl
     last = ATTEMPTS_MAX - 1
     said = {labels.ATTEMPT: str(last)}
     world.pools.add(
-        CLUSTER,
-        a_pool("ERROR", name=name_of(last), age_seconds=9000, error=STOCKOUT, extra_labels=dict(said)),
+        CLUSTER, a_pool("ERROR", name=name_of(last), age_seconds=9000, error=STOCKOUT, extra_labels=dict(said))
     )
     world.cluster.add(a_pod(created_at=NOW - 9001))
     by_message(world)

@@ -16,8 +16,9 @@ from shared.core.priorities import NodeSource
 from shared.core.settings import Mode
 from shared.core.workloads import NodeView
 from tests.builders import CLUSTER, NOW, a_jobset, a_pod
-from tests.component.empty_pools import HOSTS, POLICY, TOLD, begin, name_of, refuse, run_empty, status
+from tests.component.empty_pools import HOSTS, POLICY, TOLD, begin, refuse, run_empty, status
 from tests.component.looks import by_message, by_sweep
+from tests.component.world import name_of
 
 if TYPE_CHECKING:
     from tests.component.world import World

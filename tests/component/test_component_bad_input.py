@@ -16,6 +16,7 @@ from tests.unit import test_kind_deployment as deployments
 from tests.unit import test_kind_job as jobs
 from tests.unit import test_kind_pod as pods
 from tests.unit import test_kind_statefulset as sets
+from tests.unit.live_pods import a_pod_body
 
 if TYPE_CHECKING:
     from shared.core.workloads import PodView, WorkloadView
@@ -77,19 +78,19 @@ ROWS = [
         id="chips of no machine",
     ),
     pytest.param(
-        one_of(deployments, deployments.a_pod_body(chips=5)),
+        one_of(deployments, a_pod_body(chips=5)),
         "shape_unsupported",
         {"Deployment", "Pod"},
         id="chips of no machine, on one host",
     ),
     pytest.param(
-        one_of(deployments, deployments.a_pod_body(topology=SEVERAL_HOSTS)),
+        one_of(deployments, a_pod_body(topology=SEVERAL_HOSTS)),
         "hosts_differ",
         {"Deployment", "Pod"},
         id="a Deployment of several hosts",
     ),
     pytest.param(
-        one_of(sets, sets.a_pod_body(topology=SEVERAL_HOSTS)),
+        one_of(sets, a_pod_body(topology=SEVERAL_HOSTS)),
         "slice_unknown",
         {"StatefulSet", "Pod"},
         id="a slice whose pods come in turn",

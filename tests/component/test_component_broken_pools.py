@@ -44,6 +44,16 @@ def is_kept(world: World) -> bool:
     return world.pools.count("delete") == 0
 
 
+def expect_to_go_after(world: World, look: By, seconds: float) -> None:
+    """Expect that the pool is kept now, and deleted after so long."""
+    look(world)
+    assert is_kept(world)
+
+    world.clock.advance(seconds)
+    look(world)
+    assert world.pools.count("delete") == 1
+
+
 def test_in_the_seconds_of_a_restart_it_stays(world: World, look: By) -> None:
     look(world)
 
@@ -52,12 +62,7 @@ def test_in_the_seconds_of_a_restart_it_stays(world: World, look: By) -> None:
 
 def test_a_pool_that_does_not_serve_for_the_grace_goes(world: World, look: By) -> None:
     world.clock.advance(GRACE - 7)
-    look(world)
-    assert is_kept(world)
-
-    world.clock.advance(1)
-    look(world)
-    assert world.pools.count("delete") == 1
+    expect_to_go_after(world, look, 1)
     world.records.expect_in_order({"decision": "delete", "reason": "pool_degraded"})
 
 
@@ -80,12 +85,7 @@ def test_a_pool_whose_nodes_are_all_ready_serves_however_long_the_pods_wait(worl
 
 def test_a_pool_that_lost_all_of_its_hosts_goes_after_the_grace(world: World, look: By) -> None:
     world.cluster.nodes[NAME] = []
-    look(world)
-    assert is_kept(world)
-
-    world.clock.advance(GRACE)
-    look(world)
-    assert world.pools.count("delete") == 1
+    expect_to_go_after(world, look, GRACE)
 
 
 def test_a_restart_of_another_slice_keeps_it_too(world: World, look: By) -> None:
@@ -152,23 +152,13 @@ def test_without_a_time_that_can_be_true_a_pool_without_nodes_has_the_grace_sinc
 ) -> None:
     fail_to_create(world, pod_created_at=pod_created_at)
     world.clock.advance(GRACE - 61)
-    look(world)
-    assert is_kept(world)
-
-    world.clock.advance(2)
-    look(world)
-    assert world.pools.count("delete") == 1
+    expect_to_go_after(world, look, 2)
 
 
 def test_a_pod_that_does_not_say_when_it_was_created_has_the_grace_since_it_waits(world: World, look: By) -> None:
     world.cluster.pods.clear()
     world.cluster.add(a_pod(created_at=None, unschedulable_since=NOW - 6))
-    look(world)
-    assert is_kept(world)
-
-    world.clock.advance(GRACE)
-    look(world)
-    assert world.pools.count("delete") == 1
+    expect_to_go_after(world, look, GRACE)
 
 
 def test_hosts_that_are_ready_keep_the_grace_under_a_clock_that_is_ahead_and_it_ends(
@@ -176,9 +166,4 @@ def test_hosts_that_are_ready_keep_the_grace_under_a_clock_that_is_ahead_and_it_
 ) -> None:
     world.cluster.pods.clear()
     world.cluster.add(a_pod(created_at=NOW + 3600, unschedulable_since=NOW + 3600))
-    look(world)
-    assert is_kept(world)
-
-    world.clock.advance(3600 + GRACE)
-    look(world)
-    assert world.pools.count("delete") == 1
+    expect_to_go_after(world, look, 3600 + GRACE)

@@ -12,9 +12,9 @@ from shared.core import labels
 from shared.core.decide.attempts import find_pause
 from shared.core.errors import InvalidRequest, NoCapacity, ReservationUnfit
 from shared.core.identity.creations import Creation
-from shared.core.identity.names import build_pool_name
 from tests.builders import CLUSTER, NOW, a_claim, a_demand_event, a_jobset, a_pod, a_pool
 from tests.component.looks import by_message, by_sweep
+from tests.component.world import name_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -30,10 +30,6 @@ POLICY = """
   - location: {zones: [us-east5-b, us-east5-c]}
 """
 PLACES = ["reservation train in us-east5-a", "on-demand in us-east5-b", "on-demand in us-east5-c"]
-
-
-def name_of(attempt: int) -> str:
-    return build_pool_name(a_claim(), attempt)
 
 
 @pytest.fixture(autouse=True)

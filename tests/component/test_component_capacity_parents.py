@@ -14,6 +14,7 @@ from shared.core.identity.names import build_pool_name
 from shared.core.messages import EventType, ObjectName, Observed
 from shared.core.workloads import Parent, WorkloadView
 from tests.builders import CLUSTER, a_claim, an_over_event
+from tests.component.test_component_capacity_first import run
 from tests.component.world import Records, World
 from tests.unit.rayclusters import UID, a_raycluster
 
@@ -23,13 +24,7 @@ if TYPE_CHECKING:
 ASKS = {labels.CAPACITY_FIRST: "true"}
 PARENT = Parent(kind="RayJob", namespace="default", name="train", uid="uid-of-train")
 RAYJOB = WorkloadView(
-    kind="RayJob",
-    namespace="default",
-    name="train",
-    uid=PARENT.uid,
-    marks=ASKS,
-    version="1",
-    suspended=True,
+    kind="RayJob", namespace="default", name="train", uid=PARENT.uid, marks=ASKS, version="1", suspended=True
 )
 KINDS = ("RayJob", "RayCluster")
 NAMES = [
@@ -63,12 +58,6 @@ def raycluster(world: World) -> WorkloadView:
     return world.cluster.workloads["RayCluster", "default", "llm"]
 
 
-def run(world: World) -> None:
-    for name in NAMES:
-        world.pools.move(CLUSTER, name, "RUNNING")
-        world.cluster.nodes[name] = [f"{name}-node"]
-
-
 def end(world: World) -> None:
     world.cluster.parents[PARENT.uid] = dataclasses.replace(PARENT, ended="Failed")
 
@@ -100,7 +89,7 @@ def test_the_rayjob_is_resumed_once_and_its_raycluster_when_all_pools_run(world:
     world.deliver(an_event())
     assert world.pools.names(CLUSTER) == NAMES
     assert raycluster(world).suspended
-    run(world)
+    run(world, *NAMES)
     world.sweep()
     assert not raycluster(world).suspended
     assert labels.CAPACITY_FIRST_RESUMED in raycluster(world).marks
@@ -147,7 +136,7 @@ def test_a_raycluster_whose_rayjob_ended_is_not_resumed_and_gives_its_pools_back
     world.sweep()
     make_raycluster(world)
     world.sweep()
-    run(world)
+    run(world, *NAMES)
     world.cluster.parents.clear() if gone else end(world)
     world.clock.advance(400)
     world.deliver(an_event())
@@ -167,7 +156,7 @@ def test_a_rayjob_that_cannot_be_read_stops_everything_about_its_raycluster(worl
     assert [each.kind for each in world.cluster.notices if "get of rayjobs is forbidden" in each.message]
 
     world.deliver(an_event())
-    run(world)
+    run(world, *NAMES)
     world.clock.advance(400)
     world.cluster.fail_next("get_parent", Denied("get of rayjobs is forbidden"))
     world.collect(an_over_event("suspended", subject=an_event().subject))

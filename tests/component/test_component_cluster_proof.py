@@ -171,7 +171,7 @@ def test_each_pool_that_is_created_says_its_cluster(world: World) -> None:
 def test_one_wrong_label_does_not_stop_a_cluster(world: World) -> None:
     other = a_claim(slice_key="default/train-workers-1")
     wrong: dict[str, str | None] = {labels.CLUSTER_UID: "uid-of-another"}
-    world.pools.add(CLUSTER, a_pool(claim=other, name=build_pool_name(other)))
+    world.pools.add(CLUSTER, a_pool(claim=other))
     world.pools.add(CLUSTER, a_pool(name="wrong", claim=a_claim(name="x"), extra_labels=wrong))
     world.sweep()
 

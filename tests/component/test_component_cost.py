@@ -24,13 +24,8 @@ if TYPE_CHECKING:
 
 WAITING_SINCE = NOW - 3600
 COUNTED = (
-    "get_pod",
-    "get_workload",
-    "get_namespace",
-    "list_workload_pods",
-    "find_pools_of_nodes",
-    "list_pool_pods",
-    "write_notice",
+    *("get_pod", "get_workload", "get_namespace"),
+    *("list_workload_pods", "find_pools_of_nodes", "list_pool_pods", "write_notice"),
 )
 
 
@@ -65,7 +60,7 @@ class Counting:
             self.world.cluster.add(leader, follower)
         if pool:
             claim = a_claim(name=name, owner_uid=uid, slice_key=f"default/{name}-workers-0")
-            found = a_pool(claim=claim, name=build_pool_name(claim), age_seconds=9000)
+            found = a_pool(claim=claim, age_seconds=9000)
             self.world.pools.add(CLUSTER, found)
 
     def sweep(self) -> dict[str, int]:
@@ -106,9 +101,7 @@ def build(records: Records, workloads: int, **overrides: Any) -> Counting:
 
 
 @pytest.mark.parametrize(
-    "settings",
-    [{}, {"mode": "no-create"}, {"limit_chips": 1}],
-    ids=["creating", "refusing", "at a limit"],
+    "settings", [{}, {"mode": "no-create"}, {"limit_chips": 1}], ids=["creating", "refusing", "at a limit"]
 )
 def test_twice_the_pools_and_pods_are_twice_the_steps(records: Records, settings: dict[str, Any]) -> None:
     """The first sweep pays for what is built once; the constant part is far less than a tenth."""
@@ -161,7 +154,7 @@ def test_a_limit_measures_each_elastic_pool_once_for_all_leaders(records: Record
     found.add_workload(0, leaders=50, pool=False)
     for number in range(50):
         claim = a_claim(name=f"e{number}", owner_uid=f"e{number}", slice_key=f"default/e{number}-any-abcdef")
-        found.world.pools.add(CLUSTER, a_pool(claim=claim, name=build_pool_name(claim)))
+        found.world.pools.add(CLUSTER, a_pool(claim=claim))
 
     assert found.sweep()["refuse"] == 50
     assert Counter(verb for verb, _ in found.world.pools.calls)["measure"] == 50

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 import pytest
 
 from shared.core.errors import Throttled
-from shared.core.identity.names import build_pool_name
 from shared.core.settings import ClusterSettings
 from tests.builders import CLUSTER, NOW, a_claim, a_jobset, a_pod, a_pool, an_over_event, settings
 from tests.component.world import Records, World
@@ -28,7 +27,7 @@ WORK_SECONDS = 25.0
 def many(world: World) -> World:
     """A workload of 40 slices that has completed, each slice with its pool."""
     claims = [a_claim(slice_key=f"default/train-workers-{index}") for index in range(40)]
-    world.pools.add(CLUSTER, *(a_pool(claim=claim, name=build_pool_name(claim)) for claim in claims))
+    world.pools.add(CLUSTER, *(a_pool(claim=claim) for claim in claims))
     world.cluster.add(a_jobset(replicas=40, terminal="Completed", terminal_since=NOW))
     return world
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from shared.core.errors import Unavailable
 from shared.core.identity.names import build_pool_name
 from tests.builders import CLUSTER, a_claim, a_pool
-from tests.component.test_component_sweep import orphan
+from tests.component.world import orphan
 from tests.unit.test_kind_job import ONE_HOST, a_job, held
 
 if TYPE_CHECKING:
@@ -21,7 +21,10 @@ def test_deletions_that_always_time_out_do_not_use_up_the_cap_of_every_sweep(
 ) -> None:
     world.use(sweep_deletions_max=2)
     world.cluster.pods.clear()
-    old, young = [orphan(number, age_seconds=900) for number in range(4)], [orphan(8), orphan(9)]
+    old, young = (
+        [orphan(f"gone-{number}", age_seconds=900) for number in range(4)],
+        [orphan("gone-8"), orphan("gone-9")],
+    )
     world.pools.add(CLUSTER, *old, *young)
     delete, held = world.pools.delete, {pool.name for pool in old}
     asked: list[str] = []
@@ -45,7 +48,7 @@ def test_deletions_that_always_time_out_do_not_use_up_the_cap_of_every_sweep(
 def test_leaders_get_their_pools_replaced_while_orphans_use_up_the_cap(world: World) -> None:
     world.use(sweep_deletions_max=3, replace_differing_pools=True)
     differing = a_pool(fingerprint="1-other")
-    world.pools.add(CLUSTER, *(orphan(number, age_seconds=900) for number in range(9)), differing)
+    world.pools.add(CLUSTER, *(orphan(f"gone-{number}", age_seconds=900) for number in range(9)), differing)
 
     _, counts = world.sweep()
 
@@ -57,7 +60,7 @@ def test_leaders_get_their_pools_replaced_while_orphans_use_up_the_cap(world: Wo
 
 def test_what_no_leader_needs_of_the_cap_is_for_orphans_too(world: World) -> None:
     world.use(sweep_deletions_max=1)
-    world.pools.add(CLUSTER, orphan(1), orphan(2))
+    world.pools.add(CLUSTER, orphan("gone-1"), orphan("gone-2"))
 
     _, counts = world.sweep()
 
@@ -74,7 +77,7 @@ def test_the_pools_of_a_completed_job_of_single_hosts_all_go_in_one_sweep(world:
         a_claim(kind="Job", name=job.name, owner_uid=job.uid, slice_key=f"default/{job.name}-{index}")
         for index in range(4)
     ]
-    world.pools.add(CLUSTER, *(a_pool(claim=each, name=build_pool_name(each)) for each in claims))
+    world.pools.add(CLUSTER, *(a_pool(claim=each) for each in claims))
     ending = build_pool_name(claims[3])
     world.cluster.bind(ending, kind="Job")
 
@@ -84,9 +87,6 @@ def test_the_pools_of_a_completed_job_of_single_hosts_all_go_in_one_sweep(world:
     kept = found.pop(ending)
     assert {each["reason"] for each in found.values()} == {"workload_over"}
     assert counts == {"delete": 3, "wait": 1, "errors": 0}
-    assert (kept["reason"], kept["message"]) == (
-        "pods_still_bound",
-        f"1 pods are still terminating on {ending}",
-    )
+    assert (kept["reason"], kept["message"]) == ("pods_still_bound", f"1 pods are still terminating on {ending}")
     notices = {(each.kind, each.reason) for each in world.cluster.notices}
     assert ("Job", "NodePoolDeletionStarted") in notices

@@ -10,7 +10,7 @@ from shared.core import labels
 from shared.core.errors import Denied, Unavailable
 from shared.core.workloads import Disk
 from tests.builders import CLUSTER, NOW, a_demand_event, a_jobset, a_pod, a_template
-from tests.component.fake_queues import FakeQueues
+from tests.component.fake_queues import reserve_quota
 from tests.component.looks import by_message, by_sweep
 from tests.component.world import Records, World
 from tests.unit.test_candidates import listing
@@ -171,11 +171,9 @@ def test_pools_before_pods_are_made_where_the_disk_is(world: World) -> None:
 
 def test_a_workload_with_quota_of_kueue_gets_its_pools_where_the_disk_is(records: Records) -> None:
     world = World(records, kueue_admission_check=True)
-    claim(world, A, slices=2, suspended=True, suspended_since=NOW - 3600)
+    claim(world, A, slices=2, suspended=True)
     world.cluster.pods.clear()
-    queues = FakeQueues(world.cluster)
-    queues.reserve(world.cluster.workloads["JobSet", "default", "train"], at=NOW)
-    world.ports = dataclasses.replace(world.ports, queues={CLUSTER: queues})
+    reserve_quota(world, world.cluster.workloads["JobSet", "default", "train"])
 
     world.sweep()
 

@@ -10,10 +10,9 @@ from shared.capacity_lists import read_policies
 from shared.core import labels
 from shared.core.decide.attempts import find_pause
 from shared.core.decide.demands import decide_demand
-from shared.core.demand.demand import Demand
 from shared.core.errors import NoCapacity
 from shared.core.identity.names import build_pool_name
-from tests.builders import CLUSTER
+from tests.builders import CLUSTER, expect_demand
 from tests.component.looks import by_sweep, choose_look
 from tests.component.test_component_elastic import a_demand, a_waiting_pod
 from tests.unit.test_elastic import a_gpu_job
@@ -31,8 +30,7 @@ POD = a_waiting_pod()
 
 def claim_of(world: World) -> Claim:
     (job,) = world.cluster.workloads.values()
-    demand = decide_demand(CLUSTER, POD, job, world.ports.settings)
-    assert isinstance(demand, Demand)
+    demand = expect_demand(decide_demand(CLUSTER, POD, job, world.ports.settings))
     assert (demand.elastic, demand.choices) == (True, 3)
     return demand.claim
 

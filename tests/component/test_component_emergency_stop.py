@@ -12,15 +12,14 @@ import pytest
 from shared.core import labels
 from shared.core.errors import Denied, Unavailable
 from shared.core.identity.names import build_pool_name
-from shared.core.settings import ClusterSettings
 from tests.builders import CLUSTER, a_claim, a_demand_event, a_jobset, a_pod, a_pool, an_over_event
-from tests.component.fakes import FakeCluster
 from tests.component.test_component_elastic import Elastic, a_demand
+from tests.component.world import OTHER, two_clusters
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from tests.component.world import World
+    from tests.component.world import Records, World
 
 NAME = build_pool_name(a_claim())
 OWN = "tpu-provisioner"
@@ -140,10 +139,7 @@ def test_the_namespace_is_a_setting(world: World) -> None:
 
 @pytest.mark.parametrize(("error", "status"), [(Unavailable("503"), 503), (Denied("forbidden"), 500)])
 def test_a_label_that_cannot_be_read_lets_nothing_be_done(world: World, error: Any, status: int) -> None:
-    def fail() -> None:
-        raise error
-
-    world.cluster.before_next("get_namespace", fail, skip=1)  # the first read is of the workload's namespace
+    world.cluster.fail_next("get_namespace", error, skip=1)  # the first read is of the workload's namespace
 
     assert world.deliver(a_demand_event()).status == status
     assert act_calls(world) == []
@@ -180,21 +176,15 @@ def test_when_the_label_is_gone_the_next_look_does_what_was_stopped(world: World
     assert world.expect_one_pool() == NAME
 
 
-def test_the_stop_of_one_cluster_leaves_the_others_alone(world: World) -> None:
-    other = "projects/p/locations/us-east5-b/clusters/other"
-    world.clusters[other] = FakeCluster()
-    world.clusters[other].add(a_pod(), a_jobset())
-    world.use(
-        clusters={
-            name: ClusterSettings(endpoint="http://127.0.0.1:9", zone="us-east5-b") for name in world.clusters
-        }
-    )
+def test_the_stop_of_one_cluster_leaves_the_others_alone(records: Records) -> None:
+    world = two_clusters(records)
+    world.clusters[OTHER].add(a_pod(), a_jobset())
     stop(world, "report-only")
     world.clock.advance(60)
     world.sweep()
 
     assert world.pools.names(CLUSTER) == []
-    assert len(world.pools.names(other)) == 1
+    assert len(world.pools.names(OTHER)) == 1
 
 
 def test_report_only_sets_no_mark_and_removes_no_node(world: World) -> None:
@@ -236,7 +226,7 @@ def test_every_act_of_the_shell_is_in_one_module_and_asks_for_the_stop_first() -
 
     assert {module for module, _ in acting} == {"changes"}
     assert {node.name for _, node in acting if asks(node)} == {
-        *("create_pool", "resize_pool", "delete_pool", "remove_nodes", "mark_nodes", "change_workload"),
+        *("create_pool", "resize_pool", "delete_pool", "remove_nodes", "mark_nodes", "change_workload")
     }
     assert [node.name for _, node in acting if not asks(node)] == []
 

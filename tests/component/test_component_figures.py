@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -11,28 +10,17 @@ from shared.core import labels
 from shared.core.errors import Busy, Denied, Unavailable
 from shared.core.identity.names import build_pool_name
 from shared.core.identity.pools import PoolStatus
-from shared.core.settings import ClusterSettings
 from shared.core.times import format_time
-from tests.builders import (
-    CLUSTER,
-    NOW,
-    a_claim,
-    a_foreign_pool,
-    a_jobset,
-    a_pod,
-    a_pool,
-    a_template,
-    settings,
-)
+from tests.builders import CLUSTER, NOW, a_claim, a_foreign_pool, a_jobset, a_pod, a_pool, a_template
 from tests.component.test_component_elastic import Elastic, a_waiting_pod
-from tests.component.world import Records, World
+from tests.component.world import OTHER, two_clusters
 
 if TYPE_CHECKING:
     from shared.core.errors import ProvisionerError
+    from tests.component.world import Records, World
 
 NAME = build_pool_name(a_claim())
 SECOND = a_claim(slice_key="default/train-workers-1")
-OTHER = "projects/p/locations/us-east5/clusters/other"
 CHIPS = 16
 NOTHING = (0, 0.0, 0)
 
@@ -55,6 +43,14 @@ def measure_all(world: World, cluster: str = CLUSTER) -> list[dict[str, Any]]:
 def wait_since(world: World, seconds: float, *, index: int = 0) -> None:
     """Let the leader of a slice wait for so long."""
     world.cluster.add(a_pod(index=index, uid=f"pod-{index}", unschedulable_since=NOW - seconds))
+
+
+def leave_pool(world: World, **workload: Any) -> None:
+    """Let the workload be like this and have no pods, and its pool run."""
+    world.cluster.pods.clear()
+    world.pools.add(CLUSTER, a_pool(age_seconds=3000.0))
+    world.cluster.nodes[NAME] = ["n0"]
+    world.cluster.add(a_jobset(**workload))
 
 
 def test_zero_is_told_too(world: World) -> None:
@@ -81,12 +77,8 @@ def test_demands_are_counted_from_the_create_until_the_pool_runs(world: World) -
 @pytest.mark.parametrize(
     "error",
     [
-        "[GCE_STOCKOUT]",
-        "[GCE_QUOTA_EXCEEDED]",
-        "[PERMISSIONS_ERROR]",
-        "violates constraint constraints/compute.x",
-        "Internal error.",
-        "?",
+        *("[GCE_STOCKOUT]", "[GCE_QUOTA_EXCEEDED]", "[PERMISSIONS_ERROR]"),
+        *("violates constraint constraints/compute.x", "Internal error.", "?"),
     ],
 )
 def test_a_failed_creation_waits_whether_or_not_it_is_tried_again(world: World, error: str) -> None:
@@ -130,16 +122,13 @@ def test_a_fresh_leader_does_not_count_and_one_without_a_time_waits_for_no_secon
 def test_a_leader_that_cannot_be_answered_waits_and_a_pod_without_accelerators_does_not(
     world: World, error: ProvisionerError
 ) -> None:
-    def fail() -> None:
-        raise error
-
     wait_since(world, 700)
-    world.pools.before_next("create", fail)
+    world.pools.fail_next("create", error)
     assert measure(world) == (1, 700.0, 0)
 
     plain = a_template(accelerator=None, topology=None, chips=0)
     world.cluster.add(a_pod(template=plain, unschedulable_since=NOW - 700))
-    world.cluster.before_next("get_workload", fail)
+    world.cluster.fail_next("get_workload", error)
     assert measure(world) == NOTHING
 
 
@@ -181,10 +170,7 @@ def test_a_pool_that_others_use_is_not_idle(world: World) -> None:
 def test_the_pool_of_a_workload_that_is_over_or_suspended_is_idle_until_it_is_deleted(
     world: World, workload: dict[str, Any], idle: int
 ) -> None:
-    world.cluster.pods.clear()
-    world.pools.add(CLUSTER, a_pool(age_seconds=3000.0))
-    world.cluster.nodes[NAME] = ["n0"]
-    world.cluster.add(dataclasses.replace(a_jobset(), **workload))
+    leave_pool(world, **workload)
 
     assert measure(world) == (0, 0.0, idle)
     assert (world.pools.pools[CLUSTER, NAME].status == "STOPPING") == (world.pools.count("delete") == 1)
@@ -196,32 +182,21 @@ def test_the_pool_of_a_workload_that_is_over_or_suspended_is_idle_until_it_is_de
 def test_an_ended_workload_s_pool_with_pods_on_it_is_not_idle(
     world: World, of: str, deleting_since: float | None
 ) -> None:
-    world.cluster.pods.clear()
-    world.pools.add(CLUSTER, a_pool(age_seconds=3000.0))
-    world.cluster.add(dataclasses.replace(a_jobset(), terminal="Completed", terminal_since=NOW - 10))
-    world.cluster.nodes[NAME] = ["n0"]
+    leave_pool(world, terminal="Completed", terminal_since=NOW - 10)
     world.cluster.bind(NAME, workload=of, deleting_since=deleting_since)
 
     assert measure(world) == NOTHING
 
 
 def test_a_pool_whose_deletion_fails_is_still_idle(world: World) -> None:
-    def refuse() -> None:
-        raise Busy("another operation")
-
-    world.cluster.pods.clear()
-    world.pools.add(CLUSTER, a_pool(age_seconds=3000.0))
-    world.cluster.add(dataclasses.replace(a_jobset(), terminal="Completed", terminal_since=NOW - 900))
-    world.cluster.nodes[NAME] = ["n0"]
-    world.pools.before_next("delete", refuse)
+    leave_pool(world, terminal="Completed", terminal_since=NOW - 900)
+    world.pools.fail_next("delete", Busy("another operation"))
 
     assert measure(world) == (0, 0.0, CHIPS)
 
 
 def test_clusters_are_told_apart_and_one_that_does_not_answer_tells_nothing(records: Records) -> None:
-    world = World(records, clusters=(CLUSTER, OTHER))
-    other = ClusterSettings(endpoint="http://127.0.0.1:9", zone="us-east5-a")
-    world.use(clusters=settings().clusters | {OTHER: other})
+    world = two_clusters(records)
     wait_since(world, 50)
     world.pools.down_clusters[OTHER] = Unavailable("down")
 
@@ -232,10 +207,7 @@ def test_clusters_are_told_apart_and_one_that_does_not_answer_tells_nothing(reco
 
 
 def test_leaders_that_cannot_be_listed_tell_nothing(world: World) -> None:
-    def fail() -> None:
-        raise Unavailable("down")
-
-    world.cluster.before_next("list_waiting_leaders", fail)
+    world.cluster.fail_next("list_waiting_leaders", Unavailable("down"))
 
     assert measure_all(world) == []
 
@@ -297,11 +269,8 @@ def test_what_the_operator_forbids_a_suspended_workload_does_not_wait_for_capaci
 
 @pytest.mark.parametrize("method", ["create", "change_workload"])
 def test_a_suspended_workload_without_the_rights_waits(world: World, method: str) -> None:
-    def refuse() -> None:
-        raise Denied("no right")
-
     put_waiting(world)
-    (world.pools if method == "create" else world.cluster).before_next(method, refuse)
+    (world.pools if method == "create" else world.cluster).fail_next(method, Denied("no right"))
 
     assert measure(world) == (2, 0.0, 0)
 

@@ -79,9 +79,7 @@ def test_each_round_begins_with_the_next_candidate(
     assert [body["locations"] for body in world.pools.bodies] == [[f"us-east5-{zone}"]] * 2
 
 
-def test_an_elastic_pool_of_a_later_candidate_completes_the_gang(
-    world: World,
-) -> None:
+def test_an_elastic_pool_of_a_later_candidate_completes_the_gang(world: World) -> None:
     world.use(capacity_first=True, capacity_policies=read_policies(POLICY))
     world.cluster.workloads.clear()
     job = dataclasses.replace(a_gpu_job(parallelism=3), suspended=True, marks=ASKS, version="1")

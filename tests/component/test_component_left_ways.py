@@ -14,14 +14,21 @@ from shared.core.identity.names import build_owner_labels
 from shared.core.ports import FillError, Machines
 from shared.perform.reservations import Limits, Reserved
 from tests.builders import CLUSTER, NOW, a_claim, a_demand, a_demand_event, a_pod
-from tests.component.empty_pools import POLICY, STOCKOUT, TOLD, begin, name_of, refuse, run_empty, status
+from tests.component.empty_pools import (
+    POLICY,
+    STOCKOUT,
+    TOLD,
+    begin,
+    fill_at_next_creation,
+    refuse,
+    run_empty,
+    status,
+)
 from tests.component.looks import by_message, by_sweep
 from tests.component.test_component_needed_pools import HOSTS, JobSetWorld, slice_name
+from tests.component.world import name_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from typing import Any
-
     from tests.component.world import Records, World
 
 
@@ -88,15 +95,7 @@ def test_a_failed_pool_whose_nodes_come_while_the_next_one_is_created_stays(worl
     """Seed 1022814 of the simulator: the last look at the failed pool was before the create."""
     begin(world)
     world.pools.fail(CLUSTER, name_of(0), STOCKOUT)
-    create = world.pools.create
-
-    def fill(cluster: str, node_pool: Mapping[str, Any]) -> None:
-        create(cluster, node_pool)
-        world.cluster.nodes[name_of(0)] = [f"n{number}" for number in range(1 if pods else HOSTS)]
-        if pods:
-            world.cluster.bind(name_of(0))
-
-    world.pools.create = fill  # type: ignore[method-assign]
+    fill_at_next_creation(world, pods=pods)
     by_sweep(world)
 
     assert (status(world, 0), status(world, 1)) == ("ERROR", "PROVISIONING")
@@ -161,10 +160,7 @@ def test_machines_that_cannot_be_read_again_keep_their_pool(world: World) -> Non
     begin(world)
     refuse(world)
 
-    def lose() -> None:
-        raise Unavailable("lost")
-
-    world.pools.before_next("read_machines", lose, skip=2)
+    world.pools.fail_next("read_machines", Unavailable("lost"), skip=2)
     by_sweep(world)
 
     assert status(world, 0) == "RUNNING"

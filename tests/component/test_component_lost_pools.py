@@ -10,42 +10,28 @@ import pytest
 from shared.capacity_lists import read_policies
 from shared.core import labels
 from shared.core.decide.attempts import find_pause
-from shared.core.identity.names import build_pool_name
 from shared.core.priorities import NodeSource
 from shared.core.settings import Mode
 from shared.core.workloads import NodeView
 from tests.builders import CLUSTER, NOW, a_claim, a_demand_event, a_jobset, a_pod
 from tests.component.looks import by_message, by_sweep
+from tests.component.test_component_candidates import POLICY, STOCKOUT, zones
+from tests.component.world import name_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tests.component.world import World
 
-STOCKOUT = "Not all instances running in IGM after 35m4s. Current errors: [GCE_STOCKOUT]"
-POLICY = """
-- priorities:
-  - reservations: {specific: [{name: train}]}
-    location: {zones: [us-east5-a]}
-  - location: {zones: [us-east5-b, us-east5-c]}
-"""
 WAIT = 3600
 FLEXIBLE = "[{priorities: [{flexStart: {enabled: true}, location: {zones: [us-east5-a, us-east5-b]}}, {}]}]"
 HOSTS = ["n1", "n2", "n3", "n4"]
-
-
-def name_of(attempt: int) -> str:
-    return build_pool_name(a_claim(), attempt)
 
 
 @pytest.fixture(autouse=True)
 def _listed(world: World) -> None:
     world.use(capacity_policies=read_policies(POLICY), nodes_from={"on-demand": NodeSource.CREATION})
     world.cluster.add(a_pod(unschedulable_since=NOW - 20))
-
-
-def zones(world: World) -> list[str]:
-    return [body["locations"][0][-1] for body in world.pools.bodies]
 
 
 def told(world: World, words: str) -> bool:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from shared.perform import admit_workloads
 from tests.builders import NOW, a_jobset
-from tests.component.test_component_admission import make_world
+from tests.component.test_component_admission import Queued
 
 if TYPE_CHECKING:
     import pytest
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 def test_of_more_than_one_sweep_answers_each_sweep_takes_others(
     records: Records, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    world, queues = make_world(records)
+    world = Queued(records)
     monkeypatch.setattr(admit_workloads, "QUEUED_MAX", 2)
     for number in range(9):
         owner = a_jobset(name=f"w{number}", uid=f"w{number}", replicas=1, suspended=True)
         world.cluster.add(owner)
-        queues.reserve(owner, at=NOW)
+        world.queues.reserve(owner, at=NOW)
     for _ in range(40):
         world.clock.advance(1)
         world.sweep()
 
-    assert all(queues.state(name).message for name in queues.workloads)
+    assert all(world.queues.state(name).message for name in world.queues.workloads)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -46,6 +46,12 @@ class JobSetWorld(World):
         jobset = a_jobset(replicas=replicas, created_at=NOW - 3600)
         group = dataclasses.replace(jobset.groups[0], pods=HOSTS)
         self.cluster.add(dataclasses.replace(jobset, groups=(group,)))
+
+    def set_fingerprint(self, name: str, fingerprint: str, **changes: Any) -> None:
+        """Let a pool say another fingerprint, and be otherwise changed."""
+        pool = self.pools.pools[CLUSTER, name]
+        said = {**pool.labels, labels.FINGERPRINT: fingerprint}
+        self.pools.add(CLUSTER, dataclasses.replace(pool, labels=said, **changes))
 
     def add_pool(self, index: int, status: str = "RUNNING", *, attempt: int = 0, uid: str = JOBSET_UID) -> str:
         claim = a_claim(slice_key=f"default/train-workers-{index}", owner_uid=uid)
@@ -98,10 +104,7 @@ def test_a_slice_whose_pool_another_slice_took_for_want_of_its_own_gets_one_more
     leader = jobsets.wait(1)
 
     for _ in range(3):
-        if by == "message":
-            jobsets.deliver(a_demand_event(leader))
-        else:
-            jobsets.sweep()
+        jobsets.deliver(a_demand_event(leader)) if by == "message" else jobsets.sweep()
 
     assert jobsets.alive() == {slice_name(1), slice_name(1, 1)}
     assert len(jobsets.pools.bodies) == 1
@@ -132,10 +135,7 @@ def test_a_slice_whose_pool_another_slice_took_waits_for_the_other_s_empty_one(j
 def test_a_free_pool_whose_fingerprint_cannot_be_compared_fits_by_machine_and_topology(
     jobsets: JobSetWorld, fingerprint: str, machine_type: str, topology: str, bought: int
 ) -> None:
-    free = jobsets.pools.pools[CLUSTER, jobsets.add_pool(0)]
-    said = dict(free.labels) | {labels.FINGERPRINT: fingerprint}
-    other = dataclasses.replace(free, labels=said, machine_type=machine_type, topology=topology)
-    jobsets.pools.add(CLUSTER, other)
+    jobsets.set_fingerprint(jobsets.add_pool(0), fingerprint, machine_type=machine_type, topology=topology)
     jobsets.run(0, jobsets.add_pool(1))
     jobsets.wait(1)
 
@@ -209,10 +209,7 @@ def test_the_empty_pool_of_a_jobset_that_was_made_anew_and_runs_on_the_earlier_o
     earlier, spare = world.add_pool(0, uid=EARLIER_UID), world.add_pool(0)
     world.run(0, earlier)
 
-    if by == "sweep":
-        world.sweep()
-    else:
-        world.collect(an_over_event("drained"))
+    world.collect(an_over_event("drained")) if by == "message" else world.sweep()
 
     assert world.alive() == {earlier} != {spare}
 
@@ -223,10 +220,7 @@ def test_a_failed_pool_goes_while_its_slice_runs_on_another_slice_s(jobsets: Job
     jobsets.run(0, second)
     jobsets.run(1, third)
 
-    if by == "sweep":
-        jobsets.sweep()
-    else:
-        jobsets.collect(an_over_event("drained"))
+    jobsets.collect(an_over_event("drained")) if by == "message" else jobsets.sweep()
 
     assert jobsets.alive() == {second, third} != {failed}
 
@@ -249,10 +243,7 @@ def test_the_empty_pool_of_a_raycluster_that_was_made_anew_goes(records: Records
     spare = rays.add_pool(0)
     rays.run(0, earlier)
 
-    if by == "sweep":
-        rays.sweep()
-    else:
-        rays.collect(an_over_event("drained", subject=RAYCLUSTER))
+    rays.collect(an_over_event("drained", subject=RAYCLUSTER)) if by == "message" else rays.sweep()
 
     assert rays.names() == {earlier} != {spare}
 
@@ -331,9 +322,7 @@ def test_of_two_pools_of_an_earlier_shape_the_empty_one_is_replaced_while_others
     world.use(replace_differing_pools=True)
     first, second = world.add_pool(0), world.add_pool(0, status, attempt=1)
     for name in (first, second):
-        old = world.pools.pools[CLUSTER, name]
-        said = dict(old.labels) | {labels.FINGERPRINT: a_demand(topology="2x4").fingerprint}
-        world.pools.add(CLUSTER, dataclasses.replace(old, labels=said))
+        world.set_fingerprint(name, a_demand(topology="2x4").fingerprint)
     world.cluster.bind(first, kind="Job", workload="other")
     world.wait(0)
 
@@ -347,9 +336,7 @@ def test_a_pool_with_errors_of_an_earlier_shape_is_replaced_though_all_its_nodes
 ) -> None:
     world = JobSetWorld(records, replicas=1)
     world.use(replace_differing_pools=True)
-    old = world.pools.pools[CLUSTER, world.add_pool(0, "RUNNING_WITH_ERROR")]
-    said = dict(old.labels) | {labels.FINGERPRINT: a_demand(topology="2x4").fingerprint}
-    world.pools.add(CLUSTER, dataclasses.replace(old, labels=said))
+    world.set_fingerprint(world.add_pool(0, "RUNNING_WITH_ERROR"), a_demand(topology="2x4").fingerprint)
     leader = world.wait(0)
 
     world.deliver(a_demand_event(leader))

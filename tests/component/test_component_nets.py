@@ -8,30 +8,15 @@ from typing import TYPE_CHECKING
 import pytest
 
 from shared.core.errors import Denied, KindAbsent
-from shared.core.identity.names import build_pool_name
 from shared.core.kinds.table import find_kind_of_pod
 from shared.core.labels import CAPACITY_FIRST, COMPLETION_INDEX
-from shared.core.settings import ClusterSettings
 from shared.edges.threads import Threads
-from tests.builders import CLUSTER, NOW, a_claim, a_jobset, a_pod, a_pool, an_over_event, settings
-from tests.component.world import Records, World
+from tests.builders import CLUSTER, NOW, a_jobset, a_pod, a_pool, an_over_event
+from tests.component.world import OTHER, orphan, two_clusters
 
 if TYPE_CHECKING:
-    from shared.core.identity.names import Claim
-    from shared.core.identity.pools import PoolSnapshot
     from shared.core.workloads import PodView
-
-OTHER = "projects/p/locations/us-east5/clusters/other"
-
-
-def claim_of(name: str, *, kind: str = "JobSet") -> Claim:
-    return a_claim(kind=kind, name=name, owner_uid=f"uid-{name}", slice_key=f"default/{name}-w-0")
-
-
-def orphan(name: str, *, kind: str = "JobSet") -> PoolSnapshot:
-    """A pool whose workload does not exist."""
-    claim = claim_of(name, kind=kind)
-    return a_pool(claim=claim, name=build_pool_name(claim))
+    from tests.component.world import Records, World
 
 
 def fail_for(world: World, method: str, name: str, error: Exception) -> None:
@@ -104,10 +89,7 @@ def test_pools_of_a_kind_that_the_cluster_does_not_know_are_kept_and_counted_onc
 def test_a_list_of_leaders_that_fails_in_any_way_stops_no_pool(world: World) -> None:
     world.pools.add(CLUSTER, orphan("a"))
 
-    def fail() -> None:
-        raise TypeError("no list")
-
-    world.cluster.before_next("list_waiting_leaders", fail)
+    world.cluster.fail_next("list_waiting_leaders", TypeError("no list"))
 
     assert world.sweep()[1] == {"delete": 1, "errors": 1}
 
@@ -137,10 +119,7 @@ def test_followers_that_cannot_be_listed_in_any_way_stop_no_suspended_workload(w
     asking = a_jobset(name="asking", uid="asking", suspended=True, marks={CAPACITY_FIRST: "true"}, version="1")
     world.cluster.add(asking)
 
-    def fail() -> None:
-        raise TypeError("no list")
-
-    world.cluster.before_next("list_waiting_followers", fail)
+    world.cluster.fail_next("list_waiting_followers", TypeError("no list"))
 
     assert world.sweep()[1] == {"create": 4, "errors": 1}
     (found,) = world.records.expect_in_order({"reason": "internal_error"})
@@ -152,10 +131,7 @@ def test_parents_that_cannot_be_listed_in_any_way_stop_no_suspended_workload(wor
     world.cluster.pods.clear()
     world.cluster.add(a_jobset(suspended=True, marks={CAPACITY_FIRST: "true"}, version="1"))
 
-    def fail() -> None:
-        raise TypeError("no list")
-
-    world.cluster.before_next("list_asking_parents", fail)
+    world.cluster.fail_next("list_asking_parents", TypeError("no list"))
 
     assert world.sweep()[1] == {"create": 3, "errors": 0}
     world.records.expect_in_order({"severity": "WARNING", "error": "no list"})
@@ -166,27 +142,17 @@ def test_an_event_that_cannot_be_written_undoes_and_repeats_nothing(world: World
     world.pools.add(CLUSTER, a_pool())
     world.cluster.add(a_jobset(terminal="Completed", terminal_since=NOW))
 
-    def fail() -> None:
-        raise error
-
-    world.cluster.before_next("write_notice", fail)
+    world.cluster.fail_next("write_notice", error)
 
     assert world.collect(an_over_event()).status == 200
     assert world.pools.count("delete") == 1
     world.records.expect_in_order({"severity": "WARNING", "error": str(error)})
 
 
-def two_clusters(records: Records) -> World:
-    """The settings leave five seconds for a sweep."""
-    world = World(records, clusters=(CLUSTER, OTHER))
-    home = ClusterSettings(endpoint="http://127.0.0.1:9", zone="us-east5-a")
-    world.use(clusters=settings().clusters | {OTHER: home}, timeout_seconds=40)
-    world.clusters[OTHER].add(a_pod(), a_jobset())
-    return world
-
-
 def test_a_cluster_that_hangs_delays_no_other_and_is_reported(records: Records) -> None:
-    world, hung, freed = two_clusters(records), threading.Event(), threading.Event()
+    world = two_clusters(records, timeout_seconds=40)  # which leaves five seconds for a sweep
+    world.clusters[OTHER].add(a_pod(), a_jobset())
+    hung, freed = threading.Event(), threading.Event()
 
     def hang() -> None:
         hung.set()

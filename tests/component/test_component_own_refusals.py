@@ -11,20 +11,12 @@ from shared.core import labels
 from shared.core.errors import NoCapacity, Unavailable
 from tests.builders import CLUSTER, NOW, settings
 from tests.component.looks import choose_look
-from tests.component.test_component_admission import make_world, statuses
-from tests.component.test_component_capacity_first import (
-    NAMES,
-    by_message,
-    by_sweep,
-    jobset,
-    run,
-    start_waiting,
-)
+from tests.component.test_component_admission import Queued
+from tests.component.test_component_capacity_first import NAMES, by_message, by_sweep, jobset, run, start_waiting
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tests.component.fake_queues import FakeQueues
     from tests.component.world import Records, World
 
 
@@ -98,20 +90,15 @@ def test_a_round_ends_in_time_if_gke_refuses_a_slice_at_once(
         assert world.pools.count("delete") == deletes
 
 
-@pytest.fixture(name="queued")
-def wait_for_kueue(records: Records) -> tuple[World, FakeQueues]:
-    return make_world(records)
-
-
 @pytest.mark.parametrize(
     "overrides",
     [{"limit_slices": 1}, {"mode": "no-create"}, {"allowed_accelerators": ("nvidia-l4",)}, {"kinds": ("Job",)}],
     ids=str,
 )
 def test_what_we_refuse_ourselves_takes_no_quota_and_no_pools_back(
-    queued: tuple[World, FakeQueues], overrides: dict[str, Any]
+    records: Records, overrides: dict[str, Any]
 ) -> None:
-    world, queues = queued
+    world = Queued(records)
     world.sweep()
     first, second = world.pools.names(CLUSTER)
     world.pools.move(CLUSTER, first, "RUNNING")
@@ -123,16 +110,16 @@ def test_what_we_refuse_ourselves_takes_no_quota_and_no_pools_back(
         world.clock.advance(900)
         world.sweep()
 
-    assert queues.state("train").state == "Pending"
-    assert (statuses(world), world.pools.count("create")) == (["RUNNING"], 2)
+    assert world.state.state == "Pending"
+    assert (world.statuses(), world.pools.count("create")) == (["RUNNING"], 2)
 
 
 @pytest.mark.parametrize(("error", "state"), [("internal error", "Pending"), ("GCE_STOCKOUT", "Retry")])
 def test_only_a_lack_of_capacity_gives_the_quota_back_before_the_time_is_over(
-    queued: tuple[World, FakeQueues], error: str, state: str
+    records: Records, error: str, state: str
 ) -> None:
-    world, queues = queued
+    world = Queued(records)
     world.sweep()
     world.pools.fail(CLUSTER, world.pools.names(CLUSTER)[0], error, ended_at=NOW)
     world.sweep()
-    assert queues.state("train").state == state
+    assert world.state.state == state

@@ -14,10 +14,10 @@ from shared.capacity_lists import read_policies
 from shared.core import labels
 from shared.core.decide.attempts import find_pause
 from shared.core.identity.creations import Creation
-from shared.core.identity.names import build_pool_name
 from tests.audit_entries import STOCKOUT, an_entry, as_message
 from tests.builders import CLUSTER, NOW, a_claim, a_demand_event, a_jobset, a_pod
 from tests.component.looks import by_sweep
+from tests.component.world import name_of
 from tests.unit.test_elastic import a_gpu_body, a_gpu_job
 from tests.unit.test_kind_job import a_pod as a_job_pod
 
@@ -39,10 +39,6 @@ ENDS_RESERVED = """
   - reservations: {specific: [{name: train}]}
     location: {zones: [us-east5-a]}
 """
-
-
-def name_of(attempt: int) -> str:
-    return build_pool_name(a_claim(), attempt)
 
 
 class Hours:

@@ -91,8 +91,7 @@ def test_ends_at_one_time_give_their_places_to_different_slices(busy: World) -> 
 
 def test_namespaces_take_turns(busy: World) -> None:
     busy.cluster.add(
-        a_jobset(namespace="other"),
-        a_pod(namespace="other", uid="of-other", unschedulable_since=NOW - 10),
+        a_jobset(namespace="other"), a_pod(namespace="other", uid="of-other", unschedulable_since=NOW - 10)
     )
     busy.deliver(a_workload_demand())
     end(busy, name_of(0))
@@ -118,7 +117,7 @@ def test_if_the_operations_cannot_be_listed_nothing_is_created_and_the_entry_is_
     busy: World, error: Exception
 ) -> None:
     busy.deliver(a_workload_demand())
-    busy.pools.fail_next("list_creations", error)  # type: ignore[arg-type]
+    busy.pools.fail_next("list_creations", error)
 
     assert end(busy, name_of(0)) == 200
     assert busy.pools.count("create") == LIMIT

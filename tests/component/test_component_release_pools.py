@@ -11,24 +11,19 @@ from shared.core import labels
 from shared.core.errors import Busy, ClusterNotFound, Denied, Throttled, Unavailable
 from shared.core.identity.names import build_pool_name
 from shared.core.kinds import jobset as jobset_keys
-from tests.builders import (
-    CLUSTER,
-    NOW,
-    a_claim,
-    a_foreign_pool,
-    a_go_pool,
-    a_jobset,
-    a_pool,
-    an_over_event,
-)
+from tests.builders import CLUSTER, NOW, a_claim, a_foreign_pool, a_go_pool, a_jobset, a_pool, an_over_event
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from tests.component.world import World
 
 NAME = build_pool_name(a_claim())
 THROTTLED = Throttled("429", retry_after_seconds=60)
 """For longer than one delivery can wait."""
 DONE: dict[str, Any] = {"terminal": "Completed", "terminal_since": NOW}
+SUSPENDED = {"suspended": True, "suspended_since": NOW - 10_000}
+SECOND = a_claim(slice_key="default/train-workers-1")
 
 
 @pytest.fixture
@@ -37,6 +32,15 @@ def world(world: World) -> World:
     world.pools.add(CLUSTER, a_pool(), a_foreign_pool())
     world.cluster.add(a_jobset(**DONE))
     return world
+
+
+def set_scene(world: World, jobset: dict[str, Any] | None, pod: dict[str, Any] | None) -> None:
+    """Let the JobSet be like this, or gone, and this pod run on its pool."""
+    world.cluster.workloads.clear()
+    if jobset is not None:
+        world.cluster.add(a_jobset(**jobset))
+    if pod is not None:
+        world.cluster.bind(NAME, **pod)
 
 
 def test_a_completed_workload_s_pool_is_deleted_after_one_more_look(world: World) -> None:
@@ -61,16 +65,63 @@ def test_a_message_is_only_a_hint_to_look(world: World, observed: str) -> None:
     assert world.pools.count("delete") == 0
 
 
-def test_a_failed_workload_s_pool_is_deleted(world: World) -> None:
-    world.cluster.add(a_jobset(terminal="Failed", terminal_since=NOW))
-    world.collect(an_over_event("failed"))
+@pytest.mark.parametrize(
+    ("observed", "jobset", "pod", "reason"),
+    [
+        pytest.param("failed", DONE | {"terminal": "Failed"}, None, "workload_over", id="failed"),
+        pytest.param("deleted", {"deleting": True}, None, "owner_gone", id="being deleted"),
+        pytest.param("deleted", {"uid": "new-uid"}, None, "owner_gone", id="made again under the name"),
+        pytest.param("deleted", None, {"deleting_since": NOW - 901}, "owner_gone", id="a pod ends for too long"),
+        pytest.param("completed", DONE, {"workload": "", "chips": 0}, "workload_over", id="no chips: it moves"),
+        pytest.param(
+            "suspended",
+            SUSPENDED,
+            {"deleting_since": NOW - 1},
+            "workload_suspended",
+            id="pods end after suspension",
+        ),
+    ],
+)
+def test_a_workload_that_is_over_or_gone_gives_its_pool_back(
+    world: World, observed: str, jobset: dict[str, Any] | None, pod: dict[str, Any] | None, reason: str
+) -> None:
+    set_scene(world, jobset, pod)
+    world.collect(an_over_event(observed))
+
+    assert world.says() == ("delete", reason)
+
+
+@pytest.mark.parametrize(
+    ("observed", "jobset", "pod", "says"),
+    [
+        pytest.param("completed", DONE, {"workload": "other"}, ("keep", "pool_in_use"), id="another's pods"),
+        pytest.param("deleted", {"uid": "new-uid"}, {}, ("wait", "pods_still_bound"), id="of a JobSet made again"),
+        # Resumed between two reads: the condition is old, the pods are there.
+        pytest.param("suspended", SUSPENDED, {}, ("wait", "pods_still_bound"), id="of a suspended JobSet"),
+    ],
+)
+def test_pods_that_run_keep_the_pool_however_long(
+    world: World, observed: str, jobset: dict[str, Any], pod: dict[str, Any], says: tuple[str, str]
+) -> None:
+    set_scene(world, jobset, pod)
+    world.clock.advance(10_000)
+    world.collect(an_over_event(observed))
+
+    assert world.says() == says
+    assert world.pools.count("delete") == 0
+
+
+def test_pods_that_run_on_do_not_contradict_a_completion(world: World) -> None:
+    """A Pathways JobSet is over while its workers run."""
+    world.cluster.bind(NAME)
+    world.clock.advance(901)
+    world.collect(an_over_event())
 
     assert world.says() == ("delete", "workload_over")
 
 
 def test_every_pool_of_the_workload_is_looked_at(world: World) -> None:
-    second = a_claim(slice_key="default/train-workers-1")
-    world.pools.add(CLUSTER, a_pool(claim=second, name=build_pool_name(second)))
+    world.pools.add(CLUSTER, a_pool(claim=SECOND))
     world.collect(an_over_event())
 
     assert world.pools.count("delete") == 2
@@ -87,30 +138,6 @@ def test_pods_that_still_end_are_waited_for(world: World) -> None:
     assert world.says() == ("delete", "workload_over")
 
 
-def test_a_pod_that_has_been_ending_for_too_long_holds_nothing(world: World) -> None:
-    world.cluster.workloads.clear()
-    world.cluster.bind(NAME, deleting_since=NOW - 901)
-    world.collect(an_over_event("deleted"))
-
-    assert world.says() == ("delete", "owner_gone")
-
-
-def test_another_s_accelerator_pods_keep_the_pool(world: World) -> None:
-    world.cluster.bind(NAME, workload="other")
-    world.clock.advance(10_000)
-    world.collect(an_over_event())
-
-    assert world.says() == ("keep", "pool_in_use")
-    assert world.pools.count("delete") == 0
-
-
-def test_another_s_pods_without_chips_move_elsewhere(world: World) -> None:
-    world.cluster.bind(NAME, workload="", chips=0)
-    world.collect(an_over_event())
-
-    assert world.says() == ("delete", "workload_over")
-
-
 def test_a_deleted_jobset_s_pool_is_deleted_and_nobody_is_told(world: World) -> None:
     world.cluster.workloads.clear()
     world.collect(an_over_event("deleted"))
@@ -119,24 +146,9 @@ def test_a_deleted_jobset_s_pool_is_deleted_and_nobody_is_told(world: World) -> 
     assert world.notices() == []
 
 
-def test_a_jobset_that_is_being_deleted_is_gone(world: World) -> None:
-    world.cluster.add(a_jobset(deleting=True))
-    world.collect(an_over_event("deleted"))
-
-    assert world.says() == ("delete", "owner_gone")
-
-
-def test_a_jobset_made_again_under_the_name_does_not_keep_the_old_one_s_pool(world: World) -> None:
-    world.cluster.add(a_jobset(uid="new-uid"))
-    world.collect(an_over_event("deleted"))
-
-    assert world.says() == ("delete", "owner_gone")
-
-
 def test_the_end_of_the_old_jobset_does_not_touch_the_new_one_s_pool(world: World) -> None:
-    fresh = a_claim(owner_uid="new-uid")
     world.pools.pools.clear()
-    world.pools.add(CLUSTER, a_pool(claim=fresh, name=build_pool_name(fresh)))
+    world.pools.add(CLUSTER, a_pool(claim=a_claim(owner_uid="new-uid")))
     world.cluster.add(a_jobset(uid="new-uid"))
     world.collect(an_over_event("deleted"))
 
@@ -144,17 +156,9 @@ def test_the_end_of_the_old_jobset_does_not_touch_the_new_one_s_pool(world: Worl
     assert world.pools.calls == [("list", "")]
 
 
-def test_the_pods_of_a_jobset_made_again_protect_the_old_pool_that_they_run_on(world: World) -> None:
-    world.cluster.add(a_jobset(uid="new-uid"))
-    world.cluster.bind(NAME)
-    world.clock.advance(10_000)
-    world.collect(an_over_event("deleted"))
-
-    assert world.says() == ("wait", "pods_still_bound")
-
-
-def test_an_event_with_another_uid_is_about_another_workload(world: World) -> None:
-    world.collect(an_over_event(uid="another"))
+@pytest.mark.parametrize("change", [{"uid": "another"}, {"name": "other"}], ids=str)
+def test_an_event_about_another_workload_is_no_news(world: World, change: dict[str, str]) -> None:
+    world.collect(an_over_event(**change))
 
     assert world.says() == ("nothing", "pool_gone")
 
@@ -180,61 +184,33 @@ def test_a_pool_of_the_go_provisioner_of_a_live_workload_is_kept(world: World) -
 
 
 def test_a_slice_that_was_scaled_away_gives_its_pool_back(world: World) -> None:
-    away = a_claim(slice_key="default/train-workers-7")
-    world.pools.add(CLUSTER, a_pool(claim=away, name=build_pool_name(away)))
+    away = a_pool(claim=a_claim(slice_key="default/train-workers-7"))
+    world.pools.add(CLUSTER, away)
     world.cluster.add(a_jobset())
     world.cluster.pods.clear()  # for a slice that waits, the pool would stay
     world.collect(an_over_event("deleted"))
 
-    assert world.pools.calls[-1] == ("delete", build_pool_name(away))
+    assert world.pools.calls[-1] == ("delete", away.name)
     assert world.pools.count("delete") == 1
 
 
-def test_a_suspended_workload_keeps_its_pool_for_a_grace(world: World) -> None:
+@pytest.mark.parametrize(
+    ("since", "seconds"),
+    [
+        pytest.param(NOW, 300, id="as it says"),
+        # It began after the pool was made. Before, 30 days were not enough.
+        pytest.param(None, 30 * 86_400, id="of unknown age: the grace of the pool"),
+    ],
+)
+def test_a_suspended_workload_keeps_its_pool_for_a_grace(
+    world: World, since: float | None, seconds: float
+) -> None:
     """Queues preempt by suspending, and resume."""
-    world.cluster.add(a_jobset(suspended=True, suspended_since=NOW))
+    world.cluster.add(a_jobset(suspended=True, suspended_since=since))
     world.collect(an_over_event("suspended"))
     assert world.says() == ("keep", "grace_not_over")
 
-    world.clock.advance(300)
-    world.collect(an_over_event("suspended"))
-    assert world.says() == ("delete", "workload_suspended")
-
-
-def test_pods_that_run_contradict_a_suspension_however_long_it_is_said_to_last(world: World) -> None:
-    """Resumed between two reads: the condition is old, the pods are there."""
-    world.cluster.add(a_jobset(suspended=True, suspended_since=NOW - 10_000))
-    world.cluster.bind(NAME)
-    world.collect(an_over_event("suspended"))
-
-    assert world.says() == ("wait", "pods_still_bound")
-    assert world.pools.count("delete") == 0
-
-
-def test_pods_that_end_do_not_contradict_a_suspension(world: World) -> None:
-    world.cluster.add(a_jobset(suspended=True, suspended_since=NOW - 10_000))
-    world.cluster.bind(NAME, deleting_since=NOW - 1)
-    world.collect(an_over_event("suspended"))
-
-    assert world.says() == ("delete", "workload_suspended")
-
-
-def test_pods_that_run_on_do_not_contradict_a_completion(world: World) -> None:
-    """A Pathways JobSet is over while its workers run."""
-    world.cluster.bind(NAME)
-    world.clock.advance(901)
-    world.collect(an_over_event())
-
-    assert world.says() == ("delete", "workload_over")
-
-
-def test_a_suspension_of_unknown_age_keeps_the_pool_for_the_grace_of_the_pool(world: World) -> None:
-    """It began after the pool was made. Before, 30 days were not enough."""
-    world.cluster.add(a_jobset(suspended=True))
-    world.collect(an_over_event("suspended"))
-    assert world.says() == ("keep", "grace_not_over")
-
-    world.clock.advance(30 * 86_400)
+    world.clock.advance(seconds)
     world.collect(an_over_event("suspended"))
     assert world.says() == ("delete", "workload_suspended")
 
@@ -247,33 +223,24 @@ def test_an_owner_that_came_back_between_the_two_looks_keeps_its_pool(world: Wor
     assert world.pools.count("delete") == 0
 
 
-def test_a_pool_whose_labels_changed_between_the_two_looks_is_not_deleted(world: World) -> None:
-    world.pools.before_next("get", lambda: world.pools.add(CLUSTER, a_foreign_pool(NAME)))
+@pytest.mark.parametrize(
+    ("happens", "says"),
+    [
+        (lambda world: world.pools.add(CLUSTER, a_foreign_pool(NAME)), ("keep", "foreign_labels")),
+        (lambda world: world.cluster.bind(NAME, workload="other"), ("keep", "pool_in_use")),
+        (lambda world: world.pools.move(CLUSTER, NAME, "gone"), ("nothing", "pool_gone")),
+        (lambda world: world.pools.move(CLUSTER, NAME, "STOPPING"), ("wait", "pool_stopping")),
+    ],
+    ids=["its labels change", "a pod is bound", "it goes", "somebody else deletes it"],
+)
+def test_what_happens_to_a_pool_between_the_two_looks_keeps_it_from_deletion(
+    world: World, happens: Callable[[World], None], says: tuple[str, str]
+) -> None:
+    world.pools.before_next("get", lambda: happens(world))
     world.collect(an_over_event())
 
-    assert world.says() == ("keep", "foreign_labels")
+    assert world.says() == says
     assert world.pools.count("delete") == 0
-
-
-def test_a_pod_that_was_bound_between_the_two_looks_keeps_the_pool(world: World) -> None:
-    world.pools.before_next("get", lambda: world.cluster.bind(NAME, workload="other"))
-    world.collect(an_over_event())
-
-    assert world.says() == ("keep", "pool_in_use")
-
-
-def test_a_pool_that_went_between_the_two_looks_is_gone(world: World) -> None:
-    world.pools.before_next("get", lambda: world.pools.move(CLUSTER, NAME, "gone"))
-    world.collect(an_over_event())
-
-    assert world.says() == ("nothing", "pool_gone")
-
-
-def test_a_pool_that_somebody_else_deletes_is_waited_for(world: World) -> None:
-    world.pools.before_next("get", lambda: world.pools.move(CLUSTER, NAME, "STOPPING"))
-    world.collect(an_over_event())
-
-    assert world.says() == ("wait", "pool_stopping")
 
 
 def test_a_pool_that_gke_still_makes_is_deleted_when_it_can_be(world: World) -> None:
@@ -314,10 +281,7 @@ def test_a_cluster_that_cannot_be_read_deletes_nothing(world: World, method: str
 
 
 def test_a_cluster_unreadable_at_the_second_look_deletes_nothing(world: World) -> None:
-    def fail() -> None:
-        raise Unavailable("connection refused")
-
-    world.cluster.before_next("get_workload", fail, skip=1)
+    world.cluster.fail_next("get_workload", Unavailable("connection refused"), skip=1)
 
     assert world.collect(an_over_event()).status == 503
     assert world.pools.count("delete") == 0
@@ -331,18 +295,16 @@ def test_an_unknown_cluster_at_gke_is_an_alarm_and_not_the_end_of_its_pools(worl
 
 
 def test_one_bad_pool_does_not_stop_the_others(world: World) -> None:
-    second = a_claim(slice_key="default/train-workers-1")
-    world.pools.add(CLUSTER, a_pool(claim=second, name=build_pool_name(second)))
+    world.pools.add(CLUSTER, a_pool(claim=SECOND))
     world.pools.fail_next("delete", Unavailable("connection lost", retry_after_seconds=7))
     answer = world.collect(an_over_event())
 
     assert (answer.status, answer.retry_after_seconds) == (503, 7)
-    assert world.pools.calls[-1] == ("delete", build_pool_name(second))
+    assert world.pools.calls[-1] == ("delete", build_pool_name(SECOND))
 
 
 def test_of_several_errors_the_one_that_a_person_must_mend_is_told(world: World) -> None:
-    second = a_claim(slice_key="default/train-workers-1")
-    world.pools.add(CLUSTER, a_pool(claim=second, name=build_pool_name(second)))
+    world.pools.add(CLUSTER, a_pool(claim=SECOND))
     world.pools.fail_next("delete", Unavailable("connection lost"))
     world.pools.fail_next("delete", Denied("403"))
 
@@ -358,25 +320,15 @@ def test_a_reply_lost_on_delete_is_mended_by_the_next_delivery(world: World) -> 
     assert world.pools.count("delete") == 1
 
 
-def test_in_report_only_nothing_is_deleted_and_it_is_said(world: World) -> None:
-    world.use(mode="report-only")
+@pytest.mark.parametrize(
+    ("mode", "says"), [("report-only", ("keep", "mode_report_only")), ("no-create", ("delete", "workload_over"))]
+)
+def test_the_mode_says_whether_what_is_over_goes(world: World, mode: str, says: tuple[str, str]) -> None:
+    world.use(mode=mode)
     world.collect(an_over_event())
 
-    assert world.says() == ("keep", "mode_report_only")
-    assert world.pools.count("delete") == 0
-
-
-def test_in_no_create_what_is_over_goes(world: World) -> None:
-    world.use(mode="no-create")
-    world.collect(an_over_event())
-
-    assert world.says() == ("delete", "workload_over")
-
-
-def test_a_workload_without_pools_is_no_news(world: World) -> None:
-    world.collect(an_over_event(name="other"))
-
-    assert world.says() == ("nothing", "pool_gone")
+    assert world.says() == says
+    assert world.pools.count("delete") == (mode == "no-create")
 
 
 def test_labels_that_name_another_workload_are_believed_not_the_name(world: World) -> None:

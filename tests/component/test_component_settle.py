@@ -27,8 +27,8 @@ from tests.builders import (
     a_pod,
     a_pool,
 )
-from tests.unit.test_elastic import a_gpu_body, a_gpu_job
-from tests.unit.test_kind_job import a_pod as a_job_pod
+from tests.component.test_component_elastic import a_waiting_pod
+from tests.unit.test_elastic import a_gpu_job
 
 if TYPE_CHECKING:
     from tests.component.world import World
@@ -140,7 +140,7 @@ def test_the_successes_of_one_workload_share_one_list_and_none_reads_all_of_its_
     pods = [a_pod(index=index, uid=f"pod-{index}", unschedulable_since=FRESH) for index in range(20)]
     world.cluster.add(a_jobset(replicas=20), *pods)
     for claim in claims:
-        world.pools.add(CLUSTER, a_pool(claim=claim, name=build_pool_name(claim)))
+        world.pools.add(CLUSTER, a_pool(claim=claim))
         assert settle(world, an_entry(pool=build_pool_name(claim))) == 200
 
     asked = Counter(each.args[0] for each in world.cluster.begin.call_args_list)
@@ -249,14 +249,8 @@ def test_duplicates_reordering_and_replays_make_one_pool(world: World) -> None:
 
 def test_an_elastic_pool_is_answered_once_for_all_of_its_pods(world: World) -> None:
     job = a_gpu_job(parallelism=3, completions=3)
-    pods = [
-        dataclasses.replace(
-            a_job_pod(None, template=a_gpu_body()), name=f"{job.name}-{each}", uid=each, unschedulable=True
-        )
-        for each in "abc"
-    ]
     world.cluster.pods.clear()
-    world.cluster.add(job, *pods)
+    world.cluster.add(job, *(a_waiting_pod(f"{job.name}-{each}") for each in "abc"))
     world.sweep()
     name = world.expect_one_pool()
     world.pools.move(CLUSTER, name, "gone")
@@ -285,10 +279,7 @@ def test_a_workload_that_cannot_be_read_hides_no_other(world: World, error: Exce
         a_pod(namespace="a", uid="of-a", unschedulable_since=FRESH), a_jobset(namespace="a"), a_pod()
     )
 
-    def fail() -> None:
-        raise error
-
-    world.cluster.before_next("get_workload", fail)
+    world.cluster.fail_next("get_workload", error)
 
     assert settle(world, DELETED) == 200
     assert (world.says(), world.last["claim"]["namespace"]) == (LEFT, "default")

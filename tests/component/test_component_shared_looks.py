@@ -31,7 +31,7 @@ def world(world: World) -> World:
     world.cluster.add(a_jobset(kind=KIND, groups=()))
     for index in range(POOLS):
         claim = a_claim(kind=KIND, slice_key=f"default/train-{index}")
-        world.pools.add(CLUSTER, a_pool(claim=claim, name=build_pool_name(claim)))
+        world.pools.add(CLUSTER, a_pool(claim=claim))
         world.cluster.nodes[build_pool_name(claim)] = [f"node-{index}"]
     world.cluster.begin = Mock(wraps=world.cluster.begin)  # type: ignore[method-assign]
     return world
@@ -81,7 +81,7 @@ def test_a_workload_that_is_resumed_keeps_the_pools_that_are_looked_at_later(wor
     world.cluster.add(a_jobset(replicas=POOLS, suspended=True, suspended_since=NOW - 3600))
     for index in range(POOLS):
         claim = a_claim(slice_key=f"default/train-workers-{index}")
-        world.pools.add(CLUSTER, a_pool(claim=claim, name=build_pool_name(claim)))
+        world.pools.add(CLUSTER, a_pool(claim=claim))
 
     def resume() -> None:
         world.clock.advance(SHARED_SECONDS + 0.1)

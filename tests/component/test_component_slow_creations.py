@@ -17,13 +17,14 @@ from shared.core.ports import FillError, Machines
 from shared.perform.limited_ports import READS_MAX, OptionalReads
 from tests.audit_entries import an_entry, as_message
 from tests.builders import CLUSTER, JOBSET_UID, NOW, a_claim, a_jobset, a_pod, an_over_event
-from tests.component.fake_queues import FakeQueues
+from tests.component.fake_queues import reserve_quota
 from tests.component.looks import by_message, by_sweep
+from tests.component.test_component_capacity_first import jobset, run
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from shared.core.workloads import WorkloadView
+    from tests.component.fake_queues import FakeQueues
     from tests.component.world import World
 
 STOCKOUT = (
@@ -204,15 +205,6 @@ def wait_for_capacity(world: World) -> None:
     world.clock.advance(60)
 
 
-def jobset(world: World) -> WorkloadView:
-    return world.cluster.workloads["JobSet", "default", "train"]
-
-
-def run(world: World, name: str) -> None:
-    world.pools.move(CLUSTER, name, "RUNNING")
-    world.cluster.nodes[name] = [f"{name}-node"]
-
-
 def lose(world: World, name: str) -> None:
     world.pools.move(CLUSTER, name, "gone")
     world.pools.creations[CLUSTER, name] = Creation(pool=name, ended=True)
@@ -346,11 +338,7 @@ def queues(world: World) -> FakeQueues:
     """A JobSet of two slices has quota, and GKE is creating both pools."""
     world.use(kueue_admission_check=True)
     world.cluster.pods.clear()
-    owner = a_jobset(replicas=2, suspended=True)
-    world.cluster.add(dataclasses.replace(owner, suspended_since=NOW - 3600))
-    found = FakeQueues(world.cluster)
-    found.reserve(owner, at=NOW)
-    world.ports = dataclasses.replace(world.ports, queues={CLUSTER: found})
+    found = reserve_quota(world, a_jobset(replicas=2, suspended=True))
     by_sweep(world)
     world.clock.advance(60)
     refuse(world, SECOND)

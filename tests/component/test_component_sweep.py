@@ -9,7 +9,6 @@ import pytest
 
 from shared.core.errors import Busy, ClusterNotFound, Denied, Throttled, Unavailable
 from shared.core.identity.names import build_pool_name
-from shared.core.settings import ClusterSettings
 from shared.deliver import CHARTED
 from tests.builders import (
     CLUSTER,
@@ -22,29 +21,18 @@ from tests.builders import (
     a_pod,
     a_pool,
     an_over_event,
-    settings,
 )
-from tests.component.world import Records, World
+from tests.component.world import OTHER, orphan, two_clusters
 
 if TYPE_CHECKING:
-    from shared.core.identity.pools import PoolSnapshot
+    from tests.component.world import Records, World
 
 NAME = build_pool_name(a_claim())
-OTHER = "projects/p/locations/us-east5/clusters/other"
 
 
-def orphan(number: int, *, age_seconds: float = 60.0) -> PoolSnapshot:
-    """A pool whose JobSet does not exist."""
-    claim = a_claim(name=f"gone-{number}", owner_uid=f"gone-{number}", slice_key=f"default/gone-{number}-w-0")
-    return a_pool(claim=claim, name=build_pool_name(claim), age_seconds=age_seconds)
-
-
-def two_clusters(records: Records) -> World:
-    world = World(records, clusters=(CLUSTER, OTHER))
-    world.use(
-        clusters=settings().clusters | {OTHER: ClusterSettings(endpoint="http://127.0.0.1:9", zone="us-east5-a")}
-    )
-    return world
+def add_slices(world: World, count: int) -> None:
+    """Let so many slices of the JobSet wait."""
+    world.cluster.add(a_jobset(replicas=count), *(a_pod(index=index, uid=f"u{index}") for index in range(count)))
 
 
 def test_a_waiting_leader_gets_its_pool_without_any_message(world: World) -> None:
@@ -56,7 +44,13 @@ def test_a_waiting_leader_gets_its_pool_without_any_message(world: World) -> Non
     assert world.pools.calls == [("list", ""), ("list_creations", ""), ("create", NAME)]
 
 
-@pytest.mark.parametrize(("waiting_seconds", "calls"), [(1.0, 0), (4.9, 0), (5.0, 1), (600.0, 1)])
+@pytest.mark.parametrize(
+    ("waiting_seconds", "calls"),
+    [
+        *((1.0, 0), (4.9, 0), (5.0, 1), (600.0, 1)),
+        *((-61.0, 1), (-3600.0, 1), (-86_400.0, 1)),  # the clock of its cluster is ahead
+    ],
+)
 def test_a_leader_that_has_just_become_unschedulable_is_left_to_its_message(
     world: World, waiting_seconds: float, calls: int
 ) -> None:
@@ -79,19 +73,9 @@ def test_a_leader_that_began_to_wait_after_the_pools_were_listed_is_left_to_the_
     assert world.pools.count("create") == 0
 
 
-@pytest.mark.parametrize("ahead", [61.0, 3600.0, 86_400.0])
-def test_a_leader_of_a_cluster_whose_clock_is_ahead_is_answered_at_once(world: World, ahead: float) -> None:
-    world.cluster.pods.clear()
-    world.cluster.add(a_pod(unschedulable_since=NOW + ahead))
-
-    world.sweep()
-
-    assert world.pools.count("create") == 1
-
-
 def test_an_orphan_is_deleted_and_what_is_not_ours_is_not_looked_at(world: World) -> None:
     world.cluster.pods.clear()
-    world.pools.add(CLUSTER, orphan(1), a_foreign_pool(), a_go_pool(jobset="gone-too"))
+    world.pools.add(CLUSTER, orphan("gone-1"), a_foreign_pool(), a_go_pool(jobset="gone-too"))
     world.cluster.nodes["train-12345"] = ["n"]
     answer, counts = world.sweep()
 
@@ -101,7 +85,7 @@ def test_an_orphan_is_deleted_and_what_is_not_ours_is_not_looked_at(world: World
 
 
 def test_sweeping_again_changes_nothing(world: World) -> None:
-    world.pools.add(CLUSTER, orphan(1))
+    world.pools.add(CLUSTER, orphan("gone-1"))
     world.sweep()
     before = dict(world.pools.pools)
     for _ in range(3):
@@ -114,7 +98,7 @@ def test_sweeping_again_changes_nothing(world: World) -> None:
 
 
 def test_each_sweep_says_what_it_saw_in_one_record(world: World) -> None:
-    world.pools.add(CLUSTER, orphan(1))
+    world.pools.add(CLUSTER, orphan("gone-1"))
     world.sweep()
 
     world.records.expect_in_order(
@@ -156,7 +140,7 @@ def test_a_leader_that_waits_for_its_pool_is_not_told_again_every_minute(world: 
 def test_more_absent_owners_than_the_cap_are_deleted_by_the_next_sweeps_oldest_first(world: World) -> None:
     world.use(sweep_deletions_max=3)
     world.cluster.pods.clear()
-    old = [orphan(number, age_seconds=100.0 - number) for number in range(4)]
+    old = [orphan(f"gone-{number}", age_seconds=100.0 - number) for number in range(4)]
     world.pools.add(CLUSTER, *reversed(old))
     answer, counts = world.sweep()
 
@@ -172,8 +156,8 @@ def test_more_absent_owners_than_the_cap_are_deleted_by_the_next_sweeps_oldest_f
 def test_pools_that_stay_do_not_count_and_block_no_orphan(world: World) -> None:
     world.use(sweep_deletions_max=2)
     world.cluster.pods.clear()
-    used = [orphan(number, age_seconds=1000) for number in range(5)]
-    world.pools.add(CLUSTER, *used, orphan(9))
+    used = [orphan(f"gone-{number}", age_seconds=1000) for number in range(5)]
+    world.pools.add(CLUSTER, *used, orphan("gone-9"))
     for pool in used:
         world.cluster.bind(pool.name, workload="another")
     _, counts = world.sweep()
@@ -186,18 +170,18 @@ def test_what_an_owner_says_itself_needs_no_cap(world: World) -> None:
     world.use(sweep_deletions_max=1)
     world.cluster.pods.clear()
     world.cluster.add(a_jobset(replicas=64, terminal="Completed", terminal_since=NOW))
-    claims = [a_claim(slice_key=f"default/train-workers-{index}") for index in range(64)]
-    world.pools.add(CLUSTER, *(a_pool(claim=claim, name=build_pool_name(claim)) for claim in claims))
+    slices = [f"default/train-workers-{index}" for index in range(64)]
+    world.pools.add(CLUSTER, *(a_pool(claim=a_claim(slice_key=each)) for each in slices))
 
     assert world.sweep()[1] == {"delete": 64, "errors": 0}
 
 
 def test_pools_that_are_replaced_for_waiting_leaders_count(world: World) -> None:
     world.use(sweep_deletions_max=2, replace_differing_pools=True)
-    world.cluster.add(a_jobset(replicas=5), *(a_pod(index=index, uid=f"u{index}") for index in range(5)))
+    add_slices(world, 5)
     for index in range(5):
         claim = a_claim(slice_key=f"default/train-workers-{index}")
-        world.pools.add(CLUSTER, a_pool(claim=claim, name=build_pool_name(claim), fingerprint="1-other"))
+        world.pools.add(CLUSTER, a_pool(claim=claim, fingerprint="1-other"))
     _, counts = world.sweep()
 
     assert world.pools.count("delete") == 2
@@ -208,7 +192,7 @@ def test_pools_that_are_replaced_for_waiting_leaders_count(world: World) -> None
 def test_a_deletion_that_gke_refuses_does_not_count(world: World) -> None:
     world.use(sweep_deletions_max=1)
     world.cluster.pods.clear()
-    world.pools.add(CLUSTER, orphan(1, age_seconds=100), orphan(2))
+    world.pools.add(CLUSTER, orphan("gone-1", age_seconds=100), orphan("gone-2"))
     world.pools.fail_next("delete", Busy("incompatible operation"))
 
     assert world.sweep()[1] == {"wait": 1, "delete": 1, "errors": 0}
@@ -216,14 +200,14 @@ def test_a_deletion_that_gke_refuses_does_not_count(world: World) -> None:
 
 def test_as_many_deletions_as_the_cap_are_made(world: World) -> None:
     world.use(sweep_deletions_max=3)
-    world.pools.add(CLUSTER, *(orphan(number) for number in range(3)))
+    world.pools.add(CLUSTER, *(orphan(f"gone-{number}") for number in range(3)))
 
     assert world.sweep()[1]["delete"] == 3
 
 
 def test_an_owner_that_cannot_be_read_keeps_its_pools(world: World) -> None:
     world.cluster.pods.clear()
-    world.pools.add(CLUSTER, orphan(1), orphan(2))
+    world.pools.add(CLUSTER, orphan("gone-1"), orphan("gone-2"))
     world.cluster.fail_next("get_workload", Unavailable("connection refused"))
     answer, counts = world.sweep()
 
@@ -235,8 +219,7 @@ def test_an_owner_that_cannot_be_read_keeps_its_pools(world: World) -> None:
 def test_an_owner_of_several_pools_is_read_once_and_a_failure_keeps_them_all(world: World) -> None:
     world.cluster.pods.clear()
     world.cluster.workloads.clear()
-    second = a_claim(slice_key="default/train-workers-1")
-    world.pools.add(CLUSTER, a_pool(), a_pool(claim=second, name=build_pool_name(second)))
+    world.pools.add(CLUSTER, a_pool(), a_pool(claim=a_claim(slice_key="default/train-workers-1")))
     world.cluster.fail_next("get_workload", Denied("forbidden"))
     answer, counts = world.sweep()
 
@@ -248,7 +231,7 @@ def test_an_owner_of_several_pools_is_read_once_and_a_failure_keeps_them_all(wor
 def test_a_cluster_that_gke_does_not_answer_for_does_not_stop_the_others(records: Records) -> None:
     world = two_clusters(records)
     world.pools.down_clusters[CLUSTER] = Unavailable("503")
-    world.pools.add(OTHER, orphan(1))
+    world.pools.add(OTHER, orphan("gone-1"))
     answer, counts = world.sweep()
 
     assert answer.status == 503
@@ -268,7 +251,7 @@ def test_a_cluster_that_does_not_exist_is_an_alarm_and_does_not_stop_the_others(
 
 
 def test_leaders_that_cannot_be_listed_do_not_stop_the_pools(world: World) -> None:
-    world.pools.add(CLUSTER, orphan(1))
+    world.pools.add(CLUSTER, orphan("gone-1"))
     world.cluster.fail_next("list_waiting_leaders", Throttled("429"))
     answer, counts = world.sweep()
 
@@ -287,7 +270,7 @@ def test_one_leader_s_error_does_not_stop_the_next(world: World) -> None:
 
 def test_one_pool_s_error_does_not_stop_the_next(world: World) -> None:
     world.cluster.pods.clear()
-    world.pools.add(CLUSTER, orphan(1), orphan(2))
+    world.pools.add(CLUSTER, orphan("gone-1"), orphan("gone-2"))
     world.pools.fail_next("delete", Unavailable("503"))
     answer, counts = world.sweep()
 
@@ -308,8 +291,8 @@ def test_before_a_delete_the_sweep_looks_again(world: World) -> None:
 
 def test_pods_that_are_really_bound_keep_an_orphan(world: World) -> None:
     world.cluster.pods.clear()
-    world.pools.add(CLUSTER, orphan(1))
-    world.cluster.bind(orphan(1).name, workload="somebody-else")
+    world.pools.add(CLUSTER, orphan("gone-1"))
+    world.cluster.bind(orphan("gone-1").name, workload="somebody-else")
     _, counts = world.sweep()
 
     assert counts == {"keep": 1, "errors": 0}
@@ -350,7 +333,7 @@ def test_a_stuck_create_is_given_up_after_its_bound(world: World) -> None:
 def test_one_sweep_s_creates_count_against_the_limits_of_the_next_leader(
     world: World, limit: dict[str, Any], created: int
 ) -> None:
-    world.cluster.add(a_jobset(replicas=5), *(a_pod(index=index, uid=f"u{index}") for index in range(5)))
+    add_slices(world, 5)
     world.use(**limit)
     answer, counts = world.sweep()
 
@@ -360,7 +343,7 @@ def test_one_sweep_s_creates_count_against_the_limits_of_the_next_leader(
 
 
 def test_without_limits_one_list_is_enough_for_any_number_of_leaders(world: World) -> None:
-    world.cluster.add(a_jobset(replicas=5), *(a_pod(index=index, uid=f"u{index}") for index in range(5)))
+    add_slices(world, 5)
     world.sweep()
 
     assert (world.pools.count("list"), world.pools.count("create"), world.pools.count("get")) == (1, 5, 0)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from shared.core.errors import Throttled
 from shared.core.identity.names import build_pool_name
 from tests.builders import CLUSTER, NOW, a_claim, a_jobset, a_pod, a_pool
-from tests.component.test_component_sweep import orphan
+from tests.component.world import orphan
 
 if TYPE_CHECKING:
     import pytest
@@ -22,14 +22,14 @@ def list_changes(world: World) -> list[str]:
 
 
 def test_leaders_are_answered_before_pools_are_deleted(world: World) -> None:
-    world.pools.add(CLUSTER, *(orphan(number) for number in range(20)))
+    world.pools.add(CLUSTER, *(orphan(f"gone-{number}") for number in range(20)))
     world.sweep()
 
     assert list_changes(world) == ["create", *["delete"] * 20]
 
 
 def test_a_429_on_a_delete_keeps_no_leader_from_its_pool(world: World) -> None:
-    world.pools.add(CLUSTER, *(orphan(number) for number in range(20)))
+    world.pools.add(CLUSTER, *(orphan(f"gone-{number}") for number in range(20)))
     for sweep in range(3):
         for _ in range(20):
             world.pools.fail_next("delete", Throttled("too many deletes"))
@@ -42,7 +42,7 @@ def test_a_429_on_a_delete_keeps_no_leader_from_its_pool(world: World) -> None:
 
 
 def test_a_429_on_a_create_keeps_no_pool_from_its_deletion(world: World) -> None:
-    world.pools.add(CLUSTER, orphan(1))
+    world.pools.add(CLUSTER, orphan("gone-1"))
     world.pools.fail_next("create", Throttled("too many creates"))
     world.sweep()
 
@@ -54,7 +54,7 @@ def test_workloads_without_a_pool_come_first(world: World) -> None:
     for number in range(12):
         name = f"runs-{number}"
         claim = a_claim(name=name, owner_uid=f"uid-{number}", slice_key=f"default/{name}-workers-0")
-        world.pools.add(CLUSTER, a_pool("PROVISIONING", claim=claim, name=build_pool_name(claim)))
+        world.pools.add(CLUSTER, a_pool("PROVISIONING", claim=claim))
         world.cluster.add(a_jobset(name=name, uid=f"uid-{number}"), a_pod(jobset=name, uid=f"pod-{number}"))
     world.sweep()
 

@@ -226,10 +226,7 @@ def test_followers_that_cannot_be_read_change_nothing(world: World, method: str,
     begun = Begun(world)
     begun.take("serving")
 
-    def fail() -> None:
-        raise Unavailable("gone")
-
-    world.cluster.before_next(method, fail)
+    world.cluster.fail_next(method, Unavailable("gone"))
     assert begun.sweep()["errors"] == errors
     assert begun.told() == []
     begun.sweep()

@@ -315,17 +315,13 @@ def test_a_squatter_without_workload_is_told_on_its_pod(world: World) -> None:
 
 def test_a_squatter_whose_workload_cannot_be_read_is_told_on_its_pod(world: World) -> None:
     squatted = Squatted(world)
-    world.cluster.before_next("get_workload", refuse, skip=2)  # the owner of the pool is read before
+    world.cluster.fail_next("get_workload", Denied("403"), skip=2)  # the owner of the pool is read before
 
     _, counts = world.sweep()
 
     assert counts["errors"] == 0
     assert squatted.told() == [("Pod", "serving-0", "NodePoolKept")]
     world.records.expect_in_order({"message": "the workload that keeps a node pool could not be read"})
-
-
-def refuse() -> None:
-    raise Denied("403")
 
 
 @pytest.mark.parametrize(

@@ -13,8 +13,8 @@ from shared.core.identity.names import build_pool_name
 from shared.core.messages import Event, EventType, ObjectName, Observed
 from shared.edges.threads import Threads
 from tests.builders import CLUSTER, JOBSET_UID, NOW, a_claim, a_jobset, a_pod
-from tests.unit.test_elastic import a_gpu_body, a_gpu_job
-from tests.unit.test_kind_job import a_pod as a_job_pod
+from tests.component.test_component_elastic import a_waiting_pod
+from tests.unit.test_elastic import a_gpu_job
 
 if TYPE_CHECKING:
     from tests.component.world import World
@@ -90,10 +90,7 @@ def test_a_workload_that_is_gone_needs_nothing(world: World) -> None:
 
 @pytest.mark.parametrize("error", [Unavailable("away"), Denied("no container.clusters.update"), ValueError("bug")])
 def test_an_error_of_one_slice_stops_no_other_and_brings_the_message_back(crowd: World, error: Exception) -> None:
-    def fail() -> None:
-        raise error
-
-    crowd.pools.before_next("create", fail)
+    crowd.pools.fail_next("create", error)
 
     assert crowd.deliver(a_workload_demand()).status == (503 if isinstance(error, Unavailable) else 500)
     assert len(crowd.pools.bodies) == SLICES - 1
@@ -107,14 +104,8 @@ def test_an_error_of_one_slice_stops_no_other_and_brings_the_message_back(crowd:
 
 def test_all_pods_of_a_deployment_are_one_answer(world: World) -> None:
     job = a_gpu_job(parallelism=30, completions=30)
-    pods = [
-        dataclasses.replace(
-            a_job_pod(None, template=a_gpu_body()), name=f"{job.name}-{each}", uid=f"{each}", unschedulable=True
-        )
-        for each in range(30)
-    ]
     world.cluster.pods.clear()
-    world.cluster.add(job, *pods)
+    world.cluster.add(job, *(a_waiting_pod(f"{job.name}-{each}") for each in range(30)))
     world.deliver(a_workload_demand(job.kind, job.name, job.uid))
 
     assert [each["decision"] for each in world.records.found] == ["create"]

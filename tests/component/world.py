@@ -7,18 +7,34 @@ import json
 import logging
 from typing import TYPE_CHECKING, Any
 
+from shared.core.identity.names import build_pool_name
 from shared.core.ports import Ports
+from shared.core.settings import ClusterSettings
 from shared.deliver import deliver, deliver_sweep
 from shared.edges.structured_logs import StructuredFormatter
-from tests.builders import CLUSTER, NOW, a_jobset, a_pod, a_push, settings
+from tests.builders import CLUSTER, NOW, a_claim, a_jobset, a_pod, a_pool, a_push, settings
 from tests.component.fakes import FakeCluster, FakeDeadLetters, FakeNodePools, StepClock
 
 if TYPE_CHECKING:
     from shared.answer import Answer
+    from shared.core.identity.pools import PoolSnapshot
     from shared.core.messages import Event, Message
     from shared.core.ports import SideBySide
 
+OTHER = "projects/p/locations/us-east5/clusters/other"
+"""The second cluster of a world of two."""
 TRACE = {"logging.googleapis.com/trace": "projects/p/traces/0123456789abcdef0123456789abcdef"}
+
+
+def name_of(attempt: int) -> str:
+    """Return the name of the pool of an attempt of the plain case."""
+    return build_pool_name(a_claim(), attempt)
+
+
+def orphan(name: str, *, kind: str = "JobSet", age_seconds: float = 60.0) -> PoolSnapshot:
+    """A pool whose workload of this name does not exist."""
+    claim = a_claim(kind=kind, name=name, owner_uid=f"uid-{name}", slice_key=f"default/{name}-w-0")
+    return a_pool(claim=claim, age_seconds=age_seconds)
 
 
 class Records(logging.Handler):
@@ -96,3 +112,11 @@ class World:
         assert len(names) == 1, f"one pool wanted, found {names}"
         assert len(self.pools.bodies) == created
         return names[0]
+
+
+def two_clusters(records: Records, **overrides: Any) -> World:
+    """Return the plain case beside a second, empty cluster."""
+    world = World(records, clusters=(CLUSTER, OTHER))
+    other = ClusterSettings(endpoint="http://127.0.0.1:9", zone="us-east5-a")
+    world.use(clusters=settings().clusters | {OTHER: other}, **overrides)
+    return world

@@ -12,6 +12,7 @@ import msgspec
 
 from shared.core import labels
 from shared.core.kinds.table import get_kind
+from shared.core.ports import Notice
 from shared.core.times import parse_time
 from shared.edges.disk_objects import read_disk
 from shared.edges.event_writer import StoredEvent, read_scale_up
@@ -38,6 +39,19 @@ class ClusterWorld:
 
     port: Cluster
     list_told: Callable[[str], list[str]]
+
+
+def a_notice(message: str) -> Notice:
+    """A warning about the pod with the UID `u-1`."""
+    return Notice(
+        kind="Pod",
+        namespace="default",
+        name="p",
+        uid="u-1",
+        reason="NodePoolRefused",
+        message=message,
+        warning=True,
+    )
 
 
 def open_edge(url: str) -> KubernetesCluster:

@@ -17,14 +17,13 @@ from google.cloud.container_v1.types import CreateNodePoolRequest, NodePool
 from google.protobuf import json_format
 
 from shared.core.decide.demands import decide_demand
-from shared.core.demand.demand import Demand
 from shared.core.identity.pools import PoolStatus
 from shared.core.nodepool import build_node_pool
 from shared.core.settings import Credentials
 from shared.edges.clock import SYSTEM_CLOCK
 from shared.edges.gke import GkeNodePools
 from shared.edges.google_account import GoogleAccount
-from tests.builders import CLUSTER, a_demand, a_jobset, a_pod, settings
+from tests.builders import CLUSTER, a_demand, a_jobset, a_pod, expect_demand, settings
 from tests.contract.stand_ins import ask
 from tests.unit.test_elastic import a_gpu_body, a_gpu_job
 from tests.unit.test_kind_job import a_pod as a_job_pod
@@ -43,6 +42,20 @@ CODES_OVER_HTTP = {"FAILED_PRECONDITION": 400, "INVALID_ARGUMENT": 400, "ALREADY
 def open_edge(url: str, clock: Clock = SYSTEM_CLOCK) -> GkeNodePools:
     """Return the product's edge over a stand-in."""
     return GkeNodePools(url, GoogleAccount(Credentials.ANONYMOUS), clock=clock)
+
+
+class LeapingClock:
+    """A clock that goes on by some seconds, or back, each time that it is read."""
+
+    def __init__(self, step: float) -> None:
+        self._now, self._step = 0.0, step
+
+    def now(self) -> float:
+        self._now += self._step
+        return self._now
+
+    def pause(self, _seconds: float) -> None:
+        """Nothing here pauses."""
 
 
 class Gke:
@@ -90,8 +103,7 @@ def a_gpu_pool_body() -> dict[str, Any]:
     job = f"job{next(NUMBERS)}"
     pod = dataclasses.replace(a_job_pod(None, template=a_gpu_body()), controller_name=job, unschedulable=True)
     workload = dataclasses.replace(a_gpu_job(parallelism=1, completions=1), name=job)
-    demand = decide_demand(CLUSTER, pod, workload, settings())
-    assert isinstance(demand, Demand), demand
+    demand = expect_demand(decide_demand(CLUSTER, pod, workload, settings()))
     return build_node_pool(demand, attempt=0, created_at=1_800_000_000, settings=settings())
 
 

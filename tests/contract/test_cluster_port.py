@@ -14,15 +14,14 @@ import pytest
 
 from shared.core import labels
 from shared.core.decide.demands import decide_demand
-from shared.core.demand.demand import Demand
 from shared.core.errors import StaleView
 from shared.core.kinds import jobset as jobset_keys
 from shared.core.kinds import raycluster
 from shared.core.kinds.deployment import TEMPLATE_HASH
-from shared.core.ports import Ledger, Notice, Reservation, SurplusMark
+from shared.core.ports import Ledger, Reservation, SurplusMark
 from shared.core.workloads import Disk, Taint, WorkloadView
-from tests.builders import CLUSTER, NOW, a_jobset, settings
-from tests.contract.cluster_worlds import JOBSETS, ClusterWorld, edge_world, fake_world, open_edge
+from tests.builders import CLUSTER, NOW, a_jobset, expect_demand, settings
+from tests.contract.cluster_worlds import JOBSETS, ClusterWorld, a_notice, edge_world, fake_world, open_edge
 from tests.contract.stand_ins import ask, stand_in
 from tests.unit.rayclusters import a_raycluster
 
@@ -244,8 +243,7 @@ def test_a_leader_and_its_jobset_are_read_as_a_demand(cluster: Cluster) -> None:
         False,
         False,
     )
-    demand = decide_demand(CLUSTER, pod, jobset, settings()) if pod else None
-    assert isinstance(demand, Demand)
+    demand = expect_demand(decide_demand(CLUSTER, pod, jobset, settings()) if pod else None)
     assert (demand.shape.machine_type, demand.shape.node_count) == ("ct6e-standard-4t", 2)
     assert demand.claim.owner_uid == jobset.uid
     assert demand.claim.slice_key == f"default/{leader.controller_name}"
@@ -287,13 +285,10 @@ def test_the_pods_that_would_lose_their_node_are_listed_and_no_others(cluster: C
 def test_a_mark_is_put_on_one_node_replaced_and_taken_off(cluster: Cluster) -> None:
     assert cluster.list_surplus_marks(MARKED_POOL) == {"m1": None, "m2": None}
 
-    cluster.mark_surplus("m1", 1_800_000_000.0)
-    assert cluster.list_surplus_marks(MARKED_POOL) == {
-        "m1": SurplusMark(1_800_000_000.0, closed=False),
-        "m2": None,
-    }
-    cluster.mark_surplus("m1", 1_800_000_060.0, closed=True)
-    assert cluster.list_surplus_marks(MARKED_POOL) == {"m1": SurplusMark(1_800_000_060.0, closed=True), "m2": None}
+    cluster.mark_surplus("m1", NOW)
+    assert cluster.list_surplus_marks(MARKED_POOL) == {"m1": SurplusMark(NOW, closed=False), "m2": None}
+    cluster.mark_surplus("m1", NOW + 60, closed=True)
+    assert cluster.list_surplus_marks(MARKED_POOL) == {"m1": SurplusMark(NOW + 60, closed=True), "m2": None}
     cluster.mark_surplus("m1", None)
     assert cluster.list_surplus_marks(MARKED_POOL) == {"m1": None, "m2": None}
 
@@ -306,16 +301,7 @@ def test_a_mark_on_a_node_that_is_gone_changes_nothing(cluster: Cluster) -> None
 
 def test_the_same_notice_again_adds_no_other_event(world: ClusterWorld) -> None:
     for message in ("wrong topology", "wrong topology", "another thing"):
-        notice = Notice(
-            kind="Pod",
-            namespace="default",
-            name="p",
-            uid="u-1",
-            reason="NodePoolRefused",
-            message=message,
-            warning=True,
-        )
-        world.port.write_notice(notice)
+        world.port.write_notice(a_notice(message))
 
     assert sorted(world.list_told("u-1")) == ["another thing", "wrong topology"]
 

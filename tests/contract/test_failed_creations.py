@@ -10,11 +10,10 @@ from shared.core import labels
 from shared.core.decide.failures import Failure, classify_failure
 from shared.core.identity.pools import PoolStatus
 from tests.builders import CLUSTER
-from tests.contract.gke_world import Gke, a_body
-from tests.contract.stand_ins import ask, stand_in
+from tests.contract.gke_world import a_body
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from tests.contract.gke_world import Gke
 
 CLASSES = {
     "stockout": (Failure.STOCKOUT, 8),
@@ -27,20 +26,6 @@ CLASSES = {
     "internal": (Failure.INTERNAL, 13),
 }
 RESERVED = {labels.RESERVATION_NAME: "train", labels.RESERVATION_AFFINITY: "specific"}
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gke]:
-    command = ("standins.fakegke", "serve", "--project", "p", "--location", "us-east5", "--cluster", "c")
-    with stand_in(tmp_path_factory.mktemp("gke"), *command, "--manual-clock") as ports:
-        yield Gke(ports)
-
-
-@pytest.fixture
-def gke(server: Gke) -> Iterator[Gke]:
-    yield server
-    ask("DELETE", f"{server.url}/admin/faults")
-    server.advance(5000)
 
 
 @pytest.mark.parametrize("kind", CLASSES)

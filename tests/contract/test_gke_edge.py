@@ -33,6 +33,7 @@ from tests.builders import CLUSTER, settings
 from tests.contract.gke_world import (
     CODES_OVER_HTTP,
     Gke,
+    LeapingClock,
     a_body,
     at_rest,
     big,
@@ -47,24 +48,9 @@ from tests.contract.gke_world import (
     under_way,
     upgrading,
 )
-from tests.contract.stand_ins import ask, stand_in
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gke]:
-    command = ("standins.fakegke", "serve", "--project", "p", "--location", "us-east5", "--cluster", "c")
-    with stand_in(tmp_path_factory.mktemp("gke"), *command, "--manual-clock") as ports:
-        yield Gke(ports)
-
-
-@pytest.fixture
-def gke(server: Gke) -> Iterator[Gke]:
-    yield server
-    ask("DELETE", f"{server.url}/admin/faults")
-    server.advance(5000)
+    from collections.abc import Callable
 
 
 ROWS = [
@@ -241,25 +227,11 @@ def test_not_found_on_create_is_never_taken_for_success(gke: Gke) -> None:
 GROUP = "https://www.googleapis.com/compute/v1/projects/p/zones/z/instanceGroupManagers/g"
 
 
-class _Frozen:
-    """A clock that jumps at each reading."""
-
-    def __init__(self, step: float) -> None:
-        self._now, self._step = 0.0, step
-
-    def now(self) -> float:
-        self._now += self._step
-        return self._now
-
-    def pause(self, seconds: float) -> None:
-        """Nothing here pauses."""
-
-
 @pytest.mark.parametrize("step", [20.0, -60.0])
 @pytest.mark.parametrize("act", ["create", "delete", "resize", "remove_nodes"])
 def test_what_rests_on_a_look_is_not_sent_late(act: str, step: float) -> None:
     """Nothing listens there: what is sent fails with other words."""
-    edge = open_edge("http://127.0.0.1:9", _Frozen(step))
+    edge = open_edge("http://127.0.0.1:9", LeapingClock(step))
     pool = PoolSnapshot(name="p", status=PoolStatus.RUNNING, group_urls=(GROUP,))
     acts: dict[str, Callable[[], None]] = {
         "create": lambda: edge.create(CLUSTER, a_body()),

@@ -117,10 +117,7 @@ def test_every_account_is_used_for_gke_and_for_kubernetes(
     ports.pools.list(CLUSTER)
     ports.clusters[CLUSTER].get_namespace("kube-system")
 
-    assert fake.identities == {
-        f"/v1/{CLUSTER}/nodePools": identity,
-        "/k/api/v1/namespaces/kube-system": identity,
-    }
+    assert fake.identities == {f"/v1/{CLUSTER}/nodePools": identity, "/k/api/v1/namespaces/kube-system": identity}
 
 
 def test_a_token_is_asked_for_once_and_with_the_scope_that_rbac_by_email_needs(fake: FakeGoogle) -> None:

@@ -12,7 +12,7 @@ import pytest
 from shared.core.errors import Busy, ProvisionerError, Throttled, Unavailable
 from shared.core.identity.pools import PoolSnapshot, PoolStatus
 from tests.builders import CLUSTER
-from tests.contract.gke_world import a_body, open_edge
+from tests.contract.gke_world import LeapingClock, a_body, open_edge
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -138,27 +138,13 @@ def test_a_refusal_s_words_and_its_pause_come_from_the_answer(server: Socket) ->
     assert refused.value.retry_after_seconds == 7.0
 
 
-class Leaping:
-    """A clock that goes on by ten seconds each time that it is read."""
-
-    def __init__(self) -> None:
-        self.time = 0.0
-
-    def now(self) -> float:
-        self.time += 10.0
-        return self.time
-
-    def pause(self, seconds: float) -> None:
-        """Nothing here pauses."""
-
-
 def test_an_answer_that_comes_in_drops_ends_with_the_total_deadline(server: Socket) -> None:
     """Each piece comes in time; all of them together do not."""
     pieces = b"".join(b"1\r\n{\r\n" for _ in range(500_000))
     server.answers = [b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + pieces]
 
     with pytest.raises(Unavailable, match="the answer takes more than 30 s"):
-        open_edge(server.url, Leaping()).list(CLUSTER)
+        open_edge(server.url, LeapingClock(10.0)).list(CLUSTER)
     assert server.requests == 1
 
 

@@ -65,16 +65,12 @@ def test_nodes_of_a_pool_with_two_instance_groups_are_removed_from_their_own_gro
     pool = a_pool_in("us-a/gke-c-p-11111111-grp", "us-b/gke-c-p-22222222-grp")
     InstanceGroups(compute).remove_nodes(pool, ["gke-c-p-22222222-aaaa", "gke-c-p-11111111-bbbb"])
 
-    root = "compute/v1/projects/p/zones"
     assert compute.asked == [
         (
-            f"{root}/us-b/instanceGroupManagers/gke-c-p-22222222-grp/deleteInstances",
-            {"instances": ["zones/us-b/instances/gke-c-p-22222222-aaaa"]},
-        ),
-        (
-            f"{root}/us-a/instanceGroupManagers/gke-c-p-11111111-grp/deleteInstances",
-            {"instances": ["zones/us-a/instances/gke-c-p-11111111-bbbb"]},
-        ),
+            f"compute/v1/projects/p/zones/{zone}/instanceGroupManagers/gke-c-p-{group}-grp/deleteInstances",
+            {"instances": [f"zones/{zone}/instances/gke-c-p-{group}-{node}"]},
+        )
+        for zone, group, node in (("us-b", "22222222", "aaaa"), ("us-a", "11111111", "bbbb"))
     ]
 
 
@@ -93,27 +89,18 @@ def test_the_instances_that_a_group_creates_are_missing() -> None:
         {"instance": "https://x/zones/us-a/instances/n-4", "currentAction": "DELETING"},
         {"instance": "https://x/zones/us-a/instances/n-5"},
     ]
-
-    class Managed(_Compute):
-        def call(self, method: str, path: str, *_args: Any, **_named: Any) -> bytes:
-            self.asked.append((path, method))
-            return json.dumps({"managedInstances": rows}).encode()
-
-    compute = Managed()
+    compute = _Compute(listManagedInstances={"managedInstances": rows})
     pool = a_pool_in("us-a/gke-c-p-11111111-grp")
+
     assert InstanceGroups(compute).list_missing(pool) == ["n-2", "n-3"]
     path = "compute/v1/projects/p/zones/us-a/instanceGroupManagers/gke-c-p-11111111-grp/listManagedInstances"
-    assert compute.asked == [(path, "POST")]
+    assert [asked for asked, _ in compute.asked] == [path]
 
 
 @pytest.mark.parametrize("answer", [b"[]", b"{", b'{"managedInstances": [{}]}', b'{"managedInstances": 1}'])
 def test_an_answer_about_instances_that_cannot_be_read_says_so(answer: bytes) -> None:
-    class Odd(_Compute):
-        def call(self, *_args: Any, **_named: Any) -> bytes:
-            return answer
-
     with pytest.raises(Unavailable, match="GKE's answer cannot be read"):
-        InstanceGroups(Odd()).list_missing(a_pool_in("us-a/g-grp"))
+        InstanceGroups(_Compute(listManagedInstances=answer)).list_missing(a_pool_in("us-a/g-grp"))
 
 
 def test_a_node_of_an_unknown_group_removes_nothing() -> None:

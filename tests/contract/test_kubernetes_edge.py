@@ -23,18 +23,17 @@ from shared.core.errors import (
     Throttled,
     Unavailable,
 )
-from shared.core.ports import Ledger, Notice
+from shared.core.ports import Ledger
 from shared.edges.kubernetes_api import Connection, Expired, KubernetesApi, Unreadable
 from shared.edges.kubernetes_cluster import KubernetesCluster
 from shared.edges.kubernetes_objects import ObjectMeta, Page
 from shared.edges.ledger_objects import NAME as LEDGER
 from shared.edges.node_taints import Node
-from tests.contract.cluster_worlds import COMPONENT, EVENTS, list_events, open_edge
+from tests.contract.cluster_worlds import COMPONENT, EVENTS, a_notice, list_events, open_edge
 from tests.contract.stand_ins import ask, stand_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from pathlib import Path
 
 
 @pytest.fixture(scope="module")
@@ -64,22 +63,11 @@ def test_some_nodes_cost_one_small_page_for_a_hundred_pools(monkeypatch: pytest.
 def test_a_notice_is_written_once_and_counted_up_only_when_it_is_old(url: str) -> None:
     cluster = open_edge(url)
 
-    def notice(message: str) -> Notice:
-        return Notice(
-            kind="Pod",
-            namespace="default",
-            name="p",
-            uid="u-1",
-            reason="NodePoolRefused",
-            message=message,
-            warning=True,
-        )
-
     def written_so_far() -> dict[str, Any]:
         return {event["message"]: event for event in list_events(url, "u-1")}
 
     for message in ("wrong topology", "wrong topology", "wrong topology", "another thing"):
-        cluster.write_notice(notice(message))
+        cluster.write_notice(a_notice(message))
     events = written_so_far()
     assert {message: event["count"] for message, event in events.items()} == {
         "wrong topology": 1,
@@ -88,11 +76,11 @@ def test_a_notice_is_written_once_and_counted_up_only_when_it_is_old(url: str) -
     for event in events.values():
         event["lastTimestamp"] = "2026-01-01T00:00:00Z"
         ask("PUT", f"{url}{EVENTS}/{event['metadata']['name']}", event)
-    cluster.write_notice(notice("wrong topology"))
+    cluster.write_notice(a_notice("wrong topology"))
     assert written_so_far()["wrong topology"]["count"] == 1, "a warm instance remembers what it wrote"
     cold = KubernetesCluster(KubernetesApi(Connection(url=url)), component=COMPONENT)
     for _ in range(2):
-        cold.write_notice(notice("wrong topology"))
+        cold.write_notice(a_notice("wrong topology"))
 
     written = written_so_far()["wrong topology"]
     assert written["count"] == 2
@@ -189,7 +177,7 @@ def status_body(reason: str) -> bytes:
 )
 @pytest.mark.parametrize("what", ["get_pod", "get_workload", "list_waiting_leaders", "list_pool_pods"])
 def test_errors_keep_their_class_whatever_is_asked(
-    refusing: _Refusing, status: int, body: bytes, kind: type[ProvisionerError], what: str, tmp_path: Path
+    refusing: _Refusing, status: int, body: bytes, kind: type[ProvisionerError], what: str
 ) -> None:
     refusing.status, refusing.body = status, body
     edge = KubernetesCluster(KubernetesApi(Connection(url=f"http://127.0.0.1:{refusing.server_port}")))

@@ -16,12 +16,11 @@ from shared.core.errors import AlreadyExists, Busy, ClusterNotFound, NoCapacity,
 from shared.core.identity.pools import PoolStatus
 from shared.core.ports import Machines
 from tests.builders import CLUSTER
-from tests.contract.gke_world import NO_CLUSTER, Gke, a_body, a_gpu_pool_body
+from tests.contract.gke_world import NO_CLUSTER, a_body, a_gpu_pool_body
 from tests.contract.pools_worlds import EdgeWorld, FakeWorld
-from tests.contract.stand_ins import ask, stand_in
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     from shared.core.identity.pools import PoolSnapshot
     from tests.contract.pools_worlds import PoolsWorld
@@ -29,22 +28,9 @@ if TYPE_CHECKING:
 CALLS = ("create", "delete", "resize")
 
 
-@pytest.fixture(scope="module")
-def gke(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gke]:
-    command = ("standins.fakegke", "serve", "--project", "p", "--location", "us-east5", "--cluster", "c")
-    with stand_in(tmp_path_factory.mktemp("gke"), *command, "--manual-clock") as ports:
-        yield Gke(ports)
-
-
 @pytest.fixture(params=["edge", "fake"])
-def world(request: pytest.FixtureRequest) -> Iterator[PoolsWorld]:
-    if request.param == "fake":
-        yield FakeWorld()
-        return
-    gke: Gke = request.getfixturevalue("gke")
-    yield EdgeWorld(gke)
-    ask("DELETE", f"{gke.url}/admin/faults")
-    gke.advance(5000)
+def world(request: pytest.FixtureRequest) -> PoolsWorld:
+    return FakeWorld() if request.param == "fake" else EdgeWorld(request.getfixturevalue("gke"))
 
 
 def get(world: PoolsWorld, name: str) -> PoolSnapshot:
@@ -147,28 +133,22 @@ def test_a_name_is_taken_while_its_pool_runs(world: PoolsWorld) -> None:
         world.port.create(CLUSTER, body)
 
 
-@pytest.mark.parametrize("method", CALLS)
-def test_a_pool_that_is_being_created_is_busy(world: PoolsWorld, method: str) -> None:
+@pytest.mark.parametrize(
+    ("state", "method"),
+    [
+        *(("being created", method) for method in CALLS),
+        *(("being deleted", method) for method in CALLS),
+        *(("being resized", method) for method in ("delete", "resize")),
+    ],
+)
+def test_a_pool_on_which_gke_works_is_busy(world: PoolsWorld, state: str, method: str) -> None:
     body = a_gpu_pool_body()
-    world.port.create(CLUSTER, body)
-
-    with pytest.raises(Busy):
-        call(world, method, body)
-
-
-@pytest.mark.parametrize("method", CALLS)
-def test_a_pool_that_is_being_deleted_is_busy(world: PoolsWorld, method: str) -> None:
-    body = a_gpu_pool_body()
-    world.port.delete(CLUSTER, running(world, body))
-
-    with pytest.raises(Busy):
-        call(world, method, body)
-
-
-@pytest.mark.parametrize("method", ["delete", "resize"])
-def test_a_pool_that_is_being_resized_is_busy(world: PoolsWorld, method: str) -> None:
-    body = a_gpu_pool_body()
-    world.port.resize(CLUSTER, running(world, body), 3)
+    if state == "being created":
+        world.port.create(CLUSTER, body)
+    elif state == "being deleted":
+        world.port.delete(CLUSTER, running(world, body))
+    else:
+        world.port.resize(CLUSTER, running(world, body), 3)
 
     with pytest.raises(Busy):
         call(world, method, body)

@@ -10,10 +10,7 @@ EXCLUSIVE = "alpha.jobset.sigs.k8s.io/exclusive-topology"
 NODE_SELECTOR = "alpha.jobset.sigs.k8s.io/node-selector"
 POOL = "cloud.google.com/gke-nodepool"
 TPU = "google.com/tpu"
-SELECTOR = {
-    "cloud.google.com/gke-tpu-accelerator": "tpu-v6e-slice",
-    "cloud.google.com/gke-tpu-topology": "2x4",
-}
+SELECTOR = {"cloud.google.com/gke-tpu-accelerator": "tpu-v6e-slice", "cloud.google.com/gke-tpu-topology": "2x4"}
 PINNED = {EXCLUSIVE: POOL, NODE_SELECTOR: "true"}
 
 

@@ -86,10 +86,7 @@ class Scene:
 
     def path(self, kind: str, name: str = "") -> str:
         """The address of a list or of one object."""
-        group = {
-            "jobsets": "/apis/jobset.x-k8s.io/v1alpha2",
-            "jobs": "/apis/batch/v1",
-        }.get(kind, "/api/v1")
+        group = {"jobsets": "/apis/jobset.x-k8s.io/v1alpha2", "jobs": "/apis/batch/v1"}.get(kind, "/api/v1")
         return f"{group}/namespaces/{self.namespace}/{kind}" + (f"/{name}" if name else "")
 
     def submit(self, body: Json, kind: str = "jobsets") -> None:

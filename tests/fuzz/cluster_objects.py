@@ -31,19 +31,7 @@ if TYPE_CHECKING:
 
 STEADY, *SCENES = list_scenes()
 _ACTS = ("demand", "demand", "over", "over", "sweep")
-_PARTS = (
-    "workload",
-    "workload",
-    "workload",
-    "pod",
-    "pod",
-    "pod",
-    "bound",
-    "node",
-    "namespace",
-    "metadata",
-    "notice",
-)
+_PARTS = (*("workload",) * 3, *("pod",) * 3, "bound", "node", "namespace", "metadata", "notice")
 _METADATA = b'{"resourceVersion": "100", "continue": ""}'
 _NOTICE = b'{"metadata": {"name": "x"}, "count": 3, "lastTimestamp": "2027-01-15T07:59:00Z"}'
 

@@ -152,11 +152,7 @@ def _find_template(spec: Any, group: str) -> Any:
     for job in spec.get("replicatedJobs", ()):
         if job["name"] == group:
             return job["template"]["spec"]["template"]
-    for path in (
-        ("leaderWorkerTemplate", "leaderTemplate"),
-        ("workerGroupSpecs", 0, "template"),
-        ("template",),
-    ):
+    for path in (("leaderWorkerTemplate", "leaderTemplate"), ("workerGroupSpecs", 0, "template"), ("template",)):
         if path[0] in spec:
             found = spec
             for key in path:

@@ -116,70 +116,15 @@ PROGRAMS: dict[str, tuple[dict[str, bytes], tuple[type[Any], ...]]] = {
 }
 """A valid text for each variable of each program, and the classes that they are read into."""
 _NUMBERS = (
-    *(
-        "NaN",
-        "nan",
-        "Infinity",
-        "-inf",
-        "1e400",
-        "-1e400",
-        "1e-400",
-        "1e3",
-        "1_000",
-        "0x10",
-        "007",
-        "+5",
-        "-0",
-        "--1",
-    ),
-    *(
-        "9" * 400,
-        "-" + "9" * 400,
-        "9" * 5_000,
-        "2147483648",
-        "-1",
-        "0",
-        "1",
-        "3601",
-        "0.1",
-        "1.0",
-        "5 ",
-        " 5",
-        "5s",
-        "٤",
-    ),
+    *("NaN", "nan", "Infinity", "-inf", "1e400", "-1e400", "1e-400", "1e3", "1_000", "0x10", "007", "+5"),
+    *("-0", "--1", "9" * 400, "-" + "9" * 400, "9" * 5_000, "2147483648", "-1", "0", "1", "3601", "0.1"),
+    *("1.0", "5 ", " 5", "5s", "٤"),
 )
 _JSON = (
-    *(
-        "null",
-        "true",
-        "5",
-        '"x"',
-        "[]",
-        "{}",
-        "[[]]",
-        "[null]",
-        "[5]",
-        '[["a"]]',
-        '[{"a": 1}]',
-        '{"a": null}',
-        '{"": ""}',
-    ),
-    *(
-        '{"a": {"a": {"a": {}}}}',
-        '{"a": "b", "a": "c"}',
-        '{"a": {"b": 1, "b": 2}}',
-        "[" * 900 + "]" * 900,
-        '["open',
-        "{x",
-    ),
-    *(
-        '{"' + "k" * 70_000 + '": "v"}',
-        '["' + "v" * 70_000 + '"]',
-        '{"a\\u0000b": "\\ud800"}',
-        '["a", "a"]',
-        "[1e400]",
-    ),
+    *("null", "true", "5", '"x"', "[]", "{}", "[[]]", "[null]", "[5]", '[["a"]]', '[{"a": 1}]'),
+    *('{"a": null}', '{"": ""}', '{"a": {"a": {"a": {}}}}', '{"a": "b", "a": "c"}'),
+    *('{"a": {"b": 1, "b": 2}}', "[" * 900 + "]" * 900, '["open', "{x", '{"' + "k" * 70_000 + '": "v"}'),
+    *('["' + "v" * 70_000 + '"]', '{"a\\u0000b": "\\ud800"}', '["a", "a"]', "[1e400]"),
     *(
         '{"' + CLUSTER + '": {"endpoint": "https://a", "zone": ' + odd + "}}"
         for odd in ("null", "5", "[]", '"\\n"')
@@ -233,15 +178,19 @@ class Environment:
     """The variable that a refusal must name; without one, the settings may be accepted."""
 
 
+def list_variables(program: str, changed: dict[str, str] | None = None) -> dict[str, str]:
+    """Return valid variables of a program, but for those that are changed."""
+    values = {name: text.decode() for name, text in PROGRAMS[program][0].items()} | (changed or {})
+    return {name_variable(name): text for name, text in values.items()}
+
+
 def _build(recipe: Recipe) -> Environment:
     program = recipe.choose(("functions", "functions", "commands", "exporter"))
     of_program, _ = PROGRAMS[program]
-    variables = {name_variable(name): text.decode() for name, text in of_program.items()}
+    variables = list_variables(program)
     if recipe.number(16) == 1:
         program, changed, named = recipe.choose(CONTRADICTIONS)
-        variables = {name_variable(name): text.decode() for name, text in PROGRAMS[program][0].items()}
-        variables |= {name_variable(name): text for name, text in changed.items()}
-        return Environment(program, variables, name_variable(named))
+        return Environment(program, list_variables(program, changed), name_variable(named))
     for _ in range(recipe.number(5)):
         name = recipe.choose(tuple(of_program))
         variables[name_variable(name)] = _spoil_value(recipe, of_program[name].decode())
@@ -267,13 +216,8 @@ def _spoil_value(recipe: Recipe, value: str) -> str:
         return recipe.choose(_JSON)
     return recipe.choose(
         (
-            odd_text(recipe),
-            value + odd_text(recipe),
-            value * 2,
-            f" {value} ",
-            value.upper(),
-            "\udcff",
-            f"{value},{value}",
+            *(odd_text(recipe), value + odd_text(recipe)),
+            *(value * 2, f" {value} ", value.upper(), "\udcff", f"{value},{value}"),
         )
     )
 

@@ -10,7 +10,7 @@ from shared.core.errors import Misconfigured
 from shared.environment import name_variable
 from tests.fuzz.border import Border, Finding, fuzz
 from tests.fuzz.borders import BORDERS
-from tests.fuzz.setting_variables import CONTRADICTIONS, PROGRAMS, Environment, start
+from tests.fuzz.setting_variables import CONTRADICTIONS, PROGRAMS, Environment, list_variables, start
 
 _INPUTS = 200
 _SEED = 0
@@ -53,15 +53,10 @@ def test_every_variable_of_a_program_is_spoilt(program: str) -> None:
 def test_a_contradiction_between_settings_is_refused_by_name(
     program: str, changed: dict[str, str], named: str
 ) -> None:
-    whole = {name_variable(name): text.decode() for name, text in PROGRAMS[program][0].items()}
-    spoilt = whole | {name_variable(name): text for name, text in changed.items()}
-
     with pytest.raises(Misconfigured, match=f"{name_variable(named)}: "):
-        start(Environment(program, spoilt))
+        start(Environment(program, list_variables(program, changed)))
 
 
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_the_settings_are_valid_before_they_are_spoilt(program: str) -> None:
-    start(
-        Environment(program, {name_variable(name): text.decode() for name, text in PROGRAMS[program][0].items()})
-    )
+    start(Environment(program, list_variables(program)))

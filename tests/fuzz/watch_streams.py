@@ -67,6 +67,29 @@ class _NoPauses(Pauses):
         return 0.0
 
 
+def follow(
+    watched: WatchedKind[Any], items: tuple[bytes, ...], stream: bytes, metrics: Metrics
+) -> tuple[list[Event], list[dict[str, Any]]]:
+    """List some objects and watch a stream once; return the events and the log records."""
+    reported: list[Event] = []
+    page = b'{"metadata": {"resourceVersion": "100"}, "items": [' + b", ".join(items) + b"]}"
+    api = KubernetesApi(Connection(url="http://canned"))
+    pool: Any = CannedHttp(lambda _method, url: Canned(stream if "watch=1" in url else page))
+    api._pool = pool
+    follower = Follower(
+        api,
+        watched,
+        watched.sightings(CLUSTER),
+        report=lambda event, _arrived: reported.append(event),
+        metrics=metrics,
+        health=Health((watched.name,)),
+        pauses=_NoPauses(),
+    )
+    with recording() as records:
+        follower._follow_once()
+    return reported, records.found
+
+
 def _build(recipe: Recipe) -> OddLine:
     scene = recipe.choose(SCENES)
     pods = scene.kind.watched is False or bool(recipe.number(2))
@@ -85,42 +108,20 @@ def _build(recipe: Recipe) -> OddLine:
 
 
 def _check(odd: OddLine) -> None:
-    reported: list[Event] = []
-    page = b'{"metadata": {"resourceVersion": "100"}, "items": [' + odd.text + b", " + odd.steady + b"]}"
     gone = b'{"type": "DELETED", "object": ' + odd.steady + b"}"
-    stream = b"\n".join((odd.line, gone, b""))
-
-    def answer(_method: str, url: str) -> Canned:
-        if "watch=1" in url:
-            return Canned(stream)
-        return Canned(page)
-
-    api = KubernetesApi(Connection(url="http://canned"))
-    pool: Any = CannedHttp(answer)
-    api._pool = pool
-    follower = Follower(
-        api,
-        odd.watched,
-        odd.watched.sightings(CLUSTER),
-        report=lambda event, _arrived: reported.append(event),
-        metrics=_METRICS,
-        health=Health((odd.watched.name,)),
-        pauses=_NoPauses(),
-    )
-    before = _count_skipped(odd.watched.name)
-    with recording() as records:
-        follower._follow_once()
+    before = count_skipped(odd.watched, _METRICS)
+    reported, records = follow(odd.watched, (odd.text, odd.steady), b"\n".join((odd.line, gone, b"")), _METRICS)
     for event in reported:
         _check_event(event)
-    interrupted = [each for each in records.found if each.get("message") == "watch interrupted"]
-    skipped = [each for each in records.found if str(each.get("message", "")).startswith("object skipped")]
+    interrupted = [each for each in records if each.get("message") == "watch interrupted"]
+    skipped = [each for each in records if str(each.get("message", "")).startswith("object skipped")]
     if interrupted:
         if odd.has_metadata and odd.kind_of_event not in ("ERROR", "BOOKMARK"):
             raise Lost(f"one object interrupts the watch: {interrupted}")
         return  # the next listing shows what this one did not
     if not any("uid-two-" in event.subject.uid + event.incarnation for event in reported):
-        raise Lost(f"the neighbour was not reported: {records.found}")
-    if skipped and _count_skipped(odd.watched.name) == before:
+        raise Lost(f"the neighbour was not reported: {records}")
+    if skipped and count_skipped(odd.watched, _METRICS) == before:
         raise Lost(f"skipped and not counted: {skipped}")
 
 
@@ -139,8 +140,9 @@ def _check_event(event: Event) -> None:
         raise Lost(f"{event} was read as {read}")
 
 
-def _count_skipped(name: str) -> float:
-    return float(_METRICS.unreadable.labels(name)._value.get())
+def count_skipped(watched: WatchedKind[Any], metrics: Metrics) -> float:
+    """Return how many objects of a kind could not be read."""
+    return float(metrics.unreadable.labels(watched.name)._value.get())
 
 
 def _show(odd: OddLine) -> str:

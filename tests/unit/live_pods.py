@@ -42,6 +42,13 @@ def a_body(*, chips: int = 4, gpus: int = 0, selectors: dict[str, str] | None = 
     return {"metadata": {}, "spec": spec}
 
 
+def a_pod_body(*, topology: str | None = "2x2", chips: int = 4) -> Json:
+    """A pod template of v6e hosts that tolerates nothing, by default a single host."""
+    selector = {labels.ACCELERATOR: "tpu-v6e-slice"} | ({labels.TOPOLOGY: topology} if topology else {})
+    resources = {"limits": {labels.TPU_RESOURCE: str(chips)}} if chips else {}
+    return {"spec": {"nodeSelector": selector, "containers": [{"name": "c", "resources": resources}]}}
+
+
 OF_CPU = a_body(chips=0, selectors={})
 ONE_HOST = a_body(selectors={labels.ACCELERATOR: "tpu-v6e-slice", labels.TOPOLOGY: "2x2"})
 
@@ -109,6 +116,6 @@ def change(body: Json, selectors: dict[str, str | None], **metadata: dict[str, s
     return changed
 
 
-def decide(pod: PodView, workload: WorkloadView, use: Settings | None = None) -> Demand | Decision:
+def decide(pod: PodView, workload: WorkloadView | None, use: Settings | None = None) -> Demand | Decision:
     """Return what the rule says of the pod."""
     return decide_demand(CLUSTER, pod, workload, use or settings())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -19,13 +19,15 @@ from shared.core.decide.elastic_sizes import (
     may_add_pools,
 )
 from shared.core.decide.provision import decide_provision
-from shared.core.demand.demand import Demand
 from shared.core.identity.names import build_owner_labels, build_pool_name
 from shared.core.identity.pools import PoolSnapshot, PoolStatus
 from shared.core.workloads import NodeView
-from tests.builders import CLUSTER, NOW, settings
+from tests.builders import CLUSTER, NOW, expect_demand, settings
 from tests.unit.test_elastic import a_gpu_body, a_gpu_job
 from tests.unit.test_kind_job import a_pod
+
+if TYPE_CHECKING:
+    from shared.core.demand.demand import Demand
 
 SETTINGS = settings(
     capacity_policies=read_policies("[{priorities: [{location: {zones: [us-east5-a, us-east5-b]}}]}]")
@@ -35,9 +37,7 @@ POD = dataclasses.replace(a_pod(None, template=a_gpu_body()), unschedulable=True
 
 
 def a_demand(nodes: int = 5) -> Demand:
-    found = decide_demand(CLUSTER, POD, a_gpu_job(parallelism=nodes, completions=9), SETTINGS)
-    assert isinstance(found, Demand)
-    return found
+    return expect_demand(decide_demand(CLUSTER, POD, a_gpu_job(parallelism=nodes, completions=9), SETTINGS))
 
 
 def a_pool(attempt: int = 0, *, status: str = "RUNNING", made: float | None = OLD, **other: Any) -> PoolSnapshot:

@@ -20,13 +20,7 @@ from shared.core.decisions import Decision, Reason, Verdict
 from shared.core.identity.names import ATTEMPTS_MAX, build_pool_name
 from shared.core.times import format_minute
 from tests.builders import NOW, a_claim, a_foreign_pool, a_pool
-from tests.unit.decision_enumeration import (
-    ATTEMPT_AXES,
-    DEMAND,
-    enumerate_situations,
-    follow_with,
-    judge_attempt,
-)
+from tests.unit.decision_enumeration import ATTEMPT_AXES, DEMAND, enumerate_situations, follow_with, judge_attempt
 
 if TYPE_CHECKING:
     from shared.core.identity.pools import PoolSnapshot

@@ -14,7 +14,7 @@ from shared.core.demand.candidates import CANDIDATES_MAX
 from shared.core.demand.capacity import Tier
 from shared.core.nodepool import build_node_pool
 from shared.core.workloads import Toleration
-from tests.builders import CLUSTER, ZONE, a_demand, a_jobset, a_pod, settings
+from tests.builders import CLUSTER, ZONE, a_demand, a_jobset, a_pod, expect_decision, settings
 
 if TYPE_CHECKING:
     from shared.core.demand.demand import Demand
@@ -45,10 +45,9 @@ def listing(text: str, **shape: Any) -> dict[str, Any]:
     return {"tolerations": SPOT_TOLERATION, **said, **shape}
 
 
-def refusal(text: str, use: dict[str, Any] | None = None, **shape: Any) -> Decision:
-    pod = a_pod(shape=listing(text, **shape))
-    found = decide_demand(CLUSTER, pod, a_jobset(template=pod.template), settings(**(use or {})))
-    assert isinstance(found, Decision)
+def refusal(shape: dict[str, Any], **use: Any) -> Decision:
+    pod = a_pod(shape=shape)
+    found = expect_decision(decide_demand(CLUSTER, pod, a_jobset(template=pod.template), settings(**use)))
     assert found.verdict == Verdict.REFUSE
     return found
 
@@ -223,7 +222,7 @@ def test_forced_on_demand_knows_no_list() -> None:
 def test_a_candidate_that_the_pods_could_not_run_on_is_refused_by_name(
     text: str, shape: dict[str, Any], said: str
 ) -> None:
-    found = refusal(text, **shape)
+    found = refusal(listing(text, **shape))
 
     assert found.reason == "capacity_conflict"
     assert found.message.startswith(f"annotation {labels.CAPACITY}: ")
@@ -242,11 +241,9 @@ def test_flex_start_waits_for_as_long_as_the_annotation_says_or_else_the_setting
 
 @pytest.mark.parametrize("text", [" ", "a day", "-1", "1.5", "604801"])
 def test_a_wait_that_is_no_such_number_is_refused(text: str) -> None:
-    pod = a_pod(shape={"annotations": {labels.FLEX_START_WAIT: text}})
-    found = decide_demand(CLUSTER, pod, a_jobset(template=pod.template), settings())
+    found = refusal({"annotations": {labels.FLEX_START_WAIT: text}})
 
-    assert isinstance(found, Decision)
-    assert (found.verdict, found.reason) == (Verdict.REFUSE, "capacity_conflict")
+    assert found.reason == "capacity_conflict"
     assert f"{labels.FLEX_START_WAIT}: not a time to wait (got '{text}'); valid: a number from 0" in found.message
 
 
@@ -260,11 +257,9 @@ def test_flex_start_may_stand_before_others_if_its_wait_has_an_end() -> None:
 
 def test_a_list_that_cannot_be_read_is_refused_with_its_place() -> None:
     said = {"annotations": {labels.CAPACITY: "spot"}, "unreadable_priorities": "Expected `array`, got `str`"}
-    pod = a_pod(shape=said)
-    found = decide_demand(CLUSTER, pod, a_jobset(template=pod.template), settings())
+    found = refusal(said)
 
-    assert isinstance(found, Decision)
-    assert (found.verdict, found.reason) == (Verdict.REFUSE, "capacity_conflict")
+    assert found.reason == "capacity_conflict"
     assert "Expected `array`, got `str`" in found.message
 
 
@@ -281,21 +276,14 @@ LENT = "- reservations: {specific: [{name: train, project: lender-1}]}"
 )
 @pytest.mark.parametrize(
     "shape",
-    [
-        listing(LENT),
-        {"selectors": {labels.RESERVATION_NAME: "train", labels.RESERVATION_PROJECT: "lender-1"}},
-    ],
+    [listing(LENT), {"selectors": {labels.RESERVATION_NAME: "train", labels.RESERVATION_PROJECT: "lender-1"}}],
     ids=["listed", "selected"],
 )
 def test_a_reservation_of_another_project_is_used_only_if_the_operator_lists_it(
     shape: dict[str, Any], allowed: tuple[str, ...], shown: str
 ) -> None:
-    pod = a_pod(shape=shape)
-    found = decide_demand(
-        CLUSTER, pod, a_jobset(template=pod.template), settings(allowed_shared_reservations=allowed)
-    )
+    found = refusal(shape, allowed_shared_reservations=allowed)
 
-    assert isinstance(found, Decision)
     assert found.reason == "request_not_allowed"
     assert f"(got 'lender-1/train'); valid: {shown}" in found.message
     demand = a_demand(use=settings(allowed_shared_reservations=("lender-*/train",)), **shape)
@@ -308,11 +296,8 @@ def test_a_reservation_of_another_project_is_used_only_if_the_operator_lists_it(
     ids=["listed", "selected"],
 )
 def test_an_operator_can_limit_the_reservations_of_the_own_project(shape: dict[str, Any]) -> None:
-    pod = a_pod(shape=shape)
-    use = settings(allowed_reservations=("spare-*",))
-    found = decide_demand(CLUSTER, pod, a_jobset(template=pod.template), use)
+    found = refusal(shape, allowed_reservations=("spare-*",))
 
-    assert isinstance(found, Decision)
     assert found.reason == "request_not_allowed"
     assert "allowed_reservations does not list this reservation (got 'train'); valid: spare-*" in found.message
     assert a_demand(use=settings(allowed_reservations=("tr*",)), **shape).capacity.reservation == "train"

@@ -22,7 +22,7 @@ from shared.core.decisions import Decision, Reason, Verdict
 from shared.core.kueue import SECONDS
 from shared.core.times import format_time
 from shared.core.workloads import Parent, WorkloadView
-from tests.builders import CLUSTER, NOW, a_jobset, settings
+from tests.builders import CLUSTER, NOW, a_jobset, expect_decision, settings
 
 ON = settings(capacity_first=True)
 ASKS = {labels.CAPACITY_FIRST: "true"}
@@ -73,9 +73,8 @@ def test_no_other_asks(workload: WorkloadView) -> None:
     ],
 )
 def test_what_cannot_be_is_refused_by_name(marks: dict[str, str], overrides: dict[str, Any], words: str) -> None:
-    found = read_wish(a_waiting_jobset(marks, **overrides), ON)
+    found = expect_decision(read_wish(a_waiting_jobset(marks, **overrides), ON))
 
-    assert isinstance(found, Decision)
     assert (found.verdict, found.reason) == (Verdict.REFUSE, Reason.REQUEST_NOT_ALLOWED)
     assert "capacity-first" in found.message
     assert words in found.message

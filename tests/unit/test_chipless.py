@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from shared.core import labels
-from shared.core.decide.demands import decide_demand, decide_planned_demand
+from shared.core.decide.demands import decide_planned_demand
 from shared.core.decisions import Decision, Reason, Verdict
 from shared.core.demand.demand import Demand
 from shared.core.kinds.table import KIND_NAMES, list_slices
 from tests.builders import CLUSTER, settings
-from tests.unit.live_pods import ONE_HOST, a_body, a_leader, a_workload
+from tests.unit.live_pods import ONE_HOST, a_body, a_leader, a_workload, decide
 
 if TYPE_CHECKING:
-    from shared.core.workloads import PodView, WorkloadView
+    from shared.core.workloads import WorkloadView
 
 Json = dict[str, Any]
 CLAIMS = [{"name": "chips", "resourceClaimTemplateName": "all-chips"}]
@@ -38,10 +38,6 @@ def change(body: Json, **spec: Any) -> Json:
 
 def plan(workload: WorkloadView) -> list[Demand | Decision]:
     return [decide_planned_demand(CLUSTER, workload, each, settings()) for each in list_slices(workload)]
-
-
-def decide(pod: PodView, workload: WorkloadView) -> Demand | Decision:
-    return decide_demand(CLUSTER, pod, workload, settings())
 
 
 def is_refused(found: Demand | Decision, *said: str) -> bool:

@@ -12,7 +12,8 @@ from shared.core.kinds.objects import UnexpectedValue, read_number
 from shared.core.kinds.table import KINDS
 from shared.edges.workload_objects import read_template
 from tests.builders import a_claim, a_pool
-from tests.unit.test_kind_deployment import a_deployment, a_pod_body
+from tests.unit.live_pods import a_pod_body
+from tests.unit.test_kind_deployment import a_deployment
 
 HUGE = "9" * 400
 LONGER_THAN_PYTHON_READS = "9" * 5000

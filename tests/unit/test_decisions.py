@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import difflib
 from itertools import islice
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -31,6 +31,7 @@ from tests.unit.decision_enumeration import (
     PROVISION_AXES,
     CollectRule,
     ProvisionRule,
+    Situation,
     collect_with,
     decide_everything_broken,
     decide_everything_to_collect,
@@ -44,31 +45,27 @@ from tests.unit.decision_enumeration import (
 )
 from tests.unit.golden_tables import FOLDER, TABLES
 
-
-def test_provision_keeps_every_invariant_in_every_situation() -> None:
-    broken = [
-        (name, row)
-        for row, decision in decide_everything_to_provision()
-        for name in judge_provision(row, decision)
-    ]
-
-    assert len(decide_everything_to_provision()) > 10_000
-    assert broken[:5] == []
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
-def test_collect_keeps_every_invariant_in_every_situation() -> None:
-    broken = [
-        (name, row) for row, decision in decide_everything_to_collect() for name in judge_collect(row, decision)
-    ]
+@pytest.mark.parametrize(
+    ("decide_everything", "judge", "more_than"),
+    [
+        (decide_everything_to_provision, judge_provision, 10_000),
+        (decide_everything_to_collect, judge_collect, 30_000),
+        (decide_everything_broken, judge_broken, 1_000),
+    ],
+    ids=["provision", "collect", "a pool with errors"],
+)
+def test_every_invariant_is_kept_in_every_situation(
+    decide_everything: Callable[[], tuple[tuple[Situation, Decision], ...]],
+    judge: Callable[[Situation, Decision], list[str]],
+    more_than: int,
+) -> None:
+    broken = [(name, row) for row, decision in decide_everything() for name in judge(row, decision)]
 
-    assert len(decide_everything_to_collect()) > 30_000
-    assert broken[:5] == []
-
-
-def test_a_pool_with_errors_keeps_every_invariant_in_every_situation() -> None:
-    broken = [(name, row) for row, decision in decide_everything_broken() for name in judge_broken(row, decision)]
-
-    assert len(decide_everything_broken()) > 1_000
+    assert len(decide_everything()) > more_than
     assert broken[:5] == []
 
 

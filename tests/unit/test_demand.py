@@ -14,7 +14,17 @@ from shared.core.demand.demand import Demand
 from shared.core.kinds import jobset as jobset_keys
 from shared.core.shapes.shape import Placement
 from shared.core.workloads import PodView, SliceGroup, WorkloadView
-from tests.builders import CLUSTER, JOBSET_UID, a_demand, a_jobset, a_pod, a_template, settings
+from tests.builders import (
+    CLUSTER,
+    JOBSET_UID,
+    a_demand,
+    a_jobset,
+    a_pod,
+    a_template,
+    expect_decision,
+    expect_demand,
+    settings,
+)
 
 if TYPE_CHECKING:
     from shared.core.settings import Settings
@@ -29,8 +39,7 @@ def read(
 
 
 def refused(pod: PodView, use: Settings | None = None, jobset: WorkloadView | None = None) -> Decision:
-    found = read(pod, jobset, use)
-    assert isinstance(found, Decision)
+    found = expect_decision(read(pod, jobset, use))
     assert found.verdict == Verdict.REFUSE
     return found
 
@@ -104,9 +113,8 @@ def test_a_leader_without_chips_takes_those_of_its_peers() -> None:
     peers = a_template(chips=8, topology="2x4")
     jobset = a_jobset(template=leader.template)
     jobset = dataclasses.replace(jobset, groups=(*jobset.groups, SliceGroup(name="rest", template=peers)))
-    found = read(leader, jobset)
+    found = expect_demand(read(leader, jobset))
 
-    assert isinstance(found, Demand)
     assert found.shape.machine_type == "ct6e-standard-8t"
 
 
@@ -114,9 +122,8 @@ def test_peers_of_another_shape_do_not_count() -> None:
     leader = a_pod(shape={"chips": 0, "topology": "2x4"})
     other = SliceGroup(name="rest", template=a_template(chips=1, topology="1x1"))
     jobset = a_jobset(template=leader.template)
-    found = read(leader, dataclasses.replace(jobset, groups=(*jobset.groups, other)))
+    found = expect_demand(read(leader, dataclasses.replace(jobset, groups=(*jobset.groups, other))))
 
-    assert isinstance(found, Demand)
     assert (found.shape.machine_type, found.shape.node_count) == ("ct6e-standard-4t", 2)
 
 
@@ -182,9 +189,8 @@ NO_DEMAND = [
 def test_what_is_no_demand_is_left_alone_with_its_reason(
     pod: dict[str, Any], jobset: dict[str, Any], reason: Reason
 ) -> None:
-    found = read(a_pod(**pod), a_jobset(**jobset))
+    found = expect_decision(read(a_pod(**pod), a_jobset(**jobset)))
 
-    assert isinstance(found, Decision)
     assert (found.verdict, found.reason) == (Verdict.NOTHING, reason)
     assert found.message
 
@@ -202,9 +208,10 @@ def test_what_is_no_demand_is_left_alone_with_its_reason(
 def test_a_pod_that_its_jobset_left_behind_is_refused_and_told(
     pod: dict[str, Any], jobset: dict[str, Any] | None
 ) -> None:
-    found = decide_demand(CLUSTER, a_pod(**pod), None if jobset is None else a_jobset(**jobset), settings())
+    found = expect_decision(
+        decide_demand(CLUSTER, a_pod(**pod), None if jobset is None else a_jobset(**jobset), settings())
+    )
 
-    assert isinstance(found, Decision)
     assert (found.verdict, found.reason) == (Verdict.REFUSE, Reason.OWNER_GONE)
 
 
@@ -221,16 +228,8 @@ def test_the_claim_is_the_live_jobset_s_and_not_what_labels_say() -> None:
 @pytest.mark.parametrize(
     ("use", "pod", "words"),
     [
-        (
-            {"allowed_namespaces": ("ml-*",)},
-            {},
-            ("metadata.namespace", "'default'", "ml-*"),
-        ),
-        (
-            {"allowed_accelerators": ("tpu-v5*",)},
-            {},
-            (labels.ACCELERATOR, "tpu-v6e-slice", "tpu-v5*"),
-        ),
+        ({"allowed_namespaces": ("ml-*",)}, {}, ("metadata.namespace", "'default'", "ml-*")),
+        ({"allowed_accelerators": ("tpu-v5*",)}, {}, (labels.ACCELERATOR, "tpu-v6e-slice", "tpu-v5*")),
         (
             {},
             {"annotations": {labels.NODE_SERVICE_ACCOUNT: "admin@p.iam"}},

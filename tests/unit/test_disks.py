@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -10,12 +10,24 @@ from shared.capacity_lists import read_policies
 from shared.core import labels
 from shared.core.decide.demands import decide_demand, decide_planned_demand
 from shared.core.decisions import Decision, Verdict
-from shared.core.demand.demand import Demand
 from shared.core.kinds.table import list_slices
 from shared.core.settings import ClusterSettings
 from shared.core.workloads import Disk
-from tests.builders import CLUSTER, NOW, ZONE, a_jobset, a_pod, a_template, settings
+from tests.builders import (
+    CLUSTER,
+    NOW,
+    ZONE,
+    a_jobset,
+    a_pod,
+    a_template,
+    expect_decision,
+    expect_demand,
+    settings,
+)
 from tests.unit.test_candidates import listing
+
+if TYPE_CHECKING:
+    from shared.core.demand.demand import Demand
 
 A, C, ELSEWHERE = "us-east5-a", "us-east5-c", "europe-west4-a"
 LIST = f"[{{location: {{zones: [{A}, {C}]}}}}, {{spot: true}}]"
@@ -36,14 +48,11 @@ def decide(*disks: Disk, use: dict[str, Any] | None = None, text: str = "", **sh
 
 
 def demand(*disks: Disk, **asked: Any) -> Demand:
-    found = decide(*disks, **asked)
-    assert isinstance(found, Demand), found
-    return found
+    return expect_demand(decide(*disks, **asked))
 
 
 def refusal(*disks: Disk, **asked: Any) -> str:
-    found = decide(*disks, **asked)
-    assert isinstance(found, Decision)
+    found = expect_decision(decide(*disks, **asked))
     assert (found.verdict, found.reason) == (Verdict.REFUSE, "capacity_conflict")
     return found.message
 
@@ -92,9 +101,8 @@ def test_disks_without_a_zone_in_common_are_refused_with_both_names() -> None:
 
 
 def test_a_disk_outside_the_cluster_s_region_is_refused() -> None:
-    found = decide(a_disk(ELSEWHERE))
+    found = expect_decision(decide(a_disk(ELSEWHERE)))
 
-    assert isinstance(found, Decision)
     assert "not a zone of the cluster's region (got 'europe-west4-a')" in found.message
 
 
@@ -102,9 +110,8 @@ def test_a_disk_of_a_claim_that_the_pod_does_not_name_counts_for_nothing() -> No
     pod = a_pod(template=a_template(disk_claims=("mine",)))
     jobset = a_jobset(template=pod.template, disks=(a_disk(A, claim="of-others"),))
 
-    found = decide_demand(CLUSTER, pod, jobset, settings())
+    found = expect_demand(decide_demand(CLUSTER, pod, jobset, settings()))
 
-    assert isinstance(found, Demand)
     assert found.zone == ZONE
 
 

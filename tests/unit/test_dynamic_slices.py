@@ -11,7 +11,7 @@ from shared.core.decide.demands import decide_demand
 from shared.core.decisions import Decision, Reason, Verdict
 from shared.core.demand.demand import Demand
 from shared.core.topology_terms import TermKind, TopologyTerm
-from tests.builders import CLUSTER, a_jobset, a_pod, settings
+from tests.builders import CLUSTER, a_jobset, a_pod, expect_decision, settings
 
 SLICE = "cloud.google.com/gke-tpu-slice"
 PARTITION = "cloud.google.com/gke-tpu-partition-4x4x4-state"
@@ -51,9 +51,8 @@ def decide(**shape: Any) -> Demand | Decision:
     ],
 )
 def test_a_slice_that_gke_forms_is_left_alone_and_the_feature_is_named(shape: dict[str, Any], key: str) -> None:
-    found = decide(**shape)
+    found = expect_decision(decide(**shape))
 
-    assert isinstance(found, Decision)
     assert (found.verdict, found.reason) == (Verdict.NOTHING, Reason.DEMAND_LEFT_TO_GKE)
     assert "dynamic slicing" in found.message
     assert f"remove {'cloud.google.com/' * (key.startswith('gke'))}{key}" in found.message

@@ -29,7 +29,7 @@ from shared.core.kinds.table import list_slices
 from shared.core.workloads import PodTemplate, SliceGroup, WorkloadView
 from shared.edges.quantities import parse_quantity
 from shared.edges.workload_objects import read_template
-from tests.builders import CLUSTER, a_jobset, a_template, settings
+from tests.builders import CLUSTER, a_jobset, a_template, expect_decision, expect_demand, settings
 from tests.unit.test_kind_job import a_job, a_pod
 
 L4 = {labels.GPU_ACCELERATOR: "nvidia-l4"}
@@ -217,8 +217,7 @@ def a_tpu_workload(topology: str, replicas: int = 3) -> WorkloadView:
 def test_single_hosts_that_are_interchangeable_are_one_demand_of_as_many_nodes() -> None:
     workload = a_tpu_workload("2x2")
     (only,) = list_slices(workload)
-    found = decide_planned_demand(CLUSTER, workload, only, settings())
-    assert isinstance(found, Demand)
+    found = expect_demand(decide_planned_demand(CLUSTER, workload, only, settings()))
     assert (found.elastic, found.shape.node_count, found.shape.chips) == (True, 3, 12)
 
 
@@ -236,8 +235,7 @@ def test_the_size_of_an_elastic_demand_is_no_part_of_its_identity() -> None:
 def test_several_hosts_of_a_slice_are_no_interchangeable_pods() -> None:
     workload = a_tpu_workload("4x4")
     (only,) = list_slices(workload)
-    found = decide_planned_demand(CLUSTER, workload, only, settings())
-    assert isinstance(found, Decision)
+    found = expect_decision(decide_planned_demand(CLUSTER, workload, only, settings()))
     assert found.reason == Reason.HOSTS_DIFFER
 
 

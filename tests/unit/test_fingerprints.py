@@ -17,12 +17,10 @@ from shared.core import labels
 from shared.core.decide.demands import decide_planned_demand
 from shared.core.decide.provision import decide_provision
 from shared.core.decisions import Verdict
-from shared.core.demand.capacity import Capacity
 from shared.core.demand.demand import Demand
 from shared.core.identity.names import PoolOwner, build_pool_name
 from shared.core.identity.pools import PoolStatus
 from shared.core.kinds.table import KIND_NAMES, get_kind, list_slices
-from shared.core.shapes.shape import GpuSharing, Shape
 from shared.edges.workload_objects import read_workload
 from tests.builders import CLUSTER, NOW, a_pool, settings
 
@@ -85,46 +83,23 @@ def test_a_pool_of_our_version_with_another_fingerprint_still_differs() -> None:
     assert decide_provision(demand, pool, now=NOW, settings=settings()).verdict == Verdict.REFUSE
 
 
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class LaterSharing(GpuSharing):
-    """What a later version knows of shared GPUs."""
-
-    field_of_a_later_version: str = "x"
-
-
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class LaterShape(Shape):
-    """What a later version knows of a shape."""
-
-    field_of_a_later_version: str = "x"
-
-
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class LaterCapacity(Capacity):
-    """What a later version knows of capacity."""
-
-    field_of_a_later_version: str = "x"
-
-
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class LaterDemand(Demand):
-    """What a later version knows of a demand."""
-
-    field_of_a_later_version: str = "x"
-
-
-def widen(found: Any, later: Any) -> Any:
-    """Return the same value with one more field."""
+def widen(found: Any) -> Any:
+    """Return the same value with one more field, as a later version knows it."""
+    kind = type(found)
+    field = ("field_of_a_later_version", str, dataclasses.field(default="x"))
+    later = dataclasses.make_dataclass(
+        f"Later{kind.__name__}", [field], bases=(kind,), frozen=True, slots=True, kw_only=True
+    )
     return later(**{each.name: getattr(found, each.name) for each in dataclasses.fields(found)})
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row["case"])
 def test_a_new_field_does_not_change_the_fingerprint(row: dict[str, Any]) -> None:
     for name, demand in plan(row).items():
-        gpus = widen(demand.shape.gpus, LaterSharing) if demand.shape.gpus else None
-        shape = widen(dataclasses.replace(demand.shape, gpus=gpus), LaterShape)
-        capacity = widen(demand.capacity, LaterCapacity)
-        later = widen(dataclasses.replace(demand, shape=shape, capacity=capacity), LaterDemand)
+        gpus = widen(demand.shape.gpus) if demand.shape.gpus else None
+        shape = widen(dataclasses.replace(demand.shape, gpus=gpus))
+        capacity = widen(demand.capacity)
+        later = widen(dataclasses.replace(demand, shape=shape, capacity=capacity))
 
         assert later.fingerprint == row["pools"][name][1]
 

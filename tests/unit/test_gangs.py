@@ -30,7 +30,7 @@ from shared.core.decisions import Decision, Reason, Verdict
 from shared.core.demand.demand import Demand
 from shared.core.settings import Mode
 from shared.core.workloads import SliceGroup
-from tests.builders import CLUSTER, NOW, a_claim, a_jobset, a_pod, a_pool, a_template, settings
+from tests.builders import CLUSTER, NOW, a_claim, a_jobset, a_pod, a_pool, a_template, expect_decision, settings
 
 SUSPENDED = a_jobset(replicas=3, suspended=True)
 
@@ -111,17 +111,15 @@ def test_one_slice_that_is_not_served_refuses_all(
 ) -> None:
     workload = a_jobset(replicas=3, suspended=True, template=template)
 
-    found = plan_gang(CLUSTER, workload, settings(**overrides))
+    found = expect_decision(plan_gang(CLUSTER, workload, settings(**overrides)))
 
-    assert isinstance(found, Decision)
     assert (found.verdict, found.reason) == (Verdict.REFUSE, reason)
     assert words in found.message
 
 
 def test_a_spec_with_too_many_slices_is_refused() -> None:
-    found = plan_gang(CLUSTER, a_jobset(replicas=10_001, suspended=True), settings())
+    found = expect_decision(plan_gang(CLUSTER, a_jobset(replicas=10_001, suspended=True), settings()))
 
-    assert isinstance(found, Decision)
     assert "10000" in found.message
 
 

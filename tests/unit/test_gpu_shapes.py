@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -19,14 +19,12 @@ from shared.core.shapes.gpus import find_gpu_shape
 from shared.core.shapes.room import Room, measure_allocatable
 from shared.core.workloads import PodTemplate, SliceGroup
 from standins.fakegke.model.gpu_machines import BUILT_IN
-from tests.builders import CLUSTER, a_jobset, settings
+from tests.builders import CLUSTER, a_jobset, expect_decision, expect_demand, settings
 from tests.unit.test_elastic import a_gpu_body, a_gpu_template
 from tests.unit.test_kind_job import a_job
 
-if TYPE_CHECKING:
-    from shared.core.settings import Settings
-
 GIB = 1024**3
+L4 = {labels.GPU_ACCELERATOR: "nvidia-l4"}
 
 
 def a_template(
@@ -128,13 +126,11 @@ def test_an_unknown_type_is_refused_by_name(kind: str, said: str) -> None:
 
 
 def test_a_selector_of_gpu_nodes_asks_for_nothing_beside_the_type() -> None:
-    both = {labels.GPU_ACCELERATOR: "nvidia-l4", labels.GPU_NODE: "true"}
-    found = plan(a_gpu_body(selector=both))
-    assert isinstance(found, Demand), found
+    both = L4 | {labels.GPU_NODE: "true"}
+    found = expect_demand(plan(a_gpu_body(selector=both)))
     assert labels.GPU_NODE not in found.node_labels
 
-    wrong = plan(a_gpu_body(selector=both | {labels.GPU_NODE: "false"}))
-    assert isinstance(wrong, Decision)
+    wrong = expect_decision(plan(a_gpu_body(selector=both | {labels.GPU_NODE: "false"})))
     assert wrong.reason == Reason.SELECTOR_UNSUPPORTED
     assert "valid: true" in wrong.message
 
@@ -169,14 +165,13 @@ def plan(body: dict[str, Any], *, pods: int = 6, **changed: Any) -> Demand | Dec
     return decide_planned_demand(CLUSTER, job, only, settings(**changed))
 
 
-def build(body: dict[str, Any], used: Settings | None = None) -> dict[str, Any]:
-    found = plan(body)
+def build(found: Demand | Decision) -> dict[str, Any]:
     assert isinstance(found, Demand), found
-    return build_node_pool(found, attempt=0, created_at=1, settings=used or settings())
+    return build_node_pool(found, attempt=0, created_at=1, settings=settings())
 
 
 def test_a_pool_of_gpus_says_type_number_and_driver() -> None:
-    pool = build(a_gpu_body())
+    pool = build(plan(a_gpu_body()))
     assert pool["config"]["accelerators"] == [
         {
             "acceleratorType": "nvidia-l4",
@@ -197,7 +192,7 @@ def test_partitions_and_sharing_are_asked_for_as_selected() -> None:
         labels.GPU_CLIENTS: "4",
         labels.GPU_DRIVER: "latest",
     }
-    pool = build(a_gpu_body(selector=selector))
+    pool = build(plan(a_gpu_body(selector=selector)))
     (found,) = pool["config"]["accelerators"]
     assert found["gpuPartitionSize"] == "2g.10gb"
     assert found["gpuSharingConfig"] == {"gpuSharingStrategy": "TIME_SHARING", "maxSharedClientsPerGpu": "4"}
@@ -208,10 +203,8 @@ def test_partitions_and_sharing_are_asked_for_as_selected() -> None:
 
 def test_machines_with_networks_of_their_own_get_them_from_gke_unless_the_operator_names_some() -> None:
     body = a_gpu_body(8, selector={labels.GPU_ACCELERATOR: "nvidia-h100-mega-80gb"})
-    assert build(body)["networkConfig"] == {"acceleratorNetworkProfile": "auto"}
-    found = plan(body, node_additional_networks=("a:b",))
-    assert isinstance(found, Demand)
-    pool = build_node_pool(found, attempt=0, created_at=1, settings=settings())
+    assert build(plan(body))["networkConfig"] == {"acceleratorNetworkProfile": "auto"}
+    pool = build(plan(body, node_additional_networks=("a:b",)))
     assert pool["networkConfig"] == {"additionalNodeNetworkConfigs": [{"network": "a", "subnetwork": "b"}]}
 
 
@@ -226,19 +219,16 @@ def a_slice(kind: str, hosts: int) -> Demand | Decision:
 
 
 def test_hosts_that_belong_together_are_placed_close_to_one_another() -> None:
-    found = a_slice("nvidia-h200-141gb", 4)
-    assert isinstance(found, Demand)
+    found = expect_demand(a_slice("nvidia-h200-141gb", 4))
     assert not found.elastic
-    pool = build_node_pool(found, attempt=0, created_at=1, settings=settings())
+    pool = build(found)
     assert pool["placementPolicy"] == {"type": "COMPACT"}
     assert describe_placement(found, settings()) == "COMPACT"
     assert pool["initialNodeCount"] == 4
 
 
 def test_a_rack_is_a_slice_by_workload_policy() -> None:
-    found = a_slice("nvidia-gb200", 18)
-    assert isinstance(found, Demand)
-    pool = build_node_pool(found, attempt=0, created_at=1, settings=settings())
+    pool = build(a_slice("nvidia-gb200", 18))
     assert pool["placementPolicy"] == {"policyName": "tpu-provisioner-1x72"}
     assert pool["upgradeSettings"] == {"maxSurge": 0, "maxUnavailable": 1}
 
@@ -248,18 +238,9 @@ def test_a_rack_is_a_slice_by_workload_policy() -> None:
     [
         (a_slice("nvidia-gb200", 19), Reason.SHAPE_UNSUPPORTED),
         (plan(a_gpu_body(selector={labels.GPU_ACCELERATOR: "nvidia-l5"})), Reason.GPU_UNKNOWN),
-        (
-            plan(a_gpu_body(selector={labels.GPU_ACCELERATOR: "nvidia-l4", labels.TOPOLOGY: "2x2"})),
-            Reason.SHAPE_UNSUPPORTED,
-        ),
-        (
-            plan(a_gpu_body(selector={labels.GPU_ACCELERATOR: "nvidia-l4", labels.FLEX_START: "true"})),
-            Reason.CAPACITY_CONFLICT,
-        ),
-        (
-            plan(a_gpu_body(selector={labels.GPU_ACCELERATOR: "nvidia-l4", labels.ARCHITECTURE: "arm64"})),
-            Reason.SELECTOR_UNSUPPORTED,
-        ),
+        (plan(a_gpu_body(selector=L4 | {labels.TOPOLOGY: "2x2"})), Reason.SHAPE_UNSUPPORTED),
+        (plan(a_gpu_body(selector=L4 | {labels.FLEX_START: "true"})), Reason.CAPACITY_CONFLICT),
+        (plan(a_gpu_body(selector=L4 | {labels.ARCHITECTURE: "arm64"})), Reason.SELECTOR_UNSUPPORTED),
         (plan(a_gpu_body(), allowed_accelerators=("tpu-*",)), Reason.REQUEST_NOT_ALLOWED),
     ],
 )
@@ -269,7 +250,7 @@ def test_refusals_carry_their_reason(found: Demand | Decision, reason: Reason) -
 
 
 def test_the_number_of_pods_is_no_part_of_the_fingerprint_and_the_driver_is() -> None:
-    latest = a_gpu_body(selector={labels.GPU_ACCELERATOR: "nvidia-l4", labels.GPU_DRIVER: "latest"})
+    latest = a_gpu_body(selector=L4 | {labels.GPU_DRIVER: "latest"})
     found = [plan(a_gpu_body()), plan(a_gpu_body(), pods=2), plan(latest)]
     prints = [each.fingerprint for each in found if isinstance(each, Demand)]
     assert prints[0] == prints[1] != prints[2]

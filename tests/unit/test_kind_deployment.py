@@ -7,28 +7,20 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 
-from shared.core import labels
-from shared.core.decide.demands import decide_demand
-from shared.core.decisions import Decision, Reason
-from shared.core.demand.demand import Demand
+from shared.core.decisions import Reason
 from shared.core.kinds.deployment import DEPLOYMENT, TEMPLATE_HASH
 from shared.core.kinds.elastic import has_slice
 from shared.core.kinds.objects import UnexpectedValue
 from shared.core.kinds.table import find_kind_of_pod, list_slices, select_pods
 from shared.edges.workload_objects import Pod, read_template, view_pod
-from tests.builders import CLUSTER, settings
+from tests.builders import expect_decision, expect_demand
+from tests.unit.live_pods import a_pod_body, decide
 
 if TYPE_CHECKING:
     from shared.core.workloads import PodView, WorkloadView
 
 UID = "7a1c52d0-5b0e-4d62-8a52-3d9f0f0c1a31"
 HASH = "5d9c7b6f8"
-
-
-def a_pod_body(*, topology: str | None = "2x2", chips: int = 4) -> dict[str, Any]:
-    selector = {labels.ACCELERATOR: "tpu-v6e-slice"} | ({labels.TOPOLOGY: topology} if topology else {})
-    resources = {"limits": {labels.TPU_RESOURCE: str(chips)}} if chips else {}
-    return {"spec": {"nodeSelector": selector, "containers": [{"name": "c", "resources": resources}]}}
 
 
 def a_deployment(
@@ -59,10 +51,6 @@ def a_pod(*, template: dict[str, Any] | None = None, said: dict[str, str] | None
     return view_pod(msgspec.convert(body, Pod))
 
 
-def ask(pod: PodView, workload: WorkloadView) -> Demand | Decision:
-    return decide_demand(CLUSTER, pod, workload, settings())
-
-
 @pytest.mark.proves("Deployment", "leader pods")
 def test_a_pod_leads_to_its_deployment_by_the_name_of_its_set_and_its_hash() -> None:
     assert DEPLOYMENT.find_owner(a_pod()) == "serve"
@@ -86,9 +74,8 @@ def test_a_pod_of_anything_else_is_not_its_pod(said: dict[str, str] | None, owne
 
 @pytest.mark.proves("Deployment", "slice")
 def test_all_replicas_share_one_pool_with_a_host_for_each() -> None:
-    found = ask(a_pod(), a_deployment())
+    found = expect_demand(decide(a_pod(), a_deployment()))
 
-    assert isinstance(found, Demand)
     assert found.elastic
     assert (found.shape.node_count, found.shape.chips, found.shape.machine_type) == (3, 12, "ct6e-standard-4t")
     (planned,) = list_slices(a_deployment())
@@ -163,9 +150,8 @@ def test_the_pool_goes_with_the_last_replica_or_the_shape() -> None:
 def test_what_cannot_be_served_is_refused_with_its_reason(
     pod: PodView, workload: WorkloadView, reason: Reason
 ) -> None:
-    found = ask(pod, workload)
+    found = expect_decision(decide(pod, workload))
 
-    assert isinstance(found, Decision)
     assert found.reason == reason
 
 

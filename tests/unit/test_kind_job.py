@@ -12,18 +12,14 @@ from shared.core.errors import SliceUnknown
 from shared.core.kinds.job import JOB, JOB_NAME_ON_POD
 from shared.core.kinds.objects import UnexpectedValue
 from shared.edges.workload_objects import Pod, read_template, view_pod
+from tests.unit.live_pods import a_pod_body
 
 if TYPE_CHECKING:
     from shared.core.workloads import PodView, WorkloadView
 
+SEVERAL_HOSTS = a_pod_body(topology="4x4")
 UID = "7a1c52d0-5b0e-4d62-8a52-3d9f0f0c1a07"
 SINCE, SINCE_SECONDS = "2027-01-15T08:00:00Z", 1_800_000_000.0
-
-
-def a_pod_body(*, topology: str | None = "4x4", chips: int = 4) -> dict[str, Any]:
-    selector = {labels.ACCELERATOR: "tpu-v6e-slice"} | ({labels.TOPOLOGY: topology} if topology else {})
-    resources = {"limits": {labels.TPU_RESOURCE: str(chips)}} if chips else {}
-    return {"spec": {"nodeSelector": selector, "containers": [{"name": "c", "resources": resources}]}}
 
 
 def a_job(
@@ -34,7 +30,12 @@ def a_job(
     **spec: Any,
 ) -> WorkloadView:
     """An indexed Job of four pods on a 4x4 slice, unless overridden; a None takes a field away."""
-    plain = {"parallelism": 4, "completions": 4, "completionMode": "Indexed", "template": template or a_pod_body()}
+    plain = {
+        "parallelism": 4,
+        "completions": 4,
+        "completionMode": "Indexed",
+        "template": template or SEVERAL_HOSTS,
+    }
     body = {
         "metadata": {"namespace": "default", "name": "train", "uid": UID} | (metadata or {}),
         "spec": {key: value for key, value in (plain | spec).items() if value is not None},
@@ -44,7 +45,7 @@ def a_job(
 
 
 def a_pod(index: str | None = "0", *, template: dict[str, Any] | None = None, **owner: Any) -> PodView:
-    body = template or a_pod_body()
+    body = template or SEVERAL_HOSTS
     said = {JOB_NAME_ON_POD: "train"} | ({} if index is None else {labels.COMPLETION_INDEX: index})
     controller = {"apiVersion": "batch/v1", "kind": "Job", "name": "train", "uid": UID, "controller": True} | owner
     metadata = {"name": "train-0-abcde", "namespace": "default", "labels": said, "ownerReferences": [controller]}
@@ -55,10 +56,10 @@ def held(*types: str, status: str = "True") -> dict[str, Any]:
     return {"conditions": [{"type": each, "status": status, "lastTransitionTime": SINCE} for each in types]}
 
 
-ONE_HOST = a_pod_body(topology="2x2")
+ONE_HOST = a_pod_body()
 EIGHT_ON_ONE_HOST = a_pod_body(topology="2x4", chips=8)
 WITHOUT_TOPOLOGY = a_pod_body(topology=None, chips=8)
-WITHOUT_CHIPS = a_pod_body(chips=0)
+WITHOUT_CHIPS = a_pod_body(topology="4x4", chips=0)
 MISSHAPEN = a_pod_body(topology="4 by 4")
 OF_CPU = {"spec": {"containers": [{"name": "c"}]}}
 
@@ -136,7 +137,7 @@ def test_pods_without_index_are_refused_where_they_would_need_one(spec: dict[str
 
 
 def test_a_queue_that_is_scaled_to_nothing_is_not_refused() -> None:
-    job = a_job(completionMode=None, completions=None, parallelism=0, template=a_pod_body())
+    job = a_job(completionMode=None, completions=None, parallelism=0, template=SEVERAL_HOSTS)
     assert JOB.list_slices(job) == []
 
 

@@ -11,14 +11,14 @@ from shared.core import labels
 from shared.core.decide.demands import decide_demand
 from shared.core.decide.needed_pools import plan_pools
 from shared.core.decide.occupancy import measure_occupancy
-from shared.core.demand.demand import Demand
 from shared.core.kinds.jobset import EXCLUSIVE_TOPOLOGY, JOBSET, NODE_SELECTOR_STRATEGY
 from shared.core.kinds.table import list_slices, may_swap
 from shared.core.workloads import SliceGroup
 from shared.edges.workload_objects import read_template
-from tests.builders import CLUSTER, JOBSET_UID, a_claim, a_pod, a_pool, a_template, settings
+from tests.builders import CLUSTER, JOBSET_UID, a_claim, a_pod, a_pool, a_template, expect_demand, settings
 
 if TYPE_CHECKING:
+    from shared.core.demand.demand import Demand
     from shared.core.workloads import PodView, WorkloadView
 
 EXCLUSIVE = {EXCLUSIVE_TOPOLOGY: labels.NODE_POOL}
@@ -60,9 +60,7 @@ def a_head(**overrides: Any) -> PodView:
 
 
 def demand_of(pod: PodView, workload: WorkloadView) -> Demand:
-    found = decide_demand(CLUSTER, pod, workload, settings())
-    assert isinstance(found, Demand), found
-    return found
+    return expect_demand(decide_demand(CLUSTER, pod, workload, settings()))
 
 
 def test_a_head_on_the_nodes_of_its_workers_is_of_their_first_slice() -> None:

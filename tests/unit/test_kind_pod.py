@@ -13,7 +13,7 @@ from shared.core.decisions import Decision, Reason, Verdict
 from shared.core.demand.demand import Demand
 from shared.core.kinds.table import KINDS, find_kind_of_pod, get_kind, list_slices, select_pods
 from shared.edges.workload_objects import Pod, read_template, view_pod
-from tests.builders import CLUSTER, settings
+from tests.builders import CLUSTER, expect_decision, expect_demand, settings
 
 if TYPE_CHECKING:
     from shared.core.workloads import PodView, WorkloadView
@@ -46,9 +46,8 @@ def ask(body: Json) -> Demand | Decision:
 @pytest.mark.proves("Pod", "leader pods")
 @pytest.mark.proves("Pod", "slice")
 def test_a_bare_pod_is_its_own_workload_with_a_pool_of_one_node() -> None:
-    found = ask(a_body())
+    found = expect_demand(ask(a_body()))
 
-    assert isinstance(found, Demand)
     assert (found.claim.kind, found.claim.name, found.claim.owner_uid) == ("Pod", "lab", "of-lab")
     assert (found.shape.node_count, found.shape.machine_type) == (1, "ct6e-standard-4t")
     assert len(list_slices(both(a_body())[1])) == 1
@@ -57,9 +56,8 @@ def test_a_bare_pod_is_its_own_workload_with_a_pool_of_one_node() -> None:
 def test_flex_start_of_a_pool_that_grows_and_shrinks_waits_without_end() -> None:
     """Its nodes come and go with its pods, so that it has none is no failure."""
     said = {labels.CAPACITY: "[{flexStart: {enabled: true}}, {}]", labels.FLEX_START_WAIT: "600"}
-    found = ask(a_body(annotations=said))
+    found = expect_decision(ask(a_body(annotations=said)))
 
-    assert isinstance(found, Decision)
     assert "candidate 1 is flex-start, which waits without end" in found.message
 
 
@@ -68,9 +66,8 @@ def test_an_owner_that_does_not_control_leaves_a_pod_bare() -> None:
 
 
 def test_a_slice_of_several_hosts_is_no_pod_s() -> None:
-    found = ask(a_body(topology="4x4"))
+    found = expect_decision(ask(a_body(topology="4x4")))
 
-    assert isinstance(found, Decision)
     assert (found.verdict, found.reason) == (Verdict.REFUSE, Reason.HOSTS_DIFFER)
     assert "a kind of workload that has slices" in found.message
 
@@ -89,9 +86,8 @@ def test_a_slice_of_several_hosts_is_no_pod_s() -> None:
     ],
 )
 def test_a_pod_of_an_unknown_controller_is_told_which_kinds_are_served(owner: Json) -> None:
-    found = ask(a_body(owner))
+    found = expect_decision(ask(a_body(owner)))
 
-    assert isinstance(found, Decision)
     assert (found.verdict, found.reason) == (Verdict.REFUSE, Reason.OWNER_KIND_UNKNOWN)
     assert owner["kind"] in found.message
     assert all(kind.name in found.message for kind in KINDS if kind is not POD)

@@ -101,11 +101,7 @@ def test_a_label_that_is_no_slot_is_a_forgery_and_no_lack_of_one(said: dict[str,
 
 @pytest.mark.parametrize(
     "overrides",
-    [
-        {"controller_name": "other"},
-        {"controller_kind": "Job"},
-        {"controller_kind": "", "controller_name": ""},
-    ],
+    [{"controller_name": "other"}, {"controller_kind": "Job"}, {"controller_kind": "", "controller_name": ""}],
 )
 def test_a_pod_is_ray_s_only_when_the_cluster_of_its_label_controls_it(overrides: dict[str, Any]) -> None:
     pod = a_worker(said=indexed(0), affinity=True, **overrides)

@@ -17,7 +17,7 @@ from shared.core.kinds.raycluster import CLUSTER, GROUP, HEAD_GROUP, NODE_TYPE, 
 from shared.core.kinds.table import list_slices
 from shared.edges.workload_objects import Pod, read_template, view_pod
 from tests.builders import CLUSTER as GKE_CLUSTER
-from tests.builders import settings
+from tests.builders import expect_decision, settings
 from tests.unit.rayclusters import UID, a_body, a_group
 
 if TYPE_CHECKING:
@@ -124,8 +124,7 @@ def test_a_head_with_tpus_is_refused_and_no_worker_gets_a_pool_for_it() -> None:
     with pytest.raises(SliceUnknown, match="no TPUs in the head; move its work"):
         list_slices(workload)
     for pod, said in ((a_pod(head), "request TPUs in a worker group"), (worker, "no TPUs in the head")):
-        found = decide_demand(GKE_CLUSTER, pod, workload, settings())
-        assert isinstance(found, Decision)
+        found = expect_decision(decide_demand(GKE_CLUSTER, pod, workload, settings()))
         assert found.reason == Reason.SLICE_UNKNOWN
         assert said in found.message
     assert find_slice(RAYCLUSTER, worker, workload) is not None, "workers that run keep their pool"

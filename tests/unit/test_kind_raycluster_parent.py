@@ -72,9 +72,7 @@ def test_nothing_is_said_of_a_rayjob_that_goes_on_or_lets_go(body: Json) -> None
         pytest.param(a_rayjob(), "set shutdownAfterJobFinishes: true", id="no policy at all"),
         pytest.param(a_rayjob("Failed", "FAILED"), "set shutdownAfterJobFinishes: true", id="it failed"),
         pytest.param(
-            a_rayjob(**rules(("jobStatus", "FAILED", "DeleteCluster"))),
-            "add a deletion rule",
-            id="another end",
+            a_rayjob(**rules(("jobStatus", "FAILED", "DeleteCluster"))), "add a deletion rule", id="another end"
         ),
         pytest.param(
             a_rayjob("Failed", "", **rules(("jobStatus", "FAILED", "DeleteCluster"))),
@@ -82,9 +80,7 @@ def test_nothing_is_said_of_a_rayjob_that_goes_on_or_lets_go(body: Json) -> None
             id="it failed before Ray said anything",
         ),
         pytest.param(
-            a_rayjob(**rules(("jobStatus", "SUCCEEDED", "DeleteNone"))),
-            "add a deletion rule",
-            id="DeleteNone",
+            a_rayjob(**rules(("jobStatus", "SUCCEEDED", "DeleteNone"))), "add a deletion rule", id="DeleteNone"
         ),
         pytest.param(
             a_rayjob(shutdownAfterJobFinishes=True, **earlier_rules("DeleteNone", "DeleteCluster")),

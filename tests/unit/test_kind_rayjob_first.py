@@ -17,12 +17,12 @@ from shared.core.decide.capacity_first import (
     read_wish,
     write_resumed,
 )
-from shared.core.decisions import Decision, Reason, Verdict
+from shared.core.decisions import Reason, Verdict
 from shared.core.kinds.objects import UnexpectedValue
 from shared.core.kinds.raycluster import RAYCLUSTER
 from shared.core.kinds.rayjob import RAYJOB
 from shared.core.kinds.table import SUSPENDABLE, get_suspendable, is_parent_kind
-from tests.builders import CLUSTER, NOW, settings
+from tests.builders import CLUSTER, NOW, expect_decision, settings
 from tests.unit.rayclusters import a_body, read_template
 
 if TYPE_CHECKING:
@@ -100,9 +100,8 @@ def test_no_other_rayjob_asks(body: Json) -> None:
     ],
 )
 def test_what_does_not_fit_is_refused_by_name(body: Json, words: str) -> None:
-    found = read_wish(read(body), ON)
+    found = expect_decision(read_wish(read(body), ON))
 
-    assert isinstance(found, Decision)
     assert (found.verdict, found.reason) == (Verdict.REFUSE, Reason.REQUEST_NOT_ALLOWED)
     assert words in found.message
 
@@ -122,9 +121,8 @@ def test_what_fits_is_not_refused(body: Json) -> None:
 
 
 def test_the_setting_that_is_off_is_told() -> None:
-    found = read_wish(read(a_rayjob()), settings())
+    found = expect_decision(read_wish(read(a_rayjob()), settings()))
 
-    assert isinstance(found, Decision)
     assert "the setting capacity_first is off" in found.message
 
 
@@ -180,7 +178,6 @@ def test_a_raycluster_of_another_controller_is_refused_by_name() -> None:
     made = a_body(suspend=True)
     made["metadata"] |= {"annotations": ASKS}
     made["metadata"]["ownerReferences"] = [{"kind": "RayService", "name": "serve", "uid": "s", "controller": True}]
-    found = read_wish(RAYCLUSTER.read(made, read_template), ON)
+    found = expect_decision(read_wish(RAYCLUSTER.read(made, read_template), ON))
 
-    assert isinstance(found, Decision)
     assert "RayService serve controls it and decides whether it is suspended" in found.message

@@ -7,28 +7,21 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 
-from shared.core import labels
-from shared.core.decide.demands import decide_demand
-from shared.core.decisions import Decision, Reason
+from shared.core.decisions import Reason
 from shared.core.demand.demand import Demand
 from shared.core.errors import SliceUnknown
 from shared.core.kinds.elastic import has_slice
 from shared.core.kinds.statefulset import POD_NAME, STATEFULSET
 from shared.core.kinds.table import find_kind_of_pod, list_slices
 from shared.edges.workload_objects import Pod, read_template, view_pod
-from tests.builders import CLUSTER, settings
+from tests.builders import expect_decision, expect_demand
+from tests.unit.live_pods import a_pod_body, decide
 
 if TYPE_CHECKING:
     from shared.core.workloads import PodView, WorkloadView
 
 UID = "7a1c52d0-5b0e-4d62-8a52-3d9f0f0c1a41"
 PARALLEL = {"podManagementPolicy": "Parallel"}
-
-
-def a_pod_body(*, topology: str = "2x2", chips: int = 4) -> dict[str, Any]:
-    selector = {labels.ACCELERATOR: "tpu-v6e-slice", labels.TOPOLOGY: topology}
-    resources = {"limits": {labels.TPU_RESOURCE: str(chips)}}
-    return {"spec": {"nodeSelector": selector, "containers": [{"name": "c", "resources": resources}]}}
 
 
 SLICE = {"template": a_pod_body(topology="4x4")}
@@ -58,14 +51,10 @@ def a_pod(ordinal: int = 0, *, template: dict[str, Any] | None = None, **owner: 
     return view_pod(msgspec.convert(body, Pod))
 
 
-def ask(pod: PodView, workload: WorkloadView | None) -> Demand | Decision:
-    return decide_demand(CLUSTER, pod, workload, settings())
-
-
 @pytest.mark.proves("StatefulSet", "leader pods")
 @pytest.mark.proves("StatefulSet", "slice")
 def test_single_hosts_share_one_pool_whichever_pod_is_the_leader() -> None:
-    found = [ask(a_pod(ordinal), a_set()) for ordinal in range(4)]
+    found = [decide(a_pod(ordinal), a_set()) for ordinal in range(4)]
 
     assert all(isinstance(each, Demand) and each.elastic and each.shape.node_count == 4 for each in found)
     assert len({each.claim.hash for each in found if isinstance(each, Demand)}) == 1
@@ -74,9 +63,8 @@ def test_single_hosts_share_one_pool_whichever_pod_is_the_leader() -> None:
 
 @pytest.mark.proves("StatefulSet", "slice")
 def test_as_many_parallel_pods_as_hosts_are_one_slice() -> None:
-    found = ask(a_pod(3, template=SLICE["template"]), a_set(**SLICE, **PARALLEL))
+    found = expect_demand(decide(a_pod(3, template=SLICE["template"]), a_set(**SLICE, **PARALLEL)))
 
-    assert isinstance(found, Demand)
     assert not found.elastic
     assert (found.claim.slice_key, found.shape.node_count) == ("default/shard", 4)
     assert [each.name for each in list_slices(a_set(**SLICE, **PARALLEL))] == ["shard"]
@@ -98,9 +86,8 @@ def test_as_many_parallel_pods_as_hosts_are_one_slice() -> None:
 def test_a_slice_that_would_never_be_whole_is_refused_with_what_is_valid(
     spec: dict[str, Any], reason: Reason, said: str
 ) -> None:
-    found = ask(a_pod(template=SLICE["template"]), a_set(**spec))
+    found = expect_decision(decide(a_pod(template=SLICE["template"]), a_set(**spec)))
 
-    assert isinstance(found, Decision)
     assert found.reason == reason
     assert said in found.message
 
@@ -129,9 +116,8 @@ def test_what_is_refused_is_not_listed_either() -> None:
 def test_a_pod_that_the_spec_does_not_have_gets_nothing(
     pod: PodView, workload: WorkloadView | None, reason: Reason
 ) -> None:
-    found = ask(pod, workload)
+    found = expect_decision(decide(pod, workload))
 
-    assert isinstance(found, Decision)
     assert found.reason == reason
 
 

@@ -6,9 +6,9 @@ import pytest
 
 from shared.core import labels
 from shared.core.decide.demands import decide_demand
-from shared.core.decisions import Decision, Reason
+from shared.core.decisions import Reason
 from shared.core.demand.near_keys import find_near_key
-from tests.builders import CLUSTER, a_jobset, a_pod, a_template, settings
+from tests.builders import CLUSTER, a_jobset, a_pod, a_template, expect_decision, settings
 
 
 @pytest.mark.parametrize(
@@ -23,9 +23,10 @@ from tests.builders import CLUSTER, a_jobset, a_pod, a_template, settings
     ],
 )
 def test_a_selector_that_is_almost_a_key_of_gke_is_refused_with_that_key(key: str, near: str) -> None:
-    decision = decide_demand(CLUSTER, a_pod(shape={"selectors": {key: "x"}}), a_jobset(), settings())
+    decision = expect_decision(
+        decide_demand(CLUSTER, a_pod(shape={"selectors": {key: "x"}}), a_jobset(), settings())
+    )
 
-    assert isinstance(decision, Decision)
     assert decision.reason == Reason.SELECTOR_UNSUPPORTED
     assert f"spec.nodeSelector: no node has this label (got '{key}'); valid: {near}" in decision.message
 

@@ -8,9 +8,9 @@ import pytest
 
 from shared.core import labels
 from shared.core.decide.demands import decide_demand
-from shared.core.decisions import Decision, Reason, Verdict
+from shared.core.decisions import Reason, Verdict
 from shared.core.nodepool import build_node_pool
-from tests.builders import CLUSTER, a_demand, a_jobset, a_pod, settings
+from tests.builders import CLUSTER, a_demand, a_jobset, a_pod, expect_decision, settings
 
 if TYPE_CHECKING:
     from shared.core.settings import Settings
@@ -40,8 +40,7 @@ def networks(use: Settings | None = None, **shape: Any) -> tuple[dict[str, str],
 
 def refusal(use: Settings | None = None, **shape: Any) -> str:
     pod = a_pod(shape=shape)
-    found = decide_demand(CLUSTER, pod, a_jobset(template=pod.template), use or settings())
-    assert isinstance(found, Decision)
+    found = expect_decision(decide_demand(CLUSTER, pod, a_jobset(template=pod.template), use or settings()))
     assert (found.verdict, found.reason) == (Verdict.REFUSE, Reason.SELECTOR_UNSUPPORTED)
     return found.message
 

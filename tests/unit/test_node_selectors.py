@@ -13,18 +13,13 @@ from shared.core.decide.demands import decide_demand
 from shared.core.decisions import Decision, Reason, Verdict
 from shared.core.demand.capacity import Capacity, CapacityConflict, Tier, read_capacity
 from shared.core.demand.demand import Demand
-from shared.core.demand.node_selectors import (
-    COPIED_FROM_SELECTORS,
-    UnsupportedSelector,
-    ZoneMissing,
-    read_zone,
-)
+from shared.core.demand.node_selectors import COPIED_FROM_SELECTORS, UnsupportedSelector, ZoneMissing, read_zone
 from shared.core.errors import NotAllowed, Rejected
 from shared.core.kinds import jobset as jobset_keys
 from shared.core.nodepool import build_node_pool
 from shared.core.settings import ClusterSettings
 from shared.core.shapes.tpus import find_shape
-from tests.builders import CLUSTER, ZONE, a_demand, a_jobset, a_pod, a_template, settings
+from tests.builders import CLUSTER, ZONE, a_demand, a_jobset, a_pod, a_template, expect_decision, settings
 from tests.builders import OWNER_KEYS as OF_OWNERS
 
 NAMES = st.from_regex(r"[a-z]([-a-z0-9]{0,20}[a-z0-9])?", fullmatch=True)
@@ -36,8 +31,7 @@ def selecting(*, affinity: dict[str, tuple[str, ...]] | None = None, **selectors
 
 def rejection(**shape: Any) -> Decision:
     pod = a_pod(shape=shape)
-    found = decide_demand(CLUSTER, pod, a_jobset(), settings())
-    assert isinstance(found, Decision)
+    found = expect_decision(decide_demand(CLUSTER, pod, a_jobset(), settings()))
     assert found.verdict == Verdict.REFUSE
     return found
 
@@ -275,11 +269,7 @@ def test_a_reservation_is_named_as_gke_wants_it(selectors: dict[str, str], path:
     assert tier_of(selectors={labels.RESERVATION_NAME: "r", **selectors}).reservation_path == path
 
 
-SPOT, FLEX, RESERVED = (
-    {labels.SPOT: "true"},
-    {labels.FLEX_START: "true"},
-    {labels.RESERVATION_NAME: "r"},
-)
+SPOT, FLEX, RESERVED = ({labels.SPOT: "true"}, {labels.FLEX_START: "true"}, {labels.RESERVATION_NAME: "r"})
 CONFLICTS = [
     pytest.param(SPOT | FLEX, ("spot + flex-start",), id="spot + flex-start"),
     pytest.param(SPOT | RESERVED, ("spot + reservation",), id="spot + reservation"),

@@ -13,7 +13,7 @@ from shared.core.demand.demand import Demand
 from shared.core.kinds.jobset import JOBSET
 from shared.core.kinds.table import list_slices
 from shared.edges.workload_objects import read_template
-from tests.builders import CLUSTER, settings
+from tests.builders import CLUSTER, expect_decision, settings
 
 OWN = "tpu-provisioner.cloud.google.com/"
 
@@ -53,8 +53,7 @@ def decide(
 )
 @pytest.mark.parametrize("place", ["annotations", "pod_labels", "of_jobset"])
 def test_a_key_that_is_not_ours_to_the_letter_stops_the_purchase(key: str, near: str, place: str) -> None:
-    found = decide(**{place: {key: "true"}})
-    assert isinstance(found, Decision), found
+    found = expect_decision(decide(**{place: {key: "true"}}))
     assert found.reason == Reason.REQUEST_NOT_ALLOWED
     assert f"annotation or label {key}: is an unknown key, so no node pool is created" in found.message
     assert f"valid: {near}" in found.message
@@ -63,22 +62,19 @@ def test_a_key_that_is_not_ours_to_the_letter_stops_the_purchase(key: str, near:
 @pytest.mark.parametrize("value", ["yes", "True", "gpu", "1"])
 @pytest.mark.parametrize("key", [labels.DISABLE_AUTOPROVISIONING, labels.PARTIAL_SLICE])
 def test_an_unknown_value_stops_the_purchase(key: str, value: str) -> None:
-    found = decide({key: value})
-    assert isinstance(found, Decision), found
+    found = expect_decision(decide({key: value}))
     assert (found.reason, "valid: true, false" in found.message) == (Reason.REQUEST_NOT_ALLOWED, True)
     assert f"got '{value}'" in found.message
 
 
 def test_an_opt_out_counts_on_the_workload_too() -> None:
     for place in ("annotations", "pod_labels", "of_jobset"):
-        found = decide(**{place: {labels.DISABLE_AUTOPROVISIONING: "true"}})
-        assert isinstance(found, Decision), place
+        found = expect_decision(decide(**{place: {labels.DISABLE_AUTOPROVISIONING: "true"}}))
         assert found.reason == Reason.DEMAND_OPTED_OUT
 
 
 def test_an_annotation_in_a_place_where_it_is_not_read_is_told_its_place() -> None:
-    found = decide(of_jobset={labels.IDLE_SECONDS: "60"})
-    assert isinstance(found, Decision), found
+    found = expect_decision(decide(of_jobset={labels.IDLE_SECONDS: "60"}))
     assert (
         f"metadata.annotations {labels.IDLE_SECONDS}: this annotation is read from the pod template"
         in found.message

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import itertools
+from typing import TYPE_CHECKING
 
 import pytest
 
 from shared.core.decide.elastic_sizes import NodeState, decide_growth, plan_shrink
 from shared.core.decide.limits import Usage
 from shared.core.decisions import Reason, Verdict
-from shared.core.demand.demand import Demand
 from shared.core.settings import Mode
-from tests.builders import settings
+from tests.builders import expect_demand, settings
 from tests.unit.test_elastic import a_gpu_body
 from tests.unit.test_gpu_shapes import plan
+
+if TYPE_CHECKING:
+    from shared.core.demand.demand import Demand
 
 GRACE, NOW = 300.0, 10_000.0
 KINDS = {
@@ -28,9 +31,7 @@ KINDS = {
 
 
 def a_demand(pods: int) -> Demand:
-    found = plan(a_gpu_body(), pods=pods)
-    assert isinstance(found, Demand)
-    return found
+    return expect_demand(plan(a_gpu_body(), pods=pods))
 
 
 @pytest.mark.parametrize("size", range(6))

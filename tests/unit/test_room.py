@@ -11,7 +11,7 @@ from shared.core.decisions import Decision, Reason, Verdict
 from shared.core.demand.demand import Demand
 from shared.core.nodepool import build_node_pool
 from shared.core.shapes.room import DISK_GB_MAX, GIB, Room, find_disk_size, measure_allocatable, measure_storage
-from tests.builders import CLUSTER, a_jobset, a_pod, a_template, settings
+from tests.builders import CLUSTER, a_jobset, a_pod, a_template, expect_decision, expect_demand, settings
 
 if TYPE_CHECKING:
     from shared.core.settings import Settings
@@ -24,16 +24,14 @@ def decide(use: Settings | None = None, **template: Any) -> Demand | Decision:
 
 
 def disk_of(use: Settings | None = None, **template: Any) -> int | None:
-    demand = decide(use, **template)
-    assert isinstance(demand, Demand), demand
+    demand = expect_demand(decide(use, **template))
     body = build_node_pool(demand, attempt=0, created_at=0, settings=use or settings())
     size: int | None = body["config"].get("diskSizeGb")
     return size
 
 
 def refused(use: Settings | None = None, **template: Any) -> Decision:
-    found = decide(use, **template)
-    assert isinstance(found, Decision), found
+    found = expect_decision(decide(use, **template))
     assert found.verdict == Verdict.REFUSE
     return found
 

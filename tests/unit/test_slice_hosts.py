@@ -12,7 +12,7 @@ from shared.core.decide.demands import decide_planned_demand
 from shared.core.decisions import Decision, Reason
 from shared.core.demand.demand import Demand
 from shared.core.kinds.table import list_slices
-from tests.builders import CLUSTER, a_jobset, a_template, settings
+from tests.builders import CLUSTER, a_jobset, a_template, expect_decision, expect_demand, settings
 
 PARTIAL = {labels.PARTIAL_SLICE: "true"}
 
@@ -35,8 +35,7 @@ def decide(pods: int, *, annotations: dict[str, str] | None = None, **shape: Any
     ],
 )
 def test_one_pod_for_each_host_is_a_slice(pods: int, shape: dict[str, Any]) -> None:
-    found = decide(pods, **shape)
-    assert isinstance(found, Demand), found
+    found = expect_demand(decide(pods, **shape))
     assert found.shape.node_count == pods
 
 
@@ -52,8 +51,7 @@ def test_one_pod_for_each_host_is_a_slice(pods: int, shape: dict[str, Any]) -> N
     ],
 )
 def test_any_other_number_is_refused_with_the_ways_out(pods: int, shape: dict[str, Any], valid: str) -> None:
-    found = decide(pods, **shape)
-    assert isinstance(found, Decision), found
+    found = expect_decision(decide(pods, **shape))
     assert found.reason == Reason.HOSTS_DIFFER
     assert f"got '{pods}'" in found.message
     assert valid in found.message
@@ -71,8 +69,7 @@ def test_no_annotation_makes_room_for_more_pods_than_hosts() -> None:
 
 @pytest.mark.parametrize(("pods", "topology"), [(2, "4x4"), (1, "2x4")])
 def test_one_pod_for_each_eight_chips_is_a_known_pattern_of_one_core_chips(pods: int, topology: str) -> None:
-    found = decide(pods, topology=topology)
-    assert isinstance(found, Demand), found
+    found = expect_demand(decide(pods, topology=topology))
     assert found.shape.node_count == 2 * pods
 
 

@@ -11,7 +11,7 @@ from shared.core import labels
 from shared.core.decisions import Decision, Reason, Verdict
 from shared.core.demand.capacity import Tier
 from shared.core.demand.demand import Demand
-from tests.builders import settings
+from tests.builders import expect_decision, expect_demand, settings
 from tests.unit.live_pods import (
     ALL,
     HOSTS,
@@ -40,9 +40,7 @@ def refused(kind: str, spec: Json, pod: Json, *, hosts: int = HOSTS, **use: Any)
 
 
 def accepted(kind: str, spec: Json, pod: Json, *, hosts: int = HOSTS, **use: Any) -> Demand:
-    found = decide(a_leader(kind, pod), a_workload(kind, spec, hosts=hosts), settings(**use))
-    assert isinstance(found, Demand), found.message
-    return found
+    return expect_demand(decide(a_leader(kind, pod), a_workload(kind, spec, hosts=hosts), settings(**use)))
 
 
 # --- what is refused ------------------------------------------------------------------------------
@@ -154,8 +152,9 @@ def test_a_pod_may_not_change_a_label_that_goes_to_its_nodes() -> None:
 def test_a_topology_that_the_spec_leaves_open_has_no_more_chips_than_its_pods(kind: str) -> None:
     spec = change(a_body(), {labels.TOPOLOGY: None})
 
-    found = decide(a_leader(kind, change(spec, {labels.TOPOLOGY: "16x16"})), a_workload(kind, spec))
-    assert isinstance(found, Decision)
+    found = expect_decision(
+        decide(a_leader(kind, change(spec, {labels.TOPOLOGY: "16x16"})), a_workload(kind, spec))
+    )
     assert found.verdict == Verdict.REFUSE
 
 
@@ -347,7 +346,6 @@ def test_a_slice_of_several_gpu_hosts_is_no_part_of_another_group_s_elastic_pool
     if not labelled:  # KubeRay before 1.6 does not say which host of a replica a pod is
         said = {key: value for key, value in pod.template.labels.items() if key != "ray.io/replica-host-index"}
         pod = dataclasses.replace(pod, template=dataclasses.replace(pod.template, labels=said))
-    found = decide(pod, workload)
+    found = expect_demand(decide(pod, workload))
 
-    assert isinstance(found, Demand)
     assert (found.claim.slice_name, found.shape.node_count) == ("train-tpu-0", 2)

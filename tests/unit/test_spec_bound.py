@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 from shared.core import labels
-from shared.core.decisions import Decision, Reason, Verdict
+from shared.core.decisions import Reason, Verdict
 from shared.core.demand.demand import Demand
 from shared.core.kinds import leaderworkerset, raycluster
 from shared.core.kinds.raycluster import RAYCLUSTER
+from tests.builders import expect_decision
 from tests.unit.live_pods import ALL, ONE_HOST, a_body, a_leader, a_workload, decide
 from tests.unit.rayclusters import a_group, a_raycluster, a_worker, indexed, webhooked
 
@@ -97,9 +98,8 @@ def test_a_replica_index_far_beyond_the_spec_is_refused_with_what_to_do() -> Non
     workload = a_raycluster(a_group(topology="2x2", numOfHosts=1, replicas=2, maxReplicas=10**9))
     for said in (indexed(4), webhooked(4), indexed(10**9)):
         pod = a_worker(said=said, selector={labels.TOPOLOGY: "2x2"}, unschedulable=True)
-        found = decide(pod, workload)
+        found = expect_decision(decide(pod, workload))
 
-        assert isinstance(found, Decision)
         assert (found.verdict, found.reason) == (Verdict.REFUSE, Reason.SLICE_UNKNOWN)
         assert "below 4" in found.message
         # What runs there since a scale-down is still known, so its pool stays.

@@ -16,7 +16,7 @@ from shared.core.demand.topology_labels import ONE_FOR_ALL
 from shared.core.kinds.table import get_kind, list_slices
 from shared.core.topology_terms import Requirement, TermKind, TopologyTerm
 from shared.edges.workload_objects import Pod, read_workload, view_pod
-from tests.builders import CLUSTER, settings
+from tests.builders import CLUSTER, expect_decision, expect_demand, settings
 
 if TYPE_CHECKING:
     from shared.core.workloads import WorkloadView
@@ -89,8 +89,7 @@ def labels_of(workload: WorkloadView) -> list[dict[str, str]]:
 
 
 def refusal(workload: WorkloadView) -> str:
-    decision = plan(workload)[0]
-    assert isinstance(decision, Decision)
+    decision = expect_decision(plan(workload)[0])
     assert (decision.verdict, decision.reason) == (Verdict.REFUSE, Reason.SELECTOR_UNSUPPORTED)
     return decision.message
 
@@ -199,9 +198,8 @@ def test_a_live_group_is_told_from_others_by_its_own_key() -> None:
     body["metadata"]["ownerReferences"] = [owner]
     body["status"] = {"conditions": [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}]}
 
-    found = decide_demand(CLUSTER, view_pod(msgspec.convert(body, Pod)), workload, settings())
+    found = expect_demand(decide_demand(CLUSTER, view_pod(msgspec.convert(body, Pod)), workload, settings()))
 
-    assert isinstance(found, Demand), found
     assert found.node_labels == {"rack": "ml_train-0"}
 
 
@@ -296,8 +294,7 @@ def test_pods_that_must_be_with_pods_without_accelerators_are_refused() -> None:
     of_cpu: Json = {"metadata": {}, "spec": {"containers": [{"name": "c"}]}}
     workload = a_pair(together(term("rack", ("role", "In", ["first"]))), of_cpu)
 
-    decision = plan(workload)[1]
-    assert isinstance(decision, Decision)
+    decision = expect_decision(plan(workload)[1])
     assert "no node pool from this workload" in decision.message
 
 

@@ -78,12 +78,7 @@ def tolerating(**fields: str) -> dict[str, Any]:
         pytest.param(
             {"cpu_millis": 200_500}, [*nodes(3), a_node("n3", cpu_millis=None)], [], id="a host is silent"
         ),
-        pytest.param(
-            {},
-            nodes(4, taints=(SPOT,)),
-            ["4 of 4 " + UNTOLERATED],
-            id="a taint without toleration",
-        ),
+        pytest.param({}, nodes(4, taints=(SPOT,)), ["4 of 4 " + UNTOLERATED], id="a taint without toleration"),
         pytest.param(
             {},
             nodes(4, taints=(Taint("a", "", "PreferNoSchedule"), Taint(labels.SURPLUS, "1", "NoSchedule"))),

@@ -23,12 +23,7 @@ OWNERS = {
     "suspended": (OwnerState.SUSPENDED, False),
     "live": (OwnerState.LIVE, False),
 }
-PODS = {
-    "not looked": None,
-    "none": PoolPods(),
-    "own ending": PoolPods(own=1),
-    "others": PoolPods(others=1),
-}
+PODS = {"not looked": None, "none": PoolPods(), "own ending": PoolPods(own=1), "others": PoolPods(others=1)}
 DUE = SurplusMark(NOW - IDLE, closed=False)
 MARKS: dict[str, tuple[SurplusMark | None, ...]] = {
     "no nodes": (),
