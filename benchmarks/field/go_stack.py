@@ -15,7 +15,6 @@ from standins.processes.child import Command
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
-    from types import TracebackType
 
     from demo.stack.commands import StackSettings
     from demo.stack.layout import Layout
@@ -38,10 +37,8 @@ class GoStack(Stack):
         self._program = program
         self._edges = ExitStack()
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        super().__exit__(kind, error, trace)
+    def __exit__(self, *given: object) -> None:
+        super().__exit__(*given)
         self._edges.close()
 
     def _start_functions(self, ports: dict[str, int]) -> None:
