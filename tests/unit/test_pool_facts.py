@@ -30,17 +30,24 @@ def a_jobset_without_slices(terminal: str) -> WorkloadView:
 
 
 @pytest.mark.parametrize(
-    ("workload", "state", "capped"),
+    ("workload", "state", "capped", "ended"),
     [
-        pytest.param(an_indexed_job("Complete"), OwnerState.OVER, False, id="complete, no index is left"),
-        pytest.param(an_indexed_job("Failed"), OwnerState.OVER, False, id="failed, no index is left"),
-        pytest.param(an_indexed_job("Complete", parallelism=0), OwnerState.OVER, False, id="complete at size 0"),
-        pytest.param(an_indexed_job("Complete", **SUSPENDED), OwnerState.OVER, False, id="complete, suspended"),
-        pytest.param(an_indexed_job(), OwnerState.GONE, True, id="every index has ended, no word of its end"),
-        pytest.param(an_indexed_job(**SUSPENDED), OwnerState.GONE, True, id="no index is left, suspended"),
+        pytest.param(an_indexed_job("Complete"), OwnerState.OVER, False, True, id="complete, no index is left"),
+        pytest.param(an_indexed_job("Failed"), OwnerState.OVER, False, True, id="failed, no index is left"),
+        pytest.param(
+            an_indexed_job("Complete", parallelism=0), OwnerState.OVER, False, True, id="complete at size 0"
+        ),
+        pytest.param(
+            an_indexed_job("Complete", **SUSPENDED), OwnerState.OVER, False, True, id="complete, suspended"
+        ),
+        pytest.param(
+            an_indexed_job(), OwnerState.GONE, True, False, id="every index has ended, no word of its end"
+        ),
+        pytest.param(an_indexed_job(**SUSPENDED), OwnerState.GONE, True, False, id="no index is left, suspended"),
         pytest.param(
             dataclasses.replace(an_indexed_job("Complete"), deleting=True),
             OwnerState.GONE,
+            True,
             True,
             id="complete and being deleted",
         ),
@@ -48,15 +55,26 @@ def a_jobset_without_slices(terminal: str) -> WorkloadView:
             dataclasses.replace(an_indexed_job("Complete"), uid="another"),
             OwnerState.GONE,
             True,
+            True,
             id="another of the same name is complete",
         ),
-        pytest.param(a_gpu_job(status=held("Complete")), OwnerState.OVER, False, id="elastic, complete"),
-        pytest.param(a_job(template=ONE_HOST), OwnerState.LIVE, True, id="it runs"),
-        pytest.param(None, OwnerState.GONE, True, id="no such Job"),
+        pytest.param(
+            dataclasses.replace(an_indexed_job(), uid="another"),
+            OwnerState.GONE,
+            True,
+            True,
+            id="another of the same name runs",
+        ),
+        pytest.param(
+            dataclasses.replace(an_indexed_job(), deleting=True), OwnerState.GONE, True, True, id="being deleted"
+        ),
+        pytest.param(a_gpu_job(status=held("Complete")), OwnerState.OVER, False, True, id="elastic, complete"),
+        pytest.param(a_job(template=ONE_HOST), OwnerState.LIVE, True, False, id="it runs"),
+        pytest.param(None, OwnerState.GONE, True, True, id="no such Job"),
     ],
 )
 def test_the_end_of_a_job_is_its_own_word_whatever_its_slices_say(
-    workload: WorkloadView | None, state: OwnerState, capped: bool
+    workload: WorkloadView | None, state: OwnerState, capped: bool, ended: bool
 ) -> None:
     known = a_job(template=ONE_HOST)
     pool = a_pool(claim=a_claim(kind="Job", name="train", owner_uid=known.uid, slice_key="default/train-1"))
@@ -68,7 +86,7 @@ def test_the_end_of_a_job_is_its_own_word_whatever_its_slices_say(
     facts = PoolFacts(
         pool=pool, owner=found, owner_found=is_owner(owner, workload), workload_over=has_ended(owner, workload)
     )
-    assert (found, needs_cap(facts)) == (state, capped)
+    assert (found, needs_cap(facts), facts.workload_over) == (state, capped, ended)
     assert since == (SINCE_SECONDS if state == OwnerState.OVER else None)
 
 
