@@ -29,7 +29,7 @@ from shared.core.times import measure_seconds
 from shared.perform.admit_workloads import answer_reserved
 from shared.perform.elastic_pools import add_pool, share_nodes
 from shared.perform.gather import add_disks, read_trying
-from shared.perform.look import Turn, open_look, share_reads
+from shared.perform.look import Turn, open_look
 from shared.perform.make_attempt import FIRST_ATTEMPT, list_attempts, make_attempt
 from shared.perform.resume_workloads import answer_workload
 from shared.perform.serving_pools import is_overdue, judge_serving
@@ -45,7 +45,6 @@ if TYPE_CHECKING:
     from shared.core.ports import Ports
     from shared.core.workloads import PodView, WorkloadView
     from shared.perform.look import Look
-    from shared.perform.shared_reads import SharedReads
 
     Answers = list[Outcome | ProvisionerError]
 
@@ -68,8 +67,7 @@ def provision(event: Event, ports: Ports) -> Answers:
         if pod is None or pod.uid != subject.uid:
             return [_conclude(event, decide_absent_pod(str(subject)))]
         return answer_pods(look, [pod])
-    shared, reads = share_reads(look)
-    workload = None
+    shared, workload = look.shared(), None
     if subject.kind in look.settings.kinds:
         workload = shared.live.get_workload(subject.kind, subject.namespace, subject.name)
     if workload is None or subject.uid not in ("", workload.uid):
@@ -77,19 +75,19 @@ def provision(event: Event, ports: Ports) -> Answers:
     if workload.suspended:
         return [*(answer_reserved(look, workload) or answer_workload(look, workload))]
     pods = list(islice(look.live.list_waiting_leaders(workload), LEADERS_MAX))
-    return _answer(shared, reads, pods) or [_conclude(event, decide_no_leader(str(subject)))]
+    return _answer(shared, pods) or [_conclude(event, decide_no_leader(str(subject)))]
 
 
 def answer_pods(look: Look, pods: Sequence[PodView]) -> Answers:
     """Answer waiting leaders, as they were read just now, side by side, each slice once."""
-    return _answer(*share_reads(look), pods)
+    return _answer(look.shared(), pods)
 
 
-def _answer(look: Look, reads: SharedReads, pods: Sequence[PodView]) -> Answers:
+def _answer(look: Look, pods: Sequence[PodView]) -> Answers:
     try:
         done = run_widening([partial(provision_pod, pod, look) for pod in pods], look.ports)
     finally:
-        reads.write_notices()
+        look.write_notices()
     answers = [
         name_error(it, describe_asking(look.cluster, pod, None)["claim"]) if isinstance(it, Exception) else it
         for pod, it in zip(pods, done, strict=True)

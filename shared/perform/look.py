@@ -70,8 +70,10 @@ class Look:
     cluster: str
     """``projects/P/locations/L/clusters/C``."""
     ports: Ports
-    """The outside world. What is read of the cluster once may serve all answers (`share_reads`)."""
+    """The outside world."""
     pools: RecentPools
+    reads: SharedReads | None = None
+    """What is read of the cluster once and serves all answers; None if each read is made."""
     answered: AnsweredClaims = field(default_factory=AnsweredClaims)
     """Another leader of such a slice is skipped."""
     limits: Limits | None = None
@@ -89,7 +91,7 @@ class Look:
     @property
     def live(self) -> Cluster:
         """Return the port of the cluster."""
-        return self.ports.clusters[self.cluster]
+        return cast("Cluster", self.reads or self.ports.clusters[self.cluster])
 
     @property
     def settings(self) -> Settings:
@@ -112,20 +114,24 @@ class Look:
         """Return what each task returned or raised, in their order; they run side by side."""
         return get_runner(self.ports)(tasks, at_once=CALLS_AT_ONCE, until=self.ports.until)
 
-    def with_cluster(self, port: object) -> Look:
-        """Return the same with another port of the cluster."""
-        clusters = self.ports.clusters | {self.cluster: cast("Cluster", port)}
-        return dataclasses.replace(self, ports=dataclasses.replace(self.ports, clusters=clusters))
+    def shared(self) -> Look:
+        """Return the same, which reads each object once and holds Events for `write_notices`."""
+        return dataclasses.replace(self, reads=SharedReads(self.cluster, self.ports))
 
     def unshared(self) -> Look:
         """Return the same with unshared reads of the cluster: an act rests on them."""
-        return self.with_cluster(self.live.live) if isinstance(self.live, SharedReads) else self
+        return dataclasses.replace(self, reads=None) if self.reads else self
 
     def share_batch(self) -> Look:
         """Return the same for reading a batch of pools and their owners. It writes nothing."""
         pools = RecentPools(self.list_pools, self.ports.clock, seconds=SHARED_SECONDS)
-        shared = SharedReads(self.cluster, self.ports, seconds=SHARED_SECONDS)
-        return dataclasses.replace(self.with_cluster(shared), pools=pools)
+        reads = SharedReads(self.cluster, self.ports, seconds=SHARED_SECONDS)
+        return dataclasses.replace(self, reads=reads, pools=pools)
+
+    def write_notices(self) -> None:
+        """Write the Events that the shared reads hold."""
+        if self.reads is not None:
+            self.reads.write_notices()
 
 
 def open_look(cluster: str, ports: Ports) -> Look:
@@ -134,12 +140,6 @@ def open_look(cluster: str, ports: Ports) -> Look:
     listing = limits.list_pools if limits else lambda: PoolIndex(ports.pools.list(cluster))
     pools = RecentPools(listing, ports.clock)
     return Look(cluster=cluster, ports=ports, pools=pools, limits=limits)
-
-
-def share_reads(look: Look) -> tuple[Look, SharedReads]:
-    """Return a look that reads each object once, and what holds its Events until the end."""
-    reads = SharedReads(look.cluster, look.ports)
-    return look.with_cluster(reads), reads
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

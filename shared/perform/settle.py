@@ -27,7 +27,7 @@ from shared.core.kinds.table import find_kind_of_pod, get_kind
 from shared.perform.admit_workloads import answer_reserved
 from shared.perform.answer_waiting import answer_pods
 from shared.perform.creation_list import Creations
-from shared.perform.look import is_fresh_leader, open_look, share_reads
+from shared.perform.look import is_fresh_leader, open_look
 from shared.perform.resume_workloads import answer_workload
 from shared.perform.tell import Outcome, describe_pool_outcome, explain
 
@@ -110,8 +110,7 @@ def _look(cluster: str, ports: Ports) -> _Waiting:
     pods = (pod for pod in list_leaders(cluster, ports) if pod.unschedulable)
     old = (pod for pod in pods if not is_fresh_leader(pod, listed_at=now, now=now))
     served = [pod for pod in old if (kind := find_kind_of_pod(pod)) is not None and kind.name in kinds]
-    look, _ = share_reads(open_look(cluster, ports))
-    return _Waiting(deque(order_by_turns(served)), look, Creations(cluster, ports))
+    return _Waiting(deque(order_by_turns(served)), open_look(cluster, ports).shared(), Creations(cluster, ports))
 
 
 def _take(waiting: _Waiting, cluster: str, ports: Ports, apart: str) -> PodView | None:

@@ -18,7 +18,7 @@ from shared.perform.tell import note_unwritten
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from shared.core.ports import Clock, Cluster, Notice, Ports
+    from shared.core.ports import Clock, Notice, Ports
     from shared.core.workloads import Disk, NodeView, Parent, PodView, WorkloadView
 
 T = TypeVar("T")
@@ -32,11 +32,6 @@ class SharedReads:
         self._share = RecentReads(ports.clock, seconds).share
         self._lock = threading.Lock()
         self._notices: dict[Notice, None] = {}
-
-    @property
-    def live(self) -> Cluster:
-        """Return the port whose reads are not shared."""
-        return self._live
 
     def __getattr__(self, name: str) -> Any:
         """Return a method of the port that is not shared."""

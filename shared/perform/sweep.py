@@ -63,7 +63,7 @@ def _sweep_cluster(cluster: str, ports: Ports, report: SweepReport, share_second
         answers.finish(swept)
     finally:
         report.over_cap = swept.cap.over
-        swept.reads.write_notices()
+        swept.look.write_notices()
 
 
 def _add_answers(report: SweepReport, about: str, answer: Callable[[Look], Answered], look: Look) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeVar, cast
 from shared.core.identity.pool_index import PoolIndex
 from shared.perform.creation_list import Creations
 from shared.perform.limited_ports import OptionalReads, RestingPools
-from shared.perform.look import Look, RecentPools, share_reads
+from shared.perform.look import Look, RecentPools
 from shared.perform.reservations import find_limits
 from shared.perform.sweep_report import ClusterFigures, DeletionCap
 
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from shared.core.ports import Cluster, NodePools, Ports
-    from shared.perform.shared_reads import SharedReads
     from shared.perform.sweep_report import SweepReport
 
 T = TypeVar("T")
@@ -30,8 +29,6 @@ class SweptCluster:
 
     look: Look
     """What is read once serves the whole sweep, but for an act: `Look.unshared`."""
-    reads: SharedReads
-    """It holds the Events that are written at the end of the sweep."""
     report: SweepReport
     cap: DeletionCap
     figures: ClusterFigures
@@ -59,16 +56,14 @@ def open_sweep(cluster: str, ports: Ports, report: SweepReport) -> SweptCluster:
     )
     deletions_max = ports.settings.sweep_deletions_max
     cap, figures = DeletionCap(deletions_max, reserved=deletions_max // 2), ClusterFigures()
-    look, reads = share_reads(
-        Look(
-            cluster=cluster,
-            ports=ports,
-            pools=RecentPools(lambda: PoolIndex(ports.pools.list(cluster)), ports.clock),
-            limits=find_limits(cluster, ports),
-            cap=cap,
-            creations=Creations(cluster, ports),
-            figures=figures,
-            sweeps=True,
-        )
+    look = Look(
+        cluster=cluster,
+        ports=ports,
+        pools=RecentPools(lambda: PoolIndex(ports.pools.list(cluster)), ports.clock),
+        limits=find_limits(cluster, ports),
+        cap=cap,
+        creations=Creations(cluster, ports),
+        figures=figures,
+        sweeps=True,
     )
-    return SweptCluster(look=look, reads=reads, report=report, cap=cap, figures=figures)
+    return SweptCluster(look=look.shared(), report=report, cap=cap, figures=figures)
