@@ -135,9 +135,11 @@ def provision_pod(pod: PodView, look: Look) -> Outcome:
         raise
     decision = made.decision
     # The sweep runs every minute: on young demands it writes only changes. It also says why a pool
-    # that is gone is not created yet.
+    # that is gone is not created yet. A leader for which only the reserve of the cap is left is
+    # answered again in the same sweep.
     changes = decision.verdict not in (Verdict.KEEP, Verdict.WAIT) or decision.reason in FAILURE_REASONS
-    if (overdue or not look.sweeps or changes) and decision.reason != Reason.POOL_GONE:
+    again = decision.reason == Reason.SWEEP_OVER_CAP and look.cap is not None and not look.cap.over
+    if (overdue or not look.sweeps or changes) and decision.reason != Reason.POOL_GONE and not again:
         explain(look.live, decision, objects=(workload, pod))
     name, facts = build_pool_name(found.claim, made.attempt), _describe_answered(look, found, made, pod)
     return Outcome(decision=decision, cluster=look.cluster, pool=name, subject=subject, demand=found, facts=facts)

@@ -69,7 +69,7 @@ def judge_pools(swept: SweptCluster, pools: PoolIndex) -> list[JudgedPool]:
         else:
             judged |= {each.pool.name: each for each in found}
     limited = (each.pool for each in judged.values() if each.is_limited)
-    due = sort_for_cap(limited, swept.look.settings.sweep_deletions_max, now=swept.look.now())
+    due = sort_for_cap(limited, swept.cap.left, now=swept.look.now())
     unlimited = [each for each in judged.values() if not each.is_limited]
     _explain_kept(swept, unlimited)
     return [*(judged[pool.name] for pool in due), *unlimited]

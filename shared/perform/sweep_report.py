@@ -101,13 +101,13 @@ class ClusterFigures:
     def add_answer(self, pod: PodView, outcome: Outcome, pool: PoolSnapshot | None, *, now: float) -> None:
         """Add what a waiting leader was answered, with the listed pool that the answer names."""
         if lacks_capacity(outcome.decision):
-            self._add_wait(outcome.facts.get("claim"), pod, now)
+            self.add_unanswered(pod, outcome.facts.get("claim"), now=now)
         elif pool is not None and not is_resizable(pool) and is_idle(pool, outcome.decision):
             self._idle[pool.name] = count_pool_chips(pool)
 
     def add_unanswered(self, pod: PodView, claim: Mapping[str, str] | None, *, now: float) -> None:
         """Add a waiting leader whose answer failed."""
-        self._add_wait(claim, pod, now)
+        self._note_wait(_find_key(claim) if claim else pod.uid, pod.unschedulable_since, now)
 
     def add_gang(self, gang: Gang, pools: Sequence[PoolSnapshot], *, since: float | None, now: float) -> None:
         """Add the slices of a suspended workload that waits for their capacity.
@@ -135,9 +135,6 @@ class ClusterFigures:
         for demand in gang:
             if demand.claim.hash not in lacking:
                 self._waits.pop(_find_key(describe_claim(demand.claim)), None)
-
-    def _add_wait(self, claim: Mapping[str, str] | None, pod: PodView, now: float) -> None:
-        self._note_wait(_find_key(claim) if claim else pod.uid, pod.unschedulable_since, now)
 
     def _note_wait(self, key: object, since: float | None, now: float) -> None:
         waited = measure_seconds(since, now) or 0.0
@@ -167,7 +164,8 @@ class DeletionCap:
     left: int
     """At first ``sweep_deletions_max``."""
     reserved: int = 0
-    """Of these, so many are not for pools that are replaced for waiting leaders, who come first."""
+    """Of these, so many are not for pools that are replaced for waiting leaders, who come first.
+    Half; of an odd number, chance rounds it up or down, so that of one both have their sweeps."""
     over: bool = False
     """One more deletion was due: an alarm. The next sweep goes on with the rest."""
     _lock: threading.Lock = field(default_factory=threading.Lock)

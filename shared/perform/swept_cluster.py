@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from functools import partial
+from random import Random
 from typing import TYPE_CHECKING, TypeVar, cast
 
 from shared.core.identity.pool_index import PoolIndex
@@ -47,15 +48,14 @@ class SweptCluster:
 def open_sweep(cluster: str, ports: Ports, report: SweepReport) -> SweptCluster:
     """Return what one sweep of a cluster begins with. Nothing is read yet."""
     resting, live = RestingPools(ports.pools, ports.clock), ports.clusters[cluster]
-    told = cast("Cluster", OptionalReads(live, "list_scale_ups"))
     ports = dataclasses.replace(
         ports,
         pools=cast("NodePools", OptionalReads(resting, "read_machines", apart=ports.pools)),
-        clusters=ports.clusters | {cluster: told},
+        clusters=ports.clusters | {cluster: cast("Cluster", OptionalReads(live, "list_scale_ups"))},
         reads_fillings=True,
     )
-    deletions_max = ports.settings.sweep_deletions_max
-    cap, figures = DeletionCap(deletions_max, reserved=deletions_max // 2), ClusterFigures()
+    most, chance = ports.settings.sweep_deletions_max, Random(ports.clock.now())  # noqa: S311 -- no secret
+    cap, figures = DeletionCap(most, reserved=(most + chance.randrange(2)) // 2), ClusterFigures()
     look = Look(
         cluster=cluster,
         ports=ports,

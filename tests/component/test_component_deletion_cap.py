@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
+
 from shared.core.errors import Unavailable
 from shared.core.identity.names import build_pool_name
-from tests.builders import CLUSTER, a_claim, a_pool
+from tests.builders import CLUSTER, NOW, a_claim, a_jobset, a_pod, a_pool
 from tests.component.world import orphan
 from tests.unit.test_kind_job import ONE_HOST, a_job, held
 
 if TYPE_CHECKING:
-    import pytest
-
     from tests.component.world import World
 
 
@@ -56,6 +56,47 @@ def test_leaders_get_their_pools_replaced_while_orphans_use_up_the_cap(world: Wo
     assert len(asked) == counts["delete"] == 3
     assert differing.name in asked
     world.records.expect_in_order({"severity": "CRITICAL", "reason": "sweep_over_cap"})
+
+
+@pytest.mark.parametrize("cap", [1, 2, 3])
+def test_neither_leaders_nor_old_orphans_use_up_a_small_cap_in_every_sweep(
+    world: World, monkeypatch: pytest.MonkeyPatch, cap: int
+) -> None:
+    world.use(sweep_deletions_max=cap, replace_differing_pools=True)
+    world.cluster.add(a_jobset(replicas=5), *(a_pod(index=index, uid=f"u{index}") for index in range(5)))
+    claims = [a_claim(slice_key=f"default/train-workers-{index}") for index in range(5)]
+    differing = [a_pool(claim=claim, name=build_pool_name(claim), fingerprint="1-other") for claim in claims]
+    orphans = [*(orphan(number, age_seconds=900) for number in range(4)), orphan(9)]
+    world.pools.add(CLUSTER, *differing, *orphans)
+    asked: list[str] = []
+
+    def time_out(_cluster: str, name: str) -> None:
+        asked.append(name)
+        raise Unavailable("no answer")
+
+    monkeypatch.setattr(world.pools, "delete", time_out)
+    for _ in range(60):
+        before = len(asked)
+        world.sweep()
+        world.clock.advance(60)
+        assert len(asked) - before == cap
+
+    assert {pool.name for pool in orphans} <= set(asked)
+    assert {pool.name for pool in differing} & set(asked)
+
+
+def test_a_leader_that_is_served_from_the_reserve_is_not_told_that_its_pool_stays(world: World) -> None:
+    world.use(sweep_deletions_max=2, replace_differing_pools=True)
+    world.cluster.add(a_jobset(replicas=2))
+    for index in range(2):
+        world.cluster.add(a_pod(index=index, uid=f"u{index}", unschedulable_since=NOW - 900))
+        claim = a_claim(slice_key=f"default/train-workers-{index}")
+        world.pools.add(CLUSTER, a_pool(claim=claim, name=build_pool_name(claim), fingerprint="1-other"))
+
+    _, counts = world.sweep()
+
+    assert (counts["delete"], counts["errors"]) == (2, 0)
+    assert {notice.reason for notice in world.cluster.notices} == {"NodePoolDeletionStarted"}
 
 
 def test_what_no_leader_needs_of_the_cap_is_for_orphans_too(world: World) -> None:

@@ -106,9 +106,9 @@ def sort_oldest_first(pools: Iterable[PoolSnapshot]) -> list[PoolSnapshot]:
 
 
 def sort_for_cap(pools: Iterable[PoolSnapshot], cap: int, *, now: float) -> list[PoolSnapshot]:
-    """Return pools in the order in which they may use up a cap: most of it for the oldest.
+    """Return pools in the order in which they may use up what is left of a cap: the oldest first.
 
-    A tenth of the cap, at least one, is for other pools, which are different ones at each time
+    A tenth of it, at least one, is for other pools, which are different ones at each time
     `now`. So pools whose deletion never succeeds cannot use up the cap of every sweep.
     """
     found = sort_oldest_first(pools)
