@@ -66,7 +66,7 @@ def test_neither_leaders_nor_old_orphans_use_up_a_small_cap_in_every_sweep(
     world.cluster.add(a_jobset(replicas=5), *(a_pod(index=index, uid=f"u{index}") for index in range(5)))
     claims = [a_claim(slice_key=f"default/train-workers-{index}") for index in range(5)]
     differing = [a_pool(claim=claim, name=build_pool_name(claim), fingerprint="1-other") for claim in claims]
-    orphans = [*(orphan(number, age_seconds=900) for number in range(4)), orphan(9)]
+    orphans = [*(orphan(f"gone-{number}", age_seconds=900) for number in range(4)), orphan("gone-9")]
     world.pools.add(CLUSTER, *differing, *orphans)
     asked: list[str] = []
 
