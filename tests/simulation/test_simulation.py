@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import subprocess
 import sys
 from typing import TYPE_CHECKING
@@ -17,6 +18,7 @@ from tests.simulation.sim_process import prepared
 from tests.simulation.sim_run import run_story
 from tests.simulation.sim_stories import make_story
 from tests.simulation.sim_story import Act, Stock, Story
+from tests.simulation.virtual_time import Task
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -137,3 +139,12 @@ def test_seeds_that_no_story_has_are_refused_with_what_is_valid(
         main()
 
     assert f"(got {seeds!r}); valid: one seed, or FIRST:END" in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("_prepared")
+def test_a_story_that_is_over_keeps_no_task_in_memory() -> None:
+    """A campaign runs thousands of stories in one process."""
+    assert run_story(make_story(3)).violations == []
+    gc.collect()
+
+    assert [each for each in gc.get_objects() if isinstance(each, Task)] == []

@@ -154,9 +154,10 @@ class VirtualTime:
         return self._queue[0][0] if self._queue else None
 
     def close(self) -> None:
-        """End the tasks that still wait; nothing of them runs on."""
+        """End the tasks that still wait; nothing of them runs on, and none keeps the story."""
         self._queue.clear()
         for task in self._tasks:
             if task and not task.dead:
                 task.throw()
+            task.owner = task.time = None
         self._tasks.clear()
