@@ -38,6 +38,8 @@ _FAILED = (
     "Current errors: [GCE_STOCKOUT]: Instance '{pool}-0' creation failed: The zone '{zone}' does not have enough "
     "resources available to fulfill the request"
 )
+NO_CAPACITY = ("[GCE_QUOTA_EXCEEDED]", "[GCE_STOCKOUT]")
+"""The codes of these two; no other error of a pool tells that there is no capacity."""
 
 
 def follow_creation(gke: GkePools, pool: Pool, outcome: Fault | None) -> None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from shared.core import labels
 from shared.core.identity.pools import PoolStatus
+from tests.simulation.sim_creations import NO_CAPACITY
 from tests.simulation.sim_faults import Invocation
 from tests.simulation.sim_story import ZONE
 from tests.simulation.sim_workloads import list_pods, list_wanted
@@ -206,7 +207,8 @@ class GangJudge:
         said = newest.recall_machines(before := began - CHANGE_SECONDS)
         again = any(each.coming for each in (said, *(later for at, later in newest.machines if at > before)))
         told = newest.short == newest.size and said.errors and not again
-        return newest.status == PoolStatus.ERROR or (newest.status == tries and bool(told))
+        failed = newest.status == PoolStatus.ERROR and any(code in newest.error for code in NO_CAPACITY)
+        return failed or (newest.status == tries and bool(told))
 
     def _is_swapped(self, cluster: SimCluster, waiting: SimPod, began: float) -> bool:
         """Return whether other slices use each pool that runs, that of the slice that waits too."""

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from shared.perform import gang_pools
+from shared.perform import gang_pools, resume_workloads
 from tests.simulation.sim_process import prepared
 from tests.simulation.sim_run import run_story
 from tests.simulation.sim_story import Act, Fault, Story
@@ -53,3 +53,48 @@ def test_a_part_is_reported_after_gke_had_its_chance(
     assert {each.invariant for each in found} == {"gangs"}
     assert all("only 1 of its slices have pools" in each.text for each in found)
     assert 0 < min(each.at for each in found) - reported_at < 15
+
+
+def a_part_of_a_running_jobset(*, candidates: int = 0, lacks: str = "") -> Story:
+    """Return a story in which one of two slices loses its pool: by hand, or to errors."""
+    create = Act(50.0, "create", 0, "train", "JobSet", "one", 2, flag=True)
+    errors = (
+        Act(675.0, "preempt", 0, "train", count=2, flag=True),
+        Act(758.0, "degrade", 0, "train", flag=True),
+    )
+    return Story(
+        seed=1,
+        acts=(create, *((Act(675.0, "remove-pool", 0, "train"),) if lacks else errors)),
+        faults=(Fault(600.0, lacks, seconds=2000.0),) if lacks else (),
+        sweeps=tuple(range(840, 2000, 60)) if lacks else (802.0,),
+        candidates=candidates,
+        sources=("reservation",) * candidates,
+        gang_seconds=700,
+        release_seconds=120,
+    )
+
+
+def test_errors_that_tell_of_no_capacity_demand_no_release() -> None:
+    """Seed 7830006: a pool without nodes is in ERROR, and GKE names no lack of capacity."""
+    result = run_story(a_part_of_a_running_jobset())
+
+    assert result.violations == []
+    assert result.figures["workloads suspended with a part of it"] == 0
+
+
+@pytest.mark.parametrize(("lacks", "candidates"), [("no-chips", 0), ("no-stock", 2)])
+def test_a_creation_that_failed_without_capacity_demands_a_release(
+    monkeypatch: pytest.MonkeyPatch, lacks: str, candidates: int
+) -> None:
+    """Quota, and a reservation without machines: GKE tells both within a minute, as an ERROR."""
+    story = a_part_of_a_running_jobset(candidates=candidates, lacks=lacks)
+    result = run_story(story)
+
+    assert result.violations == []
+    assert result.figures["workloads suspended with a part of it"] == 1
+
+    monkeypatch.setattr(resume_workloads, "decide_partial", lambda *_, **__: None)
+    found = run_story(story).violations
+
+    assert {each.invariant for each in found} == {"gangs"}
+    assert "has no pool for 120 s" in found[0].text
