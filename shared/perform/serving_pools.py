@@ -3,8 +3,8 @@
 Other pods may use the pool, it may have too few nodes, or none yet. A pool that has lost its nodes,
 or that GKE's autoscaler cannot fill, is left for the next way of the list of capacity. Followers
 wait although their leader runs: no pool is created for them, and a pool that has lost hosts for
-long is left for them too. An error of one follower is logged, or the caller gets it; the others go
-on.
+long is left for them too. Of several pools of their slice, one that no other slice uses is judged.
+An error of one follower is logged, or the caller gets it; the others go on.
 """
 
 from __future__ import annotations
@@ -289,18 +289,18 @@ def _judge(pod: PodView, reader: OwnerReader, pools: PoolIndex, known: Known) ->
     if workload is None or claim is None or not look.answered.add(claim.hash):
         return None
     own = pools.list_claimed(claim.hash)
-    running = [pool for pool in own if pool.status == PoolStatus.RUNNING]
-    pool = next(iter((*running, *own)), None)
+    use = reader.read_use(workload, None, pools=pools) if may_swap(workload) else None
+    free = [each for each in own if use and use[0].count_slices_on(each.name).keys() <= {claim.slice_name}]
+    pool = min((*free, *own), key=lambda each: each.status != PoolStatus.RUNNING, default=None)
     decision = judge_takers(look, pod, pools, pool.name) if pool else None
-    if decision is None and may_swap(workload):
-        decision = decide_shared(pod, *reader.read_use(workload, None, pools=pools))
+    decision = decision or (decide_shared(pod, *use) if use else None)
     if decision is None:
         demand = find_demand(look.cluster, pod, add_disks(look, workload), look.settings)
         looked_at = look.now()
         decision = judge_unplaced(look, pod, pool, demand=demand)
-        if demand is not None and running and decision.verdict == Verdict.DELETE:
+        if demand and pool and pool.status == PoolStatus.RUNNING and decision.verdict == Verdict.DELETE:
             turn = Turn(look=look, demand=demand, pools=pools, looked_at=looked_at, pod=pod, workload=workload)
-            decision = give_up_lost(turn, pod, running[0]).decision
+            decision = give_up_lost(turn, pod, pool).decision
     explain(look.live, decision, objects=(workload, pod))
     subject, facts = f"Pod {pod.namespace}/{pod.name}", {"claim": describe_claim(claim)}
     name = pool.name if pool else ""

@@ -170,16 +170,7 @@ def test_machines_that_cannot_be_read_again_keep_their_pool(world: World) -> Non
 
 def test_the_next_way_follows_beside_a_pool_that_another_slice_uses(records: Records) -> None:
     """Seed 3154 of the simulator: the list began with the same way for ever."""
-    world = JobSetWorld(records)
-    world.use(capacity_policies=read_policies(POLICY))
-    used = slice_name(1)
-    assert world.deliver(a_demand_event(world.wait(1))).status == 200
-    world.pools.move(CLUSTER, used, "RUNNING")
-    world.cluster.nodes[used] = [f"n{host}" for host in range(HOSTS)]
-    world.run(0, used)
-    by_sweep(world)
-    assert world.alive() == {used, slice_name(1, 2)}
-
+    world, used = _let_another_slice_take_a_pool(records)
     _leave_empty(world, slice_name(1, 2))
     by_sweep(world)
     assert world.alive() == {used, slice_name(1, 3)}
@@ -192,6 +183,30 @@ def test_the_next_way_follows_beside_a_pool_that_another_slice_uses(records: Rec
     world.clock.advance(1000)
     by_sweep(world)
     assert world.alive() == {used, slice_name(1, 4)}
+
+
+def test_the_next_way_follows_for_a_follower_beside_a_pool_that_another_slice_uses(records: Records) -> None:
+    """Seed 7918631 of the simulator: only the pool that runs for the other slice was judged."""
+    world, used = _let_another_slice_take_a_pool(records)
+    world.pod(1, 0, node_name="of another pool", phase="Running", unschedulable=False)
+    world.clock.advance(1000)
+    _leave_empty(world, slice_name(1, 2))
+    by_sweep(world)
+
+    assert world.alive() == {used, slice_name(1, 3)}
+
+
+def _let_another_slice_take_a_pool(records: Records) -> tuple[JobSetWorld, str]:
+    """Return a world in which a slice waits for its second pool, and the first one's name."""
+    world, used = JobSetWorld(records), slice_name(1)
+    world.use(capacity_policies=read_policies(POLICY))
+    assert world.deliver(a_demand_event(world.wait(1))).status == 200
+    world.pools.move(CLUSTER, used, "RUNNING")
+    world.cluster.nodes[used] = [f"n{host}" for host in range(HOSTS)]
+    world.run(0, used)
+    by_sweep(world)
+    assert world.alive() == {used, slice_name(1, 2)}
+    return world, used
 
 
 def _leave_empty(world: World, pool: str) -> None:
