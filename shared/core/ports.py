@@ -146,6 +146,8 @@ class Reservation:
     """TPU chips or whole GPUs of all of its nodes."""
     made_at: float
     """Unix seconds, by the clock of the process that made it."""
+    again: bool = False
+    """Another process had reserved for the pool, and its create may come when the pool is gone."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

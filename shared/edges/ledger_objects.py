@@ -30,6 +30,7 @@ class _Entry(msgspec.Struct):
     namespace: str
     chips: Annotated[int, msgspec.Meta(ge=0, le=_CHIPS_MAX)]
     made_at: float
+    again: bool = False
 
 
 _ENTRY = msgspec.json.Decoder(_Entry)
@@ -45,7 +46,7 @@ def read_entries(found: ConfigMap) -> Ledger:
             _LOG.warning("a reservation cannot be read and is left out", extra={"pool": name, "error": str(error)})
             continue
         if math.isfinite(entry.made_at):
-            entries[name] = Reservation(namespace=entry.namespace, chips=entry.chips, made_at=entry.made_at)
+            entries[name] = Reservation(**msgspec.structs.asdict(entry))
     return Ledger(version=found.metadata.resource_version, entries=entries)
 
 
@@ -66,9 +67,4 @@ def format_entries(namespace: str, ledger: Ledger) -> dict[str, Any]:
 
 
 def _format_data(entries: Mapping[str, Reservation]) -> dict[str, str]:
-    return {
-        name: msgspec.json.encode(
-            {"namespace": each.namespace, "chips": each.chips, "made_at": each.made_at}
-        ).decode()
-        for name, each in entries.items()
-    }
+    return {name: msgspec.json.encode(each).decode() for name, each in entries.items()}

@@ -54,7 +54,7 @@ class Limits:
         self._ledger: Ledger | None = None
         self._counted: CountedPools | None = None
         """Of the ledger above; None while that is unknown."""
-        self._waiting = deque[_Wish]()
+        self._waiting, self._mine = deque[_Wish](), set[str]()
         self._lock = threading.Lock()
 
     def list_pools(self) -> PoolIndex:
@@ -127,20 +127,19 @@ class Limits:
             if all(isinstance(each, Decision) for each in answers) or self._write(counted.entries):
                 for wish, answer in zip(wishes, answers, strict=True):
                     wish.answer = answer
+                    self._mine.update(answer.names.values() if isinstance(answer, Reserved) else ())
                 return
         name = wishes[0].pool_name
         raise StaleView(f"other processes wrote the reservations {TRIES_MAX} times; node pool {name} has to wait")
 
     def _add(self, counted: CountedPools, wish: _Wish, now: float) -> Reserved | Decision:
         demand, name = wish.demand, wish.pool_name
-        usage = counted.measure(demand, name, *wish.instead_of)
-        if refused := decide_limit(demand, self._ports.settings, usage):
+        if refused := decide_limit(demand, self._ports.settings, counted.measure(demand, name, *wish.instead_of)):
             return refused
         names = name_pools(demand, name, counted.pools)
-        made = make_reservations(counted.entries, demand, names, now)
+        made = make_reservations(counted, demand, names, now, others=self._read().entries.keys() - self._mine)
         first = {} if name in counted.entries else {each: made[each] for each in made.keys() - counted.entries}
-        # A pool that is replaced exists, so nobody is about to create it.
-        counted.put({**dict.fromkeys(wish.instead_of), **made})
+        counted.put({**dict.fromkeys(counted.leave_out(wish.instead_of)), **made})
         return Reserved(now, names, first)
 
     def _count(self) -> CountedPools:
@@ -158,6 +157,7 @@ class Limits:
         """Take a reservation back if that is possible, so that others need not wait for its end."""
         try:
             with self._lock:
+                self._mine.difference_update(reserved.first)
                 for _ in range(TRIES_MAX if reserved.first else 0):
                     entries = self._read().entries
                     ended = {name: None for name, each in reserved.first.items() if entries.get(name) == each}

@@ -117,6 +117,48 @@ def test_a_create_that_arrives_late_was_still_counted(held_up: float) -> None:
     assert crowd.chips == CHIPS
 
 
+@pytest.mark.parametrize("error", ["", "[GCE_STOCKOUT]"])
+def test_a_create_that_arrives_after_the_pool_of_another_message_went_was_still_counted(error: str) -> None:
+    """A sweep has seen that pool, and the next attempt would take its place."""
+    crowd = Crowd(0, limit_chips=CHIPS)
+    late, *others = crowd.pods
+
+    def meanwhile() -> None:
+        crowd.message(late)()
+        (name,) = crowd.pools.names(CLUSTER)
+        crowd.pools.move(CLUSTER, name, "RUNNING")
+        if error:
+            crowd.pools.fail(CLUSTER, name, error)
+        crowd.world.clock.advance(100)
+        crowd.world.sweep()
+        crowd.message(late)()
+        crowd.pools.move(CLUSTER, name, "gone")
+        crowd.world.clock.advance(LISTED_SECONDS)
+        for pod in others:
+            crowd.message(pod)()
+
+    crowd.pools.before_next("create", meanwhile)
+    crowd.message(late)()
+
+    assert crowd.chips == CHIPS
+
+
+def test_a_slice_that_two_processes_reserved_for_gets_its_next_attempt_in_time(world: World) -> None:
+    """Until then the first process, which had no answer, may still create the pool before."""
+    world.use(limit_chips=CHIPS)
+    world.pools.fail_next("create", Unavailable("connection lost"))
+    for _ in range(2):
+        world.deliver(a_demand_event())
+    world.pools.fail(CLUSTER, world.expect_one_pool(), "[GCE_STOCKOUT]")
+
+    world.clock.advance(RESERVED_SECONDS - 1)
+    world.deliver(a_demand_event())
+    assert world.says() == ("refuse", "limit_reached")
+    world.clock.advance(1)
+    world.deliver(a_demand_event())
+    assert world.says() == ("create", "pool_failed")
+
+
 @pytest.mark.parametrize("error", [NoCapacity("quota"), InvalidRequest("no"), Denied("no"), Throttled("429")])
 def test_what_gke_refused_is_given_back_at_once(error: ProvisionerError) -> None:
     crowd = Crowd(0, limit_chips=CHIPS)

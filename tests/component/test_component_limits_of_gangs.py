@@ -107,6 +107,14 @@ def test_the_gang_that_got_its_quota_first_gets_the_room() -> None:
     assert count(crowd) == {"gang-b": SLICES}
 
 
+def test_a_gang_is_not_another_process_for_its_own_slices() -> None:
+    crowd = make_crowd(0, gangs=1)
+    message(crowd, "gang-0")()
+    entries = crowd.cluster.ledgers["tpu-provisioner"].entries
+
+    assert [each.again for each in entries.values()] == [False] * SLICES
+
+
 @pytest.mark.parametrize("error", [NoCapacity("quota"), InvalidRequest("no"), Denied("no")])
 def test_what_gke_refuses_to_a_gang_is_given_back(error: ProvisionerError) -> None:
     crowd = make_crowd(0, gangs=1)

@@ -188,7 +188,7 @@ def test_a_namespace_is_read_with_its_uid_and_its_labels(cluster: Cluster) -> No
 def test_a_ledger_is_written_only_over_the_version_that_was_read(cluster: Cluster) -> None:
     first = cluster.read_ledger("default")
     assert (first.version, first.entries) == ("", {})
-    entry = Reservation(namespace="team-a", chips=16, made_at=NOW + 0.25)
+    entry = Reservation(namespace="team-a", chips=16, made_at=NOW + 0.25, again=True)
 
     written = cluster.write_ledger("default", Ledger(version="", entries={"pool-a": entry}))
 

@@ -21,7 +21,7 @@ from shared.core.ports import Reservation
 from shared.core.shapes.tpu_catalogue import CHIPS_BY_MACHINE
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from shared.core.demand.demand import Demand
     from shared.core.identity.names import Claim
@@ -57,14 +57,10 @@ def decide_limit(demand: Demand, settings: Settings, usage: Usage | None) -> Dec
     chips = demand.shape.chips + sum(each.shape.chips for each in demand.companions)
     beside = len(demand.companions)
     pools = f"this node pool and {beside} more that its workload needs with it" if beside else "this node pool"
+    here, here_chips = f"chips in namespace {demand.claim.namespace}", usage.chips_in_namespace + chips
     rows = (
         (settings.limit_chips, "limit_chips", usage.chips + chips, "chips in the cluster"),
-        (
-            settings.limit_chips_per_namespace,
-            "limit_chips_per_namespace",
-            usage.chips_in_namespace + chips,
-            f"chips in namespace {demand.claim.namespace}",
-        ),
+        (settings.limit_chips_per_namespace, "limit_chips_per_namespace", here_chips, here),
         (settings.limit_slices, "limit_slices", usage.slices + 1 + beside, "slices in the cluster"),
     )
     for limit, setting, wanted, what in rows:
@@ -100,26 +96,30 @@ class CountedPools:
                 self._slices += sign * slices
 
     def measure(self, demand: Demand, pool_name: str, *others: str) -> Usage:
-        """Return the usage without the named pools, and without those of a demand's companions."""
-        here = demand.claim.namespace
-        apart = [self._weigh(name) for name in {*others, *name_pools(demand, pool_name, self.pools).values()}]
+        """Return the usage without a demand's pool, its companions', and others that end."""
+        here, own = demand.claim.namespace, name_pools(demand, pool_name, self.pools).values()
+        apart = [self._weigh(name) for name in {*self.leave_out(others), *own}]
         return Usage(
             chips=self._chips.total() - sum(chips for _, chips, _ in apart),
             chips_in_namespace=self._chips[here] - sum(chips for each, chips, _ in apart if each == here),
             slices=self._slices - sum(slices for *_, slices in apart),
         )
 
+    def leave_out(self, names: Collection[str]) -> list[str]:
+        """Return those of some pools that nobody can create any more once they are gone."""
+        return [name for name in names if not (name in self.entries and self.entries[name].again)]
+
     def _weigh(self, name: str) -> tuple[str, int, int]:
         """Return the namespace, chips and slices (0 or 1) that count for one name.
 
         A pool that is listed and reserved counts once, with the larger figure. A failed one without
-        machines, whose name nobody can create, counts nothing.
+        machines, whose name nobody else is about to create, counts nothing.
         """
         pool, entry = self.pools.find(name), self.entries.get(name)
         kept = pool is not None and may_hold_machines(pool)
         if pool and pool.owner and kept:
             return pool.owner.namespace, max(count_pool_chips(pool), entry.chips if entry else 0), 1
-        if entry is None or (pool and pool.status == PoolStatus.ERROR and not kept):
+        if entry is None or (pool and pool.status == PoolStatus.ERROR and not kept and not entry.again):
             return "", 0, 0
         return entry.namespace, entry.chips, 1
 
@@ -152,36 +152,32 @@ def keep_current(entries: Mapping[str, Reservation], now: float) -> dict[str, Re
 def end_listed(entries: Mapping[str, Reservation], pools: PoolIndex, now: float) -> dict[str, Reservation]:
     """Return the reservations that still count; those of pools that GKE lists end sooner.
 
-    A pool with fewer chips than its reservation may still be about to grow.
+    A pool with fewer chips may still be about to grow. One that is reserved again may come again.
     """
     latest = now - RESERVED_SECONDS + LISTED_SECONDS
     found = keep_current(entries, now)
     for name, each in found.items():
         pool = pools.find(name)
-        if pool is not None and count_pool_chips(pool) >= each.chips:
+        if pool is not None and count_pool_chips(pool) >= each.chips and not each.again:
             found[name] = replace(each, made_at=min(each.made_at, latest))
     return found
 
 
 def make_reservations(
-    entries: Mapping[str, Reservation], demand: Demand, names: Mapping[Claim, str], now: float
+    counted: CountedPools, demand: Demand, names: Mapping[Claim, str], now: float, *, others: Collection[str]
 ) -> dict[str, Reservation]:
-    """Return the reservations of a pool and of its companions (`name_pools`); none becomes less."""
+    """Return the reservations of a pool and its companions; other processes made `others`."""
     made = {}
     for each in (demand, *demand.companions):
-        known = entries.get(name := names[each.claim])
-        chips = max(each.shape.chips, known.chips if known else 0)
-        made[name] = Reservation(namespace=each.claim.namespace, chips=chips, made_at=now)
+        known = counted.entries.get(name := names[each.claim])
+        chips = max(each.shape.chips, known.chips if known else 0)  # none becomes less
+        again = known is not None and (known.again or (name in others and not counted.pools.find(name)))
+        made[name] = Reservation(namespace=each.claim.namespace, chips=chips, made_at=now, again=again)
     return made
 
 
 def count_pool_chips(pool: PoolSnapshot) -> int:
     """Return the TPU chips or whole GPUs of all nodes of a pool; 0 without accelerators."""
-    return pool.node_count * (pool.gpus_per_node or _count_chips_per_host(pool.machine_type))
-
-
-def _count_chips_per_host(machine_type: str) -> int:
-    """Return the chips of one host; of an unknown machine, the number in its suffix ``-Nt``."""
-    digits = machine_type.rpartition("-")[2].removesuffix("t")
-    named = parse_count(digits) if machine_type.endswith("t") else None
-    return CHIPS_BY_MACHINE.get(machine_type, named or 0)
+    digits = pool.machine_type.rpartition("-")[2].removesuffix("t")  # of an unknown machine: ``-Nt``
+    named = parse_count(digits) if pool.machine_type.endswith("t") else None
+    return pool.node_count * (pool.gpus_per_node or CHIPS_BY_MACHINE.get(pool.machine_type, named or 0))
