@@ -308,6 +308,7 @@ def _decide_following(turn: Turn, short: ShortPool, found: AttemptDecision, pod:
         given_up = decide_giving_up(short.pool.name, short.missing, wanted=short.nodes)
         return replace(found, decision=given_up)
     used = {_get_attempt(each) for each in turn.own}
+    short = replace(short, gone=turn.find_gone())
     return decide_addition(demand, create, pod, short, used=used, now=now)
 
 

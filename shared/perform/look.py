@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from shared.core.decisions import Decision
     from shared.core.demand.demand import Demand
+    from shared.core.identity.creations import Creation
     from shared.core.identity.pools import PoolSnapshot
     from shared.core.ports import Clock, Cluster, Ports
     from shared.core.settings import Settings
@@ -168,6 +169,11 @@ class Turn:
     def own(self) -> list[PoolSnapshot]:
         """Return the pools of the slice."""
         return self.pools.list_claimed(self.demand.claim.hash)
+
+    def find_gone(self) -> Creation | None:
+        """Return the slice's newest creation, if that is read and its pool is not in the list."""
+        last = self.look.creations.find_newest(self.demand.claim) if self.look.creations else None
+        return None if last is None or last.pool in {pool.name for pool in self.own} else last
 
 
 def is_fresh_leader(pod: PodView, *, listed_at: float, now: float) -> bool:

@@ -95,20 +95,13 @@ def make_attempt(turn: Turn, attempt: int) -> AttemptDecision:
     if decision.verdict == Verdict.CREATE and look.had_pool:
         return _with(found, decide_left(name))
     if decision.verdict == Verdict.CREATE:
-        return create_allowed(turn, _add_creation(turn, found))
+        found = decide_after_creation(demand, found, turn.find_gone(), since=turn.since, now=look.now())
+        return create_allowed(turn, found)
     if decision.verdict == Verdict.DELETE and known is not None:
         return replace_pool(turn, known, found)
     if demand.elastic and known is not None and decision.reason == Reason.POOL_SERVES:
         return _with(found, grow_pool(turn, known, read_at=None))
     return found
-
-
-def _add_creation(turn: Turn, create: AttemptDecision) -> AttemptDecision:
-    """Return the decision to create, with what GKE's list of operations adds if it is read."""
-    last = turn.look.creations.find_newest(turn.demand.claim) if turn.look.creations else None
-    if last is None or last.pool in {pool.name for pool in turn.own}:
-        return create
-    return decide_after_creation(turn.demand, create, last, since=turn.since, now=turn.look.now())
 
 
 def create_allowed(turn: Turn, found: AttemptDecision) -> AttemptDecision:
@@ -247,7 +240,7 @@ def _decide_following(turn: Turn, create: Decision, failed: PoolSnapshot) -> Att
     demand, now, used = turn.demand, turn.look.now(), {pool.owner.attempt for pool in turn.own if pool.owner}
     last = turn.look.creations.find_newest(demand.claim) if turn.look.creations else None
     following = decide_next_attempt(demand, create, record_failure(demand, failed, last), used=used, now=now)
-    gone = last if last is not None and last.pool not in {pool.name for pool in turn.own} else None
+    gone = turn.find_gone()
     if gone is None or following.decision.verdict != Verdict.CREATE:
         return following
     if not gone.ended or gone.error:

@@ -9,11 +9,20 @@ import pytest
 
 from shared.capacity_lists import read_policies
 from shared.core import labels
+from shared.core.decide.attempts import find_pause
 from shared.core.errors import NoCapacity, Unavailable
 from shared.core.workloads import NodeView
 from tests.builders import CLUSTER
 from tests.component.test_component_elastic import a_demand, a_waiting_pod
-from tests.component.test_component_elastic_candidates import POD, POLICY, STOCKOUT, fail, name_of, zones
+from tests.component.test_component_elastic_candidates import (
+    POD,
+    POLICY,
+    STOCKOUT,
+    claim_of,
+    fail,
+    name_of,
+    zones,
+)
 from tests.unit.test_elastic import a_gpu_job
 
 if TYPE_CHECKING:
@@ -313,6 +322,41 @@ def test_when_the_later_pool_is_gone_the_first_may_grow_again(world: World) -> N
     growth.world.cluster.add(growth.pod)
     growth.sweep()
     assert growth.sizes == [5]
+
+
+def lose(growth: Growth, attempt: int, *, ended_before: float = 0.0) -> None:
+    """Let a creation fail, its pool be gone, and the first pool be as before."""
+    pools, name = growth.world.pools, name_of(growth.world, attempt)
+    pools.fail(CLUSTER, name, STOCKOUT, ended_at=growth.world.clock.now() - ended_before)
+    pools.move(CLUSTER, name, "gone")
+    pools.sizes[growth.first] = 3
+    growth.stay_short("RUNNING_WITH_ERROR")
+
+
+def test_a_failed_creation_whose_pool_is_gone_is_followed_by_the_next_candidate(world: World) -> None:
+    """Simulator's seed 7914370: only the last candidate was tried, and the first had machines.
+
+    A failed pool of the last candidate that may hold a part of a reservation is deleted first.
+    """
+    growth = Growth(world, status="RUNNING_WITH_ERROR")
+    growth.sweep()
+    pause = find_pause(claim_of(world).hash, 2, 3)
+    for attempt, tried in [(1, "abc"), (2, "abca")]:
+        lose(growth, attempt)
+        growth.sweep(after=1)
+        assert zones(world) == list(tried[:-1])
+        world.records.expect_in_order({"decision": "wait", "reason": "stockout", "attempt": attempt})
+        growth.sweep(after=pause)
+        assert zones(world) == list(tried)
+    assert growth.sizes == [3, 2]
+
+
+def test_a_creation_that_failed_before_the_pod_waited_does_not_count(world: World) -> None:
+    growth = Growth(world)
+    growth.sweep()
+    lose(growth, 1, ended_before=9000)
+    growth.sweep(after=1)
+    assert zones(world) == ["a", "b", "b"]
 
 
 def test_stockout_text_of_gke_is_told(world: World) -> None:

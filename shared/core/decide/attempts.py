@@ -266,9 +266,8 @@ def decide_after_creation(
     if not last.ended:
         began = f" since {format_time(last.began_at)}" if last.began_at is not None else ""
         message = f"GKE creates node pool {last.pool}{began}, but does not list it yet"
-        return AttemptDecision(
-            attempt=create.attempt, decision=Decision(Verdict.WAIT, Reason.POOL_IN_PROGRESS, message)
-        )
+        wait = Decision(Verdict.WAIT, Reason.POOL_IN_PROGRESS, message)
+        return AttemptDecision(attempt=create.attempt, decision=wait)
     if last.error:
         attempt = find_attempt(last.pool)
         alike = sum((each - attempt) % demand.choices == 0 for each in last.failed)

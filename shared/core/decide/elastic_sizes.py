@@ -12,7 +12,14 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from shared.core.decide.attempts import FailedAttempt, decide_next_attempt, rank_attempt
+from shared.core.decide.attempts import (
+    choose_next,
+    decide_after_creation,
+    decide_next_attempt,
+    find_attempt,
+    rank_attempt,
+    record_failure,
+)
 from shared.core.decide.broken_pools import BROKEN
 from shared.core.decide.filling import LOST_GRACES
 from shared.core.decide.limits import decide_limit
@@ -29,6 +36,7 @@ if TYPE_CHECKING:
     from shared.core.decide.attempts import AttemptDecision
     from shared.core.decide.limits import Usage
     from shared.core.demand.demand import Demand
+    from shared.core.identity.creations import Creation
     from shared.core.identity.pools import PoolSnapshot
     from shared.core.settings import Settings
     from shared.core.workloads import NodeView, PodView
@@ -157,13 +165,7 @@ def count_missing(demand: Demand, sizes: Mapping[str, int], *, apart: str = "") 
 
 
 def is_short(
-    demand: Demand,
-    pod: PodView,
-    pool: PoolSnapshot,
-    nodes: Sequence[NodeView],
-    *,
-    now: float,
-    settings: Settings,
+    demand: Demand, pod: PodView, pool: PoolSnapshot, nodes: Sequence[NodeView], *, now: float, settings: Settings
 ) -> bool:
     """Return whether a pool has been asked for more nodes, and has got none for long.
 
@@ -198,6 +200,8 @@ class ShortPool:
     """How many the cluster has of it."""
     missing: Sequence[str] = ()
     """Those that GKE has not made."""
+    gone: Creation | None = None
+    """The newest creation of its claim, if its pool does not exist."""
 
 
 def decide_addition(
@@ -207,21 +211,18 @@ def decide_addition(
 
     The pool is the newest of its claim, and should have the nodes of the demand. The pause after a
     round counts from the begin of the wait of the pod. `used` are the attempts of the claim whose
-    pools exist.
+    pools exist. A later creation that failed in that time and left no pool is followed instead.
     """
-    pool, nodes = short.pool, short.nodes
-    attempt, candidate = (pool.owner.attempt, pool.owner.candidate) if pool.owner else (0, "")
-    failed = FailedAttempt(
-        pool=pool.name,
-        attempt=attempt,
-        candidate=candidate,
-        error=pool.error or "it adds no nodes",
-        code=_RESOURCE_EXHAUSTED,
-        at=pod.unschedulable_since,
-        binding=False,
-    )
+    pool, nodes, gone, at = short.pool, short.nodes, short.gone, pod.unschedulable_since
+    failed, error = record_failure(demand, pool, None), pool.error or "it adds no nodes"
+    failed = replace(failed, error=error, code=_RESOURCE_EXHAUSTED, at=at, binding=False)
     rest = demand.with_nodes(demand.shape.node_count - nodes)
     found = decide_next_attempt(rest, create, failed, used=used, now=now)
+    counts = gone and (not gone.ended or (gone.error and (gone.ended_at or now) >= (at or 0.0)))
+    if gone and counts and found.decision.verdict == Verdict.CREATE:
+        # Only the sweep adds a pool, so the number may follow from what only the sweep knows.
+        number = choose_next(find_attempt(gone.pool), used, demand.choices)
+        found = decide_after_creation(rest, replace(found, attempt=number), gone, now=now)
     message = f"node pool {pool.name} has {nodes} of {demand.shape.node_count} nodes: {found.decision.message}"
     return replace(found, decision=Decision(found.decision.verdict, found.decision.reason, message))
 
