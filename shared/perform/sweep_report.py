@@ -40,16 +40,12 @@ class SweepReport:
     """Each error, with the name of its object."""
     over_cap: bool = False
     """More pools were due than the sweep may delete without a word of their owners: an alarm."""
-    nodes_removed: int = 0
-    """The number of nodes that were removed from elastic pools."""
-
     left: int = 0
     """The number of objects that wait for the next sweep: the time was over, or a server answered
     429."""
     figures: dict[str, ClusterFigures] = field(default_factory=dict)
     """By cluster; one whose pools or waiting leaders could not be listed has none."""
     _seen: set[object] = field(default_factory=set)
-    _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def add_error(self, about: str, error: Exception, *, claim: dict[str, str] | None = None) -> None:
         """Add the error of one object. An error that several objects share is added once."""
@@ -61,20 +57,12 @@ class SweepReport:
             self._seen.add(key)
             self.errors.append((about, found))
 
-    def take_removals(self, wanted: int, most: int) -> int:
-        """Return how many of these nodes may be removed, and count them; `most` in one sweep."""
-        with self._lock:
-            taken = max(0, min(wanted, most - self.nodes_removed))
-            self.nodes_removed += taken
-            return taken
-
     def merge(self, others: Iterable[SweepReport]) -> None:
         """Add what was done in other clusters."""
         for other in others:
             self.outcomes += list(other.outcomes)
             self.errors += list(other.errors)
             self.over_cap = self.over_cap or other.over_cap
-            self.nodes_removed += other.nodes_removed
             self.left += other.left
             self.figures |= other.figures
 
@@ -170,6 +158,8 @@ class DeletionCap:
     """Of these, so many are not for pools that are replaced for waiting leaders, who come first."""
     over: bool = False
     """One more deletion was due: an alarm. The next sweep goes on with the rest."""
+    nodes: int = 0
+    """How many nodes of elastic pools may still be removed one by one."""
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def take(self) -> bool:
@@ -183,6 +173,13 @@ class DeletionCap:
                 return True
             self.over = self.reserved == 0
             return False
+
+    def take_nodes(self, wanted: int) -> int:
+        """Return how many nodes of so many may be removed, and count them."""
+        with self._lock:
+            taken = min(wanted, self.nodes)
+            self.nodes -= taken
+            return taken
 
     def free(self) -> None:
         """Let the reserved deletions be for every pool from here on."""

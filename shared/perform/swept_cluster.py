@@ -11,7 +11,7 @@ from shared.perform.creation_list import Creations
 from shared.perform.limited_ports import OptionalReads, RestingPools
 from shared.perform.look import Look, RecentPools, share_reads
 from shared.perform.reservations import find_limits
-from shared.perform.sweep_report import ClusterFigures, DeletionCap
+from shared.perform.sweep_report import DeletionCap
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -34,7 +34,7 @@ class SweptCluster:
     """It holds the Events that are written at the end of the sweep."""
     report: SweepReport
     cap: DeletionCap
-    figures: ClusterFigures
+    """That of the look."""
 
     def within_half(self) -> SweptCluster:
         """Return the same for one step, which may use half of the time that is left."""
@@ -58,7 +58,7 @@ def open_sweep(cluster: str, ports: Ports, report: SweepReport) -> SweptCluster:
         reads_fillings=True,
     )
     deletions_max = ports.settings.sweep_deletions_max
-    cap, figures = DeletionCap(deletions_max, reserved=deletions_max // 2), ClusterFigures()
+    cap = DeletionCap(deletions_max, reserved=deletions_max // 2, nodes=deletions_max)
     look, reads = share_reads(
         Look(
             cluster=cluster,
@@ -67,8 +67,7 @@ def open_sweep(cluster: str, ports: Ports, report: SweepReport) -> SweptCluster:
             limits=find_limits(cluster, ports),
             cap=cap,
             creations=Creations(cluster, ports),
-            figures=figures,
             sweeps=True,
         )
     )
-    return SweptCluster(look=look, reads=reads, report=report, cap=cap, figures=figures)
+    return SweptCluster(look=look, reads=reads, report=report, cap=cap)
