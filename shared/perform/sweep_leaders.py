@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 from shared.core.decide.capacity_first import WaitingLeaders
 from shared.core.decide.freshness import LOOK_SECONDS
 from shared.core.decide.gangs import NO_CAPACITY
-from shared.core.decide.limits import CountedPools
 from shared.core.decide.warm_pools import choose_displaced, decide_room, find_idle_since
 from shared.core.decisions import Reason, Verdict
 from shared.core.errors import OutOfTime, ProvisionerError
@@ -201,7 +200,7 @@ class LeaderAnswers:
             elif (since := find_idle_since(read, now)) is not None:
                 idle_since[name] = since
         try:
-            counted = CountedPools(look.limits.list_pools(), look.limits.list_reserved())
+            counted = look.limits.count_known()
             found = choose_displaced(refused, idle_since, counted, gone=gone, now=now, settings=look.settings)
         except Exception as error:  # noqa: BLE001 -- the net of this look
             swept.report.add_error(f"idle node pools of {look.cluster}", error)

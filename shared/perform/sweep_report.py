@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from shared.core.decide.gangs import Gang
     from shared.core.decisions import Decision
     from shared.core.demand.demand import Demand
+    from shared.core.identity.names import Claim
     from shared.core.identity.pools import PoolSnapshot
     from shared.core.workloads import PodView
     from shared.perform.tell import Outcome
@@ -89,13 +90,13 @@ class ClusterFigures:
     def add_answer(self, pod: PodView, outcome: Outcome, pool: PoolSnapshot | None, *, now: float) -> None:
         """Add what a waiting leader was answered, with the listed pool that the answer names."""
         if lacks_capacity(outcome.decision):
-            self._add_wait(outcome.facts.get("claim"), pod, now)
+            self.add_unanswered(pod, outcome.facts.get("claim"), now=now)
         elif pool is not None and not is_resizable(pool) and is_idle(pool, outcome.decision):
             self._idle[pool.name] = count_pool_chips(pool)
 
     def add_unanswered(self, pod: PodView, claim: Mapping[str, str] | None, *, now: float) -> None:
-        """Add a waiting leader whose answer failed."""
-        self._add_wait(claim, pod, now)
+        """Add a leader that waits for its capacity, or whose answer failed."""
+        self._note_wait(tuple(claim.values()) if claim else pod.uid, pod.unschedulable_since, now)
 
     def add_gang(self, gang: Gang, pools: Sequence[PoolSnapshot], *, since: float | None, now: float) -> None:
         """Add the slices of a suspended workload that waits for their capacity.
@@ -115,17 +116,14 @@ class ClusterFigures:
         running = select_running(gang, pools)
         for demand in gang:
             if demand not in running:
-                self._note_wait(_find_key(describe_claim(demand.claim)), since, now)
+                self._note_wait(_find_key(demand.claim), since, now)
 
     def settle_gang(self, gang: Gang, slices: Iterable[tuple[Demand, AttemptDecision]]) -> None:
         """Leave out the slices whose answer is no lack of capacity, or that were not answered."""
         lacking = {demand.claim.hash for demand, made in slices if lacks_capacity(made.decision)}
         for demand in gang:
             if demand.claim.hash not in lacking:
-                self._waits.pop(_find_key(describe_claim(demand.claim)), None)
-
-    def _add_wait(self, claim: Mapping[str, str] | None, pod: PodView, now: float) -> None:
-        self._note_wait(_find_key(claim) if claim else pod.uid, pod.unschedulable_since, now)
+                self._waits.pop(_find_key(demand.claim), None)
 
     def _note_wait(self, key: object, since: float | None, now: float) -> None:
         waited = measure_seconds(since, now) or 0.0
@@ -141,8 +139,8 @@ class ClusterFigures:
         }
 
 
-def _find_key(claim: Mapping[str, str]) -> tuple[str, ...]:
-    return tuple(claim.values())
+def _find_key(claim: Claim) -> tuple[str, ...]:
+    return tuple(describe_claim(claim).values())
 
 
 @dataclass(slots=True)
