@@ -23,6 +23,7 @@ from shared.core.decide.elastic_sizes import (
     decide_giving_up,
     decide_marking,
     decide_shrink,
+    is_short,
     list_sharing,
     may_add_pools,
     plan_addition,
@@ -193,7 +194,7 @@ def add_pool(turn: Turn, pod: PodView, found: AttemptDecision, *, wanted: int) -
     made = [each for each in sharing if each.status != PoolStatus.PROVISIONING]
     if not made or newest != made[-1] or not newest.owner or newest.owner.attempt != found.attempt:
         return None
-    seen = [_see_nodes(turn, each, newest) for each in made]
+    seen = [_see_nodes(turn, pod, each, newest) for each in made]
     used = {each.owner.attempt for each in turn.own if each.owner}
     plan = plan_addition(demand, pod, seen, used=used, now=turn.looked_at, settings=look.settings)
     if plan is None:
@@ -211,13 +212,14 @@ def add_pool(turn: Turn, pod: PodView, found: AttemptDecision, *, wanted: int) -
     return create_allowed(replace(turn, demand=demand.with_nodes(left)), following)
 
 
-def _see_nodes(turn: Turn, pool: PoolSnapshot, newest: PoolSnapshot) -> SeenPool:
+def _see_nodes(turn: Turn, pod: PodView, pool: PoolSnapshot, newest: PoolSnapshot) -> SeenPool:
     """Return a pool with its nodes; an earlier one should have those that GKE keeps in it."""
     look = turn.look.unshared()
     size, nodes = look.ports.pools.measure(pool), look.live.list_pool_nodes(pool.name)
-    missing = look.ports.pools.list_missing(pool) if size > len(nodes) else ()
     wanted = turn.demand.shape.node_count if pool == newest else size
-    return SeenPool(pool=pool, size=size, wanted=wanted, nodes=nodes, missing=missing)
+    seen = SeenPool(pool=pool, size=size, wanted=wanted, nodes=nodes)
+    short = is_short(seen, pod, now=turn.looked_at, settings=look.settings)
+    return replace(seen, missing=look.ports.pools.list_missing(pool)) if short else seen
 
 
 def _give_up_missing(turn: Turn, short: SeenPool, act: Decision) -> Decision:
