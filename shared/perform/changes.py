@@ -7,15 +7,16 @@ create, and the machines of a pool that is left for another one.
 
 from __future__ import annotations
 
+import contextlib
 import logging
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from shared.core.decide.attempts import find_newest
 from shared.core.decide.capacity_first import decide_mode
 from shared.core.decide.cluster_proof import decide_unproven, is_contradicted, judge_nodes, list_witnesses
 from shared.core.decide.collect import decide_over_cap
 from shared.core.decide.failures import decide_failure
-from shared.core.decide.freshness import TURN_SECONDS, is_fresh
+from shared.core.decide.freshness import LOOKS_MAX, TURN_SECONDS, is_fresh
 from shared.core.decide.mode_label import decide_stop, read_mode_label
 from shared.core.decisions import Decision, Verdict
 from shared.core.errors import (
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from shared.perform.look import Look, Turn
     from shared.perform.reservations import Reserved
 
+T = TypeVar("T")
 _LOG = logging.getLogger("emergency_stop")
 _REFUSED = (NoCapacity, InvalidRequest, Denied, Throttled, OldLook)
 """With these GKE has surely created nothing: it refused, or was not asked."""
@@ -61,6 +63,18 @@ def expect_fresh(look: Look, looked_at: float, act: str, *, objects: int = 0) ->
     """
     if not is_fresh(looked_at, now=look.now(), objects=objects):
         raise OldLook(f"{act}, because the look at it took too long")
+
+
+def look_again_if_old(look_and_act: Callable[[], T]) -> T:
+    """Look and act, `LOOKS_MAX` times if each look but the last one took too long to act on.
+
+    Raises:
+        OldLook: the last one took too long, too.
+    """
+    for _ in range(LOOKS_MAX - 1):
+        with contextlib.suppress(OldLook):
+            return look_and_act()
+    return look_and_act()
 
 
 def find_stop(look: Look, act: Decision) -> Decision | None:

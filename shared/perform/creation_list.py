@@ -29,25 +29,28 @@ class Creations:
 
     def __init__(self, cluster: str, ports: Ports) -> None:
         """Prepare; nothing is read yet."""
-        self._cluster, self._ports, self._unread = cluster, ports, False
+        self._cluster, self._ports = cluster, ports
         self._listed = OneRead(self._list, ports.clock.now())
 
     def find_newest(self, claim: Claim) -> Creation | None:
         """Return the latest creation of a claim, of any attempt; None if GKE has or tells none."""
-        return cast("dict[str, Creation]", self._listed.get()).get(claim.hash[:HASH_CHARACTERS])
+        return (self._get() or {}).get(claim.hash[:HASH_CHARACTERS])
 
     def is_first(self, claim: Claim) -> bool:
         """Return whether GKE tells of no creation of a claim; False if it could not be asked."""
-        return self.find_newest(claim) is None and not self._unread
+        listed = self._get()
+        return listed is not None and claim.hash[:HASH_CHARACTERS] not in listed
 
-    def _list(self) -> dict[str, Creation]:
+    def _get(self) -> dict[str, Creation] | None:
+        return cast("dict[str, Creation] | None", self._listed.get())
+
+    def _list(self) -> dict[str, Creation] | None:
         try:
             listed = self._ports.pools.list_creations(self._cluster)
         except ProvisionerError as error:
             said = {"object": self._cluster, "error": str(error), "permission": PERMISSION}
             _LOG.warning("the operations of GKE could not be listed", extra=said)
-            self._unread = True
-            return {}
+            return None
         found: dict[str, Creation] = {}
         for each in sorted(listed, key=lambda each: each.began_at or 0):
             name = parse_pool_name(each.pool)

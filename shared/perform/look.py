@@ -12,6 +12,7 @@ from shared.core.times import measure_seconds
 from shared.perform.reservations import find_limits
 from shared.perform.shared_reads import RecentReads, SharedReads
 from shared.perform.side_by_side import CALLS_AT_ONCE, get_runner
+from shared.perform.sweep_report import ClusterFigures
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from shared.core.workloads import PodView, WorkloadView
     from shared.perform.creation_list import Creations
     from shared.perform.reservations import Limits
-    from shared.perform.sweep_report import ClusterFigures, DeletionCap
+    from shared.perform.sweep_report import DeletionCap
 
 T = TypeVar("T")
 
@@ -82,7 +83,7 @@ class Look:
     """How many pools this sweep may still delete; None outside a sweep."""
     creations: Creations | None = None
     """What GKE says of pools that it has created; None if that is not read."""
-    figures: ClusterFigures | None = None
+    figures: ClusterFigures = field(default_factory=ClusterFigures)
     """What a sweep counts."""
     sweeps: bool = False
     """It is a sweep, which comes every minute: about young demands only changes are told."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from shared.core.decide.attempts import (
@@ -23,13 +24,8 @@ from shared.core.decide.broken_pools import BROKEN
 from shared.core.decide.cluster_proof import decide_other_cluster
 from shared.core.decide.collect import decide_collect
 from shared.core.decide.demands import decide_left
-from shared.core.decide.elastic_sizes import (
-    decide_growth,
-    list_sharing,
-    may_add_pools,
-)
+from shared.core.decide.elastic_sizes import decide_growth, list_sharing, may_add_pools
 from shared.core.decide.failures import decide_gke_answer
-from shared.core.decide.freshness import LOOKS_MAX, is_fresh
 from shared.core.decide.needed_pools import sort_own_attempts
 from shared.core.decide.pool_facts import list_others
 from shared.core.decide.pool_use import decide_replacement
@@ -41,7 +37,6 @@ from shared.core.errors import (
     InvalidRequest,
     LabelBudgetExceeded,
     NoCapacity,
-    OldLook,
     ProvisionerError,
     StaleView,
 )
@@ -54,6 +49,7 @@ from shared.perform.changes import (
     expect_no_other,
     expect_owner,
     is_other,
+    look_again_if_old,
     read_cluster_uid,
     resize_pool,
 )
@@ -100,7 +96,7 @@ def make_attempt(turn: Turn, attempt: int) -> AttemptDecision:
     if decision.verdict == Verdict.DELETE and known is not None:
         return replace_pool(turn, known, found)
     if demand.elastic and known is not None and decision.reason == Reason.POOL_SERVES:
-        return _with(found, grow_pool(turn, known, read_at=None))
+        return _with(found, grow_pool(turn, known))
     return found
 
 
@@ -158,7 +154,7 @@ def _create(turn: Turn, found: AttemptDecision, cluster_uid: str) -> AttemptDeci
 def _look_and_decide(turn: Turn, attempt: int, conflict: AlreadyExists | Busy) -> AttemptDecision:
     """Read the pool behind a conflict, which is often our own earlier request, and decide."""
     look, demand = turn.look, turn.demand
-    read_at, name = look.now(), build_pool_name(demand.claim, attempt)
+    name = build_pool_name(demand.claim, attempt)
     pool = look.get_pool(name)
     if pool is None:
         if isinstance(conflict, Busy):
@@ -170,7 +166,7 @@ def _look_and_decide(turn: Turn, attempt: int, conflict: AlreadyExists | Busy) -
     if decision.verdict == Verdict.DELETE:
         return replace_pool(replace(turn, pools=look.list_pools()), pool, found)
     if demand.elastic and decision.reason == Reason.POOL_SERVES:
-        return _with(found, grow_pool(turn, pool, read_at=read_at))
+        return _with(found, grow_pool(turn, pool))
     return found
 
 
@@ -268,7 +264,7 @@ def _delete_record(turn: Turn, failed: str, following: str, known: list[PoolSnap
     _LOG.info(said.message, extra={"pool": failed, "decision": said.verdict, "reason": said.reason})
 
 
-def grow_pool(turn: Turn, pool: PoolSnapshot, *, read_at: float | None) -> Decision:
+def grow_pool(turn: Turn, pool: PoolSnapshot) -> Decision:
     """Give a running elastic pool nodes for all of its pods.
 
     GKE refuses a resize while another one is in progress, and accepts a smaller size. So the size
@@ -276,36 +272,30 @@ def grow_pool(turn: Turn, pool: PoolSnapshot, *, read_at: float | None) -> Decis
     claim may have several pools, they are listed after that: a pool gives nodes up only when a
     later one follows, and then it does not grow.
 
-    Args:
-        turn: of the pods.
-        pool: their running pool.
-        read_at: when the pool itself was read, in unix seconds; None if it comes from a list.
-
     Raises:
         Retryable: GKE could not be asked, each look took too long, or a person changed the owner.
     """
-    look, demand = turn.look, turn.demand
     turn = replace(turn, replaced=(), make_room=None)
-    for _ in range(LOOKS_MAX):
-        looked_at = look.now()
-        size = look.ports.pools.measure(pool)
-        usage = look.limits.measure(demand, pool.name) if look.limits else None
-        decision = decide_growth(demand, pool.name, size=size, settings=look.settings, usage=usage)
-        if decision.verdict != Verdict.RESIZE:
-            return decision
-        if obstacle := read_namespace_obstacle(look, demand):
-            return obstacle
-        if may_add_pools(demand):
-            _expect_newest(turn, pool)
-        elif read_at is None or not is_fresh(read_at, now=look.now()):
-            expect_owner(look, pool)
-        try:
-            return resize_pool(turn, pool.name, decision, looked_at=looked_at)
-        except OldLook:
-            continue
-        except (Busy, NoCapacity, InvalidRequest) as error:
-            return decide_gke_answer(pool.name, "resized", error)
-    raise OldLook(f"node pool {pool.name} was not resized, because each look at it took too long")
+    return look_again_if_old(partial(_grow, turn, pool))
+
+
+def _grow(turn: Turn, pool: PoolSnapshot) -> Decision:
+    look, demand, looked_at = turn.look, turn.demand, turn.look.now()
+    size = look.ports.pools.measure(pool)
+    usage = look.limits.measure(demand, pool.name) if look.limits else None
+    decision = decide_growth(demand, pool.name, size=size, settings=look.settings, usage=usage)
+    if decision.verdict != Verdict.RESIZE:
+        return decision
+    if obstacle := read_namespace_obstacle(look, demand):
+        return obstacle
+    if may_add_pools(demand):
+        _expect_newest(turn, pool)
+    else:
+        expect_owner(look, pool)
+    try:
+        return resize_pool(turn, pool.name, decision, looked_at=looked_at)
+    except (Busy, NoCapacity, InvalidRequest) as error:
+        return decide_gke_answer(pool.name, "resized", error)
 
 
 def _expect_newest(turn: Turn, pool: PoolSnapshot) -> None:

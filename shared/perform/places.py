@@ -45,7 +45,7 @@ class Places:
     in unix seconds."""
     _sent: dict[str, dict[str, _Sent]] = field(default_factory=dict)
     """By cluster and pool: the creates of this process that were not refused, the oldest first."""
-    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _lock: threading.RLock = field(default_factory=threading.RLock)
 
     def is_sent(self, cluster: str, name: str, pools: Iterable[PoolSnapshot], *, now: float) -> bool:
         """Return whether the create of a pool was sent a moment ago; else expect a free place.
@@ -63,7 +63,18 @@ class Places:
             Throttled: there is no free place, as far as that is known.
         """
         with self._lock:
-            return self._is_sent(cluster, name, pools, now)
+            sent = self._sent.get(cluster, {}).get(name)
+            if sent is not None and not sent.lost and 0 <= now - sent.at <= TURN_SECONDS:
+                return True
+            most, refused_at = self._most.get(cluster, (0, 0.0))
+            if most and not 0 <= now - refused_at <= REMEMBERED_SECONDS:
+                del self._most[cluster]
+            elif most and self._count(cluster, pools) >= most:
+                raise Throttled(
+                    f"GKE runs {most} operations on node pools of this cluster at one time, as many as it "
+                    "allows; the create is sent when one of them ends"
+                )
+            return False
 
     def send(
         self, create: Callable[[], None], cluster: str, name: str, pools: Iterable[PoolSnapshot], *, now: float
@@ -76,7 +87,7 @@ class Places:
             ProvisionerError: what `create` raises.
         """
         with self._lock:
-            if self._is_sent(cluster, name, pools, now):
+            if self.is_sent(cluster, name, pools, now=now):
                 raise Busy(f"the create of node pool {name} was sent a moment ago")
             sent = self._sent.setdefault(cluster, {})
             while sent and not 0 <= now - next(iter(sent.values())).at <= REMEMBERED_SECONDS:
@@ -94,20 +105,6 @@ class Places:
                 if isinstance(error, Throttled):
                     self._most[cluster] = max(1, self._count(cluster, pools)), now
             raise
-
-    def _is_sent(self, cluster: str, name: str, pools: Iterable[PoolSnapshot], now: float) -> bool:
-        sent = self._sent.get(cluster, {}).get(name)
-        if sent is not None and not sent.lost and 0 <= now - sent.at <= TURN_SECONDS:
-            return True
-        most, refused_at = self._most.get(cluster, (0, 0.0))
-        if most and not 0 <= now - refused_at <= REMEMBERED_SECONDS:
-            del self._most[cluster]
-        elif most and self._count(cluster, pools) >= most:
-            raise Throttled(
-                f"GKE runs {most} operations on node pools of this cluster at one time, as many as it allows; the "
-                "create is sent when one of them ends"
-            )
-        return False
 
     def _count(self, cluster: str, pools: Iterable[PoolSnapshot]) -> int:
         """Return how many operations are under way: those that are listed, and those sent since."""

@@ -85,15 +85,14 @@ class Limits:
 
     def measure(self, demand: Demand, pool_name: str, *others: str) -> Usage:
         """Return what all but these pools have, as far as it is known; good enough to refuse."""
-        pools, counted = self.list_pools(), self._counted
-        if counted is None or not self._is_current(counted):
-            counted = CountedPools(pools, self.list_reserved())
-        return counted.measure(demand, pool_name, *others)
+        return self.count_known().measure(demand, pool_name, *others)
 
-    def list_reserved(self) -> dict[str, Reservation]:
-        """Return the reservations that count, as far as they are known."""
-        ledger = self._ledger
-        return keep_current(ledger.entries if ledger else {}, self._ports.clock.now())
+    def count_known(self) -> CountedPools:
+        """Return the pools and reservations that count, as far as they are known."""
+        pools, counted, ledger, now = self.list_pools(), self._counted, self._ledger, self._ports.clock.now()
+        if counted is None or counted.pools is not pools or now >= counted.until:
+            counted = CountedPools(pools, keep_current(ledger.entries if ledger else {}, now))
+        return counted
 
     def forget(self) -> None:
         """Let the pools be listed and measured again before the next reservation."""
@@ -143,15 +142,11 @@ class Limits:
         return Reserved(now, names, first)
 
     def _count(self) -> CountedPools:
-        ledger = self._read()
+        self._read()
         if not is_fresh(self._listed_at, now=self._ports.clock.now()):
             self._list_now()
-        if self._counted is None or not self._is_current(self._counted):
-            self._counted = CountedPools(self._pools, keep_current(ledger.entries, self._ports.clock.now()))
+        self._counted = self.count_known()
         return self._counted
-
-    def _is_current(self, counted: CountedPools) -> bool:
-        return counted.pools is self._pools and self._ports.clock.now() < counted.until
 
     def give_back(self, reserved: Reserved) -> None:
         """Take a reservation back if that is possible, so that others need not wait for its end."""

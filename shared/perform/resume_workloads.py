@@ -96,8 +96,7 @@ def _answer(look: Look, workload: WorkloadView) -> list[Outcome]:
     if wish.is_paused(now) and not look.sweeps:
         return [_conclude(look, workload, decide_pause(wish), facts)]
     pools = look.pools.list()
-    if look.figures:
-        look.figures.add_gang(gang, pools, since=_find_begin(workload, wish), now=now)
+    look.figures.add_gang(gang, pools, since=_find_begin(workload, wish), now=now)
     if wish.is_paused(now) and not is_complete(gang, pools):
         return [_conclude(look, workload, decide_pause(wish), facts)]  # the sweep deletes its pools
     outcome, *others = _go_on(look, workload, gang, wish)
@@ -111,13 +110,12 @@ def _go_on(look: Look, workload: WorkloadView, gang: Gang, wish: Wish) -> list[O
         said = write_round(wish.round, look.now())
         changed = change_workload(look, workload, decide_begun(len(gang)), said)
         if isinstance(changed, Decision):
-            if look.figures:
-                look.figures.settle_gang(gang, ())
+            look.figures.settle_gang(gang, ())
             return [_conclude(look, workload, changed)]
         workload = changed
     since = wish.begins_at or 0.0
     answer = give_pools(look, gang, workload, seconds=wish.seconds, since=since, ended=wish.round)
-    if look.figures and (answer.slices or answer.decision.verdict == Verdict.REFUSE):
+    if answer.slices or answer.decision.verdict == Verdict.REFUSE:
         look.figures.settle_gang(gang, answer.slices)
     decision, now = answer.decision, look.now()
     if answer.state == GangState.READY:

@@ -16,16 +16,20 @@ from shared.perform.side_by_side import CALLS_AT_ONCE, get_runner
 from shared.perform.tell import note_unwritten
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
     from shared.core.ports import Clock, Notice, Ports
-    from shared.core.workloads import Disk, NodeView, Parent, PodView, WorkloadView
 
 T = TypeVar("T")
 
 
+_SHARED = frozenset(
+    {"get_workload", "get_parent", "find_disk", "list_workload_pods", "find_pools_of_nodes", "list_pool_nodes"}
+)
+
+
 class SharedReads:
-    """The port of one cluster; workloads, parents, pods and node names are read once."""
+    """The port of one cluster: workloads, parents, disks, their pods and nodes are read once."""
 
     def __init__(self, cluster: str, ports: Ports, *, seconds: float = LOOK_SECONDS) -> None:
         self._live, self._ports = ports.clusters[cluster], ports
@@ -34,38 +38,16 @@ class SharedReads:
         self._notices: dict[Notice, None] = {}
 
     def __getattr__(self, name: str) -> Any:
-        """Return a method of the port that is not shared."""
-        return getattr(self._live, name)
+        """Return a method of the port; one of `_SHARED` returns what was read a moment ago."""
+        method = getattr(self._live, name)
+        if name not in _SHARED:
+            return method
 
-    def get_workload(self, kind: str, namespace: str, name: str) -> WorkloadView | None:
-        """Return one workload, as it was at most `LOOK_SECONDS` ago."""
-        read = partial(self._live.get_workload, kind, namespace, name)
-        return self._share(("workload", kind, namespace, name), read)
+        def read(*given: Any, **named: Any) -> Any:
+            of = [f"{each} {getattr(each, 'uid', '')}" for each in (*given, *named.values())]
+            return self._share((name, *of), partial(method, *given, **named))
 
-    def get_parent(self, parent: Parent, kind: str) -> Parent | None:
-        """Return the parent of a workload, as it was at most `LOOK_SECONDS` ago."""
-        read = partial(self._live.get_parent, parent, kind)
-        return self._share(("parent", parent.uid), read)
-
-    def find_disk(self, namespace: str, claim: str) -> Disk | None:
-        """Return where the volume of a claim can be used, as it was `LOOK_SECONDS` ago."""
-        read = partial(self._live.find_disk, namespace, claim)
-        return self._share(("disk", namespace, claim), read)
-
-    def list_workload_pods(self, workload: WorkloadView) -> list[PodView]:
-        """Return a workload's pods, as they were at most `LOOK_SECONDS` ago."""
-        key = ("pods", workload.kind, workload.namespace, workload.name, workload.uid)
-        return self._share(key, partial(self._live.list_workload_pods, workload))
-
-    def find_pools_of_nodes(self, pool_names: Sequence[str], *, some: bool = False) -> dict[str, str]:
-        """Return the nodes of these pools, as they were at most `LOOK_SECONDS` ago."""
-        read = partial(self._live.find_pools_of_nodes, pool_names, some=some)
-        return self._share(("some nodes" if some else "nodes", *pool_names), read)
-
-    def list_pool_nodes(self, pool_name: str) -> list[NodeView]:
-        """Return the nodes of a pool, as they were at most `LOOK_SECONDS` ago."""
-        read = partial(self._live.list_pool_nodes, pool_name)
-        return self._share(("pool nodes", pool_name), read)
+        return read
 
     def write_notice(self, notice: Notice) -> None:
         """Keep an Event for `flush`; the same one again is written once."""

@@ -50,7 +50,7 @@ def _sweep_cluster(cluster: str, ports: Ports, report: SweepReport, share_second
     """Sweep one cluster; an error of its list of pools is raised."""
     swept = open_sweep(cluster, bound_ports(ports, ports.clock.now() + share_seconds), report)
     pools = swept.look.pools.list()
-    swept.figures.note_listed(pools)
+    swept.look.figures.note_listed(pools)
     try:
         answers = answer_leaders(swept.within_half(), pools)
         if any(each.decision.verdict == Verdict.DELETE for each in report.outcomes):

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 from shared.core.decide.capacity_first import WaitingLeaders
 from shared.core.decide.freshness import LOOK_SECONDS
 from shared.core.decide.gangs import NO_CAPACITY
-from shared.core.decide.limits import CountedPools
 from shared.core.decide.warm_pools import choose_displaced, decide_room, find_idle_since
 from shared.core.decisions import Reason, Verdict
 from shared.core.errors import OutOfTime, ProvisionerError
@@ -51,7 +50,7 @@ def answer_leaders(swept: SweptCluster, pools: PoolIndex) -> LeaderAnswers:
     except Exception as error:  # noqa: BLE001 -- the net of this list
         swept.report.add_error(f"waiting leaders of {look.cluster}", error)
         return answers
-    swept.report.figures[look.cluster] = swept.figures
+    swept.report.figures[look.cluster] = swept.look.figures
     answers.run(leaders)
     return answers
 
@@ -146,7 +145,7 @@ class LeaderAnswers:
             self._left.append(pod)
             return
         swept.report.outcomes.append(outcome)
-        swept.figures.add_answer(pod, outcome, self._listed.find(outcome.pool), now=swept.look.now())
+        swept.look.figures.add_answer(pod, outcome, self._listed.find(outcome.pool), now=swept.look.now())
         if (outcome.decision.verdict, outcome.decision.reason) == _REFUSED_BY_LIMIT:
             self._refused.append((pod, outcome))
         if outcome.demand and outcome.decision.reason in NO_CAPACITY:
@@ -184,7 +183,7 @@ class LeaderAnswers:
         self._swept.report.add_error(f"Pod {pods[0].namespace}/{pods[0].name}", error)
         for pod in pods:
             claim = error.claim if isinstance(error, ProvisionerError) and len(pods) == 1 else None
-            self._swept.figures.add_unanswered(pod, claim, now=self._swept.look.now())
+            self._swept.look.figures.add_unanswered(pod, claim, now=self._swept.look.now())
 
     def _make_room(self) -> None:
         """Delete one idle pool for a leader that a limit refuses; the next sweep creates."""
@@ -201,7 +200,7 @@ class LeaderAnswers:
             elif (since := find_idle_since(read, now)) is not None:
                 idle_since[name] = since
         try:
-            counted = CountedPools(look.limits.list_pools(), look.limits.list_reserved())
+            counted = look.limits.count_known()
             found = choose_displaced(refused, idle_since, counted, gone=gone, now=now, settings=look.settings)
         except Exception as error:  # noqa: BLE001 -- the net of this look
             swept.report.add_error(f"idle node pools of {look.cluster}", error)

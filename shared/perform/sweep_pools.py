@@ -83,10 +83,10 @@ def act_on_pools(swept: SweptCluster, judged: Sequence[JudgedPool], *, listed: P
         if isinstance(outcome, Exception):
             claim = describe_owner(swept.look.cluster, each.pool.owner).get("claim")
             swept.report.add_error(f"node pool {each.pool.name}", outcome, claim=claim)
-            swept.figures.add_pool(each.pool, each.decision)
+            swept.look.figures.add_pool(each.pool, each.decision)
         else:
             swept.report.outcomes.append(outcome)
-            swept.figures.add_pool(each.pool, outcome.decision)
+            swept.look.figures.add_pool(each.pool, outcome.decision)
 
 
 def _judge_owned(swept: SweptCluster, owned: Sequence[PoolSnapshot]) -> list[JudgedPool]:
@@ -126,7 +126,7 @@ def _act(swept: SweptCluster, judged: JudgedPool, listed: PoolIndex, batch: Look
 
 
 def _shrink(swept: SweptCluster, judged: JudgedPool, workload: WorkloadView) -> Decision | None:
-    found = shrink_pool(swept.look.unshared(), judged.pool, workload, judged.owned, swept.report)
+    found = shrink_pool(swept.look.unshared(), judged.pool, workload, judged.owned)
     if found is not None:
         explain(swept.look.live, found, objects=(workload,))
     return found

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from shared.core.decide.gangs import Gang
     from shared.core.decisions import Decision
     from shared.core.demand.demand import Demand
+    from shared.core.identity.names import Claim
     from shared.core.identity.pools import PoolSnapshot
     from shared.core.workloads import PodView
     from shared.perform.tell import Outcome
@@ -40,16 +41,12 @@ class SweepReport:
     """Each error, with the name of its object."""
     over_cap: bool = False
     """More pools were due than the sweep may delete without a word of their owners: an alarm."""
-    nodes_removed: int = 0
-    """The number of nodes that were removed from elastic pools."""
-
     left: int = 0
     """The number of objects that wait for the next sweep: the time was over, or a server answered
     429."""
     figures: dict[str, ClusterFigures] = field(default_factory=dict)
     """By cluster; one whose pools or waiting leaders could not be listed has none."""
     _seen: set[object] = field(default_factory=set)
-    _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def add_error(self, about: str, error: Exception, *, claim: dict[str, str] | None = None) -> None:
         """Add the error of one object. An error that several objects share is added once."""
@@ -61,20 +58,12 @@ class SweepReport:
             self._seen.add(key)
             self.errors.append((about, found))
 
-    def take_removals(self, wanted: int, most: int) -> int:
-        """Return how many of these nodes may be removed, and count them; `most` in one sweep."""
-        with self._lock:
-            taken = max(0, min(wanted, most - self.nodes_removed))
-            self.nodes_removed += taken
-            return taken
-
     def merge(self, others: Iterable[SweepReport]) -> None:
         """Add what was done in other clusters."""
         for other in others:
             self.outcomes += list(other.outcomes)
             self.errors += list(other.errors)
             self.over_cap = self.over_cap or other.over_cap
-            self.nodes_removed += other.nodes_removed
             self.left += other.left
             self.figures |= other.figures
 
@@ -106,8 +95,8 @@ class ClusterFigures:
             self._idle[pool.name] = count_pool_chips(pool)
 
     def add_unanswered(self, pod: PodView, claim: Mapping[str, str] | None, *, now: float) -> None:
-        """Add a waiting leader whose answer failed."""
-        self._note_wait(_find_key(claim) if claim else pod.uid, pod.unschedulable_since, now)
+        """Add a leader that waits for its capacity, or whose answer failed."""
+        self._note_wait(tuple(claim.values()) if claim else pod.uid, pod.unschedulable_since, now)
 
     def add_gang(self, gang: Gang, pools: Sequence[PoolSnapshot], *, since: float | None, now: float) -> None:
         """Add the slices of a suspended workload that waits for their capacity.
@@ -127,14 +116,14 @@ class ClusterFigures:
         running = select_running(gang, pools)
         for demand in gang:
             if demand not in running:
-                self._note_wait(_find_key(describe_claim(demand.claim)), since, now)
+                self._note_wait(_find_key(demand.claim), since, now)
 
     def settle_gang(self, gang: Gang, slices: Iterable[tuple[Demand, AttemptDecision]]) -> None:
         """Leave out the slices whose answer is no lack of capacity, or that were not answered."""
         lacking = {demand.claim.hash for demand, made in slices if lacks_capacity(made.decision)}
         for demand in gang:
             if demand.claim.hash not in lacking:
-                self._waits.pop(_find_key(describe_claim(demand.claim)), None)
+                self._waits.pop(_find_key(demand.claim), None)
 
     def _note_wait(self, key: object, since: float | None, now: float) -> None:
         waited = measure_seconds(since, now) or 0.0
@@ -150,8 +139,8 @@ class ClusterFigures:
         }
 
 
-def _find_key(claim: Mapping[str, str]) -> tuple[str, ...]:
-    return tuple(claim.values())
+def _find_key(claim: Claim) -> tuple[str, ...]:
+    return tuple(describe_claim(claim).values())
 
 
 @dataclass(slots=True)
@@ -168,6 +157,8 @@ class DeletionCap:
     Half; of an odd number, chance rounds it up or down, so that of one both have their sweeps."""
     over: bool = False
     """One more deletion was due: an alarm. The next sweep goes on with the rest."""
+    nodes: int = 0
+    """How many nodes of elastic pools may still be removed one by one."""
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def take(self) -> bool:
@@ -181,6 +172,13 @@ class DeletionCap:
                 return True
             self.over = self.reserved == 0
             return False
+
+    def take_nodes(self, wanted: int) -> int:
+        """Return how many nodes of so many may be removed, and count them."""
+        with self._lock:
+            taken = min(wanted, self.nodes)
+            self.nodes -= taken
+            return taken
 
     def free(self) -> None:
         """Let the reserved deletions be for every pool from here on."""

@@ -12,7 +12,7 @@ from shared.perform.creation_list import Creations
 from shared.perform.limited_ports import OptionalReads, RestingPools
 from shared.perform.look import Look, RecentPools
 from shared.perform.reservations import find_limits
-from shared.perform.sweep_report import ClusterFigures, DeletionCap
+from shared.perform.sweep_report import DeletionCap
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -32,7 +32,7 @@ class SweptCluster:
     """What is read once serves the whole sweep, but for an act: `Look.unshared`."""
     report: SweepReport
     cap: DeletionCap
-    figures: ClusterFigures
+    """That of the look."""
 
     def within_half(self) -> SweptCluster:
         """Return the same for one step, which may use half of the time that is left."""
@@ -55,7 +55,7 @@ def open_sweep(cluster: str, ports: Ports, report: SweepReport) -> SweptCluster:
         reads_fillings=True,
     )
     most, chance = ports.settings.sweep_deletions_max, Random(ports.clock.now())  # noqa: S311 -- no secret
-    cap, figures = DeletionCap(most, reserved=(most + chance.randrange(2)) // 2), ClusterFigures()
+    cap = DeletionCap(most, reserved=(most + chance.randrange(2)) // 2, nodes=most)
     look = Look(
         cluster=cluster,
         ports=ports,
@@ -63,7 +63,6 @@ def open_sweep(cluster: str, ports: Ports, report: SweepReport) -> SweptCluster:
         limits=find_limits(cluster, ports),
         cap=cap,
         creations=Creations(cluster, ports),
-        figures=figures,
         sweeps=True,
     )
-    return SweptCluster(look=look.shared(), report=report, cap=cap, figures=figures)
+    return SweptCluster(look=look.shared(), report=report, cap=cap)

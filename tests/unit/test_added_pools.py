@@ -11,17 +11,18 @@ from shared.capacity_lists import read_policies
 from shared.core import labels
 from shared.core.decide.demands import decide_demand
 from shared.core.decide.elastic_sizes import (
-    ShortPool,
+    SeenPool,
     count_missing,
-    decide_addition,
     is_short,
     list_sharing,
     may_add_pools,
+    plan_addition,
 )
-from shared.core.decide.provision import decide_provision
+from shared.core.demand.demand import Demand
 from shared.core.identity.names import build_owner_labels, build_pool_name
 from shared.core.identity.pools import PoolSnapshot, PoolStatus
-from shared.core.workloads import NodeView
+from shared.core.settings import Mode, Settings
+from shared.core.workloads import NodeView, PodView
 from tests.builders import CLUSTER, NOW, expect_demand, settings
 from tests.unit.test_elastic import a_gpu_body, a_gpu_job
 from tests.unit.test_kind_job import a_pod
@@ -93,10 +94,13 @@ def test_a_pool_is_short_if_it_was_asked_for_more_and_nothing_came(change: dict[
         "flex_start": False,
     } | change
     found = is_short(
-        a_demand(),
+        SeenPool(
+            pool=a_pool(status=row["status"], made=row["made"], flex_start=row["flex_start"]),
+            size=row["size"],
+            wanted=5,
+            nodes=some_nodes(row["nodes"], row["since"]),
+        ),
         dataclasses.replace(POD, unschedulable_since=row["waits"]),
-        a_pool(status=row["status"], made=row["made"], flex_start=row["flex_start"], node_count=row["size"]),
-        some_nodes(row["nodes"], row["since"]),
         now=NOW,
         settings=SETTINGS,
     )
@@ -119,12 +123,9 @@ def test_pools_of_the_wanted_shape_that_stay_share_the_nodes_the_oldest_first() 
     assert [each.status for each in found] == rows[:5]
 
 
-@pytest.mark.parametrize(
-    ("sizes", "apart", "missing"),
-    [({}, "", 5), ({"a": 3}, "", 2), ({"a": 3, "b": 2}, "b", 2), ({"a": 3, "b": 2}, "", 0), ({"a": 9}, "", 0)],
-)
-def test_what_the_other_pools_do_not_have_is_missing(sizes: dict[str, int], apart: str, missing: int) -> None:
-    assert count_missing(a_demand(), sizes, apart=apart) == missing
+@pytest.mark.parametrize(("sizes", "missing"), [([], 5), ([3], 2), ([3, 2], 0), ([9], 0)])
+def test_what_the_other_pools_do_not_have_is_missing(sizes: list[int], missing: int) -> None:
+    assert count_missing(a_demand(), sizes) == missing
 
 
 def test_without_a_choice_there_is_one_pool() -> None:
@@ -133,19 +134,70 @@ def test_without_a_choice_there_is_one_pool() -> None:
     assert not may_add_pools(dataclasses.replace(a_demand(), elastic=False))
 
 
+def a_look(attempt: int = 0, *, nodes: int = 3, size: int = 5, missing: int = 2, **other: Any) -> SeenPool:
+    """Return a pool with old nodes, fewer than it was asked for."""
+    return SeenPool(
+        pool=a_pool(attempt, **other),
+        size=size,
+        wanted=size,
+        nodes=some_nodes(nodes),
+        missing=[f"m{at}" for at in range(missing)],
+    )
+
+
+def plan(*seen: SeenPool, pod: PodView = POD, now: float = NOW, settings: Settings = SETTINGS) -> tuple[Any, ...]:
+    """Return which pool is short, the attempt, and what follows."""
+    used = set(range(len(seen)))
+    found = plan_addition(a_demand(), pod, seen, used=used, now=now, settings=settings)
+    return (
+        ()
+        if found is None
+        else (found[0].pool.name, found[1].attempt, found[1].decision.verdict, found[1].decision.reason)
+    )
+
+
+FIRST, SECOND = a_pool(0).name, a_pool(1).name
+GOOD = {"nodes": 5, "missing": 0}
+PLANS: dict[str, tuple[list[SeenPool], tuple[Any, ...]]] = {
+    "the only one": ([a_look()], (FIRST, 1, "create", "pool_failed")),
+    "the only one, all machines there": ([a_look(missing=0)], (FIRST, 1, "create", "pool_failed")),
+    "none": ([a_look(**GOOD)], ()),
+    "an earlier one": ([a_look(), a_look(1, **GOOD)], (FIRST, 1, "resize", "pool_shrinks")),
+    "an earlier one, all machines there": ([a_look(missing=0), a_look(1, **GOOD)], ()),
+    "both": ([a_look(), a_look(1)], (FIRST, 1, "resize", "pool_shrinks")),
+    "the newest of two": ([a_look(**GOOD), a_look(1)], (SECOND, 2, "create", "pool_failed")),
+}
+
+
+@pytest.mark.parametrize("name", PLANS)
+def test_the_first_short_pool_of_a_claim_gives_nodes_up_and_the_newest_is_followed(name: str) -> None:
+    seen, expected = PLANS[name]
+    assert plan(*seen) == expected
+
+
+@pytest.mark.parametrize("mode", [Mode.NO_CREATE, Mode.REPORT_ONLY])
+def test_where_nothing_is_created_nothing_is_given_up(mode: Mode) -> None:
+    stopped = dataclasses.replace(SETTINGS, mode=mode)
+    for seen in ([a_look()], [a_look(), a_look(1, **GOOD)]):
+        assert plan(*seen, settings=stopped)[2] == "refuse"
+
+
 def test_a_round_that_is_over_is_followed_by_a_pause_and_the_event_says_so() -> None:
-    demand = a_demand()
-    create = decide_provision(demand, None, now=NOW, settings=SETTINGS)
+    pod = dataclasses.replace(POD, unschedulable_since=OLD)
+    found = plan_addition(a_demand(), pod, [a_look()], used={0}, now=NOW, settings=SETTINGS)
+    assert found is not None
+    said = found[1].decision.message
+    assert "has 3 of 5 nodes: attempt 0 (candidate 1 of 2" in said
+    assert "no capacity in us-east5-a (GKE: it adds no nodes); attempt 1: creating 2 x " in said
+
+    late = dataclasses.replace(SETTINGS, grace_seconds=10)
     pod = dataclasses.replace(POD, unschedulable_since=NOW - 30)
-    first = decide_addition(demand, create, pod, ShortPool(a_pool(0), 3), used={0}, now=NOW)
-    assert (first.attempt, first.decision.verdict) == (1, "create")
-    assert "has 3 of 5 nodes: attempt 0 (candidate 1 of 2" in first.decision.message
-    assert "no capacity in us-east5-a (GKE: it adds no nodes); attempt 1: creating 2 x " in first.decision.message
+    last = plan_addition(a_demand(), pod, [a_look(**GOOD), a_look(1)], used={0, 1}, now=NOW, settings=late)
+    assert last is not None
+    assert (last[1].decision.verdict, last[1].decision.reason) == ("wait", "stockout")
+    assert last[1].next_at is not None
+    assert last[1].next_at > NOW
 
-    last = decide_addition(demand, create, pod, ShortPool(a_pool(1), 3), used={0, 1}, now=NOW)
-    assert (last.decision.verdict, last.decision.reason) == ("wait", "stockout")
-    assert last.next_at is not None
-    assert last.next_at > NOW
-
-    after = decide_addition(demand, create, pod, ShortPool(a_pool(1), 3), used={0, 1}, now=NOW + 90)
-    assert (after.attempt, after.decision.verdict) == (2, "create")
+    after = plan_addition(a_demand(), pod, [a_look(**GOOD), a_look(1)], used={0, 1}, now=NOW + 90, settings=late)
+    assert after is not None
+    assert (after[1].attempt, after[1].decision.verdict) == (2, "create")

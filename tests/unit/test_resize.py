@@ -7,27 +7,32 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from shared.core.decide.elastic_sizes import NodeState, decide_growth, plan_shrink
+from shared.core.decide.elastic_sizes import SeenPool, Shrink, decide_growth, plan_shrink
 from shared.core.decide.limits import Usage
 from shared.core.decisions import Reason, Verdict
+from shared.core.ports import SurplusMark
 from shared.core.settings import Mode
-from tests.builders import expect_demand, settings
+from tests.builders import a_pool, expect_demand, settings
 from tests.unit.test_elastic import a_gpu_body
 from tests.unit.test_gpu_shapes import plan
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from shared.core.demand.demand import Demand
 
 GRACE, NOW = 300.0, 10_000.0
-KINDS = {
-    "used": {"used": True},
-    "used and marked": {"used": True, "surplus_since": NOW - 10 * GRACE},
-    "used and closed": {"used": True, "surplus_since": NOW - 10 * GRACE, "closed": True},
-    "empty": {},
-    "just marked": {"surplus_since": NOW - 1},
-    "marked long ago": {"surplus_since": NOW - GRACE},
-    "closed": {"surplus_since": NOW - 2 * GRACE, "closed": True},
+CLOSED = SurplusMark(NOW - 2 * GRACE, closed=True)
+KINDS: dict[str, tuple[bool, SurplusMark | None]] = {
+    "used": (True, None),
+    "used and marked": (True, SurplusMark(NOW - 10 * GRACE, closed=False)),
+    "used and closed": (True, SurplusMark(NOW - 10 * GRACE, closed=True)),
+    "empty": (False, None),
+    "just marked": (False, SurplusMark(NOW - 1, closed=False)),
+    "marked long ago": (False, SurplusMark(NOW - GRACE, closed=False)),
+    "closed": (False, CLOSED),
 }
+"""Of a node: if it is used, and our mark."""
 
 
 def a_demand(pods: int) -> Demand:
@@ -59,46 +64,62 @@ def test_a_limit_counts_all_gpus_that_the_pool_would_have() -> None:
     assert (small.reason, large.reason) == (Reason.POOL_GROWS, Reason.LIMIT_REACHED)
 
 
+def plan_nodes(
+    marks: dict[str, SurplusMark | None], wanted: int, *, used: Iterable[str] = (), size: int = 0, missing: int = 0
+) -> Shrink:
+    seen = SeenPool(
+        pool=a_pool(),
+        size=size or len(marks),
+        wanted=wanted,
+        marks=marks,
+        used=frozenset(used),
+        missing=[f"m{at}" for at in range(missing)],
+    )
+    return plan_shrink(seen, now=NOW, grace_seconds=GRACE)
+
+
 @pytest.mark.parametrize("wanted", range(1, 5))
 @pytest.mark.parametrize("kinds", list(itertools.combinations_with_replacement(KINDS, 3)))
 def test_only_empty_surplus_nodes_leave_and_only_step_by_step(kinds: tuple[str, ...], wanted: int) -> None:
-    nodes = [NodeState(name=f"n{at}", **KINDS[kind]) for at, kind in enumerate(kinds)]  # type: ignore[arg-type]  # a table of fields
-    of = {node.name: node for node in nodes}
-    found = plan_shrink(nodes, wanted=wanted, size=3, now=NOW, grace_seconds=GRACE, removals_max=9)
-    leaving = {*found.remove, *found.close, *found.mark}
-    assert not any(of[name].used for name in leaving)
+    marks = {f"n{at}": KINDS[kind][1] for at, kind in enumerate(kinds)}
+    used = {f"n{at}" for at, kind in enumerate(kinds) if KINDS[kind][0]}
+    found = plan_nodes(marks, wanted, used=used)
+    cleared = {name for name, (since, _) in found.marks.items() if since is None}
+    leaving = {*found.remove, *found.marks} - cleared
+    assert not used & leaving
     assert len(leaving) <= max(0, 3 - wanted)
-    assert all(of[name].closed for name in found.remove)
-    assert all(not of[name].closed and NOW - (of[name].surplus_since or NOW) >= GRACE for name in found.close)
-    assert all(of[name].surplus_since is None for name in found.mark)
-    assert not leaving & set(found.clear)
-    marked = {node.name for node in nodes if node.surplus_since is not None}
-    waiting = {node.name for node in nodes if node.surplus_since == NOW - 1 and node.name not in found.clear}
-    assert marked == {*found.remove, *found.close, *found.clear} | waiting
-    assert {node.name for node in nodes if node.used} & marked <= set(found.clear)
+    assert all((mark := marks[name]) and mark.closed for name in found.remove)
+    for name, (since, closed) in found.marks.items():
+        before = marks[name]
+        if since is None:
+            assert before is not None
+        elif before is None:
+            assert (since, closed) == (NOW, False)
+        else:
+            assert (since, closed, before.closed) == (before.since, True, False)
+            assert NOW - since >= GRACE
+    unchanged = {name for name, mark in marks.items() if mark} - {*found.remove, *found.marks}
+    assert all(marks[name] == KINDS["just marked"][1] for name in unchanged)
+    assert {name for name in used if marks[name]} <= cleared
 
 
 def test_nodes_that_are_closed_leave_before_those_that_were_marked_first() -> None:
-    nodes = [
-        NodeState(name="a"),
-        NodeState(name="b", surplus_since=NOW - 1),
-        NodeState(name="c", surplus_since=NOW - GRACE),
-        NodeState(name="d", surplus_since=NOW - 2, closed=True),
-    ]
-    found = [
-        plan_shrink(nodes, wanted=wanted, size=4, now=NOW, grace_seconds=GRACE, removals_max=9)
-        for wanted in (3, 2, 1)
-    ]
-    assert [(each.remove, each.close, each.clear) for each in found] == [
-        (("d",), (), ("b", "c")),
-        (("d",), ("c",), ("b",)),
-        (("d",), ("c",), ()),
+    marks = {
+        "a": None,
+        "b": SurplusMark(NOW - 1, closed=False),
+        "c": SurplusMark(NOW - GRACE, closed=False),
+        "d": SurplusMark(NOW - 2, closed=True),
+    }
+    clear, close = (None, False), (NOW - GRACE, True)
+    assert [plan_nodes(marks, wanted) for wanted in (3, 2, 1)] == [
+        Shrink(remove=("d",), marks={"b": clear, "c": clear}),
+        Shrink(remove=("d",), marks={"b": clear, "c": close}),
+        Shrink(remove=("d",), marks={"c": close}),
     ]
 
 
-def test_no_more_leave_at_once_than_allowed_and_those_that_come_are_waited_for() -> None:
-    nodes = [NodeState(name=f"n{at}", surplus_since=1.0, closed=True) for at in range(6)]
-    found = plan_shrink(nodes, wanted=1, size=6, now=NOW, grace_seconds=GRACE, removals_max=2)
-    assert found.remove == ("n0", "n1")
-    none = plan_shrink(nodes, wanted=1, size=6, now=NOW, grace_seconds=GRACE, removals_max=-1)
-    assert none.remove == ()
+def test_nodes_that_gke_has_not_made_are_given_up_before_others_are_marked() -> None:
+    marks = {"a": None, "b": CLOSED}
+    assert plan_nodes(marks, 3, size=4, missing=2) == Shrink(give_up=["m0"])
+    assert plan_nodes(marks, 1, size=4, missing=2) == Shrink(give_up=["m0", "m1"])
+    assert plan_nodes(marks, 4, size=4, missing=2) == Shrink(marks={"b": (None, False)})

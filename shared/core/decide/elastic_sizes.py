@@ -9,10 +9,13 @@ a later pool of the claim lives is the only mark: then the earlier ones do not g
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+import math
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from shared.core.decide.attempts import (
+    AttemptDecision,
     choose_next,
     decide_after_creation,
     decide_next_attempt,
@@ -23,7 +26,7 @@ from shared.core.decide.attempts import (
 from shared.core.decide.broken_pools import BROKEN
 from shared.core.decide.filling import LOST_GRACES
 from shared.core.decide.limits import decide_limit
-from shared.core.decide.provision import refuse_by_mode
+from shared.core.decide.provision import decide_provision, refuse_by_mode
 from shared.core.decisions import Decision, Reason, Verdict
 from shared.core.identity.pool_index import PoolIndex
 from shared.core.identity.pools import PoolStatus
@@ -31,13 +34,13 @@ from shared.core.settings import Mode
 from shared.core.times import measure_seconds
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
-    from shared.core.decide.attempts import AttemptDecision
     from shared.core.decide.limits import Usage
     from shared.core.demand.demand import Demand
     from shared.core.identity.creations import Creation
     from shared.core.identity.pools import PoolSnapshot
+    from shared.core.ports import SurplusMark
     from shared.core.settings import Settings
     from shared.core.workloads import NodeView, PodView
 
@@ -49,27 +52,33 @@ _RESOURCE_EXHAUSTED = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NodeState:
-    """One node of an elastic pool."""
+class SeenPool:
+    """A pool of an elastic claim, as one look found it. What no plan asks for is not read."""
 
-    name: str
-    used: bool = False
-    """An unfinished accelerator pod is bound to it."""
-    surplus_since: float | None = None
-    """Unix seconds of our mark; None without a mark."""
-    closed: bool = False
-    """The mark keeps new pods off the node."""
+    pool: PoolSnapshot
+    size: int
+    """How many nodes GKE keeps in it."""
+    wanted: int
+    """How many it should have, beside those of the other pools of the claim."""
+    nodes: Sequence[NodeView] = ()
+    """What the cluster has of it."""
+    marks: Mapping[str, SurplusMark | None] = field(default_factory=dict)
+    """By the name of each of them, our mark that it is not needed."""
+    used: frozenset[str] = frozenset()
+    """Unfinished accelerator pods are bound to these."""
+    missing: Sequence[str] = ()
+    """What GKE keeps and has not made."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shrink:
     """What to do with the nodes of a pool, by name."""
 
-    remove: tuple[str, ...] = ()
-    close: tuple[str, ...] = ()
-    mark: tuple[str, ...] = ()
-    clear: tuple[str, ...] = ()
-    """Remove our mark: the node is used, or needed again."""
+    give_up: Sequence[str] = ()
+    """GKE has not made them, and another pool of the claim has them. The rest comes later."""
+    marks: Mapping[str, tuple[float | None, bool]] = field(default_factory=dict)
+    """Since when a node is not needed, None to remove our mark; and if it is closed to new pods."""
+    remove: Sequence[str] = ()
 
 
 def decide_growth(
@@ -91,39 +100,40 @@ def decide_growth(
     return decide_limit(demand, settings, usage) or resize
 
 
-def plan_shrink(
-    nodes: Sequence[NodeState], *, wanted: int, size: int, now: float, grace_seconds: float, removals_max: int
-) -> Shrink:
+def plan_shrink(seen: SeenPool, *, now: float, grace_seconds: float) -> Shrink:
     """Return what to do with each node so that a pool shrinks and no node in use is removed.
 
-    Args:
-        nodes: the nodes in the cluster; fewer than `size` while GKE adds some.
-        wanted: how many nodes are needed.
-        size: how many nodes GKE keeps.
-        now: unix seconds.
-        grace_seconds: how long a node stays marked before it is closed.
-        removals_max: how many nodes to remove at most.
+    An empty node that stays marked for the grace (in seconds) is closed, and a closed one that is
+    still empty is removed. The mark of a node that is used, or needed again, is removed.
     """
-    empty = sorted((node for node in nodes if not node.used), key=_find_rank)
-    leaving = empty[: max(0, size - wanted)]
-    return Shrink(
-        remove=tuple(node.name for node in leaving if node.closed)[: max(0, removals_max)],
-        close=tuple(
-            node.name
-            for node in leaving
-            if not node.closed and node.surplus_since is not None and now - node.surplus_since >= grace_seconds
-        ),
-        mark=tuple(node.name for node in leaving if node.surplus_since is None),
-        clear=tuple(node.name for node in nodes if node.surplus_since is not None and node not in leaving),
+    surplus = max(0, seen.size - seen.wanted)
+    if surplus and seen.missing:
+        return Shrink(give_up=seen.missing[:surplus])
+    empty = sorted((name for name in seen.marks if name not in seen.used), key=partial(_find_rank, seen))
+    leaving, marks = empty[:surplus], dict[str, tuple[float | None, bool]]()
+    for name, mark in seen.marks.items():
+        if name not in leaving:
+            marks |= {name: (None, False)} if mark else {}
+        elif mark is None:
+            marks[name] = (now, False)
+        elif not mark.closed and now - mark.since >= grace_seconds:
+            marks[name] = (mark.since, True)
+    remove = tuple(name for name in leaving if (mark := seen.marks[name]) and mark.closed)
+    return Shrink(marks=marks, remove=remove)
+
+
+def _find_rank(seen: SeenPool, name: str) -> tuple[bool, float, str]:
+    """Return the order in which empty nodes are removed: nodes with a mark are first."""
+    mark = seen.marks[name]
+    return not (mark and mark.closed), mark.since if mark else math.inf, name
+
+
+def decide_shrink(seen: SeenPool, names: Sequence[str]) -> Decision:
+    """Return the decision to remove nodes of a pool."""
+    message = (
+        f"removing empty nodes of node pool {seen.pool.name} ({seen.size} nodes, {seen.wanted} needed): "
+        f"{', '.join(names)}"
     )
-
-
-def decide_shrink(pool_name: str, plan: Shrink, *, wanted: int, size: int) -> Decision | None:
-    """Return the decision that nodes of a pool were removed; None when none were."""
-    if not plan.remove:
-        return None
-    names = ", ".join(plan.remove)
-    message = f"removing empty nodes of node pool {pool_name} ({size} nodes, {wanted} needed): {names}"
     return Decision(Verdict.RESIZE, Reason.POOL_SHRINKS, message)
 
 
@@ -132,10 +142,10 @@ def decide_marking(pool_name: str) -> Decision:
     return Decision(Verdict.RESIZE, Reason.POOL_SHRINKS, f"marking empty nodes of node pool {pool_name}")
 
 
-def _find_rank(node: NodeState) -> tuple[bool, float, str]:
-    """Return the order in which empty nodes are removed: nodes with a mark are first."""
-    since = float("inf") if node.surplus_since is None else node.surplus_since
-    return not node.closed, since, node.name
+def decide_giving_up(pool_name: str, missing: Sequence[str], *, wanted: int) -> Decision:
+    """Return the decision to give up nodes of a pool that GKE has not made."""
+    message = f"node pool {pool_name} gives up {len(missing)} nodes that GKE has not made; {wanted} are needed"
+    return Decision(Verdict.RESIZE, Reason.POOL_SHRINKS, message)
 
 
 def may_add_pools(demand: Demand) -> bool:
@@ -153,81 +163,89 @@ def list_sharing(demand: Demand, pools: Sequence[PoolSnapshot]) -> list[PoolSnap
     return sorted((each for each in found if each.status in _SHARING), key=rank_attempt)
 
 
-def count_missing(demand: Demand, sizes: Mapping[str, int], *, apart: str = "") -> int:
-    """Return how many nodes of a demand the other pools do not have.
+def count_missing(demand: Demand, sizes: Iterable[int]) -> int:
+    """Return how many of the nodes that the pods need the pools of these sizes do not have."""
+    return max(0, demand.shape.node_count - sum(sizes))
+
+
+def plan_addition(
+    demand: Demand,
+    pod: PodView,
+    seen: Sequence[SeenPool],
+    *,
+    used: Collection[int],
+    now: float,
+    settings: Settings,
+) -> tuple[SeenPool, AttemptDecision] | None:
+    """Return the first pool of a claim that is short of nodes, and what follows; None without one.
+
+    RESIZE means that an earlier pool gives up the nodes that GKE has not made; it counts only if it
+    has some. CREATE means that the newest one gives them up too, and the next candidate has them.
+    There may be a pause before that, which counts from the begin of the wait of the pod.
 
     Args:
-        demand: all nodes that the pods need.
-        sizes: how many nodes GKE keeps in each pool of the claim.
-        apart: the pool that does not count.
-    """
-    return max(0, demand.shape.node_count - sum(size for name, size in sizes.items() if name != apart))
-
-
-def is_short(
-    demand: Demand, pod: PodView, pool: PoolSnapshot, nodes: Sequence[NodeView], *, now: float, settings: Settings
-) -> bool:
-    """Return whether a pool has been asked for more nodes, and has got none for long.
-
-    A pod must have waited for so long, and all nodes must be as old: a younger one shows that GKE
-    is adding them. What GKE reports of a pool that could not grow is not known, so its status
-    counts only if it forbids to grow again. A pool of flex-start waits without end.
-
-    Args:
-        demand: the nodes that the pool should have.
+        demand: with the nodes that the newest pool should have.
         pod: it waits.
-        pool: the newest of its claim, with as many nodes as GKE keeps in it.
-        nodes: that the cluster has of the pool.
+        seen: the pools of the claim, the oldest first.
+        used: the attempts of the claim whose pools exist.
         now: unix seconds.
         settings: the operator's settings.
     """
-    asked = pool.status in BROKEN or pool.node_count >= demand.shape.node_count
-    lacks = asked and pool.status in _RESTING and len(nodes) < demand.shape.node_count
-    if not lacks or pool.flex_start:
+    found = (each for each in seen if is_short(each, pod, now=now, settings=settings))
+    short = next((each for each in found if each.missing or each is seen[-1]), None)
+    if short is None:
+        return None
+    pool, nodes, newest = short.pool, len(short.nodes), seen[-1].pool.owner
+    create = decide_provision(demand, None, now=now, settings=settings)
+    if create.verdict == Verdict.CREATE and pool is not seen[-1].pool:
+        create = decide_giving_up(pool.name, short.missing, wanted=nodes)
+    if create.verdict != Verdict.CREATE or newest is None:
+        return short, AttemptDecision(attempt=newest.attempt if newest else 0, decision=create)
+    failed, error = record_failure(demand, pool, None), pool.error or "it adds no nodes"
+    failed = replace(failed, error=error, code=_RESOURCE_EXHAUSTED, at=pod.unschedulable_since, binding=False)
+    rest = demand.with_nodes(short.wanted - nodes)
+    next_one = decide_next_attempt(rest, create, failed, used=used, now=now)
+    message = f"node pool {pool.name} has {nodes} of {short.wanted} nodes: {next_one.decision.message}"
+    told = Decision(next_one.decision.verdict, next_one.decision.reason, message)
+    return short, replace(next_one, decision=told)
+
+
+def follow_gone(
+    demand: Demand,
+    pod: PodView,
+    found: AttemptDecision,
+    gone: Creation | None,
+    *,
+    used: Collection[int],
+    now: float,
+) -> AttemptDecision:
+    """Return what follows a later creation that failed while the pod waited, and left no pool.
+
+    Without one it is what was found. Only the sweep adds a pool, so the number may follow from what
+    only the sweep knows. The other arguments are those of `plan_addition`.
+    """
+    since = pod.unschedulable_since or 0.0
+    counts = gone and (not gone.ended or (gone.error and (gone.ended_at or now) >= since))
+    if gone is None or not counts or found.decision.verdict != Verdict.CREATE:
+        return found
+    number = choose_next(find_attempt(gone.pool), used, demand.choices)
+    return decide_after_creation(demand, replace(found, attempt=number), gone, now=now)
+
+
+def is_short(seen: SeenPool, pod: PodView, *, now: float, settings: Settings) -> bool:
+    """Return whether a pool has been asked for more nodes, and has got none for long.
+
+    The waiting pod must have waited for so long, and all nodes must be as old: a younger one shows
+    that GKE is adding them. What GKE reports of a pool that could not grow is not known, so its
+    status counts only if it forbids to grow again. A pool of flex-start waits without end.
+    """
+    pool = seen.pool
+    asked = pool.status in BROKEN or seen.size >= seen.wanted
+    if not asked or pool.status not in _RESTING or len(seen.nodes) >= seen.wanted or pool.flex_start:
         return False
     patience = LOST_GRACES * settings.grace_seconds
-    waits = [measure_seconds(each, now) for each in (pod.unschedulable_since, *(one.created_at for one in nodes))]
+    waits = [
+        measure_seconds(each, now) for each in (pod.unschedulable_since, *(one.created_at for one in seen.nodes))
+    ]
     age = pool.age_seconds(now)  # None: a person has removed the label, and its nodes tell
     return (age is None or age >= patience) and all(each is not None and each >= patience for each in waits)
-
-
-@dataclass(frozen=True, slots=True)
-class ShortPool:
-    """A pool that has been asked for more nodes, and has got none for long."""
-
-    pool: PoolSnapshot
-    nodes: int
-    """How many the cluster has of it."""
-    missing: Sequence[str] = ()
-    """Those that GKE has not made."""
-    gone: Creation | None = None
-    """The newest creation of its claim, if its pool does not exist."""
-
-
-def decide_addition(
-    demand: Demand, create: Decision, pod: PodView, short: ShortPool, *, used: Collection[int], now: float
-) -> AttemptDecision:
-    """Return what follows a pool that could not grow: CREATE with the next candidate, or a pause.
-
-    The pool is the newest of its claim, and should have the nodes of the demand. The pause after a
-    round counts from the begin of the wait of the pod. `used` are the attempts of the claim whose
-    pools exist. A later creation that failed in that time and left no pool is followed instead.
-    """
-    pool, nodes, gone, at = short.pool, short.nodes, short.gone, pod.unschedulable_since
-    failed, error = record_failure(demand, pool, None), pool.error or "it adds no nodes"
-    failed = replace(failed, error=error, code=_RESOURCE_EXHAUSTED, at=at, binding=False)
-    rest = demand.with_nodes(demand.shape.node_count - nodes)
-    found = decide_next_attempt(rest, create, failed, used=used, now=now)
-    counts = gone and (not gone.ended or (gone.error and (gone.ended_at or now) >= (at or 0.0)))
-    if gone and counts and found.decision.verdict == Verdict.CREATE:
-        # Only the sweep adds a pool, so the number may follow from what only the sweep knows.
-        number = choose_next(find_attempt(gone.pool), used, demand.choices)
-        found = decide_after_creation(rest, replace(found, attempt=number), gone, now=now)
-    message = f"node pool {pool.name} has {nodes} of {demand.shape.node_count} nodes: {found.decision.message}"
-    return replace(found, decision=Decision(found.decision.verdict, found.decision.reason, message))
-
-
-def decide_giving_up(pool_name: str, missing: Sequence[str], *, wanted: int) -> Decision:
-    """Return the decision to give up nodes of a pool that GKE has not made."""
-    message = f"node pool {pool_name} gives up {len(missing)} nodes that GKE has not made; {wanted} are needed"
-    return Decision(Verdict.RESIZE, Reason.POOL_SHRINKS, message)
