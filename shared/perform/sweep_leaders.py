@@ -12,7 +12,7 @@ from shared.core.decide.freshness import LOOK_SECONDS
 from shared.core.decide.gangs import NO_CAPACITY
 from shared.core.decide.limits import CountedPools
 from shared.core.decide.warm_pools import choose_displaced, decide_room, find_idle_since
-from shared.core.decisions import Reason, Verdict
+from shared.core.decisions import Decision, Reason, Verdict
 from shared.core.errors import OutOfTime, ProvisionerError
 from shared.core.kinds.table import find_kind_of_pod
 from shared.perform.answer_waiting import provision_pod
@@ -67,8 +67,8 @@ class LeaderAnswers:
         """The leaders that a limit refuses, with their answers."""
         self._left: list[PodView] | None = []
         """The leaders that the first step left to the last one; None in the last one."""
-        self._starved = defaultdict[tuple[str, str, str], set[str]](set)
-        """By workload, the slices for which GKE finds no capacity."""
+        self._starved = defaultdict[tuple[str, str, str], dict[str, Decision]](dict)
+        """By workload and slice, the answers that GKE finds no capacity."""
         self._waiting: dict[tuple[str, str, str], list[PodView]] = {}
         """By workload, its leaders that wait."""
 
@@ -150,7 +150,7 @@ class LeaderAnswers:
         if (outcome.decision.verdict, outcome.decision.reason) == _REFUSED_BY_LIMIT:
             self._refused.append((pod, outcome))
         if outcome.demand and outcome.decision.reason in NO_CAPACITY:
-            self._starved[_find_home(pod)].add(outcome.demand.claim.slice_name)
+            self._starved[_find_home(pod)][outcome.demand.claim.slice_name] = outcome.decision
 
     def _release_one(self) -> None:
         """Suspend one workload of which only a part has its pools, because GKE has no capacity.
