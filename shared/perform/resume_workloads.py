@@ -119,17 +119,14 @@ def _go_on(look: Look, workload: WorkloadView, gang: Gang, wish: Wish) -> list[O
     answer = give_pools(look, gang, workload, wish)
     if look.figures and (answer.slices or answer.decision.verdict == Verdict.REFUSE):
         look.figures.settle_gang(gang, answer.slices)
-    decision, now = answer.decision, look.now()
+    changed, decision, others = workload, answer.decision, describe_slices(look, answer)
     if answer.ready:
-        decision = decide_resumed(len(gang))
-        changed = change_workload(look, workload, decision, write_resumed(workload, now), suspended=False)
-        decision = changed if isinstance(changed, Decision) else decision
+        decision, marks = decide_resumed(len(gang)), write_resumed(workload, look.now())
+        changed = change_workload(look, workload, decision, marks, suspended=False)
     elif answer.ended:
-        changed = change_workload(look, workload, decision, end_round(workload, wish.round, now))
-        if isinstance(changed, Decision):
-            return [_conclude(look, workload, changed)]
-        return [_conclude(look, workload, decision), *give_back(look, workload)]
-    return [_conclude(look, workload, decision), *describe_slices(look, answer)]
+        changed = change_workload(look, workload, decision, end_round(workload, wish.round, look.now()))
+        others = [] if isinstance(changed, Decision) else give_back(look, workload)
+    return [_conclude(look, workload, changed if isinstance(changed, Decision) else decision), *others]
 
 
 def answer_asking(look: Look) -> Answered:

@@ -27,7 +27,7 @@ from shared.core.settings import Mode
 from shared.core.times import format_minute, format_time, parse_time
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from shared.core.decide.gangs import Gang
     from shared.core.decide.occupancy import Occupancy
@@ -195,7 +195,7 @@ class WaitingLeaders:
     """The leaders of one workload that wait in a sweep."""
 
     pods: Sequence[PodView]
-    told: Mapping[str, Decision]
+    told: dict[str, Decision] = dataclasses.field(default_factory=dict)
     """What was just answered about the slices for which GKE finds no capacity, by their name."""
 
 

@@ -290,7 +290,7 @@ def is_running(pool: PoolSnapshot) -> bool:
 
 def _is_asked(pool: PoolSnapshot) -> bool:
     """Return whether GKE makes a pool, or failed for another cause than a right of ours."""
-    return RULES[classify_failure(pool.error)].reason in FAILURE_REASONS
+    return not pool.error or RULES[classify_failure(pool.error)].reason in FAILURE_REASONS
 
 
 def decide_round(
