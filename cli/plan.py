@@ -13,9 +13,9 @@ from cli.pool_details import describe_disk, find_mixed, list_labels, list_pool_n
 from cli.prices import HOURS_PER_MONTH, find_price
 from cli.printing import count
 from shared.core import labels
-from shared.core.decide.capacity_first import Wish, read_wish
+from shared.core.decide.capacity_first import read_wish
 from shared.core.decide.demands import decide_namespace, decide_planned_demand, refuse_rejected
-from shared.core.decide.gangs import plan_gang
+from shared.core.decide.gangs import Wish, plan_gang
 from shared.core.decide.limits import Usage
 from shared.core.decide.provision import decide_provision
 from shared.core.decisions import Decision, Reason, Verdict

@@ -131,7 +131,7 @@ def read_check(body: Json) -> Check | None:
     said = (each for each in read_objects(body, "status", "conditions") if read_text(each, "type") == "Active")
     seconds, problem = SECONDS, ""
     try:
-        seconds = find_seconds(read_texts(body, "metadata", "annotations"), SECONDS)
+        seconds = find_seconds(read_texts(body, "metadata", "annotations"), labels.CAPACITY_CHECK_SECONDS, SECONDS)
     except NotAllowed as error:
         problem = str(error)
     return Check(
@@ -144,21 +144,17 @@ def read_check(body: Json) -> Check | None:
     )
 
 
-def find_seconds(marks: Mapping[str, str], default: int) -> int:
-    """Return for how long a part of the pools is held, by the annotation of a workload or a check.
+def find_seconds(marks: Mapping[str, str], key: str, default: int) -> int:
+    """Return for how long a part of the pools is held, by an annotation of a workload or a check.
 
     Raises:
         NotAllowed: the annotation is no number of seconds within the bounds.
     """
-    asked = marks.get(labels.CAPACITY_CHECK_SECONDS)
-    seconds = default if asked is None else parse_count(asked)
+    asked = marks.get(key, str(default))
+    seconds = parse_count(asked)
     if seconds is None or not SECONDS_MIN <= seconds <= SECONDS_MAX:
-        raise NotAllowed(
-            "not a number of seconds within the bounds",
-            field=f"annotation {labels.CAPACITY_CHECK_SECONDS}",
-            value=asked or "",
-            valid=f"{SECONDS_MIN} to {SECONDS_MAX}",
-        )
+        what, valid = "not a number of seconds within the bounds", f"{SECONDS_MIN} to {SECONDS_MAX}"
+        raise NotAllowed(what, field=f"annotation {key}", value=asked, valid=valid)
     return seconds
 
 

@@ -10,6 +10,7 @@ import dataclasses
 from functools import partial
 from typing import TYPE_CHECKING
 
+from shared.core import labels
 from shared.core.decide.admission_checks import (
     Word,
     answer_gang,
@@ -17,7 +18,7 @@ from shared.core.decide.admission_checks import (
     refuse_owner,
 )
 from shared.core.decide.demands import refuse_rejected
-from shared.core.decide.gangs import answer_whole, plan_gang
+from shared.core.decide.gangs import GangAnswer, Wish, plan_gang
 from shared.core.decide.needed_pools import LOST
 from shared.core.decisions import Decision, Reason
 from shared.core.errors import Rejected
@@ -31,7 +32,6 @@ from shared.perform.tell import Outcome, explain
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from shared.core.decide.gangs import GangAnswer
     from shared.core.kueue import Check, CheckState, QueuedWorkload
     from shared.core.ports import Queues
     from shared.core.workloads import WorkloadView
@@ -83,49 +83,52 @@ def _admit(look: Look, queues: Queues, queued: QueuedWorkload, state: CheckState
         Retryable: something could not be read, or has changed; a later look answers.
         Denied: a permission is missing.
     """
-    owner, made = _give(look, queues, queued, state, seconds)
+    owner, made, final = _give(look, queues, queued, state, seconds)
     if made is None:
         return []
-    outcomes = describe_slices(look, made)
-    answer = answer_gang(made, uid=queued.uid, retries=state.retries, now=look.now())
-    word, message = str(answer.word), f"{answer.decision.message} [{answer.decision.reason}]"
+    outcomes, decision = describe_slices(look, made), made.decision
+    word, pause = answer_gang(made, final=final, uid=queued.uid, retries=state.retries, now=look.now())
+    message = f"{decision.message} [{decision.reason}]"
     if (word, message) != (state.state, state.message):
         since = state.since if word == state.state else format_time(look.now())
-        told = dataclasses.replace(state, state=word, message=message, since=since)
-        queues.write_state(queued, told, retry_seconds=answer.retry_seconds)
-    if answer.word == Word.PENDING and outcomes:
+        told = dataclasses.replace(state, state=str(word), message=message, since=since)
+        queues.write_state(queued, told, retry_seconds=pause)
+    if word == Word.PENDING and outcomes:
         return outcomes
-    if answer.word != Word.PENDING or not made.slices:
-        explain(look.live, answer.decision, objects=(owner,))
-    facts = {"check": state.name, "state": word}
-    return [*outcomes, Outcome(decision=answer.decision, cluster=look.cluster, subject=str(queued), facts=facts)]
+    if word != Word.PENDING or not made.slices:
+        explain(look.live, decision, objects=(owner,))
+    facts = {"check": state.name, "state": str(word)}
+    return [*outcomes, Outcome(decision=decision, cluster=look.cluster, subject=str(queued), facts=facts)]
 
 
 def _give(
     look: Look, queues: Queues, queued: QueuedWorkload, state: CheckState, seconds: int
-) -> tuple[WorkloadView | None, GangAnswer | None]:
-    """Return the owner as Kueue will resume it, and what came of its slices.
+) -> tuple[WorkloadView | None, GangAnswer | None, bool]:
+    """Return the owner as Kueue will resume it, what came of its slices, and if that is final.
 
     There is no answer if the owner is replaced or on its way out.
     """
     settings, owner = look.settings, None
-    held = any(pool.status not in LOST for pool in look.pools.list().list_owned(queued.owner_uid))
     if refused := refuse_owner(queued, settings.kinds):
-        final = refused.reason == Reason.OWNER_KIND_UNKNOWN
-        return None, answer_whole(refused, final=final, held=held)
+        return None, _refuse(look, queued, refused), refused.reason == Reason.OWNER_KIND_UNKNOWN
     try:
         owner = queues.view_owner(queued)
         if owner is None or owner.uid != queued.owner_uid or owner.deleting:
-            return None, None
-        seconds = find_seconds(owner.marks, seconds)
+            return None, None, False
+        seconds = find_seconds(owner.marks, labels.CAPACITY_CHECK_SECONDS, seconds)
     except Rejected as error:
         # Without an owner a flavor of the queue contradicts the spec.
-        return owner, answer_whole(refuse_rejected(error), final=owner is not None, held=held)
+        return owner, _refuse(look, queued, refuse_rejected(error)), owner is not None
     gang = plan_gang(look.cluster, add_disks(look, owner), settings)
     if isinstance(gang, Decision):
-        return owner, answer_whole(gang, final=is_final(look.cluster, owner, settings), held=held)
-    since = queued.reserved_at or 0.0
-    return owner, give_pools(look, gang, owner, seconds=seconds, since=since, ended=state.retries)
+        return owner, _refuse(look, queued, gang), is_final(look.cluster, owner, settings)
+    wish = Wish(seconds=seconds, round=state.retries, begins_at=queued.reserved_at)
+    return owner, give_pools(look, gang, owner, wish), False
+
+
+def _refuse(look: Look, queued: QueuedWorkload, decision: Decision) -> GangAnswer:
+    owned = look.pools.list().list_owned(queued.owner_uid)
+    return GangAnswer(decision=decision, held=any(pool.status not in LOST for pool in owned))
 
 
 def answer_reserved(look: Look, workload: WorkloadView) -> list[Outcome]:

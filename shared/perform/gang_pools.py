@@ -13,17 +13,11 @@ from shared.core.decide.attempts import find_newest
 from shared.core.decide.failures import decide_failure
 from shared.core.decide.gangs import (
     GangAnswer,
-    GangState,
-    answer_whole,
-    decide_late,
     decide_purchase,
-    decide_starved,
-    decide_unread,
-    find_held_since,
-    is_complete,
+    decide_round,
+    is_refused_by_gke,
     judge_gang,
-    list_earlier,
-    list_missing,
+    measure_gang,
 )
 from shared.core.decide.limits import decide_limit, name_pool
 from shared.core.decisions import FAILURE_REASONS, Decision, Reason, Verdict
@@ -39,13 +33,12 @@ from shared.perform.side_by_side import run_paced
 from shared.perform.tell import Outcome, describe_attempt, describe_claim, describe_demand, explain, get_results
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Sequence
 
     from shared.core.decide.attempts import AttemptDecision
-    from shared.core.decide.gangs import Gang
+    from shared.core.decide.gangs import Gang, Holding, Wish
     from shared.core.demand.demand import Demand
     from shared.core.identity.pool_index import PoolIndex
-    from shared.core.identity.pools import PoolSnapshot
     from shared.core.workloads import WorkloadView
     from shared.perform.look import Look
 
@@ -85,40 +78,36 @@ def _join(missing: Sequence[Demand], pools: PoolIndex) -> tuple[Demand, str]:
     return whole, name_pool(whole.claim, pools)
 
 
-def _judge_trying(look: Look, gang: Gang, pools: PoolIndex, *, since: float) -> Decision | None:
-    """Return what follows from what GKE says while it creates pools of a gang; None for nothing."""
+def _look_at_gang(look: Look, gang: Gang, pools: PoolIndex, *, since: float) -> Holding:
+    """Return what a gang holds, and in a sweep what GKE says while it creates pools."""
+    holding = measure_gang(gang, pools, since=since)
     if not look.ports.reads_fillings:
-        return decide_unread(gang, pools, since=since)
-    newest = {each.claim.slice_name: find_newest(pools.list_claimed(each.claim.hash)) for each in gang}
-    reads = [partial(read_trying, look, each, newest[each.claim.slice_name]) for each in gang]
-    told = {name: said for name, said in zip(newest, get_results(look.run(reads)), strict=True) if said}
-    return decide_starved(gang, pools, told, held=_list_held(look, gang, pools)) if told else None
+        return holding
+    newest = [find_newest(pools.list_claimed(each.claim.hash)) for each in gang]
+    reads = [partial(read_trying, look, each, pool) for each, pool in zip(gang, newest, strict=True)]
+    told = zip(gang, get_results(look.run(reads)), strict=True)
+    return replace(holding, told={each.claim.slice_name: said for each, said in told if said})
 
 
-def _list_held(look: Look, gang: Gang, pools: PoolIndex) -> list[PoolSnapshot]:
-    """Return the pools that the end of a round gives back: none that other workloads use."""
-    own = [pool for demand in gang for pool in pools.list_claimed(demand.claim.hash)]
-    used = get_results(look.run([partial(is_used_by_others, look, pool) for pool in own]))
-    return [pool for pool, by_others in zip(own, used, strict=True) if not by_others]
-
-
-def _judge_late(
-    look: Look, gang: Gang, pools: PoolIndex, *, seconds: float, since: float, refused: Collection[str] = ()
+def _judge_round(
+    look: Look, holding: Holding, seconds: float, *, refused: Decision | None = None
 ) -> Decision | None:
-    """Return that a part was held for too long; the nodes of earlier pools tell when they came."""
-    now, came = look.now(), dict[str, float]()
-    if now - since < seconds or is_complete(gang, pools):
-        return None  # no pool counts as held from before the round
-    held = _list_held(look, gang, pools)
-    for name in list_earlier(gang, held, PoolStatus.RUNNING, since=since):
-        came[name] = min((node.created_at or now for node in look.live.list_pool_nodes(name)), default=now)
-    held_since = find_held_since(gang, held, since=since, came=came, now=now)
-    return decide_late(gang, pools, seconds, refused=refused, held_since=held_since, now=now)
+    """Return what holds for all slices; pods and nodes are read before a round ends."""
+    now = look.now()
+    decision = decide_round(holding, seconds, refused=refused, now=now)
+    if decision is None or decision.verdict != Verdict.DELETE:
+        return decision
+    used = get_results(look.run([partial(is_used_by_others, look, pool) for pool in holding.pools]))
+    lent = frozenset(pool.name for pool, by_others in zip(holding.pools, used, strict=True) if by_others)
+    holding = replace(holding, lent=lent)
+    came = {
+        pool.name: min((node.created_at or now for node in look.live.list_pool_nodes(pool.name)), default=now)
+        for pool in holding.list_earlier(PoolStatus.RUNNING)
+    }
+    return decide_round(replace(holding, came=came), seconds, refused=refused, now=now)
 
 
-def give_pools(
-    look: Look, gang: Gang, workload: WorkloadView, *, seconds: float, since: float, ended: int
-) -> GangAnswer:
+def give_pools(look: Look, gang: Gang, workload: WorkloadView, wish: Wish) -> GangAnswer:
     """Create what is missing of the pools of a gang, and say how far they are.
 
     Nothing is created while GKE finds no capacity for a slice, or while we refuse a part of it.
@@ -129,32 +118,27 @@ def give_pools(
         look: at the cluster.
         gang: the demands of all slices of the workload.
         workload: as it was read just now.
-        seconds: how long a part of the pools may be held.
-        since: unix seconds in which the round began, at the end of the gang's own pause.
-        ended: how many rounds have ended without success.
+        wish: what it waits for. Its round begins at the end of the gang's own pause.
 
     Raises:
         Retryable: something could not be read or is in progress. Other slices may have got theirs.
         Denied: a permission is missing.
     """
-    looked_at, pools = look.now(), look.pools.list()
-    missing = list_missing(gang, pools)
-    late = partial(_judge_late, look, gang, pools, seconds=seconds, since=since)
-    trying = _judge_trying(look, gang, pools, since=since)
-    whole = trying or refuse_purchase(look, workload, missing, pools) or late()
+    looked_at, pools, since = look.now(), look.pools.list(), wish.begins_at or 0.0
+    holding = _look_at_gang(look, gang, pools, since=since)
+    waits = holding.starved or holding.unread
+    refused = None if waits else refuse_purchase(look, workload, holding.missing, pools)
     turns = [
         Turn(look=look, demand=each, pools=pools, looked_at=looked_at, workload=workload, since=since)
         for each in gang
     ]
-    slices = whole or _make_pools(turns, missing, ended=ended)
+    whole = _judge_round(look, holding, wish.seconds, refused=refused)
+    slices = whole or _make_pools(turns, holding.missing, ended=wish.round)
     if isinstance(slices, Decision):
-        return answer_whole(slices, held=len(missing) < len(gang))
-    answer = judge_gang(slices)
-    if answer.state != GangState.REFUSED:
-        return answer
-    refused = {each.claim.slice_name for each, made in slices if made.decision.verdict == Verdict.REFUSE}
-    ends = late(refused=refused)
-    return answer_whole(ends, held=True) if ends else answer
+        return GangAnswer(decision=slices, held=bool(holding.pools))
+    asked = holding.asked.union(each.claim.slice_name for each, made in slices if is_refused_by_gke(made.decision))
+    ends = _judge_round(look, replace(holding, asked=asked), wish.seconds) if asked > holding.asked else None
+    return GangAnswer(decision=ends) if ends else judge_gang(slices)
 
 
 def _make_pools(

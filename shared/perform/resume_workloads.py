@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 
 from shared.core.decide.capacity_first import (
     WaitingLeaders,
-    Wish,
     decide_begun,
     decide_handed,
     decide_partial,
@@ -23,14 +22,16 @@ from shared.core.decide.capacity_first import (
     decide_resumed,
     decide_unasked,
     end_round,
+    is_releasable,
     is_resumed_by_others,
+    measure_used,
     read_wish,
     write_resumed,
     write_round,
     write_waiting,
 )
 from shared.core.decide.failures import decide_failure
-from shared.core.decide.gangs import GangState, is_complete, list_missing, plan_gang
+from shared.core.decide.gangs import Wish, measure_gang, plan_gang
 from shared.core.decisions import Decision, Verdict
 from shared.core.errors import Denied, ProvisionerError
 from shared.core.kinds.table import is_parent_kind
@@ -97,7 +98,7 @@ def _answer(look: Look, workload: WorkloadView) -> list[Outcome]:
         return [_conclude(look, workload, decide_pause(wish), facts)]
     pools = look.pools.list()
     look.figures.add_gang(gang, pools, since=_find_begin(workload, wish), now=now)
-    if wish.is_paused(now) and not is_complete(gang, pools):
+    if wish.is_paused(now) and measure_gang(gang, pools).wanting:
         return [_conclude(look, workload, decide_pause(wish), facts)]  # the sweep deletes its pools
     outcome, *others = _go_on(look, workload, gang, wish)
     return [dataclasses.replace(outcome, facts=outcome.facts | facts), *others]
@@ -105,7 +106,7 @@ def _answer(look: Look, workload: WorkloadView) -> list[Outcome]:
 
 def _go_on(look: Look, workload: WorkloadView, gang: Gang, wish: Wish) -> list[Outcome]:
     """Create what is missing; resume the workload when all of it runs, or end the round."""
-    if wish.begins_at is None and list_missing(gang, look.pools.list()):
+    if wish.begins_at is None and measure_gang(gang, look.pools.list()).missing:
         # The right to change the workload is proven before anything is bought.
         said = write_round(wish.round, look.now())
         changed = change_workload(look, workload, decide_begun(len(gang)), said)
@@ -113,21 +114,17 @@ def _go_on(look: Look, workload: WorkloadView, gang: Gang, wish: Wish) -> list[O
             look.figures.settle_gang(gang, ())
             return [_conclude(look, workload, changed)]
         workload = changed
-    since = wish.begins_at or 0.0
-    answer = give_pools(look, gang, workload, seconds=wish.seconds, since=since, ended=wish.round)
+    answer = give_pools(look, gang, workload, wish)
     if answer.slices or answer.decision.verdict == Verdict.REFUSE:
         look.figures.settle_gang(gang, answer.slices)
-    decision, now = answer.decision, look.now()
-    if answer.state == GangState.READY:
-        decision = decide_resumed(len(gang))
-        changed = change_workload(look, workload, decision, write_resumed(workload, now), suspended=False)
-        decision = changed if isinstance(changed, Decision) else decision
-    elif answer.state == GangState.ENDED:
-        changed = change_workload(look, workload, decision, end_round(workload, wish.round, now))
-        if isinstance(changed, Decision):
-            return [_conclude(look, workload, changed)]
-        return [_conclude(look, workload, decision), *give_back(look, workload)]
-    return [_conclude(look, workload, decision), *describe_slices(look, answer)]
+    changed, decision, others = workload, answer.decision, describe_slices(look, answer)
+    if answer.ready:
+        decision, marks = decide_resumed(len(gang)), write_resumed(workload, look.now())
+        changed = change_workload(look, workload, decision, marks, suspended=False)
+    elif answer.ended:
+        changed = change_workload(look, workload, decision, end_round(workload, wish.round, look.now()))
+        others = [] if isinstance(changed, Decision) else give_back(look, workload)
+    return [_conclude(look, workload, changed if isinstance(changed, Decision) else decision), *others]
 
 
 def answer_asking(look: Look) -> Answered:
@@ -219,14 +216,15 @@ def release_partial(look: Look, home: tuple[str, str, str], waiting: WaitingLead
     if not seconds or waited < seconds or home[0] not in settings.kinds:
         return None
     workload = look.live.get_workload(*home)
-    if workload is None:
+    if workload is None or not is_releasable(workload, settings):
         return None
     pools = look.pools.list()
     seen = read_occupancy(look, workload, pools=pools)
     gang = plan_gang(look.cluster, workload, settings)
     if isinstance(gang, Decision):
         return None
-    decision = decide_partial(seen, waiting, gang, pools, settings=settings, now=now)
+    holding = measure_used(seen, waiting, gang, pools, settings=settings, now=now)
+    decision = decide_partial(holding, seconds, now=now)
     if decision is None or refuse_purchase(look, workload, gang, pools):
         return None
     return _change(look, workload, decision, write_waiting(workload, now), suspended=True)

@@ -66,10 +66,8 @@ class LeaderAnswers:
         """The leaders that a limit refuses, with their answers."""
         self._left: list[PodView] | None = []
         """The leaders that the first step left to the last one; None in the last one."""
-        self._starved = defaultdict[tuple[str, str, str], set[str]](set)
-        """By workload, the slices for which GKE finds no capacity."""
-        self._waiting: dict[tuple[str, str, str], list[PodView]] = {}
-        """By workload, its leaders that wait."""
+        self._waiting: dict[tuple[str, str, str], WaitingLeaders] = {}
+        """By workload, its leaders that wait, with those that are left to the last step."""
 
     def run(self, leaders: Sequence[PodView]) -> None:
         """Answer leaders: in another order in each sweep, but those without a pool first."""
@@ -81,7 +79,7 @@ class LeaderAnswers:
                     by_workload[_find_home(pod)].append(pod)
             except Exception as error:  # noqa: BLE001 -- the net of this pod
                 self._add_failure([pod], error)
-        self._waiting |= by_workload
+        self._waiting = {home: WaitingLeaders(pods) for home, pods in by_workload.items()} | self._waiting
         chance = Random(swept.look.now())  # noqa: S311 -- no secret
         order = {home: (bool(self._listed.list_named(*home)), chance.random()) for home in by_workload}
         self._start_limits()
@@ -149,7 +147,7 @@ class LeaderAnswers:
         if (outcome.decision.verdict, outcome.decision.reason) == _REFUSED_BY_LIMIT:
             self._refused.append((pod, outcome))
         if outcome.demand and outcome.decision.reason in NO_CAPACITY:
-            self._starved[_find_home(pod)].add(outcome.demand.claim.slice_name)
+            self._waiting[_find_home(listed)].told[outcome.demand.claim.slice_name] = outcome.decision
 
     def _release_one(self) -> None:
         """Suspend one workload of which only a part has its pools, because GKE has no capacity.
@@ -157,10 +155,9 @@ class LeaderAnswers:
         What it gives back may serve the others, so the next sweep looks at them again.
         """
         swept = self._swept
-        for home in [each for each in self._waiting if each in self._starved]:
+        for home, waiting in self._waiting.items():
             try:
-                waiting = WaitingLeaders(self._waiting[home], self._starved[home])
-                released = release_partial(self._look.unshared(), home, waiting)
+                released = release_partial(self._look.unshared(), home, waiting) if waiting.told else None
             except Exception as error:  # noqa: BLE001 -- the net of this workload
                 swept.report.add_error(" ".join(home), error)
                 continue

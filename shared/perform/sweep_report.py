@@ -10,7 +10,7 @@ import threading
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from shared.core.decide.gangs import select_running
+from shared.core.decide.gangs import measure_gang
 from shared.core.decide.limits import count_pool_chips
 from shared.core.decide.sweep_figures import PAID, is_idle, lacks_capacity
 from shared.core.errors import KindAbsent, OutOfTime, ProvisionerError, Throttled
@@ -113,9 +113,9 @@ class ClusterFigures:
         for demand in gang:
             paid = [pool for pool in index.list_claimed(demand.claim.hash) if pool.status in PAID]
             self._idle |= {pool.name: count_pool_chips(pool) for pool in paid}
-        running = select_running(gang, pools)
+        running = measure_gang(gang, pools).running
         for demand in gang:
-            if demand not in running:
+            if demand.claim.slice_name not in running:
                 self._note_wait(_find_key(demand.claim), since, now)
 
     def settle_gang(self, gang: Gang, slices: Iterable[tuple[Demand, AttemptDecision]]) -> None:

@@ -182,7 +182,8 @@ def _resume_with_a_part(plain: Function) -> Function:
     def judge(slices: Any) -> Any:
         found = plain(slices)
         some = any(made.decision.reason == Reason.POOL_SERVES for _, made in slices)
-        return dataclasses.replace(found, state=gangs.GangState.READY) if some else found
+        ready = Decision(Verdict.KEEP, Reason.POOL_SERVES, found.decision.message)
+        return dataclasses.replace(found, decision=ready) if some else found
 
     return judge
 
@@ -280,10 +281,7 @@ MUTATIONS = (
     Mutation("stale views believed", ((make_attempt, "_look_and_decide", _believe_stale_views),), seed=41),
     Mutation(
         "part of a gang held for ever",
-        (
-            (gangs, "decide_late", lambda _: lambda *_, **__: None),
-            (gangs, "decide_starved", lambda _: lambda *_, **__: None),
-        ),
+        ((gangs, "decide_round", lambda _: lambda *_, refused=None, **__: refused),),
         seed=241,
     ),
     Mutation("resumed with a part", ((gangs, "judge_gang", _resume_with_a_part),), seed=128),

@@ -47,7 +47,7 @@ def test_a_part_is_reported_after_gke_had_its_chance(
 ) -> None:
     """The next sweep must end the round, or the same sweep if GKE refuses the create."""
     assert run_story(a_part_without_sweeps(refused_until)).violations == []
-    monkeypatch.setattr(gang_pools, "decide_late", lambda *_, **__: None)
+    monkeypatch.setattr(gang_pools, "decide_round", lambda *_, refused=None, **__: refused)
     found = run_story(a_part_without_sweeps(refused_until)).violations
 
     assert {each.invariant for each in found} == {"gangs"}

@@ -8,7 +8,6 @@ import pytest
 
 from shared.core import labels
 from shared.core.decide.capacity_first import (
-    Wish,
     decide_pause,
     end_round,
     find_wait,
@@ -17,6 +16,7 @@ from shared.core.decide.capacity_first import (
     write_resumed,
     write_round,
 )
+from shared.core.decide.gangs import Wish
 from shared.core.decide.pool_facts import OwnerState
 from shared.core.decisions import Decision, Reason, Verdict
 from shared.core.kueue import SECONDS

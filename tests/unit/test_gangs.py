@@ -13,15 +13,11 @@ from shared.core.decide.attempts import AttemptDecision
 from shared.core.decide.demands import decide_demand
 from shared.core.decide.gangs import (
     Gang,
-    GangState,
-    answer_whole,
-    decide_late,
+    Holding,
     decide_purchase,
-    decide_starved,
-    decide_unread,
-    find_held_since,
+    decide_round,
     judge_gang,
-    list_missing,
+    measure_gang,
     plan_gang,
 )
 from shared.core.decide.limits import Usage, decide_limit
@@ -127,8 +123,8 @@ def test_what_has_no_pool_that_lives_is_missing() -> None:
     gang = plan()
     pools = [pool_of(0, "PROVISIONING"), pool_of(1, "ERROR")]
 
-    assert list_missing(gang, pools) == [gang[1], gang[2]]
-    assert list_missing(gang, [*pools, pool_of(1), pool_of(2, "STOPPING")]) == [gang[2]]
+    assert measure_gang(gang, pools).missing == (gang[1], gang[2])
+    assert measure_gang(gang, [*pools, pool_of(1), pool_of(2, "STOPPING")]).missing == (gang[2],)
 
 
 @pytest.mark.parametrize(
@@ -170,25 +166,27 @@ WAITS = Decision(Verdict.WAIT, Reason.POOL_IN_PROGRESS, "node pool b is PROVISIO
 CREATES = Decision(Verdict.CREATE, Reason.POOL_ABSENT, "creating b")
 PAUSES = Decision(Verdict.WAIT, Reason.STOCKOUT, "attempt 0 failed")
 REFUSED = Decision(Verdict.REFUSE, Reason.REQUEST_INVALID, "GKE does not accept it")
+REPLACES = Decision(Verdict.DELETE, Reason.POOL_DIFFERS, "node pool c has another shape")
 LIMITED = Decision(Verdict.REFUSE, Reason.LIMIT_REACHED, "there would be 48 chips")
 IN_REPORT = Decision(Verdict.KEEP, Reason.MODE_REPORT_ONLY, "would delete")
 
 
 @pytest.mark.parametrize(
-    ("decisions", "state", "slowest"),
+    ("decisions", "ready", "held", "slowest"),
     [
-        ([SERVES, SERVES], GangState.READY, SERVES),
-        ([SERVES, WAITS, SERVES], GangState.WAITING, WAITS),
-        ([CREATES, WAITS], GangState.WAITING, CREATES),
-        ([CREATES, PAUSES, WAITS], GangState.WAITING, PAUSES),
-        ([PAUSES, REFUSED, SERVES], GangState.REFUSED, REFUSED),
-        ([IN_REPORT, SERVES], GangState.WAITING, IN_REPORT),
-        ([LIMITED, SERVES], GangState.WAITING, LIMITED),
-        ([LIMITED, LIMITED], GangState.REFUSED, LIMITED),
+        ([SERVES, SERVES], True, True, SERVES),
+        ([SERVES, WAITS, SERVES], False, True, WAITS),
+        ([CREATES, WAITS], False, True, CREATES),
+        ([CREATES, PAUSES, WAITS], False, True, PAUSES),
+        ([PAUSES, REFUSED, SERVES], False, True, REFUSED),
+        ([IN_REPORT, SERVES], False, True, IN_REPORT),
+        ([LIMITED, SERVES], False, True, LIMITED),
+        ([LIMITED, LIMITED], False, False, LIMITED),
+        ([REPLACES, SERVES], False, True, REPLACES),
     ],
 )
 def test_a_gang_is_as_far_as_its_slowest_slice(
-    decisions: list[Decision], state: GangState, slowest: Decision
+    decisions: list[Decision], ready: bool, held: bool, slowest: Decision
 ) -> None:
     slices = [
         (demand, AttemptDecision(attempt=0, decision=each))
@@ -197,41 +195,50 @@ def test_a_gang_is_as_far_as_its_slowest_slice(
 
     found = judge_gang(slices)
 
-    assert found.state == state
+    assert (found.ready, found.held, found.ended) == (ready, held, False)
     assert (found.decision.verdict, found.decision.reason) == (slowest.verdict, slowest.reason)
-    ready = decisions.count(SERVES)
-    assert (f"{ready} of {len(decisions)} slices" in found.decision.message) == (state != GangState.READY)
+    counted = f"{decisions.count(SERVES)} of {len(decisions)} slices"
+    assert (counted in found.decision.message) == (not ready)
+
+
+def hold(pools: list[Any], *, since: float = 0.0, **seen: Any) -> Holding:
+    return dataclasses.replace(measure_gang(plan(), pools, since=since), **seen)
+
+
+def has_held_for(holding: Holding, seconds: float) -> bool:
+    """Return whether a part is held for so many seconds, and no more."""
+    return holding.is_late(seconds, NOW) and not holding.is_late(seconds + 1, NOW)
 
 
 def test_a_gang_is_held_since_its_oldest_pool_that_lives() -> None:
     pools = [pool_of(0, age_seconds=500), pool_of(1, "PROVISIONING", age_seconds=700), pool_of(2, "ERROR")]
 
-    assert find_held_since(plan(), pools, since=0.0, came={}, now=NOW) == NOW - 700
-    ended = [pool_of(0, "ERROR"), pool_of(1, "STOPPING")]
-    assert find_held_since(plan(), ended, since=0.0, came={}, now=NOW) is None
+    assert has_held_for(hold(pools), 700)
+    assert has_held_for(hold(pools, lent=frozenset({pools[1].name})), 500)
+    assert not hold([pool_of(0, "ERROR"), pool_of(1, "STOPPING")]).is_late(1, NOW)
 
 
 @pytest.mark.parametrize(
-    ("age_seconds", "since", "nodes_came", "held_seconds"),
+    ("age_seconds", "since", "came", "held_seconds"),
     [
-        (500, NOW - 500, None, 500),
-        (500, NOW - 400, None, 0),
-        (2100, NOW - 400, None, 0),
-        (2300, NOW - 400, None, 200),
-        (9000, NOW - 400, None, 400),
-        (500, NOW - 400, NOW - 450, 400),
-        (500, NOW - 400, NOW - 100, 100),
-        (2300, NOW - 400, NOW - 100, 200),
+        (500, NOW - 500, {}, 500),
+        (500, NOW - 400, {}, 0),
+        (2100, NOW - 400, {}, 0),
+        (2300, NOW - 400, {}, 200),
+        (9000, NOW - 400, {}, 400),
+        (500, NOW - 400, {0: NOW - 450}, 400),
+        (500, NOW - 400, {0: NOW - 100}, 100),
+        (2300, NOW - 400, {0: NOW - 100}, 200),
+        (500, NOW - 400, None, 400),  # before the nodes are read: what is not late then is not late
     ],
 )
 def test_a_pool_of_an_earlier_round_is_held_since_its_nodes_came_or_gke_ended_its_tries(
-    age_seconds: float, since: float, nodes_came: float | None, held_seconds: float
+    age_seconds: float, since: float, came: dict[int, float] | None, held_seconds: float
 ) -> None:
     pool = pool_of(0, age_seconds=age_seconds)
-    came = {} if nodes_came is None else {pool.name: nodes_came}
-    found = find_held_since(plan(), [pool], since=since, came=came, now=NOW)
+    read = None if came is None else {pool_of(index).name: at for index, at in came.items()}
 
-    assert found == NOW - held_seconds
+    assert has_held_for(hold([pool], since=since, came=read), held_seconds)
 
 
 WAITS = Decision(Verdict.WAIT, Reason.STOCKOUT, "no stock")
@@ -261,7 +268,7 @@ def test_one_slice_without_capacity_ends_a_round_if_others_hold_nodes(
     pools = [pool_of(index, status) for index, status in enumerate(statuses)]
     by_slice = {f"train-workers-{index}": decision for index, decision in said.items()}
 
-    found = decide_starved(plan(), pools, by_slice, held=pools)
+    found = decide_round(hold(pools, told=by_slice), 600, now=NOW)
 
     assert (found.verdict if found else None) == verdict
     if found:
@@ -273,7 +280,8 @@ def test_one_slice_without_capacity_ends_a_round_if_others_hold_nodes(
 @pytest.mark.parametrize(("held", "verdict"), [([0, 1], "delete"), ([1], "delete"), ([], "wait")])
 def test_no_round_ends_because_of_pools_that_others_use(held: list[int], verdict: str) -> None:
     pools = [pool_of(0), pool_of(1), pool_of(2, "PROVISIONING")]
-    found = decide_starved(plan(), pools, {"train-workers-2": WAITS}, held=[pools[index] for index in held])
+    lent = frozenset(pools[index].name for index in {0, 1}.difference(held))
+    found = decide_round(hold(pools, told={"train-workers-2": WAITS}, lent=lent), 600, now=NOW)
 
     assert found is not None
     assert found.verdict == verdict
@@ -282,7 +290,8 @@ def test_no_round_ends_because_of_pools_that_others_use(held: list[int], verdict
 
 def test_a_slice_alone_is_told_what_gke_says_and_of_no_other() -> None:
     gang = plan()[:1]
-    found = decide_starved(gang, [pool_of(0, "PROVISIONING")], {"train-workers-0": WAITS}, held=())
+    holding = measure_gang(gang, [pool_of(0, "PROVISIONING")])
+    found = decide_round(dataclasses.replace(holding, told={"train-workers-0": WAITS}), 600, now=NOW)
 
     assert found == Decision(
         Verdict.WAIT, Reason.STOCKOUT, "0 of 1 slices have their node pools; train-workers-0: no stock"
@@ -304,9 +313,10 @@ def test_a_pool_that_gke_creates_since_an_earlier_round_waits_for_the_sweep_if_o
 ) -> None:
     pools = [pool_of(index, status, age_seconds=age_seconds) for index, status in enumerate(statuses)]
 
-    found = decide_unread(plan(), pools, since=NOW - 100)
+    found = decide_round(hold(pools, since=NOW - 100), 1000, now=NOW)
 
     assert (found is not None) == waits
+    assert decide_round(hold(pools, since=NOW - 100, told={}), 1000, now=NOW) is None
 
 
 @pytest.mark.parametrize(
@@ -316,17 +326,14 @@ def test_a_pool_that_gke_creates_since_an_earlier_round_waits_for_the_sweep_if_o
         (["RUNNING", "PROVISIONING"], 600, True),
         (["RUNNING", "RUNNING", "ERROR"], 600, True),
         (["RUNNING", "RUNNING", "RUNNING"], 10_000, False),
-        (["ERROR", "ERROR", "ERROR"], None, False),
-        ([], None, False),
+        (["ERROR", "ERROR", "ERROR"], 10_000, False),
+        ([], 10_000, False),
     ],
 )
-def test_a_part_is_held_for_so_long_and_no_longer(
-    statuses: list[str], held_seconds: float | None, late: bool
-) -> None:
-    pools = [pool_of(index, status) for index, status in enumerate(statuses)]
-    held_since = None if held_seconds is None else NOW - held_seconds
+def test_a_part_is_held_for_so_long_and_no_longer(statuses: list[str], held_seconds: float, late: bool) -> None:
+    pools = [pool_of(index, status, age_seconds=held_seconds) for index, status in enumerate(statuses)]
 
-    found = decide_late(plan(), pools, 600, held_since=held_since, now=NOW)
+    found = decide_round(hold(pools), 600, now=NOW)
 
     assert (found is not None) == late
     if found:
@@ -351,23 +358,17 @@ def test_a_round_ends_late_only_if_gke_has_had_the_time(
     """No other pools are given back for one that was not asked for, or that lacks a right."""
     gang = plan()[:2]
 
-    pools = [pool_of(0, age_seconds=601), *lacks]
-    found = decide_late(gang, pools, 600, refused=refused, held_since=NOW - 601, now=NOW)
+    holding = measure_gang(gang, [pool_of(0, age_seconds=601), *lacks])
+    asked = holding.asked.union(refused)
+    found = decide_round(dataclasses.replace(holding, asked=asked), 600, now=NOW)
 
     assert (found is not None) == late
 
 
-@pytest.mark.parametrize(
-    ("verdict", "held", "state"),
-    [
-        (Verdict.DELETE, True, GangState.ENDED),
-        (Verdict.WAIT, False, GangState.WAITING),
-        (Verdict.REFUSE, False, GangState.REFUSED),
-        (Verdict.REFUSE, True, GangState.WAITING),
-    ],
-)
-def test_what_we_refuse_is_no_state_that_gives_back_a_part(verdict: Verdict, held: bool, state: GangState) -> None:
-    assert answer_whole(Decision(verdict, Reason.LIMIT_REACHED, ""), held=held).state == state
+def test_our_own_refusal_ends_no_round_that_is_late() -> None:
+    late = hold([pool_of(0, age_seconds=601), pool_of(1, "PROVISIONING")])
+
+    assert decide_round(late, 600, refused=LIMITED, now=NOW) == LIMITED
 
 
 def test_the_emergency_stop_refuses_all() -> None:

@@ -9,7 +9,6 @@ import pytest
 
 from shared.core import labels
 from shared.core.decide.capacity_first import (
-    Wish,
     decide_handed,
     find_wait,
     is_asking,
@@ -17,6 +16,7 @@ from shared.core.decide.capacity_first import (
     read_wish,
     write_resumed,
 )
+from shared.core.decide.gangs import Wish
 from shared.core.decisions import Reason, Verdict
 from shared.core.kinds.objects import UnexpectedValue
 from shared.core.kinds.raycluster import RAYCLUSTER

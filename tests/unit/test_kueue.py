@@ -10,7 +10,7 @@ import pytest
 
 from shared.core.decide.admission_checks import Word, answer_gang, is_final, refuse_owner
 from shared.core.decide.attempts import AttemptDecision
-from shared.core.decide.gangs import GangAnswer, GangState, answer_whole
+from shared.core.decide.gangs import GangAnswer, judge_gang
 from shared.core.decisions import Decision, Reason, Verdict
 from shared.core.kinds.objects import UnexpectedValue
 from shared.core.kinds.table import KIND_NAMES, get_kind
@@ -270,51 +270,40 @@ def test_an_active_check_says_which_generation_of_it_was_seen() -> None:
 # --- what Kueue is told ---------------------------------------------------------------------------
 
 
-def answer_to(
-    verdict: Verdict, reason: Reason, *, state: GangState, next_at: float | None = None
-) -> tuple[str, int]:
-    decision = Decision(verdict, reason, "why")
-    made = AttemptDecision(attempt=0, decision=decision, next_at=next_at)
-    gang = GangAnswer(state=state, decision=decision, slices=((a_demand(), made),))
-    found = answer_gang(gang, uid="uid", retries=0, now=NOW)
-    return str(found.word), found.retry_seconds or 0
+def answer_to(verdict: Verdict, reason: Reason, *, next_at: float | None = None) -> tuple[Word, int | None]:
+    made = AttemptDecision(attempt=0, decision=Decision(verdict, reason, "why"), next_at=next_at)
+    return answer_gang(judge_gang([(a_demand(), made)]), uid="uid", retries=0, now=NOW)
 
 
 def test_what_is_ready_or_on_its_way_needs_no_pause() -> None:
-    serves = answer_to(Verdict.KEEP, Reason.POOL_SERVES, state=GangState.READY)
-    comes = answer_to(Verdict.WAIT, Reason.POOL_IN_PROGRESS, state=GangState.WAITING)
-
-    assert (serves, comes) == (("Ready", 0), ("Pending", 0))
+    assert answer_to(Verdict.KEEP, Reason.POOL_SERVES) == (Word.READY, None)
+    assert answer_to(Verdict.WAIT, Reason.POOL_IN_PROGRESS) == (Word.PENDING, None)
 
 
 def test_a_pause_of_a_slice_is_the_least_pause_of_kueue() -> None:
-    word, seconds = answer_to(Verdict.WAIT, Reason.STOCKOUT, state=GangState.WAITING, next_at=NOW + 500.5)
-
-    assert (word, seconds) == ("Retry", 501)
-
-
-def word_for(answer: GangAnswer, *, retries: int = 0) -> tuple[Word, int]:
-    found = answer_gang(answer, uid="uid", retries=retries, now=NOW)
-    return found.word, found.retry_seconds or 0
+    assert answer_to(Verdict.WAIT, Reason.STOCKOUT, next_at=NOW + 500.5) == (Word.RETRY, 501)
 
 
 @pytest.mark.parametrize(
-    ("reason", "final", "held", "word"),
+    ("verdict", "reason", "final", "held", "word"),
     [
-        (Reason.SHAPE_UNSUPPORTED, True, False, Word.REJECTED),
-        (Reason.SHAPE_UNSUPPORTED, True, True, Word.REJECTED),
-        (Reason.SHAPE_UNSUPPORTED, False, False, Word.RETRY),
-        (Reason.REQUEST_NOT_ALLOWED, False, False, Word.RETRY),
-        (Reason.REQUEST_NOT_ALLOWED, False, True, Word.PENDING),
-        (Reason.NOT_AN_ACCELERATOR_DEMAND, True, False, Word.READY),
+        (Verdict.REFUSE, Reason.SHAPE_UNSUPPORTED, True, False, Word.REJECTED),
+        (Verdict.REFUSE, Reason.SHAPE_UNSUPPORTED, True, True, Word.REJECTED),
+        (Verdict.REFUSE, Reason.SHAPE_UNSUPPORTED, False, False, Word.RETRY),
+        (Verdict.REFUSE, Reason.REQUEST_NOT_ALLOWED, False, False, Word.RETRY),
+        (Verdict.REFUSE, Reason.REQUEST_NOT_ALLOWED, False, True, Word.PENDING),
+        (Verdict.REFUSE, Reason.REQUEST_INVALID, False, True, Word.RETRY),
+        (Verdict.REFUSE, Reason.NOT_AN_ACCELERATOR_DEMAND, True, False, Word.READY),
+        (Verdict.WAIT, Reason.STOCKOUT, False, False, Word.PENDING),
+        (Verdict.DELETE, Reason.GANG_INCOMPLETE, False, True, Word.RETRY),
     ],
 )
 def test_a_refusal_is_final_only_if_the_spec_alone_meets_it(
-    reason: Reason, final: bool, held: bool, word: Word
+    verdict: Verdict, reason: Reason, final: bool, held: bool, word: Word
 ) -> None:
-    answer = answer_whole(Decision(Verdict.REFUSE, reason, "why"), final=final, held=held)
+    answer = GangAnswer(decision=Decision(verdict, reason, "why"), held=held)
 
-    found, seconds = word_for(answer)
+    found, seconds = answer_gang(answer, final=final, uid="uid", retries=0, now=NOW)
 
     assert found == word
     assert bool(seconds) == (word == Word.RETRY)
@@ -356,8 +345,9 @@ def test_no_setting_makes_a_refusal_final(template: PodTemplate, final: bool, ov
 
 
 def test_the_pause_doubles_up_to_half_an_hour_and_a_quarter() -> None:
-    late = GangAnswer(state=GangState.ENDED, decision=Decision(Verdict.DELETE, Reason.GANG_INCOMPLETE, "late"))
-    pauses = [word_for(late, retries=count)[1] for count in (0, 1, 2, 5, 2**31)]
+    late = GangAnswer(decision=Decision(Verdict.DELETE, Reason.GANG_INCOMPLETE, "late"))
+    found = [answer_gang(late, uid="uid", retries=count, now=NOW)[1] for count in (0, 1, 2, 5, 2**31)]
+    pauses = [seconds or 0 for seconds in found]
 
     assert [60 <= pauses[0] <= 75, 120 <= pauses[1] <= 150, 240 <= pauses[2] <= 300] == [True] * 3
     assert all(1800 <= each <= 2250 for each in pauses[3:])

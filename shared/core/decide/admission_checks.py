@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from shared.core.decide.attempts import find_pause
-from shared.core.decide.gangs import NO_CAPACITY, GangAnswer, GangState, plan_gang
+from shared.core.decide.gangs import NO_CAPACITY, is_refused_by_gke, plan_gang
 from shared.core.decisions import Decision, Reason, Verdict
 from shared.core.demand.node_selectors import find_region
 from shared.core.kinds.table import KINDS, find_kind
@@ -18,6 +18,7 @@ from shared.core.shapes.room import DISK_GB_MAX
 if TYPE_CHECKING:
     from collections.abc import Collection
 
+    from shared.core.decide.gangs import GangAnswer
     from shared.core.kueue import QueuedWorkload
     from shared.core.workloads import WorkloadView
 
@@ -33,15 +34,6 @@ class Word(StrEnum):
     """Kueue takes the quota back, and tries again later."""
     REJECTED = "Rejected"
     """Kueue deactivates the workload, until a person changes it."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CheckAnswer:
-    """What Kueue is told about one workload."""
-
-    word: Word
-    decision: Decision
-    retry_seconds: int | None = None
 
 
 def refuse_owner(queued: QueuedWorkload, kinds: Collection[str]) -> Decision | None:
@@ -83,25 +75,31 @@ def is_final(cluster: str, owner: WorkloadView, settings: Settings) -> bool:
     return isinstance(alone, Decision) and alone.reason != Reason.WORKLOAD_OVER
 
 
-def answer_gang(answer: GangAnswer, *, uid: str, retries: int, now: float) -> CheckAnswer:
-    """Return the answer after the pools of all slices were made or looked at.
+def answer_gang(
+    answer: GangAnswer, *, final: bool = False, uid: str, retries: int, now: float
+) -> tuple[Word, int | None]:
+    """Return what Kueue is told after the pools of all slices were made or looked at.
 
-    A pause of one slice says that its list of capacity is through. Kueue is told to try again, so
-    that the quota and the pools of the other slices are free for other workloads meanwhile. What we
-    refuse keeps both while some slices have pools.
+    A pause of one slice says that its list of capacity is through. Kueue is told to try again after
+    some seconds, so that the quota and the pools of the other slices are free for other workloads
+    meanwhile. What we refuse keeps both while some slices have pools.
 
     Args:
         answer: what came of the slices.
+        final: whether the spec alone is refused, whatever the settings are.
         uid: of the Workload.
         retries: how often the check has been Retry.
         now: unix seconds.
     """
-    words = {GangState.READY: Word.READY, GangState.NEVER: Word.REJECTED}
+    decision = answer.decision
     starved = [made for _, made in answer.slices if made.decision.reason in NO_CAPACITY]
     pauses = [made.next_at - now for made in starved if made.next_at is not None]
-    if answer.state == GangState.WAITING and not pauses:
-        words[answer.state] = Word.PENDING
-    if answer.state in words:
-        return CheckAnswer(word=words[answer.state], decision=answer.decision)
+    refused = is_refused_by_gke(decision) or (decision.verdict == Verdict.REFUSE and not answer.held)
+    rows = (
+        (answer.ready or decision.reason == Reason.NOT_AN_ACCELERATOR_DEMAND, Word.READY),
+        (final, Word.REJECTED),
+        (answer.ended or refused or bool(pauses), Word.RETRY),
+    )
+    word = next((word for holds, word in rows if holds), Word.PENDING)
     pause = max(*pauses, 0.0, find_pause(uid, min(retries, _RETRIES_MAX)))
-    return CheckAnswer(word=Word.RETRY, decision=answer.decision, retry_seconds=math.ceil(pause))
+    return word, math.ceil(pause) if word == Word.RETRY else None

@@ -9,27 +9,25 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from shared.core import labels
-from shared.core.counts import parse_count
-from shared.core.decide.attempts import JITTER_SHARE, PAUSE_SECONDS_MAX, find_pause
+from shared.core.decide.attempts import find_pause
 from shared.core.decide.demands import find_claim
 from shared.core.decide.filling import is_empty
-from shared.core.decide.gangs import is_complete, plan_gang
+from shared.core.decide.gangs import Holding, Wish, measure_gang, plan_gang
 from shared.core.decide.needed_pools import plan_pools, select_pools_of
 from shared.core.decide.pool_facts import OwnerState
 from shared.core.decisions import Decision, Reason, Verdict
 from shared.core.errors import NotAllowed
 from shared.core.identity.pools import PoolStatus
 from shared.core.kinds.table import SUSPENDABLE, get_kind, is_parent_kind, may_swap
-from shared.core.kueue import SECONDS, SECONDS_MAX, SECONDS_MIN
+from shared.core.kueue import SECONDS, find_seconds
 from shared.core.settings import Mode
-from shared.core.times import AHEAD_SECONDS_MAX, format_minute, format_time, parse_time
+from shared.core.times import format_minute, format_time, parse_time
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Sequence
 
     from shared.core.decide.gangs import Gang
     from shared.core.decide.occupancy import Occupancy
@@ -39,22 +37,6 @@ if TYPE_CHECKING:
 
 _ROUNDS_MAX = 9_999
 _ROUND = re.compile(r"([0-9]{1,4}) from (\S{1,40})")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Wish:
-    """What a suspended workload asks for: node pools for all slices before it is resumed."""
-
-    seconds: int
-    """How long a part of them may be held."""
-    round: int = 0
-    begins_at: float | None = None
-    """Unix seconds before which nothing is created; None if no round has begun yet."""
-
-    def is_paused(self, now: float) -> bool:
-        """Return whether its pause is not over; a time that cannot be true is none."""
-        ahead = (self.begins_at or 0.0) - now
-        return 0 < ahead <= PAUSE_SECONDS_MAX * (1 + JITTER_SHARE) + AHEAD_SECONDS_MAX
 
 
 def is_asking(workload: WorkloadView) -> bool:
@@ -86,61 +68,32 @@ def read_wish(workload: WorkloadView, settings: Settings) -> Wish | Decision | N
 
 
 def _read_wish(workload: WorkloadView, settings: Settings, *, able: bool) -> Wish:
-    marks = workload.marks
-    value, asked = marks.get(labels.CAPACITY_FIRST, ""), marks.get(labels.CAPACITY_FIRST_SECONDS, str(SECONDS))
-    seconds, (unfit, fit) = parse_count(asked), workload.unfit or ("", "")
-    whose = f"annotation {labels.CAPACITY_FIRST}"
+    marks, (unfit, fit) = workload.marks, workload.unfit or ("", "")
+    value = marks.get(labels.CAPACITY_FIRST, "")
+    opts_out = f"contradicts {labels.DISABLE_AUTOPROVISIONING}=true, which opts out of node pools"
+    queued = f"the label {labels.QUEUE_NAME} leaves it to a queue to resume the workload"
+    controlled = f"{workload.part_of} controls this workload and decides whether it is suspended"
+    switched_off = "the setting capacity_first is off, so the workload is not resumed and nothing is created"
     rows = (
-        (not able, whose, workload.kind, f"a {workload.kind} cannot be suspended", ", ".join(SUSPENDABLE)),
-        (
-            value != "true",
-            whose,
-            value or "no value",
-            "not true or false",
-            "true, false, or no annotation of these",
-        ),
-        (
-            seconds is None or not SECONDS_MIN <= seconds <= SECONDS_MAX,
-            f"annotation {labels.CAPACITY_FIRST_SECONDS}",
-            asked,
-            "not a number of seconds within the bounds",
-            f"{SECONDS_MIN} to {SECONDS_MAX}",
-        ),
-        (
-            marks.get(labels.DISABLE_AUTOPROVISIONING) == "true",
-            whose,
-            value,
-            f"contradicts {labels.DISABLE_AUTOPROVISIONING}=true, which opts out of node pools",
-            "one of the two",
-        ),
-        (
-            labels.QUEUE_NAME in marks,
-            whose,
-            value,
-            f"the label {labels.QUEUE_NAME} leaves it to a queue to resume the workload",
-            "one of the two",
-        ),
-        (
-            bool(workload.part_of),
-            whose,
-            value,
-            f"{workload.part_of} controls this workload and decides whether it is suspended",
-            "workloads that a person created",
-        ),
-        (bool(unfit), whose, value, unfit, fit),
+        (not able, f"a {workload.kind} cannot be suspended", ", ".join(SUSPENDABLE)),
+        (value != "true", "not true or false", "true, false, or no annotation of these"),
+        (marks.get(labels.DISABLE_AUTOPROVISIONING) == "true", opts_out, "one of the two"),
+        (labels.QUEUE_NAME in marks, queued, "one of the two"),
+        (bool(workload.part_of), controlled, "workloads that a person created"),
+        (bool(unfit), unfit, fit),
         (
             not settings.capacity_first,
-            whose,
-            value,
-            "the setting capacity_first is off, so the workload is not resumed and nothing is created",
+            switched_off,
             "no such annotation, or the setting and its role (docs/capacity.md)",
         ),
     )
-    for holds, field, got, what, valid in rows:
+    for holds, what, valid in rows:
         if holds:
-            raise NotAllowed(what, field=field, value=got, valid=valid)
+            got = (value or "no value") if able else workload.kind
+            raise NotAllowed(what, field=f"annotation {labels.CAPACITY_FIRST}", value=got, valid=valid)
+    seconds = find_seconds(marks, labels.CAPACITY_FIRST_SECONDS, SECONDS)
     number, begins_at = _read_round(marks.get(labels.CAPACITY_FIRST_ROUND, ""))
-    return Wish(seconds=seconds or SECONDS, round=number, begins_at=begins_at)
+    return Wish(seconds=seconds, round=number, begins_at=begins_at)
 
 
 def _read_round(text: str) -> tuple[int, float | None]:
@@ -160,7 +113,7 @@ def find_wait(
     if not isinstance(wish, Wish):
         return None
     gang = plan_gang(cluster, workload, settings) if wish.is_paused(now) else None
-    lacks = gang is not None and (isinstance(gang, Decision) or not is_complete(gang, pools))
+    lacks = gang is not None and (isinstance(gang, Decision) or bool(measure_gang(gang, pools).wanting))
     return OwnerState.RETURNING if lacks else OwnerState.LIVE
 
 
@@ -242,11 +195,25 @@ class WaitingLeaders:
     """The leaders of one workload that wait in a sweep."""
 
     pods: Sequence[PodView]
-    starved: Collection[str]
-    """The slices for which GKE finds no capacity, as they were just answered."""
+    told: dict[str, Decision] = dataclasses.field(default_factory=dict)
+    """What was just answered about the slices for which GKE finds no capacity, by their name."""
 
 
-def decide_partial(
+def is_releasable(workload: WorkloadView, settings: Settings) -> bool:
+    """Return whether a running workload may be suspended until each slice can have its pool."""
+    if (
+        not get_kind(workload.kind).gang
+        or workload.suspended
+        or workload.marks.get(labels.CAPACITY_FIRST) == "false"
+    ):
+        return False
+    marks = {
+        key: said for key, said in (workload.marks | write_waiting(workload, 0.0)).items() if said is not None
+    }
+    return isinstance(read_wish(dataclasses.replace(workload, suspended=True, marks=marks), settings), Wish)
+
+
+def measure_used(
     seen: Occupancy,
     waiting: WaitingLeaders,
     gang: Gang,
@@ -254,15 +221,14 @@ def decide_partial(
     *,
     settings: Settings,
     now: float,
-) -> Decision | None:
-    """Return that a part of a running workload's pools was held for too long; None if not.
+) -> Holding:
+    """Return what the gang of a running workload holds: which pool serves which slice shows in use.
 
-    A slice lacks its pool while its leader waits, no pool that runs serves it, and none is to
-    spare. Which pool serves which slice follows from use, because slices may have swapped pools. A
-    pool is not to spare while hosts of another slice, which is spread over two pools, run on it, or
-    if no slice can run on the pool of another. A pool that is named for a slice does not serve it
-    if GKE was just asked for another one: its pods may not fit there. Each slice that lacks one
-    must lack it because GKE has no capacity, which a release may mend.
+    Slices may have swapped pools. A slice wants a pool while its leader waits, no pool that runs
+    serves it, and none is to spare. A pool is not to spare while hosts of another slice, which is
+    spread over two pools, run on it, or if no slice can run on the pool of another. A pool that is
+    named for a slice does not serve it if GKE was just asked for another one: its pods may not fit
+    there.
 
     Args:
         seen: the workload as it is now, and its pods.
@@ -272,39 +238,45 @@ def decide_partial(
         settings: the operator's.
         now: unix seconds.
     """
-    workload, starved, cluster = seen.workload, waiting.starved, gang[0].claim.cluster
-    seconds, marks = settings.release_partial_gang_seconds, workload.marks
-    opted_out = marks.get(labels.CAPACITY_FIRST) == "false"
-    if not seconds or not get_kind(workload.kind).gang or workload.suspended or opted_out:
-        return None
-    later = {**marks, labels.CAPACITY_FIRST: "true"}
-    later.pop(labels.CAPACITY_FIRST_RESUMED, None)
-    wish = read_wish(dataclasses.replace(workload, suspended=True, marks=later), settings)
-    if not isinstance(wish, Wish):
-        return None
+    workload, cluster, names = seen.workload, gang[0].claim.cluster, [each.claim.slice_name for each in gang]
     waits = {
         claim.slice_name: pod.created_at if pod.unschedulable_since is None else pod.unschedulable_since
         for pod in waiting.pods
         if (claim := find_claim(cluster, pod, workload)) is not None
     }
-    plan = plan_pools(cluster, seen, pools, settings)
+    serving = plan_pools(cluster, seen, pools, settings).serving
     running = {
-        pool.name: pool.owner
+        pool.name: pool
         for pool in select_pools_of(workload, pools)
         if pool.status == PoolStatus.RUNNING and not is_empty(pool, seen.list_nodes_of(pool.name))
     }
-    names = [each.claim.slice_name for each in gang]
-    idle = running.keys() - set(plan.serving.values()) if may_swap(workload) else ()
-    spare = [name for name in idle if not seen.list_on(name)]
-    served = {name: plan.serving.get(name, "") for name in names if name not in starved}
-    held = {name: running[pool] for name, pool in served.items() if pool in running}
+    idle = running.keys() - set(serving.values()) if may_swap(workload) else set[str]()
+    spare = sum(not seen.list_on(name) for name in idle)
+    held = {
+        name: running[serving[name]] for name in names if name not in waiting.told and serving.get(name) in running
+    }
     lacking = [name for name in names if name in waits and name not in held]
-    lacks_since = sorted(waits[name] or now for name in lacking)[len(spare) :]  # the first ones have the spare
-    held_since = min((owner.created_at for owner in held.values() if owner and owner.created_at), default=now)
-    if not lacks_since or {*lacking}.difference(starved) or now - max(held_since, lacks_since[0]) < seconds:
+    wants_since = sorted(waits[name] or now for name in lacking)[spare:]  # the first ones have the spare
+    return Holding(
+        gang=gang,
+        running=frozenset(held),
+        wanting=tuple(lacking) if wants_since else (),
+        pools=tuple(held.values()),
+        since=min(wants_since, default=now),
+        told=waiting.told,
+    )
+
+
+def decide_partial(holding: Holding, seconds: float, *, now: float) -> Decision | None:
+    """Return that a part of a running workload's pools was held for too long; None if not.
+
+    Each slice that wants one must lack it because GKE has no capacity, which a release may mend.
+    """
+    wanting = holding.wanting
+    if len(holding.starved) < len(wanting) or not holding.is_late(seconds, now):
         return None
     message = (
-        f"{len(held)} of {len(gang)} slices have node pools, and {lacking[0]} has had none for {seconds} s, so "
-        "the workload is suspended until each slice can have one; its node pools are deleted"
+        f"{len(holding.running)} of {len(holding.gang)} slices have node pools, and {wanting[0]} has had none for "
+        f"{seconds} s, so the workload is suspended until each slice can have one; its node pools are deleted"
     )
     return Decision(Verdict.DELETE, Reason.GANG_INCOMPLETE, message)

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from shared.core import labels
+from shared.core.decide.attempts import JITTER_SHARE, PAUSE_SECONDS_MAX
 from shared.core.decide.demands import decide_namespace, decide_planned_demand, refuse_rejected
 from shared.core.decide.failures import RULES, classify_failure
 from shared.core.decide.filling import CREATION_TRIES_SECONDS
@@ -25,9 +25,10 @@ from shared.core.identity.pool_index import PoolIndex
 from shared.core.identity.pools import PoolStatus
 from shared.core.kinds.table import list_slices
 from shared.core.nodepool import build_node_pool
+from shared.core.times import AHEAD_SECONDS_MAX
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from shared.core.decide.attempts import AttemptDecision
     from shared.core.decide.mode_label import Stop
@@ -44,30 +45,112 @@ NO_CAPACITY = (Reason.STOCKOUT, Reason.QUOTA_EXCEEDED, Reason.RESERVATION_UNFIT,
 """A part of a gang's pools is given back at once for these only. What we refuse gives none back."""
 
 
-class GangState(StrEnum):
-    """How far the node pools of a gang are."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wish:
+    """What a gang waits for: node pools for all slices before its workload is resumed."""
 
-    READY = "ready"
-    """Each slice has a node pool that runs and fits."""
-    WAITING = "waiting"
-    """Some do not have it yet."""
-    REFUSED = "refused"
-    """Some do not get it as things are. If that is our own refusal, no slice has a pool."""
-    NEVER = "never"
-    """The spec alone is refused, whatever the settings are."""
-    ENDED = "ended"
-    """GKE has not made all of them in time, so those that are there are given back."""
+    seconds: int
+    """How long a part of them may be held."""
+    round: int = 0
+    """How many rounds have ended without success."""
+    begins_at: float | None = None
+    """Unix seconds before which nothing is created; None if no round has begun yet."""
+
+    def is_paused(self, now: float) -> bool:
+        """Return whether its pause is not over; a time that cannot be true is none."""
+        ahead = (self.begins_at or 0.0) - now
+        return 0 < ahead <= PAUSE_SECONDS_MAX * (1 + JITTER_SHARE) + AHEAD_SECONDS_MAX
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Holding:
+    """What a gang holds and what it wants: each answer about it reads this one state."""
+
+    gang: Gang
+    running: frozenset[str]
+    """The slices, by name, that have a pool which runs with its nodes."""
+    wanting: tuple[str, ...]
+    """The slices without one."""
+    pools: tuple[PoolSnapshot, ...]
+    """The pools of its slices that live. A failed pool is none."""
+    missing: tuple[Demand, ...] = ()
+    """The demands without a pool that lives, so that one has to be bought."""
+    asked: frozenset[str] = frozenset()
+    """The slices whose pool GKE makes, or has refused for another cause than a right of ours."""
+    since: float = 0.0
+    """Unix seconds from which a pool counts as held: the begin of the round, or of the want."""
+    told: Mapping[str, Decision] | None = None
+    """What GKE says meanwhile, by the name of the slice; None if it was not asked."""
+    lent: frozenset[str] = frozenset()
+    """The names of pools that other workloads use. They cannot be given back."""
+    came: Mapping[str, float] | None = None
+    """When the nodes of a pool came, in unix seconds by its name; None if no node was read."""
+
+    @property
+    def starved(self) -> dict[str, Decision]:
+        """Return what GKE says about the slices for which it finds no capacity."""
+        said = self.told or {}
+        return {name: said[name] for name in self.wanting if name in said and said[name].reason in NO_CAPACITY}
+
+    @property
+    def unread(self) -> str:
+        """Return the pool about which the sweep has to ask GKE before others are bought; or none.
+
+        GKE is still creating it since an earlier round, so it may find no capacity for it. What is
+        created for the others meanwhile would be deleted again.
+        """
+        if self.told is not None or not self.missing:
+            return ""
+        return next((each.name for each in self.list_earlier(PoolStatus.PROVISIONING)), "")
+
+    def list_earlier(self, status: PoolStatus) -> list[PoolSnapshot]:
+        """Return the pools in a status that were created before the round began."""
+        made = [(each, each.owner.created_at or self.since) for each in self.list_held() if each.owner]
+        return [each for each, at in made if each.status == status and at < self.since]
+
+    def list_held(self) -> list[PoolSnapshot]:
+        """Return the pools that the end of a round gives back."""
+        return [each for each in self.pools if each.name not in self.lent]
+
+    def is_late(self, seconds: float, now: float) -> bool:
+        """Return whether a part is held for so long, while another slice has no pool that runs.
+
+        It is held from the creation of its oldest pool, as the label says. A pool from before the
+        round counts from when its nodes came, because nothing else was held until then. Without a
+        node that is when GKE ended its tries. If no node was read, it counts from the begin of the
+        round, so that what is not late then is not late.
+        """
+
+        def find_begin(pool: PoolSnapshot, at: float) -> float:
+            if at >= self.since or self.came is None:
+                return max(at, self.since)
+            return max(self.since, min(at + CREATION_TRIES_SECONDS, self.came.get(pool.name, now)))
+
+        known = [(each, each.owner.created_at) for each in self.list_held() if each.owner]
+        held_since = min((find_begin(pool, at) for pool, at in known if at is not None), default=now)
+        return bool(self.wanting) and now - held_since >= seconds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GangAnswer:
     """What came of the slices of a gang."""
 
-    state: GangState
     decision: Decision
-    """That of the slice which holds the others up, with how many are ready."""
+    """That of the slice which holds the others up, with how many are ready, or one about all."""
     slices: tuple[tuple[Demand, AttemptDecision], ...] = ()
     """What was decided and done for each slice; empty if nothing was tried for any."""
+    held: bool = False
+    """Some slices have a pool, or may get one."""
+
+    @property
+    def ready(self) -> bool:
+        """Return whether each slice has a node pool that runs and fits."""
+        return _is_ready(self.decision)
+
+    @property
+    def ended(self) -> bool:
+        """Return whether GKE has not made all of them in time, so that all are given back."""
+        return self.decision.verdict == Verdict.DELETE and not self.slices
 
 
 def plan_gang(cluster: str, workload: WorkloadView, settings: Settings) -> Gang | Decision:
@@ -106,12 +189,6 @@ def plan_gang(cluster: str, workload: WorkloadView, settings: Settings) -> Gang 
         )
         return Decision(Verdict.REFUSE, Reason.NOT_AN_ACCELERATOR_DEMAND, message)
     return tuple(demands)
-
-
-def list_missing(gang: Gang, pools: Sequence[PoolSnapshot]) -> list[Demand]:
-    """Return the demands without a pool that lives, so that one has to be bought."""
-    alive = {pool.owner.claim_hash for pool in _list_pools(gang, pools) if pool.owner and pool.status not in LOST}
-    return [demand for demand in gang if demand.claim.hash not in alive]
 
 
 def decide_purchase(
@@ -153,41 +230,24 @@ def _check_labels(demand: Demand, settings: Settings) -> Decision | None:
 
 
 def judge_gang(slices: Sequence[tuple[Demand, AttemptDecision]]) -> GangAnswer:
-    """Return the state of a gang from what was decided for each slice."""
+    """Return how far a gang is from what was decided for each slice."""
     ready = sum(_is_ready(made.decision) for _, made in slices)
     demand, slowest = max(slices, key=lambda each: _rank(each[1].decision))
-    decision = slowest.decision
+    verdict, reason, said = slowest.decision.verdict, slowest.decision.reason, slowest.decision.message
+    message = f"{ready} of {len(slices)} slices have their node pools; {demand.claim.slice_name}: {said}"
     if ready == len(slices):
         message = f"all {ready} slices have their node pools" if ready > 1 else "the slice has its node pool"
-        decision = Decision(Verdict.KEEP, Reason.POOL_SERVES, message)
-        return GangAnswer(state=GangState.READY, decision=decision, slices=tuple(slices))
-    others = any(made.decision.verdict != Verdict.REFUSE for _, made in slices)
-    # What we refuse ourselves ends nothing while other slices have pools.
-    refused = decision.verdict == Verdict.REFUSE and (decision.reason in FAILURE_REASONS or not others)
-    message = (
-        f"{ready} of {len(slices)} slices have their node pools; {demand.claim.slice_name}: {decision.message}"
-    )
-    return GangAnswer(
-        state=GangState.REFUSED if refused else GangState.WAITING,
-        decision=Decision(decision.verdict, decision.reason, message),
-        slices=tuple(slices),
-    )
-
-
-def answer_whole(decision: Decision, *, held: bool, final: bool = False) -> GangAnswer:
-    """Return the state after one decision about all slices, of which some may have pools (held)."""
-    rows = (
-        (decision.reason == Reason.NOT_AN_ACCELERATOR_DEMAND, GangState.READY),
-        (final, GangState.NEVER),
-        (decision.verdict == Verdict.DELETE, GangState.ENDED),
-        (decision.verdict == Verdict.REFUSE and not held, GangState.REFUSED),
-    )
-    state = next((state for holds, state in rows if holds), GangState.WAITING)
-    return GangAnswer(state=state, decision=decision)
+    held = any(made.decision.verdict != Verdict.REFUSE for _, made in slices)
+    return GangAnswer(decision=Decision(verdict, reason, message), slices=tuple(slices), held=held)
 
 
 def _is_ready(decision: Decision) -> bool:
     return (decision.verdict, decision.reason) == (Verdict.KEEP, Reason.POOL_SERVES)
+
+
+def is_refused_by_gke(decision: Decision) -> bool:
+    """Return whether GKE did not accept a pool. What we refuse ourselves gives nothing back."""
+    return decision.verdict == Verdict.REFUSE and decision.reason in FAILURE_REASONS
 
 
 def _rank(decision: Decision) -> int:
@@ -200,121 +260,73 @@ def _rank(decision: Decision) -> int:
     return 0 if _is_ready(decision) else 1 + order.index(decision.verdict)
 
 
-def find_held_since(
-    gang: Gang, pools: Sequence[PoolSnapshot], *, since: float, came: Mapping[str, float], now: float
-) -> float | None:
-    """Return since when pools of a gang are held or being made, in unix seconds; None without any.
-
-    It is the creation of the oldest one that lives, as its label says. A failed pool is none. One
-    of an earlier round counts from when its nodes came, because nothing else was held until then
-    (`decide_starved`); `came` has it by name. Without a node that is when GKE ended its tries. See
-    `decide_late`.
-    """
-    alive = (pool for pool in _list_pools(gang, pools) if pool.status not in LOST)
-    made = {each.name: each.owner.created_at for each in alive if each.owner and each.owner.created_at is not None}
-    ready = {name: min(at + CREATION_TRIES_SECONDS, came.get(name, now)) for name, at in made.items()}
-    return min((at if at >= since else max(since, ready[name]) for name, at in made.items()), default=None)
-
-
-def list_earlier(gang: Gang, pools: Sequence[PoolSnapshot], status: PoolStatus, *, since: float) -> list[str]:
-    """Return the names of a gang's pools in a status that were created before a round began."""
-    return [
-        pool.name
-        for pool in _list_pools(gang, pools)
-        if pool.status == status and pool.owner and (pool.owner.created_at or since) < since
-    ]
-
-
-def _list_pools(gang: Gang, pools: Sequence[PoolSnapshot]) -> list[PoolSnapshot]:
-    index = PoolIndex.of(pools)
-    return [pool for demand in gang for pool in index.list_claimed(demand.claim.hash)]
-
-
-def select_running(gang: Gang, pools: Sequence[PoolSnapshot]) -> list[Demand]:
-    """Return the demands that have a pool which runs with its nodes."""
-    serving = [each for each in _list_pools(gang, pools) if each.status == PoolStatus.RUNNING]
-    served = {pool.owner.claim_hash for pool in serving if pool.owner and not pool.autoscaled}
-    return [demand for demand in gang if demand.claim.hash in served]
-
-
-def is_complete(gang: Gang, pools: Sequence[PoolSnapshot]) -> bool:
-    """Return whether no slice lacks a pool that runs, so that none of them is given back."""
-    return len(select_running(gang, pools)) == len(gang)
-
-
-def decide_starved(
-    gang: Gang, pools: Sequence[PoolSnapshot], said: Mapping[str, Decision], *, held: Sequence[PoolSnapshot]
-) -> Decision | None:
-    """Return what follows while GKE finds no capacity for the pool of one slice; None if it does.
-
-    DELETE ends the round, because other slices hold pools that would wait for this one. WAIT means
-    that nothing is created for any slice. The pool itself stays in both cases: GKE cannot delete it
-    while it is creating it, and it may still get its nodes. `said` is what GKE says meanwhile, by
-    the name of the slice. `held` has the pools that no pods of other workloads use: a pool that
-    they use stays, so no round ends because of it.
-    """
-    running = {each.claim.slice_name for each in select_running(gang, pools)}
-    names = [name for each in gang if (name := each.claim.slice_name) in said and name not in running]
-    starved = next((name for name in names if said[name].reason in NO_CAPACITY), None)
-    if starved is None:
-        return None
-    words = f"{len(running)} of {len(gang)} slices have their node pools; {starved}: {said[starved].message}"
-    if select_running(gang, held):
-        message = f"{words}; so the node pools of the other slices are deleted"
-        return Decision(Verdict.DELETE, Reason.GANG_INCOMPLETE, message)
-    if len(gang) > 1:
-        words = f"{words}; nothing is created for the other slices meanwhile"
-    return Decision(Verdict.WAIT, said[starved].reason, words)
-
-
-def decide_unread(gang: Gang, pools: Sequence[PoolSnapshot], *, since: float) -> Decision | None:
-    """Return that a slice waits for the sweep, which reads what GKE says; None if none has to.
-
-    GKE is still creating the pool of a slice from an earlier round, so it may find no capacity for
-    it. What is created for the others meanwhile would be deleted again. See `decide_late`.
-    """
-    old = list_earlier(gang, pools, PoolStatus.PROVISIONING, since=since)
-    if not old or not list_missing(gang, pools):
-        return None
-    message = f"node pool {old[0]} is PROVISIONING since an earlier round; the next sweep decides about the others"
-    return Decision(Verdict.WAIT, Reason.POOL_IN_PROGRESS, message)
-
-
-def decide_late(
-    gang: Gang,
-    pools: Sequence[PoolSnapshot],
-    seconds: float,
-    *,
-    refused: Collection[str] = (),
-    held_since: float | None,
-    now: float,
-) -> Decision | None:
-    """Return that a part of a gang's pools was held for too long; None if not, or if all run.
-
-    GKE must have had the time: it has accepted a pool of a slice that lacks one, or has refused it.
+def measure_gang(gang: Gang, pools: Sequence[PoolSnapshot], *, since: float = 0.0) -> Holding:
+    """Return what a gang holds before its workload has pods, so that each slice has its own pools.
 
     Args:
         gang: the demands of all slices.
         pools: at least all pools of the workload.
+        since: unix seconds in which the round began.
+    """
+    index = PoolIndex.of(pools)
+    own = {each.claim.slice_name: index.list_claimed(each.claim.hash) for each in gang}
+    alive = {name: [pool for pool in found if pool.status not in LOST] for name, found in own.items()}
+    running = frozenset(name for name, found in alive.items() if any(is_running(pool) for pool in found))
+    return Holding(
+        gang=gang,
+        running=running,
+        wanting=tuple(name for name in own if name not in running),
+        pools=tuple(pool for found in alive.values() for pool in found),
+        missing=tuple(each for each in gang if not alive[each.claim.slice_name]),
+        asked=frozenset(name for name, found in own.items() if any(_is_asked(pool) for pool in found)),
+        since=since,
+    )
+
+
+def is_running(pool: PoolSnapshot) -> bool:
+    """Return whether a pool runs with its nodes; an autoscaler adds none before there are pods."""
+    return pool.status == PoolStatus.RUNNING and not pool.autoscaled
+
+
+def _is_asked(pool: PoolSnapshot) -> bool:
+    """Return whether GKE makes a pool, or failed for another cause than a right of ours."""
+    return not pool.error or RULES[classify_failure(pool.error)].reason in FAILURE_REASONS
+
+
+def decide_round(
+    holding: Holding, seconds: float, *, refused: Decision | None = None, now: float
+) -> Decision | None:
+    """Return what holds for all slices of a gang now; None to create what is missing.
+
+    DELETE ends the round, WAIT and REFUSE leave it as it is. While GKE finds no capacity for one
+    slice, its pool stays: GKE cannot delete it while it is creating it, and it may still get its
+    nodes. A round that is late ends only if GKE has had the time for a slice that lacks its pool:
+    it makes the pool, or has refused it.
+
+    Args:
+        holding: what the gang holds and wants.
         seconds: how long a part may be held.
-        refused: the names of slices whose pools GKE refused just now.
-        held_since: unix seconds, from `find_held_since`.
+        refused: why we do not create what is missing.
         now: unix seconds.
     """
-    if held_since is None or now - held_since < seconds or is_complete(gang, pools):
-        return None
-    running, index = select_running(gang, pools), PoolIndex.of(pools)
-
-    def is_tried(demand: Demand) -> bool:
-        """Return whether GKE makes its pool, or failed for another cause than a right of ours."""
-        failures = [RULES[classify_failure(pool.error)] for pool in index.list_claimed(demand.claim.hash)]
-        return demand.claim.slice_name in refused or any(each.reason in FAILURE_REASONS for each in failures)
-
-    lacking = next((each for each in gang if each not in running and is_tried(each)), None)
-    if lacking is None:
-        return None
+    have, gang = f"{len(holding.running)} of {len(holding.gang)} slices", holding.gang
+    for name, said in holding.starved.items():
+        words = f"{have} have their node pools; {name}: {said.message}"
+        if any(is_running(pool) for pool in holding.list_held()):
+            message = f"{words}; so the node pools of the other slices are deleted"
+            return Decision(Verdict.DELETE, Reason.GANG_INCOMPLETE, message)
+        words += "; nothing is created for the other slices meanwhile" if len(gang) > 1 else ""
+        return Decision(Verdict.WAIT, said.reason, words)
+    if name := holding.unread:
+        message = (
+            f"node pool {name} is PROVISIONING since an earlier round; the next sweep decides about the others"
+        )
+        return Decision(Verdict.WAIT, Reason.POOL_IN_PROGRESS, message)
+    lacking = next((name for name in holding.wanting if name in holding.asked), None)
+    if refused or lacking is None or not holding.is_late(seconds, now):
+        return refused
     message = (
-        f"{len(running)} of {len(gang)} slices got their node pools within {round(seconds)} s, so all of them "
-        f"are deleted; {lacking.claim.slice_name} has none that runs"
+        f"{have} got their node pools within {round(seconds)} s, so all of them are deleted; {lacking} has none "
+        "that runs"
     )
     return Decision(Verdict.DELETE, Reason.GANG_INCOMPLETE, message)
