@@ -19,6 +19,7 @@ from shared.core.identity.names import Claim, build_owner_labels, build_pool_nam
 from shared.core.identity.pools import PoolSnapshot, PoolStatus
 from shared.core.kinds import jobset as jobset_keys
 from shared.core.messages import Event, EventType, Message, ObjectName, Observed, format_message
+from shared.core.ports import BoundPod
 from shared.core.settings import ClusterSettings, Settings
 from shared.core.workloads import PodTemplate, PodView, SliceGroup, Toleration, WorkloadView
 
@@ -162,6 +163,11 @@ def expect_decision(found: object) -> Decision:
     """Return what a rule found, which must be a decision and no demand."""
     assert isinstance(found, Decision), found
     return found
+
+
+def a_bound_pod_of_others() -> BoundPod:
+    """Return a pod of another workload that holds accelerators of a pool."""
+    return BoundPod(namespace="default", name="p", kind="Job", workload="other", chips=4, deleting_since=None)
 
 
 def a_pool(

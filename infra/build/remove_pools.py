@@ -30,7 +30,7 @@ if __name__ == "__main__":  # as a script, only this folder is on the import pat
 
 from infra.build.check_state import find_own_cluster
 from infra.build.outputs import ENVIRONMENT
-from shared.core.decide.pool_facts import OwnerState, count_pods, list_others
+from shared.core.decide.pool_facts import OwnerState, count_pods
 from shared.core.errors import ClusterNotFound, ProvisionerError, Retryable
 from shared.core.identity.pools import PoolSnapshot, PoolStatus
 from shared.core.ports import Ports
@@ -42,7 +42,7 @@ from shared.edges.kubernetes_api import KubernetesApi
 from shared.edges.kubernetes_cluster import KubernetesCluster
 from shared.edges.kubernetes_connection import connection_from_settings
 from shared.perform.changes import is_proven
-from shared.perform.gather import OwnerReader, gather_facts
+from shared.perform.gather import count_bound, gather_facts
 from shared.perform.look import open_look
 
 if TYPE_CHECKING:
@@ -133,15 +133,13 @@ class Removal:
         try:
             if not is_proven(look, pool):
                 return "its workload is unknown, because nothing proves that the endpoint is this cluster's"
-            facts = gather_facts(pool, OwnerReader(look), pools=()).facts
-            pods = look.live.list_pool_pods(pool.name)
+            facts, bound = gather_facts(look, pool, ()), count_bound(look, pool)
         except ProvisionerError as error:
             return f"its workload cannot be read: {error}"
         if facts.owner == OwnerState.LIVE and owner is not None:
             return f"{owner.kind} {owner.namespace}/{owner.name} runs"
-        drain = self.ports.settings.drain_seconds_max
-        bound = count_pods(owner, pods, now=self.ports.clock.now(), drain_seconds_max=drain)
-        return f"{bound.own + bound.others} pods run on it" if bound.own or bound.others else ""
+        count = bound.own + len(bound.others)
+        return f"{count} pods run on it" if count else ""
 
     def _list_running_of_others(self) -> list[str]:
         try:
@@ -165,7 +163,7 @@ class Removal:
         except ProvisionerError as error:
             return f"its pods cannot be read: {error}"
         drain = self.ports.settings.drain_seconds_max
-        count = len(list_others(None, pods, now=self.ports.clock.now(), drain_seconds_max=drain))
+        count = len(count_pods(None, pods, now=self.ports.clock.now(), drain_seconds_max=drain).others)
         return f"{count} pods with accelerators run on it, and this cluster is destroyed" if count else ""
 
     def _list(self, cluster: str) -> list[PoolSnapshot]:

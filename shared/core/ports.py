@@ -116,6 +116,11 @@ class BoundPod:
     created_at: float | None = None
     """Unix seconds; None if the API does not say it."""
 
+    @property
+    def user(self) -> tuple[str, str, str]:
+        """Return kind, namespace and name of its workload; of a pod without one, its own."""
+        return self.kind or "Pod", self.namespace, self.workload or self.name
+
 
 @dataclass(frozen=True, slots=True)
 class SurplusMark:

@@ -19,9 +19,9 @@ from shared.core.decide.admission_checks import (
 )
 from shared.core.decide.demands import refuse_rejected
 from shared.core.decide.gangs import GangAnswer, Wish, plan_gang
-from shared.core.decide.needed_pools import LOST
 from shared.core.decisions import Decision, Reason
 from shared.core.errors import Rejected
+from shared.core.identity.pools import LOST
 from shared.core.kueue import find_seconds
 from shared.core.times import format_time
 from shared.perform.gang_pools import describe_slices, give_pools

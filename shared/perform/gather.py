@@ -10,17 +10,16 @@ the right to read them a pool is created as if there were no disks, and an Event
 from __future__ import annotations
 
 import dataclasses
-from dataclasses import dataclass, field
-from functools import partial
+from dataclasses import dataclass
+from functools import cache, partial
 from typing import TYPE_CHECKING
 
 from shared.core.decide.attempts import is_superseded
-from shared.core.decide.broken_pools import BROKEN
 from shared.core.decide.capacity_first import find_wait, is_asking
 from shared.core.decide.demands import decide_namespace
 from shared.core.decide.failures import decide_failure
 from shared.core.decide.filling import Filling, decide_trying
-from shared.core.decide.needed_pools import may_have_surplus, plan_pools, select_named
+from shared.core.decide.needed_pools import plan_pools, select_named
 from shared.core.decide.occupancy import measure_occupancy
 from shared.core.decide.pool_facts import (
     OwnerState,
@@ -30,31 +29,29 @@ from shared.core.decide.pool_facts import (
     count_pods,
     has_ended,
     is_owner,
-    list_others,
     measure_waiting,
 )
-from shared.core.decide.pool_use import judge_use, may_depend_on_use
+from shared.core.decide.pool_use import depends_on_use, judge_use
 from shared.core.decide.warm_pools import find_idle_bound
 from shared.core.demand.disks import list_claims
-from shared.core.errors import Denied, ProvisionerError
-from shared.core.identity.pools import PoolStatus
-from shared.core.kinds.table import get_kind, may_swap
+from shared.core.errors import Denied
+from shared.core.identity.pools import BROKEN, PoolStatus
+from shared.core.kinds.table import get_kind
 from shared.perform.tell import explain, find_parent, try_to_read
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from shared.core.decide.needed_pools import PoolPlan
     from shared.core.decide.occupancy import Occupancy
+    from shared.core.decide.pool_facts import PoolPods
     from shared.core.decisions import Decision
     from shared.core.demand.demand import Demand
-    from shared.core.identity.names import PoolOwner
     from shared.core.identity.pools import PoolSnapshot
     from shared.core.ports import Cluster, Machines
     from shared.core.workloads import Parent, PodView, WorkloadView
     from shared.perform.look import Look
 
-Read = tuple["WorkloadView | None", "Sequence[PodView] | None"]
 Use = tuple["Occupancy", "PoolPlan"]
 
 
@@ -65,68 +62,41 @@ _KEEPS_EMPTY = "what keeps a node pool empty"
 _UNREAD = "the disks of its claims cannot be read, so its node pool may be made in a zone without them"
 
 
-@dataclass(slots=True)
-class OwnerReader:
-    """Reads the owners of one cluster's pools, each owner once; a new look needs a new reader."""
-
-    look: Look
-    _read: dict[tuple[str, str, str], Read | ProvisionerError] = field(default_factory=dict)
-    _parents: dict[str, Parent | None] = field(default_factory=dict)
-    _uses: dict[str, Use] = field(default_factory=dict)
-
-    def read_owner(self, owner: PoolOwner) -> Read:
-        """Return the workload of a pool's labels as it is now, and its pods if its kind needs them.
-
-        Raises:
-            Retryable: one of them could not be read. The owner's other pools get the same error.
-            Denied: a permission to read them is missing. The owner's other pools get it too.
-        """
-        key = (owner.kind, owner.namespace, owner.name)
-        if key not in self._read:
-            try:
-                self._read[key] = self._read_now(*key)
-            except ProvisionerError as error:
-                self._read[key] = error
-        found = self._read[key]
-        if isinstance(found, ProvisionerError):
-            raise found
-        return found
-
-    def read_parent(self, workload: WorkloadView) -> Parent | None:
-        """Return the parent of a workload; None without one."""
-        if workload.uid not in self._parents:
-            self._parents[workload.uid] = find_parent(self.look.live, workload)
-        return self._parents[workload.uid]
-
-    def read_use(
-        self, workload: WorkloadView, pods: Sequence[PodView] | None, *, pools: Sequence[PoolSnapshot]
-    ) -> Use:
-        """Return which pods run on which pools of a workload, and which pools it needs.
-
-        Its pods are read if they are None.
-        """
-        if workload.uid not in self._uses:
-            seen = read_occupancy(self.look, workload, pools=pools, pods=pods)
-            self._uses[workload.uid] = (seen, plan_pools(self.look.cluster, seen, pools, self.look.settings))
-        return self._uses[workload.uid]
-
-    def _read_now(self, kind: str, namespace: str, name: str) -> Read:
-        live = self.look.live
-        workload = live.get_workload(kind, namespace, name)
-        queues = self.look.ports.queues.get(self.look.cluster)
-        if workload is not None and workload.suspended and queues is not None:
-            workload = queues.view_admitted(workload) or workload
-        needed = workload is not None and get_kind(workload.kind).reads_pods
-        return workload, live.list_workload_pods(workload) if workload and needed else None
-
-
 @dataclass(frozen=True, slots=True)
-class Gathered:
-    """The facts about one pool, with its owner for Events."""
+class OwnerRead:
+    """The workload of some pools, read once for all of them; a new look needs a new one."""
 
-    facts: PoolFacts
-    workload: WorkloadView | None = None
-    """None if it no longer exists or could not be read."""
+    workload: WorkloadView | None
+    """None if there is none of its name."""
+    pods: Sequence[PodView] | None
+    """None if its kind does not need them for the state of its slices."""
+    read_parent: Callable[[], Parent | None]
+    """Returns what made it, read when first asked for; None without one."""
+    read_use: Callable[[], Use | None]
+    """Returns which pods run on which of its pools, and which pools it needs, in the same way."""
+
+
+def read_owner(look: Look, home: tuple[str, str, str], pools: Sequence[PoolSnapshot]) -> OwnerRead:
+    """Return a workload as it is now, by kind, namespace and name.
+
+    `pools` has at least all pools of workloads of its name.
+
+    Raises:
+        Retryable: something could not be read.
+        Denied: a permission to read is missing.
+    """
+    workload, queues = look.live.get_workload(*home), look.ports.queues.get(look.cluster)
+    if workload is None:
+        return OwnerRead(None, None, lambda: None, lambda: None)
+    if workload.suspended and queues is not None:
+        workload = queues.view_admitted(workload) or workload
+    pods = look.live.list_workload_pods(workload) if get_kind(workload.kind).reads_pods else None
+
+    def read_use() -> Use:
+        seen = read_occupancy(look, workload, pools=pools, pods=pods)
+        return seen, plan_pools(look.cluster, seen, pools, look.settings)
+
+    return OwnerRead(workload, pods, cache(partial(find_parent, look.live, workload)), cache(read_use))
 
 
 def read_occupancy(
@@ -151,47 +121,46 @@ def read_occupancy(
 
 
 def gather_facts(
-    pool: PoolSnapshot, reader: OwnerReader, *, pools: Sequence[PoolSnapshot], parents: bool = True
-) -> Gathered:
+    look: Look, pool: PoolSnapshot, pools: Sequence[PoolSnapshot], read: Callable[[], OwnerRead] | None = None
+) -> PoolFacts:
     """Return the facts about a pool's owner, without the pods on the pool.
 
     They are enough to decide that the pool stays. Which pods run on which pool is read only if the
     owner has more pools than slices, or if the pool's slice is no longer needed.
 
-    `pools` has at least all pools of workloads of the owner's name. With `parents` what made a live
-    owner is read too, for its Event.
+    Args:
+        look: at the cluster.
+        pool: one of it.
+        pools: at least all pools of workloads of the owner's name.
+        read: returns the owner, if it is read once for several of its pools.
 
     Raises:
         Retryable: something could not be read.
         Denied: a permission to read is missing.
     """
-    owner, look = pool.owner, reader.look
+    owner = pool.owner
     if owner is None or owner.kind not in look.settings.kinds:
-        return Gathered(PoolFacts(pool=pool, owner=OwnerState.UNKNOWN))
-    workload, pods = reader.read_owner(owner)
-    state, since = classify_owner(owner, workload, pods)
-    if workload is not None and workload.quota_reserved and state == OwnerState.SUSPENDED:
-        state, since = OwnerState.LIVE, None  # Kueue is about to resume it
-    elif workload is not None and workload.suspended and state == OwnerState.SUSPENDED:
-        seen = see_parent(look.live, workload)
-        state = find_wait(look.cluster, seen, pools, look.settings, now=look.now()) or state
-    if workload is not None and may_depend_on_use(pool, state, workload):
-        # Where idle pools are, a slice may run on one, and its own pool came too late.
-        many = may_have_surplus(workload, pools) or owner.idle_seconds > 0
-        worth = many if state == OwnerState.LIVE else may_swap(workload)
-        state = judge_use(pool, state, *reader.read_use(workload, pods, pools=pools)) if worth else state
-    parent = reader.read_parent(workload) if parents and state == OwnerState.LIVE and workload else None
-    found = is_owner(owner, workload)
-    facts = PoolFacts(
+        return PoolFacts(pool=pool, owner=OwnerState.UNKNOWN)
+    known = read() if read else read_owner(look, owner.home, pools)
+    workload, (state, since) = known.workload, classify_owner(owner, known.workload, known.pods)
+    if workload is not None and workload.suspended and state == OwnerState.SUSPENDED:
+        if workload.quota_reserved:
+            state, since = OwnerState.LIVE, None  # Kueue is about to resume it
+        else:
+            seen = see_parent(look.live, workload)
+            state = find_wait(look.cluster, seen, pools, look.settings, now=look.now()) or state
+    if workload is not None and depends_on_use(owner, state, workload, pools) and (use := known.read_use()):
+        state = judge_use(pool, state, *use)
+    return PoolFacts(
         pool=pool,
         owner=state,
         owner_since=since,
-        owner_found=found,
-        parent=parent,
+        owner_found=is_owner(owner, workload),
+        workload=None if state == OwnerState.GONE else workload,
+        parent=known.read_parent() if state == OwnerState.LIVE else None,
         superseded=pool.status in BROKEN and is_superseded(pool, pools),
         workload_over=state in (OwnerState.OVER, OwnerState.GONE) and has_ended(owner, workload),
     )
-    return Gathered(facts, None if state == OwnerState.GONE else workload)
 
 
 def see_parent(cluster: Cluster, workload: WorkloadView) -> WorkloadView:
@@ -224,35 +193,38 @@ def gather_again(
     pool = batch.pools.list().find(name) if batch else look.get_pool(name)
     if pool is None:
         return None
-    seen = gather_facts(pool, OwnerReader(batch or look), pools=pools, parents=False)
-    facts = _read_nodes(look, seen)
+    facts = gather_facts(batch or look, pool, pools)
+    if facts.owner == OwnerState.LIVE and pool.status in BROKEN:
+        facts = _add_nodes(look, facts)
     if facts.workload_over and find_idle_bound(pool, look.settings):
-        facts = dataclasses.replace(facts, marks=look.live.list_surplus_marks(pool.name))
-    bound = look.live.list_pool_pods(pool.name)
-    now, drain_seconds_max = look.now(), look.settings.drain_seconds_max
-    pods = count_pods(pool.owner, bound, now=now, drain_seconds_max=drain_seconds_max)
-    others = list_others(pool.owner, bound, now=now, drain_seconds_max=drain_seconds_max)
-    return dataclasses.replace(facts, pods=pods, others=tuple(others))
+        facts = dataclasses.replace(facts, marks=look.live.list_surplus_marks(name))
+    return dataclasses.replace(facts, pods=count_bound(look, pool))
 
 
-def _read_nodes(look: Look, seen: Gathered) -> PoolFacts:
+def _add_nodes(look: Look, facts: PoolFacts) -> PoolFacts:
     """Add what the decision about a live owner's pool with errors needs of nodes and pods."""
-    facts, owner = seen.facts, seen.facts.pool.owner
-    if owner is None or seen.workload is None or facts.owner != OwnerState.LIVE or facts.pool.status not in BROKEN:
-        return facts
-    waiting = WaitingPods(leader_since=0.0)  # a workload that waits for its capacity has no pods
-    if not seen.workload.suspended:
-        waiting = measure_waiting(owner, seen.workload, look.live.list_waiting_pods(owner.kind, owner.namespace))
+    owner, workload, waiting = facts.pool.owner, facts.workload, WaitingPods(leader_since=0.0)
+    if owner and workload and not workload.suspended:  # one that waits for its capacity has no pods
+        waiting = measure_waiting(owner, workload, look.live.list_waiting_pods(owner.kind, owner.namespace))
     nodes = look.live.list_pool_nodes(facts.pool.name)
     ready_nodes = sum(node.ready for node in nodes)
     return dataclasses.replace(facts, waiting=waiting, nodes=len(nodes), ready_nodes=ready_nodes)
 
 
+def count_bound(look: Look, pool: PoolSnapshot) -> PoolPods:
+    """Return the pods that need a pool, read now.
+
+    Raises:
+        Retryable: they could not be read.
+        Denied: the permission to read them is missing.
+    """
+    bound, drain_seconds_max = look.live.list_pool_pods(pool.name), look.settings.drain_seconds_max
+    return count_pods(pool.owner, bound, now=look.now(), drain_seconds_max=drain_seconds_max)
+
+
 def is_used_by_others(look: Look, pool: PoolSnapshot) -> bool:
     """Return whether accelerator pods of other workloads use a pool; not while GKE creates it."""
-    bound = () if pool.status == PoolStatus.PROVISIONING else look.live.list_pool_pods(pool.name)
-    drain_seconds_max = look.settings.drain_seconds_max
-    return bool(list_others(pool.owner, bound, now=look.now(), drain_seconds_max=drain_seconds_max))
+    return pool.status != PoolStatus.PROVISIONING and bool(count_bound(look, pool).others)
 
 
 def read_namespace_obstacle(look: Look, demand: Demand) -> Decision | None:

@@ -20,14 +20,13 @@ from shared.core.decide.attempts import (
     find_newest,
     record_failure,
 )
-from shared.core.decide.broken_pools import BROKEN
 from shared.core.decide.cluster_proof import decide_other_cluster
 from shared.core.decide.collect import decide_collect
 from shared.core.decide.demands import decide_left
 from shared.core.decide.elastic_sizes import decide_growth, list_sharing, may_add_pools
 from shared.core.decide.failures import decide_gke_answer
 from shared.core.decide.needed_pools import sort_own_attempts
-from shared.core.decide.pool_facts import list_others
+from shared.core.decide.pool_facts import count_pods
 from shared.core.decide.pool_use import decide_replacement
 from shared.core.decide.provision import decide_created, decide_provision, decide_sent, limit_autoscaled
 from shared.core.decisions import Decision, Reason, Verdict
@@ -41,7 +40,7 @@ from shared.core.errors import (
     StaleView,
 )
 from shared.core.identity.names import build_pool_name
-from shared.core.identity.pools import PoolStatus
+from shared.core.identity.pools import BROKEN, PoolStatus
 from shared.core.nodepool import build_node_pool
 from shared.perform.changes import (
     create_pool,
@@ -186,7 +185,7 @@ def replace_pool(
     """
     look, decision = turn.look.unshared(), found.decision
     if pool.status in BROKEN and decision.reason != Reason.POOL_DIFFERS:
-        released = release_pool(look, pool, pools=turn.own or [pool])
+        released = release_pool(look, pool, pools=turn.own or [pool]).decision
         if (released.verdict, released.reason) != _RECORD:
             return _with(found, released)
         return _move_on(turn, pool)
@@ -195,8 +194,8 @@ def replace_pool(
     decision = decide_replacement(decision, bound, lost=lost)
     if decision.verdict != Verdict.DELETE:
         drain_seconds_max = look.settings.drain_seconds_max
-        others = list_others(pool.owner, bound, now=look.now(), drain_seconds_max=drain_seconds_max)
-        tell_squatters(look.live, pool, others, kinds=look.settings.kinds)
+        pods = count_pods(pool.owner, bound, now=look.now(), drain_seconds_max=drain_seconds_max)
+        tell_squatters(look.live, pool, pods.others, kinds=look.settings.kinds)
         return _with(found, decision)
     if (was := turn.workload) is not None:
         now = look.live.get_workload(was.kind, was.namespace, was.name)

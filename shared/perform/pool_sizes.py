@@ -5,9 +5,8 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from shared.core.decide.broken_pools import BROKEN
 from shared.core.identity.pool_index import PoolIndex
-from shared.core.identity.pools import PoolStatus
+from shared.core.identity.pools import BROKEN, PoolStatus
 from shared.perform.side_by_side import CALLS_AT_ONCE, get_runner
 
 if TYPE_CHECKING:

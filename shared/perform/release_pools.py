@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import dataclasses
 import logging
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
 from shared.core.decide.collect import decide_absent_pool, decide_collect, decide_without_pools, needs_cap
 from shared.core.decide.failures import decide_gke_answer
 from shared.core.decide.freshness import LOOKS_MAX, SHARED_SECONDS
+from shared.core.decide.pool_facts import OwnerState, PoolFacts
 from shared.core.decide.warm_pools import decide_idle_marking, plan_marks
 from shared.core.decisions import Decision, Reason, Verdict
 from shared.core.errors import Busy, OldLook
 from shared.core.identity.pools import PoolStatus
 from shared.perform.changes import delete_pool, mark_nodes
-from shared.perform.gather import OwnerReader, gather_again, gather_facts
+from shared.perform.gather import gather_again, gather_facts
 from shared.perform.look import open_look
 from shared.perform.side_by_side import run_paced
 from shared.perform.tell import Outcome, describe_pool_outcome, explain, get_results, tell_squatters
@@ -23,11 +25,9 @@ from shared.perform.tell import Outcome, describe_pool_outcome, explain, get_res
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from shared.core.decide.pool_facts import PoolFacts
     from shared.core.identity.pools import PoolSnapshot
     from shared.core.messages import Event
     from shared.core.ports import Ports
-    from shared.core.workloads import Parent
     from shared.perform.look import Look
 
 _LOG = logging.getLogger("warm")
@@ -85,32 +85,49 @@ def collect_pool(
     Raises:
         Retryable: something could not be read, or another operation is in progress.
     """
-    seen = gather_facts(pool, OwnerReader(first or look), pools=pools)
-    decision = decide_collect(seen.facts, now=look.now(), settings=look.settings)
-    if is_due_for_a_look(decision):
-        decision = release_pool(look, pool, pools=pools, batch=again)
-    explain(look.live, decision, objects=(seen.workload, *list_parents(decision, seen.facts)))
+    seen = judge_pool(look, gather_facts(first or look, pool, pools))
+    decision = release_pool(look, pool, pools=pools, batch=again).decision if seen.is_due else seen.decision
+    tell_owner(look, seen.facts, decision)
     return describe_pool_outcome(look.cluster, pool, decision)
 
 
-def is_due_for_a_look(decision: Decision) -> bool:
-    """Return whether a decision on the owner alone needs the second look, at nodes and pods."""
-    return decision.verdict == Verdict.DELETE or decision.reason == Reason.POOL_WARM
+@dataclass(frozen=True, slots=True)
+class JudgedPool:
+    """One pool with what was read and decided about it."""
+
+    facts: PoolFacts
+    decision: Decision
+
+    @property
+    def is_due(self) -> bool:
+        """Return whether a decision on the owner alone needs the second look, at nodes and pods."""
+        return self.decision.verdict == Verdict.DELETE or self.decision.reason == Reason.POOL_WARM
+
+    @property
+    def is_limited(self) -> bool:
+        """Return whether the pool is to be deleted within the cap of a sweep."""
+        return self.decision.verdict == Verdict.DELETE and needs_cap(self.facts)
 
 
-def list_parents(decision: Decision, facts: PoolFacts) -> list[Parent]:
-    """Return the parent of a pool's owner, if the decision is about it."""
-    return [facts.parent] if facts.parent and decision.reason == Reason.PARENT_OVER else []
+def judge_pool(look: Look, facts: PoolFacts) -> JudgedPool:
+    """Return what is decided about a pool now."""
+    return JudgedPool(facts, decide_collect(facts, now=look.now(), settings=look.settings))
+
+
+def tell_owner(look: Look, facts: PoolFacts, decision: Decision) -> None:
+    """Write the decision about a pool on its owner, and on the parent that keeps the owner."""
+    parent = facts.parent if decision.reason == Reason.PARENT_OVER else None
+    explain(look.live, decision, objects=(facts.workload, parent))
 
 
 def release_pool(
     look: Look,
-    seen: PoolSnapshot,
+    pool: PoolSnapshot,
     *,
     pools: Sequence[PoolSnapshot],
     batch: Look | None = None,
     displaced_by: str = "",
-) -> Decision:
+) -> JudgedPool:
     """Delete a pool after one more look at the pool, its owner by UID and the pods bound to it.
 
     The second decision counts, so a pool that has changed is judged as it is now. A look that is
@@ -119,7 +136,7 @@ def release_pool(
 
     Args:
         look: with unshared reads.
-        seen: the pool.
+        pool: as it was listed.
         pools: at least all pools of workloads of its owner's name.
         batch: reads the pools of a batch and their owners, from `Look.share_batch`. The time for
             which a read may be shared counts as the age of the look.
@@ -128,33 +145,43 @@ def release_pool(
     Raises:
         Retryable: something could not be read, or each look took too long; nothing was deleted.
     """
-    old = OldLook(f"node pool {seen.name} was not deleted, because its nodes change")
+    old = OldLook(f"node pool {pool.name} was not deleted")
     for _ in range(LOOKS_MAX):
         looked_at = look.now() - (SHARED_SECONDS if batch else 0.0)
-        facts = gather_again(look, seen.name, pools=pools, batch=batch)
+        facts = gather_again(look, pool.name, pools=pools, batch=batch)
         if facts is None:
-            return decide_absent_pool(seen.name)
-        facts = dataclasses.replace(facts, displaced_by=displaced_by)
-        decision = decide_collect(facts, now=look.now(), settings=look.settings)
-        if decision.reason == Reason.POOL_IN_USE:
-            tell_squatters(look.live, facts.pool, facts.others, kinds=look.settings.kinds)
-        marks = plan_marks(facts, now=look.now(), settings=look.settings) if look.cap is not None else {}
+            return JudgedPool(PoolFacts(pool=pool, owner=OwnerState.UNKNOWN), decide_absent_pool(pool.name))
+        seen = judge_pool(look, dataclasses.replace(facts, displaced_by=displaced_by))
         try:
-            if marks:
-                marking = decide_idle_marking(seen.name)
-                marked = mark_nodes(look, facts.pool, marks, marking, looked_at=looked_at)
-                if marked is not marking:
-                    return marked
-                if _note_marks(seen.name, marks):
-                    continue  # the nodes are closed to new pods: look who came before that
-            if decision.verdict != Verdict.DELETE:
-                return decision
-            return delete_pool(look, facts.pool, decision, looked_at=looked_at, limited=needs_cap(facts))
+            return dataclasses.replace(seen, decision=_act(look, seen, looked_at=looked_at))
         except OldLook as error:
             old = error
         except Busy as error:
-            return decide_gke_answer(seen.name, "deleted", error)
+            return dataclasses.replace(seen, decision=decide_gke_answer(pool.name, "deleted", error))
     raise old
+
+
+def _act(look: Look, seen: JudgedPool, *, looked_at: float) -> Decision:
+    """Do what follows from the last look at a pool; return what came of it.
+
+    Raises:
+        OldLook: it took too long, or the nodes were closed: a pod may have come before that.
+        Retryable: GKE or a node could not be asked, or another operation holds the pool.
+    """
+    facts, decision, name = seen.facts, seen.decision, seen.facts.pool.name
+    if decision.reason == Reason.POOL_IN_USE and facts.pods:
+        tell_squatters(look.live, facts.pool, facts.pods.others, kinds=look.settings.kinds)
+    marks = plan_marks(facts, now=look.now(), settings=look.settings) if look.cap is not None else {}
+    if marks:
+        marking = decide_idle_marking(name)
+        marked = mark_nodes(look, facts.pool, marks, marking, looked_at=looked_at)
+        if marked is not marking:
+            return marked
+        if _note_marks(name, marks):
+            raise OldLook(f"node pool {name} was not deleted, because its nodes change")
+    if decision.verdict != Verdict.DELETE:
+        return decision
+    return delete_pool(look, facts.pool, decision, looked_at=looked_at, limited=needs_cap(facts))
 
 
 def _note_marks(pool_name: str, marks: Mapping[str, tuple[float | None, bool]]) -> bool:

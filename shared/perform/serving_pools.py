@@ -26,16 +26,16 @@ from shared.core.decide.filling import (
     find_patience,
     is_empty,
 )
-from shared.core.decide.needed_pools import LOST, plan_pools
+from shared.core.decide.needed_pools import plan_pools
 from shared.core.decide.pool_use import decide_holder, decide_shared, decide_taken, find_takers
 from shared.core.decide.provision import decide_provision
 from shared.core.decide.unplaced import decide_unplaced
 from shared.core.decisions import Reason, Verdict
 from shared.core.errors import ProvisionerError, StaleView
-from shared.core.identity.pools import PoolStatus
+from shared.core.identity.pools import LOST, PoolStatus
 from shared.core.kinds.table import find_kind_of_pod, may_swap
 from shared.core.times import measure_seconds
-from shared.perform.gather import OwnerReader, add_disks, read_filling, read_occupancy, read_trying
+from shared.perform.gather import OwnerRead, add_disks, read_filling, read_occupancy, read_owner, read_trying
 from shared.perform.look import Turn
 from shared.perform.make_attempt import create_allowed, make_attempt, replace_pool
 from shared.perform.pool_sizes import is_resizable
@@ -49,11 +49,10 @@ if TYPE_CHECKING:
     from shared.core.demand.demand import Demand
     from shared.core.identity.pool_index import PoolIndex
     from shared.core.identity.pools import PoolSnapshot
-    from shared.core.workloads import PodView, WorkloadView
+    from shared.core.workloads import PodView
     from shared.perform.look import Look
 
 _LOG = logging.getLogger("serving_pools")
-Known = dict[tuple[str, str, str], "WorkloadView | None"]
 FOLLOWERS_MAX = 10_000
 """The most waiting followers that one sweep looks at."""
 
@@ -256,7 +255,7 @@ def judge_followers(look: Look, pools: PoolIndex) -> Iterator[tuple[PodView, Out
         look: of a sweep.
         pools: every pool of the cluster.
     """
-    known, reader = Known(), OwnerReader(look)
+    known = dict[tuple[str, str, str], OwnerRead]()
 
     def read() -> list[PodView]:
         return list(islice(look.live.list_waiting_followers(), FOLLOWERS_MAX))
@@ -264,7 +263,7 @@ def judge_followers(look: Look, pools: PoolIndex) -> Iterator[tuple[PodView, Out
     for pod in try_to_read("the waiting follower pods", read, of=look.cluster) or ():
         outcome: Outcome | Exception | None
         try:
-            outcome = _judge(pod, reader, pools, known)
+            outcome = _judge(look, pod, pools, known)
         except ProvisionerError as error:
             said = {"object": f"Pod {pod.namespace}/{pod.name}", "error": str(error)}
             _LOG.warning("a follower pod could not be answered", extra=said)
@@ -275,21 +274,23 @@ def judge_followers(look: Look, pools: PoolIndex) -> Iterator[tuple[PodView, Out
             yield pod, outcome
 
 
-def _judge(pod: PodView, reader: OwnerReader, pools: PoolIndex, known: Known) -> Outcome | None:
-    look, kind = reader.look, find_kind_of_pod(pod)
+def _judge(
+    look: Look, pod: PodView, pools: PoolIndex, known: dict[tuple[str, str, str], OwnerRead]
+) -> Outcome | None:
+    kind = find_kind_of_pod(pod)
     waited = measure_seconds(pod.unschedulable_since, look.now())
     young = not pod.unschedulable or (waited is not None and waited < look.settings.grace_seconds)
     if young or pod.deleting or kind is None or kind.name not in look.settings.kinds:
         return None
     home = (kind.name, pod.namespace, kind.find_owner(pod))
     if home not in known:
-        known[home] = look.live.get_workload(*home)
-    workload = known[home]
+        known[home] = read_owner(look, home, pools)
+    workload = known[home].workload
     claim = find_claim(look.cluster, pod, workload)
     if workload is None or claim is None or not look.answered.add(claim.hash):
         return None
     own = pools.list_claimed(claim.hash)
-    use = reader.read_use(workload, None, pools=pools) if may_swap(workload) else None
+    use = known[home].read_use() if may_swap(workload) else None
     free = [each for each in own if use and use[0].count_slices_on(each.name).keys() <= {claim.slice_name}]
     pool = min((*free, *own), key=lambda each: each.status != PoolStatus.RUNNING, default=None)
     decision = judge_takers(look, pod, pools, pool.name) if pool else None

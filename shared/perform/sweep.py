@@ -16,7 +16,7 @@ from shared.perform.limited_ports import bound_ports
 from shared.perform.resume_workloads import answer_asking
 from shared.perform.side_by_side import CLUSTERS_AT_ONCE, get_runner
 from shared.perform.sweep_leaders import answer_leaders
-from shared.perform.sweep_pools import act_on_pools, judge_pools
+from shared.perform.sweep_pools import act_on_pools, judge_pools, make_room
 from shared.perform.sweep_report import SweepReport
 from shared.perform.swept_cluster import open_sweep
 
@@ -59,8 +59,9 @@ def _sweep_cluster(cluster: str, ports: Ports, report: SweepReport, share_second
         asking = swept.within_half().look.unshared()
         _add_answers(report, f"suspended workloads of {cluster}", answer_asking, asking)
         swept.cap.free()
-        act_on_pools(swept, judge_pools(swept, pools), listed=pools)
+        judged = act_on_pools(swept, judge_pools(swept, pools), listed=pools)
         answers.finish(swept)
+        make_room(swept, answers.refused, judged)
     finally:
         report.over_cap = swept.cap.over
         swept.look.write_notices()

@@ -10,27 +10,23 @@ from typing import TYPE_CHECKING
 from shared.core.decide.capacity_first import WaitingLeaders
 from shared.core.decide.freshness import LOOK_SECONDS
 from shared.core.decide.gangs import NO_CAPACITY
-from shared.core.decide.warm_pools import choose_displaced, decide_room, find_idle_since
 from shared.core.decisions import Reason, Verdict
 from shared.core.errors import OutOfTime, ProvisionerError
 from shared.core.kinds.table import find_kind_of_pod
 from shared.perform.answer_waiting import provision_pod
 from shared.perform.look import AnsweredClaims, is_fresh_leader
 from shared.perform.pool_sizes import measure_elastic
-from shared.perform.release_pools import release_pool
 from shared.perform.resume_workloads import release_partial
 from shared.perform.serving_pools import judge_followers
 from shared.perform.side_by_side import take_some
-from shared.perform.tell import Outcome, describe_pool_outcome, explain
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from shared.core.demand.demand import Demand
     from shared.core.identity.pool_index import PoolIndex
     from shared.core.workloads import PodView
-    from shared.perform.look import Look
     from shared.perform.swept_cluster import SweptCluster
+    from shared.perform.tell import Outcome
 
 LEADERS_MAX = 10_000
 """The most waiting leaders that one sweep looks at. Of more, each sweep takes others."""
@@ -62,7 +58,7 @@ class LeaderAnswers:
         """Prepare; nothing is answered yet."""
         self._swept, self._listed, self._look = swept, pools, swept.look
         self._listed_at, self._seen_at = swept.look.pools.listed_at, swept.look.now()
-        self._refused: list[tuple[PodView, Outcome]] = []
+        self.refused: list[tuple[PodView, Outcome]] = []
         """The leaders that a limit refuses, with their answers."""
         self._left: list[PodView] | None = []
         """The leaders that the first step left to the last one; None in the last one."""
@@ -90,14 +86,13 @@ class LeaderAnswers:
                 self._add_failure(pods, done)
 
     def finish(self, swept: SweptCluster) -> None:
-        """Answer the leaders that are left, and the followers; make room under a limit."""
+        """Answer the leaders that are left, and the followers."""
         left, self._left, self._swept = self._left or [], None, swept
         self._look = replace(swept.look, answered=AnsweredClaims()) if left else swept.look
         if left:
             self.run(left)
         self._release_one()
         self._explain_followers()
-        self._make_room()
 
     def _explain_followers(self) -> None:
         report = self._swept.report
@@ -145,7 +140,7 @@ class LeaderAnswers:
         swept.report.outcomes.append(outcome)
         swept.look.figures.add_answer(pod, outcome, self._listed.find(outcome.pool), now=swept.look.now())
         if (outcome.decision.verdict, outcome.decision.reason) == _REFUSED_BY_LIMIT:
-            self._refused.append((pod, outcome))
+            self.refused.append((pod, outcome))
         if outcome.demand and outcome.decision.reason in NO_CAPACITY:
             self._waiting[_find_home(listed)].told[outcome.demand.claim.slice_name] = outcome.decision
 
@@ -181,47 +176,6 @@ class LeaderAnswers:
         for pod in pods:
             claim = error.claim if isinstance(error, ProvisionerError) and len(pods) == 1 else None
             self._swept.look.figures.add_unanswered(pod, claim, now=self._swept.look.now())
-
-    def _make_room(self) -> None:
-        """Delete one idle pool for a leader that a limit refuses; the next sweep creates."""
-        swept, look, outcomes = self._swept, self._look.unshared(), self._swept.report.outcomes
-        idle = {each.pool for each in outcomes if each.decision.reason == Reason.POOL_WARM}
-        if not (self._refused and idle and look.limits):
-            return
-        gone = {each.pool for each in outcomes if each.decision.verdict == Verdict.DELETE}
-        refused = [(outcome.demand, outcome.pool) for _, outcome in self._refused if outcome.demand]
-        idle_since, now = dict[str, float](), look.now()
-        for name, read in swept.for_each(look.live.list_surplus_marks, sorted(idle)):
-            if isinstance(read, Exception):
-                swept.report.add_error(f"node pool {name}", read)
-            elif (since := find_idle_since(read, now)) is not None:
-                idle_since[name] = since
-        try:
-            counted = look.limits.count_known()
-            found = choose_displaced(refused, idle_since, counted, gone=gone, now=now, settings=look.settings)
-        except Exception as error:  # noqa: BLE001 -- the net of this look
-            swept.report.add_error(f"idle node pools of {look.cluster}", error)
-            return
-        demand, names = found or (None, [])
-        for name in names:
-            if demand and self._displace(look, name, demand):
-                waits = (pod for pod, outcome in self._refused if outcome.demand == demand)
-                explain(self._look.live, decide_room(name), objects=tuple(waits))
-                return
-
-    def _displace(self, look: Look, name: str, demand: Demand) -> bool:
-        """Delete an idle pool for a demand; return whether that was submitted."""
-        report, pool = self._swept.report, self._listed.find(name)
-        if pool is None or pool.owner is None:
-            return False
-        named = self._listed.list_named(pool.owner.kind, pool.owner.namespace, pool.owner.name)
-        try:
-            decision = release_pool(look, pool, pools=named, displaced_by=str(demand.claim))
-        except Exception as error:  # noqa: BLE001 -- the net of this pool
-            report.add_error(f"node pool {name}", error)
-            return False
-        report.outcomes.append(describe_pool_outcome(look.cluster, pool, decision))
-        return decision.verdict == Verdict.DELETE
 
 
 def _find_home(pod: PodView) -> tuple[str, str, str]:

@@ -2,30 +2,32 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from dataclasses import dataclass
+from dataclasses import replace
+from functools import cache, partial
 from typing import TYPE_CHECKING
 
 from shared.core.decide.cluster_proof import decide_unproven
-from shared.core.decide.collect import decide_collect, decide_over_cap, needs_cap
+from shared.core.decide.collect import decide_over_cap
 from shared.core.decide.pool_facts import OwnerState, PoolFacts
-from shared.core.decisions import Decision, Reason, Verdict
-from shared.core.identity.pools import sort_for_cap
+from shared.core.decide.warm_pools import choose_displaced, decide_room, list_displaceable
+from shared.core.decisions import Reason, Verdict
+from shared.core.identity.pools import PoolStatus, sort_for_cap
 from shared.perform.changes import is_other
 from shared.perform.elastic_pools import shrink_pool
-from shared.perform.gather import Gathered, OwnerReader, gather_facts
+from shared.perform.gather import gather_facts, read_owner
 from shared.perform.pool_sizes import is_resizable
-from shared.perform.release_pools import is_due_for_a_look, release_pool
-from shared.perform.tell import Outcome, describe_owner, describe_pool_outcome, explain
+from shared.perform.release_pools import JudgedPool, judge_pool, release_pool, tell_owner
+from shared.perform.tell import describe_owner, describe_pool_outcome, explain
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from shared.core.identity.pool_index import PoolIndex
     from shared.core.identity.pools import PoolSnapshot
-    from shared.core.workloads import WorkloadView
+    from shared.core.workloads import PodView
     from shared.perform.look import Look
     from shared.perform.swept_cluster import SweptCluster
+    from shared.perform.tell import Outcome
 
 _UNTOLD = (
     *((Verdict.KEEP, each) for each in (Reason.POOL_FAILED, Reason.POOL_WARM, Reason.POOL_LENT)),
@@ -36,112 +38,129 @@ _UNTOLD = (
 _STAYS = tuple((Verdict.KEEP, each) for each in (Reason.OWNER_LIVE, Reason.POOL_DEGRADED))
 
 
-@dataclass(frozen=True, slots=True)
-class JudgedPool:
-    """One pool with what was read and decided about it."""
-
-    seen: Gathered
-    decision: Decision
-    owned: Sequence[PoolSnapshot]
-    """Every pool of its workload."""
-
-    @property
-    def pool(self) -> PoolSnapshot:
-        """Return the pool, as it was listed."""
-        return self.seen.facts.pool
-
-    @property
-    def is_limited(self) -> bool:
-        """Return whether the pool is to be deleted within the cap."""
-        return self.decision.verdict == Verdict.DELETE and needs_cap(self.seen.facts)
-
-
 def judge_pools(swept: SweptCluster, pools: PoolIndex) -> list[JudgedPool]:
     """Return the decision about each of our pools, in the order in which they are done."""
-    ours: defaultdict[tuple[str, str, str], list[PoolSnapshot]] = defaultdict(list)
-    for pool in pools:
-        if pool.owner is not None:
-            ours[pool.owner.kind, pool.owner.namespace, pool.owner.name].append(pool)
     judged: dict[str, JudgedPool] = {}
-    for owned, found in swept.for_each(lambda owned: _judge_owned(swept, owned), list(ours.values())):
+    homes = list(dict.fromkeys(pool.owner.home for pool in pools if pool.owner))
+    for home, found in swept.for_each(lambda home: _judge_owned(swept, home, pools), homes):
         if isinstance(found, Exception):
-            swept.report.add_error(_name_owner(owned[0]), found)
+            swept.report.add_error(" ".join(home), found)
         else:
-            judged |= {each.pool.name: each for each in found}
-    limited = (each.pool for each in judged.values() if each.is_limited)
+            judged |= {each.facts.pool.name: each for each in found}
+    limited = (each.facts.pool for each in judged.values() if each.is_limited)
     due = sort_for_cap(limited, swept.cap.left, now=swept.look.now())
     unlimited = [each for each in judged.values() if not each.is_limited]
-    _explain_kept(swept, unlimited)
+    for each in unlimited:
+        if each.decision.reason == Reason.PARENT_OVER:
+            # In every sweep: it uses chips for as long as it is kept, and Events expire.
+            tell_owner(swept.look, each.facts, each.decision)
     return [*(judged[pool.name] for pool in due), *unlimited]
 
 
-def act_on_pools(swept: SweptCluster, judged: Sequence[JudgedPool], *, listed: PoolIndex) -> None:
-    """Do what was decided."""
-    many = sum(is_due_for_a_look(each.decision) for each in judged) > 1
-    batch = swept.look.unshared().share_batch() if many else None
-    for each, outcome in swept.for_each(lambda each: _act(swept, each, listed, batch), judged):
-        if isinstance(outcome, Exception):
-            claim = describe_owner(swept.look.cluster, each.pool.owner).get("claim")
-            swept.report.add_error(f"node pool {each.pool.name}", outcome, claim=claim)
-            swept.look.figures.add_pool(each.pool, each.decision)
+def act_on_pools(swept: SweptCluster, judged: Sequence[JudgedPool], *, listed: PoolIndex) -> list[JudgedPool]:
+    """Do what was decided; return what was done, and what the last look at each pool found."""
+    batch = swept.look.unshared().share_batch() if sum(each.is_due for each in judged) > 1 else None
+    done = []
+    for seen, found in swept.for_each(lambda each: _act(swept, each, listed, batch), judged):
+        pool = seen.facts.pool
+        if isinstance(found, Exception):
+            claim = describe_owner(swept.look.cluster, pool.owner).get("claim")
+            swept.report.add_error(f"node pool {pool.name}", found, claim=claim)
+            swept.look.figures.add_pool(pool, seen.decision)
         else:
-            swept.report.outcomes.append(outcome)
-            swept.look.figures.add_pool(each.pool, outcome.decision)
+            swept.report.outcomes.append(describe_pool_outcome(swept.look.cluster, pool, found.decision))
+            swept.look.figures.add_pool(pool, found.decision)
+            done.append(found)
+    return done
 
 
-def _judge_owned(swept: SweptCluster, owned: Sequence[PoolSnapshot]) -> list[JudgedPool]:
+def _judge_owned(swept: SweptCluster, home: tuple[str, str, str], pools: PoolIndex) -> list[JudgedPool]:
     """Return the decision about each pool of one workload, which is read once.
 
     A pool that cannot be judged stays, as if its owner could not be read.
     """
-    reader, found = OwnerReader(swept.look), []
-    now, settings = swept.look.now(), swept.look.settings
+    owned, look, found = pools.list_named(*home), swept.look, []
+    read = cache(partial(read_owner, look, home, owned))
     for pool in owned:
         try:
-            seen = gather_facts(pool, reader, pools=owned)
-            decision = decide_collect(seen.facts, now=now, settings=settings)
+            judged = judge_pool(look, gather_facts(look, pool, owned, read))
         except Exception as error:  # noqa: BLE001 -- the net of this pool
-            claim = describe_owner(swept.look.cluster, pool.owner).get("claim")
-            swept.report.add_error(_name_owner(pool), error, claim=claim)
-            seen = Gathered(PoolFacts(pool=pool, owner=OwnerState.UNKNOWN))
-            decision = decide_collect(seen.facts, now=now, settings=settings)
-        found.append(JudgedPool(seen, decision, owned))
+            claim = describe_owner(look.cluster, pool.owner).get("claim")
+            swept.report.add_error(f"{home[0]} {home[1]}/{home[2]}", error, claim=claim)
+            judged = judge_pool(look, PoolFacts(pool=pool, owner=OwnerState.UNKNOWN))
+        found.append(judged)
     return found
 
 
-def _act(swept: SweptCluster, judged: JudgedPool, listed: PoolIndex, batch: Look | None) -> Outcome:
+def _act(swept: SweptCluster, seen: JudgedPool, listed: PoolIndex, batch: Look | None) -> JudgedPool:
     """Delete a pool after a second look, or remove empty nodes; else do nothing."""
-    pool, decision, workload = judged.pool, judged.decision, judged.seen.workload
-    if judged.is_limited and swept.cap.over:
-        decision = decide_over_cap(pool.name, swept.look.settings)
-    elif decision.verdict == Verdict.DELETE and is_other(swept.look.live, listed):
-        decision = decide_unproven(pool.name)  # many pools, and one read for all of them
-    elif is_due_for_a_look(decision):
-        decision = release_pool(swept.look.unshared(), pool, pools=judged.owned, batch=batch)
-        if (decision.verdict, decision.reason) not in _UNTOLD:
-            explain(swept.look.live, decision, objects=(workload,))
-    if (decision.verdict, decision.reason) in _STAYS and workload is not None and is_resizable(pool):
-        decision = _shrink(swept, judged, workload) or decision
-    return describe_pool_outcome(swept.look.cluster, pool, decision)
+    facts, pool, owner, look = seen.facts, seen.facts.pool, seen.facts.pool.owner, swept.look
+    owned = listed.list_named(*owner.home) if owner else []
+    if seen.is_limited and swept.cap.over:
+        seen = replace(seen, decision=decide_over_cap(pool.name, look.settings))
+    elif seen.decision.verdict == Verdict.DELETE and is_other(look.live, listed):
+        seen = replace(seen, decision=decide_unproven(pool.name))  # many pools, and one read for all of them
+    elif seen.is_due:
+        seen = release_pool(look.unshared(), pool, pools=owned, batch=batch)
+        if (seen.decision.verdict, seen.decision.reason) not in _UNTOLD:
+            tell_owner(look, facts, seen.decision)
+    if (seen.decision.verdict, seen.decision.reason) in _STAYS and facts.workload and is_resizable(pool):
+        shrunk = shrink_pool(look.unshared(), pool, facts.workload, owned)
+        if shrunk is not None:
+            explain(look.live, shrunk, objects=(facts.workload,))
+            return replace(seen, decision=shrunk)
+    return seen
 
 
-def _shrink(swept: SweptCluster, judged: JudgedPool, workload: WorkloadView) -> Decision | None:
-    found = shrink_pool(swept.look.unshared(), judged.pool, workload, judged.owned)
-    if found is not None:
-        explain(swept.look.live, found, objects=(workload,))
-    return found
+def make_room(
+    swept: SweptCluster, refused: Sequence[tuple[PodView, Outcome]], judged: Sequence[JudgedPool]
+) -> None:
+    """Delete one idle pool for a leader that a limit refuses; a later sweep creates.
 
-
-def _explain_kept(swept: SweptCluster, judged: Iterable[JudgedPool]) -> None:
-    """Write an Event for each workload whose parent keeps it, in every sweep.
-
-    Such a workload uses chips for as long as it is kept, and Events expire.
+    Args:
+        swept: the cluster.
+        refused: the leaders, with their answers.
+        judged: the pools, as this sweep has just looked at them.
     """
-    for each in judged:
-        if each.decision.reason == Reason.PARENT_OVER:
-            explain(swept.look.live, each.decision, objects=(each.seen.workload, each.seen.facts.parent))
+    look, report = swept.look.unshared(), swept.report
+    warm = [each.facts for each in judged if each.decision.reason == Reason.POOL_WARM]
+    idle = list_displaceable(warm, now=look.now(), settings=look.settings)
+    gone = [each.pool for each in report.outcomes if each.decision.verdict == Verdict.DELETE]
+    for pod, outcome in refused if idle else ():
+        try:
+            chosen = _choose(look, outcome, idle, gone)
+        except Exception as error:  # noqa: BLE001 -- the net of this look
+            report.add_error(f"idle node pools of {look.cluster}", error)
+            return
+        if chosen:
+            _displace(swept, pod, outcome, chosen)
+            return
 
 
-def _name_owner(pool: PoolSnapshot) -> str:
-    owner = pool.owner
-    return f"{owner.kind} {owner.namespace}/{owner.name}" if owner else f"node pool {pool.name}"
+def _choose(
+    look: Look, outcome: Outcome, idle: Sequence[PoolSnapshot], gone: Sequence[str]
+) -> Sequence[PoolSnapshot]:
+    demand, limits = outcome.demand, look.limits
+    if demand is None or limits is None:
+        return ()
+    own = limits.list_pools().list_claimed(demand.claim.hash)
+    failed = [pool.name for pool in own if pool.status == PoolStatus.ERROR]
+    measure = partial(limits.measure, demand, outcome.pool, *gone, *failed)
+    return choose_displaced(demand, idle, measure, settings=look.settings)
+
+
+def _displace(swept: SweptCluster, pod: PodView, refused: Outcome, idle: Sequence[PoolSnapshot]) -> None:
+    """Delete the first idle pool that can be deleted, and tell the pod for which it goes."""
+    look, report = swept.look, swept.report
+    claim = str(refused.demand.claim) if refused.demand else ""
+    for pool in idle:
+        named = look.pools.list().list_named(*pool.owner.home) if pool.owner else []
+        try:
+            done = release_pool(look.unshared(), pool, pools=named, displaced_by=claim).decision
+        except Exception as error:  # noqa: BLE001 -- the net of this pool
+            report.add_error(f"node pool {pool.name}", error)
+            continue
+        report.outcomes.append(describe_pool_outcome(look.cluster, pool, done))
+        if done.verdict == Verdict.DELETE:
+            explain(look.live, decide_room(pool.name), objects=(pod,))
+            return

@@ -22,7 +22,7 @@ from shared.core.decide import (
     warm_pools,
 )
 from shared.core.decide.attempts import AttemptDecision
-from shared.core.decide.pool_facts import PoolPods
+from shared.core.decide.pool_facts import OwnerState, PoolFacts, PoolPods
 from shared.core.decisions import Decision, Reason, Verdict
 from shared.core.errors import ProvisionerError, StaleView
 from shared.core.identity.names import Claim, PoolOwner, build_owner_labels
@@ -95,9 +95,10 @@ def _ignore_uid(plain: Function) -> Function:
 
 
 def _look_once(_plain: Function) -> Function:
-    def release(look: Any, seen: Any, **_: Any) -> Decision:
-        look.ports.pools.delete(look.cluster, seen.name)
-        return Decision(Verdict.DELETE, Reason.OWNER_GONE, f"deleting node pool {seen.name} without a look")
+    def release(look: Any, pool: Any, **_: Any) -> Any:
+        look.ports.pools.delete(look.cluster, pool.name)
+        decision = Decision(Verdict.DELETE, Reason.OWNER_GONE, f"deleting node pool {pool.name} without a look")
+        return release_pools.JudgedPool(PoolFacts(pool=pool, owner=OwnerState.GONE), decision)
 
     return release
 
@@ -113,11 +114,11 @@ def _delete_used_errors(plain: Function) -> Function:
 
 
 def _hide_owner_errors(plain: Function) -> Function:
-    def read(self: Any, owner: Any) -> Any:
+    def read(*given: Any) -> Any:
         try:
-            return plain(self, owner)
+            return plain(*given)
         except ProvisionerError:
-            return None, None
+            return gather.OwnerRead(None, None, lambda: None, lambda: None)
 
     return read
 
@@ -259,7 +260,7 @@ MUTATIONS = (
         ),
         seed=21,
     ),
-    Mutation("unknown owner taken for gone", ((gather.OwnerReader, "read_owner", _hide_owner_errors),), seed=211),
+    Mutation("unknown owner taken for gone", ((gather, "read_owner", _hide_owner_errors),), seed=211),
     Mutation("no next attempt", ((needed_pools, "plan_pools", _forget_missing),), seed=10),
     Mutation("STOPPING taken for serving", ((provision, "decide_provision", _let_stopping_serve),), seed=9),
     Mutation("no check of the claim label", ((provision, "decide_provision", _believe_any_claim),), seed=465),

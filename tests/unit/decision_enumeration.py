@@ -28,7 +28,7 @@ from shared.core.decisions import Decision, Reason, Verdict
 from shared.core.identity.names import ATTEMPTS_MAX, build_pool_name
 from shared.core.identity.pools import PoolSnapshot, PoolStatus
 from shared.core.settings import Mode, Settings
-from tests.builders import NOW, a_claim, a_demand, a_foreign_pool, a_pool, settings
+from tests.builders import NOW, a_bound_pod_of_others, a_claim, a_demand, a_foreign_pool, a_pool, settings
 
 Situation = dict[str, str]
 ProvisionRule = Callable[..., Decision]
@@ -44,8 +44,8 @@ PODS = {
     "none": PoolPods(),
     "own ending": PoolPods(own=1),
     "own": PoolPods(own=1, staying=1),
-    "others": PoolPods(others=1),
-    "own and others": PoolPods(own=1, staying=1, others=1),
+    "others": PoolPods(others=(a_bound_pod_of_others(),)),
+    "own and others": PoolPods(own=1, staying=1, others=(a_bound_pod_of_others(),)),
 }
 READY = {"none": 0, "some": 3, "all": 4}
 """Of a pool with four nodes."""

@@ -27,8 +27,11 @@ def a_bound(**fields: Any) -> BoundPod:
         (a_bound(deleting_since=NOW - DRAIN - 1), PoolPods()),
         (a_bound(chips=0, created_at=NOW - DRAIN), PoolPods(own=1, staying=1)),
         (a_bound(chips=0, created_at=NOW - DRAIN - 1), PoolPods()),
-        (a_bound(workload="other"), PoolPods(others=1)),
-        (a_bound(workload="other", deleting_since=NOW - DRAIN), PoolPods(others=1)),
+        (a_bound(workload="other"), PoolPods(others=(a_bound(workload="other"),))),
+        (
+            a_bound(workload="other", deleting_since=NOW - DRAIN),
+            PoolPods(others=(a_bound(workload="other", deleting_since=NOW - DRAIN),)),
+        ),
         (a_bound(workload="other", deleting_since=NOW - DRAIN - 1), PoolPods()),
         (a_bound(workload="other", chips=0), PoolPods()),
     ],

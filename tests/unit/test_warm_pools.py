@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pytest
 
 from shared.core import labels
 from shared.core.decide.limits import CountedPools
-from shared.core.decide.warm_pools import choose_displaced, find_idle_since
+from shared.core.decide.pool_facts import OwnerState, PoolFacts
+from shared.core.decide.warm_pools import choose_displaced, find_idle_since, list_displaceable
 from shared.core.identity.names import build_owner_labels, build_pool_name, parse_owner
 from shared.core.ports import Reservation, SurplusMark
 from tests.builders import NOW, a_claim, a_demand, a_jobset, a_pod, a_pool, a_template, settings
@@ -87,16 +89,17 @@ def choose(
     pods = [a_pod(jobset="next", index=at) for at in range(demands)]
     jobset = a_jobset(name="next", replicas=demands)
     wanted = [a_demand(pod=pod, jobset=jobset) for pod in pods]
-    found = choose_displaced(
-        [(demand, build_pool_name(demand.claim)) for demand in wanted],
-        idle,
-        CountedPools(pools, reserved or {}),
-        gone=gone,
-        now=NOW,
-        settings=settings(**limits),
-    )
-    assert found is None or found[0] == wanted[0]
-    return found[1] if found else []
+    use, counted = settings(**limits), CountedPools(pools, reserved or {})
+    warm = [
+        PoolFacts(pool=pool, owner=OwnerState.GONE, marks={"n": SurplusMark(idle[pool.name], closed=False)})
+        for pool in pools
+    ]
+    old = list_displaceable(warm, now=NOW, settings=use)
+    for demand in wanted:
+        measure = partial(counted.measure, demand, build_pool_name(demand.claim), *gone)
+        if found := choose_displaced(demand, old, measure, settings=use):
+            return [pool.name for pool in found]
+    return []
 
 
 FOUR = [a_slice(at) for at in range(4)]

@@ -12,7 +12,7 @@ from shared.core.decisions import Decision, Reason, Verdict
 from shared.core.identity.pools import PoolSnapshot, PoolStatus
 from shared.core.ports import SurplusMark
 from shared.core.settings import Mode, Settings
-from tests.builders import NOW, a_pool, settings
+from tests.builders import NOW, a_bound_pod_of_others, a_pool, settings
 from tests.unit.decision_enumeration import Situation, enumerate_situations
 
 IDLE, DRAIN = 1800, 900
@@ -23,7 +23,12 @@ OWNERS = {
     "suspended": (OwnerState.SUSPENDED, False),
     "live": (OwnerState.LIVE, False),
 }
-PODS = {"not looked": None, "none": PoolPods(), "own ending": PoolPods(own=1), "others": PoolPods(others=1)}
+PODS = {
+    "not looked": None,
+    "none": PoolPods(),
+    "own ending": PoolPods(own=1),
+    "others": PoolPods(others=(a_bound_pod_of_others(),)),
+}
 DUE = SurplusMark(NOW - IDLE, closed=False)
 MARKS: dict[str, tuple[SurplusMark | None, ...]] = {
     "no nodes": (),

@@ -1,19 +1,32 @@
-"""Decides whether a pool may be deleted, from its owner and the pods on it. Pure and total."""
+"""Decides whether a pool may be deleted, from its owner and the pods on it. Pure and total.
+
+A pool with errors whose owner is live is decided about without a record of earlier reads. The nodes
+say whether it serves now. The creation times of the pods that wait say since when it cannot serve:
+a pod that is older than the pool never ran on it, and a pod that is younger may have an ancestor
+that did. The clock of Kubernetes wrote these times, so they are bounded by ours.
+
+A pool that was never made and holds neither nodes nor a reservation is kept, since it is the record
+of the failure: it is deleted when the next attempt was submitted (`shared.core.decide.attempts`).
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from shared.core.decide.broken_pools import BROKEN, decide_broken
+from shared.core.decide.limits import may_hold_machines
 from shared.core.decide.pool_facts import OwnerState, PoolFacts, PoolPods
-from shared.core.decide.warm_pools import decide_lent, decide_warm
+from shared.core.decide.warm_pools import decide_warm, find_stay
 from shared.core.decisions import Decision, Reason, Verdict
-from shared.core.identity.pools import PoolStatus
+from shared.core.identity.pools import BROKEN, PoolStatus
 from shared.core.settings import Mode
 from shared.core.times import measure_seconds
 
 if TYPE_CHECKING:
     from shared.core.settings import Settings
+
+SKEW_SECONDS = 30.0
+"""A pod that is created so long after its pool counts as older than it: clocks differ, and the
+first node of a pool takes longer, so no ancestor of the pod ran there."""
 
 
 def decide_collect(facts: PoolFacts, *, now: float, settings: Settings) -> Decision:
@@ -77,7 +90,7 @@ def _decide_live(facts: PoolFacts, now: float, settings: Settings) -> Decision:
     """Keep the pool of a live owner, unless its pods can never run on it."""
     pool, name = facts.pool, facts.pool.name
     pods = facts.pods
-    busy = pods is not None and (pods.own > 0 or pods.others > 0)
+    busy = pods is not None and (pods.own or pods.others)
     stuck = pool.status == PoolStatus.PROVISIONING and pool.is_older(settings.creation_seconds_max, now)
     if stuck and not busy:
         return _delete(
@@ -116,9 +129,12 @@ def _decide_ended(facts: PoolFacts, now: float, settings: Settings) -> Decision:
         )
     pods = facts.pods or PoolPods()
     if pods.others:
-        return decide_lent(facts, settings) or _keep(
-            Reason.POOL_IN_USE, f"{pods.others} accelerator pods of other workloads still run on {name}"
+        users = f"{len(pods.others)} accelerator pods of other workloads"
+        lent = (
+            f"the workload of node pool {name} is over, and {users} use it" if find_stay(facts, settings) else ""
         )
+        reason = Reason.POOL_LENT if lent else Reason.POOL_IN_USE
+        return _keep(reason, lent or f"{users} still run on {name}")
     if pods.staying and facts.owner in (OwnerState.SUSPENDED, OwnerState.RETURNING):
         # A workload may have resumed between two reads: its pods say more than its condition. This
         # is no rule for a completed one, because some workers run on after their workload is over.
@@ -138,6 +154,79 @@ def _decide_ended(facts: PoolFacts, now: float, settings: Settings) -> Decision:
     scaled = facts.owner == OwnerState.GONE and not facts.workload_over
     state = "still there and no longer asks for this pool" if scaled else facts.owner
     return warm or _delete(reason, f"deleting node pool {name}: its workload is {state}")
+
+
+def decide_broken(facts: PoolFacts, *, now: float, settings: Settings) -> Decision:
+    """Return the decision for a pool in `BROKEN` with a live owner; `now` is in unix seconds.
+
+    Before nodes and pods were read, DELETE means that the second look decides.
+    """
+    pool, failed = facts.pool, facts.pool.status == PoolStatus.ERROR
+    created = pool.owner.created_at if pool.owner else None
+    in_grace = now - _find_start(facts, now) < settings.grace_seconds
+    if facts.pods is None:
+        young = not failed and created is not None and in_grace
+        return _keep_broken(facts, "it has the grace") if young else _delete_broken(facts, failed=failed)
+    leader_since = facts.waiting.leader_since
+    never_used = created is not None and leader_since is not None and leader_since <= created + SKEW_SECONDS
+    never_made = failed and never_used and not facts.ready_nodes
+    if facts.pods.own or facts.pods.others:
+        why = "pods run on it"
+    elif 0 < pool.node_count <= facts.ready_nodes:
+        why = "all of its nodes are Ready"
+    elif failed and facts.superseded and not facts.nodes:
+        return _delete_broken(facts, failed=True)
+    elif leader_since is None:
+        why = "no pod waits for it"
+    elif in_grace and not never_made:
+        why = f"it is without pods for less than {settings.grace_seconds} s"
+    elif never_made and not _holds_machines(facts, settings):
+        message = f"node pool {pool.name} failed and is kept until its next attempt: {pool.error or pool.status}"
+        return Decision(Verdict.KEEP, Reason.POOL_FAILED, message)
+    else:
+        return _delete_broken(facts, failed=never_made)
+    return _keep_broken(facts, why)
+
+
+def _holds_machines(facts: PoolFacts, settings: Settings) -> bool:
+    """Return whether a failed pool has to go before the next one is created.
+
+    An elastic pool without a list has one name only. Broken pools may hold a part of a reservation,
+    but not one that failed because the reservation had nothing for it. If another candidate
+    follows, it follows at once and needs other machines, so the failed pool goes after it.
+    """
+    pool, owner = facts.pool, facts.pool.owner
+    index, count = owner.candidates if owner else (0, 1)
+    elastic = owner is not None and owner.elastic and count == 1
+    if owner is not None and settings.find_mode(owner.namespace) == Mode.ACTIVE and index + 1 < count:
+        return False
+    return elastic or (pool.reserved and may_hold_machines(pool)) or facts.nodes > 0
+
+
+def _find_start(facts: PoolFacts, now: float) -> float:
+    """Return when the grace began, in unix seconds: with the youngest pod, or with the pool.
+
+    A time that cannot be true says nothing about a pool without a Ready node, which serves no pod.
+    With Ready nodes the grace lasts until that time is past by the grace, so that it ends.
+    """
+    youngest = facts.waiting.youngest_since
+    if not facts.ready_nodes and measure_seconds(youngest, now) is None:
+        youngest = 0.0
+    return max((facts.pool.owner and facts.pool.owner.created_at) or 0, youngest)
+
+
+def _keep_broken(facts: PoolFacts, why: str) -> Decision:
+    pool = facts.pool
+    message = f"node pool {pool.name} has errors and is kept, because {why}: {pool.error or pool.status}"
+    return Decision(Verdict.KEEP, Reason.POOL_DEGRADED, message)
+
+
+def _delete_broken(facts: PoolFacts, *, failed: bool) -> Decision:
+    pool, error = facts.pool, facts.pool.error or facts.pool.status
+    if failed:
+        return Decision(Verdict.DELETE, Reason.POOL_FAILED, f"node pool {pool.name} failed: {error}")
+    message = f"node pool {pool.name} has errors, its pods wait, and it does not serve them: {error}"
+    return Decision(Verdict.DELETE, Reason.POOL_DEGRADED, message)
 
 
 def _keep(reason: Reason, message: str) -> Decision:

@@ -23,13 +23,12 @@ from shared.core.decide.attempts import (
     rank_attempt,
     record_failure,
 )
-from shared.core.decide.broken_pools import BROKEN
 from shared.core.decide.filling import LOST_GRACES
 from shared.core.decide.limits import decide_limit
 from shared.core.decide.provision import decide_provision, refuse_by_mode
 from shared.core.decisions import Decision, Reason, Verdict
 from shared.core.identity.pool_index import PoolIndex
-from shared.core.identity.pools import PoolStatus
+from shared.core.identity.pools import BROKEN, PoolStatus
 from shared.core.settings import Mode
 from shared.core.times import measure_seconds
 

@@ -16,13 +16,12 @@ from shared.core.decide.demands import decide_namespace, decide_planned_demand, 
 from shared.core.decide.failures import RULES, classify_failure
 from shared.core.decide.filling import CREATION_TRIES_SECONDS
 from shared.core.decide.mode_label import decide_stop
-from shared.core.decide.needed_pools import LOST
 from shared.core.decide.provision import decide_provision
 from shared.core.decisions import FAILURE_REASONS, Decision, Reason, Verdict
 from shared.core.demand.capacity import Tier
 from shared.core.errors import LabelBudgetExceeded, Rejected
 from shared.core.identity.pool_index import PoolIndex
-from shared.core.identity.pools import PoolStatus
+from shared.core.identity.pools import LOST, PoolStatus
 from shared.core.kinds.table import list_slices
 from shared.core.nodepool import build_node_pool
 from shared.core.times import AHEAD_SECONDS_MAX

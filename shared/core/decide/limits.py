@@ -7,12 +7,13 @@ What other processes are about to create is counted by their reservations
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from shared.core.counts import parse_count
-from shared.core.decide.broken_pools import may_hold_machines
+from shared.core.decide.failures import Failure, classify_failure
 from shared.core.decisions import Decision, Reason, Verdict
 from shared.core.identity.names import build_pool_name
 from shared.core.identity.pool_index import PoolIndex
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from shared.core.identity.pools import PoolSnapshot
     from shared.core.settings import Settings
 
-
+_RUNNING = re.compile(r"\brunning [1-9]")
 LISTED_SECONDS = 300.0
 """How long a reservation still counts after GKE has listed its pool: another list may be older."""
 RESERVED_SECONDS = 900.0 + LISTED_SECONDS
@@ -174,6 +175,21 @@ def make_reservations(
         again = known is not None and (known.again or (name in others and not counted.pools.find(name)))
         made[name] = Reservation(namespace=each.claim.namespace, chips=chips, made_at=now, again=again)
     return made
+
+
+def may_hold_machines(pool: PoolSnapshot) -> bool:
+    """Return whether a pool may have machines, or get some, as far as GKE's list tells.
+
+    GKE makes all nodes of a TPU slice or none, so such a pool has none if it failed because no
+    machine could be made: https://cloud.google.com/kubernetes-engine/docs/concepts/tpus. The same
+    is true of one node. Of any other some may run, as in ``Expected 18, running 16``.
+    """
+    if pool.status != PoolStatus.ERROR:
+        return pool.status != PoolStatus.STOPPING
+    elastic = pool.owner is None or pool.owner.elastic
+    partial = pool.node_count != 1 and (elastic or pool.gpus_per_node > 0)
+    made_some = classify_failure(pool.error) in (Failure.INTERNAL, Failure.UNKNOWN) or _RUNNING.search(pool.error)
+    return partial or bool(made_some)
 
 
 def count_pool_chips(pool: PoolSnapshot) -> int:

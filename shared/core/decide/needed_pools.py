@@ -21,7 +21,7 @@ from shared.core.decide.demands import decide_planned_demand
 from shared.core.demand.demand import Demand
 from shared.core.identity.names import ATTEMPTS_MAX
 from shared.core.identity.pool_index import PoolIndex
-from shared.core.identity.pools import PoolStatus
+from shared.core.identity.pools import LOST, PoolStatus
 from shared.core.kinds.elastic import has_slice, is_leader, leave_out_elastic, list_elastic
 
 if TYPE_CHECKING:
@@ -31,9 +31,6 @@ if TYPE_CHECKING:
     from shared.core.identity.pools import PoolSnapshot
     from shared.core.settings import Settings
     from shared.core.workloads import WorkloadView
-
-LOST = (PoolStatus.STOPPING, PoolStatus.ERROR)
-"""The status of pools on which no pod will run any more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,14 +90,15 @@ def plan_pools(
     staying = [pool for pool in select_pools_of(seen.workload, pools) if pool.status != PoolStatus.STOPPING]
     ending = [pool for pool in select_named(seen.workload, pools) if pool.status == PoolStatus.STOPPING]
     alive = [pool for pool in staying if pool.status not in LOST]
-    holders = {pool.name: seen.count_slices_on(pool.name) for pool in alive}
-    serving = _match_running(alive, holders, seen)
-    _match_own(serving, alive, holders, seen)
-    _match_free(serving, alive, holders, seen, taken)
+    serving = _match_running(alive, seen)
+    _match_own(serving, alive, seen)
+    _match_free(serving, alive, seen, taken)
+    moving = any(seen.list_on(pool.name) for pool in ending)
+    settled = set[str]() if moving else _find_settled(seen)
     return PoolPlan(
         serving=serving,
-        missing=_find_missing(serving, alive, staying, holders, seen),
-        surplus=frozenset(_find_surplus(cluster, seen, staying, ending, settings)),
+        missing=_find_missing(serving, staying, seen),
+        surplus=frozenset(_find_surplus(cluster, seen, staying, settled, settings)),
     )
 
 
@@ -119,9 +117,7 @@ def sort_own_attempts(claim_hash: str, pools: Sequence[PoolSnapshot], *, fingerp
     return [_get_attempt(pool) for pool in sorted(alive, key=rank) or ([newest] if newest else [])]
 
 
-def _match_running(
-    alive: Sequence[PoolSnapshot], holders: Mapping[str, Counter[str]], seen: Occupancy
-) -> dict[str, str]:
+def _match_running(alive: Sequence[PoolSnapshot], seen: Occupancy) -> dict[str, str]:
     """Return the pool of each slice that runs on one.
 
     Of several slices, one with all of its pods has the pool, else the one with the most pods there.
@@ -130,7 +126,7 @@ def _match_running(
     counted = [
         (name not in seen.placed, -count, name != _get_slice(pool), name, pool.name)
         for pool in alive
-        for name, count in holders[pool.name].items()
+        for name, count in seen.count_slices_on(pool.name).items()
     ]
     for *_, name, pool_name in sorted(counted):
         if name not in found and pool_name not in found.values():
@@ -138,35 +134,28 @@ def _match_running(
     return found
 
 
-def _match_own(
-    serving: dict[str, str], alive: Sequence[PoolSnapshot], holders: Mapping[str, Counter[str]], seen: Occupancy
-) -> None:
+def _match_own(serving: dict[str, str], alive: Sequence[PoolSnapshot], seen: Occupancy) -> None:
     """Give the other slices their own pools, if no slice runs there."""
     for pool in sorted(alive, key=_get_attempt):
         name = _get_slice(pool)
-        if name not in serving and not holders[pool.name] and _needs_pool(name, seen):
+        if name not in serving and not seen.count_slices_on(pool.name) and _needs_pool(name, seen):
             serving[name] = pool.name
 
 
 def _match_free(
-    serving: dict[str, str],
-    alive: Sequence[PoolSnapshot],
-    holders: Mapping[str, Counter[str]],
-    seen: Occupancy,
-    taken: Collection[str],
+    serving: dict[str, str], alive: Sequence[PoolSnapshot], seen: Occupancy, taken: Collection[str]
 ) -> None:
     """Give the slices that share a pool with another one the free pools; who waits is first."""
     used = set(serving.values()) | set(taken)
-    free = [pool for pool in alive if not holders[pool.name] and pool.name not in used]
+    free = [pool for pool in alive if not seen.count_slices_on(pool.name) and pool.name not in used]
     sharing = [
-        (name not in seen.waiting_slices, name, pool.name)
+        (name not in seen.waiting_slices, name, pool.name, pool)
         for pool in alive
-        if pool.owner and holders[pool.name]
-        for name in {_get_slice(pool), *holders[pool.name]}
+        if (here := seen.count_slices_on(pool.name))
+        for name in {_get_slice(pool), *here}
     ]
-    by_name = {pool.name: pool for pool in alive}
-    for _, name, shared in sorted(sharing):
-        fit = next((pool for pool in free if _is_of_one_shape(pool, by_name[shared])), None)
+    for _, name, _, shared in sorted(sharing, key=lambda each: each[:3]):
+        fit = next((pool for pool in free if _is_of_one_shape(pool, shared)), None)
         if fit and name not in serving and _needs_pool(name, seen):
             serving[name] = fit.name
             free.remove(fit)
@@ -187,13 +176,7 @@ def _needs_pool(name: str, seen: Occupancy) -> bool:
     return name not in seen.placed and has_slice(seen.kind, seen.workload, name, seen.pods)
 
 
-def _find_missing(
-    serving: Mapping[str, str],
-    alive: Sequence[PoolSnapshot],
-    staying: Sequence[PoolSnapshot],
-    holders: Mapping[str, Counter[str]],
-    seen: Occupancy,
-) -> dict[str, int]:
+def _find_missing(serving: Mapping[str, str], staying: Sequence[PoolSnapshot], seen: Occupancy) -> dict[str, int]:
     """Return the next attempt of each slice that waits and whose pools are all in use by others.
 
     Where two slices mix on one pool, the slice that waits with its leader may not be the one that
@@ -201,8 +184,11 @@ def _find_missing(
     """
     leaders = (pod for pod in seen.waiting if not pod.gated and is_leader(seen.kind, pod))
     asking = {known.name for pod in leaders if (known := seen.slices[pod.name]) is not None}
-    shared = {_get_slice(pool) for pool in alive if set(holders[pool.name]) - {_get_slice(pool)}}
-    mixed = {name for counts in holders.values() for name in counts}
+    held = [
+        (_get_slice(pool), set(seen.count_slices_on(pool.name))) for pool in staying if pool.status not in LOST
+    ]
+    shared = {own for own, here in held if here - {own}}
+    mixed = {name for _, here in held for name in here}
     lacking = sum(name not in serving for name in (mixed | shared) & seen.waiting_slices.keys())
     candidates = sorted(asking & shared, key=lambda name: (name in serving, name))
     return {name: _find_attempt(name, staying) for name in candidates[:lacking]}
@@ -223,11 +209,7 @@ def _find_attempt(name: str, staying: Sequence[PoolSnapshot]) -> int:
 
 
 def _find_surplus(
-    cluster: str,
-    seen: Occupancy,
-    staying: Sequence[PoolSnapshot],
-    ending: Sequence[PoolSnapshot],
-    settings: Settings,
+    cluster: str, seen: Occupancy, staying: Sequence[PoolSnapshot], settled: Collection[str], settings: Settings
 ) -> Iterable[str]:
     """Yield the empty pools that no slice needs, those that failed included.
 
@@ -235,12 +217,7 @@ def _find_surplus(
       runs on a pool that is being deleted.
     - The slice was scaled away, and no slice waits that can use the pool.
     """
-    moving = any(seen.list_on(pool.name) for pool in ending)
-    settled, waiting = (
-        set[str]() if moving else _find_settled(seen),
-        _list_waiting_demands(cluster, seen, settings),
-    )
-    kept = 0
+    waiting, kept = _list_waiting_demands(cluster, seen, settings), 0
     for pool in sorted(staying, key=lambda each: each.name):
         name = _get_slice(pool)
         if seen.list_on(pool.name):

@@ -35,7 +35,7 @@ class Occupancy:
     @cached_property
     def slices(self) -> dict[str, SliceOfPod | None]:
         """The slice of each pod by its name; None where it is not clear."""
-        return {pod.name: self._find_slice(pod) for pod in self.pods}
+        return {pod.name: find_known_slice(self.kind, pod, self.workload) for pod in self.pods}
 
     @cached_property
     def by_pool(self) -> dict[str, list[PodView]]:
@@ -45,6 +45,13 @@ class Occupancy:
             if pod.node_name:
                 found[self.homes.get(pod.node_name, "")].append(pod)
         return dict(found)
+
+    @cached_property
+    def _slices_by_pool(self) -> dict[str, Counter[str]]:
+        return {
+            name: Counter(each.name for pod in pods if (each := self.slices[pod.name]) is not None)
+            for name, pods in self.by_pool.items()
+        }
 
     @cached_property
     def waiting(self) -> list[PodView]:
@@ -79,19 +86,20 @@ class Occupancy:
 
     def count_slices_on(self, pool_name: str) -> Counter[str]:
         """Return how many pods of each slice are on a pool."""
-        known = (self.slices[pod.name] for pod in self.list_on(pool_name))
-        return Counter(each.name for each in known if each is not None)
+        return self._slices_by_pool.get(pool_name, Counter())
 
     def list_hosts_of(self, slice_name: str) -> list[PodView]:
         """Return the pods with chips of a slice that are bound to a node, on any pool."""
         placed = (pod for pod in self.pods if pod.node_name and pod.template.chips > 0)
         return [pod for pod in placed if (known := self.slices[pod.name]) and known.name == slice_name]
 
-    def _find_slice(self, pod: PodView) -> SliceOfPod | None:
-        try:
-            return find_slice(self.kind, pod, self.workload)
-        except Rejected:
-            return None
+
+def find_known_slice(kind: Kind, pod: PodView, workload: WorkloadView) -> SliceOfPod | None:
+    """Return the slice of a pod; None where it is not clear."""
+    try:
+        return find_slice(kind, pod, workload)
+    except Rejected:
+        return None
 
 
 def measure_occupancy(

@@ -7,9 +7,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from shared.core.decide.occupancy import find_queued_since
-from shared.core.errors import Rejected
-from shared.core.kinds.elastic import find_slice, has_slice, is_leader
+from shared.core.decide.occupancy import find_known_slice, find_queued_since
+from shared.core.kinds.elastic import has_slice, is_leader
 from shared.core.kinds.table import get_kind
 from shared.core.times import measure_seconds
 
@@ -47,8 +46,8 @@ class PoolPods:
     """Of the workload that the pool was made for."""
     staying: int = 0
     """Of these, the pods that are not being deleted."""
-    others: int = 0
-    """Of any other workload."""
+    others: tuple[BoundPod, ...] = ()
+    """The pods of any other workload."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,12 +72,12 @@ class PoolFacts:
     """Unix seconds since when the owner is in that state; None when no condition records it."""
     owner_found: bool = False
     """The workload with the UID on the pool exists, so that its state is its own word."""
+    workload: WorkloadView | None = None
+    """The owner, for Events; None if it is gone or could not be read."""
     parent: Parent | None = None
     """The parent of a live owner, if it was read."""
     pods: PoolPods | None = None
     """None while the pods were not read. They are always read before a delete."""
-    others: tuple[BoundPod, ...] = ()
-    """Those of `pods` that are of other workloads."""
     nodes: int = 0
     """How many nodes there are; read with `pods`, for a live owner's pool with errors."""
     ready_nodes: int = 0
@@ -144,7 +143,8 @@ def measure_waiting(owner: PoolOwner, workload: WorkloadView, pods: Sequence[Pod
         and kind.find_owner_uid(pod) in ("", workload.uid)
     ]
     since = {pod.uid: pod.unschedulable_since if pod.created_at is None else pod.created_at for pod in mine}
-    leaders = [pod for pod in mine if is_leader(kind, pod) and _find_slice_name(pod, workload) == owner.slice_name]
+    slices = [(pod, find_known_slice(kind, pod, workload)) for pod in mine if is_leader(kind, pod)]
+    leaders = [pod for pod, found in slices if (found.name if found else "") == owner.slice_name]
     return WaitingPods(
         leader_since=min((_or(since[pod.uid], math.inf) for pod in leaders), default=None),
         youngest_since=max((_or(each, 0.0) for each in since.values()), default=0.0),
@@ -153,14 +153,6 @@ def measure_waiting(owner: PoolOwner, workload: WorkloadView, pods: Sequence[Pod
 
 def _or(time: float | None, otherwise: float) -> float:
     return otherwise if time is None else time
-
-
-def _find_slice_name(pod: PodView, workload: WorkloadView) -> str:
-    try:
-        found = find_slice(get_kind(workload.kind), pod, workload)
-    except Rejected:
-        return ""
-    return found.name if found else ""
 
 
 def count_pods(
@@ -173,39 +165,14 @@ def count_pods(
     that has the owner's labels counts as the owner's only until it is older than the limit: anyone
     in the namespace can write these labels, and such a pod could keep the pool for ever.
     """
-    staying = [pod for pod in pods if not _is_leaving(pod, now=now, drain_seconds_max=drain_seconds_max)]
-    own = [pod for pod in staying if _is_own(owner, pod) and not _is_idle(pod, now, drain_seconds_max)]
+    home = owner.home if owner else None
+    due = [pod for pod in pods if pod.deleting_since is None or now - pod.deleting_since <= drain_seconds_max]
+    counted = [
+        pod for pod in due if pod.chips or (measure_seconds(pod.created_at, now) or 0.0) <= drain_seconds_max
+    ]
+    own = [pod for pod in counted if pod.user == home]
     return PoolPods(
         own=len(own),
         staying=sum(pod.deleting_since is None for pod in own),
-        others=len(list_others(owner, pods, now=now, drain_seconds_max=drain_seconds_max)),
+        others=tuple(pod for pod in counted if pod.chips and pod.user != home),
     )
-
-
-def list_others(
-    owner: PoolOwner | None, pods: Sequence[BoundPod], *, now: float, drain_seconds_max: float
-) -> list[BoundPod]:
-    """Return the accelerator pods of other workloads that still need the pool; see `count_pods`."""
-    return [
-        pod
-        for pod in pods
-        if pod.chips
-        and not _is_own(owner, pod)
-        and not _is_leaving(pod, now=now, drain_seconds_max=drain_seconds_max)
-    ]
-
-
-def _is_own(owner: PoolOwner | None, pod: BoundPod) -> bool:
-    home = (pod.kind, pod.namespace, pod.workload)
-    return owner is not None and home == (owner.kind, owner.namespace, owner.name)
-
-
-def _is_leaving(pod: BoundPod, *, now: float, drain_seconds_max: float) -> bool:
-    """Return whether a pod has been terminating for longer than the limit."""
-    return pod.deleting_since is not None and now - pod.deleting_since > drain_seconds_max
-
-
-def _is_idle(pod: BoundPod, now: float, seconds_max: float) -> bool:
-    """Return whether a pod without accelerators is older than the limit."""
-    age_seconds = measure_seconds(pod.created_at, now)
-    return not pod.chips and age_seconds is not None and age_seconds > seconds_max

@@ -12,43 +12,46 @@ from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from shared.core.decide.limits import count_pool_chips
-from shared.core.decide.needed_pools import LOST
-from shared.core.decide.pool_facts import OwnerState
+from shared.core.decide.needed_pools import may_have_surplus
+from shared.core.decide.pool_facts import OwnerState, has_ended
 from shared.core.decisions import Decision, Reason, Verdict
 from shared.core.identity.pool_index import PoolIndex
-from shared.core.identity.pools import PoolStatus
+from shared.core.identity.pools import LOST, PoolStatus
 from shared.core.kinds.elastic import is_leader
-from shared.core.kinds.table import find_kind
+from shared.core.kinds.table import find_kind, may_swap
 from shared.core.times import format_time
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from shared.core.decide.needed_pools import PoolPlan
     from shared.core.decide.occupancy import Occupancy
     from shared.core.demand.demand import Demand
+    from shared.core.identity.names import PoolOwner
     from shared.core.identity.pools import PoolSnapshot
     from shared.core.ports import BoundPod
     from shared.core.workloads import PodView, WorkloadView
 
 TAKERS_NAMED_MAX = 3
 _COMING = (PoolStatus.PROVISIONING, PoolStatus.RECONCILING)
-
-
 WORKLOADS_TOLD_MAX = 20
 """The most workloads that are told about one pool."""
 PODS_TOLD_MAX = 5
 """The most pods of each of them that are told, beside the workload."""
 
 
-def may_depend_on_use(pool: PoolSnapshot, state: OwnerState, workload: WorkloadView | None) -> bool:
-    """Return whether the pods on a pool may change the state that labels alone give its owner."""
-    if pool.owner is None or workload is None or workload.deleting:
-        return False
-    if pool.owner.owner_uid not in ("", workload.uid):
-        return False
+def depends_on_use(
+    owner: PoolOwner, state: OwnerState, workload: WorkloadView, pools: Sequence[PoolSnapshot]
+) -> bool:
+    """Return whether the pods on pools may change the state that a pool's labels give its owner.
+
+    Where idle pools are, a slice may run on one, and its own pool came too late. `pools` has at
+    least all pools of workloads of the owner's name.
+    """
+    if state == OwnerState.LIVE:
+        return may_have_surplus(workload, pools) or owner.idle_seconds > 0
     queued = state == OwnerState.SUSPENDED and not workload.suspended
-    return state in (OwnerState.LIVE, OwnerState.GONE) or queued
+    return (state == OwnerState.GONE or queued) and not has_ended(owner, workload) and may_swap(workload)
 
 
 def judge_use(pool: PoolSnapshot, state: OwnerState, seen: Occupancy, plan: PoolPlan) -> OwnerState:
@@ -60,7 +63,7 @@ def judge_use(pool: PoolSnapshot, state: OwnerState, seen: Occupancy, plan: Pool
     - The slice was scaled away and its pool is empty: the pool stays for a slice of the workload
       that waits for the same shape, because its pods are about to be scheduled there.
 
-    The pool is one for which `may_depend_on_use` is true. Its owner has that state by the pool's
+    The pool is one for which `depends_on_use` is true. Its owner has that state by the pool's
     labels alone.
     """
     if pool.name in plan.surplus:
@@ -116,13 +119,10 @@ def decide_replacement(
         lost: the pool, if it has lost hosts. Pods of its own workload do not count then, because
             none of them can go on without the missing hosts.
     """
-    own = lost.owner if lost else None
-    mine = (own.kind, own.namespace, own.name) if own else None
-    users = {(pod.kind or "Pod", pod.namespace, pod.workload or pod.name) for pod in pods if pod.chips} - {mine}
+    users = _list_users(lost, pods)
     if not users:
         return decision
-    names = [f"{kind} {namespace}/{name}" for kind, namespace, name in sorted(users)]
-    message = f"{decision.message} as soon as no accelerator pods run on it: {_name_first(names)}"
+    message = f"{decision.message} as soon as no accelerator pods run on it: {_name_users(users)}"
     return Decision(Verdict.WAIT, Reason.POOL_IN_USE, message)
 
 
@@ -133,14 +133,14 @@ def find_takers(
 
     A pod that terminates does not count until it has taken longer than `drain_seconds_max`.
     """
-    mine = (pool.owner.kind, pool.owner.namespace, pool.owner.name) if pool.owner else None
-    holding = (
-        pod
-        for pod in pods
-        if pod.chips and (pod.deleting_since is None or now - pod.deleting_since > drain_seconds_max)
-    )
-    found = {(pod.kind or "Pod", pod.namespace, pod.workload or pod.name) for pod in holding}
-    return sorted(found - {mine})
+    overdue = (pod for pod in pods if pod.deleting_since is None or now - pod.deleting_since > drain_seconds_max)
+    return _list_users(pool, overdue)
+
+
+def _list_users(pool: PoolSnapshot | None, pods: Iterable[BoundPod]) -> list[tuple[str, str, str]]:
+    """Return the other workloads that have accelerator pods on a pool, sorted."""
+    mine = pool.owner.home if pool and pool.owner else None
+    return sorted({pod.user for pod in pods if pod.chips} - {mine})
 
 
 def decide_taken(
@@ -153,13 +153,12 @@ def decide_taken(
     known = PoolIndex.of(pools)
     if not takers or any(each.status in _COMING for taker in takers for each in known.list_named(*taker)):
         return None
-    names = [f"{kind} {namespace}/{name}" for kind, namespace, name in takers]
     kind = find_kind(pool.owner.kind) if pool.owner else None
     pin = f", or set on the {kind.name} {kind.pin_advice}," if kind and kind.pin_advice else ""
     return Decision(
         Verdict.REFUSE,
         Reason.POOL_TAKEN,
-        f"node pool {pool.name} runs, but accelerator pods of other workloads use it ({_name_first(names)}); "
+        f"node pool {pool.name} runs, but accelerator pods of other workloads use it ({_name_users(takers)}); "
         "this pod waits until they end. In the pods of each workload of this shape, select a node label of its own"
         f"{pin} so that workloads cannot take each other's nodes",
     )
@@ -193,6 +192,10 @@ def decide_shared(asking: PodView, seen: Occupancy, plan: PoolPlan) -> Decision 
     return None
 
 
+def _name_users(users: Sequence[tuple[str, str, str]]) -> str:
+    return _name_first([f"{kind} {namespace}/{name}" for kind, namespace, name in users])
+
+
 def _name_first(names: Sequence[str]) -> str:
     more = len(names) - TAKERS_NAMED_MAX
     return ", ".join(names[:TAKERS_NAMED_MAX]) + (f" and {more} more" if more > 0 else "")
@@ -213,7 +216,7 @@ def decide_squatters(
     """
     found: defaultdict[tuple[str, str, str], list[BoundPod]] = defaultdict(list)
     for pod in sorted(others, key=lambda each: each.name):
-        found[pod.kind or "Pod", pod.namespace, pod.workload or pod.name].append(pod)
+        found[pod.user].append(pod)
     told = sorted(found.items())[:WORKLOADS_TOLD_MAX]
     return [(_decide(pool, workload, pods), workload, pods[:PODS_TOLD_MAX]) for workload, pods in told]
 
@@ -223,15 +226,13 @@ def _decide(pool: PoolSnapshot, workload: tuple[str, str, str], pods: Sequence[B
     owner, chips = pool.owner, sum(pod.chips for pod in pods)
     made_for = f"{owner.kind} {owner.namespace}/{owner.name}" if owner else "another workload"
     size = f"{pool.node_count} nodes, {count_pool_chips(pool)} chips or GPUs"
-    names = ", ".join(pod.name for pod in pods[:TAKERS_NAMED_MAX])
-    more = f" and {len(pods) - TAKERS_NAMED_MAX} more" if len(pods) > TAKERS_NAMED_MAX else ""
     since = min((pod.created_at for pod in pods if pod.created_at is not None), default=None)
     created = f", created at {format_time(since)}" if since is not None else ""
+    named = _name_first([pod.name for pod in pods]) + created
     return Decision(
         Verdict.KEEP,
         Reason.POOL_IN_USE,
-        f"{kind} {namespace}/{name} keeps node pool {pool.name} ({size}) with {chips} chips or GPUs (pod {names}"
-        f"{more}{created}); {made_for}, for which the pool was created, does not need it any more, and the pool "
-        "is deleted when these pods end. Delete them, or select a node label of their own for them, so that they "
-        "run elsewhere",
+        f"{kind} {namespace}/{name} keeps node pool {pool.name} ({size}) with {chips} chips or GPUs (pod {named})"
+        f"; {made_for}, for which the pool was created, does not need it any more, and the pool is deleted when "
+        "these pods end. Delete them, or select a node label of their own for them, so that they run elsewhere",
     )

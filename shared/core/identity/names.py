@@ -135,6 +135,11 @@ class PoolOwner:
     """How long the pool may stay without use after its workload is over; never set by Go's."""
 
     @property
+    def home(self) -> tuple[str, str, str]:
+        """Return kind, namespace and name of the workload."""
+        return self.kind, self.namespace, self.name
+
+    @property
     def elastic(self) -> bool:
         """Return whether the pool is the elastic one of its workload and shape."""
         return is_elastic_name(self.name, self.slice_name)

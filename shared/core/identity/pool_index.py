@@ -36,7 +36,7 @@ class PoolIndex(Sequence["PoolSnapshot"]):
 
     @cached_property
     def _by_home(self) -> dict[tuple[str, str, str], list[PoolSnapshot]]:
-        return self._group(lambda owner: (owner.kind, owner.namespace, owner.name))
+        return self._group(lambda owner: owner.home)
 
     def _group(self, name: Callable[[PoolOwner], T]) -> dict[T, list[PoolSnapshot]]:
         found: dict[T, list[PoolSnapshot]] = {}

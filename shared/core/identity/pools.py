@@ -33,6 +33,9 @@ class PoolStatus(StrEnum):
     """Creation failed; the name stays in use until the pool is deleted."""
 
 
+BROKEN = (PoolStatus.ERROR, PoolStatus.RUNNING_WITH_ERROR)
+LOST = (PoolStatus.STOPPING, PoolStatus.ERROR)
+"""The status of pools on which no pod will run any more."""
 STATUS_BY_NAME = {str(status): status for status in PoolStatus}
 STATUS_NUMBERS = (
     PoolStatus.UNKNOWN,
