@@ -31,6 +31,8 @@ PAUSE_SECONDS_MAX = 2300.0
 """A little more than the longest pause between two rounds."""
 CHANGE_SECONDS = 30.0
 """What changed so shortly before a sweep is left to the next one."""
+CREATION_SECONDS = 60.0
+"""The sweep asks what GKE says of a creation when it has run for so long."""
 CURRENT_SECONDS = 3600.0
 """How long API servers keep Events."""
 BROKEN = (PoolStatus.ERROR, PoolStatus.RUNNING_WITH_ERROR)
@@ -152,8 +154,9 @@ class GangJudge:
     def _judge_held(self, cluster: SimCluster, made: Workload, began: float) -> dict[tuple[str, str], float]:
         """Report each pool of an incomplete gang that is held past its time; return those held."""
         running = self._find_running(cluster, made)
-        limited = bool(self._world.story.limit_chips)  # what a limit refuses gives nothing back
-        if limited or {plan.slice_name for plan in list_wanted(made)} <= running.keys():
+        # What a limit refuses, or a stranger's pool of that name, gives nothing back.
+        refused = bool(self._world.story.limit_chips) or self._is_taken(made)
+        if refused or {plan.slice_name for plan in list_wanted(made)} <= running.keys():
             return {}
         pools = [each for each in self._world.gke.pools[cluster.name].values() if _is_of(each, made)]
         asked = [each.made_at for each in pools if each.owner and each.owner.slice_name not in running]
@@ -192,6 +195,10 @@ class GangJudge:
                 text = f"{pod.plan.slice_name} has no pool for {seconds} s, and {made.name} keeps {len(running)}"
                 self._world.judge.report("gangs", text)
 
+    def _is_taken(self, made: Workload) -> bool:
+        """Return whether a stranger's pool may have the name of one of a workload's."""
+        return any(act.verb == "take-name" and act.name == made.name for act in self._world.story.acts)
+
     def _starves(self, cluster: SimCluster, waiting: SimPod, began: float) -> bool:
         """Return whether GKE told before a sweep that it has no capacity for a slice's pool.
 
@@ -201,7 +208,8 @@ class GangJudge:
         pools = self._world.gke.pools[cluster.name].values()
         owned = [pool for pool in pools if _is_of(pool, made) and pool.owner and pool.owner.slice_name == name]
         newest = max(owned, key=lambda pool: pool.made_at, default=None)
-        if newest is None or newest.made_at > began - CHANGE_SECONDS:
+        asked_after = CHANGE_SECONDS if newest and newest.autoscaled else CREATION_SECONDS
+        if newest is None or newest.made_at > began - asked_after:
             return False
         tries = PoolStatus.RUNNING if newest.autoscaled else PoolStatus.PROVISIONING
         said = newest.recall_machines(before := began - CHANGE_SECONDS)
@@ -261,7 +269,7 @@ class GangJudge:
             world.judge.report("every demand answered", f"silence for {made.kind} {made.name}, which waits")
         plain = world.story.mode == "active" and not world.story.limit_chips and made.tolerates
         # Where a stranger's pool has the name of a slice, that slice gets none.
-        taken = any(act.verb == "take-name" and act.name == made.name for act in world.story.acts)
+        taken = self._is_taken(made)
         # The rounds of others take room and leave it, at any moment of the pause.
         moves = any(each.waits and each is not made for each in cluster.workloads.values())
         owned = [pool for pool in world.gke.pools[cluster.name].values() if _is_of(pool, made)]
