@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from shared.core.decide.freshness import SHARED_SECONDS, TURN_SECONDS
-from shared.core.errors import Denied, Throttled, Unavailable
+from shared.core.errors import Denied, NoCapacity, Throttled, Unavailable
 from shared.core.identity.names import build_pool_name
 from shared.perform.places import REMEMBERED_SECONDS, Places
 from shared.perform.shared_reads import RecentReads
@@ -172,6 +172,20 @@ def test_what_one_delivery_creates_is_not_asked_for_by_another_one_at_the_same_t
     assert world.deliver(a_workload_demand()).status == 200
     assert sorted(listed) == [name_of(index) for index in range(3)]
     assert not world.pools.count("get")
+
+
+def test_what_becomes_of_a_create_is_told_by_the_delivery_that_sent_it_alone(world: World) -> None:
+    """Seed 7934529: GKE refuses it, and the other delivery may tell later that a pool comes."""
+    world.ports = dataclasses.replace(world.ports, places=Places())
+
+    def refuse_slowly(cluster: str, node_pool: Mapping[str, Any]) -> None:
+        assert world.deliver(a_workload_demand()).status == 200
+        raise NoCapacity("quota exceeded")
+
+    world.pools.create = refuse_slowly  # type: ignore[method-assign]
+
+    assert world.deliver(a_workload_demand()).status == 200
+    assert {each.message.rpartition(" ")[2] for each in world.cluster.notices} == {"[quota_exceeded]"}
 
 
 @pytest.mark.parametrize(

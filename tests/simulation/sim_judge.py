@@ -302,11 +302,13 @@ class Judge:
 
     def _judge_suspension(self, pool: Pool, made: Workload) -> None:
         """Report the delete of a whole pool whose workload may resume within the grace."""
-        told = tells_suspension(self._world, made)
+        told, owner = tells_suspension(self._world, made), pool.owner
         # docs/decisions/0017-nets.md: without a time that can be true, it counts from the creation.
-        waited = self._world.time.now - (made.suspended_at if told else pool.made_at)
+        # The record of that is the pool's label, which is written before the request is sent.
+        counted = made.suspended_at if told else (owner and owner.created_at) or pool.made_at
+        waited = self._world.time.now - counted
         slices = {plan.slice_name for plan in list_wanted(made)}
-        wanted = bool(slices) and (made.elastic or (pool.owner is not None and pool.owner.slice_name in slices))
+        wanted = bool(slices) and (made.elastic or (owner is not None and owner.slice_name in slices))
         if wanted and waited < GRACE_SECONDS - 2 and pool.healthy_since is not None and fits(pool, made):
             self.report(
                 "needed pools",

@@ -82,8 +82,8 @@ def decide_created(decision: Decision, pool_name: str) -> Decision:
 
 
 def decide_sent(pool_name: str) -> Decision:
-    """Return what is told of a pool whose create another delivery of this process has sent."""
-    return Decision(Verdict.WAIT, Reason.POOL_IN_PROGRESS, f"another delivery creates node pool {pool_name}")
+    """Return the answer for a pool whose create another delivery has sent, which tells of it."""
+    return Decision(Verdict.NOTHING, Reason.POOL_IN_PROGRESS, f"another delivery creates node pool {pool_name}")
 
 
 def refuse_by_mode(act: str, mode: Mode) -> Decision:
