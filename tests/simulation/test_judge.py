@@ -336,9 +336,10 @@ def test_a_gang_is_served_by_the_one_zone_with_room_for_all_of_it(
     A product whose rounds all begin with the first candidate is still caught.
     """
 
-    def give_pools(*given: Any) -> gangs.GangAnswer:
-        *args, wish = given
-        return gang_pools.give_pools(*args, wish if moves_on else dataclasses.replace(wish, round=0))
+    def give_pools(look: Any, gang: Any, workload: Any, wish: gangs.Wish) -> gangs.GangAnswer:
+        return gang_pools.give_pools(
+            look, gang, workload, wish if moves_on else dataclasses.replace(wish, round=0)
+        )
 
     monkeypatch.setattr(resume_workloads, "give_pools", give_pools)
     rows = ((0.0, "a", 0), (819.1, "a", 2), (1603.7, "b", 0), (2035.8, "c", 2), (2042.6, "b", 4))
@@ -384,7 +385,7 @@ def test_a_slice_is_left_without_only_if_gke_would_create_its_pool(monkeypatch: 
         pytest.param(7407650, id="the leader runs on a foreign pool, and keeps the others off its own"),
         pytest.param(7600676, id="a person takes the labels off the record of the failures"),
         pytest.param(7409756, id="a limit refuses the pool of the slice that lacks one"),
-        pytest.param(7917475, id="a creation runs for less than a minute, so the sweep does not ask what GKE says of it"),
+        pytest.param(7917475, id="the sweep asks what GKE says of a creation only after a minute"),
         pytest.param(7929240, id="a stranger's pool has the name of the pool that a gang lacks"),
         pytest.param(7934530, id="GKE takes a create 90 s after its label was written"),
     ],

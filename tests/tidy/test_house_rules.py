@@ -20,10 +20,10 @@ CODE_ROOMS = (*DEPLOYED_ROOMS, "standins", "demo", "infra", "benchmarks", "tests
 FILE_LINES_MAX = 400
 FUNCTION_LINES_MAX = 70
 ARCHITECTURE_LINES_MAX = 240
-CORE_LINES_MAX = 11_180
+CORE_LINES_MAX = 11_107
 """Without the entries of kinds, each of which its file's limit bounds
 (docs/decisions/0036-room-and-hosts.md)."""
-SHELL_LINES_MAX = 4_855
+SHELL_LINES_MAX = 4_800
 """A budget that is never raised: a change that needs more takes something else away
 (docs/decisions/0052-one-look-and-one-module-of-changes.md)."""
 ENTRY_MODULES = {Path(sys.modules[kind.read.__module__].__file__ or "") for kind in KINDS}
