@@ -29,6 +29,7 @@ from shared.core.identity.names import Claim, PoolOwner, build_owner_labels
 from shared.core.identity.pools import PoolStatus
 from shared.core.nodepool import build_node_pool
 from shared.perform import changes, gather, make_attempt, release_pools, serving_pools
+from shared.perform.places import Places
 from shared.perform.sweep_report import DeletionCap
 from tests.simulation.campaigns import generalise
 from tests.simulation.known_findings import find_known
@@ -144,6 +145,16 @@ def _believe_any_claim(plain: Function) -> Function:
         return plain(demand, pool, **named)
 
     return decide
+
+
+def _forget_sent(plain: Function) -> Function:
+    """Send each create as if another instance of the function had sent the last one."""
+
+    def is_sent(places: Any, cluster: str, name: str, pools: Any, *, now: float) -> bool:
+        places._sent.get(cluster, {}).pop(name, None)
+        return bool(plain(places, cluster, name, pools, now=now))
+
+    return is_sent
 
 
 def _believe_stale_views(plain: Function) -> Function:
@@ -279,7 +290,11 @@ MUTATIONS = (
     Mutation("the same candidate again", ((attempts, "choose_next", _repeat_candidate),), seed=2),
     Mutation("no list before a candidate", ((changes, "_read_again", lambda _: lambda *_: None),), seed=19),
     Mutation("idle pools deleted at once", ((warm_pools, "decide_warm", _forget_marks),), seed=131),
-    Mutation("stale views believed", ((make_attempt, "_look_and_decide", _believe_stale_views),), seed=41),
+    Mutation(
+        "stale views believed",
+        ((Places, "is_sent", _forget_sent), (make_attempt, "_look_and_decide", _believe_stale_views)),
+        seed=41,
+    ),
     Mutation(
         "part of a gang held for ever",
         ((gangs, "decide_round", lambda _: lambda *_, refused=None, **__: refused),),
