@@ -340,11 +340,11 @@ class OperationPlaces(Protocol):
     raise `Throttled` if there is no free place.
     """
 
-    def is_sent(self, cluster: str, name: str, pools: Iterable[PoolSnapshot], *, now: float) -> bool:
-        """Return whether the create was sent a moment ago, which the list may not show yet."""
+    def is_sent(self, cluster: str, name: str, pools: Sequence[PoolSnapshot], *, now: float) -> bool:
+        """Return whether a pool of the slice was asked for that the list may not show yet."""
 
     def send(
-        self, create: Callable[[], None], cluster: str, name: str, pools: Iterable[PoolSnapshot], *, now: float
+        self, create: Callable[[], None], cluster: str, name: str, pools: Sequence[PoolSnapshot], *, now: float
     ) -> None:
         """Send the create of a pool of this name if there is a free place."""
 

@@ -55,10 +55,7 @@ class Creations:
         for each in sorted(listed, key=lambda each: each.began_at or 0):
             name = parse_pool_name(each.pool)
             if name is not None:
-                before = found[name.hash].failed if name.hash in found and not _is_success(each) else ()
+                succeeded = each.ended and not each.error
+                before = found[name.hash].failed if name.hash in found and not succeeded else ()
                 found[name.hash] = replace(each, failed=before + (name.attempt,) * bool(each.error))
         return found
-
-
-def _is_success(creation: Creation) -> bool:
-    return creation.ended and not creation.error

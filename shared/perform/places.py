@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING
 
 from shared.core.decide.freshness import TURN_SECONDS
 from shared.core.errors import Busy, ProvisionerError, Throttled, Unavailable
+from shared.core.identity.pool_index import PoolIndex
 from shared.core.identity.pools import PoolStatus
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Sequence
 
     from shared.core.identity.pools import PoolSnapshot
 
@@ -28,12 +29,15 @@ _UNDER_WAY = (PoolStatus.PROVISIONING, PoolStatus.RECONCILING, PoolStatus.STOPPI
 
 @dataclass(slots=True)
 class _Sent:
-    """A create that this process has sent."""
+    """A create that this process has sent, with its time in unix seconds."""
 
+    name: str
     at: float
-    """Unix seconds."""
     lost: bool = False
     """GKE did not answer, so it may have created nothing."""
+
+    def is_fresh(self, now: float) -> bool:
+        return not self.lost and 0 <= now - self.at <= TURN_SECONDS
 
 
 @dataclass(slots=True)
@@ -44,27 +48,21 @@ class Places:
     """By cluster: how many operations were under way when GKE refused one more, and when that was
     in unix seconds."""
     _sent: dict[str, dict[str, _Sent]] = field(default_factory=dict)
-    """By cluster and pool: the creates of this process that were not refused, the oldest first."""
+    """By cluster and slice: the creates of this process that were not refused, the oldest first."""
     _lock: threading.RLock = field(default_factory=threading.RLock)
 
-    def is_sent(self, cluster: str, name: str, pools: Iterable[PoolSnapshot], *, now: float) -> bool:
-        """Return whether the create of a pool was sent a moment ago; else expect a free place.
+    def is_sent(self, cluster: str, name: str, pools: Sequence[PoolSnapshot], *, now: float) -> bool:
+        """Return whether a pool of the slice was asked for a moment ago; else expect a free place.
 
         Several messages about one workload may be answered at the same time, from lists that do not
-        have the pool yet.
-
-        Args:
-            cluster: ``projects/P/locations/L/clusters/C``.
-            name: the pool's.
-            pools: every pool of the cluster, as they were listed for this create.
-            now: unix seconds.
+        have the pool yet. Its name may be that of another attempt. `pools` are all of the cluster.
 
         Raises:
             Throttled: there is no free place, as far as that is known.
         """
         with self._lock:
-            sent = self._sent.get(cluster, {}).get(name)
-            if sent is not None and not sent.lost and 0 <= now - sent.at <= TURN_SECONDS:
+            sent = self._sent.get(cluster, {}).get(_find_slice(name))
+            if sent and sent.is_fresh(now) and not PoolIndex.of(pools).find(sent.name):
                 return True
             most, refused_at = self._most.get(cluster, (0, 0.0))
             if most and not 0 <= now - refused_at <= REMEMBERED_SECONDS:
@@ -77,7 +75,7 @@ class Places:
             return False
 
     def send(
-        self, create: Callable[[], None], cluster: str, name: str, pools: Iterable[PoolSnapshot], *, now: float
+        self, create: Callable[[], None], cluster: str, name: str, pools: Sequence[PoolSnapshot], *, now: float
     ) -> None:
         """Send a create if there is a free place, and remember what GKE answers.
 
@@ -92,8 +90,8 @@ class Places:
             sent = self._sent.setdefault(cluster, {})
             while sent and not 0 <= now - next(iter(sent.values())).at <= REMEMBERED_SECONDS:
                 del sent[next(iter(sent))]
-            sent.pop(name, None)
-            sent[name] = mine = _Sent(now)
+            sent.pop(_find_slice(name), None)
+            sent[_find_slice(name)] = mine = _Sent(name, now)
         try:
             create()
         except Unavailable:
@@ -101,14 +99,19 @@ class Places:
             raise  # GKE may create it all the same
         except ProvisionerError as error:
             with self._lock:
-                sent.pop(name, None)
+                sent.pop(_find_slice(name), None)
                 if isinstance(error, Throttled):
                     self._most[cluster] = max(1, self._count(cluster, pools)), now
             raise
 
-    def _count(self, cluster: str, pools: Iterable[PoolSnapshot]) -> int:
+    def _count(self, cluster: str, pools: Sequence[PoolSnapshot]) -> int:
         """Return how many operations are under way: those that are listed, and those sent since."""
         listed, sent = {pool.name: pool.status in _UNDER_WAY for pool in pools}, self._sent.get(cluster, {})
-        for name in sent.keys() & listed.keys():
-            del sent[name]
+        for place in [place for place, each in sent.items() if each.name in listed]:
+            del sent[place]
         return sum(listed.values()) + len(sent)
+
+
+def _find_slice(name: str) -> str:
+    """Return what the names of all attempts of one slice have in common."""
+    return name.rpartition("-")[0] or name

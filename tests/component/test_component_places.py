@@ -201,8 +201,13 @@ def test_a_create_is_known_as_sent_while_a_list_may_lack_its_pool(
         if answer is not None:
             raise answer
 
+    first, second, other = (
+        build_pool_name(a_claim(slice_key=key), at) for key, at in (("a", 0), ("a", 1), ("b", 0))
+    )
     with contextlib.suppress(Unavailable, Denied):
-        places.send(create, CLUSTER, "one", [], now=NOW)
+        places.send(create, CLUSTER, first, [], now=NOW)
 
-    assert places.is_sent(CLUSTER, "one", [], now=NOW + seconds) is known
-    assert not places.is_sent("another", "one", [], now=NOW + seconds)
+    assert places.is_sent(CLUSTER, second, [], now=NOW + seconds) is known
+    assert not places.is_sent(CLUSTER, second, [a_pool("ERROR", name=first)], now=NOW + seconds)
+    assert not places.is_sent(CLUSTER, other, [], now=NOW + seconds)
+    assert not places.is_sent("another", first, [], now=NOW + seconds)

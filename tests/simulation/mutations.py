@@ -151,7 +151,7 @@ def _forget_sent(plain: Function) -> Function:
     """Send each create as if another instance of the function had sent the last one."""
 
     def is_sent(places: Any, cluster: str, name: str, pools: Any, *, now: float) -> bool:
-        places._sent.get(cluster, {}).pop(name, None)
+        places._sent.get(cluster, {}).clear()
         return bool(plain(places, cluster, name, pools, now=now))
 
     return is_sent
