@@ -147,7 +147,7 @@ def _believe_any_claim(plain: Function) -> Function:
     return decide
 
 
-def _forget_sent(plain: Function) -> Function:
+def forget_sent(plain: Function) -> Function:
     """Send each create as if another instance of the function had sent the last one."""
 
     def is_sent(places: Any, cluster: str, name: str, pools: Any, *, now: float) -> bool:
@@ -292,7 +292,7 @@ MUTATIONS = (
     Mutation("idle pools deleted at once", ((warm_pools, "decide_warm", _forget_marks),), seed=131),
     Mutation(
         "stale views believed",
-        ((Places, "is_sent", _forget_sent), (make_attempt, "_look_and_decide", _believe_stale_views)),
+        ((Places, "is_sent", forget_sent), (make_attempt, "_look_and_decide", _believe_stale_views)),
         seed=41,
     ),
     Mutation(

@@ -12,7 +12,9 @@ import pytest
 from shared.core.decide.gangs import plan_gang
 from shared.core.identity.pools import PoolStatus
 from shared.perform import answer_waiting, gang_pools, resume_workloads, serving_pools
+from shared.perform.places import Places
 from tests.builders import a_pool
+from tests.simulation.mutations import forget_sent
 from tests.simulation.sim_acts import apply_act
 from tests.simulation.sim_faults import Invocation
 from tests.simulation.sim_filling import select_ways
@@ -279,6 +281,7 @@ def test_two_pools_of_one_slice_are_reported_also_if_both_were_on_their_way(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Seed 1141: the pod that is left keeps the slice off the pool that is whole."""
+    monkeypatch.setattr(Places, "is_sent", forget_sent(Places.is_sent))  # as if another instance had sent one
     result = run_story(two_pools_after_a_duplicate(), tell=True)
     assert result.violations == []
     assert result.figures["second pools on their way"] == 1, "\n".join(result.lines)
