@@ -129,7 +129,7 @@ class World:
         answers: dict[str, Callable[..., Any]] = {
             "list": lambda _cluster: self.pools,
             "list_creations": lambda _cluster: [],
-            "find_pools_of_nodes": lambda names, some: {f"node-of-{name}": name for name in names[:some]},
+            "find_pools_of_nodes": lambda names, some=False: {f"node-of-{name}": name for name in names[:some]},
             "get_pod": lambda _namespace, name: self.leaders[name],
             "get_workload": lambda _kind, _namespace, name: self.workloads[name],
             "list_waiting_leaders": lambda _workload=None: list(self.leaders.values()),
