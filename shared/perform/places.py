@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from shared.core.decide.freshness import TURN_SECONDS
 from shared.core.errors import Busy, ProvisionerError, Throttled, Unavailable
+from shared.core.identity.names import parse_pool_name
 from shared.core.identity.pool_index import PoolIndex
 from shared.core.identity.pools import PoolStatus
 
@@ -113,5 +114,5 @@ class Places:
 
 
 def _find_slice(name: str) -> str:
-    """Return what the names of all attempts of one slice have in common."""
-    return name.rpartition("-")[0] or name
+    """Return the hash of the claim that a pool's name has, or a name that is not ours."""
+    return parsed.hash if (parsed := parse_pool_name(name)) else name

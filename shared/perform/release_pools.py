@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 
 from shared.core.decide.collect import decide_absent_pool, decide_collect, decide_without_pools, needs_cap
 from shared.core.decide.failures import decide_gke_answer
-from shared.core.decide.freshness import LOOKS_MAX, SHARED_SECONDS
+from shared.core.decide.freshness import SHARED_SECONDS
 from shared.core.decide.pool_facts import OwnerState, PoolFacts
 from shared.core.decide.warm_pools import decide_idle_marking, plan_marks
 from shared.core.decisions import Decision, Reason, Verdict
 from shared.core.errors import Busy, OldLook
 from shared.core.identity.pools import PoolStatus
-from shared.perform.changes import delete_pool, mark_nodes
+from shared.perform.changes import delete_pool, look_again_if_old, mark_nodes
 from shared.perform.gather import gather_again, gather_facts
 from shared.perform.look import open_look
 from shared.perform.side_by_side import run_paced
@@ -145,8 +145,8 @@ def release_pool(
     Raises:
         Retryable: something could not be read, or each look took too long; nothing was deleted.
     """
-    old = OldLook(f"node pool {pool.name} was not deleted")
-    for _ in range(LOOKS_MAX):
+
+    def look_and_act() -> JudgedPool:
         looked_at = look.now() - (SHARED_SECONDS if batch else 0.0)
         facts = gather_again(look, pool.name, pools=pools, batch=batch)
         if facts is None:
@@ -154,11 +154,10 @@ def release_pool(
         seen = judge_pool(look, dataclasses.replace(facts, displaced_by=displaced_by))
         try:
             return dataclasses.replace(seen, decision=_act(look, seen, looked_at=looked_at))
-        except OldLook as error:
-            old = error
         except Busy as error:
             return dataclasses.replace(seen, decision=decide_gke_answer(pool.name, "deleted", error))
-    raise old
+
+    return look_again_if_old(look_and_act)
 
 
 def _act(look: Look, seen: JudgedPool, *, looked_at: float) -> Decision:

@@ -44,7 +44,7 @@ def judge_pools(swept: SweptCluster, pools: PoolIndex) -> list[JudgedPool]:
     homes = list(dict.fromkeys(pool.owner.home for pool in pools if pool.owner))
     for home, found in swept.for_each(lambda home: _judge_owned(swept, home, pools), homes):
         if isinstance(found, Exception):
-            swept.report.add_error(" ".join(home), found)
+            swept.report.add_error("{} {}/{}".format(*home), found)
         else:
             judged |= {each.facts.pool.name: each for each in found}
     limited = (each.facts.pool for each in judged.values() if each.is_limited)
@@ -59,7 +59,7 @@ def judge_pools(swept: SweptCluster, pools: PoolIndex) -> list[JudgedPool]:
 
 def act_on_pools(swept: SweptCluster, judged: Sequence[JudgedPool], *, listed: PoolIndex) -> list[JudgedPool]:
     """Do what was decided; return what was done, and what the last look at each pool found."""
-    batch = swept.look.unshared().share_batch() if sum(each.is_due for each in judged) > 1 else None
+    batch = swept.look.share_batch() if sum(each.is_due for each in judged) > 1 else None
     done = []
     for seen, found in swept.for_each(lambda each: _act(swept, each, listed, batch), judged):
         pool = seen.facts.pool
@@ -86,7 +86,7 @@ def _judge_owned(swept: SweptCluster, home: tuple[str, str, str], pools: PoolInd
             judged = judge_pool(look, gather_facts(look, pool, owned, read))
         except Exception as error:  # noqa: BLE001 -- the net of this pool
             claim = describe_owner(look.cluster, pool.owner).get("claim")
-            swept.report.add_error(f"{home[0]} {home[1]}/{home[2]}", error, claim=claim)
+            swept.report.add_error("{} {}/{}".format(*home), error, claim=claim)
             judged = judge_pool(look, PoolFacts(pool=pool, owner=OwnerState.UNKNOWN))
         found.append(judged)
     return found
