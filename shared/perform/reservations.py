@@ -132,11 +132,11 @@ class Limits:
         raise StaleView(f"other processes wrote the reservations {TRIES_MAX} times; node pool {name} has to wait")
 
     def _add(self, counted: CountedPools, wish: _Wish, now: float) -> Reserved | Decision:
-        demand, name = wish.demand, wish.pool_name
+        demand, name, names = wish.demand, wish.pool_name, name_pools(wish.demand, wish.pool_name, counted.pools)
         if refused := decide_limit(demand, self._ports.settings, counted.measure(demand, name, *wish.instead_of)):
             return refused
-        names = name_pools(demand, name, counted.pools)
-        made = make_reservations(counted, demand, names, now, others=self._read().entries.keys() - self._mine)
+        others = self._read().entries.keys() & {*names.values()} - self._mine
+        made = make_reservations(counted, demand, names, now, others=others)
         first = {} if name in counted.entries else {each: made[each] for each in made.keys() - counted.entries}
         counted.put({**dict.fromkeys(counted.leave_out(wish.instead_of)), **made})
         return Reserved(now, names, first)
