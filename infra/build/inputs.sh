@@ -10,7 +10,7 @@ INPUTS=(TF_STATE_BUCKET TF_STATE_PREFIX REGION SERVICES_REGION TENSORBOARD_REGIO
     SUBNET_NAME CLUSTER_NAME NAMESPACE TPU_TYPE NUM_TPU_POOLS NUM_OF_CHIPS JOBSET_API_VERSION KUEUE_API_VERSION
     CREATE_ENVIRONMENT CREATE_TENSORBOARD NAME MODE LIMIT_CHIPS CLUSTER_LOCATION CLUSTER_PROJECT NODE_SERVICE_ACCOUNTS
     TERRAFORM_VARIABLES FORCE DELETE_STATE DELETE_ARTIFACTS ALLOW_DELETE PLAN_ONLY ALERT_EMAIL RUNBOOK_URL
-    FUNCTIONS_ARCHIVE REBUILD_EXPORTER MORE_NAMESPACES QUOTAS IMAGE_REPOSITORY
+    FUNCTIONS_ARCHIVE EXPORTER_IMAGE REBUILD_EXPORTER MORE_NAMESPACES QUOTAS IMAGE_REPOSITORY
     JOBSET_DIGEST KUEUE_DIGEST
     CONTROL_PLANE_ACCESS AUTHORIZED_NETWORKS PRIVATE_NODES FUNCTIONS_EGRESS FUNCTIONS_SUBNET BUILD_WORKER_POOL
     NETWORK_PROJECT KMS_KEY SERVICES_KMS_KEY)
@@ -115,6 +115,8 @@ form_of() {
         NODE_SERVICE_ACCOUNTS) FORM='^[-a-z0-9@., ]+$' VALID="e-mail addresses, separated by spaces or commas" ;;
         ALLOW_DELETE) FORM='^[-a-z0-9_./, ]+$' VALID="names as the refusal prints them, such as pool/cpu-node-pool, separated by spaces or commas" ;;
         FUNCTIONS_ARCHIVE) FORM='^functions-[0-9a-f]{16}\.zip$' VALID="the name of a kept archive, as the last lines of a build print it: functions-0123456789abcdef.zip" ;;
+        EXPORTER_IMAGE) FORM='^[a-z0-9][-a-z0-9./:_]*@sha256:[0-9a-f]{64}$' VALID="a released image with its digest, as the release names it: ghcr.io/OWNER/tpu-provisioner/exporter@sha256: and 64 hexadecimal digits" ;;
+        RELEASE_REGISTRY) FORM='^[a-z0-9][-a-z0-9.:]*(/[a-z0-9][-a-z0-9._]*)+$' VALID="a registry's host and a path in lower case, such as ghcr.io/OWNER/tpu-provisioner" ;;
         ALERT_EMAIL) FORM='^[^@[:space:],]+@[^@[:space:],]+\.[A-Za-z]+$' VALID="one e-mail address such as team@example.com" ;;
         RUNBOOK_URL) FORM='^https://[^[:space:]#]+$' VALID="the https:// address of docs/runbook.md as your people read it, without #" ;;
         CONTROL_PLANE_ACCESS) FORM='^(dns|private)$' VALID="dns or private" ;;

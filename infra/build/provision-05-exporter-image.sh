@@ -3,16 +3,34 @@
 # BUILD_FOLDER/exporter-image. A second run changes nothing: the tag is a hash of the source, and an
 # existing image is not built again, because a new build has another digest. With
 # REBUILD_EXPORTER=true it is built again from the present base images, which have the fixes of their
-# distribution, and gets a second tag with the day.
+# distribution, and gets a second tag with the day. With EXPORTER_IMAGE nothing is built: the released
+# image of that digest is copied into the deployment's own repository, so that the nodes need no
+# other registry.
 #
-# Inputs: PROJECT_ID, REGION; optional NAME, REBUILD_EXPORTER. Needs docker with BuildKit, and the right to push: by
-# hand, run `gcloud auth configure-docker REGION-docker.pkg.dev` first. The digest is deployed,
-# never a tag.
+# Inputs: PROJECT_ID, REGION; optional NAME, EXPORTER_IMAGE, REBUILD_EXPORTER. Needs docker with
+# buildx, and the right to push: by hand, run `gcloud auth configure-docker REGION-docker.pkg.dev`
+# first. The digest is deployed, never a tag.
 # shellcheck source-path=SCRIPTDIR source=inputs.sh
 . "$(dirname "$0")/inputs.sh"
 
 need PROJECT_ID REGION NAME REBUILD_EXPORTER
+allow EXPORTER_IMAGE
 image=$REPOSITORY/exporter
+write_image() {
+    printf '%s\n' "$1" >"$BUILD_FOLDER/exporter-image.new"
+    mv "$BUILD_FOLDER/exporter-image.new" "$BUILD_FOLDER/exporter-image"
+    say "The exporter is $1"
+}
+if [ -n "$EXPORTER_IMAGE" ]; then
+    digest=${EXPORTER_IMAGE##*@}
+    skip_in_plan_only "copying $EXPORTER_IMAGE to $image"
+    say "Copying the released image $EXPORTER_IMAGE"
+    retry 5 5 docker buildx imagetools create --tag "$image:released-${digest:7:16}" "$EXPORTER_IMAGE"
+    docker buildx imagetools inspect "$image@$digest" >/dev/null ||
+        fail "EXPORTER_IMAGE: the copy in $image does not have the digest $digest; deploy with another version of docker, or leave EXPORTER_IMAGE empty"
+    write_image "$image@$digest"
+    exit 0
+fi
 skip_in_plan_only "building $image if this source has no image"
 list_sources() {
     find exporter shared -type f \( -name '*.py' -o -name '*.txt' -o -name 'Dockerfile' \)
@@ -37,6 +55,4 @@ else
 fi
 digest=$(docker inspect --format='{{range .RepoDigests}}{{println .}}{{end}}' "$tag" | grep -F "$image@sha256:" | head -n 1) ||
     fail "docker has no digest of $tag in $image; was it pushed?"
-printf '%s\n' "$digest" >"$BUILD_FOLDER/exporter-image.new"
-mv "$BUILD_FOLDER/exporter-image.new" "$BUILD_FOLDER/exporter-image"
-say "The exporter is $digest"
+write_image "$digest"

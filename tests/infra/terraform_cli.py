@@ -19,8 +19,14 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 TERRAFORM = ROOT / "infra/terraform"
-MODULES = ("modules/environment", "modules/environment/modules/tpu_pools", "modules/provisioner")
-CONFIGURATIONS = (*MODULES, "complete", "provisioner")
+GOOGLE_MODULES = ("modules/environment", "modules/environment/modules/tpu_pools", "modules/provisioner")
+ARCHIVE_MODULE = "modules/functions_archive"
+"""The one module of the provider hashicorp/archive.
+
+A mirror of hashicorp/google suffices for the tests: Terraform only evaluates this module's sources.
+"""
+MODULES = (*GOOGLE_MODULES, ARCHIVE_MODULE)
+CONFIGURATIONS = (*GOOGLE_MODULES, "complete", "provisioner")
 """The modules and the roots, by their folders."""
 REMEDY = (
     "this test needs terraform >= 1.11: https://developer.hashicorp.com/terraform/install. "

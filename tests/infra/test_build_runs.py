@@ -179,6 +179,25 @@ def test_the_exporters_image_is_built_again_by_flag_and_its_tags_say_source_and_
     assert {"--pull", "--no-cache", f"--tag={plain}", f"--tag={dated}"} <= set(build)
 
 
+def test_a_released_image_is_copied_and_nothing_is_built(beside: Bench) -> None:
+    released = f"ghcr.io/owner/tpu-provisioner/exporter@sha256:{'c' * 64}"
+    beside.change(calls=[])
+    beside.step("provision-05-exporter-image.sh", BESIDE_A_CLUSTER | {"_EXPORTER_IMAGE": released})
+
+    own = "us-east5-docker.pkg.dev/a-project/tpu-provisioner-images/exporter"
+    copy = ["docker", "buildx", "imagetools", "create", "--tag", f"{own}:released-{'c' * 16}", released]
+    assert beside.calls.count(copy) == 1
+    assert [call for call in beside.calls if call[1] in ("build", "push")] == []
+    assert (beside.folder / "build/exporter-image").read_text() == f"{own}@sha256:{'c' * 64}\n"
+
+
+def test_a_released_image_cannot_be_built_again(bench: Bench) -> None:
+    given = {"_EXPORTER_IMAGE": f"ghcr.io/o/exporter@sha256:{'c' * 64}", "_REBUILD_EXPORTER": "true"}
+    done = bench.step("check-inputs.sh", BESIDE_A_CLUSTER | given, code=1)
+
+    assert "EXPORTER_IMAGE: is an image that is not built here" in done.stderr
+
+
 ACT_AS = "Error: googleapi: Error 403: Permission 'iam.serviceaccounts.actAs' denied on service account x"
 UNKNOWN = "Error: googleapi: Error 400: Service account x@p.iam.gserviceaccount.com does not exist., badRequest"
 LIMITED = 'Error: Error setting IAM policy for project "p": googleapi: Error 403: Policy update access denied.'

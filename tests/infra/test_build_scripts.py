@@ -71,6 +71,7 @@ NOT_VALID = [
     ("RUNBOOK_URL", "docs/runbook.md", "the https://"),
     ("FUNCTIONS_ARCHIVE", "../x.zip", "the name of"),
     ("REBUILD_EXPORTER", "yes", "true or false"),
+    ("EXPORTER_IMAGE", "ghcr.io/owner/exporter:0.2.0", "a released image with its digest"),
     ("FORCE", "1", "true or false"),
     ("NAME", "x" * 21, ""),
     ("CLUSTER_NAME", "a;touch /tmp/x", ""),

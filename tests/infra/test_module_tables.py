@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.infra.terraform_cli import MODULES, TERRAFORM, copy_workspace
+from tests.infra.terraform_cli import GOOGLE_MODULES, MODULES, TERRAFORM, copy_workspace
 from tests.infra.terraform_text import read_configuration
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def test_the_page_names_each_input_and_output(module: str) -> None:
 
 @pytest.mark.terraform
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("module", MODULES)
+@pytest.mark.parametrize("module", GOOGLE_MODULES)
 def test_the_example_is_valid_and_can_be_planned(module: str, tmp_path: Path) -> None:
     workspace = copy_workspace(f"{module}/{EXAMPLE}", tmp_path)
     main = workspace.folder / "main.tf"

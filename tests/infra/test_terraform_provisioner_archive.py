@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import zipfile
 from typing import TYPE_CHECKING
 
-from tests.infra.terraform_cli import ROOT
-from tests.program_runs import run_python
+import pytest
+
+from tests.infra.terraform_cli import ARCHIVE_MODULE, ROOT, TERRAFORM, find_terraform
+from tests.program_runs import run_program, run_python
 
 if TYPE_CHECKING:
     import subprocess
@@ -80,3 +83,19 @@ def test_nothing_to_make_is_refused() -> None:
 
     assert result.returncode == 2
     assert "name a folder, or a zip file with --zip FILE" in result.stderr
+
+
+@pytest.mark.terraform
+def test_the_module_for_other_repositories_packs_the_same_files(tmp_path: Path) -> None:
+    result = stage("--zip", str(tmp_path / "bundle.zip"))
+    module = tmp_path / "checkout/infra/terraform" / ARCHIVE_MODULE
+    module.mkdir(parents=True)
+    shutil.copyfile(TERRAFORM / ARCHIVE_MODULE / "sources.tf", module / "sources.tf")
+    for name in ("functions", "shared", "requirements.txt"):
+        (tmp_path / "checkout" / name).symlink_to(ROOT / name)
+
+    said = run_program(find_terraform(), "console", cwd=module, input="jsonencode(keys(local.sources))\n")
+
+    assert (result.returncode, said.returncode) == (0, 0), said.stderr
+    with zipfile.ZipFile(tmp_path / "bundle.zip") as packed:
+        assert sorted(json.loads(json.loads(said.stdout))) == sorted(packed.namelist())

@@ -34,6 +34,10 @@ def is_valid(path: Path, schema: str) -> bool:
     return subprocess.run(command, capture_output=True, timeout=60, check=False).returncode == 0
 
 
+def test_the_release_workflow_is_valid_by_githubs_schema() -> None:
+    assert is_valid(ROOT / ".github/workflows/release.yml", "github-workflows")
+
+
 def test_the_licence_is_the_unmodified_text() -> None:
     assert hashlib.sha256((ROOT / "LICENSE").read_bytes()).hexdigest() == APACHE_2_0
     assert tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["license"] == "Apache-2.0"

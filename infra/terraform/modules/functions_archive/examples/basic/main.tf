@@ -1,0 +1,5 @@
+module "functions_archive" {
+  source = "../.."
+
+  path = "${path.root}/build/functions.zip"
+}
