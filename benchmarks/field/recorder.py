@@ -15,6 +15,7 @@ from benchmarks.field.records import Call, Memory
 from demo.loop.kubernetes_views import read_jobset, read_node, read_pod
 from demo.loop.observations import JobSetSeen, NodeSeen, PodSeen
 from demo.loop.watching import ResourceWatch
+from standins.processes.urls import STAND_IN
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -121,8 +122,9 @@ class Recorder:
         self._gke.close()
 
     def list_calls(self) -> list[Call]:
-        """Return every call of GKE so far."""
-        return msgspec.convert(self._ask("/admin/calls")["calls"], list[Call])
+        """Return every call of GKE so far, without those of GKE's own autoscaler."""
+        calls = [each for each in self._ask("/admin/calls")["calls"] if each["skin"] != STAND_IN]
+        return msgspec.convert(calls, list[Call])
 
     def count_pools(self) -> int:
         """Return how many pools there are now; it is no call of GKE's API."""

@@ -99,6 +99,9 @@ class Figures(msgspec.Struct, frozen=True, kw_only=True):
     """None until all pools are deleted."""
     deleted: int
     calls_per_slice: float
+    """Of GKE's API."""
+    reads_per_slice: float
+    """Of Compute Engine's API, which has a quota of its own."""
     calls: dict[str, int]
     refused: int
     """Calls that GKE answered with an error other than NOT_FOUND."""
@@ -118,6 +121,7 @@ def derive_figures(record: Record) -> Figures:
     creates, deletes = find_accepted(calls, CREATE), find_accepted(calls, DELETE)
     if not creates:
         raise ValueError("calls: has no accepted create")
+    reads = sum(each.method.startswith("compute.") for each in calls)
     begin = min(record.unschedulable.values())
     after = sorted(at - record.over_at for at in deletes.values()) if record.over_at else []
     complete = len(after) >= max(record.slices, len(creates))
@@ -127,7 +131,8 @@ def derive_figures(record: Record) -> Figures:
         first_delete=after[0] if after else None,
         last_delete=after[-1] if complete else None,
         deleted=len(deletes),
-        calls_per_slice=len(calls) / record.slices,
+        calls_per_slice=(len(calls) - reads) / record.slices,
+        reads_per_slice=reads / record.slices,
         calls=dict(sorted(Counter(each.method for each in calls).items())),
         refused=sum(each.code not in (ACCEPTED, "NOT_FOUND") for each in calls),
         pools=sum(each.method == CREATE and each.code == ACCEPTED for each in calls),

@@ -16,10 +16,11 @@ from standins.autoscaler.pods_and_nodes import PodsAndNodes
 from standins.processes.ending import note_signals, wait_for_the_end
 from standins.processes.journal import write_record
 from standins.processes.kubeconfig import KubeconfigError, open_client
-from standins.processes.urls import check_url
+from standins.processes.urls import STAND_IN, check_url
 from terminal.wrong_arguments import Command, refuse
 
 _TIMEOUT_SECONDS = 30.0
+_HEADERS = {"User-Agent": STAND_IN}
 _EVERY_SECONDS_MIN = 1.0
 """Real seconds between two loops, however fast the clock is: each loop reads the whole cluster."""
 _REAL = Times()
@@ -32,7 +33,7 @@ async def _run(kubeconfig: Path, gke: str, cluster: str, speed: float, times: Ti
     every = max(_EVERY_SECONDS_MIN, times.loop / speed)
     with (
         open_client(kubeconfig, timeout_seconds=_TIMEOUT_SECONDS) as kubernetes,
-        httpx.Client(base_url=gke, timeout=_TIMEOUT_SECONDS, trust_env=False) as google,
+        httpx.Client(base_url=gke, timeout=_TIMEOUT_SECONDS, trust_env=False, headers=_HEADERS) as google,
     ):
         looking = Looking(Autoscaler(times), NodeGroups(google, cluster), PodsAndNodes(kubernetes), speed)
         write_record("looking", cluster=cluster, speed=speed)

@@ -18,6 +18,8 @@ from typing import Any, TypedDict
 import httpx
 import yaml
 
+from standins.processes.urls import STAND_IN
+
 Json = dict[str, Any]
 
 _NAME = "tpu-provisioner-local"
@@ -85,7 +87,7 @@ def _read_options(path: Path) -> _Options:
         verify = _trust(path, cluster, user) if server.startswith("https://") else False
     except (OSError, ValueError) as error:
         raise KubeconfigError(f"{path}: token or certificate: {error}") from error
-    headers = {"User-Agent": "tpu-provisioner-standin"}
+    headers = {"User-Agent": STAND_IN}
     if token:
         headers["Authorization"] = f"Bearer {token.strip()}"
     return {"base_url": server, "headers": headers, "verify": verify, "trust_env": False}

@@ -6,6 +6,9 @@ from urllib.parse import urlsplit
 
 import typer
 
+STAND_IN = "tpu-provisioner-standin"
+"""The user agent of every stand-in, by which another one tells its calls from those of users."""
+
 
 def check_url(url: str) -> str:
     """Return the URL that an option names; empty for none. It is the option's callback.

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import httpx
+import msgspec
 import pytest
 
 from benchmarks.field.go_stack import GoStack, build_command, read_build_information
@@ -118,7 +119,15 @@ def test_calls_before_the_jobset_was_applied_do_not_count() -> None:
     figures = derive_figures(record())
 
     assert figures.calls == {"CreateNodePool": 3, "DeleteNodePool": 3, "GetNodePool": 1}
-    assert figures.calls_per_slice == 3.5
+    assert (figures.calls_per_slice, figures.reads_per_slice) == (3.5, 0.0)
+
+
+def test_calls_of_compute_engine_are_counted_by_themselves() -> None:
+    found = record()
+    read = call("compute.instanceGroupManagers.get", found.applied_at + 1)
+    figures = derive_figures(msgspec.structs.replace(found, calls=[*found.calls, read]))
+
+    assert (figures.calls_per_slice, figures.reads_per_slice) == (3.5, 0.5)
 
 
 def test_a_refused_call_is_told_apart_from_a_pool_that_is_absent_and_makes_no_pool() -> None:
@@ -266,7 +275,7 @@ def test_the_go_program_is_above_ours_and_runs_with_deaths_come_last() -> None:
 def test_the_page_has_a_row_for_each_run_and_each_process() -> None:
     page = render([record()], [crowd()])["field.md"]
 
-    assert "| 2 slices | Go TPU Provisioner | 2.0 s | 65.0 s | 3.5 | 10.0 s | 90.0 s | 2 | 2 |" in page
+    assert "| 2 slices | Go TPU Provisioner | 2.0 s | 65.0 s | 3.5 | 0.0 | 10.0 s | 90.0 s | 2 | 2 |" in page
     assert "| 2 slices | go-provisioner | 50 MiB | 49 MiB |" in page
     assert "| 5 | 10 | 10 | 80 s | 61 s | 1.31 | 7 | 2 |" in page
     assert "`example.com/provisioner`\n  at `6789e2a`" in page

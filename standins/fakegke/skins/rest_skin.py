@@ -19,6 +19,7 @@ from starlette.responses import Response
 from standins.fakegke.errors import HTTP, Code, GkeError, LostReply, invalid
 from standins.fakegke.skins.frontdoor import REQUESTS, FrontDoor
 from standins.fakegke.skins.rest_routes import match_route
+from standins.processes.urls import STAND_IN
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -60,7 +61,7 @@ class RestSkin:
         try:
             message = _request_message(match.method, match.fields, await request.body(), beta=beta)
             _apply_query(message, request)
-            answer = await self._door.answer(match.method, message, "rest")
+            answer = await self._door.answer(match.method, message, _name_skin(request))
         except LostReply as lost:
             if lost.how == "drop":
                 self._drop(request)
@@ -69,6 +70,11 @@ class RestSkin:
         except GkeError as error:
             return error_response(error)
         return _json(_as_json(answer, beta=beta, integers=_wants_integers(request)), 200)
+
+
+def _name_skin(request: Request) -> str:
+    """Return another name for calls of stand-ins, such as the autoscaler's: no user makes them."""
+    return STAND_IN if request.headers.get("User-Agent") == STAND_IN else "rest"
 
 
 def error_response(error: GkeError) -> Response:

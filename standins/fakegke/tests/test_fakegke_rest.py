@@ -8,6 +8,7 @@ import httpx
 import pytest
 
 from standins.fakegke.tests.fakegke_worlds import ZONE
+from standins.processes.urls import STAND_IN
 
 if TYPE_CHECKING:
     from standins.fakegke.tests.fakegke_worlds import ServedWorld
@@ -108,10 +109,12 @@ def test_a_dropped_reply_cuts_the_connection(served: ServedWorld) -> None:
 def test_every_call_is_recorded_with_its_answer(served: ServedWorld) -> None:
     httpx.get(f"{_url(served)}/absent")
     httpx.post(_url(served), json=BODY)
+    httpx.get(_url(served), headers={"User-Agent": STAND_IN})  # as GKE's own autoscaler looks
     calls = [call for call in served.admin("/admin/calls")["calls"] if call["cluster"] == served.cluster]
     assert [(call["method"], call["pool"], call["code"], call["skin"]) for call in calls] == [
         ("GetNodePool", "absent", "NOT_FOUND", "rest"),
         ("CreateNodePool", "pool-1", "OK", "rest"),
+        ("ListNodePools", "", "OK", STAND_IN),
     ]
 
 
