@@ -177,6 +177,11 @@ class Status:
     """How many clusters answered."""
 
     @property
+    def is_empty(self) -> bool:
+        """Return whether there is no pool, and nothing that waits for one."""
+        return not (self.pools or self.waiting or self.left_alone)
+
+    @property
     def stuck(self) -> int:
         """Return how many rows need a person."""
         return len(self.troubles)

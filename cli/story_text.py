@@ -120,9 +120,10 @@ def _print_present(console: Console, story: Story) -> None:
         why = f"{alone.message} {tell_reason(alone)}"
         said = f"now: pod {alone.pod} waits, and no node pool is created for it: {why}"
         print_line(console, styled(said, "warn"))
-    if not (now.pools or now.waiting or now.left_alone):
+    if now.is_empty:
         state = "has no pools and needs none" if story.exists else "does not exist, and has no pools"
-        print_line(console, f"now: {story.kind or 'workload'} {story.namespace}/{story.name} {state}")
+        said = f"now: {story.kind or 'workload'} {story.namespace}/{story.name} {story.suspended or state}"
+        print_line(console, styled(said, "warn" if story.suspended else ""))
 
 
 def _tell_who(waiting: WaitingRow) -> str:

@@ -21,6 +21,7 @@ from cli.history import (
 from cli.log_search import read_logs
 from cli.moments import format_moment
 from cli.status import Status, read_status
+from cli.suspensions import read_suspension
 from shared.core.errors import NotFound, ProvisionerError, Rejected
 from shared.core.identity.names import Claim, build_pool_name, parse_pool_name
 from shared.core.kinds.table import KIND_NAMES, KINDS, choose_kinds, list_slices
@@ -49,6 +50,8 @@ class Story:
     exists: bool = False
     entries: list[Entry] = field(default_factory=list)
     now: Status = field(default_factory=Status)
+    suspended: str = ""
+    """What it waits for if it is suspended and has nothing else to tell of its present state."""
     made: list[str] = field(default_factory=list)
     """The names of the workloads that it controls, for example what a RayJob has made."""
     unread: list[str] = field(default_factory=list)
@@ -70,6 +73,7 @@ class Story:
             "exists": self.exists,
             "entries": [{"time": format_moment(each.at), **dataclasses.asdict(each)} for each in entries],
             "now": self.now.as_data(),
+            "suspended": self.suspended,
             "unread": self.unread,
         }
 
@@ -181,6 +185,18 @@ def add_present(story: Story, deployment: Deployment) -> None:
         left_alone=[row for row in status.left_alone if (row.cluster, row.workload) in homes],
     )
     story.unread += status.errors
+    _add_suspension(story, deployment)
+
+
+def _add_suspension(story: Story, deployment: Deployment) -> None:
+    kinds = choose_kinds(deployment.settings.kinds)
+    found = next((each for kind in kinds for each in (kind, *kind.parents) if each.name == story.kind), None)
+    if found is None or not story.exists or not story.now.is_empty:
+        return
+    try:
+        story.suspended = read_suspension(deployment.apis[story.cluster], found, story.namespace, story.name)
+    except ProvisionerError as error:
+        story.unread.append(f"whether it is suspended: {say(error)}")
 
 
 def list_absent_kinds(deployment: Deployment, cluster: str) -> list[str]:
