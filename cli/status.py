@@ -228,11 +228,8 @@ def read_status(ports: Ports, *, namespace: str = "", open_logs: OpenLogs | None
             status.errors.append(f"{cluster}: {say(error)}")
         else:
             status.asked += 1
-        status.pools += found.pools
-        status.waiting += found.waiting
-        status.failures += found.failures
-        status.left_alone += found.left_alone
-        status.unread += found.unread
+        for part in ("pools", "waiting", "failures", "left_alone", "unread"):
+            getattr(status, part).extend(getattr(found, part))
         status.stops |= found.stops
     _share_failures(status)
     if namespace:
