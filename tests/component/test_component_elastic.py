@@ -220,3 +220,26 @@ def test_in_report_only_mode_no_node_is_marked(world: World) -> None:
     elastic.want(1)
     elastic.sweep()
     assert world.cluster.marks == {}
+
+
+@pytest.mark.parametrize("status", ["RUNNING_WITH_ERROR", "ERROR"])
+@pytest.mark.parametrize(
+    ("made", "nodes", "ready", "kept"),
+    [(2, 1, 1, True), (1, 3, 1, False), (2, 0, 0, False)],
+    ids=["it has shrunk", "it has grown", "it has lost all"],
+)
+def test_a_pool_with_errors_serves_if_the_nodes_that_it_has_now_are_ready(
+    world: World, status: str, made: int, nodes: int, ready: int, *, kept: bool
+) -> None:
+    """Seed 7990066: a pool had shrunk, and counted with the nodes that it was created with."""
+    elastic = Elastic(world, pods=made)
+    elastic.want(nodes)
+    world.cluster.nodes[elastic.pool] = names = [f"n{at}" for at in range(nodes)]
+    world.cluster.unready = set(names[ready:])
+    world.pools.sizes[elastic.pool] = nodes
+    world.clock.advance(3 * GRACE)
+    world.cluster.add(dataclasses.replace(elastic.pod, created_at=world.clock.now() - 2 * GRACE))
+    world.pools.move(CLUSTER, elastic.pool, status)
+    elastic.sweep()
+
+    assert world.pools.count("delete") == (not kept)

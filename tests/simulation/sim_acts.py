@@ -89,6 +89,7 @@ def _add(
 
 
 def _delete(world: World, cluster: SimCluster, made: Workload, act: Act) -> None:
+    made.changed_at = world.time.now
     if act.flag and made.kind != "Pod":  # in the foreground: the object stays until its pods are gone
         made.deleting_since = world.time.now
         cluster.note_workload(made)
@@ -169,7 +170,8 @@ def _complete(world: World, cluster: SimCluster, made: Workload, act: Act) -> No
     if made.kind not in ENDING or made.terminal:
         return
     word = "Failed" if act.flag else {"JobSet": "Completed", "Job": "Complete"}.get(made.kind, "Succeeded")
-    made.terminal, made.terminal_since = word, world.time.now + world.story.skew_seconds
+    made.terminal, made.changed_at = word, world.time.now
+    made.terminal_since = made.changed_at + world.story.skew_seconds
     for pod in cluster.list_pods_of(made):
         if act.flag and made.kind != "Pod":
             cluster.end_pod(pod, world.draw_termination())

@@ -113,7 +113,8 @@ class SimCluster:
     def suspend(self, made: Workload, *, says: bool = True) -> None:
         """Suspend a workload; its controller says since when a moment later, or never."""
         now, ahead = self.world.time.now, self.world.story.skew_seconds
-        made.suspended, made.generation, made.suspended_at = True, made.generation + 1, now
+        made.suspended, made.generation = True, made.generation + 1
+        made.suspended_at = made.changed_at = now
 
         def say() -> None:
             if made.suspended:

@@ -57,7 +57,7 @@ class Workload:
     version: int = 0
     made_at: float = 0.0
     changed_at: float = 0.0
-    """When its spec last changed."""
+    """When what it wants last changed."""
     _view: WorkloadView | None = None
     _template: PodTemplate | None = None
 

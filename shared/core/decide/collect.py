@@ -1,9 +1,9 @@
 """Decides whether a pool may be deleted, from its owner and the pods on it. Pure and total.
 
 A pool with errors whose owner is live is decided about without a record of earlier reads. The nodes
-say whether it serves now. The creation times of the pods that wait say since when it cannot serve:
-a pod that is older than the pool never ran on it, and a pod that is younger may have an ancestor
-that did. The clock of Kubernetes wrote these times, so they are bounded by ours.
+say whether it serves now; GKE's count does not follow the size of an elastic pool. The creation
+times of the pods that wait say since when it cannot serve: an older pod than the pool never ran on
+it, and a younger one may have an ancestor that did. Another clock wrote them, so ours bounds them.
 
 A pool that was never made and holds neither nodes nor a reservation is kept, since it is the record
 of the failure: it is deleted when the next attempt was submitted (`shared.core.decide.attempts`).
@@ -172,7 +172,7 @@ def decide_broken(facts: PoolFacts, *, now: float, settings: Settings) -> Decisi
     never_made = failed and never_used and not facts.ready_nodes
     if facts.pods.own or facts.pods.others:
         why = "pods run on it"
-    elif 0 < pool.node_count <= facts.ready_nodes:
+    elif 0 < (facts.nodes if pool.owner and pool.owner.elastic else pool.node_count) <= facts.ready_nodes:
         why = "all of its nodes are Ready"
     elif failed and facts.superseded and not facts.nodes:
         return _delete_broken(facts, failed=True)
