@@ -93,7 +93,7 @@ def test_a_partial_gang_whose_slices_swapped_pools_is_judged_by_their_sum(world:
 
 @pytest.mark.parametrize("lent", [False, True])
 def test_a_pool_that_another_workload_uses_is_had_as_after_a_release(world: World, *, lent: bool) -> None:
-    """Seed 7990495: no release gives it back, and the JobSet would be resumed as soon as suspended."""
+    """Seed 7990495: no release gives it back, so the JobSet would be resumed at once."""
     hold_a_part(world)
     run(world, *NAMES)
     world.cluster.add(a_pod(index=0, uid="uid-0", node_name=f"{NAMES[1]}-node"))
