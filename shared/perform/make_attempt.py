@@ -88,14 +88,14 @@ def make_attempt(turn: Turn, attempt: int) -> AttemptDecision:
         decision = decide_provision(demand, known, now=look.now(), settings=look.settings, usage=usage)
     found = AttemptDecision(attempt=attempt, decision=decision)
     if decision.verdict == Verdict.CREATE and look.had_pool:
-        return _with(found, decide_left(name))
+        return replace(found, decision=decide_left(name))
     if decision.verdict == Verdict.CREATE:
         found = decide_after_creation(demand, found, turn.find_gone(), since=turn.since, now=look.now())
         return create_allowed(turn, found)
     if decision.verdict == Verdict.DELETE and known is not None:
         return replace_pool(turn, known, found)
     if demand.elastic and known is not None and decision.reason == Reason.POOL_SERVES:
-        return _with(found, grow_pool(turn, known))
+        return replace(found, decision=grow_pool(turn, known))
     return found
 
 
@@ -110,10 +110,9 @@ def create_allowed(turn: Turn, found: AttemptDecision) -> AttemptDecision:
     look, demand = turn.look, turn.demand
     # The pod of a message was read by its UID: an API of another cluster does not have it.
     if look.cap is not None and is_other(look.live, turn.pools):
-        return _with(found, decide_other_cluster())
-    obstacle = read_namespace_obstacle(look, demand)
-    if obstacle is not None:
-        return _with(found, obstacle)
+        return replace(found, decision=decide_other_cluster())
+    if obstacle := read_namespace_obstacle(look, demand):
+        return replace(found, decision=obstacle)
     cluster_uid = read_cluster_uid(look.live)
     made = _create(turn, found, cluster_uid)
     while (following := decide_after_refusal(demand, made)) is not None:
@@ -124,16 +123,12 @@ def create_allowed(turn: Turn, found: AttemptDecision) -> AttemptDecision:
     return made
 
 
-def _with(found: AttemptDecision, decision: Decision) -> AttemptDecision:
-    return replace(found, decision=decision)
-
-
 def _create(turn: Turn, found: AttemptDecision, cluster_uid: str) -> AttemptDecision:
     look, name, decision = turn.look, build_pool_name(turn.demand.claim, found.attempt), found.decision
     demand = limit_autoscaled(turn.demand.on_attempt(found.attempt), turn.pools, look.settings)
     turn, now = replace(turn, demand=demand), look.now()
     if look.ports.places and look.ports.places.is_sent(look.cluster, name, turn.pools, now=now):
-        return _with(found, decide_sent(name))
+        return replace(found, decision=decide_sent(name))
     try:
         body = build_node_pool(
             demand,
@@ -144,10 +139,10 @@ def _create(turn: Turn, found: AttemptDecision, cluster_uid: str) -> AttemptDeci
         )
         done = create_pool(turn, decision, body)
     except (LabelBudgetExceeded, NoCapacity, InvalidRequest) as error:
-        return _with(found, decide_gke_answer(name, "created", error))
+        return replace(found, decision=decide_gke_answer(name, "created", error))
     except (AlreadyExists, Busy) as conflict:
         return _look_and_decide(turn, found.attempt, conflict)
-    return _with(found, decide_created(decision, name) if done is decision else done)
+    return replace(found, decision=decide_created(decision, name) if done is decision else done)
 
 
 def _look_and_decide(turn: Turn, attempt: int, conflict: AlreadyExists | Busy) -> AttemptDecision:
@@ -165,7 +160,7 @@ def _look_and_decide(turn: Turn, attempt: int, conflict: AlreadyExists | Busy) -
     if decision.verdict == Verdict.DELETE:
         return replace_pool(replace(turn, pools=look.list_pools()), pool, found)
     if demand.elastic and decision.reason == Reason.POOL_SERVES:
-        return _with(found, grow_pool(turn, pool))
+        return replace(found, decision=grow_pool(turn, pool))
     return found
 
 
@@ -187,7 +182,7 @@ def replace_pool(
     if pool.status in BROKEN and decision.reason != Reason.POOL_DIFFERS:
         released = release_pool(look, pool, pools=turn.own or [pool]).decision
         if (released.verdict, released.reason) != _RECORD:
-            return _with(found, released)
+            return replace(found, decision=released)
         return _move_on(turn, pool)
     bound = look.live.list_pool_pods(pool.name)
     lost = pool if decision.reason == Reason.POOL_DEGRADED else None
@@ -196,12 +191,13 @@ def replace_pool(
         drain_seconds_max = look.settings.drain_seconds_max
         pods = count_pods(pool.owner, bound, now=look.now(), drain_seconds_max=drain_seconds_max)
         tell_squatters(look.live, pool, pods.others, kinds=look.settings.kinds)
-        return _with(found, decision)
+        return replace(found, decision=decision)
     if (was := turn.workload) is not None:
         now = look.live.get_workload(was.kind, was.namespace, was.name)
         if now is None or (now.uid, now.generation) != (was.uid, was.generation):
             raise StaleView(f"{was.kind} {was.namespace}/{was.name} changed, so {pool.name} was not deleted")
-    return _with(found, delete_pool(look, pool, decision, looked_at=turn.looked_at, last_look=last_look))
+    decision = delete_pool(look, pool, decision, looked_at=turn.looked_at, last_look=last_look)
+    return replace(found, decision=decision)
 
 
 def _move_on(turn: Turn, failed: PoolSnapshot) -> AttemptDecision:
@@ -232,14 +228,12 @@ def _move_on(turn: Turn, failed: PoolSnapshot) -> AttemptDecision:
 
 def _decide_following(turn: Turn, create: Decision, failed: PoolSnapshot) -> AttemptDecision:
     """Return what follows a failed pool, or a later creation that left no pool."""
-    demand, now, used = turn.demand, turn.look.now(), {pool.owner.attempt for pool in turn.own if pool.owner}
+    demand, now, used = turn.demand, turn.look.now(), turn.used
     last = turn.look.creations.find_newest(demand.claim) if turn.look.creations else None
     following = decide_next_attempt(demand, create, record_failure(demand, failed, last), used=used, now=now)
     gone = turn.find_gone()
-    if gone is None or following.decision.verdict != Verdict.CREATE:
-        return following
-    if not gone.ended or gone.error:
-        return decide_after_creation(demand, _with(following, create), gone, since=turn.since, now=now)
+    if gone and following.decision.verdict == Verdict.CREATE and (gone.error or not gone.ended):
+        return decide_after_creation(demand, replace(following, decision=create), gone, since=turn.since, now=now)
     return following
 
 

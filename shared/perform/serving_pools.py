@@ -183,7 +183,7 @@ def give_up_lost(turn: Turn, pod: PodView, lost: PoolSnapshot) -> AttemptDecisio
     """
     look, now = turn.look, turn.look.now()
     turn = replace(turn, pools=look.list_pools())
-    own, pool = turn.own, turn.pools.find(lost.name)
+    pool = turn.pools.find(lost.name)
     if pool is None or pool.labels != lost.labels:
         raise StaleView(f"node pool {lost.name} changed, so it was not deleted")
     attempt = pool.owner.attempt if pool.owner else 0
@@ -200,10 +200,9 @@ def give_up_lost(turn: Turn, pod: PodView, lost: PoolSnapshot) -> AttemptDecisio
     create = decide_provision(turn.demand, None, now=now, settings=look.settings)
     if create.verdict != Verdict.CREATE:
         return replace(found, decision=create)
-    used = {each.owner.attempt for each in own if each.owner}
     error = find_error(tried, pod, pool, filling, now=now)
     failed = record_empty(pool, error, seconds=find_patience(tried, look.settings))
-    following = decide_next_attempt(turn.demand, create, failed, used=used, now=now)
+    following = decide_next_attempt(turn.demand, create, failed, used=turn.used, now=now)
     if following.decision.verdict != Verdict.CREATE:
         return following
     if look.limits:

@@ -74,6 +74,17 @@ def test_after_a_stockout_the_next_attempt_has_a_new_name_and_the_failed_pool_go
     assert world.pools.names(CLUSTER) == [name_of(1)]
 
 
+def test_a_name_that_a_pool_of_others_has_is_left_out(world: World, look: By) -> None:
+    """A person may have taken the labels of an earlier pool of the slice away."""
+    begin(world)
+    fail(world)
+    world.pools.add(CLUSTER, dataclasses.replace(a_pool(), name=name_of(1), labels={}))
+    world.clock.advance(80)
+    look(world)
+
+    assert [body["name"] for body in world.pools.bodies] == [name_of(0), name_of(2)]
+
+
 @pytest.mark.parametrize("pods", [0, 1], ids=["nodes", "a node with a pod"])
 def test_a_failed_pool_whose_nodes_come_while_the_next_attempt_is_created_stays(
     world: World, look: By, pods: int

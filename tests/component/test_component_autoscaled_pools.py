@@ -15,7 +15,7 @@ from shared.core.ports import FillError, Machines
 from shared.core.priorities import NodeSource
 from shared.core.settings import Mode
 from shared.core.workloads import NodeView
-from tests.builders import CLUSTER, NOW, a_jobset, a_pod
+from tests.builders import CLUSTER, NOW, a_foreign_pool, a_jobset, a_pod
 from tests.component.empty_pools import HOSTS, POLICY, TOLD, begin, refuse, run_empty, status
 from tests.component.looks import by_message, by_sweep
 from tests.component.world import name_of
@@ -126,6 +126,17 @@ def test_the_end_of_its_creation_does_not_say_that_it_has_nodes(world: World) ->
 
     assert told is not None
     assert told.message.endswith("; its autoscaler adds 4 nodes when there is capacity")
+
+
+def test_an_empty_pool_does_not_go_for_a_name_that_a_pool_of_others_has(world: World) -> None:
+    """Seed 7940582: with the record gone, the list began anew without its pause each time."""
+    begin(world)
+    refuse(world)
+    world.pools.add(CLUSTER, a_foreign_pool(name_of(1)))
+    by_sweep(world)
+
+    assert status(world, 0) == "STOPPING"
+    assert [body["name"] for body in world.pools.bodies] == [name_of(0), name_of(3)]
 
 
 @pytest.mark.parametrize("wait", [90.0, 3000.0])

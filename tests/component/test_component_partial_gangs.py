@@ -91,6 +91,26 @@ def test_a_partial_gang_whose_slices_swapped_pools_is_judged_by_their_sum(world:
     assert bool(lines) == (running == 1)
 
 
+@pytest.mark.parametrize("lent", [False, True])
+def test_a_pool_that_another_workload_uses_is_had_as_after_a_release(world: World, *, lent: bool) -> None:
+    """Seed 7990495: no release gives it back, so the JobSet would be resumed at once."""
+    hold_a_part(world)
+    run(world, *NAMES)
+    world.cluster.add(a_pod(index=0, uid="uid-0", node_name=f"{NAMES[1]}-node"))
+    if lent:
+        world.cluster.add(a_pod(uid="other", jobset="other", node_name=f"{NAMES[0]}-node"))
+    else:
+        world.pools.move(CLUSTER, NAMES[0], "gone")
+    world.clock.advance(601)
+    world.sweep()
+    second = build_pool_name(a_claim(slice_key="default/train-workers-1"), 1)
+    world.pools.fail(CLUSTER, second, "GCE_STOCKOUT", ended_at=world.clock.now())
+    world.sweep()
+
+    assert any("GCE_STOCKOUT" in each.message for each in world.cluster.notices)
+    assert jobset(world).suspended != lent
+
+
 @pytest.mark.parametrize(("spread", "pinned"), [(False, False), (True, False), (False, True)])
 def test_a_pool_that_no_other_slice_can_use_is_not_to_spare(world: World, *, spread: bool, pinned: bool) -> None:
     """Two pools of slice 0 run. Its hosts are on both, or it is pinned to its own pools."""

@@ -228,7 +228,7 @@ def measure_used(
     serves it, and none is to spare. A pool is not to spare while hosts of another slice, which is
     spread over two pools, run on it, or if no slice can run on the pool of another. A pool that is
     named for a slice does not serve it if GKE was just asked for another one: its pods may not fit
-    there.
+    there. A pool that pods of other workloads use is to spare: no release gives it back.
 
     Args:
         seen: the workload as it is now, and its pods.
@@ -250,11 +250,11 @@ def measure_used(
         for pool in select_pools_of(workload, pools)
         if pool.status == PoolStatus.RUNNING and not is_empty(pool, seen.list_nodes_of(pool.name))
     }
-    idle = running.keys() - set(serving.values()) if may_swap(workload) else set[str]()
-    spare = sum(not seen.list_on(name) for name in idle)
     held = {
         name: running[serving[name]] for name in names if name not in waiting.told and serving.get(name) in running
     }
+    idle = running.keys() - {pool.name for pool in held.values()} if may_swap(workload) else set[str]()
+    spare = sum(not seen.list_on(name) for name in idle)
     lacking = [name for name in names if name in waits and name not in held]
     wants_since = sorted(waits[name] or now for name in lacking)[spare:]  # the first ones have the spare
     return Holding(
