@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from shared.core import labels
 from shared.core.errors import Unavailable
 from shared.core.identity.names import build_pool_name
 from shared.core.messages import ObjectName
-from tests.builders import CLUSTER, a_claim, a_pool, an_over_event, settings
+from tests.builders import CLUSTER, NOW, a_claim, a_pool, an_over_event, settings
 from tests.component.world import Records, World
 from tests.unit.rayclusters import UID, a_group, a_raycluster, a_worker, indexed, webhooked
 
@@ -162,6 +164,25 @@ def test_a_replica_whose_own_pool_took_another_one_waits_for_the_other_s(rays: R
 
     assert rays.pools.bodies == []
     rays.records.expect_in_order({"decision": "wait", "reason": "pool_in_use"})
+
+
+@pytest.mark.parametrize(
+    ("waits", "seconds", "kept"), [(True, 301, 2), (True, 299, 4), (False, 301, 1), (False, 299, 4)]
+)
+def test_a_raycluster_that_waits_for_its_capacity_and_is_scaled_down_gives_a_pool_back(
+    rays: RayWorld, *, waits: bool, seconds: float, kept: int
+) -> None:
+    """Seed 7930722. KubeRay gives the replicas that come after it the lowest indexes."""
+    rays.use(capacity_first=True)
+    marks = {labels.CAPACITY_FIRST: "true"} if waits else {}
+    suspended = a_raycluster(a_group(replicas=2), suspend=True)
+    rays.cluster.add(dataclasses.replace(suspended, marks=marks, suspended_since=NOW - seconds))
+    for slot, status in enumerate(("PROVISIONING", "RUNNING", "ERROR", "RUNNING")):
+        rays.add_pool(slot, status)
+
+    rays.sweep()
+
+    assert rays.names() == {name_of(slot) for slot in range(kept)}
 
 
 def test_the_second_set_of_an_upgraded_operator_is_explained_and_not_bought(rays: RayWorld) -> None:

@@ -10,7 +10,7 @@ from shared.core.times import AHEAD_SECONDS_MAX
 from tests.simulation.sim_filling import fits
 from tests.simulation.sim_judge import read_reason, tells_suspension
 from tests.simulation.sim_story import DRAIN_SECONDS, ZONE
-from tests.simulation.sim_workloads import list_pods
+from tests.simulation.sim_workloads import list_pods, list_wanted
 
 if TYPE_CHECKING:
     from tests.simulation.sim_cluster import SimCluster, SimPod
@@ -226,7 +226,7 @@ def _judge_pools(world: World, cluster: SimCluster) -> None:
             _report_orphan(world, cluster, pool, "its owner is over")
         elif made.suspended and owner.created_at is None and not tells_suspension(world, made):
             continue  # neither the pool says its age nor the workload since when it is suspended
-        elif made.suspended and not made.waits:
+        elif made.suspended and (not made.waits or _is_left(pool, made)):
             _report_orphan(world, cluster, pool, "its owner is suspended")
         elif made.deleting_since is not None:
             _report_orphan(world, cluster, pool, "its owner is being deleted")
@@ -272,6 +272,12 @@ def _has_spare_nodes(cluster: SimCluster, pool: Pool, made: Workload, users: lis
         return False
     alone = all(pod.workload is made for pod in users)
     return alone and len(cluster.list_nodes_of(pool.name)) > max(wanted, len(users))
+
+
+def _is_left(pool: Pool, made: Workload) -> bool:
+    """Return whether the slice of a pool was scaled away."""
+    name = pool.owner.slice_name if pool.owner else ""
+    return bool(name) and not made.elastic and all(plan.slice_name != name for plan in list_wanted(made))
 
 
 def _is_of(pool: Pool, made: Workload) -> bool:
