@@ -184,8 +184,8 @@ def _describe_pools(world: World, cluster: SimCluster, pods: list[SimPod]) -> st
             continue
         if not made.elastic and owner.slice_name != slice_name:
             here = [each for node in cluster.nodes.values() if node.pool is pool for each in node.pods]
-            short = len(cluster.list_nodes_of(pool.name)) < pool.size
-            hollow = hollow or short or any(each.workload is not made for each in here)
+            strangers = any(each.workload is not made for each in here)
+            hollow = hollow or strangers or _stays_short(world, cluster, pool, made)
             continue
         users = {
             "own"
@@ -207,6 +207,13 @@ def _describe_pools(world: World, cluster: SimCluster, pods: list[SimPod]) -> st
     spot = " spot" if made.spot else ""
     spot += ", clock ahead" if world.story.skew_seconds > AHEAD_SECONDS_MAX else ""
     return ("; ".join(said) or "no pool") + spot
+
+
+def _stays_short(world: World, cluster: SimCluster, pool: Pool, made: Workload) -> bool:
+    """Return whether a pool lacks nodes, and is not left for the next way of a list for that."""
+    story, nodes = world.story, len(cluster.list_nodes_of(pool.name))
+    left = story.candidates > 1 and story.mode == "active" and pool.status == PoolStatus.RUNNING
+    return nodes < pool.size and not (left and (made.shape.hosts > 1 or not nodes))
 
 
 # --- pools ----------------------------------------------------------------------------------------
