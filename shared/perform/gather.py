@@ -143,7 +143,8 @@ def gather_facts(
         return PoolFacts(pool=pool, owner=OwnerState.UNKNOWN)
     known = read() if read else read_owner(look, owner.home, pools)
     workload, (state, since) = known.workload, classify_owner(owner, known.workload, known.pods)
-    if workload is not None and workload.suspended and state == OwnerState.SUSPENDED:
+    # Its next pods are those of its spec: the pool of another slice ends as for any suspension.
+    if workload is not None and state == OwnerState.SUSPENDED == classify_owner(owner, workload, None)[0]:
         if workload.quota_reserved:
             state, since = OwnerState.LIVE, None  # Kueue is about to resume it
         else:

@@ -87,7 +87,7 @@ def _judge_holder(turn: Turn, pod: PodView, pool_name: str) -> tuple[Decision | 
     """Return what to do because of other pods on the slice's own pool; None to wait.
 
     CREATE means one more pool, with the attempt that is returned too. A free pool of the workload
-    does not count if pods of other workloads use it.
+    does not count if pods of other workloads use it, or if it would be given up as the slice's own.
     """
     look, workload, pools, taken = turn.look, turn.workload, turn.pools, set[str]()
     swaps = workload is not None and may_swap(workload) and not turn.demand.elastic
@@ -98,12 +98,11 @@ def _judge_holder(turn: Turn, pod: PodView, pool_name: str) -> tuple[Decision | 
         if held is None:
             break
         slice_name = turn.demand.claim.slice_name
-        serving = plan.serving.get(slice_name)
-        waits = held.verdict == Verdict.WAIT and serving is not None and serving not in taken
-        if not waits or judge_takers(look, pod, pools, str(serving)) is None:
-            tried = read_trying(look, turn.demand, pools.find(str(serving)) if waits else None)
-            return tried or held, plan.missing.get(slice_name, 0)
-        taken.add(str(serving))
+        free = pools.find(plan.serving.get(slice_name, "")) if held.verdict == Verdict.WAIT else None
+        lost = free and judge_unplaced(look, pod, free, demand=turn.demand).verdict == Verdict.DELETE
+        if free is None or free.name in taken or not (lost or judge_takers(look, pod, pools, free.name)):
+            return read_trying(look, turn.demand, free) or held, plan.missing.get(slice_name, 0)
+        taken.add(free.name)
     return judge_takers(look, pod, pools, pool_name), 0
 
 

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from shared.capacity_lists import read_policies
+from shared.core import labels
 from shared.core.errors import Unavailable
 from shared.core.identity.names import build_pool_name
 from shared.core.messages import ObjectName
-from tests.builders import CLUSTER, a_claim, a_pool, an_over_event, settings
+from shared.core.workloads import NodeView
+from tests.builders import CLUSTER, NOW, a_claim, a_pool, an_over_event, settings
+from tests.component.test_component_candidates import POLICY
 from tests.component.world import Records, World
 from tests.unit.rayclusters import UID, a_group, a_raycluster, a_worker, indexed, webhooked
 
@@ -162,6 +167,47 @@ def test_a_replica_whose_own_pool_took_another_one_waits_for_the_other_s(rays: R
 
     assert rays.pools.bodies == []
     rays.records.expect_in_order({"decision": "wait", "reason": "pool_in_use"})
+
+
+@pytest.mark.parametrize("listed", [True, False])
+@pytest.mark.parametrize("nodes", [0, 1, 2])
+def test_a_replica_waits_for_no_pool_of_another_one_that_has_lost_its_nodes(
+    rays: RayWorld, nodes: int, *, listed: bool
+) -> None:
+    """Nobody else waits for that pool: its own replica runs on the pool of this one."""
+    rays.use(capacity_policies=read_policies(POLICY) if listed else ())
+    rays.run(1, rays.add_pool(0, age_seconds=3600.0))
+    free = rays.add_pool(1, age_seconds=3600.0)
+    rays.cluster.nodes[free] = rays.cluster.nodes[free][:nodes]
+    for each in rays.cluster.nodes[free]:
+        rays.cluster.node_views[each] = NodeView(name=each, ready=True, created_at=NOW - 3600)
+    rays.wait(0, unschedulable_since=NOW - 3600)
+
+    for _ in range(3):
+        rays.sweep()
+
+    lost = listed and nodes < NODES
+    assert rays.names() == {name_of(0), free, *([name_of(0, 1)] if lost else [])}
+    assert len(rays.pools.bodies) == lost
+
+
+@pytest.mark.parametrize(
+    ("waits", "seconds", "kept"), [(True, 301, 2), (True, 299, 4), (False, 301, 1), (False, 299, 4)]
+)
+def test_a_raycluster_that_waits_for_its_capacity_and_is_scaled_down_gives_a_pool_back(
+    rays: RayWorld, *, waits: bool, seconds: float, kept: int
+) -> None:
+    """Seed 7930722. KubeRay gives the replicas that come after it the lowest indexes."""
+    rays.use(capacity_first=True)
+    marks = {labels.CAPACITY_FIRST: "true"} if waits else {}
+    suspended = a_raycluster(a_group(replicas=2), suspend=True)
+    rays.cluster.add(dataclasses.replace(suspended, marks=marks, suspended_since=NOW - seconds))
+    for slot, status in enumerate(("PROVISIONING", "RUNNING", "ERROR", "RUNNING")):
+        rays.add_pool(slot, status)
+
+    rays.sweep()
+
+    assert rays.names() == {name_of(slot) for slot in range(kept)}
 
 
 def test_the_second_set_of_an_upgraded_operator_is_explained_and_not_bought(rays: RayWorld) -> None:

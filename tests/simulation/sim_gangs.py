@@ -112,7 +112,9 @@ class GangJudge:
             if seen and now - self._ended_at.get(made.uid, 0.0) > PAUSE_SECONDS_MAX:
                 self._world.judge.report("gangs", f"{pool.name} is given back, and all slices have their pools")
             return
-        self._ended_at[made.uid] = now
+        ended_at, self._ended_at[made.uid] = self._ended_at.get(made.uid, -math.inf), now
+        if all(each.made_at <= ended_at for each in owned):
+            return  # nothing was created since the round ended, so what comes late goes in the pause
         if any(each.status != PoolStatus.RUNNING and each.recall_machines(now).errors for each in owned):
             return  # GKE has told that another slice finds no capacity, so this round cannot succeed
         if now - oldest < min(_read_bound(made), self._world.story.release_seconds or math.inf) - 1:

@@ -10,7 +10,7 @@ from shared.core.times import AHEAD_SECONDS_MAX
 from tests.simulation.sim_filling import fits
 from tests.simulation.sim_judge import read_reason, tells_suspension
 from tests.simulation.sim_story import DRAIN_SECONDS, ZONE
-from tests.simulation.sim_workloads import list_pods
+from tests.simulation.sim_workloads import list_pods, list_wanted
 
 if TYPE_CHECKING:
     from tests.simulation.sim_cluster import SimCluster, SimPod
@@ -184,8 +184,8 @@ def _describe_pools(world: World, cluster: SimCluster, pods: list[SimPod]) -> st
             continue
         if not made.elastic and owner.slice_name != slice_name:
             here = [each for node in cluster.nodes.values() if node.pool is pool for each in node.pods]
-            short = len(cluster.list_nodes_of(pool.name)) < pool.size
-            hollow = hollow or short or any(each.workload is not made for each in here)
+            strangers = any(each.workload is not made for each in here)
+            hollow = hollow or strangers or _stays_short(world, cluster, pool, made)
             continue
         users = {
             "own"
@@ -209,6 +209,13 @@ def _describe_pools(world: World, cluster: SimCluster, pods: list[SimPod]) -> st
     return ("; ".join(said) or "no pool") + spot
 
 
+def _stays_short(world: World, cluster: SimCluster, pool: Pool, made: Workload) -> bool:
+    """Return whether a pool lacks nodes, and is not left for the next way of a list for that."""
+    story, nodes = world.story, len(cluster.list_nodes_of(pool.name))
+    left = story.candidates > 1 and story.mode == "active" and pool.status == PoolStatus.RUNNING
+    return nodes < pool.size and not (left and (made.shape.hosts > 1 or not nodes))
+
+
 # --- pools ----------------------------------------------------------------------------------------
 
 
@@ -226,7 +233,7 @@ def _judge_pools(world: World, cluster: SimCluster) -> None:
             _report_orphan(world, cluster, pool, "its owner is over")
         elif made.suspended and owner.created_at is None and not tells_suspension(world, made):
             continue  # neither the pool says its age nor the workload since when it is suspended
-        elif made.suspended and not made.waits:
+        elif made.suspended and (not made.waits or _is_left(pool, made)):
             _report_orphan(world, cluster, pool, "its owner is suspended")
         elif made.deleting_since is not None:
             _report_orphan(world, cluster, pool, "its owner is being deleted")
@@ -272,6 +279,12 @@ def _has_spare_nodes(cluster: SimCluster, pool: Pool, made: Workload, users: lis
         return False
     alone = all(pod.workload is made for pod in users)
     return alone and len(cluster.list_nodes_of(pool.name)) > max(wanted, len(users))
+
+
+def _is_left(pool: Pool, made: Workload) -> bool:
+    """Return whether the slice of a pool was scaled away."""
+    name = pool.owner.slice_name if pool.owner else ""
+    return bool(name) and not made.elastic and all(plan.slice_name != name for plan in list_wanted(made))
 
 
 def _is_of(pool: Pool, made: Workload) -> bool:

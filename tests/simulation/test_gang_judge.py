@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 
+from shared.core.decide import capacity_first
+from shared.core.decisions import Decision, Reason, Verdict
 from shared.perform import gang_pools, resume_workloads
 from tests.simulation.sim_process import prepared
 from tests.simulation.sim_run import run_story
-from tests.simulation.sim_story import Act, Fault, Story
+from tests.simulation.sim_story import Act, Fault, Stock, Story
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -98,3 +101,38 @@ def test_a_creation_that_failed_without_capacity_demands_a_release(
 
     assert {each.invariant for each in found} == {"gangs"}
     assert "has no pool for 120 s" in found[0].text
+
+
+def a_pool_that_comes_late() -> Story:
+    """Return a story in which a zone has one host, and another one after the round has ended."""
+    return Story(
+        seed=1,
+        acts=(Act(5.0, "ask", 0, "gang", "JobSet", "one", 2, flag=True),),
+        faults=(),
+        sweeps=(135.0, 300.0, 360.0),
+        stock=(Stock(0.0, "b", 1), Stock(140.0, "b", 2)),
+        gang_seconds=600,
+    )
+
+
+def test_a_pool_that_comes_good_in_the_pause_may_be_given_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Seed 8034164: GKE told of no capacity, so the round ended, and found it in the pause."""
+    monkeypatch.setattr(capacity_first, "find_pause", lambda *_: 400.0)
+    result = run_story(a_pool_that_comes_late(), tell=True)
+
+    assert result.violations == [], "\n".join(result.lines)
+    returned = [line for line in result.lines if " sweep: GKE begins to delete gang-" in line]
+    assert len(returned) >= 2, "\n".join(result.lines)
+    assert any("GKE finds machines" in line for line in result.lines)
+
+
+def test_a_pool_of_the_next_round_may_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each round ends when its first pool runs. Pauses last for a minute."""
+    ends = Decision(Verdict.DELETE, Reason.GANG_INCOMPLETE, "for no reason")
+    monkeypatch.setattr(
+        gang_pools, "decide_round", lambda held, *_, **__: ends if held.running and held.wanting else None
+    )
+    story = replace(a_pool_that_comes_late(), stock=(), sweeps=tuple(range(65, 400, 5)))
+    found = [each for each in run_story(story).violations if "is given back" in each.text]
+
+    assert max(each.at for each in found) - min(each.at for each in found) > 100

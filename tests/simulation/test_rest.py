@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -51,3 +52,31 @@ def test_the_last_word_for_a_slice_is_on_a_pod_that_shares_its_pools(
 
     said = [each.text for each in world.judge.violations if each.invariant == "every demand answered"]
     assert ["[pool_serves] is the last word" in each for each in said] == [True] * reported
+
+
+@pytest.mark.parametrize(("ways", "reported"), [(2, 1), (0, 0)], ids=["a list of capacity", "one way"])
+def test_a_slice_does_not_wait_at_rest_for_a_pool_without_nodes_that_a_list_would_leave(
+    ways: int, reported: int
+) -> None:
+    """The first slice runs on the pool of the second one, and its own pool has lost its node."""
+    sources = ("creation",) * ways
+    world = World(Story(seed=1, acts=(), faults=(), sweeps=(), candidates=ways, sources=sources))
+    act = Act(5.0, "create", 0, "train", "JobSet", "one", 2)
+    world.time.at(START + act.at, lambda: apply_act(world, act))
+    world.time.run_until(START + 300)
+    (cluster,) = world.clusters.values()
+    (made,) = cluster.workloads.values()
+    first, second = cluster.list_pods_of(made)
+    owned = {node.pool.owner.slice_name: node for node in cluster.nodes.values() if node.pool.owner}
+    left, used = owned[first.plan.slice_name], owned[second.plan.slice_name]
+    del cluster.nodes[left.name]
+    first.node, second.node, used.pods = used, None, [first]
+    since = world.time.now - 100
+    second.view = replace(second.view, node_name="", unschedulable=True, unschedulable_since=since)
+    cluster.waiting[second.view.uid] = second
+    cluster.events[second.view.uid] = {("", "[pool_in_use]"): world.time.now}
+    judge_rest(world)
+    world.time.close()
+
+    said = [each.text for each in world.judge.violations if each.invariant == "every demand answered"]
+    assert ["[pool_in_use] is the last word" in each for each in said] == [True] * reported

@@ -115,7 +115,7 @@ def classify_owner(
     """Return the state of a pool's owner and its start in unix seconds, by the pool's labels alone.
 
     The workload is the one of that name as it is now; None if there is none. The pods are None for
-    a kind whose slices all end together.
+    a kind whose slices all end together, or if only those count that come after a suspension.
     """
     if workload is None or owner.owner_uid not in ("", workload.uid) or workload.deleting:
         return OwnerState.GONE, None

@@ -155,7 +155,7 @@ class Kind(Resource):
     have. Raises `shared.core.errors.Rejected` as `find_slice` does."""
     has_slice: Callable[[WorkloadView, str, Sequence[PodView] | None], bool]
     """Return whether the slice of this name is still needed. The third argument are the workload's
-    live pods; None unless `reads_pods`."""
+    live pods; None unless `reads_pods`, and for the need of the next pods after a suspension."""
     pods_of: Callable[[WorkloadView], str] | None = None
     """Return the label selector of all accelerator pods of a workload. None if no workload of the
     kind has several slices, so that none runs on another's pool."""

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 
 from shared.core import labels
 from shared.core.errors import SlicesMayMix, SliceUnknown
-from shared.core.kinds.indexes import parse_index
+from shared.core.kinds.indexes import is_index_below, parse_index
 from shared.core.kinds.kind import Kind, KindText, SliceOfPod
 from shared.core.kinds.objects import (
     read_controller,
@@ -92,11 +92,8 @@ def _hint_slice(pod: PodView) -> str:
 def _read_slot(pod: PodView) -> str:
     """Return the slot in the pod's labels; empty if they have none that is valid."""
     said = pod.template.labels
-    if REPLICA_INDEX in said:
-        slot = said[REPLICA_INDEX]
-    else:
-        group, _, slot = said.get(REPLICA_OF_WEBHOOK, "").rpartition("-")
-        slot = slot if group == said.get(GROUP) else ""
+    group, _, slot = said.get(REPLICA_OF_WEBHOOK, "").rpartition("-")
+    slot = said.get(REPLICA_INDEX, slot if group == said.get(GROUP) else "")
     return slot if parse_index(slot) is not None else ""
 
 
@@ -314,15 +311,15 @@ def _has_slice(workload: WorkloadView, name: str, pods: Sequence[PodView] | None
 
     Indexes have gaps after a scale-down, and KubeRay uses the lowest free index next, so no index
     is too high. A slot without pods may keep its pool, because a replaced replica has no pods for
-    some seconds.
+    some seconds. The pods that come after a suspension get the lowest indexes.
     """
-    prefix = name.rpartition("-")[0]
+    prefix, _, index = name.rpartition("-")
     group = next((each for each in workload.groups if prefix == f"{workload.name}-{each.name}"), None)
-    if group is None:
-        return False
+    if group is None or pods is None:
+        return group is not None and is_index_below(index, group.replicas)
     live = {
         _name_slice(workload, group, slot)
-        for slot in (_find_slot_or_none(pod, group) for pod in pods or () if _lives_in(pod, workload, group))
+        for slot in (_find_slot_or_none(pod, group) for pod in pods if _lives_in(pod, workload, group))
         if slot is not None
     }
     return name in live or len(live) < group.replicas
