@@ -210,6 +210,48 @@ def test_terraform_is_applied_again_until_a_new_grant_has_its_effect(
     assert ACT_AS in done.stderr
 
 
+FRESH = [
+    # https://github.com/GoogleCloudPlatform/terraform-ml-image-annotation-gcf/pull/165
+    (
+        "Error: Error waiting to create function: Error waiting for Creating function: Error code 7, message: "
+        "Unable to retrieve the repository metadata for projects/p/locations/l/repositories/gcf-artifacts."
+    ),
+    # https://github.com/hashicorp/terraform-provider-google/issues/21857
+    (
+        "Error: Error waiting to create function: Error waiting for Creating function: Error code 7, message: "
+        "Could not build the function due to missing permissions. Error determining source provenance"
+    ),
+    # https://github.com/hashicorp/terraform-provider-google/issues/20571
+    (
+        "Error: Error waiting to create function: Error waiting for Creating function: Error code 13, message: "
+        "Build failed with status: FAILURE and message: failed to Fetch: failed to download archive "
+        "gs://gcf-v2-sources-1-l/f/function-source.zip: "
+        "Access to bucket gcf-v2-sources-1-l denied. You must grant Storage Object Viewer"
+    ),
+    # https://github.com/hashicorp/terraform-provider-google/issues/3967
+    "Error: Error creating Topic: googleapi: Error 403: User not authorized to perform this action.",
+    # https://github.com/GoogleCloudPlatform/cloud-ops-sandbox/issues/896
+    (
+        "Error: Error creating Slo: googleapi: Error 400: Invalid SLO definition: The metric referenced by the "
+        "provided filter is unknown. Check the metric name and labels."
+    ),
+    # https://github.com/hashicorp/terraform-provider-google/issues/11102
+    (
+        "Error: Error creating AlertPolicy: googleapi: Error 404: Cannot find metric(s) that match type = "
+        '"logging.googleapis.com/user/x". If a metric was created recently, it could take up to 10 minutes'
+    ),
+]
+"""What Google says of accounts, grants and metrics that are seconds old, as operations too."""
+
+
+def test_what_is_not_known_everywhere_yet_is_tried_again_also_if_an_operation_says_so(
+    tmp_path: Path, masters: dict[str, Path]
+) -> None:
+    done = apply_again(masters, tmp_path, *FRESH, code=0)
+
+    assert "may have no effect yet: wait 6 of 6" in done.stdout
+
+
 def test_a_grant_that_never_has_an_effect_ends_the_build(tmp_path: Path, masters: dict[str, Path]) -> None:
     done = apply_again(masters, tmp_path, *[ACT_AS] * 7)
 
@@ -220,9 +262,11 @@ def test_a_grant_that_never_has_an_effect_ends_the_build(tmp_path: Path, masters
 
 
 def test_an_error_that_time_does_not_mend_is_not_tried_again(tmp_path: Path, masters: dict[str, Path]) -> None:
-    done = apply_again(masters, tmp_path, "Error: googleapi: Error 403: Quota 'CPUS' exceeded. Limit: 8.0")
-
-    assert "wait 1 of" not in done.stdout
+    quota = "Error: googleapi: Error 403: Quota 'CPUS' exceeded. Limit: 8.0"
+    broken = "Error: Error waiting for Creating function: Error code 3, message: Build failed: no main.py"
+    for number, error in enumerate((quota, broken)):
+        done = apply_again(masters, tmp_path / str(number), error)
+        assert "wait 1 of" not in done.stdout
 
 
 @pytest.mark.parametrize(("unanswered", "published"), [(5, 1), (6, 2), (13, 3)])
