@@ -25,7 +25,6 @@ from tests.infra.build_scripts import (
 )
 
 if TYPE_CHECKING:
-    import subprocess
     from pathlib import Path
 
 DELETE_STATE = {"_DELETE_STATE": "true"}
@@ -177,96 +176,6 @@ def test_the_exporters_image_is_built_again_by_flag_and_its_tags_say_source_and_
     assert re.fullmatch(rf"{re.escape(plain)}-built-\d{{8}}", dated)
     (build,) = [call for call in world["calls"] if call[1] == "build"]
     assert {"--pull", "--no-cache", f"--tag={plain}", f"--tag={dated}"} <= set(build)
-
-
-ACT_AS = "Error: googleapi: Error 403: Permission 'iam.serviceaccounts.actAs' denied on service account x"
-UNKNOWN = "Error: googleapi: Error 400: Service account x@p.iam.gserviceaccount.com does not exist., badRequest"
-LIMITED = 'Error: Error setting IAM policy for project "p": googleapi: Error 403: Policy update access denied.'
-TOO_EARLY = "Error: Provider produced inconsistent final plan"
-
-
-def apply_again(
-    masters: dict[str, Path], folder: Path, *errors: str, code: int = 1
-) -> subprocess.CompletedProcess[str]:
-    """Run Terraform's script, whose applies fail with these errors in turn; it must end so."""
-    bench = copy_of(masters["beside"], folder)
-    bench.change(apply_fails=[f"\n{each}\n" for each in errors])
-    return bench.step("provision-07-terraform.sh", BESIDE_A_CLUSTER, code=code)
-
-
-def test_what_an_update_of_the_cluster_changed_is_planned_again(tmp_path: Path, masters: dict[str, Path]) -> None:
-    done = apply_again(masters, tmp_path, TOO_EARLY, code=0)
-    assert "The cluster was updated, so what depends on it is planned again" in done.stdout
-    apply_again(masters, tmp_path / "thrice", TOO_EARLY, TOO_EARLY, TOO_EARLY)
-
-
-def test_terraform_is_applied_again_until_a_new_grant_has_its_effect(
-    tmp_path: Path, masters: dict[str, Path]
-) -> None:
-    done = apply_again(masters, tmp_path, UNKNOWN, ACT_AS, code=0)
-
-    assert "may have no effect yet: wait 2 of 6" in done.stdout
-    assert UNKNOWN in done.stderr
-    assert ACT_AS in done.stderr
-
-
-FRESH = [
-    # https://github.com/GoogleCloudPlatform/terraform-ml-image-annotation-gcf/pull/165
-    (
-        "Error: Error waiting to create function: Error waiting for Creating function: Error code 7, message: "
-        "Unable to retrieve the repository metadata for projects/p/locations/l/repositories/gcf-artifacts."
-    ),
-    # https://github.com/hashicorp/terraform-provider-google/issues/21857
-    (
-        "Error: Error waiting to create function: Error waiting for Creating function: Error code 7, message: "
-        "Could not build the function due to missing permissions. Error determining source provenance"
-    ),
-    # https://github.com/hashicorp/terraform-provider-google/issues/20571
-    (
-        "Error: Error waiting to create function: Error waiting for Creating function: Error code 13, message: "
-        "Build failed with status: FAILURE and message: failed to Fetch: failed to download archive "
-        "gs://gcf-v2-sources-1-l/f/function-source.zip: "
-        "Access to bucket gcf-v2-sources-1-l denied. You must grant Storage Object Viewer"
-    ),
-    # https://github.com/hashicorp/terraform-provider-google/issues/3967
-    "Error: Error creating Topic: googleapi: Error 403: User not authorized to perform this action.",
-    # https://github.com/GoogleCloudPlatform/cloud-ops-sandbox/issues/896
-    (
-        "Error: Error creating Slo: googleapi: Error 400: Invalid SLO definition: The metric referenced by the "
-        "provided filter is unknown. Check the metric name and labels."
-    ),
-    # https://github.com/hashicorp/terraform-provider-google/issues/11102
-    (
-        "Error: Error creating AlertPolicy: googleapi: Error 404: Cannot find metric(s) that match type = "
-        '"logging.googleapis.com/user/x". If a metric was created recently, it could take up to 10 minutes'
-    ),
-]
-"""What Google says of accounts, grants and metrics that are seconds old, as operations too."""
-
-
-def test_what_is_not_known_everywhere_yet_is_tried_again_also_if_an_operation_says_so(
-    tmp_path: Path, masters: dict[str, Path]
-) -> None:
-    done = apply_again(masters, tmp_path, *FRESH, code=0)
-
-    assert "may have no effect yet: wait 6 of 6" in done.stdout
-
-
-def test_a_grant_that_never_has_an_effect_ends_the_build(tmp_path: Path, masters: dict[str, Path]) -> None:
-    done = apply_again(masters, tmp_path, *[ACT_AS] * 7)
-
-    assert "wait 6 of 6" in done.stdout
-    assert "Terraform failed; correct what it says above" in done.stderr
-    done = apply_again(masters, tmp_path / "limited", *[LIMITED] * 7)
-    assert "a person runs LIMIT_GRANTS=true infra/build/deployer.sh again" in done.stderr
-
-
-def test_an_error_that_time_does_not_mend_is_not_tried_again(tmp_path: Path, masters: dict[str, Path]) -> None:
-    quota = "Error: googleapi: Error 403: Quota 'CPUS' exceeded. Limit: 8.0"
-    broken = "Error: Error waiting for Creating function: Error code 3, message: Build failed: no main.py"
-    for number, error in enumerate((quota, broken)):
-        done = apply_again(masters, tmp_path / str(number), error)
-        assert "wait 1 of" not in done.stdout
 
 
 @pytest.mark.parametrize(("unanswered", "published"), [(5, 1), (6, 2), (13, 3)])
