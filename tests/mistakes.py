@@ -26,14 +26,15 @@ build does. [Deploy](deploy.md#when-a-step-fails) says what to do for each messa
 
 def list_rows() -> dict[str, list[tuple[str, ...]]]:
     """Return the rows of each test module, by its path."""
-    found = {}
+    found: dict[str, list[tuple[str, ...]]] = {}
     for path in sorted((ROOT / "tests").rglob("test_*.py")):
         for node in ast.parse(path.read_text(encoding="utf-8")).body:
             target = node.targets[0] if isinstance(node, ast.Assign) else getattr(node, "target", None)
             if isinstance(target, ast.Name) and target.id == "MISTAKES":
                 value = getattr(node, "value", None)
                 assert isinstance(value, ast.expr), f"{path}: MISTAKES has no value"
-                found[path.relative_to(ROOT).as_posix()] = [tuple(each) for each in ast.literal_eval(value)]
+                rows = [tuple(each) for each in ast.literal_eval(value)]
+                found.setdefault(path.relative_to(ROOT).as_posix(), []).extend(rows)
     return found
 
 

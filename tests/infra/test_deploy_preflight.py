@@ -38,6 +38,21 @@ STATE = {
         }
     ],
 }
+FOREIGN = {"version": 4, "resources": [{"mode": "managed", "type": "google_storage_bucket", "name": "b"}]}
+MISTAKES = [
+    (
+        "another `_CLUSTER_NAME` with the same `_NAME`",
+        "refused in the step `preflight`, with both clusters",
+        "all as it was",
+        "succeeds with the first cluster, or with another `_NAME`",
+    ),
+    (
+        "the state of another configuration, such as the public environment",
+        "refused in the step `preflight`, with what it has",
+        "all as it was",
+        "succeeds with another `_TF_STATE_PREFIX`",
+    ),
+]
 
 
 @pytest.fixture(scope="module")
@@ -103,17 +118,31 @@ def test_all_refusals_come_at_once_and_nothing_is_made(mock: MockCloud, project:
     assert project.list_buckets() == []
 
 
-def test_another_region_than_that_of_the_state_is_refused_before_images_and_repositories(
-    mock: MockCloud, project: Project
-) -> None:
+@pytest.fixture(scope="module")
+def deployed(mock: MockCloud, project: Project) -> Project:
+    """The project with a state bucket, in which is the state of an environment."""
     project.run("provision-02-state-bucket.sh")
     with look_at(mock) as created:
         where = f"https://storage.googleapis.com/upload/storage/v1/b/{PROJECT}-tpu-provisioner-state/o"
-        query = {"uploadType": "media", "name": "tpu-provisioner/default.tfstate"}
-        created.client.post(where, params=query, json=STATE).raise_for_status()
+        for prefix, state in (("tpu-provisioner", STATE), ("foreign", FOREIGN)):
+            query = {"uploadType": "media", "name": f"{prefix}/default.tfstate"}
+            created.client.post(where, params=query, json=state).raise_for_status()
+    return project
+
+
+@pytest.mark.parametrize(
+    ("inputs", "said"),
+    [
+        ({"REGION": "us-central1", "ZONE": "us-central1-a"}, "us-east5/clusters/training, and the inputs name"),
+        ({"CLUSTER_NAME": "second"}, "us-east5/clusters/training, and the inputs name"),
+        ({"TF_STATE_PREFIX": "foreign"}, "is the state of another configuration (it has google_storage_bucket.b)"),
+    ],
+)
+def test_a_state_of_something_else_is_refused_before_images_and_repositories(
+    mock: MockCloud, deployed: Project, inputs: dict[str, str], said: str
+) -> None:
     before = count_changes(mock)
 
-    said = project.run(SCRIPT, fails=True, REGION="us-central1", ZONE="us-central1-a")
-    assert "locations/us-east5/clusters/training, and the inputs name" in said
+    assert said in deployed.run(SCRIPT, fails=True, **inputs)
     assert count_changes(mock) == before
-    assert "policies fit" in project.run(SCRIPT)
+    assert "policies fit" in deployed.run(SCRIPT)

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from infra.build import preflight, render_variables
-from infra.build.check_plan import refuse_losses
 from infra.build.check_state import find_difference
 from infra.build.organisation_policies import RULES
 from infra.build.preflight import Preflight, read_declared
@@ -85,12 +84,6 @@ MISTAKES = [
         "refused in the step `preflight`",
         "enabled APIs",
         "succeeds with a region that exists",
-    ),
-    (
-        "a smaller CPU pool in `_TERRAFORM_VARIABLES`, or by the defaults of a newer version",
-        "refused before the apply: `pool/cpu-node-pool gets fewer or smaller nodes`, with both values",
-        "all as it was",
-        "succeeds with the present values, or with `_ALLOW_DELETE=pool/cpu-node-pool`",
     ),
 ]
 
@@ -381,23 +374,3 @@ def test_it_is_the_step_before_anything_is_made() -> None:
         "provision-02-state-bucket.sh",
     ]
     assert "skip_in_plan_only" not in (BUILD / "provision-01-preflight.sh").read_text()
-
-
-def pool(actions: list[str], after: dict[str, Any]) -> dict[str, Any]:
-    node = {"machine_type": "e2-standard-4", "disk_size_gb": 200}
-    before = {"name": "cpu-node-pool", "node_count": 3, "node_config": [node]}
-    change = {"actions": actions, "before": before, "after": before | after}
-    return {"resource_changes": [{"address": "a.b", "type": "google_container_node_pool", "change": change}]}
-
-
-def test_a_pool_that_gets_less_is_not_updated_unasked() -> None:
-    smaller = pool(["update"], {"node_config": [{"machine_type": "e2-standard-2", "disk_size_gb": 30}]})
-    refused = refuse_losses(smaller, "")
-    assert (
-        "  pool/cpu-node-pool gets fewer or smaller nodes (machine_type e2-standard-4 to e2-standard-2, "
-        "disk_size_gb 200 to 30); to keep them, give the pool's present values in TERRAFORM_VARIABLES\n"
-    ) in refused
-    assert refuse_losses(smaller, "pool/cpu-node-pool") == ""
-    assert "node_count 3 to 2" in refuse_losses(pool(["update"], {"node_count": 2}), "")
-    for more in ({"node_count": 4}, {"node_config": [{"machine_type": "n2-standard-8", "disk_size_gb": 300}]}, {}):
-        assert refuse_losses(pool(["update"], more), "") == ""
