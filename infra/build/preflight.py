@@ -92,7 +92,7 @@ class Preflight:
         try:
             more = read_more(self._inputs.get("TERRAFORM_VARIABLES", ""))
             values = declared | render_variables(self._inputs, more)
-        except ValueError as error:
+        except (TypeError, ValueError) as error:
             self.refusals.append(str(error))
             return
         self.refusals += [*list_undeclared(more, declared), *list_wrong_settings(values["settings"])]
@@ -101,7 +101,10 @@ class Preflight:
             self.refusals.append(difference)
             return  # what is left of the quotas would be that of another region
         if "cluster_name" in declared:
-            self._compare_quotas(values, state)
+            try:
+                self._compare_quotas(values, state)
+            except (TypeError, ValueError) as error:  # of a value that Terraform would refuse later
+                self.refusals.append(f"TERRAFORM_VARIABLES: a value has the wrong form: {error}")
         self._compare_policies(values)
 
     def _read_state(self) -> dict[str, Any]:
@@ -123,7 +126,7 @@ class Preflight:
         shortages = find_shortages(needs, quotas)
         self.refusals += [f"{each}: {page}" for each in shortages]
         slice_needs = list_slice(values, f"a slice of {values['tpu_type']}", "_TPU_TYPE")
-        if not shortages and values["num_tpu_pools"] == 0:
+        if not shortages and int(values["num_tpu_pools"]) == 0:
             left = find_shortages([*needs, *slice_needs], quotas)
             self.notes += [f"The first slice would wait: {each}: {page}" for each in left]
         absent = dict.fromkeys(each.metric for each in needs if quotas and each.metric not in quotas)

@@ -55,7 +55,7 @@ def list_needs(values: Mapping[str, Any], state: Mapping[str, Any]) -> list[Need
         for _ in each.get("instances", ())
     )
     needs = [] if pools["cpu"] else list(_list_cpu_pool(values))
-    for _ in range(values["num_tpu_pools"] - pools["tpu"]):
+    for _ in range(int(values["num_tpu_pools"]) - pools["tpu"]):
         if not values["enable_tpu_autoscaling"]:
             needs += list_slice(values, f"a static pool of {values['tpu_type']}", "_NUM_TPU_POOLS")
     if values["enable_private_nodes"] and values["create_nat"] and not pools["cpu"]:
@@ -64,10 +64,10 @@ def list_needs(values: Mapping[str, Any], state: Mapping[str, Any]) -> list[Need
 
 
 def _list_cpu_pool(values: Mapping[str, Any]) -> Iterable[Need]:
-    nodes = values["cpu_pool_node_count"] * max(1, len(values["cpu_pool_zones"]))
+    nodes = int(values["cpu_pool_node_count"]) * max(1, len(values["cpu_pool_zones"]))
     what, machine = f"{nodes} nodes of the CPU pool", values["cpu_pool_machine_type"]
     metric = _DISKS.get(values["cpu_pool_disk_type"], "SSD_TOTAL_GB")
-    yield Need(metric, nodes * values["cpu_pool_disk_size"], what, "cpu_pool_disk_size")
+    yield Need(metric, nodes * int(values["cpu_pool_disk_size"]), what, "cpu_pool_disk_size")
     yield from _list_addresses(values, nodes, what)
     if cpus := count_cpus(machine):
         family = machine.partition("-")[0]
@@ -90,10 +90,15 @@ def count_cpus(machine_type: str) -> int:
 
 
 def list_slice(values: Mapping[str, Any], what: str, change: str) -> list[Need]:
-    """Return what one slice of `tpu_type` takes: disks, addresses and chips."""
+    """Return what one slice of `tpu_type` takes: disks, addresses and chips.
+
+    Raises:
+        ValueError: there is no such slice.
+    """
+    chosen = find_slice(values["tpu_type"])
     machines = json.loads(CATALOGUE.read_text(encoding="utf-8"))["machines"]
-    name, machine = next(each for each in machines.items() if values["tpu_type"] in each[1]["slices"])
-    nodes = machine["slices"][values["tpu_type"]]["nodes"]
+    name, machine = next(each for each in machines.items() if chosen.name in each[1]["slices"])
+    nodes = machine["slices"][chosen.name]["nodes"]
     size = int(values["settings"].get("node_disk_size_gb") or DISK_GB_DEFAULT)
     kind = values["settings"].get("node_disk_type") or machine["boot_disk_type"]
     needs = [Need(_DISKS.get(kind, "SSD_TOTAL_GB"), nodes * size, what, change)]
@@ -101,7 +106,7 @@ def list_slice(values: Mapping[str, Any], what: str, change: str) -> list[Need]:
     chips, capacity = _CHIPS.get(name.partition("-")[0]), values["tpu_capacity"]
     if chips and capacity != "reservation":
         metric = f"PREEMPTIBLE_{chips}" if capacity == "spot" else chips
-        needs.append(Need(metric, find_slice(values["tpu_type"]).chips, what, change))
+        needs.append(Need(metric, chosen.chips, what, change))
     return needs
 
 

@@ -330,6 +330,26 @@ def test_settings_are_parsed_as_the_functions_parse_them(
     assert apis.asked
 
 
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ({"tpu_type": "v9-16"}, "TPU_TYPE: is not a TPU type (got 'v9-16'); valid: "),
+        ({"cpu_pool_node_count": "three"}, "TERRAFORM_VARIABLES: a value has the wrong form: "),
+        ({"settings": 3}, "not a mapping"),
+    ],
+)
+def test_a_value_of_a_wrong_form_is_refused_and_not_a_crash(
+    apis: AnsweringApis, tmp_path: Path, more: dict[str, Any], said: str
+) -> None:
+    apis.answers.clear()
+    inputs = inputs_of({name: value for name, value in read_walk().items() if name != "TPU_TYPE"})
+    (tmp_path / "more.json").write_text(json.dumps(more))
+    checked = Preflight(inputs | {"TERRAFORM_VARIABLES": str(tmp_path / "more.json")})
+    checked.run()
+
+    assert any(said in each for each in checked.refusals), checked.refusals
+
+
 def test_every_variable_is_read_with_its_default() -> None:
     for root in ("complete", "provisioner"):
         declared = read_declared(TERRAFORM / root)
