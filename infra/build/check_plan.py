@@ -2,7 +2,8 @@
 """Stops before a plan of Terraform deletes or replaces what a user would lose.
 
 These are clusters, buckets, networks, node pools, TensorBoards and repositories of images: with
-them go running jobs, checkpoints or results. Each must be named in ALLOW_DELETE, in the words that
+them go running jobs, checkpoints or results. A pool that gets fewer or smaller nodes counts too,
+because its pods may not run any more. Each must be named in ALLOW_DELETE, in the words that
 this program prints. A cluster that its state protects from deletion is refused also then, because
 Terraform would delete its pools and fail at the cluster. Reads `terraform show -json PLAN` from
 standard input, and the inputs from the environment.
@@ -15,7 +16,13 @@ import json
 import os
 import re
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+if __name__ == "__main__":  # as a script, only this folder is on the import path
+    sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+from infra.build.region_quotas import count_cpus
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -30,6 +37,8 @@ KEPT = {
     "google_artifact_registry_repository": "repository",
 }
 """The word for each type of resource that is not deleted without being asked for."""
+_OF_NODES = ("node_count", "machine_type", "disk_size_gb")
+_KEEP = "to keep them, give the pool's present values in TERRAFORM_VARIABLES"
 _MADE_AGAIN = ("module.provisioner.google_artifact_registry_repository.functions",)
 """What holds nothing of a user: each build of the functions fills it again."""
 
@@ -41,7 +50,32 @@ def list_losses(plan: Mapping[str, Any]) -> dict[str, str]:
         how = "is replaced" if "create" in each["change"]["actions"] else "is deleted"
         failed = each.get("action_reason") == "replace_because_tainted"
         found[_name(each)] = f"{how}, because its creation failed" if failed else how
+    for each in plan.get("resource_changes", ()):
+        shrunk = _list_shrunk(each["change"]) if _is_changed_pool(each) else ""
+        if shrunk:
+            found[_name(each)] = f"gets fewer or smaller nodes ({shrunk}); {_KEEP}"
     return found
+
+
+def _is_changed_pool(each: Mapping[str, Any]) -> bool:
+    return bool(each["type"] == "google_container_node_pool" and each["change"]["actions"] == ["update"])
+
+
+def _list_shrunk(change: Mapping[str, Any]) -> str:
+    """Return what of a pool's nodes an update makes less, with both values; else empty.
+
+    Pods that need what there was do not run afterwards.
+    """
+    before, after = ((each.get("node_config") or [{}])[0] | each for each in (change["before"], change["after"]))
+    pairs = {name: (before[name], after[name]) for name in _OF_NODES if before.get(name) and after.get(name)}
+    return ", ".join(
+        f"{name} {old} to {new}" for name, (old, new) in pairs.items() if _measure(new) < _measure(old)
+    )
+
+
+def _measure(value: int | str) -> int:
+    """Return a number; that of a machine type is its vCPUs."""
+    return value if isinstance(value, int) else count_cpus(value)
 
 
 def list_protected(plan: Mapping[str, Any]) -> list[str]:

@@ -61,6 +61,20 @@ def find_difference(state: Mapping[str, Any], inputs: Mapping[str, str]) -> str:
             "by the second. For a second deployment, set another NAME; for this one, correct CLUSTER_NAME, "
             "CLUSTER_LOCATION, REGION or CLUSTER_PROJECT"
         )
+    region = _find_region(state)
+    if not found and region and region != inputs["REGION"]:
+        return (
+            f"{where} is the state of an environment that is made in {region}, and REGION is {inputs['REGION']}. "
+            f"Set REGION={region}, or for a second deployment another NAME"
+        )
+    return ""
+
+
+def _find_region(state: Mapping[str, Any]) -> str:
+    """Return the region of an environment that has no cluster yet, by what is made before it."""
+    for each in state.get("resources", ()):
+        if each["type"] == "google_compute_subnetwork" and _is_of_environment(each) and each.get("instances"):
+            return str(each["instances"][0]["attributes"]["region"])
     return ""
 
 

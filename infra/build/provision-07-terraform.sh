@@ -8,21 +8,27 @@
 # Inputs: those of check-inputs.sh; needs BUILD_FOLDER/functions.zip. Writes
 # BUILD_FOLDER/outputs.json. A second run changes nothing. After a failure, run it again: Terraform's
 # state knows what exists, and what a killed build created is imported (adopt.py, find_by_name.py). If
-# Google does not know a new account, grant or API everywhere yet, it waits and applies again. While it
-# applies, an object beside the state says so: the destroy build refuses to run after a killed one.
+# Google does not know a new account, grant, API or metric everywhere yet, it waits and applies again:
+# TERRAFORM_WAITS times (default 20), 30 s each. While it applies, an object beside the state says so:
+# the destroy build refuses to run after a killed one.
 # shellcheck source-path=SCRIPTDIR source=inputs.sh
 . "$(dirname "$0")/inputs.sh"
 
 plan=$BUILD_FOLDER/terraform-plan applying=false
 deployed_at=$(TZ=UTC printf '%(%Y%m%d%H%M%S)T' -1) # counts in a first apply only
-# Google's words where an account, a grant or an API was made seconds ago and is not known everywhere yet.
-not_yet='Error 403.*([Pp]ermission|actAs)|[Ss]ervice account .* does not exist|[Pp]rincipal .* does not exist|has not been used in project'
+# Google's words where an account, a grant, an API or a metric was made seconds ago and is not known everywhere yet. What a
+# service refuses only while an operation runs has the code 7 (or 13, for a build that may not read its source), not 403:
+# https://github.com/hashicorp/terraform-provider-google/issues/21857, /issues/20571 (functions), /issues/11102 (metrics).
+not_yet='Error 403.*([Pp]ermission|actAs|not authorized)|[Ss]ervice account .* does not exist|[Pp]rincipal .* does not exist|has not been used in project'
+not_yet+='|Error code 7\b|[Mm]issing permission|[Uu]ser not authorized|Unable to retrieve the repository metadata|Access to bucket .* denied'
+not_yet+='|[Mm]etric .*is unknown|Cannot find metric'
 # Google's words where the account may not change a grant on a project: because its own grant is seconds old, or because
 # of a condition (https://github.com/hashicorp/terraform-provider-google/issues/10079).
 not_granted='Policy update access denied'
 # Terraform's words where it ends by itself and its state may lack what it made.
 not_saved='Failed to (save|persist) state|errored\.tfstate|[Dd]ata loss may have occurred|TERRAFORM CRASH'
-waits_max=6 imports_max=12
+# Google says that a metric takes up to 10 minutes, and a grant up to 7.
+waits_max=${TERRAFORM_WAITS:-20} imports_max=12
 # The provider's words where a plan was made before an update of the cluster: its endpoint, which the functions get, is
 # read again after the update only, and the provider cannot plan with a value that it does not know yet.
 planned_too_early='Provider produced inconsistent final plan'
@@ -142,7 +148,7 @@ while ! apply; do
         say "A killed build created these resources, so this build imports them"
     elif [ "$waits" -lt "$waits_max" ] && grep -q -E "$not_yet|$not_granted" "$BUILD_FOLDER/apply-errors"; then
         waits=$((waits + 1))
-        say "A new account, grant or API may have no effect yet: wait $waits of $waits_max, 30 s"
+        say "A new account, grant, API or metric may have no effect yet: wait $waits of $waits_max, 30 s"
         sleep "${RETRY_PAUSE_SECONDS:-30}"
     elif [ "$plans" -lt 2 ] && grep -q "$planned_too_early" "$BUILD_FOLDER/apply-errors"; then
         plans=$((plans + 1))

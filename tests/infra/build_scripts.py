@@ -173,6 +173,7 @@ class Bench:
             "BUILD_FOLDER": str(self.folder / "build"),
             "BUILD_ID": "b-1",
             "RETRY_PAUSE_SECONDS": "0",
+            "TERRAFORM_WAITS": "6",
             build_cloud.WORLD: str(self.world_file),
             "PRETENDED_MODULES": str(self.folder / "modules"),
         }

@@ -37,6 +37,23 @@ from googlecloudsdk.api_lib.cloudbuild import cloudbuild_util, config
 build = config.LoadCloudbuildConfigFromPath(sys.argv[1], cloudbuild_util.GetMessagesModule())
 print(len(build.steps), build.timeout, build.options.automapSubstitutions, build.options.logging)
 """
+STREAM = """
+import sys
+from googlecloudsdk.api_lib.cloudbuild import cloudbuild_util, config, logs
+from googlecloudsdk.core import resources
+messages = cloudbuild_util.GetMessagesModule()
+build = config.LoadCloudbuildConfigFromPath(sys.argv[1], messages)
+build.status = messages.Build.StatusValueValuesEnum.SUCCESS
+class Tailer:
+    def FromBuild(build, out=None): return Tailer()
+    def Tail(self): print("streams", build.options.defaultLogsBucketBehavior)
+    def Stop(self): pass
+logs.GCSLogTailer = logs.GCLLogTailer = Tailer
+client = logs.CloudBuildClient(client=object(), messages=messages)
+client.GetBuild = lambda build_ref: build
+client.Stream(None)
+"""
+"""gcloud's own decision whether it shows the log of a running build (its cloudbuild/logs.py)."""
 
 
 def check_schema(path: Path) -> subprocess.CompletedProcess[str]:
@@ -176,7 +193,28 @@ def run_gcloud_python(text: str, *arguments: str) -> subprocess.CompletedProcess
 def test_gclouds_own_loader_takes_a_build_file(path: Path) -> None:
     done = run_gcloud_python(LOADER, str(path))
     assert done.returncode == 0, done.stderr
-    assert done.stdout.split() == [str(len(load(path)["steps"])), "7200s", "True", "CLOUD_LOGGING_ONLY"]
+    assert done.stdout.split() == [str(len(load(path)["steps"])), "7200s", "True", "LEGACY"]
+
+
+@pytest.mark.tool
+@FILES
+def test_gcloud_shows_the_log_while_the_build_runs(path: Path, tmp_path: Path) -> None:
+    assert run_gcloud_python(STREAM, str(path)).stdout.split() == ["streams", "REGIONAL_USER_OWNED_BUCKET"]
+
+    silent = tmp_path / path.name
+    silent.write_text(path.read_text().replace("logging: LEGACY", "logging: CLOUD_LOGGING_ONLY"))
+    assert run_gcloud_python(STREAM, str(silent)).stdout == ""
+
+
+@FILES
+def test_the_bucket_of_the_log_belongs_to_the_project(path: Path) -> None:
+    """A build with an account of its own must name a bucket, or have this one, or log nowhere else:
+    https://cloud.google.com/build/docs/securing-builds/configure-user-specified-service-accounts.
+    """
+    options = load(path)["options"]
+    assert options["logging"] == "LEGACY"
+    assert options["defaultLogsBucketBehavior"] == "REGIONAL_USER_OWNED_BUCKET"
+    assert "-$REGION-cloudbuild-logs" in (ROOT / "docs/deploy.md").read_text()
 
 
 @pytest.mark.tool

@@ -16,6 +16,16 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
+MISTAKES = [
+    (
+        "a destroy build after a provision build that was killed",
+        "refused: `the last provision build was killed, or still runs`",
+        "what the killed build made",
+        "after one more provision build it destroys everything",
+    ),
+]
+
+
 def test_a_protection_that_cannot_be_lifted_stops_the_build_before_it_deletes_anything(bench: Bench) -> None:
     bench.run_all(PROVISION, OLD_COMMAND_LINE)
     bench.step("terraform-init.sh", OLD_COMMAND_LINE)

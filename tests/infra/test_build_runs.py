@@ -25,9 +25,16 @@ from tests.infra.build_scripts import (
 )
 
 if TYPE_CHECKING:
-    import subprocess
     from pathlib import Path
 
+MISTAKES = [
+    (
+        "a `_FUNCTIONS_ARCHIVE` that is not kept",
+        "refused before the state bucket is changed, with the command that lists those that are",
+        "all as it was",
+        "succeeds with one of these",
+    ),
+]
 DELETE_STATE = {"_DELETE_STATE": "true"}
 PRIVATE = {"_CONTROL_PLANE_ACCESS": "private", "_FUNCTIONS_EGRESS": "all"}
 COMMAND_LINES = {"environment": OLD_COMMAND_LINE, "beside": BESIDE_A_CLUSTER}
@@ -196,52 +203,6 @@ def test_a_released_image_cannot_be_built_again(bench: Bench) -> None:
     done = bench.step("check-inputs.sh", BESIDE_A_CLUSTER | given, code=1)
 
     assert "EXPORTER_IMAGE: is an image that is not built here" in done.stderr
-
-
-ACT_AS = "Error: googleapi: Error 403: Permission 'iam.serviceaccounts.actAs' denied on service account x"
-UNKNOWN = "Error: googleapi: Error 400: Service account x@p.iam.gserviceaccount.com does not exist., badRequest"
-LIMITED = 'Error: Error setting IAM policy for project "p": googleapi: Error 403: Policy update access denied.'
-TOO_EARLY = "Error: Provider produced inconsistent final plan"
-
-
-def apply_again(
-    masters: dict[str, Path], folder: Path, *errors: str, code: int = 1
-) -> subprocess.CompletedProcess[str]:
-    """Run Terraform's script, whose applies fail with these errors in turn; it must end so."""
-    bench = copy_of(masters["beside"], folder)
-    bench.change(apply_fails=[f"\n{each}\n" for each in errors])
-    return bench.step("provision-07-terraform.sh", BESIDE_A_CLUSTER, code=code)
-
-
-def test_what_an_update_of_the_cluster_changed_is_planned_again(tmp_path: Path, masters: dict[str, Path]) -> None:
-    done = apply_again(masters, tmp_path, TOO_EARLY, code=0)
-    assert "The cluster was updated, so what depends on it is planned again" in done.stdout
-    apply_again(masters, tmp_path / "thrice", TOO_EARLY, TOO_EARLY, TOO_EARLY)
-
-
-def test_terraform_is_applied_again_until_a_new_grant_has_its_effect(
-    tmp_path: Path, masters: dict[str, Path]
-) -> None:
-    done = apply_again(masters, tmp_path, UNKNOWN, ACT_AS, code=0)
-
-    assert "may have no effect yet: wait 2 of 6" in done.stdout
-    assert UNKNOWN in done.stderr
-    assert ACT_AS in done.stderr
-
-
-def test_a_grant_that_never_has_an_effect_ends_the_build(tmp_path: Path, masters: dict[str, Path]) -> None:
-    done = apply_again(masters, tmp_path, *[ACT_AS] * 7)
-
-    assert "wait 6 of 6" in done.stdout
-    assert "Terraform failed; correct what it says above" in done.stderr
-    done = apply_again(masters, tmp_path / "limited", *[LIMITED] * 7)
-    assert "a person runs LIMIT_GRANTS=true infra/build/deployer.sh again" in done.stderr
-
-
-def test_an_error_that_time_does_not_mend_is_not_tried_again(tmp_path: Path, masters: dict[str, Path]) -> None:
-    done = apply_again(masters, tmp_path, "Error: googleapi: Error 403: Quota 'CPUS' exceeded. Limit: 8.0")
-
-    assert "wait 1 of" not in done.stdout
 
 
 @pytest.mark.parametrize(("unanswered", "published"), [(5, 1), (6, 2), (13, 3)])

@@ -13,6 +13,16 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
+MISTAKES = [
+    (
+        "a file of `_TERRAFORM_VARIABLES` that is no JSON object",
+        "refused in the step `preflight`, with the fault",
+        "enabled APIs",
+        "succeeds with a JSON object",
+    ),
+]
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [

@@ -26,6 +26,20 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.deploy, pytest.mark.timeout(900)]
 
+MISTAKES = [
+    (
+        "a provision build that is killed in the middle",
+        "the next one says so",
+        "what was made, in part unknown to Terraform's state",
+        "imports what the state lacks, and nothing exists twice",
+    ),
+    (
+        "a cluster whose creation failed",
+        "refused: `cluster/… is replaced, because its creation failed`",
+        "the failed cluster",
+        "succeeds after the destroy build",
+    ),
+]
 KEPT = (
     "module.environment.google_storage_bucket.artifacts",
     "module.environment.google_artifact_registry_repository.images[0]",

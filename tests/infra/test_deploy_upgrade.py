@@ -56,6 +56,13 @@ def describe_roles_as_now(old: Path) -> None:
     (old / ROLES).write_text(then)
 
 
+def read_kept_pool() -> str:
+    """Return the variables with which docs/deploy.md keeps the nodes of a CPU pool."""
+    found = re.search(r"gets fewer or smaller nodes` \|[^|]*`(\{.*?\})`", (ROOT / "docs/deploy.md").read_text())
+    assert found
+    return found[1]
+
+
 def test_a_deployment_of_the_first_release_is_updated_and_loses_nothing(tmp_path: Path) -> None:
     with serve_google_cloud(tmp_path) as environ:
         enable_first_apis(environ)
@@ -69,7 +76,12 @@ def test_a_deployment_of_the_first_release_is_updated_and_loses_nothing(tmp_path
         new.prepare()
         said = new.run("provision-07-terraform.sh", fails=True, CLUSTER_NAME="second")
         assert "clusters/training, and the inputs name" in said
+        said = new.run("provision-07-terraform.sh", fails=True)
+        assert "pool/cpu-node-pool gets fewer or smaller nodes (machine_type e2-standard-4 to" in said
+        (new.source / "kept.json").write_text(read_kept_pool())
+        new.environ["TERRAFORM_VARIABLES"] = "kept.json"
         assert "Only planned: applying this plan" in new.run("provision-07-terraform.sh", PLAN_ONLY="true")
+        assert new.read_plan()["module.environment.google_container_node_pool.cpu"] == ["no-op"]
         changes = new.read_plan()
         assert {each for each, actions in changes.items() if "delete" in actions} == {GONE, *MADE_AGAIN}
         for lasting in ("google_container_cluster.this", "google_storage_bucket.artifacts"):

@@ -14,6 +14,14 @@ from tests.infra.terraform_text import read_configuration
 if TYPE_CHECKING:
     from pathlib import Path
 
+MISTAKES = [
+    (
+        "a `_NAME` whose deployer's role was deleted more than 7 days ago",
+        "`deployer.sh` refuses it, and says until when",
+        "the account of the builds, and its other roles",
+        "succeeds with another `_NAME`, or 37 days after the deletion",
+    ),
+]
 NEEDED = {
     "google_artifact_registry_repository": "artifactregistry.admin",
     "google_cloud_run_v2_service": "run.admin",

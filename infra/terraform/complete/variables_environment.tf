@@ -71,7 +71,7 @@ variable "cpu_pool_zones" {
 variable "cpu_pool_machine_type" {
   description = "Machine type of the CPU pool. (The public environment had n1-standard-4, which is two generations older.)"
   type        = string
-  default     = "e2-standard-4"
+  default     = "e2-standard-2"
 }
 
 variable "cpu_pool_disk_type" {
@@ -81,9 +81,9 @@ variable "cpu_pool_disk_type" {
 }
 
 variable "cpu_pool_disk_size" {
-  description = "Boot disk size of the CPU pool in GB."
+  description = "Boot disk size of the CPU pool in GB. The default leaves room for a slice in a new project, which has 500 GB."
   type        = number
-  default     = 200
+  default     = 30
 }
 
 variable "max_pods_per_node" {

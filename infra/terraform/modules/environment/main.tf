@@ -33,9 +33,13 @@ resource "google_container_cluster" "this" {
   }
 
   # The pool that GKE insists on is made with the nodes' own account, as the default one may be disabled, and removed.
+  # Its node is one of the CPU pool's kind, which comes after it, so that it needs no more quota than that pool.
   remove_default_node_pool = true
   initial_node_count       = 1
   node_config {
+    machine_type      = var.cpu_pool_machine_type
+    disk_type         = var.cpu_pool_disk_type
+    disk_size_gb      = var.cpu_pool_disk_size
     service_account   = google_service_account.node.email
     oauth_scopes      = local.scopes
     boot_disk_kms_key = local.kms_key

@@ -112,7 +112,7 @@ variable "cpu_pool_zones" {
 variable "cpu_pool_machine_type" {
   description = "Machine type of the CPU pool. (The public environment had n1-standard-4, which is two generations older.)"
   type        = string
-  default     = "e2-standard-4"
+  default     = "e2-standard-2"
 
   validation {
     condition     = can(regex("^[a-z][a-z0-9]*-[a-z0-9-]+$", var.cpu_pool_machine_type))
@@ -132,9 +132,9 @@ variable "cpu_pool_disk_type" {
 }
 
 variable "cpu_pool_disk_size" {
-  description = "Boot disk size of the CPU pool in GB."
+  description = "Boot disk size of the CPU pool in GB. The default leaves room for a slice in a new project, which has 500 GB."
   type        = number
-  default     = 200
+  default     = 30
 
   validation {
     condition     = var.cpu_pool_disk_size >= 10 && var.cpu_pool_disk_size <= 65536

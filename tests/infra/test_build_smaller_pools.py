@@ -1,0 +1,36 @@
+"""A plan that gives a node pool fewer or smaller nodes is not applied unasked: pods need them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from infra.build.check_plan import refuse_losses
+
+MISTAKES = [
+    (
+        "a smaller CPU pool in `_TERRAFORM_VARIABLES`, or by the defaults of a newer version",
+        "refused before the apply: `pool/cpu-node-pool gets fewer or smaller nodes`, with both values",
+        "all as it was",
+        "succeeds with the present values, or with `_ALLOW_DELETE=pool/cpu-node-pool`",
+    ),
+]
+
+
+def pool(actions: list[str], after: dict[str, Any]) -> dict[str, Any]:
+    node = {"machine_type": "e2-standard-4", "disk_size_gb": 200}
+    before = {"name": "cpu-node-pool", "node_count": 3, "node_config": [node]}
+    change = {"actions": actions, "before": before, "after": before | after}
+    return {"resource_changes": [{"address": "a.b", "type": "google_container_node_pool", "change": change}]}
+
+
+def test_a_pool_that_gets_less_is_not_updated_unasked() -> None:
+    smaller = pool(["update"], {"node_config": [{"machine_type": "e2-standard-2", "disk_size_gb": 30}]})
+    refused = refuse_losses(smaller, "")
+    assert (
+        "  pool/cpu-node-pool gets fewer or smaller nodes (machine_type e2-standard-4 to e2-standard-2, "
+        "disk_size_gb 200 to 30); to keep them, give the pool's present values in TERRAFORM_VARIABLES\n"
+    ) in refused
+    assert refuse_losses(smaller, "pool/cpu-node-pool") == ""
+    assert "node_count 3 to 2" in refuse_losses(pool(["update"], {"node_count": 2}), "")
+    for more in ({"node_count": 4}, {"node_config": [{"machine_type": "n2-standard-8", "disk_size_gb": 300}]}, {}):
+        assert refuse_losses(pool(["update"], more), "") == ""

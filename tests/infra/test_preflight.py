@@ -1,0 +1,396 @@
+"""What is refused before anything is made: names, settings, quotas, policies, and the state."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from infra.build import preflight, render_variables
+from infra.build.check_state import find_difference
+from infra.build.organisation_policies import RULES
+from infra.build.preflight import Preflight, read_declared
+from infra.build.region_quotas import count_cpus, list_needs, list_slice
+from shared.edges.google_session import GoogleSession
+from tests.infra.answering_apis import AnsweringApis, answering_apis
+from tests.infra.build_scripts import BESIDE_A_CLUSTER, BUILD, PROVISION, by_name, list_scripts
+from tests.infra.terraform_cli import ROOT, TERRAFORM
+from tests.infra.terraform_text import read_configuration
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+WALK = (ROOT / "docs/deploy.md").read_text()
+PROJECT = "my-project"
+STATE = "/storage/v1/b/my-project-tpu-provisioner-state/o/tpu-provisioner%2Fdefault.tfstate"
+REGION = f"/compute/v1/projects/{PROJECT}/regions/us-central1"
+NEW_PROJECT = {
+    "SSD_TOTAL_GB": 500,
+    "DISKS_TOTAL_GB": 4096,
+    "IN_USE_ADDRESSES": 8,
+    "CPUS": 8,
+    "CPUS_ALL_REGIONS": 12,
+    "TPU_LITE_PODSLICE_V5": 0,
+}
+"""The lowest figures that people report: docs/deploy.md has the sources."""
+MISTAKES = [
+    (
+        "the region's quota is too small for the CPU pool",
+        "refused in the step `preflight`, with what is left, what is needed and the page that asks for more",
+        "enabled APIs",
+        "succeeds once the quota or the pool fits",
+    ),
+    (
+        "the region's quota is too small for one slice",
+        "`The first slice would wait: quota …`, and the build continues",
+        "everything, and a slice that waits",
+        "the same line until the quota fits",
+    ),
+    (
+        "a policy of the organisation forbids a part, such as public addresses",
+        "refused in the step `preflight`, with the constraint and what to set",
+        "enabled APIs",
+        "succeeds with that input, or after the exemption",
+    ),
+    (
+        "the builds' account may not read quotas or policies",
+        "`Not checked: …` with the role, and the build continues",
+        "everything",
+        "the same line until the role is granted",
+    ),
+    (
+        "a misspelt name in `_TERRAFORM_VARIABLES`",
+        "refused in the step `preflight`: `did you mean …?`",
+        "enabled APIs",
+        "succeeds with the right name",
+    ),
+    (
+        "a value of a setting with which the functions would not start",
+        "refused in the step `preflight`, in the words of the functions' own parser",
+        "enabled APIs",
+        "succeeds with a valid value",
+    ),
+    (
+        "a wrong `_REGION` for a deployment that exists",
+        "refused in the step `preflight`, with both regions",
+        "all as it was",
+        "succeeds with the first region",
+    ),
+    (
+        "a `_REGION` that does not exist",
+        "refused in the step `preflight`",
+        "enabled APIs",
+        "succeeds with a region that exists",
+    ),
+]
+
+
+@pytest.fixture
+def apis(monkeypatch: pytest.MonkeyPatch) -> Iterator[AnsweringApis]:
+    """A new project, whose APIs answer."""
+    with answering_apis() as server:
+        quotas = [{"metric": name, "limit": limit, "usage": 0.0} for name, limit in NEW_PROJECT.items()]
+        server.answers[REGION] = {"quotas": quotas}
+        server.answers[f"/compute/v1/projects/{PROJECT}"] = {"quotas": quotas}
+
+        def open_here(_endpoint: str, account: Any) -> GoogleSession:
+            return GoogleSession(server.url, account)
+
+        monkeypatch.setattr(preflight, "GoogleSession", open_here)
+        yield server
+
+
+def read_walk() -> dict[str, str]:
+    """Return the inputs of the walk on docs/deploy.md."""
+    found = re.search(r"export SUBSTITUTIONS=(\S+)", WALK)
+    assert found
+    given = dict(each.split("=", 1) for each in found[1].split(","))
+    values = {"$REGION": "us-central1", "$ZONE": "us-central1-a", "$PROJECT_ID-artifacts": "x-artifacts"}
+    return by_name({name: values.get(value, value) for name, value in given.items()})
+
+
+def inputs_of(given: dict[str, str]) -> dict[str, str]:
+    """Return inputs as inputs.sh exports them."""
+    root = "provisioner" if given.get("CREATE_ENVIRONMENT") == "false" else "complete"
+    own = {
+        "PROJECT_ID": PROJECT,
+        "NAME": "tpu-provisioner",
+        "BUILD_FOLDER": "/b",
+        "TERRAFORM_ROOT": str(TERRAFORM / root),
+        "TF_STATE_BUCKET": f"{PROJECT}-tpu-provisioner-state",
+        "TF_STATE_PREFIX": "tpu-provisioner",
+        "TPU_PROVISIONER_CREDENTIALS": "anonymous",
+    }
+    return own | given
+
+
+def run(**given: str) -> Preflight:
+    """Run the checks of the walk with some inputs."""
+    checked = Preflight(inputs_of(read_walk() | given))
+    checked.run()
+    return checked
+
+
+def run_with(path: Path, more: dict[str, Any]) -> Preflight:
+    """Run the checks of the walk with a file of variables."""
+    path.write_text(json.dumps(more))
+    return run(TERRAFORM_VARIABLES=str(path))
+
+
+def limit(server: AnsweringApis, **limits: float) -> None:
+    """Change the limits of quotas."""
+    for each in server.answers[REGION]["quotas"]:
+        each["limit"] = limits.get(each["metric"], each["limit"])
+
+
+def test_the_walk_fits_a_new_project_with_its_first_slice(apis: AnsweringApis) -> None:
+    found = run()
+
+    assert found.refusals == []
+    (told,) = found.notes  # chips are what one asks for first
+    assert told.startswith("The first slice would wait: quota TPU_LITE_PODSLICE_V5: 0 of 0 chips are left, and 16")
+    assert {f"constraints/{rule.constraint}" for rule in RULES} <= {*apis.asked}
+
+
+def test_the_table_on_the_page_is_what_the_preflight_counts() -> None:
+    values = read_declared(TERRAFORM / "complete") | render_variables.render_variables(inputs_of(read_walk()), {})
+    build, first = list_needs(values, {}), list_slice(values, "the slice", "")
+    section = WALK.partition("### It fits a new project")[2].partition("\n#")[0]
+    rows = [re.split(r" *\| *", line.strip("| ")) for line in section.splitlines() if line.startswith("| `")]
+
+    def total(needs: list[Any], metric: str) -> str:
+        return str(sum(each.amount for each in needs if each.metric == metric))
+
+    assert {row[0].strip("`"): row[1:4] for row in rows} == {
+        metric: [str(NEW_PROJECT[metric]), total(build, metric), total(first, metric)]
+        for metric in dict.fromkeys(each.metric for each in build + first)
+    }
+
+
+def test_a_quota_that_is_too_small_is_named_with_what_is_left_and_where_to_ask(apis: AnsweringApis) -> None:
+    limit(apis, SSD_TOTAL_GB=80, CPUS=4)
+    found = run()
+
+    page = f"https://console.cloud.google.com/iam-admin/quotas?project={PROJECT}"
+    disk, cpus = found.refusals
+    pool = "are needed for 3 nodes of the CPU pool; change"
+    assert disk == (
+        f"quota SSD_TOTAL_GB: 80 of 80 GB are left, and 90 {pool} cpu_pool_disk_size, or ask for more: {page}"
+    )
+    assert cpus == f"quota CPUS: 4 of 4 CPUs are left, and 6 {pool} cpu_pool_machine_type, or ask for more: {page}"
+
+
+def test_what_the_state_has_is_not_counted_again(apis: AnsweringApis) -> None:
+    limit(apis, SSD_TOTAL_GB=80, CPUS=4, IN_USE_ADDRESSES=1, CPUS_ALL_REGIONS=1)
+    apis.answers[STATE] = {"resources": [resource("google_container_node_pool", "cpu", name="cpu-node-pool")]}
+
+    assert run().refusals == []
+
+
+def test_a_static_pool_counts_and_a_slice_on_demand_is_only_told(apis: AnsweringApis) -> None:
+    (refused,) = run(NUM_TPU_POOLS="1").refusals
+    assert "16 are needed for a static pool of v5litepod-16; change _NUM_TPU_POOLS" in refused
+
+    limit(apis, TPU_LITE_PODSLICE_V5=16, SSD_TOTAL_GB=489)
+    (told,) = run().notes
+    assert "quota SSD_TOTAL_GB: 489 of 489 GB are left, and 490 are needed for 3 nodes of the CPU pool and" in told
+
+
+def test_private_nodes_need_an_address_for_cloud_nat_only(apis: AnsweringApis) -> None:
+    limit(apis, IN_USE_ADDRESSES=1)
+
+    assert run(PRIVATE_NODES="true").refusals == []
+    assert "change _PRIVATE_NODES=true" in run().refusals[0]
+
+
+@pytest.mark.parametrize(
+    ("machine", "cpus"),
+    [("e2-standard-2", 2), ("n2-highmem-16", 16), ("e2-medium", 2), ("n2-custom-6-4096-ext", 6), ("x", 0)],
+)
+def test_the_name_of_a_machine_says_its_cpus(machine: str, cpus: int) -> None:
+    assert count_cpus(machine) == cpus
+
+
+def test_a_right_that_is_missing_is_a_note_and_no_refusal(apis: AnsweringApis) -> None:
+    """Of the quotas and of the policies: docs/rights.md names the role of each."""
+    for path in (REGION, f"/compute/v1/projects/{PROJECT}", STATE, f"constraints/{RULES[0].constraint}"):
+        apis.answers[path] = 403
+    found = run()
+
+    assert found.refusals == []
+    said = "\n".join(found.notes)
+    for what in ("Terraform's state", "the region's quotas", "the organisation's policies"):
+        assert f"Not checked: {what}" in said
+    assert "roles/orgpolicy.policyViewer on the organisation" in said
+    assert f"constraints/{RULES[1].constraint}" not in apis.asked
+    rights = (ROOT / "docs/rights.md").read_text()
+    assert "`roles/orgpolicy.policyViewer`" in rights
+    assert "quotas of the region" in rights
+
+
+def test_a_region_that_does_not_exist_is_refused(apis: AnsweringApis) -> None:
+    (refused,) = run(REGION="us-central9").refusals
+    assert refused.startswith("REGION: ")
+    assert "us-central9" in refused
+
+
+LISTED: dict[str, Any] = {"allowedValues": ["in:europe-locations"]}
+REFUSING = {
+    "gcp.resourceLocations": ({"listPolicy": LISTED}, {}, "refuses us-central1; choose _REGION"),
+    "compute.vmExternalIpAccess": (
+        {"listPolicy": {"allValues": "DENY"}},
+        {"PRIVATE_NODES": "true"},
+        "set _PRIVATE_NODES=true",
+    ),
+    "iam.disableServiceAccountCreation": ({"booleanPolicy": {"enforced": True}}, {}, "must exempt this project"),
+    "cloudbuild.allowedWorkerPools": (
+        {"listPolicy": {"allowedValues": ["projects/p/locations/l/workerPools/n"]}},
+        {"BUILD_WORKER_POOL": "projects/p/locations/l/workerPools/n"},
+        "set _BUILD_WORKER_POOL",
+    ),
+    "cloudfunctions.allowedIngressSettings": (
+        {"listPolicy": {"allowedValues": ["ALLOW_INTERNAL_AND_GCLB"]}},
+        {},
+        "refuses ALLOW_INTERNAL_ONLY",
+    ),
+    "run.allowedIngress": ({"listPolicy": {"deniedValues": ["is:internal"]}}, {}, "refuses internal"),
+    "run.allowedVPCEgress": (
+        {"listPolicy": {"allowedValues": ["all-traffic"]}},
+        {"FUNCTIONS_EGRESS": "all"},
+        "set _FUNCTIONS_EGRESS",
+    ),
+    "gcp.restrictNonCmekServices": (
+        {"listPolicy": {"deniedValues": ["is:container.googleapis.com", "pubsub.googleapis.com"]}},
+        {
+            "KMS_KEY": "projects/p/locations/us-central1/keyRings/r/cryptoKeys/k",
+            "SERVICES_KMS_KEY": "projects/p/locations/us-central1/keyRings/r/cryptoKeys/k",
+        },
+        "set _KMS_KEY and _SERVICES_KMS_KEY",
+    ),
+}
+
+
+@pytest.mark.parametrize("constraint", [rule.constraint for rule in RULES])
+def test_a_policy_that_would_refuse_is_named_with_what_to_do(apis: AnsweringApis, constraint: str) -> None:
+    policy, mended, said = REFUSING[constraint]
+    apis.answers[f"constraints/{constraint}"] = policy
+
+    (refused,) = run().refusals
+    assert refused.startswith(f"policy {constraint}: refuses ")
+    assert said in refused
+    if mended:
+        assert run(**mended).refusals == []
+
+
+@pytest.mark.parametrize(
+    ("allowed", "refused"),
+    [
+        (["in:us-locations"], False),
+        (["us-central1"], False),
+        (["in:us-central1-locations"], False),
+        (["us-east5", "in:asia-locations"], True),
+        (["in:eu-locations"], False),  # only Google knows what is in this group
+    ],
+)
+def test_a_region_is_found_in_the_groups_of_a_policy(
+    apis: AnsweringApis, allowed: list[str], refused: bool
+) -> None:
+    apis.answers["constraints/gcp.resourceLocations"] = {"listPolicy": {"allowedValues": allowed}}
+    assert bool(run().refusals) == refused
+
+
+def test_a_name_that_no_variable_has_is_refused_with_the_nearest(apis: AnsweringApis, tmp_path: Path) -> None:
+    found = run_with(tmp_path / "more.json", {"cpu_pool_disksize": 50, "nothing_like_it": 1, "replay_days": 3})
+
+    assert len(found.refusals) == 2
+    said = "\n".join(found.refusals)
+    near = "cpu_pool_disksize is not a variable of this root; did you mean cpu_pool_disk_size?"
+    assert f"TERRAFORM_VARIABLES: {near}" in said
+    assert "nothing_like_it is not a variable of this root; valid: alert_email, " in said
+    assert apis.asked
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"grace_seconds": "soon"}, "TPU_PROVISIONER_GRACE_SECONDS: is not valid (got 'soon'); valid: "),
+        ({"grace_second": "9"}, "TPU_PROVISIONER_GRACE_SECOND: is not a setting; did you mean"),
+        ({"release_partial_gang_seconds": 60}, "TPU_PROVISIONER_CAPACITY_FIRST is false; valid: 0"),
+    ],
+)
+def test_settings_are_parsed_as_the_functions_parse_them(
+    apis: AnsweringApis, tmp_path: Path, settings: dict[str, Any], said: str
+) -> None:
+    (refused,) = run_with(tmp_path / "more.json", {"settings": settings}).refusals
+    assert refused.startswith("settings: TPU_PROVISIONER_")
+    assert said in refused
+    assert apis.asked
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ({"tpu_type": "v9-16"}, "TPU_TYPE: is not a TPU type (got 'v9-16'); valid: "),
+        ({"cpu_pool_node_count": "three"}, "TERRAFORM_VARIABLES: a value has the wrong form: "),
+        ({"settings": 3}, "not a mapping"),
+    ],
+)
+def test_a_value_of_a_wrong_form_is_refused_and_not_a_crash(
+    apis: AnsweringApis, tmp_path: Path, more: dict[str, Any], said: str
+) -> None:
+    apis.answers.clear()
+    inputs = inputs_of({name: value for name, value in read_walk().items() if name != "TPU_TYPE"})
+    (tmp_path / "more.json").write_text(json.dumps(more))
+    checked = Preflight(inputs | {"TERRAFORM_VARIABLES": str(tmp_path / "more.json")})
+    checked.run()
+
+    assert any(said in each for each in checked.refusals), checked.refusals
+
+
+def test_every_variable_is_read_with_its_default() -> None:
+    for root in ("complete", "provisioner"):
+        declared = read_declared(TERRAFORM / root)
+        blocks = read_configuration(TERRAFORM / root).of("variable")
+        assert declared.keys() == {each.name for each in blocks}
+        defaults = {each.name: each.body.get("default") for each in blocks}
+        plain = {name: each for name, each in defaults.items() if isinstance(each, int | bool)}
+        assert {name: declared[name] for name in plain} == plain
+        assert len(plain) > 3
+
+
+def resource(kind: str, label: str, **attributes: str) -> dict[str, Any]:
+    given = {"mode": "managed", "module": "module.environment", "type": kind, "name": label}
+    return given | {"instances": [{"attributes": attributes}]}
+
+
+def test_the_region_of_a_state_is_compared_also_before_there_is_a_cluster(apis: AnsweringApis) -> None:
+    subnet = resource("google_compute_subnetwork", "this", region="us-east5")
+    cluster = resource("google_container_cluster", "this", name="training", location="us-east5", project=PROJECT)
+    for made in (subnet, cluster):
+        apis.answers[STATE] = {"resources": [made]}
+        (refused,) = run().refusals
+        assert "us-east5" in refused
+        assert "us-central1" in refused
+    assert find_difference({"resources": [subnet]}, inputs_of(read_walk() | {"REGION": "us-east5"})) == ""
+
+
+def test_beside_a_cluster_no_quota_is_compared(apis: AnsweringApis) -> None:
+    checked = Preflight(inputs_of(by_name(BESIDE_A_CLUSTER)))
+    checked.run()
+
+    assert (checked.refusals, checked.notes) == ([], [])
+    assert not any(each.startswith("/compute/") for each in apis.asked)
+
+
+def test_it_is_the_step_before_anything_is_made() -> None:
+    names = [script for script, _ in list_scripts(PROVISION)]
+    assert names[:4] == [
+        "check-inputs.sh",
+        "provision-01-apis.sh",
+        "provision-01-preflight.sh",
+        "provision-02-state-bucket.sh",
+    ]
+    assert "skip_in_plan_only" not in (BUILD / "provision-01-preflight.sh").read_text()
