@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
 
 from infra.build.check_state import find_difference, find_kept_difference
 from tests.infra import pretended_deployment
-from tests.infra.build_scripts import OLD_COMMAND_LINE, Bench
+from tests.infra.build_scripts import BUILD, OLD_COMMAND_LINE, Bench
+from tests.infra.changed_inputs import APPLIED, ELSEWHERE, REFUSED
 
 INPUTS = {
     "PROJECT_ID": "a-project",
@@ -86,6 +88,14 @@ MISTAKES = (
     ),
 )
 """Mistake, answer, what remains, next build."""
+
+
+def test_it_is_known_of_every_input_what_a_change_of_it_does() -> None:
+    """test_deploy_lifecycle.py changes them on the mock."""
+    listed = re.search(r"^INPUTS=\((.*?)\)", (BUILD / "inputs.sh").read_text(), re.MULTILINE | re.DOTALL)
+    assert listed
+
+    assert sorted([*APPLIED, *REFUSED, *ELSEWHERE]) == sorted(listed[1].split())
 
 
 def resource(address: str, **attributes: str) -> dict[str, Any]:
