@@ -139,15 +139,16 @@ def _is_ours(kind: str, change: Mapping[str, Any], inputs: Mapping[str, str]) ->
     if "effective_labels" in values:
         return bool((values["effective_labels"] or {}).get("app") == name)
     given = {each.format(inputs.get("CLUSTER_NAME", "")) for each in DESCRIPTIONS}
-    texts = [values.get("description"), values.get("display_name")]
+    texts, wanted = (
+        [each.get(key) or "" for key in ("description", "display_name")] for each in (values, planned)
+    )
     title = read_display_name(values)
     # The dashboard has the second title.
     titled = title.startswith(f"{name}: ") or title == f"TPU provisioner: {name}"
     if kind in (*_PART_OF_OURS, *_LINKS) or titled or not given.isdisjoint(texts):
         return True
     called = (values.get("account_id") or values.get("name") or "").startswith((f"{name}-", f"{name}/"))
-    described = any(texts) and texts == [planned.get("description"), planned.get("display_name")]
-    return called and described and kind not in _MARKED
+    return called and any(texts) and texts == wanted and kind not in _MARKED
 
 
 def main() -> int | str:
