@@ -5,8 +5,9 @@ If a build is killed while Terraform works, what it just created is not in the s
 fails for each such resource with "already exists". With --errors, --plan and --output, this program
 adds an import block for each of them to a file (find_by_name.py finds those that Google names
 itself). With --check it reads the plan with these blocks,
-and refuses what does not show that it is of this deployment: by the label `app`, a name or title
-that begins with NAME, or a description that we gave.
+and refuses what does not show that it is of this deployment: by the label `app`, or where there
+are no labels by a title that begins with NAME, or by a description that we gave. A name alone
+proves nothing: others also give names that begin with NAME.
 """
 
 from __future__ import annotations
@@ -36,7 +37,6 @@ IMPORT_IDS = {
     "google_container_cluster": f"{_LOCAL}/clusters/{{name}}",
     "google_container_node_pool": "{cluster}/{name}",
     "google_logging_metric": "{project} {name}",
-    "google_logging_project_sink": "projects/{project}/sinks/{name}",
     "google_monitoring_custom_service": "projects/{project}/services/{service_id}",
     "google_monitoring_monitored_project": "v1/locations/global/metricsScopes/{metrics_scope}/projects/{name}",
     "google_monitoring_slo": "projects/{project}/services/{service}/serviceLevelObjectives/{slo_id}",
@@ -59,6 +59,19 @@ CANNOT_CLASH = {
     "terraform_data": "it is in the state only",
 }
 """Types of which a killed build can leave one that hinders no later build; grants are such, too."""
+ACQUIRED = {
+    "google_logging_project_sink": "an existing one of that name is updated",
+    "google_project_iam_custom_role": "a deleted one of that id is restored; an existing one is an error",
+    "google_storage_bucket_object": "an existing one of that name is replaced",
+    "google_cloud_run_v2_service_iam_binding": "the members of the role are replaced",
+}
+"""What a create takes over without an error, read in the provider's source (release 7.45). So a
+stranger's or another deployment's could be changed, and destroyed later. A sink is looked for
+before it is created (find_by_name.py). The others are inside our own resources, or have the time of
+the deployment in their IDs. Also a grant that exists is given a second time without an error."""
+_MARKED = ("google_compute_network", "google_compute_router", "google_compute_subnetwork")
+"""People choose their names, and a plan changes no description of theirs. So one of `DESCRIPTIONS`
+alone shows whose they are."""
 _PART_OF_OURS = ("google_container_node_pool", "google_compute_router_nat")
 """What is inside another resource, which was looked at itself."""
 _LINKS = ("google_monitoring_monitored_project",)
@@ -111,7 +124,7 @@ def refuse_strangers(plan: Mapping[str, Any], inputs: Mapping[str, str]) -> str:
     found = [
         f"  {each['address']} ({each['change']['importing'].get('id', '')})\n"
         for each in imported
-        if not _is_ours(each["type"], each["change"]["before"], inputs)
+        if not _is_ours(each["type"], each["change"], inputs)
     ]
     if not found:
         return ""
@@ -121,18 +134,21 @@ def refuse_strangers(plan: Mapping[str, Any], inputs: Mapping[str, str]) -> str:
     )
 
 
-def _is_ours(kind: str, values: Mapping[str, Any], inputs: Mapping[str, str]) -> bool:
-    name = inputs["NAME"]
-    labels = values.get("effective_labels")
-    if labels:
-        return bool(labels.get("app") == name)
-    given_name = values.get("account_id") or values.get("name") or ""
-    title = read_display_name(values)
-    called = given_name.startswith((f"{name}-", f"{name}/")) or title.startswith(f"{name}: ")
-    called = called or title == f"TPU provisioner: {name}"  # the dashboard
-    texts = {values.get("description"), values.get("display_name")}
+def _is_ours(kind: str, change: Mapping[str, Any], inputs: Mapping[str, str]) -> bool:
+    name, values, planned = inputs["NAME"], change["before"], change.get("after") or {}
+    if "effective_labels" in values:
+        return bool((values["effective_labels"] or {}).get("app") == name)
     given = {each.format(inputs.get("CLUSTER_NAME", "")) for each in DESCRIPTIONS}
-    return kind in (*_PART_OF_OURS, *_LINKS) or called or not given.isdisjoint(texts)
+    texts, wanted = (
+        [each.get(key) or "" for key in ("description", "display_name")] for each in (values, planned)
+    )
+    title = read_display_name(values)
+    # The dashboard has the second title.
+    titled = title.startswith(f"{name}: ") or title == f"TPU provisioner: {name}"
+    if kind in (*_PART_OF_OURS, *_LINKS) or titled or not given.isdisjoint(texts):
+        return True
+    called = (values.get("account_id") or values.get("name") or "").startswith((f"{name}-", f"{name}/"))
+    return called and any(texts) and texts == wanted and kind not in _MARKED
 
 
 def main() -> int | str:
@@ -148,9 +164,10 @@ def main() -> int | str:
         refusal = refuse_strangers(plan, os.environ)
         return f"error: {refusal}" if refusal else 0
     existing = find_existing(arguments.errors.read_text(encoding="utf-8"))
-    blocks = list(list_imports(plan, existing))
-    with arguments.output.open("a", encoding="utf-8") as file:
-        file.writelines(blocks)
+    # Terraform refuses a second block for one address, and it would mend no more than the first.
+    given = arguments.output.read_text(encoding="utf-8") if arguments.output.exists() else ""
+    blocks = list(list_imports(plan, [each for each in existing if f"  to = {each}\n" not in given]))
+    arguments.output.write_text(given + "".join(blocks), encoding="utf-8")
     return 0 if blocks else 1
 
 

@@ -3,12 +3,14 @@
 
 The state's place follows from the deployment's name only. With another cluster in the inputs,
 Terraform would replace the first cluster; with another root, it would delete what only the other
-root knows. Reads `terraform state pull` from standard input, and the inputs (check-inputs.sh) from
-the environment.
+root knows; with another name, it would make everything anew. With --kept it compares what the
+destroy build may keep, and of which it prints how to delete it later. Reads `terraform state pull`
+from standard input, and the inputs (check-inputs.sh) from the environment.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import sys
@@ -29,6 +31,14 @@ OURS = ("module.environment", "module.provisioner")
 _KEYS = {"complete": ENVIRONMENT, "provisioner": MAIN}
 _SERVED = ("data", "module.provisioner", "google_container_cluster")
 """How the state has the clusters that the provisioner serves."""
+_TOPIC = "module.provisioner.google_pubsub_topic.workload_events"
+"""Every deployment has it, and its name is that of the deployment."""
+_KEPT = {
+    "module.environment.google_storage_bucket.artifacts": ("ARTIFACT_REPOSITORY_BUCKET_NAME", "name"),
+    "module.environment.google_artifact_registry_repository.images": ("IMAGE_REPOSITORY", "repository_id"),
+}
+"""What the destroy build keeps unless it is asked: the input that names it, and the state's word
+for the name."""
 _MOVING = "docs/deploy.md#moving-from-the-public-environment"
 
 
@@ -41,6 +51,15 @@ def find_difference(state: Mapping[str, Any], inputs: Mapping[str, str]) -> str:
         return (
             f"{where} is the state of another configuration (it has {_count(foreign)}), for example of the public "
             f"TPU training environment; set another TF_STATE_PREFIX. To move over: {_MOVING}"
+        )
+    topic = _read_values(state, _TOPIC)
+    made = topic and f"{topic['name'].removesuffix('-workload-events')} of {topic['project']}"
+    named = f"{inputs['NAME']} of {inputs['PROJECT_ID']}"
+    if made and made != named:
+        return (
+            f"{where} is the state of the deployment {made}, and the inputs name {named}. Terraform would destroy "
+            "the first and make the second. For a second deployment, set another TF_STATE_PREFIX; for this one, "
+            "correct NAME or PROJECT_ID"
         )
     outputs = {"clusters": _read_served(state)}
     outputs |= {name: each["value"] for name, each in state.get("outputs", {}).items()}
@@ -78,6 +97,25 @@ def _find_region(state: Mapping[str, Any]) -> str:
     return ""
 
 
+def find_kept_difference(state: Mapping[str, Any], inputs: Mapping[str, str]) -> str:
+    """Return which inputs name another bucket or repository than the state has; empty if none."""
+    found = []
+    for address, (name, key) in _KEPT.items():
+        given, made = inputs.get(name, ""), _read_values(state, address).get(key, "")
+        if made and given != made:
+            found.append(f"{name}: is not what this deployment has (got: {given}); valid: {made}")
+    return "; ".join(found)
+
+
+def _read_values(state: Mapping[str, Any], address: str) -> dict[str, Any]:
+    """Return what the state has of a resource, of its first instance; empty without one."""
+    for each in state.get("resources", ()):
+        if each.get("mode") == "managed" and _name(each) == address and each.get("instances"):
+            values: dict[str, Any] = each["instances"][0]["attributes"]
+            return values
+    return {}
+
+
 def _read_served(state: Mapping[str, Any]) -> dict[str, dict[str, str]]:
     """Return the served clusters as the output `clusters` names them, from what Terraform has read.
 
@@ -95,11 +133,8 @@ def _read_served(state: Mapping[str, Any]) -> dict[str, dict[str, str]]:
 
 def find_own_cluster(state: Mapping[str, Any]) -> str:
     """Return the full name of the cluster that Terraform has created; empty if it has none."""
-    for each in state.get("resources", ()):
-        if each["type"] == "google_container_cluster" and _is_of_environment(each) and each.get("instances"):
-            values = each["instances"][0]["attributes"]
-            return _spell(values["project"], values["location"], values["name"])
-    return ""
+    values = _read_values(state, "module.environment.google_container_cluster.this")
+    return _spell(values["project"], values["location"], values["name"]) if values else ""
 
 
 def _find_served(outputs: dict[str, Any], kind: str) -> str:
@@ -130,11 +165,11 @@ def _count(names: list[str]) -> str:
 
 def main() -> int | str:
     """Check the state on standard input."""
-    if len(sys.argv) > 1:
-        sys.stdout.write(f"{__doc__}\nusage: terraform state pull | check_state.py\n")
-        return 0 if sys.argv[1] in ("-h", "--help") else 2
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--kept", action="store_true", help="compare what the destroy build may keep")
+    find = find_kept_difference if parser.parse_args().kept else find_difference
     text = sys.stdin.read().strip()
-    difference = find_difference(json.loads(text) if text else {}, os.environ)
+    difference = find(json.loads(text) if text else {}, os.environ)
     return f"error: {difference}" if difference else 0
 
 

@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
-"""Finds what a killed build has created under an identifier that Google chose.
+"""Finds what exists and what a second create would not fail on, such as after a killed build.
 
-A second create of such a resource is no error: without this, an alert or a dashboard would exist
-twice. For each one that the plan creates, this program asks gcloud for those with the same display
-name, and writes an import block. The display name has NAME in it, or the resource has our label.
+Google chooses the identifiers of some resources: without this, an alert or a dashboard would exist
+twice. And the provider takes over a log sink of the same name, also if it is of others. For each
+one that the plan creates, this program asks gcloud for those with the same display name (of a sink:
+the same name), and writes an import block. The plan with these blocks is then refused if one of
+them is of others (adopt.py --check).
 """
 
 from __future__ import annotations
@@ -35,9 +37,14 @@ class Kind:
     """What gcloud lists these with."""
     import_id: str
     """As Terraform's provider imports one; `own` is what Google chose."""
+    key: str = "displayName"
+    """Where gcloud's answer has what ours is called."""
 
 
 NAMED = {
+    "google_logging_project_sink": Kind(
+        "logging sinks describe {name} --project={project}", "projects/{project}/sinks/{own}", key="name"
+    ),
     "google_billing_budget": Kind(
         "billing budgets list --billing-account={billing_account}",
         "billingAccounts/{billing_account}/budgets/{own}",
@@ -59,7 +66,7 @@ NAMED = {
 }
 _LABELLED = ("google_vertex_ai_tensorboard",)
 """Their display names do not have NAME in them, but they have our label."""
-_NO_API = re.compile("SERVICE_DISABLED|has not been used|is disabled", re.IGNORECASE)
+_NOTHING = re.compile("NOT_FOUND|SERVICE_DISABLED|has not been used|is disabled", re.IGNORECASE)
 
 
 def list_imports(
@@ -82,13 +89,13 @@ def list_imports(
         if kind is None or each["change"]["actions"] != ["create"]:
             continue
         values = each["change"]["after"]
-        words, wanted = kind.words.format_map(values), read_display_name(values)
+        words, wanted = kind.words.format_map(values), read_display_name(values) or values.get("name")
         if words not in answers:
             answers[words] = ask(words)
         found = [
             other["name"]
             for other in answers[words]
-            if other.get("displayName") == wanted
+            if other.get(kind.key) == wanted
             and (each["type"] not in _LABELLED or (other.get("labels") or {}).get("app") == name)
         ]
         if not found:
@@ -101,13 +108,14 @@ def list_imports(
 
 
 def ask_gcloud(words: str) -> list[dict[str, Any]]:
-    """Return what gcloud lists; if it cannot, say so and return nothing."""
+    """Return what gcloud finds; if it cannot, say so and return nothing."""
     command = ["gcloud", *words.split(), "--format=json(name,displayName,labels)", "--quiet"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 -- no shell
     if done.returncode == 0:
-        listed: list[dict[str, Any]] = json.loads(done.stdout or "[]")
+        answer = json.loads(done.stdout or "[]")
+        listed: list[dict[str, Any]] = answer if isinstance(answer, list) else [answer]
         return listed
-    if not _NO_API.search(done.stderr):
+    if not _NOTHING.search(done.stderr):
         sys.stderr.write(done.stderr)
         _say(
             f"Not checked: whether a killed build has left any of `gcloud {words}`, because they cannot be listed"

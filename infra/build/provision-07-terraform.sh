@@ -28,7 +28,7 @@ not_granted='Policy update access denied'
 # Terraform's words where it ends by itself and its state may lack what it made.
 not_saved='Failed to (save|persist) state|errored\.tfstate|[Dd]ata loss may have occurred|TERRAFORM CRASH'
 # Google says that a metric takes up to 10 minutes, and a grant up to 7.
-waits_max=${TERRAFORM_WAITS:-20} imports_max=12
+waits_max=${TERRAFORM_WAITS:-20}
 # The provider's words where a plan was made before an update of the cluster: its endpoint, which the functions get, is
 # read again after the update only, and the provider cannot plan with a value that it does not know yet.
 planned_too_early='Provider produced inconsistent final plan'
@@ -137,14 +137,13 @@ take_over_by_name
 skip_in_plan_only "applying this plan"
 printf '%s\n' "$deployed_at" | gcloud storage cp - "$(mark_of_apply)" --quiet
 trap unmark_failure EXIT
-waits=0 imports=0 plans=0
+waits=0 plans=0
 while ! apply; do
     cat "$BUILD_FOLDER/apply-errors" >&2
     copy_roots
     if python3 "$ROOT/infra/build/adopt.py" --errors "$BUILD_FOLDER/apply-errors" --plan "$plan.json" --output "$TERRAFORM_ROOT/adopted.tf"; then
-        # A resource is met only when those that it needs are there, so one import does not find all.
-        imports=$((imports + 1))
-        [ "$imports" -le "$imports_max" ] || fail "Terraform still finds resources that exist already, after $imports_max imports; see above which"
+        # A resource is met only when those that it needs are there, so one import does not find all. Each one imports
+        # what no earlier one did, so there is a last one.
         say "A killed build created these resources, so this build imports them"
     elif [ "$waits" -lt "$waits_max" ] && grep -q -E "$not_yet|$not_granted" "$BUILD_FOLDER/apply-errors"; then
         waits=$((waits + 1))

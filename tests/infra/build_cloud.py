@@ -45,6 +45,8 @@ EMPTY: dict[str, Any] = {
     "named": {},
     "deleted_roles": {},
     "exporters": {},
+    "topics": [],
+    "strangers": [],
 }
 
 
@@ -77,7 +79,8 @@ class Cloud:
 
     def answer(self, program: str) -> str:
         """Do what the command means and return what it prints."""
-        part = "iam" if program == "gcloud" and self.plain[0] in ("projects", "iam") else program
+        parts = {"projects": "iam", "iam": "iam", "pubsub": "pubsub"} if program == "gcloud" else {}
+        part = parts.get(self.plain[0], program) if parts else program
         answer: str = getattr(self, f"_{part}")()
         return answer
 
@@ -90,10 +93,9 @@ class Cloud:
             return self._storage()
         elif group.startswith("artifacts repositories"):
             self._repository(plain[2], f"{options['project']}/{plain[3]}")
+            return self._label(plain[3])
         elif group == "container clusters get-credentials":
             Path(os.environ["KUBECONFIG"]).write_text(plain[3])
-        elif group == "pubsub topics publish":
-            self.world["published"].append([plain[3], options["attribute"], options["message"]])
         elif plain[:2] == ["logging", "read"]:
             late, self.world["unanswered"] = self.world["unanswered"], max(0, self.world["unanswered"] - 1)
             return "" if late else "answered"
@@ -103,8 +105,17 @@ class Cloud:
             )
         elif plain[0] == "scheduler":
             return self._scheduler(plain[2], plain[3])
-        elif group == "pubsub subscriptions modify-push-config":
-            self.world["detached"] = sorted({*self.world["detached"], plain[3]})
+        return ""
+
+    def _pubsub(self) -> str:
+        verb = self.plain[2]
+        if verb == "list":
+            return "\n".join(self.world["topics"])
+        if verb == "publish":
+            message = [self.plain[3], self.options["attribute"], self.options["message"]]
+            self.world["published"].append(message)
+        elif verb == "modify-push-config":
+            self.world["detached"] = sorted({*self.world["detached"], self.plain[3]})
         return ""
 
     def _iam(self) -> str:
@@ -165,7 +176,7 @@ class Cloud:
                 buckets[name]["versioned"] = "--versioning" in self.words
             elif verb == "delete":
                 del buckets[name]
-            return name
+            return self._label(name)
         if plain[1] == "cp":
             return self._copy(plain[2], plain[3])
         bucket, _, prefix = plain[2].removeprefix("gs://").partition("/")
@@ -177,6 +188,12 @@ class Cloud:
         if plain[1] == "rm":
             buckets[f"gs://{bucket}"]["objects"] = [each for each in held if each not in matching]
         return "\n".join(matching)
+
+    def _label(self, name: str) -> str:
+        """Return what was asked for about something: its name, or whose it is."""
+        if self.options.get("format") != "value(labels.app)":
+            return name
+        return "" if name in self.world["strangers"] else "tpu-provisioner"
 
     def _copy(self, source: str, target: str) -> str:
         """Keep an object in a folder of its own for the test, or give it back."""

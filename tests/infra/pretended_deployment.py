@@ -8,6 +8,7 @@ from typing import Any
 FUNCTIONS = ("provision", "collect", "settle", "sweep")
 CLUSTER = "module.environment.google_container_cluster.this"
 ARTIFACTS = "module.environment.google_storage_bucket.artifacts"
+TOPIC = "module.provisioner.google_pubsub_topic.workload_events"
 IMAGES = "module.environment.google_artifact_registry_repository.images[0]"
 
 
@@ -54,6 +55,11 @@ def pull(address: str, outputs: dict[str, Any]) -> dict[str, Any]:
     if address == CLUSTER:
         _, project, _, location, _, cluster = outputs["clusters"]["environment"]["path"].split("/")
         attributes = {"project": project, "location": location, "name": cluster, "deletion_protection": True}
+    elif address == ARTIFACTS:
+        attributes = {"name": outputs["bucket_url"].removeprefix("gs://")}
+    elif address == TOPIC:
+        _, project, _, topic = outputs["topics"]["workload_events"].split("/")
+        attributes = {"project": project, "name": topic}
     return {
         "module": module,
         "mode": "managed",
@@ -69,7 +75,7 @@ def deploy(values: dict[str, Any]) -> dict[str, Any]:
     served = values.get("clusters")
     outputs: dict[str, Any] = {}
     resources = [
-        "module.provisioner.google_pubsub_topic.workload_events",
+        TOPIC,
         "module.provisioner.google_monitoring_dashboard.this",
         'module.provisioner.google_monitoring_alert_policy.this["dead_letters"]',
         "module.provisioner.google_monitoring_notification_channel.email[0]",

@@ -103,6 +103,19 @@ def variables_explain_themselves(configuration: Configuration) -> list[str]:
     return problems
 
 
+def nothing_is_created_before_it_is_destroyed(configuration: Configuration) -> list[str]:
+    """What is replaced is first destroyed, because the new one has the same name.
+
+    Terraform also creates all first that such a resource depends on
+    (https://developer.hashicorp.com/terraform/language/meta-arguments/lifecycle#create_before_destroy).
+    """
+    return [
+        f"{each.address}: create_before_destroy fails for it, or for what it depends on: the name is taken"
+        for each in configuration.of("resource")
+        if any("create_before_destroy" in rules for rules in each.blocks("lifecycle"))
+    ]
+
+
 def validations_say_what_is_valid(configuration: Configuration) -> list[str]:
     """Every message of a validation tells what to do, not only what is wrong."""
     return [
@@ -146,5 +159,6 @@ POLICIES: tuple[Callable[[Configuration], list[str]], ...] = (
     versions_are_pinned,
     images_are_pinned,
     variables_explain_themselves,
+    nothing_is_created_before_it_is_destroyed,
     validations_say_what_is_valid,
 )

@@ -248,7 +248,9 @@ def test_what_terraform_does_not_know_yet_and_unknown_types_are_not_taken_over()
         ("google_container_cluster", {"name": "training", "effective_labels": {"app": "tpu-provisioner"}}, True),
         ("google_container_cluster", {"name": "training", "effective_labels": {"app": "blue"}}, False),
         ("google_storage_bucket", {"name": "training", "effective_labels": None}, False),
+        ("google_storage_bucket", {"name": "tpu-provisioner-data", "effective_labels": {}}, False),
         ("google_compute_network", {"name": "training", "description": None}, False),
+        ("google_compute_network", {"name": "tpu-provisioner-net", "description": "x"}, False),
         (
             "google_compute_network",
             {"name": "training", "description": "TPU Provisioner's environment of the cluster training"},
@@ -261,8 +263,11 @@ def test_what_terraform_does_not_know_yet_and_unknown_types_are_not_taken_over()
         ),
         ("google_service_account", {"account_id": "gke-sa", "display_name": "Nodes of cluster training"}, True),
         ("google_service_account", {"account_id": "gke-sa", "display_name": "Mine"}, False),
-        ("google_service_account", {"account_id": "tpu-provisioner-push"}, True),
-        ("google_logging_metric", {"name": "tpu-provisioner/sweeps"}, True),
+        ("google_service_account", {"account_id": "tpu-provisioner-push", "display_name": "ours"}, True),
+        ("google_service_account", {"account_id": "tpu-provisioner-nodes", "display_name": "Mine"}, False),
+        ("google_service_account", {"account_id": "another-push", "display_name": "ours"}, False),
+        ("google_cloud_scheduler_job", {"name": "tpu-provisioner-sweep", "description": ""}, False),
+        ("google_logging_metric", {"name": "tpu-provisioner/sweeps", "description": "what we write"}, True),
         (
             "google_monitoring_slo",
             {"name": "projects/1/services/s", "display_name": "tpu-provisioner: calls"},
@@ -275,8 +280,11 @@ def test_what_terraform_does_not_know_yet_and_unknown_types_are_not_taken_over()
     ],
 )
 def test_what_another_has_made_is_not_taken_over(kind: str, before: dict[str, Any], ours: bool) -> None:
-    taken = {"address": "a.b", "type": kind, "change": {"importing": {"id": "the-id"}, "before": before}}
-    refusal = refuse_strangers({"resource_changes": [taken]}, INPUTS)
+    kept = kind.startswith("google_compute_")  # a plan ignores another description of these
+    after = before if kept else before | {"description": "what we write", "display_name": "ours"}
+    after = {name: value for name, value in after.items() if name in before}
+    change = {"importing": {"id": "the-id"}, "before": before, "after": after}
+    refusal = refuse_strangers({"resource_changes": [{"address": "a.b", "type": kind, "change": change}]}, INPUTS)
 
     assert (refusal == "") == ours
     # An earlier plan of the same build may have been applied in part.

@@ -73,6 +73,10 @@ def test_a_later_run_says_how_to_delete_what_an_earlier_one_kept(bench: Bench, d
     given = OLD_COMMAND_LINE | {"_IMAGE_REPOSITORY": "training"}
     bench.run_all(PROVISION, given)
     first = "".join(bench.run_all(DESTROY, given | {"_DELETE_STATE": delete_state}))
+    bench.change(
+        buckets=bench.world["buckets"] | {"gs://training-artifacts": {"objects": []}},
+        repositories=["a-project/training"],
+    )
     later = "".join(bench.run_all(DESTROY, given | {"_DELETE_ARTIFACTS": "true"}))
 
     commands = (
@@ -81,7 +85,7 @@ def test_a_later_run_says_how_to_delete_what_an_earlier_one_kept(bench: Bench, d
     )
     for command in commands:
         assert f"To delete it later: {command}" in first
-        assert f"is not in the state. If an earlier run kept it: {command}" in later
+        assert f"is not in the state, because an earlier run kept it. To delete it: {command}" in later
 
 
 def test_destroy_deletes_a_full_bucket_also_without_a_cluster(bench: Bench) -> None:
@@ -183,13 +187,19 @@ def test_destroy_deletes_the_state_of_no_deployment_below_its_own_folder(bench: 
     assert "Kept: gs://old-state-bucket, which contains other objects" in said
 
 
-def test_waits_for_a_grant_use_up_no_import_and_the_true_cause_is_told(tmp_path: Path) -> None:
+def test_each_resource_is_imported_once_and_then_the_true_cause_is_told(tmp_path: Path) -> None:
+    """Terraform refuses a second block: `Duplicate import configuration`."""
+    bucket = EXISTS.replace(
+        "module.provisioner.google_pubsub_topic.workload_events", pretended_deployment.ARTIFACTS
+    )
     denied = "Error: googleapi: Error 403: Permission 'x' denied"
-    done = apply(Bench.make(tmp_path), *[EXISTS] * 8, *[denied] * 7)
-    assert done.stdout.count("A killed build created these resources, so this build imports them") == 8
+    done = apply(Bench.make(tmp_path), EXISTS, bucket + EXISTS, *[denied] * 7)
+    assert done.stdout.count("A killed build created these resources, so this build imports them") == 2
     assert "wait 6 of 6" in done.stdout
     assert "Terraform failed; correct what it says above" in done.stderr
+    adopted = (tmp_path / "build/roots/complete/adopted.tf").read_text()
+    assert (adopted.count("  to = "), adopted.count(".workload_events\n")) == (2, 1)
 
-    (tmp_path / "imports").mkdir()
-    done = apply(Bench.make(tmp_path / "imports"), *[EXISTS] * 13)
-    assert "Terraform still finds resources that exist already, after 12 imports" in done.stderr
+    (tmp_path / "again").mkdir()
+    done = apply(Bench.make(tmp_path / "again"), EXISTS, EXISTS)
+    assert "Terraform failed; correct what it says above" in done.stderr

@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from infra.build.check_state import find_difference
 from infra.build.limit_grants import TENSORBOARD, list_roles
 from tests.deploy.created_objects import look_at
 from tests.deploy.killed_builds import clear_up, kill_when
 from tests.infra.build_project import Project, enable_first_apis
+from tests.infra.changed_inputs import APPLIED, REFUSED
 from tests.infra.mock_google_cloud import PROJECT, describe_programs, serve_mock
 
 if TYPE_CHECKING:
@@ -66,9 +68,23 @@ def project(mock: MockCloud) -> Project:
     return Project.make(mock.folder, environ, ALERT_EMAIL="team@example.com")
 
 
-def test_an_empty_project_gets_everything(project: Project) -> None:
+def test_a_log_sink_of_others_is_not_taken_over(project: Project, created: CreatedObjects) -> None:
+    """Terraform's provider updates an existing one without a word."""
     for script in ("check-inputs.sh", "provision-01-apis.sh", "provision-03-functions.sh"):
         project.run(script)
+    sinks, name = (
+        f"https://logging.googleapis.com/v2/projects/{PROJECT}/sinks",
+        "tpu-provisioner-node-pool-operations",
+    )
+    theirs = {"name": name, "destination": "storage.googleapis.com/theirs", "filter": "severity>=ERROR"}
+    created.client.post(sinks, json=theirs).raise_for_status()
+    said = project.run("provision-07-terraform.sh", fails=True, PLAN_ONLY="true")
+    assert "these exist already, and nothing shows that tpu-provisioner made them" in said
+    assert f"(projects/{PROJECT}/sinks/{name})" in said
+    created.client.delete(f"{sinks}/{name}").raise_for_status()
+
+
+def test_an_empty_project_gets_everything(project: Project) -> None:
     planned = project.run("provision-07-terraform.sh", PLAN_ONLY="true")
     assert "does not exist, so nothing is deployed" in planned
     assert "Only planned: applying this plan" in planned
@@ -101,12 +117,19 @@ def test_the_builds_can_be_limited_to_the_roles_that_were_granted(project: Proje
     assert granted | {TENSORBOARD} == set(list_roles(PROJECT, inputs, {}, custom))
 
 
-def test_another_cluster_or_bucket_is_refused_and_nothing_is_lost(project: Project) -> None:
+def test_a_change_that_loses_something_is_refused_and_nothing_is_lost(project: Project) -> None:
     before = project.list_addresses()
-    said = project.run("provision-07-terraform.sh", fails=True, CLUSTER_NAME="second")
-    assert "clusters/training, and the inputs name" in said
-    said = project.run("provision-07-terraform.sh", fails=True, ARTIFACT_REPOSITORY_BUCKET_NAME="other-artifacts")
-    assert "ALLOW_DELETE='bucket/training-artifacts'" in said
+    state = json.loads((project.build / "state.json").read_text())
+    inputs = project.environ | {"NAME": "tpu-provisioner"}
+    lost = ("NETWORK_NAME", "SUBNET_NAME", "ARTIFACT_REPOSITORY_BUCKET_NAME", "IMAGE_REPOSITORY")
+    assert find_difference(state, inputs) == ""
+    for name in REFUSED.keys() - {*lost}:
+        assert " is the state of " in find_difference(state, inputs | {name: REFUSED[name]}), name
+    names = {name: (REFUSED | APPLIED)[name] for name in lost}
+    said = project.run("provision-07-terraform.sh", fails=True, **names)
+    kept = ("network/training", "subnet/training", "bucket/training-artifacts", "repository/training-images")
+    for each in (*kept, "cluster/training"):
+        assert f"  {each} is replaced" in said
 
     assert project.list_addresses() == before
     assert project.is_up_to_date()
@@ -181,6 +204,18 @@ def test_nothing_exists_twice_after_that(created: CreatedObjects) -> None:
     assert created.list_doubles() == []
 
 
+def test_every_other_input_can_be_changed_and_the_next_build_has_nothing_to_do(project: Project) -> None:
+    """Terraform moves the functions to another region, and their source stays where it is."""
+    project.environ |= APPLIED
+    project.run("provision-01-apis.sh")
+    project.run("provision-07-terraform.sh")
+    outputs = json.loads((project.build / "outputs.json").read_text())
+    job = f"projects/{PROJECT}/locations/us-east1/jobs/tpu-provisioner-sweep"
+    assert outputs["scheduler_job"]["value"] == job
+    assert "other-artifacts" in project.list_buckets()
+    assert project.is_up_to_date()
+
+
 def test_a_cluster_whose_creation_failed_is_not_replaced_and_destroy_deletes_it(project: Project) -> None:
     project.terraform("taint", "module.environment.google_container_cluster.this")
     before = project.list_addresses()
@@ -196,7 +231,7 @@ def test_a_cluster_whose_creation_failed_is_not_replaced_and_destroy_deletes_it(
     said = project.destroy(DELETE_ARTIFACTS="true")
     assert "Lifting the cluster's deletion protection" in said
     assert "Kept: " not in said
-    assert "training-artifacts" not in project.list_buckets()
+    assert "other-artifacts" not in project.list_buckets()
 
 
 def test_images_and_state_are_deleted_last_and_then_nothing_is_left(

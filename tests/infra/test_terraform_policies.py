@@ -110,6 +110,11 @@ EVERY = {
     "version of a provider": ('version = "~> 7.45"', 'version = ">= 7"', "versions_are_pinned"),
     "version of a module": ('  version = "11.1.1"\n', "", "versions_are_pinned"),
     "digest": (DIGEST, ":latest", "images_are_pinned"),
+    "an end before a beginning": (
+        '  name = "events"\n',
+        '  name = "events"\n\n  lifecycle {\n    create_before_destroy = true\n  }\n',
+        "nothing_is_created_before_it_is_destroyed",
+    ),
     "description": ('  description = "Days."\n', "", "variables_explain_themselves"),
     "type": ("  type        = number\n", "", "variables_explain_themselves"),
     "description of an output": ('  description = "The topic."\n', "", "variables_explain_themselves"),

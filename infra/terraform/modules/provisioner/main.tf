@@ -68,6 +68,17 @@ resource "google_storage_bucket" "source" {
       default_kms_key_name = encryption.value
     }
   }
+
+  lifecycle {
+    # Functions are built from a bucket of any region, so it stays where it is if they move. A new one would have the
+    # name of the old one, which Google may not give again for minutes.
+    ignore_changes = [location]
+
+    postcondition {
+      condition     = local.kms_key == null || lower(self.location) == var.region
+      error_message = "services_kms_key: a key of ${var.region} cannot encrypt the bucket ${self.name} in ${lower(self.location)}, which holds only the functions' source. Delete it with: gcloud storage rm --recursive gs://${self.name}. Then the next apply makes it in ${var.region}."
+    }
+  }
 }
 
 # The name follows the content: a changed source is a new object, an unchanged one changes nothing.
@@ -75,10 +86,6 @@ resource "google_storage_bucket_object" "source" {
   bucket = google_storage_bucket.source.name
   name   = "functions-${substr(filesha256(var.functions_archive), 0, 16)}.zip"
   source = var.functions_archive
-
-  lifecycle {
-    create_before_destroy = true
-  }
 }
 
 # A repository of our own: the one that the platform would make is shared by all functions of the project.

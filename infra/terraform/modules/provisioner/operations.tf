@@ -25,9 +25,11 @@ resource "google_pubsub_topic" "nodepool_events" {
 resource "google_logging_project_sink" "operations" {
   for_each = var.operation_events ? local.cluster_projects : toset([])
 
-  project                = each.key
-  name                   = "${var.name}-node-pool-operations"
-  description            = "Finished node pool operations of the clusters that ${var.name} serves."
+  project = each.key
+  # Deployments of one name in different projects may serve clusters of one project. A create takes over a sink of the
+  # same name without a word, and the end of one deployment would delete that of the other.
+  name                   = "${var.name}-${each.key == var.project_id ? "" : "${var.project_id}-"}node-pool-operations"
+  description            = "Finished node pool operations of the clusters that ${var.name} in project ${var.project_id} serves."
   destination            = "pubsub.googleapis.com/${google_pubsub_topic.nodepool_events[0].id}"
   unique_writer_identity = true
   filter                 = <<-EOT

@@ -100,6 +100,28 @@ run "a_key_of_another_region" {
   expect_failures = [var.services_kms_key]
 }
 
+run "functions_that_move_leave_the_bucket_of_their_source_where_it_is" {
+  variables {
+    region = "us-central1"
+  }
+
+  assert {
+    condition     = lower(google_storage_bucket.source.location) == "us-east5" && google_cloudfunctions2_function.this["sweep"].location == "us-central1"
+    error_message = "A new bucket would need the name of the old one."
+  }
+}
+
+run "a_key_that_the_bucket_of_the_source_cannot_have" {
+  command = plan
+
+  variables {
+    region           = "us-central1"
+    services_kms_key = "projects/keys/locations/us-central1/keyRings/ring/cryptoKeys/training"
+  }
+
+  expect_failures = [google_storage_bucket.source]
+}
+
 run "an_egress_that_is_none" {
   command = plan
 

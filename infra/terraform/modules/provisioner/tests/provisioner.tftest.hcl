@@ -146,6 +146,11 @@ run "several_clusters_and_projects" {
   }
 
   assert {
+    condition     = { for key, each in google_logging_project_sink.operations : key => each.name } == { other-project = "tpu-provisioner-training-project-node-pool-operations", training-project = "tpu-provisioner-node-pool-operations" }
+    error_message = "Another project's sink says whose it is: a deployment of the same name elsewhere may serve clusters there."
+  }
+
+  assert {
     condition     = length([for key in keys(google_monitoring_alert_policy.this) : key if startswith(key, "exporter_")]) == 6
     error_message = "Every cluster's exporter has its own two alerts."
   }
