@@ -136,8 +136,8 @@ def _render_environment(inputs: Mapping[str, str]) -> dict[str, Any]:
         values |= {"network_project": host, "create_network": False, "create_nat": False}
     if ranges := _split(inputs, "AUTHORIZED_NETWORKS"):
         values["authorized_networks"] = ranges
-    if inputs.get("PRIVATE_NODES") == "true":
-        values["enable_private_nodes"] = True
+    if inputs.get("PRIVATE_NODES"):
+        values["enable_private_nodes"] = inputs["PRIVATE_NODES"] == "true"
     return values
 
 
