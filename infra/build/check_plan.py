@@ -2,8 +2,9 @@
 """Stops before a plan of Terraform deletes or replaces what a user would lose.
 
 These are clusters, buckets, networks, node pools, TensorBoards and repositories of images: with
-them go running jobs, checkpoints or results. Each must be named in ALLOW_DELETE, in the words that
-this program prints. A cluster that its state protects from deletion is refused also then, because
+them go running jobs, checkpoints or results. A namespace that loses all of its grants counts too,
+because its jobs lose the bucket. Each must be named in ALLOW_DELETE, in the words that this program
+prints. A cluster that its state protects from deletion is refused also then, because
 Terraform would delete its pools and fail at the cluster. Reads `terraform show -json PLAN` from
 standard input, and the inputs from the environment.
 """
@@ -30,6 +31,8 @@ KEPT = {
     "google_artifact_registry_repository": "repository",
 }
 """The word for each type of resource that is not deleted without being asked for."""
+_NAMESPACE = re.compile(r"/subject/ns/([^/]+)/sa/|\.svc\.id\.goog\[([^/]+)/")
+"""How a member names the namespace of a Kubernetes account."""
 _MADE_AGAIN = ("module.provisioner.google_artifact_registry_repository.functions",)
 """What holds nothing of a user: each build of the functions fills it again."""
 
@@ -41,6 +44,10 @@ def list_losses(plan: Mapping[str, Any]) -> dict[str, str]:
         how = "is replaced" if "create" in each["change"]["actions"] else "is deleted"
         failed = each.get("action_reason") == "replace_because_tainted"
         found[_name(each)] = f"{how}, because its creation failed" if failed else how
+    for namespace in sorted(_list_namespaces(plan, "before") - _list_namespaces(plan, "after")):
+        found[f"namespace/{namespace}"] = (
+            f"loses its grants, and its jobs that run lose the bucket; MORE_NAMESPACES={namespace} keeps them"
+        )
     return found
 
 
@@ -55,6 +62,16 @@ def _list_lost(plan: Mapping[str, Any]) -> list[Mapping[str, Any]]:
         for each in plan.get("resource_changes", ())
         if "delete" in each["change"]["actions"] and each["type"] in KEPT and each["address"] not in _MADE_AGAIN
     ]
+
+
+def _list_namespaces(plan: Mapping[str, Any], when: str) -> set[str]:
+    """Return the namespaces that the environment grants something."""
+    members = [
+        (each["change"].get(when) or {}).get("member") or ""
+        for each in plan.get("resource_changes", ())
+        if each["type"].endswith("_iam_member") and each["address"].startswith("module.environment.")
+    ]
+    return {found[1] or found[2] for each in members if (found := _NAMESPACE.search(each))}
 
 
 def _name(each: Mapping[str, Any]) -> str:
