@@ -9,9 +9,9 @@ nothing about these pools. With ``--force`` no cluster is asked: GKE's own list 
 the pools tell which ones the installation made, and all of these are to go.
 
 The environment's own cluster is destroyed after this, with its static pools and those of others. So
-pods of people on any of its pools count as workloads that run, also those without accelerators. If the build that created
-the cluster failed, Terraform's outputs do not say how to reach the cluster. Then each pool that
-somebody created there counts as in use.
+pods of people on any of its pools count as workloads that run, also those without accelerators. If
+the build that created the cluster failed, Terraform's outputs do not say how to reach the cluster.
+Then each pool that somebody created there counts as in use.
 """
 
 from __future__ import annotations

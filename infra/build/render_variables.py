@@ -3,8 +3,8 @@
 
 Values never pass through a shell's or HCL's syntax. What has no input of its own comes from the
 JSON file that TERRAFORM_VARIABLES names; the inputs win, but for `settings` and `clusters`, which
-are joined. What an older release made by its defaults stays as the state has it, until a person sets
-it. With --not-set it only says what is not set and would be missed, and with --clusters it
+are joined. What an older release made by its defaults stays as the state has it, until a person
+sets it. With --not-set it only says what is not set and would be missed, and with --clusters it
 only lists the clusters that exist and are to be served.
 """
 
@@ -171,7 +171,7 @@ def keep_older(values: dict[str, Any], state: Mapping[str, Any]) -> list[str]:
     kept: dict[str, Any] = {}
     if ("module.provisioner", "google_project_iam_custom_role", "pool_sizes") in held:
         kept["elastic_pools"] = True
-    if cluster := held.get(("module.environment", "google_container_cluster", "this")):
+    if (cluster := held.get(("module.environment", "google_container_cluster", "this"))) is not None:
         if not any(each.get("enable_private_nodes") for each in cluster.get("private_cluster_config") or ()):
             kept["enable_private_nodes"] = False
         endpoints = cluster.get("control_plane_endpoints_config") or ()

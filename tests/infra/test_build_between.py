@@ -1,4 +1,4 @@
-"""What one build leaves to the next: its inputs, a lock, grants, roles, and an older release's defaults."""
+"""What one build leaves to the next: inputs, a lock, grants, roles, an older release's defaults."""
 
 from __future__ import annotations
 
@@ -157,7 +157,9 @@ def test_another_namespace_does_not_take_the_bucket_from_running_jobs() -> None:
 def test_a_namespace_that_keeps_a_grant_or_belongs_to_the_exporter_is_not_lost() -> None:
     """For example one role fewer in tpu_sa_roles."""
     kept = [grant("a", ["delete"], "tpu-training"), grant("b", ["no-op"], "tpu-training", "tpu-training")]
-    exporter = grant("c", ["delete"], "exporter", address="module.provisioner.google_pubsub_topic_iam_member.exporter")
+    exporter = grant(
+        "c", ["delete"], "exporter", address="module.provisioner.google_pubsub_topic_iam_member.exporter"
+    )
 
     assert refuse_losses({"resource_changes": [*kept, exporter]}, "") == ""
 
@@ -197,7 +199,13 @@ def state(*resources: tuple[str, str, str, dict[str, Any]]) -> dict[str, Any]:
     """Return a state with these: module, type, name and attributes."""
     return {
         "resources": [
-            {"mode": "managed", "module": each[0], "type": each[1], "name": each[2], "instances": [{"attributes": each[3]}]}
+            {
+                "mode": "managed",
+                "module": each[0],
+                "type": each[1],
+                "name": each[2],
+                "instances": [{"attributes": each[3]}],
+            }
             for each in resources
         ]
     }
@@ -211,7 +219,12 @@ def cluster(*, private: bool, address: bool) -> tuple[str, str, str, dict[str, A
     return "module.environment", "google_container_cluster", "this", values
 
 
-ELASTIC = ("module.provisioner", "google_project_iam_custom_role", "pool_sizes", {})
+ELASTIC: tuple[str, str, str, dict[str, Any]] = (
+    "module.provisioner",
+    "google_project_iam_custom_role",
+    "pool_sizes",
+    {},
+)
 
 
 @pytest.mark.parametrize(
@@ -232,7 +245,8 @@ def test_what_an_older_release_made_by_its_defaults_stays(held: dict[str, Any], 
 
     assert values == {"name": "n"} | kept
     assert told == [
-        f"Kept as it was made: {name} = {json.dumps(value)}, because no input sets it" for name, value in kept.items()
+        f"Kept as it was made: {name} = {json.dumps(value)}, because no input sets it"
+        for name, value in kept.items()
     ]
 
 

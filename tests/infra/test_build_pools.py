@@ -230,7 +230,9 @@ def test_a_database_on_a_persons_cpu_pool_holds_the_cluster_that_is_destroyed() 
     scene.cluster.bound["my-cpus"] = [left_for_long, database, AGENT]
 
     assert scene.run(check=True) == 1
-    assert scene.said[0].endswith("pool my-cpus: 1 pods run on it, such as data/postgres-0, and this cluster is destroyed")
+    assert scene.said[0].endswith(
+        "pool my-cpus: 1 pods run on it, such as data/postgres-0, and this cluster is destroyed"
+    )
     assert scene.run(check=True, force=True) == 0
 
 
