@@ -232,13 +232,11 @@ say_lock() {
 
 # Terraform on the state, which it locks: a verb, or two words after `state`, and then the arguments.
 terraform_locked() {
-    local verb=("$1") code=0
+    local verb=("$1")
     shift
     if [ "${verb[0]}" = state ]; then verb+=("$1") && shift; fi
     say_lock
-    terraform_here "${verb[@]}" -lock-timeout="$LOCK_TIMEOUT" "$@" || code=$?
-    [ "$code" = 0 ] || say_lock
-    return "$code"
+    terraform_here "${verb[@]}" -lock-timeout="$LOCK_TIMEOUT" "$@"
 }
 
 terraform_here() {
