@@ -12,7 +12,7 @@ variable "control_plane_access" {
 
   validation {
     condition     = var.control_plane_access != "private" || var.enable_ip_endpoints != false
-    error_message = "control_plane_access: private is an address, so leave enable_ip_endpoints out, or choose dns."
+    error_message = "control_plane_access: private is an address, so set enable_ip_endpoints = true, or choose dns."
   }
 }
 
@@ -28,7 +28,7 @@ variable "authorized_networks" {
 
   validation {
     condition     = length(var.authorized_networks) == 0 || var.enable_ip_endpoints != false
-    error_message = "authorized_networks: limits the control plane's addresses, so leave enable_ip_endpoints out, or leave the ranges out."
+    error_message = "authorized_networks: limits the control plane's addresses, so set enable_ip_endpoints = true, or leave the ranges out."
   }
 }
 

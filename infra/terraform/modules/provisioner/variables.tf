@@ -223,7 +223,7 @@ variable "deployed_at" {
 
 variable "limit_to_clusters" {
   type        = bool
-  description = "Whether an IAM condition limits the functions to the clusters in clusters. false: their custom role holds for all clusters of the clusters' projects. IAM allows 20 conditions for one account and role, so with more than 20 clusters in one project set false."
+  description = "Whether an IAM condition limits the functions to the served clusters. false: their custom role holds for all clusters of the clusters' projects. IAM allows 20 conditions for one account and role, so with more than 20 clusters in one project set false."
   default     = true
 
   validation {
