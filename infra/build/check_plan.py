@@ -3,8 +3,9 @@
 
 These are clusters, buckets, networks, node pools, TensorBoards and repositories of images: with
 them go running jobs, checkpoints or results. A pool that gets fewer or smaller nodes counts too,
-because its pods may not run any more. Each must be named in ALLOW_DELETE, in the words that
-this program prints. A cluster that its state protects from deletion is refused also then, because
+because its pods may not run any more, and so does a namespace that loses all of its grants, because
+its jobs lose the bucket. Each must be named in ALLOW_DELETE, in the words that this program prints.
+A cluster that its state protects from deletion is refused also then, because
 Terraform would delete its pools and fail at the cluster. Reads `terraform show -json PLAN` from
 standard input, and the inputs from the environment.
 """
@@ -39,6 +40,8 @@ KEPT = {
 """The word for each type of resource that is not deleted without being asked for."""
 _OF_NODES = ("node_count", "machine_type", "disk_size_gb")
 _KEEP = "to keep them, give the pool's present values in TERRAFORM_VARIABLES"
+_NAMESPACE = re.compile(r"/subject/ns/([^/]+)/sa/|\.svc\.id\.goog\[([^/]+)/")
+"""How a member names the namespace of a Kubernetes account."""
 _MADE_AGAIN = ("module.provisioner.google_artifact_registry_repository.functions",)
 """What holds nothing of a user: each build of the functions fills it again."""
 
@@ -54,6 +57,10 @@ def list_losses(plan: Mapping[str, Any]) -> dict[str, str]:
         shrunk = _list_shrunk(each["change"]) if _is_changed_pool(each) else ""
         if shrunk:
             found[_name(each)] = f"gets fewer or smaller nodes ({shrunk}); {_KEEP}"
+    for namespace in sorted(_list_namespaces(plan, "before") - _list_namespaces(plan, "after")):
+        found[f"namespace/{namespace}"] = (
+            f"loses its grants, and its jobs that run lose the bucket; MORE_NAMESPACES={namespace} keeps them"
+        )
     return found
 
 
@@ -89,6 +96,16 @@ def _list_lost(plan: Mapping[str, Any]) -> list[Mapping[str, Any]]:
         for each in plan.get("resource_changes", ())
         if "delete" in each["change"]["actions"] and each["type"] in KEPT and each["address"] not in _MADE_AGAIN
     ]
+
+
+def _list_namespaces(plan: Mapping[str, Any], when: str) -> set[str]:
+    """Return the namespaces that the environment grants something."""
+    members = [
+        (each["change"].get(when) or {}).get("member") or ""
+        for each in plan.get("resource_changes", ())
+        if each["type"].endswith("_iam_member") and each["address"].startswith("module.environment.")
+    ]
+    return {found[1] or found[2] for each in members if (found := _NAMESPACE.search(each))}
 
 
 def _name(each: Mapping[str, Any]) -> str:

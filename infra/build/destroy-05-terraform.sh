@@ -78,14 +78,14 @@ if [ -f "$BUILD_FOLDER/no-state" ]; then
 fi
 [ -f "$BUILD_FOLDER/functions.zip" ] || fail "$BUILD_FOLDER/functions.zip does not exist; run provision-03-functions.sh"
 [ -f "$BUILD_FOLDER/variables.tfvars.json" ] || fail "Terraform is not prepared; run terraform-init.sh"
-options=(-lock-timeout=5m -var-file="$BUILD_FOLDER/variables.tfvars.json")
+options=(-var-file="$BUILD_FOLDER/variables.tfvars.json")
 
 # Terraform deletes no cluster that its state says is protected, and no bucket that holds objects unless the state
 # says so. Nothing is deleted before this. Arguments: the addresses.
 unprotect() {
     terraform_here state pull >"$BUILD_FOLDER/state.json"
     python3 "$ROOT/infra/build/unprotect.py" "$@" <"$BUILD_FOLDER/state.json" >"$BUILD_FOLDER/unprotected.json"
-    terraform_here state push -lock-timeout=5m "$BUILD_FOLDER/unprotected.json" ||
+    terraform_locked state push "$BUILD_FOLDER/unprotected.json" ||
         fail "the protection of $* cannot be lifted in the state, so nothing is destroyed; correct what Terraform says above, then run this build again"
 }
 
@@ -93,7 +93,7 @@ unprotect() {
 keep() {
     in_state "$1" || return 0
     say "Kept: $2"
-    terraform_here state rm -lock-timeout=5m "$1"
+    terraform_locked state rm "$1"
 }
 
 terraform_here state list >"$BUILD_FOLDER/resources"
@@ -113,8 +113,8 @@ if [ "$DELETE_ARTIFACTS" = false ]; then
     keep "$bucket" "gs://$ARTIFACT_REPOSITORY_BUCKET_NAME, which the next provisioning takes over. To delete it later: $delete_bucket"
     keep "$images" "the repository of the users' images, which the next provisioning takes over. To delete it later: $delete_images"
 fi
-if ! terraform_here destroy -auto-approve "${options[@]}"; then
+if ! terraform_locked destroy -auto-approve "${options[@]}"; then
     say "Trying again with the state only, because some resources cannot be read"
-    terraform_here destroy -refresh=false -auto-approve "${options[@]}"
+    terraform_locked destroy -refresh=false -auto-approve "${options[@]}"
 fi
 unmark_killed_build

@@ -26,7 +26,7 @@ fi
 left=$(terraform_here state list) || fail "the state cannot be read, so it is kept"
 [ -z "$left" ] || fail "the state is kept, because it still has: ${left//$'\n'/, }"
 # Only what the builds of this deployment put there: the folder may have those of other deployments in it.
-for name in default.tfstate default.tflock unfinished-build 'functions/functions-*.zip'; do
+for name in default.tfstate default.tflock unfinished-build inputs 'functions/functions-*.zip'; do
     if holds "$bucket/$TF_STATE_PREFIX/$name"; then
         say "Deleting $bucket/$TF_STATE_PREFIX/$name"
         gcloud storage rm --all-versions "$bucket/$TF_STATE_PREFIX/$name" --quiet

@@ -67,7 +67,6 @@ default_inputs() {
     DELETE_ARTIFACTS=${DELETE_ARTIFACTS:-false}
     PLAN_ONLY=${PLAN_ONLY:-false}
     REBUILD_EXPORTER=${REBUILD_EXPORTER:-false}
-    PRIVATE_NODES=${PRIVATE_NODES:-false}
     LIMIT_GRANTS=${LIMIT_GRANTS:-} # of deployer.sh alone, which keeps what it finds without a value
     NAMESPACE=${NAMESPACE:-tpu-training}
     TF_STATE_BUCKET=${TF_STATE_BUCKET:-$PROJECT_ID-$NAME-state}
@@ -78,6 +77,7 @@ default_inputs() {
     # A key is of one region.
     [ "$SERVICES_REGION" != "$REGION" ] || SERVICES_KMS_KEY=${SERVICES_KMS_KEY:-$KMS_KEY}
     BUILD_FOLDER=${BUILD_FOLDER:-$ROOT/build/deploy}
+    LOCK_TIMEOUT=${LOCK_TIMEOUT:-20m}
     TERRAFORM_ROOT=$ROOT/infra/terraform/complete
     [ "$CREATE_ENVIRONMENT" = true ] || TERRAFORM_ROOT=$ROOT/infra/terraform/provisioner
     # The provider is that of the lock file beside the root. A copy without one takes any version of the range.
@@ -87,7 +87,7 @@ default_inputs() {
     mkdir -p "$BUILD_FOLDER"
     BUILD_FOLDER=$(cd "$BUILD_FOLDER" && pwd) # Terraform runs in another folder
     export PROJECT_ID NAME MODE CREATE_ENVIRONMENT CREATE_TENSORBOARD FORCE DELETE_STATE DELETE_ARTIFACTS PLAN_ONLY REBUILD_EXPORTER
-    export PRIVATE_NODES LIMIT_GRANTS SERVICES_REGION NAMESPACE TF_STATE_BUCKET TF_STATE_PREFIX CLUSTER_LOCATION CLUSTER_PROJECT BUILD_FOLDER TERRAFORM_ROOT REPOSITORY
+    export LIMIT_GRANTS SERVICES_REGION NAMESPACE TF_STATE_BUCKET TF_STATE_PREFIX CLUSTER_LOCATION CLUSTER_PROJECT BUILD_FOLDER TERRAFORM_ROOT REPOSITORY
 }
 
 # These are the inputs that scripts need before Terraform runs. Terraform checks the others.
@@ -193,6 +193,52 @@ skip_in_plan_only() {
     [ "$PLAN_ONLY" = true ] || return 0
     say "Only planned: $1"
     exit 0
+}
+
+# Objects beside the state: its lock, which Terraform deletes when it ends, and the inputs of the last build that applied.
+lock_of_state() {
+    printf 'gs://%s/%s/default.tflock' "$TF_STATE_BUCKET" "$TF_STATE_PREFIX"
+}
+
+kept_inputs() {
+    printf 'gs://%s/%s/inputs' "$TF_STATE_BUCKET" "$TF_STATE_PREFIX"
+}
+
+# What stays from build to build, one name and value in each line; of a file of variables its content.
+list_inputs() {
+    local name
+    for name in "${INPUTS[@]}"; do
+        case $name in
+            FORCE | DELETE_STATE | DELETE_ARTIFACTS | ALLOW_DELETE | PLAN_ONLY | REBUILD_EXPORTER | TERRAFORM_VARIABLES) ;;
+            *) printf '%s=%s\n' "$name" "${!name:-}" ;;
+        esac
+    done
+    if [ -n "$TERRAFORM_VARIABLES" ]; then sed 's/^/TERRAFORM_VARIABLES: /' "$ROOT/$TERRAFORM_VARIABLES"; fi
+}
+
+# For the one who reads the build's output: which inputs are not those of the last build.
+say_what_changes() {
+    local line
+    if ! gcloud storage cp "$(kept_inputs)" "$BUILD_FOLDER/inputs-before" --quiet 2>"$BUILD_FOLDER/gone"; then return 0; fi
+    list_inputs >"$BUILD_FOLDER/inputs"
+    while IFS= read -r line; do say "The last build had: $line"; done < <(grep -v -x -F -f "$BUILD_FOLDER/inputs" "$BUILD_FOLDER/inputs-before" || true)
+    while IFS= read -r line; do say "This build has: $line"; done < <(grep -v -x -F -f "$BUILD_FOLDER/inputs-before" "$BUILD_FOLDER/inputs" || true)
+}
+
+# A lock is another build's, or one that a killed build has left.
+say_lock() {
+    if ! gcloud storage cp "$(lock_of_state)" "$BUILD_FOLDER/lock" --quiet 2>"$BUILD_FOLDER/gone"; then return 0; fi
+    say "Terraform's state is locked, and Terraform waits for at most $LOCK_TIMEOUT: $(<"$BUILD_FOLDER/lock")"
+    say "If no other build runs (gcloud builds list --ongoing --region=$REGION --project=$PROJECT_ID), remove the lock: gcloud storage rm $(lock_of_state)"
+}
+
+# Terraform on the state, which it locks: a verb, or two words after `state`, and then the arguments.
+terraform_locked() {
+    local verb=("$1")
+    shift
+    if [ "${verb[0]}" = state ]; then verb+=("$1") && shift; fi
+    say_lock
+    terraform_here "${verb[@]}" -lock-timeout="$LOCK_TIMEOUT" "$@"
 }
 
 terraform_here() {

@@ -32,6 +32,8 @@ waits_max=${TERRAFORM_WAITS:-20}
 # The provider's words where a plan was made before an update of the cluster: its endpoint, which the functions get, is
 # read again after the update only, and the provider cannot plan with a value that it does not know yet.
 planned_too_early='Provider produced inconsistent final plan'
+# Terraform's words where another build has applied since this one planned.
+planned_before_another='Saved plan is stale'
 
 # Terraform reads a copy from now on, to which files can be added.
 copy_roots() {
@@ -69,7 +71,7 @@ take_over_what_was_kept() {
 }
 
 make_plan() {
-    terraform_here plan -lock-timeout=5m -var-file="$BUILD_FOLDER/variables.tfvars.json" \
+    terraform_locked plan -var-file="$BUILD_FOLDER/variables.tfvars.json" \
         -var="deployed_at=$deployed_at" -out="$plan"
     terraform_here show -json "$plan" >"$plan.json"
     python3 "$ROOT/infra/build/adopt.py" --check --plan "$plan.json"
@@ -97,11 +99,35 @@ take_over_by_name() {
     make_plan
 }
 
+# Before one address loses a grant that another one gets.
+move_grants() {
+    local from to
+    python3 "$ROOT/infra/build/move_grants.py" --plan "$plan.json" >"$BUILD_FOLDER/moves"
+    [ -s "$BUILD_FOLDER/moves" ] || return 0
+    while IFS=$'\t' read -r from to <&3; do terraform_locked state mv "$from" "$to"; done 3<"$BUILD_FOLDER/moves"
+    make_plan
+}
+
+# A deployment whose state is lost has custom roles with its time in their IDs. With another time this build would make
+# others, and the grants of the first ones would outlive all builds.
+take_over_time_of_roles() {
+    local roles where="name~\"/${NAME//-/_}_node_pools_[0-9]{14}\$\" AND description~\" in project $PROJECT_ID \""
+    if grep -q '"google_project_iam_custom_role"' "$BUILD_FOLDER/state.json"; then return 0; fi
+    if ! roles=$(gcloud iam roles list --project="$CLUSTER_PROJECT" --filter="$where" --format='value(name)' 2>"$BUILD_FOLDER/gone"); then
+        say "Not checked: whether custom roles of an earlier deployment exist, because they cannot be listed"
+        return 0
+    fi
+    roles=$(sort <<<"$roles")
+    [[ ${roles##*_} =~ ^[0-9]{14}$ ]] || return 0
+    deployed_at=${roles##*_}
+    say "The state is new, and custom roles of an earlier deployment of $NAME exist, so this build takes them over: ${roles##*/}"
+}
+
 # Terraform has saved all that it made, unless it was killed, crashed or could not save.
 apply() {
     local code=0
     applying=true
-    terraform_here apply -lock-timeout=5m "$plan" 2>"$BUILD_FOLDER/apply-errors" || code=$?
+    terraform_locked apply "$plan" 2>"$BUILD_FOLDER/apply-errors" || code=$?
     if [ "$code" -le 1 ] && ! grep -q -E "$not_saved" "$BUILD_FOLDER/apply-errors"; then applying=false; fi
     return "$code"
 }
@@ -130,11 +156,14 @@ if [ -f "$BUILD_FOLDER/unfinished-build" ]; then
     if [[ ${killed_at:-} =~ ^[0-9]{14}$ ]]; then deployed_at=$killed_at; fi
 fi
 say_what_is_not_set
+say_what_changes
+take_over_time_of_roles
 refuse_served_clusters
 [ "$CREATE_ENVIRONMENT" = false ] || take_over_what_was_kept
 make_plan
 take_over_by_name
 skip_in_plan_only "applying this plan"
+move_grants
 printf '%s\n' "$deployed_at" | gcloud storage cp - "$(mark_of_apply)" --quiet
 trap unmark_failure EXIT
 waits=0 plans=0
@@ -152,6 +181,9 @@ while ! apply; do
     elif [ "$plans" -lt 2 ] && grep -q "$planned_too_early" "$BUILD_FOLDER/apply-errors"; then
         plans=$((plans + 1))
         say "The cluster was updated, so what depends on it is planned again"
+    elif [ "$plans" -lt 2 ] && grep -q "$planned_before_another" "$BUILD_FOLDER/apply-errors"; then
+        plans=$((plans + 1))
+        say "Another build has changed this deployment meanwhile, so this build plans again"
     elif grep -q "$not_granted" "$BUILD_FOLDER/apply-errors"; then
         fail "The builds' account may not change the grants that are named above. If deployer.sh has limited what it may grant, a person runs LIMIT_GRANTS=true infra/build/deployer.sh again with the inputs of this build, and then this build again; see docs/rights.md"
     else
@@ -162,5 +194,6 @@ done
 cat "$BUILD_FOLDER/apply-errors" >&2
 trap - EXIT
 unmark
+list_inputs | gcloud storage cp - "$(kept_inputs)" --quiet
 terraform_here output -json >"$BUILD_FOLDER/outputs.json.new"
 mv "$BUILD_FOLDER/outputs.json.new" "$BUILD_FOLDER/outputs.json"

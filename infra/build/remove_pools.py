@@ -9,9 +9,9 @@ nothing about these pools. With ``--force`` no cluster is asked: GKE's own list 
 the pools tell which ones the installation made, and all of these are to go.
 
 The environment's own cluster is destroyed after this, with its static pools and those of others. So
-pods with accelerators on any of its pools count as workloads that run. If the build that created
-the cluster failed, Terraform's outputs do not say how to reach the cluster. Then each pool that
-somebody created there counts as in use.
+pods of people on any of its pools count as workloads that run, also those without accelerators. If
+the build that created the cluster failed, Terraform's outputs do not say how to reach the cluster.
+Then each pool that somebody created there counts as in use.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import sys
 import time
 from dataclasses import dataclass, field
@@ -30,7 +31,7 @@ if __name__ == "__main__":  # as a script, only this folder is on the import pat
 
 from infra.build.check_state import find_own_cluster
 from infra.build.outputs import ENVIRONMENT
-from shared.core.decide.pool_facts import OwnerState, count_pods
+from shared.core.decide.pool_facts import OwnerState
 from shared.core.errors import ClusterNotFound, ProvisionerError, Retryable
 from shared.core.identity.pools import PoolSnapshot, PoolStatus
 from shared.core.ports import Ports
@@ -54,6 +55,12 @@ CREDENTIALS_VARIABLE = "TPU_PROVISIONER_CREDENTIALS"
 """As the functions read them."""
 GKES_OWN_POOL = "default-pool"
 """GKE creates a cluster with it. Terraform deletes it once the cluster is there."""
+NOT_OF_PEOPLE = re.compile(r"kube-.*|gke-.*|gmp-.*|tpu-provisioner|jobset-system|kueue-system")
+"""Namespaces of GKE, and of what the build installs: their pods go with the cluster.
+
+Kubernetes and GKE keep the prefixes for themselves:
+https://kubernetes.io/docs/concepts/overview/working-with-objects/namespaces/
+"""
 LISTINGS_MAX = 6
 """How often one list is asked for, when GKE fails to answer."""
 
@@ -162,9 +169,14 @@ class Removal:
             pods = live.list_pool_pods(pool.name)
         except ProvisionerError as error:
             return f"its pods cannot be read: {error}"
-        drain = self.ports.settings.drain_seconds_max
-        count = len(count_pods(None, pods, now=self.ports.clock.now(), drain_seconds_max=drain).others)
-        return f"{count} pods with accelerators run on it, and this cluster is destroyed" if count else ""
+        due = self.ports.clock.now() - self.ports.settings.drain_seconds_max
+        used = [
+            f"{pod.namespace}/{pod.name}"
+            for pod in pods
+            if (pod.chips or not NOT_OF_PEOPLE.fullmatch(pod.namespace))
+            and (pod.deleting_since is None or pod.deleting_since >= due)
+        ]
+        return f"{len(used)} pods run on it, such as {min(used)}, and this cluster is destroyed" if used else ""
 
     def _list(self, cluster: str) -> list[PoolSnapshot]:
         """Return all pools of a cluster, in spite of some failures in a row."""

@@ -3,7 +3,8 @@
 
 Values never pass through a shell's or HCL's syntax. What has no input of its own comes from the
 JSON file that TERRAFORM_VARIABLES names; the inputs win, but for `settings` and `clusters`, which
-are joined. With --not-set it only says what is not set and would be missed, and with --clusters it
+are joined. What an older release made by its defaults stays as the state has it, until a person
+sets it. With --not-set it only says what is not set and would be missed, and with --clusters it
 only lists the clusters that exist and are to be served.
 """
 
@@ -136,8 +137,8 @@ def _render_environment(inputs: Mapping[str, str]) -> dict[str, Any]:
         values |= {"network_project": host, "create_network": False, "create_nat": False}
     if ranges := _split(inputs, "AUTHORIZED_NETWORKS"):
         values["authorized_networks"] = ranges
-    if inputs.get("PRIVATE_NODES") == "true":
-        values["enable_private_nodes"] = True
+    if inputs.get("PRIVATE_NODES"):
+        values["enable_private_nodes"] = inputs["PRIVATE_NODES"] == "true"
     return values
 
 
@@ -155,6 +156,34 @@ def _render_cluster(inputs: Mapping[str, str]) -> dict[str, Any]:
 
 def _split(inputs: Mapping[str, str], name: str) -> list[str]:
     return [each for each in re.split(r"[ ,]+", inputs.get(name, "")) if each]
+
+
+def keep_older(values: dict[str, Any], state: Mapping[str, Any]) -> list[str]:
+    """Add to `values` what the state has by an older release's defaults; return a line for each.
+
+    Other defaults would take public addresses or rights away from what runs.
+    """
+    held = {
+        (each.get("module"), each["type"], each["name"]): each["instances"][0].get("attributes", {})
+        for each in state.get("resources", ())
+        if each.get("instances")
+    }
+    kept: dict[str, Any] = {}
+    if ("module.provisioner", "google_project_iam_custom_role", "pool_sizes") in held:
+        kept["elastic_pools"] = True
+    if (cluster := held.get(("module.environment", "google_container_cluster", "this"))) is not None:
+        if not any(each.get("enable_private_nodes") for each in cluster.get("private_cluster_config") or ()):
+            kept["enable_private_nodes"] = False
+        endpoints = cluster.get("control_plane_endpoints_config") or ()
+        if any(each.get("enabled") for own in endpoints for each in own.get("ip_endpoints_config") or ()):
+            kept["enable_ip_endpoints"] = True
+    told = [
+        f"Kept as it was made: {name} = {json.dumps(value)}, because no input sets it"
+        for name, value in kept.items()
+        if name not in values
+    ]
+    values |= kept | values
+    return told
 
 
 def list_given(values: Mapping[str, Any]) -> list[str]:
@@ -199,6 +228,7 @@ def main() -> int | str:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     wanted = parser.add_mutually_exclusive_group(required=True)
     wanted.add_argument("--output", type=Path, help="the .tfvars.json file to write")
+    parser.add_argument("--state", type=Path, help="the output of `terraform state pull`, for --output")
     wanted.add_argument("--not-set", action="store_true", help="only say what is not set and would be missed")
     wanted.add_argument("--clusters", action="store_true", help="only list the existing clusters to be served")
     arguments = parser.parse_args()
@@ -213,6 +243,9 @@ def main() -> int | str:
     if arguments.clusters:
         sys.stdout.writelines(f"{each}\n" for each in list_given(values))
         return 0
+    if arguments.state:
+        state = json.loads(arguments.state.read_text(encoding="utf-8") or "{}")
+        sys.stdout.writelines(f"{each}\n" for each in keep_older(values, state))
     arguments.output.write_text(json.dumps(values, indent=2, sort_keys=True) + "\n", encoding="utf-8")
     return 0
 

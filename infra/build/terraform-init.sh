@@ -10,8 +10,11 @@
 . "$(dirname "$0")/inputs.sh"
 
 need PROJECT_ID REGION CLUSTER_NAME CREATE_ENVIRONMENT TF_STATE_BUCKET TF_STATE_PREFIX
+render_variables() {
+    python3 "$ROOT/infra/build/render_variables.py" --state "$BUILD_FOLDER/state.json" --output "$BUILD_FOLDER/variables.tfvars.json"
+}
+
 rm -f "$BUILD_FOLDER/no-state" "$BUILD_FOLDER/unfinished-build"
-python3 "$ROOT/infra/build/render_variables.py" --output "$BUILD_FOLDER/variables.tfvars.json"
 if ! gcloud storage buckets describe "gs://$TF_STATE_BUCKET" --format='value(name)' >/dev/null 2>"$BUILD_FOLDER/gone"; then
     cat "$BUILD_FOLDER/gone" >&2
     grep -q -i -E 'not found|404' "$BUILD_FOLDER/gone" || fail "TF_STATE_BUCKET: $TF_STATE_BUCKET cannot be read"
@@ -19,6 +22,7 @@ if ! gcloud storage buckets describe "gs://$TF_STATE_BUCKET" --format='value(nam
     printf '{}\n' >"$BUILD_FOLDER/outputs.json"
     printf '{}\n' >"$BUILD_FOLDER/state.json"
     touch "$BUILD_FOLDER/no-state"
+    render_variables
     exit 0
 fi
 terraform_here "${TERRAFORM_INIT[@]}" -backend-config="bucket=$TF_STATE_BUCKET" -backend-config="prefix=$TF_STATE_PREFIX"
@@ -26,4 +30,5 @@ terraform_here output -json >"$BUILD_FOLDER/outputs.json.new"
 mv "$BUILD_FOLDER/outputs.json.new" "$BUILD_FOLDER/outputs.json"
 terraform_here state pull >"$BUILD_FOLDER/state.json"
 python3 "$ROOT/infra/build/check_state.py" <"$BUILD_FOLDER/state.json"
+render_variables
 if holds "$(mark_of_apply)"; then touch "$BUILD_FOLDER/unfinished-build"; fi

@@ -125,6 +125,8 @@ class Cloud:
             listed = self.world["custom_roles"].get(options["project"], [])
             if plain[1] == "roles" and plain[2] != "list":
                 return self._role(plain[2], plain[3])
+            if options.get("format") == "value(name)":
+                return "\n".join(each["name"] for each in listed)
             return json.dumps(listed) if plain[1:3] == ["roles", "list"] else ""
         if plain[1] == "describe":
             return "123456789"
@@ -199,6 +201,8 @@ class Cloud:
         """Keep an object in a folder of its own for the test, or give it back."""
         store = Path(os.environ[WORLD]).with_name("objects")
         bucket, name = (target if target.startswith("gs://") else source).removeprefix("gs://").split("/", 1)
+        if f"gs://{bucket}" not in self.world["buckets"]:
+            raise Gone(f"ERROR: (gcloud.storage.cp) gs://{bucket} not found: 404.")
         held = self.world["buckets"][f"gs://{bucket}"]["objects"]
         path = store / name.replace("/", "_")
         if target.startswith("gs://"):

@@ -359,9 +359,9 @@ def test_destroy_keeps_the_checkpoints_and_the_users_images_unless_they_are_name
     said, _ = run(bench, "destroy-05-terraform.sh", DELETE_ARTIFACTS=delete)
     calls = [" ".join(call) for call in bench.calls]
 
-    kept = [call for call in calls if f"state rm -lock-timeout=5m {pretended_deployment.ARTIFACTS}" in call]
+    kept = [call for call in calls if f"state rm -lock-timeout=20m {pretended_deployment.ARTIFACTS}" in call]
     assert bool(kept) == ("Kept: gs://training-artifacts" in said) == (delete == "false")
-    kept = [call for call in calls if f"state rm -lock-timeout=5m {pretended_deployment.IMAGES}" in call]
+    kept = [call for call in calls if f"state rm -lock-timeout=20m {pretended_deployment.IMAGES}" in call]
     assert bool(kept) == ("Kept: the repository of the users' images" in said) == (delete == "false")
     assert pretended_deployment.CLUSTER in bench.world["unprotected"]
     assert (pretended_deployment.ARTIFACTS in bench.world["unprotected"]) == (delete == "true")

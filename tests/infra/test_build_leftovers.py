@@ -29,7 +29,7 @@ MISTAKES = [
 def test_a_protection_that_cannot_be_lifted_stops_the_build_before_it_deletes_anything(bench: Bench) -> None:
     bench.run_all(PROVISION, OLD_COMMAND_LINE)
     bench.step("terraform-init.sh", OLD_COMMAND_LINE)
-    bench.change(calls=[], fail_at=3, fail_text="Error: Failed to write state")
+    bench.change(calls=[], fail_at=4, fail_text="Error: Failed to write state")
     done = bench.step("destroy-05-terraform.sh", OLD_COMMAND_LINE, code=1)
 
     assert f"the protection of {pretended_deployment.CLUSTER} cannot be lifted in the state" in done.stderr

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from typing import TYPE_CHECKING
 
@@ -215,7 +216,7 @@ def test_a_job_on_a_pool_of_others_holds_the_cluster_that_is_destroyed(labels: d
     scene.cluster.bound["static"] = [JOB, AGENT]
 
     assert scene.run(check=True) == 1
-    said = f"  {CLUSTER}: node pool static: 1 pods with accelerators run on it, and this cluster is destroyed"
+    said = f"  {CLUSTER}: node pool static: 1 pods run on it, such as team/static-0, and this cluster is destroyed"
     assert said in scene.said
     assert scene.run(force=True) == 0
     assert scene.held == {"static"}
@@ -228,11 +229,25 @@ def test_a_job_on_a_pool_of_others_holds_no_cluster_that_stays() -> None:
     assert scene.run(check=True) == 0
 
 
-def test_what_needs_no_accelerators_goes_with_its_cluster() -> None:
+def test_what_gke_and_the_build_run_goes_with_its_cluster() -> None:
     scene = Stage(pool("cpu", {}), destroyed=CLUSTER)
-    scene.cluster.bound["cpu"] = [AGENT]
+    homes = ("kube-system", "gke-managed-cim", "gmp-system", "jobset-system", "kueue-system", "tpu-provisioner")
+    scene.cluster.bound["cpu"] = [dataclasses.replace(AGENT, namespace=home) for home in homes]
 
     assert scene.run(check=True) == 0
+
+
+def test_a_database_on_a_persons_cpu_pool_holds_the_cluster_that_is_destroyed() -> None:
+    scene = Stage(pool("my-cpus", {}), destroyed=CLUSTER)
+    database = dataclasses.replace(AGENT, namespace="data", name="postgres-0")
+    left_for_long = dataclasses.replace(database, name="old-0", deleting_since=-10_000.0)
+    scene.cluster.bound["my-cpus"] = [left_for_long, database, AGENT]
+
+    assert scene.run(check=True) == 1
+    assert scene.said[0].endswith(
+        "pool my-cpus: 1 pods run on it, such as data/postgres-0, and this cluster is destroyed"
+    )
+    assert scene.run(check=True, force=True) == 0
 
 
 def test_a_cluster_that_is_destroyed_and_does_not_answer_is_not_taken_for_idle() -> None:

@@ -92,7 +92,11 @@ def test_provisioning_an_environment_makes_what_it_should(environment: Bench) ->
     assert world["buckets"] == {
         "gs://old-state-bucket": {
             "versioned": True,
-            "objects": ["tpu-environment/default.tfstate", f"tpu-environment/functions/{archive_of(environment)}"],
+            "objects": [
+                "tpu-environment/default.tfstate",
+                f"tpu-environment/functions/{archive_of(environment)}",
+                "tpu-environment/inputs",
+            ],
         }
     }
     assert world["repositories"] == ["a-project/tpu-provisioner-images"]
@@ -308,7 +312,7 @@ def test_gcloud_has_every_command_and_flag_that_the_scripts_use(environment: Ben
 def is_forgiven(call: list[str]) -> bool:
     """Return whether a failure of this call may be got over by the script itself."""
     retried = r"docker pu|logging read|training-queue\.json| destroy |identity create|get deployment"
-    asked = r"repositories describe|scheduler jobs describe|locations list|regions list|displayName"
+    asked = r"default\.tflock|inputs-before|iam roles list|repositories describe|scheduler jobs describe|locations list|regions list|displayName"
     return re.search(f"{retried}|{asked}", " ".join(call)) is not None
 
 

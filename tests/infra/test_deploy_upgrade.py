@@ -31,6 +31,11 @@ ONE_REGION = {
 
 GONE = "module.provisioner.google_pubsub_subscription.nodepool_events[0]"
 """No program pulls from it any more: docs/notes-0.2.0.md."""
+OF_ALL_CLUSTERS = tuple(
+    f'module.provisioner.google_project_iam_member.node_pools["training-project/{function}"]'
+    for function in ("collect", "provision", "sweep")
+)
+"""These grants get a condition, and its cluster's key: docs/rights.md."""
 MADE_AGAIN = (
     "module.provisioner.google_logging_metric.decisions",
     "module.provisioner.google_storage_bucket_object.source",
@@ -83,12 +88,16 @@ def test_a_deployment_of_the_first_release_is_updated_and_loses_nothing(tmp_path
         assert "Only planned: applying this plan" in new.run("provision-07-terraform.sh", PLAN_ONLY="true")
         assert new.read_plan()["module.environment.google_container_node_pool.cpu"] == ["no-op"]
         changes = new.read_plan()
-        assert {each for each, actions in changes.items() if "delete" in actions} == {GONE, *MADE_AGAIN}
+        assert {each for each, actions in changes.items() if "delete" in actions} == {
+            GONE,
+            *OF_ALL_CLUSTERS,
+            *MADE_AGAIN,
+        }
         for lasting in ("google_container_cluster.this", "google_storage_bucket.artifacts"):
             assert changes[f"module.environment.{lasting}"] == ["update"]
 
         new.run("provision-07-terraform.sh")
-        assert {*before} - {*new.list_addresses()} == {GONE}
+        assert {*before} - {*new.list_addresses()} == {GONE, *OF_ALL_CLUSTERS}
         assert new.is_up_to_date()
 
         assert "Kept: gs://training-artifacts" in new.destroy()

@@ -22,6 +22,7 @@ module "environment" {
   deletion_protection               = var.deletion_protection
   enable_private_nodes              = var.enable_private_nodes
   enable_ip_endpoints               = var.enable_ip_endpoints
+  maintenance_window                = var.maintenance_window
   cpu_pool_node_count               = var.cpu_pool_node_count
   cpu_pool_zones                    = var.cpu_pool_zones
   cpu_pool_machine_type             = var.cpu_pool_machine_type
@@ -87,6 +88,7 @@ module "provisioner" {
   dead_letter_bucket    = var.dead_letter_bucket
   budget                = var.budget
   elastic_pools         = var.elastic_pools
+  limit_to_clusters     = var.limit_to_clusters
   deployed_at           = var.deployed_at
   demand_wait_minutes   = var.demand_wait_minutes
   runbook_url           = var.runbook_url

@@ -77,10 +77,16 @@ variable "deployed_at" {
   default     = ""
 }
 
+variable "limit_to_clusters" {
+  type        = bool
+  description = "Whether an IAM condition limits the functions to the served clusters. false: their custom role holds for all clusters of the clusters' projects. IAM allows 20 conditions for one account and role, so with more than 20 clusters in one project set false."
+  default     = true
+}
+
 variable "elastic_pools" {
   type        = bool
-  description = "Whether provision and settle may read instance groups, and the sweep may take nodes out of them. Only elastic pools (docs/gpu.md) need it. The right is for all instance groups of a cluster's project."
-  default     = true
+  description = "Whether provision and settle may read instance groups, and the sweep may take nodes out of them. Set true for elastic pools (docs/gpu.md), which alone need it. The right is for all instance groups of a cluster's project."
+  default     = false
 }
 
 variable "dead_letter_bucket" {

@@ -30,6 +30,7 @@ module "provisioner" {
   dead_letter_bucket    = var.dead_letter_bucket
   budget                = var.budget
   elastic_pools         = var.elastic_pools
+  limit_to_clusters     = var.limit_to_clusters
   deployed_at           = var.deployed_at
   demand_wait_minutes   = var.demand_wait_minutes
   runbook_url           = var.runbook_url

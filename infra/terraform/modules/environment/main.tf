@@ -5,6 +5,7 @@ locals {
   on_release_channel = var.gke_release_channel != "UNSPECIFIED"
   cpu_pool_zones     = length(var.cpu_pool_zones) > 0 ? var.cpu_pool_zones : [var.zone]
   by_address         = var.control_plane_access == "private"
+  with_addresses     = var.enable_ip_endpoints != null ? var.enable_ip_endpoints : local.by_address || length(var.authorized_networks) > 0
   kms_key            = var.kms_key == "" ? null : var.kms_key
   scopes             = ["https://www.googleapis.com/auth/cloud-platform"]
 }
@@ -57,6 +58,19 @@ resource "google_container_cluster" "this" {
     channel = var.gke_release_channel
   }
 
+  # GKE wants 48 hours in any 32 days, and counts windows of at least four hours
+  # (https://cloud.google.com/kubernetes-engine/docs/how-to/maintenance-windows-and-exclusions).
+  dynamic "maintenance_policy" {
+    for_each = var.maintenance_window[*]
+    content {
+      recurring_window {
+        start_time = maintenance_policy.value.start_time
+        end_time   = maintenance_policy.value.end_time
+        recurrence = maintenance_policy.value.recurrence
+      }
+    }
+  }
+
   workload_identity_config {
     workload_pool = "${var.project_id}.svc.id.goog"
   }
@@ -68,7 +82,7 @@ resource "google_container_cluster" "this" {
       allow_external_traffic = var.control_plane_access == "dns"
     }
     ip_endpoints_config {
-      enabled = var.enable_ip_endpoints
+      enabled = local.with_addresses
     }
   }
 

@@ -76,15 +76,21 @@ variable "deletion_protection" {
 }
 
 variable "enable_private_nodes" {
-  description = "Whether nodes have no public addresses. They then use Cloud NAT to reach the internet, for images from other registries than Google's."
+  description = "Whether nodes have no public addresses. They use Cloud NAT to reach the internet, for images from other registries than Google's."
   type        = bool
-  default     = false
+  default     = true
 }
 
 variable "enable_ip_endpoints" {
-  description = "Whether the control plane is also reachable by address, for older tools. The functions use the DNS endpoint."
+  description = "Whether the control plane is also reachable by address, for older tools. The functions use the DNS endpoint. null: only if control_plane_access or authorized_networks need it."
   type        = bool
-  default     = true
+  default     = null
+}
+
+variable "maintenance_window" {
+  description = "When GKE may upgrade the cluster: a first window, and its repetition by RFC 5545. GKE needs 48 hours in 32 days. null: at any time."
+  type        = object({ start_time = string, end_time = string, recurrence = string })
+  default     = { start_time = "2026-01-03T03:00:00Z", end_time = "2026-01-03T11:00:00Z", recurrence = "FREQ=WEEKLY;BYDAY=SA,SU" }
 }
 
 variable "cpu_pool_node_count" {

@@ -1,4 +1,4 @@
-# What a private environment needs; docs/private.md explains it. Without these, nothing changes.
+# What a private environment needs; docs/private.md explains it. Nodes are private without any of these.
 
 variable "control_plane_access" {
   description = "How the functions and kubectl reach the control plane: dns (its DNS endpoint, where IAM decides), or private (its private address only, from networks that lead there; the DNS endpoint takes no traffic)."
@@ -11,7 +11,7 @@ variable "control_plane_access" {
   }
 
   validation {
-    condition     = var.control_plane_access != "private" || var.enable_ip_endpoints
+    condition     = var.control_plane_access != "private" || var.enable_ip_endpoints != false
     error_message = "control_plane_access: private is an address, so set enable_ip_endpoints = true, or choose dns."
   }
 }
@@ -27,7 +27,7 @@ variable "authorized_networks" {
   }
 
   validation {
-    condition     = length(var.authorized_networks) == 0 || var.enable_ip_endpoints
+    condition     = length(var.authorized_networks) == 0 || var.enable_ip_endpoints != false
     error_message = "authorized_networks: limits the control plane's addresses, so set enable_ip_endpoints = true, or leave the ranges out."
   }
 }

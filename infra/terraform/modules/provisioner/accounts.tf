@@ -32,8 +32,28 @@ resource "terraform_data" "deployed_at" {
   }
 }
 
-# GKE knows no right to node pools alone: an account that may update clusters may change pools, and a right to one cluster
-# only cannot be given either. Keep clusters of other people in other projects.
+# GKE knows no right to node pools alone: an account that may update a cluster may change its pools and more. A condition
+# limits this to the clusters that are served. "Google Kubernetes Engine regional clusters:
+# projects/project-id/locations/location/clusters/cluster-id", and zonal clusters with "zones/zone"
+# (https://cloud.google.com/iam/docs/conditions-resource-attributes#resource-name). Clusters are the only type of GKE there,
+# so what names a pool begins with its cluster, or is checked as the cluster. Not in that list: instance groups; and a list
+# of operations is asked of a location. So pool_sizes and creations have no condition.
+locals {
+  cluster_names = {
+    for key, each in local.clusters : key => concat(
+      [local.cluster_paths[key]],
+      length(split("-", each.location)) > 2 ? ["projects/${each.project}/zones/${each.location}/clusters/${each.name}"] : [],
+    )
+  }
+  # One grant for each cluster, because an expression has at most 12 operators (https://cloud.google.com/iam/quotas).
+  grants_on_clusters = merge([
+    for scope in concat(
+      [for key in keys(local.clusters) : { key = key, project = local.clusters[key].project, names = local.cluster_names[key] } if var.limit_to_clusters],
+      [for project in local.cluster_projects : { key = project, project = project, names = [] } if !var.limit_to_clusters],
+    ) : { for function in keys(local.functions) : "${scope.key}/${function}" => merge(scope, { function = function }) }
+  ]...)
+}
+
 resource "google_project_iam_custom_role" "node_pools" {
   for_each = local.cluster_projects
 
@@ -49,13 +69,19 @@ resource "google_project_iam_custom_role" "node_pools" {
 }
 
 resource "google_project_iam_member" "node_pools" {
-  for_each = {
-    for pair in setproduct(local.cluster_projects, keys(local.functions)) : "${pair[0]}/${pair[1]}" => { project = pair[0], function = pair[1] }
-  }
+  for_each = local.grants_on_clusters
 
   project = each.value.project
   role    = google_project_iam_custom_role.node_pools[each.value.project].id
   member  = google_service_account.this[each.value.function].member
+
+  dynamic "condition" {
+    for_each = length(each.value.names) > 0 ? [true] : []
+    content {
+      title      = "only the cluster ${basename(each.value.names[0])}"
+      expression = join(" || ", [for name in each.value.names : "resource.name == \"${name}\" || resource.name.startsWith(\"${name}/\")"])
+    }
+  }
 }
 
 # Only its instance group knows how large an elastic pool is now. It grows through GKE; a node that is one too many is

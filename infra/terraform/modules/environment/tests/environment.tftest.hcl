@@ -40,8 +40,16 @@ run "as_it_comes" {
     error_message = "Three shielded CPU nodes carry the controllers."
   }
   assert {
-    condition     = length(google_compute_router_nat.this) == 0 && length(google_container_cluster.this.private_cluster_config) == 0
-    error_message = "Public nodes need no Cloud NAT."
+    condition     = google_container_cluster.this.private_cluster_config[0].enable_private_nodes && google_compute_router.this[0].name == "train-router" && google_compute_router_nat.this[0].source_subnetwork_ip_ranges_to_nat == "LIST_OF_SUBNETWORKS"
+    error_message = "Nodes have no public address, and Cloud NAT serves this subnet alone."
+  }
+  assert {
+    condition     = !google_container_cluster.this.control_plane_endpoints_config[0].ip_endpoints_config[0].enabled
+    error_message = "The control plane has no public address: everything of ours uses the DNS endpoint."
+  }
+  assert {
+    condition     = google_container_cluster.this.maintenance_policy[0].recurring_window[0].recurrence == "FREQ=WEEKLY;BYDAY=SA,SU"
+    error_message = "GKE upgrades the cluster at weekends."
   }
   assert {
     condition     = length(google_vertex_ai_tensorboard.this) == 0 && output.tensorboard == ""
@@ -123,27 +131,27 @@ run "several_teams_with_images_of_their_own" {
   }
 }
 
-run "private_nodes_reach_the_internet_by_nat" {
+run "public_if_that_is_asked_for" {
   variables {
-    enable_private_nodes = true
-    enable_ip_endpoints  = false
+    enable_private_nodes = false
+    enable_ip_endpoints  = true
+    maintenance_window   = null
   }
 
   assert {
-    condition     = google_container_cluster.this.private_cluster_config[0].enable_private_nodes && !google_container_cluster.this.control_plane_endpoints_config[0].ip_endpoints_config[0].enabled
-    error_message = "Nodes and control plane have no public address."
+    condition     = length(google_container_cluster.this.private_cluster_config) == 0 && google_container_cluster.this.control_plane_endpoints_config[0].ip_endpoints_config[0].enabled
+    error_message = "Nodes and control plane have public addresses, as an older release made them."
   }
   assert {
-    condition     = google_compute_router.this[0].name == "train-router" && google_compute_router_nat.this[0].source_subnetwork_ip_ranges_to_nat == "LIST_OF_SUBNETWORKS"
-    error_message = "Cloud NAT serves this subnet alone."
+    condition     = length(google_compute_router_nat.this) == 0 && length(google_container_cluster.this.maintenance_policy) == 0
+    error_message = "Public nodes need no Cloud NAT, and GKE may upgrade at any time."
   }
 }
 
 run "a_network_that_is_there" {
   variables {
-    create_network       = false
-    enable_private_nodes = true
-    create_nat           = false
+    create_network = false
+    create_nat     = false
   }
 
   assert {

@@ -18,8 +18,8 @@ run "without_a_wish_nothing_is_limited" {
   command = plan
 
   assert {
-    condition     = length(google_container_cluster.this.private_cluster_config) == 0 && length(google_container_cluster.this.master_authorized_networks_config) == 0
-    error_message = "An environment that asks for nothing private has nothing of it."
+    condition     = length(google_container_cluster.this.master_authorized_networks_config) == 0
+    error_message = "Without an address there is nothing to limit to ranges."
   }
   assert {
     condition     = length(google_container_cluster.this.database_encryption) == 0 && length(google_storage_bucket.artifacts.encryption) == 0 && google_container_node_pool.cpu.node_config[0].boot_disk_kms_key == null
@@ -34,8 +34,8 @@ run "only_the_private_address_answers" {
   }
 
   assert {
-    condition     = google_container_cluster.this.private_cluster_config[0].enable_private_endpoint && !google_container_cluster.this.private_cluster_config[0].enable_private_nodes && google_container_cluster.this.private_cluster_config[0].master_global_access_config[0].enabled
-    error_message = "The control plane has a private address only, which functions of another region reach too. Nodes are another wish."
+    condition     = google_container_cluster.this.private_cluster_config[0].enable_private_endpoint && google_container_cluster.this.private_cluster_config[0].master_global_access_config[0].enabled
+    error_message = "The control plane has a private address only, which functions of another region reach too."
   }
   assert {
     condition     = !google_container_cluster.this.control_plane_endpoints_config[0].dns_endpoint_config[0].allow_external_traffic && google_container_cluster.this.control_plane_endpoints_config[0].ip_endpoints_config[0].enabled
@@ -57,8 +57,8 @@ run "ranges_limit_the_public_address_too" {
   }
 
   assert {
-    condition     = length(google_container_cluster.this.private_cluster_config) == 0 && google_container_cluster.this.master_authorized_networks_config[0].cidr_blocks[*].cidr_block == tolist(["203.0.113.7/32"])
-    error_message = "The public address stays, for these ranges."
+    condition     = google_container_cluster.this.control_plane_endpoints_config[0].ip_endpoints_config[0].enabled && google_container_cluster.this.master_authorized_networks_config[0].cidr_blocks[*].cidr_block == tolist(["203.0.113.7/32"])
+    error_message = "Ranges ask for an address, which these ranges alone may use."
   }
   assert {
     condition     = output.cluster.endpoint == "dns" && endswith(output.credentials_command, " --dns-endpoint")
@@ -134,10 +134,9 @@ run "a_key_encrypts_everything_that_can_be" {
 
 run "the_network_of_a_host_project" {
   variables {
-    network_project      = "host-project"
-    create_network       = false
-    create_nat           = false
-    enable_private_nodes = true
+    network_project = "host-project"
+    create_network  = false
+    create_nat      = false
   }
 
   assert {

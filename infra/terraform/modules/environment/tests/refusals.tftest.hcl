@@ -196,8 +196,7 @@ run "private_nodes_on_a_subnet_that_reaches_no_google_api" {
   command = plan
 
   variables {
-    create_network       = false
-    enable_private_nodes = true
+    create_network = false
   }
 
   override_data {

@@ -86,8 +86,13 @@ run "one_cluster" {
   }
 
   assert {
-    condition     = length(google_project_iam_member.pool_sizes) == 3
-    error_message = "Elastic pools are looked after unless they are switched off."
+    condition     = keys(google_project_iam_member.node_pools) == ["main/collect", "main/provision", "main/settle", "main/sweep"] && alltrue([for each in google_project_iam_member.node_pools : each.condition[0].title == "only the cluster train" && each.condition[0].expression == "resource.name == \"projects/training-project/locations/us-east5/clusters/train\" || resource.name.startsWith(\"projects/training-project/locations/us-east5/clusters/train/\")"])
+    error_message = "The functions may reach and change the served cluster, and no other one whose name only begins like it."
+  }
+
+  assert {
+    condition     = length(google_project_iam_custom_role.pool_sizes) == 0 && length(google_project_iam_member.pool_sizes) == 0
+    error_message = "Nobody may change instance groups unless elastic pools need it."
   }
 
   assert {
@@ -136,7 +141,7 @@ run "several_clusters_and_projects" {
   }
 
   assert {
-    condition     = keys(google_project_iam_member.node_pools) == ["other-project/collect", "other-project/provision", "other-project/settle", "other-project/sweep", "training-project/collect", "training-project/provision", "training-project/settle", "training-project/sweep"]
+    condition     = toset([for key, each in google_project_iam_member.node_pools : "${each.project}/${split("/", key)[1]}"]) == toset(["other-project/collect", "other-project/provision", "other-project/settle", "other-project/sweep", "training-project/collect", "training-project/provision", "training-project/settle", "training-project/sweep"])
     error_message = "Every function has its role in every cluster's project, and nowhere else."
   }
 
@@ -195,13 +200,40 @@ run "several_clusters_and_projects" {
   }
 }
 
+run "a_zonal_cluster_has_two_names" {
+  command = plan
+
+  variables {
+    clusters = { main = { name = "train", location = "us-east5-b" } }
+  }
+
+  assert {
+    condition     = alltrue([for each in google_project_iam_member.node_pools : each.condition[0].expression == join(" || ", flatten([for name in ["projects/training-project/locations/us-east5-b/clusters/train", "projects/training-project/zones/us-east5-b/clusters/train"] : ["resource.name == \"${name}\"", "resource.name.startsWith(\"${name}/\")"]]))])
+    error_message = "IAM knows zonal clusters by zones/, and GKE by locations/ too."
+  }
+}
+
+run "without_the_condition_the_role_holds_once_in_each_project" {
+  command = plan
+
+  variables {
+    clusters          = { for number in range(21) : "c${number}" => { name = "train-${number}", location = "us-east5" } }
+    limit_to_clusters = false
+  }
+
+  assert {
+    condition     = keys(google_project_iam_member.node_pools) == [for function in ["collect", "provision", "settle", "sweep"] : "training-project/${function}"] && alltrue([for each in google_project_iam_member.node_pools : length(each.condition) == 0])
+    error_message = "One grant for all clusters of a project, by the address that an older state has."
+  }
+}
+
 run "another_name_and_no_sink" {
   variables {
     name                = "blue"
     operation_events    = false
     demand_wait_minutes = 90
     settings            = { mode = "report-only", limit_chips = "256", autoscaled_pools_max = "40" }
-    elastic_pools       = false
+    elastic_pools       = true
     alert_email         = "team@example.com"
     idle_chips_max      = 16
     dead_letter_bucket  = "letters"
@@ -220,8 +252,8 @@ run "another_name_and_no_sink" {
   }
 
   assert {
-    condition     = length(google_project_iam_custom_role.pool_sizes) == 0 && length(google_project_iam_member.pool_sizes) == 0
-    error_message = "Without elastic pools nobody may change instance groups."
+    condition     = keys(google_project_iam_member.pool_sizes) == ["training-project/provision", "training-project/sweep"] && google_project_iam_custom_role.pool_sizes["training-project/sweep"].permissions == toset(["compute.instanceGroupManagers.update"])
+    error_message = "Who wants elastic pools gets them looked after."
   }
 
   assert {

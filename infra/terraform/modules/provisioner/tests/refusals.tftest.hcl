@@ -351,3 +351,13 @@ run "a_time_with_dashes" {
 
   expect_failures = [var.deployed_at]
 }
+
+run "more_clusters_than_conditions" {
+  command = plan
+
+  variables {
+    clusters = { for number in range(21) : "c${number}" => { name = "train-${number}", location = "us-east5" } }
+  }
+
+  expect_failures = [var.limit_to_clusters]
+}

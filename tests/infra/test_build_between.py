@@ -1,0 +1,273 @@
+"""What one build leaves to the next: inputs, a lock, grants, roles, an older release's defaults."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from infra.build.check_plan import refuse_losses
+from infra.build.move_grants import list_moves
+from infra.build.render_variables import keep_older
+from tests.infra.build_scripts import OLD_COMMAND_LINE, PROVISION, Bench
+from tests.infra.first_release import COMMIT
+from tests.infra.terraform_cli import ROOT
+from tests.program_runs import run_program
+
+if TYPE_CHECKING:
+    import subprocess
+
+MISTAKES = (
+    (
+        "another `_NAMESPACE` while jobs run in the first one",
+        "the provision build refuses the plan: `namespace/tpu-training loses its grants`",
+        "everything; the running jobs keep the bucket",
+        "succeeds with `_MORE_NAMESPACES=tpu-training`, or with `_ALLOW_DELETE=namespace/tpu-training`",
+    ),
+    (
+        "an input that was set in the last build is forgotten",
+        "the provision build prints both values before it plans: `The last build had: …`",
+        "what the plan shows",
+        "succeeds",
+    ),
+    (
+        "a build is killed and leaves the lock of Terraform's state",
+        "the next build prints who holds the lock, and the one command that removes it, and waits",
+        "everything",
+        "continues when the lock is removed",
+    ),
+    (
+        "two provision builds at once",
+        "the second waits for the lock, and plans again if its plan is stale",
+        "everything",
+        "succeeds",
+    ),
+    (
+        "the state's bucket is deleted, then provision and destroy",
+        "the provision build takes over the custom roles of the earlier deployment",
+        "nothing after the destroy build, no grant either",
+        "succeeds",
+    ),
+    (
+        "the destroy build while a person's database runs on a CPU pool",
+        "the destroy build ends: `1 pods run on it, such as data/postgres-0`",
+        "everything",
+        "succeeds when the pods have ended, or with `_FORCE=true`",
+    ),
+    (
+        "an environment of an older release is built without `_PRIVATE_NODES`",
+        "the provision build prints `Kept as it was made: enable_private_nodes = false`",
+        "public nodes and addresses, as they were made",
+        "succeeds",
+    ),
+    (
+        "0.1.0 is built on an environment that a newer release made",
+        "0.1.0 does not ask: it replaces the network. docs/notes-0.2.0.md says: functions only",
+        "the cluster, by its protection; its pools are lost",
+        "of the newer release: succeeds",
+    ),
+)
+"""Rows for the page of mistakes: mistake, answer, what remains, next build."""
+BUCKET, FOLDER = "gs://old-state-bucket", "tpu-environment"
+GRANT = "module.environment.google_storage_bucket_iam_member.workload"
+STALE = """
+Error: Saved plan is stale
+
+The given plan file can no longer be applied because the state was changed by
+another operation after the plan was created.
+"""
+"""Terraform's words: https://github.com/hashicorp/terraform/blob/main/internal/backend/local/backend_local.go."""
+
+
+def put(bench: Bench, name: str, text: str) -> None:
+    """Put an object beside the state."""
+    store = bench.folder / "objects"
+    store.mkdir(exist_ok=True)
+    (store / f"{FOLDER}_{name}").write_text(text)
+    buckets = bench.world["buckets"]
+    buckets[BUCKET]["objects"].append(f"{FOLDER}/{name}")
+    bench.change(buckets=buckets)
+
+
+def apply(bench: Bench, *errors: str, code: int = 0, **inputs: str) -> subprocess.CompletedProcess[str]:
+    """Run Terraform's script, whose applies fail with these errors in turn."""
+    bench.change(apply_fails=list(errors), calls=[])
+    return bench.step("provision-07-terraform.sh", OLD_COMMAND_LINE | inputs, code=code)
+
+
+@pytest.fixture
+def deployed(bench: Bench) -> Bench:
+    """A deployment that one build has made."""
+    bench.run_all(PROVISION, OLD_COMMAND_LINE)
+    return bench
+
+
+def test_a_build_shows_which_inputs_are_not_those_of_the_last_one(deployed: Bench) -> None:
+    assert "The last build had" not in apply(deployed).stdout
+
+    said = apply(deployed, _NAMESPACE="research", _LIMIT_CHIPS="64", _ALLOW_DELETE="pool/x").stdout
+    assert "The last build had: NAMESPACE=tpu-training\n" in said
+    assert "This build has: NAMESPACE=research\n" in said
+    assert "This build has: LIMIT_CHIPS=64\n" in said
+    assert "ALLOW_DELETE" not in said
+
+
+def test_inputs_are_those_of_the_last_build_that_has_ended_well(deployed: Bench) -> None:
+    apply(deployed, "Error: quota", code=1, _LIMIT_CHIPS="64")
+
+    assert "This build has: LIMIT_CHIPS=64\n" in apply(deployed, _LIMIT_CHIPS="64").stdout
+    assert "This build has" not in apply(deployed, _LIMIT_CHIPS="64").stdout
+
+
+def test_a_lock_is_told_with_the_one_command_that_removes_it(deployed: Bench) -> None:
+    put(deployed, "default.tflock", '{"Operation":"OperationTypeApply","Who":"root@build-7"}')
+    said = apply(deployed).stdout
+
+    assert '"Who":"root@build-7"' in said
+    assert f"remove the lock: gcloud storage rm {BUCKET}/{FOLDER}/default.tflock\n" in said
+    waits = [word for call in deployed.calls for word in call if word.startswith("-lock-timeout=")]
+    assert set(waits) == {"-lock-timeout=20m"}
+
+
+def test_a_plan_that_another_build_made_stale_is_made_again(deployed: Bench) -> None:
+    said = apply(deployed, STALE).stdout
+    assert "Another build has changed this deployment meanwhile, so this build plans again" in said
+
+    assert "Terraform failed" in apply(deployed, STALE, STALE, STALE, code=1).stderr
+
+
+def grant(key: str, actions: list[str], before: str = "", after: str = "", **more: str) -> dict[str, Any]:
+    """Return the change of one grant on the bucket, in these namespaces."""
+    members = [f"principal://x/subject/ns/{each}/sa/cloud-tpu-sa" if each else "" for each in (before, after)]
+    values = [{"bucket": "b", "role": "r", "member": each} if each else None for each in members]
+    change = {"actions": actions, "before": values[0], "after": values[1]}
+    return {"address": f'{GRANT}["{key}"]', "type": "google_storage_bucket_iam_member", "change": change} | more
+
+
+def test_another_namespace_does_not_take_the_bucket_from_running_jobs() -> None:
+    plan = {"resource_changes": [grant("kubernetes r", ["delete", "create"], "tpu-training", "research")]}
+    refused = refuse_losses(plan, "")
+
+    assert "namespace/tpu-training loses its grants, and its jobs that run lose the bucket" in refused
+    assert "MORE_NAMESPACES=tpu-training keeps them" in refused
+    assert refuse_losses(plan, "namespace/tpu-training") == ""
+
+
+def test_a_namespace_that_keeps_a_grant_or_belongs_to_the_exporter_is_not_lost() -> None:
+    """For example one role fewer in tpu_sa_roles."""
+    kept = [grant("a", ["delete"], "tpu-training"), grant("b", ["no-op"], "tpu-training", "tpu-training")]
+    exporter = grant(
+        "c", ["delete"], "exporter", address="module.provisioner.google_pubsub_topic_iam_member.exporter"
+    )
+
+    assert refuse_losses({"resource_changes": [*kept, exporter]}, "") == ""
+
+
+def test_a_grant_that_moves_to_another_address_is_moved_and_not_deleted() -> None:
+    moved = [
+        grant("kubernetes r", ["delete", "create"], "tpu-training", "research"),
+        grant("kubernetes in tpu-training r", ["create"], "", "tpu-training"),
+        grant("kubernetes in other r", ["create"], "", "other"),
+    ]
+    moved[0]["change"]["before"]["bucket"] = "b/b"  # as the provider's state has it
+
+    assert refuse_losses({"resource_changes": moved}, "") == ""
+    assert list(list_moves({"resource_changes": moved})) == [
+        (f'{GRANT}["kubernetes r"]', f'{GRANT}["kubernetes in tpu-training r"]')
+    ]
+
+
+def test_after_a_lost_state_the_custom_roles_of_the_deployment_are_taken_over(bench: Bench) -> None:
+    """Else destroy leaves the grants of the first roles: a new time makes other roles."""
+    roles = [{"name": f"projects/a-project/roles/tpu_provisioner_node_pools_{time}"} for time in (TIME, EARLIER)]
+    bench.change(custom_roles={"a-project": roles})
+    bench.run_all(PROVISION, OLD_COMMAND_LINE)
+    (plan, *_) = [call for call in bench.calls if call[0] == "terraform" and "plan" in call]
+
+    assert f"-var=deployed_at={TIME}" in plan
+    (listing,) = [call for call in bench.calls if call[1:4] == ["iam", "roles", "list"]]
+    (filtered,) = [word for word in listing if word.startswith("--filter=")]
+    assert 'name~"/tpu_provisioner_node_pools_[0-9]{14}$"' in filtered
+    assert 'description~" in project a-project "' in filtered
+
+
+TIME, EARLIER = "20261124050607", "20261101000000"
+
+
+def state(*resources: tuple[str, str, str, dict[str, Any]]) -> dict[str, Any]:
+    """Return a state with these: module, type, name and attributes."""
+    return {
+        "resources": [
+            {
+                "mode": "managed",
+                "module": each[0],
+                "type": each[1],
+                "name": each[2],
+                "instances": [{"attributes": each[3]}],
+            }
+            for each in resources
+        ]
+    }
+
+
+def cluster(*, private: bool, address: bool) -> tuple[str, str, str, dict[str, Any]]:
+    values = {
+        "private_cluster_config": [{"enable_private_nodes": private}],
+        "control_plane_endpoints_config": [{"ip_endpoints_config": [{"enabled": address}]}],
+    }
+    return "module.environment", "google_container_cluster", "this", values
+
+
+ELASTIC: tuple[str, str, str, dict[str, Any]] = (
+    "module.provisioner",
+    "google_project_iam_custom_role",
+    "pool_sizes",
+    {},
+)
+
+
+@pytest.mark.parametrize(
+    ("held", "kept"),
+    [
+        ({}, {}),
+        (
+            state(cluster(private=False, address=True), ELASTIC),
+            {"elastic_pools": True, "enable_private_nodes": False, "enable_ip_endpoints": True},
+        ),
+        (state(cluster(private=True, address=False)), {}),
+        (state(("module.environment", "google_container_cluster", "this", {})), {"enable_private_nodes": False}),
+    ],
+)
+def test_what_an_older_release_made_by_its_defaults_stays(held: dict[str, Any], kept: dict[str, Any]) -> None:
+    values: dict[str, Any] = {"name": "n"}
+    told = keep_older(values, held)
+
+    assert values == {"name": "n"} | kept
+    assert told == [
+        f"Kept as it was made: {name} = {json.dumps(value)}, because no input sets it"
+        for name, value in kept.items()
+    ]
+
+
+def test_what_a_person_sets_is_stronger_than_what_was_made() -> None:
+    asked = {"elastic_pools": False, "enable_private_nodes": True, "enable_ip_endpoints": False}
+    values = dict(asked)
+
+    assert keep_older(values, state(cluster(private=False, address=True), ELASTIC)) == []
+    assert values == asked
+
+
+def test_the_way_back_to_the_first_release_is_for_functions_only() -> None:
+    """Text test: 0.1.0 gave its network no description, and another description is another network.
+
+    https://github.com/hashicorp/terraform-provider-google/blob/main/website/docs/r/compute_network.html.markdown
+    """
+    network = "infra/terraform/modules/environment/network.tf"
+    done = run_program("git", "-C", ROOT, "show", f"{COMMIT}:{network}", succeeds=True)
+    assert "description" not in done.stdout
+    assert "description             = local.mark" in (ROOT / network).read_text()
+
+    told = (ROOT / "docs/notes-0.2.0.md").read_text().split("## The way back")[1].split("\n## ")[0]
+    assert "functions only" in told
+    assert "only if 0.1.0 made the environment" in " ".join(told.split())

@@ -1,0 +1,69 @@
+"""What one build leaves to the next, by its scripts with real gcloud and terraform on the mock.
+
+test_build_between.py has the rest, and the rows of the page of mistakes.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.deploy.created_objects import look_at
+from tests.infra.build_project import TERRAFORM_SCRIPT, Project, enable_first_apis
+from tests.infra.mock_google_cloud import PROJECT, describe_programs, serve_mock
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+pytestmark = [pytest.mark.deploy, pytest.mark.by_hand, pytest.mark.timeout(3000)]
+
+OLDER = {
+    "enable_private_nodes": False,
+    "enable_ip_endpoints": True,
+    "elastic_pools": True,
+    "maintenance_window": None,
+}
+"""The defaults of 0.2.0."""
+LOCK = f"gs://{PROJECT}-tpu-provisioner-state/tpu-provisioner/default.tflock"
+
+
+def test_a_second_build_takes_nothing_away_unasked(tmp_path: Path) -> None:
+    with serve_mock(tmp_path, require_enabled=True) as mock, look_at(mock) as created:
+        environ = describe_programs(tmp_path, mock)
+        enable_first_apis(environ)
+        project = Project.make(tmp_path, environ)
+        (project.source / "older.json").write_text(json.dumps(OLDER))
+        project.prepare()
+        project.run(TERRAFORM_SCRIPT, TERRAFORM_VARIABLES="older.json")
+
+        said = project.run(TERRAFORM_SCRIPT)
+        assert 'The last build had: TERRAFORM_VARIABLES: {"enable_private_nodes": false' in said
+        for kept in ("enable_private_nodes = false", "enable_ip_endpoints = true", "elastic_pools = true"):
+            assert f"Kept as it was made: {kept}" in said
+        assert "+ maintenance_policy {" in said  # a window takes nothing away: GKE's own default is any time
+
+        said = project.run(TERRAFORM_SCRIPT, fails=True, NAMESPACE="research")
+        assert "The last build had: NAMESPACE=tpu-training" in said
+        assert "namespace/tpu-training loses its grants" in said
+        both = {"NAMESPACE": "research", "MORE_NAMESPACES": "tpu-training"}
+        project.run(TERRAFORM_SCRIPT, fails=False, **both)
+        policy = project.gcloud("storage", "buckets", "get-iam-policy", "gs://training-artifacts", "--format=json")
+        for namespace in ("research", "tpu-training"):
+            assert f"/subject/ns/{namespace}/sa/cloud-tpu-sa" in policy
+        assert project.is_up_to_date(**both)
+
+        lock = tmp_path / "lock"
+        lock.write_text(json.dumps({"ID": "7", "Operation": "OperationTypeApply", "Who": "root@killed"}))
+        project.gcloud("storage", "cp", str(lock), LOCK)
+        said = project.run(TERRAFORM_SCRIPT, fails=True, LOCK_TIMEOUT="1s", **both)
+        assert "Error acquiring the state lock" in said
+        assert "root@killed" in said
+        command = f"gcloud storage rm {LOCK}"
+        assert command in said
+        project.gcloud(*command.split()[1:])
+        assert project.is_up_to_date(**both)
+
+        project.destroy(DELETE_ARTIFACTS="true", **both)
+        assert created.list_grants() == []
