@@ -42,6 +42,14 @@ for the name."""
 _MOVING = "docs/deploy.md#moving-from-the-public-environment"
 
 
+_OTHER_ROOT = {
+    "provisioner": (
+        "a provisioner without an environment; set CREATE_ENVIRONMENT=false, or another NAME or TF_STATE_PREFIX"
+    ),
+    "complete": "an environment; set CREATE_ENVIRONMENT=true, or another NAME",
+}
+
+
 def find_difference(state: Mapping[str, Any], inputs: Mapping[str, str]) -> str:
     """Return why the inputs do not fit the state, and what to change; empty if they fit."""
     where = f"gs://{inputs.get('TF_STATE_BUCKET', '')}/{inputs.get('TF_STATE_PREFIX', '')}"
@@ -65,13 +73,8 @@ def find_difference(state: Mapping[str, Any], inputs: Mapping[str, str]) -> str:
     outputs |= {name: each["value"] for name, each in state.get("outputs", {}).items()}
     kind = "complete" if any(_is_of_environment(each) for each in resources) else find_kind(outputs)
     wanted = "complete" if inputs.get("CREATE_ENVIRONMENT", "true") == "true" else "provisioner"
-    if (kind, wanted) == ("provisioner", "complete"):
-        return (
-            f"{where} is the state of a provisioner without an environment; set CREATE_ENVIRONMENT=false, "
-            "or another NAME or TF_STATE_PREFIX"
-        )
-    if (kind, wanted) == ("complete", "provisioner"):
-        return f"{where} is the state of an environment; set CREATE_ENVIRONMENT=true, or another NAME"
+    if kind and kind != wanted:
+        return f"{where} is the state of {_OTHER_ROOT[kind]}"
     found = find_own_cluster(state) or _find_served(outputs, kind)
     given = _name_given(inputs)
     if found and found != given:

@@ -32,12 +32,6 @@ MISTAKES = [
         "state bucket, repository, image",
         "succeeds with another name",
     ),
-    (
-        "`_PLAN_ONLY=true` for the destroy build",
-        "refused in its first own step",
-        "all as it was",
-        "destroys without it",
-    ),
 ]
 INPUTS = {
     "PROJECT_ID": "a-project",

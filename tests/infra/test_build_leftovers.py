@@ -18,6 +18,12 @@ if TYPE_CHECKING:
 
 MISTAKES = [
     (
+        "`_PLAN_ONLY=true` for the destroy build",
+        "refused in its first step",
+        "all as it was",
+        "destroys without it",
+    ),
+    (
         "a destroy build after a provision build that was killed",
         "refused: `the last provision build was killed, or still runs`",
         "what the killed build made",
