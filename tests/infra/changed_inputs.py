@@ -21,7 +21,7 @@ APPLIED = {
     "ALERT_EMAIL": "others@example.com",
     "RUNBOOK_URL": "https://example.com/runbook",
     "AUTHORIZED_NETWORKS": "10.0.0.0/8",
-    "PRIVATE_NODES": "true",
+    "PRIVATE_NODES": "false",
     "BUILD_WORKER_POOL": f"projects/{PROJECT}/locations/us-east1/workerPools/private",
     "ALLOW_DELETE": "bucket/training-artifacts repository/training-images",
 }
@@ -51,7 +51,7 @@ ELSEWHERE = {
         ("NUM_OF_CHIPS", "QUOTAS", "JOBSET_API_VERSION", "KUEUE_API_VERSION", "JOBSET_DIGEST", "KUEUE_DIGEST"),
         "in the cluster only: test_build_queueing.py",
     ),
-    **dict.fromkeys(("FUNCTIONS_ARCHIVE", "REBUILD_EXPORTER"), "new code, not new resources"),
+    **dict.fromkeys(("FUNCTIONS_ARCHIVE", "EXPORTER_IMAGE", "REBUILD_EXPORTER"), "new code, not new resources"),
     **dict.fromkeys(
         ("PLAN_ONLY", "FORCE", "DELETE_STATE", "DELETE_ARTIFACTS"), "what a build does, and not what is"
     ),
