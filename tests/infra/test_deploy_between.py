@@ -42,7 +42,7 @@ def test_a_second_build_takes_nothing_away_unasked(tmp_path: Path) -> None:
         assert 'The last build had: TERRAFORM_VARIABLES: {"enable_private_nodes": false' in said
         for kept in ("enable_private_nodes = false", "enable_ip_endpoints = true", "elastic_pools = true"):
             assert f"Kept as it was made: {kept}" in said
-        assert "+ maintenance_policy {" in said  # a window takes nothing away: GKE's own default is any time
+        assert "0 to destroy" in said
 
         said = project.run(TERRAFORM_SCRIPT, fails=True, NAMESPACE="research")
         assert "The last build had: NAMESPACE=tpu-training" in said
