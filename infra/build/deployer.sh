@@ -3,7 +3,7 @@
 # without the basic roles (owner, editor, viewer). A person who may grant roles runs it once. A
 # second run changes nothing.
 #
-# Inputs: PROJECT_ID; optional NAME, CREATE_ENVIRONMENT, CREATE_TENSORBOARD, CLUSTER_PROJECT (the
+# Inputs: optional PROJECT_ID (default: gcloud's own), NAME, CREATE_ENVIRONMENT, CREATE_TENSORBOARD, CLUSTER_PROJECT (the
 # roles on the clusters are granted there), NODE_SERVICE_ACCOUNTS (those of other projects get a grant
 # of their own), FUNCTIONS_EGRESS and FUNCTIONS_SUBNET (the subnet is read), LIMIT_GRANTS (with it, the
 # account may grant only the roles that Terraform grants: true after the first provisioning, false to
@@ -13,6 +13,10 @@
 # shellcheck source-path=SCRIPTDIR source=inputs.sh
 . "$(dirname "$0")/inputs.sh"
 
+if [ -z "$PROJECT_ID" ]; then
+    PROJECT_ID=$(gcloud config get-value project --quiet)
+    default_inputs
+fi
 need PROJECT_ID NAME CLUSTER_PROJECT CREATE_ENVIRONMENT CREATE_TENSORBOARD
 allow NODE_SERVICE_ACCOUNTS FUNCTIONS_EGRESS FUNCTIONS_SUBNET LIMIT_GRANTS TERRAFORM_VARIABLES
 account=$NAME-deployer@$PROJECT_ID.iam.gserviceaccount.com
@@ -40,6 +44,11 @@ policy_permissions=compute.resourcePolicies.create,compute.resourcePolicies.dele
 group_permissions=compute.instanceGroupManagers.get,compute.instanceGroupManagers.list
 [ "$CREATE_ENVIRONMENT" = false ] || roles+=(compute.networkAdmin)
 [ "$CREATE_TENSORBOARD" = false ] || roles+=(aiplatform.admin)
+
+# Cloud Build itself needs these, and the first step of a build, which enables all others.
+say "Enabling the APIs that a build needs before its first step in $PROJECT_ID"
+gcloud services enable --project="$PROJECT_ID" --quiet cloudbuild.googleapis.com cloudresourcemanager.googleapis.com \
+    iam.googleapis.com serviceusage.googleapis.com storage.googleapis.com
 
 # resourcemanager.projectIamAdmin, for grants, is the one role that can have a condition. What is to be changed is known
 # before anything is; see limit_grants.py.

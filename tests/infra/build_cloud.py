@@ -47,6 +47,7 @@ EMPTY: dict[str, Any] = {
     "exporters": {},
     "topics": [],
     "strangers": [],
+    "project": "",
 }
 
 
@@ -105,7 +106,7 @@ class Cloud:
             )
         elif plain[0] == "scheduler":
             return self._scheduler(plain[2], plain[3])
-        return ""
+        return str(self.world["project"]) if group == "config get-value project" else ""
 
     def _pubsub(self) -> str:
         verb = self.plain[2]

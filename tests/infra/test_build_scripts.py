@@ -293,14 +293,14 @@ def test_a_build_says_before_the_plan_and_in_its_last_lines_what_is_not_set(benc
 
 def test_the_deployer_gets_no_basic_role_and_a_second_time_changes_nothing(bench: Bench) -> None:
     inputs = {"PROJECT_ID": "a-project", "CREATE_ENVIRONMENT": "false", "CLUSTER_PROJECT": "clusters-project"}
-    # Before it, the policies of both projects are read.
-    bench.change(fail_at=3, fail_text="ERROR: NOT_FOUND: Unknown service account")
+    # Before it, APIs are enabled, and the policies of both projects are read.
+    bench.change(fail_at=4, fail_text="ERROR: NOT_FOUND: Unknown service account")
     done = bench.run("deployer.sh", inputs)
     assert done.returncode == 0, done.stderr
     calls = bench.calls
     granted = {role.removeprefix("roles/") for _, role, _ in bench.grants}
 
-    assert [call[3] for call in calls[2:4]] == ["describe", "create"]
+    assert [call[3] for call in calls[3:5]] == ["describe", "create"]
     assert {"container.admin", "pubsub.admin"} <= granted
     assert not granted & {"owner", "editor", "viewer", "compute.networkAdmin"}
     in_clusters = [call for call in calls if "clusters-project" in call]

@@ -221,16 +221,25 @@ def list_own_roles(calls: list[list[str]], verb: str) -> dict[str, set[str]]:
     return found
 
 
-def test_the_apis_that_are_called_before_the_build_enables_any_are_named_on_the_page() -> None:
-    walk = (ROOT / "docs/deploy.md").read_text()
-    found = re.search(r"^\$ gcloud services enable (.*)$", walk, re.MULTILINE)
+def test_the_apis_that_are_called_before_the_build_enables_any_are_enabled_for_it(bench: Bench) -> None:
+    assert bench.run("deployer.sh", {"PROJECT_ID": "a-project"}).returncode == 0
     script = (BUILD / "provision-01-apis.sh").read_text()
     listed = re.search(r"^apis=\((.*?)\)", script, re.MULTILINE | re.DOTALL)
 
-    assert found
     assert listed
-    by_hand = {each.removesuffix(".googleapis.com") for each in found[1].split()}
+    by_hand = {each.removesuffix(".googleapis.com") for each in bench.world["apis"]}
     # The build; grants and accounts of deployer.sh; what enables the others; the build's source.
     assert by_hand == {"cloudbuild", "cloudresourcemanager", "iam", "serviceusage", "storage"}
     assert by_hand <= set(listed[1].split())
     assert "compute" in listed[1].split(), "the functions read the size of elastic pools"
+
+
+def test_the_project_is_gclouds_own_if_none_is_given(bench: Bench) -> None:
+    bench.change(project="a-project")
+    done = bench.run("deployer.sh", {})
+
+    assert done.returncode == 0, done.stderr
+    assert "Run builds with: --service-account=projects/a-project/serviceAccounts/" in done.stdout
+    bench.change(project="")
+    done = bench.run("deployer.sh", {})
+    assert "PROJECT_ID: is required" in done.stderr

@@ -67,7 +67,7 @@ def test_an_example_names_what_the_build_makes_by_default(path: Path) -> None:
 
 @EXAMPLES
 def test_an_example_fits_the_slice_of_the_walk_and_gets_its_pool(path: Path) -> None:
-    (tpu_type,) = re.findall(r"_TPU_TYPE=([\w-]+)", (ROOT / "docs/deploy.md").read_text())
+    (tpu_type,) = set(re.findall(r"_TPU_TYPE=([\w-]+)", (ROOT / "docs/deploy.md").read_text()))
     chosen = find_slice(tpu_type)
     pod = list_pods(read_jobset(path))["slice"]
 
