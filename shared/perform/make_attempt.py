@@ -108,8 +108,7 @@ def create_allowed(turn: Turn, found: AttemptDecision) -> AttemptDecision:
     if found.decision.verdict != Verdict.CREATE:
         return found
     look, demand = turn.look, turn.demand
-    # The pod of a message was read by its UID: an API of another cluster does not have it.
-    if look.cap is not None and is_other(look.live, turn.pools):
+    if is_other(look.live, turn.pools):
         return replace(found, decision=decide_other_cluster())
     if obstacle := read_namespace_obstacle(look, demand):
         return replace(found, decision=obstacle)

@@ -8,6 +8,7 @@ import pytest
 
 from shared.core import labels
 from shared.core.identity.names import build_pool_name
+from tests.audit_entries import an_entry, as_message
 from tests.builders import (
     CLUSTER,
     NOW,
@@ -18,12 +19,14 @@ from tests.builders import (
     a_jobset,
     a_pod,
     a_pool,
+    a_workload_demand,
     an_over_event,
 )
 from tests.component.fakes import CLUSTER_UID
 
 if TYPE_CHECKING:
     from shared.core.identity.pools import PoolSnapshot
+    from shared.core.messages import Event
     from shared.core.workloads import WorkloadView
     from tests.component.world import World
 
@@ -127,6 +130,27 @@ def test_a_sweep_creates_no_first_pool_for_a_leader_of_the_other_cluster(world: 
     assert counts == {"refuse": 1, "errors": 0}
     assert world.pools.bodies == []
     world.records.expect_in_order({"severity": "CRITICAL", "reason": "cluster_unproven"})
+
+
+@pytest.mark.parametrize("event", [a_workload_demand(uid=""), a_workload_demand(), a_demand_event()])
+def test_a_message_creates_no_first_pool_for_a_leader_of_the_other_cluster(world: World, event: Event) -> None:
+    """A workload that is named without its UID may be one of the same name in the other cluster."""
+    stand_beside_default_pools(world, group=THERE)
+    assert world.deliver(event).status == 200
+
+    assert world.says() == ("refuse", "cluster_unproven")
+    assert world.pools.bodies == []
+
+
+def test_the_place_of_an_ended_operation_goes_to_no_leader_of_the_other_cluster(world: World) -> None:
+    """Seed 8103300 of commit 0b23f02: the leader is found in a list, so no message has its UID."""
+    world.cluster.add(a_pod(unschedulable_since=NOW - 100))
+    stand_beside_default_pools(world, group=THERE)
+    past = build_pool_name(a_claim(name="past"))
+    assert world.deliver(as_message(an_entry("Delete", pool=past)), "settle").status == 200
+
+    assert world.says() == ("refuse", "cluster_unproven")
+    assert world.pools.bodies == []
 
 
 def test_a_node_of_any_pool_proves_the_cluster_although_the_label_says_another(world: World) -> None:

@@ -229,7 +229,7 @@ def test_a_pool_is_not_replaced_after_an_old_look_at_its_owner(world: World) -> 
 
 
 def test_a_pool_is_not_created_after_an_old_look_at_the_emergency_stop(world: World) -> None:
-    world.cluster.before_next("get_namespace", lambda: world.clock.advance(LATER), skip=2)
+    world.cluster.before_next("get_namespace", lambda: world.clock.advance(LATER), skip=3)
 
     assert world.deliver(a_demand_event()).status == 503
     assert world.says() == ("none", "view_stale")
