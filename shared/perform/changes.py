@@ -2,7 +2,7 @@
 
 The guards come in one order: proof of the cluster, limits, the emergency stop, the age of the look.
 Between them and the call comes only what must be as young as possible: the slice's pools before a
-create, and the machines of a pool that is left for another one.
+create, the pool itself before its deletion, and the machines of one that is left for another.
 """
 
 from __future__ import annotations
@@ -114,11 +114,10 @@ def is_proven(look: Look, pool: PoolSnapshot) -> bool:
     """
     if look.live.find_pools_of_nodes([pool.name], some=True):
         return True
-    judged = _judge(look.live, look.list_pools())
-    if judged is None:
-        said = pool.owner.cluster_uid if pool.owner else ""
-        return bool(said) and said == read_cluster_uid(look.live)
-    return judged
+    if (judged := _judge(look.live, look.list_pools())) is not None:
+        return judged
+    said = pool.owner.cluster_uid if pool.owner else ""
+    return bool(said) and said == read_cluster_uid(look.live)
 
 
 def is_other(live: Cluster, pools: Sequence[PoolSnapshot]) -> bool:
@@ -291,11 +290,10 @@ def delete_pool(
         decision: why it is deleted.
         looked_at: when the first read of the look began, in unix seconds.
         limited: it counts against the cap of a sweep.
-        last_look: decides again from what may change without a change of the pool or a pod. Nothing
-            else is read between it and the deletion.
+        last_look: decides again from what neither pool nor pods show, by the last read before it.
 
     Raises:
-        OldLook: the look is too old; nothing was deleted.
+        OldLook: the look is too old, or the pool has changed since; nothing was deleted.
         Retryable: GKE could not be asked, or another operation holds the pool.
     """
     cap = look.cap if limited else None
@@ -303,6 +301,8 @@ def delete_pool(
         return decide_unproven(pool.name)
     if stopped := find_stop(look, decision):
         return stopped
+    if expect_owner(look, pool).status != pool.status:
+        raise OldLook(f"node pool {pool.name} was not deleted, because its status has changed since the look")
     if last_look is not None and (now := last_look()).verdict != Verdict.DELETE:
         return now
     expect_fresh(look, looked_at, f"node pool {pool.name} was not deleted", objects=pool.node_count)
@@ -388,12 +388,13 @@ def change_workload(
         raise
 
 
-def expect_owner(look: Look, pool: PoolSnapshot) -> None:
+def expect_owner(look: Look, pool: PoolSnapshot) -> PoolSnapshot:
     """Read a pool again: a list may be minutes old, and a person may have removed our labels since.
 
     Raises:
-        StaleView: the pool is gone, or its labels name another owner, or none.
+        OldLook: the pool is gone, or its labels name another owner, or none.
     """
     found = look.get_pool(pool.name)
     if found is None or found.owner != pool.owner:
-        raise StaleView(f"the labels of node pool {pool.name} have changed since they were read")
+        raise OldLook(f"the labels of node pool {pool.name} have changed since they were read")
+    return found

@@ -168,11 +168,10 @@ def replace_pool(
 ) -> AttemptDecision:
     """Delete a pool that its own demand cannot use; a later look creates it again.
 
-    The pool was read in this turn. The pods on it are read now, and so is the owner, because a
-    sweep shares its reads: it must be as the decision found it. If the turn takes too long, a later
-    delivery or sweep decides again. A pool with errors of the wanted shape is looked at as a whole,
-    as when pools are collected, because it may have served until now. If it is only the record of a
-    failed creation, the next attempt follows.
+    The pods on it are read now, and so is the owner, because a sweep shares its reads: it must be
+    as the decision found it. If the turn takes too long, a later delivery or sweep decides again. A
+    pool with errors of the wanted shape is looked at as a whole, because it may have served until
+    now. If it is only the record of a failed creation, the next attempt follows.
 
     Raises:
         Retryable: something could not be read, has changed, or that took too long.
@@ -187,8 +186,7 @@ def replace_pool(
     lost = pool if decision.reason == Reason.POOL_DEGRADED else None
     decision = decide_replacement(decision, bound, lost=lost)
     if decision.verdict != Verdict.DELETE:
-        drain_seconds_max = look.settings.drain_seconds_max
-        pods = count_pods(pool.owner, bound, now=look.now(), drain_seconds_max=drain_seconds_max)
+        pods = count_pods(pool.owner, bound, now=look.now(), drain_seconds_max=look.settings.drain_seconds_max)
         tell_squatters(look.live, pool, pods.others, kinds=look.settings.kinds)
         return replace(found, decision=decision)
     if (was := turn.workload) is not None:

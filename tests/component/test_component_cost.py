@@ -172,5 +172,5 @@ def test_many_pools_of_one_workload_are_given_back_by_one_message(records: Recor
 
     assert world.collect(an_over_event()).status == 200
     calls = Counter(verb for verb, _ in world.pools.calls)
-    assert calls == {"list": 2, "delete": 256}
+    assert calls == {"list": 2, "get": 256, "delete": 256}, "labels are read for each deletion"
     assert CALLS_AT_ONCE > 1

@@ -52,7 +52,7 @@ def test_a_look_that_is_too_old_when_the_pool_is_to_be_deleted_is_made_again(ove
     over.collect(an_over_event())
 
     assert over.says() == ("keep", "pool_in_use")
-    assert over.pools.count("get") == 2
+    assert over.pools.count("get") == 3
     assert over.pools.count("delete") == 0
 
 
@@ -63,7 +63,7 @@ def test_looks_that_all_take_too_long_hand_the_message_back(over: World) -> None
 
     assert over.collect(an_over_event()).status == 503
     assert over.says() == ("none", "view_stale")
-    assert over.pools.count("get") == 3
+    assert over.pools.count("get") == 6
     assert over.pools.count("delete") == 0
     assert over.collect(an_over_event()).status == 200
     assert over.says() == ("delete", "workload_over")
@@ -75,7 +75,7 @@ def test_a_large_pool_may_be_looked_at_for_longer(over: World) -> None:
     over.collect(an_over_event())
 
     assert over.says() == ("delete", "workload_over")
-    assert over.pools.count("get") == 1
+    assert over.pools.count("get") == 2
 
 
 def test_a_pool_that_grew_since_it_was_measured_is_not_made_smaller(world: World) -> None:

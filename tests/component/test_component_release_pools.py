@@ -49,7 +49,7 @@ def test_a_completed_workload_s_pool_is_deleted_after_one_more_look(world: World
 
     assert answer.status == 200
     assert world.says() == ("delete", "workload_over")
-    assert world.pools.calls == [("list", ""), ("get", NAME), ("delete", NAME)]
+    assert world.pools.calls == [("list", ""), ("get", NAME), ("get", NAME), ("delete", NAME)]
     assert world.notices() == [("JobSet", "NodePoolDeletionStarted", False)]
     assert world.last["claim"]["slice"] == "train-workers-0"
     assert world.last["severity"] == "NOTICE"
