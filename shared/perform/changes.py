@@ -324,11 +324,12 @@ def remove_nodes(
 
     Raises:
         OldLook: the look, whose first read began at `looked_at` and read so many objects one by
-            one, is too old; nothing was removed.
+            one, is too old, or the pool is another's now; nothing was removed.
         Retryable: GKE could not be asked.
     """
     if stopped := find_stop(look, decision):
         return stopped
+    expect_owner(look, pool)
     expect_fresh(look, looked_at, f"node pool {pool.name} gave no nodes up", objects=objects)
     look.ports.pools.remove_nodes(pool, names)
     return decision
@@ -345,20 +346,19 @@ def mark_nodes(
     """Write our marks on nodes of a pool; return what came of it.
 
     Args:
-        look: at the cluster.
-        pool: theirs.
         marks: by the name of a node since when it is not needed, in unix seconds, or None to remove
             the mark; and whether it is closed to new pods.
         decision: what the marks are for.
         looked_at: when the first read of the nodes began, in unix seconds.
 
     Raises:
-        OldLook: the look is too old; nothing was written.
+        OldLook: the look is too old, or the pool is another's now; nothing was written.
         Retryable: a node could not be read or written, or another process changed it.
         Denied: the permission to change nodes is missing.
     """
     if stopped := find_stop(look, decision):
         return stopped
+    expect_owner(look, pool)
     expect_fresh(look, looked_at, f"the nodes of node pool {pool.name} were not marked", objects=pool.node_count)
     for node, (since, closed) in marks.items():
         look.live.mark_surplus(node, since, closed=closed)

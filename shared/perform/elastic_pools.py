@@ -35,7 +35,7 @@ from shared.core.demand.demand import Demand
 from shared.core.identity.pools import PoolStatus
 from shared.core.kinds.elastic import list_elastic
 from shared.core.settings import Mode
-from shared.perform.changes import expect_owner, look_again_if_old, mark_nodes, remove_nodes
+from shared.perform.changes import look_again_if_old, mark_nodes, remove_nodes
 from shared.perform.gather import read_namespace_obstacle
 from shared.perform.make_attempt import create_allowed
 from shared.perform.pool_sizes import measure_pools
@@ -90,7 +90,6 @@ def _shrink(
     plan = _plan_shrink(look, seen)
     if seen is None or plan == Shrink():
         return None
-    expect_owner(look, pool)
     remove = partial(remove_nodes, look, pool, looked_at=looked_at, objects=len(seen.marks))
     if plan.give_up:
         return remove(plan.give_up, decide_giving_up(pool.name, plan.give_up, wanted=seen.wanted))

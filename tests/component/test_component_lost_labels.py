@@ -112,3 +112,13 @@ def test_a_failed_pool_that_came_good_since_the_look_is_looked_at_again(world: W
     world.deliver(a_demand_event())
 
     assert world.pools.count("delete") == 0
+
+
+@pytest.mark.parametrize("removed", [True, False])
+def test_nodes_are_marked_only_while_their_pool_has_its_labels(world: World, *, removed: bool) -> None:
+    make_warm(world)
+    if removed:
+        world.cluster.before_next("list_pool_pods", lambda: disown(world, NAME))
+    sweep(world)
+
+    assert bool(world.cluster.marks) != removed
