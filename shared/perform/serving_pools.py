@@ -3,8 +3,8 @@
 Other pods may use the pool, it may have too few nodes, or none yet. A pool that has lost its nodes,
 or that GKE's autoscaler cannot fill, is left for the next way of the list of capacity. Followers
 wait although their leader runs: no pool is created for them, and a pool that has lost hosts for
-long is left for them too. Of several pools of their slice, one that no other slice uses is judged.
-An error of one follower is logged, or the caller gets it; the others go on.
+long is left for them too. Of several pools, the one on which their slice runs is judged if it lacks
+nodes, else one of their slice that no other slice uses. An error of one is logged; others go on.
 """
 
 from __future__ import annotations
@@ -70,40 +70,43 @@ def judge_serving(turn: Turn, pod: PodView, found: AttemptDecision, pool_name: s
         Retryable: something could not be read, has changed, or took too long.
     """
     look, pool = turn.look, turn.pools.find(pool_name)
-    held, missing = _judge_holder(turn, pod, pool_name)
+    if held := _judge_holder(turn, pod, found, pool_name):
+        return held
     overdue = is_overdue(look, pod, pool)
-    if held is None and (overdue or (pool is not None and pool.autoscaled)):
-        held = judge_unplaced(look, pod, pool, demand=turn.demand)
-        if pool is not None and held.verdict == Verdict.DELETE:
+    said = judge_takers(look, pod, turn.pools, pool_name)
+    if said is None and (overdue or (pool is not None and pool.autoscaled)):
+        said = judge_unplaced(look, pod, pool, demand=turn.demand)
+        if pool is not None and said.verdict == Verdict.DELETE:
             return give_up_lost(turn, pod, pool)
-        if held.reason == Reason.POD_UNPLACED and not overdue:
+        if said.reason == Reason.POD_UNPLACED and not overdue:
             return found  # its nodes are there, and the scheduler is about to place it
-    if held is None or held.verdict != Verdict.CREATE:
-        return replace(found, decision=held) if held else found
-    return make_attempt(turn, missing)
+    return replace(found, decision=said) if said else found
 
 
-def _judge_holder(turn: Turn, pod: PodView, pool_name: str) -> tuple[Decision | None, int]:
-    """Return what to do because of other pods on the slice's own pool; None to wait.
+def _judge_holder(turn: Turn, pod: PodView, found: AttemptDecision, pool_name: str) -> AttemptDecision | None:
+    """Return what follows from other pods on the slice's own pool, or from where its pods are.
 
-    CREATE means one more pool, with the attempt that is returned too. A free pool of the workload
-    does not count if pods of other workloads use it, or if it would be given up as the slice's own.
+    A pool that would be given up as the slice's own is given up if its pods are there. A free pool
+    does not count in that case, nor if pods of other workloads use it.
     """
     look, workload, pools, taken = turn.look, turn.workload, turn.pools, set[str]()
-    swaps = workload is not None and may_swap(workload) and not turn.demand.elastic
-    seen = read_occupancy(look, workload, pools=pools) if workload is not None and swaps else None
-    while seen is not None and seen.list_on(pool_name):
+    swaps, mine = workload is not None and may_swap(workload), turn.demand.claim.slice_name
+    seen = read_occupancy(look, workload, pools=pools) if workload and swaps and not turn.demand.elastic else None
+    while seen is not None and (seen.list_on(pool_name) or seen.list_hosts_of(mine)):
         plan = plan_pools(look.cluster, seen, pools, look.settings, taken=taken)
         held = decide_holder(turn.demand, pod, seen, plan, pool_name=pool_name)
+        free = pools.find(plan.serving.get(mine, "")) if held is None or held.verdict == Verdict.WAIT else None
+        lost = free and judge_unplaced(look, pod, free, demand=turn.demand).verdict == Verdict.DELETE
+        if free and lost and seen.list_on(free.name):
+            return replace(found, decision=give_up_lost(turn, pod, free).decision)
         if held is None:
             break
-        slice_name = turn.demand.claim.slice_name
-        free = pools.find(plan.serving.get(slice_name, "")) if held.verdict == Verdict.WAIT else None
-        lost = free and judge_unplaced(look, pod, free, demand=turn.demand).verdict == Verdict.DELETE
+        if held.verdict == Verdict.CREATE:
+            return make_attempt(turn, plan.missing.get(mine, 0))
         if free is None or free.name in taken or not (lost or judge_takers(look, pod, pools, free.name)):
-            return read_trying(look, turn.demand, free) or held, plan.missing.get(slice_name, 0)
+            return replace(found, decision=read_trying(look, turn.demand, free) or held)
         taken.add(free.name)
-    return judge_takers(look, pod, pools, pool_name), 0
+    return None
 
 
 def is_overdue(look: Look, pod: PodView, pool: PoolSnapshot | None = None) -> bool:
@@ -151,13 +154,9 @@ def judge_takers(look: Look, pod: PodView, pools: PoolIndex, pool_name: str) -> 
     GKE does not report since when a pool has been running. A pool of unknown age is judged by the
     pod alone, because nothing is deleted. An error is logged and stops nothing.
     """
-    now, settings = look.now(), look.settings
-    pool = pools.find(pool_name)
-    waited = measure_seconds(pod.unschedulable_since, now)
-    if pool is None or (waited is not None and waited < settings.grace_seconds):
-        return None
-    age_seconds = pool.age_seconds(now)
-    if age_seconds is not None and age_seconds < settings.grace_seconds:
+    now, settings, pool = look.now(), look.settings, pools.find(pool_name)
+    ages = (measure_seconds(pod.unschedulable_since, now), pool.age_seconds(now) if pool else None)
+    if pool is None or any(each is not None and each < settings.grace_seconds for each in ages):
         return None
     read = partial(look.live.list_pool_pods, pool_name)
     bound = try_to_read("the pods on a node pool", read, of=f"node pool {pool_name}")
@@ -207,8 +206,7 @@ def give_up_lost(turn: Turn, pod: PodView, lost: PoolSnapshot) -> AttemptDecisio
     if look.limits:
         look.limits.forget()  # this sweep may have deleted pools since it listed them
     # The pool is the record of its failure: it goes once the limits have room for the next one.
-    leave = partial(replace_pool, turn, pool, found, last_look=last_look)
-    make_room = cache(lambda: leave().decision)
+    make_room = cache(lambda: replace_pool(turn, pool, found, last_look=last_look).decision)
     made = create_allowed(replace(turn, replaced=(*turn.replaced, pool.name), make_room=make_room), following)
     sent = made.decision.verdict == Verdict.CREATE or made.decision.reason in REFUSED_BY_GKE
     return made if sent else replace(made, attempt=attempt)
@@ -290,7 +288,9 @@ def _judge(
     own = pools.list_claimed(claim.hash)
     use = known[home].read_use() if may_swap(workload) else None
     free = [each for each in own if use and use[0].count_slices_on(each.name).keys() <= {claim.slice_name}]
-    pool = min((*free, *own), key=lambda each: each.status != PoolStatus.RUNNING, default=None)
+    used = pools.find(use[1].serving.get(claim.slice_name, "")) if use else None
+    lost = [used] if use and used and len(use[0].list_nodes_of(used.name)) < used.node_count else []
+    pool = min((*lost, *free, *own), key=lambda each: each.status != PoolStatus.RUNNING, default=None)
     decision = judge_takers(look, pod, pools, pool.name) if pool else None
     decision = decision or (decide_shared(pod, *use) if use else None)
     if decision is None:

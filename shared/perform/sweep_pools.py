@@ -35,7 +35,7 @@ _UNTOLD = (
 )
 """After a failure the leader's own Event says what follows; that a pool stays is told once, by
 `collect`."""
-_STAYS = tuple((Verdict.KEEP, each) for each in (Reason.OWNER_LIVE, Reason.POOL_DEGRADED))
+_STAYS = tuple((Verdict.KEEP, each) for each in (Reason.OWNER_LIVE, Reason.POOL_DEGRADED, Reason.POOL_IN_USE))
 
 
 def judge_pools(swept: SweptCluster, pools: PoolIndex) -> list[JudgedPool]:

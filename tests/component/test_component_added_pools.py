@@ -304,6 +304,23 @@ def test_what_is_asked_for_twice_is_given_up_by_the_sweep(world: World, growth: 
     assert growth.sizes == [3, 2]
 
 
+def test_what_is_asked_for_twice_is_given_up_of_a_pool_that_only_others_use(world: World) -> None:
+    """Seed 8112014: all pods run on the second pool, so the first one is surplus, but in use."""
+    growth = Growth(world)
+    second = _settle(growth)
+    growth.want(2)
+    for node in world.cluster.nodes[second]:
+        pod = dataclasses.replace(a_waiting_pod(node), unschedulable=False, unschedulable_since=None)
+        world.cluster.add(dataclasses.replace(pod, node_name=node, phase="Running"))
+    growth.run(growth.first, 1, used=0)
+    world.cluster.bind(growth.first, workload="another", chips=1, node=f"{growth.first}-0")
+    world.pools.sizes[growth.first] = 3
+    growth.stay_short("RUNNING", "m2", "m3")
+    growth.sweep()
+    assert growth.sizes == [1, 2]
+    assert world.pools.names(CLUSTER) == [growth.first, second]
+
+
 def test_a_list_of_pools_from_before_the_second_one_lets_the_first_not_grow(world: World) -> None:
     growth = Growth(world)
     before = world.pools.list(CLUSTER)

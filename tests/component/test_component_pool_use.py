@@ -192,6 +192,36 @@ def test_a_replica_waits_for_no_pool_of_another_one_that_has_lost_its_nodes(
     assert len(rays.pools.bodies) == lost
 
 
+@pytest.mark.parametrize("listed", [True, False])
+@pytest.mark.parametrize("taken", [True, False], ids=["its own pool is used", "its own pool is empty"])
+@pytest.mark.parametrize("waiting", [0, 1], ids=["its leader waits", "a follower waits"])
+def test_a_replica_leaves_a_pool_of_another_one_that_has_lost_a_node_under_it(
+    rays: RayWorld, waiting: int, *, taken: bool, listed: bool
+) -> None:
+    """Seed 8114319: a pod that is left there keeps the other one on it, and nobody gave it up."""
+    rays.use(capacity_policies=read_policies(POLICY) if listed else ())
+    own, lost = (rays.add_pool(slot, age_seconds=3600.0) for slot in (0, 1))
+    if taken:
+        rays.run(1, own)
+    else:
+        rays.want(1)
+    (left,) = rays.cluster.nodes[lost] = rays.cluster.nodes[lost][:1]
+    for each in (left, *rays.cluster.nodes[own]):
+        rays.cluster.node_views[each] = NodeView(name=each, ready=True, created_at=NOW - 3600)
+    stays = {"node_name": left, "phase": "Running"}
+    waits = {"unschedulable": True, "unschedulable_since": NOW - 3600}
+    for host in range(NODES):
+        fields: dict[str, Any] = waits if host == waiting else stays
+        rays.cluster.add(a_worker(name=f"llm-tpu-worker-x{host}", said=indexed(0, host), affinity=True, **fields))
+
+    for _ in range(3):
+        rays.sweep()
+
+    more = [name_of(0, 1)] * (taken and listed and not waiting)
+    assert rays.names() == {own, *([] if listed else [lost]), *more}
+    assert len(rays.pools.bodies) == len(more)
+
+
 @pytest.mark.parametrize(
     ("waits", "seconds", "kept"), [(True, 301, 2), (True, 299, 4), (False, 301, 1), (False, 299, 4)]
 )

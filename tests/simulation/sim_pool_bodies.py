@@ -43,6 +43,8 @@ class Pool:
     accelerator: str = ""
     pinned: bool = False
     spot: bool = False
+    grown_at: float = 0.0
+    """When GKE last accepted a resize of it."""
     zone: str = ""
     error: str = ""
     healthy_since: float | None = None

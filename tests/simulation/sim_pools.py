@@ -130,7 +130,7 @@ class GkePools:
             raise Busy(f"node pool {name} is {pool.status}")
         self.world.judge.see_resize(pool, nodes)
         self.world.tell(f"GKE begins to resize {name} to {nodes}")
-        pool.short, pool.size = find_short(self, pool, nodes), nodes
+        pool.short, pool.size, pool.grown_at = find_short(self, pool, nodes), nodes, self.world.time.now
         self.set_status(pool, PoolStatus.RECONCILING)
         self.world.time.after(40 + self.world.rng.random() * 40, lambda: self._finish_resize(pool))
         if lost:

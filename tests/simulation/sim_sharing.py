@@ -49,8 +49,8 @@ def count_wanted(made: Workload) -> int:
 def _find_excess(world: World, run: Invocation, pool: Pool, nodes: int) -> str:
     """Return in words that a pool with so many nodes is too much beside the others; empty if not.
 
-    Nothing can recall a request that is on its way while another pool is created, or while a person
-    changes the workload. What GKE shows may be old.
+    Nothing can recall a request that is on its way while another pool is created or grows, or while
+    a person changes the workload. What GKE shows may be old.
     """
     made, owner, now = _find_owner(world, pool), pool.owner, world.time.now
     others = [
@@ -65,7 +65,8 @@ def _find_excess(world: World, run: Invocation, pool: Pool, nodes: int) -> str:
     if not others or made is None or world.faults.stale_seconds:
         return ""
     asked = run.find_call_began() - 1
-    late = any(each.made_at > asked for each in others) or now - made.changed_at < CHANGED_SECONDS
+    late = any(max(each.made_at, each.grown_at) > asked for each in others)
+    late = late or now - made.changed_at < CHANGED_SECONDS
     total, wanted = nodes + sum(_count_nodes(world, each) for each in others), count_wanted(made)
     if late or total <= wanted:
         return ""

@@ -17,6 +17,8 @@ from tests.simulation.sim_world import World
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from tests.simulation.sim_pool_bodies import Pool
+
 
 @pytest.fixture(autouse=True)
 def _prepared() -> Iterator[None]:
@@ -24,27 +26,47 @@ def _prepared() -> Iterator[None]:
         yield
 
 
-@pytest.mark.parametrize("verb", ["suspend", "complete", "delete"])
-def test_a_request_that_is_on_its_way_while_a_workload_ends_is_no_violation(verb: str) -> None:
-    """Seed 8034316: a workload is suspended 2 s before GKE takes the create of its second pool."""
+def _make_pool() -> tuple[World, Pool]:
+    """Return the world of a workload with three pods, after a minute, and its pool."""
     world = World(Story(seed=1, acts=(), faults=(), sweeps=(), candidates=2))
     act = Act(5.0, "create", 0, "train", "Job", "gpu", 3)
     world.time.at(START + act.at, lambda: apply_act(world, act))
     world.time.run_until(START + 120)
-    (cluster,) = world.clusters.values()
-    (made,) = cluster.workloads.values()
-    (pool,) = world.gke.pools[cluster.name].values()
-    another = dataclasses.replace(pool, name=f"{pool.name}-more")
+    (pool,) = world.gke.pools[world.cluster_names[0]].values()
+    return world, pool
 
-    def count_reports() -> int:
-        run = Invocation("sweep", 0, START, call_began=world.time.now)
-        assert judge_sharing(world, run, another, 1)
-        return len(world.judge.violations)
+
+def _count_reports(world: World, pool: Pool, *, sent: float = 0.0) -> int:
+    """Return how many violations there are after one more pool was asked for, some seconds ago."""
+    run = Invocation("sweep", 0, START, call_began=world.time.now - sent)
+    assert judge_sharing(world, run, dataclasses.replace(pool, name=f"{pool.name}-more"), 1)
+    return len(world.judge.violations)
+
+
+@pytest.mark.parametrize("verb", ["suspend", "complete", "delete"])
+def test_a_request_that_is_on_its_way_while_a_workload_ends_is_no_violation(verb: str) -> None:
+    """Seed 8034316: a workload is suspended 2 s before GKE takes the create of its second pool."""
+    world, pool = _make_pool()
+    (made,) = world.clusters[pool.cluster].workloads.values()
 
     apply_act(world, Act(120.0, verb, 0, "train", count=60, flag=True))
-    reported = [count_reports()]
+    reported = [_count_reports(world, pool)]
     made.changed_at -= CHANGED_SECONDS
-    reported.append(count_reports())
+    reported.append(_count_reports(world, pool))
+    world.time.close()
+
+    assert reported == [0, 1]
+
+
+@pytest.mark.parametrize("change", ["made_at", "grown_at"])
+def test_a_request_that_is_on_its_way_while_another_pool_gets_nodes_is_no_violation(change: str) -> None:
+    """Seed 8112014: two sweeps at once, and GKE takes the create of one 0.2 s after a growth."""
+    world, pool = _make_pool()
+    pool.made_at = pool.grown_at = world.time.now - 60
+    setattr(pool, change, world.time.now - 0.2)
+    reported = [_count_reports(world, pool, sent=0.3)]
+    world.time.run_until(world.time.now + 5)
+    reported.append(_count_reports(world, pool))
     world.time.close()
 
     assert reported == [0, 1]
