@@ -107,11 +107,14 @@ class FillJudge:
     def see_create(self, pool: Pool, run: Invocation) -> None:
         """Judge a create that follows a pool which never had a node.
 
-        The pool was the record of the failure, so the candidate is known only in the same turn.
+        The pool was the record of the failure, so the candidate is known only in the same turn. A
+        request that was sent before the pool was made does not follow it.
         """
         owner, now = pool.owner, self._world.time.now
         left = self._left.pop((pool.cluster, owner.claim_hash), None) if owner else None
         if owner is None or left is None or not left.owner.was_made_for(owner.fingerprint):
+            return
+        if left.pool.made_at > run.find_call_began():
             return
         index, count = left.owner.candidates
         follows = left.run is run and owner.candidates[1] == count

@@ -115,7 +115,8 @@ class Judge:
         The pause is for a creation that failed without a node, whose pool is there and is of the
         shape that is wanted. It doubles from one minute to thirty. Between the candidates of a list
         there is none, and the next one follows. Of two with the same second, the later counts. A
-        gang's round ends with its records, so the tries of an hour are then those of two rounds.
+        gang's round ends with its records, so the tries of an hour are then those of two rounds. A
+        request that was sent before a pool was made follows no failure of that pool.
         """
         now, owner, ways = self._world.time.now, pool.owner, max(self._world.story.candidates, 1)
         if owner is None or not owner.claim_hash:
@@ -132,13 +133,13 @@ class Judge:
         own = [each for each in pools if each.owner and each.owner.claim_hash == owner.claim_hash]
         ranks = {each.name: (each.owner.created_at or 0, each.owner.attempt) for each in own if each.owner}
         latest = max(ranks, key=ranks.__getitem__, default="")
-        for other in own:
-            if (failed := other.owner) is None or failed.created_at is None:
+        sent_at = self._get_run().find_call_began()
+        for other in [each for each in own if is_never_made(each) and each.made_at <= sent_at]:
+            failed = other.owner
+            if failed is None or failed.created_at is None or not failed.was_made_for(owner.fingerprint):
                 continue
             index, count = failed.candidates
             pause = min(60 * 2 ** min(failed.attempt // count, 10), 1800) if index + 1 == count else 0
-            if not is_never_made(other) or not failed.was_made_for(owner.fingerprint):
-                continue
             follows = other.name == latest and owner.candidates[1] == count
             if follows and owner.candidates[0] <= index < count - 1:
                 text = f"{pool.name} is {owner.candidate} after {other.name}, which is {failed.candidate}"
