@@ -21,6 +21,11 @@ The tests try these mistakes with the real scripts of the builds, most of them o
 Cloud ([what that shows](proof.md)), and write this page (`python -m tests.mistakes`). *Answer* is
 what the build says. *What remains* is what exists after the mistake. *Next build* is what the next
 build does. [Deploy](deploy.md#when-a-step-fails) says what to do for each message.
+
+One mistake is not in the table, because no build of this release can refuse it: 0.1.0 itself, built
+on an environment that a newer release made. It does not ask. It replaces the network and the node
+pools, and the jobs on them end. So do not run it there: [the way
+back](notes-0.2.0.md#the-way-back) of such an environment is for the functions only.
 """
 
 

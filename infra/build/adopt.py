@@ -77,7 +77,8 @@ _PART_OF_OURS = ("google_container_node_pool", "google_compute_router_nat")
 _LINKS = ("google_monitoring_monitored_project",)
 """What has no name of its own. It is the same link, no matter which deployment made it."""
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
-_EXISTS = re.compile(r"\b409\b|already ?exists", re.IGNORECASE)
+_EXISTS = re.compile(r"\b409\b|already ?exists|existing object already found", re.IGNORECASE)
+"""The last words are the provider's own, of an object that is inside another one, such as a NAT."""
 _ADDRESS = re.compile(r"^\s*with (\S.*),$", re.MULTILINE)
 
 

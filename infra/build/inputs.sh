@@ -84,10 +84,11 @@ default_inputs() {
     TERRAFORM_INIT=(init -reconfigure)
     [ ! -f "$TERRAFORM_ROOT/.terraform.lock.hcl" ] || TERRAFORM_INIT+=(-lockfile=readonly)
     REPOSITORY=$REGION-docker.pkg.dev/$PROJECT_ID/$NAME-images
+    REPOSITORY_MARK="Images of $NAME, made by its build" # its description; the builds of all releases write this one
     mkdir -p "$BUILD_FOLDER"
     BUILD_FOLDER=$(cd "$BUILD_FOLDER" && pwd) # Terraform runs in another folder
     export PROJECT_ID NAME MODE CREATE_ENVIRONMENT CREATE_TENSORBOARD FORCE DELETE_STATE DELETE_ARTIFACTS PLAN_ONLY REBUILD_EXPORTER
-    export LIMIT_GRANTS SERVICES_REGION NAMESPACE TF_STATE_BUCKET TF_STATE_PREFIX CLUSTER_LOCATION CLUSTER_PROJECT BUILD_FOLDER TERRAFORM_ROOT REPOSITORY
+    export LIMIT_GRANTS SERVICES_REGION NAMESPACE TF_STATE_BUCKET TF_STATE_PREFIX CLUSTER_LOCATION CLUSTER_PROJECT BUILD_FOLDER TERRAFORM_ROOT REPOSITORY REPOSITORY_MARK
 }
 
 # These are the inputs that scripts need before Terraform runs. Terraform checks the others.

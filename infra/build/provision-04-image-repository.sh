@@ -17,5 +17,5 @@ else
     say "Creating the repository $REPOSITORY"
     gcloud artifacts repositories create "$NAME-images" "${where[@]}" --repository-format=docker \
         ${KMS_KEY:+--kms-key="$KMS_KEY"} \
-        --description="Images of $NAME, made by its build"
+        --description="$REPOSITORY_MARK"
 fi

@@ -194,9 +194,12 @@ class Cloud:
 
     def _label(self, name: str) -> str:
         """Return what was asked for about something: its name, or whose it is."""
-        if self.options.get("format") != "value(labels.app)":
-            return name
-        return "" if name in self.world["strangers"] else "tpu-provisioner"
+        marks = {
+            "value(labels.app)": "tpu-provisioner",
+            "value(description)": f"Images of {name.removesuffix('-images')}, made by its build",
+        }
+        mark = marks.get(self.options.get("format", ""), name)
+        return "" if name in self.world["strangers"] and mark != name else mark
 
     def _copy(self, source: str, target: str) -> str:
         """Keep an object in a folder of its own for the test, or give it back."""

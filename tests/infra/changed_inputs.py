@@ -22,7 +22,7 @@ APPLIED = {
     "AUTHORIZED_NETWORKS": "10.0.0.0/8",
     "PRIVATE_NODES": "false",
     "BUILD_WORKER_POOL": f"projects/{PROJECT}/locations/us-east1/workerPools/private",
-    "ALLOW_DELETE": "bucket/training-artifacts repository/training-images",
+    "ALLOW_DELETE": "bucket/training-artifacts repository/training-images namespace/tpu-training",
 }
 """Changed in one build, which applies its plan; the next one has nothing to change."""
 REFUSED = {

@@ -61,12 +61,6 @@ MISTAKES = (
         "public nodes and addresses, as they were made",
         "succeeds",
     ),
-    (
-        "0.1.0 is built on an environment that a newer release made",
-        "0.1.0 does not ask: it replaces the network. docs/notes-0.2.0.md says: functions only",
-        "the cluster, by its protection; its pools are lost",
-        "of the newer release: succeeds",
-    ),
 )
 """Rows for the page of mistakes: mistake, answer, what remains, next build."""
 BUCKET, FOLDER = "gs://old-state-bucket", "tpu-environment"

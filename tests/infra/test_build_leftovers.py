@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from infra.build.adopt import find_existing, list_imports
 from tests.infra import build_cloud, pretended_deployment
 from tests.infra.build_scripts import BUILD, DESTROY, OLD_COMMAND_LINE, PROVISION, Bench
 from tests.program_runs import run_python
@@ -209,3 +210,23 @@ def test_each_resource_is_imported_once_and_then_the_true_cause_is_told(tmp_path
     (tmp_path / "again").mkdir()
     done = apply(Bench.make(tmp_path / "again"), EXISTS, EXISTS)
     assert "Terraform failed; correct what it says above" in done.stderr
+
+
+NAT = """
+Error: Unable to create RouterNat, existing object already found: map[name:training-nat]
+  with module.environment.google_compute_router_nat.this[0],
+"""
+
+
+def test_what_exists_inside_another_resource_is_found_by_the_providers_own_words() -> None:
+    """Google has no call that creates a NAT, so the provider itself looks for it.
+
+    https://github.com/hashicorp/terraform-provider-google/blob/v7.45.0/google/services/compute/resource_compute_router_nat.go
+    """
+    address = "module.environment.google_compute_router_nat.this[0]"
+    after = {"project": "p", "region": "us-east5", "router": "training-router", "name": "training-nat"}
+    plan = {"resource_changes": [{"address": address, "type": address.split(".")[2], "change": {"after": after}}]}
+
+    assert find_existing(NAT) == [address]
+    (block,) = list_imports(plan, find_existing(NAT))
+    assert 'id = "projects/p/regions/us-east5/routers/training-router/training-nat"' in block

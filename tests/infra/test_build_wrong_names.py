@@ -81,6 +81,12 @@ MISTAKES = (
         "with another `_NAME`, or after its deletion: makes its own",
     ),
     (
+        "a repository of others has the name `_NAME-images`, and the destroy build runs",
+        "`Not deleted: …, because its description is not …`",
+        "the repository, and the image of the exporter in it",
+        "uses it again",
+    ),
+    (
         "two home projects with one `_NAME` serve clusters of one project, and one is destroyed",
         "it deletes its own sink, whose name has its project",
         "everything of the other one",
@@ -163,6 +169,18 @@ def test_a_bucket_of_others_is_never_named_with_the_command_that_deletes_it(benc
     assert "Not deleted: gs://a-strangers is not in the state, and no label says" in said
     assert "storage rm" not in said
     assert bench.world["buckets"] == buckets
+
+
+def test_destroy_deletes_the_repository_that_the_build_made_and_no_other(bench: Bench) -> None:
+    repository = "a-project/tpu-provisioner-images"
+    bench.change(repositories=[repository], strangers=["tpu-provisioner-images"])
+    done = bench.step("destroy-06-images.sh", OLD_COMMAND_LINE)
+    assert "Not deleted: us-east5-docker.pkg.dev/a-project/tpu-provisioner-images, because its" in done.stdout
+    assert bench.world["repositories"] == [repository]
+
+    bench.change(strangers=[])
+    assert "Deleting " in bench.step("destroy-06-images.sh", OLD_COMMAND_LINE).stdout
+    assert bench.world["repositories"] == []
 
 
 GREEN = "projects/a-project/topics/green-workload-events"

@@ -63,9 +63,14 @@ def created(mock: MockCloud) -> Iterator[CreatedObjects]:
 
 @pytest.fixture(scope="module")
 def project(mock: MockCloud) -> Project:
+    """With elastic pools, so that every role of the functions is there."""
     environ = describe_programs(mock.folder, mock)
     enable_first_apis(environ)
-    return Project.make(mock.folder, environ, ALERT_EMAIL="team@example.com")
+    project = Project.make(
+        mock.folder, environ, ALERT_EMAIL="team@example.com", TERRAFORM_VARIABLES="elastic.json"
+    )
+    (project.source / "elastic.json").write_text('{"elastic_pools": true}')
+    return project
 
 
 def test_a_log_sink_of_others_is_not_taken_over(project: Project, created: CreatedObjects) -> None:

@@ -59,7 +59,7 @@ def refuse(bench: Bench, inputs: dict[str, str], **more: str) -> str:
     before = bench.state
     done: subprocess.CompletedProcess[str] = bench.run("deployer.sh", inputs | more)
     assert done.returncode == 1, done.stdout
-    but = {"policies": {}, "apis": []}
+    but: dict[str, Any] = {"policies": {}, "apis": []}
     assert bench.state | but == before | but
     assert not any(each["bindings"] for each in bench.world["policies"].values())
     return done.stderr
