@@ -39,6 +39,8 @@ PlacementType: Any = types.NodePool.PlacementPolicy.Type
 TaintEffect: Any = types.NodeTaint.Effect
 ClusterStatus: Any = types.Cluster.Status
 UpdateStrategy: Any = types.NodePoolUpdateStrategy
+CgroupMode: Any = types.NodeConfig.EffectiveCgroupMode
+NetworkTier: Any = types.NetworkTierConfig.NetworkTier
 
 
 def copy_of(message: Message) -> Message:
