@@ -5,7 +5,8 @@ directory that a variable names: nothing of them is kept. Ids and times in them 
 details are left out, and of the polls of an operation only the last is there.
 
 The authors hold their mock of Google Cloud to the same files, and wrote some of them with it. Those
-of GKE show it: the mock calls every instance group alike. Other APIs' files do not show it.
+of GKE show it: the mock calls every instance group alike. Other APIs' files do not show it. A few
+older recordings, `_vcr_cassettes`, are of Google alone, but have no texts of errors.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import yaml
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
@@ -29,6 +32,7 @@ REMEDY = f"a git clone of github.com/GoogleCloudPlatform/k8s-config-connector, w
 FOLDER = "pkg/test/resourcefixture/testdata/basic"
 GROUPS = "compute/v1beta1/computeinstancegroupmanager"
 FOLDERS = ("container", "pubsub", GROUPS, "logging", "monitoring", "cloudfunctions", "cloudscheduler")
+ENDS = ("/_http.log", "_vcr_cassettes/tf.yaml", "_vcr_cassettes/nontf.yaml")
 PROJECT, NUMBER = "recorded-project", "123456789012"
 _PLACEHOLDERS = {
     "${projectId}": PROJECT,
@@ -40,6 +44,7 @@ _MOCKED = "/gke-containercluster-abcdef"
 _PLACEHOLDER = re.compile(r"\$\{(\w+)\}")
 _STATUS = re.compile(r"(\d{3}) [A-Z][A-Za-z -]*")
 _SECONDS = 60
+_HTTP_REFUSAL = 400
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,7 +111,7 @@ def read_recordings() -> tuple[Exchange, ...]:
     if clone is None:
         return ()
     files = _list_files(clone)
-    return tuple(each for name, text in _read_files(clone, files) for each in read_log(name, text))
+    return tuple(each for name, text in _read_files(clone, files) for each in _read_file(name, text))
 
 
 def read_log(file: str, text: str) -> Iterator[Exchange]:
@@ -115,6 +120,28 @@ def read_log(file: str, text: str) -> Iterator[Exchange]:
         found = _read_exchange((file, number), _PLACEHOLDER.sub(_replace, part).strip(), mocked=_MOCKED in text)
         if found is not None:
             yield found
+
+
+def read_cassette(file: str, text: str) -> Iterator[Exchange]:
+    """Return the exchanges of a cassette that Google did not refuse: the others' texts are gone."""
+    for each in yaml.load(text, Loader=yaml.CSafeLoader)["interactions"] or ():
+        request, response = each["request"], each["response"]
+        if response["code"] < _HTTP_REFUSAL:
+            yield Exchange(
+                file=file,
+                number=each["id"],
+                method=request["method"],
+                **_read_address(request["url"]),
+                body=_read_json(request["body"].splitlines()),
+                status=response["code"],
+                answer=_read_json(response["body"].splitlines()),
+                mocked=False,
+            )
+
+
+def _read_file(name: str, text: str) -> Iterator[Exchange]:
+    file = name.removesuffix("/_http.log")
+    return read_log(file, text) if file != name else read_cassette(name, text)
 
 
 def _replace(found: re.Match[str]) -> str:
@@ -127,22 +154,25 @@ def _read_exchange(place: tuple[str, int], text: str, *, mocked: bool) -> Exchan
         return None
     lines = rest.splitlines()
     at = next(at for at, line in enumerate(lines) if _STATUS.fullmatch(line))
-    address = urllib.parse.urlsplit(lines[0])
-    # Compute Engine's paths begin with its own name, and most others with a version.
-    version, _, path = address.path.removeprefix("/compute").lstrip("/").partition("/")
     return Exchange(
         file=place[0],
         number=place[1],
         method=method,
-        host=address.netloc,
-        version=version,
-        path=path,
-        query=dict(urllib.parse.parse_qsl(address.query)),
+        **_read_address(lines[0]),
         body=_read_json(lines[1:at]),
         status=int(lines[at][:3]),
         answer=_read_json(lines[at + 1 :]),
         mocked=mocked,
     )
+
+
+def _read_address(url: str) -> dict[str, Any]:
+    """Return the fields of an exchange that its URL has."""
+    address = urllib.parse.urlsplit(url)
+    # Compute Engine's paths begin with its own name, and most others with a version.
+    version, _, path = address.path.removeprefix("/compute").lstrip("/").partition("/")
+    query = dict(urllib.parse.parse_qsl(address.query))
+    return {"host": address.netloc, "version": version, "path": path, "query": query}
 
 
 def _read_json(lines: list[str]) -> dict[str, Any]:
@@ -161,7 +191,7 @@ def _list_files(clone: Path) -> list[str]:
     command = ["git", f"--git-dir={clone}", "ls-tree", "-r", "--name-only", "HEAD", "--"]
     command += [f"{FOLDER}/{each}" for each in FOLDERS]
     done = subprocess.run(command, capture_output=True, check=False, text=True, timeout=_SECONDS)
-    return [name for name in done.stdout.splitlines() if name.endswith("/_http.log")]
+    return [name for name in done.stdout.splitlines() if name.endswith(ENDS)]
 
 
 def _read_files(clone: Path, files: list[str]) -> Iterator[tuple[str, str]]:
@@ -173,5 +203,5 @@ def _read_files(clone: Path, files: list[str]) -> Iterator[tuple[str, str]]:
         if head.endswith(b" missing"):
             continue
         size = int(head.rpartition(b" ")[2])
-        yield file.removeprefix(f"{FOLDER}/").rpartition("/")[0], rest[:size].decode()
+        yield file.removeprefix(f"{FOLDER}/"), rest[:size].decode()
         rest = rest[size + 1 :]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,7 @@ from tests.recordings.recorded_traffic import (
     PROJECT,
     VARIABLE,
     find_recordings,
+    read_cassette,
     read_log,
     read_recordings,
 )
@@ -66,6 +68,24 @@ def test_a_log_is_read_exchange_by_exchange_without_grpc() -> None:
     assert (second.method, second.version, second.status, second.answer) == ("POST", "v1", 200, {})
     assert (second.kind, second.body) == ("instanceGroupManagers", {"name": "thingid"})
     assert second.name == f"f#2: POST projects/{NUMBER}/zones/z/instanceGroupManagers"
+
+
+def test_a_cassette_is_read_without_what_google_refused() -> None:
+    text = json.dumps(
+        {
+            "interactions": [
+                {
+                    "id": number,
+                    "request": {"url": f"https://x.googleapis.com/v1/jobs/{number}", "method": "GET", "body": ""},
+                    "response": {"code": code, "body": '{"a": 1}' if code == 200 else "fake error message"},
+                }
+                for number, code in enumerate((404, 200))
+            ]
+        }
+    )
+    (found,) = read_cassette("f", text)
+
+    assert (found.name, found.kind, found.answer, found.body) == ("f#1: GET jobs/1", "jobs", {"a": 1}, {})
 
 
 def test_a_file_that_was_written_with_the_mock_says_so() -> None:

@@ -13,7 +13,7 @@ import pytest
 
 from standins.fakegke.tests.fakegke_worlds import LoopThread, ServedWorld
 from tests.recordings.answer_comparison import compare, gather, is_below
-from tests.recordings.recorded_traffic import PROJECT, judge, read_recordings
+from tests.recordings.recorded_traffic import judge, read_recordings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -31,12 +31,13 @@ ALLOWED_IN_A_POOL = {
     "config.kubeletConfig.maxParallelImagePulls": "depends on the machine's disk; nothing reads it",
     "kubeletCertInfo": "when a certificate ends, which nothing reads",
     "networkConfig.podIpv4CidrBlock": "an address",
+    "networkConfig.networkTierConfig": "GKE answers it since 1.34 only, and nothing reads it",
     "networkConfig.podRange": "has the cluster's own random id",
 }
 _NOT_READ_OF_A_GROUP = (
-    *("creationTimestamp", "fingerprint", "id", "instanceLifecyclePolicy", "instanceTemplate", "satisfiesPzs"),
-    *("serviceAccount", "standbyPolicy", "status.allInstancesConfig", "status.stateful", "targetStoppedSize"),
-    *("targetSuspendedSize", "updatePolicy", "versions"),
+    *("creationTimestamp", "fingerprint", "id", "instanceLifecyclePolicy", "instanceTemplate", "satisfiesPzi"),
+    *("satisfiesPzs", "serviceAccount", "standbyPolicy", "status.allInstancesConfig", "status.stateful"),
+    *("targetStoppedSize", "targetSuspendedSize", "targetSizePolicy", "updatePolicy", "versions"),
 )
 ALLOWED = {
     "clusters": {
@@ -52,6 +53,7 @@ ALLOWED = {
 }
 """Why a field of an answer may differ, by what is asked for."""
 ALLOWED_EVERYWHERE = {
+    "progress": "how far an operation is, which nothing reads",
     "error.details": "the recorder leaves them out: they may have names of its authors",
 }
 
@@ -82,6 +84,8 @@ class Story:
             self._make_cluster(each)
         elif each.host == GKE and each.kind == "clusters" and each.method == "GET":
             self._judge(each, self._send(each), only_ours=True)
+        elif each.host == GKE and each.kind == "clusters":
+            self._forget({"autoscaling": "the fake takes no calls that change clusters, and ours makes none"})
         elif each.host == GKE and each.kind == "nodePools":
             self._play_pool(each)
         elif each.kind == "operations" and "/nodePools/" in each.answer["targetLink"] and self._operation:
@@ -93,10 +97,11 @@ class Story:
 
     def _make_cluster(self, each: Exchange) -> None:
         """Make the cluster, which the fake has no call for, with the pool that GKE makes."""
-        cluster, location, gke = each.body["cluster"], each.path.split("/")[3], self._world.fake.gke
+        cluster, gke = each.body["cluster"], self._world.fake.gke
+        _, project, _, location, _ = each.path.split("/")
 
         async def add() -> None:
-            gke.add_cluster(PROJECT, location, cluster["name"], self._zones)
+            gke.add_cluster(project, location, cluster["name"], self._zones)
 
         self._loop.run(add())
         pool = {"name": "default-pool", "initialNodeCount": cluster.get("initialNodeCount", 0)}
@@ -109,17 +114,19 @@ class Story:
     def _play_pool(self, each: Exchange) -> None:
         answer = self._send(each)
         if each.method == "PUT" and answer.status_code == httpx.codes.NOT_IMPLEMENTED:
-            self._changed = dict.fromkeys(
-                ("config", "currentNodeCount"),
-                "the fake makes no such update, with its further node; ours asks for none",
-            )
-            self._operation = ""
+            why = "the fake makes no such update, with its further node; ours asks for none"
+            self._forget(dict.fromkeys(("config", "currentNodeCount"), why))
             return
         self._judge(each, answer, leave_out=("status",) if each.method != "GET" else ())
         if each.method != "GET":
             self._operation = answer.json()["name"]
             begin = [each.answer["status"], answer.json()["status"]]
             self.differences += [(each.name, f"it begins as {one}") for one in begin if one not in STATES[:2]]
+
+    def _forget(self, changed: dict[str, str]) -> None:
+        """Note what a request that the fake does not serve has changed; it has no operation."""
+        self._changed |= changed
+        self._operation = ""
 
     def _play_operation(self, each: Exchange) -> None:
         url = f"/{each.version}/{each.path.rpartition('/')[0]}/{self._operation}"

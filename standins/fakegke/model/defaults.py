@@ -1,8 +1,8 @@
 """What GKE fills in: the stored form of a new node pool, and the cluster and server descriptions.
 
 Taken from recordings of the real API published in
-https://github.com/GoogleCloudPlatform/k8s-config-connector (containernodepool fixtures). An omitted
-node count stays 0.
+https://github.com/GoogleCloudPlatform/k8s-config-connector (containernodepool fixtures), which the
+tier `recordings` compares it with. An omitted node count stays 0.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from standins.fakegke.model.proto_messages import (
     CgroupMode,
     Cluster,
     ClusterStatus,
+    LocationPolicy,
     Message,
     NetworkTier,
     ServerConfig,
@@ -66,6 +67,8 @@ def filled_pool(pool: Message, cluster: ClusterName, machine: Machine, zones: li
         flexible = tier_of(pool) == "flex-start"
         stored.management.auto_repair = not flexible
         stored.management.auto_upgrade = True
+    if stored.autoscaling.enabled and not stored.autoscaling.location_policy:
+        stored.autoscaling.location_policy = LocationPolicy.BALANCED
     if not stored.HasField("upgrade_settings"):
         stored.upgrade_settings.max_surge = 1
         stored.upgrade_settings.strategy = UpdateStrategy.SURGE

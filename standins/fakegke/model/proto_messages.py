@@ -39,6 +39,7 @@ PlacementType: Any = types.NodePool.PlacementPolicy.Type
 TaintEffect: Any = types.NodeTaint.Effect
 ClusterStatus: Any = types.Cluster.Status
 UpdateStrategy: Any = types.NodePoolUpdateStrategy
+LocationPolicy: Any = types.NodePoolAutoscaling.LocationPolicy
 CgroupMode: Any = types.NodeConfig.EffectiveCgroupMode
 NetworkTier: Any = types.NetworkTierConfig.NetworkTier
 
