@@ -37,7 +37,7 @@ def compare(recorded: Any, ours: Any, allowed: Mapping[str, str]) -> list[str]:
         ours: the stand-in's.
         allowed: why a field may differ, by its path, with what is below it (``config.labels``).
     """
-    found = _compare(recorded, ours, "")
+    found = find_differences(recorded, ours)
     return [f"{path}: {said}" for path, said in found if not is_below(path, allowed)]
 
 
@@ -67,7 +67,8 @@ def mask(text: str) -> str:
     return text
 
 
-def _compare(recorded: Any, ours: Any, path: str) -> Iterator[tuple[str, str]]:
+def find_differences(recorded: Any, ours: Any, path: str = "") -> Iterator[tuple[str, str]]:
+    """Yield where and how two JSON values differ."""
     if isinstance(recorded, dict) and isinstance(ours, dict):
         for key in sorted({*recorded, *ours}):
             below = f"{path}.{key}".removeprefix(".")
@@ -76,10 +77,10 @@ def _compare(recorded: Any, ours: Any, path: str) -> Iterator[tuple[str, str]]:
             elif key not in recorded:
                 yield below, f"not recorded, ours {ours[key]!r}"
             else:
-                yield from _compare(recorded[key], ours[key], below)
+                yield from find_differences(recorded[key], ours[key], below)
     elif isinstance(recorded, list) and isinstance(ours, list) and len(recorded) == len(ours):
         for one, other in zip(recorded, ours, strict=True):
-            yield from _compare(one, other, f"{path}[]")
+            yield from find_differences(one, other, f"{path}[]")
     elif _masked(recorded) != _masked(ours):
         yield path, f"recorded {recorded!r}, ours {ours!r}"
 
