@@ -117,7 +117,7 @@ test-browser: $(VENV)/.browser ## Run the tests that open the board in the syste
 test-corpus: $(VENV)/.development ## Put public manifests to `plan` (from GitHub, or from clones in TPU_PROVISIONER_CORPUS)
 	@$(BIN)/python -m tests.run --corpus
 
-test-recordings: $(VENV)/.development ## Compare with recorded traffic of Google's APIs (a clone in TPU_PROVISIONER_RECORDINGS)
+test-recordings: $(VENV)/.development ## Compare with recorded traffic of Google's APIs (a clone in GOOGLE_RECORDINGS)
 	@$(BIN)/python -m tests.run --recordings
 
 test-docs: $(VENV)/.development $(VENV)/.docs ## Run the tests that build the site of the documentation

@@ -27,7 +27,8 @@ import yaml
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-VARIABLE = "TPU_PROVISIONER_RECORDINGS"
+VARIABLE = "GOOGLE_RECORDINGS"
+"""Does not begin as the settings do: the command refuses such a variable that is no setting."""
 REMEDY = f"a git clone of github.com/GoogleCloudPlatform/k8s-config-connector, whose path {VARIABLE} names"
 FOLDER = "pkg/test/resourcefixture/testdata/basic"
 GROUPS = "compute/v1beta1/computeinstancegroupmanager"
