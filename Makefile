@@ -27,7 +27,7 @@ WRONG := $(if $(filter 0,$(MAKELEVEL)),$(filter-out $(VALID),$(GIVEN)))
 $(if $(WRONG),$(error $(WRONG): is not a variable of this Makefile; valid: $(VALID)))
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-scarce demo-deploy demo-kinds demo-ray ray up down status board env quick simulate test fuzz test-tools test-terraform test-deploy test-image test-browser test-corpus test-docs module-tables test-module-tables controlplane controllers test-cluster lint check format bench bench-field docs docs-serve requirements clean
+.PHONY: help demo demo-scarce demo-deploy demo-kinds demo-ray ray up down status board env quick simulate test fuzz test-tools test-terraform test-deploy test-image test-browser test-corpus test-recordings test-docs module-tables test-module-tables controlplane controllers test-cluster lint check format bench bench-field docs docs-serve requirements clean
 
 STACK_OPTIONS = $(if $(SPEED),--speed=$(SPEED)) $(if $(FAULTS),--faults=$(FAULTS)) $(if $(CLUSTER),--cluster=$(CLUSTER))
 
@@ -116,6 +116,9 @@ test-browser: $(VENV)/.browser ## Run the tests that open the board in the syste
 
 test-corpus: $(VENV)/.development ## Put public manifests to `plan` (from GitHub, or from clones in TPU_PROVISIONER_CORPUS)
 	@$(BIN)/python -m tests.run --corpus
+
+test-recordings: $(VENV)/.development ## Compare with recorded traffic of Google's APIs (a clone in GOOGLE_RECORDINGS)
+	@$(BIN)/python -m tests.run --recordings
 
 test-docs: $(VENV)/.development $(VENV)/.docs ## Run the tests that build the site of the documentation
 	@$(BIN)/python -m tests.run --docs

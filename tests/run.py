@@ -6,7 +6,8 @@ provider. The image tier (marker `image`) needs a container engine. The deploy t
 `deploy`) needs gcloud, Terraform and a mock of Google Cloud; its tests that take minutes each
 (marker `by_hand`) run only with --deploy --all, and one of them needs a real control plane. The
 browser tier (marker `browser`) needs the system's Chromium, Playwright, and axe-core from npm. The
-corpus tier (marker `corpus`) needs public manifests, from GitHub or from clones. The docs tier
+corpus tier (marker `corpus`) needs public manifests, from GitHub or from clones. The recordings
+tier (marker `recordings`) needs a clone with recorded traffic of Google's APIs. The docs tier
 (marker `docs`) needs MkDocs in an environment of its own. The cluster tier (marker `cluster`) needs
 Go, and builds a real control plane from its modules first. None skips quietly: asked for without
 what it needs, it fails and says how to get it.
@@ -41,6 +42,8 @@ from tests.browser.browser_tools import (
 from tests.corpus.corpus_files import REMEDY as CORPUS_REMEDY
 from tests.corpus.corpus_files import find_corpus
 from tests.failed_tests import VARIABLE as FAILURES_VARIABLE
+from tests.recordings.recorded_traffic import REMEDY as RECORDINGS_REMEDY
+from tests.recordings.recorded_traffic import find_recordings
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -48,11 +51,11 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).resolve().parents[1]
 _REGISTRY = "https://registry.terraform.io/.well-known/terraform.json"
 _TARGETS = {"tool": "tools"} | {
-    name: name for name in ("terraform", "image", "deploy", "browser", "corpus", "docs")
+    name: name for name in ("terraform", "image", "deploy", "browser", "corpus", "recordings", "docs")
 }
 _FIRST = "not"
 """The first word of the first tier's marker: it has what no other tier has."""
-_PROCESSES = {"cluster": 2, "image": 0, "deploy": 0, "browser": 0, "corpus": 0, "docs": 0}
+_PROCESSES = {"cluster": 2, "image": 0, "deploy": 0, "browser": 0, "corpus": 0, "recordings": 0, "docs": 0}
 """How many processes share a tier, where it is not as `_count_processes` says: each of the cluster
 tier's runs control planes, and there is one engine for all images."""
 _ENVIRONMENTS = {"cluster": {"GOGC": "300"}}
@@ -167,6 +170,7 @@ BROWSER = (
 BROWSER_TO_RUN = (*BROWSER, Tool("axe-core", lambda: bool(find_axe()), AXE_REMEDY))
 """To look for axe-core is to fetch it."""
 CORPUS = (Tool("the files of the corpus", find_corpus, CORPUS_REMEDY),)
+RECORDINGS = (Tool("the recorded traffic", find_recordings, RECORDINGS_REMEDY),)
 MKDOCS = Path(sys.prefix) / "docs/bin/mkdocs"
 DOCS = (Tool("MkDocs", MKDOCS.exists, "make docs"),)
 REAL_CLUSTER = (TOOLS[1], Tool("the real control plane", is_built, "make controlplane"))
@@ -178,6 +182,7 @@ _NEEDS = {
     "deploy": DEPLOY,
     "browser": BROWSER_TO_RUN,
     "corpus": CORPUS,
+    "recordings": RECORDINGS,
     "docs": DOCS,
 }
 _NEEDS_OF_STEPS = {**_NEEDS, "demo-deploy": (*DEPLOY, *REAL_CLUSTER)}
@@ -193,6 +198,7 @@ def main() -> int:
     tier.add_argument("--deploy", action="store_true", help="run the deploy tier only")
     tier.add_argument("--browser", action="store_true", help="run the browser tier only")
     tier.add_argument("--corpus", action="store_true", help="run the corpus tier only")
+    tier.add_argument("--recordings", action="store_true", help="run the recordings tier only")
     tier.add_argument("--docs", action="store_true", help="run the docs tier only")
     tier.add_argument("--cluster", action="store_true", help="run the cluster tier only")
     parser.add_argument(
@@ -220,6 +226,7 @@ def main() -> int:
         ("deploy", "that deploy to a mock of Google Cloud and destroy again", DEPLOY),
         ("browser", "that open the board in Chromium", BROWSER),
         ("corpus", "that put public manifests to `plan`", CORPUS),
+        ("recordings", "that compare with recorded traffic of Google's APIs", RECORDINGS),
         ("docs", "that build the site of the documentation", DOCS),
     ):
         if options.all and not _missing(tools):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from typing import TYPE_CHECKING, TypeVar
+from urllib.parse import quote
 
 import msgspec
 
@@ -28,6 +29,7 @@ T = TypeVar("T")
 _CREATING, _LEAVING = "CREATING", ("DELETING", "ABANDONING")
 _ABSENT = ("", "PENDING", "PENDING_STOP", "DEPROVISIONING", "STOPPING", "STOPPED", "TERMINATED")
 _SAID_LENGTH_MAX = 400
+_PAGES_MAX = 20
 _GROUP_PATH = re.compile(r"projects/[^/]+/(?:zones|regions)/[^/]+/instanceGroupManagers/[^/]+$")
 
 
@@ -58,6 +60,7 @@ class _Instance(_Struct):
 
 class _Instances(_Struct):
     managed_instances: list[_Instance] = []
+    next_page_token: str = ""
 
 
 class _Told(_Struct):
@@ -168,8 +171,16 @@ class InstanceGroups:
         return _decode(_GROUP, self._session.call("GET", f"compute/v1/{group}"))
 
     def _list_instances(self, group: str) -> list[_Instance]:
-        answer = self._session.call("POST", f"compute/v1/{group}/listManagedInstances")
-        return _decode(_INSTANCES, answer).managed_instances
+        """Return all of a group's instances. GKE's groups answer in pages of 500."""
+        found, page = list[_Instance](), ""
+        for _ in range(_PAGES_MAX):
+            answer = self._session.call("POST", f"compute/v1/{group}/listManagedInstances{page}")
+            read = _decode(_INSTANCES, answer)
+            found += read.managed_instances
+            if not read.next_page_token:
+                return found
+            page = f"?pageToken={quote(read.next_page_token, safe='')}"
+        raise Unavailable(f"GKE's answer cannot be read: {group} has more than {_PAGES_MAX} pages of instances")
 
     def _list_errors(self, group: str) -> Iterator[FillError]:
         answer = self._session.call("GET", f"compute/v1/{group}/listErrors")

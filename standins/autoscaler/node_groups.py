@@ -52,11 +52,15 @@ class NodeGroups:
         if answer.status_code == _NOT_FOUND:
             return None
         group = answer.raise_for_status().json()
-        listed = self._client.post(f"{url}/listManagedInstances")
-        if listed.status_code == _NOT_FOUND:
-            return None
-        instances = listed.raise_for_status().json().get("managedInstances") or []
-        return read_group(pool, group, instances, self._find_template(group))
+        instances, page = list[Json](), ""
+        while True:
+            listed = self._client.post(f"{url}/listManagedInstances", params={"pageToken": page})
+            if listed.status_code == _NOT_FOUND:
+                return None
+            answer = listed.raise_for_status().json()
+            instances += answer.get("managedInstances") or []
+            if not (page := answer.get("nextPageToken", "")):
+                return read_group(pool, group, instances, self._find_template(group))
 
     def _find_template(self, group: Json) -> Node:
         path = _path(group["instanceTemplate"])

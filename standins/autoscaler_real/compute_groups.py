@@ -59,8 +59,12 @@ class ComputeGroups:
 
     def list_instances(self, name: str) -> list[Instance]:
         """Return the machines of a group with the last error of each one's creation."""
-        found = self._call("POST", f"{_path(name)}/listManagedInstances").get("managedInstances", [])
-        return [_instance(each) for each in found]
+        found, page = list[Json](), ""
+        while True:
+            answer = self._call("POST", f"{_path(name)}/listManagedInstances", params={"pageToken": page})
+            found += answer.get("managedInstances", [])
+            if not (page := answer.get("nextPageToken", "")):
+                return [_instance(each) for each in found]
 
     def resize(self, name: str, size: int) -> None:
         """Ask a group to have so many machines from now on."""

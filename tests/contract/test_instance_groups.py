@@ -44,8 +44,8 @@ class _Compute(GoogleSession):
     ) -> bytes:
         assert promptly == (body is not None)
         self.asked.append((path, body))
-        last = path.rpartition("/")[2]
-        answer = self.answers.get(last if last in CALLS else "get", {})
+        last = path.partition("?")[0].rpartition("/")[2]
+        answer = self.answers.get(path.partition("?")[2] or (last if last in CALLS else "get"), {})
         if isinstance(answer, Exception):
             raise answer
         assert method == CALLS.get(last, "GET")
@@ -95,6 +95,29 @@ def test_the_instances_that_a_group_creates_are_missing() -> None:
     assert InstanceGroups(compute).list_missing(pool) == ["n-2", "n-3"]
     path = "compute/v1/projects/p/zones/us-a/instanceGroupManagers/gke-c-p-11111111-grp/listManagedInstances"
     assert [asked for asked, _ in compute.asked] == [path]
+
+
+def test_all_pages_of_a_group_are_read() -> None:
+    pages = [
+        {"managedInstances": [{"instance": f"{ROOT}/instances/n-{number}", "currentAction": "CREATING"}]}
+        for number in range(3)
+    ]
+    answers = {
+        "listManagedInstances": pages[0] | {"nextPageToken": "a=/b"},
+        "pageToken=a%3D%2Fb": pages[1] | {"nextPageToken": "c"},
+        "pageToken=c": pages[2],
+        "get": {"targetSize": 3},
+    }
+    pool = a_pool_in("us-a/g-grp")
+
+    assert InstanceGroups(_Compute(**answers)).list_missing(pool) == ["n-0", "n-1", "n-2"]
+    assert InstanceGroups(_Compute(**answers)).read_machines(pool).coming == 3
+
+
+def test_pages_that_never_end_are_an_error() -> None:
+    answers = {"listManagedInstances": {"nextPageToken": "a"}, "pageToken=a": {"nextPageToken": "a"}}
+    with pytest.raises(Unavailable, match="has more than 20 pages of instances"):
+        InstanceGroups(_Compute(**answers)).list_missing(a_pool_in("us-a/g-grp"))
 
 
 @pytest.mark.parametrize("answer", [b"[]", b"{", b'{"managedInstances": [{}]}', b'{"managedInstances": 1}'])

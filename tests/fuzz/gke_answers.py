@@ -175,14 +175,15 @@ def _use_edge(pools: GkeNodePools) -> None:
 
 
 def _answer(odd: OddAnswer, method: str, url: str) -> Canned:
-    if url.endswith(("/listManagedInstances", "/listErrors")):
-        call = "machines" if url.endswith("Instances") else "errors"
+    path = url.partition("?")[0]
+    if path.endswith(("/listManagedInstances", "/listErrors")):
+        call = "machines" if path.endswith("Instances") else "errors"
     elif method != "GET":
         call = "write"
     elif "/instanceGroupManagers/" in url:
         call = "group"
     else:
-        call = "list" if url.partition("?")[0].endswith("/nodePools") else "get"
+        call = "list" if path.endswith("/nodePools") else "get"
     if call != odd.call:
         return Canned(_ANSWERS[call])
     headers = {"Retry-After": odd.retry_after} if odd.retry_after else {}

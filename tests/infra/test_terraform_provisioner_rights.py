@@ -52,7 +52,7 @@ GOOGLE_CALLS = {
     ("shared/edges/instance_groups.py", "GET", "compute/v1/{}"),
     ("shared/edges/instance_groups.py", "GET", "compute/v1/{}/listErrors"),
     ("shared/edges/instance_groups.py", "POST", "compute/v1/{}/deleteInstances"),
-    ("shared/edges/instance_groups.py", "POST", "compute/v1/{}/listManagedInstances"),
+    ("shared/edges/instance_groups.py", "POST", "compute/v1/{}/listManagedInstances{}"),
     ("shared/edges/pubsub_topic.py", "a client", "publish"),
 }
 """Every call of a Google API in the deployed code. A new one needs a permission, a row here and one

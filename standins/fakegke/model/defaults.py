@@ -1,19 +1,23 @@
 """What GKE fills in: the stored form of a new node pool, and the cluster and server descriptions.
 
 Taken from recordings of the real API published in
-https://github.com/GoogleCloudPlatform/k8s-config-connector (containernodepool fixtures). An omitted
-node count stays 0.
+https://github.com/GoogleCloudPlatform/k8s-config-connector (containernodepool fixtures), which the
+tier `recordings` compares it with. An omitted node count stays 0.
 """
 
 from __future__ import annotations
 
 import math
+import zlib
 from typing import TYPE_CHECKING
 
 from standins.fakegke.model.proto_messages import (
+    CgroupMode,
     Cluster,
     ClusterStatus,
+    LocationPolicy,
     Message,
+    NetworkTier,
     ServerConfig,
     UpdateStrategy,
     copy_of,
@@ -53,6 +57,7 @@ def filled_pool(pool: Message, cluster: ClusterName, machine: Machine, zones: li
     for name in ("status_message", "instance_group_urls", "conditions", "etag", "status"):
         stored.ClearField(name)
     _fill_config(stored.config, machine)
+    _fill_network(stored.network_config, cluster)
     stored.config.resource_labels[_MODEL_LABEL] = tier_of(pool)
     if not stored.locations:
         stored.locations.extend(zones)
@@ -62,6 +67,8 @@ def filled_pool(pool: Message, cluster: ClusterName, machine: Machine, zones: li
         flexible = tier_of(pool) == "flex-start"
         stored.management.auto_repair = not flexible
         stored.management.auto_upgrade = True
+    if stored.autoscaling.enabled and not stored.autoscaling.location_policy:
+        stored.autoscaling.location_policy = LocationPolicy.BALANCED
     if not stored.HasField("upgrade_settings"):
         stored.upgrade_settings.max_surge = 1
         stored.upgrade_settings.strategy = UpdateStrategy.SURGE
@@ -72,11 +79,27 @@ def filled_pool(pool: Message, cluster: ClusterName, machine: Machine, zones: li
     return stored
 
 
+def _fill_network(network: Message, cluster: ClusterName) -> None:
+    region, chance = region_of(cluster.location), zlib.crc32(cluster.path.encode())
+    network.subnetwork = network.subnetwork or f"projects/{cluster.project}/regions/{region}/subnetworks/default"
+    network.pod_range = network.pod_range or f"gke-{cluster.cluster}-pods-{chance:08x}"
+    network.pod_ipv4_cidr_block = network.pod_ipv4_cidr_block or f"10.{chance % 64 * 4}.0.0/14"
+    if not network.HasField("network_tier_config"):
+        network.network_tier_config.network_tier = NetworkTier.NETWORK_TIER_DEFAULT
+
+
 def _fill_config(config: Message, machine: Machine) -> None:
     config.machine_type = config.machine_type or machine.name
     if not config.HasField("boot_disk"):
         config.disk_size_gb = config.disk_size_gb or 100
         config.disk_type = config.disk_type or machine.disks[0]
+        config.boot_disk.disk_type, config.boot_disk.size_gb = config.disk_type, config.disk_size_gb
+    config.effective_cgroup_mode = CgroupMode.EFFECTIVE_CGROUP_MODE_V2
+    config.windows_node_config.SetInParent()
+    kubelet = config.kubelet_config
+    if not kubelet.HasField("insecure_kubelet_readonly_port_enabled"):
+        kubelet.insecure_kubelet_readonly_port_enabled = False
+    kubelet.max_parallel_image_pulls = kubelet.max_parallel_image_pulls or 2
     config.image_type = (config.image_type or "COS_CONTAINERD").upper()
     config.service_account = config.service_account or "default"
     if "disable-legacy-endpoints" not in config.metadata:

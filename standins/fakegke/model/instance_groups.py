@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from standins.fakegke.model.state import ClusterRecord, PoolRecord, World
 
 Json = dict[str, Any]
+_PAGE_MAX = 500
 _ACTIONS = (
     "abandoning", "creating", "creatingWithoutRetries", "deleting", "none", "recreating", "refreshing",
     "restarting", "resuming", "starting", "stopping", "suspending", "verifying",
@@ -57,11 +58,13 @@ class InstanceGroups:
         """Return one group; raises GkeError (NOT_FOUND)."""
         return self._describe(*self._find("get", project, name, zone, region), region)
 
-    def managed_instances(self, project: str, name: str, *, zone: str = "", region: str = "") -> Json:
-        """Return the instances of a group: those that are up, that come, and that cannot be made.
+    def managed_instances(
+        self, project: str, name: str, *, page: str = "", zone: str = "", region: str = ""
+    ) -> Json:
+        """Return instances of a group: those that are up, that come, and that cannot be made.
 
-        It goes on trying to make the latter, until their creation is given up by
-        `delete_instances` or `resize`:
+        They come in pages, whose token is the number of the first. The group goes on trying to make
+        the last ones, until their creation is given up by `delete_instances` or `resize`:
         https://cloud.google.com/compute/docs/reference/rest/v1/instanceGroupManagers/listManagedInstances.
         """
         _, pool, at = self._find("listManagedInstances", project, name, zone, region)
@@ -69,7 +72,11 @@ class InstanceGroups:
             {"name": each, "instance": _instance_url(project, at, each), **state}
             for each, state in self._states(pool, at)
         ]
-        return {"managedInstances": rows}
+        if page and not (page.isdigit() and int(page) < len(rows)):
+            raise invalid_field("pageToken", page, "Must be the token of an answer.")
+        begin = int(page or 0)
+        end = begin + _PAGE_MAX
+        return {"managedInstances": rows[begin:end]} | ({"nextPageToken": str(end)} if end < len(rows) else {})
 
     def errors(self, project: str, name: str, *, zone: str = "", region: str = "") -> Json:
         """Return the last errors of a group, also of instances that were given up."""
@@ -150,9 +157,9 @@ class InstanceGroups:
             "status": self._describe_status(pool, at, states),
             "instanceGroup": url.replace("/instanceGroupManagers/", "/instanceGroups/"),
             "selfLink": url,
+            "listManagedInstancesResults": "PAGINATED",
+            "targetSizePolicy": {"mode": "BULK" if pool.shape.atomic else "INDIVIDUAL"},
         }
-        if pool.shape.atomic:
-            body["targetSizePolicy"] = {"mode": "BULK"}
         if region:
             body["region"] = f"{API}/projects/{cluster.name.project}/regions/{region}"
             del body["zone"]

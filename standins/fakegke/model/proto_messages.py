@@ -39,6 +39,9 @@ PlacementType: Any = types.NodePool.PlacementPolicy.Type
 TaintEffect: Any = types.NodeTaint.Effect
 ClusterStatus: Any = types.Cluster.Status
 UpdateStrategy: Any = types.NodePoolUpdateStrategy
+LocationPolicy: Any = types.NodePoolAutoscaling.LocationPolicy
+CgroupMode: Any = types.NodeConfig.EffectiveCgroupMode
+NetworkTier: Any = types.NetworkTierConfig.NetworkTier
 
 
 def copy_of(message: Message) -> Message:

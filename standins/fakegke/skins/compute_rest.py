@@ -66,7 +66,11 @@ class ComputeRest:
         return [
             _route("GET", f"{place}/instanceGroupManagers", lambda at, _: _list(groups.listed(**at))),
             _route("GET", group, lambda at, _: groups.group(**at)),
-            _route("POST", f"{group}/listManagedInstances", lambda at, _: groups.managed_instances(**at)),
+            _route(
+                "POST",
+                f"{group}/listManagedInstances",
+                lambda at, sent: groups.managed_instances(**at, page=sent.query.get("pageToken", "")),
+            ),
             _route("GET", f"{group}/listErrors", lambda at, _: groups.errors(**at)),
             _route(
                 "POST", f"{group}/resize", lambda at, sent: groups.resize(**at, size=sent.query.get("size", ""))
@@ -95,7 +99,7 @@ def _route(verb: str, path: str, answer: Callable[[dict[str, str], _Sent], dict[
             sent = _Sent(read_object(await request.body()), request.query_params)
             return JSONResponse(answer(dict(request.path_params), sent))
         except GkeError as error:
-            return error_response(error)
+            return error_response(error, of_compute=True)
 
     handler: Callable[[Request], Awaitable[Response]] = endpoint
     return Route(path, handler, methods=[verb])

@@ -77,8 +77,8 @@ def _name_skin(request: Request) -> str:
     return STAND_IN if request.headers.get("User-Agent") == STAND_IN else "rest"
 
 
-def error_response(error: GkeError) -> Response:
-    """Return an error as the Google APIs write it."""
+def error_response(error: GkeError, *, of_compute: bool = False) -> Response:
+    """Return an error as the Google APIs write it; Compute Engine writes no canonical code."""
     status, reason = HTTP[error.code]
     details: list[dict[str, Any]] = []
     if error.request_id:
@@ -96,6 +96,8 @@ def error_response(error: GkeError) -> Response:
         "errors": [{"message": error.message, "domain": "global", "reason": reason}],
         "status": error.code.name,
     }
+    if of_compute:
+        del body["status"]
     if details:
         body["details"] = details
     return _json({"error": body}, status)

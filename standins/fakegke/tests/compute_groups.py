@@ -37,7 +37,10 @@ class Groups:
         return httpx.get(self._url).raise_for_status().json()
 
     def instances(self) -> list[dict[str, Any]]:
-        return list(httpx.post(f"{self._url}/listManagedInstances").raise_for_status().json()["managedInstances"])
+        return list(self.ask_page().raise_for_status().json()["managedInstances"])
+
+    def ask_page(self, token: str = "") -> httpx.Response:
+        return httpx.post(f"{self._url}/listManagedInstances", params={"pageToken": token})
 
     def errors(self) -> list[dict[str, Any]]:
         return list(httpx.get(f"{self._url}/listErrors").raise_for_status().json()["items"])

@@ -68,6 +68,19 @@ def test_the_group_of_a_slice_has_all_of_its_hosts_or_none(served: ServedWorld, 
     assert "gang mode of size '4'" in refused.json()["error"]["message"]
 
 
+def test_a_group_lists_its_instances_in_pages_of_500(served: ServedWorld) -> None:
+    served.client.create_node_pool(parent=served.parent, node_pool=cpu_pool(initial_node_count=750))
+    served.advance(LONG)
+    group = Groups(served)
+    pages = [group.ask_page(token).json() for token in ("", "500")]
+
+    assert group.read()["listManagedInstancesResults"] == "PAGINATED"
+    counts = [(len(page["managedInstances"]), page.get("nextPageToken")) for page in pages]
+    assert counts == [(500, "500"), (250, None)]
+    assert len({each["name"] for page in pages for each in page["managedInstances"]}) == 750
+    assert {group.ask_page(token).status_code for token in ("750", "x", "-1")} == {400}
+
+
 def test_without_capacity_instances_stay_creating_and_say_why_after_seconds(served: ServedWorld) -> None:
     sold_out(served)
     group = created_empty(served)
@@ -164,7 +177,7 @@ def test_a_group_of_single_hosts_takes_any_size_and_what_there_is(served: Served
     served.advance(600)
     assert [each["currentAction"] for each in group.instances()] == ["NONE", "NONE", "CREATING"]
     assert "currentInstanceStatuses" not in group.read()["status"]
-    assert "targetSizePolicy" not in group.read()
+    assert group.read()["targetSizePolicy"] == {"mode": "INDIVIDUAL"}
 
 
 def test_flex_start_waits_as_pending_without_an_error(served: ServedWorld) -> None:

@@ -76,7 +76,7 @@ def test_unknown_fields_and_wrong_types_are_refused(
 )
 def test_a_body_that_is_no_object_is_refused(served: ServedWorld, path: str, content: bytes) -> None:
     answer = httpx.post(served.rest + path.format(served.parent), content=content)
-    assert (answer.status_code, answer.json()["error"]["status"]) == (400, "INVALID_ARGUMENT")
+    assert (answer.status_code, answer.json()["error"]["errors"][0]["reason"]) == (400, "badRequest")
 
 
 @pytest.mark.parametrize("name", ["filter", "fields"])

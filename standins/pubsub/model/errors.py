@@ -49,10 +49,15 @@ def invalid(field: str, value: object, valid: str) -> BrokerError:
 
 
 def not_found(resource: str) -> BrokerError:
-    """Return the NOT_FOUND error for a resource name."""
-    return BrokerError(Code.NOT_FOUND, f"Resource not found (resource={resource}).")
+    """Return the NOT_FOUND error for a resource name, of which Pub/Sub says the last part."""
+    return BrokerError(Code.NOT_FOUND, f"Resource not found (resource={_last(resource)}).")
 
 
 def already_exists(resource: str) -> BrokerError:
     """Return the ALREADY_EXISTS error for a resource name."""
-    return BrokerError(Code.ALREADY_EXISTS, f"Resource already exists in the project (resource={resource}).")
+    text = f"Resource already exists in the project (resource={_last(resource)})."
+    return BrokerError(Code.ALREADY_EXISTS, text)
+
+
+def _last(resource: str) -> str:
+    return resource.rpartition("/")[2]

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from standins.pubsub.model.errors import BrokerError, Code, invalid
-from standins.pubsub.model.resource_names import DELETED_TOPIC
+from standins.pubsub.model.resource_names import DELETED_TOPIC, identifier_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -83,7 +83,8 @@ def seek_to_snapshot(subscription: Subscription, topic: Topic | None, snapshot: 
             "snapshot", snapshot.name, f"a snapshot of the topic {subscription.topic}, this is of {snapshot.topic}"
         )
     if snapshot.expires_at <= now:
-        raise BrokerError(Code.NOT_FOUND, f"Resource not found (resource={snapshot.name}): it has expired.")
+        name = identifier_of(snapshot.name)
+        raise BrokerError(Code.NOT_FOUND, f"Resource not found (resource={name}): it has expired.")
     later = [message for message in topic.published if message.number > snapshot.after_number]
     pending = _merged(snapshot.pending, subscription.wanted(later))
     numbers = {message.number for message in pending}

@@ -123,7 +123,7 @@ def test_a_message_older_than_the_retention_is_dropped() -> None:
         ({"dead_letter": DeadLetterPolicy(DEAD, 4)}, "max_delivery_attempts"),
         ({"dead_letter": DeadLetterPolicy(DEAD, 101)}, "max_delivery_attempts"),
         ({"dead_letter": DeadLetterPolicy("dead")}, "dead_letter_topic"),
-        ({"dead_letter": DeadLetterPolicy("projects/p/topics/absent")}, "topics/absent"),
+        ({"dead_letter": DeadLetterPolicy("projects/p/topics/absent")}, "(resource=absent)"),
         ({"push": PushTerms("ftp://x")}, "push_endpoint"),
         ({"filter_text": "bogus("}, "filter"),
     ],

@@ -114,8 +114,8 @@ def test_snapshots_and_seek_over_rest(rest: httpx.Client) -> None:
         ("PUT", "subscriptions/ordered", '{"enableMessageOrdering": true}', 501, "enable_message_ordering"),
         ("PUT", "subscriptions/once", '{"enableExactlyOnceDelivery": true}', 501, "enable_exactly_once_delivery"),
         ("PUT", "subscriptions/bare", '{"pushConfig": {"noWrapper": {}}}', 501, "no_wrapper"),
-        ("POST", "topics/absent:publish", '{"messages": [{"data": "aGk="}]}', 404, "topics/absent"),
-        ("GET", "subscriptions/absent", "", 404, "subscriptions/absent"),
+        ("POST", "topics/absent:publish", '{"messages": [{"data": "aGk="}]}', 404, "(resource=absent)"),
+        ("GET", "subscriptions/absent", "", 404, "(resource=absent)"),
         ("POST", "subscriptions/absent:acknowledge", '{"ackIds": []}', 400, "ack_ids"),
     ],
 )

@@ -95,7 +95,6 @@ def topic_resource(topic: Topic) -> Any:
     resource = classes.Topic()
     resource.CopyFrom(topic.terms.description)
     resource.name = topic.name
-    resource.state = resource.ACTIVE
     return resource
 
 

@@ -90,7 +90,8 @@ def _endpoint(route: RestRoute, service: Service, bells: Bells) -> Endpoint:
                 response = ANSWERS[route.rpc](service, message)
         except BrokerError as error:
             return error_response(error)
-        return JSONResponse(json_format.MessageToDict(response))
+        integers = "enum-encoding=int" in request.query_params.get("$alt", "")
+        return JSONResponse(json_format.MessageToDict(response, use_integers_for_enums=integers))
 
     return answer
 

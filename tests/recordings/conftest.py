@@ -1,0 +1,17 @@
+"""Says at the end of a run how many recorded exchanges judged it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tests.recordings.recorded_traffic import JUDGES, count_judges
+
+if TYPE_CHECKING:
+    import pytest
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    if JUDGES:
+        terminalreporter.section("recorded exchanges that judged this run")
+        for line in count_judges():
+            terminalreporter.write_line(line)

@@ -1,0 +1,208 @@
+"""The fake GKE answers recorded requests as GKE did.
+
+The requests of a file are sent to it in their order. Files that were written with Config
+Connector's mock judge nothing here: they say what its authors assume, as our stand-in does.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import httpx
+import pytest
+
+from standins.fakegke.tests.fakegke_worlds import LoopThread, ServedWorld
+from tests.recordings.answer_comparison import compare, gather, is_below
+from tests.recordings.recorded_traffic import judge, read_recordings
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.recordings.recorded_traffic import Exchange
+
+pytestmark = pytest.mark.recordings
+GKE, COMPUTE = "container.googleapis.com", "compute.googleapis.com"
+LONG_SECONDS = 4000.0
+STATES = ["PENDING", "RUNNING", "DONE"]
+"""Of an operation, in their order. GKE answers with either of the first two, the fake with the
+first; nothing of ours reads it."""
+ALLOWED_IN_A_POOL = {
+    "config.nodeImageConfig": "the name of an image, which nothing reads",
+    "config.kubeletConfig.maxParallelImagePulls": "depends on the machine's disk; nothing reads it",
+    "kubeletCertInfo": "when a certificate ends, which nothing reads",
+    "networkConfig.podIpv4CidrBlock": "an address",
+    "networkConfig.networkTierConfig": "GKE answers it since 1.34 only, and nothing reads it",
+    "networkConfig.podRange": "has the cluster's own random id",
+}
+_NOT_READ_OF_A_GROUP = (
+    *("creationTimestamp", "fingerprint", "id", "instanceLifecyclePolicy", "instanceTemplate", "satisfiesPzi"),
+    *("satisfiesPzs", "serviceAccount", "standbyPolicy", "status.allInstancesConfig", "status.stateful"),
+    *("targetStoppedSize", "targetSuspendedSize", "targetSizePolicy", "updatePolicy", "versions"),
+)
+ALLOWED = {
+    "clusters": {
+        "clusterIpv4Cidr": "an address",
+        "servicesIpv4Cidr": "an address",
+        "endpoint": "an address",
+        "releaseChannel.channel": "the fake's setting `release_channel` says it",
+        "nodePools[].networkConfig.podIpv4RangeUtilization": "how full a range is; nothing reads it",
+        **{f"nodePools[].{path}": why for path, why in ALLOWED_IN_A_POOL.items()},
+    },
+    "nodePools": ALLOWED_IN_A_POOL,
+    "instanceGroupManagers": dict.fromkeys(_NOT_READ_OF_A_GROUP, "nothing reads it"),
+}
+"""Why a field of an answer may differ, by what is asked for."""
+ALLOWED_EVERYWHERE = {
+    "progress": "how far an operation is, which nothing reads",
+    "error.details": "the recorder leaves them out: they may have names of its authors",
+}
+
+
+class Story:
+    """One file's requests, sent to the fake."""
+
+    def __init__(self, world: ServedWorld, loop: LoopThread, http: httpx.Client) -> None:
+        self._world, self._loop, self._http = world, loop, http
+        self._operation = ""
+        self._groups: dict[str, str] = {}
+        self._changed: dict[str, str] = {}
+        self._zones: list[str] | None = None
+        self.judges: list[Exchange] = []
+        self.differences: list[tuple[str, str]] = []
+
+    def play_all(self, exchanges: list[Exchange]) -> None:
+        """Play a file's requests. GKE chooses the zones of a cluster, and so they are given."""
+        answers = (each.answer for each in exchanges if each.kind == "clusters")
+        self._zones = next((answer["locations"] for answer in answers if "locations" in answer), None)
+        self._world.fake.gke.world.clusters.clear()
+        for each in exchanges:
+            self._play(each)
+
+    def _play(self, each: Exchange) -> None:
+        """Send a request, if the fake serves it, and keep what differs."""
+        if (each.host, each.kind, each.method) == (GKE, "clusters", "POST"):
+            self._make_cluster(each)
+        elif each.host == GKE and each.kind == "clusters" and each.method == "GET":
+            self._judge(each, self._send(each), only_ours=True)
+        elif each.host == GKE and each.kind == "clusters":
+            self._forget({"autoscaling": "the fake takes no calls that change clusters, and ours makes none"})
+        elif each.host == GKE and each.kind == "nodePools":
+            self._play_pool(each)
+        elif each.kind == "operations" and "/nodePools/" in each.answer["targetLink"] and self._operation:
+            self._play_operation(each)
+        elif each.host == COMPUTE and each.kind == "instanceGroupManagers" and each.method == "GET":
+            ours = self._groups.get(each.path)
+            if ours:
+                self._judge(each, self._http.get(f"/compute/v1/{ours}"))
+
+    def _make_cluster(self, each: Exchange) -> None:
+        """Make the cluster, which the fake has no call for, with the pool that GKE makes."""
+        cluster, gke = each.body["cluster"], self._world.fake.gke
+        _, project, _, location, _ = each.path.split("/")
+
+        async def add() -> None:
+            gke.add_cluster(project, location, cluster["name"], self._zones)
+
+        self._loop.run(add())
+        pool = {"name": "default-pool", "initialNodeCount": cluster.get("initialNodeCount", 0)}
+        pool |= {"config": cluster["nodeConfig"]} if "nodeConfig" in cluster else {}
+        pool |= cluster.get("nodePools", [{}])[0]
+        parent = f"/v1beta1/{each.path}/{cluster['name']}"
+        self._http.post(f"{parent}/nodePools", json={"nodePool": pool}).raise_for_status()
+        self._world.advance(LONG_SECONDS)
+
+    def _play_pool(self, each: Exchange) -> None:
+        answer = self._send(each)
+        if each.method == "PUT" and answer.status_code == httpx.codes.NOT_IMPLEMENTED:
+            why = "the fake makes no such update, with its further node; ours asks for none"
+            self._forget(dict.fromkeys(("config", "currentNodeCount"), why))
+            return
+        self._judge(each, answer, leave_out=("status",) if each.method != "GET" else ())
+        if each.method != "GET":
+            self._operation = answer.json()["name"]
+            begin = [each.answer["status"], answer.json()["status"]]
+            self.differences += [(each.name, f"it begins as {one}") for one in begin if one not in STATES[:2]]
+
+    def _forget(self, changed: dict[str, str]) -> None:
+        """Note what a request that the fake does not serve has changed; it has no operation."""
+        self._changed |= changed
+        self._operation = ""
+
+    def _play_operation(self, each: Exchange) -> None:
+        url = f"/{each.version}/{each.path.rpartition('/')[0]}/{self._operation}"
+        first = self._http.get(url).json()["status"]
+        self._world.advance(LONG_SECONDS)
+        if first not in STATES[:2]:
+            self.differences.append((each.name, f"it begins as {first}"))
+        self._judge(each, self._http.get(url))
+
+    def _send(self, each: Exchange) -> httpx.Response:
+        url = f"/{each.version}/{each.path}"
+        return self._http.request(each.method, url, params=each.query, json=each.body or None)
+
+    def _judge(
+        self, each: Exchange, answer: httpx.Response, *, only_ours: bool = False, leave_out: tuple[str, ...] = ()
+    ) -> None:
+        self.judges.append(each)
+        ours = answer.json()
+        self._note_groups(each.answer, ours)
+        recorded = {key: each.answer[key] for key in each.answer if not only_ours or key in ours}
+        allowed = {**ALLOWED_EVERYWHERE, **ALLOWED.get(each.kind, {}), **self._changed}
+        allowed |= {f"nodePools[].{path}": why for path, why in self._changed.items()}
+        found = [] if answer.status_code == each.status else [f"status: {each.status}, {answer.status_code}"]
+        found += [said for said in compare(recorded, ours, allowed) if said.partition(":")[0] not in leave_out]
+        self.differences += [(each.name, said) for said in found]
+
+    def _note_groups(self, recorded: dict[str, Any], ours: dict[str, Any]) -> None:
+        """Remember which of our groups stands for which recorded one."""
+        mine = {pool["name"]: pool for pool in ours.get("nodePools", [ours]) if "instanceGroupUrls" in pool}
+        for pool in recorded.get("nodePools", [recorded]):
+            if pool.get("name") in mine:
+                urls = zip(pool["instanceGroupUrls"], mine[pool["name"]]["instanceGroupUrls"], strict=False)
+                self._groups |= {one.partition("/v1/")[2]: other.partition("/v1/")[2] for one, other in urls}
+
+
+@pytest.fixture
+def loop() -> Iterator[LoopThread]:
+    made = LoopThread()
+    yield made
+    made.close()
+
+
+def test_each_recorded_request_is_answered_as_gke_answered_it(loop: LoopThread) -> None:
+    stories: dict[str, list[Exchange]] = {}
+    for each in read_recordings():
+        if each.file.startswith("container/") and not each.mocked:
+            stories.setdefault(each.file, []).append(each)
+    differences, judges, world = [], 0, ServedWorld(loop, "rest")
+    try:
+        with httpx.Client(base_url=world.rest) as http:
+            for exchanges in stories.values():
+                story = Story(world, loop, http)
+                story.play_all(exchanges)
+                differences += story.differences
+                judges += len(judge(story.judges))
+    finally:
+        world.close()
+
+    assert gather(differences) == {}
+    assert judges >= 150
+
+
+def test_every_allowance_is_needed() -> None:
+    """A field that is recorded nowhere needs no reason to differ."""
+    for kind, allowed in ALLOWED.items():
+        answers = [each.answer for each in read_recordings() if each.kind == kind and not each.mocked]
+        paths = {path for answer in answers for path in _paths(answer)}
+        assert [path for path in allowed if not any(is_below(one, [path]) for one in paths)] == [], kind
+
+
+def _paths(value: Any, path: str = "") -> Iterator[str]:
+    if path:
+        yield path
+    if isinstance(value, dict):
+        for key, below in value.items():
+            yield from _paths(below, f"{path}.{key}".removeprefix("."))
+    elif isinstance(value, list):
+        for below in value:
+            yield from _paths(below, f"{path}[]")
