@@ -345,11 +345,9 @@ def mark_nodes(
 ) -> Decision:
     """Write our marks on nodes of a pool; return what came of it.
 
-    Args:
-        marks: by the name of a node since when it is not needed, in unix seconds, or None to remove
-            the mark; and whether it is closed to new pods.
-        decision: what the marks are for.
-        looked_at: when the first read of the nodes began, in unix seconds.
+    `marks` has by the name of a node since when it is not needed, in unix seconds, or None to
+    remove the mark; and whether it is closed to new pods. The first read of the nodes began at
+    `looked_at`, in unix seconds.
 
     Raises:
         OldLook: the look is too old, or the pool is another's now; nothing was written.
