@@ -98,8 +98,8 @@ def count_judges() -> list[str]:
     """Return for each API how many exchanges judged this run."""
     hosts = Counter(each.host for each in JUDGES.values())
     mocked = Counter(each.host for each in JUDGES.values() if each.mocked)
-    said = [f"{host}: {number} ({mocked[host]} of the mock)" for host, number in sorted(hosts.items())]
-    return [*said, f"all: {hosts.total()} ({mocked.total()} of the mock, by the names in them)"]
+    said = [f"{host}: {number} ({mocked[host]} known to be the mock's)" for host, number in sorted(hosts.items())]
+    return [*said, f"all: {hosts.total()} ({mocked.total()} known to be the mock's)"]
 
 
 @cache

@@ -189,6 +189,24 @@ def test_each_recorded_request_is_answered_as_gke_answered_it(loop: LoopThread) 
     assert judges >= 150
 
 
+def test_an_absent_instance_group_is_refused_as_compute_engine_refuses_it(loop: LoopThread) -> None:
+    absent = judge(
+        each
+        for each in read_recordings()
+        if (each.host, each.kind, each.status) == (COMPUTE, "instanceGroupManagers", httpx.codes.NOT_FOUND)
+    )
+    world = ServedWorld(loop, "rest")
+    try:
+        ours = [httpx.get(f"{world.rest}/compute/v1/{each.path}") for each in absent]
+    finally:
+        world.close()
+
+    assert [answer.status_code for answer in ours] == [each.status for each in absent]
+    pairs = zip(absent, ours, strict=True)
+    assert gather((one.name, said) for one, two in pairs for said in compare(one.answer, two.json(), {})) == {}
+    assert absent
+
+
 def test_every_allowance_is_needed() -> None:
     """A field that is recorded nowhere needs no reason to differ."""
     for kind, allowed in ALLOWED.items():
