@@ -68,6 +68,7 @@ class Created:
         if "roleId" in self.request:
             named.append(self.request["roleId"])
         given = str(self.request.get("name") or self.answer.get("name", ""))
+        given = given.partition("/operations/")[0]  # a TensorBoard's operation has the board's own name in front
         # The name of a metric has a slash; other names are those of the whole path.
         named.append(given if self.collection == "metrics" else given.rpartition("/")[2])
         return str(named[0])
