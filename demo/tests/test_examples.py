@@ -33,6 +33,7 @@ EXPECTED = {
     "default/v5e-batch-inference": (1, 1, "ct5lp-hightpu-8t", "none", "on-demand"),
     "default/v5e-multislice": (4, 4, V5E, "COMPACT 4x4", "on-demand"),
     "tpu-training/v5e-multislice-bucket": (2, 4, V5E, "COMPACT 4x4", "on-demand"),
+    "tpu-training/first-slice": (1, 4, V5E, "COMPACT 4x4", "on-demand"),
     "default/v5p-with-driver": (1, 2, V5P, "COMPACT 2x2x2", "on-demand"),
     "default/v5p-reserved": (1, 4, V5P, "COMPACT 2x2x4", "reservation"),
     "default/tpu7x-two-containers": (

@@ -281,7 +281,7 @@ def test_a_snapshot_that_is_not_there_ends_with_1(deployment: Deployment) -> Non
         result = run("replay", "--snapshot", "never-taken", *options)
 
         assert result.exit_code == 1
-        assert "projects/p/snapshots/never-taken" in result.stdout
+        assert "never-taken" in result.stdout
 
 
 def test_a_topic_that_keeps_nothing_is_said_with_the_command_that_mends_it(
