@@ -6,17 +6,12 @@ For tests of whole processes only. The tests in tests/contract show what the rea
 from __future__ import annotations
 
 import json
-import threading
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from benchmarks.local_http import Answer, LocalServer
 from shared.core import labels
 from shared.core.kinds import jobset as jobset_keys
 from tests.builders import JOBSET_UID, POD_UID
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 TEMPLATE: dict[str, Any] = {
     "nodeSelector": {labels.ACCELERATOR: "tpu-v6e-slice", labels.TOPOLOGY: "4x4"},
@@ -57,18 +52,12 @@ GETS = {
 }
 
 
-class CannedCloud(ThreadingHTTPServer):
+class CannedCloud(LocalServer):
     """Answers reads from `GETS`, an empty list for node pools, and 200 to every write."""
 
-    daemon_threads = True
-
     def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), _Answering)
+        super().__init__(self._answer)
         self.asked: list[tuple[str, str, dict[str, Any]]] = []
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.server_port}"
 
     def created_pools(self) -> list[dict[str, Any]]:
         return [
@@ -77,39 +66,8 @@ class CannedCloud(ThreadingHTTPServer):
             if path.endswith("/nodePools") and method == "POST"
         ]
 
-
-class _Answering(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-    server: CannedCloud
-
-    def _answer(self) -> None:
-        length = int(self.headers.get("Content-Length") or 0)
-        sent = json.loads(self.rfile.read(length) or b"{}")
-        path = self.path.partition("?")[0]
-        self.server.asked.append((self.command, path, sent))
-        found = {} if self.command == "POST" or path.endswith("/nodePools") else GETS.get(path)
-        body = json.dumps(found or {}).encode()
-        self.send_response(404 if found is None else 200)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    do_GET = do_POST = do_PATCH = do_DELETE = _answer  # noqa: N815 -- the names that http.server calls
-
-    def log_message(self, *_args: object) -> None:
-        """Say nothing on standard error."""
-
-
-@contextmanager
-def canned_cloud() -> Iterator[CannedCloud]:
-    """Serve until the block ends."""
-    server = CannedCloud()
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
-    thread.start()
-    try:
-        yield server
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join(5)
+    def _answer(self, method: str, path: str, body: bytes) -> Answer:
+        path = path.partition("?")[0]
+        self.asked.append((method, path, json.loads(body or b"{}")))
+        found = {} if method == "POST" or path.endswith("/nodePools") else GETS.get(path)
+        return 404 if found is None else 200, json.dumps(found or {}).encode()

@@ -26,7 +26,7 @@ from standins.processes.free_ports import draw_ports
 from tests.audit_entries import an_entry, as_message
 from tests.builders import CLUSTER, a_demand_event, a_push, an_over_event, settings
 from tests.component.fakes import FakeCluster, FakeNodePools, StepClock
-from tests.deploy.canned_cloud import CannedCloud, canned_cloud
+from tests.deploy.canned_cloud import CannedCloud
 from tests.program_runs import run_python
 
 if TYPE_CHECKING:
@@ -131,7 +131,7 @@ def test_each_function_of_the_bundle_starts_and_gives_a_real_answer(bundle: Path
         "settle": a_push(as_message(an_entry("Delete"))),
         "sweep": b"{}",
     }
-    with canned_cloud() as cloud, ExitStack() as stack:
+    with CannedCloud() as cloud, ExitStack() as stack:
         running = {target: stack.enter_context(started(bundle, target, environment(cloud))) for target in TARGETS}
         answers, records = {}, {}
         for target, function in running.items():
@@ -190,7 +190,7 @@ print(json.dumps({"status": status, "files": files}))
 
 
 def modules_after_one_event(bundle: Path) -> dict[str, str]:
-    with canned_cloud() as cloud:
+    with CannedCloud() as cloud:
         environ = environment(cloud, BODY=a_push(a_demand_event()).decode())
         result = run_python("-c", ASK_FOR_MODULES, cwd=bundle, env=environ, succeeds=True)
         assert len(cloud.created_pools()) == 1

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.deploy.created_objects import look_at
-from tests.infra.answering_apis import AnsweringApis, answering_apis
+from tests.infra.answering_apis import AnsweringApis
 from tests.infra.build_project import Project, enable_first_apis
 from tests.infra.mock_google_cloud import PROJECT, describe_programs, serve_mock
 
@@ -57,7 +57,7 @@ MISTAKES = [
 
 @pytest.fixture(scope="module")
 def compute() -> Iterator[AnsweringApis]:
-    with answering_apis() as server:
+    with AnsweringApis() as server:
         quotas = [{"metric": name, "limit": limit, "usage": 0} for name, limit in LIMITS.items()]
         for region in ("us-east5", "us-central1"):
             server.answers[f"/compute/v1/projects/{PROJECT}/regions/{region}"] = {"quotas": quotas}

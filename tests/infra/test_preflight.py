@@ -14,7 +14,7 @@ from infra.build.organisation_policies import RULES
 from infra.build.preflight import Preflight, read_declared
 from infra.build.region_quotas import count_cpus, list_needs, list_slice
 from shared.edges.google_session import GoogleSession
-from tests.infra.answering_apis import AnsweringApis, answering_apis
+from tests.infra.answering_apis import AnsweringApis
 from tests.infra.build_scripts import BESIDE_A_CLUSTER, BUILD, PROVISION, by_name, list_scripts
 from tests.infra.terraform_cli import ROOT, TERRAFORM
 from tests.infra.terraform_text import read_configuration
@@ -91,7 +91,7 @@ MISTAKES = [
 @pytest.fixture
 def apis(monkeypatch: pytest.MonkeyPatch) -> Iterator[AnsweringApis]:
     """A new project, whose APIs answer."""
-    with answering_apis() as server:
+    with AnsweringApis() as server:
         quotas = [{"metric": name, "limit": limit, "usage": 0.0} for name, limit in NEW_PROJECT.items()]
         server.answers[REGION] = {"quotas": quotas}
         server.answers[f"/compute/v1/projects/{PROJECT}"] = {"quotas": quotas}
