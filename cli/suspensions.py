@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from shared.core import labels
 from shared.core.errors import NotFound
-from shared.core.kinds.objects import read_flag, read_object, read_objects, read_text, read_texts
+from shared.core.kinds.objects import list_suspend_writes, read_flag, read_text, read_texts
 from shared.edges.kubernetes_objects import JsonObject
 
 if TYPE_CHECKING:
@@ -14,8 +14,12 @@ if TYPE_CHECKING:
     from shared.edges.kubernetes_api import KubernetesApi
 
 
-def read_suspension(api: KubernetesApi, kind: Resource, namespace: str, name: str) -> str:
+def read_suspension(
+    api: KubernetesApi, kind: Resource, namespace: str, name: str, *, capacity_first: bool = False
+) -> str:
     """Return what a suspended workload waits for, as the end of a sentence; empty for any other.
+
+    `capacity_first` is the setting.
 
     Kubernetes keeps the name of the program that last wrote ``spec.suspend``:
     https://kubernetes.io/docs/reference/using-api/server-side-apply/#field-management.
@@ -29,20 +33,15 @@ def read_suspension(api: KubernetesApi, kind: Resource, namespace: str, name: st
         return ""
     if not read_flag(body, "spec", "suspend"):
         return ""
-    writers = [
-        (read_text(each, "time"), read_text(each, "manager"))
-        for each in read_objects(body, "metadata", "managedFields")
-        if "f:suspend" in read_object(each, "fieldsV1", "f:spec")
-    ]
+    writers = [(read_text(each, "time"), read_text(each, "manager")) for each in list_suspend_writes(body)]
     by = f" by {writer}" if (writer := max(writers, default=("", ""))[1]) else ""
-    return f"is suspended{by}, so it needs no pools; {_tell_who_resumes(body, kind, namespace, name)}"
-
-
-def _tell_who_resumes(body: JsonObject, kind: Resource, namespace: str, name: str) -> str:
     marked = read_texts(body, "metadata", "annotations") | read_texts(body, "metadata", "labels")
-    if queue := marked.get(labels.QUEUE_NAME):
-        return f"Kueue resumes it when its queue {queue} admits it (kubectl describe workloads -n {namespace})"
-    if marked.get(labels.CAPACITY_FIRST) == "true":
-        return f"its mark {labels.CAPACITY_FIRST} has no effect here, because the setting capacity_first is off"
     resume = '{"spec":{"suspend":false}}'
-    return f"to resume it: kubectl patch {kind.plural} {name} -n {namespace} --type=merge -p '{resume}'"
+    resumes = f"to resume it: kubectl patch {kind.plural} {name} -n {namespace} --type=merge -p '{resume}'"
+    if queue := marked.get(labels.QUEUE_NAME):
+        resumes = f"Kueue resumes it when its queue {queue} admits it (kubectl describe workloads -n {namespace})"
+    elif marked.get(labels.CAPACITY_FIRST) == "true" and capacity_first:
+        return f"is suspended{by}; it is resumed when all of its slices have their node pools"
+    elif marked.get(labels.CAPACITY_FIRST) == "true":
+        resumes = f"its mark {labels.CAPACITY_FIRST} has no effect here, because the setting capacity_first is off"
+    return f"is suspended{by}, so it needs no pools; {resumes}"

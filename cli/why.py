@@ -193,8 +193,9 @@ def _add_suspension(story: Story, deployment: Deployment) -> None:
     found = next((each for kind in kinds for each in (kind, *kind.parents) if each.name == story.kind), None)
     if found is None or not story.exists or not story.now.is_empty:
         return
+    read = partial(read_suspension, deployment.apis[story.cluster], found, story.namespace, story.name)
     try:
-        story.suspended = read_suspension(deployment.apis[story.cluster], found, story.namespace, story.name)
+        story.suspended = read(capacity_first=deployment.settings.capacity_first)
     except ProvisionerError as error:
         story.unread.append(f"whether it is suspended: {say(error)}")
 

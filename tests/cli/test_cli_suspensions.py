@@ -78,6 +78,13 @@ def test_a_wish_for_capacity_first_that_nothing_serves_is_named() -> None:
     assert said.endswith("has no effect here, because the setting capacity_first is off")
 
 
+def test_a_wish_for_capacity_first_that_is_served_is_not_said_to_have_no_effect() -> None:
+    api = cast("KubernetesApi", OneObject(a_body({labels.CAPACITY_FIRST: "true"})))
+    said = read_suspension(api, JOBSET, "default", "train", capacity_first=True)
+
+    assert said.endswith("it is resumed when all of its slices have their node pools")
+
+
 @pytest.mark.parametrize("body", [a_body(suspended=False), NotFound("gone")], ids=["awake", "gone"])
 def test_what_is_not_suspended_has_nothing_to_say(body: dict[str, Any] | ProvisionerError) -> None:
     assert read(body) == ""

@@ -30,8 +30,7 @@ def _read(body: Json, path: tuple[str, ...], kind: type[T], expected: str) -> T 
     for depth, key in enumerate(path):
         if not isinstance(found, Mapping):
             raise UnexpectedValue(".".join(path[:depth]), found, "an object")
-        found = found.get(key)
-        if found is None:
+        if (found := found.get(key)) is None:
             return None
     # In Python a truth value is a whole number; in the API it is not.
     if not isinstance(found, kind) or (kind is int and isinstance(found, bool)):
@@ -101,18 +100,19 @@ def read_identity(kind: str, body: Json) -> dict[str, Any]:
     }
 
 
-def read_suspend_set_at(body: Json) -> float | None:
-    """Return when ``spec.suspend`` was written at the latest, by the API server's record.
+def list_suspend_writes(body: Json) -> list[Json]:
+    """Return the API server's records of the programs that wrote ``spec.suspend``."""
+    records = read_objects(body, "metadata", "managedFields")
+    return [each for each in records if "f:suspend" in read_object(each, "fieldsV1", "f:spec")]
 
-    The record has one time for all fields of one writer, so it may be later than the suspension:
-    https://kubernetes.io/docs/reference/using-api/server-side-apply/#field-management.
+
+def read_suspend_set_at(body: Json) -> float | None:
+    """Return when ``spec.suspend`` was last written, or later: a record has one time for all of it.
+
+    https://kubernetes.io/docs/reference/using-api/server-side-apply/#field-management
     """
-    written = [
-        parse_time(read_text(each, "time"))
-        for each in read_objects(body, "metadata", "managedFields")
-        if "f:suspend" in read_object(each, "fieldsV1", "f:spec")
-    ]
-    return max((each for each in written if each is not None), default=None)
+    times = [parse_time(read_text(each, "time")) for each in list_suspend_writes(body)]
+    return max(filter(None, times), default=None)
 
 
 def read_parent(body: Json, *kinds: str) -> Parent | None:
