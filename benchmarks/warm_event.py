@@ -25,7 +25,7 @@ MEMORY_SECTION = "function: memory after the warm events"
 EVENTS = 300
 WARMING_EVENTS = 30
 ONE_CALL = Variant(name="one GKE call only", source="one_call.py")
-WHOLE = Variant(name="the whole provision event, 9 calls (ours)", source="main.py")
+WHOLE = Variant(name="the whole provision event, 10 calls (ours)", source="main.py")
 WHOLE_OFFICIAL = with_clients("the whole event, with logging and kubernetes", "logging,kubernetes")
 VARIANTS = (ONE_CALL, WHOLE, WHOLE_OFFICIAL)
 

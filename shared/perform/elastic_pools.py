@@ -195,11 +195,12 @@ def add_pool(turn: Turn, pod: PodView, found: AttemptDecision, *, wanted: int) -
     if not made or newest != made[-1] or not newest.owner or newest.owner.attempt != found.attempt:
         return None
     seen = [_see_nodes(turn, pod, each, newest) for each in made]
-    plan = plan_addition(demand, pod, seen, used=turn.used, now=turn.looked_at, settings=look.settings)
+    used = turn.used
+    plan = plan_addition(demand, pod, seen, used=used, now=turn.looked_at, settings=look.settings)
     if plan is None:
         return None
     short, following = plan
-    following = follow_gone(demand, pod, following, turn.find_gone(), used=turn.used, now=turn.looked_at)
+    following = follow_gone(demand, pod, following, turn.find_gone(), used=used, now=turn.looked_at)
     act = following.decision
     done = _give_up_missing(turn, short, act)
     if done is not act or act.verdict != Verdict.CREATE:
