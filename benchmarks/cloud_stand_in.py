@@ -84,7 +84,10 @@ class CloudStandIn(LocalServer):
         if path.endswith("/nodePools"):
             self._count("list")
             return 200, b'{"nodePools": []}'
-        kind = path.split("/")[-2]
+        kind, name = path.split("/")[-2:]
+        if kind == "clusters":
+            self._count("channel")
+            return 200, json.dumps({"name": name, "releaseChannel": {"channel": "REGULAR"}}).encode()
         found = self._jobset.make(number) if kind == "jobsets" else _NAMESPACE if kind == "namespaces" else None
         self._count("get" if found else f"unknown {method} {path}")
         return (200, found) if found else (404, b'{"error": {"message": "no such object"}}')

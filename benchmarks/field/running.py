@@ -60,7 +60,7 @@ def run_jobset(
         ValueError: the Go side was given no program.
     """
     settings = StackSettings(
-        speed=1.0, cluster=ClusterKind.REAL, lease_seconds=0, faults=str(write_faults(folder, side)), restarts=True
+        speed=1.0, cluster=ClusterKind.REAL, lease_seconds=0, faults=str(write_faults(folder)), restarts=True
     )
     load = os.getloadavg()[0]
     if side is Side.GO and program is None:
@@ -98,7 +98,7 @@ def run_fan_out(
 
     After `seconds_max` the run ends as it is.
     """
-    faults = write_faults(folder, Side.OURS, limit=limit)
+    faults = write_faults(folder, limit=limit)
     load = os.getloadavg()[0]
     with Stack(folder, StackSettings(speed=speed, faults=str(faults))) as stack:
         addresses = stack.addresses
@@ -125,7 +125,7 @@ def run_fan_out(
             )
 
 
-def write_faults(folder: Path, side: Side, *, limit: int = 0) -> Path:
+def write_faults(folder: Path, *, limit: int = 0) -> Path:
     """Write the settings of the fake GKE: operations of 60 s, and the limit of operations, if any.
 
     With a limit no node comes up. So the cluster's scheduler has nothing to do, and no leader takes
@@ -141,10 +141,8 @@ def write_faults(folder: Path, side: Side, *, limit: int = 0) -> Path:
     timings = {"timings": {"pending": [PENDING_SECONDS, PENDING_SECONDS]}} if limit else {}
     path = folder / "faults.json"
     folder.mkdir(parents=True, exist_ok=True)
-    # The Go program turns upgrades off. GKE allows that only without a channel. Ours excludes
-    # upgrades, and GKE allows that only on a channel.
-    channel = {"release_channel": "UNSPECIFIED"} if side is Side.GO else {}
-    path.write_text(json.dumps({"faults": faults, **channel, **timings}))
+    # The Go program turns upgrades off, and GKE allows that only without a channel.
+    path.write_text(json.dumps({"faults": faults, "release_channel": "UNSPECIFIED", **timings}))
     return path
 
 

@@ -35,7 +35,13 @@ CLOUD_PLATFORM_SCOPE = "https://www.googleapis.com/auth/cloud-platform"
 
 
 def build_node_pool(
-    demand: Demand, *, attempt: int, created_at: int, settings: Settings, cluster_uid: str = ""
+    demand: Demand,
+    *,
+    attempt: int,
+    created_at: int,
+    settings: Settings,
+    cluster_uid: str = "",
+    on_channel: bool = True,
 ) -> Json:
     """Return the ``nodePool`` of a CreateNodePool request.
 
@@ -45,6 +51,7 @@ def build_node_pool(
         created_at: unix seconds, for a label, because GKE does not record when a pool was created.
         settings: the operator's settings.
         cluster_uid: UID of the cluster's namespace ``kube-system``, for a label.
+        on_channel: whether a release channel upgrades the cluster, as with every new cluster.
 
     Raises:
         LabelBudgetExceeded: the node labels exceed GKE's 1,024 characters.
@@ -55,20 +62,19 @@ def build_node_pool(
         "config": _build_config(demand, build_labels(demand, attempt, created_at, cluster_uid), settings),
         "initialNodeCount": 0 if autoscaled else shape.node_count,
         "locations": [demand.zone],
-        **_build_upkeep(demand, on_release_channel=settings.clusters[demand.claim.cluster].on_release_channel),
+        **_build_upkeep(demand, on_channel=on_channel),
         # The setting is for one pod of the workload on each node.
         "maxPodsConstraint": {"maxPodsPerNode": str(settings.node_max_pods + shape.pods_per_node - 1)},
     }
     if autoscaled:
         # The limit is per zone: GKE reads a limit in total alone as 0 for a slice of several hosts.
         pool["autoscaling"] = {"enabled": True, "maxNodeCount": shape.node_count, "locationPolicy": "ANY"}
-    placement = _build_placement(demand, settings)
-    if placement:
+    if placement := _build_placement(demand, settings):
         pool["placementPolicy"] = placement
     if demand.networks:
-        pool["networkConfig"] = {
-            "additionalNodeNetworkConfigs": [_build_network(pair) for pair in demand.networks]
-        }
+        pairs = [pair.partition(":") for pair in demand.networks]
+        networks = [{"network": network, "subnetwork": subnetwork} for network, _, subnetwork in pairs]
+        pool["networkConfig"] = {"additionalNodeNetworkConfigs": networks}
     elif demand.network_profile:
         # GKE creates and maintains the networks itself.
         pool["networkConfig"] = {"acceleratorNetworkProfile": "auto"}
@@ -94,7 +100,7 @@ def _build_placement(demand: Demand, settings: Settings) -> Json:
     return {}
 
 
-def _build_upkeep(demand: Demand, *, on_release_channel: bool) -> Json:
+def _build_upkeep(demand: Demand, *, on_channel: bool) -> Json:
     """Return what GKE may do to the nodes: repair them, and upgrade none on which a job runs.
 
     On a release channel, GKE refuses a pool without auto-upgrade; an exclusion puts upgrades off:
@@ -102,15 +108,15 @@ def _build_upkeep(demand: Demand, *, on_release_channel: bool) -> Json:
     """
     if demand.capacity.tier == Tier.FLEX_START:
         # Its nodes live for seven days at most, and SHORT_LIVED upgrades replace none before.
-        management = {"autoRepair": False, "autoUpgrade": on_release_channel}
+        management = {"autoRepair": False, "autoUpgrade": on_channel}
         return {"management": management, "upgradeSettings": {"strategy": "SHORT_LIVED"}}
     # A full rack has no room for one more host.
     full = demand.shape.gpus and demand.shape.topology
     upkeep: Json = {
-        "management": {"autoRepair": True, "autoUpgrade": on_release_channel},
+        "management": {"autoRepair": True, "autoUpgrade": on_channel},
         "upgradeSettings": {"maxSurge": 0, "maxUnavailable": 1} if full else {"maxSurge": 1},
     }
-    if on_release_channel:
+    if on_channel:
         upkeep["maintenancePolicy"] = {"exclusionUntilEndOfSupport": {"enabled": True}}
     return upkeep
 
@@ -147,7 +153,6 @@ def _build_config(demand: Demand, node_labels: dict[str, str], settings: Setting
     }
     if settings.node_workload_identity:
         config["workloadMetadataConfig"] = {"mode": "GKE_METADATA"}
-    taints = _build_taints(demand)
     optional: Json = {
         "serviceAccount": demand.node_service_account,
         "tags": list(settings.node_tags),
@@ -156,7 +161,7 @@ def _build_config(demand: Demand, node_labels: dict[str, str], settings: Setting
         "enableConfidentialStorage": settings.node_confidential_storage,
         "diskType": _choose_disk_type(demand, settings),
         "diskSizeGb": demand.disk_gb,
-        "taints": taints,
+        "taints": _build_taints(demand),
         "accelerators": _build_accelerators(demand),
     }
     config |= {key: value for key, value in optional.items() if value}
@@ -205,10 +210,8 @@ def check_label_budget(node_labels: Mapping[str, str]) -> None:
     """
     total = measure_labels(node_labels)
     if total > NODE_LABEL_CHARACTERS_MAX:
-        copied = {key: value for key, value in node_labels.items() if not labels.is_owner_key(key)} or dict(
-            node_labels
-        )
-        longest = max(copied, key=lambda key: len(key) + len(copied[key]))
+        copied = [key for key in node_labels if not labels.is_owner_key(key)] or list(node_labels)
+        longest = max(copied, key=lambda key: len(key) + len(node_labels[key]))
         raise LabelBudgetExceeded(
             f"the node labels have {total} characters together; the longest label is {longest}",
             field="nodePool.config.labels",
@@ -270,8 +273,3 @@ def _choose_disk_type(demand: Demand, settings: Settings) -> str:
     """Return the operator's disk type if the machine accepts it, else the machine's default."""
     wanted = settings.node_disk_type
     return wanted if wanted in demand.shape.boot_disks else demand.shape.boot_disks[0] if wanted else ""
-
-
-def _build_network(pair: str) -> Json:
-    network, _, subnetwork = pair.partition(":")
-    return {"network": network, "subnetwork": subnetwork}

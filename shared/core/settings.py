@@ -125,9 +125,6 @@ class ClusterSettings:
     token_file: str = ""
     """File with a bearer token for the Kubernetes API. Empty: the account that `credentials`
     names."""
-    on_release_channel: bool = True
-    """Whether GKE's release channel upgrades the cluster, as it does with every new cluster. There,
-    GKE refuses a pool without auto-upgrade, so pools have a maintenance exclusion instead."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,6 +7,7 @@ https://cloud.google.com/kubernetes-engine/docs/reference/rest/v1/projects.locat
 
 from __future__ import annotations
 
+import math
 import threading
 from typing import TYPE_CHECKING, Any
 
@@ -14,8 +15,10 @@ from google.api_core.client_options import ClientOptions
 from google.cloud.container_v1.services.cluster_manager import ClusterManagerClient
 from google.cloud.container_v1.services.cluster_manager.transports import ClusterManagerRestTransport
 from google.cloud.container_v1.types import (
+    Cluster,
     CreateNodePoolRequest,
     DeleteNodePoolRequest,
+    GetClusterRequest,
     GetNodePoolRequest,
     ListNodePoolsRequest,
     ListNodePoolsResponse,
@@ -23,6 +26,7 @@ from google.cloud.container_v1.types import (
     ListOperationsResponse,
     NodePool,
     Operation,
+    ReleaseChannel,
     ReservationAffinity,
     SetNodePoolSizeRequest,
 )
@@ -44,6 +48,8 @@ if TYPE_CHECKING:
     from shared.core.ports import Clock, Machines
     from shared.edges.google_account import GoogleAccount
 
+CHANNEL_SECONDS = 300
+"""How long the release channel of a cluster is not read again: it almost never changes."""
 _ERROR_LENGTH_MAX = 600
 _RESERVED = (ReservationAffinity.Type.SPECIFIC_RESERVATION, ReservationAffinity.Type.ANY_RESERVATION_THEN_FAIL)
 
@@ -73,6 +79,9 @@ class GkeNodePools:
         self._endpoint, self._account, self._clock = endpoint.rstrip("/"), account, clock
         self._compute = GoogleSession(compute_endpoint or endpoint, account, clock=clock)
         self._groups = InstanceGroups(self._compute)
+        self._channel_lock = threading.Lock()
+        self._channels: dict[str, tuple[bool, float]] = {}
+        """By cluster: whether it has a channel, and when that was read, in unix seconds."""
         self._lock = threading.Lock()
         self._client: Any = None  # google-cloud-container's types are those of proto-plus
 
@@ -107,6 +116,22 @@ class GkeNodePools:
         """Return every pool."""
         answer = self._call("list_node_pools", ListNodePoolsRequest(parent=cluster), cluster)
         return [_read(pool) for pool in ListNodePoolsResponse.pb(answer).node_pools]
+
+    def is_on_channel(self, cluster: str) -> bool:
+        """Return whether a release channel upgrades a cluster, read `CHANNEL_SECONDS` ago at most.
+
+        Who asks while it is being read waits for it. An error is not kept.
+        """
+        with self._channel_lock:
+            found, read_at = self._channels.get(cluster, (True, -math.inf))
+            now = self._clock.now()
+            if not 0 <= now - read_at <= CHANNEL_SECONDS:
+                answer = Cluster.pb(self._call("get_cluster", GetClusterRequest(name=cluster), cluster))
+                if answer.name != cluster.rpartition("/")[2]:
+                    raise Unavailable(f"GKE's answer cannot be read: it is about cluster {answer.name!r}")
+                found = answer.release_channel.channel != ReleaseChannel.Channel.UNSPECIFIED
+                self._channels[cluster] = (found, now)
+            return found
 
     def list_creations(self, cluster: str) -> Sequence[Creation]:
         """Return the creations of a cluster's pools, from the operations of its location."""

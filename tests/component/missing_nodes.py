@@ -1,4 +1,4 @@
-"""Nodes of fake node pools that GKE keeps trying to make."""
+"""What fake node pools tell besides themselves: nodes that GKE keeps trying to make, a channel."""
 
 from __future__ import annotations
 
@@ -24,6 +24,11 @@ class MissingNodes:
     begin: Any
 
     @functools.cached_property
+    def without_channel(self) -> set[str]:
+        """The clusters that no release channel upgrades."""
+        return set()
+
+    @functools.cached_property
     def missing(self) -> dict[str, list[str]]:
         """By pool."""
         return {}
@@ -32,6 +37,10 @@ class MissingNodes:
     def machines(self) -> dict[str, Machines]:
         """By pool; a test sets what its instance groups report."""
         return {}
+
+    def is_on_channel(self, cluster: str) -> bool:
+        self.begin("is_on_channel")
+        return cluster not in self.without_channel
 
     def read_machines(self, pool: PoolSnapshot) -> Machines:
         self.calls.append(("read_machines", pool.name))

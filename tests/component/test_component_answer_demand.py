@@ -49,6 +49,24 @@ def test_a_demand_becomes_one_pool_by_one_list_and_one_create(world: World) -> N
     assert world.says() == ("create", "pool_absent")
 
 
+def test_a_pool_has_upgrades_off_where_gke_says_that_no_channel_upgrades_the_cluster(world: World) -> None:
+    world.pools.without_channel.add(CLUSTER)
+    world.deliver(a_demand_event())
+
+    (body,) = world.pools.bodies
+    assert body["management"]["autoUpgrade"] is False
+    assert "maintenancePolicy" not in body
+
+
+def test_without_an_answer_about_the_channel_nothing_is_created_and_pubsub_tries_again(world: World) -> None:
+    world.pools.fail_next("is_on_channel", Unavailable("503"))
+
+    assert world.deliver(a_demand_event()).status == 503
+    assert world.pools.names(CLUSTER) == []
+    assert world.deliver(a_demand_event()).status == 200
+    assert world.expect_one_pool() == NAME
+
+
 def test_what_is_logged_of_a_create_is_what_operators_rely_on(world: World) -> None:
     event = a_demand_event()
     world.deliver(event)

@@ -30,6 +30,7 @@ PERMISSIONS = {
     # (https://cloud.google.com/kubernetes-engine/docs/how-to/iam).
     "CreateNodePool": "container.clusters.update",
     "DeleteNodePool": "container.clusters.update",
+    "GetCluster": "container.clusters.get",
     "GetNodePool": "container.clusters.get",
     "ListNodePools": "container.clusters.get",
     "ListOperations": "container.operations.list",
@@ -44,6 +45,7 @@ PERMISSIONS = {
 }
 GOOGLE_CALLS = {
     ("shared/edges/gke.py", "a client", "create_node_pool"),
+    ("shared/edges/gke.py", "a client", "get_cluster"),
     ("shared/edges/gke.py", "a client", "get_node_pool"),
     ("shared/edges/gke.py", "a client", "list_node_pools"),
     ("shared/edges/gke.py", "a client", "list_operations"),

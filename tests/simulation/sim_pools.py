@@ -84,6 +84,10 @@ class GkePools:
             return [make_default_pool(cluster), *self._look_back(cluster).values()]
         return [make_default_pool(cluster), *(pool.snapshot for pool in self.pools[cluster].values())]
 
+    def is_on_channel(self, cluster: str) -> bool:
+        """Return that a channel upgrades the cluster, as with every new one."""
+        return cluster in self.pools
+
     def list_creations(self, cluster: str) -> Sequence[Creation]:
         """Return every creation of a pool."""
         lost = self.world.faults.begin("list_creations", cluster)

@@ -13,10 +13,9 @@ from shared.core.errors import LabelBudgetExceeded
 from shared.core.identity.names import build_pool_name, parse_owner
 from shared.core.kinds import jobset as jobset_keys
 from shared.core.nodepool import build_node_pool, describe_placement
-from shared.core.settings import ClusterSettings
 from shared.core.shapes.tpu_catalogue import FAMILIES
 from shared.core.workloads import Toleration
-from tests.builders import CLUSTER, JOBSET_UID, OWNER_KEYS, ZONE, a_claim, a_demand, a_jobset, a_pod, settings
+from tests.builders import JOBSET_UID, OWNER_KEYS, a_claim, a_demand, a_jobset, a_pod, settings
 
 if TYPE_CHECKING:
     from shared.core.settings import Settings
@@ -115,8 +114,7 @@ def test_forced_on_demand_has_neither_spot_nor_reservation() -> None:
 
 
 def test_where_no_release_channel_forbids_it_upgrades_are_off() -> None:
-    cluster = ClusterSettings(endpoint="http://127.0.0.1:9", zone=ZONE, on_release_channel=False)
-    body = build(settings(clusters={CLUSTER: cluster}))
+    body = build_node_pool(a_demand(), attempt=0, created_at=CREATED_AT, settings=settings(), on_channel=False)
 
     assert body["management"] == {"autoRepair": True, "autoUpgrade": False}
     assert "maintenancePolicy" not in body

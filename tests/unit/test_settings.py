@@ -74,9 +74,19 @@ def test_each_type_of_setting_is_read(key: str, text: str, value: Any) -> None:
 def test_a_cluster_s_own_settings_are_read() -> None:
     said = {"endpoint": "https://c", "zone": "us-east5-b", "ca_file": "/ca", "token_file": "/t"}
     said["ca_data"] = base64.b64encode(b"-----BEGIN CERTIFICATE-----\nMIIB\n").decode()
+    found = read_settings({f"{PREFIX}CLUSTERS": json.dumps({CLUSTER: said})})
+
+    assert found.clusters[CLUSTER] == ClusterSettings(**said)
+
+
+def test_a_key_that_an_earlier_release_had_is_ignored_with_a_warning(caplog: pytest.LogCaptureFixture) -> None:
+    said = {"endpoint": "https://c"}
     found = read_settings({f"{PREFIX}CLUSTERS": json.dumps({CLUSTER: said | {"on_release_channel": False}})})
 
-    assert found.clusters[CLUSTER] == ClusterSettings(**said, on_release_channel=False)
+    assert found.clusters[CLUSTER] == ClusterSettings(**said)
+    (record,) = caplog.records
+    assert (record.levelname, vars(record)["cluster"]) == ("WARNING", CLUSTER)
+    assert record.message.startswith("on_release_channel is ignored")
 
 
 @pytest.mark.parametrize(

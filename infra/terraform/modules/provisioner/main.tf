@@ -34,9 +34,8 @@ locals {
         for key, each in local.clusters :
         local.cluster_paths[key] => merge(
           {
-            endpoint           = local.cluster_endpoints[key]
-            zone               = each.zone
-            on_release_channel = one(data.google_container_cluster.served[key].release_channel[*].channel) != "UNSPECIFIED"
+            endpoint = local.cluster_endpoints[key]
+            zone     = each.zone
           },
           local.cluster_authorities[key],
         )

@@ -51,7 +51,7 @@ run "functions_in_a_host_projects_subnet_reach_a_private_endpoint" {
     error_message = "The images are built in the private pool."
   }
   assert {
-    condition     = jsondecode(google_cloudfunctions2_function.this["sweep"].service_config[0].environment_variables["TPU_PROVISIONER_CLUSTERS"]) == { "projects/training-project/locations/us-east5/clusters/train" = { ca_data = "LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0tCg==", endpoint = "https://10.129.0.2", zone = "us-east5-b", on_release_channel = true } }
+    condition     = jsondecode(google_cloudfunctions2_function.this["sweep"].service_config[0].environment_variables["TPU_PROVISIONER_CLUSTERS"]) == { "projects/training-project/locations/us-east5/clusters/train" = { ca_data = "LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0tCg==", endpoint = "https://10.129.0.2", zone = "us-east5-b" } }
     error_message = "The functions know the private address and its authority."
   }
   assert {

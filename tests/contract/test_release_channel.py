@@ -1,0 +1,78 @@
+"""Whether a cluster is on a release channel: GKE is asked, and its answer counts for minutes."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from shared.core.errors import ClusterNotFound, Unavailable
+from shared.edges.gke import CHANNEL_SECONDS
+from tests.builders import CLUSTER, NOW
+from tests.component.fakes import StepClock
+from tests.contract.gke_world import NO_CLUSTER, Gke, open_edge
+from tests.contract.stand_ins import ask, stand_in
+from tests.contract.test_google_calls_once import Socket, refuse
+from tests.infra.function_runs import Run
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+GKE = ("standins.fakegke", "serve", "--project=p", "--location=us-east5", "--cluster=c", "--manual-clock")
+ON, OFF = {"name": "c", "releaseChannel": {"channel": "STABLE"}}, {"name": "c", "releaseChannel": {}}
+
+
+@pytest.fixture
+def server() -> Iterator[Socket]:
+    found = Socket()
+    yield found
+    found.close()
+
+
+def answer(body: dict[str, object]) -> bytes:
+    text = json.dumps(body).encode()
+    return b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (len(text), text)
+
+
+@pytest.mark.parametrize("channel", ["UNSPECIFIED", "REGULAR", "EXTENDED"])
+def test_a_slice_gets_its_pool_with_and_without_a_channel(tmp_path: Path, channel: str) -> None:
+    scenario = tmp_path / "faults.json"
+    scenario.write_text(json.dumps({"release_channel": channel}))
+    with stand_in(tmp_path, *GKE, f"--faults={scenario}") as ports:
+        run = Run(ports["rest"], "train")
+        run.provision()
+
+        assert len(ask("GET", f"{ports['rest']}/admin/pools")["pools"]) == 1
+
+
+def test_a_cluster_that_does_not_exist_has_no_channel_and_is_named(gke: Gke) -> None:
+    assert gke.edge.is_on_channel(CLUSTER)
+    with pytest.raises(ClusterNotFound, match="nowhere"):
+        gke.edge.is_on_channel(NO_CLUSTER)
+
+
+def test_the_channel_is_read_again_after_some_minutes_only(server: Socket) -> None:
+    clock = StepClock(NOW)
+    edge = open_edge(server.url, clock)
+    server.answers = [answer(ON), answer(OFF)]
+
+    assert [edge.is_on_channel(CLUSTER) for _ in range(3)] == [True] * 3
+    clock.advance(CHANNEL_SECONDS)
+    assert edge.is_on_channel(CLUSTER)
+    assert server.requests == 1
+
+    clock.advance(1)
+    assert not edge.is_on_channel(CLUSTER)
+    assert server.requests == 2
+
+
+def test_an_answer_that_is_none_is_not_kept(server: Socket) -> None:
+    edge = open_edge(server.url, StepClock(NOW))
+    server.answers = [refuse("503 Service Unavailable"), answer({}), answer(OFF)]
+
+    for _ in range(2):
+        with pytest.raises(Unavailable):
+            edge.is_on_channel(CLUSTER)
+    assert not edge.is_on_channel(CLUSTER)
