@@ -60,8 +60,8 @@ class Part(StrEnum):
 class Bench:
     """Everything that the parts need, in one temporary folder."""
 
-    def __init__(self, folder: Path, *, quick: bool, say: Callable[[str], None]) -> None:
-        self._folder, self._quick, self._say = folder, quick, say
+    def __init__(self, folder: Path, *, quick: bool, runs: int | None, say: Callable[[str], None]) -> None:
+        self._folder, self._quick, self._given, self._say = folder, quick, runs, say
 
     def measure(self, part: Part) -> list[Figure]:
         """Return the figures of one part."""
@@ -77,7 +77,7 @@ class Bench:
         }[part]()
 
     def _runs(self, quick: int, full: int) -> int:
-        return quick if self._quick else full
+        return self._given or (quick if self._quick else full)
 
     def _cold(self) -> list[Figure]:
         with CloudStandIn() as cloud:
@@ -129,6 +129,7 @@ class Bench:
 def main(
     *,
     quick: Annotated[bool, typer.Option("--quick", help="Fewer runs: three minutes instead of nine.")] = False,
+    runs: Annotated[int | None, typer.Option(help="So many runs of each part.", min=1)] = None,
     only: Annotated[list[Part] | None, typer.Option(help="Measure this part; may be repeated.")] = None,
     json_file: Annotated[
         Path | None, typer.Option("--json", help="Write every figure with its samples.", dir_okay=False)
@@ -143,8 +144,8 @@ def main(
     if not sys.platform.startswith("linux"):
         progress.print("The benchmarks read CPU clocks and memory from /proc and so need Linux; use a container.")
         raise typer.Exit(2)
-    figures, failed = _measure_all(only or list(Part), quick=quick)
-    title = report.describe_run(quick=quick)
+    figures, failed = _measure_all(only or list(Part), quick=quick, runs=runs)
+    title = report.describe_run(quick=quick or runs is not None)
     console.print(report.build_table(figures, title))
     if json_file:
         report.write_json(figures, title, json_file)
@@ -156,7 +157,7 @@ def main(
         raise typer.Exit(1)
 
 
-def _measure_all(parts: Iterable[Part], *, quick: bool) -> tuple[list[Figure], list[Part]]:
+def _measure_all(parts: Iterable[Part], *, quick: bool, runs: int | None) -> tuple[list[Figure], list[Part]]:
     """Return all figures, and the parts that could not be measured.
 
     Each of those is explained at once.
@@ -167,7 +168,7 @@ def _measure_all(parts: Iterable[Part], *, quick: bool) -> tuple[list[Figure], l
         tempfile.TemporaryDirectory(prefix="benchmarks-") as folder,
         progress.status("preparing") as status,
     ):
-        bench = Bench(Path(folder), quick=quick, say=status.update)
+        bench = Bench(Path(folder), quick=quick, runs=runs, say=status.update)
         for part in parts:
             try:
                 figures += bench.measure(part)

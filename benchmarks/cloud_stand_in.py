@@ -17,7 +17,11 @@ from benchmarks.sample_objects import CLUSTER, running_jobset, waiting_leader
 _NUMBER = re.compile(r"\b(\d{9})\b")
 """In the name of each object: which one it is."""
 _OPERATION = {"name": "operation-1", "operationType": "CREATE_NODE_POOL", "status": "RUNNING"}
-_NAMESPACE = b'{"metadata": {"name": "default", "uid": "of-default"}}'
+_NAMED = {
+    "namespaces": b'{"metadata": {"name": "NAME", "uid": "of-default"}}',
+    "clusters": b'{"name": "NAME", "releaseChannel": {"channel": "REGULAR"}}',
+}
+"""Objects of which only the name matters, by their kind."""
 _TOKEN = {"access_token": "bench", "expires_in": 3599, "token_type": "Bearer"}
 _METADATA: dict[str, bytes] = {
     "/": b"computeMetadata/\n",
@@ -85,9 +89,7 @@ class CloudStandIn(LocalServer):
             self._count("list")
             return 200, b'{"nodePools": []}'
         kind, name = path.split("/")[-2:]
-        if kind == "clusters":
-            self._count("channel")
-            return 200, json.dumps({"name": name, "releaseChannel": {"channel": "REGULAR"}}).encode()
-        found = self._jobset.make(number) if kind == "jobsets" else _NAMESPACE if kind == "namespaces" else None
+        named = _NAMED.get(kind, b"").replace(b"NAME", name.encode())
+        found = self._jobset.make(number) if kind == "jobsets" else named
         self._count("get" if found else f"unknown {method} {path}")
         return (200, found) if found else (404, b'{"error": {"message": "no such object"}}')

@@ -10,6 +10,7 @@ import logging
 from typing import TYPE_CHECKING
 
 from benchmarks.figures import Figure
+from benchmarks.metering import Failed
 from tests.component.crowd import CHIPS, WORKLOADS, Crowd
 
 if TYPE_CHECKING:
@@ -60,6 +61,9 @@ def _count(seed: int, messages: int, limits: dict[str, int]) -> dict[str, float]
     """Return the calls by method, for each message."""
     crowd = Crowd(seed, **limits)
     crowd.turns.run([crowd.message(pod) for pod in crowd.pods[:messages]])
+    room = limits.get("limit_chips", ROOM) // CHIPS
+    if len(crowd.pools.bodies) != min(messages, room):
+        raise Failed(f"{len(crowd.pools.bodies)} creates for {messages} messages, with room for {room}")
     return {method: count / messages for method, count in crowd.count_calls().items()} | dict.fromkeys(
         {"list", "read_ledger", "write_ledger"} - crowd.count_calls().keys(), 0.0
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import tempfile
 import time
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NoReturn
 
@@ -14,10 +15,11 @@ import typer
 from benchmarks.field.page import read_records, write_page
 from benchmarks.field.records import FanOut, Record, Side
 from benchmarks.field.running import run_fan_out, run_jobset
+from benchmarks.metering import Failed
 from demo.stack.layout import PROJECT_ROOT
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 EVIDENCE = PROJECT_ROOT / "docs" / "evidence"
 RECORDS = EVIDENCE / "field"
@@ -50,7 +52,7 @@ def run(
     for slices, killed in wanted:
         for who in sides:
             name = f"{who}-{slices}{'-killed' if killed else ''}"
-            with tempfile.TemporaryDirectory(prefix="field-") as folder:
+            with tempfile.TemporaryDirectory(prefix="field-") as folder, _ending():
                 record = run_jobset(
                     who,
                     slices,
@@ -77,7 +79,7 @@ def fan_out(
     """Let many leaders be unschedulable at once, until GKE has accepted all creates of ours."""
     for each in limit or SPEEDS:
         name = f"fan-out-{each}"
-        with tempfile.TemporaryDirectory(prefix="field-") as folder:
+        with tempfile.TemporaryDirectory(prefix="field-") as folder, _ending():
             record = run_fan_out(
                 each,
                 leaders,
@@ -109,6 +111,16 @@ def _read_size(text: str) -> tuple[int, bool]:
 def _open_teller(name: str) -> Callable[[str], None]:
     begin = time.monotonic()
     return lambda text: print(f"{time.monotonic() - begin:7.1f} s {name}: {text}", flush=True)
+
+
+@contextmanager
+def _ending() -> Iterator[None]:
+    """End the command with 1 where a run has no figures; its record stays as it was."""
+    try:
+        yield
+    except Failed as error:
+        sys.stderr.write(f"error: {error}\n")
+        raise typer.Exit(1) from error
 
 
 def _keep(path: Path, record: Record | FanOut) -> None:

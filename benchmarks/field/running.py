@@ -8,6 +8,7 @@ import os
 import platform
 import subprocess
 import time
+from collections import Counter
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -75,6 +76,7 @@ def run_jobset(
             _apply(addresses.kubeconfig, [build_jobset(slices, _NEVER_SECONDS)])
             killed_at = _kill_in_the_middle(stack, recorder, names) if kill else 0.0
             _follow(stack, recorder, slices, applied_at + seconds_max, say)
+            _expect_creates(recorder)
             return Record(
                 side=side,
                 slices=slices,
@@ -97,6 +99,9 @@ def run_fan_out(
     """Return the record of many leaders at once on the local stack, until GKE accepted all creates.
 
     After `seconds_max` the run ends as it is.
+
+    Raises:
+        Failed: no create was accepted.
     """
     faults = write_faults(folder, limit=limit)
     load = os.getloadavg()[0]
@@ -111,6 +116,7 @@ def run_fan_out(
                     break
                 say(f"{len(accepted)} of {leaders} creates accepted")
                 time.sleep(2.0)
+            _expect_creates(recorder)
             began = recorder.seen.unschedulable.values()
             return FanOut(
                 limit=limit,
@@ -181,6 +187,14 @@ def _kill_in_the_middle(stack: Stack, recorder: Recorder, names: tuple[str, ...]
     for name in names:
         stack.kill(name)
     return time.time()
+
+
+def _expect_creates(recorder: Recorder) -> None:
+    """Raise `Failed` if GKE accepted no create: such a run has no figures."""
+    calls = recorder.list_calls()
+    if not find_accepted(calls, CREATE):
+        refused = Counter(each.code for each in calls if each.method == CREATE)
+        raise Failed(f"no create was accepted; GKE answered {dict(refused) or 'none'}")
 
 
 def _follow(stack: Stack, recorder: Recorder, slices: int, until: float, say: Callable[[str], None]) -> None:

@@ -185,6 +185,7 @@ def prepare_settle(run: Run) -> None:
     run.want(1)
     run.provision()
     run.pod, run.workload = pod, workload
+    run.pools = open_edge(run.url)  # that of another process, which knows nothing yet
     run.clock.advance(3000)
 
 
