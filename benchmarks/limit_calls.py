@@ -7,7 +7,7 @@ each sample is one order of all calls, drawn by a seed. An Event is one call.
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from benchmarks.figures import Figure
 from benchmarks.metering import Failed
@@ -37,10 +37,10 @@ def measure(runs: int, say: Callable[[str], None]) -> list[Figure]:
         ("ten messages at once, with a limit that has room for all", WORKLOADS, {"limit_chips": ROOM}),
         ("ten messages at once, with a limit that has room for one", WORKLOADS, {"limit_chips": CHIPS}),
     )
-    baselines = [_count(seed, 1, {}) for seed in range(runs)]
+    baselines = [count_calls(seed, 1, {}) for seed in range(runs)]
     figures = []
     for what, messages, limits in lines:
-        counted = [_count(seed, messages, limits) for seed in range(runs)]
+        counted = [count_calls(seed, messages, limits) for seed in range(runs)]
         for method in ("", "list", "read_ledger", "write_ledger"):
             samples = tuple(sum(each.values()) if not method else each[method] for each in counted)
             if method and not any(samples):
@@ -57,7 +57,7 @@ def measure(runs: int, say: Callable[[str], None]) -> list[Figure]:
     return figures
 
 
-def _count(seed: int, messages: int, limits: dict[str, int]) -> dict[str, float]:
+def count_calls(seed: int, messages: int, limits: dict[str, Any]) -> dict[str, float]:
     """Return the calls by method, for each message."""
     crowd = Crowd(seed, **limits)
     crowd.turns.run([crowd.message(pod) for pod in crowd.pods[:messages]])

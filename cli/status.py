@@ -172,7 +172,7 @@ class Status:
     unread: list[str] = field(default_factory=list)
     """Sources of further facts that could not be read."""
     left_alone: list[WaitingRow] = field(default_factory=list)
-    """Pods that wait and get no pools from this provisioner, for `why`."""
+    """Pods that wait and get no pools from this provisioner."""
     asked: int = 0
     """How many clusters answered."""
 
@@ -201,6 +201,7 @@ class Status:
         return {
             "pools": [asdict(row) | {"chips_idle": row.chips_idle} for row in self.pools],
             "waiting": [asdict(row) for row in self.waiting],
+            "left_alone": [asdict(row) for row in self.left_alone],
             "failures": [asdict(row) for row in self.failures],
             "stuck": self.stuck,
             "errors": self.errors,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from cli.printing import count, format_age, print_columns, print_line, short_cluster, styled
@@ -9,10 +10,15 @@ from shared.core.decisions import Verdict
 from shared.core.times import format_minute, parse_time
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from rich.console import Console
 
     from cli.failed_creations import FailureRow
     from cli.status import PoolRow, Status, WaitingRow
+
+
+_SHOW = "tpu-provisioner status -o wide shows each with its message"
 
 
 def print_status(console: Console, status: Status, *, wide: bool) -> None:
@@ -33,8 +39,18 @@ def print_status(console: Console, status: Status, *, wide: bool) -> None:
         print_columns(
             console, headings + ["MESSAGE"] * wide, [_failure_cells(each, wide=wide) for each in status.failures]
         )
+    if status.left_alone and wide:
+        print_line(console)
+        headings = ["POD LEFT ALONE", "FOR", "REASON", "CLUSTER", "MESSAGE"]
+        print_columns(console, headings, [_alone_cells(row) for row in status.left_alone])
     if status.pools or status.waiting:
         print_line(console)
+    _print_sums(console, status)
+    for trouble in status.troubles:
+        print_line(console, styled(str(trouble), "warn"))
+
+
+def _print_sums(console: Console, status: Status) -> None:
     chips, idle = sum(row.chips for row in status.pools), sum(row.chips_idle for row in status.pools)
     tail = f"; {status.stuck} need{'s' * (status.stuck == 1)} a person" if status.stuck else ""
     unused = f" ({idle} idle)" if idle else ""
@@ -44,11 +60,19 @@ def print_status(console: Console, status: Status, *, wide: bool) -> None:
             f"{count(len(status.pools), 'pool')} with {count(chips, 'chip')}{unused}, "
             f"{count(len(status.waiting), 'slice')} waiting{tail}",
         )
+    if status.left_alone:
+        print_line(console, tell_left_alone(status.left_alone))
     for cluster, why in status.stops.items():
         text = f"{short_cluster(cluster)}: {why}"
         print_line(console, styled(text, "bad"))
-    for trouble in status.troubles:
-        print_line(console, styled(str(trouble), "warn"))
+
+
+def tell_left_alone(rows: Sequence[WaitingRow]) -> str:
+    """Return how many pods wait for something else, with the reasons; empty if there are none."""
+    if not rows:
+        return ""
+    reasons = ", ".join(f"{times} {reason}" for reason, times in Counter(row.reason for row in rows).most_common())
+    return f"not for this provisioner: {count(len(rows), 'leader pod')} waiting ({reasons}); {_SHOW}"
 
 
 def _pool_cells(row: PoolRow, *, wide: bool) -> list[Any]:
@@ -98,6 +122,11 @@ def _waiting_cells(row: WaitingRow, *, wide: bool) -> list[Any]:
         _format_next(row),
     ]
     return cells + [short_cluster(row.cluster), row.pod or "-", row.pool or "-", row.message] * wide
+
+
+def _alone_cells(row: WaitingRow) -> list[Any]:
+    waited = format_age(row.waiting_seconds)
+    return [f"{row.namespace}/{row.pod}", waited, row.reason, short_cluster(row.cluster), row.message]
 
 
 def _tell_attempt(row: WaitingRow) -> str:

@@ -14,6 +14,7 @@ from cli.endings import say
 from cli.findings import Result
 from cli.log_search import read_answers
 from cli.status import Trouble, read_status
+from cli.status_table import tell_left_alone
 from shared.core.decisions import Verdict
 from shared.core.errors import ProvisionerError
 
@@ -75,6 +76,7 @@ class Readings:
             "clusters": list(ports.clusters),
             "status": status.as_data()
             | {"troubles": [asdict(each) for each in [*self._silent, *status.troubles]]},
+            "left_alone": tell_left_alone(status.left_alone),
             "lanes": [lane.as_data() for lane in lanes],
             "decisions": self._decisions,
             "letters": self._letters,

@@ -65,8 +65,8 @@ class NodePools(Protocol):
     def list(self, cluster: str) -> list[PoolSnapshot]:
         """Return every pool of a cluster; GKE neither filters nor pages."""
 
-    def is_on_channel(self, cluster: str) -> bool:
-        """Return whether a release channel upgrades a cluster. It may have changed minutes ago."""
+    def find_channel(self, cluster: str) -> str:
+        """Return the release channel of a cluster, or empty. It may have changed minutes ago."""
 
     def list_creations(self, cluster: str) -> Sequence[Creation]:
         """Return the creations of a cluster's pools that GKE still lists, those that ended too.

@@ -80,8 +80,8 @@ class GkeNodePools:
         self._compute = GoogleSession(compute_endpoint or endpoint, account, clock=clock)
         self._groups = InstanceGroups(self._compute)
         self._channel_lock = threading.Lock()
-        self._channels: dict[str, tuple[bool, float]] = {}
-        """By cluster: whether it has a channel, and when that was read, in unix seconds."""
+        self._channels: dict[str, tuple[str, float]] = {}
+        """By cluster: its release channel, and when that was read, in unix seconds."""
         self._lock = threading.Lock()
         self._client: Any = None  # google-cloud-container's types are those of proto-plus
 
@@ -117,19 +117,20 @@ class GkeNodePools:
         answer = self._call("list_node_pools", ListNodePoolsRequest(parent=cluster), cluster)
         return [_read(pool) for pool in ListNodePoolsResponse.pb(answer).node_pools]
 
-    def is_on_channel(self, cluster: str) -> bool:
-        """Return whether a release channel upgrades a cluster, read `CHANNEL_SECONDS` ago at most.
+    def find_channel(self, cluster: str) -> str:
+        """Return the release channel of a cluster, or empty, read `CHANNEL_SECONDS` ago at most.
 
         Who asks while it is being read waits for it. An error is not kept.
         """
         with self._channel_lock:
-            found, read_at = self._channels.get(cluster, (True, -math.inf))
+            found, read_at = self._channels.get(cluster, ("", -math.inf))
             now = self._clock.now()
             if not 0 <= now - read_at <= CHANNEL_SECONDS:
                 answer = Cluster.pb(self._call("get_cluster", GetClusterRequest(name=cluster), cluster))
                 if answer.name != cluster.rpartition("/")[2]:
                     raise Unavailable(f"GKE's answer cannot be read: it is about cluster {answer.name!r}")
-                found = answer.release_channel.channel != ReleaseChannel.Channel.UNSPECIFIED
+                channel = ReleaseChannel.Channel(answer.release_channel.channel)
+                found = channel.name if channel else ""
                 self._channels[cluster] = (found, now)
             return found
 

@@ -135,7 +135,7 @@ def _create(turn: Turn, found: AttemptDecision, cluster_uid: str) -> AttemptDeci
             created_at=int(now),
             settings=look.settings,
             cluster_uid=cluster_uid,
-            on_channel=look.ports.pools.is_on_channel(look.cluster),
+            on_channel=bool(look.ports.pools.find_channel(look.cluster)),
         )
         done = create_pool(turn, decision, body)
     except (LabelBudgetExceeded, NoCapacity, InvalidRequest) as error:

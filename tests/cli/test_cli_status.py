@@ -10,6 +10,7 @@ import pytest
 import yaml
 from rich.console import Console
 
+from cli.board.readings import Readings
 from cli.printing import format_age
 from cli.rehearsal import SHOWN_MAX
 from cli.status import read_status
@@ -59,6 +60,45 @@ def test_the_table_says_whose_each_pool_is_and_what_needs_a_person(half_served: 
         "2 pools with 32 chips, 1 slice waiting; 1 needs a person",
         f"default/train: attempt 0 failed: {cause} (GKE: {said}); next try at {next_try} [stockout]",
     ]
+
+
+@pytest.fixture
+def for_others(world: World) -> World:
+    """Three pods that wait: one opts out, one has a gate, one is bound to a pool by its name."""
+    opted_out = a_pod(pod_labels={labels.DISABLE_AUTOPROVISIONING: "true"}, unschedulable_since=NOW - 120)
+    gated = a_pod(jobset="gated", uid="2", unschedulable=False)
+    bound = a_pod(jobset="bound", uid="3", shape={"selectors": {"cloud.google.com/gke-nodepool": "mine"}})
+    world.cluster.pods.clear()
+    world.cluster.add(opted_out, gated, bound, a_jobset(name="gated"), a_jobset(name="bound"))
+    return world
+
+
+def test_pods_that_wait_for_something_else_are_counted_in_one_line(for_others: World) -> None:
+    result = run("status")
+
+    assert result.exit_code == 0
+    assert result.stdout == (
+        "0 pools with 0 chips, 0 slices waiting\n"
+        "not for this provisioner: 3 leader pods waiting (1 demand_opted_out, 1 demand_not_unschedulable, "
+        "1 demand_bound_elsewhere); tpu-provisioner status -o wide shows each with its message\n"
+    )
+    wide = run("status", "-o", "wide").stdout
+    assert "default/train-workers-0-0-abcde   2m" in wide
+    assert f"the pod's label or annotation {labels.DISABLE_AUTOPROVISIONING}=true opts out" in wide
+    shown = json.loads(run("status", "--json").stdout)["left_alone"]
+    assert [row["reason"] for row in shown] == [
+        "demand_opted_out",
+        "demand_not_unschedulable",
+        "demand_bound_elsewhere",
+    ]
+
+
+def test_the_board_has_the_same_line(for_others: World) -> None:
+    shown = Readings(a_deployment(for_others)).read()
+
+    assert shown["left_alone"].startswith("not for this provisioner: 3 leader pods waiting (1 demand_opted_out, ")
+    for_others.cluster.pods.clear()
+    assert Readings(a_deployment(for_others)).read()["left_alone"] == ""
 
 
 def test_looking_changes_nothing(half_served: World) -> None:

@@ -38,9 +38,9 @@ class MissingNodes:
         """By pool; a test sets what its instance groups report."""
         return {}
 
-    def is_on_channel(self, cluster: str) -> bool:
-        self.begin("is_on_channel")
-        return cluster not in self.without_channel
+    def find_channel(self, cluster: str) -> str:
+        self.begin("find_channel")
+        return "" if cluster in self.without_channel else "REGULAR"
 
     def read_machines(self, pool: PoolSnapshot) -> Machines:
         self.calls.append(("read_machines", pool.name))

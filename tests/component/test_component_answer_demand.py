@@ -59,7 +59,7 @@ def test_a_pool_has_upgrades_off_where_gke_says_that_no_channel_upgrades_the_clu
 
 
 def test_without_an_answer_about_the_channel_nothing_is_created_and_pubsub_tries_again(world: World) -> None:
-    world.pools.fail_next("is_on_channel", Unavailable("503"))
+    world.pools.fail_next("find_channel", Unavailable("503"))
 
     assert world.deliver(a_demand_event()).status == 503
     assert world.pools.names(CLUSTER) == []

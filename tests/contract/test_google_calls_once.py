@@ -25,7 +25,7 @@ CALLS: dict[str, Callable[[GkeNodePools], object]] = {
     "create": lambda edge: edge.create(CLUSTER, a_body()),
     "get": lambda edge: edge.get(CLUSTER, "p"),
     "list": lambda edge: edge.list(CLUSTER),
-    "is_on_channel": lambda edge: edge.is_on_channel(CLUSTER),
+    "find_channel": lambda edge: edge.find_channel(CLUSTER),
     "delete": lambda edge: edge.delete(CLUSTER, "p"),
     "resize": lambda edge: edge.resize(CLUSTER, "p", 4),
     "measure": lambda edge: edge.measure(POOL),

@@ -17,11 +17,12 @@ from tests.contract.test_google_calls_once import Socket, refuse
 from tests.infra.function_runs import Run
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
 GKE = ("standins.fakegke", "serve", "--project=p", "--location=us-east5", "--cluster=c", "--manual-clock")
-ON, OFF = {"name": "c", "releaseChannel": {"channel": "STABLE"}}, {"name": "c", "releaseChannel": {}}
+ON = {"name": "c", "releaseChannel": {"channel": "STABLE"}}
+OFF: dict[str, object] = {"name": "c", "releaseChannel": {}}
 
 
 @pytest.fixture
@@ -31,7 +32,7 @@ def server() -> Iterator[Socket]:
     found.close()
 
 
-def answer(body: dict[str, object]) -> bytes:
+def answer(body: Mapping[str, object]) -> bytes:
     text = json.dumps(body).encode()
     return b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (len(text), text)
 
@@ -48,9 +49,9 @@ def test_a_slice_gets_its_pool_with_and_without_a_channel(tmp_path: Path, channe
 
 
 def test_a_cluster_that_does_not_exist_has_no_channel_and_is_named(gke: Gke) -> None:
-    assert gke.edge.is_on_channel(CLUSTER)
+    assert gke.edge.find_channel(CLUSTER) == "REGULAR"
     with pytest.raises(ClusterNotFound, match="nowhere"):
-        gke.edge.is_on_channel(NO_CLUSTER)
+        gke.edge.find_channel(NO_CLUSTER)
 
 
 def test_the_channel_is_read_again_after_some_minutes_only(server: Socket) -> None:
@@ -58,13 +59,13 @@ def test_the_channel_is_read_again_after_some_minutes_only(server: Socket) -> No
     edge = open_edge(server.url, clock)
     server.answers = [answer(ON), answer(OFF)]
 
-    assert [edge.is_on_channel(CLUSTER) for _ in range(3)] == [True] * 3
+    assert [edge.find_channel(CLUSTER) for _ in range(3)] == ["STABLE"] * 3
     clock.advance(CHANNEL_SECONDS)
-    assert edge.is_on_channel(CLUSTER)
+    assert edge.find_channel(CLUSTER) == "STABLE"
     assert server.requests == 1
 
     clock.advance(1)
-    assert not edge.is_on_channel(CLUSTER)
+    assert edge.find_channel(CLUSTER) == ""
     assert server.requests == 2
 
 
@@ -74,5 +75,5 @@ def test_an_answer_that_is_none_is_not_kept(server: Socket) -> None:
 
     for _ in range(2):
         with pytest.raises(Unavailable):
-            edge.is_on_channel(CLUSTER)
-    assert not edge.is_on_channel(CLUSTER)
+            edge.find_channel(CLUSTER)
+    assert edge.find_channel(CLUSTER) == ""

@@ -84,9 +84,9 @@ class GkePools:
             return [make_default_pool(cluster), *self._look_back(cluster).values()]
         return [make_default_pool(cluster), *(pool.snapshot for pool in self.pools[cluster].values())]
 
-    def is_on_channel(self, cluster: str) -> bool:
-        """Return that a channel upgrades the cluster, as with every new one."""
-        return cluster in self.pools
+    def find_channel(self, cluster: str) -> str:
+        """Return the release channel, which each cluster of a story has."""
+        return "REGULAR" if cluster in self.pools else ""
 
     def list_creations(self, cluster: str) -> Sequence[Creation]:
         """Return every creation of a pool."""
