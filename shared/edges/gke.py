@@ -26,7 +26,6 @@ from google.cloud.container_v1.types import (
     ListOperationsResponse,
     NodePool,
     Operation,
-    ReleaseChannel,
     ReservationAffinity,
     SetNodePoolSizeRequest,
 )
@@ -129,8 +128,7 @@ class GkeNodePools:
                 answer = Cluster.pb(self._call("get_cluster", GetClusterRequest(name=cluster), cluster))
                 if answer.name != cluster.rpartition("/")[2]:
                     raise Unavailable(f"GKE's answer cannot be read: it is about cluster {answer.name!r}")
-                channel = ReleaseChannel.Channel(answer.release_channel.channel)
-                found = channel.name if channel else ""
+                found = str(json_format.MessageToDict(answer.release_channel).get("channel", ""))
                 self._channels[cluster] = (found, now)
             return found
 

@@ -69,6 +69,13 @@ def test_the_channel_is_read_again_after_some_minutes_only(server: Socket) -> No
     assert server.requests == 2
 
 
+@pytest.mark.parametrize(("said", "found"), [({}, ""), ({"channel": "UNSPECIFIED"}, ""), ({"channel": 99}, "99")])
+def test_a_channel_of_a_number_that_is_new_is_one(server: Socket, said: dict[str, object], found: str) -> None:
+    server.answers = [answer({"name": "c", "releaseChannel": said})]
+
+    assert open_edge(server.url).find_channel(CLUSTER) == found
+
+
 def test_an_answer_that_is_none_is_not_kept(server: Socket) -> None:
     edge = open_edge(server.url, StepClock(NOW))
     server.answers = [refuse("503 Service Unavailable"), answer({}), answer(OFF)]

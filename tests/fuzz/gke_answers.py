@@ -54,6 +54,9 @@ _OURS = _write_pool(a_pool())
 _ANSWERS = {
     "list": json.dumps({"nodePools": [_OURS, _FOREIGN]}).encode(),
     "get": json.dumps(_OURS).encode(),
+    "cluster": json.dumps(
+        {"name": CLUSTER.rpartition("/")[2], "releaseChannel": {"channel": "REGULAR"}, "nodePools": [_OURS]}
+    ).encode(),
     "group": json.dumps(
         {
             "targetSize": 4,
@@ -165,6 +168,7 @@ def _use_edge(pools: GkeNodePools) -> None:
     found = pools.get(CLUSTER, "a") or a_pool(group_urls=(_GROUP_URL,))
     pools.list(CLUSTER)
     pools.list_creations(CLUSTER)
+    pools.find_channel(CLUSTER)
     pools.measure(found)
     pools.list_missing(found)
     pools.read_machines(found)
@@ -183,7 +187,7 @@ def _answer(odd: OddAnswer, method: str, url: str) -> Canned:
     elif "/instanceGroupManagers/" in url:
         call = "group"
     else:
-        call = "list" if path.endswith("/nodePools") else "get"
+        call = "list" if path.endswith("/nodePools") else "get" if "/nodePools/" in path else "cluster"
     if call != odd.call:
         return Canned(_ANSWERS[call])
     headers = {"Retry-After": odd.retry_after} if odd.retry_after else {}
