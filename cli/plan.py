@@ -25,6 +25,7 @@ from shared.core.errors import LabelBudgetExceeded, Rejected
 from shared.core.kinds.table import SLICES_MAX, get_kind, list_slices
 from shared.core.nodepool import build_labels, build_node_pool, describe_placement
 from shared.core.priorities import NodeSource
+from shared.core.shapes.tpu_catalogue import tell_unlisted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -155,7 +156,7 @@ def plan(
         for each, later in [*((each, 0) for each in wanted), *more]:
             found = _plan_slice(each, alike, made, later=later)
             if found.decision.reason not in QUIET:
-                said = (*notes, *_list_idle(found, each), *_list_candidates(found))
+                said = (*notes, *_list_idle(found, each), *_list_candidates(found), *_list_unlisted(found))
                 own = list_pool_needs(found.demand) if found.demand and found.creates else ()
                 place, asked = manifest.where, (*needs, *own)
                 planned.append(dataclasses.replace(found, notes=said, where=place, needs=asked, later=later))
@@ -344,6 +345,16 @@ def _list_candidates(planned: PlannedSlice) -> tuple[str, ...]:
     filled = [str(at) for at, each in enumerate(candidates, 1) if each.nodes_from == NodeSource.AUTOSCALER]
     by = f"; GKE's autoscaler makes the nodes of {', '.join(filled)}" if filled else ""
     return (f"candidates, tried in this order: {listed}{by}",) if len(candidates) > 1 else ()
+
+
+def _list_unlisted(planned: PlannedSlice) -> tuple[str, ...]:
+    """Return a warning for each zone that is not known to have the machines."""
+    if planned.demand is None:
+        return ()
+    accelerator = planned.demand.shape.accelerator
+    zones = dict.fromkeys((planned.demand.zone, *(each.zone for each in planned.demand.candidates)))
+    warnings = (tell_unlisted(accelerator, zone) for zone in zones)
+    return tuple(f"warning: {each}; GKE may refuse the pool" for each in warnings if each)
 
 
 def find_zone(manifests: Sequence[Manifest]) -> str:

@@ -49,6 +49,24 @@ def test_a_price_is_that_of_all_chips_of_the_pool_in_its_region_and_tier(tmp_pat
     assert price(v4, "us-central2-b") == [51.52, 37_609.6]
 
 
+@pytest.mark.parametrize(
+    ("zone", "listed"),
+    [
+        ("us-east5-b", ""),
+        ("us-east5-x", "us-east5-x, but in us-east5-a, us-east5-b, us-east5-c"),
+        ("africa-south1-a", "africa-south1-a, but in other regions only"),
+    ],
+)
+def test_a_zone_that_is_not_listed_for_the_machines_is_a_warning_and_no_refusal(
+    tmp_path: Path, zone: str, listed: str
+) -> None:
+    (first, *_) = planned(JOBSET, tmp_path, "--zone", zone)
+    warning = f"warning: on 2026-11-23 no v6e was listed in {listed}; GKE may refuse the pool"
+
+    assert first["decision"] == "create"
+    assert [each for each in first["notes"] if "listed" in each] == ([warning] if listed else [])
+
+
 def test_prices_can_be_left_out_and_unknown_ones_are_said(tmp_path: Path) -> None:
     path = write(tmp_path / "j.yaml", JOBSET)
 

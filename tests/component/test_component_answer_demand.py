@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from shared.core import labels
 from shared.core.errors import (
     AlreadyExists,
     Broken,
@@ -65,6 +66,17 @@ def test_without_an_answer_about_the_channel_nothing_is_created_and_pubsub_tries
     assert world.pools.names(CLUSTER) == []
     assert world.deliver(a_demand_event()).status == 200
     assert world.expect_one_pool() == NAME
+
+
+def test_an_event_warns_of_a_zone_that_is_not_listed_for_the_accelerator(world: World) -> None:
+    world.cluster.pods.clear()
+    world.cluster.add(a_pod(shape={"selectors": {labels.ZONE: "us-east5-x"}}))
+    world.deliver(a_demand_event())
+
+    assert world.last["message"].endswith(
+        " (on 2026-11-23 no v6e was listed in us-east5-x, but in us-east5-a, us-east5-b, us-east5-c)"
+    )
+    assert world.says() == ("create", "pool_absent"), "it is a warning, and refuses nothing"
 
 
 def test_what_is_logged_of_a_create_is_what_operators_rely_on(world: World) -> None:

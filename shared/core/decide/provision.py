@@ -11,6 +11,7 @@ from shared.core.identity.pool_index import PoolIndex
 from shared.core.identity.pools import PoolStatus
 from shared.core.kinds.table import get_kind
 from shared.core.settings import Mode
+from shared.core.shapes.tpu_catalogue import tell_unlisted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -76,9 +77,11 @@ def describe_creation(demand: Demand) -> str:
     return f"creating {demand.shape}, {demand.place}"
 
 
-def decide_created(decision: Decision, pool_name: str) -> Decision:
+def decide_created(decision: Decision, pool_name: str, demand: Demand) -> Decision:
     """Return the decision to create, with the name of the pool that GKE has accepted."""
-    return Decision(decision.verdict, decision.reason, f"{decision.message}: node pool {pool_name}")
+    warning = tell_unlisted(demand.shape.accelerator, demand.zone)
+    message = f"{decision.message}: node pool {pool_name}{warning and f' ({warning})'}"
+    return Decision(decision.verdict, decision.reason, message)
 
 
 def decide_sent(pool_name: str) -> Decision:
@@ -120,18 +123,13 @@ def _decide_ours(pool: PoolSnapshot, *, same: bool, old: bool, replace: bool) ->
         but = "" if same else ", but it does not have the shape that the pods need now"
         return Decision(Verdict.WAIT, reason, f"node pool {name} is {status}{but}")
     if status == PoolStatus.STOPPING:
-        return Decision(
-            Verdict.WAIT,
-            Reason.POOL_STOPPING,
-            f"node pool {name} is being deleted; it is created again afterwards",
-        )
+        message = f"node pool {name} is being deleted; it is created again afterwards"
+        return Decision(Verdict.WAIT, Reason.POOL_STOPPING, message)
     if status == PoolStatus.ERROR:
         return Decision(Verdict.DELETE, Reason.POOL_FAILED, f"node pool {name} failed: {pool.error or 'ERROR'}")
     if status == PoolStatus.RUNNING_WITH_ERROR and (same or not replace):
-        verdict = Verdict.DELETE if old else Verdict.WAIT
-        return Decision(
-            verdict, Reason.POOL_DEGRADED, f"node pool {name} runs with errors: {pool.error or status}"
-        )
+        message = f"node pool {name} runs with errors: {pool.error or status}"
+        return Decision(Verdict.DELETE if old else Verdict.WAIT, Reason.POOL_DEGRADED, message)
     if status in (PoolStatus.RUNNING, PoolStatus.RUNNING_WITH_ERROR):
         return _decide_running(pool, same=same, replace=replace)
     message = f"node pool {name} has a status that this version does not know"
@@ -142,12 +140,8 @@ def _decide_running(pool: PoolSnapshot, *, same: bool, replace: bool) -> Decisio
     name, kind = pool.name, pool.owner.kind if pool.owner else "workload"
     if same:
         return Decision(Verdict.KEEP, Reason.POOL_SERVES, f"node pool {name} is running")
+    differs = f"node pool {name} does not have the shape that the pods need"
     if replace:
-        message = f"node pool {name} does not have the shape that the pods need; it is replaced"
-        return Decision(Verdict.DELETE, Reason.POOL_DIFFERS, message)
-    return Decision(
-        Verdict.REFUSE,
-        Reason.POOL_DIFFERS,
-        f"node pool {name} does not have the shape that the pods need; "
-        f"delete the {kind} and create it again, or set replace_differing_pools to true",
-    )
+        return Decision(Verdict.DELETE, Reason.POOL_DIFFERS, f"{differs}; it is replaced")
+    mend = f"delete the {kind} and create it again, or set replace_differing_pools to true"
+    return Decision(Verdict.REFUSE, Reason.POOL_DIFFERS, f"{differs}; {mend}")

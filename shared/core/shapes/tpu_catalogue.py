@@ -46,15 +46,15 @@ class Family:
     accelerator: str
     """The value of ``cloud.google.com/gke-tpu-accelerator``."""
     machines: tuple[Machine, ...]
-    placement: Placement
+    placement: Placement = Placement.COMPACT
     """For multi-host slices; a single host never has a placement."""
     boot_disks: tuple[str, ...]
     """Accepted boot disk types, the default first."""
-    flex_start: bool
-    public_names: tuple[str, ...]
+    flex_start: bool = False
+    public_names: tuple[str, ...] = ()
     """Prefixes of the public names of slices, for example ``v6e`` in ``v6e-16``; empty if such a
     name means another family: https://cloud.google.com/tpu/docs/supported-tpu-configurations."""
-    counted_per_chip: int
+    counted_per_chip: int = 1
     """What such a name counts for each chip: 2 if it counts the TensorCores of a chip."""
     topologies: tuple[str, ...] = ()
     """Every valid topology of the multi-host machine, for two-dimensional families."""
@@ -78,7 +78,6 @@ FAMILIES = (
         machines=(Machine("ct3-hightpu-4t", 4, "2x2", multi_host=False, cpus=96, memory_gb=340),),
         placement=Placement.NONE,
         boot_disks=_PD_ALL,
-        flex_start=False,
         public_names=("v3",),
         counted_per_chip=2,
     ),
@@ -86,9 +85,7 @@ FAMILIES = (
         generation="v3",
         accelerator="tpu-v3-slice",
         machines=(Machine("ct3p-hightpu-4t", 4, None, multi_host=True, cpus=48, memory_gb=340),),
-        placement=Placement.COMPACT,
         boot_disks=_PD_ALL,
-        flex_start=False,
         public_names=("v3",),
         counted_per_chip=2,
         topologies=("4x4", "4x8", "8x8", "8x16", "16x16", "16x32", "32x32", "32x64"),
@@ -97,9 +94,7 @@ FAMILIES = (
         generation="v4",
         accelerator="tpu-v4-podslice",
         machines=(Machine("ct4p-hightpu-4t", 4, "2x2x1", multi_host=True, cpus=240, memory_gb=407),),
-        placement=Placement.COMPACT,
         boot_disks=(*_PD_ALL, "hyperdisk-balanced"),
-        flex_start=False,
         public_names=("v4",),
         counted_per_chip=2,
         cubes_max=64,
@@ -112,11 +107,9 @@ FAMILIES = (
             Machine("ct5lp-hightpu-4t", 4, "2x2", multi_host=True, cpus=112, memory_gb=192),
             Machine("ct5lp-hightpu-8t", 8, "2x4", multi_host=False, cpus=224, memory_gb=384),
         ),
-        placement=Placement.COMPACT,
         boot_disks=_PD,
         flex_start=True,
         public_names=("v5litepod", "v5e"),
-        counted_per_chip=1,
         topologies=_SQUARES,
     ),
     Family(
@@ -129,15 +122,11 @@ FAMILIES = (
         ),
         placement=Placement.NONE,
         boot_disks=_PD,
-        flex_start=False,
-        public_names=(),
-        counted_per_chip=1,
     ),
     Family(
         generation="v5p",
         accelerator="tpu-v5p-slice",
         machines=(Machine("ct5p-hightpu-4t", 4, "2x2x1", multi_host=True, cpus=208, memory_gb=448),),
-        placement=Placement.COMPACT,
         boot_disks=_PD,
         flex_start=True,
         public_names=("v5p",),
@@ -152,11 +141,9 @@ FAMILIES = (
             Machine("ct6e-standard-4t", 4, "2x2", multi_host=True, cpus=180, memory_gb=720),
             Machine("ct6e-standard-8t", 8, "2x4", multi_host=False, cpus=180, memory_gb=1440),
         ),
-        placement=Placement.COMPACT,
         boot_disks=_HYPERDISK,
         flex_start=True,
         public_names=("v6e",),
-        counted_per_chip=1,
         topologies=_SQUARES,
     ),
     Family(
@@ -176,6 +163,20 @@ FAMILIES = (
     ),
 )
 
+ZONES = {
+    "v4": "us-central2-b",
+    "v5e": "asia-east1-a asia-east1-b asia-east1-c asia-northeast1-b asia-southeast1-b europe-north1-a "
+    "europe-north1-c europe-west1-b europe-west1-c europe-west3-c europe-west4-a europe-west4-b "
+    "northamerica-northeast1-b southamerica-west1-b southamerica-west1-c us-central1-a us-east1-b us-east1-c "
+    "us-east4-b us-east5-a us-east5-b us-east5-c us-south1-a us-south1-b us-west1-c us-west4-a us-west4-b",
+    "v5p": "europe-west1-b europe-west1-d europe-west4-b us-central1-a us-east1-d us-east5-a us-east5-b "
+    "us-east5-c us-south1-a us-south1-b us-south1-c",
+    "v6e": "asia-east1-c asia-northeast1-b asia-south1-b asia-south1-c asia-southeast1-b europe-west4-a "
+    "southamerica-east1-c southamerica-west1-a us-central1-a us-central1-b us-central1-c us-central2-b us-east1-d "
+    "us-east4-a us-east5-a us-east5-b us-east5-c us-south1-a us-south1-ai1b us-south1-c us-west1-c",
+}
+"""By generation, as listed on 2026-11-23; a hint that refuses nothing, since Google adds zones:
+https://github.com/skypilot-org/skypilot-catalog/blob/006059e/catalogs/v8/gcp/vms.csv"""
 BY_ACCELERATOR = {family.accelerator: family for family in FAMILIES}
 MACHINES = {machine.name: machine for family in FAMILIES for machine in family.machines}
 CHIPS_BY_MACHINE = {machine.name: machine.chips for family in FAMILIES for machine in family.machines}
@@ -185,3 +186,12 @@ CHIPS_BY_MACHINE = {machine.name: machine.chips for family in FAMILIES for machi
 def list_flex_start_generations() -> list[str]:
     """Return the generations that GKE offers with flex-start, in the order of the catalogue."""
     return list(dict.fromkeys(family.generation for family in FAMILIES if family.flex_start))
+
+
+def tell_unlisted(accelerator: str, zone: str) -> str:
+    """Return a warning if `ZONES` has other zones for an accelerator only; empty if it has none."""
+    generation = BY_ACCELERATOR[accelerator].generation if accelerator in BY_ACCELERATOR else ""
+    listed = ZONES.get(generation, zone).split()
+    near = ", ".join(each for each in listed if each.startswith(zone.rpartition("-")[0] + "-"))
+    said = f"on 2026-11-23 no {generation} was listed in {zone}, but in {near or 'other regions only'}"
+    return "" if zone in listed else said

@@ -77,10 +77,6 @@ def count_chips(topology: str) -> int:
     return math.prod(int(part) for part in topology.split("x"))
 
 
-def _longest_side(topology: str) -> int:
-    return max(int(part) for part in topology.split("x"))
-
-
 def list_topologies(family: Family) -> Iterator[str]:
     """Yield every valid topology of a family, the smallest first within each rule."""
     single = [machine.single_host for machine in family.machines if not machine.by_name_only]
@@ -181,9 +177,11 @@ def _check_topology_of_machine(family: Family, machine: Machine, topology: str) 
     wanted = count_chips(topology)
     legal = {each for each in list_topologies(family) if _is_topology_of(family, machine, each)}
     turned = "x".join(sorted(topology.split("x"), key=int))
-    near = sorted(
-        legal, key=lambda each: (each != turned, abs(count_chips(each) - wanted), _longest_side(each), each)
-    )
+
+    def measure(each: str) -> tuple[bool, int, int, str]:
+        return each != turned, abs(count_chips(each) - wanted), max(map(int, each.split("x"))), each
+
+    near = sorted(legal, key=measure)
     others = [
         f"{each.chips} chips per pod ({each.name}) for {topology}"
         for each in family.machines

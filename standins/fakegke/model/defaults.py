@@ -11,6 +11,7 @@ import math
 import zlib
 from typing import TYPE_CHECKING
 
+from standins.fakegke.model.machine_zones import list_zones
 from standins.fakegke.model.proto_messages import (
     CgroupMode,
     Cluster,
@@ -45,7 +46,7 @@ def default_zones(location: str) -> list[str]:
 
     Its own zone, or three zones of its region.
     """
-    return [location] if is_zone(location) else [f"{region_of(location)}-{letter}" for letter in "abc"]
+    return [location] if is_zone(location) else list_zones(location)[:3]
 
 
 def filled_pool(pool: Message, cluster: ClusterName, machine: Machine, zones: list[str]) -> Message:

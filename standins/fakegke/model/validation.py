@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from standins.fakegke.errors import invalid, invalid_field
 from standins.fakegke.model.gpu_machines import check_accelerators
 from standins.fakegke.model.label_rules import check_node_labels, check_resource_labels, check_tags, check_taints
+from standins.fakegke.model.machine_zones import check_machine_zone
 from standins.fakegke.model.machines import Machine, find_machine, hosts_for
 from standins.fakegke.model.node_objects import labels_by_gke
 from standins.fakegke.model.proto_messages import Message, PlacementType, is_autoscaled
@@ -60,6 +61,8 @@ def check_pool(pool: Message, location: str, zones: list[str], scenario: Scenari
         raise invalid_field("node_pool.name", pool.name, f"Must be a match of regex '{POOL_NAME}'.")
     _check_zones(pool, location)
     shape = _shape(pool, location, zones, scenario)
+    for zone in zones:
+        check_machine_zone(shape.machine, zone)
     check_accelerators(pool.config, shape.machine.cpus, is_tpu=shape.machine.is_tpu)
     _check_disk(pool, shape.machine)
     _check_counts(pool, shape, late_count=late_count)

@@ -50,6 +50,15 @@ REFUSED: list[tuple[container_v1.NodePool, str]] = [
     (slice_pool(config={"machine_type": "ct6e-standard-8t"}), "Not a valid TPU topology for machine type"),
     (slice_pool(locations=["us-east5-a", "us-east5-b"]), "exactly one zone"),
     (slice_pool(locations=["us-west1-a"]), "Must be a zone of region us-east5"),
+    (slice_pool(locations=["us-east5-x"]), '"node_pool.locations": "us-east5-x". Unknown zone.'),
+    (
+        slice_pool(
+            config={"machine_type": "ct4p-hightpu-4t"},
+            placement_policy={"type_": COMPACT, "tpu_topology": "2x2x4"},
+            locations=["us-east5-b"],
+        ),
+        'Invalid machine type "ct4p-hightpu-4t" in zone "us-east5-b": GCE_NOT_FOUND.',
+    ),
     (slice_pool(initial_node_count=5), '5 is not a valid size of TPU pod slice with topology "4x4"'),
     (
         slice_pool(autoscaling={"enabled": True, "total_max_node_count": 4}),
