@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 THREADS = "8"
 """What the deployment sets: as many as the requests that one instance takes at a time."""
-_START_SECONDS = 30.0
+_START_SECONDS = 90.0
 _HEADERS = {
     "Content-Type": "application/json",
     "ce-specversion": "1.0",

@@ -61,12 +61,12 @@ def check_pool(pool: Message, location: str, zones: list[str], scenario: Scenari
         raise invalid_field("node_pool.name", pool.name, f"Must be a match of regex '{POOL_NAME}'.")
     _check_zones(pool, location)
     shape = _shape(pool, location, zones, scenario)
-    for zone in zones:
-        check_machine_zone(shape.machine, zone)
     check_accelerators(pool.config, shape.machine.cpus, is_tpu=shape.machine.is_tpu)
     _check_disk(pool, shape.machine)
     _check_counts(pool, shape, late_count=late_count)
     check_tier(pool, shape.machine)
+    for zone in zones:
+        check_machine_zone(shape.machine, zone)
     _check_upgrades(pool, scenario.release_channel)
     check_node_labels(dict(pool.config.labels), labels_by_gke(pool, shape.machine, shape.topology))
     check_resource_labels(dict(pool.config.resource_labels))
