@@ -148,6 +148,7 @@ def fake_gke(
         f"--pubsub={pubsub_rest}",
         f"--operations-topic={operations_topic}",
         f"--ports-file={layout.ports_file('fakegke')}",
+        "--machines-everywhere",  # its one cluster is in one region, and the examples have all machines
         *faults,
     )
 

@@ -63,6 +63,7 @@ def serve_command(
         Path | None, typer.Option(help="Written once listening: {'rest': …, 'grpc': …}.", callback=check_writable)
     ] = None,
     manual_clock: Annotated[bool, typer.Option(help="Time stands still; POST /admin/clock moves it.")] = False,
+    machines_everywhere: Annotated[bool, typer.Option(help="Each zone has each machine.")] = False,
 ) -> None:
     """Serve gRPC and REST on 127.0.0.1 until SIGTERM."""
     # Imported late: the other commands should not wait for gRPC and the web framework.
@@ -83,6 +84,7 @@ def serve_command(
         faults=faults,
         ports_file=ports_file,
         manual_clock=manual_clock,
+        machines_everywhere=machines_everywhere,
     )
     try:
         silence_cancelled_connects()

@@ -61,6 +61,7 @@ class Settings:
     faults: Path | None = None
     ports_file: Path | None = None
     manual_clock: bool = False
+    machines_everywhere: bool = False
     pubsub: str = ""
     operations_topic: str = ""
 
@@ -98,6 +99,7 @@ class RunningFake:
 
     def __init__(self, settings: Settings) -> None:
         scenario, faults = load_scenario(settings.faults) if settings.faults else parse_scenario(None)
+        scenario.machines_everywhere |= settings.machines_everywhere
         self._settings = settings
         clock: Clock = ManualClock() if settings.manual_clock else ScaledClock(settings.speed)
         self.gke = FakeGke(clock=clock, seed=settings.seed, scenario=scenario, faults=FaultPlan(faults))

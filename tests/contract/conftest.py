@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 @pytest.fixture(scope="module")
 def gke_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gke]:
     command = ("standins.fakegke", "serve", "--project", "p", "--location", "us-east5", "--cluster", "c")
-    with stand_in(tmp_path_factory.mktemp("gke"), *command, "--manual-clock") as ports:
+    with stand_in(tmp_path_factory.mktemp("gke"), *command, "--manual-clock", "--machines-everywhere") as ports:
         yield Gke(ports)
 
 

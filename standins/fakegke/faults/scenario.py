@@ -3,7 +3,8 @@
 Workload policies, reservations, timings, and the faults to start with.
 
 Read from one YAML or JSON file (`--faults`): either a plain list of faults, or a mapping with
-`faults`, `capacity`, `policies`, `reservations`, `timings`, `release_channel`. Unknown keys are
+`faults`, `capacity`, `policies`, `reservations`, `timings`, `release_channel`,
+`machines_everywhere`. Unknown keys are
 refused by name. The default timings are those observed on real clusters where a recording exists,
 and educated guesses elsewhere (docs/fake-gke.md says which).
 """
@@ -101,6 +102,8 @@ class Scenario(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     timings: Timings = msgspec.field(default_factory=Timings)
     release_channel: Literal["RAPID", "REGULAR", "STABLE", "EXTENDED", "UNSPECIFIED"] = "REGULAR"
     """Of the clusters; UNSPECIFIED is none."""
+    machines_everywhere: bool = False
+    """Whether each zone has each machine."""
     capacity: tuple[Stock, ...] = ()
 
     @property

@@ -48,15 +48,15 @@ def list_zones(region: str) -> list[str]:
     return [f"{region}-{letter}" for letter in _LETTERS.get(region, _USUAL).split()]
 
 
-def check_machine_zone(machine: Machine, zone: str) -> None:
-    """Refuse a zone that does not exist, and one without the machine.
+def check_machine_zone(machine: Machine, zone: str, *, everywhere: bool) -> None:
+    """Refuse a zone that does not exist, and one without the machine, unless it is everywhere.
 
     The second text is GKE's own (https://github.com/keras-team/kinetic/issues/305), the first one a
     guess in Compute Engine's words.
     """
     if zone not in list_zones(region_of(zone)):
         raise invalid_field("node_pool.locations", zone, "Unknown zone.")
-    accelerator = machine.family.accelerator if machine.family else ""
+    accelerator = machine.family.accelerator if machine.family and not everywhere else ""
     listed = dict(each.split(":") for each in _FAMILIES.get(accelerator, "").split())
     letter = zone.rpartition("-")[2]
     if listed and letter not in [*listed.get(region_of(zone), "")] and zone not in _AI_ZONES.get(accelerator, ()):

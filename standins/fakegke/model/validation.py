@@ -66,7 +66,7 @@ def check_pool(pool: Message, location: str, zones: list[str], scenario: Scenari
     _check_counts(pool, shape, late_count=late_count)
     check_tier(pool, shape.machine)
     for zone in zones:
-        check_machine_zone(shape.machine, zone)
+        check_machine_zone(shape.machine, zone, everywhere=scenario.machines_everywhere)
     _check_upgrades(pool, scenario.release_channel)
     check_node_labels(dict(pool.config.labels), labels_by_gke(pool, shape.machine, shape.topology))
     check_resource_labels(dict(pool.config.resource_labels))

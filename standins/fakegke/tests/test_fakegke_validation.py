@@ -170,6 +170,22 @@ def test_a_pool_that_gke_would_take_becomes_running(pool: container_v1.NodePool)
     assert [shown.status.name for shown in model.pools()] == ["RUNNING"]
 
 
+def test_with_machines_everywhere_a_zone_that_does_not_exist_has_none() -> None:
+    model = InProcessWorld(scenario={"machines_everywhere": True})
+    shape = {"placement_policy": {"type_": COMPACT, "tpu_topology": "2x2x4"}, "initial_node_count": 4}
+    config = {"machine_type": "ct4p-hightpu-4t"}
+    found = model.client.create_node_pool(
+        request={"parent": model.parent, "node_pool": slice_pool(config=config, locations=["us-east5-b"], **shape)}
+    )
+    assert found.status
+
+    pool = slice_pool("x", config=config, locations=["us-east5-x"], **shape)
+    refusal = model.refusal(
+        lambda: model.client.create_node_pool(request={"parent": model.parent, "node_pool": pool})
+    )
+    assert "Unknown zone." in refusal.text
+
+
 def test_a_cluster_without_a_release_channel_takes_pools_without_upgrades_and_no_exclusion() -> None:
     model = InProcessWorld(scenario={"release_channel": "UNSPECIFIED"})
     exclusion = {"exclusion_until_end_of_support": {"enabled": True}}
