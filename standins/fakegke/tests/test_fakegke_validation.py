@@ -172,18 +172,16 @@ def test_a_pool_that_gke_would_take_becomes_running(pool: container_v1.NodePool)
 
 def test_with_machines_everywhere_a_zone_that_does_not_exist_has_none() -> None:
     model = InProcessWorld(scenario={"machines_everywhere": True})
-    shape = {"placement_policy": {"type_": COMPACT, "tpu_topology": "2x2x4"}, "initial_node_count": 4}
-    config = {"machine_type": "ct4p-hightpu-4t"}
-    found = model.client.create_node_pool(
-        request={"parent": model.parent, "node_pool": slice_pool(config=config, locations=["us-east5-b"], **shape)}
-    )
-    assert found.status
 
-    pool = slice_pool("x", config=config, locations=["us-east5-x"], **shape)
-    refusal = model.refusal(
-        lambda: model.client.create_node_pool(request={"parent": model.parent, "node_pool": pool})
-    )
-    assert "Unknown zone." in refusal.text
+    def create(name: str, zone: str) -> object:
+        config = {"machine_type": "ct4p-hightpu-4t"}
+        placement = {"type_": COMPACT, "tpu_topology": "2x2x4"}
+        pool = slice_pool(name, config=config, locations=[zone], placement_policy=placement, initial_node_count=4)
+        return model.client.create_node_pool(request={"parent": model.parent, "node_pool": pool})
+
+    create("pool-1", "us-east5-b")
+    assert [pool.name for pool in model.pools()] == ["pool-1"]
+    assert "Unknown zone." in model.refusal(lambda: create("pool-2", "us-east5-x")).text
 
 
 def test_a_cluster_without_a_release_channel_takes_pools_without_upgrades_and_no_exclusion() -> None:
