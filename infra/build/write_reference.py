@@ -149,8 +149,14 @@ def _write_stand_ins() -> str:
         _STAND_IN_API,
     ]
     for package, (title, link) in _STAND_INS.items():
-        rows = sorted({(f"`{verb}`", f"`{path}`", rpc) for verb, path, rpc in _find_routes(package)})
-        parts += [f"## [{title}]({link})", _table(("verb", "path", "call"), rows)]
+        served: dict[str, list[tuple[str, str]]] = {}
+        for path, verb, rpc in sorted({(path, verb, rpc) for verb, path, rpc in _find_routes(package)}):
+            served.setdefault(f"`{path}`", []).append((f"`{verb}`", rpc))
+        rows = [
+            (path, ", ".join(verb for verb, _ in of), ", ".join(rpc for _, rpc in of if rpc))
+            for path, of in served.items()
+        ]
+        parts += [f"## [{title}]({link})", _table(("path", "verbs", "calls"), rows)]
     return "\n\n".join(parts) + "\n"
 
 
