@@ -1,0 +1,397 @@
+"""The questions about node pools and operations. The pools have no nodes, so they cost nothing."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from cli.conformance.probe_pools import ACCEPTED, AT_REST, LABEL, Lab, OutOfTime
+from cli.conformance.questions import NotAsked, Question, Seen
+from shared.core.nodepool import NODE_LABEL_CHARACTERS_MAX, measure_labels
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+POOLS_AT_ONCE = 24
+"""More than run at once, by our assumption, and far fewer than GKE accepts."""
+RUN_AT_ONCE = 20
+_BUSY = "400 FAILED_PRECONDITION, read as Busy"
+_EXISTS = "409 ALREADY_EXISTS, read as AlreadyExists"
+_INVALID = "400 INVALID_ARGUMENT, read as InvalidRequest"
+_AT_ONCE_SECONDS = 2.0
+"""Two looks and the time of their answers; what is seen so early is seen at once."""
+
+
+def _answer(lab: Lab, text: str, switch: str = "", **settings: Any) -> Seen:
+    """Return an answer in GKE's words, and the fake's switch if it has one for this answer."""
+    details = {"words": lab.words} if lab.words else {}
+    return Seen(text=text, details=details, faults=({"switch": switch, **settings},) if switch else ())
+
+
+def _second_create(lab: Lab, text: str, switch: str) -> Seen:
+    """Return the answer to a second create of a name."""
+    return _answer(lab, text, switch, answer="exists") if text == _EXISTS else _answer(lab, text)
+
+
+def _ask_duplicate_create(lab: Lab) -> Seen:
+    name = lab.new_name()
+    answers = lab.at_once([lambda: lab.create(name)] * 2)
+    refused = [each for each in answers if each != ACCEPTED]
+    if len(refused) != 1:
+        return Seen(text="both are accepted" if not refused else f"both are refused: {refused[0]}")
+    return _second_create(lab, refused[0], "dup_create_inflight")
+
+
+def _ask_create_existing(lab: Lab) -> Seen:
+    name = lab.make()
+    return _answer(lab, lab.create(name))
+
+
+def _ask_create_while_deleting(lab: Lab) -> Seen:
+    name = lab.make()
+    lab.accept(lab.delete(name))
+    return _second_create(lab, lab.create(name), "create_while_stopping")
+
+
+def _ask_delete_while_creating(lab: Lab) -> Seen:
+    name = lab.new_name()
+    lab.accept(lab.create(name))
+    return _answer(lab, lab.delete(name))
+
+
+def _ask_delete_twice(lab: Lab) -> Seen:
+    name = lab.make()
+    lab.accept(lab.delete(name))
+    return _answer(lab, lab.delete(name))
+
+
+def _ask_missing_pool(lab: Lab) -> Seen:
+    name = lab.new_name()
+    looked, deleted = lab.look(f"/nodePools/{name}"), lab.delete(name)
+    return _answer(lab, looked if looked == deleted else f"read: {looked}; delete: {deleted}")
+
+
+def _ask_missing_cluster(lab: Lab) -> Seen:
+    return _answer(lab, lab.look("-absent/nodePools"))
+
+
+def _ask_read_after_create(lab: Lab) -> Seen:
+    name = lab.new_name()
+    lab.accept(lab.create(name))
+    found = lab.look(f"/nodePools/{name}")
+    if found == ACCEPTED:
+        return Seen(text="the pool is found")
+    return _answer(lab, found, "get_404_after_create", count=1)
+
+
+def _ask_list_after_create(lab: Lab) -> Seen:
+    name = lab.new_name()
+    lab.accept(lab.create(name))
+    seconds = lab.wait(
+        f"{name} in the list", lambda: any(each["name"] == name for each in lab.list_pools()), every=1.0
+    )
+    return _late(seconds, "stale_list")
+
+
+def _ask_status_after_end(lab: Lab) -> Seen:
+    name = lab.new_name()
+    lab.accept(lab.create(name))
+    lab.wait("the end of the operation", lambda: _find_create(lab, name).get("status") == "DONE", every=1.0)
+    seconds = lab.wait(f"{name} to run", lambda: lab.find_status(name) == "RUNNING", every=1.0)
+    return _late(seconds, "read_lag")
+
+
+def _late(seconds: float, switch: str) -> Seen:
+    if seconds <= _AT_ONCE_SECONDS:
+        return Seen(text="at once", details={"seconds": f"{seconds:.1f}"})
+    fault = {"switch": switch, "seconds": round(seconds, 1)}
+    return Seen(text="later", details={"seconds": f"{seconds:.1f}"}, faults=(fault,))
+
+
+def _find_create(lab: Lab, name: str) -> dict[str, Any]:
+    """Return the operation that creates a pool; empty if it is not listed."""
+    end = f"/nodePools/{name}"
+    found = [each for each in lab.list_operations() if each.get("targetLink", "").endswith(end)]
+    return next((each for each in found if each.get("operationType") == "CREATE_NODE_POOL"), {})
+
+
+def _ask_operation_fields(lab: Lab) -> Seen:
+    name = lab.make()
+    found = _find_create(lab, name)
+    place = f"/{lab.cluster.split('/')[3]}/clusters/{lab.cluster.rpartition('/')[2]}/nodePools/{name}"
+    good = {
+        "type": bool(found),
+        "target": found.get("targetLink", "").endswith(place),
+        "status": found.get("status") == "DONE",
+        "start": bool(found.get("startTime")),
+        "end": bool(found.get("endTime")),
+    }
+    return Seen(text=_tell_missing(good), details={"target": found.get("targetLink", "none")})
+
+
+def _tell_missing(good: Mapping[str, bool]) -> str:
+    wrong = [name for name, right in good.items() if not right]
+    return f"wrong or absent: {', '.join(wrong)}" if wrong else f"all there: {', '.join(good)}"
+
+
+def _ask_operations_kept(lab: Lab) -> Seen:
+    name = lab.make()
+    lab.sleep(60.0)
+    times = sorted(each["endTime"] for each in lab.list_operations() if each.get("endTime"))
+    details = {"oldest of the location": times[0] if times else "none"}
+    if _find_create(lab, name):
+        return Seen(text="listed a minute after its end", details=details)
+    return Seen(text="forgotten", details=details, faults=({"switch": "op_gc", "seconds": 0.0},))
+
+
+def _ask_operations_at_once(lab: Lab) -> Seen:
+    names = [lab.new_name() for _ in range(POOLS_AT_ONCE)]
+    answers = lab.at_once([lambda name=name: lab.create(name) for name in names])  # type: ignore[misc]
+    accepted = [name for name, answer in zip(names, answers, strict=True) if answer == ACCEPTED]
+    refusals = sorted({each for each in answers if each != ACCEPTED})
+    running = [0]
+
+    def is_over() -> bool:
+        own = [each for each in lab.list_operations() if each.get("targetLink", "").rpartition("/")[2] in names]
+        running.append(sum(each.get("status") == "RUNNING" for each in own))
+        there = {each["name"]: each.get("status") for each in lab.list_pools()}
+        return all(there.get(name) in AT_REST for name in accepted)
+
+    lab.wait("the end of the operations", is_over, every=2.0)
+    most = max(running)
+    faults = [] if most in (0, RUN_AT_ONCE) else [{"switch": "max_running_ops", "value": most}]
+    if refusals:
+        faults.append({"switch": "max_inflight_ops", "value": max(1, len(accepted))})
+    text = f"{len(accepted)} of {POOLS_AT_ONCE} accepted, {most} run"
+    return Seen(text=text, details={"refusals": "; ".join(refusals) or "none"}, faults=tuple(faults))
+
+
+def _find_channel(lab: Lab) -> str:
+    channel = str(lab.describe().get("releaseChannel", {}).get("channel", "UNSPECIFIED"))
+    if channel in ("UNSPECIFIED", ""):
+        raise NotAsked("the cluster is on no release channel")
+    return channel
+
+
+def _ask_auto_upgrade(lab: Lab) -> Seen:
+    _find_channel(lab)
+    return _answer(lab, lab.create(lab.new_name(), management={"autoRepair": True, "autoUpgrade": False}))
+
+
+def _ask_exclusion(lab: Lab) -> Seen:
+    _find_channel(lab)
+    excluded = {"exclusionUntilEndOfSupport": {"enabled": True}}
+    return _answer(lab, lab.create(lab.new_name(), maintenancePolicy=excluded))
+
+
+SENT: dict[str, Any] = {
+    "maxPodsConstraint": {"maxPodsPerNode": "16"},
+    "upgradeSettings": {"maxSurge": 1},
+    "autoscaling": {"enabled": True, "maxNodeCount": 1, "locationPolicy": "ANY"},
+    "management": {"autoRepair": True, "autoUpgrade": True},
+    "config": {
+        "oauthScopes": ["https://www.googleapis.com/auth/cloud-platform"],
+        "shieldedInstanceConfig": {"enableIntegrityMonitoring": True, "enableSecureBoot": True},
+        "resourceLabels": {"tpu-provisioner-workload": "conformance"},
+        "diskSizeGb": 30,
+        "taints": [{"key": "tpu-provisioner-conformance", "value": "true", "effect": "NO_SCHEDULE"}],
+    },
+}
+"""What the functions send for a pool, as far as a CPU machine can have it."""
+_KEYS = {"google.com/conformance-run": "1"}
+"""A key with the prefix of the owner labels."""
+
+
+def _ask_fields(lab: Lab) -> Seen:
+    name = lab.make(labels=_KEYS, **SENT)
+    found = lab.read(f"/nodePools/{name}")
+    config = {**SENT["config"], "labels": {**_KEYS, LABEL: lab.report.run}}
+    lost = sorted(_list_lost({**SENT, "config": config}, found, ""))
+    return Seen(text=f"changed or absent: {', '.join(lost)}" if lost else "all come back as they were sent")
+
+
+def _list_lost(sent: Any, got: Any, path: str) -> list[str]:
+    """Return the fields that do not come back. GKE leaves out zeros, and writes int64 as text."""
+    if isinstance(sent, dict):
+        inside = got if isinstance(got, dict) else {}
+        return [
+            each for key, value in sent.items() for each in _list_lost(value, inside.get(key), f"{path}.{key}")
+        ]
+    if isinstance(sent, list):
+        absent = [each for each in sent if each not in (got if isinstance(got, list) else [])]
+        return [path.lstrip(".")] if absent else []
+    same = str(got) == str(sent) or (not sent and got is None)
+    return [] if same else [path.lstrip(".")]
+
+
+def _ask_label_limit(lab: Lab) -> Seen:
+    fits = lab.create(lab.new_name(), labels=_fill(lab, NODE_LABEL_CHARACTERS_MAX))
+    over = lab.create(lab.new_name(), labels=_fill(lab, NODE_LABEL_CHARACTERS_MAX + 100))
+    return _answer(lab, f"as long as ours may be: {fits}; 100 more: {over}")
+
+
+def _fill(lab: Lab, characters: int) -> dict[str, str]:
+    """Return labels that have so many characters, with separators and the label of the run."""
+    labels, number = dict[str, str](), 0
+    while (room := characters - measure_labels({**labels, LABEL: lab.report.run})) > 4:  # noqa: PLR2004 -- the least
+        labels[f"l{number:02d}"] = "x" * min(63, room - 5)
+        number += 1
+    return labels
+
+
+def _ask_name_length(lab: Lab) -> Seen:
+    answers = []
+    for length in (40, 41):
+        name = f"{lab.new_name()}-".ljust(length, "x")
+        lab.note(name)
+        answers.append(lab.create(name))
+    return _answer(lab, f"40 characters: {answers[0]}; 41: {answers[1]}")
+
+
+def _ask_empty_group(lab: Lab) -> Seen:
+    zones = [lab.zone] if lab.zone else lab.describe().get("locations", [])[:1]
+    name = lab.make(locations=zones)
+    pools = lab.deployment.ports.pools
+    found = pools.get(lab.cluster, name)
+    if found is None:
+        raise OutOfTime(f"{name} is not there any more")
+    said = f"{len(found.group_urls)} group, {pools.measure(found)} machines wanted"
+    return Seen(
+        text=f"{said}, {len(pools.list_missing(found))} tried", details={"group": ", ".join(found.group_urls)}
+    )
+
+
+POOL_QUESTIONS = (
+    Question(
+        name="missing-pool",
+        does="reads and deletes a pool that does not exist",
+        assumed="404 NOT_FOUND, read as NotFound",
+        ask=_ask_missing_pool,
+        minutes=1,
+    ),
+    Question(
+        name="missing-cluster",
+        does="lists the pools of a cluster that does not exist",
+        assumed="404 NOT_FOUND, read as ClusterNotFound",
+        ask=_ask_missing_cluster,
+        minutes=1,
+    ),
+    Question(
+        name="duplicate-create",
+        does="creates one pool twice at once",
+        assumed=_BUSY,
+        ask=_ask_duplicate_create,
+        minutes=1,
+    ),
+    Question(
+        name="create-existing",
+        does="creates a pool, and again after its operation has ended",
+        assumed=_EXISTS,
+        ask=_ask_create_existing,
+        minutes=3,
+    ),
+    Question(
+        name="create-while-deleting",
+        does="creates a pool, deletes it, and creates it during the deletion",
+        assumed=_BUSY,
+        ask=_ask_create_while_deleting,
+        minutes=3,
+    ),
+    Question(
+        name="delete-while-creating",
+        does="creates a pool, and deletes it during the creation",
+        assumed=_BUSY,
+        ask=_ask_delete_while_creating,
+        minutes=1,
+    ),
+    Question(
+        name="delete-twice",
+        does="creates a pool, and deletes it twice",
+        assumed=_BUSY,
+        ask=_ask_delete_twice,
+        minutes=3,
+    ),
+    Question(
+        name="read-after-create",
+        does="creates a pool, and reads it at once",
+        assumed="the pool is found",
+        ask=_ask_read_after_create,
+        minutes=1,
+    ),
+    Question(
+        name="list-after-create",
+        does="creates a pool, and lists the pools until it is there",
+        assumed="at once",
+        ask=_ask_list_after_create,
+        minutes=3,
+    ),
+    Question(
+        name="status-after-end",
+        does="creates a pool, and reads it from the end of its operation until it runs",
+        assumed="at once",
+        ask=_ask_status_after_end,
+        minutes=4,
+    ),
+    Question(
+        name="operation-fields",
+        does="creates a pool, and reads its operation in the list of operations",
+        assumed="all there: type, target, status, start, end",
+        ask=_ask_operation_fields,
+        minutes=3,
+    ),
+    Question(
+        name="operations-kept",
+        does="creates a pool, and looks for its operation after a minute",
+        assumed="listed a minute after its end",
+        ask=_ask_operations_kept,
+        minutes=4,
+    ),
+    Question(
+        name="fields",
+        does="creates a pool with each field that the functions send, and reads it",
+        assumed="all come back as they were sent",
+        ask=_ask_fields,
+        minutes=3,
+    ),
+    Question(
+        name="label-limit",
+        does="creates two pools, with 1,024 and 1,124 characters of node labels",
+        assumed=f"as long as ours may be: {ACCEPTED}; 100 more: {_INVALID}",
+        ask=_ask_label_limit,
+        minutes=1,
+    ),
+    Question(
+        name="name-length",
+        does="creates two pools, whose names have 40 and 41 characters",
+        assumed=f"40 characters: {ACCEPTED}; 41: {_INVALID}",
+        ask=_ask_name_length,
+        minutes=1,
+    ),
+    Question(
+        name="auto-upgrade",
+        does="creates a pool without auto-upgrade, on a release channel",
+        assumed=_INVALID,
+        ask=_ask_auto_upgrade,
+        minutes=1,
+    ),
+    Question(
+        name="exclusion",
+        does="creates a pool with a maintenance exclusion, on a release channel",
+        assumed=ACCEPTED,
+        ask=_ask_exclusion,
+        minutes=1,
+    ),
+    Question(
+        name="empty-group",
+        does="creates a pool in one zone, and reads its instance group",
+        assumed="1 group, 0 machines wanted, 0 tried",
+        ask=_ask_empty_group,
+        minutes=3,
+    ),
+    Question(
+        name="operations-at-once",
+        does=f"creates {POOLS_AT_ONCE} pools at once, and counts how many operations run",
+        assumed=f"{POOLS_AT_ONCE} of {POOLS_AT_ONCE} accepted, {RUN_AT_ONCE} run",
+        ask=_ask_operations_at_once,
+        minutes=5,
+    ),
+)

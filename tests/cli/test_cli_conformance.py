@@ -1,0 +1,187 @@
+"""``conformance`` tells each assumed answer and each other one right, and leaves nothing."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from cli.conformance.asking_google import Budget, ask_all, find_obstacle
+from cli.conformance.conformance_command import choose_questions, list_questions
+from cli.conformance.pool_questions import POOL_QUESTIONS
+from cli.conformance.questions import Verdict
+from cli.conformance.tpu_questions import TPU_QUESTIONS
+from tests.cli.conformance_world import ZONE, Project
+from tests.contract.stand_ins import stand_in
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+MUCH = Budget(minutes=1000, dollars=1000)
+TPU = "ct6e-standard-4t:4x4"
+BUSY, EXISTS = "400 FAILED_PRECONDITION, read as Busy", "409 ALREADY_EXISTS, read as AlreadyExists"
+INVALID = "400 INVALID_ARGUMENT, read as InvalidRequest"
+
+
+@pytest.fixture(scope="module")
+def fake(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    command = ("standins.fakegke", "serve", "--project", "p", "--location", "us-east5", "--cluster", "c")
+    with stand_in(tmp_path_factory.mktemp("gke"), *command, "--manual-clock") as ports:
+        yield ports["rest"]
+
+
+@pytest.fixture
+def project(fake: str) -> Iterator[Project]:
+    made = Project(fake)
+    yield made
+    made.rest()
+
+
+def ask(project: Project, name: str) -> Any:
+    """Return the answer to one question."""
+    project.open_lab(tpu=TPU, zone=ZONE)
+    ask_all(project.lab, choose_questions((name,)), MUCH, dollars=1.0, tell=lambda _text: None)
+    return project.report.answers[name]
+
+
+@pytest.mark.parametrize("name", [each.name for each in (*POOL_QUESTIONS, *TPU_QUESTIONS[:3])])
+def test_each_assumed_answer_is_told_as_assumed(project: Project, name: str) -> None:
+    answer = ask(project, name)
+
+    assert (answer.verdict, answer.seen) == (Verdict.AS_ASSUMED, answer.assumed)
+    assert project.report.scenario == {"faults": [], "timings": {}}
+    assert project.list_pools() == []
+
+
+def refuse(method: str, code: str, *, nth: int = 1, text: str = "no", reason: str = "") -> dict[str, Any]:
+    where = {"method": method, "nth": nth, "count": 1}
+    return {"switch": "fail_sync", "code": code, "text": text, "reason": reason, **where}
+
+
+DUP = {"switch": "dup_create_inflight", "answer": "exists"}
+STOPPING = {"switch": "create_while_stopping", "answer": "exists"}
+OTHERS: list[tuple[str, dict[str, Any], str, list[dict[str, Any]]]] = [
+    ("missing-pool", refuse("GetNodePool", "INVALID_ARGUMENT"), f"read: {INVALID}; delete: 404 NOT_FOUND, read as NotFound", []),
+    ("missing-pool", refuse("DeleteNodePool", "FAILED_PRECONDITION"), f"read: 404 NOT_FOUND, read as NotFound; delete: {BUSY}", []),
+    ("missing-cluster", refuse("ListNodePools", "NOT_FOUND", nth=2), "404 NOT_FOUND, read as NotFound", []),
+    ("duplicate-create", DUP, EXISTS, [DUP]),
+    ("duplicate-create", refuse("CreateNodePool", "ABORTED"), f"both are refused: {BUSY}", []),
+    ("create-existing", refuse("CreateNodePool", "FAILED_PRECONDITION", nth=2), BUSY, []),
+    ("create-while-deleting", STOPPING, EXISTS, [STOPPING]),
+    ("create-while-deleting", refuse("CreateNodePool", "RESOURCE_EXHAUSTED", nth=2), "429 RESOURCE_EXHAUSTED, read as Throttled", []),
+    ("delete-while-creating", refuse("DeleteNodePool", "NOT_FOUND"), "404 NOT_FOUND, read as NotFound", []),
+    ("delete-twice", refuse("DeleteNodePool", "NOT_FOUND", nth=2), "404 NOT_FOUND, read as NotFound", []),
+    (
+        "read-after-create",
+        {"switch": "get_404_after_create", "count": 1},
+        "404 NOT_FOUND, read as NotFound",
+        [{"switch": "get_404_after_create", "count": 1}],
+    ),
+    ("list-after-create", {"switch": "stale_list", "seconds": 12}, "later", [{"switch": "stale_list", "seconds": 36.0}]),
+    ("status-after-end", {"switch": "read_lag", "seconds": 12}, "later", [{"switch": "read_lag", "seconds": 12.0}]),
+    ("operation-fields", {"switch": "op_gc", "seconds": 0}, "wrong or absent: type, target, status, start, end", []),
+    ("operations-kept", {"switch": "op_gc", "seconds": 5}, "forgotten", [{"switch": "op_gc", "seconds": 0.0}]),
+    ("operations-at-once", {"switch": "max_running_ops", "value": 7}, "24 of 24 accepted, 7 run", [{"switch": "max_running_ops", "value": 7}]),
+    ("operations-at-once", {"switch": "max_running_ops", "value": 40}, "24 of 24 accepted, 24 run", [{"switch": "max_running_ops", "value": 24}]),
+    ("operations-at-once", {"switch": "max_inflight_ops", "value": 5}, "5 of 24 accepted, 5 run", [{"switch": "max_running_ops", "value": 5}, {"switch": "max_inflight_ops", "value": 5}]),
+    ("auto-upgrade", refuse("CreateNodePool", "FAILED_PRECONDITION"), BUSY, []),
+    ("exclusion", refuse("CreateNodePool", "INVALID_ARGUMENT"), INVALID, []),
+    (
+        "fields",
+        {"switch": "external_actor", "action": "relabel", "seconds": 0, "labels": {"google.com/conformance-run": "2"}},
+        "changed or absent: config.labels.google.com/conformance-run",
+        [],
+    ),
+    ("label-limit", refuse("CreateNodePool", "INVALID_ARGUMENT"), f"as long as ours may be: {INVALID}; 100 more: {INVALID}", []),
+    ("name-length", refuse("CreateNodePool", "INVALID_ARGUMENT"), f"40 characters: {INVALID}; 41: {INVALID}", []),
+    ("empty-slice", refuse("CreateNodePool", "INVALID_ARGUMENT"), INVALID, []),
+    ("resize-slice", refuse("SetNodePoolSize", "INVALID_ARGUMENT"), INVALID, []),
+    ("bad-node-count", {"switch": "bad_node_count", "answer": "async"}, "accepted", [{"switch": "bad_node_count", "answer": "async"}]),
+]  # fmt: skip
+"""Question, what the fake does otherwise, what is seen, and the faults in the report."""
+
+
+@pytest.mark.parametrize(("name", "fault", "seen", "faults"), OTHERS)
+def test_each_other_answer_is_told_right(
+    project: Project, name: str, fault: dict[str, Any], seen: str, faults: list[dict[str, Any]]
+) -> None:
+    project.add_fault(**fault)
+
+    answer = ask(project, name)
+
+    assert (answer.verdict, answer.seen) == (Verdict.DIFFERS, seen)
+    assert project.report.scenario["faults"] == faults
+    assert project.list_pools() == []
+
+
+@pytest.mark.parametrize("kind", ["stockout", "quota", "reservation", "internal", "permission", "org_policy"])
+def test_a_slice_that_gets_no_machines_is_told_in_googles_words(project: Project, kind: str) -> None:
+    project.add_fault(switch="outcome", kind=kind, machine_type="ct6e-*")
+
+    answer = ask(project, "stockout")
+
+    assert answer.seen.startswith(
+        f"ERROR, read as {'rights' if kind == 'permission' else 'policy' if kind == 'org_policy' else kind}"
+    )
+    assert (answer.verdict == Verdict.AS_ASSUMED) == (kind == "stockout")
+    assert answer.details["words"]
+    assert answer.details["another pool runs"].startswith("after ")
+    assert project.report.scenario["timings"]["stockout"] == pytest.approx(
+        2110 if kind == "stockout" else 55, abs=30
+    )
+
+
+def test_capacity_that_is_there_answers_nothing_about_a_stockout(project: Project) -> None:
+    answer = ask(project, "stockout")
+
+    assert answer.verdict == Verdict.NOT_ASKED
+    assert "the slice got its machines after" in answer.seen
+    assert project.list_pools() == []
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        {"switch": "lose_reply", "method": "CreateNodePool", "how": how}
+        for how in ("drop", "unavailable", "deadline")
+    ]
+    + [refuse("CreateNodePool", code) for code in ("UNAVAILABLE", "INTERNAL", "PERMISSION_DENIED")],
+)
+def test_an_error_that_says_nothing_is_no_answer_and_hides_no_pool(
+    project: Project, fault: dict[str, Any]
+) -> None:
+    project.add_fault(**fault)
+
+    assert ask(project, "delete-while-creating").verdict == Verdict.NO_ANSWER
+    assert project.list_pools() == []
+
+
+def test_a_question_on_a_cluster_without_a_channel_is_not_asked(tmp_path: Any) -> None:
+    scenario = tmp_path / "faults.json"
+    scenario.write_text('{"release_channel": "UNSPECIFIED"}')
+    command = ("standins.fakegke", "serve", "--project", "p", "--location", "us-east5", "--cluster", "c")
+    with stand_in(tmp_path, *command, "--manual-clock", "--faults", str(scenario)) as ports:
+        project = Project(ports["rest"])
+
+        assert ask(project, "auto-upgrade").verdict == Verdict.NOT_ASKED
+
+
+def test_the_budget_and_the_options_say_what_is_asked() -> None:
+    free, paid = POOL_QUESTIONS[0], TPU_QUESTIONS[3]
+    small = Budget(minutes=10, dollars=1)
+
+    def find(question: Any, tpu: str, left: float, dollars: float | None) -> str:
+        return find_obstacle(question, tpu=tpu, minutes_left=left, budget=small, dollars=dollars)
+
+    assert find(free, "", 10, None) == ""
+    assert "--minutes leaves 0.5" in find(free, "", 0.5, None)
+    assert find(paid, "", 50, 0) == "it needs --tpu"
+    assert "$2.00, and --dollars allows $1.00" in find(paid, TPU, 50, 2.0)
+    assert "price of the slice is unknown" in find(paid, TPU, 50, None)
+    assert find(paid, TPU, 50, 0.5) == ""
+
+
+def test_the_names_of_the_questions_differ() -> None:
+    names = [each.name for each in list_questions()]
+
+    assert len(names) == len(set(names)) >= 30
