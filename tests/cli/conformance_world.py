@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import count
 from typing import TYPE_CHECKING, Any
 
 from cli.conformance.probe_pools import Lab
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from cli.operator_access import Deployment
 
 ZONE = "us-east5-b"
+_RUNS = count()
 
 
 class Project:
@@ -30,7 +32,7 @@ class Project:
         made = a_deployment(**own)
         ports = replace(made.ports, pools=GkeNodePools(url, account))
         self.deployment: Deployment = replace(made, ports=ports, gke=GoogleSession(url, account))
-        self.report = Report(cluster=CLUSTER)
+        self.report = Report(cluster=CLUSTER, run=f"feed{next(_RUNS)}")
         self.lab = self.open_lab()
 
     def open_lab(self, **options: Any) -> Lab:

@@ -9,6 +9,7 @@ import pytest
 from cli.conformance.asking_google import Budget, ask_all, find_obstacle
 from cli.conformance.conformance_command import choose_questions, list_questions
 from cli.conformance.pool_questions import POOL_QUESTIONS
+from cli.conformance.probe_pools import LABEL
 from cli.conformance.questions import Verdict
 from cli.conformance.tpu_questions import TPU_QUESTIONS
 from tests.cli.conformance_world import ZONE, Project
@@ -21,6 +22,9 @@ MUCH = Budget(minutes=1000, dollars=1000)
 TPU = "ct6e-standard-4t:4x4"
 BUSY, EXISTS = "400 FAILED_PRECONDITION, read as Busy", "409 ALREADY_EXISTS, read as AlreadyExists"
 INVALID = "400 INVALID_ARGUMENT, read as InvalidRequest"
+ABSENT, THROTTLED = "404 NOT_FOUND, read as NotFound", "429 RESOURCE_EXHAUSTED, read as Throttled"
+IN_FLIGHT = {"switch": "max_inflight_ops", "value": 5}
+WORDS = {"permission": "rights", "org_policy": "policy"}
 
 
 @pytest.fixture(scope="module")
@@ -35,6 +39,7 @@ def project(fake: str) -> Iterator[Project]:
     made = Project(fake)
     yield made
     made.rest()
+    assert made.list_pools() == []
 
 
 def ask(project: Project, name: str) -> Any:
@@ -53,51 +58,55 @@ def test_each_assumed_answer_is_told_as_assumed(project: Project, name: str) -> 
     assert project.list_pools() == []
 
 
-def refuse(method: str, code: str, *, nth: int = 1, text: str = "no", reason: str = "") -> dict[str, Any]:
-    where = {"method": method, "nth": nth, "count": 1}
-    return {"switch": "fail_sync", "code": code, "text": text, "reason": reason, **where}
+def refuse(method: str, code: str, *, nth: int = 1, count: int = 1) -> dict[str, Any]:
+    return {"switch": "fail_sync", "code": code, "text": "no", "method": method, "nth": nth, "count": count}
 
 
 DUP = {"switch": "dup_create_inflight", "answer": "exists"}
 STOPPING = {"switch": "create_while_stopping", "answer": "exists"}
-OTHERS: list[tuple[str, dict[str, Any], str, list[dict[str, Any]]]] = [
-    ("missing-pool", refuse("GetNodePool", "INVALID_ARGUMENT"), f"read: {INVALID}; delete: 404 NOT_FOUND, read as NotFound", []),
-    ("missing-pool", refuse("DeleteNodePool", "FAILED_PRECONDITION"), f"read: 404 NOT_FOUND, read as NotFound; delete: {BUSY}", []),
-    ("missing-cluster", refuse("ListNodePools", "NOT_FOUND", nth=2), "404 NOT_FOUND, read as NotFound", []),
+NO_GET = {"switch": "get_404_after_create", "count": 1}
+ASYNC = {"switch": "bad_node_count", "answer": "async"}
+TO_LABEL = "google.com/conformance-run"
+CREATE, DELETE, INVALID_CODE = "CreateNodePool", "DeleteNodePool", "INVALID_ARGUMENT"
+
+
+def runs(value: int) -> dict[str, Any]:
+    return {"switch": "max_running_ops", "value": value}
+
+
+def lag(switch: str, seconds: float) -> dict[str, Any]:
+    return {"switch": switch, "seconds": seconds}
+
+
+Row = tuple[str, dict[str, Any], str, list[dict[str, Any]]]
+OTHERS: list[Row] = [
+    ("missing-pool", refuse("GetNodePool", INVALID_CODE), f"read: {INVALID}; delete: {ABSENT}", []),
+    ("missing-pool", refuse(DELETE, "FAILED_PRECONDITION"), f"read: {ABSENT}; delete: {BUSY}", []),
+    ("missing-cluster", refuse("ListNodePools", "NOT_FOUND", nth=2), ABSENT, []),
     ("duplicate-create", DUP, EXISTS, [DUP]),
-    ("duplicate-create", refuse("CreateNodePool", "ABORTED"), f"both are refused: {BUSY}", []),
-    ("create-existing", refuse("CreateNodePool", "FAILED_PRECONDITION", nth=2), BUSY, []),
+    ("duplicate-create", refuse(CREATE, "ABORTED"), "409 ABORTED, read as StaleView", []),
+    ("duplicate-create", refuse(CREATE, INVALID_CODE, count=2), f"both are refused: {INVALID}", []),
+    ("create-existing", refuse(CREATE, "FAILED_PRECONDITION", nth=2), BUSY, []),
     ("create-while-deleting", STOPPING, EXISTS, [STOPPING]),
-    ("create-while-deleting", refuse("CreateNodePool", "RESOURCE_EXHAUSTED", nth=2), "429 RESOURCE_EXHAUSTED, read as Throttled", []),
-    ("delete-while-creating", refuse("DeleteNodePool", "NOT_FOUND"), "404 NOT_FOUND, read as NotFound", []),
-    ("delete-twice", refuse("DeleteNodePool", "NOT_FOUND", nth=2), "404 NOT_FOUND, read as NotFound", []),
-    (
-        "read-after-create",
-        {"switch": "get_404_after_create", "count": 1},
-        "404 NOT_FOUND, read as NotFound",
-        [{"switch": "get_404_after_create", "count": 1}],
-    ),
-    ("list-after-create", {"switch": "stale_list", "seconds": 12}, "later", [{"switch": "stale_list", "seconds": 36.0}]),
-    ("status-after-end", {"switch": "read_lag", "seconds": 12}, "later", [{"switch": "read_lag", "seconds": 12.0}]),
-    ("operation-fields", {"switch": "op_gc", "seconds": 0}, "wrong or absent: type, target, status, start, end", []),
-    ("operations-kept", {"switch": "op_gc", "seconds": 5}, "forgotten", [{"switch": "op_gc", "seconds": 0.0}]),
-    ("operations-at-once", {"switch": "max_running_ops", "value": 7}, "24 of 24 accepted, 7 run", [{"switch": "max_running_ops", "value": 7}]),
-    ("operations-at-once", {"switch": "max_running_ops", "value": 40}, "24 of 24 accepted, 24 run", [{"switch": "max_running_ops", "value": 24}]),
-    ("operations-at-once", {"switch": "max_inflight_ops", "value": 5}, "5 of 24 accepted, 5 run", [{"switch": "max_running_ops", "value": 5}, {"switch": "max_inflight_ops", "value": 5}]),
-    ("auto-upgrade", refuse("CreateNodePool", "FAILED_PRECONDITION"), BUSY, []),
-    ("exclusion", refuse("CreateNodePool", "INVALID_ARGUMENT"), INVALID, []),
-    (
-        "fields",
-        {"switch": "external_actor", "action": "relabel", "seconds": 0, "labels": {"google.com/conformance-run": "2"}},
-        "changed or absent: config.labels.google.com/conformance-run",
-        [],
-    ),
-    ("label-limit", refuse("CreateNodePool", "INVALID_ARGUMENT"), f"as long as ours may be: {INVALID}; 100 more: {INVALID}", []),
-    ("name-length", refuse("CreateNodePool", "INVALID_ARGUMENT"), f"40 characters: {INVALID}; 41: {INVALID}", []),
-    ("empty-slice", refuse("CreateNodePool", "INVALID_ARGUMENT"), INVALID, []),
-    ("resize-slice", refuse("SetNodePoolSize", "INVALID_ARGUMENT"), INVALID, []),
-    ("bad-node-count", {"switch": "bad_node_count", "answer": "async"}, "accepted", [{"switch": "bad_node_count", "answer": "async"}]),
-]  # fmt: skip
+    ("create-while-deleting", refuse(CREATE, "RESOURCE_EXHAUSTED", nth=2), THROTTLED, []),
+    ("delete-while-creating", refuse(DELETE, "NOT_FOUND"), ABSENT, []),
+    ("delete-twice", refuse(DELETE, "NOT_FOUND", nth=2), ABSENT, []),
+    ("read-after-create", NO_GET, ABSENT, [NO_GET]),
+    ("list-after-create", lag("stale_list", 12), "later", [lag("stale_list", 12.0)]),
+    ("status-after-end", lag("read_lag", 12), "later", [lag("read_lag", 12.0)]),
+    ("operation-fields", lag("op_gc", 0), "wrong or absent: type, target, status, start, end", []),
+    ("operations-kept", lag("op_gc", 5), "forgotten", [lag("op_gc", 0.0)]),
+    ("operations-at-once", runs(7), "24 of 24 accepted, 7 run", [runs(7)]),
+    ("operations-at-once", runs(40), "24 of 24 accepted, 24 run", [runs(24)]),
+    ("operations-at-once", IN_FLIGHT, "5 of 24 accepted, 5 run", [runs(5), IN_FLIGHT]),
+    ("auto-upgrade", refuse(CREATE, "FAILED_PRECONDITION"), BUSY, []),
+    ("exclusion", refuse(CREATE, INVALID_CODE), INVALID, []),
+    ("label-limit", refuse(CREATE, INVALID_CODE), f"as long as ours may be: {INVALID}; 100 more: {INVALID}", []),
+    ("name-length", refuse(CREATE, INVALID_CODE), f"40 characters: {INVALID}; 41: {INVALID}", []),
+    ("empty-slice", refuse(CREATE, INVALID_CODE), INVALID, []),
+    ("resize-slice", refuse("SetNodePoolSize", INVALID_CODE), INVALID, []),
+    ("bad-node-count", ASYNC, "accepted", [ASYNC]),
+]
 """Question, what the fake does otherwise, what is seen, and the faults in the report."""
 
 
@@ -114,15 +123,20 @@ def test_each_other_answer_is_told_right(
     assert project.list_pools() == []
 
 
+def test_a_field_that_comes_back_with_another_value_is_named(project: Project) -> None:
+    labels = {TO_LABEL: "2", LABEL: project.report.run}
+    project.add_fault(switch="external_actor", action="relabel", seconds=0, labels=labels)
+
+    assert ask(project, "fields").seen == f"changed or absent: config.labels.{TO_LABEL}"
+
+
 @pytest.mark.parametrize("kind", ["stockout", "quota", "reservation", "internal", "permission", "org_policy"])
 def test_a_slice_that_gets_no_machines_is_told_in_googles_words(project: Project, kind: str) -> None:
     project.add_fault(switch="outcome", kind=kind, machine_type="ct6e-*")
 
     answer = ask(project, "stockout")
 
-    assert answer.seen.startswith(
-        f"ERROR, read as {'rights' if kind == 'permission' else 'policy' if kind == 'org_policy' else kind}"
-    )
+    assert answer.seen.startswith(f"ERROR, read as {WORDS.get(kind, kind)}")
     assert (answer.verdict == Verdict.AS_ASSUMED) == (kind == "stockout")
     assert answer.details["words"]
     assert answer.details["another pool runs"].startswith("after ")
