@@ -71,7 +71,7 @@ _PD = ("pd-balanced", "pd-ssd")
 _PD_ALL = ("pd-standard", "pd-balanced", "pd-ssd")
 _HYPERDISK = ("hyperdisk-balanced",)
 
-FAMILIES = (
+FAMILIES = (  # assumes: tpu-machines, bad-node-count
     Family(
         generation="v3",
         accelerator="tpu-v3-device",
