@@ -55,7 +55,7 @@ def find_places() -> dict[str, list[str]]:
     for pattern in PLACES:
         for path in sorted(ROOT.glob(pattern)):
             for name, owner in _read_markers(path.read_text(encoding="utf-8").splitlines()):
-                place = f"`{path.relative_to(ROOT)}`, {owner}"
+                place = f"`{path.relative_to(ROOT)}`{owner and f', `{owner}`'}"
                 if place not in found[name]:
                     found[name].append(place)
     return found
@@ -69,7 +69,7 @@ def _read_markers(lines: list[str]) -> Iterator[tuple[str, str]]:
             found = _OWNER.match(line.strip())
             owner = found[1].replace('"', "").strip() if found else owner
         if marker := _MARKER.search(line):
-            yield from ((name, f"`{owner}`") for name in marker[1].split(", "))
+            yield from ((name, owner) for name in marker[1].split(", "))
 
 
 def render_page() -> str:

@@ -11,7 +11,7 @@ import msgspec
 import urllib3
 
 from cli.conformance.probe_pools import Lab, OutOfTime
-from cli.conformance.questions import NotAsked, Question, Seen
+from cli.conformance.questions import NotAsked, Question, Seen, question
 from cli.letters import Choice, discard, read_letters
 from cli.log_search import list_newest, read_moment
 from cli.replay import open_box_to_look
@@ -49,7 +49,9 @@ def _find_entries(lab: Lab, wanted: str, since: float) -> list[Any]:
     return list_newest(lab.deployment.open_logs, lab.cluster, wanted, since=since, most=20)
 
 
-def _ask_audit_entry(lab: Lab) -> Seen:
+@question("audit-entry", minutes=6, assumed="read as the end of its creation, within a minute")
+def ask_audit_entry(lab: Lab) -> Seen:
+    """Create a pool, and wait for its entry in the audit log."""
     began, name = lab.now(), lab.make()
     wanted = f'log_id("cloudaudit.googleapis.com/activity") AND resource.labels.nodepool_name="{name}"'
     found: list[Any] = []
@@ -83,8 +85,9 @@ def _publish(lab: Lab, message: Message) -> str:
     return PubsubTopic(lab.deployment.open_publisher, topic).publish([message])[0]
 
 
-def _ask_push(lab: Lab) -> Seen:
-    """Publish an event about a pod that does not exist, as the build's smoke test does."""
+@question("push", minutes=6, assumed="provision answers demand_gone")
+def ask_push(lab: Lab) -> Seen:
+    """Publish an event about an absent pod, and wait for the function's answer in the log."""
     pod = ObjectName(kind="Pod", namespace="tpu-provisioner", name="conformance", uid=str(uuid.uuid4()))
     event = Event(type=EventType.DEMAND, cluster=lab.cluster, subject=pod, observed=Observed.UNSCHEDULABLE)
     began = lab.now()
@@ -105,8 +108,9 @@ def _ask_push(lab: Lab) -> Seen:
     )
 
 
-def _ask_dead_letter(lab: Lab) -> Seen:
-    """Publish a message that is no event, wait for its dead letter, and remove that one."""
+@question("dead-letter", minutes=6, assumed="kept with the reason event_malformed")
+def ask_dead_letter(lab: Lab) -> Seen:
+    """Publish a message that is no event, wait for its dead letter, and remove that."""
     mark = f"{lab.report.run}-{uuid.uuid4()}"
     report, _ = read_letters(
         open_box_to_look(lab.deployment), Choice()
@@ -131,7 +135,9 @@ def _ask_dead_letter(lab: Lab) -> Seen:
     return Seen(text=f"kept with the reason {found[0].reason}", details=details)
 
 
-def _ask_ingress(lab: Lab) -> Seen:
+@question("ingress", minutes=1, assumed="all functions refuse a caller without a token")
+def ask_ingress(lab: Lab) -> Seen:
+    """Call each function from here, without a token."""
     uris = lab.deployment.own.function_uris
     if not uris:
         raise NotAsked("TPU_PROVISIONER_FUNCTION_URIS is empty")
@@ -152,7 +158,9 @@ def _ask_ingress(lab: Lab) -> Seen:
     )
 
 
-def _ask_user_name(lab: Lab) -> Seen:
+@question("user-name", minutes=1, assumed="an e-mail address")
+def ask_user_name(lab: Lab) -> Seen:
+    """Ask the API server, at the endpoint of the functions, for the name of the caller."""
     body = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
     api = lab.deployment.apis[lab.cluster]
     name = api.create("/apis/authentication.k8s.io/v1/selfsubjectreviews", body, _Review).status.user_info.username
@@ -161,7 +169,9 @@ def _ask_user_name(lab: Lab) -> Seen:
     return Seen(text=text, details={"user": name, "endpoint": endpoint})
 
 
-def _ask_metric_names(lab: Lab) -> Seen:
+@question("metric-names", minutes=1, assumed="the sweeps are counted")
+def ask_metric_names(lab: Lab) -> Seen:
+    """Ask Cloud Monitoring for the sweeps of the last hour, as the alerts do."""
     if lab.deployment.monitoring is None:
         raise NotAsked("TPU_PROVISIONER_MONITORING_ENDPOINT is empty")
     project = (lab.deployment.own.topic or lab.cluster).split("/")[1]
@@ -174,58 +184,10 @@ def _ask_metric_names(lab: Lab) -> Seen:
     )
 
 
-def _ask_grant_delay(_lab: Lab) -> Seen:
+@question("grant-delay", minutes=0, assumed="minutes")
+def ask_grant_delay(_lab: Lab) -> Seen:
+    """Not asked by this command."""
     raise NotAsked("it needs a right to grant roles; the last step of the provision build shows the delay")
 
 
-DEPLOYMENT_QUESTIONS = (
-    Question(
-        name="audit-entry",
-        does="creates a pool, and waits for its entry in the audit log",
-        assumed="read as the end of its creation, within a minute",
-        ask=_ask_audit_entry,
-        minutes=6,
-    ),
-    Question(
-        name="push",
-        does="publishes an event about a pod that does not exist, and waits for the function's answer in the log",
-        assumed="provision answers demand_gone",
-        ask=_ask_push,
-        minutes=6,
-    ),
-    Question(
-        name="dead-letter",
-        does="publishes a message that is no event, waits for its dead letter, and removes that",
-        assumed="kept with the reason event_malformed",
-        ask=_ask_dead_letter,
-        minutes=6,
-    ),
-    Question(
-        name="ingress",
-        does="calls each function from here, without a token",
-        assumed="all functions refuse a caller without a token",
-        ask=_ask_ingress,
-        minutes=1,
-    ),
-    Question(
-        name="user-name",
-        does="asks the cluster's API server, at the endpoint of the functions, for the name of the caller",
-        assumed="an e-mail address",
-        ask=_ask_user_name,
-        minutes=1,
-    ),
-    Question(
-        name="metric-names",
-        does="asks Cloud Monitoring for the sweeps of the last hour, as the alerts do",
-        assumed="the sweeps are counted",
-        ask=_ask_metric_names,
-        minutes=1,
-    ),
-    Question(
-        name="grant-delay",
-        does="is not asked by this command",
-        assumed="minutes",
-        ask=_ask_grant_delay,
-        minutes=0,
-    ),
-)
+DEPLOYMENT_QUESTIONS = tuple(each for each in list(globals().values()) if isinstance(each, Question))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from cli.conformance.probe_pools import ACCEPTED, AT_REST, LABEL, Lab, OutOfTime
-from cli.conformance.questions import NotAsked, Question, Seen
+from cli.conformance.questions import NotAsked, Question, Seen, question
 from shared.core.nodepool import NODE_LABEL_CHARACTERS_MAX, measure_labels
 
 if TYPE_CHECKING:
@@ -32,7 +32,9 @@ def _second_create(lab: Lab, text: str, switch: str) -> Seen:
     return _answer(lab, text, switch, answer="exists") if text == _EXISTS else _answer(lab, text)
 
 
-def _ask_duplicate_create(lab: Lab) -> Seen:
+@question("duplicate-create", minutes=1, assumed=_BUSY)
+def ask_duplicate_create(lab: Lab) -> Seen:
+    """Create one pool twice at once."""
     name = lab.new_name()
     answers = lab.at_once([lambda: lab.create(name)] * 2)
     refused = [each for each in answers if each != ACCEPTED]
@@ -41,40 +43,54 @@ def _ask_duplicate_create(lab: Lab) -> Seen:
     return _second_create(lab, refused[0], "dup_create_inflight")
 
 
-def _ask_create_existing(lab: Lab) -> Seen:
+@question("create-existing", minutes=3, assumed=_EXISTS)
+def ask_create_existing(lab: Lab) -> Seen:
+    """Create a pool, and again after its operation has ended."""
     name = lab.make()
     return _answer(lab, lab.create(name))
 
 
-def _ask_create_while_deleting(lab: Lab) -> Seen:
+@question("create-while-deleting", minutes=3, assumed=_BUSY)
+def ask_create_while_deleting(lab: Lab) -> Seen:
+    """Create a pool, delete it, and create it during the deletion."""
     name = lab.make()
     lab.accept(lab.delete(name))
     return _second_create(lab, lab.create(name), "create_while_stopping")
 
 
-def _ask_delete_while_creating(lab: Lab) -> Seen:
+@question("delete-while-creating", minutes=1, assumed=_BUSY)
+def ask_delete_while_creating(lab: Lab) -> Seen:
+    """Create a pool, and delete it during the creation."""
     name = lab.new_name()
     lab.accept(lab.create(name))
     return _answer(lab, lab.delete(name))
 
 
-def _ask_delete_twice(lab: Lab) -> Seen:
+@question("delete-twice", minutes=3, assumed=_BUSY)
+def ask_delete_twice(lab: Lab) -> Seen:
+    """Create a pool, and delete it twice."""
     name = lab.make()
     lab.accept(lab.delete(name))
     return _answer(lab, lab.delete(name))
 
 
-def _ask_missing_pool(lab: Lab) -> Seen:
+@question("missing-pool", minutes=1, assumed="404 NOT_FOUND, read as NotFound")
+def ask_missing_pool(lab: Lab) -> Seen:
+    """Read and delete a pool that does not exist."""
     name = lab.new_name()
     looked, deleted = lab.look(f"/nodePools/{name}"), lab.delete(name)
     return _answer(lab, looked if looked == deleted else f"read: {looked}; delete: {deleted}")
 
 
-def _ask_missing_cluster(lab: Lab) -> Seen:
+@question("missing-cluster", minutes=1, assumed="404 NOT_FOUND, read as ClusterNotFound")
+def ask_missing_cluster(lab: Lab) -> Seen:
+    """List the pools of a cluster that does not exist."""
     return _answer(lab, lab.look("-absent/nodePools"))
 
 
-def _ask_read_after_create(lab: Lab) -> Seen:
+@question("read-after-create", minutes=1, assumed="the pool is found")
+def ask_read_after_create(lab: Lab) -> Seen:
+    """Create a pool, and read it at once."""
     name = lab.new_name()
     lab.accept(lab.create(name))
     found = lab.look(f"/nodePools/{name}")
@@ -83,7 +99,9 @@ def _ask_read_after_create(lab: Lab) -> Seen:
     return _answer(lab, found, "get_404_after_create", count=1)
 
 
-def _ask_list_after_create(lab: Lab) -> Seen:
+@question("list-after-create", minutes=3, assumed="at once")
+def ask_list_after_create(lab: Lab) -> Seen:
+    """Create a pool, and list the pools until it is there."""
     name, began, at = lab.new_name(), lab.now(), dict[str, float]()
     lab.accept(lab.create(name))
 
@@ -99,7 +117,9 @@ def _ask_list_after_create(lab: Lab) -> Seen:
     return _late(at["listed"] - began, "stale_list", at["listed"] - at["ended"])
 
 
-def _ask_status_after_end(lab: Lab) -> Seen:
+@question("status-after-end", minutes=4, assumed="at once")
+def ask_status_after_end(lab: Lab) -> Seen:
+    """Create a pool, and read it from the end of its operation until it runs."""
     name = lab.new_name()
     lab.accept(lab.create(name))
     lab.wait("the end of the operation", lambda: _find_create(lab, name).get("status") == "DONE", every=1.0)
@@ -122,7 +142,9 @@ def _find_create(lab: Lab, name: str) -> dict[str, Any]:
     return next((each for each in found if each.get("operationType") == "CREATE_NODE_POOL"), {})
 
 
-def _ask_operation_fields(lab: Lab) -> Seen:
+@question("operation-fields", minutes=3, assumed="all there: type, target, status, start, end")
+def ask_operation_fields(lab: Lab) -> Seen:
+    """Create a pool, and read its operation in the list of operations."""
     name = lab.make()
     found = _find_create(lab, name)
     place = f"/{lab.cluster.split('/')[3]}/clusters/{lab.cluster.rpartition('/')[2]}/nodePools/{name}"
@@ -141,7 +163,9 @@ def _tell_missing(good: Mapping[str, bool]) -> str:
     return f"wrong or absent: {', '.join(wrong)}" if wrong else f"all there: {', '.join(good)}"
 
 
-def _ask_operations_kept(lab: Lab) -> Seen:
+@question("operations-kept", minutes=4, assumed="listed a minute after its end")
+def ask_operations_kept(lab: Lab) -> Seen:
+    """Create a pool, and look for its operation after a minute."""
     name = lab.make()
     lab.sleep(60.0)
     times = sorted(each["endTime"] for each in lab.list_operations() if each.get("endTime"))
@@ -151,7 +175,11 @@ def _ask_operations_kept(lab: Lab) -> Seen:
     return Seen(text="forgotten", details=details, faults=({"switch": "op_gc", "seconds": 0.0},))
 
 
-def _ask_operations_at_once(lab: Lab) -> Seen:
+@question(
+    "operations-at-once", minutes=5, assumed=f"{POOLS_AT_ONCE} of {POOLS_AT_ONCE} accepted, {RUN_AT_ONCE} run"
+)
+def ask_operations_at_once(lab: Lab) -> Seen:
+    """Create 24 pools at once, and count how many operations run."""
     names = [lab.new_name() for _ in range(POOLS_AT_ONCE)]
     answers = lab.at_once([lambda name=name: lab.create(name) for name in names])  # type: ignore[misc]
     accepted = [name for name, answer in zip(names, answers, strict=True) if answer == ACCEPTED]
@@ -180,12 +208,16 @@ def _find_channel(lab: Lab) -> str:
     return channel
 
 
-def _ask_auto_upgrade(lab: Lab) -> Seen:
+@question("auto-upgrade", minutes=1, assumed=_INVALID)
+def ask_auto_upgrade(lab: Lab) -> Seen:
+    """Create a pool without auto-upgrade, on a release channel."""
     _find_channel(lab)
     return _answer(lab, lab.create(lab.new_name(), management={"autoRepair": True, "autoUpgrade": False}))
 
 
-def _ask_exclusion(lab: Lab) -> Seen:
+@question("exclusion", minutes=1, assumed=ACCEPTED)
+def ask_exclusion(lab: Lab) -> Seen:
+    """Create a pool with a maintenance exclusion, on a release channel."""
     _find_channel(lab)
     excluded = {"exclusionUntilEndOfSupport": {"enabled": True}}
     return _answer(lab, lab.create(lab.new_name(), maintenancePolicy=excluded))
@@ -209,7 +241,9 @@ _KEYS = {"google.com/conformance-run": "1"}
 """A key with the prefix of the owner labels."""
 
 
-def _ask_fields(lab: Lab) -> Seen:
+@question("fields", minutes=3, assumed="all come back as they were sent")
+def ask_fields(lab: Lab) -> Seen:
+    """Create a pool with each field that the functions send, and read it."""
     name = lab.make(labels=_KEYS, **SENT)
     found = lab.read(f"/nodePools/{name}")
     config = {**SENT["config"], "labels": {**_KEYS, LABEL: lab.report.run}}
@@ -231,7 +265,9 @@ def _list_lost(sent: Any, got: Any, path: str) -> list[str]:
     return [] if same else [path.lstrip(".")]
 
 
-def _ask_label_limit(lab: Lab) -> Seen:
+@question("label-limit", minutes=1, assumed=f"as long as ours may be: {ACCEPTED}; 100 more: {_INVALID}")
+def ask_label_limit(lab: Lab) -> Seen:
+    """Create two pools, with 1,024 and 1,124 characters of node labels."""
     fits = lab.create(lab.new_name(), labels=_fill(lab, NODE_LABEL_CHARACTERS_MAX))
     over = lab.create(lab.new_name(), labels=_fill(lab, NODE_LABEL_CHARACTERS_MAX + 100))
     return _answer(lab, f"as long as ours may be: {fits}; 100 more: {over}")
@@ -246,7 +282,9 @@ def _fill(lab: Lab, characters: int) -> dict[str, str]:
     return labels
 
 
-def _ask_name_length(lab: Lab) -> Seen:
+@question("name-length", minutes=1, assumed=f"40 characters: {ACCEPTED}; 41: {_INVALID}")
+def ask_name_length(lab: Lab) -> Seen:
+    """Create two pools, whose names have 40 and 41 characters."""
     answers = []
     for length in (40, 41):
         name = f"{lab.new_name()}-".ljust(length, "x")
@@ -255,7 +293,9 @@ def _ask_name_length(lab: Lab) -> Seen:
     return _answer(lab, f"40 characters: {answers[0]}; 41: {answers[1]}")
 
 
-def _ask_empty_group(lab: Lab) -> Seen:
+@question("empty-group", minutes=3, assumed="1 group, 0 machines wanted, 0 tried")
+def ask_empty_group(lab: Lab) -> Seen:
+    """Create a pool in one zone, and read its instance group."""
     zones = [lab.zone] if lab.zone else lab.describe().get("locations", [])[:1]
     name = lab.make(locations=zones)
     pools = lab.deployment.ports.pools
@@ -268,138 +308,4 @@ def _ask_empty_group(lab: Lab) -> Seen:
     )
 
 
-POOL_QUESTIONS = (
-    Question(
-        name="missing-pool",
-        does="reads and deletes a pool that does not exist",
-        assumed="404 NOT_FOUND, read as NotFound",
-        ask=_ask_missing_pool,
-        minutes=1,
-    ),
-    Question(
-        name="missing-cluster",
-        does="lists the pools of a cluster that does not exist",
-        assumed="404 NOT_FOUND, read as ClusterNotFound",
-        ask=_ask_missing_cluster,
-        minutes=1,
-    ),
-    Question(
-        name="duplicate-create",
-        does="creates one pool twice at once",
-        assumed=_BUSY,
-        ask=_ask_duplicate_create,
-        minutes=1,
-    ),
-    Question(
-        name="create-existing",
-        does="creates a pool, and again after its operation has ended",
-        assumed=_EXISTS,
-        ask=_ask_create_existing,
-        minutes=3,
-    ),
-    Question(
-        name="create-while-deleting",
-        does="creates a pool, deletes it, and creates it during the deletion",
-        assumed=_BUSY,
-        ask=_ask_create_while_deleting,
-        minutes=3,
-    ),
-    Question(
-        name="delete-while-creating",
-        does="creates a pool, and deletes it during the creation",
-        assumed=_BUSY,
-        ask=_ask_delete_while_creating,
-        minutes=1,
-    ),
-    Question(
-        name="delete-twice",
-        does="creates a pool, and deletes it twice",
-        assumed=_BUSY,
-        ask=_ask_delete_twice,
-        minutes=3,
-    ),
-    Question(
-        name="read-after-create",
-        does="creates a pool, and reads it at once",
-        assumed="the pool is found",
-        ask=_ask_read_after_create,
-        minutes=1,
-    ),
-    Question(
-        name="list-after-create",
-        does="creates a pool, and lists the pools until it is there",
-        assumed="at once",
-        ask=_ask_list_after_create,
-        minutes=3,
-    ),
-    Question(
-        name="status-after-end",
-        does="creates a pool, and reads it from the end of its operation until it runs",
-        assumed="at once",
-        ask=_ask_status_after_end,
-        minutes=4,
-    ),
-    Question(
-        name="operation-fields",
-        does="creates a pool, and reads its operation in the list of operations",
-        assumed="all there: type, target, status, start, end",
-        ask=_ask_operation_fields,
-        minutes=3,
-    ),
-    Question(
-        name="operations-kept",
-        does="creates a pool, and looks for its operation after a minute",
-        assumed="listed a minute after its end",
-        ask=_ask_operations_kept,
-        minutes=4,
-    ),
-    Question(
-        name="fields",
-        does="creates a pool with each field that the functions send, and reads it",
-        assumed="all come back as they were sent",
-        ask=_ask_fields,
-        minutes=3,
-    ),
-    Question(
-        name="label-limit",
-        does="creates two pools, with 1,024 and 1,124 characters of node labels",
-        assumed=f"as long as ours may be: {ACCEPTED}; 100 more: {_INVALID}",
-        ask=_ask_label_limit,
-        minutes=1,
-    ),
-    Question(
-        name="name-length",
-        does="creates two pools, whose names have 40 and 41 characters",
-        assumed=f"40 characters: {ACCEPTED}; 41: {_INVALID}",
-        ask=_ask_name_length,
-        minutes=1,
-    ),
-    Question(
-        name="auto-upgrade",
-        does="creates a pool without auto-upgrade, on a release channel",
-        assumed=_INVALID,
-        ask=_ask_auto_upgrade,
-        minutes=1,
-    ),
-    Question(
-        name="exclusion",
-        does="creates a pool with a maintenance exclusion, on a release channel",
-        assumed=ACCEPTED,
-        ask=_ask_exclusion,
-        minutes=1,
-    ),
-    Question(
-        name="empty-group",
-        does="creates a pool in one zone, and reads its instance group",
-        assumed="1 group, 0 machines wanted, 0 tried",
-        ask=_ask_empty_group,
-        minutes=3,
-    ),
-    Question(
-        name="operations-at-once",
-        does=f"creates {POOLS_AT_ONCE} pools at once, and counts how many operations run",
-        assumed=f"{POOLS_AT_ONCE} of {POOLS_AT_ONCE} accepted, {RUN_AT_ONCE} run",
-        ask=_ask_operations_at_once,
-        minutes=5,
-    ),
-)
+POOL_QUESTIONS = tuple(each for each in list(globals().values()) if isinstance(each, Question))

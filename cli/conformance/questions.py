@@ -41,19 +41,30 @@ class Seen:
     """The same for its section ``timings``."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Question:
     """One question."""
 
     name: str
-    does: str
-    """What is done to ask it, for the plan that a person agrees to."""
-    assumed: str
-    ask: Callable[[Lab], Seen]
     minutes: float
     """For how long it runs at most, without the clean-up."""
+    ask: Callable[[Lab], Seen]
+    assumed: str
+    does: str
+    """What is done to ask it, for the plan that a person agrees to."""
     needs_tpu: bool = False
     """It creates pools of the machine that ``--tpu`` names."""
+
+
+def question(
+    name: str, *, minutes: float, assumed: str, needs_tpu: bool = False
+) -> Callable[[Callable[[Lab], Seen]], Question]:
+    """Return what makes a question of a function, whose docstring says first what it does."""
+
+    def make(ask: Callable[[Lab], Seen]) -> Question:
+        return Question(name, minutes, ask, assumed, (ask.__doc__ or "").partition("\n")[0], needs_tpu)
+
+    return make
 
 
 def judge(question: Question, seen: Seen) -> Verdict:

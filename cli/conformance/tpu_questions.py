@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from cli.conformance.probe_pools import ACCEPTED, AT_REST, Lab, OutOfTime
-from cli.conformance.questions import NotAsked, Question, Seen
+from cli.conformance.questions import NotAsked, Question, Seen, question
 from cli.prices import find_pool_price
 from shared.core.decide.failures import classify_failure
 from shared.core.identity.pools import PoolSnapshot, PoolStatus
@@ -66,7 +66,9 @@ def _describe_empty(lab: Lab) -> dict[str, Any]:
     return _describe_slice(lab, autoscaling=scaling)
 
 
-def _ask_empty_slice(lab: Lab) -> Seen:
+@question("empty-slice", minutes=3, assumed="RUNNING", needs_tpu=True)
+def ask_empty_slice(lab: Lab) -> Seen:
+    """Create a slice of TPUs without nodes, for the autoscaler."""
     name = lab.new_name()
     answer = lab.create(name, **_describe_empty(lab))
     if answer != ACCEPTED:
@@ -75,20 +77,30 @@ def _ask_empty_slice(lab: Lab) -> Seen:
     return Seen(text=lab.find_status(name))
 
 
-def _ask_resize_slice(lab: Lab) -> Seen:
+@question("resize-slice", minutes=3, assumed="501 UNIMPLEMENTED, read as InvalidRequest", needs_tpu=True)
+def ask_resize_slice(lab: Lab) -> Seen:
+    """Create a slice without nodes, and set its size."""
     name = lab.make(**_describe_empty(lab))
     answer = lab.resize(name, count_hosts(lab.tpu))
     return Seen(text=answer, details={"words": lab.words} if lab.words else {})
 
 
-def _ask_bad_node_count(lab: Lab) -> Seen:
+@question("bad-node-count", minutes=1, assumed=_INVALID, needs_tpu=True)
+def ask_bad_node_count(lab: Lab) -> Seen:
+    """Create a slice with one host too many; if GKE accepts it, its machines cost money."""
     answer = lab.create(lab.new_name(), **_describe_slice(lab, initialNodeCount=count_hosts(lab.tpu) + 1))
     faults = ({"switch": "bad_node_count", "answer": "async"},) if answer == ACCEPTED else ()
     return Seen(text=answer, details={"words": lab.words} if lab.words else {}, faults=faults)
 
 
-def _ask_stockout(lab: Lab) -> Seen:
-    """Create a slice with its machines, and look at its group every ten seconds.
+@question(
+    "stockout",
+    minutes=CREATION_MINUTES,
+    assumed="ERROR, read as stockout; the group before: stockout",
+    needs_tpu=True,
+)
+def ask_stockout(lab: Lab) -> Seen:
+    """Create a slice of spot TPUs with its nodes, and read its instance group every 10 seconds.
 
     Raises:
         NotAsked: the slice got its machines, so nothing shows what a stockout is like.
@@ -130,37 +142,4 @@ def _note_errors(machines: Machines, age: str, told: dict[str, str]) -> None:
         told |= {"the group tells it": f"after {age}", "the group's words": machines.errors[0].said}
 
 
-TPU_QUESTIONS = (
-    Question(
-        name="empty-slice",
-        does="creates a slice of TPUs without nodes, for the autoscaler",
-        assumed="RUNNING",
-        ask=_ask_empty_slice,
-        minutes=3,
-        needs_tpu=True,
-    ),
-    Question(
-        name="resize-slice",
-        does="creates a slice without nodes, and sets its size",
-        assumed="501 UNIMPLEMENTED, read as InvalidRequest",
-        ask=_ask_resize_slice,
-        minutes=3,
-        needs_tpu=True,
-    ),
-    Question(
-        name="bad-node-count",
-        does="creates a slice with one host too many; if GKE accepts it, its machines cost money",
-        assumed=_INVALID,
-        ask=_ask_bad_node_count,
-        minutes=1,
-        needs_tpu=True,
-    ),
-    Question(
-        name="stockout",
-        does="creates a slice of spot TPUs with its nodes, and reads its instance group every 10 seconds",
-        assumed="ERROR, read as stockout; the group before: stockout",
-        ask=_ask_stockout,
-        minutes=CREATION_MINUTES,
-        needs_tpu=True,
-    ),
-)
+TPU_QUESTIONS = tuple(each for each in list(globals().values()) if isinstance(each, Question))

@@ -79,7 +79,7 @@ def test_without_yes_it_prints_the_plan_and_changes_nothing(fake: str, tmp_path:
     code, said = finish(start(fake, tmp_path / "r.json"))
 
     assert code == 2
-    assert "duplicate-create: creates one pool twice at once" in said
+    assert "duplicate-create: Create one pool twice at once." in said
     assert "costs nothing" in said
     assert "--yes: is needed" in said
     assert list_pools(fake) == [FOREIGN]
