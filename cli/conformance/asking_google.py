@@ -13,7 +13,7 @@ from cli.moments import format_moment
 from shared.core.errors import Misconfigured, ProvisionerError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from cli.conformance.probe_pools import Lab
 
@@ -51,9 +51,7 @@ def find_obstacle(
     return ""
 
 
-def ask_all(
-    lab: Lab, questions: Sequence[Question], budget: Budget, *, dollars: float | None, tell: Callable[[str], None]
-) -> None:
+def ask_all(lab: Lab, questions: Sequence[Question], budget: Budget, *, dollars: float | None) -> None:
     """Ask the questions that have no answer yet; the report is kept after each of them.
 
     The pools of the run are deleted before the first question, after each one, and if the run ends
@@ -73,14 +71,14 @@ def ask_all(
         if obstacle:
             answer = Answer(assumed=question.assumed, seen=obstacle, verdict=Verdict.NOT_ASKED)
         else:
-            tell(f"{place}: {question.does} (at most {question.minutes:g} min)")
+            lab.tell(f"{place}: {question.does} At most {question.minutes:g} min.")
             try:
                 answer = _ask(lab, question)
             finally:
                 lab.clean()
         lab.report.add(question.name, answer)
         lab.save()
-        tell(f"{place}: {answer.verdict}: {answer.seen}")
+        lab.tell(f"{place}: {answer.verdict}: {answer.seen}")
 
 
 def _ask(lab: Lab, question: Question) -> Answer:

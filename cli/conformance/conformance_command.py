@@ -109,6 +109,7 @@ def _run(deployment: Deployment, wish: Wish) -> Ending:
         now=time.time,
         sleep=time.sleep,
         save=lambda: save_report(wish.path, report, questions, facts),
+        tell=lambda text: typer.echo(text, err=True),
         tpu=wish.tpu,
         zone=wish.zone,
     )
@@ -140,7 +141,7 @@ def _ask(lab: Lab, wish: Wish, questions: list[Question]) -> Ending:
         lab.clean()
         return Ending.FINE
     budget = Budget(minutes=wish.minutes, dollars=wish.dollars)
-    ask_all(lab, questions, budget, dollars=price, tell=lambda text: typer.echo(text, err=True))
+    ask_all(lab, questions, budget, dollars=price)
     return _conclude(lab.report, wish.path)
 
 

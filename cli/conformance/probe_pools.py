@@ -25,7 +25,7 @@ ACCEPTED = "accepted"
 MACHINE = "e2-small"
 CLEAN_SECONDS_MAX = 3600.0
 """GKE holds a pool that waits for machines for 35 minutes, and it cannot be deleted before."""
-_PAUSE_SECONDS = 5.0
+_PAUSE_SECONDS, _TELL_SECONDS = 5.0, 60.0
 AT_REST = ("RUNNING", "RUNNING_WITH_ERROR", "ERROR")
 _AT_ONCE = 8
 
@@ -45,6 +45,8 @@ class Lab:
     sleep: Callable[[float], None]
     save: Callable[[], None]
     """Keeps the report; called before each create, so that a killed run knows its pools."""
+    tell: Callable[[str], None] = lambda _text: None
+    """Prints one line of progress."""
     tpu: str = ""
     zone: str = ""
     deadline: float = float("inf")
@@ -140,6 +142,8 @@ class Lab:
         while not _succeeds(look):
             if self.now() >= self.deadline:
                 raise OutOfTime(f"it waited {self.now() - began:.0f} s for {what}")
+            if self.now() // _TELL_SECONDS > (self.now() - every) // _TELL_SECONDS:
+                self.tell(f"  waiting for {what}: {self.now() - began:.0f} s")
             self.sleep(every)
         return self.now() - began
 

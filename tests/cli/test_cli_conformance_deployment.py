@@ -7,9 +7,11 @@ from dataclasses import replace
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import pytest
 from google.cloud.logging_v2._helpers import entry_from_resource
 
+from cli.conformance import deployment_questions
 from cli.conformance.asking_google import Budget, ask_all
 from cli.conformance.conformance_command import choose_questions
 from cli.conformance.questions import Verdict
@@ -41,7 +43,7 @@ def ask(project: Project, name: str, **parts: Any) -> Any:
     """Return the answer to one question, with other parts of the deployment."""
     project.deployment = replace(project.deployment, **parts)
     lab, asked = project.open_lab(), choose_questions((name,))
-    ask_all(lab, asked, Budget(minutes=100, dollars=0), dollars=0.0, tell=lambda _text: None)
+    ask_all(lab, asked, Budget(minutes=100, dollars=0), dollars=0.0)
     return project.report.answers[name]
 
 
@@ -147,7 +149,7 @@ class Answering:
         return self.data
 
     def create(self, _path: str, _body: Any, kind: Any) -> Any:
-        return kind(status={"userInfo": {"username": self.data.decode()}})
+        return msgspec.convert({"status": {"userInfo": {"username": self.data.decode()}}}, kind)
 
 
 @pytest.mark.parametrize(
@@ -180,6 +182,36 @@ def test_a_metric_of_another_name_counts_nothing(fake: str, body: str, verdict: 
 
     assert ask(Project(fake), "metric-names", monitoring=monitoring).verdict == verdict
     assert "user_tpu_provisioner_sweeps" in monitoring.asked[0]
+
+
+@pytest.mark.parametrize(
+    ("name", "verdict"),
+    [
+        ("sweep@p.iam.gserviceaccount.com", Verdict.AS_ASSUMED),
+        ("1122334455", Verdict.DIFFERS),
+        ("system:serviceaccount:n:sweep", Verdict.DIFFERS),
+    ],
+)
+def test_the_name_by_which_the_cluster_knows_the_caller_is_told(fake: str, name: str, verdict: Verdict) -> None:
+    answer = ask(Project(fake), "user-name", apis={CLUSTER: Answering(data=name.encode())})
+
+    assert (answer.verdict, answer.details["user"]) == (verdict, name)
+
+
+@pytest.mark.parametrize(
+    ("reason", "verdict"),
+    [("demand_gone", Verdict.AS_ASSUMED), ("permission_denied", Verdict.DIFFERS), ("", Verdict.NO_ANSWER)],
+)
+def test_the_functions_answer_to_the_event_is_told(
+    fake: str, monkeypatch: pytest.MonkeyPatch, reason: str, verdict: Verdict
+) -> None:
+    monkeypatch.setattr(deployment_questions, "_publish", lambda _lab, _message: "1")
+
+    def read(wanted: str) -> list[dict[str, Any]]:
+        said = {"reason": reason, "message": "m"}
+        return [{"logName": "projects/p/logs/l", "jsonPayload": said}] * bool(reason and "event_id" in wanted)
+
+    assert ask(Project(fake), "push", open_logs=logs_of(read)).verdict == verdict
 
 
 def test_a_report_that_another_version_wrote_keeps_its_answers(fake: str) -> None:
