@@ -53,7 +53,8 @@ def _find_entries(lab: Lab, wanted: str, since: float) -> list[Any]:
 def ask_audit_entry(lab: Lab) -> Seen:
     """Create a pool, and wait for its entry in the audit log."""
     began, name = lab.now(), lab.make()
-    wanted = f'log_id("cloudaudit.googleapis.com/activity") AND resource.labels.nodepool_name="{name}"'
+    log = f"projects/{lab.cluster.split('/')[1]}/logs/cloudaudit.googleapis.com%2Factivity"
+    wanted = f'logName="{log}" AND protoPayload.resourceName:"/nodePools/{name}"'
     found: list[Any] = []
 
     def has_last() -> bool:

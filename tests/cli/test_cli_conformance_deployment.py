@@ -97,7 +97,7 @@ def logs_of(read: Callable[[str], list[dict[str, Any]]]) -> Any:
 
 
 def named(wanted: str) -> str:
-    return wanted.partition('nodepool_name="')[2].partition('"')[0]
+    return wanted.partition('"/nodePools/')[2].partition('"')[0]
 
 
 def test_an_audit_entry_is_read_as_the_functions_read_it(fake: str) -> None:
