@@ -129,6 +129,9 @@ def _ask(lab: Lab, wish: Wish, questions: list[Question]) -> Ending:
     from cli.conformance.asking_google import Budget, ask_all, list_strangers  # noqa: PLC0415 -- see open_deployment
     from cli.conformance.tpu_questions import find_dollars  # noqa: PLC0415 -- see open_deployment
 
+    if lab.describe().get("autopilot", {}).get("enabled"):
+        what = "is an Autopilot cluster, in which only GKE creates node pools"
+        raise BadInput(f"--cluster: {what} (got {lab.cluster!r}); valid: a Standard cluster")
     price = find_dollars(wish.tpu, wish.zone) if wish.tpu else 0.0
     asked = [] if wish.clean else [each for each in questions if wish.tpu or not each.needs_tpu]
     for line in _plan(lab.report, asked, price, wish):

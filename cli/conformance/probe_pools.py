@@ -25,6 +25,8 @@ ACCEPTED = "accepted"
 MACHINE = "e2-small"
 CLEAN_SECONDS_MAX = 3600.0
 """GKE holds a pool that waits for machines for 35 minutes, and it cannot be deleted before."""
+LAG_SECONDS = 60.0
+"""So long after a lost answer GKE may still tell of no pool."""
 _PAUSE_SECONDS, _TELL_SECONDS = 5.0, 60.0
 AT_REST = ("RUNNING", "RUNNING_WITH_ERROR", "ERROR")
 _AT_ONCE = 8
@@ -50,6 +52,8 @@ class Lab:
     tpu: str = ""
     zone: str = ""
     deadline: float = float("inf")
+    lost: bool = False
+    """The answer to a request was lost since the last clean-up."""
     words: str = ""
     """Google's own words of the last refusal."""
     _described: dict[str, Any] = field(default_factory=dict)
@@ -156,6 +160,8 @@ class Lab:
         Raises:
             OutOfTime: pools are left after an hour; the text names them.
         """
+        self.sleep(LAG_SECONDS * self.lost)
+        self.lost = False
         self.deadline = self.now() + CLEAN_SECONDS_MAX
         names = self.report.made[self.report.cleaned :]
         self.wait("the deletion of its pools", lambda: not self._delete_all(names))
@@ -187,6 +193,7 @@ class Lab:
         try:
             self.deployment.gke.call(verb, path, body)
         except ProvisionerError as error:
+            self.lost = self.lost or isinstance(error, Unavailable)
             cause = error.__cause__
             if isinstance(error, Unavailable | Denied) or not isinstance(cause, GoogleAPICallError):
                 raise

@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from cli.conformance.probe_pools import Lab
-
 
 class Verdict(StrEnum):
     """What an answer says about the assumption."""
@@ -48,7 +46,8 @@ class Question:
     name: str
     minutes: float
     """For how long it runs at most, without the clean-up."""
-    ask: Callable[[Lab], Seen]
+    ask: Callable[..., Seen]
+    """It is given the lab of `cli.conformance.probe_pools`."""
     assumed: str
     does: str
     """What is done to ask it, for the plan that a person agrees to."""
@@ -58,10 +57,10 @@ class Question:
 
 def question(
     name: str, *, minutes: float, assumed: str, needs_tpu: bool = False
-) -> Callable[[Callable[[Lab], Seen]], Question]:
+) -> Callable[[Callable[..., Seen]], Question]:
     """Return what makes a question of a function, whose docstring says first what it does."""
 
-    def make(ask: Callable[[Lab], Seen]) -> Question:
+    def make(ask: Callable[..., Seen]) -> Question:
         return Question(name, minutes, ask, assumed, (ask.__doc__ or "").partition("\n")[0], needs_tpu)
 
     return make

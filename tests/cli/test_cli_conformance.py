@@ -9,9 +9,10 @@ import pytest
 from cli.conformance.asking_google import Budget, ask_all, find_obstacle
 from cli.conformance.conformance_command import choose_questions, list_questions
 from cli.conformance.pool_questions import POOL_QUESTIONS
-from cli.conformance.probe_pools import LABEL
+from cli.conformance.probe_pools import LABEL, Lab
 from cli.conformance.questions import Verdict
 from cli.conformance.tpu_questions import TPU_QUESTIONS
+from tests.cli.cli_world import put_in_place, run
 from tests.cli.conformance_world import ZONE, Project
 from tests.contract.stand_ins import stand_in
 
@@ -165,6 +166,7 @@ def test_an_error_that_says_nothing_is_no_answer_and_hides_no_pool(
     project: Project, fault: dict[str, Any]
 ) -> None:
     project.add_fault(**fault)
+    project.add_fault(switch="read_lag", seconds=40)
 
     assert ask(project, "delete-while-creating").verdict == Verdict.NO_ANSWER
     assert project.list_pools() == []
@@ -193,6 +195,29 @@ def test_the_budget_and_the_options_say_what_is_asked() -> None:
     assert "$2.00, and --dollars allows $1.00" in find(paid, TPU, 50, 2.0)
     assert "price of the slice is unknown" in find(paid, TPU, 50, None)
     assert find(paid, TPU, 50, 0.5) == ""
+
+
+@pytest.mark.parametrize(
+    ("option", "said"),
+    [
+        ("--only=x", "--only: is no question (got 'x'); valid: "),
+        ("--tpu=x", "--tpu: is not a slice (got 'x'); valid: MACHINE:TOPOLOGY"),
+        (f"--tpu={TPU}", "--zone: is not valid (got ''); valid: a zone"),
+    ],
+)
+def test_a_wrong_option_is_named(monkeypatch: pytest.MonkeyPatch, fake: str, option: str, said: str) -> None:
+    put_in_place(monkeypatch, Project(fake).deployment)
+    done = run("conformance", "--yes", option)
+
+    assert (done.exit_code, said in done.stderr) == (2, True), done.stderr
+
+
+def test_an_autopilot_cluster_is_refused(monkeypatch: pytest.MonkeyPatch, fake: str, tmp_path: Any) -> None:
+    monkeypatch.setattr(Lab, "describe", lambda _lab: {"autopilot": {"enabled": True}})
+    put_in_place(monkeypatch, Project(fake).deployment)
+    done = run("conformance", "--yes", f"--report={tmp_path / 'r.json'}")
+
+    assert (done.exit_code, "is an Autopilot cluster" in done.stderr) == (2, True), done.stderr
 
 
 def test_the_names_of_the_questions_differ() -> None:
