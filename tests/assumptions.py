@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 import sys
+import textwrap
 from collections import defaultdict
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -80,7 +81,7 @@ def render_page() -> str:
     asked = sum(bool(each.question) for each in rows)
     lines = [
         _HEAD,
-        f"There are {len(rows)} facts. Their evidence: {said}. {asked} of them have a question.",
+        textwrap.fill(f"There are {len(rows)} facts. Their evidence: {said}. {asked} have a question.", 100),
         "",
         "| name | fact | evidence | if it is false | question | switch | where |",
         "| --- | --- | --- | --- | --- | --- | --- |",

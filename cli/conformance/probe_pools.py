@@ -142,11 +142,12 @@ class Lab:
         Raises:
             OutOfTime: it does not succeed before the question's time is over.
         """
-        began = self.now()
+        began, told = self.now(), 0
         while not _succeeds(look):
             if self.now() >= self.deadline:
                 raise OutOfTime(f"it waited {self.now() - began:.0f} s for {what}")
-            if self.now() // _TELL_SECONDS > (self.now() - every) // _TELL_SECONDS:
+            if (self.now() - began) // _TELL_SECONDS > told:
+                told += 1
                 self.tell(f"  waiting for {what}: {self.now() - began:.0f} s")
             self.sleep(every)
         return self.now() - began

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import secrets
+import textwrap
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
 
     from cli.conformance.assumption_list import Assumption
     from cli.conformance.questions import Question
+
+
+_WIDTH = 100
 
 
 class Answer(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
@@ -102,9 +106,7 @@ def render_page(report: Report, questions: Iterable[Question], facts: Sequence[A
     lines = [
         f"# What Google answered in `{report.cluster}`",
         "",
-        f"Run `{report.run}` of version {report.version}: "
-        + ", ".join(f"{number} {verdict}" for verdict, number in counts.items())
-        + ".",
+        f"Run `{report.run}`: {', '.join(f'{number} {verdict}' for verdict, number in counts.items())}.",
         "",
         "| question | assumed | seen | verdict | details |",
         "| --- | --- | --- | --- | --- |",
@@ -116,8 +118,9 @@ def render_page(report: Report, questions: Iterable[Question], facts: Sequence[A
             lines.append(f"| {' | '.join(' '.join(cell.replace('|', '¦').split()) for cell in cells)} |")
     wrong = [each for each in facts if _differs(report, each.question)]
     if wrong:
-        lines += ["", "## What this breaks", ""]
-        lines += [f"- {each.fact} *If this is false:* {each.breaks}" for each in wrong]
+        lines += ["", "## What this may break", ""]
+        said = [f"- {each.fact} *If this is false:* {each.breaks}" for each in wrong]
+        lines += [textwrap.fill(each, _WIDTH, subsequent_indent="  ") for each in said]
     return "\n".join(lines) + "\n"
 
 
