@@ -119,8 +119,8 @@ def render_page(report: Report, questions: Iterable[Question], facts: Sequence[A
     wrong = [each for each in facts if _differs(report, each.question)]
     if wrong:
         lines += ["", "## What this may break", ""]
-        said = [f"- {each.fact} *If this is false:* {each.breaks}" for each in wrong]
-        lines += [textwrap.fill(each, _WIDTH, subsequent_indent="  ") for each in said]
+        broken = [f"- {each.fact} *If this is false:* {each.breaks}" for each in wrong]
+        lines += [textwrap.fill(each, _WIDTH, subsequent_indent="  ") for each in broken]
     return "\n".join(lines) + "\n"
 
 
