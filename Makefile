@@ -18,13 +18,18 @@ RECIPE ?=
 SEED ?=
 SEEDS ?= 0:5000
 PROGRAM ?=
+ANSWERS ?=
 
 # A variable that is misspelt on the command line would have no effect, silently.
-VALID := VENV JOBSET SPEED REPORT BOARD TIMEOUT FAULTS CLUSTER NICE RECORD INPUTS BORDER RECIPE SEED SEEDS PROGRAM ALL \
+VALID := VENV JOBSET SPEED REPORT BOARD TIMEOUT FAULTS CLUSTER NICE RECORD INPUTS BORDER RECIPE SEED SEEDS PROGRAM ALL ANSWERS \
 	PYTHON MOCK_GOOGLE_CLOUD TPU_PROVISIONER_CORPUS
 GIVEN := $(foreach each,$(.VARIABLES),$(if $(findstring command line,$(origin $(each))),$(each)))
 WRONG := $(if $(filter 0,$(MAKELEVEL)),$(filter-out $(VALID),$(GIVEN)))
 $(if $(WRONG),$(error $(WRONG): is not a variable of this Makefile; valid: $(VALID)))
+
+# The fake GKE reads this variable, in whatever process it is started.
+$(if $(ANSWERS),$(if $(wildcard $(ANSWERS)),,$(error ANSWERS: $(ANSWERS) does not exist; valid: a report of conformance)))
+$(if $(ANSWERS),$(eval export FAKEGKE_ANSWERS := $(abspath $(ANSWERS))))
 
 # Each one's tests need a tool of their own: tests/run.py says which one, and how to get it.
 TIERS := tools terraform deploy image browser corpus recordings docs cluster
@@ -48,6 +53,7 @@ help: ## List what people call; CONTRIBUTING.md has all targets
 	@echo "  INPUTS=20000                 how many inputs make fuzz passes; BORDER, SEED and RECIPE narrow it"
 	@echo "  SEEDS=0:5000                 the stories of make simulate; one seed is told line by line"
 	@echo "  PROGRAM=path/to/manager      the Go TPU Provisioner of make bench-field; without it only ours runs"
+	@echo "  ANSWERS=report.json          the fake GKE answers as that project did (docs/conformance.md)"
 	@echo "  NICE=19                      make controlplane and controllers step back behind others"
 
 demo: $(VENV)/.demo ## Run a two-slice JobSet on a local cloud and show how it gets its node pools

@@ -10,6 +10,7 @@ import typer
 
 from cli import config_commands, letter_commands
 from cli.cli_settings import read_plan_settings
+from cli.conformance.conformance_command import conformance
 from cli.contexts import Choice
 from cli.deployment_choice import CHOICE, choose_environment, open_chosen, open_deployment
 from cli.differences import compare
@@ -352,3 +353,4 @@ def board(
 
 app.command(epilog=EPILOG)(explain)
 app.command(epilog=EPILOG)(logs)
+app.command(epilog=EPILOG)(conformance)

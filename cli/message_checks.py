@@ -33,7 +33,7 @@ FILTERS = {
 LETTERS_MAX = 100
 WAIT_SECONDS_MAX = 600.0
 _APPLY = "terraform apply (the module sets it)"
-_AGE = "pubsub.googleapis.com/subscription/oldest_unacked_message_age"
+_AGE = "pubsub.googleapis.com/subscription/oldest_unacked_message_age"  # assumes: backlog-metric
 
 
 def check_topic(deployment: Deployment) -> Iterator[Finding]:

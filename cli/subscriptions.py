@@ -85,7 +85,7 @@ class PubsubAdmin:
         with translate_errors(f"Seek {subscription}"):
             self._subscriptions.seek({"subscription": subscription} | to, retry=None, timeout=_TIMEOUT_SECONDS)
 
-    def pull(self, subscription: str) -> list[Letter]:
+    def pull(self, subscription: str) -> list[Letter]:  # assumes: subscriptions
         """Return up to `PULL_MAX` messages. An empty answer does not prove an empty queue."""
         request = {"subscription": subscription, "max_messages": PULL_MAX, "return_immediately": True}
         with translate_errors(f"Pull {subscription}"):

@@ -52,7 +52,7 @@ again."""
 
 ERRORS: tuple[tuple[type[ProvisionerError], Answer], ...] = (
     (Rejected, Answer(200, logging.WARNING)),
-    (Retryable, Answer(503, logging.WARNING)),
+    (Retryable, Answer(503, logging.WARNING)),  # assumes: push-answers
     # These should have become decisions: Pub/Sub tries again, and the record is an error.
     (NoCapacity, Answer(503, logging.ERROR)),
     (AlreadyExists, Answer(503, logging.ERROR)),

@@ -15,7 +15,7 @@ from shared.core.errors import MalformedEvent
 from shared.core.messages import Message
 from shared.json_text import JSON_ERRORS, describe_json_error
 
-BODY_BYTES_MAX = 14_000_000
+BODY_BYTES_MAX = 14_000_000  # assumes: push-body
 """A message has at most 10 MB, base64 adds a third."""
 
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from shared.core.messages import Event
 
 TRACE_ATTRIBUTE = f"{ATTRIBUTE_PREFIX}traceparent"
-LOG_FIELD = "logging.googleapis.com/trace"
+LOG_FIELD = "logging.googleapis.com/trace"  # assumes: log-fields
 """https://cloud.google.com/logging/docs/structured-logging#structured_logging_special_fields"""
 _TRACEPARENT = re.compile(r"[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}")
 

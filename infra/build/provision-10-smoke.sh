@@ -38,7 +38,7 @@ ask() {
 
 read_outputs clusters >"$BUILD_FOLDER/clusters"
 while IFS=$'\t' read -r key project location cluster _ <&3; do
-    events="" asked=0
+    events="" asked=0 # assumes: grant-delay
     retry "${SMOKE_TRIES:-30}" 10 ask "projects/$project/locations/$location/clusters/$cluster" ||
         fail "the function $NAME-provision did not answer for $cluster ($key); read its log: gcloud functions logs read $NAME-provision --project=$PROJECT_ID --region=$SERVICES_REGION"
     say "The function read $cluster and found nothing to do, as expected"

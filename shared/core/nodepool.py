@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 Json = dict[str, Any]
 
-NODE_LABEL_CHARACTERS_MAX = 1024
+NODE_LABEL_CHARACTERS_MAX = 1024  # assumes: label-limit
 """All node labels of one request together: comment on ``NodeConfig.labels``,
 https://cloud.google.com/kubernetes-engine/docs/reference/rest/v1/NodeConfig."""
 _SEPARATORS_PER_LABEL = 2  # '=' and ',', in case GKE counts the joined text
@@ -66,7 +66,7 @@ def build_node_pool(
         # The setting is for one pod of the workload on each node.
         "maxPodsConstraint": {"maxPodsPerNode": str(settings.node_max_pods + shape.pods_per_node - 1)},
     }
-    if autoscaled:
+    if autoscaled:  # assumes: empty-slice
         # The limit is per zone: GKE reads a limit in total alone as 0 for a slice of several hosts.
         pool["autoscaling"] = {"enabled": True, "maxNodeCount": shape.node_count, "locationPolicy": "ANY"}
     if placement := _build_placement(demand, settings):
@@ -92,8 +92,8 @@ def describe_placement(demand: Demand, settings: Settings) -> str:
 def _build_placement(demand: Demand, settings: Settings) -> Json:
     shape = demand.shape
     if shape.placement == Placement.COMPACT:
-        return {"type": "COMPACT", "tpuTopology": shape.topology}
-    if shape.placement == Placement.WORKLOAD_POLICY:
+        return {"type": "COMPACT", "tpuTopology": shape.topology}  # assumes: slice-form
+    if shape.placement == Placement.WORKLOAD_POLICY:  # assumes: workload-policy
         return {"policyName": f"{settings.workload_policy_prefix}{shape.topology}"}
     if shape.gpus and shape.multi_host and not demand.elastic and is_compact(shape.accelerator):
         return {"type": "COMPACT"}
@@ -113,10 +113,10 @@ def _build_upkeep(demand: Demand, *, on_channel: bool) -> Json:
     # A full rack has no room for one more host.
     full = demand.shape.gpus and demand.shape.topology
     upkeep: Json = {
-        "management": {"autoRepair": True, "autoUpgrade": on_channel},
+        "management": {"autoRepair": True, "autoUpgrade": on_channel},  # assumes: auto-upgrade, no-channel
         "upgradeSettings": {"maxSurge": 0, "maxUnavailable": 1} if full else {"maxSurge": 1},
     }
-    if on_channel:
+    if on_channel:  # assumes: exclusion
         upkeep["maintenancePolicy"] = {"exclusionUntilEndOfSupport": {"enabled": True}}
     return upkeep
 
@@ -233,7 +233,7 @@ def _build_taints(demand: Demand) -> list[Json]:
     # https://cloud.google.com/kubernetes-engine/docs/concepts/spot-vms.
     spot = Taint(labels.SPOT, "true", "NoSchedule")
     if demand.capacity.tier == Tier.SPOT and any(each.covers(spot) for each in demand.tolerated):
-        taints.append({"key": labels.SPOT, "value": "true", "effect": "NO_SCHEDULE"})
+        taints.append({"key": labels.SPOT, "value": "true", "effect": "NO_SCHEDULE"})  # assumes: spot-taint
     if demand.pinned:
         taints.append({"key": get_kind(demand.claim.kind).pin_taint, "value": "true", "effect": "NO_SCHEDULE"})
     return taints
@@ -245,7 +245,7 @@ def _build_capacity(demand: Demand) -> Json:
         return {"spot": True}
     if capacity.tier == Tier.FLEX_START:
         return {
-            "flexStart": True,
+            "flexStart": True,  # assumes: flex-start
             "maxRunDuration": f"{capacity.max_run_duration_seconds}s",
             "reservationAffinity": {"consumeReservationType": "NO_RESERVATION"},
         }
@@ -253,7 +253,7 @@ def _build_capacity(demand: Demand) -> Json:
         return {
             "reservationAffinity": {
                 "consumeReservationType": "SPECIFIC_RESERVATION",
-                "key": "compute.googleapis.com/reservation-name",
+                "key": "compute.googleapis.com/reservation-name",  # assumes: reservation-key
                 "values": [_reservation_value(demand)],
             }
         }

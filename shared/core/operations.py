@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 ENTRY_BYTES_MAX = 1_000_000
 """Cloud Logging takes 256 KiB for each entry: https://cloud.google.com/logging/quotas."""
-_RESOURCE = "gke_nodepool"
+_RESOURCE = "gke_nodepool"  # assumes: audit-entry
 _METHOD = re.compile(r"google\.container\.v1(?:alpha1|beta1)?\.ClusterManager\.(Create|Delete)NodePool")
 _LABELS = {
     "project_id": re.compile(r"[a-z0-9.:-]{1,100}"),
@@ -65,7 +65,7 @@ def parse_entry(data: bytes) -> EndedOperation | None:
         return None
     labels = _get(resource, "resource.labels", dict)
     project, location, cluster, pool = (_read_label(labels, name) for name in _LABELS)
-    status = _get(payload, "protoPayload.status", dict, {})
+    status = _get(payload, "protoPayload.status", dict, {})  # assumes: audit-status
     return EndedOperation(
         cluster=f"projects/{project}/locations/{location}/clusters/{cluster}",
         pool=pool,

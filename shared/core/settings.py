@@ -113,7 +113,7 @@ class Credentials(StrEnum):
 class ClusterSettings:
     """One cluster that this deployment serves."""
 
-    endpoint: str
+    endpoint: str  # assumes: dns-endpoint
     """URL of the Kubernetes API; on GKE the DNS endpoint, ``https://UID.REGION.gke.goog``."""
     zone: str = ""
     """Zone of new pools for pods that select no zone. A multi-host slice is in exactly one zone."""

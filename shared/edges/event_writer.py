@@ -29,7 +29,7 @@ _WRITTEN_MAX = 50_000
 at, and more. Without them they are read again."""
 
 
-SCALE_UPS = ("FailedScaleUp", "NotTriggerScaleUp", "TriggeredScaleUp")
+SCALE_UPS = ("FailedScaleUp", "NotTriggerScaleUp", "TriggeredScaleUp")  # assumes: scale-up-events
 """Reasons of Events of GKE's autoscaler on a pod; the second one is an error in its back-off:
 https://github.com/kubernetes/autoscaler/blob/master/cluster-autoscaler/FAQ.md."""
 _BACK_OFF = "in backoff after failed scale-up"

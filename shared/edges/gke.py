@@ -97,7 +97,7 @@ class GkeNodePools:
     def create(self, cluster: str, node_pool: Mapping[str, Any]) -> None:
         """Submit one pool; promptly, because the stop was read just now."""
         request = CreateNodePoolRequest(parent=cluster)
-        json_format.ParseDict(node_pool, CreateNodePoolRequest.pb(request).node_pool)
+        json_format.ParseDict(node_pool, CreateNodePoolRequest.pb(request).node_pool)  # assumes: fields
         self._call("create_node_pool", request, f"{cluster}/nodePools/{node_pool['name']}", promptly=True)
 
     def get(self, cluster: str, name: str) -> PoolSnapshot | None:
@@ -105,7 +105,7 @@ class GkeNodePools:
         path = f"{cluster}/nodePools/{name}"
         try:
             found = _read(NodePool.pb(self._call("get_node_pool", GetNodePoolRequest(name=path), path)))
-        except NotFound:
+        except NotFound:  # assumes: read-after-create
             return None
         if found.name != name:
             raise Unavailable(f"GKE's answer cannot be read: it is about node pool {found.name!r}, not {name!r}")
@@ -114,7 +114,7 @@ class GkeNodePools:
     def list(self, cluster: str) -> list[PoolSnapshot]:
         """Return every pool."""
         answer = self._call("list_node_pools", ListNodePoolsRequest(parent=cluster), cluster)
-        return [_read(pool) for pool in ListNodePoolsResponse.pb(answer).node_pools]
+        return [_read(pool) for pool in ListNodePoolsResponse.pb(answer).node_pools]  # assumes: list-after-create
 
     def find_channel(self, cluster: str) -> str:
         """Return the release channel of a cluster, or empty, read `CHANNEL_SECONDS` ago at most.
@@ -137,7 +137,7 @@ class GkeNodePools:
         location, _, name = cluster.rpartition("/clusters/")
         answer = self._call("list_operations", ListOperationsRequest(parent=location), location)
         # A target names the project by its number, and a zone by ``zones``.
-        path = f"/{location.rpartition('/')[2]}/clusters/{name}/nodePools/"
+        path = f"/{location.rpartition('/')[2]}/clusters/{name}/nodePools/"  # assumes: operation-fields
         return [
             _read_creation(each, each.target_link.rpartition(path)[2])
             for each in ListOperationsResponse.pb(answer).operations
@@ -149,7 +149,7 @@ class GkeNodePools:
         path = f"{cluster}/nodePools/{name}"
         try:
             self._call("delete_node_pool", DeleteNodePoolRequest(name=path), path, promptly=True)
-        except NotFound:
+        except NotFound:  # assumes: missing-pool
             return
 
     def measure(self, pool: PoolSnapshot) -> int:
@@ -164,7 +164,7 @@ class GkeNodePools:
         """Submit another size."""
         path = f"{cluster}/nodePools/{name}"
         request = SetNodePoolSizeRequest(name=path, node_count=nodes)
-        self._call("set_node_pool_size", request, path, promptly=True)
+        self._call("set_node_pool_size", request, path, promptly=True)  # assumes: set-size
 
     def list_missing(self, pool: PoolSnapshot) -> Sequence[str]:
         """Return the instances that the groups are creating, and try to create again for ever."""
@@ -207,11 +207,11 @@ def _read(pool: Any) -> PoolSnapshot:
         status=parse_status(pool.status),
         labels=dict(pool.config.labels),
         # An autoscaled pool starts empty: what it may grow to is what was asked for.
-        node_count=max(0, pool.initial_node_count or pool.autoscaling.max_node_count),
+        node_count=max(0, pool.initial_node_count or pool.autoscaling.max_node_count),  # assumes: initial-count
         machine_type=pool.config.machine_type,
         topology=pool.placement_policy.tpu_topology,
         gpus_per_node=sum(max(0, bound_count(each.accelerator_count)) for each in pool.config.accelerators),
-        group_urls=tuple(pool.instance_group_urls),
+        group_urls=tuple(pool.instance_group_urls),  # assumes: group-urls
         error="; ".join(said) or pool.status_message,
         reserved=pool.config.reservation_affinity.consume_reservation_type in _RESERVED,
         spot=pool.config.spot,
@@ -224,7 +224,7 @@ def _read_creation(found: Any, pool: str) -> Creation:
     """Return a creation. The status text, if there is one, says more than the error."""
     ended = found.status == Operation.Status.DONE
     code = f"error {found.error.code}" if found.error.code else ""
-    error = found.status_message or found.error.message or code
+    error = found.status_message or found.error.message or code  # assumes: operation-error
     return Creation(
         pool=pool,
         ended=ended,

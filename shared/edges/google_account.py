@@ -28,7 +28,7 @@ SCOPES = (
     # Without this one GKE knows the account by its number only, and an RBAC binding to its e-mail
     # does not hold:
     # https://cloud.google.com/kubernetes-engine/docs/how-to/role-based-access-control#forbidden_error_for_service_accounts_on_vm_instances
-    "https://www.googleapis.com/auth/userinfo.email",
+    "https://www.googleapis.com/auth/userinfo.email",  # assumes: user-name
 )
 UNREADABLE = (AttributeError, LookupError, TypeError, ValueError, RecursionError)
 """What Google's libraries raise for an answer of an unexpected form."""

@@ -29,7 +29,7 @@ from shared.core.errors import (
 from shared.json_text import JSON_ERRORS
 
 _MESSAGE_LENGTH_MAX = 600
-_RETRY_AFTER_SECONDS_MAX = 600.0
+_RETRY_AFTER_SECONDS_MAX = 600.0  # assumes: throttled
 
 
 class ErrorDetail(msgspec.Struct):
@@ -92,7 +92,7 @@ def classify_error(
     request: str, http_status: int, error: ErrorBody, retry_after: str | None = None
 ) -> ProvisionerError:
     """Return the error that a refusal means, by code and reason first and by text second."""
-    reasons = {detail.reason for detail in error.details}
+    reasons = {detail.reason for detail in error.details}  # assumes: quota-or-rights
     kind = _find_kind(http_status, error, reasons)
     said = error.message[:_MESSAGE_LENGTH_MAX] or "the answer has no error text"
     text = f"{said} ({f'HTTP {http_status} {error.status}'.rstrip()})"
@@ -111,14 +111,14 @@ _BUSY_TEXTS = (
     "Cluster is currently being",
 )
 _KIND_BY_STATUS: dict[str, type[ProvisionerError]] = {
-    "ALREADY_EXISTS": AlreadyExists,
+    "ALREADY_EXISTS": AlreadyExists,  # assumes: create-existing
     "ABORTED": StaleView,
-    "FAILED_PRECONDITION": Busy,
-    "RESOURCE_EXHAUSTED": Throttled,
+    "FAILED_PRECONDITION": Busy,  # assumes: duplicate-create, create-while-deleting, delete-while-creating
+    "RESOURCE_EXHAUSTED": Throttled,  # assumes: throttled
     "UNAUTHENTICATED": Denied,
     "INVALID_ARGUMENT": InvalidRequest,
     "OUT_OF_RANGE": InvalidRequest,
-    "UNIMPLEMENTED": InvalidRequest,
+    "UNIMPLEMENTED": InvalidRequest,  # assumes: resize-slice
     "CANCELLED": Unavailable,
     "UNKNOWN": Unavailable,
     "INTERNAL": Unavailable,
@@ -144,14 +144,14 @@ def _find_kind_by_text(http_status: int, error: ErrorBody, reasons: set[str]) ->
     """Return the error when the code alone would mislead; None when the code is enough."""
     message = error.message
     if classify_failure(message) == Failure.RESERVATION:  # GKE answers with 400, 404 or 429
-        return ReservationUnfit
+        return ReservationUnfit  # assumes: reservation-refusal
     if http_status == 404 or error.status == "NOT_FOUND":  # noqa: PLR2004 -- HTTP
         cluster = "/clusters/" in message and "/nodePools/" not in message and "node pool" not in message
-        return ClusterNotFound if cluster else NotFound
+        return ClusterNotFound if cluster else NotFound  # assumes: missing-cluster
     if http_status == 403 or error.status == "PERMISSION_DENIED":  # noqa: PLR2004 -- HTTP
         quota = any("QUOTA" in reason for reason in reasons) or classify_failure(message) == Failure.QUOTA
         return NoCapacity if quota and "IAM_PERMISSION_DENIED" not in reasons else Denied
-    if "does not have access to service account" in message:
+    if "does not have access to service account" in message:  # assumes: service-account-refusal
         return Denied
     busy = "CLUSTER_ALREADY_HAS_OPERATION" in reasons or any(text in message for text in _BUSY_TEXTS)
     return Busy if busy else None

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from shared.core.ports import Clock
     from shared.edges.google_account import GoogleAccount
 
-TIMEOUT_SECONDS = 30.0
+TIMEOUT_SECONDS = 30.0  # assumes: create-answers-fast
 """GKE answers a create in about 1.5 s; past this the outcome is unknown and is looked up by the
 next delivery."""
 PROMPT_SECONDS = 5.0

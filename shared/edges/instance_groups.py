@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from shared.edges.google_session import GoogleSession
 
 T = TypeVar("T")
-_CREATING, _LEAVING = "CREATING", ("DELETING", "ABANDONING")
+_CREATING, _LEAVING = "CREATING", ("DELETING", "ABANDONING")  # assumes: group-actions
 _ABSENT = ("", "PENDING", "PENDING_STOP", "DEPROVISIONING", "STOPPING", "STOPPED", "TERMINATED")
 _SAID_LENGTH_MAX = 400
 _PAGES_MAX = 20
@@ -164,11 +164,11 @@ class InstanceGroups:
         """
         for group, found in _sort_by_group(pool, names).items():
             home = "/".join(group.split("/")[2:4])
-            body = {"instances": [f"{home}/instances/{name}" for name in found]}
+            body = {"instances": [f"{home}/instances/{name}" for name in found]}  # assumes: delete-instances
             self._session.call("POST", f"compute/v1/{group}/deleteInstances", body, promptly=True)
 
     def _get(self, group: str) -> _Group:
-        return _decode(_GROUP, self._session.call("GET", f"compute/v1/{group}"))
+        return _decode(_GROUP, self._session.call("GET", f"compute/v1/{group}"))  # assumes: group-size
 
     def _list_instances(self, group: str) -> list[_Instance]:
         """Return all of a group's instances. GKE's groups answer in pages of 500."""
@@ -177,20 +177,20 @@ class InstanceGroups:
             answer = self._session.call("POST", f"compute/v1/{group}/listManagedInstances{page}")
             read = _decode(_INSTANCES, answer)
             found += read.managed_instances
-            if not read.next_page_token:
+            if not read.next_page_token:  # assumes: group-pages
                 return found
             page = f"?pageToken={quote(read.next_page_token, safe='')}"
         raise Unavailable(f"GKE's answer cannot be read: {group} has more than {_PAGES_MAX} pages of instances")
 
     def _list_errors(self, group: str) -> Iterator[FillError]:
-        answer = self._session.call("GET", f"compute/v1/{group}/listErrors")
+        answer = self._session.call("GET", f"compute/v1/{group}/listErrors")  # assumes: group-errors
         for each in _decode(_ERROR_LIST, answer).items:
             if each.error is not None:
                 yield _tell(each.error, parse_time(each.timestamp))
 
     def _get_bulk(self, group: str) -> _Bulk:
         """Return the operation that makes all machines of the group or none."""
-        status = self._get(group).status
+        status = self._get(group).status  # assumes: bulk-operation
         return (status.bulk_instance_operation if status else None) or _Bulk()
 
 
@@ -220,7 +220,7 @@ def _sort_by_group(pool: PoolSnapshot, names: Sequence[str]) -> dict[str, list[s
     groups = _list_groups(pool)
     found: dict[str, list[str]] = {}
     for name in names:
-        base = name.rpartition("-")[0]
+        base = name.rpartition("-")[0]  # assumes: instance-names
         named = [group for group in groups if group.rpartition("/")[2] in (base, f"{base}-grp")]
         homes = groups if len(groups) == 1 else named
         if len(homes) != 1:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from shared.core.messages import Message
 
-BATCH_MAX = 1_000
+BATCH_MAX = 1_000  # assumes: publish
 """Messages in one request (https://cloud.google.com/pubsub/quotas#resource_limits)."""
 TIMEOUT_SECONDS = 10.0
 """The longest wait for the answer to one request."""

@@ -41,7 +41,7 @@ class StructuredFormatter(MsgspecFormatter):
         self, log_data: dict[str, Any], record: logging.LogRecord, message_dict: dict[str, Any]
     ) -> None:
         """Put the fields that every record has in front of those of its own."""
-        log_data["severity"] = record.levelname
+        log_data["severity"] = record.levelname  # assumes: log-fields
         log_data["time"] = datetime.fromtimestamp(record.created, UTC).isoformat().replace("+00:00", "Z")
         log_data["service"] = self._service
         log_data["version"] = VERSION

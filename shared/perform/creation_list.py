@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from shared.core.identity.names import Claim
     from shared.core.ports import Ports
 
-PERMISSION = "container.operations.list"
+PERMISSION = "container.operations.list"  # assumes: permissions, operations-kept
 """https://cloud.google.com/kubernetes-engine/docs/reference/rest/v1/projects.locations.operations/list"""
 _LOG = logging.getLogger("creations")
 

@@ -55,7 +55,7 @@ if TYPE_CHECKING:
 Use = tuple["Occupancy", "PoolPlan"]
 
 
-TRYING_SECONDS = 60.0
+TRYING_SECONDS = 60.0  # assumes: group-delay
 """GKE makes the instance groups of a pool some 30 s after it has accepted it. Their errors come
 within the next 30 s."""
 _KEEPS_EMPTY = "what keeps a node pool empty"

@@ -12,7 +12,7 @@ from shared.perform.side_by_side import PAUSE_SECONDS
 
 if TYPE_CHECKING:
     from shared.core.ports import Clock, NodePools, Ports
-READS_MAX = 300
+READS_MAX = 300  # assumes: compute-rate
 """The most reads about pools, and the most about pods, in one sweep of a cluster: three for a pool
 that is given up, and one for any other. Each takes up to three calls, and Compute Engine answers
 1,500 in a minute for one project and region: https://cloud.google.com/compute/api-quota. The rest

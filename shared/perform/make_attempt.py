@@ -116,7 +116,7 @@ def create_allowed(turn: Turn, found: AttemptDecision) -> AttemptDecision:
     made = _create(turn, found, cluster_uid)
     while (following := decide_after_refusal(demand, made, used=turn.used)) is not None:
         name = build_pool_name(demand.claim, made.attempt)
-        if look.get_pool(name) is not None:
+        if look.get_pool(name) is not None:  # assumes: quota-before-names
             raise StaleView(f"GKE refuses to create node pool {name}, which is there")
         made = _create(turn, following, cluster_uid)
     return made
@@ -272,7 +272,7 @@ def grow_pool(turn: Turn, pool: PoolSnapshot) -> Decision:
 
 def _grow(turn: Turn, pool: PoolSnapshot) -> Decision:
     look, demand, looked_at = turn.look, turn.demand, turn.look.now()
-    size = look.ports.pools.measure(pool)
+    size = look.ports.pools.measure(pool)  # assumes: one-operation
     usage = look.limits.measure(demand, pool.name) if look.limits else None
     decision = decide_growth(demand, pool.name, size=size, settings=look.settings, usage=usage)
     if decision.verdict != Verdict.RESIZE:

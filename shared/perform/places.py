@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from shared.core.identity.pools import PoolSnapshot
 
-REMEMBERED_SECONDS = 600.0
+REMEMBERED_SECONDS = 600.0  # assumes: operations-at-once
 """After this GKE is asked again, because it may allow more by then."""
 _UNDER_WAY = (PoolStatus.PROVISIONING, PoolStatus.RECONCILING, PoolStatus.STOPPING)
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from shared.core.ports import Clock, Ports, SideBySide
 
 T = TypeVar("T")
-CALLS_AT_ONCE = 16
+CALLS_AT_ONCE = 16  # assumes: operations-at-once, creates-side-by-side
 """For one cluster. GKE has an unpublished ceiling of operations per cluster; batches of 10 to 100
 are reported to pass. What is over it is answered with 429."""
 CLUSTERS_AT_ONCE = 8

@@ -59,6 +59,12 @@ def serve_command(
     faults: Annotated[
         Path | None, typer.Option(help="YAML or JSON file of faults, capacity, policies, reservations.")
     ] = None,
+    answers: Annotated[
+        Path | None,
+        typer.Option(
+            envvar="FAKEGKE_ANSWERS", help="Report of tpu-provisioner conformance: answer as that project did."
+        ),
+    ] = None,
     ports_file: Annotated[
         Path | None, typer.Option(help="Written once listening: {'rest': …, 'grpc': …}.", callback=check_writable)
     ] = None,
@@ -82,6 +88,7 @@ def serve_command(
         pubsub=pubsub,
         operations_topic=operations_topic,
         faults=faults,
+        answers=answers,
         ports_file=ports_file,
         manual_clock=manual_clock,
         machines_everywhere=machines_everywhere,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import time
@@ -21,12 +22,18 @@ START_SECONDS_MAX = 60.0
 
 @contextmanager
 def stand_in(folder: Path, *command: str) -> Iterator[dict[str, str]]:
-    """Run ``python -m COMMAND --ports-file …`` and give what it writes there once it listens."""
+    """Run ``python -m COMMAND --ports-file …`` and give what it writes there once it listens.
+
+    A fake GKE whose clock the test moves plays what the test says, call by call. So it keeps its
+    own answers with ``make test ANSWERS=…`` (docs/conformance.md).
+    """
+    scripted = "--manual-clock" in command
     ports_file, output = folder / "ports.json", folder / "output.txt"
     with output.open("w") as written:
         process = subprocess.Popen(
             [sys.executable, "-m", *command, "--ports-file", str(ports_file)],
             cwd=ROOT,
+            env={key: value for key, value in os.environ.items() if key != "FAKEGKE_ANSWERS" or not scripted},
             stdout=written,
             stderr=subprocess.STDOUT,
         )

@@ -6,7 +6,6 @@ functions' own code goes through every kind of situation.
 
 from __future__ import annotations
 
-import ast
 import re
 from typing import TYPE_CHECKING
 
@@ -16,6 +15,7 @@ from shared.core.messages import Message
 from shared.deliver import deliver
 from tests.builders import a_push
 from tests.contract.stand_ins import ask, stand_in
+from tests.google_calls import google_calls
 from tests.infra.function_runs import PREPARED, RUNS, Run
 from tests.infra.terraform_cli import ROOT, TERRAFORM
 from tests.infra.terraform_text import Configuration, read_configuration
@@ -195,26 +195,6 @@ def test_every_grant_of_the_module_names_one_holder(module: Configuration) -> No
     assert [
         each for each in holders if not re.search(r"google_service_account\.this|local\.|writer_identity", each)
     ] == []
-
-
-def google_calls(source: str) -> Iterator[tuple[str, str]]:
-    """Yield verb and path of each ``….call("VERB", f"path")``, what is filled in as ``{}``.
-
-    Of a client's call, ``self._call("method", …)`` or ``….method(…, retry=…)``, yield the method.
-    """
-    for node in ast.walk(ast.parse(source)):
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "_call":
-            assert isinstance(node.args[0], ast.Constant), "write out the method of a call"
-            yield "a client", str(node.args[0].value)
-        retried = isinstance(node, ast.Call) and any(each.arg == "retry" for each in node.keywords)
-        if retried and isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-            yield "a client", node.func.attr
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "call":
-            verb, path = node.args[0], node.args[1]
-            assert isinstance(verb, ast.Constant), "a call whose verb is not written out cannot be judged"
-            assert isinstance(path, ast.JoinedStr), "a call whose path is not written out cannot be judged"
-            parts = [str(part.value) if isinstance(part, ast.Constant) else "{}" for part in path.values]
-            yield str(verb.value), "".join(parts)
 
 
 def table(second_column: str) -> list[list[str]]:

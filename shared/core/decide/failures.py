@@ -117,12 +117,12 @@ internal: internal error
 as a space; ``…`` is one word. What a later try may mend comes first, because one text can name
 several causes, and a needless try costs less than a demand that is never answered. Words that name
 no cause come after words that do: the second lines about stockouts and reservations."""
-_PATTERNS = [
+_PATTERNS = [  # assumes: failure-words
     (Failure(name), re.compile("(?<![a-z0-9-])" + re.escape(fragment).replace("…", r"\S+")))
     for name, _, fragments in (line.partition(": ") for line in _TABLE.strip().splitlines())
     for fragment in fragments.split(" | ")
 ]
-_CODES = dict.fromkeys((4, 13, 14), Failure.INTERNAL) | {8: Failure.STOCKOUT}
+_CODES = dict.fromkeys((4, 13, 14), Failure.INTERNAL) | {8: Failure.STOCKOUT}  # assumes: failure-codes
 _CODES |= dict.fromkeys((7, 16), Failure.RIGHTS)
 """``google.rpc.Code``, for words that the table does not know. INVALID_ARGUMENT (3) is not here: it
 does not tell whether the shape is wrong or only what was tried."""

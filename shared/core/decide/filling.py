@@ -36,9 +36,9 @@ if TYPE_CHECKING:
 
 TOLD_SECONDS = 60.0
 """What the autoscaler tells of a pod so soon after a pool was created is about an earlier pool."""
-UNTRIED_SECONDS = 3600.0
+UNTRIED_SECONDS = 3600.0  # assumes: autoscaler-turn
 """So long a pool may wait for its first turn: the autoscaler fills one in each loop of 10 s."""
-CREATION_TRIES_SECONDS = 2100.0
+CREATION_TRIES_SECONDS = 2100.0  # assumes: stockout-time
 """So long GKE tries to make the nodes of a pool that it creates with them. Quoted messages say
 "after 35m4s" to "after 35m11s"."""
 LOST_GRACES = 2

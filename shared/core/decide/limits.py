@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from shared.core.settings import Settings
 
 _RUNNING = re.compile(r"\brunning [1-9]")
-LISTED_SECONDS = 300.0
+LISTED_SECONDS = 300.0  # assumes: list-after-create
 """How long a reservation still counts after GKE has listed its pool: another list may be older."""
 RESERVED_SECONDS = 900.0 + LISTED_SECONDS
 """How long a reservation counts without that. A process that is frozen in the moment before its

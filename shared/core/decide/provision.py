@@ -69,7 +69,7 @@ def limit_autoscaled(demand: Demand, pools: Sequence[PoolSnapshot], settings: Se
     https://cloud.google.com/kubernetes-engine/docs/concepts/cluster-autoscaler#limitations.
     """
     many = len(PoolIndex.of(pools).select(_IS_AUTOSCALED)) >= settings.autoscaled_pools_max
-    return demand.with_nodes_at_creation() if many else demand
+    return demand.with_nodes_at_creation() if many else demand  # assumes: autoscaler-pools
 
 
 def describe_creation(demand: Demand) -> str:
@@ -130,7 +130,7 @@ def _decide_ours(pool: PoolSnapshot, *, same: bool, old: bool, replace: bool) ->
     if status == PoolStatus.RUNNING_WITH_ERROR and (same or not replace):
         message = f"node pool {name} runs with errors: {pool.error or status}"
         return Decision(Verdict.DELETE if old else Verdict.WAIT, Reason.POOL_DEGRADED, message)
-    if status in (PoolStatus.RUNNING, PoolStatus.RUNNING_WITH_ERROR):
+    if status in (PoolStatus.RUNNING, PoolStatus.RUNNING_WITH_ERROR):  # assumes: status-after-end
         return _decide_running(pool, same=same, replace=replace)
     message = f"node pool {name} has a status that this version does not know"
     return Decision(Verdict.WAIT, Reason.STATUS_UNKNOWN, message)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from shared.core.kinds.kind import Kind
 
-POOL_NAME_LENGTH_MAX = 40
+POOL_NAME_LENGTH_MAX = 40  # assumes: name-length
 """The API names this limit and the pattern below when it answers 400."""
 POOL_NAME = re.compile(rf"[a-z](?:[-a-z0-9]{{0,{POOL_NAME_LENGTH_MAX - 2}}}[a-z0-9])?")
 HASH_CHARACTERS = 11

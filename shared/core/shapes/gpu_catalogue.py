@@ -70,7 +70,7 @@ def _attached(ceilings: dict[int, int]) -> tuple[GpuMachine, ...]:
     )
 
 
-FAMILIES = (
+FAMILIES = (  # assumes: gpu-machines
     GpuFamily(accelerator="nvidia-tesla-t4", machines=_attached({1: 48, 2: 48, 4: 96}), boot_disks=_PD_ALL),
     GpuFamily(accelerator="nvidia-tesla-p4", machines=_attached({1: 24, 2: 48, 4: 96}), boot_disks=_PD_ALL),
     GpuFamily(accelerator="nvidia-tesla-p100", machines=_attached({1: 16, 2: 32, 4: 64}), boot_disks=_PD_ALL),

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 MIB = 1024**2
 GIB = 1024**3
-_RESERVED_CPU = ((1, 60.0), (1, 10.0), (2, 5.0))
+_RESERVED_CPU = ((1, 60.0), (1, 10.0), (2, 5.0))  # assumes: node-reserve
 """Thousandths of a vCPU that GKE reserves of the first ones; 2.5 of each further one."""
 _RESERVED_MEMORY = ((4, 0.25), (4, 0.2), (8, 0.1), (112, 0.06))
 """Shares that GKE reserves of the first GiB; 2 % of the rest."""

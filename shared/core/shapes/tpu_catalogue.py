@@ -43,7 +43,7 @@ class Family:
     """One accelerator label of GKE with its machines and properties."""
 
     generation: str
-    accelerator: str
+    accelerator: str  # assumes: tpu-machines
     """The value of ``cloud.google.com/gke-tpu-accelerator``."""
     machines: tuple[Machine, ...]
     placement: Placement = Placement.COMPACT
@@ -56,7 +56,7 @@ class Family:
     name means another family: https://cloud.google.com/tpu/docs/supported-tpu-configurations."""
     counted_per_chip: int = 1
     """What such a name counts for each chip: 2 if it counts the TensorCores of a chip."""
-    topologies: tuple[str, ...] = ()
+    topologies: tuple[str, ...] = ()  # assumes: bad-node-count
     """Every valid topology of the multi-host machine, for two-dimensional families."""
     cubes_max: int = 0
     """The largest slice in cubes of 64 chips, for three-dimensional families; 0 for the others."""

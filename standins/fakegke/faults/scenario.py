@@ -11,6 +11,7 @@ and educated guesses elsewhere (docs/fake-gke.md says which).
 
 from __future__ import annotations
 
+import json
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Literal
 
@@ -149,6 +150,24 @@ def parse_scenario(raw: object) -> tuple[Scenario, list[Fault]]:
         raise ScenarioError(f"{said}; valid keys: faults, capacity, policies, reservations, timings") from error
     scenario.capacity = parse_capacity([] if raw.get("capacity") is None else raw["capacity"])
     return scenario, [parse_fault(fault) for fault in faults]
+
+
+def load_answers(path: Path, scenario: Scenario) -> list[Fault]:
+    """Return the faults of a report of ``tpu-provisioner conformance``, and set its timings.
+
+    Raises ScenarioError naming the file.
+    """
+    valid = "a report of tpu-provisioner conformance"
+    try:
+        said = json.loads(path.read_text(encoding="utf-8"))["scenario"]
+        known, faults = parse_scenario(said)
+        for name in said.get("timings", {}):
+            setattr(scenario.timings, name, getattr(known.timings, name))
+    except OSError as error:
+        raise ScenarioError(f"{path}: cannot be read ({error.strerror}); valid: {valid}") from error
+    except (ValueError, LookupError, TypeError, AttributeError) as error:
+        raise ScenarioError(f"{path}: is not a report ({error}); valid: {valid}") from error
+    return faults
 
 
 def load_scenario(path: Path) -> tuple[Scenario, list[Fault]]:

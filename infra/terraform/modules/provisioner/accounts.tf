@@ -78,7 +78,7 @@ resource "google_project_iam_member" "node_pools" {
   dynamic "condition" {
     for_each = length(each.value.names) > 0 ? [true] : []
     content {
-      title      = "only the cluster ${basename(each.value.names[0])}"
+      title      = "only the cluster ${basename(each.value.names[0])}" # assumes: cluster-condition
       expression = join(" || ", [for name in each.value.names : "resource.name == \"${name}\" || resource.name.startsWith(\"${name}/\")"])
     }
   }

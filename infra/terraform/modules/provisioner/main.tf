@@ -179,7 +179,7 @@ resource "google_cloudfunctions2_function" "this" {
     max_instance_request_concurrency = each.value.concurrency
     # Pub/Sub and Cloud Scheduler of the same project count as internal, by the run.app address that they are given
     # (https://cloud.google.com/run/docs/securing/ingress#settings). Everybody else is refused before IAM is asked.
-    ingress_settings               = "ALLOW_INTERNAL_ONLY"
+    ingress_settings               = "ALLOW_INTERNAL_ONLY" # assumes: ingress
     all_traffic_on_latest_revision = true
     direct_vpc_egress              = local.egress_settings[var.functions_egress]
 

@@ -25,7 +25,7 @@ locals {
 
   # PromQL writes the metric type with its first slash as a colon and all other marks as underscores
   # (https://cloud.google.com/monitoring/promql/promql-mapping).
-  metric = "logging_googleapis_com:user_${replace(var.name, "-", "_")}"
+  metric = "logging_googleapis_com:user_${replace(var.name, "-", "_")}" # assumes: metric-names
 
   # The mean of the last sweeps, one a minute, of each cluster.
   figure_queries = {

@@ -125,7 +125,7 @@ resource "google_pubsub_subscription" "push" {
     push_endpoint = google_cloudfunctions2_function.this[each.key].service_config[0].uri
 
     oidc_token {
-      service_account_email = google_service_account.this["push"].email
+      service_account_email = google_service_account.this["push"].email # assumes: push-token
       audience              = google_cloudfunctions2_function.this[each.key].service_config[0].uri
     }
   }

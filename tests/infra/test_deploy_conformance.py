@@ -1,0 +1,117 @@
+"""``conformance`` on the mock of Google Cloud, whose node pools are Config Connector's.
+
+The mock has no operations that last, so it gives other answers than the fake GKE. The command must
+tell them, touch no pool of others, and leave nothing, also after a kill.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import ssl
+import subprocess
+import sys
+import time
+from typing import TYPE_CHECKING, Any
+
+import httpx
+import pytest
+
+from shared.environment import PREFIX
+from tests.infra.mock_google_cloud import PROJECT, serve_mock
+from tests.infra.terraform_cli import ROOT
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from standins.googlecloud.mock_program import MockCloud
+
+pytestmark = pytest.mark.deploy
+CLUSTER = f"projects/{PROJECT}/locations/us-east5/clusters/test"
+API = "https://container.googleapis.com/v1"
+FOREIGN = "somebody-s"
+ASKED = (
+    "missing-pool",
+    "missing-cluster",
+    "create-existing",
+    "create-while-deleting",
+    "read-after-create",
+    "fields",
+)
+
+
+@pytest.fixture(scope="module")
+def mock(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MockCloud]:
+    with serve_mock(tmp_path_factory.mktemp("mock")) as made:
+        with open_client(made) as client:
+            place = CLUSTER.rpartition("/clusters/")[0]
+            pool = {"name": FOREIGN, "initialNodeCount": 1}
+            cluster = {"name": "test", "nodePools": [pool], "releaseChannel": {"channel": "REGULAR"}}
+            client.post(f"{API}/{place}/clusters", json={"cluster": cluster}).raise_for_status()
+            wait_for(made, [FOREIGN])
+        yield made
+
+
+def open_client(mock: MockCloud) -> httpx.Client:
+    trusting = ssl.create_default_context(cafile=str(mock.authority))
+    return httpx.Client(proxy=mock.url, verify=trusting, trust_env=False, timeout=30)
+
+
+def list_pools(mock: MockCloud) -> list[str]:
+    with open_client(mock) as client:
+        answer = client.get(f"{API}/{CLUSTER}/nodePools").json()
+    return [each["name"] for each in answer.get("nodePools", [])]
+
+
+def wait_for(mock: MockCloud, names: list[str]) -> None:
+    deadline = time.monotonic() + 60
+    while sorted(list_pools(mock)) != sorted(names):
+        assert time.monotonic() < deadline, list_pools(mock)
+        time.sleep(0.2)
+
+
+def start(mock: MockCloud, report: Path, *names: str) -> subprocess.Popen[str]:
+    settings = {
+        "CLUSTERS": json.dumps({CLUSTER: {"endpoint": "http://127.0.0.1:9"}}),
+        "CREDENTIALS": "anonymous",
+        "LOGGING_ENDPOINT": "",
+        "MONITORING_ENDPOINT": "",
+    }
+    environ = {key: value for key, value in os.environ.items() if key.lower() != "no_proxy"}
+    environ |= mock.describe_clients() | {f"{PREFIX}{name}": value for name, value in settings.items()}
+    options = [f"--report={report}", "--yes", *(f"--only={name}" for name in names)]
+    command = [sys.executable, "-m", "cli", "conformance", *options]
+    return subprocess.Popen(
+        command, cwd=ROOT, env=environ, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
+
+
+def read_answers(report: Path) -> dict[str, Any]:
+    return dict(json.loads(report.read_text())["answers"])
+
+
+def test_the_mocks_answers_are_told_and_nothing_is_left(mock: MockCloud, tmp_path: Path) -> None:
+    report = tmp_path / "report.json"
+    killed = start(mock, report, *ASKED)
+    deadline = time.monotonic() + 60
+    while list_pools(mock) == [FOREIGN]:
+        assert time.monotonic() < deadline, killed.communicate()[0]
+        time.sleep(0.02)
+    killed.kill()
+    killed.communicate()
+
+    done = start(mock, report, *ASKED)
+    said, _ = done.communicate(timeout=240)
+
+    seen = {name: (each["verdict"], each["seen"]) for name, each in read_answers(report).items()}
+    assert seen == {
+        "missing-pool": ("as assumed", "404 NOT_FOUND, read as NotFound"),
+        "missing-cluster": ("differs", "accepted"),  # the mock lists pools of any cluster
+        "create-existing": ("as assumed", "409 ALREADY_EXISTS, read as AlreadyExists"),
+        "create-while-deleting": ("differs", "accepted"),  # a deletion takes no time
+        "read-after-create": ("as assumed", "the pool is found"),
+        "fields": ("as assumed", "all come back as they were sent"),
+    }, said
+    assert done.returncode == 1
+    wait_for(mock, [FOREIGN])

@@ -1,0 +1,67 @@
+"""Each fact about Google that the code relies on is in one list, with place and question."""
+
+from __future__ import annotations
+
+import re
+
+from cli.conformance.assumption_list import read_assumptions
+from cli.conformance.conformance_command import list_questions
+from standins.fakegke.faults.fault_rules import SWITCHES
+from tests.assumptions import PAGE, ROOT, find_places, render_page
+from tests.google_calls import google_calls
+
+ROOMS = ("shared", "exporter", "functions", "cli")
+ASKS = ROOT / "cli/conformance"
+"""It asks what is assumed, so its own calls assume nothing."""
+
+
+def list_calls() -> set[str]:
+    """The calls of Google APIs: a method of a client, or verb and path."""
+    return {
+        name if verb == "a client" else f"{verb} {name}"
+        for room in ROOMS
+        for path in (ROOT / room).rglob("*.py")
+        if ASKS not in path.parents
+        for verb, name in google_calls(path.read_text())
+    }
+
+
+def test_the_page_is_what_the_list_says() -> None:
+    assert PAGE.read_text() == render_page(), "run python -m tests.assumptions"
+
+
+def test_each_call_of_google_has_an_entry_and_each_entry_a_call_that_exists() -> None:
+    calls = list_calls()
+
+    assert len(calls) > 15
+    assert {call for each in read_assumptions() for call in each.calls} == calls
+
+
+def test_a_new_call_is_seen() -> None:
+    source = 'self._call("roll_back", request, path)\nsession.call("PUT", f"v1/{x}")\nlogs.list_entries()'
+
+    assert list(google_calls(source)) == [
+        ("a client", "roll_back"),
+        ("PUT", "v1/{}"),
+        ("a client", "list_entries"),
+    ]
+
+
+def test_each_entry_has_a_place_and_each_place_an_entry() -> None:
+    assert set(find_places()) == {each.name for each in read_assumptions()}
+
+
+def test_each_question_and_switch_exists_and_each_question_is_about_an_entry() -> None:
+    entries, questions = read_assumptions(), {each.name for each in list_questions()}
+
+    assert {each.question for each in entries if each.question} == questions
+    assert {each.switch for each in entries if each.switch} <= set(SWITCHES)
+
+
+def test_each_entry_is_whole() -> None:
+    entries = read_assumptions()
+
+    assert len({each.name for each in entries}) == len(entries) > 50
+    assert [each.name for each in entries if bool(each.question) == bool(each.unasked)] == []
+    assert [each.name for each in entries if bool(each.link) == (each.evidence == "nothing")] == []
+    assert [each.name for each in entries if not re.fullmatch(r"https://\S+", each.link or "https://x")] == []
