@@ -1,0 +1,149 @@
+"""The model's own account of a story: what became of each pool's chips, by the truth.
+
+It looks at every change of the truth and adds up the time since the last one. The log records of
+the same story are kept beside it, so that what they tell can be compared.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+from unittest.mock import patch
+
+from cli.usage.folding import UsageFold
+from cli.usage.hours import Hours
+from shared.core.identity.pools import PoolStatus
+from tests.simulation import sim_run
+from tests.simulation.sim_stories import make_story
+from tests.simulation.sim_story import START
+from tests.simulation.sim_world import World
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+MINUTE_SWEEPS = tuple(range(60, 8101, 60))
+_STANDARD = frozenset(vars(logging.makeLogRecord({})))
+_ENDED = (PoolStatus.STOPPING, PoolStatus.ERROR)
+
+
+@dataclass(slots=True)
+class Truth:
+    """The account of one story, and its log records."""
+
+    chip_hours: Counter[str] = field(default_factory=Counter)
+    records: list[tuple[float, dict[str, Any]]] = field(default_factory=list)
+    now: float = START
+    _states: dict[str, tuple[Hours, int]] = field(default_factory=dict)
+    _born: dict[str, float] = field(default_factory=dict)
+    """Chip-hours of the pools on which no pod has run yet."""
+    _used: set[str] = field(default_factory=set)
+
+    def look(self, world: World) -> None:
+        """Add up what was true since the last look."""
+        hours, self.now = (world.time.now - self.now) / 3600, world.time.now
+        for key, (what, chips) in self._states.items():
+            if key in self._used:
+                self.chip_hours[what] += hours * chips
+            else:
+                self._born[key] = self._born.get(key, 0.0) + hours * chips
+        before, self._states = self._states, dict(self._list_states(world))
+        for key, (what, _) in self._states.items():
+            if what == Hours.USED and key not in self._used:
+                self._used.add(key)
+                self.chip_hours[Hours.STARTING] += self._born.pop(key, 0.0)
+        for key in before.keys() - self._states.keys() - self._used:
+            self.chip_hours[Hours.WASTED] += self._born.pop(key, 0.0)
+        self._used &= self._states.keys()
+
+    def _list_states(self, world: World) -> Iterator[tuple[str, tuple[Hours, int]]]:
+        for cluster, pools in world.gke.pools.items():
+            nodes = world.clusters[cluster].nodes.values()
+            for pool in pools.values():
+                own = [node for node in nodes if node.pool is pool]
+                busy = any(pod.units and not pod.view.finished for node in own for pod in node.pods)
+                gone = pool.status in _ENDED and not (busy and pool.status == PoolStatus.ERROR)
+                if pool.owner is None or not pool.owner.claim_hash or gone:
+                    continue
+                what = Hours.USED if busy else Hours.IDLE if len(own) >= pool.size else Hours.STARTING
+                yield f"{cluster} {pool.name} {pool.made_at}", (what, pool.size * pool.units)
+
+    def conclude(self) -> None:
+        """Count what never ran and is still there as starting, because it may run yet."""
+        self.chip_hours[Hours.STARTING] += sum(self._born.values())
+
+
+class _Records(logging.Handler):
+    """Keeps every record of the functions with the story's time."""
+
+    def __init__(self, truth: Truth, worlds: list[World]) -> None:
+        super().__init__()
+        self._truth, self._worlds = truth, worlds
+
+    def emit(self, record: logging.LogRecord) -> None:
+        said = {key: value for key, value in vars(record).items() if key not in _STANDARD}
+        self._truth.records.append((self._worlds[0].time.now, said | {"message": record.getMessage()}))
+
+
+@contextmanager
+def _watched(truth: Truth, worlds: list[World]) -> Iterator[None]:
+    note, start = World.note_change, World.__init__
+
+    def begin(world: World, *given: Any, **named: Any) -> None:
+        worlds.append(world)
+        start(world, *given, **named)
+
+    def watch(world: World) -> None:
+        note(world)
+        truth.look(world)
+
+    handler, before = _Records(truth, worlds), logging.root.manager.disable
+    loggers = [logging.getLogger(name) for name in ("functions", "warm", "attempts")]
+    levels = [each.level for each in loggers]
+    for each in loggers:
+        each.addHandler(handler)
+        each.setLevel(logging.INFO)
+    logging.disable(logging.NOTSET)
+    patches = (patch.object(World, "__init__", begin), patch.object(World, "note_change", watch))
+    try:
+        with patches[0], patches[1], patch.object(sim_run, "REST_SWEEPS", MINUTE_SWEEPS):
+            yield
+    finally:
+        logging.disable(before)
+        for each, level in zip(loggers, levels, strict=True):
+            each.removeHandler(handler)
+            each.setLevel(level)
+
+
+def observe(seed: int) -> Truth:
+    """Return the account of a story in which the sweep runs each minute. `prepared` must be on."""
+    story, truth, worlds = make_story(seed), Truth(), list[World]()
+    sweeps = tuple(float(at) for at in range(60, int(story.length) + 1, 60))
+    with _watched(truth, worlds):
+        sim_run.run_story(replace(story, sweeps=sweeps))
+    truth.look(worlds[0])
+    truth.conclude()
+    return truth
+
+
+def read_records(truth: Truth) -> Counter[str]:
+    """Return the chip-hours that the log records of a story tell."""
+    found = UsageFold(START, lambda _claim, _size: "")
+    for at, said in truth.records:
+        found.see(at, said)
+    account = found.total(truth.now)
+    hours = account.sum_all().chip_hours
+    hours["sizeless"] = account.sizeless_hours
+    return hours
+
+
+def compare(seeds: Iterable[int]) -> tuple[Counter[str], Counter[str]]:
+    """Return the chip-hours of many stories: by the model, and by the records."""
+    model, told = Counter[str](), Counter[str]()
+    for seed in seeds:
+        truth = observe(seed)
+        model.update(truth.chip_hours)
+        told.update(read_records(truth))
+    return model, told
