@@ -12,11 +12,12 @@ state follows from no record, the hours are unknown.
 from __future__ import annotations
 
 import copy
+import re
 from collections import OrderedDict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from cli.usage.hours import Account, Cause, Hours, Size, find_cause, read_size
+from cli.usage.hours import HOUR_SECONDS, Account, Cause, Hours, Size, find_cause, read_size
 from shared.core.decisions import FAILURE_REASONS, Reason, Verdict
 
 if TYPE_CHECKING:
@@ -37,10 +38,14 @@ _THERE = frozenset(
     }
 )
 """A leader that is answered with one of them waits beside a pool of its slice."""
+_REMOVED = re.compile(r"\((\d+) nodes, \d+ needed\): (.+)$")
+_GIVEN_UP = re.compile(r" gives up (\d+) nodes ")
 _BOUND = frozenset({Reason.DEMAND_SCHEDULED, Reason.DEMAND_NOMINATED})
 _UNTOLD = frozenset({Reason.POOL_IN_PROGRESS, Reason.NOT_A_LEADER, Reason.DEMAND_NOT_UNSCHEDULABLE})
 """With NOTHING they do not say that a slice has stopped to wait."""
-_USED_AGAIN = frozenset({Reason.OWNER_LIVE, Reason.POOL_IN_USE, Reason.POOL_LENT})
+_OTHERS = frozenset({Reason.POOL_TAKEN, Reason.POOL_IN_USE, Reason.POOL_LENT})
+"""With one of them, pods of others run on the pool."""
+_GONE = frozenset({Reason.POOL_GONE, Reason.POOL_STOPPING})
 
 
 @dataclass(slots=True, eq=False)
@@ -56,8 +61,6 @@ class _Slice:
     """The sweep whose end is not seen yet said so."""
     missed_at: float | None = None
     """When the first sweep ended that did not name it since then."""
-    made_at: float = 0.0
-    """When GKE had created its pool."""
     in_gang: bool = False
     """Its workload is suspended until all slices have their pools. Sweeps do not name it."""
 
@@ -71,6 +74,13 @@ class _Pool:
     since: float
     """Since when these hours are not added yet."""
     used: bool = False
+    made_at: float = 0.0
+    """When GKE had created it; 0 if no record says it."""
+    creating_at: float = 0.0
+    """When a record last said that GKE creates it."""
+    opened_at: float = 0.0
+    named_at: float = 0.0
+    """When a record last named it, after that of its create."""
     suspended_at: float | None = None
     """When its workload was found suspended. Sweeps only count such pools."""
 
@@ -91,6 +101,8 @@ class UsageFold:
         self._clean_at = begin
         """When the last sweep without errors ended."""
         self._swept_at = begin
+        self._failed = 0
+        """Leaders for which the sweep that runs has found a failed creation."""
 
     def see(self, at: float, said: Mapping[str, Any]) -> None:
         """Read one record, which was written at a time in unix seconds."""
@@ -145,18 +157,28 @@ class UsageFold:
         before = float(waited) if decision == Verdict.CREATE and isinstance(waited, int | float) else 0.0
         self._note_wait(slice_, at, before, None if decision == "none" else find_cause(said))
         slice_.swept = slice_.swept or swept
+        self._failed += swept and reason == Reason.POOL_FAILED
         if said.get("failure"):
             lost = [each for each in slice_.pools.values() if each.hours == Hours.STARTING and each.name != name]
             lost += [each for each in slice_.pools.values() if each.name == name and decision != Verdict.CREATE]
             for each in lost:
                 if each.hours == Hours.STARTING:
                     self._close(each, self._observe(each, at, swept=swept))
+        elif name and "attempt" in said:
+            self._see_other_pools(slice_, name, at, swept=swept)
         if decision == Verdict.CREATE:
             self._open(name, slice_, at)
         elif name in self._pools:
+            self._pools[name].named_at = at if reason in _THERE else self._pools[name].named_at
             self._see_waiting_pool(at, self._pools[name], said, swept=swept)
         elif reason in _THERE and name not in self._closed and decision != "none":
             self._open(name, slice_, at)
+
+    def _see_other_pools(self, slice_: _Slice, name: str, at: float, *, swept: bool) -> None:
+        """Find the pools of a slice that others took, because it gets another one without failure."""
+        for each in slice_.pools.values():
+            if each.name != name and each.hours == Hours.STARTING and each.creating_at < self._clean_at:
+                self._turn(each, Hours.USED, each.made_at or self._observe(each, at, swept=swept))
 
     def _note_wait(self, slice_: _Slice, at: float, before: float, cause: Cause | None) -> None:
         if slice_.waits_since is None:
@@ -170,16 +192,15 @@ class UsageFold:
 
     def _see_waiting_pool(self, at: float, pool: _Pool, said: Mapping[str, Any], *, swept: bool) -> None:
         """Read what an answer to a leader says of the pool that the answer is about."""
-        decision, size = said["decision"], read_size(said)
-        if decision == Verdict.DELETE:
-            self._turn(pool, Hours.STARTING, self._observe(pool, at, swept=swept))
-            self._close(pool, at)
+        decision, reason, size = said["decision"], said.get("reason"), read_size(said)
+        if decision == Verdict.DELETE or reason in _GONE:
+            self._close(pool, self._observe(pool, at, swept=swept))
+        elif reason in _OTHERS:
+            self._turn(pool, Hours.USED, self._observe(pool, at, swept=swept))
         elif decision == Verdict.RESIZE:
             self._flush(pool, at)
             pool.size = size or pool.size
-            if pool.hours == Hours.UNKNOWN:
-                pool.hours = Hours.USED
-        elif said.get("reason") in _THERE and pool.hours != Hours.STARTING:
+        elif reason in _THERE and pool.hours != Hours.STARTING and not (pool.size and pool.size.elastic):
             self._turn(pool, Hours.STARTING, self._observe(pool, at, swept=swept))
 
     def _end_wait(self, slice_: _Slice, at: float, *, runs: bool) -> None:
@@ -187,14 +208,26 @@ class UsageFold:
         since = slice_.waits_since
         if since is None:
             return
-        at = max(at, since)
+        pool = self._find_starting(slice_) if runs else None
+        at = max(since, pool.made_at if pool and pool.made_at >= slice_.seen_at else at)
         self._account.add_wait(slice_.claim, slice_.size, slice_.cause, since, at)
         slice_.waits_since = slice_.missed_at = None
         slice_.swept = slice_.in_gang = False
-        starting = [each for each in slice_.pools.values() if each.hours == Hours.STARTING]
-        if runs and starting:
-            self._turn(starting[-1], Hours.USED, at)
+        if pool:
+            self._turn(pool, Hours.USED, at)
         self._forget(slice_)
+
+    def _find_starting(self, slice_: _Slice) -> _Pool | None:
+        """Return the pool on which the pods of a slice run that waited until now.
+
+        Without one of its own it is one of another slice of its workload.
+        """
+        uid, found = slice_.claim.get("owner_uid"), None
+        for pool in slice_.pools.values() or self._pools.values():
+            starting = pool.hours == Hours.STARTING and pool.creating_at <= pool.owner.seen_at
+            if starting and pool.owner.claim.get("owner_uid") == uid:
+                found = pool
+        return found
 
     def _see_resumed(self, at: float, said: Mapping[str, Any]) -> None:
         """Let the slices of a workload run that was resumed with the pools of all of them."""
@@ -212,7 +245,8 @@ class UsageFold:
             self._turn(self._pools[name], Hours.UNKNOWN, self._pools[name].since)
             self._close(self._pools[name], at)
         self._closed.pop(name, None)
-        self._pools[name] = slice_.pools[name] = _Pool(name, slice_, slice_.size, Hours.STARTING, at)
+        made = _Pool(name, slice_, slice_.size, Hours.STARTING, at, opened_at=at)
+        self._pools[name] = slice_.pools[name] = made
         if slice_.size is None:
             self._account.sizeless_pools += 1
 
@@ -227,19 +261,23 @@ class UsageFold:
             elif not known and reason == Reason.POOL_CREATED and isinstance(said.get("claim"), dict):
                 self._open(name, self._find_slice(said["claim"]), at)
             return
+        pool.named_at = at
         observed = self._observe(pool, at, swept=said.get("function") == "sweep")
         if decision == Verdict.DELETE:
             if pool.hours == Hours.USED:
                 self._turn(pool, Hours.IDLE, observed)
             self._close(pool, observed if reason in FAILURE_REASONS and not pool.used else at)
-        elif reason == Reason.POOL_GONE:
+        elif reason in _GONE:
             self._close(pool, observed)
         elif reason == Reason.POOL_CREATED:
-            pool.owner.made_at = at
+            pool.made_at = pool.made_at or at
+        elif reason == Reason.POOL_IN_PROGRESS:
+            pool.creating_at = at
         elif reason == Reason.POOL_FAILED and pool.hours == Hours.STARTING:
             self._close(pool, observed)
         elif reason == Reason.POOL_SHRINKS:
-            self._turn(pool, Hours.UNKNOWN, at)  # the record does not say how many nodes are left
+            self._flush(pool, at)
+            pool.size = pool.size and shrink(pool.size, str(said.get("message")))
         else:
             self._see_end(at, pool, reason, observed)
 
@@ -250,7 +288,9 @@ class UsageFold:
             if pool.hours == Hours.USED:
                 self._turn(pool, Hours.IDLE, at)
             pool.suspended_at = at if reason == Reason.GRACE_NOT_OVER else None
-        elif reason in _USED_AGAIN and pool.hours == Hours.IDLE:
+        elif (reason == Reason.OWNER_LIVE and pool.hours == Hours.IDLE) or (
+            reason in _OTHERS and pool.hours != Hours.USED
+        ):
             self._turn(pool, Hours.USED, observed)
 
     def _see_marks(self, at: float, name: str, said: Mapping[str, Any]) -> None:
@@ -308,13 +348,36 @@ class UsageFold:
         if counts.get("errors") or counts.get("left"):
             for each in self._slices.values():
                 each.swept = False
+            self._failed = 0
             return
+        self._see_lost(at, reasons, counts.get("keep", 0))
         self._see_unnamed(at, reasons.get(Reason.POOL_SERVES, 0))
         self._see_suspended(at, reasons.get(Reason.GRACE_NOT_OVER, 0))
+        self._see_made(at)
         nameless = reasons.get(Reason.OWNER_LIVE, 0) - len(self._pools)
         if nameless > 0 and at > self._account.begin:
-            self._account.nameless_hours += nameless * (at - max(self._clean_at, self._account.begin)) / 3600
+            self._account.nameless_hours += nameless * (at - max(self._clean_at, self._account.begin)) / HOUR_SECONDS
         self._clean_at = at
+
+    def _see_lost(self, at: float, reasons: Mapping[str, int], keeps: int) -> None:
+        """Find pools that ended without a record: the sweep kept fewer than there should be.
+
+        If it kept none, all have ended. Else those have that no record but the one of their create
+        has named, if they are not too many.
+        """
+        failed = max(0, reasons.get(Reason.POOL_FAILED, 0) - self._failed)
+        kept, self._failed = keeps - reasons.get(Reason.POOL_SERVES, 0) - failed, 0
+        old = [each for each in self._pools.values() if each.opened_at < self._clean_at]
+        silent = [each for each in old if each.named_at <= self._clean_at]
+        lost = len(silent) - max(0, kept)
+        if lost <= 0:
+            return
+        doubtful = silent if kept <= 0 else [each for each in silent if not each.named_at]
+        for each in doubtful if len(doubtful) <= lost else ():
+            each.hours = each.hours if each.named_at else Hours.UNKNOWN
+            self._close(each, self._observe(each, at, swept=True))
+            lost -= 1
+        self._account.endless_hours += lost * max(0.0, at - max(self._clean_at, self._account.begin)) / HOUR_SECONDS
 
     def _see_unnamed(self, at: float, serving: int) -> None:
         """End the waits of slices that the sweep did not name.
@@ -336,8 +399,16 @@ class UsageFold:
             elif each.missed_at is None and each.seen_at > self._clean_at:
                 each.missed_at = at  # the sweep may have begun before that record
             else:
-                middle = (each.seen_at + (each.missed_at or at)) / 2
-                self._end_wait(each, each.made_at if each.made_at >= each.seen_at else middle, runs=True)
+                self._end_wait(each, (each.seen_at + (each.missed_at or at)) / 2, runs=True)
+
+    def _see_made(self, at: float) -> None:
+        """Find the pools that GKE has created meanwhile, and for which no leader waits."""
+        for pool in list(self._pools.values()):
+            begun = max(pool.creating_at, pool.made_at)
+            waits = pool.owner.waits_since is not None or pool.suspended_at is not None
+            if pool.hours == Hours.STARTING and begun and not waits and pool.creating_at < at:
+                made = pool.made_at if pool.made_at >= pool.creating_at else (pool.creating_at + at) / 2
+                self._turn(pool, Hours.USED, made)
 
     def _see_suspended(self, at: float, waiting: int) -> None:
         """Find the pools in their grace whose workloads were resumed, which no record names."""
@@ -346,6 +417,9 @@ class UsageFold:
             return
         for pool in known:
             since = pool.suspended_at
+            if pool.hours == Hours.STARTING:
+                pool.suspended_at = since if waiting else None
+                continue
             self._turn(pool, Hours.UNKNOWN if waiting else Hours.USED, self._observe(pool, at, swept=True))
             pool.suspended_at = since if waiting else None
 
@@ -363,6 +437,17 @@ class UsageFold:
                 self._account.add_wait(each.claim, each.size, each.cause, each.waits_since, start)
                 self._account.add_wait(each.claim, each.size, Cause.UNKNOWN, max(start, each.waits_since), end)
                 each.waits_since = end
+
+
+def shrink(size: Size, message: str) -> Size | None:
+    """Return the size that a pool has after some of its nodes were removed; None if unknown.
+
+    Only the message of the record tells it (`shared.core.decide.elastic_sizes`).
+    """
+    removed, given_up = _REMOVED.search(message), _GIVEN_UP.search(message)
+    if removed:
+        return size.with_nodes(int(removed[1]) - len(removed[2].split(", ")))
+    return size.with_nodes(max(0, size.nodes - int(given_up[1]))) if given_up else None
 
 
 def fold(records: Iterable[tuple[float, Mapping[str, Any]]], into: UsageFold) -> UsageFold:

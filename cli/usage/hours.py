@@ -7,7 +7,7 @@ of days and groups.
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
@@ -96,6 +96,13 @@ class Size:
     tier: str
     zone: str
     labels: Mapping[str, str]
+    nodes: int
+    elastic: bool = False
+    """The pods on it come and go one by one."""
+
+    def with_nodes(self, nodes: int) -> Size:
+        """Return the size of the same pool with another number of nodes."""
+        return replace(self, chips=self.chips // self.nodes * nodes, nodes=nodes)
 
 
 def read_size(said: Mapping[str, Any]) -> Size | None:
@@ -107,7 +114,7 @@ def read_size(said: Mapping[str, Any]) -> Size | None:
     machine, nodes = str(said.get("machine_type") or ""), said.get("node_count")
     accelerator, each = _GPUS.get(machine, (_FAMILY.get(machine, ""), CHIPS_BY_MACHINE.get(machine, 0)))
     chips = said.get("chips") or (each * nodes if isinstance(nodes, int) else 0)
-    if not isinstance(chips, int) or chips <= 0:
+    if not isinstance(chips, int) or not isinstance(nodes, int) or min(chips, nodes) <= 0:
         return None
     labels = said.get("labels")
     return Size(
@@ -116,6 +123,8 @@ def read_size(said: Mapping[str, Any]) -> Size | None:
         str(said.get("tier") or ""),
         str(said.get("zone") or ""),
         labels if isinstance(labels, dict) else {},
+        nodes,
+        elastic=bool(said.get("elastic")),
     )
 
 
@@ -166,6 +175,9 @@ class Account:
     """Pools whose size no record tells."""
     sizeless_hours: float = 0.0
     """For so long these are known to have existed."""
+    endless_hours: float = 0.0
+    """Hours of pools that ended without a record. They count as before, because it is not known
+    which pools these are."""
     nameless_hours: float = 0.0
     """Hours of pools that sweeps counted and no record names."""
     gaps: list[tuple[float, float]] = field(default_factory=list)

@@ -65,6 +65,7 @@ def describe_demand(demand: Demand, settings: Settings) -> dict[str, Any]:
         "reservation": demand.capacity.reservation_path,
         "zone": demand.zone,
         "labels": demand.node_labels | demand.operator_labels,
+        "elastic": demand.elastic,
     } | _leave_out_empty(candidate=demand.candidate_mark, idle_seconds=demand.idle_seconds)
 
 

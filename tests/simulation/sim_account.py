@@ -16,7 +16,8 @@ from unittest.mock import patch
 from cli.usage.folding import UsageFold
 from cli.usage.hours import Hours
 from shared.core.identity.pools import PoolStatus
-from tests.simulation import sim_run
+from tests.simulation.sim_process import forget
+from tests.simulation.sim_run import MINUTE_SECONDS, live
 from tests.simulation.sim_stories import make_story
 from tests.simulation.sim_story import START
 from tests.simulation.sim_world import World
@@ -24,7 +25,7 @@ from tests.simulation.sim_world import World
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-MINUTE_SWEEPS = tuple(range(60, 8101, 60))
+REST_MINUTES = 40
 _STANDARD = frozenset(vars(logging.makeLogRecord({})))
 _ENDED = (PoolStatus.STOPPING, PoolStatus.ERROR)
 
@@ -78,37 +79,33 @@ class Truth:
 class _Records(logging.Handler):
     """Keeps every record of the functions with the story's time."""
 
-    def __init__(self, truth: Truth, worlds: list[World]) -> None:
+    def __init__(self, truth: Truth, world: World) -> None:
         super().__init__()
-        self._truth, self._worlds = truth, worlds
+        self._truth, self._world = truth, world
 
     def emit(self, record: logging.LogRecord) -> None:
         said = {key: value for key, value in vars(record).items() if key not in _STANDARD}
-        self._truth.records.append((self._worlds[0].time.now, said | {"message": record.getMessage()}))
+        self._truth.records.append((self._world.time.now, said | {"message": record.getMessage()}))
 
 
 @contextmanager
-def _watched(truth: Truth, worlds: list[World]) -> Iterator[None]:
-    note, start = World.note_change, World.__init__
+def _recorded(truth: Truth, world: World) -> Iterator[None]:
+    """Keep the records of the functions, and look at each change of the truth."""
+    note = world.note_change
 
-    def begin(world: World, *given: Any, **named: Any) -> None:
-        worlds.append(world)
-        start(world, *given, **named)
-
-    def watch(world: World) -> None:
-        note(world)
+    def watch() -> None:
+        note()
         truth.look(world)
 
-    handler, before = _Records(truth, worlds), logging.root.manager.disable
+    handler, before = _Records(truth, world), logging.root.manager.disable
     loggers = [logging.getLogger(name) for name in ("functions", "warm", "attempts")]
     levels = [each.level for each in loggers]
     for each in loggers:
         each.addHandler(handler)
         each.setLevel(logging.INFO)
     logging.disable(logging.NOTSET)
-    patches = (patch.object(World, "__init__", begin), patch.object(World, "note_change", watch))
     try:
-        with patches[0], patches[1], patch.object(sim_run, "REST_SWEEPS", MINUTE_SWEEPS):
+        with patch.object(world, "note_change", watch):
             yield
     finally:
         logging.disable(before)
@@ -119,11 +116,17 @@ def _watched(truth: Truth, worlds: list[World]) -> Iterator[None]:
 
 def observe(seed: int) -> Truth:
     """Return the account of a story in which the sweep runs each minute. `prepared` must be on."""
-    story, truth, worlds = make_story(seed), Truth(), list[World]()
-    sweeps = tuple(float(at) for at in range(60, int(story.length) + 1, 60))
-    with _watched(truth, worlds):
-        sim_run.run_story(replace(story, sweeps=sweeps))
-    truth.look(worlds[0])
+    story, truth = make_story(seed), Truth()
+    world = World(replace(story, sweeps=tuple(float(at) for at in range(60, int(story.length) + 1, 60))))
+    with _recorded(truth, world):
+        live(world)
+        world.faults.disarm()
+        for _ in range(REST_MINUTES):
+            world.sweep()
+            world.time.run_until(world.time.now + MINUTE_SECONDS)
+        truth.look(world)
+    world.time.close()
+    forget()
     truth.conclude()
     return truth
 
