@@ -14,7 +14,7 @@ from __future__ import annotations
 import copy
 import re
 from collections import OrderedDict
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from cli.usage.hours import HOUR_SECONDS, Account, Cause, Hours, Size, find_cause, read_size
@@ -159,20 +159,35 @@ class UsageFold:
         slice_.swept = slice_.swept or swept
         self._failed += swept and reason == Reason.POOL_FAILED
         if said.get("failure"):
-            lost = [each for each in slice_.pools.values() if each.hours == Hours.STARTING and each.name != name]
-            lost += [each for each in slice_.pools.values() if each.name == name and decision != Verdict.CREATE]
-            for each in lost:
-                if each.hours == Hours.STARTING:
-                    self._close(each, self._observe(each, at, swept=swept))
+            self._see_failed(slice_, name, at, said)
         elif name and "attempt" in said:
             self._see_other_pools(slice_, name, at, swept=swept)
         if decision == Verdict.CREATE:
+            self._share_nodes(slice_, at)
             self._open(name, slice_, at)
         elif name in self._pools:
             self._pools[name].named_at = at if reason in _THERE else self._pools[name].named_at
             self._see_waiting_pool(at, self._pools[name], said, swept=swept)
         elif reason in _THERE and name not in self._closed and decision != "none":
             self._open(name, slice_, at)
+
+    def _see_failed(self, slice_: _Slice, name: str, at: float, said: Mapping[str, Any]) -> None:
+        """End the pools of a slice whose creation failed.
+
+        One that GKE has created empty stays while its slice pauses, and may get its nodes then.
+        """
+        creates, swept = said["decision"] == Verdict.CREATE, said.get("function") == "sweep"
+        for each in [each for each in slice_.pools.values() if each.hours == Hours.STARTING]:
+            made = each.made_at or max(each.opened_at, each.creating_at) < self._clean_at
+            if (each.name != name) if creates else not made:
+                self._close(each, self._observe(each, at, swept=swept))
+
+    def _share_nodes(self, slice_: _Slice, at: float) -> None:
+        """Take the nodes of a new elastic pool from the one beside it, which gave up so many."""
+        others = [each for each in slice_.pools.values() if each.hours == Hours.USED and each.size]
+        if slice_.size and slice_.size.elastic and len(others) == 1 and (size := others[0].size):
+            self._flush(others[0], at)
+            others[0].size = replace(size, nodes=max(0, size.nodes - slice_.size.nodes))
 
     def _see_other_pools(self, slice_: _Slice, name: str, at: float, *, swept: bool) -> None:
         """Find the pools of a slice that others took, because it gets another one without failure."""
@@ -446,8 +461,8 @@ def shrink(size: Size, message: str) -> Size | None:
     """
     removed, given_up = _REMOVED.search(message), _GIVEN_UP.search(message)
     if removed:
-        return size.with_nodes(int(removed[1]) - len(removed[2].split(", ")))
-    return size.with_nodes(max(0, size.nodes - int(given_up[1]))) if given_up else None
+        return replace(size, nodes=int(removed[1]) - len(removed[2].split(", ")))
+    return replace(size, nodes=max(0, size.nodes - int(given_up[1]))) if given_up else None
 
 
 def fold(records: Iterable[tuple[float, Mapping[str, Any]]], into: UsageFold) -> UsageFold:

@@ -7,7 +7,7 @@ of days and groups.
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
@@ -91,18 +91,20 @@ def find_cause(said: Mapping[str, Any]) -> Cause:
 class Size:
     """The chips of a pool, and what groups and prices them."""
 
-    chips: int
+    node_chips: int
+    """Of each node."""
+    nodes: int
     accelerator: str
     tier: str
     zone: str
     labels: Mapping[str, str]
-    nodes: int
     elastic: bool = False
     """The pods on it come and go one by one."""
 
-    def with_nodes(self, nodes: int) -> Size:
-        """Return the size of the same pool with another number of nodes."""
-        return replace(self, chips=self.chips // self.nodes * nodes, nodes=nodes)
+    @property
+    def chips(self) -> int:
+        """Return the chips of all nodes."""
+        return self.node_chips * self.nodes
 
 
 def read_size(said: Mapping[str, Any]) -> Size | None:
@@ -118,12 +120,12 @@ def read_size(said: Mapping[str, Any]) -> Size | None:
         return None
     labels = said.get("labels")
     return Size(
-        chips,
+        chips // nodes,
+        nodes,
         str(said.get("accelerator") or accelerator),
         str(said.get("tier") or ""),
         str(said.get("zone") or ""),
         labels if isinstance(labels, dict) else {},
-        nodes,
         elastic=bool(said.get("elastic")),
     )
 
