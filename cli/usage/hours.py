@@ -6,7 +6,7 @@ of days and groups.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import defaultdict
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -135,11 +135,11 @@ class Row:
     """The sums of one day and group, or of several."""
 
     slices: int = 0
-    chip_hours: Counter[str] = field(default_factory=Counter)
+    chip_hours: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
     """By `Hours`."""
-    waited: Counter[str] = field(default_factory=Counter)
+    waited: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
     """Hours of slices, by `Cause`."""
-    dollars: Counter[str] = field(default_factory=Counter)
+    dollars: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
     """List price of the used and idle chip-hours, by tier."""
     unpriced: float = 0.0
     """Used and idle chip-hours whose list price is unknown."""
@@ -147,9 +147,10 @@ class Row:
     def add(self, other: Row) -> None:
         """Add another row."""
         self.slices += other.slices
-        self.chip_hours.update(other.chip_hours)
-        self.waited.update(other.waited)
-        self.dollars.update(other.dollars)
+        pairs = ((self.chip_hours, other.chip_hours), (self.waited, other.waited), (self.dollars, other.dollars))
+        for mine, theirs in pairs:
+            for key, value in theirs.items():
+                mine[key] += value
         self.unpriced += other.unpriced
 
     def as_data(self) -> dict[str, Any]:
@@ -203,10 +204,17 @@ class Account:
             else:
                 row.dollars[size.tier or Tier.ON_DEMAND] += spent * size.chips * price
 
-    def add_wait(self, claim: Mapping[str, str], size: Size | None, cause: Cause, start: float, end: float) -> None:
+    def add_wait(
+        self, claim: Mapping[str, str], size: Size | None, cause: Cause, start: float, end: float
+    ) -> None:
         """Add the time for which one slice waited."""
         for day, spent in self._split(start, end):
             self.get_row(day, self.group_of(claim, size)).waited[cause] += spent
+
+    def note_slice(self, claim: Mapping[str, str], size: Size | None, at: float) -> None:
+        """Count a slice that got a pool; one that gets a pool again counts again."""
+        if at >= self.begin:
+            self.get_row(name_day(at), self.group_of(claim, size)).slices += 1
 
     def add_gap(self, start: float, end: float) -> None:
         """Note a time without the record of a sweep."""

@@ -137,9 +137,9 @@ def read_records(truth: Truth) -> Counter[str]:
     for at, said in truth.records:
         found.see(at, said)
     account = found.total(truth.now)
-    hours = account.sum_all().chip_hours
-    hours["sizeless"] = account.sizeless_hours
-    return hours
+    return Counter(account.sum_all().chip_hours) + Counter(
+        sizeless=account.sizeless_hours, endless=account.endless_hours
+    )
 
 
 def compare(seeds: Iterable[int]) -> tuple[Counter[str], Counter[str]]:
