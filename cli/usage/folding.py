@@ -116,14 +116,13 @@ class UsageFold:
             self._lives.open(name, asking, at)
 
     def _see_failed(self, at: float, asking: Slice, name: str, said: Mapping[str, Any]) -> None:
-        """End the pools of a slice whose creation failed.
-
-        One that GKE has created empty stays while its slice pauses, and may get its nodes then.
-        """
+        """End the pools of a slice whose creation failed, if another one follows now."""
         for pool in self._lives.list_starting(asking):
-            made = pool.made_at or max(pool.opened_at, pool.creating_at) < self._clean_at
-            if (pool.name != name) if said["decision"] == Verdict.CREATE else not made:
-                self._lives.close(pool, self._observe(pool, at, swept=_is_swept(said)))
+            failed_at = pool.failed_at or self._observe(pool, at, swept=_is_swept(said))
+            if said["decision"] != Verdict.CREATE:
+                pool.failed_at = failed_at
+            elif pool.name != name:
+                self._lives.close(pool, failed_at)
 
     def _see_taken(self, at: float, asking: Slice, name: str, *, swept: bool) -> None:
         """Find the pools of a slice that others took: it gets another one without a failure."""
@@ -231,7 +230,9 @@ class UsageFold:
             for each in self._lives.slices.values():
                 each.swept = False
         else:
-            self._see_lost(at, reasons, counts.get("keep", 0))
+            failed = max(0, reasons.get(Reason.POOL_FAILED, 0) - self._failed)
+            self._see_records(failed)
+            self._see_lost(at, counts.get("keep", 0) - reasons.get(Reason.POOL_SERVES, 0) - failed)
             self._see_unnamed(at, reasons.get(Reason.POOL_SERVES, 0))
             self._see_suspended(at, reasons.get(Reason.GRACE_NOT_OVER, 0))
             self._see_made(at)
@@ -244,14 +245,24 @@ class UsageFold:
         """Return the hours of the account since the last sweep without errors."""
         return max(0.0, at - max(self._clean_at, self._lives.account.begin)) / HOUR_SECONDS
 
-    def _see_lost(self, at: float, reasons: Mapping[str, int], keeps: int) -> None:
+    def _see_records(self, failed: int) -> None:
+        """End the pools that are only the record of their failure, while their slices pause.
+
+        A pool that GKE has created empty is none, and may get its nodes then.
+        """
+        for pool in [each for each in self._lives.pools.values() if each.failed_at]:
+            if failed and pool.hours == Hours.STARTING and not pool.made_at:
+                self._lives.close(pool, pool.failed_at)
+                failed -= 1
+            pool.failed_at = 0.0
+
+    def _see_lost(self, at: float, kept: int) -> None:
         """Find pools that ended without a record: the sweep kept fewer than there should be.
 
         If it kept none, all have ended. Else those have that no record but the one of their create
         has named, if they are not too many.
         """
-        failed = max(0, reasons.get(Reason.POOL_FAILED, 0) - self._failed)
-        kept = max(0, keeps - reasons.get(Reason.POOL_SERVES, 0) - failed)
+        kept = max(0, kept)
         old = [each for each in self._lives.pools.values() if each.opened_at < self._clean_at]
         silent = [each for each in old if each.named_at <= self._clean_at]
         lost = len(silent) - kept

@@ -54,6 +54,8 @@ class Pool:
     """When a record last said that GKE creates it."""
     named_at: float = 0.0
     """When a record last named it, after that of its create."""
+    failed_at: float = 0.0
+    """When its try failed. It may have been created empty, and be filled yet."""
     suspended_at: float = 0.0
     """When its workload was found suspended. Sweeps only count such pools."""
 

@@ -87,14 +87,14 @@ def list_unknown(account: Account) -> Iterator[str]:
     for start, end in account.gaps:
         yield f"Not known: no sweep is in the logs from {format_moment(start)} to {format_moment(end)}."
     if account.sizeless_pools:
-        pools, hours = count(account.sizeless_pools, "pool"), account.sizeless_hours
-        yield f"Not known: the size of {pools}, because no record of their creates is in the logs ({hours:,.1f} h)."
+        pools, hours = count(account.sizeless_pools, "pool"), f"{account.sizeless_hours:,.1f} h"
+        yield f"Not known: the size of {pools} ({hours}), because the logs have no record of their creates."
     if account.nameless_hours >= SHOWN_HOURS:
         yield f"Not known: {account.nameless_hours:,.1f} h of pools that sweeps counted and no record names."
     if account.endless_hours >= SHOWN_HOURS:
         yield (
-            f"Too much: {account.endless_hours:,.1f} h of pools count as before, but the sweeps counted fewer pools. "
-            "The record of their end is missing."
+            f"Too much: {account.endless_hours:,.1f} h of pools count as before, because the record of their end "
+            "is missing. The sweeps counted fewer pools."
         )
 
 

@@ -7,7 +7,8 @@ the same story are kept beside it, so that what they tell can be compared.
 from __future__ import annotations
 
 import logging
-from collections import Counter
+import sys
+from collections import defaultdict
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
@@ -16,7 +17,7 @@ from unittest.mock import patch
 from cli.usage.folding import UsageFold
 from cli.usage.hours import Hours
 from shared.core.identity.pools import PoolStatus
-from tests.simulation.sim_process import forget
+from tests.simulation.sim_process import forget, prepared
 from tests.simulation.sim_run import MINUTE_SECONDS, live
 from tests.simulation.sim_stories import make_story
 from tests.simulation.sim_story import START
@@ -25,16 +26,24 @@ from tests.simulation.sim_world import World
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from tests.simulation.sim_story import Story
+
 REST_MINUTES = 40
+ALL, ALONE = "all stories", "stories that are left alone"
+SIZELESS, ENDLESS, NAMELESS = "sizeless", "endless", "nameless"
+"""Hours of pools that the records do not tell, as the answer says."""
 _STANDARD = frozenset(vars(logging.makeLogRecord({})))
 _ENDED = (PoolStatus.STOPPING, PoolStatus.ERROR)
+
+
+Sums = defaultdict[str, float]
 
 
 @dataclass(slots=True)
 class Truth:
     """The account of one story, and its log records."""
 
-    chip_hours: Counter[str] = field(default_factory=Counter)
+    chip_hours: Sums = field(default_factory=lambda: defaultdict(float))
     records: list[tuple[float, dict[str, Any]]] = field(default_factory=list)
     now: float = START
     _states: dict[str, tuple[Hours, int]] = field(default_factory=dict)
@@ -98,7 +107,7 @@ def _recorded(truth: Truth, world: World) -> Iterator[None]:
         truth.look(world)
 
     handler, before = _Records(truth, world), logging.root.manager.disable
-    loggers = [logging.getLogger(name) for name in ("functions", "warm", "attempts")]
+    loggers = [logging.getLogger(), logging.getLogger("functions")]
     levels = [each.level for each in loggers]
     for each in loggers:
         each.addHandler(handler)
@@ -131,22 +140,51 @@ def observe(seed: int) -> Truth:
     return truth
 
 
-def read_records(truth: Truth) -> Counter[str]:
-    """Return the chip-hours that the log records of a story tell."""
+def read_records(truth: Truth) -> Sums:
+    """Return the chip-hours that the records of a story tell, and the pool-hours that they do not."""
     found = UsageFold(START, lambda _claim, _size: "")
     for at, said in truth.records:
         found.see(at, said)
     account = found.total(truth.now)
-    return Counter(account.sum_all().chip_hours) + Counter(
-        sizeless=account.sizeless_hours, endless=account.endless_hours
-    )
+    untold = {SIZELESS: account.sizeless_hours, ENDLESS: account.endless_hours, NAMELESS: account.nameless_hours}
+    return defaultdict(float, {**account.sum_all().chip_hours, **untold})
 
 
-def compare(seeds: Iterable[int]) -> tuple[Counter[str], Counter[str]]:
-    """Return the chip-hours of many stories: by the model, and by the records."""
-    model, told = Counter[str](), Counter[str]()
+def is_left_alone(story: Story) -> bool:
+    """Return whether only the provisioner and GKE change pools, and GKE keeps what it accepts.
+
+    Else a person renames or takes pools, endpoints are swapped, or a pool vanishes. No record of
+    the functions says so.
+    """
+    hands = {act.verb for act in story.acts} & {"relabel", "take-name"}
+    return not hands and story.versions == 1 and not {each.kind for each in story.faults} & {"vanish", "swap"}
+
+
+def compare(seeds: Iterable[int]) -> dict[str, tuple[Sums, Sums]]:
+    """Return the chip-hours of all stories, and of those that are left alone.
+
+    First by the model, then by the records. `prepared` must be on.
+    """
+    found: dict[str, tuple[Sums, Sums]] = {name: (Sums(float), Sums(float)) for name in (ALL, ALONE)}
     for seed in seeds:
         truth = observe(seed)
-        model.update(truth.chip_hours)
-        told.update(read_records(truth))
-    return model, told
+        told = read_records(truth)
+        for name in (ALL, ALONE) if is_left_alone(make_story(seed)) else (ALL,):
+            for into, more in zip(found[name], (truth.chip_hours, told), strict=True):
+                for key, value in more.items():
+                    into[key] += value
+    return found
+
+
+def main() -> None:
+    """Print the sums of the stories of ``FIRST:END``."""
+    first, _, end = sys.argv[1].partition(":")
+    with prepared():
+        for name, (model, told) in compare(range(int(first), int(end))).items():
+            print(f"{name}: {sum(model.values()):.1f} chip-hours")  # noqa: T201 -- what it is for
+            for part in (*Hours, SIZELESS, ENDLESS, NAMELESS):
+                print(f"  {part:12} model {model[part]:10.2f}   records {told[part]:10.2f}")  # noqa: T201
+
+
+if __name__ == "__main__":
+    main()
