@@ -77,6 +77,11 @@ class UsageFold:
         elif isinstance(claim, dict) and claim.get("slice"):
             self._see_leader(at, self._lives.find_slice(claim), name, said)
 
+    @property
+    def size(self) -> int:
+        """Return the number of pools and slices that it remembers."""
+        return len(self._lives.slices) + len(self._lives.pools)
+
     def total(self, now: float) -> Account:
         """Return the account as if everything that is open ended now; the fold goes on."""
         lives = copy.deepcopy(self._lives)

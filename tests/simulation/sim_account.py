@@ -141,7 +141,7 @@ def observe(seed: int) -> Truth:
 
 
 def read_records(truth: Truth) -> Sums:
-    """Return the chip-hours that the records of a story tell, and the pool-hours that they do not."""
+    """Return the chip-hours that the records of a story tell, and the pool-hours that they lack."""
     found = UsageFold(START, lambda _claim, _size: "")
     for at, said in truth.records:
         found.see(at, said)
