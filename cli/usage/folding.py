@@ -304,10 +304,10 @@ class UsageFold:
 
     def _see_made(self, at: float) -> None:
         """Find the pools that GKE has created meanwhile, and for which no leader waits."""
-        for pool in self._lives.pools.values():
+        for pool in [each for each in self._lives.pools.values() if each.hours is Hours.STARTING]:
             waits = pool.owner.waits_since is not None or pool.suspended_at
             begun = max(pool.creating_at, pool.made_at) > 0 and pool.creating_at < at
-            if pool.hours == Hours.STARTING and begun and not waits:
+            if begun and not waits:
                 made = pool.made_at if pool.made_at >= pool.creating_at else (pool.creating_at + at) / 2
                 self._lives.turn(pool, Hours.USED, made)
 

@@ -18,6 +18,7 @@ import yaml
 from google.api_core.exceptions import TooManyRequests
 from google.auth.credentials import AnonymousCredentials
 
+from cli.board.readings import Readings
 from cli.log_search import open_logs
 from cli.usage import usage_command
 from cli.usage.record_stream import PAGE_SIZE, Span, count_records, read_records
@@ -290,3 +291,30 @@ def test_the_number_of_records_is_that_of_the_metrics_of_the_deployment(
     assert "about 8000 records" in result.stderr
     assert "missing: 307 of 8,000 records are in the logs" in result.stderr
     assert result.exit_code == 1
+
+
+def test_the_board_has_the_figures_of_today_and_of_each_workload(deployment: Deployment) -> None:
+    readings = Readings(deployment)
+
+    usage = readings.read()["usage"]
+
+    assert usage["workloads"].keys() == {"red/train", "blue/train", "old/train"}
+    assert usage["workloads"]["blue/train"]["chip_hours"]["used"] == pytest.approx(15.73, abs=0.01)
+    assert usage["total"]["chip_hours"]["used"] == pytest.approx(79.47, abs=0.01)
+    assert usage["total"]["chip_hours"]["unknown"] == pytest.approx(16 * 3, abs=0.1)  # the logs begin at 3 o'clock
+
+
+def test_the_board_adds_only_new_records_to_those_of_today(tmp_path: Path) -> None:
+    with logged(tmp_path / "logs", list_lines()) as deployment:
+        readings = Readings(deployment)
+        before = readings.read()["usage"]
+        readings.forget_letters()
+
+        assert readings.read()["usage"] == before
+
+
+def test_the_board_of_a_namespace_has_the_figures_of_its_workloads_only(deployment: Deployment) -> None:
+    usage = Readings(deployment, namespace="blue").read()["usage"]
+
+    assert usage["workloads"].keys() == {"blue/train"}
+    assert usage["total"] == usage["workloads"]["blue/train"]
