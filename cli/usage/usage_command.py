@@ -17,7 +17,7 @@ from cli.printing import Format, count, open_console, print_data
 from cli.usage.folding import UsageFold
 from cli.usage.record_stream import Span, count_records, read_records
 from cli.usage.usage_chart import draw_svg, write_html
-from cli.usage.usage_table import describe, print_csv, print_usage
+from cli.usage.usage_table import describe, is_complete, print_csv, print_usage
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -58,7 +58,7 @@ def usage(
     """Show used, idle and wasted chip-hours, and how long slices waited for what.
 
     The functions' log records are read, and nothing else. Prices are list prices. Hours that no
-    record tells are unknown. The exit code is 1 if records are missing.
+    record tells are unknown. The exit code is 1 if there are such hours of a pool.
 
     Example: tpu-provisioner usage --since 30d --by tier -o html > usage.html
     """
@@ -83,8 +83,7 @@ def usage(
                 f"missing: {read:,} of {written:,} records are in the logs, so hours are missing too", err=True
             )
         _print(account, by, span, form, data=lambda: describe(account, by, span, read=read, written=written))
-    unknown = account.gaps or account.sizeless_pools or account.nameless_hours or account.endless_hours
-    end_with(Ending.FINDINGS if lost or unknown else Ending.FINE)
+    end_with(Ending.FINE if is_complete(account) and not lost else Ending.FINDINGS)
 
 
 def choose_group(by: str) -> Callable[[Mapping[str, str], Size | None], str]:

@@ -30,18 +30,23 @@ _WAIT_WORDS = {
     Cause.UNKNOWN: "unknown",
 }
 HEADINGS = ("slices", *(f"{each} chip-hours" for each in Hours), "hours waited", "list price")
-SHOWN_HOURS = 0.05
-"""Less is shown as 0.0."""
+FEW_HOURS, SHOWN_HOURS = 10.0, 0.005
+"""Less than the second one is shown as 0.00."""
 LEGEND = (
     "Chip-hours: used (pods ran), idle (no pods), starting (nodes are made), wasted (no pod ever ran), "
     "unknown (no record)."
 )
 
 
+def write_hours(hours: float) -> str:
+    """Return hours for people: with two digits if they are few."""
+    return f"{hours:,.1f}" if hours >= FEW_HOURS else f"{hours:.2f}"
+
+
 def list_cells(row: Row) -> list[str]:
     """Return the cells of a row, in the order of `HEADINGS`."""
-    hours = [f"{row.chip_hours[each]:,.1f}" for each in Hours]
-    return [str(row.slices), *hours, f"{sum(row.waited.values()):,.1f}", write_price(row)]
+    hours = [*(row.chip_hours[each] for each in Hours), sum(row.waited.values())]
+    return [str(row.slices), *map(write_hours, hours), write_price(row)]
 
 
 def write_price(row: Row) -> str:
@@ -58,7 +63,7 @@ def print_usage(console: Console, account: Account, by: str, *, wide: bool) -> N
     headings = [by.upper(), *short, *(f"WAITED: {each.upper()}" for each in causes)]
     rows = [*account.sum_groups().items(), ("(all)", account.sum_all())]
     table = [
-        [name or "-", *list_cells(row), *(f"{row.waited[each]:,.1f}" for each in causes)] for name, row in rows
+        [name or "-", *list_cells(row), *(write_hours(row.waited[each]) for each in causes)] for name, row in rows
     ]
     print_columns(console, headings, table)
     print_line(console)
@@ -70,11 +75,13 @@ def list_lines(account: Account) -> Iterator[str]:
     """Yield the waits by cause, the list price by tier, and what is not known, in sentences."""
     total = account.sum_all()
     waits = [
-        f"{total.waited[each]:,.1f} h {_WAIT_WORDS[each]}" for each in Cause if total.waited[each] >= SHOWN_HOURS
+        f"{write_hours(total.waited[each])} h {_WAIT_WORDS[each]}"
+        for each in Cause
+        if total.waited[each] >= SHOWN_HOURS
     ]
     yield f"Slices waited: {', '.join(waits) or 'never'}."
     prices = [f"{tier} ${total.dollars[tier]:,.2f}" for tier in sorted(total.dollars)]
-    unpriced = f"; unknown for {total.unpriced:,.1f} chip-hours" if total.unpriced else ""
+    unpriced = f"; unknown for {write_hours(total.unpriced)} chip-hours" if total.unpriced else ""
     yield (
         f"List price of used and idle chip-hours (prices of {READ_ON}; not your bill): "
         f"{', '.join(prices) or 'none is known'}{unpriced}."
@@ -82,19 +89,26 @@ def list_lines(account: Account) -> Iterator[str]:
     yield from list_unknown(account)
 
 
+def is_complete(account: Account) -> bool:
+    """Return whether the records tell what became of every pool that they name."""
+    told = account.nameless_hours + account.endless_hours + account.sum_all().chip_hours[Hours.UNKNOWN]
+    return told < SHOWN_HOURS and not account.sizeless_pools
+
+
 def list_unknown(account: Account) -> Iterator[str]:
     """Yield what the records do not tell, a sentence each."""
     for start, end in account.gaps:
         yield f"Not known: no sweep is in the logs from {format_moment(start)} to {format_moment(end)}."
     if account.sizeless_pools:
-        pools, hours = count(account.sizeless_pools, "pool"), f"{account.sizeless_hours:,.1f} h"
+        pools, hours = count(account.sizeless_pools, "pool"), f"{write_hours(account.sizeless_hours)} h"
         yield f"Not known: the size of {pools} ({hours}), because the logs have no record of their creates."
+    nameless, endless = write_hours(account.nameless_hours), write_hours(account.endless_hours)
     if account.nameless_hours >= SHOWN_HOURS:
-        yield f"Not known: {account.nameless_hours:,.1f} h of pools that sweeps counted and no record names."
+        yield f"Not known: {nameless} h of pools that sweeps counted and no record names."
     if account.endless_hours >= SHOWN_HOURS:
         yield (
-            f"Too much: {account.endless_hours:,.1f} h of pools count as before, because the record of their end "
-            "is missing. The sweeps counted fewer pools."
+            f"Too much: {endless} h of pools count as before, because the record of their end is missing. "
+            "The sweeps counted fewer pools."
         )
 
 

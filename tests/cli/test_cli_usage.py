@@ -102,10 +102,10 @@ def test_the_table_has_a_row_for_each_namespace_and_their_sum(ask: Any) -> None:
 
     assert lines[0].split()[:7] == ["NAMESPACE", "SLICES", "USED", "IDLE", "STARTING", "WASTED", "UNKNOWN"]
     assert [line.split()[:5] for line in lines[1:5]] == [
-        ["blue", "1", "15.7", "0.0", "0.3"],
-        ["old", "0", "32.0", "0.0", "0.0"],
-        ["red", "1", "31.7", "0.0", "0.3"],
-        ["(all)", "2", "79.5", "0.0", "0.5"],
+        ["blue", "1", "15.7", "0.00", "0.27"],
+        ["old", "0", "32.0", "0.00", "0.00"],
+        ["red", "1", "31.7", "0.00", "0.27"],
+        ["(all)", "2", "79.5", "0.00", "0.53"],
     ]
     assert "List price of used and idle chip-hours" in lines[-1]
     assert "on-demand $85.68, spot $19.12; unknown for 32.0 chip-hours" in lines[-1]
