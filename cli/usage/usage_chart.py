@@ -23,10 +23,11 @@ if TYPE_CHECKING:
     from cli.usage.hours import Account
     from cli.usage.record_stream import Span
 
-WIDTH, HEIGHT, LEFT, RIGHT, TOP = 390, 150, 44, 8, 24
-DAYS_MAX = 366
-_LINE, _LABELS_MAX = 15, 5
-_CHARACTER = 6.2
+WIDTH, HEIGHT, LEFT, RIGHT, TOP = 390, 150, 54, 8, 26
+DAYS_MAX, _WHOLE = 366, 10
+_LINE, _LABELS_MAX = 18, 5
+FONT, CHARACTER = 13, 7.2
+"""The size of the text, and the most that a character is wide, in units."""
 _FILLS = {
     Hours.USED: "#4f9d69",
     Hours.IDLE: "#d9c9a3",
@@ -86,7 +87,7 @@ def draw_svg(account: Account, span: Span) -> str:
     head = (
         f'<svg xmlns="http://www.w3.org/2000/svg" class="chart" viewBox="0 0 {WIDTH} {top}" role="img" '
         f'aria-label="Chip-hours from {names[0]} to {names[-1]}: {told}" font-family="system-ui, sans-serif" '
-        'font-size="11" fill="currentColor">'
+        f'font-size="{FONT}" fill="currentColor">'
     )
     return "\n".join([head, _PATTERNS, *body, "</svg>"]) + "\n"
 
@@ -102,7 +103,7 @@ def _draw_panel(panel: _Panel, names: Sequence[str]) -> Iterator[str]:
     for share in (0.0, 0.5, 1.0):
         y = TOP + HEIGHT * (1 - share)
         yield f'<path d="M{LEFT} {y:.1f}H{WIDTH - RIGHT}" stroke="#8a8f96" stroke-width="0.5"/>'
-        yield f'<text x="{LEFT - 4}" y="{y + 4:.1f}" text-anchor="end">{most * share:,.4g}</text>'
+        yield f'<text x="{LEFT - 4}" y="{y + 4:.1f}" text-anchor="end">{_write_tick(most * share)}</text>'
     every = math.ceil(len(names) / _LABELS_MAX)
     for index, day in enumerate(names):
         x = LEFT + index * step
@@ -125,7 +126,7 @@ def _draw_legend(parts: Sequence[str]) -> tuple[list[str], int]:
     """Return the legend, with its height."""
     lines, x, y = [], float(LEFT), TOP + HEIGHT + 32
     for part in parts:
-        width = 18 + len(part) * _CHARACTER
+        width = 16 + len(part) * CHARACTER
         if x + width > WIDTH - RIGHT:
             x, y = float(LEFT), y + _LINE
         fill = f'fill="{_find_fill(part)}" stroke="#55595f" stroke-width="0.5"'
@@ -137,6 +138,10 @@ def _draw_legend(parts: Sequence[str]) -> tuple[list[str], int]:
 
 def _find_fill(part: str) -> str:
     return next((fill for name, fill in _FILLS.items() if name == part), "url(#unknown)")
+
+
+def _write_tick(value: float) -> str:
+    return f"{value:,.0f}" if value >= _WHOLE else f"{value:g}"
 
 
 def _round_up(value: float) -> float:

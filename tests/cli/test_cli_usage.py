@@ -21,7 +21,9 @@ from google.auth.credentials import AnonymousCredentials
 from cli.board.readings import Readings
 from cli.log_search import open_logs
 from cli.usage import usage_command
+from cli.usage.hours import Account, Cause, Hours, read_size
 from cli.usage.record_stream import PAGE_SIZE, Span, count_records, read_records
+from cli.usage.usage_chart import CHARACTER, HEIGHT, TOP, WIDTH, draw_svg
 from shared.core.times import format_time
 from tests.builders import CLUSTER, NOW
 from tests.cli.cli_world import a_deployment, run
@@ -36,6 +38,7 @@ if TYPE_CHECKING:
     from cli.operator_access import Deployment
 
 HOUR = 3600
+SVG = "{http://www.w3.org/2000/svg}"
 CLAIM = {"cluster": CLUSTER, "kind": "JobSet", "name": "train", "owner_uid": "u", "slice": "s"}
 SHAPE = {"machine_type": "ct6e-standard-4t", "node_count": 4, "chips": 16, "accelerator": "tpu-v6e-slice"}
 
@@ -144,12 +147,32 @@ def test_json_yaml_and_csv_have_the_same_sums(ask: Any) -> None:
 
 def test_the_chart_is_svg_whose_bars_have_the_hours(ask: Any) -> None:
     root = ET.fromstring(ask("-o", "svg").stdout)
-    titles = [each.text or "" for each in root.iter("{http://www.w3.org/2000/svg}title")]
+    titles = [each.text or "" for each in root.iter(f"{SVG}title")]
 
     used = [title for title in titles if " used: " in title]
     assert sum(float(title.split()[2]) for title in used) == pytest.approx(79.5, abs=0.2)
     assert root.get("viewBox", "").startswith("0 0 390 ")
     assert root.get("role") == "img"
+
+
+def test_a_month_is_drawn_within_390_units_and_no_text_is_cut() -> None:
+    account, begin = Account(NOW, lambda _claim, _size: ""), NOW
+    size = read_size(SHAPE)
+    for day in range(30):
+        at = begin + day * 24 * HOUR
+        account.add_chips({}, size, Hours.USED, at, at + 20 * HOUR)
+        account.add_wait({}, size, Cause.STOCKOUT, at, at + HOUR * 1000)
+
+    root = ET.fromstring(draw_svg(account, Span(begin=begin, end=begin + 30 * 24 * HOUR)))
+
+    for text in root.iter(f"{SVG}text"):
+        x, width = float(text.get("x", "")), len(text.text or "") * CHARACTER
+        left = x - width if text.get("text-anchor") == "end" else x
+        assert left >= 0, text.text
+        assert left + width <= WIDTH, text.text
+    bars = [each for each in root.iter(f"{SVG}rect") if each.find(f"{SVG}title") is not None]
+    assert len(bars) >= 60
+    assert all(0 <= float(bar.get("y", "")) <= HEIGHT + TOP for bar in bars)
 
 
 def test_the_page_has_the_chart_the_table_and_the_styles_of_the_board(ask: Any) -> None:
