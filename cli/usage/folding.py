@@ -43,6 +43,8 @@ _UNTOLD = frozenset({Reason.POOL_IN_PROGRESS, Reason.NOT_A_LEADER, Reason.DEMAND
 """With NOTHING they do not say that a slice has stopped to wait."""
 _OTHERS = frozenset({Reason.POOL_TAKEN, Reason.POOL_IN_USE, Reason.POOL_LENT})
 """With one of them, pods of others run on the pool."""
+_OVER = frozenset({Reason.GRACE_NOT_OVER, Reason.POOL_WARM, Reason.MODE_REPORT_ONLY, Reason.GKE_BUSY})
+"""A pool that is kept with one of them is needed by no pod."""
 _GONE = frozenset({Reason.POOL_GONE, Reason.POOL_STOPPING})
 _REMOVED = re.compile(r"\((\d+) nodes, \d+ needed\): (.+)$")
 _GIVEN_UP = re.compile(r" gives up (\d+) nodes ")
@@ -201,7 +203,7 @@ class UsageFold:
 
     def _see_end(self, at: float, pool: Pool, reason: str, observed: float) -> None:
         """Read about a pool whose workload may be over or suspended."""
-        if reason in (Reason.GRACE_NOT_OVER, Reason.POOL_WARM):
+        if reason in _OVER:
             self._lives.end_wait(pool.owner, at, runs=False)
             if pool.hours == Hours.USED:
                 self._lives.turn(pool, Hours.IDLE, at)

@@ -10,12 +10,11 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from cli.cli_settings import find_log_project
-from cli.log_search import read_moment
+from cli.log_search import read_moment, require_logs
 from cli.message_checks import read_points
 from cli.moments import format_exact, format_moment
-from shared.core.errors import Misconfigured, ProvisionerError, Throttled
+from shared.core.errors import ProvisionerError, Throttled
 from shared.edges.google_calls import translate_errors
-from shared.environment import describe_problem, name_variable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -61,9 +60,7 @@ def read_records(
         Misconfigured: logs are not read here.
         ProvisionerError: they could not be read.
     """
-    if deployment.open_logs is None:
-        what, valid = "is empty, so there are no logs to read", "https://logging.googleapis.com"
-        raise Misconfigured((describe_problem(name_variable("logging_endpoint"), what, valid=valid),))
+    require_logs(deployment.open_logs)
     before = Span(begin=span.begin - EARLIER_SECONDS, end=span.begin)
     asked = [(before, (_CHANGES,))] * earlier + [(span, (_DECISIONS, _SWEEPS))]
     return chain.from_iterable(_merge(deployment, each, wanted, wait) for each, wanted in asked)
@@ -88,7 +85,7 @@ def _read(
 ) -> Iterator[Record]:
     """Yield the records that fit. After a refused page it goes on where it was."""
     at, seen, until = span.begin, set[str](), format_exact(span.end)
-    client: Any = deployment.open_logs(project) if deployment.open_logs else None
+    client: Any = require_logs(deployment.open_logs)(project)
     while True:
         try:
             with translate_errors(f"ListLogEntries projects/{project}"):
@@ -116,8 +113,8 @@ def count_records(deployment: Deployment, span: Span) -> int | None:
     """
     if deployment.monitoring is None:
         return None
-    topic = deployment.own.subscriptions.get("provision") or ""
-    name = topic.rpartition("/")[2].removesuffix("-provision") or _NAME
+    home, named = list_projects(deployment)[0], deployment.own.subscriptions.get("provision") or ""
+    name = named.rpartition("/")[2].removesuffix("-provision") or _NAME
     seconds = max(60, round(span.end - span.begin))
     found = 0
     for metric in ("decisions", "sweeps"):
@@ -130,12 +127,7 @@ def count_records(deployment: Deployment, span: Span) -> int | None:
             "aggregation.crossSeriesReducer": "REDUCE_SUM",
         }
         try:
-            found += sum(chain.from_iterable(read_points(deployment.monitoring, find_home(deployment), query)))
+            found += sum(chain.from_iterable(read_points(deployment.monitoring, home, query)))
         except ProvisionerError:
             return None
     return found
-
-
-def find_home(deployment: Deployment) -> str:
-    """Return the project of a deployment, which has its metrics."""
-    return list_projects(deployment)[0]

@@ -165,6 +165,16 @@ def test_a_suspended_workload_leaves_its_pool_idle_until_it_is_deleted(told: Tol
     assert hours(told.total(3600)) == {"starting": 100, "used": 900, "idle": 310}
 
 
+@pytest.mark.parametrize("reason", ["pool_warm", "mode_report_only", "gke_busy"])
+def test_a_pool_that_is_kept_after_its_workload_is_idle(told: Told, reason: str) -> None:
+    told.begin()
+    told.sweeps(1000)
+    told.pool(1000, "keep", reason, function="collect")
+    told.sweeps(1500)
+
+    assert hours(told.total(1500)) == {"starting": 100, "used": 900, "idle": 500}
+
+
 def test_a_workload_that_is_resumed_in_its_grace_uses_its_pool_again(told: Told) -> None:
     told.begin()
     told.sweeps(1000)
