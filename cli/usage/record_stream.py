@@ -85,11 +85,13 @@ def _read(
 ) -> Iterator[Record]:
     """Yield the records that fit. After a refused page it goes on where it was."""
     at, seen, until = span.begin, set[str](), format_exact(span.end)
+    name = find_name(deployment)
+    ours = f' AND jsonPayload.service:"{name}-"' if name else ""  # the project may have other deployments
     client: Any = require_logs(deployment.open_logs)(project)
     while True:
         try:
             with translate_errors(f"ListLogEntries projects/{project}"):
-                asked = f'timestamp>="{format_exact(at)}" AND timestamp<"{until}" AND {wanted}'
+                asked = f'timestamp>="{format_exact(at)}" AND timestamp<"{until}" AND {wanted}{ours}'
                 for entry in client.list_entries(filter_=asked, order_by="timestamp asc", page_size=PAGE_SIZE):
                     moment = read_moment(entry) or at
                     if moment > at:
@@ -105,6 +107,12 @@ def _read(
             return
 
 
+def find_name(deployment: Deployment) -> str:
+    """Return the prefix of what a deployment made; empty if its subscriptions do not tell it."""
+    named = (deployment.own.subscriptions.get("provision") or "").rpartition("/")[2]
+    return named.removesuffix("-provision") if named.endswith("-provision") else ""
+
+
 def count_records(deployment: Deployment, span: Span) -> int | None:
     """Return how many records a time has, by the deployment's own metrics; None if not known.
 
@@ -113,8 +121,7 @@ def count_records(deployment: Deployment, span: Span) -> int | None:
     """
     if deployment.monitoring is None:
         return None
-    home, named = list_projects(deployment)[0], deployment.own.subscriptions.get("provision") or ""
-    name = named.rpartition("/")[2].removesuffix("-provision") or _NAME
+    home, name = list_projects(deployment)[0], find_name(deployment) or _NAME
     seconds = max(60, round(span.end - span.begin))
     found = 0
     for metric in ("decisions", "sweeps"):

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from typer.testing import Result
 
     from cli.operator_access import Deployment
+    from cli.usage.record_stream import Record
 
 HOUR = 3600
 SVG = "{http://www.w3.org/2000/svg}"
@@ -192,7 +193,7 @@ def test_a_long_read_shows_its_progress(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(usage_command, "PROGRESS_SECONDS", 0.0)
-    many = [(NOW + number, {}) for number in range(2000)]
+    many: list[Record] = [(NOW + number, {}) for number in range(2000)]
 
     assert list(usage_command.follow(many, 4000)) == many
     assert capsys.readouterr().err.splitlines() == [
@@ -282,6 +283,22 @@ def test_a_refused_page_is_read_again_and_nothing_is_read_twice() -> None:
 
     assert found == list(range(5 * PAGE_SIZE))
     assert len(waits) == logs.pages // 3 > 0
+
+
+def test_records_of_another_deployment_in_the_project_are_not_read() -> None:
+    asked = list[str]()
+
+    def list_entries(*, filter_: str, **_options: Any) -> list[Any]:
+        asked.append(filter_)
+        return []
+
+    client: Any = SimpleNamespace(list_entries=list_entries)
+    names = {"provision": "projects/p/subscriptions/ours-provision"}
+    deployment = replace(a_deployment(subscriptions=names), open_logs=lambda _project: client)
+
+    assert list(read_records(deployment, Span(begin=NOW - HOUR, end=NOW))) == []
+    assert len(asked) == 3
+    assert all(each.endswith(' AND jsonPayload.service:"ours-"') for each in asked)
 
 
 class CannedMonitoring:
