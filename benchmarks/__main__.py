@@ -24,6 +24,7 @@ from benchmarks import (
     scarcity,
     staging,
     sweep_cost,
+    usage_month,
     warm_event,
 )
 from benchmarks.budgets import Verdict
@@ -55,6 +56,7 @@ class Part(StrEnum):
     LIMITS = "limits"
     SWEEP = "sweep"
     SCARCITY = "scarcity"
+    USAGE = "usage"
 
 
 class Bench:
@@ -74,6 +76,7 @@ class Bench:
             Part.LIMITS: self._limits,
             Part.SWEEP: self._sweep,
             Part.SCARCITY: self._scarcity,
+            Part.USAGE: self._usage,
         }[part]()
 
     def _runs(self, quick: int, full: int) -> int:
@@ -110,6 +113,9 @@ class Bench:
 
     def _scarcity(self) -> list[Figure]:
         return scarcity.measure(self._runs(5, 15), self._say)
+
+    def _usage(self) -> list[Figure]:
+        return usage_month.measure(self._runs(1, 3), self._say)
 
     def _site(self) -> Site:
         folder = Path(tempfile.mkdtemp(dir=self._folder))

@@ -49,4 +49,6 @@ BUDGETS: dict[str, Budget] = {
     "exporter_latency_p50": Budget(limit=10),
     "exporter_latency_p99": Budget(limit=20),
     "sweep_seconds": Budget(limit=180),
+    "usage_seconds": Budget(limit=60),
+    "usage_memory": Budget(limit=300),
 }

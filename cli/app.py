@@ -30,6 +30,7 @@ from cli.printing import Format, choose_format, open_console, print_data
 from cli.repeating import repeat
 from cli.status import read_status
 from cli.status_table import print_status
+from cli.usage.usage_command import usage
 from shared.environment import name_variable
 from shared.version import VERSION
 from terminal.wrong_arguments import Commands
@@ -354,3 +355,4 @@ def board(
 app.command(epilog=EPILOG)(explain)
 app.command(epilog=EPILOG)(logs)
 app.command(epilog=EPILOG)(conformance)
+app.command(epilog=EPILOG)(usage)

@@ -12,13 +12,11 @@ import typer
 from cli.cli_settings import find_log_project
 from cli.deployment_choice import choose_environment, open_deployment
 from cli.endings import BadInput, Ending, end_with, told
-from cli.log_search import LOUD, list_newest, read_moment
+from cli.log_search import LOUD, list_newest, read_moment, require_logs
 from cli.moments import format_exact, format_moment, parse_since
 from cli.namespace_option import Namespace  # noqa: TC001 -- typer reads the annotations
 from cli.printing import Format, choose_format, count, open_console, print_columns, print_data, print_line, styled
 from cli.repeating import repeat
-from shared.core.errors import Misconfigured
-from shared.environment import describe_problem, name_variable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -149,14 +147,12 @@ def read_lines(deployment: Deployment, wanted: str, *, since: float, most: int) 
         Misconfigured: logs are not read here.
         ProvisionerError: they could not be read.
     """
-    if deployment.open_logs is None:
-        what, valid = "is empty, so there are no logs to read", "https://logging.googleapis.com"
-        raise Misconfigured((describe_problem(name_variable("logging_endpoint"), what, valid=valid),))
+    open_logs = require_logs(deployment.open_logs)
     of_projects = {find_log_project(deployment.own, cluster): cluster for cluster in deployment.ports.clusters}
     entries = {
         each.insert_id or f"{each.timestamp} {each.payload}": each
         for cluster in of_projects.values()
-        for each in list_newest(deployment.open_logs, cluster, wanted, since=since, most=most)
+        for each in list_newest(open_logs, cluster, wanted, since=since, most=most)
     }
     found = sorted((_describe(key, each) for key, each in entries.items()), key=lambda each: each.at)
     return found[-most:]

@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any, cast
 
 from cli.history import Entry
 from cli.moments import format_moment
+from shared.core.errors import Misconfigured
 from shared.edges.google_calls import translate_errors
+from shared.environment import describe_problem, name_variable
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -44,6 +46,18 @@ def open_logs(endpoint: str, credentials: Credentials, project: str) -> Client:
         project=project, credentials=credentials, client_options=options, _use_grpc=False
     )
     return made
+
+
+def require_logs(open_logs: OpenLogs | None) -> OpenLogs:
+    """Return what opens the logs.
+
+    Raises:
+        Misconfigured: logs are not read here.
+    """
+    if open_logs is None:
+        what, valid = "is empty, so there are no logs to read", "https://logging.googleapis.com"
+        raise Misconfigured((describe_problem(name_variable("logging_endpoint"), what, valid=valid),))
+    return open_logs
 
 
 def read_logs(open_logs: OpenLogs, cluster: str, namespace: str, name: str, *, now: float) -> list[Entry]:

@@ -172,19 +172,27 @@ def check_backlog(deployment: Deployment) -> Iterator[Finding]:
 
 
 def _read_oldest_seconds(monitoring: GoogleSession, subscription: str, *, now: float) -> float:
-    """Return the metric's newest value; 0 without one, as an empty subscription reports none.
-
-    https://cloud.google.com/monitoring/api/ref_v3/rest/v3/projects.timeSeries/list
-    """
+    """Return the metric's newest value; 0 without one, as an empty subscription reports none."""
     _, project, _, short = subscription.split("/")
     query = {
         "filter": f'metric.type="{_AGE}" AND resource.labels.subscription_id="{short}"',
         "interval.startTime": format_moment(now - WAIT_SECONDS_MAX),
         "interval.endTime": format_moment(now),
     }
+    return max((float(found[0]) for found in read_points(monitoring, project, query)), default=0.0)
+
+
+def read_points(monitoring: GoogleSession, project: str, query: dict[str, str]) -> list[list[int]]:
+    """Return the whole numbers of each time series of Cloud Monitoring that has some.
+
+    https://cloud.google.com/monitoring/api/ref_v3/rest/v3/projects.timeSeries/list
+
+    Raises:
+        ProvisionerError: they could not be read.
+    """
     body = monitoring.call("GET", f"v3/projects/{project}/timeSeries?{urlencode(query)}")
     try:
         series = msgspec.json.decode(body or b"{}", type=_TimeSeries).time_series
     except JSON_ERRORS as error:
         raise Unavailable(f"Cloud Monitoring's answer cannot be read: {error}") from error
-    return max((float(each.points[0].value.int64_value) for each in series if each.points), default=0.0)
+    return [[int(point.value.int64_value) for point in each.points] for each in series if each.points]

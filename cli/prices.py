@@ -92,13 +92,18 @@ def find_tier(pool: PoolSnapshot) -> Tier:
     return Tier.SPOT if pool.spot else Tier.ON_DEMAND
 
 
+def find_chip_price(accelerator: str, location: str, tier: str) -> float | None:
+    """Return the list price of one chip in US dollars an hour; None if it is unknown.
+
+    The location is a zone or region.
+    """
+    row = CHIP_HOURS.get((accelerator, "-".join(location.split("-")[:2])))
+    index = {str(Tier.ON_DEMAND): 0, str(Tier.SPOT): 1}.get(tier)
+    return None if row is None or index is None else row[index]
+
+
 def _find(accelerator: str, location: str, tier: Tier, chips: int) -> float | None:
-    region = "-".join(location.split("-")[:2])
-    row = CHIP_HOURS.get((accelerator, region))
-    tiers = {Tier.ON_DEMAND: 0, Tier.SPOT: 1}
-    if row is None or tier not in tiers:
-        return None
-    rate = row[tiers[tier]]
+    rate = find_chip_price(accelerator, location, tier)
     return None if rate is None else round(rate * chips, 2)
 
 

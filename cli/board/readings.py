@@ -15,11 +15,14 @@ from cli.findings import Result
 from cli.log_search import read_answers
 from cli.status import Trouble, read_status
 from cli.status_table import tell_left_alone
+from cli.usage.folding import UsageFold
+from cli.usage.hours import DAY_SECONDS, Row
+from cli.usage.record_stream import Span, read_records
 from shared.core.decisions import Verdict
 from shared.core.errors import ProvisionerError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from cli.log_search import Answered
     from cli.operator_access import Deployment
@@ -29,6 +32,8 @@ SLOW_FACTOR = 6
 """Logs and dead letters are read once in so many readings: Cloud Logging answers 60 questions a
 minute, and a letter that is read is held for a moment."""
 DECISIONS_MAX = 200
+LAG_SECONDS = 20.0
+"""Cloud Logging may show a record some seconds after it was written."""
 
 _MEANWHILE = "Until it reports, only the sweep notices workloads."
 
@@ -50,6 +55,10 @@ class Readings:
     _letters: list[dict[str, Any]] = field(default_factory=list)
     _silent: list[Trouble] = field(default_factory=list)
     _slow_unread: list[str] = field(default_factory=list)
+    _fold: UsageFold | None = None
+    """The records of today, by workload, up to `_folded_until`."""
+    _folded_until: float = 0.0
+    _usage: dict[str, Any] = field(default_factory=dict)
 
     def forget_letters(self) -> None:
         """Read the dead letters and the logs anew next time, because an act changed them."""
@@ -80,6 +89,7 @@ class Readings:
             "lanes": [lane.as_data() for lane in lanes],
             "decisions": self._decisions,
             "letters": self._letters,
+            "usage": self._usage,
             "unread": unread + self._slow_unread,
         }
 
@@ -94,8 +104,30 @@ class Readings:
             found = [each for read in reads for each in self._try("decisions", read)]
             found.sort(key=lambda each: -each.at)
             self._decisions = [_describe(each) for each in found[:DECISIONS_MAX]]
+            self._try("usage", lambda: self._read_usage(now))
         self._letters = [asdict(each) for each in self._try("dead letters", lambda: list_letters(self.deployment))]
         self._silent = list(self._find_silent())
+
+    def _read_usage(self, now: float) -> list[Any]:
+        """Add the new records to those of today (UTC), and return nothing."""
+        midnight, end = now - now % DAY_SECONDS, now - LAG_SECONDS
+        begin = max(midnight, self._folded_until)
+        if self._fold is None or self._folded_until < midnight:
+            self._fold, begin = UsageFold(midnight, _name_workload), midnight
+        fold, self._fold = self._fold, None  # a read that fails begins anew
+        for at, said in read_records(self.deployment, Span(begin=begin, end=end), earlier=begin == midnight):
+            fold.see(at, said)
+        self._fold, self._folded_until = fold, end
+        shown = {name: row for name, row in fold.total(now).sum_groups().items() if self._is_shown(name)}
+        total = Row()
+        for row in shown.values():
+            total.add(row)
+        workloads = {name: row.as_data() for name, row in shown.items()}
+        self._usage = {"total": total.as_data(), "workloads": workloads}
+        return []
+
+    def _is_shown(self, workload: str) -> bool:
+        return not self.namespace or workload.startswith(f"{self.namespace}/")
 
     def _find_silent(self) -> Iterator[Trouble]:
         """Yield the exporters that do not report: what they leave undone is nowhere else."""
@@ -115,6 +147,10 @@ class Readings:
         except ProvisionerError as error:
             self._slow_unread.append(f"{what}: {say(error)}")
             return []
+
+
+def _name_workload(claim: Mapping[str, str], _size: object) -> str:
+    return f"{claim['namespace']}/{claim['name']}"
 
 
 def _describe(answered: Answered) -> dict[str, Any]:

@@ -56,12 +56,16 @@ def describe_demand(demand: Demand, settings: Settings) -> dict[str, Any]:
     return {
         "claim": describe_claim(demand.claim),
         "tier": str(demand.capacity.tier),
+        "accelerator": demand.shape.accelerator,
+        "chips": demand.shape.chips,
         "machine_type": demand.shape.machine_type,
         "node_count": demand.shape.node_count,
         "topology": demand.shape.topology,
         "placement": describe_placement(demand, settings),
         "reservation": demand.capacity.reservation_path,
         "zone": demand.zone,
+        "labels": demand.node_labels | demand.operator_labels,
+        "elastic": demand.elastic,
     } | _leave_out_empty(candidate=demand.candidate_mark, idle_seconds=demand.idle_seconds)
 
 

@@ -11,18 +11,20 @@ from starlette.applications import Starlette
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
-from standins.logging.entries import read_entries
-from standins.logging.filters import BadFilter, parse_filter
+from standins.logging.entries import Json, read_entries
+from standins.logging.filters import BadFilter, Comparison, parse_filter
 from standins.processes.ending import note_signals, wait_for_the_end
 from standins.processes.http_server import serving
 from standins.processes.private_files import write_ports
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from starlette.requests import Request
 
 PAGE_SIZE_MAX = 1000
+QUESTIONS_MAX = 8
 _PAGE_SIZE_DEFAULT = 50
 _ORDERS = ("timestamp asc", "timestamp desc")
 _log = logging.getLogger(__name__)
@@ -43,6 +45,8 @@ class LoggingServer:
 
     def __init__(self, folder: Path, project: str) -> None:
         self._folder, self._project = folder, project
+        self._found: dict[tuple[str, str], list[Json]] = {}
+        """The entries of the last questions, for their next pages."""
 
     def application(self) -> Starlette:
         """Return the ASGI application."""
@@ -76,19 +80,22 @@ class LoggingServer:
         comparisons = parse_filter(question.filter)
         if f"projects/{self._project}" not in question.resource_names:
             return {}
-        found = [
-            entry
-            for entry in read_entries(self._folder, self._project)
-            if all(comparison.holds(entry) for comparison in comparisons)
-        ]
-        found.sort(
-            key=lambda entry: datetime.fromisoformat(entry["timestamp"]),
-            reverse=question.order_by.endswith("desc"),
-        )
+        key = (question.filter, question.order_by)
+        found = self._found.get(key) if question.page_token else None
+        if found is None:
+            found = self._find(comparisons, newest_first=question.order_by.endswith("desc"))
+            self._found = dict([*self._found.items(), (key, found)][-QUESTIONS_MAX:])
         begin = int(question.page_token or 0)
         end = begin + question.page_size
         more = {"nextPageToken": str(end)} if end < len(found) else {}
         return {"entries": found[begin:end], **more}
+
+    def _find(self, comparisons: Sequence[Comparison], *, newest_first: bool) -> list[Json]:
+        """Return the entries that fit, in their order."""
+        entries = read_entries(self._folder, self._project)
+        found = [each for each in entries if all(comparison.holds(each) for comparison in comparisons)]
+        found.sort(key=lambda entry: datetime.fromisoformat(entry["timestamp"]), reverse=newest_first)
+        return found
 
 
 async def serve_until_signal(server: LoggingServer, *, port: int, ports_file: Path | None) -> None:

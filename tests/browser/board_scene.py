@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from cli.letters import DeadLetter
 from cli.log_search import Answered
@@ -12,6 +12,11 @@ from shared.core.identity.creations import Creation
 from shared.core.identity.names import build_pool_name
 from tests.builders import NOW, a_claim
 from tests.cli.board_rows import a_row, a_wait
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from cli.usage.record_stream import Span
 
 STOCKOUT = "[GCE_STOCKOUT] us-east5-b has no capacity for ct6e-standard-4t"
 HOSTILE = "<img src=x onerror=\"document.title='owned'\"><b>bold</b>"
@@ -32,11 +37,40 @@ class Scene:
     creations: list[Creation] = field(default_factory=list)
     letters: list[DeadLetter] = field(default_factory=list)
     decisions: list[Answered] = field(default_factory=list)
+    records: list[tuple[float, dict[str, Any]]] = field(default_factory=list)
+    """The functions' log records of today, with their times."""
     errors: list[str] = field(default_factory=list)
 
     def read(self, *_arguments: Any, **_options: Any) -> Status:
         """As `read_status`."""
         return Status(pools=list(self.pools), waiting=list(self.waiting), errors=list(self.errors))
+
+    def list_records(self, span: Span) -> Iterator[tuple[float, dict[str, Any]]]:
+        """As `read_records`."""
+        yield from (each for each in self.records if span.begin <= each[0] < span.end)
+
+    def use(self, workload: str, *, minutes: int) -> None:
+        """Add the records of a slice of 16 chips, whose pool was made so many minutes ago."""
+        claim = {
+            "cluster": "c",
+            "kind": "JobSet",
+            "namespace": "prod",
+            "name": workload,
+            "owner_uid": "u",
+            "slice": "s",
+        }
+        shape = {"machine_type": "ct6e-standard-4t", "node_count": 4, "chips": 16, "accelerator": "tpu-v6e-slice"}
+        about = {"message": "m", "function": "settle", "pool": "p-0", "claim": claim}
+        where = {"tier": "on-demand", "zone": "us-east5-b", "attempt": 0, "subject": "Pod p"}
+        created = {"decision": "create", "reason": "pool_absent"}
+        made = {"decision": "keep", "reason": "pool_created", "subject": "node pool p-0"}
+        self.records = [
+            (NOW - 60 * minutes - 1, about | shape | where | created),
+            (NOW - 60 * minutes, about | made),
+        ]
+        for minute in range(1, minutes):
+            swept = {"message": "swept", "counts": {"keep": 1}, "reasons": {"owner_live": 1}}
+            self.records.append((NOW - 60 * (minutes - minute), swept))
 
     def serve(self, workload: str, slice_: str, *, minutes: float, **row: Any) -> None:
         """Add a slice whose pool was asked for so many minutes ago, and took four."""

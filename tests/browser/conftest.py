@@ -68,6 +68,7 @@ def board(monkeypatch: pytest.MonkeyPatch) -> Iterator[Shown]:
 
     monkeypatch.setattr(readings, "read_status", scene.read)
     monkeypatch.setattr(readings, "read_answers", lambda *_arguments, **_options: scene.decisions)
+    monkeypatch.setattr(readings, "read_records", lambda _deployment, span, **_options: scene.list_records(span))
     monkeypatch.setattr(readings, "list_letters", lambda _deployment: scene.letters)
     monkeypatch.setattr(readings, "SLOW_FACTOR", 1)
     monkeypatch.setattr(sites, "replay_letter", lambda _deployment, number: note("replay", number))

@@ -59,6 +59,24 @@ def test_it_shows_what_waits_what_failed_and_what_needs_a_person(board: Shown, c
     assert problems == []
 
 
+def test_it_shows_the_usage_of_today_and_that_of_a_workload(board: Shown, context: BrowserContext) -> None:
+    board.scene.use("llama-pretrain", minutes=90)
+    page, problems = open_board(context, board)
+
+    for part, hours in (("used", "24.0"), ("idle", "0.0"), ("wasted", "0.0")):
+        figure = page.locator("#figures div", has_text=f"chip-hours {part} today").locator("dd")
+        assert figure.inner_text() == hours
+    price = page.locator("#figures div", has_text="list price of today").locator("dd")
+    assert price.inner_text() == "$64.80"
+
+    lane = lane_of(page, "llama-pretrain-slice-0")
+    lane.locator("summary").click()
+    lane.get_by_role("button", name="Tell its story").click()
+    page.get_by_text("Today (UTC): chip-hours 24.0 used; waited").wait_for()
+    assert "list price $64.80" in page.locator("#story-usage").inner_text()
+    assert problems == []
+
+
 def test_it_shows_the_price_of_each_pool_and_the_sum_of_those_with_nodes(
     board: Shown, context: BrowserContext
 ) -> None:

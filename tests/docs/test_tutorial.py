@@ -36,6 +36,7 @@ SEEN = [
     ("kubectl wait --for=condition=Completed jobset/v6e-two-slices --timeout=300s", "condition met"),
     ("kubectl delete -f examples/unsatisfiable-three-chips.yaml", "deleted|not found"),
     ("tpu-provisioner status", "0 pools|[Nn]o pool"),
+    ("tpu-provisioner usage --since 1h --by workload", r"default/v6e-two-slices +2 "),
     ("make down", "The stack is down"),
 ]
 """What each command shows, at once or after some seconds, in its output or its exit code."""

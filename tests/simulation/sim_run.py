@@ -48,7 +48,7 @@ def run_story(story: Story, *, tell: bool = False) -> Result:
     result = Result(story)
     world = World(story, tell=result.lines.append if tell else None)
     try:
-        _live(world)
+        live(world)
         _rest(world, REST_SWEEPS)
         judge_rest(world)
         _replay(world)
@@ -84,7 +84,8 @@ def run_story(story: Story, *, tell: bool = False) -> Result:
     return result
 
 
-def _live(world: World) -> None:
+def live(world: World) -> None:
+    """Let everything of a story happen."""
     story, time = world.story, world.time
     for act in story.acts:
         time.at(START + act.at, functools.partial(apply_act, world, act))

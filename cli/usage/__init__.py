@@ -1,0 +1,1 @@
+"""The command ``usage``: chip-hours, waits and list prices from the functions' log records."""
