@@ -63,13 +63,14 @@ def created(mock: MockCloud) -> Iterator[CreatedObjects]:
 
 @pytest.fixture(scope="module")
 def project(mock: MockCloud) -> Project:
-    """With elastic pools, so that every role of the functions is there."""
+    """With elastic pools, so that every role of the functions is there. The CPU pool names its zone,
+    so that it stays there when ZONE changes."""
     environ = describe_programs(mock.folder, mock)
     enable_first_apis(environ)
     project = Project.make(
         mock.folder, environ, ALERT_EMAIL="team@example.com", TERRAFORM_VARIABLES="elastic.json"
     )
-    (project.source / "elastic.json").write_text('{"elastic_pools": true}')
+    (project.source / "elastic.json").write_text('{"elastic_pools": true, "cpu_pool_zones": ["us-east5-b"]}')
     return project
 
 
