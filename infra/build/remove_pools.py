@@ -124,7 +124,8 @@ class Removal:
             found += [(cluster, pool) for pool in pools if self._is_ours(pool)]
             for pool in pools:
                 if pool.owner and not self._is_ours(pool):
-                    whose = f"the deployment {pool.deployment}" if pool.owner.owner_uid else "the Go TPU Provisioner"
+                    by_go = not pool.owner.owner_uid
+                    whose = "the Go TPU Provisioner" if by_go else f"the deployment {pool.deployment}"
                     self._report_once(f"{cluster}: node pool {pool.name} belongs to {whose} and is kept")
         return found
 

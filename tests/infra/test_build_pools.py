@@ -135,7 +135,7 @@ def test_pods_on_a_pool_of_another_deployment_hold_the_cluster_that_is_destroyed
     scene.cluster.bound["green"] = [JOB]
 
     assert scene.run(check=True) == 1
-    assert scene.said[-2].endswith("node pool green: 1 pods run on it, such as team/static-0, and this cluster is destroyed")
+    assert scene.said[-2].endswith("green: 1 pods run on it, such as team/static-0, and this cluster is destroyed")
 
 
 def test_a_pool_that_an_operation_holds_is_tried_again() -> None:
@@ -328,10 +328,13 @@ def gke(tmp_path: Path) -> Iterator[str]:
 
 
 def test_the_program_empties_a_fake_gke_whose_cluster_does_not_answer(tmp_path: Path, gke: str) -> None:
-    pools = (("ours-1", OURS, BLUE), ("ours-2", OURS, BLUE), ("green", OURS, GREEN), ("static", {}, BLUE))
-    for name, labels, deployment in pools:
-        config = {"machineType": "e2-standard-4", "labels": labels}
-        config["resourceLabels"] = {"tpu-provisioner-deployment": deployment}
+    others: dict[str, str] = {}
+    for name, labels, deployment in (
+        *(("ours-1", OURS, BLUE), ("ours-2", OURS, BLUE)),
+        *(("green", OURS, GREEN), ("static", others, BLUE)),
+    ):
+        machines = {"tpu-provisioner-deployment": deployment}
+        config = {"machineType": "e2-standard-4", "labels": labels, "resourceLabels": machines}
         body = {"nodePool": {"name": name, "initialNodeCount": 1, "config": config}}
         httpx.post(f"{gke}/v1/{CLUSTER}/nodePools", json=body).raise_for_status()
     served = {"a": {"path": CLUSTER, "endpoint": "http://127.0.0.1:1"}}

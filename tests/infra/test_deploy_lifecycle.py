@@ -63,8 +63,10 @@ def created(mock: MockCloud) -> Iterator[CreatedObjects]:
 
 @pytest.fixture(scope="module")
 def project(mock: MockCloud) -> Project:
-    """With elastic pools, so that every role of the functions is there. The CPU pool names its zone,
-    so that it stays there when ZONE changes."""
+    """With elastic pools, so that every role of the functions is there.
+
+    The CPU pool names its zone, so that it stays there when ZONE changes.
+    """
     environ = describe_programs(mock.folder, mock)
     enable_first_apis(environ)
     project = Project.make(
