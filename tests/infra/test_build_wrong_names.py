@@ -86,12 +86,6 @@ MISTAKES = (
         "the repository, and the image of the exporter in it",
         "uses it again",
     ),
-    (
-        "two home projects with one `_NAME` serve clusters of one project, and one is destroyed",
-        "it deletes its own sink, whose name has its project",
-        "everything of the other one",
-        "`No changes.` in the other one",
-    ),
 )
 """Mistake, answer, what remains, next build."""
 
