@@ -91,7 +91,7 @@ MISTAKES = (
 
 
 def test_it_is_known_of_every_input_what_a_change_of_it_does() -> None:
-    """test_deploy_lifecycle.py changes them on the mock."""
+    """test_deploy_changed_inputs.py and test_deploy_lifecycle.py change them on the mock."""
     listed = re.search(r"^INPUTS=\((.*?)\)", (BUILD / "inputs.sh").read_text(), re.MULTILINE | re.DOTALL)
     assert listed
 
