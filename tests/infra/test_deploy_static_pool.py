@@ -125,7 +125,7 @@ def test_a_job_on_a_static_pool_stops_the_destroy_build_until_it_has_finished(
     (project.build / "kept-clusters").write_text("")  # of the step between them, which keeps no exporter here
     for step in (steps[0], steps[3]):
         said = project.run(step, fails=True)
-        assert f"/clusters/training: node pool {pool}: 1 pods with accelerators run on it" in said
+        assert f"/clusters/training: node pool {pool}: 1 pods run on it, such as default/train-0, and" in said
         assert "error: 1 node pools are in use; end the workloads, or set FORCE=true" in said
     assert project.list_addresses() == before
     assert find_static_pool(project) == pool
