@@ -54,7 +54,7 @@ def test_a_second_build_takes_nothing_away_unasked(tmp_path: Path) -> None:
             assert f"/subject/ns/{namespace}/sa/cloud-tpu-sa" in policy
         assert project.is_up_to_date(**both)
 
-        # Not by gcloud: a program of the mock that was built from older handlers does not read its upload of a file.
+        # Not by gcloud, whose uploads of files an older program of the mock cannot read.
         upload = f"https://storage.googleapis.com/upload/storage/v1/b/{PROJECT}-tpu-provisioner-state/o"
         query = {"uploadType": "media", "name": "tpu-provisioner/default.tflock"}
         lock = {"ID": "7", "Operation": "OperationTypeApply", "Who": "root@killed"}
