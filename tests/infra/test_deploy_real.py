@@ -154,9 +154,9 @@ def may_read_pods(api: httpx.Client) -> bool:
 
 def test_the_builds_install_jobset(builder: dict[str, str]) -> None:
     """Of the release; its webhooks then answer no more, because there is no network of Services."""
-    queueing = {"KUEUE_API_VERSION": "none", "JOBSET_API_VERSION": "v0.11.1"}
-    run_script(builder, "provision-06-fetch-queueing.sh", **queueing)
-    said = run_script(builder, "provision-08-install-queueing.sh", **queueing)
+    asked = builder | {"KUEUE_API_VERSION": "none", "JOBSET_API_VERSION": "v0.11.1"}
+    run_script(asked, "provision-06-fetch-queueing.sh")
+    said = run_script(asked, "provision-08-install-queueing.sh")
 
     assert 'deployment "jobset-controller-manager" successfully rolled out' in said
 
