@@ -18,7 +18,7 @@ from tests.infra.mock_google_cloud import PROJECT, describe_programs, serve_mock
 if TYPE_CHECKING:
     from pathlib import Path
 
-pytestmark = [pytest.mark.deploy, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.deploy, pytest.mark.timeout(1800)]
 
 
 def test_every_input_that_can_change_is_changed_and_the_next_build_has_nothing_to_do(tmp_path: Path) -> None:
