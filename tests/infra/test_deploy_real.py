@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 import pytest
 
 from demo.deploy.closed_loop import ClosedLoop
-from demo.deploy.cloud_project import CloudProject
 from demo.deploy.workload_run import run_workload
 from demo.loop.demo_manifests import load
 from demo.stack.clusters import ClusterKind
@@ -25,7 +24,7 @@ from standins.googlecloud.mock_program import VARIABLE, MockCloud, find_program
 from standins.processes.free_ports import draw_ports
 from standins.processes.stand_ins import running
 from tests.clusters import SPEED
-from tests.deploy.created_objects import look_at
+from tests.infra.answering_apis import AnsweringApis
 from tests.infra.build_scripts import ROOT
 from tests.infra.mock_google_cloud import describe_programs
 from tests.infra.terraform_cli import TERRAFORM
@@ -33,6 +32,7 @@ from tests.program_runs import run_program
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     import httpx
 
@@ -44,6 +44,8 @@ EXPORTER = "/api/v1/namespaces/tpu-provisioner"
 IMAGE = f"exporter@sha256:{'0' * 64}"
 """The one that the kubelets run: demo/deploy/exporter_image.py."""
 BUILDER = f"builder@{PROJECT}.iam.gserviceaccount.com"
+SCOPES = ("https://www.googleapis.com/auth/userinfo.email",)
+ENDPOINT = {"dnsEndpointConfig": {"endpoint": f"gke-demo.{LOCATION}.gke.goog", "allowExternalTraffic": True}}
 ACCOUNT = f"tpu-provisioner-provision@{PROJECT}.iam.gserviceaccount.com"
 
 
@@ -82,31 +84,36 @@ def test_a_jobset_runs_with_the_rights_that_were_deployed_and_no_others(
 def builder(
     loop: ClosedLoop, api: httpx.Client, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[dict[str, str]]:
-    """The environment of a build whose gcloud knows the cluster, and whose account may do all."""
+    """The environment of a build whose gcloud knows the cluster, and whose account may do all.
+
+    GKE's answer is given here, because an older mock's clusters have no host's name as endpoint.
+    """
     folder = tmp_path_factory.mktemp("builder")
     (port,) = draw_ports(1)
-    endpoints = {"*.gke.goog": read_ports(loop.layout.ports_file("cluster"))["url"]}
-    mock = MockCloud(folder=folder, port=port, project=PROJECT, forwards=endpoints, trusts=loop.layout.authority)
-    with running(mock.command(find_program() or ""), folder, mock.is_ready):
-        with CloudProject(mock, LOCATION, CLUSTER) as project:
-            project.create_cluster()
-        with look_at(mock) as made:
-            found = made.client.get(f"https://container.googleapis.com/v1/{CLUSTER_PATH}").json()
-        if "$" in found["controlPlaneEndpointsConfig"]["dnsEndpointConfig"]["endpoint"]:
-            pytest.skip("this mock is built from older handlers; build it anew: standins/googlecloud/build.sh")
-        environ = describe_programs(folder, mock)
-        scopes = ("https://www.googleapis.com/auth/userinfo.email",)
-        (folder / "gcloud" / "token").write_text(loop.tokens.issue(BUILDER, "1", scopes))
-        role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"}
-        subject = {"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": BUILDER}
-        binding = {"metadata": {"name": "builder"}, "roleRef": role, "subjects": [subject]}
-        api.post(BINDINGS, json=binding).raise_for_status()
-        build = folder / "build"
-        build.mkdir()
-        shutil.copy(loop.layout.home / "outputs.json", build)
-        (build / "exporter-image").write_text(IMAGE)
-        inputs = {"PROJECT_ID": PROJECT, "REGION": LOCATION, "CREATE_ENVIRONMENT": "false"}
-        yield environ | inputs | {"CLUSTER_NAME": CLUSTER, "BUILD_FOLDER": str(build)}
+    role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"}
+    subject = {"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": BUILDER}
+    binding = {"metadata": {"name": "builder"}, "roleRef": role, "subjects": [subject]}
+    api.post(BINDINGS, json=binding).raise_for_status()
+    with AnsweringApis() as gke:
+        gke.answers[f"/v1/{CLUSTER_PATH}"] = {"name": CLUSTER, "controlPlaneEndpointsConfig": ENDPOINT}
+        forwards = {"container.googleapis.com": gke.url}
+        forwards["*.gke.goog"] = read_ports(loop.layout.ports_file("cluster"))["url"]
+        trusts = loop.layout.authority
+        mock = MockCloud(folder=folder, port=port, project=PROJECT, forwards=forwards, trusts=trusts)
+        with running(mock.command(find_program() or ""), folder, mock.is_ready):
+            yield describe_builder(loop, folder, mock)
+
+
+def describe_builder(loop: ClosedLoop, folder: Path, mock: MockCloud) -> dict[str, str]:
+    """Return a build's environment, with its account's token and what its earlier steps wrote."""
+    environ = describe_programs(folder, mock)
+    (folder / "gcloud" / "token").write_text(loop.tokens.issue(BUILDER, "1", SCOPES))
+    build = folder / "build"
+    build.mkdir()
+    shutil.copy(loop.layout.home / "outputs.json", build)
+    (build / "exporter-image").write_text(IMAGE)
+    inputs = {"PROJECT_ID": PROJECT, "REGION": LOCATION, "CREATE_ENVIRONMENT": "false"}
+    return environ | inputs | {"CLUSTER_NAME": CLUSTER, "BUILD_FOLDER": str(build)}
 
 
 def run_script(builder: dict[str, str], name: str, *, code: int = 0, **inputs: str) -> str:
