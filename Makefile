@@ -26,12 +26,15 @@ GIVEN := $(foreach each,$(.VARIABLES),$(if $(findstring command line,$(origin $(
 WRONG := $(if $(filter 0,$(MAKELEVEL)),$(filter-out $(VALID),$(GIVEN)))
 $(if $(WRONG),$(error $(WRONG): is not a variable of this Makefile; valid: $(VALID)))
 
+# Each one's tests need a tool of their own: tests/run.py says which one, and how to get it.
+TIERS := tools terraform deploy image browser corpus recordings docs cluster
+
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-scarce demo-deploy demo-kinds demo-ray ray up down status board env quick simulate test fuzz test-tools test-terraform test-deploy test-image test-browser test-corpus test-recordings test-docs module-tables test-module-tables controlplane controllers test-cluster lint check format bench bench-field docs docs-serve requirements clean
+.PHONY: help demo demo-scarce demo-deploy demo-kinds demo-ray ray up down status board env quick simulate test fuzz $(TIERS:%=test-%) module-tables test-module-tables controlplane controllers lint check format bench bench-field docs docs-serve requirements clean
 
 STACK_OPTIONS = $(if $(SPEED),--speed=$(SPEED)) $(if $(FAULTS),--faults=$(FAULTS)) $(if $(CLUSTER),--cluster=$(CLUSTER))
 
-help: ## List the targets
+help: ## List what people call; CONTRIBUTING.md has all targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 	@echo
 	@echo "  JOBSET=\"a.yaml dir/ *.yaml\"  what make demo runs (default: two v6e slices)"
@@ -68,7 +71,7 @@ demo-ray: $(VENV)/.demo ## Let Ray's own autoscaler get and give back pools (mak
 	@$(BIN)/python -m demo.ray demo $(if $(SPEED),--speed=$(SPEED)) $(if $(TIMEOUT),--timeout=$(TIMEOUT)) \
 		$(if $(RECORD),--record=$(RECORD))
 
-ray: $(VENV)/.demo ## Install Ray in an environment of its own in the user's cache (75 MB, once)
+ray: $(VENV)/.demo # Install Ray in an environment of its own in the user's cache (75 MB, once)
 	@$(BIN)/python -m demo.ray install
 
 up: $(VENV)/.demo ## Start the local cloud and keep it, for kubectl and gcloud
@@ -95,48 +98,27 @@ simulate: $(VENV)/.development ## Run thousands of stories of faults in virtual 
 test: $(VENV)/.development ## Run every test that needs nothing but PyPI
 	@$(BIN)/python -m tests.run
 
-fuzz: $(VENV)/.development ## Pass spoilt inputs over every border (INPUTS=1000000 takes about an hour)
+fuzz: $(VENV)/.development # Pass spoilt inputs over every border (INPUTS=1000000 takes about an hour)
 	@$(BIN)/python -m tests.fuzz $(if $(INPUTS),--inputs=$(INPUTS)) $(if $(BORDER),--border=$(BORDER)) \
 		$(if $(SEED),--seed=$(SEED)) $(if $(RECIPE),--recipe=$(RECIPE))
 
-test-tools: $(VENV)/.development ## Run the tests that need gcloud, kubectl and the Pub/Sub emulator
-	@$(BIN)/python -m tests.run --tools
+$(TIERS:%=test-%): test-%: $(VENV)/.development
+	@$(BIN)/python -m tests.run --$* $(if $(ALL),--all)
 
-test-terraform: $(VENV)/.development ## Run the tests that need Terraform and its google provider
-	@$(BIN)/python -m tests.run --terraform
+test-browser: $(VENV)/.browser
+test-docs: $(VENV)/.docs
 
-test-deploy: $(VENV)/.development ## Run the tests that deploy to a mock of Google Cloud (MOCK_GOOGLE_CLOUD=program; ALL=1: the long ones too)
-	@$(BIN)/python -m tests.run --deploy $(if $(ALL),--all)
-
-test-image: $(VENV)/.development ## Run the tests that build and run the exporter's image
-	@$(BIN)/python -m tests.run --image
-
-test-browser: $(VENV)/.browser ## Run the tests that open the board in the system's Chromium
-	@$(BIN)/python -m tests.run --browser
-
-test-corpus: $(VENV)/.development ## Put public manifests to `plan` (from GitHub, or from clones in TPU_PROVISIONER_CORPUS)
-	@$(BIN)/python -m tests.run --corpus
-
-test-recordings: $(VENV)/.development ## Compare with recorded traffic of Google's APIs (a clone in GOOGLE_RECORDINGS)
-	@$(BIN)/python -m tests.run --recordings
-
-test-docs: $(VENV)/.development $(VENV)/.docs ## Run the tests that build the site of the documentation
-	@$(BIN)/python -m tests.run --docs
-
-module-tables: $(VENV)/terraform-docs ## Write the tables into the pages of the Terraform modules (needs Go)
+module-tables: $(VENV)/terraform-docs # Write the tables into the pages of the Terraform modules (needs Go)
 	@$< --config=infra/terraform/terraform-docs.yml infra/terraform
 
-test-module-tables: $(VENV)/terraform-docs ## Check that these tables are those of the modules
+test-module-tables: $(VENV)/terraform-docs # Check that these tables are those of the modules
 	@$< --config=infra/terraform/terraform-docs.yml --output-check infra/terraform || { echo "error: run make module-tables" >&2; exit 1; }
 
-controlplane: $(VENV)/.demo ## Build a real Kubernetes control plane once (needs Go; 12 minutes and more)
+controlplane: $(VENV)/.demo # Build a real Kubernetes control plane once (needs Go; 12 minutes and more)
 	@$(BIN)/python -m standins.controlplane build $(if $(NICE),--nice=$(NICE))
 
-controllers: $(VENV)/.demo ## Build KubeRay, LeaderWorkerSet, Kueue and the cluster autoscaler for it (minutes each, once)
+controllers: $(VENV)/.demo # Build KubeRay, LeaderWorkerSet, Kueue and the cluster autoscaler for it (minutes each, once)
 	@$(BIN)/python -m standins.controlplane build --with=all $(if $(NICE),--nice=$(NICE))
-
-test-cluster: $(VENV)/.development ## Run the tests on that control plane
-	@$(BIN)/python -m tests.run --cluster
 
 lint: $(VENV)/.development ## Check style, types and the import rules
 	@$(BIN)/ruff check .
@@ -154,7 +136,7 @@ format: $(VENV)/.development ## Bring the code into shape
 bench: $(VENV)/.development ## Measure against the budgets
 	@$(BIN)/python -m benchmarks
 
-bench-field: $(VENV)/.development ## Same work for ours and for the Go TPU Provisioner, in real time (make controlplane first; hours)
+bench-field: $(VENV)/.development # Same work for ours and for the Go TPU Provisioner, in real time (make controlplane first; hours)
 	@$(BIN)/python -m benchmarks.field run $(if $(PROGRAM),--program=$(PROGRAM),--side=ours)
 	@$(BIN)/python -m benchmarks.field fan-out
 	@$(BIN)/python -m benchmarks.field page
@@ -163,13 +145,13 @@ docs: $(VENV)/.docs ## Write the site of the documentation to build/site
 	@NO_MKDOCS_2_WARNING=1 $(VENV)/docs/bin/mkdocs build --quiet
 	@echo "The site is in build/site: begin with build/site/index.html"
 
-docs-serve: $(VENV)/.docs ## Show the site on http://127.0.0.1:8000 while you write
+docs-serve: $(VENV)/.docs # Show the site on http://127.0.0.1:8000 while you write
 	@NO_MKDOCS_2_WARNING=1 $(VENV)/docs/bin/mkdocs serve
 
 COMPILE = $(BIN)/uv pip compile --quiet --universal --generate-hashes --python-version=3.11 \
 	--custom-compile-command="make requirements"
 
-requirements: $(VENV)/.development ## Pin all dependencies anew, within requirements/*.in
+requirements: $(VENV)/.development # Pin all dependencies anew, within requirements/*.in
 	@$(COMPILE) requirements/development.in --output-file=requirements/development.txt
 	@$(COMPILE) requirements/functions.in --constraints=requirements/development.txt --output-file=requirements.txt
 	@$(COMPILE) requirements/exporter.in --constraints=requirements/development.txt \

@@ -39,7 +39,8 @@ class Budget:
 BUDGETS: dict[str, Budget] = {
     "cold_start": Budget(limit=4.5, stretch=2.5, of_ratio=True),
     "function_memory": Budget(limit=160, stretch=80),
-    # Twice what REST of our own took (docs/decisions/0002-clients.md): 4.2 times the CloudEvent.
+    # Twice what REST of our own took: 4.2 times the CloudEvent
+    # (docs/decisions/0026-the-card-s-clients.md).
     "warm_event": Budget(limit=8.4, of_ratio=True),
     "exporter_memory": Budget(limit=128, stretch=80),
     "exporter_growth": Budget(limit=15),

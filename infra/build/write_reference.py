@@ -19,8 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from cli.cli_settings import OperatorSettings
 from exporter.exporter_settings import ExporterSettings
-from shared.core import decisions, labels
-from shared.core.decisions import EVENT_REASONS, EVENTS_OF_REASONS, Reason, Verdict
+from shared.core import labels
 from shared.core.settings import ClusterSettings, Settings, Valid
 from shared.environment import name_variable
 
@@ -33,9 +32,6 @@ _ORIGIN = "`python -m infra.build.write_reference` writes this page from {};\ndo
 _SETTINGS = """Each setting is an environment variable. With Terraform, a setting of the functions is a key of the
 variable `settings`: the name without the prefix, in small letters. A wrong or unknown variable
 stops the start with an error that names it and what is valid."""
-_REASONS = """Each decision has one of these reasons. The link leads to the heading of the
-[runbook](../runbook.md), which says what the provisioner does next and what you can do. The verdict
-decides which Event is written, except for the reasons that have an Event of their own."""
 _LABELS = """These are all keys that the provisioner reads or writes. The kind of a workload adds the keys of
 its controller ([kinds](../kinds.md))."""
 _STAND_IN_API = """A stand-in listens on 127.0.0.1 only. `*` is any name. The page of each one says what it does
@@ -49,14 +45,13 @@ _STAND_INS = {
 }
 _ROUTES = {"Route", "RestRoute", "_route", "_rule"}
 _REST_OF_KUBERNETES = "/{path:path}"
-_GROUP = re.compile(r"# --- (.+) ---|(?<=\n    )# (.+)(?=\n    [A-Z])")
+_GROUP = re.compile(r"# --- (.+) ---")
 
 
 def write_pages() -> dict[str, str]:
     """Return the text of each page, by its file name."""
     return {
         "settings.md": _write_settings(),
-        "reasons.md": _write_reasons(),
         "labels.md": _write_labels(),
         "stand-ins-api.md": _write_stand_ins(),
     }
@@ -121,35 +116,11 @@ def _read_notes(kind: type[Any]) -> dict[str, str]:
     return found
 
 
-def _write_reasons() -> str:
-    parts = [
-        "# Reasons",
-        _ORIGIN.format("`shared/core/decisions.py`"),
-        _REASONS,
-        "## Verdicts",
-        _table(
-            ("verdict", "Event"), ((f"`{each}`", _code(EVENT_REASONS.get(each)) or "none") for each in Verdict)
-        ),
-    ]
-    source = inspect.getsource(decisions.Reason)
-    for title, lines in _split_groups(source):
-        rows = []
-        for name, meaning in re.findall(r'^    ([A-Z_]+) = \(?\s*"\w+"\s*#? ?(.*)', lines, re.MULTILINE):
-            reason = Reason[name]
-            rows.append((f"[`{reason}`](../runbook.md#{reason})", meaning, _code(EVENTS_OF_REASONS.get(reason))))
-        parts += [_title(title), _table(("reason", "meaning", "Event of its own"), rows)]
-    return "\n\n".join(parts) + "\n"
-
-
-def _code(text: str | None) -> str:
-    return f"`{text}`" if text else ""
-
-
 def _split_groups(source: str) -> Iterator[tuple[str, str]]:
     """The parts of a source below each of its headings in comments."""
     found = list(_GROUP.finditer(source))
     for here, following in zip(found, [*found[1:], None], strict=True):
-        yield here[1] or here[2], source[here.end() : following.start() if following else None]
+        yield here[1], source[here.end() : following.start() if following else None]
 
 
 def _write_labels() -> str:
@@ -178,8 +149,14 @@ def _write_stand_ins() -> str:
         _STAND_IN_API,
     ]
     for package, (title, link) in _STAND_INS.items():
-        rows = sorted({(f"`{verb}`", f"`{path}`", rpc) for verb, path, rpc in _find_routes(package)})
-        parts += [f"## [{title}]({link})", _table(("verb", "path", "call"), rows)]
+        served: dict[str, list[tuple[str, str]]] = {}
+        for path, verb, rpc in sorted({(path, verb, rpc) for verb, path, rpc in _find_routes(package)}):
+            served.setdefault(f"`{path}`", []).append((f"`{verb}`", rpc))
+        rows = [
+            (path, ", ".join(verb for verb, _ in of), ", ".join(rpc for _, rpc in of if rpc))
+            for path, of in served.items()
+        ]
+        parts += [f"## [{title}]({link})", _table(("path", "verbs", "calls"), rows)]
     return "\n\n".join(parts) + "\n"
 
 

@@ -32,7 +32,7 @@ from shared.core.decide.elastic_sizes import (
 )
 from shared.core.decisions import Reason, Verdict
 from shared.core.demand.demand import Demand
-from shared.core.identity.pools import PoolStatus
+from shared.core.identity.pools import BROKEN, PoolStatus
 from shared.core.kinds.elastic import list_elastic
 from shared.core.settings import Mode
 from shared.perform.changes import look_again_if_old, mark_nodes, remove_nodes
@@ -124,7 +124,7 @@ def _look(
     wanted = count_missing(demand, [*measure_pools(sharing[:index], look.ports).values(), *others])
     marks = look.live.list_surplus_marks(pool.name)
     size = look.ports.pools.measure(pool)
-    waits = may_add_pools(demand) and size > max(wanted, len(marks))
+    waits = (may_add_pools(demand) or pool.status in BROKEN) and size > max(wanted, len(marks))
     missing = look.ports.pools.list_missing(pool) if waits else ()
     used = _find_used(look, pool) if size > wanted else frozenset(marks)
     return SeenPool(pool=pool, size=size, wanted=wanted, marks=marks, used=used, missing=missing)

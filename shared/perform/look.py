@@ -6,7 +6,7 @@ import dataclasses
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar, cast
 
-from shared.core.decide.attempts import find_attempt
+from shared.core.decide.attempts import find_used
 from shared.core.decide.freshness import FRESH_SECONDS, SHARED_SECONDS, TURN_SECONDS
 from shared.core.identity.names import build_pool_name
 from shared.core.identity.pool_index import PoolIndex
@@ -176,8 +176,7 @@ class Turn:
     @property
     def used(self) -> set[int]:
         """Return the attempts whose names pools have, also one whose labels a person changed."""
-        first = build_pool_name(self.demand.claim)
-        return {find_attempt(name) for name in self.pools.names if name.startswith(first[:-1])}
+        return find_used(build_pool_name(self.demand.claim), self.pools.names)
 
     def find_gone(self) -> Creation | None:
         """Return the slice's newest creation, if that is read and its pool is not in the list."""

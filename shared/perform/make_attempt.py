@@ -114,7 +114,7 @@ def create_allowed(turn: Turn, found: AttemptDecision) -> AttemptDecision:
         return replace(found, decision=obstacle)
     cluster_uid = read_cluster_uid(look.live)
     made = _create(turn, found, cluster_uid)
-    while (following := decide_after_refusal(demand, made)) is not None:
+    while (following := decide_after_refusal(demand, made, used=turn.used)) is not None:
         name = build_pool_name(demand.claim, made.attempt)
         if look.get_pool(name) is not None:
             raise StaleView(f"GKE refuses to create node pool {name}, which is there")

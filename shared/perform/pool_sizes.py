@@ -65,11 +65,5 @@ def _may_have_grown(pool: PoolSnapshot) -> bool:
 
 
 def is_resizable(pool: PoolSnapshot) -> bool:
-    """Return whether a pool is an elastic pool of ours that may have nodes.
-
-    With a list of capacity it may have errors, because it keeps its nodes when it cannot grow.
-    """
-    if pool.owner is None or not pool.owner.elastic:
-        return False
-    short = pool.status in BROKEN and pool.owner.candidates[1] > 1
-    return short or pool.status == PoolStatus.RUNNING
+    """Return whether a pool is an elastic pool of ours that may have nodes, with errors too."""
+    return pool.owner is not None and pool.owner.elastic and pool.status in (PoolStatus.RUNNING, *BROKEN)

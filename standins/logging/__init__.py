@@ -2,6 +2,6 @@
 
 It stores nothing.
 
-Documentation: docs/cli.md. Reference:
+Documentation: README.md. Reference:
 https://cloud.google.com/logging/docs/reference/v2/rest/v2/entries/list
 """

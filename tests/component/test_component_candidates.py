@@ -12,7 +12,7 @@ from shared.core import labels
 from shared.core.decide.attempts import find_pause
 from shared.core.errors import InvalidRequest, NoCapacity, ReservationUnfit
 from shared.core.identity.creations import Creation
-from tests.builders import CLUSTER, NOW, a_claim, a_demand_event, a_jobset, a_pod, a_pool
+from tests.builders import CLUSTER, NOW, a_claim, a_demand_event, a_foreign_pool, a_jobset, a_pod, a_pool
 from tests.component.looks import by_message, by_sweep
 from tests.component.world import name_of
 
@@ -130,6 +130,19 @@ def test_a_candidate_that_gke_refuses_at_once_is_followed_in_the_same_turn(
     assert zones(world) == ["b"]
     assert [body["name"] for body in world.pools.bodies] == [name_of(1)]
     assert any(reason in each.message and PLACES[1] in each.message for each in world.cluster.notices)
+
+
+def test_after_a_refusal_at_once_a_name_that_a_pool_of_others_has_is_left_out(
+    world: World, look: Callable[[World], None]
+) -> None:
+    world.pools.add(CLUSTER, a_foreign_pool(name_of(1)))
+    for _ in PLACES[:2]:
+        world.pools.fail_next("create", NoCapacity("quota"))
+    look(world)
+
+    assert zones(world) == ["c"]
+    assert [body["name"] for body in world.pools.bodies] == [name_of(5)]
+    assert [name for method, name in world.pools.calls if method == "create"] == list(map(name_of, (0, 4, 5)))
 
 
 @pytest.mark.parametrize("limits", [{}, {"limit_chips": 1000}], ids=["no limit", "a limit"])

@@ -188,6 +188,39 @@ def test_a_node_that_is_wanted_again_loses_its_mark(world: World) -> None:
     assert world.cluster.marks == {}
 
 
+@pytest.mark.parametrize("status", ["RUNNING", "RUNNING_WITH_ERROR", "ERROR"])
+def test_a_closed_node_that_is_wanted_again_is_opened_though_its_pool_has_errors(
+    world: World, status: str
+) -> None:
+    elastic = Elastic(world, pods=2)
+    elastic.use("n0")
+    elastic.want(1)
+    elastic.sweep()
+    elastic.sweep(after=GRACE)
+    assert world.cluster.marks["n1"].closed
+    world.pools.move(CLUSTER, elastic.pool, status)
+    elastic.want(2)
+    elastic.sweep()
+
+    assert world.cluster.marks == {}
+
+
+@pytest.mark.parametrize("status", ["RUNNING_WITH_ERROR", "ERROR"])
+def test_a_pool_with_errors_gives_up_nodes_that_it_never_got_before_those_that_it_has(
+    world: World, status: str
+) -> None:
+    elastic = Elastic(world, pods=4)
+    elastic.use("n0")
+    world.cluster.nodes[elastic.pool] = ["n0", "n1"]
+    world.pools.missing[elastic.pool] = ["n2", "n3"]
+    world.pools.sizes[elastic.pool] = 4
+    world.pools.move(CLUSTER, elastic.pool, status)
+    elastic.want(2)
+    elastic.sweep()
+
+    assert (world.pools.removed, world.cluster.marks) == (["n2", "n3"], {})
+
+
 def test_the_cap_of_a_sweep_holds_for_nodes(world: World) -> None:
     elastic = Elastic(world, pods=6)
     world.use(sweep_deletions_max=2)

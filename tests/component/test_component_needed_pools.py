@@ -17,6 +17,7 @@ from tests.builders import (
     a_claim,
     a_demand,
     a_demand_event,
+    a_foreign_pool,
     a_jobset,
     a_pod,
     a_pool,
@@ -108,6 +109,17 @@ def test_a_slice_whose_pool_another_slice_took_for_want_of_its_own_gets_one_more
 
     assert jobsets.alive() == {slice_name(1), slice_name(1, 1)}
     assert len(jobsets.pools.bodies) == 1
+
+
+def test_a_slice_gets_one_more_pool_under_a_name_that_no_pool_of_others_has(jobsets: JobSetWorld) -> None:
+    jobsets.run(0, jobsets.add_pool(1))
+    jobsets.wait(1)
+    jobsets.pools.add(CLUSTER, a_foreign_pool(slice_name(1, 1)))
+
+    for _ in range(3):
+        jobsets.sweep()
+
+    assert [body["name"] for body in jobsets.pools.bodies] == [slice_name(1, 2)]
 
 
 def test_a_slice_whose_pool_another_slice_took_waits_for_the_other_s_empty_one(jobsets: JobSetWorld) -> None:

@@ -42,14 +42,12 @@ Written by `python -m tests.kinds.proofs --write` from the marks on the tests; d
 table itself: [kinds.md](kinds.md). The lives of a JobSet, one by one: [lives.md](lives.md). What
 each scenario asks of GKE: [lives-kinds.md](lives-kinds.md).
 
-A scenario lives the whole loop: the kind's own controller makes the pods, the exporter reports
-them, the functions answer, the fake GKE makes the pools, and a simulated kubelet runs the pods.
-*On* says which controllers are real programs, and at which version; Kubernetes means its API
-server, scheduler and controller manager, which run under all of them. *The embedded cluster* is our
-own [stand-in](local-cluster.md). *The rules alone* means a test without any controller, on objects
-as the controller's sources write them.
+A scenario runs the whole loop, with the kind's own controller and a simulated kubelet. *On* says
+which controllers are real programs, and at which version. Kubernetes runs under all of them. *The
+embedded cluster* is our own [stand-in](local-cluster.md). *The rules alone* means a test without
+any controller, on objects as the controller's sources write them.
 
-| kind | cell | scenario | on |
+| kind | cells | scenario | on |
 |---|---|---|---|
 """
 _TAIL = """
@@ -135,11 +133,15 @@ def render(proofs: Sequence[Proof], unproved: Mapping[tuple[str, str], str]) -> 
     """Return the document."""
     rows = []
     for kind in KIND_NAMES:
-        for cell in CELLS + FURTHER_CELLS:
-            mine = [proof for proof in proofs if (proof.kind, proof.cell) == (kind, cell)]
-            rows += [(kind, cell, _show_test(proof), show_controllers(proof.on)) for proof in mine]
-            if (kind, cell) in unproved:
-                rows.append((kind, cell, f"not proved: {unproved[kind, cell]}", "nothing"))
+        cells: dict[tuple[str, str], list[str]] = {}
+        for proof in (each for each in proofs if each.kind == kind):
+            cells.setdefault((_show_test(proof), show_controllers(proof.on)), []).append(proof.cell)
+        rows += [(kind, ", ".join(shown), test, on) for (test, on), shown in cells.items()]
+        rows += [
+            (kind, cell, f"not proved: {reason}", "nothing")
+            for (of, cell), reason in sorted(unproved.items())
+            if of == kind
+        ]
     return _HEAD + "".join(f"| {' | '.join(row)} |\n" for row in rows) + _TAIL
 
 

@@ -36,6 +36,8 @@ HEADINGS = (
     "calls per pool",
     "calls of Compute Engine",
 )
+_BOTH = "; "
+"""Between what the two clusters say, where it differs."""
 _UNKNOWN = "-"
 """In the cells of a scenario that was not run since it was written."""
 
@@ -123,8 +125,18 @@ def _place(kind: str) -> tuple[int, str]:
 
 
 def render(rows: Iterable[Row]) -> list[tuple[str, ...]]:
-    """Return the lines of the table, cell by cell."""
-    return [(row.kind, _link(row.test), row.cluster, *row.cells) for row in rows]
+    """Return the lines of the table, cell by cell: one line for a scenario on both clusters."""
+    lived: dict[tuple[str, str], list[Row]] = {}
+    for row in rows:
+        lived.setdefault((row.kind, _link(row.test)), []).append(row)
+    return [
+        (*named, *(_join(cell) for cell in zip(*((row.cluster, *row.cells) for row in mine), strict=True)))
+        for named, mine in lived.items()
+    ]
+
+
+def _join(values: Sequence[str]) -> str:
+    return values[0] if len(set(values)) == 1 else _BOTH.join(values)
 
 
 def parse(text: str) -> list[Row]:
@@ -133,9 +145,12 @@ def parse(text: str) -> list[Row]:
     table, _, _ = rest.partition(END)
     rows = []
     for line in table.strip().splitlines()[2:]:
-        kind, link, cluster, *cells = (cell.strip() for cell in line.strip().strip("|").split("|"))
+        kind, link, *joined = (cell.strip() for cell in line.strip().strip("|").split("|"))
         sentence, _, file = link.removeprefix("[").removesuffix(")").partition("](../")
-        rows.append(Row(f"{file}::test_{sentence.replace(' ', '_')}", kind, cluster, tuple(cells)))
+        clusters = joined[0].split(_BOTH)
+        said = [cell.split(_BOTH) * (1 if _BOTH in cell else len(clusters)) for cell in joined]
+        test = f"{file}::test_{sentence.replace(' ', '_')}"
+        rows += [Row(test, kind, cluster, tuple(cells)) for cluster, *cells in zip(*said, strict=True)]
     return rows
 
 

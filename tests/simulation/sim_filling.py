@@ -123,7 +123,8 @@ class FillJudge:
             self._world.judge.report("candidates", text)
         rounds = min(left.owner.attempt // count, 10)
         pause = min(PAUSE_SECONDS * 2**rounds, PAUSE_SECONDS_MAX) if index + 1 == count else 0
-        passed = now - left.pool.made_at
+        # The record of the creation is the pool's label, which is written before the request.
+        passed = now - (left.owner.created_at or left.pool.made_at)
         if passed < pause:
             text = f"{pool.name} follows {left.pool.name} after {passed:.0f} s, and not {pause} s"
             self._world.judge.report("pauses", text)

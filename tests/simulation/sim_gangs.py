@@ -187,9 +187,12 @@ class GangJudge:
         long = [pool for pool in running.values() if pool.made_at < began - seconds - CHANGE_SECONDS]
         if not any(pool.runs_since is not None and pool.runs_since < began for pool in long):
             return
-        waiting = [pod for pod in cluster.list_pods_of(made) if pod.leads and _waits(pod, math.inf)]
+        leaders = [pod for pod in cluster.list_pods_of(made) if pod.leads]
+        waiting = [pod for pod in leaders if _waits(pod, math.inf)]
         if self._released_at >= began or not all(self._starves(cluster, pod, began) for pod in waiting):
             return  # one workload in a sweep, and none whose slice lacks its pool for another cause
+        if any(_was_served(pod, began) for pod in leaders):
+            return  # its pool was on its way when the sweep looked
         for pod in waiting:
             ran = self._ran_until.get((made.uid, pod.plan.slice_name), -1.0) >= began
             held = pod.plan.slice_name in running and not self._is_swapped(cluster, pod, began)
@@ -321,6 +324,12 @@ def _read_bound(made: Workload) -> float:
 
 def _is_of(pool: Pool, made: Workload) -> bool:
     return pool.owner is not None and pool.owner.owner_uid == made.uid
+
+
+def _was_served(pod: SimPod, since: float) -> bool:
+    """Return whether a pod was bound since a moment to a pool whose nodes came since then."""
+    whole_since = pod.node.pool.healthy_since if pod.node else None
+    return whole_since is not None and min(whole_since, pod.bound_at) >= since
 
 
 def _waits(pod: SimPod, before: float) -> bool:

@@ -113,10 +113,10 @@ class Judge:
         """Report a create too many in an hour, and one before the pause after a failure is over.
 
         The pause is for a creation that failed without a node, whose pool is there and is of the
-        shape that is wanted. It doubles from one minute to thirty. Between the candidates of a list
-        there is none, and the next one follows. Of two with the same second, the later counts. A
-        gang's round ends with its records, so the tries of an hour are then those of two rounds. A
-        request that was sent before a pool was made follows no failure of that pool.
+        shape that is wanted. It counts from the pool's label, which is older than the pool, and
+        doubles from one minute to thirty. Between the candidates of a list there is none, and the
+        next one follows. Of two with the same second, the later counts. A gang's round ends with
+        its records, so an hour has the tries of two. A request follows no failure of a later pool.
         """
         now, owner, ways = self._world.time.now, pool.owner, max(self._world.story.candidates, 1)
         if owner is None or not owner.claim_hash:
@@ -144,8 +144,8 @@ class Judge:
             if follows and owner.candidates[0] <= index < count - 1:
                 text = f"{pool.name} is {owner.candidate} after {other.name}, which is {failed.candidate}"
                 self.report("candidates", text)
-            if now - other.made_at < pause:
-                text = f"{pool.name} follows {other.name} after {now - other.made_at:.0f} s, and not {pause} s"
+            if (passed := now - failed.created_at) < pause:
+                text = f"{pool.name} follows {other.name} after {passed:.0f} s, and not {pause} s"
                 self.report("pauses", text)
 
     def _mixes(self, pool: Pool) -> bool:

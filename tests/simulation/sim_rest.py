@@ -274,11 +274,16 @@ def _judge_live(world: World, cluster: SimCluster, pool: Pool, made: Workload) -
 
 
 def _has_spare_nodes(cluster: SimCluster, pool: Pool, made: Workload, users: list[SimPod], wanted: int) -> bool:
-    """Return whether a whole elastic pool that only its own pods use has more nodes than these."""
-    if not made.elastic or pool.status != PoolStatus.RUNNING or not users:
+    """Return whether an elastic pool that only its own pods use has more nodes than these.
+
+    So has one with a node that is closed to a pod which could use it.
+    """
+    if not made.elastic or not users or any(pod.workload is not made for pod in users):
         return False
-    alone = all(pod.workload is made for pod in users)
-    return alone and len(cluster.list_nodes_of(pool.name)) > max(wanted, len(users))
+    nodes = [node for node in cluster.nodes.values() if node.pool is pool]
+    closed = any(node.mark and node.mark.closed for node in nodes)
+    of_all = sum(_is_of(node.pool, made) for node in cluster.nodes.values())
+    return len(nodes) > max(wanted, len(users)) or (closed and of_all <= wanted)
 
 
 def _is_left(pool: Pool, made: Workload) -> bool:

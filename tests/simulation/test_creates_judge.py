@@ -38,19 +38,50 @@ def test_a_create_follows_only_a_pool_that_was_there_when_it_was_sent(
 ) -> None:
     """Seed 8123362: GKE takes a create after 600 s, and other pools have failed since."""
     world = World(Story(seed=1, acts=(), faults=(), sweeps=(), candidates=2))
-    said = dict(a_pool(extra_labels={labels.CANDIDATE: f"{candidate}-3r66yazj"}).labels)
-    made = Pool(CLUSTERS[0], "later", said, PoolStatus.ERROR, 1, "ct4p-hightpu-4t", "2x2x1", START + 100)
-    owner = made.owner
-    assert owner is not None
-    if left:
-        world.fills._left[made.cluster, owner.claim_hash] = _Left(made, owner, Invocation("sweep", 0, START))
-    else:
-        world.gke.add(made)
-    stalled = dataclasses.replace(made, name="stalled", status=PoolStatus.PROVISIONING, made_at=START + 110)
-    run = Invocation("provision", 0, START, call_began=START + sent)
-    world.time.run_until(START + 110)
-    world.time.spawn(lambda: world.judge.see_create(stalled), run)
-    world.time.run_until(START + 110)
-    world.time.close()
+    made = a_failed_pool(candidate)
+    fail(world, made, left=left)
+    create(world, made, at=110, sent=sent)
 
     assert {each.invariant for each in world.judge.violations} == ({invariant} if reported else set())
+
+
+@pytest.mark.parametrize("left", [False, True], ids=["a failed pool", "an empty pool"])
+@pytest.mark.parametrize(("at", "reported"), [(158, True), (159, False)])
+def test_a_pause_counts_from_the_time_on_the_failed_pool_s_label(at: int, *, left: bool, reported: bool) -> None:
+    """Seed 8254049: GKE took the create 1.3 s later, and the pause was 54 ms longer than 120 s."""
+    world = World(Story(seed=1, acts=(), faults=(), sweeps=(), candidates=2))
+    made = a_failed_pool("2-of-2")
+    fail(world, made, left=left)
+    create(world, made, at=at, sent=at)
+
+    assert {each.invariant for each in world.judge.violations} == ({"pauses"} if reported else set())
+
+
+def a_failed_pool(candidate: str) -> Pool:
+    """Return a pool whose create was decided at 99 s; GKE took it at 100 s."""
+    told: dict[str, str | None] = {
+        labels.CANDIDATE: f"{candidate}-3r66yazj",
+        labels.CREATED_AT: str(int(START + 99)),
+    }
+    said = dict(a_pool(extra_labels=told).labels)
+    return Pool(CLUSTERS[0], "later", said, PoolStatus.ERROR, 1, "ct4p-hightpu-4t", "2x2x1", START + 100)
+
+
+def fail(world: World, pool: Pool, *, left: bool) -> None:
+    """Let a failed pool be there, or be one that was left because it was empty."""
+    owner = pool.owner
+    assert owner is not None
+    if left:
+        world.fills._left[pool.cluster, owner.claim_hash] = _Left(pool, owner, Invocation("sweep", 0, START))
+    else:
+        world.gke.add(pool)
+
+
+def create(world: World, failed: Pool, *, at: int, sent: int) -> None:
+    """Let GKE take the create of the next pool of the same claim."""
+    following = dataclasses.replace(failed, name="next", status=PoolStatus.PROVISIONING, made_at=START + at)
+    run = Invocation("provision", 0, START, call_began=START + sent)
+    world.time.run_until(START + at)
+    world.time.spawn(lambda: world.judge.see_create(following), run)
+    world.time.run_until(START + at)
+    world.time.close()

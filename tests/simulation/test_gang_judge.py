@@ -103,6 +103,41 @@ def test_a_creation_that_failed_without_capacity_demands_a_release(
     assert "has no pool for 120 s" in found[0].text
 
 
+def a_pool_that_comes_during_a_sweep() -> Story:
+    """Return a story in which one of three slices has its pool, and the pool of another one comes.
+
+    The zone has one host, and a second one from 140 s on. GKE finds it at 204 s. The sweep looks at
+    215 s, and its last read takes 150 s.
+    """
+    return Story(
+        seed=1,
+        acts=(Act(50.0, "create", 0, "train", "JobSet", "one", 3, flag=True),),
+        faults=(Fault(200.0, "stall", "list_waiting_followers", seconds=150.0),),
+        sweeps=(215.0, 420.0),
+        stock=(Stock(0.0, "b", 1), Stock(140.0, "b", 2)),
+        gang_seconds=700,
+        release_seconds=120,
+    )
+
+
+def test_a_part_is_kept_by_a_sweep_in_which_the_pool_of_another_slice_comes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Seed 8250499: the pod was bound before the sweep ended, so only one slice waited then."""
+    story = a_pool_that_comes_during_a_sweep()
+    result = run_story(story, tell=True)
+
+    assert result.violations == [], "\n".join(result.lines)
+    bound = [line for line in result.lines if "pod train-" in line][1]
+    assert 215 < float(bound.split()[0]) < 365, "\n".join(result.lines)
+
+    monkeypatch.setattr(resume_workloads, "decide_partial", lambda *_, **__: None)
+    found = run_story(story).violations
+    assert [each.invariant for each in found if each.at < 430] == ["gangs"], "the next sweep must release it"
+    assert "has no pool for 120 s" in found[0].text
+    assert found[0].at > 420
+
+
 def a_pool_that_comes_late() -> Story:
     """Return a story in which a zone has one host, and another one after the round has ended."""
     return Story(

@@ -7,9 +7,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from shared.core.identity.pools import PoolStatus
+from shared.perform import sweep_pools
 from tests.simulation.sim_acts import apply_act
 from tests.simulation.sim_process import prepared
 from tests.simulation.sim_rest import judge_rest
+from tests.simulation.sim_run import run_story
 from tests.simulation.sim_story import START, Act, Story
 from tests.simulation.sim_world import World
 
@@ -80,3 +83,24 @@ def test_a_slice_does_not_wait_at_rest_for_a_pool_without_nodes_that_a_list_woul
 
     said = [each.text for each in world.judge.violations if each.invariant == "every demand answered"]
     assert ["[pool_in_use] is the last word" in each for each in said] == [True] * reported
+
+
+@pytest.mark.parametrize("failed", [False, True], ids=["RUNNING_WITH_ERROR", "ERROR"])
+@pytest.mark.parametrize("wanted", [2, 4], ids=["spare nodes", "closed nodes"])
+def test_an_elastic_pool_with_errors_is_judged_by_its_nodes(
+    monkeypatch: pytest.MonkeyPatch, wanted: int, *, failed: bool
+) -> None:
+    """Seed 3988. The second scaling comes when nodes are closed, and before they are removed."""
+    acts = (
+        Act(5.0, "create", 0, "train", "RayCluster", "gpu", 4),
+        Act(300.0, "scale", 0, "train", count=2),
+        Act(1305.0, "degrade", 0, "train", flag=failed),
+        Act(1310.0, "scale", 0, "train", count=wanted),
+    )
+    story = Story(seed=1, acts=acts, faults=(), sweeps=(900.0, 1300.0))
+    assert run_story(story).violations == []
+    monkeypatch.setattr(sweep_pools, "is_resizable", lambda pool: pool.status == PoolStatus.RUNNING)
+    found = run_story(story).violations
+
+    assert {each.invariant for each in found} == {"every pool ends"}
+    assert f"RayCluster wants {wanted}" in found[0].text

@@ -22,7 +22,8 @@ SHOWN = re.compile(r"(?:`|^|\$ |\$\()tpu-provisioner +([^`|#\n]+)", re.MULTILINE
 MADE = re.compile(r"(?:`|^|\$ |\$\(|^ {4})make +([^`|#;)\n]+)", re.MULTILINE)
 MODULE = re.compile(r"(?:`|^|\$ |^ {4}|/)python3? -m ([a-z][\w.]*[^`|#\n]*)", re.MULTILINE)
 MAKEFILE = (ROOT / "Makefile").read_text()
-TARGETS = set(MAKEFILE.partition(".PHONY:")[2].partition("\n")[0].split())
+TIERS = [f"test-{name}" for name in MAKEFILE.partition("TIERS :=")[2].partition("\n")[0].split()]
+TARGETS = {*MAKEFILE.partition(".PHONY:")[2].partition("\n")[0].replace("$(TIERS:%=test-%)", "").split(), *TIERS}
 VARIABLES = set(re.findall(r"[A-Z_]+", MAKEFILE.partition("VALID :=")[2].partition("GIVEN")[0]))
 
 
@@ -110,6 +111,15 @@ def test_a_variable_that_is_misspelt_ends_make_before_anything_runs() -> None:
 
     assert (done.returncode, done.stdout) == (2, "")
     assert "SPED: is not a variable of this Makefile; valid: VENV JOBSET SPEED " in done.stderr
+
+
+def test_make_lists_at_most_twenty_targets_and_a_page_names_the_others() -> None:
+    listed = set(re.findall(r"^([a-z-]+):.*## ", MAKEFILE, re.MULTILINE))
+    explained = (ROOT / "CONTRIBUTING.md").read_text()
+
+    assert 10 < len(listed) <= 20
+    assert listed < TARGETS
+    assert [name for name in sorted(TARGETS - listed) if f"`make {name}" not in explained] == []
 
 
 def test_make_says_each_variable_of_its_help() -> None:

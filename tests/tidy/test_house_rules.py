@@ -168,19 +168,6 @@ def test_every_reason_is_given_by_some_decision_or_error() -> None:
     assert unused == []
 
 
-def test_every_make_target_that_the_documents_name_exists() -> None:
-    targets = set(re.findall(r"^([a-z][a-z-]*):", (ROOT / "Makefile").read_text(), re.MULTILINE))
-    documents = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "examples").glob("*.md")]
-    named = {
-        (shown(document), target)
-        for document in documents
-        for target in re.findall(r"(?:`|^|\$ )make ([a-z][a-z-]*)", document.read_text(), re.MULTILINE)
-    }
-
-    assert len(named) > 3
-    assert sorted(pair for pair in named if pair[1] not in targets) == []
-
-
 def test_every_link_between_the_documents_leads_somewhere() -> None:
     broken = [
         f"{shown(document)} -> {target}"

@@ -9,6 +9,7 @@ import pytest
 
 from shared.core.decide.attempts import PAUSE_SECONDS, PAUSE_SECONDS_MAX
 from shared.core.decide.failures import RULES, Failure
+from shared.core.decisions import EventReason
 
 ROOT = Path(__file__).resolve().parents[2]
 RUNBOOK = (ROOT / "docs/runbook.md").read_text()
@@ -79,6 +80,10 @@ def test_the_table_has_each_alert_with_its_severity_and_its_heading_and_no_other
 
     assert len(alerts) == len(rows) == ALERTS.count("  heading ")
     assert shown == {title: [(severity, heading)] for title, severity, heading in alerts}
+
+
+def test_the_page_names_each_event() -> None:
+    assert [each for each in EventReason if f"`{each}`" not in RUNBOOK] == []
 
 
 def test_each_link_inside_of_the_page_leads_to_a_heading() -> None:

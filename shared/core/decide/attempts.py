@@ -93,13 +93,8 @@ def find_newest(pools: Collection[PoolSnapshot]) -> PoolSnapshot | None:
 def is_superseded(pool: PoolSnapshot, pools: Iterable[PoolSnapshot]) -> bool:
     """Return whether one of some pools is of a later attempt of a pool's claim, and stays."""
     mine = pool.owner.claim_hash if pool.owner else ""
-    return bool(mine) and any(
-        each.owner is not None
-        and each.owner.claim_hash == mine
-        and each.status != PoolStatus.STOPPING
-        and rank_attempt(each) > rank_attempt(pool)
-        for each in pools
-    )
+    alike = (each for each in pools if mine and each.owner and each.owner.claim_hash == mine)
+    return any(each.status != PoolStatus.STOPPING and rank_attempt(each) > rank_attempt(pool) for each in alike)
 
 
 def rank_attempt(pool: PoolSnapshot) -> tuple[int, int]:
@@ -286,12 +281,15 @@ def decide_after_creation(
     return AttemptDecision(attempt=create.attempt, decision=told)
 
 
-def decide_after_refusal(demand: Demand, refused: AttemptDecision) -> AttemptDecision | None:
+def decide_after_refusal(
+    demand: Demand, refused: AttemptDecision, *, used: Collection[int]
+) -> AttemptDecision | None:
     """Return the decision to try the next candidate of a round after GKE refused one at once.
 
-    It is None after the last candidate, and for any other decision than such a refusal.
+    It is None after the last candidate, and for any other decision than such a refusal. The last
+    argument is that of `decide_next_attempt`.
     """
-    attempt, decision = refused.attempt + 1, refused.decision
+    attempt, decision = choose_next(refused.attempt, used, demand.choices), refused.decision
     by_gke = decision.verdict == Verdict.REFUSE and decision.reason in REFUSED_BY_GKE
     if not by_gke or attempt % demand.choices == 0:
         return None
@@ -309,3 +307,9 @@ def find_attempt(pool_name: str) -> int:
     """Return the attempt in the name of a pool of ours; 0 for any other name."""
     parsed = parse_pool_name(pool_name)
     return parsed.attempt if parsed else 0
+
+
+def find_used(pool_name: str, names: Iterable[str]) -> set[int]:
+    """Return the attempts of a pool's claim that some names have, pools of others included."""
+    stem = f"{pool_name.rpartition('-')[0]}-"
+    return {find_attempt(name) for name in names if name.startswith(stem)}

@@ -43,7 +43,6 @@ if TYPE_CHECKING:
     from shared.core.settings import Settings
     from shared.core.workloads import NodeView, PodView
 
-
 _RESTING = (PoolStatus.RUNNING, *BROKEN)
 _SHARING = (*_RESTING, PoolStatus.PROVISIONING, PoolStatus.RECONCILING)
 _RESOURCE_EXHAUSTED = 8

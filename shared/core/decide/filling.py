@@ -41,11 +41,9 @@ UNTRIED_SECONDS = 3600.0
 CREATION_TRIES_SECONDS = 2100.0
 """So long GKE tries to make the nodes of a pool that it creates with them. Quoted messages say
 "after 35m4s" to "after 35m11s"."""
-_ZONE = re.compile(r"\b[a-z]+-[a-z]+[0-9]+-[a-z]\b")
-
-
 LOST_GRACES = 2
 """A pool is kept for so many graces without its nodes: GKE creates those of a slice in minutes."""
+_ZONE = re.compile(r"\b[a-z]+-[a-z]+[0-9]+-[a-z]\b")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -38,8 +38,6 @@ if TYPE_CHECKING:
 
 Gang = tuple["Demand", ...]
 """The demands of all slices of one workload's spec that need accelerators; at least one."""
-
-
 NO_CAPACITY = (Reason.STOCKOUT, Reason.QUOTA_EXCEEDED, Reason.RESERVATION_UNFIT, Reason.ADDRESSES_EXHAUSTED)
 """A part of a gang's pools is given back at once for these only. What we refuse gives none back."""
 

@@ -16,7 +16,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from shared.core.decide.attempts import find_newest
+from shared.core.decide.attempts import find_newest, find_used, rank_attempt
 from shared.core.decide.demands import decide_planned_demand
 from shared.core.demand.demand import Demand
 from shared.core.identity.names import ATTEMPTS_MAX
@@ -97,7 +97,7 @@ def plan_pools(
     settled = set[str]() if moving else _find_settled(seen)
     return PoolPlan(
         serving=serving,
-        missing=_find_missing(serving, staying, seen),
+        missing=_find_missing(serving, staying, seen, pools),
         surplus=frozenset(_find_surplus(cluster, seen, staying, settled, settings)),
     )
 
@@ -176,7 +176,9 @@ def _needs_pool(name: str, seen: Occupancy) -> bool:
     return name not in seen.placed and has_slice(seen.kind, seen.workload, name, seen.pods)
 
 
-def _find_missing(serving: Mapping[str, str], staying: Sequence[PoolSnapshot], seen: Occupancy) -> dict[str, int]:
+def _find_missing(
+    serving: Mapping[str, str], staying: Sequence[PoolSnapshot], seen: Occupancy, pools: Sequence[PoolSnapshot]
+) -> dict[str, int]:
     """Return the next attempt of each slice that waits and whose pools are all in use by others.
 
     Where two slices mix on one pool, the slice that waits with its leader may not be the one that
@@ -191,20 +193,19 @@ def _find_missing(serving: Mapping[str, str], staying: Sequence[PoolSnapshot], s
     mixed = {name for _, here in held for name in here}
     lacking = sum(name not in serving for name in (mixed | shared) & seen.waiting_slices.keys())
     candidates = sorted(asking & shared, key=lambda name: (name in serving, name))
-    return {name: _find_attempt(name, staying) for name in candidates[:lacking]}
+    return {name: _find_attempt(name, staying, pools) for name in candidates[:lacking]}
 
 
-def _find_attempt(name: str, staying: Sequence[PoolSnapshot]) -> int:
-    """Return the newest attempt if its creation failed, else the first without a living pool.
+def _find_attempt(name: str, staying: Sequence[PoolSnapshot], pools: Sequence[PoolSnapshot]) -> int:
+    """Return the newest attempt if its creation failed, else the first whose name no pool keeps.
 
     A candidate that gave a pool is tried again, so the attempt grows by the number of candidates.
     """
-    own = [pool for pool in staying if _get_slice(pool) == name]
-    newest = find_newest(own)
-    if newest is not None and newest.status == PoolStatus.ERROR:
+    newest = max((pool for pool in staying if _get_slice(pool) == name), key=rank_attempt)
+    if newest.owner is None or newest.status == PoolStatus.ERROR:
         return _get_attempt(newest)
-    used = {_get_attempt(pool) for pool in own}
-    index, count = newest.owner.candidates if newest is not None and newest.owner else (0, 1)
+    used = find_used(newest.name, (each.name for each in pools if each.status != PoolStatus.STOPPING))
+    index, count = newest.owner.candidates
     return next(attempt for attempt in range(index, ATTEMPTS_MAX, count) if attempt not in used)
 
 
