@@ -45,7 +45,6 @@ IMAGE = f"exporter@sha256:{'0' * 64}"
 """The one that the kubelets run: demo/deploy/exporter_image.py."""
 BUILDER = f"builder@{PROJECT}.iam.gserviceaccount.com"
 SCOPES = ("https://www.googleapis.com/auth/userinfo.email",)
-ENDPOINT = {"dnsEndpointConfig": {"endpoint": f"gke-demo.{LOCATION}.gke.goog", "allowExternalTraffic": True}}
 ACCOUNT = f"tpu-provisioner-provision@{PROJECT}.iam.gserviceaccount.com"
 
 
@@ -86,7 +85,8 @@ def builder(
 ) -> Iterator[dict[str, str]]:
     """The environment of a build whose gcloud knows the cluster, and whose account may do all.
 
-    GKE's answer is given here, because an older mock's clusters have no host's name as endpoint.
+    GKE's answer is given here: its endpoint is the control plane's own address, because the mock
+    forwards no watches.
     """
     folder = tmp_path_factory.mktemp("builder")
     (port,) = draw_ports(1)
@@ -94,19 +94,21 @@ def builder(
     subject = {"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": BUILDER}
     binding = {"metadata": {"name": "builder"}, "roleRef": role, "subjects": [subject]}
     api.post(BINDINGS, json=binding).raise_for_status()
+    host = read_ports(loop.layout.ports_file("cluster"))["url"].removeprefix("https://")
+    endpoints = {"dnsEndpointConfig": {"endpoint": host, "allowExternalTraffic": True}}
     with AnsweringApis() as gke:
-        gke.answers[f"/v1/{CLUSTER_PATH}"] = {"name": CLUSTER, "controlPlaneEndpointsConfig": ENDPOINT}
+        gke.answers[f"/v1/{CLUSTER_PATH}"] = {"name": CLUSTER, "controlPlaneEndpointsConfig": endpoints}
         forwards = {"container.googleapis.com": gke.url}
-        forwards["*.gke.goog"] = read_ports(loop.layout.ports_file("cluster"))["url"]
-        trusts = loop.layout.authority
-        mock = MockCloud(folder=folder, port=port, project=PROJECT, forwards=forwards, trusts=trusts)
+        mock = MockCloud(folder=folder, port=port, project=PROJECT, forwards=forwards)
         with running(mock.command(find_program() or ""), folder, mock.is_ready):
             yield describe_builder(loop, folder, mock)
 
 
 def describe_builder(loop: ClosedLoop, folder: Path, mock: MockCloud) -> dict[str, str]:
     """Return a build's environment, with its account's token and what its earlier steps wrote."""
-    environ = describe_programs(folder, mock)
+    trusted = folder / "trusted.pem"
+    trusted.write_bytes(mock.authority.read_bytes() + loop.layout.authority.read_bytes())
+    environ = describe_programs(folder, mock) | {"SSL_CERT_FILE": str(trusted)}
     (folder / "gcloud" / "token").write_text(loop.tokens.issue(BUILDER, "1", SCOPES))
     build = folder / "build"
     build.mkdir()
