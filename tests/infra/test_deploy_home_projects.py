@@ -27,7 +27,7 @@ MISTAKES = [
     ),
 ]
 HOMES = ("blue-project", "green-project")
-NODES = f"nodes@{PROJECT}.iam.gserviceaccount.com"
+NODES = f"gke-nodes@{PROJECT}.iam.gserviceaccount.com"
 _GKE = f"https://container.googleapis.com/v1/projects/{PROJECT}/locations/us-east5/clusters"
 _ACCOUNTS = f"https://iam.googleapis.com/v1/projects/{PROJECT}/serviceAccounts"
 _SINKS = f"https://logging.googleapis.com/v2/projects/{PROJECT}/sinks"
@@ -43,7 +43,7 @@ def make_clusters(created: CreatedObjects) -> None:
             "controlPlaneEndpointsConfig": {"dnsEndpointConfig": {"allowExternalTraffic": True}},
         }
         created.client.post(_GKE, json={"cluster": cluster}).raise_for_status()
-    body = {"accountId": "nodes", "serviceAccount": {}}
+    body = {"accountId": "gke-nodes", "serviceAccount": {}}
     created.client.post(_ACCOUNTS, json=body).raise_for_status()
 
 
