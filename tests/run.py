@@ -55,9 +55,10 @@ _TARGETS = {"tool": "tools"} | {
 }
 _FIRST = "not"
 """The first word of the first tier's marker: it has what no other tier has."""
-_PROCESSES = {"cluster": 2, "image": 0, "deploy": 0, "browser": 0, "corpus": 0, "recordings": 0, "docs": 0}
+_PROCESSES = {"cluster": 2, "image": 0, "deploy": 2, "browser": 0, "corpus": 0, "recordings": 0, "docs": 0}
 """How many processes share a tier, where it is not as `_count_processes` says: each of the cluster
-tier's runs control planes, and there is one engine for all images."""
+tier's runs control planes, and there is one engine for all images. Those of the deploy tier mostly
+wait for programs that wait."""
 _ENVIRONMENTS = {"cluster": {"GOGC": "300"}}
 """What a tier's processes are told, unless the caller says otherwise. In the cluster's, dozens of
 control planes start: a third of what that costs the API server is the collection of garbage

@@ -93,7 +93,7 @@ class ClosedLoop:
         self._program, self._roots, self._say = program, roots, say
         self._settings = StackSettings(speed=speed, cluster=cluster)
         self._is_real = cluster is ClusterKind.REAL
-        self._tokens = GoogleTokens()
+        self.tokens = GoogleTokens()
         self._supervisor = Supervisor(self.layout)
         self._parts = contextlib.ExitStack()
         proxy, edge, *ports = draw_ports(2 + 2 * len(FUNCTIONS) + 1)
@@ -235,7 +235,7 @@ class ClosedLoop:
             uploaded = self._mock.ask(f"/objects/{each.bucket}/{each.archive}").content
             with zipfile.ZipFile(io.BytesIO(uploaded)) as archive:
                 archive.extractall(source)
-            issue = partial(self._tokens.issue, each.account, self._project.find_number(each.account))
+            issue = partial(self.tokens.issue, each.account, self._project.find_number(each.account))
             metadata = self._parts.enter_context(serve_metadata(each.account, PROJECT, issue))
             port = self._function_ports[each.entry_point]
             command = function_command(
@@ -307,7 +307,7 @@ class ClosedLoop:
     def _cluster_command(self) -> Command:
         if not self._is_real:
             return commands.cluster(self.layout, self._settings)
-        reviews = self._parts.enter_context(LocalAnswers(self._tokens.review))
+        reviews = self._parts.enter_context(LocalAnswers(self.tokens.review))
         return cluster_command(self.layout, reviews=reviews.url)
 
     def _kubelet_command(self) -> Command:

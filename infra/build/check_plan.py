@@ -2,10 +2,10 @@
 """Stops before a plan of Terraform deletes or replaces what a user would lose.
 
 These are clusters, buckets, networks, node pools, TensorBoards and repositories of images: with
-them go running jobs, checkpoints or results. A pool that gets fewer or smaller nodes counts too,
-because its pods may not run any more, and so does a namespace that loses all of its grants, because
-its jobs lose the bucket. Each must be named in ALLOW_DELETE, in the words that this program prints.
-A cluster that its state protects from deletion is refused also then, because
+them go running jobs, checkpoints or results. A pool that gets fewer or smaller nodes, or leaves a
+zone, counts too, because its pods may not run any more, and so does a namespace that loses all of
+its grants, because its jobs lose the bucket. Each must be named in ALLOW_DELETE, in the words that
+this program prints. A cluster that its state protects from deletion is refused also then, because
 Terraform would delete its pools and fail at the cluster. Reads `terraform show -json PLAN` from
 standard input, and the inputs from the environment.
 """
@@ -75,9 +75,10 @@ def _list_shrunk(change: Mapping[str, Any]) -> str:
     """
     before, after = ((each.get("node_config") or [{}])[0] | each for each in (change["before"], change["after"]))
     pairs = {name: (before[name], after[name]) for name in _OF_NODES if before.get(name) and after.get(name)}
-    return ", ".join(
-        f"{name} {old} to {new}" for name, (old, new) in pairs.items() if _measure(new) < _measure(old)
-    )
+    less = [f"{name} {old} to {new}" for name, (old, new) in pairs.items() if _measure(new) < _measure(old)]
+    zones, new_zones = (each.get("node_locations") or () for each in (before, after))
+    left = sorted({*zones} - {*new_zones}) if new_zones else []
+    return ", ".join(less + [f"none in {zone}" for zone in left])
 
 
 def _measure(value: int | str) -> int:

@@ -19,4 +19,4 @@ fi
 options=()
 [ "$FORCE" = false ] || options+=(--force)
 "${PYTHON:-python3}" "$ROOT/infra/build/remove_pools.py" --outputs "$BUILD_FOLDER/outputs.json" --state "$BUILD_FOLDER/state.json" \
-    --check "${options[@]}"
+    --deployment "${PROJECT_ID}_$NAME" --check "${options[@]}"

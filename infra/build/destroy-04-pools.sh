@@ -14,4 +14,4 @@ need PROJECT_ID FORCE
 options=()
 [ "$FORCE" = false ] || options+=(--force)
 "${PYTHON:-python3}" "$ROOT/infra/build/remove_pools.py" --outputs "$BUILD_FOLDER/outputs.json" --state "$BUILD_FOLDER/state.json" --kept "$BUILD_FOLDER/kept-clusters" \
-    --timeout-seconds "${POOLS_TIMEOUT_SECONDS:-3000}" "${options[@]}"
+    --deployment "${PROJECT_ID}_$NAME" --timeout-seconds "${POOLS_TIMEOUT_SECONDS:-3000}" "${options[@]}"

@@ -2,11 +2,13 @@
 """Removes every node pool that this provisioner created, and counts down.
 
 Pools of the Go TPU Provisioner, which the functions serve too, are named and left: it may still be
-at work. Without ``--force`` nothing is removed while a workload runs, or where a cluster cannot be
-asked about it. An endpoint that is not proven to be the cluster's (docs/runbook.md,
-cluster_unproven) counts as one that cannot be asked, because the workloads of another cluster say
-nothing about these pools. With ``--force`` no cluster is asked: GKE's own list and the labels of
-the pools tell which ones the installation made, and all of these are to go.
+at work. So are pools whose label names another deployment than ``--deployment``, because two
+deployments can have served one cluster. Without ``--force`` nothing is removed while a workload
+runs, or where a cluster cannot be asked about it. An endpoint that is not proven to be the
+cluster's (docs/runbook.md, cluster_unproven) counts as one that cannot be asked, because the
+workloads of another cluster say nothing about these pools. With ``--force`` no cluster is asked:
+GKE's own list and the labels of the pools tell which ones the installation made, and all of these
+are to go.
 
 The environment's own cluster is destroyed after this, with its static pools and those of others. So
 pods of people on any of its pools count as workloads that run, also those without accelerators. If
@@ -79,7 +81,9 @@ class Removal:
     pause_seconds: float = 10.0
     destroyed: str = ""
     """The cluster that is destroyed with all of its pools, if there is one."""
-    _said: str = field(default="", init=False)
+    deployment: str = ""
+    """Whose pools these are. Pools of older versions name no deployment, and count as its own."""
+    _said: set[str] = field(default_factory=set, init=False)
 
     def list_running(self) -> list[str]:
         """Return one line for each pool whose workload runs, or could not be asked about."""
@@ -117,13 +121,17 @@ class Removal:
                 pools = self._list(cluster)
             except ClusterNotFound:
                 continue  # and its pools with it
-            found += [(cluster, pool) for pool in pools if _is_ours(pool)]
+            found += [(cluster, pool) for pool in pools if self._is_ours(pool)]
             for pool in pools:
-                if pool.owner and not _is_ours(pool):
-                    self._report_once(
-                        f"{cluster}: node pool {pool.name} belongs to the Go TPU Provisioner and is kept"
-                    )
+                if pool.owner and not self._is_ours(pool):
+                    by_go = not pool.owner.owner_uid
+                    whose = "the Go TPU Provisioner" if by_go else f"the deployment {pool.deployment}"
+                    self._report_once(f"{cluster}: node pool {pool.name} belongs to {whose} and is kept")
         return found
+
+    def _is_ours(self, pool: PoolSnapshot) -> bool:
+        is_of_another = pool.deployment and self.deployment and pool.deployment != self.deployment
+        return bool(pool.owner and pool.owner.owner_uid and not is_of_another)
 
     def _delete(self, cluster: str, pool: PoolSnapshot) -> str:
         """Submit one deletion and return why it must wait, in words; empty when it is accepted."""
@@ -155,7 +163,7 @@ class Removal:
             return []
         found = []
         for pool in pools:
-            why = "" if _is_ours(pool) else self._find_use_of_others(pool)
+            why = "" if self._is_ours(pool) else self._find_use_of_others(pool)
             if why:
                 found.append(f"{self.destroyed}: node pool {pool.name}: {why}")
         return found
@@ -194,13 +202,9 @@ class Removal:
             self._report_once(f"{len(waiting)} cannot be deleted yet, such as {waiting[0]}")
 
     def _report_once(self, text: str) -> None:
-        if text != self._said:
+        if text not in self._said:
             self.say(text)
-            self._said = text
-
-
-def _is_ours(pool: PoolSnapshot) -> bool:
-    return pool.owner is not None and bool(pool.owner.owner_uid)
+            self._said.add(text)
 
 
 def read_clusters(outputs: Mapping[str, Any]) -> dict[str, ClusterSettings]:
@@ -257,6 +261,7 @@ def main() -> int | str:
     parser.add_argument("--outputs", type=Path, required=True, help="the output of `terraform output -json`")
     parser.add_argument("--state", type=Path, required=True, help="the output of `terraform state pull`")
     parser.add_argument("--kept", type=Path, help="the clusters that another deployment serves, a line each")
+    parser.add_argument("--deployment", default="", help="PROJECT_NAME: keep the pools of others (default: none)")
     parser.add_argument("--check", action="store_true", help="remove nothing: only report whether workloads run")
     parser.add_argument("--force", action="store_true", help="remove pools although workloads run on them")
     parser.add_argument("--timeout-seconds", type=float, default=3000.0, help="stop after this (default: 3000)")
@@ -271,6 +276,7 @@ def main() -> int | str:
         say=_say,
         pause_seconds=arguments.pause_seconds,
         destroyed=find_destroyed(outputs, state),
+        deployment=arguments.deployment,
     )
     try:
         return run(

@@ -50,6 +50,8 @@ if TYPE_CHECKING:
 CHANNEL_SECONDS = 300
 """How long the release channel of a cluster is not read again: it almost never changes."""
 _ERROR_LENGTH_MAX = 600
+_DEPLOYMENT = "tpu-provisioner-deployment"
+"""A label of machines, which Terraform adds to the setting `resource_labels`."""
 _RESERVED = (ReservationAffinity.Type.SPECIFIC_RESERVATION, ReservationAffinity.Type.ANY_RESERVATION_THEN_FAIL)
 
 
@@ -213,6 +215,7 @@ def _read(pool: Any) -> PoolSnapshot:
         gpus_per_node=sum(max(0, bound_count(each.accelerator_count)) for each in pool.config.accelerators),
         group_urls=tuple(pool.instance_group_urls),  # assumes: group-urls
         error="; ".join(said) or pool.status_message,
+        deployment=pool.config.resource_labels.get(_DEPLOYMENT, ""),
         reserved=pool.config.reservation_affinity.consume_reservation_type in _RESERVED,
         spot=pool.config.spot,
         flex_start=pool.config.flex_start,

@@ -45,6 +45,8 @@ class MockCloud:
     """For its certificate and its journal."""
     port: int
     project: str
+    """The one that clients mean if they name none."""
+    other_projects: tuple[str, ...] = ()
     forwards: Mapping[str, str] = field(default_factory=dict)
     """By host: the URL of the server that answers in place of the mock."""
     require_enabled: bool = False
@@ -75,7 +77,7 @@ class MockCloud:
             name=self.name,
             arguments=(
                 *(program, "-listen", f"{HOST}:{self.port}", "-ca", str(self.authority)),
-                *("-projects", self.project, "-journal", str(self.journal)),
+                *("-projects", ",".join((self.project, *self.other_projects)), "-journal", str(self.journal)),
                 *(("-require-enabled",) if self.require_enabled else ()),
                 *(word for host, target in self.forwards.items() for word in ("-to", f"{host}={target}")),
             ),

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 LOCK = f"gs://{PROJECT}-tpu-provisioner-state/tpu-provisioner/default.tflock"
 _DASHBOARDS = f"https://monitoring.googleapis.com/v1/projects/{PROJECT}/dashboards"
-"""The mock has no list of them."""
+"""A program that was built from older handlers has no list of them."""
 _NO_409 = ("metrics", "repositories", "services", "serviceLevelObjectives")
 """Where a program that was built from older fillers answers a second create with 500. Terraform's
 provider repeats such a call for twenty minutes, so what the state lacks is deleted first."""

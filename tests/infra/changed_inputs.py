@@ -5,6 +5,7 @@ from __future__ import annotations
 from tests.infra.mock_google_cloud import PROJECT
 
 APPLIED = {
+    "ZONE": "us-east5-a",
     "SERVICES_REGION": "us-east1",
     "NAMESPACE": "another",
     "MORE_NAMESPACES": "one-more",
@@ -39,7 +40,6 @@ REFUSED = {
 ELSEWHERE = {
     "TF_STATE_BUCKET": "another state: what exists is found, and is of this deployment or refused",
     "TF_STATE_PREFIX": "the same",
-    "ZONE": "the mock cannot change a cluster's zones; the plan updates cluster and pools in place",
     "TERRAFORM_VARIABLES": "any variable of Terraform",
     "CONTROL_PLANE_ACCESS": "test_deploy_private.py",
     "FUNCTIONS_EGRESS": "test_deploy_private.py",

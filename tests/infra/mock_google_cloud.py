@@ -23,20 +23,30 @@ PROJECT = "training-project"
 
 @contextmanager
 def serve_mock(
-    folder: Path, *, require_enabled: bool = False, more: Mapping[str, str] | None = None
+    folder: Path,
+    *,
+    require_enabled: bool = False,
+    more: Mapping[str, str] | None = None,
+    other_projects: tuple[str, ...] = (),
 ) -> Iterator[MockCloud]:
-    """Yield a running mock with one empty project.
+    """Yield a running mock with empty projects, usually one.
 
     Args:
         folder: For its files.
         require_enabled: Whether APIs must be enabled before they are called.
         more: By host, or by `*` and the end of its name: the URL of the server that answers for it.
+        other_projects: Projects beside `PROJECT`.
     """
     (port,) = draw_ports(1)
     with running_stand_in(folder, "standins.pubsub") as pubsub:
         forwards = {"pubsub.googleapis.com": pubsub.addresses["rest"], **(more or {})}
         mock = MockCloud(
-            folder=folder, port=port, project=PROJECT, forwards=forwards, require_enabled=require_enabled
+            folder=folder,
+            port=port,
+            project=PROJECT,
+            other_projects=other_projects,
+            forwards=forwards,
+            require_enabled=require_enabled,
         )
         with running(mock.command(os.environ[VARIABLE]), folder, mock.is_ready):
             yield mock

@@ -33,7 +33,7 @@ REMEDY = (
     "Without access to registry.terraform.io, point TF_CLI_CONFIG_FILE at a CLI configuration with a mirror of "
     "the provider hashicorp/google 7.45"
 )
-TIMEOUT_SECONDS = 110
+TIMEOUT_SECONDS = 240
 
 
 def find_terraform() -> str:

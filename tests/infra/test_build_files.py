@@ -255,6 +255,16 @@ def test_the_walk_knows_every_substitution_and_every_step() -> None:
         assert {step["id"] for step in load(path)["steps"]} - quiet <= named
 
 
+def test_five_commands_lead_from_an_empty_project_to_the_first_slice() -> None:
+    walk = (ROOT / "docs/deploy.md").read_text()
+    way = walk.partition("\n## 1. ")[2].partition("first-slice.yaml\n")[0]
+    commands = [each.split()[0] for each in re.findall(r"^\$ (.*)$", way, re.MULTILINE)]
+
+    assert [each for each in commands if each != "export"] == [
+        *("gcloud", "infra/build/deployer.sh", "gcloud", "gcloud", "kubectl")
+    ]
+
+
 def test_the_walks_first_slice_is_one_that_the_queue_and_the_catalogue_know() -> None:
     walk = (ROOT / "docs/deploy.md").read_text()
     assert "examples/first-slice.yaml" in walk

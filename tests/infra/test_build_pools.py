@@ -53,8 +53,11 @@ GO_PROVISIONERS = {
 }
 
 
-def pool(name: str, labels: dict[str, str] = OURS) -> PoolSnapshot:
-    return PoolSnapshot(name=name, status=PoolStatus.RUNNING, labels=labels)
+BLUE, GREEN = "a-project_blue", "a-project_green"
+
+
+def pool(name: str, labels: dict[str, str] = OURS, deployment: str = "") -> PoolSnapshot:
+    return PoolSnapshot(name=name, status=PoolStatus.RUNNING, labels=labels, deployment=deployment)
 
 
 class Stage:
@@ -85,7 +88,12 @@ class Stage:
         settings = Settings(clusters={CLUSTER: ClusterSettings(endpoint="https://x")})
         ports = Ports(settings=settings, pools=self.pools, clusters={CLUSTER: self.cluster}, clock=self.clock)
         removal = Removal(
-            ports, say=self.said.append, sleep=self.sleep, pause_seconds=10, destroyed=self.destroyed
+            ports,
+            say=self.said.append,
+            sleep=self.sleep,
+            pause_seconds=10,
+            destroyed=self.destroyed,
+            deployment=BLUE,
         )
         try:
             return run(removal, check=check, force=force, timeout_seconds=100.0)
@@ -105,6 +113,29 @@ def test_every_pool_of_ours_goes_and_is_counted_down_and_no_other_is_touched() -
     assert "2 of 2 node pools left" in scene.said
     assert scene.said[-1] == "0 of 2 node pools left"
     assert len([line for line in scene.said if "belongs to the Go TPU Provisioner and is kept" in line]) == 1
+
+
+def test_pools_of_another_deployment_neither_go_nor_hold_this_one() -> None:
+    """Also by force, which asks no cluster whose exporter it has."""
+    scene = Stage(*(pool(f"of-{each}", OURS, each) for each in (BLUE, GREEN)), pool("also-green", OURS, GREEN))
+    scene.cluster.add(RUNNING)
+
+    assert scene.run(check=True) == 1
+    assert [each for each in scene.said if "runs" in each] == [
+        f"  {CLUSTER}: node pool of-{BLUE}: JobSet team/train runs"
+    ]
+    assert scene.run(force=True) == 0
+    assert scene.held == {f"of-{GREEN}", "also-green"}
+    kept = [line for line in scene.said if line.endswith(f"belongs to the deployment {GREEN} and is kept")]
+    assert len(kept) == 4, "one line of each, in each of the two runs"
+
+
+def test_pods_on_a_pool_of_another_deployment_hold_the_cluster_that_is_destroyed() -> None:
+    scene = Stage(pool("green", OURS, GREEN), destroyed=CLUSTER)
+    scene.cluster.bound["green"] = [JOB]
+
+    assert scene.run(check=True) == 1
+    assert scene.said[-2].endswith("green: 1 pods run on it, such as team/static-0, and this cluster is destroyed")
 
 
 def test_a_pool_that_an_operation_holds_is_tried_again() -> None:
@@ -297,8 +328,13 @@ def gke(tmp_path: Path) -> Iterator[str]:
 
 
 def test_the_program_empties_a_fake_gke_whose_cluster_does_not_answer(tmp_path: Path, gke: str) -> None:
-    for name, labels in (("ours-1", OURS), ("ours-2", OURS), ("static", {})):
-        config = {"machineType": "e2-standard-4", "labels": labels}
+    others: dict[str, str] = {}
+    for name, labels, deployment in (
+        *(("ours-1", OURS, BLUE), ("ours-2", OURS, BLUE)),
+        *(("green", OURS, GREEN), ("static", others, BLUE)),
+    ):
+        machines = {"tpu-provisioner-deployment": deployment}
+        config = {"machineType": "e2-standard-4", "labels": labels, "resourceLabels": machines}
         body = {"nodePool": {"name": name, "initialNodeCount": 1, "config": config}}
         httpx.post(f"{gke}/v1/{CLUSTER}/nodePools", json=body).raise_for_status()
     served = {"a": {"path": CLUSTER, "endpoint": "http://127.0.0.1:1"}}
@@ -308,7 +344,7 @@ def test_the_program_empties_a_fake_gke_whose_cluster_does_not_answer(tmp_path: 
     environ = {"TPU_PROVISIONER_CREDENTIALS": "anonymous", "TPU_PROVISIONER_GKE_ENDPOINT": gke}
 
     def remove(*options: str) -> subprocess.CompletedProcess[str]:
-        files = (f"--outputs={tmp_path / 'outputs'}", f"--state={tmp_path / 'state'}")
+        files = (f"--outputs={tmp_path / 'outputs'}", f"--state={tmp_path / 'state'}", f"--deployment={BLUE}")
         return run_python(BUILD / "remove_pools.py", *files, "--pause-seconds=0.2", *options, env=environ)
 
     spared, refused, done = remove("--force", f"--kept={tmp_path / 'kept'}"), remove(), remove("--force")
@@ -318,6 +354,7 @@ def test_the_program_empties_a_fake_gke_whose_cluster_does_not_answer(tmp_path: 
     assert "node pool ours-1: its workload cannot be read" in refused.stdout
     assert done.returncode == 0, done.stderr
     assert "2 of 2 node pools left" in done.stdout
+    assert f"node pool green belongs to the deployment {GREEN} and is kept" in done.stdout
     assert done.stdout.splitlines()[-1] == "0 of 2 node pools left"
     left = httpx.get(f"{gke}/v1/{CLUSTER}/nodePools").json()["nodePools"]
-    assert [each["name"] for each in left] == ["static"]
+    assert [each["name"] for each in left] == ["green", "static"]

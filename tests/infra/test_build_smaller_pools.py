@@ -13,12 +13,18 @@ MISTAKES = [
         "all as it was",
         "succeeds with the present values, or with `_ALLOW_DELETE=pool/cpu-node-pool`",
     ),
+    (
+        "another `_ZONE` for an environment that exists",
+        "refused before the apply: `pool/… gets fewer or smaller nodes (none in us-east5-b)`, with static pools",
+        "all as it was",
+        "succeeds with the first zone, or for new slices only, with `cpu_pool_zones` in `_TERRAFORM_VARIABLES`",
+    ),
 ]
 
 
 def pool(actions: list[str], after: dict[str, Any]) -> dict[str, Any]:
     node = {"machine_type": "e2-standard-4", "disk_size_gb": 200}
-    before = {"name": "cpu-node-pool", "node_count": 3, "node_config": [node]}
+    before = {"name": "cpu-node-pool", "node_count": 3, "node_config": [node], "node_locations": ["a", "b"]}
     change = {"actions": actions, "before": before, "after": before | after}
     return {"resource_changes": [{"address": "a.b", "type": "google_container_node_pool", "change": change}]}
 
@@ -32,5 +38,7 @@ def test_a_pool_that_gets_less_is_not_updated_unasked() -> None:
     ) in refused
     assert refuse_losses(smaller, "pool/cpu-node-pool") == ""
     assert "node_count 3 to 2" in refuse_losses(pool(["update"], {"node_count": 2}), "")
+    assert "(none in a, none in b)" in refuse_losses(pool(["update"], {"node_locations": ["c"]}), "")
+    assert refuse_losses(pool(["update"], {"node_locations": ["a", "b", "c"]}), "") == ""
     for more in ({"node_count": 4}, {"node_config": [{"machine_type": "n2-standard-8", "disk_size_gb": 300}]}, {}):
         assert refuse_losses(pool(["update"], more), "") == ""

@@ -86,18 +86,12 @@ MISTAKES = (
         "the repository, and the image of the exporter in it",
         "uses it again",
     ),
-    (
-        "two home projects with one `_NAME` serve clusters of one project, and one is destroyed",
-        "it deletes its own sink, whose name has its project",
-        "everything of the other one",
-        "`No changes.` in the other one",
-    ),
 )
 """Mistake, answer, what remains, next build."""
 
 
 def test_it_is_known_of_every_input_what_a_change_of_it_does() -> None:
-    """test_deploy_lifecycle.py changes them on the mock."""
+    """test_deploy_changed_inputs.py and test_deploy_lifecycle.py change them on the mock."""
     listed = re.search(r"^INPUTS=\((.*?)\)", (BUILD / "inputs.sh").read_text(), re.MULTILINE | re.DOTALL)
     assert listed
 

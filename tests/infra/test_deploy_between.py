@@ -54,9 +54,11 @@ def test_a_second_build_takes_nothing_away_unasked(tmp_path: Path) -> None:
             assert f"/subject/ns/{namespace}/sa/cloud-tpu-sa" in policy
         assert project.is_up_to_date(**both)
 
-        lock = tmp_path / "lock"
-        lock.write_text(json.dumps({"ID": "7", "Operation": "OperationTypeApply", "Who": "root@killed"}))
-        project.gcloud("storage", "cp", str(lock), LOCK)
+        # Not by gcloud, whose uploads of files an older program of the mock cannot read.
+        upload = f"https://storage.googleapis.com/upload/storage/v1/b/{PROJECT}-tpu-provisioner-state/o"
+        query = {"uploadType": "media", "name": "tpu-provisioner/default.tflock"}
+        lock = {"ID": "7", "Operation": "OperationTypeApply", "Who": "root@killed"}
+        created.client.post(upload, params=query, json=lock).raise_for_status()
         said = project.run(TERRAFORM_SCRIPT, fails=True, LOCK_TIMEOUT="1s", **both)
         assert "Error acquiring the state lock" in said
         assert "root@killed" in said

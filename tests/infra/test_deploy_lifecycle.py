@@ -209,18 +209,6 @@ def test_nothing_exists_twice_after_that(created: CreatedObjects) -> None:
     assert created.list_doubles() == []
 
 
-def test_every_other_input_can_be_changed_and_the_next_build_has_nothing_to_do(project: Project) -> None:
-    """Terraform moves the functions to another region, and their source stays where it is."""
-    project.environ |= APPLIED
-    project.run("provision-01-apis.sh")
-    project.run("provision-07-terraform.sh")
-    outputs = json.loads((project.build / "outputs.json").read_text())
-    job = f"projects/{PROJECT}/locations/us-east1/jobs/tpu-provisioner-sweep"
-    assert outputs["scheduler_job"]["value"] == job
-    assert "other-artifacts" in project.list_buckets()
-    assert project.is_up_to_date()
-
-
 def test_a_cluster_whose_creation_failed_is_not_replaced_and_destroy_deletes_it(project: Project) -> None:
     project.terraform("taint", "module.environment.google_container_cluster.this")
     before = project.list_addresses()
@@ -236,7 +224,7 @@ def test_a_cluster_whose_creation_failed_is_not_replaced_and_destroy_deletes_it(
     said = project.destroy(DELETE_ARTIFACTS="true")
     assert "Lifting the cluster's deletion protection" in said
     assert "Kept: " not in said
-    assert "other-artifacts" not in project.list_buckets()
+    assert "training-artifacts" not in project.list_buckets()
 
 
 def test_images_and_state_are_deleted_last_and_then_nothing_is_left(

@@ -1,11 +1,13 @@
 """`make demo-deploy CLUSTER=real`: accounts have their rights from the rendered manifests.
 
 Functions call with tokens of the Google accounts that Terraform has made; the exporter runs as the
-pods of its Deployment. A right that is missing is named.
+pods of its Deployment. A right that is missing is named. The scripts of the builds install and
+remove the same with real gcloud and kubectl, by the cluster's DNS endpoint.
 """
 
 from __future__ import annotations
 
+import shutil
 from typing import TYPE_CHECKING
 
 import pytest
@@ -14,22 +16,35 @@ from demo.deploy.closed_loop import ClosedLoop
 from demo.deploy.workload_run import run_workload
 from demo.loop.demo_manifests import load
 from demo.stack.clusters import ClusterKind
-from demo.stack.layout import PROJECT
+from demo.stack.layout import CLUSTER, CLUSTER_PATH, LOCATION, PROJECT
+from demo.stack.readiness import read_ports
 from standins.controlplane.api_client import open_api
 from standins.controlplane.tests.controlplane_worlds import wait_for
-from standins.googlecloud.mock_program import VARIABLE, find_program
+from standins.googlecloud.mock_program import VARIABLE, MockCloud, find_program
+from standins.processes.free_ports import draw_ports
+from standins.processes.stand_ins import running
 from tests.clusters import SPEED
+from tests.infra.answering_apis import AnsweringApis
 from tests.infra.build_scripts import ROOT
+from tests.infra.mock_google_cloud import describe_programs
 from tests.infra.terraform_cli import TERRAFORM
+from tests.program_runs import run_program
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     import httpx
 
 pytestmark = [pytest.mark.deploy, pytest.mark.cluster, pytest.mark.by_hand, pytest.mark.timeout(900)]
 
 BINDING = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings/tpu-provisioner-provision"
+BINDINGS = BINDING.rpartition("/")[0]
+EXPORTER = "/api/v1/namespaces/tpu-provisioner"
+IMAGE = f"exporter@sha256:{'0' * 64}"
+"""The one that the kubelets run: demo/deploy/exporter_image.py."""
+BUILDER = f"builder@{PROJECT}.iam.gserviceaccount.com"
+SCOPES = ("https://www.googleapis.com/auth/userinfo.email",)
 ACCOUNT = f"tpu-provisioner-provision@{PROJECT}.iam.gserviceaccount.com"
 
 
@@ -64,6 +79,70 @@ def test_a_jobset_runs_with_the_rights_that_were_deployed_and_no_others(
     assert [each["name"] for each in bound] == [ACCOUNT]
 
 
+@pytest.fixture(scope="module")
+def builder(
+    loop: ClosedLoop, api: httpx.Client, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[dict[str, str]]:
+    """The environment of a build whose gcloud knows the cluster, and whose account may do all.
+
+    GKE's answer is given here: its endpoint is the control plane's own address, because the mock
+    forwards no watches.
+    """
+    folder = tmp_path_factory.mktemp("builder")
+    (port,) = draw_ports(1)
+    role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"}
+    subject = {"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": BUILDER}
+    binding = {"metadata": {"name": "builder"}, "roleRef": role, "subjects": [subject]}
+    api.post(BINDINGS, json=binding).raise_for_status()
+    host = read_ports(loop.layout.ports_file("cluster"))["url"].removeprefix("https://")
+    endpoints = {"dnsEndpointConfig": {"endpoint": host, "allowExternalTraffic": True}}
+    with AnsweringApis() as gke:
+        gke.answers[f"/v1/{CLUSTER_PATH}"] = {"name": CLUSTER, "controlPlaneEndpointsConfig": endpoints}
+        forwards = {"container.googleapis.com": gke.url}
+        mock = MockCloud(folder=folder, port=port, project=PROJECT, forwards=forwards)
+        with running(mock.command(find_program() or ""), folder, mock.is_ready):
+            yield describe_builder(loop, folder, mock)
+
+
+def describe_builder(loop: ClosedLoop, folder: Path, mock: MockCloud) -> dict[str, str]:
+    """Return a build's environment, with its account's token and what its earlier steps wrote."""
+    trusted = folder / "trusted.pem"
+    trusted.write_bytes(mock.authority.read_bytes() + loop.layout.authority.read_bytes())
+    environ = describe_programs(folder, mock) | {"SSL_CERT_FILE": str(trusted)}
+    (folder / "gcloud" / "token").write_text(loop.tokens.issue(BUILDER, "1", SCOPES))
+    build = folder / "build"
+    build.mkdir()
+    shutil.copy(loop.layout.home / "outputs.json", build)
+    (build / "exporter-image").write_text(IMAGE)
+    inputs = {"PROJECT_ID": PROJECT, "REGION": LOCATION, "CREATE_ENVIRONMENT": "false"}
+    return environ | inputs | {"CLUSTER_NAME": CLUSTER, "BUILD_FOLDER": str(build)}
+
+
+def run_script(builder: dict[str, str], name: str, *, code: int = 0, **inputs: str) -> str:
+    """Run one script of the builds, which must end with this code; return what it said."""
+    done = run_program("bash", ROOT / "infra/build" / name, env=builder | inputs, cwd=ROOT, seconds=400)
+    assert done.returncode == code, f"{name}:\n{done.stdout}{done.stderr}"
+    return done.stdout + done.stderr
+
+
+def test_the_builds_install_the_exporter_and_remove_it(builder: dict[str, str], api: httpx.Client) -> None:
+    rolled_out = 'deployment "tpu-provisioner-exporter" successfully rolled out'
+    said = run_script(builder, "provision-09-exporter.sh", code=1, NAME="another")
+    assert f"the cluster {CLUSTER} is served by another deployment" in said
+    assert rolled_out in run_script(builder, "provision-09-exporter.sh")
+
+    said = run_script(builder, "destroy-02-exporter.sh", NAME="another")
+    assert f"Kept: the exporter and the node pools in {CLUSTER}" in said
+    assert api.get(EXPORTER).is_success
+    for _ in range(2):  # a second run changes nothing
+        run_script(builder, "destroy-02-exporter.sh")
+        assert api.get(EXPORTER).status_code == api.get(BINDING).status_code == 404
+
+    assert rolled_out in run_script(builder, "provision-09-exporter.sh")
+    bound = api.get(BINDING).json()["subjects"]
+    assert [each["name"] for each in bound] == [ACCOUNT]
+
+
 def test_a_binding_that_is_missing_is_named(loop: ClosedLoop, api: httpx.Client) -> None:
     api.delete(BINDING)
     wait_for("the end of the right", lambda: not may_read_pods(api))
@@ -80,6 +159,15 @@ def may_read_pods(api: httpx.Client) -> bool:
     body = {"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "spec": spec}
     found = api.post("/apis/authorization.k8s.io/v1/subjectaccessreviews", json=body).json()
     return bool(found["status"]["allowed"])
+
+
+def test_the_builds_install_jobset(builder: dict[str, str]) -> None:
+    """Of the release; its webhooks then answer no more, because there is no network of Services."""
+    asked = builder | {"KUEUE_API_VERSION": "none", "JOBSET_API_VERSION": "v0.11.1"}
+    run_script(asked, "provision-06-fetch-queueing.sh")
+    said = run_script(asked, "provision-08-install-queueing.sh")
+
+    assert 'deployment "jobset-controller-manager" successfully rolled out' in said
 
 
 def test_nothing_is_left(loop: ClosedLoop) -> None:

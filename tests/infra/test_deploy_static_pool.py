@@ -13,7 +13,7 @@ import httpx
 import pytest
 
 from standins.processes.stand_ins import running_stand_in
-from tests.infra.build_project import Project, enable_first_apis
+from tests.infra.build_project import TERRAFORM_SCRIPT, Project, enable_first_apis
 from tests.infra.build_scripts import DESTROY, list_scripts
 from tests.infra.mock_google_cloud import describe_programs, serve_mock
 
@@ -113,6 +113,10 @@ def test_a_job_on_a_static_pool_stops_the_destroy_build_until_it_has_finished(
     start_job(kubernetes, pool)
     before = project.list_addresses()
     assert any("tpu_pools" in each for each in before)
+    said = project.run(TERRAFORM_SCRIPT, fails=True, ZONE="us-east5-a")
+    for each in (CPU_POOL, pool):
+        assert f"  pool/{each} gets fewer or smaller nodes (none in us-east5-b)" in said
+    assert "cluster/" not in said.partition("may be in use:")[2]
     steps = [name for name, _ in list_scripts(DESTROY) if name.startswith("destroy-")]
     assert (steps[0], steps[3]) == ("destroy-01-workloads.sh", "destroy-04-pools.sh")
 
@@ -121,7 +125,7 @@ def test_a_job_on_a_static_pool_stops_the_destroy_build_until_it_has_finished(
     (project.build / "kept-clusters").write_text("")  # of the step between them, which keeps no exporter here
     for step in (steps[0], steps[3]):
         said = project.run(step, fails=True)
-        assert f"/clusters/training: node pool {pool}: 1 pods with accelerators run on it" in said
+        assert f"/clusters/training: node pool {pool}: 1 pods run on it, such as default/train-0, and" in said
         assert "error: 1 node pools are in use; end the workloads, or set FORCE=true" in said
     assert project.list_addresses() == before
     assert find_static_pool(project) == pool

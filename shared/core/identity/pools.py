@@ -73,6 +73,8 @@ class PoolSnapshot:
     """URLs of its managed instance groups, one per zone, which have its present size."""
     error: str = ""
     """GKE's own description of what is wrong."""
+    deployment: str = ""
+    """Which deployment created it, if a label of its machines names one."""
     reserved: bool = False
     """It takes its machines from a reservation, and may hold a part of it even without nodes."""
     spot: bool = False
@@ -92,10 +94,8 @@ class PoolSnapshot:
 
     def age_seconds(self, now: float) -> float | None:
         """Return the seconds since creation; None without that label (the Go provisioner's)."""
-        owner = self.owner
-        if owner is None or owner.created_at is None:
-            return None
-        return max(0.0, now - owner.created_at)
+        created_at = self.owner.created_at if self.owner else None
+        return None if created_at is None else max(0.0, now - created_at)
 
     def is_older(self, seconds: float, now: float) -> bool:
         """Return whether the pool is known to be at least so old; a pool of unknown age is not."""

@@ -135,7 +135,9 @@ resource "google_container_cluster" "this" {
   }
 
   lifecycle {
-    ignore_changes = [node_config] # of the pool that was removed
+    # node_config is of the pool that was removed. An update of the cluster's zones moves the nodes of all pools, also of
+    # those that the provisioner created (https://cloud.google.com/kubernetes-engine/docs/reference/rest/v1/ClusterUpdate).
+    ignore_changes = [node_config, node_locations]
   }
 
   depends_on = [

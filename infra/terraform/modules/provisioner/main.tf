@@ -27,8 +27,16 @@ locals {
     "node_tags", "node_wait_seconds", "node_workload_identity", "nodes_from", "release_partial_gang_seconds", "replace_differing_pools",
     "resource_labels", "sweep_deletions_max", "workload_policy_prefix",
   ]
+  # The destroy build deletes no node pool whose label names another deployment (remove_pools.py).
+  resource_labels = merge(
+    jsondecode(lookup(var.settings, "resource_labels", "{}")),
+    { tpu-provisioner-deployment = "${var.project_id}_${var.name}" },
+  )
   settings = merge(
-    { for key, value in var.settings : "TPU_PROVISIONER_${upper(key)}" => value },
+    {
+      for key, value in merge(var.settings, { resource_labels = jsonencode(local.resource_labels) }) :
+      "TPU_PROVISIONER_${upper(key)}" => value
+    },
     {
       TPU_PROVISIONER_CLUSTERS = jsonencode({
         for key, each in local.clusters :

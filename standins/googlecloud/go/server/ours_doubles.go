@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"net/http"
+	"path"
 	"regexp"
 	"strings"
 	"sync"
@@ -36,12 +37,15 @@ var creates = []struct {
 
 // lists are the collections that mockgcp does not list, with the field of the answer.
 var lists = map[string]string{
-	"logging.googleapis.com/metrics":     "metrics",
-	"logging.googleapis.com/sinks":       "sinks",
-	"iam.googleapis.com/serviceAccounts": "accounts",
+	"logging.googleapis.com/metrics":       "metrics",
+	"logging.googleapis.com/sinks":         "sinks",
+	"iam.googleapis.com/serviceAccounts":   "accounts",
+	"monitoring.googleapis.com/dashboards": "dashboards",
 }
 
 var (
+	dashboardsPath = regexp.MustCompile(`^/v1/projects/[^/]+/dashboards$`)
+
 	namesPath = regexp.MustCompile(`^/v[12]/projects/[^/]+/([a-zA-Z]+)$`)
 	seekPath  = regexp.MustCompile(`^/v1/(projects/[^/]+/subscriptions/[^/:]+):seek$`)
 	everMade  sync.Map // addresses
@@ -65,6 +69,10 @@ func (c *cloud) serveDoubles(w http.ResponseWriter, r *http.Request, body []byte
 		everMade.Store(address, true)
 		return false
 	}
+	if r.Host == "monitoring.googleapis.com" && r.Method == http.MethodPost && dashboardsPath.MatchString(r.URL.Path) {
+		c.createDashboard(w, r, body)
+		return true
+	}
 	if found := seekPath.FindStringSubmatch(r.URL.Path); found != nil && r.Host == "pubsub.googleapis.com" {
 		if !c.exists("https://pubsub.googleapis.com/v1/" + found[1]) {
 			notFound(w, found[1])
@@ -80,6 +88,17 @@ func (c *cloud) serveDoubles(w http.ResponseWriter, r *http.Request, body []byte
 		}
 	}
 	return false
+}
+
+// createDashboard keeps the name that the mock chooses, for the list.
+func (c *cloud) createDashboard(w http.ResponseWriter, r *http.Request, body []byte) {
+	recorder := newRecorder()
+	c.serveMock(recorder, r, body)
+	said := parse(recorder.Body.Bytes())
+	if recorder.Code == http.StatusOK {
+		everMade.Store("https://"+r.Host+r.URL.Path+"/"+path.Base(text(said, "name")), true)
+	}
+	answer(w, recorder.Code, said)
 }
 
 func exists(w http.ResponseWriter, address string) {

@@ -54,6 +54,23 @@ func TestANameThatWasDeletedCanBeMadeAgain(t *testing.T) {
 	}
 }
 
+func TestTheDashboardsOfAProjectAreListed(t *testing.T) {
+	c := startProject(t, "boards-project")
+	startProject(t, "other-boards-project")
+	dashboards := "monitoring.googleapis.com/v1/projects/boards-project/dashboards"
+	list := func(address string) []any {
+		found, _ := c.want(t, 200, http.MethodGet, address, nil)["dashboards"].([]any)
+		return found
+	}
+	body := map[string]any{"displayName": "TPU provisioner: a", "gridLayout": map[string]any{}}
+	made := c.want(t, 200, http.MethodPost, dashboards, body)
+	c.want(t, 200, http.MethodPost, "monitoring.googleapis.com/v1/projects/other-boards-project/dashboards", body)
+	same(t, "the dashboards", list(dashboards), []any{made})
+
+	c.want(t, 200, http.MethodDelete, "monitoring.googleapis.com/v1/"+text(made, "name"), nil)
+	same(t, "the dashboards", len(list(dashboards)), 0)
+}
+
 func TestASubscriptionIsSetBackOnlyIfItExists(t *testing.T) {
 	c := startProject(t, "seek-project")
 	resources := "pubsub.googleapis.com/v1/projects/seek-project/"

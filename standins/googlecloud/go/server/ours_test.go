@@ -77,6 +77,14 @@ func sizes(t *testing.T, c *cloud, pool string) map[string]float64 {
 	return found
 }
 
+func TestEachServiceTellsItsRegions(t *testing.T) {
+	c := startProject(t, "regions-project")
+	for host, has := range map[string]bool{"cloudscheduler": false, "cloudfunctions": true, "run": true} {
+		said := c.want(t, 200, http.MethodGet, host+".googleapis.com/v1/projects/regions-project/locations", nil)
+		same(t, host, strings.Contains(fmt.Sprint(said["locations"]), "us-east5"), has)
+	}
+}
+
 func TestPoolsOfOneNameInTwoClustersHaveTheirOwnGroups(t *testing.T) {
 	c := startProject(t, "groups-project")
 	first := makePool(t, c, "groups-project", "first", map[string]any{"name": "cpu"})

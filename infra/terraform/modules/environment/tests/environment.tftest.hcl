@@ -69,6 +69,17 @@ run "as_it_comes" {
   }
 }
 
+run "another_zone_moves_no_nodes_of_all_pools" {
+  variables {
+    zone = "us-east5-c"
+  }
+
+  assert {
+    condition     = google_container_cluster.this.node_locations == toset(["us-east5-b"]) && google_container_node_pool.cpu.node_locations == toset(["us-east5-c"])
+    error_message = "Only the CPU pool follows the zone: GKE would move the nodes of every pool with the cluster's zones."
+  }
+}
+
 run "workloads_act_as_their_kubernetes_account" {
   assert {
     condition     = output.workload.principal == "principal://iam.googleapis.com/projects/123456789/locations/global/workloadIdentityPools/training-project.svc.id.goog/subject/ns/tpu-training/sa/cloud-tpu-sa"

@@ -226,7 +226,7 @@ run "another_name_and_no_sink" {
     name                = "blue"
     operation_events    = false
     demand_wait_minutes = 90
-    settings            = { mode = "report-only", limit_chips = "256", autoscaled_pools_max = "40" }
+    settings            = { mode = "report-only", limit_chips = "256", autoscaled_pools_max = "40", resource_labels = "{\"cost\": \"42\"}" }
     elastic_pools       = true
     alert_email         = "team@example.com"
     idle_chips_max      = 16
@@ -298,6 +298,11 @@ run "another_name_and_no_sink" {
   assert {
     condition     = google_cloudfunctions2_function.this["collect"].service_config[0].environment_variables["TPU_PROVISIONER_MODE"] == "report-only"
     error_message = "Settings reach the functions."
+  }
+
+  assert {
+    condition     = jsondecode(google_cloudfunctions2_function.this["provision"].service_config[0].environment_variables["TPU_PROVISIONER_RESOURCE_LABELS"]) == { cost = "42", tpu-provisioner-deployment = "training-project_blue" }
+    error_message = "The machines of a pool name the deployment, beside the operator's labels."
   }
 }
 
