@@ -8,35 +8,36 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cli import config_commands, letter_commands
-from cli.cli_settings import read_plan_settings
+from cli.access import config_commands
+from cli.access.cli_settings import read_plan_settings
+from cli.access.contexts import Choice
+from cli.access.deployment_choice import CHOICE, choose_environment, open_chosen, open_deployment
+from cli.access.namespace_option import Namespace  # noqa: TC001 -- typer reads the annotations
 from cli.conformance.conformance_command import conformance
-from cli.contexts import Choice
-from cli.deployment_choice import CHOICE, choose_environment, open_chosen, open_deployment
-from cli.differences import compare
+from cli.diagnosis.findings import Result, print_findings
 from cli.endings import EPILOG, BadInput, Ending, end_with, told
 from cli.explaining import explain
-from cli.findings import Result, print_findings
-from cli.github_notes import print_notes
-from cli.log_lines import logs
-from cli.manifests import read_manifests
-from cli.namespace_labels import Namespaces
-from cli.namespace_option import Namespace  # noqa: TC001 -- typer reads the annotations
-from cli.plan import find_zone, summarize
-from cli.plan import plan as plan_manifests
-from cli.plan_table import print_plan
-from cli.planned_disks import Disks
+from cli.explanation.log_lines import logs
+from cli.fleet.status import read_status
+from cli.fleet.status_table import print_status
+from cli.messages import letter_commands
+from cli.planning.differences import compare
+from cli.planning.github_notes import print_notes
+from cli.planning.manifests import read_manifests
+from cli.planning.namespace_labels import Namespaces
+from cli.planning.plan import find_zone, summarize
+from cli.planning.plan import plan as plan_manifests
+from cli.planning.plan_table import print_plan
+from cli.planning.planned_disks import Disks
 from cli.printing import Format, choose_format, open_console, print_data
 from cli.repeating import repeat
-from cli.status import read_status
-from cli.status_table import print_status
 from cli.usage.usage_command import usage
 from shared.environment import name_variable
 from shared.version import VERSION
 from terminal.wrong_arguments import Commands
 
 if TYPE_CHECKING:
-    from cli.status import Status
+    from cli.fleet.status import Status
 
 app = typer.Typer(
     cls=Commands,
@@ -163,7 +164,7 @@ def why(
 
     Example: tpu-provisioner why team-a/train --since 2h
     """
-    from cli.asking_why import ask_why  # noqa: PLC0415 -- see open_deployment
+    from cli.explanation.asking_why import ask_why  # noqa: PLC0415 -- see open_deployment
 
     with told():
         form = choose_format(output, as_json=as_json)
@@ -313,7 +314,7 @@ def doctor(output: Output = Format.TABLE, *, as_json: AsJson = False) -> None:
 
     The exit code is 1 if something is bad. Nothing is changed. Dead letters are not removed.
     """
-    from cli.doctor import examine  # noqa: PLC0415 -- see open_deployment
+    from cli.diagnosis.doctor import examine  # noqa: PLC0415 -- see open_deployment
 
     with told():
         form = choose_format(output, as_json=as_json)

@@ -5,17 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from cli.cli_settings import find_topic
+from cli.access.cli_settings import find_topic
 from cli.endings import BadInput
-from cli.letters import Choice, discard, publish_again, read_letters
-from cli.replay import open_box, open_box_to_look
+from cli.messages.letters import Choice, discard, publish_again, read_letters
+from cli.messages.replay import open_box, open_box_to_look
 from shared.edges.pubsub_topic import PubsubTopic
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from cli.letters import DeadLetter
-    from cli.operator_access import Deployment
+    from cli.access.operator_access import Deployment
+    from cli.messages.letters import DeadLetter
 
 LETTERS_SHOWN_MAX = 200
 

@@ -9,14 +9,14 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from cli.failed_creations import hash_of, tell_failures
+from cli.fleet.failed_creations import hash_of, tell_failures
 from shared.core.decide.failures import classify_failure
 from shared.core.decisions import Reason, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from cli.status import PoolRow, Status, WaitingRow
+    from cli.fleet.status import PoolRow, Status, WaitingRow
     from shared.core.identity.creations import Creation
 
 WAIT, CREATE, FAILED, PLACE, USE, OVER, DELETE = "wait", "create", "failed", "place", "use", "over", "delete"

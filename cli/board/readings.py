@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 from cli.board.acts import list_letters
 from cli.board.lanes import Lanes
-from cli.cluster_checks import check_exporter, check_lease
-from cli.doctor import mend_here
+from cli.diagnosis.cluster_checks import check_exporter, check_lease
+from cli.diagnosis.doctor import mend_here
+from cli.diagnosis.findings import Result
 from cli.endings import say
-from cli.findings import Result
-from cli.log_search import read_answers
-from cli.status import Trouble, read_status
-from cli.status_table import tell_left_alone
+from cli.fleet.status import Trouble, read_status
+from cli.fleet.status_table import tell_left_alone
+from cli.logs.log_search import read_answers
 from cli.usage.folding import UsageFold
 from cli.usage.hours import DAY_SECONDS, Row
 from cli.usage.record_stream import Span, read_records
@@ -24,8 +24,8 @@ from shared.core.errors import ProvisionerError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from cli.log_search import Answered
-    from cli.operator_access import Deployment
+    from cli.access.operator_access import Deployment
+    from cli.logs.log_search import Answered
     from shared.core.identity.creations import Creation
 
 SLOW_FACTOR = 6

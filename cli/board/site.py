@@ -24,7 +24,7 @@ from cli.board.acts import Act, ActFailed, discard_letter, replay_letter
 from cli.board.feed import Feed, TooManyPages
 from cli.board.readings import Readings
 from cli.endings import BadInput
-from cli.why import parse_workload, tell
+from cli.explanation.why import parse_workload, tell
 from shared.core.errors import ProvisionerError
 from shared.json_text import JSON_ERRORS
 from shared.version import VERSION
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
     from wsgiref.types import StartResponse, WSGIEnvironment
 
-    from cli.operator_access import Deployment
+    from cli.access.operator_access import Deployment
 
 TOKEN_HEADER = "X-Board-Token"  # noqa: S105 -- the name of a header
 BODY_BYTES_MAX = 10_000

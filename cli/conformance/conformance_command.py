@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cli.asking import confirm
-from cli.cli_settings import ZONE
-from cli.deployment_choice import open_chosen
+from cli.access.cli_settings import ZONE
+from cli.access.deployment_choice import open_chosen
 from cli.endings import BadInput, Ending, end_with, told
+from cli.messages.asking import confirm
 
 if TYPE_CHECKING:
+    from cli.access.operator_access import Deployment
     from cli.conformance.probe_pools import Lab
     from cli.conformance.questions import Question
     from cli.conformance.report import Report
-    from cli.operator_access import Deployment
 
 _TPU_FORM = "MACHINE:TOPOLOGY like ct6e-standard-4t:4x4"
 

@@ -12,9 +12,9 @@ import urllib3
 
 from cli.conformance.probe_pools import Lab, OutOfTime
 from cli.conformance.questions import NotAsked, Question, Seen, question
-from cli.letters import Choice, discard, read_letters
-from cli.log_search import list_newest, read_moment
-from cli.replay import open_box_to_look
+from cli.logs.log_search import list_newest, read_moment
+from cli.messages.letters import Choice, discard, read_letters
+from cli.messages.replay import open_box_to_look
 from shared.core.messages import Event, EventType, Message, ObjectName, Observed, format_message
 from shared.core.operations import parse_entry
 from shared.edges.kubernetes_objects import Record

@@ -16,8 +16,8 @@ from shared.core.errors import Denied, NotFound, ProvisionerError, Retryable, Un
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
+    from cli.access.operator_access import Deployment
     from cli.conformance.report import Report
-    from cli.operator_access import Deployment
 
 LABEL = "tpu-provisioner-conformance"
 """The node label of each pool that is made here; its value is the run."""

@@ -9,9 +9,9 @@ from itertools import chain
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
-from cli.cli_settings import find_log_project
-from cli.log_search import read_moment, require_logs
-from cli.message_checks import read_points
+from cli.access.cli_settings import find_log_project
+from cli.diagnosis.message_checks import read_points
+from cli.logs.log_search import read_moment, require_logs
 from cli.moments import format_exact, format_moment
 from shared.core.errors import ProvisionerError, Throttled
 from shared.edges.google_calls import translate_errors
@@ -19,7 +19,7 @@ from shared.edges.google_calls import translate_errors
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
-    from cli.operator_access import Deployment
+    from cli.access.operator_access import Deployment
 
     Record = tuple[float, Mapping[str, Any]]
 

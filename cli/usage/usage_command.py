@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cli.deployment_choice import choose_environment, open_deployment
+from cli.access.deployment_choice import choose_environment, open_deployment
 from cli.endings import BadInput, Ending, end_with, told
 from cli.moments import format_moment, parse_since
 from cli.printing import Format, count, open_console, print_data

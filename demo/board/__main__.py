@@ -7,10 +7,10 @@ from typing import Annotated
 
 import typer
 
+from cli.access.operator_access import open_deployment
 from cli.board.listening import serve_board
 from cli.board.site import Site
 from cli.endings import told
-from cli.operator_access import open_deployment
 from demo.board.beside_run import EVERY_SECONDS
 from demo.board.local_acts import list_acts
 from demo.stack.background import NothingRuns, read_state

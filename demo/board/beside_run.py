@@ -5,9 +5,9 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from cli.access.operator_access import open_deployment
 from cli.board.listening import listening
 from cli.board.site import Site
-from cli.operator_access import open_deployment
 from demo.stack.operator_environment import operator_environment
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cli.manifest_yaml import NotYaml, read_yaml
+from cli.planning.manifest_yaml import NotYaml, read_yaml
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -12,8 +12,8 @@ import httpx
 import pytest
 from typer.testing import CliRunner
 
+from cli.access.cli_settings import read_environment
 from cli.board.acts import Act, ActFailed
-from cli.cli_settings import read_environment
 from demo.board import local_acts
 from demo.board.__main__ import app
 from demo.board.beside_run import board_beside

@@ -17,7 +17,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cli.cli_settings import OperatorSettings
+from cli.access.cli_settings import OperatorSettings
 from exporter.exporter_settings import ExporterSettings
 from shared.core import labels
 from shared.core.settings import ClusterSettings, Settings, Valid

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from cli.letters import DeadLetter
-from cli.log_search import Answered
-from cli.status import PoolRow, Status, WaitingRow
+from cli.fleet.status import PoolRow, Status, WaitingRow
+from cli.logs.log_search import Answered
+from cli.messages.letters import DeadLetter
 from shared.core.identity.creations import Creation
 from shared.core.identity.names import build_pool_name
 from tests.builders import NOW, a_claim

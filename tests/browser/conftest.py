@@ -81,7 +81,7 @@ def board(monkeypatch: pytest.MonkeyPatch) -> Iterator[Shown]:
 
 @dataclass
 class Told:
-    """As `cli.why.Story`."""
+    """As `cli.explanation.why.Story`."""
 
     text: str
 

@@ -11,9 +11,9 @@ import httpx
 import pytest
 import yaml
 
+from cli.access.operator_access import open_deployment
 from cli.board.listening import listening
 from cli.board.site import Site
-from cli.operator_access import open_deployment
 from demo.stack.commands import StackSettings
 from demo.stack.operator_environment import operator_environment
 from demo.stack.stack import Stack

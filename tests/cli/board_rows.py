@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from cli.status import PoolRow, WaitingRow
+from cli.fleet.status import PoolRow, WaitingRow
 from shared.core.identity.names import build_pool_name
 from tests.builders import CLUSTER, a_claim
 

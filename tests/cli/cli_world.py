@@ -10,10 +10,10 @@ from google.auth.credentials import AnonymousCredentials
 from typer.testing import CliRunner
 
 from cli import app as commands
-from cli import deployment_choice
-from cli.cli_settings import OperatorSettings
-from cli.operator_access import Deployment
-from cli.subscriptions import PubsubAdmin, open_subscriber
+from cli.access import deployment_choice
+from cli.access.cli_settings import OperatorSettings
+from cli.access.operator_access import Deployment
+from cli.access.subscriptions import PubsubAdmin, open_subscriber
 from shared.core.settings import Credentials
 from shared.edges.google_account import GoogleAccount
 from shared.edges.google_session import GoogleSession

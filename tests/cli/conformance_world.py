@@ -17,7 +17,7 @@ from tests.cli.cli_world import a_deployment
 from tests.contract.stand_ins import ask
 
 if TYPE_CHECKING:
-    from cli.operator_access import Deployment
+    from cli.access.operator_access import Deployment
 
 ZONE = "us-east5-b"
 _RUNS = count()

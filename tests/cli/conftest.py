@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture(autouse=True)
 def _hurried(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cli.letters.PAUSE_SECONDS", 0.02)
+    monkeypatch.setattr("cli.messages.letters.PAUSE_SECONDS", 0.02)
 
 
 @pytest.fixture(autouse=True)
@@ -34,7 +34,7 @@ def _nobody_s_machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """No file of the person who runs the tests chooses a deployment."""
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     monkeypatch.setenv("KUBECONFIG", str(tmp_path / "no-kubeconfig"))
-    monkeypatch.setattr("cli.contexts.LOCAL_STACK", tmp_path / "no-stack.json")
+    monkeypatch.setattr("cli.access.contexts.LOCAL_STACK", tmp_path / "no-stack.json")
 
 
 @pytest.fixture(scope="module")

@@ -15,8 +15,8 @@ from cli.board import site as sites
 from cli.board.acts import Act, ActFailed
 from cli.board.listening import listening
 from cli.board.site import BODY_BYTES_MAX, TOKEN_HEADER, Site
+from cli.diagnosis.findings import Finding, Result
 from cli.endings import BadInput
-from cli.findings import Finding, Result
 from shared.core.errors import Unavailable
 from tests.builders import CLUSTER, a_jobset, a_pod, a_pool
 from tests.cli.cli_world import NOWHERE, a_deployment, put_in_place, run

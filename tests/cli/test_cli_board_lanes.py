@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from cli.board.lanes import KEPT_SECONDS, LANES_MAX, Lane, Lanes, Span, find_phase
-from cli.failed_creations import FailureRow, tell_failures
-from cli.status import PoolRow, Status, WaitingRow
+from cli.fleet.failed_creations import FailureRow, tell_failures
+from cli.fleet.status import PoolRow, Status, WaitingRow
 from shared.core.decisions import Reason, Verdict
 from shared.core.identity.creations import Creation
 from shared.core.identity.names import build_pool_name

@@ -16,7 +16,7 @@ from cli.board.acts import discard_letter, list_letters, replay_letter
 from cli.board.readings import Readings
 from cli.board.site import TOKEN_HEADER, Site
 from cli.endings import BadInput
-from cli.log_search import open_logs
+from cli.logs.log_search import open_logs
 from shared.core.errors import Misconfigured
 from shared.core.messages import Message, format_message
 from shared.core.times import parse_time
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from cli.operator_access import Deployment
+    from cli.access.operator_access import Deployment
 
 TOPIC, LETTERS = "projects/p/topics/events", "projects/p/topics/letters"
 SUBSCRIPTION = "projects/p/subscriptions/letters"

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 import yaml
 
-from cli.config_file import find_file, list_keys
-from cli.contexts import Choice, find_local_stack, resolve
+from cli.access.config_file import find_file, list_keys
+from cli.access.contexts import Choice, find_local_stack, resolve
 from cli.endings import BadInput
 from demo.stack.layout import Layout
 from tests.builders import CLUSTER
@@ -83,7 +83,7 @@ def test_the_environment_wins_over_the_file_and_the_kubeconfig(tmp_path: Path) -
 
 
 def test_the_local_stack_is_found_from_a_folder_below(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr("cli.contexts.LOCAL_STACK", Path(".local/operator.json"))
+    monkeypatch.setattr("cli.access.contexts.LOCAL_STACK", Path(".local/operator.json"))
     (tmp_path / "a/b").mkdir(parents=True)
     monkeypatch.chdir(tmp_path / "a/b")
     layout = Layout(tmp_path / ".local")

@@ -12,10 +12,10 @@ import pytest
 import urllib3
 import yaml
 
-from cli.cluster_checks import LEDGER_RIGHTS, list_rights
-from cli.doctor import examine
-from cli.findings import Finding, Result
-from cli.message_checks import FILTERS, check_backlog
+from cli.diagnosis.cluster_checks import LEDGER_RIGHTS, list_rights
+from cli.diagnosis.doctor import examine
+from cli.diagnosis.findings import Finding, Result
+from cli.diagnosis.message_checks import FILTERS, check_backlog
 from demo.stack import local_subscriptions as stack_subscriptions
 from shared.core import labels
 from shared.core.errors import Denied
@@ -33,7 +33,7 @@ from tests.contract.stand_ins import ask, stand_in
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from cli.operator_access import Deployment
+    from cli.access.operator_access import Deployment
 
 ROOT = Path(__file__).resolve().parents[2]
 P = "projects/p"

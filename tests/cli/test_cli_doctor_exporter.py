@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from cli.cluster_checks import check_exporter
-from cli.findings import Finding, Result
+from cli.diagnosis.cluster_checks import check_exporter
+from cli.diagnosis.findings import Finding, Result
 from demo.deploy.local_answers import Answer, LocalAnswers
 from exporter.health import Health, HealthServer, Role
 from tests.cli.cli_world import a_deployment

@@ -10,8 +10,8 @@ import msgspec
 import pytest
 import yaml
 
-from cli.cluster_checks import KUEUE_RIGHTS, check_cluster, list_first_rights
-from cli.findings import Finding, Result
+from cli.diagnosis.cluster_checks import KUEUE_RIGHTS, check_cluster, list_first_rights
+from cli.diagnosis.findings import Finding, Result
 from shared.core.kinds.table import KINDS
 from shared.core.settings import ClusterSettings
 from shared.edges.kubernetes_api import Connection, KubernetesApi

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from cli.doctor import check_settings
-from cli.findings import Result
+from cli.diagnosis.doctor import check_settings
+from cli.diagnosis.findings import Result
 from shared.core.settings import Credentials
 from tests.cli.cli_world import a_deployment
 

@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from rich.console import Console
 
-from cli.creation_checks import check_creations
+from cli.diagnosis.creation_checks import check_creations
+from cli.diagnosis.findings import Finding, Result, merge_unanswered
+from cli.diagnosis.local_mends import mend_locally
 from cli.endings import say
-from cli.failed_creations import find_failures
-from cli.findings import Finding, Result, merge_unanswered
-from cli.local_mends import mend_locally
-from cli.log_search import Answered
-from cli.status import read_status
-from cli.story_text import print_story
-from cli.why import Story
+from cli.explanation.story_text import print_story
+from cli.explanation.why import Story
+from cli.fleet.failed_creations import find_failures
+from cli.fleet.status import read_status
+from cli.logs.log_search import Answered
 from shared.core import labels
 from shared.core.errors import Denied, Unavailable
 from shared.core.identity.creations import Creation
@@ -70,7 +70,7 @@ def logs(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
     """Let the functions' logs have these records."""
 
     def have(*answers: Answered) -> Any:
-        monkeypatch.setattr("cli.failed_creations.read_answers", lambda *_args, **_options: list(answers))
+        monkeypatch.setattr("cli.fleet.failed_creations.read_answers", lambda *_args, **_options: list(answers))
         return object()
 
     return have

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from cli.letters import Choice, LetterBox, publish_again
+from cli.messages.letters import Choice, LetterBox, publish_again
 from shared.core.messages import Message
 from shared.deliver import FUNCTION_ATTRIBUTE, MESSAGE_ID_ATTRIBUTE
 from shared.edges.pubsub_topic import PubsubTopic
@@ -28,7 +28,7 @@ from tests.cli.test_cli_replay import (
 )
 
 if TYPE_CHECKING:
-    from cli.operator_access import Deployment
+    from cli.access.operator_access import Deployment
     from tests.component.world import World
 
 __all__ = ["deployment", "url", "world"]
@@ -44,8 +44,8 @@ def answer(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         asked.append(question)
         return len(asked) < 2
 
-    monkeypatch.setattr("cli.asking.typer.confirm", ask)
-    monkeypatch.setattr("cli.asking.has_terminal", lambda: True)
+    monkeypatch.setattr("cli.messages.asking.typer.confirm", ask)
+    monkeypatch.setattr("cli.messages.asking.has_terminal", lambda: True)
     return asked
 
 

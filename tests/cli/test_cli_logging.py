@@ -15,7 +15,7 @@ import urllib3
 from google.auth.credentials import AnonymousCredentials
 from typer.testing import CliRunner
 
-from cli.log_search import Answered, Swept, find_last_sweep, open_logs, read_answers, read_logs
+from cli.logs.log_search import Answered, Swept, find_last_sweep, open_logs, read_answers, read_logs
 from shared.core.times import parse_time
 from standins.logging.__main__ import app
 from standins.logging.filters import BadFilter, parse_filter

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from google.auth.credentials import AnonymousCredentials
 
-from cli import log_lines
-from cli.log_search import open_logs
+from cli.logs import log_lines
+from cli.logs.log_search import open_logs
 from shared.core.times import format_time
 from tests.builders import CLUSTER, NOW
 from tests.cli.cli_world import NOWHERE, a_deployment, put_in_place, run

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from cli.operator_access import open_deployment
+from cli.access.operator_access import open_deployment
 from cli.rehearsal import rehearse
 from shared.core.errors import AlreadyExists, Misconfigured
 from tests.builders import CLUSTER, a_pool

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from cli.manifests import read_manifests
-from cli.plan import plan
-from cli.plan_table import print_plan
+from cli.planning.manifests import read_manifests
+from cli.planning.plan import plan
+from cli.planning.plan_table import print_plan
 from cli.prices import READ_ON, SOURCE
 from tests.builders import CLUSTER, settings
 from tests.cli.cli_world import run, write

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import pytest
 import yaml
 
-from cli.manifests import read_manifests
-from cli.plan import plan
+from cli.planning.manifests import read_manifests
+from cli.planning.plan import plan
 from tests.builders import CLUSTER, settings
 from tests.cli.cli_world import run, write
 from tests.cli.test_cli_plan import JOBSET, planned

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from cli.letters import GIVEN_UP, Choice, LetterBox, LetterReport, publish_again, read_letter, strip
+from cli.access.subscriptions import Letter
+from cli.messages.letters import GIVEN_UP, Choice, LetterBox, LetterReport, publish_again, read_letter, strip
 from cli.moments import parse_since
-from cli.subscriptions import Letter
 from shared.core.errors import Unavailable
 from shared.core.messages import Message, format_message
 from shared.deliver import ERROR_ATTRIBUTE, FUNCTION_ATTRIBUTE, REASON_ATTRIBUTE
@@ -25,7 +25,7 @@ from tests.contract.stand_ins import ask
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from cli.operator_access import Deployment
+    from cli.access.operator_access import Deployment
 
 P = "projects/p"
 TOPIC, LETTERS = f"{P}/topics/events", f"{P}/topics/letters"

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 import typer
 
+from cli.access.cli_settings import OperatorSettings, find_subscription, find_topic, list_pushed, read_environment
 from cli.app import app
-from cli.cli_settings import OperatorSettings, find_subscription, find_topic, list_pushed, read_environment
 from cli.endings import EPILOG, Ending
 from shared.core.errors import Misconfigured
 from tests.builders import CLUSTER

@@ -11,10 +11,10 @@ import yaml
 from rich.console import Console
 
 from cli.board.readings import Readings
+from cli.fleet.status import read_status
+from cli.fleet.status_table import print_status
 from cli.printing import format_age
 from cli.rehearsal import SHOWN_MAX
-from cli.status import read_status
-from cli.status_table import print_status
 from shared.core import labels
 from shared.core.decide.attempts import find_pause
 from shared.core.decide.failures import RULES, Failure

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 from rich.console import Console
 
-from cli.story_text import print_story
-from cli.suspensions import read_suspension
-from cli.why import Story, add_present
+from cli.explanation.story_text import print_story
+from cli.explanation.suspensions import read_suspension
+from cli.explanation.why import Story, add_present
 from shared.core import labels
 from shared.core.errors import Denied, NotFound, ProvisionerError
 from shared.core.kinds.table import choose_kinds

@@ -19,7 +19,7 @@ from google.api_core.exceptions import TooManyRequests
 from google.auth.credentials import AnonymousCredentials
 
 from cli.board.readings import Readings
-from cli.log_search import open_logs
+from cli.logs.log_search import open_logs
 from cli.usage import usage_command
 from cli.usage.hours import Account, Cause, Hours, read_size
 from cli.usage.record_stream import PAGE_SIZE, Span, count_records, read_records
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     from typer.testing import Result
 
-    from cli.operator_access import Deployment
+    from cli.access.operator_access import Deployment
     from cli.usage.record_stream import Record
 
 HOUR = 3600

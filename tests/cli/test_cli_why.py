@@ -14,11 +14,11 @@ from google.cloud.logging_v2 import Client
 from rich.console import Console
 
 from cli.endings import BadInput
-from cli.history import Entry, read_operations, read_pools
-from cli.log_search import find_last_sweep, read_logs
-from cli.status import Status, read_status
-from cli.story_text import collapse, print_story
-from cli.why import Story, add_present, mark_repetitions, parse_workload
+from cli.explanation.story_text import collapse, print_story
+from cli.explanation.why import Story, add_present, mark_repetitions, parse_workload
+from cli.fleet.status import Status, read_status
+from cli.logs.history import Entry, read_operations, read_pools
+from cli.logs.log_search import find_last_sweep, read_logs
 from shared.core import labels
 from shared.core.errors import Denied, NotFound, ProvisionerError, Unavailable
 from shared.core.identity.names import build_pool_name
@@ -306,8 +306,8 @@ def test_a_later_workload_of_the_same_name_is_divided_from_the_earlier_one() -> 
 def test_what_is_older_is_left_out_on_demand(monkeypatch: pytest.MonkeyPatch) -> None:
     old, new = (Entry(at=NOW - ago, source="event", about="JobSet train", text=f"{ago}") for ago in (900, 60))
     story = a_story(old, new)
-    monkeypatch.setattr("cli.asking_why.tell", lambda *_: story)
-    monkeypatch.setattr("cli.asking_why.add_present", lambda *_: None)
+    monkeypatch.setattr("cli.explanation.asking_why.tell", lambda *_: story)
+    monkeypatch.setattr("cli.explanation.asking_why.add_present", lambda *_: None)
     put_in_place(monkeypatch, a_deployment())
 
     assert len(json.loads(run("why", "train", "--json").stdout)[0]["entries"]) == 2
@@ -327,8 +327,10 @@ def test_a_story_is_followed_until_ctrl_c(monkeypatch: pytest.MonkeyPatch) -> No
         later.append(Entry(at=NOW + 1, source="event", about="JobSet train", text="second"))
 
     monkeypatch.setattr("cli.repeating.time.sleep", pause)
-    monkeypatch.setattr("cli.asking_why.tell", lambda *_: replace(story, entries=[*story.entries, *later]))
-    monkeypatch.setattr("cli.asking_why.add_present", lambda *_: None)
+    monkeypatch.setattr(
+        "cli.explanation.asking_why.tell", lambda *_: replace(story, entries=[*story.entries, *later])
+    )
+    monkeypatch.setattr("cli.explanation.asking_why.add_present", lambda *_: None)
     put_in_place(monkeypatch, a_deployment())
 
     result = run("why", "train", "--follow")
@@ -361,8 +363,8 @@ def test_a_pod_that_opts_out_is_said_to_wait_for_something_else() -> None:
 
 def test_an_unknown_workload_is_told_with_the_kinds_that_are_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
     deployment = a_deployment(World(Records(), kinds=("JobSet", "RayCluster")))
-    monkeypatch.setattr("cli.asking_why.tell", lambda *_: Story(CLUSTER, "default", "train"))
-    monkeypatch.setattr("cli.asking_why.add_present", lambda *_: None)
+    monkeypatch.setattr("cli.explanation.asking_why.tell", lambda *_: Story(CLUSTER, "default", "train"))
+    monkeypatch.setattr("cli.explanation.asking_why.add_present", lambda *_: None)
 
     class NothingInstalled(KubernetesApi):
         def get(self, path: str, kind: Any, params: Any = None) -> Any:

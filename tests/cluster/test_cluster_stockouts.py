@@ -13,8 +13,8 @@ import httpx
 import psutil
 import pytest
 
+from cli.access.operator_access import open_deployment
 from cli.board.readings import Readings
-from cli.operator_access import open_deployment
 from demo.stack.clusters import ClusterKind
 from demo.stack.commands import StackSettings
 from demo.stack.layout import CLUSTER_PATH, PROJECT

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from cli.status import read_status
+from cli.fleet.status import read_status
 from shared.core.errors import Denied
 from shared.core.identity.names import build_pool_name
 from shared.core.messages import Event, EventType, ObjectName, Observed

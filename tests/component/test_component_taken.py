@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from cli.status import read_status
+from cli.fleet.status import read_status
 from shared.core import labels
 from shared.core.errors import Denied, Unavailable
 from tests.builders import CLUSTER, NOW, a_claim, a_jobset, a_pod, a_pool

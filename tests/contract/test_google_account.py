@@ -10,7 +10,7 @@ import google.auth.compute_engine._metadata
 import google.oauth2.credentials
 import pytest
 
-from cli.operator_access import open_deployment
+from cli.access.operator_access import open_deployment
 from infra.build import remove_pools
 from shared.core.errors import Denied, Unavailable
 from shared.core.settings import ClusterSettings, Credentials

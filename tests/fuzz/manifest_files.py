@@ -11,11 +11,11 @@ from unittest import mock
 import yaml
 from rich.console import Console
 
-from cli.cli_settings import read_plan_settings
+from cli.access.cli_settings import read_plan_settings
 from cli.endings import BadInput
-from cli.manifests import read_manifests
-from cli.plan import find_zone, plan, summarize
-from cli.plan_table import print_plan
+from cli.planning.manifests import read_manifests
+from cli.planning.plan import find_zone, plan, summarize
+from cli.planning.plan_table import print_plan
 from shared.core.errors import Misconfigured
 from tests.fuzz.border import Border, Lost
 from tests.fuzz.scenes import EXAMPLES

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 from unittest import mock
 
-from cli.cli_settings import OperatorSettings, read_environment, read_plan_settings
+from cli.access.cli_settings import OperatorSettings, read_environment, read_plan_settings
 from exporter.exporter_settings import ExporterSettings, read_exporter_settings
 from shared.core.errors import Misconfigured
 from shared.core.settings import Settings

@@ -13,10 +13,10 @@ import pytest
 from rich.console import Console
 
 from cli.endings import BadInput
-from cli.manifest_yaml import read_yaml
-from cli.manifests import Found, read_manifests
-from cli.plan import plan
-from cli.plan_table import print_plan
+from cli.planning.manifest_yaml import read_yaml
+from cli.planning.manifests import Found, read_manifests
+from cli.planning.plan import plan
+from cli.planning.plan_table import print_plan
 from demo.loop.demo_manifests import BadManifest, load
 from exporter.metrics import Metrics
 from exporter.watched_kinds import watch_pods, watch_workloads

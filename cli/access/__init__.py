@@ -1,0 +1,1 @@
+"""Which deployment a command is about, with which settings, and how it is reached."""

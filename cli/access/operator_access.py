@@ -1,0 +1,112 @@
+"""The connections of the command line to GKE, Kubernetes and Pub/Sub, as the functions have them.
+
+The operator's identity is the only difference: the same look-up of credentials finds the login of
+the person who runs the command, and not an instance's account.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import urllib3
+
+from cli.access.cli_settings import OperatorSettings, find_log_project, read_environment
+from cli.access.subscriptions import PubsubAdmin, open_subscriber
+from cli.logs.log_search import open_logs
+from shared.core.ports import Ports
+from shared.edges.clock import SYSTEM_CLOCK
+from shared.edges.gke import GkeNodePools
+from shared.edges.google_account import GoogleAccount
+from shared.edges.google_session import GoogleSession
+from shared.edges.kubernetes_api import KubernetesApi
+from shared.edges.kubernetes_cluster import KubernetesCluster
+from shared.edges.kubernetes_connection import connection_from_kubeconfig, connection_from_settings
+from shared.edges.kueue_objects import KueueQueues
+from shared.edges.pubsub_topic import open_publisher_over_rest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from google.cloud.logging_v2 import Client
+    from google.pubsub_v1.services.publisher import PublisherClient
+
+    from cli.logs.log_search import OpenLogs
+    from shared.core.settings import ClusterSettings, Settings
+
+_USER_AGENT = "tpu-provisioner-cli"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Deployment:
+    """Everything that a command may ask."""
+
+    settings: Settings
+    own: OperatorSettings
+    ports: Ports
+    apis: dict[str, KubernetesApi]
+    """The Kubernetes API of each cluster, for what the functions never read."""
+    gke: GoogleSession
+    pubsub: PubsubAdmin
+    open_publisher: Callable[[], PublisherClient]
+    """Opens what publishes messages again."""
+    open_logs: OpenLogs | None
+    """Opens the logs of the deployment, else those of a cluster's project, which it is given; None
+    where no logs can be read."""
+    monitoring: GoogleSession | None
+    """None where there are no metrics."""
+    http: urllib3.PoolManager
+
+
+def open_deployment(environ: Mapping[str, str]) -> Deployment:
+    """Return the deployment that the environment describes; nothing is sent yet.
+
+    Raises:
+        Misconfigured: a setting is missing or wrong.
+    """
+    settings, own = read_environment(environ)
+    http = urllib3.PoolManager(maxsize=4)
+    account = GoogleAccount(settings.credentials)
+    apis = {
+        name: _open_kubernetes(cluster, own, account.give_token) for name, cluster in settings.clusters.items()
+    }
+
+    def reach(endpoint: str) -> GoogleSession:
+        return GoogleSession(endpoint, account)
+
+    def open_publisher() -> PublisherClient:
+        return open_publisher_over_rest(settings.pubsub_endpoint, account.find_credentials())
+
+    def find_logs(project: str) -> Client:
+        home = find_log_project(own, f"projects/{project}")  # a cluster may be in another project
+        return open_logs(own.logging_endpoint, account.find_credentials(), home)
+
+    ports = Ports(
+        settings=settings,
+        pools=GkeNodePools(settings.gke_endpoint, account, compute_endpoint=settings.compute_endpoint),
+        clusters={name: KubernetesCluster(api) for name, api in apis.items()},
+        clock=SYSTEM_CLOCK,
+        queues={name: KueueQueues(api) for name, api in apis.items()} if settings.kueue_admission_check else {},
+    )
+    return Deployment(
+        settings=settings,
+        own=own,
+        ports=ports,
+        apis=apis,
+        gke=reach(settings.gke_endpoint),
+        pubsub=PubsubAdmin(
+            open_publisher, lambda: open_subscriber(settings.pubsub_endpoint, account.find_credentials())
+        ),
+        open_publisher=open_publisher,
+        open_logs=find_logs if own.logging_endpoint else None,
+        monitoring=reach(own.monitoring_endpoint) if own.monitoring_endpoint else None,
+        http=http,
+    )
+
+
+def _open_kubernetes(cluster: ClusterSettings, own: OperatorSettings, token: Callable[[], str]) -> KubernetesApi:
+    if own.kubeconfig:
+        connection = connection_from_kubeconfig(own.kubeconfig, own.context)
+    else:
+        connection = connection_from_settings(cluster, token)
+    return KubernetesApi(connection, user_agent=_USER_AGENT)

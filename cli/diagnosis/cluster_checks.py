@@ -1,0 +1,317 @@
+"""The checks of `doctor` on each cluster: GKE, Kubernetes, kinds of workload, rights, exporter."""
+
+from __future__ import annotations
+
+import json
+from functools import partial
+from typing import TYPE_CHECKING
+
+import msgspec
+import urllib3
+
+from cli.diagnosis.findings import Finding, Result, bad, fine, look, skipped, warn
+from cli.endings import say
+from cli.logs.log_search import find_last_report
+from cli.printing import format_age, short_cluster
+from shared.core import labels
+from shared.core.decisions import Reason
+from shared.core.errors import Denied, NotFound
+from shared.core.kinds.table import choose_kinds
+from shared.core.kueue import API_VERSION as KUEUE_VERSION
+from shared.core.times import parse_time
+from shared.edges.kubernetes_objects import JsonObject, Lease, Record
+from shared.edges.ledger_objects import NAME as LEDGER
+from shared.perform.changes import read_stop
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from cli.access.operator_access import Deployment
+    from shared.core.kinds.kind import Kind
+    from shared.edges.kubernetes_api import KubernetesApi
+
+RIGHTS = (
+    ("", "namespaces", "get"),
+    ("", "pods", "get"),
+    ("", "pods", "list"),
+    ("", "nodes", "list"),
+    ("", "nodes", "patch"),
+    ("", "persistentvolumeclaims", "get"),
+    ("", "persistentvolumes", "get"),
+    ("storage.k8s.io", "storageclasses", "get"),
+    ("", "events", "create"),
+    ("", "events", "get"),
+    ("", "events", "list"),
+    ("", "events", "patch"),
+)
+"""What the functions need together, besides to get the workloads of each kind: group, resource,
+verb. As `infra/kubernetes/base/functions-rights.yaml` grants it."""
+LEDGER_RIGHTS = (("", "create"), (LEDGER, "get"), (LEDGER, "update"))
+"""What `provision` and `sweep` need in their own namespace if a limit is set: the name of the
+ConfigMap, verb. A create cannot be limited to a name."""
+_KUEUE = KUEUE_VERSION.partition("/")[0]
+FIRST_VERBS = ("patch", "list")
+"""What the functions need on the workloads that can be suspended, if `capacity_first` is on. As
+`infra/kubernetes/capacity-first` grants it."""
+PARENT_VERBS = (*FIRST_VERBS, "get")
+"""The same for the parents of such workloads."""
+KUEUE_RIGHTS = (
+    (_KUEUE, "workloads", "list"),
+    (_KUEUE, "resourceflavors", "get"),
+    (_KUEUE, "admissionchecks", "list"),
+    (_KUEUE, "admissionchecks/status", "patch"),
+    (_KUEUE, "workloads/status", "patch"),
+)
+"""What they need if `kueue_admission_check` is on. As `infra/kubernetes/kueue` grants it."""
+LEASE_SECONDS_MAX = 60.0
+_REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
+_LEASE = "/apis/coordination.k8s.io/v1/namespaces/{}/leases/{}"
+_MANIFESTS = "kubectl apply -k infra/kubernetes/base"
+_ROLE = 'kubectl kustomize infra/kubernetes/{} | sed "s/PROJECT_ID/$PROJECT_ID/" | kubectl apply -f -'
+_FOLDERS = {"capacity_first": "capacity-first", "kueue_admission_check": "kueue"}
+
+
+class _ReviewStatus(Record):
+    allowed: bool = False
+
+
+class _Review(Record):
+    status: _ReviewStatus = msgspec.field(default_factory=_ReviewStatus)
+
+
+def list_rights(kinds: Iterable[Kind]) -> tuple[tuple[str, str, str], ...]:
+    """Return all that the functions need to serve some kinds of workload: group, resource, verb."""
+    read = (each for kind in kinds for each in (kind, *kind.parents))
+    return (*RIGHTS, *((each.group, each.plural, "get") for each in read))
+
+
+def list_first_rights(kinds: Iterable[Kind]) -> tuple[tuple[str, str, str], ...]:
+    """Return what suspended workloads of some kinds need: group, resource, verb."""
+    able = [kind for kind in kinds if kind.suspendable]
+    parents = dict.fromkeys((each.group, each.plural) for kind in able for each in kind.parents)
+    return (
+        *((kind.group, kind.plural, verb) for kind in able for verb in FIRST_VERBS),
+        *((group, plural, verb) for group, plural in parents for verb in PARENT_VERBS),
+    )
+
+
+def check_cluster(deployment: Deployment, cluster: str) -> list[Finding]:
+    """Return what is found of one cluster."""
+    shown, api = short_cluster(cluster), deployment.apis[cluster]
+    kinds = choose_kinds(deployment.settings.kinds)
+    role, first, kueue = partial(_check_role, deployment, cluster), f"{shown} capacity first", f"{shown} kueue"
+    _, project, _, location, _, name = cluster.split("/")
+    describe = f"gcloud container clusters describe {name} --location={location} --project={project}"
+    return [
+        *look(f"{shown} GKE", lambda: _check_gke(deployment, cluster, shown), describe),
+        *(
+            finding
+            for kind in kinds
+            for finding in look(
+                f"{shown} {kind.name}",
+                partial(_check_kind, api, kind, shown),
+                f"{describe} (is the DNS endpoint enabled?)",
+            )
+        ),
+        *look(f"{shown} rights", lambda: _check_rights(deployment, cluster, api, shown), _MANIFESTS),
+        *look(first, lambda: role(first, "capacity_first", list_first_rights(kinds)), _MANIFESTS),
+        *look(kueue, lambda: role(kueue, "kueue_admission_check", KUEUE_RIGHTS), _MANIFESTS),
+        *look(f"{shown} reservations", lambda: _check_ledger(deployment, cluster, api, shown), _MANIFESTS),
+        *look(f"{shown} emergency stop", lambda: _check_stop(deployment, cluster, shown), _MANIFESTS),
+        *look(f"{shown} exporter", lambda: check_lease(deployment, cluster), _MANIFESTS),
+    ]
+
+
+def check_exporter(deployment: Deployment) -> Iterator[Finding]:
+    """Yield whether the exporter says that it is ready, where it can be asked."""
+    url = deployment.own.exporter_url
+    if not url:
+        yield from _check_reports(deployment)
+        return
+    try:
+        answer = deployment.http.request("GET", f"{url.rstrip('/')}/readyz", timeout=5.0, retries=False)
+    except urllib3.exceptions.HTTPError as error:
+        yield bad("exporter", f"there is no answer at {url}: {say(error)}", _LOGS)
+        return
+    ready = answer.status == 200  # noqa: PLR2004 -- HTTP
+    yield Finding(
+        check="exporter",
+        result=Result.OK if ready else Result.BAD,
+        text=f"{'ready' if ready else 'not ready'}: {_say_readiness(answer.data, ready=ready)}",
+        mend="" if ready else _LOGS,
+    )
+
+
+def _say_readiness(body: bytes, *, ready: bool) -> str:
+    """Return the exporter's role and what it misses, with the causes if it is not ready.
+
+    An answer that is not an exporter's is cut to 200 characters.
+    """
+    text = body.decode("utf-8", "replace")
+    try:
+        said = json.loads(text)
+        role, causes = said["role"], said["missing"].items()
+    except (ValueError, TypeError, KeyError, AttributeError):
+        return " ".join(text.split())[:200]
+    missing = [str(name) if ready else f"{name} ({cause})" for name, cause in causes]
+    return f"its role is {role}" + (f"; missing: {', '.join(missing)}" if missing else "")
+
+
+def _check_reports(deployment: Deployment) -> Iterator[Finding]:
+    """Yield when the exporter last published an event, where logs can be read."""
+    if deployment.open_logs is None:
+        return
+    now = deployment.ports.clock.now()
+    last = find_last_report(deployment.open_logs, next(iter(deployment.settings.clusters)), now=now)
+    if last is None:
+        text = "published no event in the last day; that is normal only if no workload needed a pool or ended"
+        yield warn("exporter", text, _LOGS)
+    else:
+        yield fine("exporter", f"published its last event {format_age(max(0.0, now - last))} ago")
+
+
+_LOGS = "kubectl --namespace=tpu-provisioner logs deployment/tpu-provisioner-exporter"
+
+
+def _check_gke(deployment: Deployment, cluster: str, shown: str) -> Iterator[Finding]:
+    pools = deployment.ports.pools.list(cluster)
+    ours = sum(pool.owner is not None for pool in pools)
+    yield fine(f"{shown} GKE", f"{len(pools)} node pools, {ours} created by the provisioner")
+
+
+def _check_kind(api: KubernetesApi, kind: Kind, shown: str) -> Iterator[Finding]:
+    check = f"{shown} {kind.name}"
+    try:
+        api.get(kind.root, JsonObject)
+    except NotFound:
+        yield Finding(
+            check=check,
+            result=Result.BAD if kind.install else Result.SKIPPED,
+            text=f"Kubernetes answers, but {kind.name} is not installed",
+            mend=kind.install,
+        )
+        return
+    yield fine(check, f"Kubernetes answers, and {kind.name} is installed")
+
+
+def _check_stop(deployment: Deployment, cluster: str, shown: str) -> Iterator[Finding]:
+    """Yield whether the label of the provisioner's own namespace lets the functions act."""
+    check, name = f"{shown} emergency stop", deployment.settings.own_namespace
+    stop = read_stop(cluster, deployment.ports)
+    if stop is None:
+        yield fine(check, f"off: namespace {name} lets the functions act")
+        return
+    absent = stop.reason == Reason.MODE_UNKNOWN and deployment.ports.clusters[cluster].get_namespace(name) is None
+    yield Finding(
+        check=check,
+        result=Result.BAD if stop.reason == Reason.MODE_UNKNOWN else Result.WARN,
+        text=f"the mode is {stop.mode}: {stop.cause}",
+        mend=f"{_MANIFESTS}, or set TPU_PROVISIONER_OWN_NAMESPACE"
+        if absent
+        else f"kubectl label namespace {name} {labels.MODE}-",
+    )
+
+
+def _check_rights(deployment: Deployment, cluster: str, api: KubernetesApi, shown: str) -> Iterator[Finding]:
+    """Yield the missing rights: bad for the functions' account, a warning for an operator."""
+    functions_own = _is_functions_own(deployment, cluster)
+    rights = list_rights(choose_kinds(deployment.settings.kinds))
+    missing = _list_missing(api, rights)
+    if missing:
+        yield Finding(
+            check=f"{shown} rights",
+            result=Result.BAD if functions_own else Result.WARN,
+            text=f"this identity does not have the rights: {', '.join(missing)}",
+            mend=f"{_MANIFESTS}, and bind the functions' accounts to its ClusterRoles"
+            if functions_own
+            else "check the functions' account with: kubectl auth can-i VERB RESOURCE -A --as=ACCOUNT",
+        )
+        return
+    yield fine(f"{shown} rights", f"this identity has all {len(rights)} rights that the functions need")
+
+
+def _check_role(
+    deployment: Deployment, cluster: str, check: str, setting: str, rights: tuple[tuple[str, str, str], ...]
+) -> Iterator[Finding]:
+    """Yield whether an identity has the rights of an optional role, which a setting needs."""
+    if not getattr(deployment.settings, setting):
+        yield skipped(check, f"not needed: the setting {setting} is off")
+        return
+    missing = _list_missing(deployment.apis[cluster], rights)
+    if not missing:
+        yield fine(check, f"this identity has all {len(rights)} rights that the setting {setting} needs")
+        return
+    yield Finding(
+        check=check,
+        result=Result.BAD if _is_functions_own(deployment, cluster) else Result.WARN,
+        text=f"the setting {setting} is on, but this identity does not have the rights: {', '.join(missing)}",
+        mend=_ROLE.format(_FOLDERS[setting]),
+    )
+
+
+def _list_missing(api: KubernetesApi, rights: tuple[tuple[str, str, str], ...]) -> list[str]:
+    return [f"{verb} {resource}" for group, resource, verb in rights if not _may(api, group, resource, verb)]
+
+
+def _is_functions_own(deployment: Deployment, cluster: str) -> bool:
+    """Return whether the identity in use is the functions' own account."""
+    return bool(deployment.settings.clusters[cluster].token_file) and not deployment.own.kubeconfig
+
+
+def _check_ledger(deployment: Deployment, cluster: str, api: KubernetesApi, shown: str) -> Iterator[Finding]:
+    """Yield the missing rights on the reservations, if a limit is set."""
+    check, own = f"{shown} reservations", deployment.settings.own_namespace
+    if not deployment.settings.limited:
+        yield skipped(check, "not needed: no limit is set")
+        return
+    missing = [
+        f"{verb} configmaps/{name}" if name else f"{verb} configmaps"
+        for name, verb in LEDGER_RIGHTS
+        if not _may(api, "", "configmaps", verb, namespace=own, name=name)
+    ]
+    if not missing:
+        yield fine(check, f"this identity can keep ConfigMap {own}/{LEDGER}, which the limits need")
+        return
+    yield Finding(
+        check=check,
+        result=Result.BAD if _is_functions_own(deployment, cluster) else Result.WARN,
+        text=f"a limit is set, but in {own} this identity does not have the rights: {', '.join(missing)}",
+        mend="kubectl apply -f infra/kubernetes/base/functions-rights.yaml (with your project's id)",
+    )
+
+
+def _may(api: KubernetesApi, group: str, resource: str, verb: str, *, namespace: str = "", name: str = "") -> bool:
+    resource, _, part = resource.partition("/")
+    asked = {"group": group, "resource": resource, "subresource": part, "verb": verb, "namespace": namespace}
+    asked["name"] = name
+    body = {
+        "apiVersion": "authorization.k8s.io/v1",
+        "kind": "SelfSubjectAccessReview",
+        "spec": {"resourceAttributes": {key: value for key, value in asked.items() if value or key == "group"}},
+    }
+    return api.create(_REVIEWS, body, _Review).status.allowed
+
+
+def check_lease(deployment: Deployment, cluster: str) -> Iterator[Finding]:
+    """Yield whether an exporter of a cluster holds its Lease."""
+    own, check = deployment.own, f"{short_cluster(cluster)} exporter"
+    if not own.lease_name:
+        yield skipped(check, "not checked: TPU_PROVISIONER_LEASE_NAME is empty (no election)")
+        return
+    where = f"Lease {own.lease_namespace}/{own.lease_name}"
+    try:
+        lease = deployment.apis[cluster].get(_LEASE.format(own.lease_namespace, own.lease_name), Lease)
+    except NotFound:
+        yield bad(check, f"{where} does not exist: no exporter has run", _MANIFESTS)
+        return
+    except Denied as error:
+        yield skipped(check, f"not checked: this identity may not read {where}: {error}")
+        return
+    renewed = parse_time(lease.spec.renew_time)
+    holder = lease.spec.holder_identity or ""
+    age = float("inf") if renewed is None else deployment.ports.clock.now() - renewed
+    if holder and age <= LEASE_SECONDS_MAX:
+        yield fine(check, f"{holder} is the leader and renewed its Lease {age:.0f} s ago")
+        return
+    state = f"was last renewed {age:.0f} s ago" if renewed else "has no holder"
+    yield bad(check, f"no exporter is the leader: {where} {state}", _LOGS)

@@ -1,0 +1,122 @@
+"""All checks of a deployment, in the order in which a message passes its parts."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import urllib3
+
+from cli.access.cli_settings import PUSHED
+from cli.diagnosis.cluster_checks import check_cluster, check_exporter
+from cli.diagnosis.creation_checks import check_creations
+from cli.diagnosis.findings import Finding, bad, fine, look, merge_unanswered, skipped, warn
+from cli.diagnosis.local_mends import mend_locally
+from cli.diagnosis.message_checks import check_backlog, check_dead_letters, check_subscription, check_topic
+from cli.endings import say
+from cli.logs.log_search import find_last_sweep
+from cli.printing import count
+from shared.core.settings import Credentials, Mode
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from cli.access.operator_access import Deployment
+
+FUNCTIONS = (*PUSHED, "sweep")
+SWEEP_SECONDS_MAX = 300.0
+"""The scheduler calls every minute. Five missed calls mean a problem."""
+PARTIAL_SECONDS_MIN = 120
+"""Two sweeps. Each of them looks once at workloads of which a part has its pools."""
+_HARMLESS = "robots.txt"
+"""The functions framework answers 404 here itself; any other path would be read as a (malformed)
+message."""
+_HTTP_SERVER_ERROR = 500
+
+
+def examine(deployment: Deployment) -> list[Finding]:
+    """Return a finding for each check. Nothing in the deployment is changed."""
+    findings = [*check_settings(deployment)]
+    for cluster in deployment.ports.clusters:
+        findings += check_cluster(deployment, cluster)
+        findings += check_creations(deployment, cluster)
+    findings += look("exporter", lambda: check_exporter(deployment))
+    findings += look("topic", lambda: check_topic(deployment))
+    for function in PUSHED:
+        findings += look(f"subscription {function}", lambda name=function: check_subscription(deployment, name))  # type: ignore[misc]
+    findings += look("dead letters", lambda: check_dead_letters(deployment))
+    findings += look("backlog", lambda: check_backlog(deployment))
+    for function in FUNCTIONS:
+        findings += _check_function(deployment, function)
+    findings += look("sweep", lambda: _check_sweep(deployment))
+    findings = merge_unanswered(findings)
+    return [mend_here(deployment, each) for each in findings]
+
+
+def mend_here(deployment: Deployment, finding: Finding) -> Finding:
+    """Return a finding with a remedy for where the deployment runs."""
+    local = deployment.settings.credentials is Credentials.ANONYMOUS
+    return mend_locally(finding) if local else finding
+
+
+def check_settings(deployment: Deployment) -> Iterator[Finding]:
+    """Yield what is remarkable about the settings."""
+    settings = deployment.settings
+    names = f"{len(settings.clusters)} cluster{'' if len(settings.clusters) == 1 else 's'}"
+    if settings.mode != Mode.ACTIVE:
+        text = f"{names}; the mode is {settings.mode}, so no pools are created"
+        yield warn("settings", text, "remove TPU_PROVISIONER_MODE and deploy again")
+    elif not settings.dead_letter_topic:
+        text = f"{names}; TPU_PROVISIONER_DEAD_LETTER_TOPIC is empty: malformed messages are tried 20 times"
+        yield warn("settings", text, "terraform apply (the module sets it)")
+    else:
+        yield fine("settings", names)
+    seconds, local = settings.release_partial_gang_seconds, settings.credentials is Credentials.ANONYMOUS
+    if 0 < seconds < PARTIAL_SECONDS_MIN and not local:  # a local stack's time runs faster
+        text = (
+            f"release_partial_gang_seconds={seconds} is shorter than two sweeps ({PARTIAL_SECONDS_MIN} s), so a "
+            "workload may be suspended while GKE still creates its node pools, or before the next try"
+        )
+        mend = "set it to 1800 or more, or to 0 for never, and deploy again"
+        yield warn("partial gangs", text, mend)
+
+
+def _check_function(deployment: Deployment, function: str) -> Iterator[Finding]:
+    check, uri = f"function {function}", deployment.own.function_uris.get(function)
+    if not uri:
+        yield skipped(check, f"not checked: TPU_PROVISIONER_FUNCTION_URIS has no entry {function!r}")
+        return
+    logs = f"gcloud functions logs read NAME-{function} --gen2"
+    try:
+        answer = deployment.http.request(
+            "GET", f"{uri.rstrip('/')}/{_HARMLESS}", timeout=10.0, retries=False, redirect=False
+        )
+    except urllib3.exceptions.HTTPError as error:
+        yield bad(check, f"there is no answer at {uri}: {say(error)}", logs)
+        return
+    if answer.status >= _HTTP_SERVER_ERROR:
+        yield bad(check, f"answers HTTP {answer.status} at {uri}: it does not start", logs)
+    else:
+        yield fine(check, f"answers at {uri}")
+
+
+def _check_sweep(deployment: Deployment) -> Iterator[Finding]:
+    if deployment.open_logs is None:
+        yield skipped("sweep", "not checked: TPU_PROVISIONER_LOGGING_ENDPOINT is empty")
+        return
+    now = deployment.ports.clock.now()
+    cluster = next(iter(deployment.settings.clusters))
+    last = find_last_sweep(deployment.open_logs, cluster, now=now)
+    if last is not None and now - last.at <= SWEEP_SECONDS_MAX:
+        text = f"ran {max(0.0, now - last.at):.0f} s ago"
+        if last.errors:
+            yield warn(
+                "sweep",
+                f"{text}, and failed for {count(last.errors, 'object')}",
+                "tpu-provisioner status, or gcloud functions logs read NAME-sweep --gen2",
+            )
+            return
+        yield fine("sweep", text)
+        return
+    age = "no log record for a day" if last is None else f"it ran {now - last.at:.0f} s ago"
+    text = f"{age}, but it must run every minute"
+    yield bad("sweep", text, "gcloud scheduler jobs resume JOB; gcloud scheduler jobs run JOB")

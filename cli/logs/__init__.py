@@ -1,0 +1,1 @@
+"""The records that the functions logged, read from Cloud Logging."""

@@ -1,0 +1,186 @@
+"""What the functions logged, by google-cloud-logging.
+
+https://cloud.google.com/logging/docs/reference/v2/rest/v2/entries/list
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, cast
+
+from cli.logs.history import Entry
+from cli.moments import format_moment
+from shared.core.errors import Misconfigured
+from shared.edges.google_calls import translate_errors
+from shared.environment import describe_problem, name_variable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from google.auth.credentials import Credentials
+    from google.cloud.logging_v2 import Client
+
+    OpenLogs = Callable[[str], Client]
+    """Opens the logs of a project."""
+
+DAY_SECONDS = 86_400.0
+ENTRIES_MAX = 500
+_TOLD = ("decision", "reason", "message", "pool", "zone", "failure")
+LOUD = ("ERROR", "CRITICAL", "ALERT", "EMERGENCY", "WARNING")
+
+
+def open_logs(endpoint: str, credentials: Credentials, project: str) -> Client:
+    """Return a client of Cloud Logging over REST, without threads.
+
+    Args:
+        endpoint: ``http(s)://HOST[:PORT]``.
+        credentials: The account; anonymous ones for stand-ins.
+        project: Whose logs.
+    """
+    # Imported at the first use: half a second that the other commands need not wait for.
+    from google.cloud.logging_v2 import Client  # noqa: PLC0415 -- see above
+
+    options = {"api_endpoint": endpoint.rstrip("/")}
+    made: Client = cast("Any", Client)(
+        project=project, credentials=credentials, client_options=options, _use_grpc=False
+    )
+    return made
+
+
+def require_logs(open_logs: OpenLogs | None) -> OpenLogs:
+    """Return what opens the logs.
+
+    Raises:
+        Misconfigured: logs are not read here.
+    """
+    if open_logs is None:
+        what, valid = "is empty, so there are no logs to read", "https://logging.googleapis.com"
+        raise Misconfigured((describe_problem(name_variable("logging_endpoint"), what, valid=valid),))
+    return open_logs
+
+
+def read_logs(open_logs: OpenLogs, cluster: str, namespace: str, name: str, *, now: float) -> list[Entry]:
+    """Return the functions' log records about one workload: the newest 500 of the last day.
+
+    Raises:
+        ProvisionerError: they could not be read.
+    """
+    wanted = (
+        f"jsonPayload.claim.name={json.dumps(name)} AND jsonPayload.claim.namespace={json.dumps(namespace)} "
+        f"AND jsonPayload.claim.cluster={json.dumps(cluster)}"
+    )
+    return [_describe(each) for each in _list(open_logs, cluster, wanted, now=now, most=ENTRIES_MAX)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answered:
+    """What a function answered about one slice, as its log record says."""
+
+    at: float
+    """Unix seconds."""
+    claim: dict[str, str]
+    decision: str
+    """A verdict; ``none`` if the answer failed with an error."""
+    reason: str
+    message: str
+    pool: str = ""
+    zone: str = ""
+    failure: str = ""
+    """The class of the failed creation that the answer follows."""
+
+
+def read_answers(open_logs: OpenLogs, cluster: str, *, now: float) -> list[Answered]:
+    """Return what was created or refused in a cluster: the newest 500 records of the last day.
+
+    Raises:
+        ProvisionerError: the logs could not be read.
+    """
+    wanted = f"severity>=NOTICE AND jsonPayload.claim.cluster={json.dumps(cluster)}"
+    found = []
+    for each in _list(open_logs, cluster, wanted, now=now, most=ENTRIES_MAX):
+        said, at = each.payload, read_moment(each)
+        if at is None or not isinstance(said, dict) or not isinstance(said.get("claim"), dict):
+            continue
+        texts = {key: str(said.get(key) or "") for key in _TOLD}
+        claim = {str(key): str(value) for key, value in said["claim"].items()}
+        found.append(Answered(at=at, claim=claim, **texts))
+    return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Swept:
+    """The end of one sweep."""
+
+    at: float
+    """Unix seconds."""
+    errors: int
+    """For how many objects it failed."""
+
+
+def find_last_sweep(open_logs: OpenLogs, cluster: str, *, now: float) -> Swept | None:
+    """Return the last sweep that ended; None when none is found in the last day.
+
+    Raises:
+        ProvisionerError: the logs could not be read.
+    """
+    wanted = 'jsonPayload.function="sweep" AND jsonPayload.message="swept"'
+    for each in _list(open_logs, cluster, wanted, now=now, most=1):
+        counts = each.payload.get("counts") if isinstance(each.payload, dict) else None
+        errors = counts.get("errors") if isinstance(counts, dict) else None
+        at = read_moment(each)
+        return None if at is None else Swept(at=at, errors=int(errors or 0))
+    return None
+
+
+def find_last_report(open_logs: OpenLogs, cluster: str, *, now: float) -> float | None:
+    """Return when the exporter last published an event, in unix seconds; None for none of a day.
+
+    Raises:
+        ProvisionerError: the logs could not be read.
+    """
+    found = _list(open_logs, cluster, 'jsonPayload.message="published"', now=now, most=1)
+    return read_moment(found[0]) if found else None
+
+
+def _list(open_logs: OpenLogs, cluster: str, wanted: str, *, now: float, most: int) -> list[Any]:
+    """Return the newest entries of the last day that fit."""
+    return list_newest(open_logs, cluster, wanted, since=now - DAY_SECONDS, most=most)
+
+
+def list_newest(open_logs: OpenLogs, cluster: str, wanted: str, *, since: float, most: int) -> list[Any]:
+    """Return the newest entries since a time in unix seconds that fit a filter, the newest first.
+
+    Raises:
+        ProvisionerError: the logs could not be read.
+    """
+    project = cluster.split("/")[1]
+    with translate_errors(f"ListLogEntries projects/{project}"):
+        client: Any = open_logs(project)
+        found = client.list_entries(
+            filter_=f'timestamp>="{format_moment(since)}" AND {wanted}',
+            order_by="timestamp desc",
+            page_size=most,
+            max_results=most,
+        )
+        return list(found)
+
+
+def _describe(entry: Any) -> Entry:
+    said = entry.payload if isinstance(entry.payload, dict) else {}
+    pool, decision = str(said.get("pool") or ""), str(said.get("decision") or "")
+    return Entry(
+        at=read_moment(entry) or 0.0,
+        source="log",
+        about=f"{said.get('function', '')} {pool}".strip(),
+        text=f"{decision}: {said.get('message', '')} [{said.get('reason', '')}]",
+        bad=entry.severity in LOUD,
+        message=f"{said.get('message', '')} [{said.get('reason', '')}]",
+        owner_uid=str(claim.get("owner_uid") or "") if isinstance(claim := said.get("claim"), dict) else "",
+    )
+
+
+def read_moment(entry: Any) -> float | None:
+    """Return when an entry was written, in unix seconds; None if it does not say."""
+    moment: float | None = entry.timestamp.timestamp() if entry.timestamp else None
+    return moment

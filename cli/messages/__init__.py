@@ -1,0 +1,1 @@
+"""Messages that are sent again: `replay` and `letters`."""

@@ -1,0 +1,148 @@
+"""``letters list``, ``show``, ``replay`` and ``discard``: the dead letters of a deployment."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from cli.access.deployment_choice import open_chosen
+from cli.endings import EPILOG, BadInput, Ending, end_with, told
+from cli.printing import Format, choose_format, open_console, print_data, print_line
+
+if TYPE_CHECKING:
+    from cli.messages.letters import Choice
+
+app = typer.Typer(
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    help="Show dead letters, deliver them again, or remove them. A message that can never succeed becomes one.",
+)
+Ids = Annotated[list[str] | None, typer.Argument(metavar="ID...", help="IDs of messages, as the list shows them.")]
+Reasons = Annotated[
+    list[str] | None, typer.Option("--reason", metavar="REASON", help="Only with this reason. Can be repeated.")
+]
+Sure = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
+AsJson = Annotated[bool, typer.Option("--json", help="The same as -o json.")]
+Output = Annotated[Format, typer.Option("--output", "-o", help="Format of the output.")]
+
+
+def _choose(ids: list[str] | None, reasons: list[str] | None) -> Choice:
+    """Return which letters are meant.
+
+    Raises:
+        BadInput: a reason is none.
+    """
+    from cli.messages.letters import Choice  # noqa: PLC0415 -- its libraries take half a second to load
+    from cli.messages.replay import check_reasons  # noqa: PLC0415 -- see above
+
+    check_reasons(tuple(reasons or ()))
+    return Choice(ids=tuple(ids or ()), reasons=tuple(reasons or ()))
+
+
+@app.command("list", epilog=EPILOG)
+def list_letters(reason: Reasons = None, output: Output = Format.TABLE, *, as_json: AsJson = False) -> None:
+    """List the dead letters. All of them stay."""
+    from cli.messages.letters import read_letters  # noqa: PLC0415 -- see _choose
+    from cli.messages.replay import open_box_to_look, print_letter_list  # noqa: PLC0415 -- see _choose
+
+    with told():
+        form = choose_format(output, as_json=as_json)
+        choice = _choose(None, reason)
+        report, _ = read_letters(open_box_to_look(open_chosen()), choice)
+    if form.for_programs:
+        print_data({"letters": [asdict(each) for each in report.letters], "bounded": report.bounded}, form)
+    else:
+        print_letter_list(open_console(), report)
+
+
+@app.command("show", epilog=EPILOG)
+def show_letter(
+    message_id: Annotated[str, typer.Argument(metavar="ID", help="ID of the message.")],
+    output: Output = Format.TABLE,
+    *,
+    as_json: AsJson = False,
+) -> None:
+    """Print one dead letter: its attributes and its data."""
+    from cli.messages.letters import read_letters  # noqa: PLC0415 -- see _choose
+    from cli.messages.replay import open_box_to_look  # noqa: PLC0415 -- see _choose
+
+    with told():
+        form = choose_format(output, as_json=as_json)
+        _, letters = read_letters(open_box_to_look(open_chosen()), _choose([message_id], None))
+        if not letters:
+            raise BadInput(f"ID: no dead letter has it (got {message_id[:80]!r}); valid: an ID of letters list")
+    message = letters[0].message
+    data = message.data.decode("utf-8", "replace")
+    if form.for_programs:
+        print_data({"message_id": message_id, "attributes": message.attributes, "data": data}, form)
+        return
+    console = open_console()
+    for key, value in sorted(message.attributes.items()):
+        print_line(console, f"{key}: {value}")
+    print_line(console)
+    print_line(console, data or "(no data)")
+
+
+@app.command("replay", epilog=EPILOG)
+def replay_letters(
+    ids: Ids = None,
+    reason: Reasons = None,
+    output: Output = Format.TABLE,
+    *,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Change nothing; show what would be decided now.")
+    ] = False,
+    sure: Sure = False,
+    as_json: AsJson = False,
+) -> None:
+    """Publish dead letters again. It asks first.
+
+    It takes the named ones, those with a reason, or all.
+    """
+    from cli import replay as replaying  # noqa: PLC0415 -- see _choose
+
+    with told():
+        request = replaying.Request(
+            dead_letters=True,
+            ids=tuple(ids or ()),
+            reasons=tuple(reason or ()),
+            dry_run=dry_run,
+            sure=sure,
+        )
+        replaying.check(request)
+        form = choose_format(output, as_json=as_json)
+        ending = replaying.run(request, open_chosen(), open_console(), form)
+    end_with(ending)
+
+
+@app.command("discard", epilog=EPILOG)
+def discard_letters(
+    ids: Ids = None,
+    reason: Reasons = None,
+    output: Output = Format.TABLE,
+    *,
+    everything: Annotated[bool, typer.Option("--all", help="Remove all of them.")] = False,
+    sure: Sure = False,
+    as_json: AsJson = False,
+) -> None:
+    """Remove dead letters for good. It asks first.
+
+    It takes the named ones, those with a reason, or with --all every one.
+    """
+    from cli.messages.asking import confirm  # noqa: PLC0415 -- see _choose
+    from cli.messages.letters import discard  # noqa: PLC0415 -- see _choose
+    from cli.messages.replay import count_letters, name_left, open_box, print_discarded  # noqa: PLC0415 -- see _choose
+
+    with told():
+        if bool(ids or reason) == everything:
+            raise BadInput("letters discard: needs IDs or --reason, or --all alone; valid: one of these")
+        form = choose_format(output, as_json=as_json)
+        deployment, choice = open_chosen(), _choose(ids, reason)
+        if not sure:
+            confirm(f"Remove {count_letters(deployment, choice)} for good?", sure=False)
+        report = discard(open_box(deployment), choice)
+    print_discarded(open_console(), report, form)
+    left = name_left(choice.ids, report)
+    end_with(Ending.FINE if not left and (report.discarded or everything) else Ending.FINDINGS)

@@ -1,0 +1,332 @@
+"""Reads dead letters, says what would be decided about each now, and publishes them again.
+
+A letter is acknowledged only after its copy was stored. So an interruption can duplicate a message,
+but cannot lose one. Duplicates are harmless, because a message only names an object. Letters that
+are not chosen are released to the subscription.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from shared.core.decide.failures import decide_letter_error
+from shared.core.errors import ProvisionerError, UnknownCluster
+from shared.core.messages import EventType, Message, parse_message
+from shared.core.operations import parse_entry
+from shared.core.times import parse_time
+from shared.deliver import (
+    ERROR_ATTRIBUTE,
+    FUNCTION_ATTRIBUTE,
+    MESSAGE_ID_ATTRIBUTE,
+    REASON_ATTRIBUTE,
+    SETTLE,
+)
+from shared.perform.answer_waiting import provision
+from shared.perform.release_pools import collect
+from shared.perform.settle import settle
+from shared.perform.tell import Outcome
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from cli.access.subscriptions import Letter, PubsubAdmin
+    from shared.core.decisions import Decision
+    from shared.core.ports import Ports
+    from shared.edges.pubsub_topic import PubsubTopic
+
+GIVEN_UP = "attempts_exhausted"
+"""The reason of a letter that Pub/Sub itself forwarded after its last delivery attempt."""
+FORWARDED = "CloudPubSubDeadLetterSource"
+"""Prefix of the attributes that Pub/Sub adds then
+(https://cloud.google.com/pubsub/docs/dead-letter-topics)."""
+OURS = (REASON_ATTRIBUTE, ERROR_ATTRIBUTE, FUNCTION_ATTRIBUTE, MESSAGE_ID_ATTRIBUTE)
+MOST = 1000
+"""Letters that one run takes if nothing else is asked for."""
+HOLD_SECONDS = 600
+EMPTY_PULLS = 3
+"""Pub/Sub may answer a pull with nothing although there is something."""
+PAUSE_SECONDS = 0.2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeadLetter:
+    """One dead letter, and what became of it or would."""
+
+    message_id: str
+    publish_time: str
+    reason: str
+    function: str
+    subject: str
+    error: str
+    decision: str = ""
+    decided_because: str = ""
+    message: str = ""
+
+
+@dataclass(slots=True)
+class LetterReport:
+    """What one run did."""
+
+    letters: list[DeadLetter] = field(default_factory=list)
+    """Those that were chosen."""
+    published: int = 0
+    kept: int = 0
+    """Seen and left where they are: not chosen."""
+    newer: int = 0
+    """Left where they are too: by this clock they came during the run, so one of them can be a
+    letter that this run published and that was refused again."""
+    seen: set[str] = field(default_factory=set)
+    """The IDs of all letters that are there, chosen or not."""
+    obstacles: dict[str, str] = field(default_factory=dict)
+    """Why a letter whose ID was named is not chosen, by its ID."""
+    bounded: bool = False
+    """There may be more: the bound was reached."""
+    empty: int = 0
+    """Chosen and left where they are: Pub/Sub accepts no message without data and attributes."""
+    discarded: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """Which dead letters are meant."""
+
+    reasons: tuple[str, ...] = ()
+    functions: tuple[str, ...] = ()
+    ids: tuple[str, ...] = ()
+    """Of messages; empty: all."""
+    most: int = MOST
+    operations: bool = True
+    """Whether the ends of node pool operations are meant too."""
+
+    def fits(self, letter: DeadLetter) -> bool:
+        """Return whether a letter is meant."""
+        return (not self.ids or letter.message_id in self.ids) and not self.find_obstacle(letter)
+
+    def find_obstacle(self, letter: DeadLetter) -> str:
+        """Return why a letter is not meant also if its ID is named; empty if it is."""
+        if self.reasons and letter.reason not in self.reasons:
+            return f"its reason is {letter.reason}, and --reason names {', '.join(self.reasons)}"
+        if self.functions and letter.function not in self.functions:
+            return (
+                f"its function is {letter.function or 'unknown'}, and --function names {', '.join(self.functions)}"
+            )
+        if not self.operations and letter.function == SETTLE:
+            return "it is the end of a node pool operation, and TPU_PROVISIONER_OPERATIONS_TOPIC is not set"
+        return ""
+
+
+class LetterBox:
+    """The subscription of dead letters while it is being emptied.
+
+    Args:
+        admin: Pub/Sub.
+        subscription: its full name.
+        now: unix seconds; letters that come later are left for another run, unless IDs are named.
+            Whoever only looks leaves it out, because the clocks of Pub/Sub and of this computer
+            differ.
+    """
+
+    def __init__(self, admin: PubsubAdmin, subscription: str, *, now: float = math.inf) -> None:
+        self._admin, self._subscription, self._now = admin, subscription, now
+        self._held: list[str] = []
+        self._sent: set[str] = set()
+
+    def pull_batches(self, choice: Choice, report: LetterReport) -> Iterator[list[tuple[Letter, DeadLetter]]]:
+        """Yield batches of the chosen letters, each one held. The report counts the others."""
+        empty = 0
+        while empty < EMPTY_PULLS:
+            pulled = self._admin.pull(self._subscription)
+            if not pulled:
+                empty += 1
+                time.sleep(PAUSE_SECONDS)
+                continue
+            self._admin.hold(self._subscription, [each.ack_id for each in pulled], HOLD_SECONDS)
+            self._held += [each.ack_id for each in pulled]
+            fresh = list({each.message_id: each for each in pulled if each.message_id not in report.seen}.values())
+            empty = 0 if fresh else empty + 1
+            report.seen.update(each.message_id for each in fresh)
+            old = [(each, read_letter(each)) for each in fresh if self._is_old(each, choice)]
+            report.obstacles |= {
+                letter.message_id: why
+                for _, letter in old
+                if letter.message_id in choice.ids and (why := choice.find_obstacle(letter))
+            }
+            chosen = [(each, letter) for each, letter in old if choice.fits(letter)]
+            room = choice.most - len(report.letters)
+            report.newer += len(fresh) - len(old)
+            report.kept += len(old) - len(chosen[:room])
+            report.letters += [letter for _, letter in chosen[:room]]
+            if chosen[:room]:
+                yield chosen[:room]
+            if len(chosen) >= room:
+                report.bounded = True
+                return
+
+    def note_sent(self, message_ids: Iterable[str]) -> None:
+        """Leave for another run what was published under these IDs and comes back as a letter."""
+        self._sent.update(message_ids)
+
+    def acknowledge(self, letters: list[Letter]) -> None:
+        """Take letters away for good."""
+        ids = [each.ack_id for each in letters]
+        self._admin.acknowledge(self._subscription, ids)
+        self._held = [each for each in self._held if each not in set(ids)]
+
+    def give_back(self) -> None:
+        """Let everything that is still held be delivered again at once."""
+        if self._held:
+            self._admin.hold(self._subscription, self._held, 0)
+            self._held = []
+
+    def _is_old(self, letter: Letter, choice: Choice) -> bool:
+        # This clock and Pub/Sub's differ, so the time alone does not show what comes back.
+        if letter.message.attributes.get(MESSAGE_ID_ATTRIBUTE) in self._sent:
+            return False
+        if choice.ids:
+            return True  # a letter that comes back has another ID
+        published = parse_time(letter.publish_time)
+        return published is None or published <= self._now
+
+
+def read_letter(letter: Letter) -> DeadLetter:
+    """Return what a dead letter says of itself."""
+    said = letter.message.attributes
+    source = next((said[key] for key in said if key == f"{FORWARDED}Subscription"), "")
+    function = said.get(FUNCTION_ATTRIBUTE) or source.rpartition("-")[2]
+    return DeadLetter(
+        message_id=letter.message_id,
+        publish_time=letter.publish_time,
+        reason=said.get(REASON_ATTRIBUTE) or (GIVEN_UP if source else "unknown"),
+        function=function.rpartition("/")[2],
+        subject=said.get("ce-subject", ""),
+        error=said.get(ERROR_ATTRIBUTE, ""),
+    )
+
+
+def strip(message: Message) -> Message:
+    """Return the message as its publisher sent it."""
+    kept = {
+        key: said for key, said in message.attributes.items() if key not in OURS and not key.startswith(FORWARDED)
+    }
+    return Message(message.data, kept)
+
+
+def is_publishable(message: Message) -> bool:
+    """Return whether Pub/Sub accepts a message: it must have data or an attribute.
+
+    https://cloud.google.com/pubsub/docs/reference/rest/v1/PubsubMessage
+    """
+    return bool(message.data or message.attributes)
+
+
+def read_letters(box: LetterBox, choice: Choice) -> tuple[LetterReport, list[Letter]]:
+    """Return the chosen letters, which all stay where they are."""
+    report, found = LetterReport(), []
+    try:
+        for batch in box.pull_batches(choice, report):
+            found += [letter for letter, _ in batch]
+    finally:
+        box.give_back()
+    return report, found
+
+
+def discard(box: LetterBox, choice: Choice) -> LetterReport:
+    """Take the chosen letters away for good."""
+    report = LetterReport()
+    try:
+        for batch in box.pull_batches(choice, report):
+            box.acknowledge([letter for letter, _ in batch])
+            report.discarded += len(batch)
+    finally:
+        box.give_back()
+    return report
+
+
+def publish_again(
+    box: LetterBox,
+    topic: PubsubTopic,
+    choice: Choice,
+    *,
+    operations: PubsubTopic | None = None,
+    progress: Callable[[int], None],
+) -> LetterReport:
+    """Publish the chosen dead letters again, batch by batch, and take them away.
+
+    Args:
+        box: where they are.
+        topic: where they go.
+        choice: which of them.
+        operations: where the ends of node pool operations go; None to leave them where they are.
+        progress: called with the number of letters after each batch.
+    """
+    report = LetterReport()
+    choice = replace(choice, operations=operations is not None)
+    try:
+        for batch in box.pull_batches(choice, report):
+            empty = [letter for letter, _ in batch if not is_publishable(strip(letter.message))]
+            report.empty += len(empty)
+            batch = [(letter, read) for letter, read in batch if letter not in empty]  # noqa: PLW2901 -- the rest of it
+            events = [strip(letter.message) for letter, read in batch if read.function != SETTLE]
+            ends = [strip(letter.message) for letter, read in batch if read.function == SETTLE]
+            if events:
+                box.note_sent(topic.publish(events))
+            if operations is not None and ends:
+                box.note_sent(operations.publish(ends))
+            if batch:
+                box.acknowledge([letter for letter, _ in batch])
+            report.published += len(batch)
+            progress(report.published)
+    finally:
+        box.give_back()
+    return report
+
+
+def rehearse_letters(box: LetterBox, ports: Ports, choice: Choice) -> LetterReport:
+    """Say of each chosen dead letter what would be decided now; all of them stay where they are.
+
+    Args:
+        box: where they are.
+        ports: from `cli.rehearsal.rehearse`.
+        choice: which of them.
+    """
+    report = LetterReport()
+    decided: list[DeadLetter] = []
+    try:
+        for batch in box.pull_batches(choice, report):
+            for letter, read in batch:
+                decided += _describe(read, _decide(strip(letter.message), read.function, ports))
+    finally:
+        box.give_back()
+    report.letters = decided
+    return report
+
+
+def _decide(message: Message, function: str, ports: Ports) -> list[Decision]:
+    try:
+        if function == SETTLE:
+            return _list_decisions(settle(parse_entry(message.data), ports))
+        event = parse_message(message.data, message.attributes)
+        if event.cluster not in ports.clusters:
+            raise UnknownCluster(f"this deployment does not serve {event.cluster}")
+        return _list_decisions((provision if event.type == EventType.DEMAND else collect)(event, ports))
+    except ProvisionerError as error:
+        return [decide_letter_error(error)]
+
+
+def _list_decisions(answers: Sequence[Outcome | ProvisionerError]) -> list[Decision]:
+    return [each.decision if isinstance(each, Outcome) else decide_letter_error(each) for each in answers]
+
+
+def _describe(letter: DeadLetter, decisions: list[Decision]) -> list[DeadLetter]:
+    return [
+        replace(
+            letter,
+            decision=str(each.verdict),
+            decided_because=str(each.reason),
+            message=each.message,
+        )
+        for each in decisions
+    ]

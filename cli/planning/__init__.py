@@ -1,0 +1,1 @@
+"""What a manifest would get: `plan`."""

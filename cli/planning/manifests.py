@@ -1,0 +1,347 @@
+"""Reads the workloads of manifest files, and names file and document of what cannot be read.
+
+An error in one document does not stop the others. An object that creates workloads, for example a
+CronJob, is replaced by these workloads.
+"""
+
+from __future__ import annotations
+
+import glob
+import re
+import sys
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from cli.endings import BadInput
+from cli.planning.manifest_yaml import read_documents, show_line
+from cli.planning.object_checks import WrongField, check_object, find_requests, find_texts, without_nulls
+from shared.core.demand.near_keys import find_near_key
+from shared.core.errors import ProvisionerError
+from shared.core.kinds.makers import GENERATED, MAKERS
+from shared.core.kinds.objects import UnexpectedValue
+from shared.core.kinds.table import KINDS, get_kind
+from shared.core.labels import GPU_RESOURCE, TPU_RESOURCE
+from shared.edges.workload_objects import read_workload
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from shared.core.kinds.kind import Kind
+    from shared.core.kinds.makers import Maker
+    from shared.core.workloads import PodTemplate, WorkloadView
+
+_SUFFIXES = (".yaml", ".yml", ".json")
+_VALID = "a YAML or JSON file, a folder, a pattern, or -"
+_CHARACTERS_MAX = 10_000_000
+_PREFIX_MAX = 58
+"""Kubernetes cuts a generateName to this length:
+https://github.com/kubernetes/kubernetes/blob/v1.34.4/staging/src/k8s.io/apiserver/pkg/storage/names/generate.go."""
+_NAME = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
+_VALID_NAME = "at most 253 lower-case letters, digits, '-' and '.', the first and last a letter or digit"
+_VARIABLE = re.compile(r"\$\{|\$[A-Za-z_]|<[A-Za-z_ -]+>|\{\{")
+_SHOWN_MAX, _SHOWN_PATH_MAX = 60, 300
+_LIST_DEPTH_MAX = 50
+_QUEUE = "kueue.x-k8s.io/queue-name"
+_PROVISIONING = "provreq.kueue.x-k8s.io/"
+"""The prefix of annotations that Kueue passes on to the ProvisioningRequest of a workload:
+https://kueue.sigs.k8s.io/docs/concepts/admission_check/provisioning_request/."""
+_BY_CLAIMS = (
+    "; what it asks for by resourceClaims gets no pools: for TPUs or GPUs, request "
+    f"{TPU_RESOURCE} or {GPU_RESOURCE} in the limits of a container instead"
+)
+T = TypeVar("T", "Kind", "Maker")
+
+
+Named = tuple[str, str, str]
+"""Kind, namespace and name of an object."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where an object is."""
+
+    file: str
+    document: int
+    """The first one is 1."""
+    line: int
+    """In which its document begins; the first line is 1."""
+
+    def __str__(self) -> str:
+        return f"{self.file}, document {self.document} (line {self.line})"
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """One workload, and where it comes from."""
+
+    where: Place
+    workload: WorkloadView
+    notes: tuple[str, ...] = ()
+    """What the author should know that no slice of it says."""
+    names: tuple[Named, ...] = ()
+    """What it names and the cluster must have."""
+    needs: tuple[str, ...] = ()
+    """What of it the manifests do not have, in words."""
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """What is wrong with one object, so that it is not planned."""
+
+    where: Place
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.where}: {self.text}"
+
+
+@dataclass(slots=True)
+class Found:
+    """What some files hold."""
+
+    workloads: list[Manifest] = field(default_factory=list)
+    others: list[str] = field(default_factory=list)
+    """Objects for which nothing is planned, as ``Kind name``, with the reason where that is not
+    plain."""
+    problems: list[Problem] = field(default_factory=list)
+    defined: set[Named] = field(default_factory=set)
+    """The objects of other kinds."""
+
+
+def read_manifests(paths: Iterable[str], *, recursive: bool = False) -> Found:
+    """Return the workloads of files, folders and patterns; ``-`` is standard input.
+
+    Args:
+        paths: as the operator gave them.
+        recursive: folders inside of folders too.
+
+    Raises:
+        BadInput: a file cannot be read, or there is no object at all.
+    """
+    found = Found()
+    for path in paths:
+        for name, text in _read_texts(path, recursive=recursive):
+            _add(found, name, text)
+    if not (found.workloads or found.others or found.problems):
+        valid = ", ".join(f"{kind.name} of {kind.group}" if kind.group else kind.name for kind in KINDS)
+        raise BadInput(f"{', '.join(paths)}: contains no workload (found: nothing); valid: {valid}")
+    found.workloads = [_tell_needs(each, found.defined) for each in found.workloads]
+    return found
+
+
+def _tell_needs(manifest: Manifest, defined: set[Named]) -> Manifest:
+    absent = sorted(set(manifest.names) - defined)
+    return replace(manifest, needs=tuple(f"the {kind} {name} of namespace {home}" for kind, home, name in absent))
+
+
+def _read_texts(path: str, *, recursive: bool) -> Iterator[tuple[str, str]]:
+    if path == "-":
+        yield "standard input", sys.stdin.read()
+        return
+    name = path
+    try:
+        for file in _list_files(path, recursive=recursive):
+            name = str(file)
+            yield name, file.read_text(encoding="utf-8-sig")
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", "") or "it is not UTF-8 text"
+        raise BadInput(f"{name[:_SHOWN_PATH_MAX]}: cannot be read: {why}; valid: {_VALID}") from error
+
+
+def _list_files(path: str, *, recursive: bool) -> list[Path]:
+    if not path or "\0" in path:
+        raise BadInput(f"FILES: is no path (got {path!r}); valid: {_VALID}")
+    home = Path(path)
+    if home.is_dir():
+        inside = home.rglob("*") if recursive else home.iterdir()
+        files = sorted(each for each in inside if each.suffix in _SUFFIXES and each.is_file())
+        if not files:
+            raise BadInput(f"{path}: this folder contains no manifest; valid: {', '.join(_SUFFIXES)} files")
+        return files
+    if not home.exists() and glob.has_magic(path):
+        named = glob.glob(path, recursive=True)  # noqa: PTH207 -- a pattern may begin with a folder or with /
+        files = sorted(each for each in map(Path, named) if each.is_file())
+        if not files:
+            raise BadInput(f"{path}: no file fits this pattern; valid: a pattern like 'manifests/**/*.yaml'")
+        return files
+    return [home]
+
+
+def _add(found: Found, name: str, text: str) -> None:
+    if len(text) > _CHARACTERS_MAX:
+        raise BadInput(f"{name}: is too long ({len(text)} characters); valid: at most {_CHARACTERS_MAX}")
+    for number, document in enumerate(read_documents(text), start=1):
+        where = Place(name, number, document.line)
+        if document.problem:
+            found.problems.append(Problem(where, document.problem))
+        else:
+            before = len(found.workloads)
+            _add_object(found, where, document.body)
+            notes = tuple(_tell_doubled(each) for each in document.doubled)
+            found.workloads[before:] = [
+                replace(each, notes=(*each.notes, *notes)) for each in found.workloads[before:]
+            ]
+
+
+def _tell_doubled(key: str) -> str:
+    return show_line(f"the key {key} is used twice; the last value counts, as for kubectl")
+
+
+def _add_object(found: Found, where: Place, body: Any, depth: int = 0) -> None:
+    """Add an object, or the items of a list; what is wrong with it becomes a problem."""
+    if isinstance(body, dict) and not (body.get("kind") or body.get("apiVersion")):
+        found.others.append(show_line(f"{where} (no Kubernetes object: it has neither kind nor apiVersion)"))
+        return
+    try:
+        _check_identity(body)
+        items = body.get("items")
+        if body["kind"].endswith("List") and (isinstance(items, list) or body["kind"] == "List"):
+            _add_items(found, where, body, depth)
+        else:
+            _add_one(found, where, without_nulls(body))
+    except (WrongField, UnexpectedValue, ProvisionerError) as error:
+        found.problems.append(Problem(where, show_line(str(error))))
+    except RecursionError:
+        found.problems.append(Problem(where, "is nested too deeply; valid: a Kubernetes object"))
+
+
+def _add_items(found: Found, where: Place, body: dict[str, Any], depth: int) -> None:
+    items = [] if body.get("items") is None else body["items"]
+    if not isinstance(items, list) or depth >= _LIST_DEPTH_MAX:
+        raise WrongField("items", items, "a list of objects, not nested deeply")
+    kind = body["kind"].removesuffix("List")
+    said = {"kind": kind, "apiVersion": body["apiVersion"]} if kind else {}
+    for item in items:
+        whole = {**said, **item} if isinstance(item, dict) else item
+        _add_object(found, where, whole, depth + 1)
+
+
+def _check_identity(body: Any) -> None:
+    if not isinstance(body, dict):
+        raise WrongField("the document", body, "a Kubernetes object")
+    fields = ("kind",) if body.get("kind") == "List" else ("kind", "apiVersion")
+    for each in fields:
+        if not body.get(each):
+            raise WrongField(each, None, "a Kubernetes object")
+        if not isinstance(body[each], str):
+            raise WrongField(each, body[each], "a text")
+
+
+def _add_one(found: Found, where: Place, body: dict[str, Any]) -> None:
+    maker, kind = _find(body, MAKERS), _find(body, KINDS)
+    if maker is None and kind is None:
+        found.others.append(_describe_other(body))
+        _add_defined(found, body)
+        return
+    _check_version(body, maker, kind)
+    check_object(body)
+    named = {**body, "metadata": _read_metadata(body)}
+    notes: tuple[str, ...] = ()
+    if maker:
+        name = f"{maker.name} {named['metadata']['name']}"
+        made = maker.make(named)
+        if made.body is None:
+            found.others.append(f"{name} ({show_line(made.note)})")
+            return
+        notes = (f"made by {name}", *filter(None, [made.note]))
+        named = dict(made.body)
+    kind = kind or get_kind(named["kind"])
+    workload = read_workload(kind, named)
+    if any(group.template.wants_accelerator for group in workload.groups):
+        found.workloads.append(
+            Manifest(where, workload, (*notes, *_read_queue(named, workload)), _list_names(named))
+        )
+    else:
+        why = "needs no accelerators" if named.get("spec") else "has no spec"
+        near = next(filter(None, (find_near_key(each) for each in _list_templates(workload))), None)
+        if any(each.claims_devices for each in _list_templates(workload)):
+            why += _BY_CLAIMS
+        if near:
+            why += f"; but no node has the label {near[0]} that it selects: is it {near[1]}?"
+        found.others.append(f"{kind.name} {workload.name} ({why})")
+
+
+def _add_defined(found: Found, body: dict[str, Any]) -> None:
+    metadata = body.get("metadata")
+    if isinstance(metadata, dict):
+        home, name = metadata.get("namespace") or "default", metadata.get("name")
+        if isinstance(home, str) and isinstance(name, str):
+            found.defined.add((body["kind"], home, name))
+
+
+def _list_names(body: dict[str, Any]) -> tuple[Named, ...]:
+    """Return the service accounts of a workload's pods and its queue."""
+    home, queue = body["metadata"]["namespace"], body["metadata"].get("labels", {}).get(_QUEUE)
+    found = [
+        ("ServiceAccount", home, each) for each in find_texts(body, "serviceAccountName") if each != "default"
+    ]
+    return (*found, ("LocalQueue", home, queue)) if queue else tuple(found)
+
+
+def _list_templates(workload: WorkloadView) -> list[PodTemplate]:
+    return [*(group.template for group in workload.groups), *workload.templates.values()]
+
+
+def _find(body: dict[str, Any], kinds: Iterable[T]) -> T | None:
+    """Return the kind of an object, whatever its version."""
+    group = body["apiVersion"].rpartition("/")[0]
+    return next((kind for kind in kinds if (kind.name, kind.group) == (body["kind"], group)), None)
+
+
+def _check_version(body: dict[str, Any], *kinds: Kind | Maker | None) -> None:
+    for kind in kinds:
+        if kind and body["apiVersion"].rpartition("/")[2] not in kind.versions:
+            prefix = f"{kind.group}/" if kind.group else ""
+            valid = ", ".join(f"{prefix}{each}" for each in kind.versions)
+            raise WrongField("apiVersion", body["apiVersion"], f"{valid} for a {kind.name}")
+
+
+def _describe_other(body: dict[str, Any]) -> str:
+    """Return an object for which nothing is planned, and why where that is not plain."""
+    metadata = body.get("metadata")
+    name = metadata.get("name", "") if isinstance(metadata, dict) else ""
+    shown = f"{body['kind'][:_SHOWN_MAX]} {str(name)[:_SHOWN_MAX]}".strip()
+    if body["kind"] in {*(kind.name for kind in KINDS), *(maker.name for maker in MAKERS)}:
+        shown += f" (its apiVersion is {body['apiVersion'][:_SHOWN_MAX]})"
+    if find_requests(body):
+        shown += " (asks for accelerators, but no pools are made for this kind)"
+    return show_line(shown)
+
+
+def _read_metadata(body: dict[str, Any]) -> dict[str, Any]:
+    metadata = body.get("metadata", {})
+    if not isinstance(metadata, dict):
+        raise WrongField("metadata", metadata, "an object")
+    named = {**metadata, "namespace": metadata.get("namespace") or "default"}
+    prefix = metadata.get("generateName")
+    if not metadata.get("name") and isinstance(prefix, str) and prefix:
+        named["name"] = prefix[:_PREFIX_MAX] + GENERATED
+    if not named.get("name"):
+        raise WrongField("metadata.name", None, "name or generateName")
+    for each in ("name", "namespace"):
+        value = named[each]
+        if not isinstance(value, str) or not _NAME.fullmatch(value):
+            fill = isinstance(value, str) and _VARIABLE.search(value)
+            advice = "a manifest whose variables are replaced, for example by envsubst; " if fill else ""
+            raise WrongField(f"metadata.{each}", value, f"{advice}{_VALID_NAME}")
+    return named
+
+
+def _read_queue(body: dict[str, Any], workload: WorkloadView) -> tuple[str, ...]:
+    """Return what a queue of Kueue means for a workload.
+
+    Kueue's webhook suspends it, or holds its pods, until the queue admits it:
+    https://kueue.sigs.k8s.io/docs/tasks/run/jobs/.
+    """
+    queue = body["metadata"].get("labels", {}).get(_QUEUE)
+    asked = sorted(key for key in body["metadata"].get("annotations", {}) if key.startswith(_PROVISIONING))
+    notes = [
+        f"its annotation {key} is for a ProvisioningRequest of Kueue; if its queue makes one, GKE provides the "
+        "nodes and these pools are not created"
+        for key in asked[:1]
+    ]
+    if queue and not workload.suspended:
+        held = f"its label {_QUEUE} lets Kueue hold it until the queue {queue} admits it"
+        notes.append(f"{held}; its pools are created then, or at once where Kueue does not serve this kind")
+    return tuple(notes)
