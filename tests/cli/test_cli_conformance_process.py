@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from shared.environment import PREFIX
+from standins.fakegke.faults.fault_rules import DupCreateInflight
+from standins.fakegke.faults.scenario import Scenario, load_answers
 from tests.builders import CLUSTER
 from tests.cli.conformance_world import Project
 from tests.contract.stand_ins import ROOT, ask, stand_in
@@ -154,6 +156,9 @@ def test_the_fake_answers_as_the_report_says(tmp_path: Path) -> None:
         assert project.lab.create(name) == "accepted"
         assert project.lab.create(name) == "409 ALREADY_EXISTS, read as AlreadyExists"
         project.lab.clean()
+    known = Scenario()
+    assert [type(each) for each in load_answers(report, known)] == [DupCreateInflight]
+    assert known.timings.stockout == 77.0
 
 
 def test_an_answer_file_that_is_no_report_is_refused(tmp_path: Path) -> None:
