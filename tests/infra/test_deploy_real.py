@@ -78,6 +78,24 @@ def test_a_jobset_runs_with_the_rights_that_were_deployed_and_no_others(
     assert [each["name"] for each in bound] == [ACCOUNT]
 
 
+def test_a_binding_that_is_missing_is_named(loop: ClosedLoop, api: httpx.Client) -> None:
+    api.delete(BINDING)
+    wait_for("the end of the right", lambda: not may_read_pods(api))
+
+    problems = run_workload(loop, load([str(ROOT / "examples" / "v5e-single-host.yaml")]), print)
+
+    named = [each for each in problems if f'User "{ACCOUNT}" cannot get resource "pods"' in each]
+    assert named
+    assert problems == [each for each in problems if each.startswith("the cluster: ") and ACCOUNT in each]
+
+
+def may_read_pods(api: httpx.Client) -> bool:
+    spec = {"user": ACCOUNT, "resourceAttributes": {"verb": "get", "resource": "pods", "namespace": "default"}}
+    body = {"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "spec": spec}
+    found = api.post("/apis/authorization.k8s.io/v1/subjectaccessreviews", json=body).json()
+    return bool(found["status"]["allowed"])
+
+
 @pytest.fixture(scope="module")
 def builder(
     loop: ClosedLoop, api: httpx.Client, tmp_path_factory: pytest.TempPathFactory
@@ -142,24 +160,6 @@ def test_the_builds_install_the_exporter_and_remove_it(builder: dict[str, str], 
     assert rolled_out in run_script(builder, "provision-09-exporter.sh")
     bound = api.get(BINDING).json()["subjects"]
     assert [each["name"] for each in bound] == [ACCOUNT]
-
-
-def test_a_binding_that_is_missing_is_named(loop: ClosedLoop, api: httpx.Client) -> None:
-    api.delete(BINDING)
-    wait_for("the end of the right", lambda: not may_read_pods(api))
-
-    problems = run_workload(loop, load([str(ROOT / "examples" / "v5e-single-host.yaml")]), print)
-
-    named = [each for each in problems if f'User "{ACCOUNT}" cannot get resource "pods"' in each]
-    assert named
-    assert problems == [each for each in problems if each.startswith("the cluster: ") and ACCOUNT in each]
-
-
-def may_read_pods(api: httpx.Client) -> bool:
-    spec = {"user": ACCOUNT, "resourceAttributes": {"verb": "get", "resource": "pods", "namespace": "default"}}
-    body = {"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "spec": spec}
-    found = api.post("/apis/authorization.k8s.io/v1/subjectaccessreviews", json=body).json()
-    return bool(found["status"]["allowed"])
 
 
 def test_the_builds_install_jobset(builder: dict[str, str]) -> None:
