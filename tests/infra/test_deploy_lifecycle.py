@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from standins.googlecloud.mock_program import MockCloud
     from tests.deploy.created_objects import CreatedObjects
 
-pytestmark = [pytest.mark.deploy, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.deploy, pytest.mark.timeout(1800)]
 
 MISTAKES = [
     (

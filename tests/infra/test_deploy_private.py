@@ -13,7 +13,7 @@ from tests.infra.mock_google_cloud import PROJECT, serve_google_cloud
 if TYPE_CHECKING:
     from pathlib import Path
 
-pytestmark = [pytest.mark.deploy, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.deploy, pytest.mark.timeout(1800)]
 
 PRIVATE = {
     "IMAGE_REPOSITORY": "",
