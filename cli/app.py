@@ -289,7 +289,7 @@ def replay(
 
     Example: tpu-provisioner replay --since 2h --dry-run
     """
-    from cli import replay as replaying  # noqa: PLC0415 -- see open_deployment
+    from cli.messages import replay as replaying  # noqa: PLC0415 -- see open_deployment
 
     with told():
         request = replaying.Request(

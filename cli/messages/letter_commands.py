@@ -101,7 +101,7 @@ def replay_letters(
 
     It takes the named ones, those with a reason, or all.
     """
-    from cli import replay as replaying  # noqa: PLC0415 -- see _choose
+    from cli.messages import replay as replaying  # noqa: PLC0415 -- see _choose
 
     with told():
         request = replaying.Request(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from google.auth.credentials import AnonymousCredentials
 
-from cli.logs import log_lines
+from cli.explanation import log_lines
 from cli.logs.log_search import open_logs
 from shared.core.times import format_time
 from tests.builders import CLUSTER, NOW
