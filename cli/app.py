@@ -106,7 +106,7 @@ def status(
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Show the node pools and the slices that wait, with the reasons.
+    """Show the node pools and the slices that wait, with reasons.
 
     A pool has its owner, age, cost and busy hosts. A slice has the decision about it. The exit code
     is 1 if something needs a person.
@@ -205,7 +205,7 @@ def plan(
     price: Annotated[bool, typer.Option("--price/--no-price", help="Show list prices, or leave them out.")] = True,
     as_json: AsJson = False,
 ) -> None:
-    """Show which node pools a manifest would get, before it is applied.
+    """Show which node pools a manifest would get.
 
     No cluster is contacted without --diff, or --cluster with settings. Without settings, the plan
     is for an invented cluster in any zone. The exit code is 1 if a slice would be refused, and 2 if
@@ -310,7 +310,7 @@ def replay(
 
 @app.command(epilog=EPILOG)
 def doctor(output: Output = Format.TABLE, *, as_json: AsJson = False) -> None:
-    """Check a deployment end to end, with a remedy for each finding.
+    """Check a deployment end to end, with remedies.
 
     The exit code is 1 if something is bad. Nothing is changed. Dead letters are not removed.
     """

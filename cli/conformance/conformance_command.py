@@ -55,14 +55,14 @@ def conformance(
     ] = False,
     sure: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
 ) -> None:
-    """Ask Google, in a test cluster, whether it does what this project assumes.
+    """Ask Google in a test cluster whether our assumptions hold.
 
     It creates node pools without nodes in the chosen cluster, and deletes them. Each has a label of
     the run. No other pool is touched. It prints its plan and asks first. After Ctrl-C it deletes
     its pools; after a kill the next run does it, with the same report. The exit code is 1 if an
     answer differs from the assumed one, or is missing.
 
-    Example: tpu-provisioner --cluster=test conformance --minutes=45
+    Example: tpu-provisioner conformance --minutes=45
     """
     wish = Wish(
         path=report,

@@ -100,7 +100,7 @@ def logs(
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Continue with new ones, until Ctrl-C.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="The same as -o json.")] = False,
 ) -> None:
-    """Show what the functions and the exporter logged, the newest last.
+    """Show what the functions and the exporter logged.
 
     `why WORKLOAD` shows the history of one workload, and its Events too.
 

@@ -55,7 +55,7 @@ def usage(
     *,
     as_json: Annotated[bool, typer.Option("--json", help="The same as -o json.")] = False,
 ) -> None:
-    """Show used, idle and wasted chip-hours, and how long slices waited for what.
+    """Show used, idle and wasted chip-hours, and causes of waits.
 
     The functions' log records are read, and nothing else. Prices are list prices. Hours that no
     record tells are unknown. The exit code is 1 if there are such hours of a pool.

@@ -130,6 +130,7 @@ class GkeNodePools:
                 answer = Cluster.pb(self._call("get_cluster", GetClusterRequest(name=cluster), cluster))
                 if answer.name != cluster.rpartition("/")[2]:
                     raise Unavailable(f"GKE's answer cannot be read: it is about cluster {answer.name!r}")
+                # assumes: channel-told
                 found = str(json_format.MessageToDict(answer.release_channel).get("channel", ""))
                 self._channels[cluster] = (found, now)
             return found

@@ -20,7 +20,7 @@ from tests.tidy.test_documented_commands import find_unknown
 
 ROOT = Path(__file__).resolve().parents[2]
 CLUSTERS = {"TPU_PROVISIONER_CLUSTERS": json.dumps({CLUSTER: {"endpoint": "http://127.0.0.1:9"}})}
-COMMANDS = ("status", "why", "explain", "logs", "plan", "replay", "doctor", "board")
+COMMANDS = ("status", "why", "explain", "logs", "plan", "replay", "doctor", "board", "conformance", "usage")
 
 
 def find_command(words: tuple[str, ...]) -> Any:
@@ -123,7 +123,7 @@ def test_every_help_fits_80_columns_and_explains_each_option(command: tuple[str,
 
 
 def test_the_page_lists_every_command_option_and_exit_code() -> None:
-    page = (ROOT / "docs/cli.md").read_text()
+    page = (ROOT / "docs/cli.md").read_text() + (ROOT / "docs/conformance.md").read_text()
     options = {
         option
         for command in COMMANDS

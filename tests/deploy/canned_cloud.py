@@ -53,7 +53,7 @@ GETS = {
 
 
 class CannedCloud(LocalServer):
-    """Answers reads from `GETS`, an empty list for node pools, and 200 to every write."""
+    """Answers reads from `GETS`, a cluster by its name, no node pools, and 200 to every write."""
 
     def __init__(self) -> None:
         super().__init__(self._answer)
@@ -70,4 +70,6 @@ class CannedCloud(LocalServer):
         path = path.partition("?")[0]
         self.asked.append((method, path, json.loads(body or b"{}")))
         found = {} if method == "POST" or path.endswith("/nodePools") else GETS.get(path)
+        if found is None and (name := path.partition("/clusters/")[2]).isidentifier():
+            found = {"name": name}
         return 404 if found is None else 200, json.dumps(found or {}).encode()
