@@ -128,9 +128,8 @@ class GkeNodePools:
             now = self._clock.now()
             if not 0 <= now - read_at <= CHANNEL_SECONDS:
                 answer = Cluster.pb(self._call("get_cluster", GetClusterRequest(name=cluster), cluster))
-                if answer.name != cluster.rpartition("/")[2]:
+                if answer.name != cluster.rpartition("/")[2]:  # assumes: channel-told
                     raise Unavailable(f"GKE's answer cannot be read: it is about cluster {answer.name!r}")
-                # assumes: channel-told
                 found = str(json_format.MessageToDict(answer.release_channel).get("channel", ""))
                 self._channels[cluster] = (found, now)
             return found
