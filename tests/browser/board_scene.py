@@ -64,13 +64,14 @@ class Scene:
         where = {"tier": "on-demand", "zone": "us-east5-b", "attempt": 0, "subject": "Pod p"}
         created = {"decision": "create", "reason": "pool_absent"}
         made = {"decision": "keep", "reason": "pool_created", "subject": "node pool p-0"}
+        swept = {"message": "swept", "counts": {"keep": 1}, "reasons": {"owner_live": 1}}
+        began = NOW - 60 * minutes
         self.records = [
-            (NOW - 60 * minutes - 1, about | shape | where | created),
-            (NOW - 60 * minutes, about | made),
+            (began - 2, {"message": "swept"}),
+            (began - 1, about | shape | where | created),
+            (began, about | made),
+            *((began + 60 * minute, swept) for minute in range(1, minutes)),
         ]
-        for minute in range(1, minutes):
-            swept = {"message": "swept", "counts": {"keep": 1}, "reasons": {"owner_live": 1}}
-            self.records.append((NOW - 60 * (minutes - minute), swept))
 
     def serve(self, workload: str, slice_: str, *, minutes: float, **row: Any) -> None:
         """Add a slice whose pool was asked for so many minutes ago, and took four."""
