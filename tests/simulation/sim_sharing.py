@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 SURGE_SHARE = 0.25
 """Of the pods of a Deployment so many more run while they are replaced."""
 CHANGED_SECONDS = 30.0
-"""So long after a change of the workload an act may still follow from what it was before."""
+"""So long after a change of the workload a request may still be sent for what it was before."""
 
 
 def judge_sharing(world: World, run: Invocation, pool: Pool, nodes: int) -> bool:
@@ -52,7 +52,7 @@ def _find_excess(world: World, run: Invocation, pool: Pool, nodes: int) -> str:
     Nothing can recall a request that is on its way while another pool is created or grows, or while
     a person changes the workload. What GKE shows may be old.
     """
-    made, owner, now = _find_owner(world, pool), pool.owner, world.time.now
+    made, owner = _find_owner(world, pool), pool.owner
     others = [
         each
         for each in world.gke.pools[pool.cluster].values()
@@ -66,7 +66,7 @@ def _find_excess(world: World, run: Invocation, pool: Pool, nodes: int) -> str:
         return ""
     asked = run.find_call_began() - 1
     late = any(max(each.made_at, each.grown_at) > asked for each in others)
-    late = late or now - made.changed_at < CHANGED_SECONDS
+    late = late or asked + 1 - made.changed_at < CHANGED_SECONDS
     total, wanted = nodes + sum(_count_nodes(world, each) for each in others), count_wanted(made)
     if late or total <= wanted:
         return ""
