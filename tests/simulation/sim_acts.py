@@ -227,6 +227,7 @@ def _remove_pool(world: World, cluster: SimCluster, made: Workload, _act: Act) -
     for pool in _list_pools(world, cluster, made)[:1]:
         if pool.status not in (PoolStatus.STOPPING, PoolStatus.PROVISIONING):
             world.gke.stop(pool)
+            pool.relabelled_at = world.time.now
 
 
 def _relabel(world: World, cluster: SimCluster, made: Workload, act: Act) -> None:

@@ -56,7 +56,7 @@ class Pool:
     lent_at: float = 0.0
     """When a pod of another slice than its own was last on it."""
     relabelled_at: float = 0.0
-    """When a person last changed its labels."""
+    """When a person last changed its labels, or removed it: its record of failures is gone."""
     made_nodes: int = 0
     autoscaled: bool = False
     """GKE's autoscaler adds and removes all of its nodes; empty, it is `short` of all of them."""

@@ -10,11 +10,13 @@ import pytest
 from shared.core import labels
 from shared.core.identity.pools import PoolStatus
 from tests.builders import a_pool
+from tests.simulation.sim_acts import apply_act
 from tests.simulation.sim_faults import Invocation
 from tests.simulation.sim_filling import _Left
+from tests.simulation.sim_judge import CREATES_PER_HOUR_MAX, FAILURES_PER_HOUR_MAX
 from tests.simulation.sim_pool_bodies import Pool
 from tests.simulation.sim_process import prepared
-from tests.simulation.sim_story import CLUSTERS, START, Story
+from tests.simulation.sim_story import CLUSTERS, START, Act, Story
 from tests.simulation.sim_world import World
 
 if TYPE_CHECKING:
@@ -55,6 +57,22 @@ def test_a_pause_counts_from_the_time_on_the_failed_pool_s_label(at: int, *, lef
     create(world, made, at=at, sent=at)
 
     assert {each.invariant for each in world.judge.violations} == ({"pauses"} if reported else set())
+
+
+@pytest.mark.parametrize("removed", [False, True])
+def test_a_person_who_removes_a_pool_takes_the_record_of_failures_away(*, removed: bool) -> None:
+    """Seed 8414526: the rounds of an hour begin anew after that."""
+    world = World(Story(seed=1, acts=(), faults=(), sweeps=()))
+    apply_act(world, Act(0.0, "create", 0, "train", "Job", "one", 1))
+    world.time.run_until(START + 300)
+    (pool,) = world.gke.pools[CLUSTERS[0]].values()
+    for number in range(CREATES_PER_HOUR_MAX + 2):
+        if removed and number == FAILURES_PER_HOUR_MAX - 1:
+            apply_act(world, Act(0.0, "remove-pool", 0, "train"))
+        create(world, pool, at=300 + 10 * number, sent=300 + 10 * number)
+
+    found = {each.invariant for each in world.judge.violations}
+    assert ("creates per hour" in found) != removed
 
 
 def a_failed_pool(candidate: str) -> Pool:
