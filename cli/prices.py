@@ -65,7 +65,8 @@ CHIP_HOURS: dict[tuple[str, str], tuple[float, float | None]] = {
 """By accelerator and region: on-demand, spot; None where the source has only a placeholder."""
 
 
-_ACCELERATORS = {machine.name: family.accelerator for family in FAMILIES for machine in family.machines}
+ACCELERATORS = {machine.name: family.accelerator for family in FAMILIES for machine in family.machines}
+"""The TPU accelerator of each machine type."""
 
 
 def find_price(demand: Demand) -> float | None:
@@ -80,7 +81,7 @@ def find_pool_price(pool: PoolSnapshot, location: str) -> float | None:
         pool: also one that has no nodes yet.
         location: the zone or region of its cluster; a pool is in the same region.
     """
-    return _find(_ACCELERATORS.get(pool.machine_type, ""), location, find_tier(pool), count_pool_chips(pool))
+    return _find(ACCELERATORS.get(pool.machine_type, ""), location, find_tier(pool), count_pool_chips(pool))
 
 
 def find_tier(pool: PoolSnapshot) -> Tier:

@@ -21,15 +21,9 @@ _AT_ONCE_SECONDS = 2.0
 """Two looks and the time of their answers; what is seen so early is seen at once."""
 
 
-def _answer(lab: Lab, text: str, switch: str = "", **settings: Any) -> Seen:
-    """Return an answer in GKE's words, and the fake's switch if it has one for this answer."""
-    details = {"words": lab.words} if lab.words else {}
-    return Seen(text=text, details=details, faults=({"switch": switch, **settings},) if switch else ())
-
-
 def _second_create(lab: Lab, text: str, switch: str) -> Seen:
     """Return the answer to a second create of a name."""
-    return _answer(lab, text, switch, answer="exists") if text == _EXISTS else _answer(lab, text)
+    return lab.answer(text, switch, answer="exists") if text == _EXISTS else lab.answer(text)
 
 
 @question("duplicate-create", minutes=1, assumed=_BUSY)
@@ -47,7 +41,7 @@ def ask_duplicate_create(lab: Lab) -> Seen:
 def ask_create_existing(lab: Lab) -> Seen:
     """Create a pool, and again after its operation has ended."""
     name = lab.make()
-    return _answer(lab, lab.create(name))
+    return lab.answer(lab.create(name))
 
 
 @question("create-while-deleting", minutes=3, assumed=_BUSY)
@@ -63,7 +57,7 @@ def ask_delete_while_creating(lab: Lab) -> Seen:
     """Create a pool, and delete it during the creation."""
     name = lab.new_name()
     lab.accept(lab.create(name))
-    return _answer(lab, lab.delete(name))
+    return lab.answer(lab.delete(name))
 
 
 @question("delete-twice", minutes=3, assumed=_BUSY)
@@ -71,7 +65,7 @@ def ask_delete_twice(lab: Lab) -> Seen:
     """Create a pool, and delete it twice."""
     name = lab.make()
     lab.accept(lab.delete(name))
-    return _answer(lab, lab.delete(name))
+    return lab.answer(lab.delete(name))
 
 
 @question("missing-pool", minutes=1, assumed="404 NOT_FOUND, read as NotFound")
@@ -79,13 +73,13 @@ def ask_missing_pool(lab: Lab) -> Seen:
     """Read and delete a pool that does not exist."""
     name = lab.new_name()
     looked, deleted = lab.look(f"/nodePools/{name}"), lab.delete(name)
-    return _answer(lab, looked if looked == deleted else f"read: {looked}; delete: {deleted}")
+    return lab.answer(looked if looked == deleted else f"read: {looked}; delete: {deleted}")
 
 
 @question("missing-cluster", minutes=1, assumed="404 NOT_FOUND, read as ClusterNotFound")
 def ask_missing_cluster(lab: Lab) -> Seen:
     """List the pools of a cluster that does not exist."""
-    return _answer(lab, lab.look("-absent/nodePools"))
+    return lab.answer(lab.look("-absent/nodePools"))
 
 
 @question("read-after-create", minutes=1, assumed="the pool is found")
@@ -96,7 +90,7 @@ def ask_read_after_create(lab: Lab) -> Seen:
     found = lab.look(f"/nodePools/{name}")
     if found == ACCEPTED:
         return Seen(text="the pool is found")
-    return _answer(lab, found, "get_404_after_create", count=1)
+    return lab.answer(found, "get_404_after_create", count=1)
 
 
 @question("list-after-create", minutes=3, assumed="at once")
@@ -212,7 +206,7 @@ def _find_channel(lab: Lab) -> str:
 def ask_auto_upgrade(lab: Lab) -> Seen:
     """Create a pool without auto-upgrade, on a release channel."""
     _find_channel(lab)
-    return _answer(lab, lab.create(lab.new_name(), management={"autoRepair": True, "autoUpgrade": False}))
+    return lab.answer(lab.create(lab.new_name(), management={"autoRepair": True, "autoUpgrade": False}))
 
 
 @question("exclusion", minutes=1, assumed=ACCEPTED)
@@ -220,7 +214,7 @@ def ask_exclusion(lab: Lab) -> Seen:
     """Create a pool with a maintenance exclusion, on a release channel."""
     _find_channel(lab)
     excluded = {"exclusionUntilEndOfSupport": {"enabled": True}}
-    return _answer(lab, lab.create(lab.new_name(), maintenancePolicy=excluded))
+    return lab.answer(lab.create(lab.new_name(), maintenancePolicy=excluded))
 
 
 SENT: dict[str, Any] = {
@@ -270,7 +264,7 @@ def ask_label_limit(lab: Lab) -> Seen:
     """Create two pools, with 1,024 and 1,124 characters of node labels."""
     fits = lab.create(lab.new_name(), labels=_fill(lab, NODE_LABEL_CHARACTERS_MAX))
     over = lab.create(lab.new_name(), labels=_fill(lab, NODE_LABEL_CHARACTERS_MAX + 100))
-    return _answer(lab, f"as long as ours may be: {fits}; 100 more: {over}")
+    return lab.answer(f"as long as ours may be: {fits}; 100 more: {over}")
 
 
 def _fill(lab: Lab, characters: int) -> dict[str, str]:
@@ -290,7 +284,7 @@ def ask_name_length(lab: Lab) -> Seen:
         name = f"{lab.new_name()}-".ljust(length, "x")
         lab.note(name)
         answers.append(lab.create(name))
-    return _answer(lab, f"40 characters: {answers[0]}; 41: {answers[1]}")
+    return lab.answer(f"40 characters: {answers[0]}; 41: {answers[1]}")
 
 
 @question("empty-group", minutes=3, assumed="1 group, 0 machines wanted, 0 tried")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from google.api_core.exceptions import GoogleAPICallError
 
-from cli.conformance.questions import NotAsked
+from cli.conformance.questions import NotAsked, Seen
 from cli.endings import say
 from shared.core.errors import Denied, NotFound, ProvisionerError, Retryable, Unavailable
 
@@ -130,6 +130,11 @@ class Lab:
         """Raise `NotAsked` unless GKE has accepted a request that the question only prepares."""
         if answer != ACCEPTED:
             raise NotAsked(f"GKE refuses what the question needs first: {answer} ({self.words})")
+
+    def answer(self, text: str, switch: str = "", **settings: Any) -> Seen:
+        """Return an answer with Google's words, and the fake's switch if it has one for it."""
+        details = {"words": self.words} if self.words else {}
+        return Seen(text=text, details=details, faults=({"switch": switch, **settings},) if switch else ())
 
     def at_once(self, calls: Sequence[Callable[[], str]]) -> list[str]:
         """Return the answers of requests that are sent side by side."""

@@ -9,7 +9,8 @@ from cli.conformance.questions import NotAsked, Question, Seen, question
 from cli.prices import find_pool_price
 from shared.core.decide.failures import classify_failure
 from shared.core.identity.pools import PoolSnapshot, PoolStatus
-from shared.core.shapes.tpu_catalogue import FAMILIES
+from shared.core.shapes.tpu_catalogue import CHIPS_BY_MACHINE
+from shared.core.shapes.tpus import count_chips
 
 if TYPE_CHECKING:
     from shared.core.ports import Machines
@@ -25,12 +26,9 @@ _INVALID = "400 INVALID_ARGUMENT, read as InvalidRequest"
 def count_hosts(tpu: str) -> int:
     """Return how many machines the slice of ``MACHINE:TOPOLOGY`` has; 0 for what no family has."""
     machine, _, topology = tpu.partition(":")
-    sides = [int(each) if each.isdecimal() else 0 for each in topology.split("x")]
-    chips = 1
-    for side in sides:
-        chips *= side
-    found = [each for family in FAMILIES for each in family.machines if each.name == machine]
-    return chips // found[0].chips if found and chips % found[0].chips == 0 else 0
+    found = all(each.isdecimal() for each in topology.split("x")) and CHIPS_BY_MACHINE.get(machine)
+    hosts, rest = divmod(count_chips(topology), found) if found else (0, 0)
+    return 0 if rest else hosts
 
 
 def find_dollars(tpu: str, location: str) -> float | None:
@@ -72,7 +70,7 @@ def ask_empty_slice(lab: Lab) -> Seen:
     name = lab.new_name()
     answer = lab.create(name, **_describe_empty(lab))
     if answer != ACCEPTED:
-        return Seen(text=answer, details={"words": lab.words})
+        return lab.answer(answer)
     lab.wait(f"{name} to be created", lambda: lab.find_status(name) in AT_REST)
     return Seen(text=lab.find_status(name))
 
@@ -82,15 +80,14 @@ def ask_resize_slice(lab: Lab) -> Seen:
     """Create a slice without nodes, and set its size."""
     name = lab.make(**_describe_empty(lab))
     answer = lab.resize(name, count_hosts(lab.tpu))
-    return Seen(text=answer, details={"words": lab.words} if lab.words else {})
+    return lab.answer(answer)
 
 
 @question("bad-node-count", minutes=1, assumed=_INVALID, needs_tpu=True)
 def ask_bad_node_count(lab: Lab) -> Seen:
     """Create a slice with one host too many; if GKE accepts it, its machines cost money."""
     answer = lab.create(lab.new_name(), **_describe_slice(lab, initialNodeCount=count_hosts(lab.tpu) + 1))
-    faults = ({"switch": "bad_node_count", "answer": "async"},) if answer == ACCEPTED else ()
-    return Seen(text=answer, details={"words": lab.words} if lab.words else {}, faults=faults)
+    return lab.answer(answer, "bad_node_count", answer="async") if answer == ACCEPTED else lab.answer(answer)
 
 
 @question(

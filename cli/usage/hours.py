@@ -12,19 +12,17 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
-from cli.prices import find_chip_price
+from cli.prices import ACCELERATORS, find_chip_price
 from shared.core.decisions import Reason
 from shared.core.demand.capacity import Tier
 from shared.core.shapes.gpu_catalogue import FAMILIES as GPU_FAMILIES
 from shared.core.shapes.tpu_catalogue import CHIPS_BY_MACHINE
-from shared.core.shapes.tpu_catalogue import FAMILIES as TPU_FAMILIES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
 HOUR_SECONDS, DAY_SECONDS = 3600.0, 86_400.0
 GAPS_MAX = 100
-_FAMILY = {machine.name: family.accelerator for family in TPU_FAMILIES for machine in family.machines}
 _GPUS = {
     machine.name: (family.accelerator, machine.gpus)
     for family in GPU_FAMILIES
@@ -114,7 +112,7 @@ def read_size(said: Mapping[str, Any]) -> Size | None:
     machines they do not.
     """
     machine, nodes = str(said.get("machine_type") or ""), said.get("node_count")
-    accelerator, each = _GPUS.get(machine, (_FAMILY.get(machine, ""), CHIPS_BY_MACHINE.get(machine, 0)))
+    accelerator, each = _GPUS.get(machine, (ACCELERATORS.get(machine, ""), CHIPS_BY_MACHINE.get(machine, 0)))
     chips = said.get("chips") or (each * nodes if isinstance(nodes, int) else 0)
     if not isinstance(chips, int) or not isinstance(nodes, int) or min(chips, nodes) <= 0:
         return None

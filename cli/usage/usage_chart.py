@@ -28,7 +28,7 @@ DAYS_MAX, _WHOLE = 366, 10
 _LINE, _LABELS_MAX = 18, 5
 FONT, CHARACTER = 13, 7.2
 """The size of the text, and the most that a character is wide, in units."""
-_FILLS = {
+_FILLS: dict[str, str] = {
     Hours.USED: "#4f9d69",
     Hours.IDLE: "#d9c9a3",
     Hours.STARTING: "#3f7cac",
@@ -41,6 +41,7 @@ _FILLS = {
     Cause.QUEUE: "#8d5a97",
     Cause.PAUSE: "#b7c4cf",
     Cause.REFUSED: "url(#wasted)",
+    Cause.UNKNOWN: "url(#unknown)",
 }
 _PATTERNS = (
     '<defs><pattern id="wasted" width="5" height="5" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">'
@@ -117,7 +118,7 @@ def _draw_panel(panel: _Panel, names: Sequence[str]) -> Iterator[str]:
                 y -= height
                 yield (
                     f'<rect x="{x + step * 0.08:.1f}" y="{y:.2f}" width="{step * 0.84:.1f}" height="{height:.2f}" '
-                    f'fill="{_find_fill(part)}" stroke="#55595f" stroke-width="0.3">'
+                    f'fill="{_FILLS[part]}" stroke="#55595f" stroke-width="0.3">'
                     f"<title>{day} {part}: {value:,.1f} {panel.unit}</title></rect>"
                 )
 
@@ -129,15 +130,11 @@ def _draw_legend(parts: Sequence[str]) -> tuple[list[str], int]:
         width = 16 + len(part) * CHARACTER
         if x + width > WIDTH - RIGHT:
             x, y = float(LEFT), y + _LINE
-        fill = f'fill="{_find_fill(part)}" stroke="#55595f" stroke-width="0.5"'
+        fill = f'fill="{_FILLS[part]}" stroke="#55595f" stroke-width="0.5"'
         lines.append(f'<rect x="{x:.1f}" y="{y - 9}" width="10" height="10" {fill}/>')
         lines.append(f'<text x="{x + 14:.1f}" y="{y}">{part}</text>')
         x += width + 8
     return lines, y - TOP - HEIGHT - 8
-
-
-def _find_fill(part: str) -> str:
-    return next((fill for name, fill in _FILLS.items() if name == part), "url(#unknown)")
 
 
 def _write_tick(value: float) -> str:
