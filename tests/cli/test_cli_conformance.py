@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from cli.conformance.asking_google import Budget, ask_all, find_obstacle
-from cli.conformance.conformance_command import choose_questions, list_questions
+from cli.conformance.conformance_run import choose_questions, list_questions
 from cli.conformance.pool_questions import POOL_QUESTIONS
 from cli.conformance.probe_pools import LABEL, Lab
 from cli.conformance.questions import Verdict

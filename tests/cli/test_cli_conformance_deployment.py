@@ -13,7 +13,7 @@ from google.cloud.logging_v2._helpers import entry_from_resource
 
 from cli.conformance import deployment_questions
 from cli.conformance.asking_google import Budget, ask_all
-from cli.conformance.conformance_command import choose_questions
+from cli.conformance.conformance_run import choose_questions
 from cli.conformance.questions import Verdict
 from cli.conformance.report import Report
 from demo.stack.operator_environment import operator_environment

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from cli.conformance.assumption_list import read_assumptions
-from cli.conformance.conformance_command import list_questions
+from cli.conformance.conformance_run import list_questions
 from standins.fakegke.faults.fault_rules import SWITCHES
 from tests.assumptions import PAGE, ROOT, find_places, render_page
 from tests.google_calls import google_calls
