@@ -51,7 +51,7 @@ help: ## List what people call; CONTRIBUTING.md has all targets
 	@echo "  RECORD=docs/demo-ray.md      make demo-ray writes its timeline there"
 	@echo "  CLUSTER=real                 on a real control plane (make controlplane first)"
 	@echo "  INPUTS=20000                 how many inputs make fuzz passes; BORDER, SEED and RECIPE narrow it"
-	@echo "  SEEDS=0:5000                 the stories of make simulate; one seed is told line by line"
+	@echo "  SEEDS=0:5000                 the scenarios of make simulate; one seed is told line by line"
 	@echo "  PROGRAM=path/to/manager      the Go TPU Provisioner of make bench-field; without it only ours runs"
 	@echo "  ANSWERS=report.json          the fake GKE answers as that project did (docs/conformance.md)"
 	@echo "  NICE=19                      make controlplane and controllers step back behind others"
@@ -98,7 +98,7 @@ env: $(VENV)/.demo ## Print the variables that point kubectl, gcloud and tpu-pro
 quick: lint ## Lint, then run the unit and component tests: an answer in half a minute
 	@$(BIN)/python -m pytest -q --no-header tests/unit tests/component
 
-simulate: $(VENV)/.development ## Run thousands of stories of faults in virtual time (docs/develop/simulator.md)
+simulate: $(VENV)/.development ## Run thousands of scenarios of faults in virtual time (docs/develop/simulator.md)
 	@$(BIN)/python -m tests.simulation $(SEEDS)
 
 test: $(VENV)/.development ## Run every test that needs nothing but PyPI

@@ -3,14 +3,13 @@
 Which figures there are, and how each is taken, stands in the modules that this one calls.
 """
 
-from __future__ import annotations
-
 import sys
 import tempfile
 import traceback
+from collections.abc import Callable, Iterable
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 from rich.console import Console
@@ -33,9 +32,6 @@ from benchmarks.exporter_load import ExporterBench, StagedExporter
 from benchmarks.figures import Figure
 from benchmarks.metering import Failed
 from benchmarks.served_function import Site
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
 
 # Where there is no terminal (a file, a pipe), the table gets the width that it needs.
 console = Console() if sys.stdout.isatty() else Console(width=160)
@@ -143,7 +139,7 @@ def main(
     markdown: Annotated[Path | None, typer.Option(help="Write the table as Markdown.", dir_okay=False)] = None,
     strict: Annotated[bool, typer.Option("--strict", help="Exit with 1 when a figure is out of budget.")] = False,
 ) -> None:
-    """Measure against the budgets, side by side with baselines and with other clients.
+    """Measure against the budgets, side by side with baselines.
 
     Linux only.
     """

@@ -4,8 +4,6 @@ A budget belongs to a figure by its key. What is measured, and how, stands in th
 measure.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from enum import StrEnum
 

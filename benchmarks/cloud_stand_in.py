@@ -4,15 +4,13 @@ It judges nothing: the stand-ins under ``standins/`` do. Here an answer must onl
 possible.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import threading
 from collections import Counter
 
-from benchmarks.local_http import Answer, LocalServer
 from benchmarks.sample_objects import CLUSTER, running_jobset, waiting_leader
+from standins.processes.local_answers import Answer, Asked, LocalAnswers
 
 _NUMBER = re.compile(r"\b(\d{9})\b")
 """In the name of each object: which one it is."""
@@ -34,7 +32,7 @@ _METADATA: dict[str, bytes] = {
 }
 
 
-class CloudStandIn(LocalServer):
+class CloudStandIn(LocalAnswers):
     """All of it on two ports of 127.0.0.1 while its ``with`` block runs."""
 
     def __init__(self) -> None:
@@ -70,26 +68,26 @@ class CloudStandIn(LocalServer):
         with self._lock:
             self._counts[what] += 1
 
-    def _answer(self, method: str, path: str, body: bytes) -> Answer:
-        numbers, path = _NUMBER.findall(path), path.partition("?")[0]
+    def _answer(self, asked: Asked) -> Answer:
+        numbers, path, method = _NUMBER.findall(asked.path), asked.path.partition("?")[0], asked.method
         number = int(numbers[-1]) if numbers else 0
         if path in _METADATA:
             self._count("metadata")
-            return 200, _METADATA[path]
+            return Answer(200, _METADATA[path])
         if method == "POST" and path.endswith("/nodePools"):
             self._count("create")
-            return 200, json.dumps(_OPERATION).encode()
+            return Answer(200, json.dumps(_OPERATION).encode())
         if method == "POST" and path.endswith("/events"):
             self._count("event")
-            return 201, body
+            return Answer(201, asked.body)
         if path.endswith("/pods"):
             self._count("list")
-            return 200, b'{"metadata": {}, "items": [%s]}' % self._leader.make(number)
+            return Answer(200, b'{"metadata": {}, "items": [%s]}' % self._leader.make(number))
         if path.endswith("/nodePools"):
             self._count("list")
-            return 200, b'{"nodePools": []}'
+            return Answer(200, b'{"nodePools": []}')
         kind, name = path.split("/")[-2:]
         named = _NAMED.get(kind, b"").replace(b"NAME", name.encode())
         found = self._jobset.make(number) if kind == "jobsets" else named
         self._count("get" if found else f"unknown {method} {path}")
-        return (200, found) if found else (404, b'{"error": {"message": "no such object"}}')
+        return Answer(200, found) if found else Answer(404, b'{"error": {"message": "no such object"}}')

@@ -1,33 +1,21 @@
-"""Cold start: CPU from exec to the first handled event, ours against hello world and other clients.
+"""Cold start: CPU from exec to the first handled event, ours against hello world.
 
 The variants take turns, so that a busy neighbour hits all of them alike.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
+from benchmarks.cloud_stand_in import CloudStandIn
 from benchmarks.figures import Figure
 from benchmarks.metering import Failed
-from benchmarks.served_function import HELLO, OURS, ServedFunction, Variant, demand_push, with_clients
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from benchmarks.cloud_stand_in import CloudStandIn
-    from benchmarks.served_function import Site
+from benchmarks.served_function import HELLO, OURS, ServedFunction, Site, Variant, demand_push
 
 SECTION = "function: cold start to first handled event (CPU)"
 ANONYMOUS = Variant(
     name="ours without a Google account (stand-ins only)",
     source="main.py",
     environment={"TPU_PROVISIONER_CREDENTIALS": "anonymous"},
-)
-OTHERS = (
-    ANONYMOUS,
-    with_clients("and google-cloud-logging", "logging"),
-    with_clients("and google-cloud-logging and kubernetes", "logging,kubernetes"),
 )
 
 
@@ -38,7 +26,7 @@ def measure(cloud: CloudStandIn, site: Site, runs: int, say: Callable[[str], Non
     """
     samples: dict[str, list[float]] = defaultdict(list)
     for run in range(runs + 1):
-        for variant in (HELLO, OURS, *OTHERS):
+        for variant in (HELLO, OURS, ANONYMOUS):
             say(f"cold start, round {run} of {runs}: {variant.name}")
             milliseconds = _start_once(variant, cloud, site)
             if run:
@@ -54,7 +42,7 @@ def measure(cloud: CloudStandIn, site: Site, runs: int, say: Callable[[str], Non
             baseline=floor,
             budget_key="cold_start" if variant is OURS else "",
         )
-        for variant in (OURS, *OTHERS)
+        for variant in (OURS, ANONYMOUS)
     ]
     return figures
 
@@ -62,8 +50,7 @@ def measure(cloud: CloudStandIn, site: Site, runs: int, say: Callable[[str], Non
 def _start_once(variant: Variant, cloud: CloudStandIn, site: Site) -> float:
     """Return the CPU milliseconds of one cold start.
 
-    Raises:
-        Failed: the event did not lead to exactly the creates that it should.
+    Raises Failed: the event did not lead to exactly the creates that it should.
     """
     cloud.take_counts()
     with ServedFunction(variant, site, cloud.environment()) as function:

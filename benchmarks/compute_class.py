@@ -8,13 +8,10 @@ it needs no sweep and no message. Limits of GKE's program (pools at one time, mi
 initialisation) are left out, so the real one is not faster than this.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
-from typing import TYPE_CHECKING
 
-from benchmarks.scarce_world import Side
-from shared.core.demand.demand import build_demand
+from benchmarks.scarce_world import Scarcity, Side
+from shared.core.demand.demand import Demand, build_demand
 from shared.core.errors import Retryable
 from shared.core.identity.pools import PoolStatus
 from shared.core.kinds.table import list_slices
@@ -22,12 +19,7 @@ from shared.core.nodepool import build_node_pool
 from shared.core.priorities import NodeSource
 from tests.simulation.sim_autoscaler import TIMES
 from tests.simulation.sim_faults import Invocation
-
-if TYPE_CHECKING:
-    from benchmarks.scarce_world import Scarcity
-    from shared.core.demand.demand import Demand
-    from tests.simulation.sim_pool_bodies import Pool
-
+from tests.simulation.sim_pool_bodies import Pool
 
 _EMPTY = {"spot": NodeSource.AUTOSCALER, "on-demand": NodeSource.AUTOSCALER}
 COMPUTE_CLASS = Side(name="a simple model of a ComputeClass", nodes_from=_EMPTY, compute_class=True)

@@ -3,13 +3,12 @@
 The real process with its real clients and a lease, against `benchmarks.exporter_world`.
 """
 
-from __future__ import annotations
-
 import json
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
 
 import httpx
 
@@ -19,10 +18,7 @@ from benchmarks.sample_objects import CLUSTER, TOPIC
 from benchmarks.staging import ROOT
 from exporter.watched_kinds import list_watched
 from shared.core.kinds.table import KIND_NAMES, choose_kinds
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
+from standins.processes.kubeconfig import render_kubeconfig
 
 SECTION = "exporter: from exec to all of a cluster of 50,000 pods listed and published"
 EVENTS_SECTION = "exporter: watch events, demands at 200/s"
@@ -182,12 +178,7 @@ class ExporterBench:
 
     def _environment(self, addresses: dict[str, str], kinds: tuple[str, ...]) -> dict[str, str]:
         kubeconfig = self._folder / "kubeconfig"
-        named: dict[str, Any] = {
-            "current-context": "bench",
-            "contexts": [{"name": "bench", "context": {"cluster": "bench", "namespace": "default"}}],
-            "clusters": [{"name": "bench", "cluster": {"server": addresses["kubernetes"]}}],
-        }
-        kubeconfig.write_text(json.dumps(named), encoding="utf-8")
+        kubeconfig.write_text(render_kubeconfig(addresses["kubernetes"]), encoding="utf-8")
         return {
             "MALLOC_ARENA_MAX": "1",  # as in exporter/Dockerfile
             "TPU_PROVISIONER_CLUSTER": CLUSTER,
@@ -208,8 +199,7 @@ def _emit(control: httpx.Client, *, changes: int, demands: int) -> dict[str, flo
 def _latencies(sent: dict[str, float], log: Path) -> list[float]:
     """Return milliseconds from sending each demand to the exporter's record of its acknowledgement.
 
-    Raises:
-        Failed: an event has no such record.
+    Raises Failed: an event has no such record.
     """
     acknowledged: dict[str, float] = {}
     for line in log.read_text(encoding="utf-8").splitlines():

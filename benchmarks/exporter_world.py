@@ -5,8 +5,6 @@ pods wait for a node, as its field selector asks; label selectors are evaluated,
 of object and list. A control port tells what has arrived, and sends events at a steady rate.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import queue
@@ -14,22 +12,20 @@ import re
 import signal
 import threading
 import time
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import grpc
 from google.pubsub_v1.types import PublishRequest, PublishResponse
 
 from benchmarks import sample_kinds, sample_objects
-from benchmarks.local_http import HOST, Answer, Handler, LocalServer
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from benchmarks.sample_objects import Template
+from benchmarks.sample_objects import Template
+from standins.processes.free_ports import HOST
+from standins.processes.local_answers import Answer, Asked, Handler, LocalAnswers
 
 _WAIT_SECONDS = 60.0
 _LIST_VERSION = 1_000_000
@@ -111,8 +107,7 @@ def _share(count: int, parts: int, place: int) -> int:
 def matches(labels: dict[str, str], selector: str) -> bool:
     """Return whether labels meet a selector of the forms that the exporter writes.
 
-    Raises:
-        ValueError: a term has another form.
+    Raises ValueError: a term has another form.
     """
     for term in filter(None, re.split(r",(?![^(]*\))", selector)):
         key, operator, value = _split_term(term.strip())
@@ -171,17 +166,17 @@ class World:
             self._changed.notify_all()
         return [str(first + each) for each in range(count)]
 
-    def answer_kubernetes(self, method: str, path: str, body: bytes) -> Answer:
+    def answer_kubernetes(self, asked: Asked) -> Answer:
         """Answer lists and leases; every lease write succeeds."""
-        parts = urlsplit(path)
+        parts = urlsplit(asked.path)
         if "/leases" in parts.path:
-            if method == "GET":
-                return 404, b'{"kind":"Status","code":404,"reason":"NotFound"}'
-            lease = json.loads(body)
+            if asked.method == "GET":
+                return Answer(404, b'{"kind":"Status","code":404,"reason":"NotFound"}')
+            lease = json.loads(asked.body)
             lease["metadata"]["resourceVersion"] = "1"
-            return 200, json.dumps(lease).encode()
+            return Answer(200, json.dumps(lease).encode())
         query = parse_qs(parts.query)
-        return 200, self.find_list(parts.path, query).page(query)
+        return Answer(200, self.find_list(parts.path, query).page(query))
 
     def find_list(self, path: str, query: dict[str, list[str]]) -> Listed:
         """Return what a list, or the watch of it, shows."""
@@ -193,18 +188,17 @@ class World:
                 found = self._listed[name, selector] = Listed(mine)
             return found
 
-    def answer_control(self, _method: str, path: str, body: bytes) -> Answer:
+    def answer_control(self, asked: Asked) -> Answer:
         """Answer the benchmark: the state, or what was sent and when, once all is published."""
-        if path == "/state":
+        if asked.path == "/state":
             watched = sum(each.watched.is_set() for each in self._listed.values()) >= self._watches
-            return 200, json.dumps({"synced": watched and self._published >= self.due}).encode()
-        return 200, json.dumps(self.emit(**json.loads(body))).encode()
+            return Answer(200, json.dumps({"synced": watched and self._published >= self.due}).encode())
+        return Answer(200, json.dumps(self.emit(**json.loads(asked.body))).encode())
 
     def emit(self, *, changes: int, demands: int, per_second: float) -> dict[str, float]:
         """Send known pods' changes at once, then new demands at a rate; return when each was sent.
 
-        Raises:
-            TimeoutError: not all demands were published in time.
+        Raises TimeoutError: not all demands were published in time.
         """
         template = sample_objects.waiting_leader()
         (pods,) = (
@@ -271,8 +265,8 @@ def serve(world: World, ports_file: Path) -> None:
     signal.signal(signal.SIGTERM, lambda *_: stop.set())
     bound = type("BoundHandler", (_KubernetesHandler,), {"world": world})
     with (
-        LocalServer(world.answer_kubernetes, bound) as kubernetes,
-        LocalServer(world.answer_control) as control,
+        LocalAnswers(world.answer_kubernetes, handler=bound) as kubernetes,
+        LocalAnswers(world.answer_control) as control,
     ):
         addresses = {
             "kubernetes": kubernetes.url,

@@ -1,16 +1,11 @@
 """One measured figure beside its baseline and its budget; medians and percentiles of samples."""
 
-from __future__ import annotations
-
 import math
 import statistics
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from benchmarks.budgets import BUDGETS, Budget, Verdict
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,8 +33,7 @@ class Figure:
         A busy neighbour slows both runs of a round alike, so a round's ratio varies less than its
         times.
 
-        Raises:
-            ValueError: figure and baseline come from different numbers of rounds.
+        Raises ValueError: figure and baseline come from different numbers of rounds.
         """
         if not self.baseline:
             return None
@@ -60,8 +54,7 @@ class Figure:
     def verdict(self) -> Verdict:
         """Return how the figure stands against its budget.
 
-        Raises:
-            ValueError: the budget is one of a ratio and the figure has no baseline.
+        Raises ValueError: the budget is one of a ratio and the figure has no baseline.
         """
         if self.budget is None:
             return Verdict.COMPARISON
@@ -74,8 +67,7 @@ class Figure:
 def percentile(samples: Sequence[float], percent: float) -> float:
     """Return the smallest sample that `percent` of all samples do not exceed (nearest rank).
 
-    Raises:
-        ValueError: there are no samples, or `percent` is not in (0, 100].
+    Raises ValueError: there are no samples, or `percent` is not in (0, 100].
     """
     if not samples or not 0 < percent <= 100:
         raise ValueError(f"percentile {percent} of {len(samples)} samples; valid: (0, 100] of at least one")

@@ -4,17 +4,13 @@ Calls are counted, not timed: the functions' own code runs on the fakes of the c
 each sample is one order of all calls, drawn by a seed. An Event is one call.
 """
 
-from __future__ import annotations
-
 import logging
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 from benchmarks.figures import Figure
 from benchmarks.metering import Failed
 from tests.component.crowd import CHIPS, WORKLOADS, Crowd
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 SECTION = "limits: calls for each message"
 ROOM = WORKLOADS * CHIPS
@@ -22,12 +18,7 @@ ROOM = WORKLOADS * CHIPS
 
 
 def measure(runs: int, say: Callable[[str], None]) -> list[Figure]:
-    """Return the calls for each message without limits, with them, and at the limit.
-
-    Args:
-        runs: samples of each line.
-        say: told what is being measured.
-    """
+    """Return the calls for each message without limits, with them, and at the limit."""
     say("calls with and without limits")
     logging.getLogger().setLevel(logging.CRITICAL)  # the refusals are what is counted, not news
     lines: tuple[tuple[str, int, dict[str, int]], ...] = (

@@ -5,21 +5,16 @@ ended included. Memory is ``VmHWM``: unlike the ``ru_maxrss`` of wait4, it does 
 of the process that forked.
 """
 
-from __future__ import annotations
-
 import os
 import subprocess
 import time
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Self
 
 import psutil
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-    from typing import Self
 
 _CPUCLOCK_SCHED = 2
 _END_SECONDS = 5.0
@@ -77,8 +72,7 @@ class MeteredProcess:
     def consumption(self) -> Consumption:
         """Return what the process and its children have used up to now.
 
-        Raises:
-            Failed: the process has ended.
+        Raises Failed: the process has ended.
         """
         self.check()
         pids = [self._process.pid, *(each.pid for each in self._family())]
@@ -97,11 +91,7 @@ class MeteredProcess:
             raise Failed(f"{self._process.args!r} ended with {self._process.returncode}:\n{self.tail()}")
 
     def wait_until(self, what: str, ready: Callable[[], bool], *, seconds: float = 60.0) -> None:
-        """Ask until it is so.
-
-        Raises:
-            Failed: it is not so in time, or the process has ended.
-        """
+        """Ask until it is so. Raises Failed: it is not so in time, or the process has ended."""
         until = time.monotonic() + seconds
         while not ready():
             self.check()

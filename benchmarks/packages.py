@@ -4,8 +4,6 @@ What runs beside development tools proves nothing about what is deployed: there,
 a package that the deployment lacks.
 """
 
-from __future__ import annotations
-
 import sys
 import sysconfig
 import venv
@@ -13,7 +11,6 @@ from importlib.metadata import Distribution, PackageNotFoundError, distribution
 from pathlib import Path
 
 from packaging.requirements import Requirement
-from packaging.utils import canonicalize_name
 
 _SCRIPT = """#!{python}
 import sys
@@ -29,9 +26,8 @@ class NotInstalled(Exception):
 def read_distributions(requirements: Path) -> list[Distribution]:
     """Return the installed packages that a fully pinned requirements file names for this platform.
 
-    Raises:
-        NotInstalled: one is absent or of another version; what is measured would not be what is
-            deployed.
+    Raises NotInstalled: one is absent or of another version; what is measured would not be what is
+    deployed.
     """
     found = []
     for line in requirements.read_text(encoding="utf-8").splitlines():
@@ -48,34 +44,6 @@ def read_distributions(requirements: Path) -> list[Distribution]:
             raise NotInstalled(f"{requirements.name} pins {wanted}; installed is {here.version}")
         found.append(here)
     return found
-
-
-def with_dependencies(packages: list[Distribution], *added: str) -> list[Distribution]:
-    """Return the packages, and those named by `added` with all that they need here, each once.
-
-    Raises:
-        NotInstalled: one of them is absent.
-    """
-    found = {canonicalize_name(each.name): each for each in packages}
-    seen = set()
-    waiting = [Requirement(name) for name in added]
-    while waiting:
-        wanted = waiting.pop()
-        name = canonicalize_name(wanted.name)
-        if (name, frozenset(wanted.extras)) in seen:
-            continue
-        seen.add((name, frozenset(wanted.extras)))
-        try:
-            found.setdefault(name, here := distribution(name))
-        except PackageNotFoundError as error:
-            raise NotInstalled(f"{wanted} is not installed here; {', '.join(added)} needs it") from error
-        needed = (Requirement(text) for text in here.requires or ())
-        waiting += [each for each in needed if _applies(each, wanted.extras)]
-    return list(found.values())
-
-
-def _applies(needed: Requirement, extras: set[str]) -> bool:
-    return needed.marker is None or any(needed.marker.evaluate({"extra": each}) for each in ("", *extras))
 
 
 def installed_mebibytes(packages: list[Distribution]) -> float:

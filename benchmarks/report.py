@@ -1,27 +1,21 @@
 """Shows the figures: a table on the terminal, the same as Markdown, and all samples as JSON."""
 
-from __future__ import annotations
-
 import json
 import os
 import platform
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from itertools import groupby
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
+from rich.console import JustifyMethod
 from rich.markup import escape
 from rich.table import Table
 
 from benchmarks.budgets import Verdict
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
-
-    from rich.console import JustifyMethod
-
-    from benchmarks.figures import Figure
+from benchmarks.figures import Figure
 
 COLUMNS = ("what", "measured", "baseline", "ratio", "budget", "stretch", "verdict")
 _STYLES = {Verdict.IN_STRETCH: "green", Verdict.IN_BUDGET: "green", Verdict.OUT_OF_BUDGET: "bold red"}

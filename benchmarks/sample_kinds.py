@@ -4,17 +4,13 @@ They are equal in all else. A kind of the table that has no sample here is named
 for, so that none is forgotten.
 """
 
-from __future__ import annotations
-
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from benchmarks.sample_objects import NUMBER, Template, owned_pod, template_spec, waiting_leader, workload
 from benchmarks.sample_objects import fresh_leader as _fresh_leader
 from benchmarks.sample_objects import running_jobset as _running_jobset
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 Json = dict[str, Any]
 _UID = f"3c2e9d44-7f10-4b6a-9e21-000{NUMBER}"
@@ -42,7 +38,7 @@ def _jobset_pod(*, waits: bool) -> Template:
 
 def _ray_pod(*, waits: bool) -> Template:
     name = f"ray-{NUMBER}"
-    said = {
+    pod_labels = {
         "app.kubernetes.io/created-by": "kuberay-operator",
         "app.kubernetes.io/name": "kuberay",
         "ray.io/cluster": name,
@@ -54,7 +50,9 @@ def _ray_pod(*, waits: bool) -> Template:
         "ray.io/worker-group-replica-index": "0",
         "ray.io/worker-group-replica-name": "slices-x7k2p",
     }
-    return owned_pod(f"{name}-slices-worker-x7k2p", said, _owner("ray.io/v1", "RayCluster", name), waits=waits)
+    return owned_pod(
+        f"{name}-slices-worker-x7k2p", pod_labels, _owner("ray.io/v1", "RayCluster", name), waits=waits
+    )
 
 
 def _ray_cluster() -> Template:
@@ -67,7 +65,7 @@ def _ray_cluster() -> Template:
 
 def _leader_pod(*, waits: bool) -> Template:
     name, prefix = f"serve-{NUMBER}", "leaderworkerset.sigs.k8s.io/"
-    said = {
+    pod_labels = {
         f"{prefix}name": name,
         f"{prefix}group-index": "0",
         f"{prefix}worker-index": "0",
@@ -77,7 +75,7 @@ def _leader_pod(*, waits: bool) -> Template:
         "statefulset.kubernetes.io/pod-name": f"{name}-0",
     }
     return owned_pod(
-        f"{name}-0", said, _owner("apps/v1", "StatefulSet", name), {f"{prefix}size": "4"}, waits=waits
+        f"{name}-0", pod_labels, _owner("apps/v1", "StatefulSet", name), {f"{prefix}size": "4"}, waits=waits
     )
 
 
@@ -89,14 +87,14 @@ def _leader_worker_set() -> Template:
 
 def _job_pod(*, waits: bool) -> Template:
     name = f"batch-{NUMBER}"
-    said = {
+    pod_labels = {
         "batch.kubernetes.io/controller-uid": _UID,
         "batch.kubernetes.io/job-completion-index": "0",
         "batch.kubernetes.io/job-name": name,
         "controller-uid": _UID,
         "job-name": name,
     }
-    return owned_pod(f"{name}-0-x7k2p", said, _owner("batch/v1", "Job", name), waits=waits)
+    return owned_pod(f"{name}-0-x7k2p", pod_labels, _owner("batch/v1", "Job", name), waits=waits)
 
 
 def _job() -> Template:
@@ -108,14 +106,14 @@ def _job() -> Template:
 def _served_pod(*, waits: bool) -> Template:
     name, revision = f"web-{NUMBER}", "6f6c8d6b9"
     owner = _owner("apps/v1", "ReplicaSet", f"{name}-{revision}")
-    said = {"app": name, "pod-template-hash": revision}
-    return owned_pod(f"{name}-{revision}-x7k2p", said, owner, waits=waits)
+    pod_labels = {"app": name, "pod-template-hash": revision}
+    return owned_pod(f"{name}-{revision}-x7k2p", pod_labels, owner, waits=waits)
 
 
 def _stateful_pod(*, waits: bool) -> Template:
     name = f"store-{NUMBER}"
-    said = {"apps.kubernetes.io/pod-index": "0", "statefulset.kubernetes.io/pod-name": f"{name}-0"}
-    return owned_pod(f"{name}-0", said, _owner("apps/v1", "StatefulSet", name), waits=waits)
+    pod_labels = {"apps.kubernetes.io/pod-index": "0", "statefulset.kubernetes.io/pod-name": f"{name}-0"}
+    return owned_pod(f"{name}-0", pod_labels, _owner("apps/v1", "StatefulSet", name), waits=waits)
 
 
 def _bare_pod(*, waits: bool) -> Template:

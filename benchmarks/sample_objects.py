@@ -5,8 +5,6 @@ them. They are leaders of slices of 4x4 chips on v6e machines, which the provisi
 one create.
 """
 
-from __future__ import annotations
-
 import json
 from typing import Any
 
@@ -93,10 +91,10 @@ def template_spec() -> dict[str, Any]:
 
 def workload(api_version: str, kind: str, name: str, spec: dict[str, Any], status: dict[str, Any]) -> Template:
     """Return workloads of some other kind, with the metadata that all have."""
-    said = {"team": "research", "cost-center": "cc-1187"}
-    fields = _managed_fields("kubectl-client-side-apply", _pod_spec(), said)
+    own_labels = {"team": "research", "cost-center": "cc-1187"}
+    fields = _managed_fields("kubectl-client-side-apply", _pod_spec(), own_labels)
     uid = f"3c2e9d44-7f10-4b6a-9e21-000{NUMBER}"
-    metadata = _metadata(name, uid, annotations={}, labels=said, managedFields=fields)
+    metadata = _metadata(name, uid, annotations={}, labels=own_labels, managedFields=fields)
     return Template(
         {"apiVersion": api_version, "kind": kind, "metadata": metadata, "spec": spec, "status": status}
     )

@@ -4,13 +4,12 @@ The times are those of the simulator, which has GKE's: a creation with nodes tri
 an empty pool is there after 22 s, and the autoscaler looks every 10 s.
 """
 
-from __future__ import annotations
-
 import functools
 import math
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from unittest.mock import patch
 
 from shared.core.decide import attempts
@@ -19,14 +18,10 @@ from shared.core.identity.pools import PoolStatus
 from shared.core.priorities import CapacityPolicy, NodeSource, Priority
 from tests.simulation import sim_world
 from tests.simulation.sim_acts import apply_act
+from tests.simulation.sim_cluster import SimCluster
 from tests.simulation.sim_pools import GkePools
-from tests.simulation.sim_story import START, Act, Stock, Story
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from tests.simulation.sim_cluster import SimCluster
-    from tests.simulation.sim_world import World
+from tests.simulation.sim_scenario import START, Act, Scenario, Stock
+from tests.simulation.sim_world import World
 
 PLACES = 20
 """So many operations of a cluster are under way at one time; GKE answers the next request with 429.
@@ -202,12 +197,12 @@ def scarce(
     )
     most = max(len(each.zones[: side.ways_max]) for each in slices)
     sweeps = tuple(37.0 + seed % 20 + 60 * index for index in range(int(hours * 60)))
-    story = Story(seed, acts, (), sweeps if not side.compute_class else (), stock=stock, candidates=most)
+    scenario = Scenario(seed, acts, (), sweeps if not side.compute_class else (), stock=stock, candidates=most)
     with ExitStack() as stack:
         stack.enter_context(patch.object(sim_world, "GkePools", LimitedPools))
         if not side.pauses:
             stack.enter_context(patch.object(attempts, "find_pause", lambda *_: 0.0))
-        world = sim_world.World(story)
+        world = sim_world.World(scenario)
         stack.callback(world.time.close)
         settings = replace(
             world.ports.settings, capacity_policies=_build_policies(slices, side), nodes_from=dict(side.nodes_from)
@@ -217,7 +212,7 @@ def scarce(
             world.exporters[world.cluster_names[0]].stop()
         for act in acts:
             world.time.at(START + act.at, functools.partial(apply_act, world, act))
-        for at in story.sweeps:
+        for at in scenario.sweeps:
             world.time.at(START + at, world.sweep)
         yield Scarcity(world)
 

@@ -5,22 +5,17 @@ moments, and a JobSet of four slices that needs all of them. The loop is our own
 and without pauses, which is what a retry of one node pool does.
 """
 
-from __future__ import annotations
-
 import itertools
+from collections.abc import Callable
 from dataclasses import dataclass
 from random import Random
-from typing import TYPE_CHECKING
 
 from benchmarks import stockouts
 from benchmarks.compute_class import COMPUTE_CLASS, live_with
 from benchmarks.figures import Figure
 from benchmarks.scarce_world import CREATION, LOOP, THIS, Side, Slices, scarce
 from tests.simulation.sim_process import prepared
-from tests.simulation.sim_story import Stock
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
+from tests.simulation.sim_scenario import Stock
 
 SECTION = "scarcity: four slices, three zones, virtual time"
 SLICES, HOSTS, HOURS = 4, 2, 6
@@ -56,12 +51,7 @@ class Lived:
 
 
 def measure(runs: int, say: Callable[[str], None]) -> list[Figure]:
-    """Return what this version costs beside each other side, and what one stockout costs.
-
-    Args:
-        runs: scarcities.
-        say: told what is being measured.
-    """
+    """Return what this version costs beside each other side, and what one stockout costs."""
     with prepared():
         lived = {}
         for side in (THIS, CREATION, LOOP, COMPUTE_CLASS):

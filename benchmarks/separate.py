@@ -1,7 +1,5 @@
 """Runs a measuring module in a process of its own and returns the JSON that it prints."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys
@@ -16,8 +14,7 @@ _SECONDS_MAX = 300.0
 def run_module(module: str, *arguments: str) -> dict[str, Any]:
     """Return what ``python -m module arguments`` prints.
 
-    Raises:
-        Failed: it ends with an error; the text is the end of what it said.
+    Raises Failed: it ends with an error; the text is the end of what it said.
     """
     answer = subprocess.run(
         [sys.executable, "-m", module, *arguments],

@@ -1,27 +1,22 @@
 """One function served by the framework as the buildpack starts it, and the pushes sent to it."""
 
-from __future__ import annotations
-
 import base64
 import http.client
 import json
 import socket
 import time
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from importlib.metadata import Distribution
+from pathlib import Path
+from typing import Self
 
 from benchmarks import packages
-from benchmarks.local_http import HOST
 from benchmarks.metering import Failed, MeteredProcess
 from benchmarks.sample_objects import CLUSTER, NAMESPACE, jobset_name, jobset_uid
 from shared.core.messages import Event, EventType, ObjectName, Observed, format_message
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from importlib.metadata import Distribution
-    from pathlib import Path
-    from typing import Self
+from standins.processes.free_ports import HOST
 
 THREADS = "8"
 """What the deployment sets: as many as the requests that one instance takes at a time."""
@@ -46,11 +41,6 @@ class Variant:
     target: str = "provision"
     signature: str = "http"
     environment: Mapping[str, str] = field(default_factory=dict)
-    added: tuple[str, ...] = ()
-    """Packages that it needs beside those of ``requirements.txt``.
-
-    It runs with exactly these and theirs.
-    """
     creates: int = 1
     """Pools that it must create per event; anything else fails the measurement."""
 
@@ -64,42 +54,16 @@ NOOP = Variant(
     creates=0,
 )
 OURS = Variant(name="our bundle", source="main.py")
-_PACKAGES = {
-    "logging": ("google-cloud-logging",),
-    "kubernetes": ("kubernetes",),
-}
-
-
-def with_clients(name: str, clients: str, source: str = "other_clients.py") -> Variant:
-    """Return the variant of the handler that is built on other clients."""
-    added = tuple(package for client in clients.split(",") for package in _PACKAGES[client])
-    return Variant(name=name, source=source, environment={"BENCHMARK_CLIENTS": clients}, added=added)
 
 
 class Site:
-    """Where functions start from: the staged bundle, an environment for each set of packages."""
+    """Where functions start from: the staged bundle, and an environment of the pinned packages."""
 
     def __init__(self, bundle: Path, pinned: list[Distribution], folder: Path) -> None:
-        """Prepare; an environment is made when it is first asked for.
-
-        Args:
-            bundle: The staged functions, with the variants beside them.
-            pinned: The packages of ``requirements.txt``.
-            folder: For the environments.
-        """
-        self.bundle, self._pinned, self._folder = bundle, pinned, folder
-        self._pythons: dict[tuple[str, ...], Path] = {}
-
-    def framework(self, variant: Variant) -> str:
-        """Return the script that starts the framework for a variant.
-
-        It runs with exactly the packages that the variant needs.
-        """
-        if variant.added not in self._pythons:
-            needed = packages.with_dependencies(self._pinned, *variant.added)
-            place = self._folder / f"environment-{len(self._pythons)}"
-            self._pythons[variant.added] = packages.make_environment(needed, place)
-        return str(self._pythons[variant.added].parent / "functions-framework")
+        """Make the environment; it has exactly these packages."""
+        self.bundle = bundle
+        self.framework = packages.make_environment(pinned, folder / "environment").parent / "functions-framework"
+        """The script that starts the framework."""
 
 
 class ServedFunction:
@@ -109,7 +73,7 @@ class ServedFunction:
         self._port = _free_port()
         self.process = MeteredProcess(
             [
-                site.framework(variant),
+                str(site.framework),
                 *("--source", str(site.bundle / variant.source), "--target", variant.target),
                 *("--signature-type", variant.signature, "--host", HOST, "--port", str(self._port)),
             ],
@@ -134,16 +98,15 @@ class ServedFunction:
 
         Connects first, patiently.
 
-        Raises:
-            Failed: the answer is no success, or the function ended.
+        Raises Failed: the answer is no success, or the function ended.
         """
         connection = self._connection or self._connect()
         connection.request("POST", "/", body, _HEADERS)
         response = connection.getresponse()
-        said = response.read()
+        answer = response.read()
         if not 200 <= response.status < 300:
             self.process.check()
-            raise Failed(f"{self._variant.name}: HTTP {response.status}: {said[:200]!r}\n{self.process.tail()}")
+            raise Failed(f"{self._variant.name}: HTTP {response.status}: {answer[:200]!r}\n{self.process.tail()}")
 
     def _connect(self) -> http.client.HTTPConnection:
         connection = http.client.HTTPConnection(HOST, self._port, timeout=_START_SECONDS)

@@ -3,8 +3,6 @@
 Both are byte-compiled.
 """
 
-from __future__ import annotations
-
 import compileall
 import shutil
 from pathlib import Path

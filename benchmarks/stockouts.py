@@ -4,18 +4,13 @@ The pools are once filled by the autoscaler, as this version does it where there
 once created with their nodes. All times are virtual.
 """
 
-from __future__ import annotations
-
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from benchmarks.figures import Figure
 from benchmarks.scarce_world import CREATION, THIS, Side, Slices, scarce
-from tests.simulation.sim_story import START, Stock
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
+from tests.simulation.sim_scenario import START, Stock
 
 FIVE = "five ways, capacity in the fifth; the baseline has nodes_from creation, as 0.2.0"
 CROWD = "64 slices in a stockout, and a 65th in another zone"
@@ -58,12 +53,7 @@ class Crowded:
 
 
 def measure(runs: int, say: Callable[[str], None]) -> list[Figure]:
-    """Return the figures of both. The process must be prepared.
-
-    Args:
-        runs: seeds.
-        say: told what is being measured.
-    """
+    """Return the figures of both, of so many seeds. The process must be prepared."""
     say("five ways, capacity in the fifth")
     ours, others = ([live_five_ways(seed, side) for seed in range(runs)] for side in (THIS, CREATION))
     lines = (

@@ -9,18 +9,17 @@ Then all leaders wait for their own pool, which the autoscaler is to fill, or wh
 its nodes.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import time
 from collections import Counter
-from typing import TYPE_CHECKING, Any, cast
+from collections.abc import Callable
+from typing import Any, cast
 
 from benchmarks.figures import Figure
 from benchmarks.metering import Failed
 from shared.core import labels
 from shared.core.errors import StaleView
-from shared.core.identity.names import Claim, build_owner_labels, build_pool_name
+from shared.core.identity.names import SliceClaim, build_owner_labels, build_pool_name
 from shared.core.identity.pools import PoolSnapshot, PoolStatus
 from shared.core.kinds import jobset as jobset_keys
 from shared.core.ports import Cluster, Ledger, Machines, Namespace, NodePools, Ports
@@ -30,9 +29,6 @@ from shared.core.workloads import PodTemplate, PodView, SliceGroup, WorkloadView
 from shared.edges.clock import SYSTEM_CLOCK
 from shared.edges.threads import Threads
 from shared.perform.sweep import sweep
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 SECTION = "sweep: 20 ms for each call"
 CLUSTER = "projects/p/locations/us-east5/clusters/c"
@@ -76,7 +72,7 @@ class World:
         self.workloads[name] = WorkloadView(
             kind="JobSet", namespace="default", name=name, uid=uid, groups=(group,)
         )
-        claim = Claim(
+        claim = SliceClaim(
             cluster=CLUSTER,
             kind="JobSet",
             namespace="default",
@@ -84,14 +80,14 @@ class World:
             owner_uid=uid,
             slice_key=f"default/{name}-w-0",
         )
-        said = build_owner_labels(
+        owner_labels = build_owner_labels(
             claim, attempt=0, created_at=int(time.time()) - (600 if self._source else 9000), fingerprint=""
         )
         pool = PoolSnapshot(
             name=build_pool_name(claim),
             status=PoolStatus.PROVISIONING if self._source == NodeSource.CREATION else PoolStatus.RUNNING,
             autoscaled=self._source == NodeSource.AUTOSCALER,
-            labels=said,
+            labels=owner_labels,
             node_count=4,
             machine_type="ct6e-standard-4t",
         )
@@ -101,7 +97,7 @@ class World:
         self.followers += [self._build_pod(name, uid, template, index=index + 1) for index in range(FOLLOWERS)]
 
     def _build_pod(self, name: str, uid: str, template: PodTemplate, *, index: int) -> PodView:
-        said = {
+        pod_labels = {
             jobset_keys.JOBSET_NAME_ON_POD: name,
             jobset_keys.JOBSET_UID_ON_POD: uid,
             jobset_keys.JOB_KEY: f"key-{name}",
@@ -112,7 +108,7 @@ class World:
             namespace="default",
             name=f"{job}-{index}",
             uid=f"{uid}-{index}",
-            template=dataclasses.replace(template, labels=said),
+            template=dataclasses.replace(template, labels=pod_labels),
             controller_kind="Job",
             controller_name=job,
             unschedulable=True,

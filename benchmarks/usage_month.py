@@ -5,19 +5,15 @@ server of ours gives them in pages, as Cloud Logging does. The reader is the com
 process of its own.
 """
 
-from __future__ import annotations
-
 import json
+from collections.abc import Callable, Iterator
 from random import Random
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from benchmarks.figures import Figure
-from benchmarks.local_http import LocalServer
 from benchmarks.separate import run_module
 from cli.moments import format_exact
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+from standins.processes.local_answers import Answer, Asked, LocalAnswers
 
 SECTION = "usage"
 SLICES, DAYS = 10_000, 30
@@ -50,14 +46,15 @@ class Month:
         """Return the number of records."""
         return len(self.decisions) + len(self.sweeps)
 
-    def answer(self, _method: str, _path: str, body: bytes) -> tuple[int, bytes]:
+    def answer(self, asked: Asked) -> Answer:
         """Return one page of ``entries:list``."""
-        question = json.loads(body)
+        question = json.loads(asked.body)
         first, most = int(question.get("pageToken") or 0), question["pageSize"]
         rows: list[Any] = [] if "severity" in question["filter"] else self.decisions
         rows, write = (self.sweeps, _write_sweep) if "swept" in question["filter"] else (rows, _write)
         more = {"nextPageToken": str(first + most)} if first + most < len(rows) else {}
-        return 200, json.dumps({"entries": list(map(write, rows[first : first + most])), **more}).encode()
+        entries = list(map(write, rows[first : first + most]))
+        return Answer(200, json.dumps({"entries": entries, **more}).encode())
 
 
 def _live(rng: Random, number: int) -> Iterator[Row]:
@@ -92,11 +89,11 @@ def _repeat(start: float, end: float, number: int, attempt: int, what: int) -> I
 
 
 def _write(row: Row) -> dict[str, Any]:
-    at, number, attempt, said = row
+    at, number, attempt, fields = row
     name = f"train-{number}"
     claim = {"cluster": _CLUSTER, "kind": "JobSet", "namespace": f"team-{number % 20}", "name": name}
     pool = f"{name}-slice-0-zbwwhyl6766-{attempt}"
-    of_pool = said["reason"] in ("pool_created", "workload_over")
+    of_pool = fields["reason"] in ("pool_created", "workload_over")
     shape = {
         "tier": "spot" if number % 3 else "on-demand",
         "accelerator": "tpu-v6e-slice",
@@ -121,7 +118,7 @@ def _write(row: Row) -> dict[str, Any]:
         "subject": f"node pool {pool}" if of_pool else f"Pod team/{name}-0",
         "claim": claim | {"owner_uid": f"00000000-0000-0000-0000-{number:012}", "slice": "slice-0"},
     }
-    return _wrap(at, facts | ({} if of_pool else shape) | said, f"{number}-{attempt}-{at:.3f}")
+    return _wrap(at, facts | ({} if of_pool else shape) | fields, f"{number}-{attempt}-{at:.3f}")
 
 
 def _write_sweep(at: float) -> dict[str, Any]:
@@ -157,7 +154,7 @@ def measure(runs: int, say: Callable[[str], None]) -> list[Figure]:
     """
     month = Month()
     seconds, memory = list[float](), list[float]()
-    with LocalServer(month.answer) as server:
+    with LocalAnswers(month.answer) as server:
         for run in range(runs):
             say(f"usage of a month, round {run + 1} of {runs}")
             found = run_module("benchmarks.variants.read_usage", server.url, str(BEGIN), str(END))

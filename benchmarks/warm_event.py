@@ -4,30 +4,22 @@ One kept connection, one event after the other: the framework's own cost per eve
 all.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
+from benchmarks.cloud_stand_in import CloudStandIn
 from benchmarks.cold_start import check_creates
 from benchmarks.figures import Figure
-from benchmarks.served_function import HELLO, NOOP, OURS, ServedFunction, Variant, demand_push, with_clients
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from benchmarks.cloud_stand_in import CloudStandIn
-    from benchmarks.metering import Consumption
-    from benchmarks.served_function import Site
+from benchmarks.metering import Consumption
+from benchmarks.served_function import HELLO, NOOP, OURS, ServedFunction, Site, Variant, demand_push
 
 SECTION = "function: warm event (CPU)"
 MEMORY_SECTION = "function: memory after the warm events"
 EVENTS = 300
 WARMING_EVENTS = 30
 ONE_CALL = Variant(name="one GKE call only", source="one_call.py")
-WHOLE = Variant(name="the whole provision event, 10 calls (ours)", source="main.py")
-WHOLE_OFFICIAL = with_clients("the whole event, with logging and kubernetes", "logging,kubernetes")
-VARIANTS = (ONE_CALL, WHOLE, WHOLE_OFFICIAL)
+WHOLE = Variant(name="the whole provision event, 6 calls (ours)", source="main.py")
+VARIANTS = (ONE_CALL, WHOLE)
 
 
 def measure(cloud: CloudStandIn, site: Site, runs: int, say: Callable[[str], None]) -> list[Figure]:
@@ -57,34 +49,24 @@ def measure(cloud: CloudStandIn, site: Site, runs: int, say: Callable[[str], Non
 
 
 def _memory_figures(memory: dict[str, list[Consumption]]) -> list[Figure]:
-    floor = memory[HELLO.name]
-    rows = (
-        (WHOLE, OURS.name),
-        (WHOLE_OFFICIAL, "with google-cloud-logging and kubernetes"),
-    )
-    figures = []
-    for variant, name in rows:
-        used = memory[variant.name]
-        figures.append(
-            Figure(
-                section=MEMORY_SECTION,
-                what=f"{name}: peak resident size of a process",
-                unit="MiB",
-                samples=tuple(each.peak_mebibytes for each in used),
-                baseline=tuple(each.peak_mebibytes for each in floor),
-                budget_key="function_memory" if variant is WHOLE else "",
-            )
-        )
-        figures.append(
-            Figure(
-                section=MEMORY_SECTION,
-                what=f"{name}: what the instance is charged, gunicorn's master included",
-                unit="MiB",
-                samples=tuple(each.charged_mebibytes for each in used),
-                baseline=tuple(each.charged_mebibytes for each in floor),
-            )
-        )
-    return figures
+    used, floor = memory[WHOLE.name], memory[HELLO.name]
+    return [
+        Figure(
+            section=MEMORY_SECTION,
+            what=f"{OURS.name}: peak resident size of a process",
+            unit="MiB",
+            samples=tuple(each.peak_mebibytes for each in used),
+            baseline=tuple(each.peak_mebibytes for each in floor),
+            budget_key="function_memory",
+        ),
+        Figure(
+            section=MEMORY_SECTION,
+            what=f"{OURS.name}: what the instance is charged, gunicorn's master included",
+            unit="MiB",
+            samples=tuple(each.charged_mebibytes for each in used),
+            baseline=tuple(each.charged_mebibytes for each in floor),
+        ),
+    ]
 
 
 def _run_once(variant: Variant, cloud: CloudStandIn, site: Site) -> tuple[float, Consumption]:

@@ -15,12 +15,12 @@ from cli.access.deployment_choice import CHOICE, choose_environment, open_chosen
 from cli.access.namespace_option import Namespace  # noqa: TC001 -- typer reads the annotations
 from cli.conformance.conformance_command import conformance
 from cli.diagnosis.findings import Result, print_findings
-from cli.endings import EPILOG, BadInput, Ending, end_with, told
+from cli.exit_codes import EPILOG, BadInput, ExitCode, end_with, told
 from cli.explaining import explain
 from cli.explanation.log_lines import logs
 from cli.fleet.status import read_status
 from cli.fleet.status_table import print_status
-from cli.messages import letter_commands
+from cli.messages import dead_letter_commands
 from cli.planning.differences import compare
 from cli.planning.github_notes import print_notes
 from cli.planning.manifests import read_manifests
@@ -50,7 +50,7 @@ app = typer.Typer(
     epilog=EPILOG,
 )
 app.add_typer(config_commands.app, name="config", epilog=EPILOG)
-app.add_typer(letter_commands.app, name="letters", epilog=EPILOG)
+app.add_typer(dead_letter_commands.app, name="letters", epilog=EPILOG)
 
 Output = Annotated[Format, typer.Option("--output", "-o", help="Format of the output.")]
 AsJson = Annotated[bool, typer.Option("--json", help="The same as -o json.")]
@@ -123,11 +123,11 @@ def status(
             return read_status(deployment.ports, namespace=namespace, open_logs=deployment.open_logs)
 
         for found in repeat(look, endless=watch):
-            ending = _show_status(found, form, clear=watch)
-    end_with(ending)
+            code = _show_status(found, form, clear=watch)
+    end_with(code)
 
 
-def _show_status(found: Status, form: Format, *, clear: bool) -> Ending:
+def _show_status(found: Status, form: Format, *, clear: bool) -> ExitCode:
     """Print a status and return the exit code that it means."""
     console = open_console()
     if clear and console.is_terminal:
@@ -140,7 +140,7 @@ def _show_status(found: Status, form: Format, *, clear: bool) -> Ending:
         typer.echo(f"not read: {unread}", err=True)
     for error in found.errors:
         typer.echo(f"error: {error}", err=True)
-    return Ending.UNREACHABLE if found.errors else Ending.FINDINGS if found.stuck else Ending.FINE
+    return ExitCode.UNREACHABLE if found.errors else ExitCode.FINDINGS if found.stuck else ExitCode.FINE
 
 
 @app.command(epilog=EPILOG)
@@ -170,8 +170,8 @@ def why(
         form = choose_format(output, as_json=as_json)
         if follow and form.for_programs:
             raise BadInput(f"--follow: contradicts --output={form}; valid: table or wide")
-        ending = ask_why(open_chosen(), workload, namespace, since=since, form=form, follow=follow)
-    end_with(ending)
+        code = ask_why(open_chosen(), workload, namespace, since=since, form=form, follow=follow)
+    end_with(code)
 
 
 @app.command(epilog=EPILOG)
@@ -244,7 +244,7 @@ def plan(
     for each in found.problems:
         typer.echo(f"error: {each}", err=True)
     refused = any(each.refused for each in planned)
-    end_with(Ending.BAD_INPUT if found.problems else Ending.FINDINGS if refused else Ending.FINE)
+    end_with(ExitCode.BAD_INPUT if found.problems else ExitCode.FINDINGS if refused else ExitCode.FINE)
 
 
 @app.command(epilog=EPILOG)
@@ -289,23 +289,19 @@ def replay(
 
     Example: tpu-provisioner replay --since 2h --dry-run
     """
-    from cli.messages import replay as replaying  # noqa: PLC0415 -- see open_deployment
+    from cli.messages.replay import Request, replay_chosen  # noqa: PLC0415 -- see open_deployment
 
-    with told():
-        request = replaying.Request(
-            since=since,
-            snapshot=snapshot,
-            dead_letters=dead_letters,
-            reasons=tuple(reason or ()),
-            functions=tuple(dict.fromkeys(str(each) for each in function or ())),
-            most=most,
-            dry_run=dry_run,
-            sure=sure,
-        )
-        replaying.check(request)
-        form = choose_format(output, as_json=as_json)
-        ending = replaying.run(request, open_chosen(), open_console(), form)
-    end_with(ending)
+    request = Request(
+        since=since,
+        snapshot=snapshot,
+        dead_letters=dead_letters,
+        reasons=tuple(reason or ()),
+        functions=tuple(dict.fromkeys(str(each) for each in function or ())),
+        most=most,
+        dry_run=dry_run,
+        sure=sure,
+    )
+    replay_chosen(request, output, as_json=as_json)
 
 
 @app.command(epilog=EPILOG)
@@ -323,7 +319,7 @@ def doctor(output: Output = Format.TABLE, *, as_json: AsJson = False) -> None:
         print_data([each.as_data() for each in findings], form)
     else:
         print_findings(open_console(), findings)
-    end_with(Ending.FINDINGS if any(each.result is Result.BAD for each in findings) else Ending.FINE)
+    end_with(ExitCode.FINDINGS if any(each.result is Result.BAD for each in findings) else ExitCode.FINE)
 
 
 @app.command(epilog=EPILOG)

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 from rich.markdown import Markdown
 
-from cli.endings import BadInput, told
+from cli.exit_codes import BadInput, told
 from cli.printing import open_console
 
 _HEADING = re.compile(r"^#{2,3} (.+)$", re.MULTILINE)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from datetime import UTC, datetime
 
-from cli.endings import BadInput
+from cli.exit_codes import BadInput
 
 _AGO = re.compile(r"([1-9][0-9]{0,5})([smhd])")
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}

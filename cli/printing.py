@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from cli.endings import BadInput
+from cli.exit_codes import BadInput
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

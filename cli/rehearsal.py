@@ -6,27 +6,35 @@ A create that would conflict conflicts here too, so the code takes the same path
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING, Any, cast
+import logging
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from shared.core.errors import AlreadyExists
+from shared.core.errors import AlreadyExists, Denied, KindAbsent, ProvisionerError
 from shared.core.identity.pool_index import PoolIndex
 from shared.perform.answer_waiting import provision_pod
-from shared.perform.creation_list import Creations
+from shared.perform.limit_holds import find_limits
 from shared.perform.limited_ports import OptionalReads
 from shared.perform.look import Look, RecentPools
+from shared.perform.pool_reads import Creations
 from shared.perform.release_pools import collect_pool
-from shared.perform.reservations import find_limits
 from shared.perform.resume_workloads import answer_workload, hand_over, list_parents
 from shared.perform.serving_pools import judge_followers
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from shared.core.identity.pools import PoolSnapshot
     from shared.core.ports import Cluster, Ledger, NodePools, Notice, Ports
     from shared.core.workloads import PodView, WorkloadView
     from shared.perform.tell import Outcome
 
+T = TypeVar("T")
+logging.getLogger("emergency_stop").addHandler(logging.NullHandler())
+"""The stopped acts are in the rows. A log line would name those of other workloads too."""
+ONE_REFUSED = (Denied, KindAbsent)
+"""Errors of one read that say nothing about the others. Without an answer, no other read is tried,
+because each may take a minute."""
 SHOWN_MAX = 50
 """Of so many pools that have no nodes yet an operator is shown why: they are read one by one."""
 
@@ -78,9 +86,9 @@ class RehearsedCluster(_Reads):
         suspended: bool | None = None,
     ) -> WorkloadView:
         """Return the workload as it would be; nothing is sent."""
-        said = {key: value for key, value in {**workload.marks, **marks}.items() if value is not None}
+        merged = {key: value for key, value in {**workload.marks, **marks}.items() if value is not None}
         now = workload.suspended if suspended is None else suspended
-        return dataclasses.replace(workload, marks=said, suspended=now)
+        return dataclasses.replace(workload, marks=merged, suspended=now)
 
     def mark_surplus(self, node: str, since: float | None, *, closed: bool = False) -> None:
         """Mark nothing."""
@@ -101,47 +109,70 @@ def rehearse(ports: Ports) -> Ports:
     )
 
 
-def open_rehearsal(cluster: str, pools: Sequence[PoolSnapshot], ports: Ports) -> Look:
+def open_rehearsal(cluster: str, pools: Sequence[PoolSnapshot] | ProvisionerError, ports: Ports) -> Look:
     """Return what a sweep would work with that has just listed these pools.
 
     Args:
         cluster: ``projects/P/locations/L/clusters/C``.
-        pools: every pool of it.
+        pools: every pool of it, or why they cannot be listed.
         ports: from `rehearse`.
     """
-    listed = RecentPools(lambda: PoolIndex.of(pools), ports.clock)
+
+    def get_listed() -> PoolIndex:
+        if isinstance(pools, ProvisionerError):
+            raise pools
+        return PoolIndex.of(pools)
+
+    listed = RecentPools(get_listed, ports.clock)
     return Look(cluster=cluster, ports=ports, pools=listed, limits=find_limits(cluster, ports), sweeps=True)
 
 
-def rehearse_leaders(look: Look) -> Iterator[tuple[PodView, Outcome]]:
-    """Yield each waiting leader of a cluster with its decision, and each refused follower."""
+def rehearse_leaders(look: Look) -> Iterator[tuple[PodView, Outcome | Exception]]:
+    """Yield each waiting leader of a cluster with its decision, and each refused follower.
+
+    A read that is refused for one stops no other.
+
+    Raises:
+        ProvisionerError: the leaders, or the pools, cannot be listed, or there is no answer.
+    """
     look = dataclasses.replace(look, creations=Creations(look.cluster, look.ports))
     for pod in look.live.list_waiting_leaders():
-        yield pod, provision_pod(pod, look)
-    for pod, found in judge_followers(look, look.pools.list()):
-        if isinstance(found, Exception):
-            raise found
-        yield pod, found
+        yield pod, _answer(partial(provision_pod, pod, look))
+    yield from judge_followers(look, look.pools.list())
 
 
-def rehearse_asking(look: Look) -> Iterator[tuple[WorkloadView, list[Outcome]]]:
+def rehearse_asking(look: Look) -> Iterator[tuple[WorkloadView, list[Outcome] | Exception]]:
     """Yield each suspended workload that waits for its capacity, with its decision.
 
     What would be done for its slices, or its pools, follows the decision. Without the setting they
-    are not listed, since that needs a right.
+    are not listed, since that needs a right. A read that is refused for one stops no other.
+
+    Raises:
+        ProvisionerError: they cannot be listed, or there is no answer.
     """
     if look.settings.capacity_first:
         for workload in look.live.list_asking_workloads():
             if workload.suspended:
-                yield workload, answer_workload(look, workload)
+                yield workload, _answer(partial(answer_workload, look, workload))
         for parent in list_parents(look.live):
             if parent.suspended:
-                yield parent, [hand_over(look, parent)]
+                yield parent, _answer(partial(lambda each: [hand_over(look, each)], parent))
 
 
-def rehearse_pools(look: Look) -> Iterator[tuple[PoolSnapshot, Outcome]]:
-    """Yield each pool of ours with its decision."""
+def rehearse_pools(look: Look) -> Iterator[tuple[PoolSnapshot, Outcome | Exception]]:
+    """Yield each pool of ours with its decision; a read that is refused for one stops no other.
+
+    Raises:
+        ProvisionerError: the pools cannot be listed, or there is no answer.
+    """
     pools = look.pools.list()
     for pool in pools:
         if pool.owner is not None:
-            yield pool, collect_pool(look, pool, pools=pools)
+            yield pool, _answer(partial(collect_pool, look, pool, pools=pools))
+
+
+def _answer(decide: Callable[[], T]) -> T | Exception:
+    try:
+        return decide()
+    except ONE_REFUSED as error:
+        return error

@@ -1,7 +1,7 @@
 """Tests one pod or one workload for a state, from the object alone.
 
-Pure. These functions decide nothing; `exporter.sightings` turns changes of a state into events. The
-rules of one kind of workload are in its entry of `shared.core.kinds`.
+Pure. These functions decide nothing; `exporter.observed_objects` turns changes of a state into
+events. The rules of one kind of workload are in its entry of `shared.core.kinds`.
 """
 
 from __future__ import annotations

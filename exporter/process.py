@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING, Any
 from exporter.health import Health, HealthServer, Role
 from exporter.lease import LeaseLock, LeaseLost
 from exporter.metrics import Metrics
+from exporter.observed_objects import ObservedPods, ObservedWorkloads
 from exporter.publishing import Outbox
-from exporter.sightings import PodSightings, WorkloadSightings
 from exporter.watch import Follower
 from exporter.watched_kinds import list_watched
 from shared.core.errors import Misconfigured, ProvisionerError
@@ -87,12 +87,12 @@ class _Exporter:
             metrics=self._metrics,
             may_publish=self._lease.is_held if self._lease else lambda: True,
         )
-        self._sightings: dict[str, Any] = {kind.name: kind.sightings(settings.cluster) for kind in self._watched}
+        self._observed: dict[str, Any] = {kind.name: kind.observed(settings.cluster) for kind in self._watched}
         self._followers = [
             Follower(
                 self._api,
                 kind,
-                self._sightings[kind.name],
+                self._observed[kind.name],
                 report=partial(self._report, kind.name),
                 metrics=self._metrics,
                 health=self._health,
@@ -225,21 +225,21 @@ class _Exporter:
         self._metrics.observe(
             "leaders_unschedulable",
             "Leader pods that are unschedulable now.",
-            partial(self._count_standing, PodSightings),
+            partial(self._count_standing, ObservedPods),
         )
         self._metrics.observe(
             "workloads_over",
             "Workloads that are over but still exist.",
-            partial(self._count_standing, WorkloadSightings),
+            partial(self._count_standing, ObservedWorkloads),
         )
         self._metrics.observe_labelled(
             "objects_watched",
             "Objects that the watch shows now.",
-            {name: each.__len__ for name, each in self._sightings.items()},
+            {name: each.__len__ for name, each in self._observed.items()},
         )
 
     def _count_standing(self, of: type[Any]) -> float:
-        return float(sum(each.standing for each in self._sightings.values() if isinstance(each, of)))
+        return float(sum(each.standing for each in self._observed.values() if isinstance(each, of)))
 
     def _report(self, name: str, event: Event, seen_at: float) -> None:
         stamped = replace(event, time=datetime.now(UTC).isoformat(timespec="milliseconds"))

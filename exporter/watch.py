@@ -1,7 +1,7 @@
 """Follows one kind of object: list, watch, resume after a break, list again when it must.
 
 One `Follower` per watched kind, each in its own thread. It stores no objects: it passes each one
-to the sightings of its kind. The order of list, watch and resume is that of kopf
+to the memory of its kind. The order of list, watch and resume is that of kopf
 (https://github.com/nolar/kopf, kopf/_cogs/clients/watching.py).
 """
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from exporter.health import Health
     from exporter.metrics import Metrics
-    from exporter.sightings import Sightings
+    from exporter.observed_objects import ObservedObjects
     from exporter.watched_kinds import WatchedKind
     from shared.core.messages import Event
     from shared.edges.kubernetes_api import KubernetesApi, Watch
@@ -56,13 +56,13 @@ _logger = logging.getLogger(__name__)
 
 
 class Follower(Generic[T]):
-    """Keeps the sightings of one kind true, and reports the events that follow from them."""
+    """Keeps the memory of one kind true, and reports the events that follow from them."""
 
     def __init__(
         self,
         api: KubernetesApi,
         watched: WatchedKind[T],
-        sightings: Sightings[T, Any],
+        observed: ObservedObjects[T, Any],
         *,
         report: Callable[[Event, float], None],
         metrics: Metrics,
@@ -76,7 +76,7 @@ class Follower(Generic[T]):
         Args:
             api: The cluster.
             watched: What to follow.
-            sightings: The memory that turns objects into events.
+            observed: The memory that turns objects into events.
             report: Takes an event and when its cause arrived (monotonic seconds); may block; raises
                 `Closed`.
             metrics: Where to count.
@@ -85,7 +85,7 @@ class Follower(Generic[T]):
             pauses: The back-off between failures.
             absent_seconds: How often to look for a kind that the cluster does not know.
         """
-        self._api, self._watched, self._sightings = api, watched, sightings
+        self._api, self._watched, self._observed = api, watched, observed
         self._report, self._metrics, self._health = report, metrics, health
         self._silence_seconds, self._absent_seconds = silence_seconds, absent_seconds
         self._pauses = pauses or Pauses()
@@ -145,9 +145,9 @@ class Follower(Generic[T]):
         return True
 
     def _list(self) -> str:
-        """Pass every object to the sightings, then those that left; return the list's version."""
+        """Pass every object to the memory, then those that left; return the list's version."""
         started, version = time.monotonic(), ""
-        self._sightings.begin_listing()
+        self._observed.begin_listing()
         for page in self._api.list_pages(
             self._watched.path, self._watched.shape, self._watched.params, page_size=PAGE_SIZE
         ):
@@ -155,10 +155,10 @@ class Follower(Generic[T]):
             self._beat()
             self._metrics.unreadable.labels(self._watched.name).inc(len(page.left_out))
             for uid in page.left_out:
-                self._sightings.miss(uid)
+                self._observed.miss(uid)
             for item in page.items:
-                self._show(item, self._sightings.see)
-        self._send_on(self._sightings.finish_listing())
+                self._show(item, self._observed.see)
+        self._send_on(self._observed.finish_listing())
         seconds = time.monotonic() - started
         self._note_listed(seconds)
         return version
@@ -198,9 +198,9 @@ class Follower(Generic[T]):
             if event.type == UNREADABLE:
                 self._metrics.unreadable.labels(self._watched.name).inc()
         elif event.type in ("ADDED", "MODIFIED"):
-            self._show(event.object, self._sightings.see)
+            self._show(event.object, self._observed.see)
         elif event.type == "DELETED":
-            self._show(event.object, self._sightings.lose)
+            self._show(event.object, self._observed.lose)
         else:
             _logger.warning(
                 "watch event of an unknown type skipped",
@@ -208,7 +208,7 @@ class Follower(Generic[T]):
             )
 
     def _show(self, item: Any, look: Callable[[T], Iterable[Event]]) -> None:
-        """Pass one object to the sightings.
+        """Pass one object to the memory.
 
         An object about which anything is raised is counted, logged and skipped: the others go on.
         """
@@ -218,7 +218,7 @@ class Follower(Generic[T]):
             self._metrics.unreadable.labels(self._watched.name).inc()
             metadata = getattr(item, "metadata", None) or read_stored(item).metadata
             report_unreadable(self._watched.path, metadata.namespace, metadata.name, error)
-            self._sightings.miss(metadata.uid)
+            self._observed.miss(metadata.uid)
             return
         self._send_on(events)
 
@@ -235,7 +235,7 @@ class Follower(Generic[T]):
         self._health.note_listed(name)
         _logger.info(
             "listed",
-            extra={"resource": name, "objects": len(self._sightings), "seconds": round(seconds, 3)},
+            extra={"resource": name, "objects": len(self._observed), "seconds": round(seconds, 3)},
         )
 
     def _note_failure(self, error: ProvisionerError) -> None:

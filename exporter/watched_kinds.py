@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import msgspec
 
-from exporter.sightings import PodSightings, QueueSightings, WorkloadSightings
+from exporter.observed_objects import ObservedPods, ObservedQueues, ObservedWorkloads
 from shared.core.kinds.table import KINDS, select_pods, select_workloads
 from shared.core.kueue import API_VERSION, QueuedWorkload, read_queued
 from shared.edges.workload_objects import Pod, read_template
@@ -16,7 +16,7 @@ from shared.edges.workload_objects import Pod, read_template
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from exporter.sightings import Sightings
+    from exporter.observed_objects import ObservedObjects
     from shared.core.kinds.kind import Kind
     from shared.core.workloads import WorkloadView
 
@@ -35,8 +35,8 @@ class WatchedKind(Generic[T]):
     """What the API's objects are decoded to; `msgspec.Raw` leaves that to `read`, one object at a
     time."""
     read: Callable[[Any], T]
-    """Turns a decoded object into what the sightings take; raises `UnexpectedValue`."""
-    sightings: Callable[[str], Sightings[T, Any]]
+    """Turns a decoded object into what the memory take; raises `UnexpectedValue`."""
+    observed: Callable[[str], ObservedObjects[T, Any]]
     """Builds the memory for one cluster."""
     operator: str
     """What must be installed for this list to exist."""
@@ -61,7 +61,7 @@ def watch_pods(kind: Kind) -> WatchedKind[Pod]:
         path="/api/v1/pods",
         shape=Pod,
         read=lambda pod: pod,
-        sightings=partial(PodSightings, kind=kind),
+        observed=partial(ObservedPods, kind=kind),
         operator=kind.name,
         params={"labelSelector": select_pods(kind), "fieldSelector": "spec.nodeName="},
     )
@@ -75,7 +75,7 @@ def watch_workloads(kind: Kind) -> WatchedKind[WorkloadView]:
         path=kind.path,
         shape=msgspec.Raw,
         read=partial(_read, kind),
-        sightings=partial(WorkloadSightings, kind=kind),
+        observed=partial(ObservedWorkloads, kind=kind),
         operator=kind.name,
         optional=not kind.install,
         params={"labelSelector": selector} if selector else {},
@@ -89,7 +89,7 @@ def watch_queues() -> WatchedKind[QueuedWorkload]:
         path=f"/apis/{API_VERSION}/workloads",
         shape=msgspec.Raw,
         read=_read_queued,
-        sightings=QueueSightings,
+        observed=ObservedQueues,
         operator="Kueue",
         optional=True,
         role="infra/kubernetes/kueue",

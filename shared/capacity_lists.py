@@ -18,7 +18,7 @@ from shared.json_text import JSON_ERRORS
 T = TypeVar("T")
 _CHARACTERS_MAX = 8192
 """Sixteen candidates take 2,000."""
-_SAID_LENGTH_MAX = 300
+_MESSAGE_LENGTH_MAX = 300
 _EXAMPLE = "a list like [{spot: true, location: {zones: [us-east5-b]}}, {}]"
 
 
@@ -107,9 +107,9 @@ def _decode(text: str, kind: type[T]) -> T:
         found = yaml.load(text, yaml.BaseLoader)  # noqa: S506 -- it builds texts, lists and maps only
         return msgspec.convert(found, type=kind, strict=False)
     except (*JSON_ERRORS, yaml.YAMLError) as error:
-        said, _, place = " ".join(str(error).split())[:_SAID_LENGTH_MAX].partition(" - at `$")
+        message, _, place = " ".join(str(error).split())[:_MESSAGE_LENGTH_MAX].partition(" - at `$")
         where = f" at {place.rstrip('`')}" if place else ""
-        raise UnreadableList(f"{said}{where}; valid: {_EXAMPLE}") from error
+        raise UnreadableList(f"{message}{where}; valid: {_EXAMPLE}") from error
 
 
 def _read_items(items: tuple[_Item, ...]) -> tuple[Priority, ...]:

@@ -163,11 +163,11 @@ def _describe_claim(error: ProvisionerError) -> dict[str, Any]:
 
 
 def _describe_error(error: ProvisionerError) -> dict[str, Any]:
-    said: dict[str, Any] = {"reason": error.reason, "decision": "none", "request": find_request(error)}
-    said |= _describe_claim(error)
+    fields: dict[str, Any] = {"reason": error.reason, "decision": "none", "request": find_request(error)}
+    fields |= _describe_claim(error)
     if error.__cause__ is not None and isinstance(error, Broken):
-        said["stack_trace"] = "".join(traceback.format_exception(error.__cause__))
-    return said
+        fields["stack_trace"] = "".join(traceback.format_exception(error.__cause__))
+    return fields
 
 
 def _join_trace(push: Push, event: Event, request: Trace) -> Trace:

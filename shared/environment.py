@@ -138,9 +138,9 @@ def _read_fields(environ: Mapping[str, str], kind: type[S]) -> tuple[S | None, l
         try:
             value = _convert(environ[name], hints[field.name])
         except (*JSON_ERRORS, UnreadableList) as error:
-            said = isinstance(error, UnreadableList) or _is_json(environ[name])
+            is_told = isinstance(error, UnreadableList) or _is_json(environ[name])
             words = str(error) if isinstance(error, UnreadableList) else describe_json_error(error)
-            what = f"is not valid: {words}" if said else "is not valid"
+            what = f"is not valid: {words}" if is_told else "is not valid"
             problems.append(describe_problem(name, what, environ[name], valid))
             complete = complete and not _is_required(field)
             continue

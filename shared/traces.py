@@ -3,7 +3,7 @@
 W3C Trace Context (https://www.w3.org/TR/trace-context/) in CloudEvents' attribute ``traceparent``
 (https://github.com/cloudevents/spec/blob/main/cloudevents/extensions/distributed-tracing.md). The
 trace has the id of its event: a redelivery, a replay and another exporter's report of the same
-sighting have the same trace.
+observation have the same trace.
 """
 
 from __future__ import annotations

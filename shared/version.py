@@ -4,4 +4,4 @@ This is its only place: the package's metadata is built from it, so it must stay
 docs/develop/release.md says when it changes.
 """
 
-VERSION = "0.2.0"
+VERSION = "0.3.0"

@@ -84,8 +84,8 @@ def _describe(error: Any, context: Any) -> str:
         return f"{option}: {_describe_unknown(option, context)}"
     if option:
         needs = "requires" in error.message
-        said, valid = ("needs a value", f"{option}=VALUE") if needs else ("takes no value", option)
-        return f"{option}: {said}; valid: {valid}"
+        problem, valid = ("needs a value", f"{option}=VALUE") if needs else ("takes no value", option)
+        return f"{option}: {problem}; valid: {valid}"
     commands = getattr(context.command, "commands", None)
     if commands:  # No such command 'WORD'.
         word = error.message.partition("'")[2].partition("'")[0]

@@ -7,19 +7,14 @@ each edit.
     python -m tests.assumptions
 """
 
-from __future__ import annotations
-
 import re
 import sys
 import textwrap
 from collections import defaultdict
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from cli.conformance.assumption_list import Assumption, read_assumptions
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs/assumptions.md"
@@ -77,11 +72,11 @@ def render_page() -> str:
     """Return the page."""
     rows, places = read_assumptions(), find_places()
     counts = {kind: sum(each.evidence == kind for each in rows) for kind in _EVIDENCE}
-    said = ", ".join(f"{counts[kind]} {words}" for kind, words in _EVIDENCE.items())
+    message = ", ".join(f"{counts[kind]} {words}" for kind, words in _EVIDENCE.items())
     asked = sum(bool(each.question) for each in rows)
     lines = [
         _HEAD,
-        textwrap.fill(f"There are {len(rows)} facts. Their evidence: {said}. {asked} have a question.", 100),
+        textwrap.fill(f"There are {len(rows)} facts. Their evidence: {message}. {asked} have a question.", 100),
         "",
         "| name | fact | evidence | if it is false | question | switch | where |",
         "| --- | --- | --- | --- | --- | --- | --- |",

@@ -4,8 +4,6 @@ First and last entry follow recordings of GKE's own log: https://github.com/Goog
 ``test/logs/gke_audit/nodepool_creation_{started,finished}.yaml``.
 """
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

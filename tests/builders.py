@@ -4,8 +4,6 @@ The plain case: JobSet ``default/train`` with one replicated job ``workers`` of 
 hosts of four chips), whose leader pod the scheduler has called unschedulable.
 """
 
-from __future__ import annotations
-
 import base64
 import dataclasses
 import json
@@ -15,7 +13,7 @@ from shared.core import labels
 from shared.core.decide.demands import decide_demand
 from shared.core.decisions import Decision
 from shared.core.demand.demand import Demand
-from shared.core.identity.names import Claim, build_owner_labels, build_pool_name
+from shared.core.identity.names import SliceClaim, build_owner_labels, build_pool_name
 from shared.core.identity.pools import PoolSnapshot, PoolStatus
 from shared.core.kinds import jobset as jobset_keys
 from shared.core.messages import Event, EventType, Message, ObjectName, Observed, format_message
@@ -75,7 +73,7 @@ def a_pod(
     """An unschedulable leader pod of one slice; `shape` goes to `a_template`."""
     found = template or a_template(**(shape or {}))
     job_name = f"{jobset}-{job}-{index}"
-    said = {
+    own_labels = {
         jobset_keys.JOBSET_NAME_ON_POD: jobset,
         jobset_keys.JOBSET_UID_ON_POD: JOBSET_UID,
         jobset_keys.JOB_KEY: f"key-of-{job_name}",
@@ -83,7 +81,7 @@ def a_pod(
         **(pod_labels or {}),
     }
     found = dataclasses.replace(
-        found, labels=found.labels | said, annotations=found.annotations | (annotations or {})
+        found, labels=found.labels | own_labels, annotations=found.annotations | (annotations or {})
     )
     return PodView(
         **{
@@ -112,8 +110,8 @@ def a_jobset(
     **overrides: Any,
 ) -> WorkloadView:
     """A live JobSet with one replicated job."""
-    said = (annotations or {}) | (job_annotations or {})
-    pinned = {jobset_keys.EXCLUSIVE_TOPOLOGY, jobset_keys.NODE_SELECTOR_STRATEGY} <= said.keys()
+    fields = (annotations or {}) | (job_annotations or {})
+    pinned = {jobset_keys.EXCLUSIVE_TOPOLOGY, jobset_keys.NODE_SELECTOR_STRATEGY} <= fields.keys()
     replicated = SliceGroup(name=job, replicas=replicas, template=template or a_template(), pinned=pinned)
     return WorkloadView(
         **{
@@ -127,7 +125,7 @@ def a_jobset(
     )
 
 
-def a_claim(**overrides: Any) -> Claim:
+def a_claim(**overrides: Any) -> SliceClaim:
     """The claim of the plain case's first slice."""
     plain = {
         "cluster": CLUSTER,
@@ -137,7 +135,7 @@ def a_claim(**overrides: Any) -> Claim:
         "owner_uid": JOBSET_UID,
         "slice_key": "default/train-workers-0",
     }
-    return Claim(**{**plain, **overrides})
+    return SliceClaim(**{**plain, **overrides})
 
 
 def a_demand(
@@ -173,7 +171,7 @@ def a_bound_pod_of_others() -> BoundPod:
 def a_pool(
     status: str = "RUNNING",
     *,
-    claim: Claim | None = None,
+    claim: SliceClaim | None = None,
     fingerprint: str | None = None,
     age_seconds: float | None = 60.0,
     extra_labels: dict[str, str | None] | None = None,
@@ -184,7 +182,7 @@ def a_pool(
     `extra_labels` overwrite labels, and take away those given as None.
     """
     claim = claim or a_claim()
-    said: dict[str, str | None] = dict(
+    pool_labels: dict[str, str | None] = dict(
         build_owner_labels(
             claim,
             attempt=0,
@@ -194,13 +192,13 @@ def a_pool(
         )
     )
     if age_seconds is None:
-        said[labels.CREATED_AT] = None
-    said |= extra_labels or {}
+        pool_labels[labels.CREATED_AT] = None
+    pool_labels |= extra_labels or {}
     return PoolSnapshot(
         **{
             "name": build_pool_name(claim),
             "status": PoolStatus(status),
-            "labels": {key: value for key, value in said.items() if value is not None},
+            "labels": {key: value for key, value in pool_labels.items() if value is not None},
             "node_count": 4,
             "machine_type": "ct6e-standard-4t",
             "topology": "4x4",
@@ -216,7 +214,7 @@ def a_foreign_pool(name: str = "default-pool", **overrides: Any) -> PoolSnapshot
 
 def a_go_pool(name: str = "train-12345", *, jobset: str = "train", status: str = "RUNNING") -> PoolSnapshot:
     """A pool that the Go TPU Provisioner made: no UID, no claim, no time."""
-    said = {
+    pool_labels = {
         labels.MANAGER: labels.MANAGER_VALUE,
         labels.PARENT_KIND: "job",
         labels.PARENT_NAME: f"{jobset}-workers-0",
@@ -225,7 +223,7 @@ def a_go_pool(name: str = "train-12345", *, jobset: str = "train", status: str =
         jobset_keys.JOBSET_NAMESPACE: "default",
     }
     return PoolSnapshot(
-        name=name, status=PoolStatus(status), labels=said, node_count=4, machine_type="ct6e-standard-4t"
+        name=name, status=PoolStatus(status), labels=pool_labels, node_count=4, machine_type="ct6e-standard-4t"
     )
 
 
@@ -245,10 +243,12 @@ def a_demand_event(pod: PodView | None = None, **overrides: Any) -> Event:
     return Event(**{**plain, **overrides})
 
 
-def a_workload_demand(*, uid: str = JOBSET_UID, **overrides: Any) -> Event:
+def a_workload_demand(
+    *, kind: str = "JobSet", name: str = "train", uid: str = JOBSET_UID, **overrides: Any
+) -> Event:
     """The exporter's hint about all waiting leaders of a workload."""
     plain = {
-        "subject": ObjectName(kind="JobSet", namespace="default", name="train", uid=uid),
+        "subject": ObjectName(kind=kind, namespace="default", name=name, uid=uid),
         "workload": None,
         "incarnation": a_pod().uid,
     }

@@ -1,7 +1,5 @@
 """Claims as an API server takes them: of a volume in one zone, and of a class that makes one."""
 
-from __future__ import annotations
-
 from typing import Any
 
 Json = dict[str, Any]

@@ -1,7 +1,5 @@
 """The two clusters that tests run on, and how fast time passes on them."""
 
-from __future__ import annotations
-
 import pytest
 
 from demo.stack.clusters import ClusterKind

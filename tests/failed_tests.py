@@ -1,13 +1,9 @@
 """A pytest plugin that writes the names of all failed tests into a file, one a line."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    import pytest
+import pytest
 
 VARIABLE = "TESTS_FAILED_FILE"
 """The environment variable that names the file."""

@@ -1,12 +1,7 @@
 """Finds the calls of Google APIs in source text, for the tests of rights and of assumptions."""
 
-from __future__ import annotations
-
 import ast
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from collections.abc import Iterator
 
 _NAMED = ("list_entries",)
 """Calls of a client that are known by their name only."""

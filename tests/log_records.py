@@ -1,18 +1,14 @@
 """What a process of ours has logged so far, while it may be writing on; and logging as it was."""
 
-from __future__ import annotations
-
 import json
 import logging
 import sys
 import threading
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 
 def read_records(log: Path, *, among_text: bool = False) -> list[dict[str, Any]]:

@@ -6,8 +6,6 @@ remains, next build. It is read and not imported, so that the page needs no tool
     python -m tests.mistakes
 """
 
-from __future__ import annotations
-
 import ast
 import sys
 from pathlib import Path

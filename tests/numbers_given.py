@@ -1,7 +1,5 @@
 """Numbers in the arguments of the programs that a person runs on the tests."""
 
-from __future__ import annotations
-
 import argparse
 import re
 

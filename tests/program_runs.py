@@ -1,13 +1,9 @@
 """Runs a program to its end, and keeps what it wrote."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from pathlib import Path
+from pathlib import Path
+from typing import Any
 
 
 def run_program(

@@ -55,14 +55,14 @@ _TARGETS = {"tool": "tools"} | {
 }
 _FIRST = "not"
 """The first word of the first tier's marker: it has what no other tier has."""
-_PROCESSES = {"cluster": 2, "image": 0, "deploy": 2, "browser": 0, "corpus": 0, "recordings": 0, "docs": 0}
+_PROCESSES = {"cluster": 2, "image": 0, "deploy": 3, "browser": 0, "corpus": 0, "recordings": 0, "docs": 0}
 """How many processes share a tier, where it is not as `_count_processes` says: each of the cluster
 tier's runs control planes, and there is one engine for all images. Those of the deploy tier mostly
 wait for programs that wait."""
-_ENVIRONMENTS = {"cluster": {"GOGC": "300"}}
-"""What a tier's processes are told, unless the caller says otherwise. In the cluster's, dozens of
-control planes start: a third of what that costs the API server is the collection of garbage
-(https://go.dev/doc/gc-guide)."""
+_ENVIRONMENTS = {tier: {"GOGC": "300"} for tier in ("cluster", "terraform", "deploy")}
+"""What a tier's processes are told, unless the caller says otherwise. A third of what the start of
+an API server costs is the collection of garbage, and a fifth of what Terraform's provider costs,
+which each plan starts (https://go.dev/doc/gc-guide)."""
 
 _TESTS_FAILED = 1
 """pytest's exit code for tests that failed, and for nothing else."""
@@ -307,7 +307,7 @@ def _pytest(marker: str, rest: list[str]) -> int:
     processes = _PROCESSES.get(tier, _count_processes(tier))
     spread = ["-n", str(processes), "--dist", "loadfile", "--no-loadscope-reorder"]
     spread += ["-p", "tests.slowest_files", "-p", "tests.failed_tests"]
-    spread += ["-p", "tests.longest_first"] if tier == _FIRST else []
+    spread += ["-p", "tests.longest_first"] if tier in (_FIRST, "deploy") else []
     environment = {**_ENVIRONMENTS.get(tier, {}), **os.environ}
     # A container's image may forbid bytecode: each process of each tier would compile all tests.
     environment.pop("PYTHONDONTWRITEBYTECODE", None)

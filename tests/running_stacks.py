@@ -9,35 +9,28 @@ The fixtures import what starts a stack only when they run: unit tests do not pa
 it.
 """
 
-from __future__ import annotations
-
 import gc
 import signal
+from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack
-from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import HealthCheck, settings
 
+from demo.stack.clusters import ClusterKind
+from demo.stack.stack import Stack
 from standins.controlplane.building import (
     BuildFailed,
     find_build,
     make_addition_build,
     make_build,
 )
-from standins.controlplane.cache import default_cache
+from standins.controlplane.cache import Build, default_cache
+from standins.controlplane.plane import ControlPlane
 from standins.controlplane.progress import Progress
 from standins.controlplane.recipe import ADDITIONS, UnknownAddition
 from standins.controlplane.toolchain import NoToolchain
 from tests.clusters import KINDS, SPEEDS
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterator
-
-    from demo.stack.clusters import ClusterKind
-    from demo.stack.stack import Stack
-    from standins.controlplane.cache import Build
-    from standins.controlplane.plane import ControlPlane
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # A shell's background run inherits this, and gives it to processes whose Ctrl-C is tested.
@@ -94,8 +87,8 @@ def pytest_itemcollected(item: pytest.Item) -> None:
     """Refuse a mark `proves` that names a further controller which its test does not run."""
     run = {name for mark in item.iter_markers("controller") for name in mark.args}
     for mark in item.iter_markers("proves"):
-        said = mark.kwargs.get("on", ())
-        absent = {said} if isinstance(said, str) else set(said)
+        answer = mark.kwargs.get("on", ())
+        absent = {answer} if isinstance(answer, str) else set(answer)
         if absent := (absent & ADDITION_NAMES) - run:
             raise pytest.UsageError(f"{item.nodeid}: proves something on {absent}, and is not marked `controller`")
 

@@ -1,12 +1,8 @@
 """A pytest plugin that prints the slowest files of a run, over all its processes."""
 
-from __future__ import annotations
-
 from collections import Counter
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    import pytest
+import pytest
 
 _SHOWN = 10
 _MILLISECONDS: Counter[str] = Counter()

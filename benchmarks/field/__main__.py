@@ -1,13 +1,12 @@
 """``python -m benchmarks.field``: runs what is asked for, keeps the records, writes the page."""
 
-from __future__ import annotations
-
 import sys
 import tempfile
 import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NoReturn
+from typing import Annotated, NoReturn
 
 import msgspec
 import typer
@@ -17,9 +16,6 @@ from benchmarks.field.records import FanOut, Record, Side
 from benchmarks.field.running import run_fan_out, run_jobset
 from benchmarks.metering import Failed
 from demo.stack.layout import PROJECT_ROOT
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 EVIDENCE = PROJECT_ROOT / "docs" / "evidence"
 RECORDS = EVIDENCE / "field"
@@ -52,7 +48,7 @@ def run(
     for slices, killed in wanted:
         for who in sides:
             name = f"{who}-{slices}{'-killed' if killed else ''}"
-            with tempfile.TemporaryDirectory(prefix="field-") as folder, _ending():
+            with tempfile.TemporaryDirectory(prefix="field-") as folder, _stopping():
                 record = run_jobset(
                     who,
                     slices,
@@ -79,7 +75,7 @@ def fan_out(
     """Let many leaders be unschedulable at once, until GKE has accepted all creates of ours."""
     for each in limit or SPEEDS:
         name = f"fan-out-{each}"
-        with tempfile.TemporaryDirectory(prefix="field-") as folder, _ending():
+        with tempfile.TemporaryDirectory(prefix="field-") as folder, _stopping():
             record = run_fan_out(
                 each,
                 leaders,
@@ -114,7 +110,7 @@ def _open_teller(name: str) -> Callable[[str], None]:
 
 
 @contextmanager
-def _ending() -> Iterator[None]:
+def _stopping() -> Iterator[None]:
     """End the command with 1 where a run has no figures; its record stays as it was."""
     try:
         yield

@@ -1,36 +1,23 @@
 """The local stack with the Go TPU Provisioner in place of the exporter and the functions."""
 
-from __future__ import annotations
-
 import subprocess
+from collections.abc import Mapping
 from contextlib import ExitStack
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from benchmarks.field.google_edge import GoogleEdge
-from demo.stack.layout import CLUSTER, LOCATION, PROJECT, ZONE
+from demo.stack.commands import StackSettings
+from demo.stack.layout import CLUSTER, LOCATION, PROJECT, ZONE, Layout
 from demo.stack.readiness import answers, wait_until
 from demo.stack.stack import Stack
 from standins.processes.child import Command
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
-
-    from demo.stack.commands import StackSettings
-    from demo.stack.layout import Layout
 
 PROCESS = "go-provisioner"
 _READY_SECONDS_MAX = 120.0
 
 
 class GoStack(Stack):
-    """A running stack whose provisioner is the given program.
-
-    Args:
-        home: The folder for everything that it writes.
-        settings: Speed, cluster and so on.
-        program: The executable that the Go TPU Provisioner's own build makes.
-    """
+    """A running stack whose provisioner is the program of the Go TPU Provisioner's own build."""
 
     def __init__(self, home: Path, settings: StackSettings, program: Path) -> None:
         super().__init__(home, settings)

@@ -5,22 +5,18 @@ certificate that the program trusts (SSL_CERT_FILE). A metadata server (GCE_META
 a token. So the program runs as its owners built it.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import json
 import ssl
 import threading
-from typing import TYPE_CHECKING
+from pathlib import Path
+from types import TracebackType
+from typing import Self
 
-from benchmarks.local_http import HOST, Answer, LocalServer
 from standins.controlplane.certificates import write_controller_credentials
-
-if TYPE_CHECKING:
-    from pathlib import Path
-    from types import TracebackType
-    from typing import Self
+from standins.processes.free_ports import HOST
+from standins.processes.local_answers import Answer, Asked, LocalAnswers
 
 GKE = "container.googleapis.com"
 _PIECE_BYTES = 65_536
@@ -40,12 +36,7 @@ class BadRequest(ValueError):
 
 
 class GoogleEdge:
-    """The proxy and the metadata server, while its ``with`` block runs.
-
-    Args:
-        folder: Gets the certificates.
-        gke_rest: Where the fake GKE listens, ``http://host:port``.
-    """
+    """The proxy and the metadata server, while its ``with`` block runs."""
 
     def __init__(self, folder: Path, gke_rest: str) -> None:
         self._host, _, port = gke_rest.removeprefix("http://").rstrip("/").partition(":")
@@ -54,7 +45,7 @@ class GoogleEdge:
         self._authority = folder / "ca.crt"
         self._tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         self._tls.load_cert_chain(folder / "tls.crt", folder / "tls.key")
-        self._metadata = LocalServer(_answer_metadata)
+        self._metadata = LocalAnswers(_answer_metadata)
         self._loop = asyncio.new_event_loop()
         self._listening = threading.Event()
         self._thread = threading.Thread(target=self._run, name="edge of Google Cloud", daemon=True)
@@ -114,8 +105,7 @@ class GoogleEdge:
 def check_request(head: str) -> None:
     """Return quietly when the head of a request asks for a connection to GKE.
 
-    Raises:
-        BadRequest: it asks for anything else.
+    Raises BadRequest: it asks for anything else.
     """
     words = head.split("\r\n", 1)[0].split()
     if words[:2] != ["CONNECT", f"{GKE}:443"]:
@@ -131,6 +121,6 @@ async def _carry(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> 
         writer.close()
 
 
-def _answer_metadata(_method: str, path: str, _body: bytes) -> Answer:
-    found = _METADATA.get(path.partition("?")[0])
-    return (404, b"{}") if found is None else (200, found)
+def _answer_metadata(asked: Asked) -> Answer:
+    found = _METADATA.get(asked.path.partition("?")[0])
+    return Answer(404, b"{}") if found is None else Answer(200, found)

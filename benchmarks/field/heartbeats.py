@@ -4,21 +4,16 @@ The simulated kubelet writes no such reports. The Go TPU Provisioner looks at a 
 nodes changes, so it would never delete a pool without them.
 """
 
-from __future__ import annotations
-
 import random
 import threading
 import time
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from types import TracebackType
+from typing import Any, Self
 
 import httpx
 
 from standins.processes.kubeconfig import open_client
-
-if TYPE_CHECKING:
-    from types import TracebackType
-    from typing import Self
 
 PERIOD_SECONDS = 300.0
 """https://kubernetes.io/docs/reference/node/node-status/#heartbeats."""
@@ -31,7 +26,7 @@ class Heartbeats:
     def __init__(self, kubeconfig: str) -> None:
         self._client = open_client(kubeconfig, timeout_seconds=30.0)
         self._due: dict[str, float] = {}
-        self._ending = threading.Event()
+        self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="heartbeats", daemon=True)
 
     def __enter__(self) -> Self:
@@ -41,12 +36,12 @@ class Heartbeats:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._ending.set()
+        self._stopping.set()
         self._thread.join()
         self._client.close()
 
     def _run(self) -> None:
-        while not self._ending.wait(_LOOK_SECONDS):
+        while not self._stopping.wait(_LOOK_SECONDS):
             try:
                 self._look()
             except httpx.HTTPError:

@@ -1,7 +1,5 @@
 """The JobSets of the runs. Pure."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

@@ -3,19 +3,14 @@
 Pure but for the files.
 """
 
-from __future__ import annotations
-
+from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import msgspec
 
 from benchmarks.field.picture import NAMES, draw_fan_outs, draw_runs
 from benchmarks.field.records import FanOut, Figures, Record, Side, derive_figures, find_minimum_seconds
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
 
 PAGE = "field.md"
 _LOAD_PER_CORE_MAX = 0.5
@@ -130,11 +125,13 @@ def _tabulate_calls(records: Sequence[Record]) -> str:
 
 
 def _tabulate_memory(records: Sequence[Record]) -> str:
-    rows = ["| run | process | highest RSS of one process | all its processes |", "| --- | --- | ---: | ---: |"]
+    names = sorted({name for each in records for name in each.memory})
+    rows = ["| run | " + " | ".join(f"`{name}`" for name in names) + " |", "| --- |" + " ---: |" * len(names)]
     for title, runs in group_runs(records):
-        for record in runs:
-            for name, memory in sorted(record.memory.items()):
-                rows.append(f"| {title} | {name} | {memory.largest:.0f} MiB | {memory.together:.0f} MiB |")
+        memory = {name: found for each in runs for name, found in each.memory.items()}
+        shown = {name: f"{found.largest:.0f}, {found.together:.0f}" for name, found in memory.items()}
+        cells = (shown.get(name, "none") for name in names)
+        rows.append(f"| {title} | {' | '.join(cells)} |")
     return f"{_MEMORY}\n\n" + "\n".join(rows)
 
 
@@ -225,9 +222,10 @@ Engine, which have another quota."""
 _MEMORY = """\
 ## Memory
 
-*All its processes* divides shared pages among those that share them. `go-provisioner` and
-`exporter` run in the cluster all the time. The other three are Cloud Functions: each has a server
-and a worker, and costs nothing between deliveries."""
+In MiB: the highest RSS of one process, and then of all its processes, where shared pages are
+divided among those that share them. `go-provisioner` and `exporter` run in the cluster all the
+time. The others are Cloud Functions: each has a server and a worker, and costs nothing between
+deliveries."""
 
 _FAN_OUT = """\
 ## Fan-out

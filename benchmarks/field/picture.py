@@ -1,16 +1,9 @@
 """Draws runs as SVG: time on one axis, slices on the other. Pure."""
 
-from __future__ import annotations
-
 import math
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Sequence
 
-from benchmarks.field.records import Side, derive_figures, draw_lanes, find_minimum_seconds
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from benchmarks.field.records import FanOut, Record
+from benchmarks.field.records import FanOut, Record, Side, derive_figures, draw_lanes, find_minimum_seconds
 
 WIDTH, LEFT, RIGHT, TOP = 1000, 150, 30, 70
 NAMES = {Side.GO: "Go TPU Provisioner", Side.OURS: "this provisioner"}

@@ -1,11 +1,11 @@
 """Records one run through public APIs: watches of Kubernetes, calls of GKE, memory of processes."""
 
-from __future__ import annotations
-
 import threading
 import time
+from collections.abc import Callable, Iterable
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from types import TracebackType
+from typing import Any, Self
 
 import httpx
 import msgspec
@@ -13,17 +13,10 @@ import psutil
 
 from benchmarks.field.records import Call, Memory
 from demo.loop.kubernetes_views import read_jobset, read_node, read_pod
-from demo.loop.observations import JobSetSeen, NodeSeen, PodSeen
+from demo.loop.observations import JobSetSeen, NodeSeen, Observation, PodSeen
 from demo.loop.watching import ResourceWatch
+from demo.stack.supervisor import Supervisor
 from standins.processes.urls import STAND_IN
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-    from types import TracebackType
-    from typing import Self
-
-    from demo.loop.observations import Observation
-    from demo.stack.supervisor import Supervisor
 
 _LISTED_SECONDS_MAX = 30.0
 _SAMPLE_SECONDS = 1.0
@@ -32,7 +25,7 @@ _MEBIBYTE = 1024 * 1024
 _JOBSETS = "/apis/jobset.x-k8s.io/v1alpha2/jobsets"
 
 
-class Sightings:
+class FirstSeen:
     """What the watches have told so far, by first time."""
 
     def __init__(self) -> None:
@@ -73,8 +66,7 @@ class Sightings:
 def ask_again(ask: Callable[[], Any]) -> Any:
     """Return the answer; ask again when a connection breaks, so that no run of an hour is lost.
 
-    Raises:
-        httpx.TransportError: the last of several connections broke too.
+    Raises httpx.TransportError: the last of several connections broke too.
     """
     for pause_seconds in _PAUSES_SECONDS:
         try:
@@ -85,23 +77,16 @@ def ask_again(ask: Callable[[], Any]) -> Any:
 
 
 class Recorder:
-    """Watches the cluster and the memory of some processes while its ``with`` block runs.
-
-    Args:
-        kubeconfig: How to reach the Kubernetes API.
-        gke_rest: Where the fake GKE listens.
-        supervisor: Owns the processes.
-        names: The processes whose memory is sampled.
-    """
+    """Watches the cluster and the memory of the named processes while its ``with`` block runs."""
 
     def __init__(self, kubeconfig: str, gke_rest: str, supervisor: Supervisor, names: Iterable[str]) -> None:
-        self.seen = Sightings()
+        self.seen = FirstSeen()
         reads = ((_JOBSETS, read_jobset), ("/api/v1/pods", read_pod), ("/api/v1/nodes", read_node))
         self._watches = [ResourceWatch(kubeconfig, path, read, self.seen.note) for path, read in reads]
         self._gke = httpx.Client(base_url=gke_rest, timeout=60)
         self._supervisor, self._names = supervisor, set(names)
         self.memory: dict[str, Memory] = {}
-        self._ending = threading.Event()
+        self._stopping = threading.Event()
         self._sampler = threading.Thread(target=self._sample_all, name="memory", daemon=True)
 
     def __enter__(self) -> Self:
@@ -114,7 +99,7 @@ class Recorder:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._ending.set()
+        self._stopping.set()
         for watch in self._watches:
             watch.end()
         for thread in (*self._watches, self._sampler):
@@ -134,7 +119,7 @@ class Recorder:
         return ask_again(lambda: self._gke.get(path).raise_for_status().json())
 
     def _sample_all(self) -> None:
-        while not self._ending.wait(_SAMPLE_SECONDS):
+        while not self._stopping.wait(_SAMPLE_SECONDS):
             for state in self._supervisor.states():
                 if state.name in self._names:
                     with suppress(psutil.Error):

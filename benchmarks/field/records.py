@@ -1,7 +1,5 @@
 """What one run leaves behind, and the figures that follow from it. Pure."""
 
-from __future__ import annotations
-
 from collections import Counter
 from enum import StrEnum
 
@@ -112,8 +110,7 @@ class Figures(msgspec.Struct, frozen=True, kw_only=True):
 def derive_figures(record: Record) -> Figures:
     """Return the figures of a run.
 
-    Raises:
-        ValueError: the run has no unschedulable leader, or no accepted create.
+    Raises ValueError: the run has no unschedulable leader, or no accepted create.
     """
     if not record.unschedulable:
         raise ValueError("unschedulable: is empty; no leader was seen unschedulable")

@@ -1,7 +1,5 @@
 """One run of one side: a JobSet on a fresh local cloud, from creation to the end of its pools."""
 
-from __future__ import annotations
-
 import json
 import math
 import os
@@ -9,8 +7,10 @@ import platform
 import subprocess
 import time
 from collections import Counter
+from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from benchmarks.field.go_stack import PROCESS, GoStack, describe_program
 from benchmarks.field.heartbeats import Heartbeats
@@ -25,10 +25,6 @@ from demo.stack.stack import Stack
 from shared.version import VERSION
 from standins.kubelet.statuses import ended
 from standins.processes.kubeconfig import open_client
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
 
 OPERATION_SECONDS = 60.0
 RUN_SECONDS = 30.0
@@ -100,8 +96,7 @@ def run_fan_out(
 
     After `seconds_max` the run ends as it is.
 
-    Raises:
-        Failed: no create was accepted.
+    Raises Failed: no create was accepted.
     """
     faults = write_faults(folder, limit=limit)
     load = os.getloadavg()[0]

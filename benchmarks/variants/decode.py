@@ -30,14 +30,6 @@ def by_json() -> Callable[[bytes], Any]:
     return json.loads
 
 
-def by_typed_client() -> Callable[[bytes], Any]:
-    """Return the way of the official client's typed methods."""
-    from kubernetes.client import ApiClient  # noqa: PLC0415 -- the import is part of what is measured
-
-    client = ApiClient()
-    return lambda page: client.deserialize(page.decode(), "V1PodList", "application/json")
-
-
 def watch_by_msgspec() -> Callable[[list[bytes]], int]:
     """Return the exporter's reading of a watch, each event in its own chunk, as servers do."""
     from shared.edges.kubernetes_watch import Watch  # noqa: PLC0415 -- as above
@@ -67,7 +59,6 @@ def watch_by_json() -> Callable[[list[bytes]], int]:
 WAYS: dict[str, Callable[[], Callable[[Any], Any]]] = {
     "msgspec": by_msgspec,
     "json": by_json,
-    "typed": by_typed_client,
     "watch": watch_by_msgspec,
     "watch-json": watch_by_json,
 }

@@ -29,8 +29,8 @@ def main(endpoint: str, span: Span) -> dict[str, float]:
     )
     began = time.process_time()
     fold = UsageFold(span.begin, choose_group("namespace"))
-    for at, said in read_records(deployment, span):
-        fold.see(at, said)
+    for at, record in read_records(deployment, span):
+        fold.see(at, record)
     chips = fold.total(span.end).sum_all().chip_hours
     seconds = time.process_time() - began
     peak = next(line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmHWM"))

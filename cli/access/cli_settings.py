@@ -12,7 +12,7 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated
 
-from cli.endings import BadInput
+from cli.exit_codes import BadInput
 from shared.core.errors import Misconfigured
 from shared.core.settings import CLUSTER, Settings, Valid, matching
 from shared.deliver import SETTLE
@@ -138,6 +138,22 @@ def find_log_project(own: OperatorSettings, cluster: str) -> str:
     The cluster is ``projects/P/…``.
     """
     return (own.topic or cluster).split("/")[1]
+
+
+def find_name(own: OperatorSettings) -> str:
+    """Return the prefix of what a deployment made; empty if its subscriptions do not tell it."""
+    named = (own.subscriptions.get("provision") or "").rpartition("/")[2]
+    return named.removesuffix("-provision") if named.endswith("-provision") else ""
+
+
+def name_services(own: OperatorSettings, *functions: str) -> str:
+    """Return the end of a filter that finds only some functions of a deployment; none means all.
+
+    Other deployments may write to the same project. It is empty if the name is not known.
+    """
+    name = find_name(own)
+    services = " OR ".join(f'"{name}-{each}"' for each in functions or (*PUSHED, "sweep"))
+    return f" AND jsonPayload.service=({services})" if name else ""
 
 
 def list_pushed(own: OperatorSettings) -> list[str]:

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from cli.access.config_file import check_key, check_value, find_file, list_keys, read_file, write_file
-from cli.endings import EPILOG, BadInput, told
+from cli.exit_codes import EPILOG, BadInput, told
 
 app = typer.Typer(
     no_args_is_help=True,

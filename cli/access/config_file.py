@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cli.access.cli_settings import ZONE, OperatorSettings, read_environment
-from cli.endings import BadInput
+from cli.exit_codes import BadInput
 from shared.core.errors import Misconfigured
 from shared.core.settings import CLUSTER, Settings, matching
 from shared.environment import name_variable

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from cli.access.config_file import CHOICES, find_file, read_file
-from cli.endings import BadInput
+from cli.exit_codes import BadInput
 from shared.core.settings import CLUSTER
 from shared.environment import name_variable
 
@@ -119,7 +119,7 @@ def _narrow(clusters: str, choice: Choice) -> dict[str, str]:
         known: dict[str, Any] = dict(json.loads(clusters))
     except (ValueError, TypeError):
         return {}  # the reader of the settings says what is wrong
-    found = {name: said for name, said in known.items() if _fits(name, choice)}
+    found = {name: context for name, context in known.items() if _fits(name, choice)}
     if not found:
         raise BadInput(f"{_show(choice)}: is not in {CLUSTERS}; valid: {', '.join(known) or 'none'}")
     return {CLUSTERS: json.dumps(found)}

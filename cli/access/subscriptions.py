@@ -30,7 +30,7 @@ PULL_MAX = 100
 _TIMEOUT_SECONDS = 30.0
 
 
-class Letter(msgspec.Struct, frozen=True):
+class PulledMessage(msgspec.Struct, frozen=True):
     """One message that was pulled and is held until it is acknowledged or given back."""
 
     ack_id: str
@@ -85,12 +85,12 @@ class PubsubAdmin:
         with translate_errors(f"Seek {subscription}"):
             self._subscriptions.seek({"subscription": subscription} | to, retry=None, timeout=_TIMEOUT_SECONDS)
 
-    def pull(self, subscription: str) -> list[Letter]:  # assumes: subscriptions
+    def pull(self, subscription: str) -> list[PulledMessage]:  # assumes: subscriptions
         """Return up to `PULL_MAX` messages. An empty answer does not prove an empty queue."""
         request = {"subscription": subscription, "max_messages": PULL_MAX, "return_immediately": True}
         with translate_errors(f"Pull {subscription}"):
             answer = self._subscriptions.pull(request, retry=None, timeout=_TIMEOUT_SECONDS)
-        return [_read_letter(each) for each in answer.received_messages]
+        return [_read_pulled(each) for each in answer.received_messages]
 
     def acknowledge(self, subscription: str, ack_ids: Sequence[str]) -> None:
         """Take messages away for good."""
@@ -122,7 +122,7 @@ class PubsubAdmin:
             return None
 
 
-def _read_letter(received: ReceivedMessage) -> Letter:
-    said = received.message
-    message = Message(said.data, dict(said.attributes))
-    return Letter(received.ack_id, said.message_id, said.publish_time.rfc3339(), message)
+def _read_pulled(received: ReceivedMessage) -> PulledMessage:
+    pulled = received.message
+    message = Message(pulled.data, dict(pulled.attributes))
+    return PulledMessage(received.ack_id, pulled.message_id, pulled.publish_time.rfc3339(), message)

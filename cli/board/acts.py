@@ -6,18 +6,18 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from cli.access.cli_settings import find_topic
-from cli.endings import BadInput
-from cli.messages.letters import Choice, discard, publish_again, read_letters
-from cli.messages.replay import open_box, open_box_to_look
+from cli.exit_codes import BadInput
+from cli.messages.dead_letters import Choice, discard, publish_again, read_dead_letters
+from cli.messages.replay import open_queue, open_queue_to_look
 from shared.edges.pubsub_topic import PubsubTopic
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from cli.access.operator_access import Deployment
-    from cli.messages.letters import DeadLetter
+    from cli.messages.dead_letters import DeadLetter
 
-LETTERS_SHOWN_MAX = 200
+DEAD_LETTERS_SHOWN_MAX = 200
 
 
 class ActFailed(Exception):
@@ -37,22 +37,22 @@ class Act:
     """Does it, and returns a sentence: what was done. Raises ActFailed."""
 
 
-def list_letters(deployment: Deployment) -> list[DeadLetter]:
+def list_dead_letters(deployment: Deployment) -> list[DeadLetter]:
     """Return the dead letters; all of them stay where they are."""
-    report, _ = read_letters(open_box_to_look(deployment), Choice(most=LETTERS_SHOWN_MAX))
-    return report.letters
+    report, _ = read_dead_letters(open_queue_to_look(deployment), Choice(most=DEAD_LETTERS_SHOWN_MAX))
+    return report.dead_letters
 
 
-def replay_letter(deployment: Deployment, message_id: str) -> str:
+def replay_dead_letter(deployment: Deployment, message_id: str) -> str:
     """Publish one dead letter again with its first attributes, and then acknowledge it.
 
     Raises:
-        BadInput: there is no such letter, it cannot be published, or its topic is not known.
+        BadInput: there is no such dead letter, it cannot be published, or its topic is not known.
     """
     ends = deployment.own.operations_topic
     topic = PubsubTopic(deployment.open_publisher, find_topic(deployment.own))
     report = publish_again(
-        open_box(deployment),
+        open_queue(deployment),
         topic,
         Choice(ids=(message_id,)),
         operations=PubsubTopic(deployment.open_publisher, ends) if ends else None,
@@ -64,13 +64,13 @@ def replay_letter(deployment: Deployment, message_id: str) -> str:
     return f"dead letter {message_id} is published again"
 
 
-def discard_letter(deployment: Deployment, message_id: str) -> str:
+def discard_dead_letter(deployment: Deployment, message_id: str) -> str:
     """Acknowledge one dead letter, so that it is gone for good.
 
     Raises:
-        BadInput: there is no such letter.
+        BadInput: there is no such dead letter.
     """
-    if not discard(open_box(deployment), Choice(ids=(message_id,))).discarded:
+    if not discard(open_queue(deployment), Choice(ids=(message_id,))).discarded:
         raise BadInput(_absent(message_id))
     return f"dead letter {message_id} is discarded"
 

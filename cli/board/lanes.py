@@ -16,7 +16,8 @@ from shared.core.decisions import Reason, Verdict
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from cli.fleet.status import PoolRow, Status, WaitingRow
+    from cli.fleet.status import Status
+    from cli.fleet.status_rows import PoolRow, WaitingRow
     from shared.core.identity.creations import Creation
 
 WAIT, CREATE, FAILED, PLACE, USE, OVER, DELETE = "wait", "create", "failed", "place", "use", "over", "delete"

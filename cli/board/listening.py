@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from werkzeug.serving import WSGIRequestHandler, make_server
 
-from cli.endings import BadInput
+from cli.exit_codes import BadInput
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

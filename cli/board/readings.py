@@ -6,13 +6,14 @@ from dataclasses import asdict, dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from cli.board.acts import list_letters
+from cli.board.acts import list_dead_letters
 from cli.board.lanes import Lanes
 from cli.diagnosis.cluster_checks import check_exporter, check_lease
 from cli.diagnosis.doctor import mend_here
 from cli.diagnosis.findings import Result
-from cli.endings import say
-from cli.fleet.status import Trouble, read_status
+from cli.exit_codes import say
+from cli.fleet.status import read_status
+from cli.fleet.status_rows import Trouble
 from cli.fleet.status_table import tell_left_alone
 from cli.logs.log_search import read_answers
 from cli.usage.folding import UsageFold
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 
 SLOW_FACTOR = 6
 """Logs and dead letters are read once in so many readings: Cloud Logging answers 60 questions a
-minute, and a letter that is read is held for a moment."""
+minute, and a dead letter that is read is held for a moment."""
 DECISIONS_MAX = 200
 LAG_SECONDS = 20.0
 """Cloud Logging may show a record some seconds after it was written."""
@@ -52,7 +53,7 @@ class Readings:
     _lanes: Lanes = field(default_factory=Lanes)
     _count: int = 0
     _decisions: list[dict[str, Any]] = field(default_factory=list)
-    _letters: list[dict[str, Any]] = field(default_factory=list)
+    _dead_letters: list[dict[str, Any]] = field(default_factory=list)
     _silent: list[Trouble] = field(default_factory=list)
     _slow_unread: list[str] = field(default_factory=list)
     _fold: UsageFold | None = None
@@ -60,7 +61,7 @@ class Readings:
     _folded_until: float = 0.0
     _usage: dict[str, Any] = field(default_factory=dict)
 
-    def forget_letters(self) -> None:
+    def forget_dead_letters(self) -> None:
         """Read the dead letters and the logs anew next time, because an act changed them."""
         self._count = 0
 
@@ -88,7 +89,7 @@ class Readings:
             "left_alone": tell_left_alone(status.left_alone),
             "lanes": [lane.as_data() for lane in lanes],
             "decisions": self._decisions,
-            "letters": self._letters,
+            "letters": self._dead_letters,
             "usage": self._usage,
             "unread": unread + self._slow_unread,
         }
@@ -105,7 +106,9 @@ class Readings:
             found.sort(key=lambda each: -each.at)
             self._decisions = [_describe(each) for each in found[:DECISIONS_MAX]]
             self._try("usage", lambda: self._read_usage(now))
-        self._letters = [asdict(each) for each in self._try("dead letters", lambda: list_letters(self.deployment))]
+        self._dead_letters = [
+            asdict(each) for each in self._try("dead letters", lambda: list_dead_letters(self.deployment))
+        ]
         self._silent = list(self._find_silent())
 
     def _read_usage(self, now: float) -> list[Any]:
@@ -115,8 +118,8 @@ class Readings:
         if self._fold is None or self._folded_until < midnight:
             self._fold, begin = UsageFold(midnight, _name_workload), midnight
         fold, self._fold = self._fold, None  # a read that fails begins anew
-        for at, said in read_records(self.deployment, Span(begin=begin, end=end), earlier=begin == midnight):
-            fold.see(at, said)
+        for at, record in read_records(self.deployment, Span(begin=begin, end=end), earlier=begin == midnight):
+            fold.see(at, record)
         self._fold, self._folded_until = fold, end
         shown = {name: row for name, row in fold.total(now).sum_groups().items() if self._is_shown(name)}
         total = Row()

@@ -20,10 +20,10 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from werkzeug import Request, Response
 
-from cli.board.acts import Act, ActFailed, discard_letter, replay_letter
+from cli.board.acts import Act, ActFailed, discard_dead_letter, replay_dead_letter
 from cli.board.feed import Feed, TooManyPages
 from cli.board.readings import Readings
-from cli.endings import BadInput
+from cli.exit_codes import BadInput
 from cli.explanation.why import parse_workload, tell
 from shared.core.errors import ProvisionerError
 from shared.json_text import JSON_ERRORS
@@ -105,7 +105,7 @@ class Site:
         pages: dict[str, Callable[[Request], Response]] = {
             "/": self._show_page,
             "/events": self._stream,
-            "/story": self._tell_story,
+            "/history": self._tell_history,
         }
         show = pages.get(request.path)
         if show is None:
@@ -127,17 +127,17 @@ class Site:
         response.call_on_close(self.feed.close_page)
         return response
 
-    def _tell_story(self, request: Request) -> Response:
+    def _tell_history(self, request: Request) -> Response:
         """Return the history of one workload, as ``why`` tells it."""
         cluster = request.args.get("cluster", "")
         if cluster not in self._deployment.ports.clusters:
             raise Refused(HTTPStatus.BAD_REQUEST, f"cluster: is not one of the settings (got {cluster!r})")
         try:
             home, name = parse_workload(request.args.get("workload", ""), request.args.get("namespace", ""))
-            story = tell(self._deployment, cluster, home, name)
+            history = tell(self._deployment, cluster, home, name)
         except (BadInput, ProvisionerError) as error:
             raise Refused(HTTPStatus.BAD_REQUEST, str(error)) from error
-        return _say(HTTPStatus.OK, **story.as_data())
+        return _say(HTTPStatus.OK, **history.as_data())
 
     def _act(self, request: Request) -> Response:
         if request.method != "POST":
@@ -155,19 +155,19 @@ class Site:
             raise Refused(HTTPStatus.BAD_REQUEST, str(error)) from error
         except (ActFailed, ProvisionerError) as error:
             raise Refused(HTTPStatus.BAD_GATEWAY, str(error)) from error
-        self._readings.forget_letters()
+        self._readings.forget_dead_letters()
         self.feed.hurry()
         return _say(HTTPStatus.OK, done)
 
     def _find_act(self, name: str, body: _Body) -> Callable[[], str]:
         if name in self._acts:
             return self._acts[name].perform
-        on_letters = {"replay-letter": replay_letter, "discard-letter": discard_letter}
-        if name not in on_letters:
+        on_dead_letters = {"replay-letter": replay_dead_letter, "discard-letter": discard_dead_letter}
+        if name not in on_dead_letters:
             raise Refused(HTTPStatus.NOT_FOUND, "no such act")
         if not re.fullmatch(r"[A-Za-z0-9_-]{1,64}", body.message_id):
             raise Refused(HTTPStatus.BAD_REQUEST, "message_id: is required")
-        return lambda: on_letters[name](self._deployment, body.message_id)
+        return lambda: on_dead_letters[name](self._deployment, body.message_id)
 
     def _check_token(self, given: str) -> None:
         if not hmac.compare_digest(given.encode(), self.token.encode()):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from cli.conformance.probe_pools import OutOfTime, read_run
 from cli.conformance.questions import NotAsked, Question, Seen, Verdict, judge
 from cli.conformance.report import Answer
-from cli.endings import say as say_error
+from cli.exit_codes import say as say_error
 from cli.moments import format_moment
 from shared.core.errors import Misconfigured, ProvisionerError
 

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from cli.access.deployment_choice import open_chosen
-from cli.endings import end_with, told
+from cli.exit_codes import end_with, told
 
 
 def conformance(
@@ -51,9 +51,9 @@ def conformance(
 
     Example: tpu-provisioner conformance --minutes=45
     """
-    from cli.conformance.conformance_run import Wish, run  # noqa: PLC0415 -- see open_deployment
+    from cli.conformance.conformance_run import RunOptions, run  # noqa: PLC0415 -- see open_deployment
 
-    wish = Wish(
+    options = RunOptions(
         path=report,
         minutes=minutes,
         dollars=dollars,
@@ -64,5 +64,5 @@ def conformance(
         sure=sure,
     )
     with told():
-        ending = run(open_chosen(), wish)
-    end_with(ending)
+        code = run(open_chosen(), options)
+    end_with(code)

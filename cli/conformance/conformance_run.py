@@ -10,29 +10,27 @@ from typing import TYPE_CHECKING
 import typer
 
 from cli.access.cli_settings import ZONE
+from cli.conformance import deployment_questions, pool_questions, tpu_questions
 from cli.conformance.asking_google import Budget, ask_all, list_strangers
 from cli.conformance.assumption_list import read_assumptions
-from cli.conformance.deployment_questions import DEPLOYMENT_QUESTIONS
-from cli.conformance.pool_questions import POOL_QUESTIONS
 from cli.conformance.probe_pools import LABEL, MACHINE, Lab, OutOfTime
-from cli.conformance.questions import Verdict
+from cli.conformance.questions import Question, Verdict
 from cli.conformance.report import load_report, save_report
-from cli.conformance.tpu_questions import TPU_QUESTIONS, count_hosts, find_dollars
-from cli.endings import BadInput, Ending
+from cli.conformance.tpu_questions import count_hosts, find_dollars
+from cli.exit_codes import BadInput, ExitCode
 from cli.messages.asking import confirm
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from cli.access.operator_access import Deployment
-    from cli.conformance.questions import Question
     from cli.conformance.report import Report
 
 _TPU_FORM = "MACHINE:TOPOLOGY like ct6e-standard-4t:4x4"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wish:
+class RunOptions:
     """What the options say."""
 
     path: Path
@@ -45,7 +43,7 @@ class Wish:
     sure: bool
 
 
-def run(deployment: Deployment, wish: Wish) -> Ending:
+def run(deployment: Deployment, options: RunOptions) -> ExitCode:
     """Ask what a person wants to know, and return the exit code.
 
     Raises:
@@ -53,56 +51,57 @@ def run(deployment: Deployment, wish: Wish) -> Ending:
         ProvisionerError: Google cannot be asked.
     """
     cluster = next(iter(deployment.ports.clusters))
-    questions, facts = choose_questions(wish.only), read_assumptions()
-    _check_tpu(wish)
-    report = load_report(wish.path, cluster)
+    questions, facts = choose_questions(options.only), read_assumptions()
+    _check_tpu(options)
+    report = load_report(options.path, cluster)
     lab = Lab(
         deployment=deployment,
         cluster=cluster,
         report=report,
         now=time.time,
         sleep=time.sleep,
-        save=lambda: save_report(wish.path, report, questions, facts),
+        save=lambda: save_report(options.path, report, questions, facts),
         tell=lambda text: typer.echo(text, err=True),
-        tpu=wish.tpu,
-        zone=wish.zone,
+        tpu=options.tpu,
+        zone=options.zone,
     )
     try:
-        return _ask(lab, wish, questions)
+        return _ask(lab, options, questions)
     except KeyboardInterrupt:
         if report.cleaned < len(report.made):
             lab.clean()
         typer.echo("ended by Ctrl-C; the pools of the run are deleted. The next run continues it.", err=True)
-        return Ending.FINDINGS
+        return ExitCode.FINDINGS
     except OutOfTime as error:
         typer.echo(f"error: pools of run {report.run} are left: {error}; run it again with --clean", err=True)
-        return Ending.UNREACHABLE
+        return ExitCode.UNREACHABLE
 
 
-def _ask(lab: Lab, wish: Wish, questions: list[Question]) -> Ending:
+def _ask(lab: Lab, options: RunOptions, questions: list[Question]) -> ExitCode:
 
     if lab.describe().get("autopilot", {}).get("enabled"):
         what = "is an Autopilot cluster, in which only GKE creates node pools"
         raise BadInput(f"--cluster: {what} (got {lab.cluster!r}); valid: a Standard cluster")
-    price = find_dollars(wish.tpu, wish.zone) if wish.tpu else 0.0
-    asked = [] if wish.clean else [each for each in questions if wish.tpu or not each.needs_tpu]
-    for line in _plan(lab.report, asked, price, wish):
+    price = find_dollars(options.tpu, options.zone) if options.tpu else 0.0
+    asked = [] if options.clean else [each for each in questions if options.tpu or not each.needs_tpu]
+    for line in _plan(lab.report, asked, price, options):
         typer.echo(line, err=True)
     for each in list_strangers(lab):
         typer.echo(f"left alone: {each}: continue that run with its report, or delete the pool by hand", err=True)
-    confirm(f"Go on in {lab.cluster}?", sure=wish.sure)
+    confirm(f"Go on in {lab.cluster}?", sure=options.sure)
     lab.save()
-    if wish.clean:
+    if options.clean:
         lab.clean()
-        return Ending.FINE
-    budget = Budget(minutes=wish.minutes, dollars=wish.dollars)
+        return ExitCode.FINE
+    budget = Budget(minutes=options.minutes, dollars=options.dollars)
     ask_all(lab, questions, budget, dollars=price)
-    return _conclude(lab.report, wish.path)
+    return _conclude(lab.report, options.path)
 
 
 def list_questions() -> tuple[Question, ...]:
     """Return all questions, in the order in which they are asked: the free ones first."""
-    return (*POOL_QUESTIONS, *DEPLOYMENT_QUESTIONS, *TPU_QUESTIONS)
+    modules = (pool_questions, deployment_questions, tpu_questions)
+    return tuple(each for module in modules for each in vars(module).values() if isinstance(each, Question))
 
 
 def choose_questions(only: tuple[str, ...]) -> list[Question]:
@@ -118,22 +117,22 @@ def choose_questions(only: tuple[str, ...]) -> list[Question]:
     return [known[name] for name in dict.fromkeys(only or tuple(known))]
 
 
-def _check_tpu(wish: Wish) -> None:
+def _check_tpu(options: RunOptions) -> None:
 
-    tpu, zone = wish.tpu, wish.zone
+    tpu, zone = options.tpu, options.zone
     if tpu and not count_hosts(tpu):
         raise BadInput(f"--tpu: is not a slice (got {tpu!r}); valid: {_TPU_FORM}")
     if (tpu or zone) and not ZONE.accepts(zone):
         raise BadInput(f"--zone: is not valid (got {zone!r}); valid: {ZONE.text}")
 
 
-def _plan(report: Report, asked: list[Question], price: float | None, wish: Wish) -> list[str]:
+def _plan(report: Report, asked: list[Question], price: float | None, options: RunOptions) -> list[str]:
     """Return the plan for people: what is done, how long it takes, what it costs, what is left."""
-    lines = [f"Run {report.run} in {report.cluster}, report {wish.path}"]
+    lines = [f"Run {report.run} in {report.cluster}, report {options.path}"]
     lines += [f"  {each.name}: {each.does}" for each in asked]
     cost = (
         "nothing"
-        if not wish.tpu
+        if not options.tpu
         else "an unknown amount"
         if price is None
         else f"up to ${price:.2f}, by list price"
@@ -146,9 +145,9 @@ def _plan(report: Report, asked: list[Question], price: float | None, wish: Wish
     ]
 
 
-def _conclude(report: Report, path: Path) -> Ending:
+def _conclude(report: Report, path: Path) -> ExitCode:
     """Print the sum and return the exit code that it means."""
     counts = Counter(each.verdict for each in report.answers.values())
-    said = ", ".join(f"{counts[verdict]} {verdict}" for verdict in Verdict if counts[verdict])
-    typer.echo(f"{said}: {path}, and {path.with_suffix('.md')} for people")
-    return Ending.FINDINGS if counts[Verdict.DIFFERS] or counts[Verdict.NO_ANSWER] else Ending.FINE
+    summary = ", ".join(f"{counts[verdict]} {verdict}" for verdict in Verdict if counts[verdict])
+    typer.echo(f"{summary}: {path}, and {path.with_suffix('.md')} for people")
+    return ExitCode.FINDINGS if counts[Verdict.DIFFERS] or counts[Verdict.NO_ANSWER] else ExitCode.FINE

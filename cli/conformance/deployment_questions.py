@@ -11,10 +11,10 @@ import msgspec
 import urllib3
 
 from cli.conformance.probe_pools import Lab, OutOfTime
-from cli.conformance.questions import NotAsked, Question, Seen, question
+from cli.conformance.questions import NotAsked, Seen, question
 from cli.logs.log_search import list_newest, read_moment
-from cli.messages.letters import Choice, discard, read_letters
-from cli.messages.replay import open_box_to_look
+from cli.messages.dead_letters import Choice, discard, read_dead_letters
+from cli.messages.replay import open_queue_to_look
 from shared.core.messages import Event, EventType, Message, ObjectName, Observed, format_message
 from shared.core.operations import parse_entry
 from shared.edges.kubernetes_objects import Record
@@ -101,11 +101,12 @@ def ask_push(lab: Lab) -> Seen:
         return bool(found)
 
     seconds = lab.wait("the function's log record", is_answered)
-    said = found[0].payload if isinstance(found[0].payload, dict) else {}
+    record = found[0].payload if isinstance(found[0].payload, dict) else {}
     at = read_moment(found[0])
     details = {"seconds until it was found": f"{seconds:.0f}", "logged after": f"{(at or began) - began:.1f} s"}
     return Seen(
-        text=f"provision answers {said.get('reason')}", details={**details, "message": str(said.get("message"))}
+        text=f"provision answers {record.get('reason')}",
+        details={**details, "message": str(record.get("message"))},
     )
 
 
@@ -113,24 +114,24 @@ def ask_push(lab: Lab) -> Seen:
 def ask_dead_letter(lab: Lab) -> Seen:
     """Publish a message that is no event, wait for its dead letter, and remove that."""
     mark = f"{lab.report.run}-{uuid.uuid4()}"
-    report, _ = read_letters(
-        open_box_to_look(lab.deployment), Choice()
-    )  # so that nothing is published without a box
+    report, _ = read_dead_letters(
+        open_queue_to_look(lab.deployment), Choice()
+    )  # so that nothing is published without a queue
     if report.bounded:
         raise NotAsked("there are too many dead letters to find one among them")
     _publish(lab, Message(data=mark.encode(), attributes={_MARK: mark}))
     found: list[Any] = []
 
     def is_kept() -> bool:
-        report, letters = read_letters(open_box_to_look(lab.deployment), Choice())
-        marks = [letter.message.attributes.get(_MARK, "") for letter in letters]
-        # A letter of a run that was killed is removed too.
-        found[:] = [told for told, said in zip(report.letters, marks, strict=True) if said]
+        report, dead_letters = read_dead_letters(open_queue_to_look(lab.deployment), Choice())
+        marks = [dead_letter.message.attributes.get(_MARK, "") for dead_letter in dead_letters]
+        # A dead letter of a run that was killed is removed too.
+        found[:] = [told for told, marked in zip(report.dead_letters, marks, strict=True) if marked]
         return mark in marks
 
     seconds = lab.wait("the dead letter", is_kept)
     removed = discard(
-        open_box_to_look(lab.deployment), Choice(ids=tuple(each.message_id for each in found))
+        open_queue_to_look(lab.deployment), Choice(ids=tuple(each.message_id for each in found))
     ).discarded
     details = {"seconds": f"{seconds:.0f}", "function": found[0].function, "removed": str(removed)}
     return Seen(text=f"kept with the reason {found[0].reason}", details=details)
@@ -183,12 +184,3 @@ def ask_metric_names(lab: Lab) -> Seen:
     return Seen(
         text="the sweeps are counted" if good else "nothing is counted", details={"value": ", ".join(values)}
     )
-
-
-@question("grant-delay", minutes=0, assumed="minutes")
-def ask_grant_delay(_lab: Lab) -> Seen:
-    """Not asked by this command."""
-    raise NotAsked("it needs a right to grant roles; the last step of the provision build shows the delay")
-
-
-DEPLOYMENT_QUESTIONS = tuple(each for each in list(globals().values()) if isinstance(each, Question))

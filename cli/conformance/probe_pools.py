@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
 from google.api_core.exceptions import GoogleAPICallError
 
 from cli.conformance.questions import NotAsked, Seen
-from cli.endings import say
+from cli.exit_codes import say
 from shared.core.errors import Denied, NotFound, ProvisionerError, Retryable, Unavailable
 
 if TYPE_CHECKING:
@@ -158,15 +159,16 @@ class Lab:
         return self.now() - began
 
     def clean(self) -> None:
-        """Delete the pools of the run until GKE lists none, and knows no name of one any more.
+        """Delete the pools of the run until GKE lists none, and answers each deletion with 404.
 
-        An answer that was lost, and a list that is late, hide no pool: the names are kept in the
-        report.
+        A lost answer and a late read hide no pool, because the report keeps each name.
 
         Raises:
             OutOfTime: pools are left after an hour; the text names them.
         """
-        self.sleep(LAG_SECONDS * self.lost)
+        if self.lost:
+            self.tell(f"  waiting {LAG_SECONDS:.0f} s: GKE may still take a request whose answer was lost")
+            self.sleep(LAG_SECONDS)
         self.lost = False
         self.deadline = self.now() + CLEAN_SECONDS_MAX
         names = self.report.made[self.report.cleaned :]
@@ -177,16 +179,15 @@ class Lab:
     def _delete_all(self, names: Iterable[str]) -> list[str]:
         """Submit the deletion of each pool of the run; return the names of those that are left."""
         listed = [each["name"] for each in self.list_pools() if read_run(each) == self.report.run]
-        left = [*listed, *(name for name in names if name not in listed and self._is_ours(name))]
-        for name in left:
-            self.delete(name)
-        return left
+        others = [name for name in names if name not in listed and not self._is_foreign(name)]
+        answers = {name: self.delete(name) for name in (*listed, *others)}
+        return [name for name, answer in answers.items() if not answer.startswith(f"{HTTPStatus.NOT_FOUND:d} ")]
 
-    def _is_ours(self, name: str) -> bool:
+    def _is_foreign(self, name: str) -> bool:
         try:
-            return read_run(self.read(f"/nodePools/{name}")) == self.report.run
+            return read_run(self.read(f"/nodePools/{name}")) != self.report.run
         except NotFound:
-            return False
+            return False  # or it is too new to be read
 
     def _submit(self, verb: str, path: str, body: dict[str, Any] | None = None) -> str:
         """Return `ACCEPTED`, or the refusal as GKE writes it and as the functions read it.
@@ -198,6 +199,9 @@ class Lab:
         self.words = ""
         try:
             self.deployment.gke.call(verb, path, body)
+        except KeyboardInterrupt:
+            self.lost = True
+            raise
         except ProvisionerError as error:
             self.lost = self.lost or isinstance(error, Unavailable)
             cause = error.__cause__

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from cli.conformance.questions import Verdict
-from cli.endings import BadInput
+from cli.exit_codes import BadInput
 from shared.json_text import JSON_ERRORS
 from shared.version import VERSION
 
@@ -56,10 +56,10 @@ class Report(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     def add(self, name: str, answer: Answer) -> None:
         """Add an answer, with what it means to the fake GKE."""
         self.answers[name] = answer
-        said = self.answers.values()
+        answers = self.answers.values()
         self.scenario = {
-            "faults": [fault for each in said for fault in each.faults],
-            "timings": {key: seconds for each in said for key, seconds in each.timings.items()},
+            "faults": [fault for each in answers for fault in each.faults],
+            "timings": {key: seconds for each in answers for key, seconds in each.timings.items()},
         }
 
 
@@ -113,8 +113,8 @@ def render_page(report: Report, questions: Iterable[Question], facts: Sequence[A
     ]
     for name in [*names, *(each for each in report.answers if each not in names)]:
         if answer := report.answers.get(name):
-            said = "; ".join(f"{key}: {value}" for key, value in answer.details.items())
-            cells = (f"`{name}`", answer.assumed, answer.seen, str(answer.verdict), said)
+            details = "; ".join(f"{key}: {value}" for key, value in answer.details.items())
+            cells = (f"`{name}`", answer.assumed, answer.seen, str(answer.verdict), details)
             lines.append(f"| {' | '.join(' '.join(cell.replace('|', '¦').split()) for cell in cells)} |")
     wrong = [each for each in facts if _differs(report, each.question)]
     if wrong:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from cli.conformance.probe_pools import ACCEPTED, AT_REST, Lab, OutOfTime
-from cli.conformance.questions import NotAsked, Question, Seen, question
+from cli.conformance.questions import NotAsked, Seen, question
 from cli.prices import find_pool_price
 from shared.core.decide.failures import classify_failure
 from shared.core.identity.pools import PoolSnapshot, PoolStatus
-from shared.core.shapes.tpu_catalogue import CHIPS_BY_MACHINE
+from shared.core.shapes.shape import Placement
+from shared.core.shapes.tpu_catalogue import CHIPS_BY_MACHINE, FAMILIES
 from shared.core.shapes.tpus import count_chips
 
 if TYPE_CHECKING:
@@ -51,9 +52,13 @@ def _describe_slice(lab: Lab, **fields: Any) -> dict[str, Any]:
     machine, _, topology = lab.tpu.partition(":")
     if not lab.zone:
         raise NotAsked("a slice needs --zone")
+    family = next(each for each in FAMILIES if machine in (known.name for known in each.machines))
+    placement = {"type": "COMPACT", "tpuTopology": topology}
+    if family.placement == Placement.WORKLOAD_POLICY:
+        placement = {"policyName": f"{lab.deployment.settings.workload_policy_prefix}{topology}"}
     return {
         "config": {"machineType": machine, "spot": True},
-        "placementPolicy": {"type": "COMPACT", "tpuTopology": topology},
+        "placementPolicy": placement,
         "locations": [lab.zone],
         **fields,
     }
@@ -72,7 +77,9 @@ def ask_empty_slice(lab: Lab) -> Seen:
     if answer != ACCEPTED:
         return lab.answer(answer)
     lab.wait(f"{name} to be created", lambda: lab.find_status(name) in AT_REST)
-    return Seen(text=lab.find_status(name))
+    pool = lab.read(f"/nodePools/{name}")
+    placed = ", ".join(f"{key} {value}" for key, value in pool.get("placementPolicy", {}).items())
+    return Seen(text=str(pool.get("status")), details={"placement": placed})
 
 
 @question("resize-slice", minutes=3, assumed="501 UNIMPLEMENTED, read as InvalidRequest", needs_tpu=True)
@@ -136,7 +143,4 @@ def ask_stockout(lab: Lab) -> Seen:
 
 def _note_errors(machines: Machines, age: str, told: dict[str, str]) -> None:
     if machines.errors and "the group's words" not in told:
-        told |= {"the group tells it": f"after {age}", "the group's words": machines.errors[0].said}
-
-
-TPU_QUESTIONS = tuple(each for each in list(globals().values()) if isinstance(each, Question))
+        told |= {"the group tells it": f"after {age}", "the group's words": machines.errors[0].message}

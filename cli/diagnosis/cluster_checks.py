@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import msgspec
 import urllib3
 
-from cli.diagnosis.findings import Finding, Result, bad, fine, look, skipped, warn
-from cli.endings import say
+from cli.diagnosis.findings import Finding, bad, fine, look, poor, skipped, warn
+from cli.exit_codes import say
 from cli.logs.log_search import find_last_report
 from cli.printing import format_age, short_cluster
 from shared.core import labels
@@ -21,7 +21,7 @@ from shared.core.kueue import API_VERSION as KUEUE_VERSION
 from shared.core.times import parse_time
 from shared.edges.kubernetes_objects import JsonObject, Lease, Record
 from shared.edges.ledger_objects import NAME as LEDGER
-from shared.perform.changes import read_stop
+from shared.perform.gather import read_stop
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -116,7 +116,7 @@ def check_cluster(deployment: Deployment, cluster: str) -> list[Finding]:
         *look(f"{shown} rights", lambda: _check_rights(deployment, cluster, api, shown), _MANIFESTS),
         *look(first, lambda: role(first, "capacity_first", list_first_rights(kinds)), _MANIFESTS),
         *look(kueue, lambda: role(kueue, "kueue_admission_check", KUEUE_RIGHTS), _MANIFESTS),
-        *look(f"{shown} reservations", lambda: _check_ledger(deployment, cluster, api, shown), _MANIFESTS),
+        *look(f"{shown} limit holds", lambda: _check_ledger(deployment, cluster, api, shown), _MANIFESTS),
         *look(f"{shown} emergency stop", lambda: _check_stop(deployment, cluster, shown), _MANIFESTS),
         *look(f"{shown} exporter", lambda: check_lease(deployment, cluster), _MANIFESTS),
     ]
@@ -134,12 +134,8 @@ def check_exporter(deployment: Deployment) -> Iterator[Finding]:
         yield bad("exporter", f"there is no answer at {url}: {say(error)}", _LOGS)
         return
     ready = answer.status == 200  # noqa: PLR2004 -- HTTP
-    yield Finding(
-        check="exporter",
-        result=Result.OK if ready else Result.BAD,
-        text=f"{'ready' if ready else 'not ready'}: {_say_readiness(answer.data, ready=ready)}",
-        mend="" if ready else _LOGS,
-    )
+    readiness = _say_readiness(answer.data, ready=ready)
+    yield fine("exporter", f"ready: {readiness}") if ready else bad("exporter", f"not ready: {readiness}", _LOGS)
 
 
 def _say_readiness(body: bytes, *, ready: bool) -> str:
@@ -149,8 +145,8 @@ def _say_readiness(body: bytes, *, ready: bool) -> str:
     """
     text = body.decode("utf-8", "replace")
     try:
-        said = json.loads(text)
-        role, causes = said["role"], said["missing"].items()
+        answer = json.loads(text)
+        role, causes = answer["role"], answer["missing"].items()
     except (ValueError, TypeError, KeyError, AttributeError):
         return " ".join(text.split())[:200]
     missing = [str(name) if ready else f"{name} ({cause})" for name, cause in causes]
@@ -184,14 +180,10 @@ def _check_kind(api: KubernetesApi, kind: Kind, shown: str) -> Iterator[Finding]
     try:
         api.get(kind.root, JsonObject)
     except NotFound:
-        yield Finding(
-            check=check,
-            result=Result.BAD if kind.install else Result.SKIPPED,
-            text=f"Kubernetes answers, but {kind.name} is not installed",
-            mend=kind.install,
-        )
-        return
-    yield fine(check, f"Kubernetes answers, and {kind.name} is installed")
+        text = f"Kubernetes answers, but {kind.name} is not installed"
+        yield bad(check, text, kind.install) if kind.install else skipped(check, text)
+    else:
+        yield fine(check, f"Kubernetes answers, and {kind.name} is installed")
 
 
 def _check_stop(deployment: Deployment, cluster: str, shown: str) -> Iterator[Finding]:
@@ -201,33 +193,25 @@ def _check_stop(deployment: Deployment, cluster: str, shown: str) -> Iterator[Fi
     if stop is None:
         yield fine(check, f"off: namespace {name} lets the functions act")
         return
-    absent = stop.reason == Reason.MODE_UNKNOWN and deployment.ports.clusters[cluster].get_namespace(name) is None
-    yield Finding(
-        check=check,
-        result=Result.BAD if stop.reason == Reason.MODE_UNKNOWN else Result.WARN,
-        text=f"the mode is {stop.mode}: {stop.cause}",
-        mend=f"{_MANIFESTS}, or set TPU_PROVISIONER_OWN_NAMESPACE"
-        if absent
-        else f"kubectl label namespace {name} {labels.MODE}-",
-    )
+    unknown, mend = stop.reason == Reason.MODE_UNKNOWN, f"kubectl label namespace {name} {labels.MODE}-"
+    if unknown and deployment.ports.clusters[cluster].get_namespace(name) is None:
+        mend = f"{_MANIFESTS}, or set TPU_PROVISIONER_OWN_NAMESPACE"
+    yield poor(check, f"the mode is {stop.mode}: {stop.cause}", mend, serious=unknown)
 
 
 def _check_rights(deployment: Deployment, cluster: str, api: KubernetesApi, shown: str) -> Iterator[Finding]:
     """Yield the missing rights: bad for the functions' account, a warning for an operator."""
-    functions_own = _is_functions_own(deployment, cluster)
+    check, functions_own = f"{shown} rights", _is_functions_own(deployment, cluster)
     rights = list_rights(choose_kinds(deployment.settings.kinds))
     missing = _list_missing(api, rights)
-    if missing:
-        yield Finding(
-            check=f"{shown} rights",
-            result=Result.BAD if functions_own else Result.WARN,
-            text=f"this identity does not have the rights: {', '.join(missing)}",
-            mend=f"{_MANIFESTS}, and bind the functions' accounts to its ClusterRoles"
-            if functions_own
-            else "check the functions' account with: kubectl auth can-i VERB RESOURCE -A --as=ACCOUNT",
-        )
+    if not missing:
+        yield fine(check, f"this identity has all {len(rights)} rights that the functions need")
         return
-    yield fine(f"{shown} rights", f"this identity has all {len(rights)} rights that the functions need")
+    mend = "check the functions' account with: kubectl auth can-i VERB RESOURCE -A --as=ACCOUNT"
+    if functions_own:
+        mend = f"{_MANIFESTS}, and bind the functions' accounts to its ClusterRoles"
+    text = f"this identity does not have the rights: {', '.join(missing)}"
+    yield poor(check, text, mend, serious=functions_own)
 
 
 def _check_role(
@@ -241,12 +225,8 @@ def _check_role(
     if not missing:
         yield fine(check, f"this identity has all {len(rights)} rights that the setting {setting} needs")
         return
-    yield Finding(
-        check=check,
-        result=Result.BAD if _is_functions_own(deployment, cluster) else Result.WARN,
-        text=f"the setting {setting} is on, but this identity does not have the rights: {', '.join(missing)}",
-        mend=_ROLE.format(_FOLDERS[setting]),
-    )
+    text = f"the setting {setting} is on, but this identity does not have the rights: {', '.join(missing)}"
+    yield poor(check, text, _ROLE.format(_FOLDERS[setting]), serious=_is_functions_own(deployment, cluster))
 
 
 def _list_missing(api: KubernetesApi, rights: tuple[tuple[str, str, str], ...]) -> list[str]:
@@ -259,8 +239,8 @@ def _is_functions_own(deployment: Deployment, cluster: str) -> bool:
 
 
 def _check_ledger(deployment: Deployment, cluster: str, api: KubernetesApi, shown: str) -> Iterator[Finding]:
-    """Yield the missing rights on the reservations, if a limit is set."""
-    check, own = f"{shown} reservations", deployment.settings.own_namespace
+    """Yield the missing rights on the limit holds, if a limit is set."""
+    check, own = f"{shown} limit holds", deployment.settings.own_namespace
     if not deployment.settings.limited:
         yield skipped(check, "not needed: no limit is set")
         return
@@ -272,12 +252,9 @@ def _check_ledger(deployment: Deployment, cluster: str, api: KubernetesApi, show
     if not missing:
         yield fine(check, f"this identity can keep ConfigMap {own}/{LEDGER}, which the limits need")
         return
-    yield Finding(
-        check=check,
-        result=Result.BAD if _is_functions_own(deployment, cluster) else Result.WARN,
-        text=f"a limit is set, but in {own} this identity does not have the rights: {', '.join(missing)}",
-        mend="kubectl apply -f infra/kubernetes/base/functions-rights.yaml (with your project's id)",
-    )
+    text = f"a limit is set, but in {own} this identity does not have the rights: {', '.join(missing)}"
+    mend = "kubectl apply -f infra/kubernetes/base/functions-rights.yaml (with your project's id)"
+    yield poor(check, text, mend, serious=_is_functions_own(deployment, cluster))
 
 
 def _may(api: KubernetesApi, group: str, resource: str, verb: str, *, namespace: str = "", name: str = "") -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from cli.diagnosis.findings import Finding, Result, fine, look
+from cli.diagnosis.findings import Finding, fine, look, poor
 from cli.fleet.failed_creations import LASTING, REPEATED, find_failures, read_records
 from cli.printing import count, format_age, short_cluster
 
@@ -38,12 +38,8 @@ def _check(deployment: Deployment, cluster: str) -> Iterator[Finding]:
     classes = Counter(each.failure for each in failures).most_common()
     slices = len({each.slice for each in failures})
     last = failures[-1]
-    said = f"in the last hour {count(len(failures), 'creation')} of {count(slices, 'slice')} failed"
+    message = f"in the last hour {count(len(failures), 'creation')} of {count(slices, 'slice')} failed"
     told = ", ".join(f"{times} x {failure}" for failure, times in classes)
     serious = len(failures) >= REPEATED or any(each.failure in LASTING for each in failures)
-    yield Finding(
-        check=check,
-        result=Result.BAD if serious else Result.WARN,
-        text=f"{said} without a later success: {told}; {format_age(max(0.0, now - last.at))} ago: {last.error}",
-        mend="tpu-provisioner status, and docs/runbook.md, A creation failed",
-    )
+    text = f"{message} without a later success: {told}; {format_age(max(0.0, now - last.at))} ago: {last.error}"
+    yield poor(check, text, "tpu-provisioner status, and docs/runbook.md, A creation failed", serious=serious)

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 import urllib3
 
-from cli.access.cli_settings import PUSHED
+from cli.access.cli_settings import PUSHED, name_services
 from cli.diagnosis.cluster_checks import check_cluster, check_exporter
 from cli.diagnosis.creation_checks import check_creations
 from cli.diagnosis.findings import Finding, bad, fine, look, merge_unanswered, skipped, warn
 from cli.diagnosis.local_mends import mend_locally
 from cli.diagnosis.message_checks import check_backlog, check_dead_letters, check_subscription, check_topic
-from cli.endings import say
+from cli.exit_codes import say
 from cli.logs.log_search import find_last_sweep
 from cli.printing import count
 from shared.core.settings import Credentials, Mode
@@ -105,7 +105,7 @@ def _check_sweep(deployment: Deployment) -> Iterator[Finding]:
         return
     now = deployment.ports.clock.now()
     cluster = next(iter(deployment.settings.clusters))
-    last = find_last_sweep(deployment.open_logs, cluster, now=now)
+    last = find_last_sweep(deployment.open_logs, cluster, now=now, ours=name_services(deployment.own, "sweep"))
     if last is not None and now - last.at <= SWEEP_SECONDS_MAX:
         text = f"ran {max(0.0, now - last.at):.0f} s ago"
         if last.errors:

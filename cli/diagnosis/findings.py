@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from cli.endings import say
+from cli.exit_codes import say
 from cli.printing import print_columns, print_line, styled
 from shared.core.errors import ProvisionerError
 
@@ -57,6 +57,11 @@ def warn(check: str, text: str, mend: str) -> Finding:
 def bad(check: str, text: str, mend: str) -> Finding:
     """Return what does not work, and what repairs it."""
     return Finding(check=check, result=Result.BAD, text=text, mend=mend)
+
+
+def poor(check: str, text: str, mend: str, *, serious: bool) -> Finding:
+    """Return what is bad if it is serious, and else that a person should look."""
+    return bad(check, text, mend) if serious else warn(check, text, mend)
 
 
 def skipped(check: str, text: str) -> Finding:

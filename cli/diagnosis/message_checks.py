@@ -4,17 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from typing import TYPE_CHECKING
-from urllib.parse import urlencode
-
-import msgspec
 
 from cli.access.cli_settings import DEAD_LETTERS, PUSHED
-from cli.diagnosis.findings import Finding, Result, bad, fine, skipped, warn
-from cli.messages.letters import Choice, LetterBox, read_letters
+from cli.diagnosis.findings import Finding, bad, fine, skipped, warn
+from cli.logs.metric_points import read_points
+from cli.messages.dead_letters import Choice, DeadLetterQueue, read_dead_letters
 from cli.moments import format_moment
-from shared.core.errors import Unavailable
 from shared.deliver import SETTLE
-from shared.json_text import JSON_ERRORS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,7 +26,7 @@ FILTERS = {
     SETTLE: "",
 }
 """Which messages of its topic each function gets."""
-LETTERS_MAX = 100
+DEAD_LETTERS_MAX = 100
 WAIT_SECONDS_MAX = 600.0
 _APPLY = "terraform apply (the module sets it)"
 _AGE = "pubsub.googleapis.com/subscription/oldest_unacked_message_age"  # assumes: backlog-metric
@@ -75,7 +71,7 @@ def check_subscription(deployment: Deployment, function: str) -> Iterator[Findin
 
 def _find_flaws(deployment: Deployment, function: str, found: Subscription) -> Iterator[tuple[str, str]]:
     update = f"gcloud pubsub subscriptions update {found.name}"
-    letters, own = deployment.settings.dead_letter_topic, deployment.own
+    dead_letters, own = deployment.settings.dead_letter_topic, deployment.own
     topic = own.operations_topic if function == SETTLE else own.topic
     if topic and found.topic != topic:
         yield f"belongs to {found.topic} instead of {topic}", _APPLY
@@ -88,10 +84,13 @@ def _find_flaws(deployment: Deployment, function: str, found: Subscription) -> I
     if "dead_letter_policy" not in found:
         yield (
             "has no dead-letter topic: a message that fails is retried until it expires",
-            f"{update} --dead-letter-topic={letters or 'TOPIC'}",
+            f"{update} --dead-letter-topic={dead_letters or 'TOPIC'}",
         )
-    elif letters and found.dead_letter_policy.dead_letter_topic != letters:
-        yield f"sends dead letters to {found.dead_letter_policy.dead_letter_topic} instead of {letters}", _APPLY
+    elif dead_letters and found.dead_letter_policy.dead_letter_topic != dead_letters:
+        yield (
+            f"sends dead letters to {found.dead_letter_policy.dead_letter_topic} instead of {dead_letters}",
+            _APPLY,
+        )
     if "retry_policy" not in found:
         yield (
             "has no retry policy: failed messages are delivered again at once",
@@ -123,33 +122,17 @@ def check_dead_letters(deployment: Deployment) -> Iterator[Finding]:
     if _expires(found):
         mend = f"gcloud pubsub subscriptions update {name} --expiration-period=never"
         yield bad(check, f"{name} expires if it is not used", mend)
-    report, _ = read_letters(LetterBox(deployment.pubsub, name), Choice(most=LETTERS_MAX))
-    if not report.letters:
+    report, _ = read_dead_letters(DeadLetterQueue(deployment.pubsub, name), Choice(most=DEAD_LETTERS_MAX))
+    if not report.dead_letters:
         yield fine(check, "none")
         return
-    reasons = Counter(letter.reason for letter in report.letters).most_common()
+    reasons = Counter(dead_letter.reason for dead_letter in report.dead_letters).most_common()
     more = " or more" if report.bounded else ""
     yield warn(
         check,
-        f"{len(report.letters)}{more}: {', '.join(f'{count} {reason}' for reason, count in reasons)}",
+        f"{len(report.dead_letters)}{more}: {', '.join(f'{count} {reason}' for reason, count in reasons)}",
         "tpu-provisioner replay --dead-letters --dry-run",
     )
-
-
-class _Value(msgspec.Struct, rename="camel"):
-    int64_value: str = "0"
-
-
-class _Point(msgspec.Struct):
-    value: _Value = msgspec.field(default_factory=_Value)
-
-
-class _Series(msgspec.Struct):
-    points: list[_Point] = []
-
-
-class _TimeSeries(msgspec.Struct, rename="camel"):
-    time_series: list[_Series] = []
 
 
 def check_backlog(deployment: Deployment) -> Iterator[Finding]:
@@ -162,13 +145,9 @@ def check_backlog(deployment: Deployment) -> Iterator[Finding]:
         name = deployment.own.subscriptions.get(function)
         if name:
             seconds = _read_oldest_seconds(deployment.monitoring, name, now=now)
+            check, text = f"backlog {function}", f"the oldest message has waited for {seconds:.0f} s"
             late = seconds > WAIT_SECONDS_MAX
-            yield Finding(
-                check=f"backlog {function}",
-                result=Result.BAD if late else Result.OK,
-                text=f"the oldest message has waited for {seconds:.0f} s",
-                mend="docs/runbook.md, Alert: messages wait" if late else "",
-            )
+            yield bad(check, text, "docs/runbook.md, Alert: messages wait") if late else fine(check, text)
 
 
 def _read_oldest_seconds(monitoring: GoogleSession, subscription: str, *, now: float) -> float:
@@ -180,19 +159,3 @@ def _read_oldest_seconds(monitoring: GoogleSession, subscription: str, *, now: f
         "interval.endTime": format_moment(now),
     }
     return max((float(found[0]) for found in read_points(monitoring, project, query)), default=0.0)
-
-
-def read_points(monitoring: GoogleSession, project: str, query: dict[str, str]) -> list[list[int]]:
-    """Return the whole numbers of each time series of Cloud Monitoring that has some.
-
-    https://cloud.google.com/monitoring/api/ref_v3/rest/v3/projects.timeSeries/list
-
-    Raises:
-        ProvisionerError: they could not be read.
-    """
-    body = monitoring.call("GET", f"v3/projects/{project}/timeSeries?{urlencode(query)}")
-    try:
-        series = msgspec.json.decode(body or b"{}", type=_TimeSeries).time_series
-    except JSON_ERRORS as error:
-        raise Unavailable(f"Cloud Monitoring's answer cannot be read: {error}") from error
-    return [[int(point.value.int64_value) for point in each.points] for each in series if each.points]

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from cli.endings import Ending
-from cli.explanation.story_text import print_entries, print_story, select_entries
+from cli.exit_codes import ExitCode
+from cli.explanation.history_text import print_entries, print_history, select_entries
 from cli.explanation.why import add_present, list_absent_kinds, parse_workload, tell
 from cli.moments import parse_since
 from cli.printing import Format, open_console, print_data
@@ -16,12 +16,12 @@ from shared.core.errors import ProvisionerError
 
 if TYPE_CHECKING:
     from cli.access.operator_access import Deployment
-    from cli.explanation.why import Story
+    from cli.explanation.why import History
 
 
 def ask_why(
     deployment: Deployment, workload: str, namespace: str, *, since: str, form: Format, follow: bool
-) -> Ending:
+) -> ExitCode:
     """Print the history of a workload and return the exit code that it means.
 
     Raises:
@@ -31,18 +31,18 @@ def ask_why(
     begin = parse_since(since, now=deployment.ports.clock.now()) if since else None
     wide, several = form is Format.WIDE, len(deployment.ports.clusters) > 1
     seen: set[tuple[float, str, str, str]] | None = None
-    ending = Ending.FINE
-    for stories in repeat(lambda: _tell_all(deployment, home, name), endless=follow):
-        known = [story for story in stories if story.known]
-        entries = [each for story in known for each in select_entries(story, wide=wide, since=begin)]
+    code = ExitCode.FINE
+    for histories in repeat(lambda: _tell_all(deployment, home, name), endless=follow):
+        known = [history for history in histories if history.known]
+        entries = [each for history in known for each in select_entries(history, wide=wide, since=begin)]
         keys = {(each.at, each.source, each.about, each.text) for each in entries}
         if form.for_programs:
-            data = [story.as_data(since=begin) for story in known]
+            data = [history.as_data(since=begin) for history in known]
             print_data(data, form)
         elif seen is None:
-            for story in known:
+            for history in known:
                 now = deployment.ports.clock.now()
-                print_story(open_console(), story, several=several, wide=wide, now=now, since=begin)
+                print_history(open_console(), history, several=several, wide=wide, now=now, since=begin)
         else:
             new = keys - seen
             print_entries(
@@ -50,26 +50,27 @@ def ask_why(
             )
         seen = keys | (seen or set())
         if not known and not follow:
-            _say_unknown(deployment, stories, f"{home}/{name}")
-        ending = Ending.FINE if known and not any(story.now.stuck for story in known) else Ending.FINDINGS
-    return ending
+            _say_unknown(deployment, histories, f"{home}/{name}")
+        fine = known and not any(history.now.stuck or history.now.errors for history in known)
+        code = ExitCode.FINE if fine else ExitCode.FINDINGS
+    return code
 
 
-def _tell_all(deployment: Deployment, home: str, name: str) -> list[Story]:
-    stories = [tell(deployment, cluster, home, name) for cluster in deployment.ports.clusters]
-    for story in stories:
-        add_present(story, deployment)
-    return stories
+def _tell_all(deployment: Deployment, home: str, name: str) -> list[History]:
+    histories = [tell(deployment, cluster, home, name) for cluster in deployment.ports.clusters]
+    for history in histories:
+        add_present(history, deployment)
+    return histories
 
 
-def _say_unknown(deployment: Deployment, stories: list[Story], workload: str) -> None:
+def _say_unknown(deployment: Deployment, histories: list[History], workload: str) -> None:
     typer.echo(f"workload {workload} is unknown: no object, Event, pool or log names it", err=True)
-    for story in stories:
+    for history in histories:
         try:
-            absent = list_absent_kinds(deployment, story.cluster)
+            absent = list_absent_kinds(deployment, history.cluster)
         except ProvisionerError:
             absent = []  # the lines below say what does not answer
         if absent:
-            typer.echo(f"kinds without an answer in {story.cluster}: {', '.join(absent)}", err=True)
-        for unread in story.unread:
+            typer.echo(f"kinds without an answer in {history.cluster}: {', '.join(absent)}", err=True)
+        for unread in history.unread:
             typer.echo(f"not read: {unread}", err=True)

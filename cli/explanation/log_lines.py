@@ -12,7 +12,7 @@ import typer
 from cli.access.cli_settings import find_log_project
 from cli.access.deployment_choice import choose_environment, open_deployment
 from cli.access.namespace_option import Namespace  # noqa: TC001 -- typer reads the annotations
-from cli.endings import BadInput, Ending, end_with, told
+from cli.exit_codes import BadInput, ExitCode, end_with, told
 from cli.logs.log_search import LOUD, list_newest, read_moment, require_logs
 from cli.moments import format_exact, format_moment, parse_since
 from cli.printing import Format, choose_format, count, open_console, print_columns, print_data, print_line, styled
@@ -125,7 +125,7 @@ def logs(
             if seen is None and not found:
                 typer.echo(f"no records since {format_moment(begin)}", err=True)
             seen = {each.id for each in found} | (seen or set())
-    end_with(Ending.FINE)
+    end_with(ExitCode.FINE)
 
 
 def _write_filter(part: Part | None, severity: Severity, namespace: str) -> str:
@@ -159,18 +159,18 @@ def read_lines(deployment: Deployment, wanted: str, *, since: float, most: int) 
 
 
 def _describe(key: str, entry: Any) -> Line:
-    said = entry.payload if isinstance(entry.payload, dict) else {"message": str(entry.payload)}
-    claim = said.get("claim")
+    record = entry.payload if isinstance(entry.payload, dict) else {"message": str(entry.payload)}
+    claim = record.get("claim")
     who = f"{claim.get('kind')} {claim.get('namespace')}/{claim.get('name')}" if isinstance(claim, dict) else ""
     return Line(
         id=key,
         at=read_moment(entry) or 0.0,
-        service=str(said.get("service") or ""),
+        service=str(record.get("service") or ""),
         severity=str(entry.severity or "DEFAULT"),
-        message=str(said.get("message") or ""),
-        reason=str(said.get("reason") or ""),
+        message=str(record.get("message") or ""),
+        reason=str(record.get("reason") or ""),
         workload=who,
-        record=said,
+        record=record,
     )
 
 

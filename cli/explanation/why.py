@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from cli.endings import BadInput, say
+from cli.exit_codes import BadInput, say
 from cli.explanation.suspensions import read_suspension
 from cli.fleet.status import Status, read_status
 from cli.logs.history import (
@@ -23,7 +23,7 @@ from cli.logs.history import (
 from cli.logs.log_search import read_logs
 from cli.moments import format_moment
 from shared.core.errors import NotFound, ProvisionerError, Rejected
-from shared.core.identity.names import Claim, build_pool_name, parse_pool_name
+from shared.core.identity.names import SliceClaim, build_pool_name, parse_pool_name
 from shared.core.kinds.table import KIND_NAMES, KINDS, choose_kinds, list_slices
 from shared.edges.kubernetes_objects import JsonObject
 
@@ -39,7 +39,7 @@ _WORD = re.compile(r"[a-z][-a-z0-9]{13,39}")
 
 
 @dataclass(slots=True)
-class Story:
+class History:
     """What is known of one workload in one cluster."""
 
     cluster: str
@@ -84,10 +84,10 @@ def parse_workload(text: str, namespace: str) -> tuple[str, str]:
     Raises:
         BadInput: it is no name of Kubernetes, or two namespaces are named.
     """
-    said, slash, name = text.rpartition("/")
-    if slash and namespace and said != namespace:
+    prefix, slash, name = text.rpartition("/")
+    if slash and namespace and prefix != namespace:
         raise BadInput(f"WORKLOAD: contradicts --namespace={namespace!r} (got {text!r}); valid: one of the two")
-    home = said or namespace or "default"
+    home = prefix or namespace or "default"
     for what, value in (("namespace", home), ("name", name)):
         if not _NAME.fullmatch(value):
             raise BadInput(
@@ -96,63 +96,63 @@ def parse_workload(text: str, namespace: str) -> tuple[str, str]:
     return home, name
 
 
-def tell(deployment: Deployment, cluster: str, namespace: str, name: str) -> Story:
+def tell(deployment: Deployment, cluster: str, namespace: str, name: str) -> History:
     """Return the history of a workload in one cluster. A source that fails is named in it.
 
     That of a parent, for example a RayJob, has the history of the workload that it controls.
     """
-    story = _tell_one(deployment, cluster, namespace, name)
+    history = _tell_one(deployment, cluster, namespace, name)
     api = deployment.apis[cluster]
     for kind in choose_kinds(deployment.settings.kinds):
         for parent in kind.parents:
-            before = len(story.entries)
-            _add(story, f"the {parent.name}", partial(read_workload_dates, api, parent, namespace, name))
-            if len(story.entries) > before:
-                story.kind, story.exists = parent.name, True
-                _add_made(story, kind, deployment)
-    story.entries = mark_repetitions(sorted(story.entries, key=lambda each: each.at))
-    return story
+            before = len(history.entries)
+            _add(history, f"the {parent.name}", partial(read_workload_dates, api, parent, namespace, name))
+            if len(history.entries) > before:
+                history.kind, history.exists = parent.name, True
+                _add_made(history, kind, deployment)
+    history.entries = mark_repetitions(sorted(history.entries, key=lambda each: each.at))
+    return history
 
 
-def _add_made(story: Story, kind: Kind, deployment: Deployment) -> None:
+def _add_made(history: History, kind: Kind, deployment: Deployment) -> None:
     """Add the workloads that a parent controls. Their UIDs are left out: they are not its lives."""
     try:
-        story.made = list_made(deployment.apis[story.cluster], kind, story.namespace, story.name)
+        history.made = list_made(deployment.apis[history.cluster], kind, history.namespace, history.name)
     except ProvisionerError as error:
-        story.unread.append(f"each {kind.name} of the {story.kind}: {error}")
-    for name in story.made:
-        found = _tell_one(deployment, story.cluster, story.namespace, name)
-        told = {(each.at, each.source, each.about, each.text) for each in story.entries}
+        history.unread.append(f"each {kind.name} of the {history.kind}: {error}")
+    for name in history.made:
+        found = _tell_one(deployment, history.cluster, history.namespace, name)
+        told = {(each.at, each.source, each.about, each.text) for each in history.entries}
         new = (each for each in found.entries if (each.at, each.source, each.about, each.text) not in told)
-        story.entries += [dataclasses.replace(each, owner_uid="") for each in new]
-        story.unread += [each for each in found.unread if each not in story.unread]
+        history.entries += [dataclasses.replace(each, owner_uid="") for each in new]
+        history.unread += [each for each in found.unread if each not in history.unread]
 
 
-def _tell_one(deployment: Deployment, cluster: str, namespace: str, name: str) -> Story:
-    story = Story(cluster=cluster, namespace=namespace, name=name)
+def _tell_one(deployment: Deployment, cluster: str, namespace: str, name: str) -> History:
+    history = History(cluster=cluster, namespace=namespace, name=name)
     api, ports = deployment.apis[cluster], deployment.ports
     for kind in choose_kinds(ports.settings.kinds):
-        before = len(story.entries)
-        _add(story, f"the {kind.name}", partial(read_workload_dates, api, kind, namespace, name))
-        if len(story.entries) > before:
-            story.kind, story.exists = story.kind or kind.name, True
-        _add(story, "its pods", partial(read_leaders, api, kind, namespace, name))
-    _add(story, "Events", lambda: read_events(api, namespace, name))
+        before = len(history.entries)
+        _add(history, f"the {kind.name}", partial(read_workload_dates, api, kind, namespace, name))
+        if len(history.entries) > before:
+            history.kind, history.exists = history.kind or kind.name, True
+        _add(history, "its pods", partial(read_leaders, api, kind, namespace, name))
+    _add(history, "Events", lambda: read_events(api, namespace, name))
     pools: list[PoolSnapshot] = []
     try:
         pools = [pool for pool in ports.pools.list(cluster) if _is_of(pool, namespace, name)]
     except ProvisionerError as error:
-        story.unread.append(f"node pools: {say(error)}")
-    story.entries += read_pools(pools)
-    story.kind = story.kind or _guess_kind(story, pools)
-    names = {pool.name for pool in pools} | _find_names(story, deployment)
+        history.unread.append(f"node pools: {say(error)}")
+    history.entries += read_pools(pools)
+    history.kind = history.kind or _guess_kind(history, pools)
+    names = {pool.name for pool in pools} | _find_names(history, deployment)
     if names:
-        _add(story, "GKE's operations", lambda: read_operations(deployment.gke, cluster, names))
+        _add(history, "GKE's operations", lambda: read_operations(deployment.gke, cluster, names))
     if deployment.open_logs is not None:
         open_logs = deployment.open_logs
         now = ports.clock.now()
-        _add(story, "logs", lambda: read_logs(open_logs, cluster, namespace, name, now=now))
-    return story
+        _add(history, "logs", lambda: read_logs(open_logs, cluster, namespace, name, now=now))
+    return history
 
 
 def mark_repetitions(entries: list[Entry]) -> list[Entry]:
@@ -174,30 +174,31 @@ def mark_repetitions(entries: list[Entry]) -> list[Entry]:
     return marked
 
 
-def add_present(story: Story, deployment: Deployment) -> None:
+def add_present(history: History, deployment: Deployment) -> None:
     """Add the present state of the workload's pools and waiting slices."""
-    status = read_status(deployment.ports, namespace=story.namespace, open_logs=deployment.open_logs)
-    homes = {(story.cluster, name) for name in (story.name, *story.made)}
-    story.now = Status(
+    status = read_status(deployment.ports, namespace=history.namespace, open_logs=deployment.open_logs)
+    homes = {(history.cluster, name) for name in (history.name, *history.made)}
+    history.now = Status(
         pools=[row for row in status.pools if (row.cluster, row.workload) in homes],
         waiting=[row for row in status.waiting if (row.cluster, row.workload) in homes],
         failures=[row for row in status.failures if (row.cluster, row.workload) in homes],
         left_alone=[row for row in status.left_alone if (row.cluster, row.workload) in homes],
+        errors=[each for each in status.errors if each.startswith(f"{history.cluster}: ")],
     )
-    story.unread += status.errors
-    _add_suspension(story, deployment)
+    history.unread += status.errors
+    _add_suspension(history, deployment)
 
 
-def _add_suspension(story: Story, deployment: Deployment) -> None:
+def _add_suspension(history: History, deployment: Deployment) -> None:
     kinds = choose_kinds(deployment.settings.kinds)
-    found = next((each for kind in kinds for each in (kind, *kind.parents) if each.name == story.kind), None)
-    if found is None or not story.exists or not story.now.is_empty:
+    found = next((each for kind in kinds for each in (kind, *kind.parents) if each.name == history.kind), None)
+    if found is None or not history.exists or not history.now.is_empty:
         return
-    read = partial(read_suspension, deployment.apis[story.cluster], found, story.namespace, story.name)
+    read = partial(read_suspension, deployment.apis[history.cluster], found, history.namespace, history.name)
     try:
-        story.suspended = read(capacity_first=deployment.settings.capacity_first)
+        history.suspended = read(capacity_first=deployment.settings.capacity_first)
     except ProvisionerError as error:
-        story.unread.append(f"whether it is suspended: {say(error)}")
+        history.unread.append(f"whether it is suspended: {say(error)}")
 
 
 def list_absent_kinds(deployment: Deployment, cluster: str) -> list[str]:
@@ -216,11 +217,11 @@ def list_absent_kinds(deployment: Deployment, cluster: str) -> list[str]:
     return absent
 
 
-def _add(story: Story, what: str, read: Callable[[], list[Entry]]) -> None:
+def _add(history: History, what: str, read: Callable[[], list[Entry]]) -> None:
     try:
-        story.entries += read()
+        history.entries += read()
     except ProvisionerError as error:
-        story.unread.append(f"{what}: {say(error)}")
+        history.unread.append(f"{what}: {say(error)}")
 
 
 def _is_of(pool: PoolSnapshot, namespace: str, name: str) -> bool:
@@ -236,38 +237,40 @@ def _is_on_workload(entry: Entry) -> bool:
     return entry.about.split(" ")[0] in _KINDS_WITH_PODS
 
 
-def _guess_kind(story: Story, pools: list[PoolSnapshot]) -> str:
+def _guess_kind(history: History, pools: list[PoolSnapshot]) -> str:
     """Return the kind of a workload that is gone, from what was left of it."""
     of_pools = [pool.owner.kind for pool in pools if pool.owner]
-    of_events = [name for each in story.entries for name in KIND_NAMES if each.about == f"{name} {story.name}"]
+    of_events = [name for each in history.entries for name in KIND_NAMES if each.about == f"{name} {history.name}"]
     return next(iter([*of_pools, *of_events]), "")
 
 
-def _find_names(story: Story, deployment: Deployment) -> set[str]:
+def _find_names(history: History, deployment: Deployment) -> set[str]:
     """Return names of pools that may be gone: from texts about them, and from the claims."""
-    said = {word for each in story.entries for word in _WORD.findall(each.text) if parse_pool_name(word)}
-    if not story.exists:
-        return said
+    names = {word for each in history.entries for word in _WORD.findall(each.text) if parse_pool_name(word)}
+    if not history.exists:
+        return names
     try:
-        workload = deployment.ports.clusters[story.cluster].get_workload(story.kind, story.namespace, story.name)
+        workload = deployment.ports.clusters[history.cluster].get_workload(
+            history.kind, history.namespace, history.name
+        )
     except ProvisionerError as error:
-        story.unread.append(f"the {story.kind}: {say(error)}")
-        return said
+        history.unread.append(f"the {history.kind}: {say(error)}")
+        return names
     if workload is None:
-        return said
+        return names
     try:
         wanted = list_slices(workload)
     except Rejected:
-        return said  # such a workload never had a pool
+        return names  # such a workload never had a pool
     claims = (
-        Claim(
-            cluster=story.cluster,
-            kind=story.kind,
-            namespace=story.namespace,
-            name=story.name,
+        SliceClaim(
+            cluster=history.cluster,
+            kind=history.kind,
+            namespace=history.namespace,
+            name=history.name,
             owner_uid=workload.uid,
-            slice_key=f"{story.namespace}/{each.name}",
+            slice_key=f"{history.namespace}/{each.name}",
         )
         for each in wanted
     )
-    return said | {build_pool_name(claim) for claim in claims}
+    return names | {build_pool_name(claim) for claim in claims}

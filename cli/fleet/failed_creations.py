@@ -200,9 +200,15 @@ def hash_of(pool: str) -> str:
     return parsed.hash if parsed else ""
 
 
-def tell_failures(row: FailureRow) -> str:
-    """Return how often the creation of a slice failed, since when, and GKE's last words."""
+def tell_failures(row: FailureRow, pools: Iterable[OfSlice] = ()) -> str:
+    """Return how often the creation of a slice failed, since when, and GKE's last words.
+
+    Args:
+        row: the failures.
+        pools: that exist; one of them may be the slice's, which then did not go without.
+    """
+    what = "has failed creations" if row.key in {each.key for each in pools} else "got no node pool"
     times = f"{row.count} x {row.failure}" if row.count > 1 else row.failure
     where = f" in {row.zone}" if row.zone else ""
     when = f"since {row.since}, last at {row.last}" if row.count > 1 else f"at {row.last}"
-    return f"slice {row.slice} got no node pool: {times}{where} {when}: {row.error}"
+    return f"slice {row.slice} {what}: {times}{where} {when}: {row.error}"

@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from cli.fleet.failed_creations import FailureRow
-    from cli.fleet.status import PoolRow, Status, WaitingRow
+    from cli.fleet.status import Status
+    from cli.fleet.status_rows import PoolRow, WaitingRow
 
 
 _SHOW = "tpu-provisioner status -o wide shows each with its message"

@@ -43,7 +43,7 @@ class Entry:
     message: str = ""
     """The provisioner's own message, which is the same in Events and logs."""
     detail: bool = False
-    """Kubernetes' own steps, and repetitions: the wide story only."""
+    """Kubernetes' own steps, and repetitions: the wide history only."""
     owner_uid: str = ""
     """The UID of the workload that it is about; empty if that is not told."""
 
@@ -195,14 +195,14 @@ def read_pools(pools: Iterable[PoolSnapshot]) -> list[Entry]:
     for pool in pools:
         owner = pool.owner
         if owner and owner.created_at is not None:
-            said = f"requested {pool.node_count} x {pool.machine_type} for {owner.slice_name}"
-            said += f" (attempt {owner.attempt}); now {pool.status}"
+            text = f"requested {pool.node_count} x {pool.machine_type} for {owner.slice_name}"
+            text += f" (attempt {owner.attempt}); now {pool.status}"
             found.append(
                 Entry(
                     at=float(owner.created_at),
                     source="pool",
                     about=pool.name,
-                    text=f"{said}: {pool.error}" if pool.error else said,
+                    text=f"{text}: {pool.error}" if pool.error else text,
                     bad=bool(pool.error),
                     owner_uid=owner.owner_uid,
                 )
@@ -253,11 +253,11 @@ def _name_failure(operation: _Operation) -> str:
 
 
 def _read_dates(source: str, about: str, metadata: ObjectMeta) -> Iterator[Entry]:
-    for text, said in (
+    for text, when in (
         ("created", metadata.creation_timestamp),
         ("deletion requested", metadata.deletion_timestamp),
     ):
-        at = parse_time(said)
+        at = parse_time(when)
         if at is not None:
             uid = "" if source == "pod" else metadata.uid
             yield Entry(at=at, source=source, about=about, text=text, owner_uid=uid)
@@ -269,7 +269,7 @@ def _read_conditions(source: str, about: str, conditions: Iterable[Condition]) -
         if at is None:
             continue
         held = each.type if each.status == "True" else f"not {each.type}"
-        said = ": ".join(part for part in (each.reason, each.message) if part)
-        text = f"{held} ({said})" if said else held
+        cause = ": ".join(part for part in (each.reason, each.message) if part)
+        text = f"{held} ({cause})" if cause else held
         bad = each.type == "Failed" and each.status == "True"
         yield Entry(at=at, source=source, about=about, text=text, bad=bad)

@@ -99,11 +99,11 @@ def read_answers(open_logs: OpenLogs, cluster: str, *, now: float) -> list[Answe
     wanted = f"severity>=NOTICE AND jsonPayload.claim.cluster={json.dumps(cluster)}"
     found = []
     for each in _list(open_logs, cluster, wanted, now=now, most=ENTRIES_MAX):
-        said, at = each.payload, read_moment(each)
-        if at is None or not isinstance(said, dict) or not isinstance(said.get("claim"), dict):
+        record, at = each.payload, read_moment(each)
+        if at is None or not isinstance(record, dict) or not isinstance(record.get("claim"), dict):
             continue
-        texts = {key: str(said.get(key) or "") for key in _TOLD}
-        claim = {str(key): str(value) for key, value in said["claim"].items()}
+        texts = {key: str(record.get(key) or "") for key in _TOLD}
+        claim = {str(key): str(value) for key, value in record["claim"].items()}
         found.append(Answered(at=at, claim=claim, **texts))
     return found
 
@@ -118,13 +118,19 @@ class Swept:
     """For how many objects it failed."""
 
 
-def find_last_sweep(open_logs: OpenLogs, cluster: str, *, now: float) -> Swept | None:
+def find_last_sweep(open_logs: OpenLogs, cluster: str, *, now: float, ours: str = "") -> Swept | None:
     """Return the last sweep that ended; None when none is found in the last day.
+
+    Args:
+        open_logs: opens the logs.
+        cluster: one of the deployment.
+        now: unix seconds.
+        ours: the end of a filter, by `cli.access.cli_settings.name_services`; empty: any sweep.
 
     Raises:
         ProvisionerError: the logs could not be read.
     """
-    wanted = 'jsonPayload.function="sweep" AND jsonPayload.message="swept"'
+    wanted = f'jsonPayload.function="sweep" AND jsonPayload.message="swept"{ours}'
     for each in _list(open_logs, cluster, wanted, now=now, most=1):
         counts = each.payload.get("counts") if isinstance(each.payload, dict) else None
         errors = counts.get("errors") if isinstance(counts, dict) else None
@@ -167,16 +173,16 @@ def list_newest(open_logs: OpenLogs, cluster: str, wanted: str, *, since: float,
 
 
 def _describe(entry: Any) -> Entry:
-    said = entry.payload if isinstance(entry.payload, dict) else {}
-    pool, decision = str(said.get("pool") or ""), str(said.get("decision") or "")
+    record = entry.payload if isinstance(entry.payload, dict) else {}
+    pool, decision = str(record.get("pool") or ""), str(record.get("decision") or "")
     return Entry(
         at=read_moment(entry) or 0.0,
         source="log",
-        about=f"{said.get('function', '')} {pool}".strip(),
-        text=f"{decision}: {said.get('message', '')} [{said.get('reason', '')}]",
+        about=f"{record.get('function', '')} {pool}".strip(),
+        text=f"{decision}: {record.get('message', '')} [{record.get('reason', '')}]",
         bad=entry.severity in LOUD,
-        message=f"{said.get('message', '')} [{said.get('reason', '')}]",
-        owner_uid=str(claim.get("owner_uid") or "") if isinstance(claim := said.get("claim"), dict) else "",
+        message=f"{record.get('message', '')} [{record.get('reason', '')}]",
+        owner_uid=str(claim.get("owner_uid") or "") if isinstance(claim := record.get("claim"), dict) else "",
     )
 
 

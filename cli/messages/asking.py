@@ -6,7 +6,7 @@ import sys
 
 import typer
 
-from cli.endings import BadInput
+from cli.exit_codes import BadInput
 
 
 def confirm(question: str, *, sure: bool) -> None:

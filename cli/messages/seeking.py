@@ -12,6 +12,7 @@ from cli.rehearsal import open_rehearsal, rehearse, rehearse_leaders, rehearse_p
 from shared.core.decisions import Verdict
 from shared.core.errors import NotFound
 from shared.deliver import SETTLE
+from shared.perform.tell import get_results
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -133,10 +134,10 @@ def foresee(ports: Ports, functions: Sequence[str]) -> list[Foreseen]:
     for cluster in ports.clusters:
         look = open_rehearsal(cluster, ports.pools.list(cluster), ports)
         asking = next((each for each in ("provision", SETTLE) if each in wanted), None)
-        if asking:
-            found += [_foresee(asking, each) for _, each in rehearse_leaders(look)]
-        if "collect" in wanted:
-            found += [_foresee("collect", each) for _, each in rehearse_pools(look)]
+        leaders = get_results([each for _, each in rehearse_leaders(look)]) if asking else []
+        pools = get_results([each for _, each in rehearse_pools(look)]) if "collect" in wanted else []
+        found += [_foresee(str(asking), each) for each in leaders]
+        found += [_foresee("collect", each) for each in pools]
     return [each for each in found if each.decision not in (Verdict.NOTHING, Verdict.KEEP)]
 
 

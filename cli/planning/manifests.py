@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from cli.endings import BadInput
+from cli.exit_codes import BadInput
 from cli.planning.manifest_yaml import read_documents, show_line
 from cli.planning.object_checks import WrongField, check_object, find_requests, find_texts, without_nulls
 from shared.core.demand.near_keys import find_near_key
@@ -211,9 +211,9 @@ def _add_items(found: Found, where: Place, body: dict[str, Any], depth: int) -> 
     if not isinstance(items, list) or depth >= _LIST_DEPTH_MAX:
         raise WrongField("items", items, "a list of objects, not nested deeply")
     kind = body["kind"].removesuffix("List")
-    said = {"kind": kind, "apiVersion": body["apiVersion"]} if kind else {}
+    type_meta = {"kind": kind, "apiVersion": body["apiVersion"]} if kind else {}
     for item in items:
-        whole = {**said, **item} if isinstance(item, dict) else item
+        whole = {**type_meta, **item} if isinstance(item, dict) else item
         _add_object(found, where, whole, depth + 1)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from cli.endings import say
+from cli.exit_codes import say
 from shared.core.errors import ProvisionerError
 
 if TYPE_CHECKING:

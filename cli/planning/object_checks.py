@@ -58,8 +58,8 @@ def check_object(body: dict[str, Any]) -> None:
 def _check_texts(path: str, texts: dict[str, Any]) -> None:
     for key, value in texts.items():
         if not isinstance(value, str):
-            said = json.dumps(value, ensure_ascii=False, default=str)[:_SHOWN_MAX]
-            raise WrongField(f"{path}.{key}", value, f'a text, so write it in quotes: "{said}"')
+            shown = json.dumps(value, ensure_ascii=False, default=str)[:_SHOWN_MAX]
+            raise WrongField(f"{path}.{key}", value, f'a text, so write it in quotes: "{shown}"')
 
 
 def _check_amounts(path: str, amounts: dict[str, Any]) -> None:

@@ -13,9 +13,9 @@ from cli.planning.pool_details import describe_disk, find_mixed, list_labels, li
 from cli.prices import HOURS_PER_MONTH, find_price
 from cli.printing import count
 from shared.core import labels
-from shared.core.decide.capacity_first import read_wish
+from shared.core.decide.capacity_first import read_request
 from shared.core.decide.demands import decide_namespace, decide_planned_demand, refuse_rejected
-from shared.core.decide.gangs import Wish, plan_gang
+from shared.core.decide.gangs import CapacityRequest, plan_gang
 from shared.core.decide.limits import Usage
 from shared.core.decide.provision import decide_provision
 from shared.core.decisions import Decision, Reason, Verdict
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from cli.planning.manifests import Manifest, Place
     from shared.core.demand.demand import Demand
-    from shared.core.identity.names import Claim
+    from shared.core.identity.names import SliceClaim
     from shared.core.kinds.kind import SliceOfPod
     from shared.core.settings import Settings
     from shared.core.workloads import WorkloadView
@@ -156,10 +156,10 @@ def plan(
         for each, later in [*((each, 0) for each in wanted), *more]:
             found = _plan_slice(each, alike, made, later=later)
             if found.decision.reason not in QUIET:
-                said = (*notes, *_list_idle(found, each), *_list_candidates(found), *_list_unlisted(found))
+                remarks = (*notes, *_list_idle(found, each), *_list_candidates(found), *_list_unlisted(found))
                 own = list_pool_needs(found.demand) if found.demand and found.creates else ()
                 place, asked = manifest.where, (*needs, *own)
-                planned.append(dataclasses.replace(found, notes=said, where=place, needs=asked, later=later))
+                planned.append(dataclasses.replace(found, notes=remarks, where=place, needs=asked, later=later))
         planned[before:] = _tell_cut(planned[before:], awake)
     return planned
 
@@ -211,7 +211,7 @@ class _Made:
     """By namespace."""
     all_chips: int = 0
     slices: int = 0
-    together: set[Claim] = field(default_factory=set)
+    together: set[SliceClaim] = field(default_factory=set)
     """Those of the pools that have companions."""
 
     def measure(self, demand: Demand) -> Usage:
@@ -317,16 +317,16 @@ def _decide_pool(demand: Demand, made: _Made, *, counted: bool) -> Decision:
 
 def _read_notes(workload: WorkloadView, cluster: str, settings: Settings) -> tuple[str, ...]:
     notes = []
-    wish = read_wish(workload, settings)
-    gang = plan_gang(cluster, workload, settings) if isinstance(wish, Wish) else None
-    wish = gang if isinstance(gang, Decision) else wish
-    if isinstance(wish, Wish):
+    request = read_request(workload, settings)
+    gang = plan_gang(cluster, workload, settings) if isinstance(request, CapacityRequest) else None
+    request = gang if isinstance(gang, Decision) else request
+    if isinstance(request, CapacityRequest):
         notes.append(
             "it waits for its capacity: it is resumed when all of its node pools run, and all of them are deleted "
-            f"if that takes longer than {wish.seconds} s"
+            f"if that takes longer than {request.seconds} s"
         )
-    elif wish:
-        notes.append(f"refused: {wish.message}")
+    elif request:
+        notes.append(f"refused: {request.message}")
     elif workload.suspended:
         notes.append("it starts suspended (a queue admits it); its pools are created when it is resumed")
     if workload.managed_elsewhere:

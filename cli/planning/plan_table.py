@@ -74,9 +74,9 @@ def print_plan(
             look = "bad" if each.refused else "warn"
             where = f"{each.namespace}/{each.slice}"
             print_line(console, styled(f"{where}: {each.decision.message} [{each.decision.reason}]", look))
-    said = [(each, f"needs {need}") for each in planned for need in each.needs]
-    said += [(each, note) for each in planned for note in each.notes]
-    for line in dict.fromkeys(f"{each.namespace}/{each.workload}: {text}" for each, text in said):
+    remarks = [(each, f"needs {need}") for each in planned for need in each.needs]
+    remarks += [(each, note) for each in planned for note in each.notes]
+    for line in dict.fromkeys(f"{each.namespace}/{each.workload}: {text}" for each, text in remarks):
         print_line(console, line)
     if others:
         print_line(console, f"not planned: {', '.join(others)}")
@@ -91,7 +91,7 @@ def _describe(group: _Group, *, prices: bool) -> str:
     """Return what each pool of a group has, and its list price."""
     pool = group.first.node_pool or {}
     own = list_labels(pool)
-    said = [
+    parts = [
         f"disk {describe_disk(pool)}",
         f"taints {', '.join(list_taints(pool))}",
         f"labels {', '.join(f'{key}={value}' for key, value in sorted(own.items()))}"
@@ -99,8 +99,8 @@ def _describe(group: _Group, *, prices: bool) -> str:
         else "no labels of its own",
     ]
     if prices:
-        said.append(f"price of each {write_price(group.first.price)}")
-    return f"{_name(group.first)}: {'; '.join(said)}"
+        parts.append(f"price of each {write_price(group.first.price)}")
+    return f"{_name(group.first)}: {'; '.join(parts)}"
 
 
 def _sum_prices(planned: Sequence[PlannedSlice]) -> str:
@@ -138,5 +138,5 @@ def _cells(group: _Group) -> list[Any]:
         demand.zone if demand else "-",
     ]
     look = "ok" if each.creates else "bad" if each.refused else "warn"
-    said = str(each.decision.verdict) if each.creates else f"{each.decision.verdict}: {each.decision.reason}"
-    return [*shown, styled(said, look)]
+    decided = str(each.decision.verdict) if each.creates else f"{each.decision.verdict}: {each.decision.reason}"
+    return [*shown, styled(decided, look)]

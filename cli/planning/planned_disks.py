@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from cli.endings import say
-from shared.core.demand.disks import list_claims
+from cli.exit_codes import say
+from shared.core.demand.disks import list_volume_claims
 from shared.core.errors import ProvisionerError
 from shared.perform.gather import read_disks
 
@@ -28,7 +28,7 @@ class Disks:
 
     def add_to(self, workload: WorkloadView) -> WorkloadView:
         """Return a workload with the disks of its claims, as far as they are known."""
-        claims = list_claims(workload)
+        claims = list_volume_claims(workload)
         self.named = self.named or bool(claims)
         if self.cluster is None or self.unread or not claims:
             return workload

@@ -25,6 +25,16 @@ if TYPE_CHECKING:
 
     from cli.usage.lives import Pool, Slice
 
+FILLING_DOUBT_SECONDS = 300.0
+"""A pool that seems to be used for less, and has no nodes then, was not used: the pod was only
+absent for a while."""
+LEFT_SECONDS = 120.0
+"""A slice that stopped to wait so long before its pool was made runs elsewhere, or is over."""
+STAYED_SECONDS = 900.0
+"""A pool that stays for so long all the same is used: its workload needs it."""
+SURPLUS_DOUBT_SECONDS = 3600.0
+"""A pool that its workload does not need was not used if it seems to be used for less. The slice
+ran on another pool. Of 41 such pools of the simulator 34 were never used."""
 GAP_SECONDS = 900.0
 """Without the end of a sweep for so long, records are missing: it runs each minute."""
 _THERE = frozenset(
@@ -38,6 +48,8 @@ _THERE = frozenset(
     }
 )
 """A leader that is answered with one of them waits beside a pool of its slice."""
+_RUNS = frozenset({Reason.POOL_SERVES, Reason.POD_UNPLACED})
+"""With one of them a leader waits beside a pool that runs. Other pods may run there."""
 _BOUND = frozenset({Reason.DEMAND_SCHEDULED, Reason.DEMAND_NOMINATED})
 _UNTOLD = frozenset({Reason.POOL_IN_PROGRESS, Reason.NOT_A_LEADER, Reason.DEMAND_NOT_UNSCHEDULABLE})
 """With NOTHING they do not say that a slice has stopped to wait."""
@@ -46,6 +58,10 @@ _OTHERS = frozenset({Reason.POOL_TAKEN, Reason.POOL_IN_USE, Reason.POOL_LENT})
 _OVER = frozenset({Reason.GRACE_NOT_OVER, Reason.POOL_WARM, Reason.MODE_REPORT_ONLY, Reason.GKE_BUSY})
 """A pool that is kept with one of them is needed by no pod."""
 _GONE = frozenset({Reason.POOL_GONE, Reason.POOL_STOPPING})
+_NO_NODE = re.compile(r": 0 of \d+ nodes exist")
+"""What a record says of a pool that has lost all of its nodes (`shared.core.decide.unplaced`)."""
+_SOME_NODES = re.compile(r": [1-9]\d* of \d+ nodes exist")
+"""Other pods of the slice run on these nodes."""
 _REMOVED = re.compile(r"\((\d+) nodes, \d+ needed\): (.+)$")
 _GIVEN_UP = re.compile(r" gives up (\d+) nodes ")
 
@@ -65,19 +81,19 @@ class UsageFold:
         self._failed = 0
         """Leaders for which the sweep that runs has found a failed creation."""
 
-    def see(self, at: float, said: Mapping[str, Any]) -> None:
+    def see(self, at: float, record: Mapping[str, Any]) -> None:
         """Read one record, which was written at a time in unix seconds."""
-        name, reason, claim = str(said.get("pool") or ""), said.get("reason"), said.get("claim")
-        if said.get("message") == "swept":
-            self._see_sweep(at, said.get("reasons") or {}, said.get("counts") or {})
-        elif "decision" not in said:
-            self._see_marks(at, name, said)
+        name, reason, claim = str(record.get("pool") or ""), record.get("reason"), record.get("claim")
+        if record.get("message") == "swept":
+            self._see_sweep(at, record.get("reasons") or {}, record.get("counts") or {})
+        elif "decision" not in record:
+            self._see_marks(at, name, record)
         elif reason == Reason.WORKLOAD_RESUMED:
-            self._see_resumed(at, said)
-        elif name and str(said.get("subject") or "node pool").startswith("node pool"):
-            self._see_pool(at, name, said)
+            self._see_resumed(at, record)
+        elif name and str(record.get("subject") or "node pool").startswith("node pool"):
+            self._see_pool(at, name, record)
         elif isinstance(claim, dict) and claim.get("slice"):
-            self._see_leader(at, self._lives.find_slice(claim), name, said)
+            self._see_leader(at, self._lives.find_slice(claim), name, record)
 
     @property
     def size(self) -> int:
@@ -93,43 +109,43 @@ class UsageFold:
 
     # --- what was answered to leaders -------------------------------------------------------------
 
-    def _see_leader(self, at: float, asking: Slice, name: str, said: Mapping[str, Any]) -> None:
+    def _see_leader(self, at: float, asking: Slice, name: str, record: Mapping[str, Any]) -> None:
         """Read what was answered to the leader pod of a slice, or for a slice without pods."""
-        decision, reason, swept = said["decision"], said.get("reason"), _is_swept(said)
-        asking.size = read_size(said) or asking.size
-        cause = None if decision == "none" else find_cause(said)
+        decision, reason, swept = record["decision"], record.get("reason"), _is_swept(record)
+        asking.size = read_size(record) or asking.size
+        cause = None if decision == "none" else find_cause(record)
         if decision == Verdict.NOTHING:
             if reason not in _UNTOLD:
                 self._lives.end_wait(asking, at, runs=reason in _BOUND)
             return
-        if cause is None and asking.waits_since is None and find_cause(said) != Cause.QUEUE:
+        if cause is None and asking.waits_since is None and find_cause(record) != Cause.QUEUE:
             return  # an error about a slice of which nothing else is known
-        asking.in_gang = "attempt" in said and not str(said.get("subject") or "").startswith("Pod ")
-        waited = said.get("waited_seconds") if decision == Verdict.CREATE else 0.0
+        asking.in_gang = "attempt" in record and not str(record.get("subject") or "").startswith("Pod ")
+        waited = record.get("waited_seconds") if decision == Verdict.CREATE else 0.0
         self._lives.note_wait(asking, at, cause, before=waited if isinstance(waited, int | float) else 0.0)
         asking.swept = asking.swept or swept
         self._failed += swept and reason == Reason.POOL_FAILED
-        if said.get("failure"):
-            self._see_failed(at, asking, name, said)
-        elif name and "attempt" in said:
+        if record.get("failure"):
+            self._see_failed(at, asking, name, record)
+        elif name and "attempt" in record:
             self._see_taken(at, asking, name, swept=swept)
         pool = self._lives.pools.get(name)
         if decision == Verdict.CREATE:
             self._share_nodes(at, asking)
             self._lives.open(name, asking, at)
         elif pool:
-            self._see_waiting_pool(at, pool, said)
+            self._see_waiting_pool(at, pool, record)
         elif reason in _THERE and name not in self._lives.closed:
             self._lives.open(name, asking, at)
 
-    def _see_failed(self, at: float, asking: Slice, name: str, said: Mapping[str, Any]) -> None:
+    def _see_failed(self, at: float, asking: Slice, name: str, record: Mapping[str, Any]) -> None:
         """End the pools of a slice whose creation failed, if another one follows now."""
         for pool in self._lives.list_starting(asking):
-            failed_at = pool.failed_at or self._observe(pool, at, swept=_is_swept(said))
-            if said["decision"] != Verdict.CREATE:
+            failed_at = pool.failed_at or self._observe(pool, at, swept=_is_swept(record))
+            if record["decision"] != Verdict.CREATE:
                 pool.failed_at = failed_at
             elif pool.name != name:
-                self._lives.close(pool, failed_at)
+                self._lives.close(pool, at if pool.made_at else failed_at)  # an empty pool goes only now
 
     def _see_taken(self, at: float, asking: Slice, name: str, *, swept: bool) -> None:
         """Find the pools of a slice that others took: it gets another one without a failure."""
@@ -143,22 +159,30 @@ class UsageFold:
         if asking.size and asking.size.elastic and len(used) == 1 and (size := used[0].size):
             self._lives.resize(used[0], replace(size, nodes=max(0, size.nodes - asking.size.nodes)), at)
 
-    def _see_waiting_pool(self, at: float, pool: Pool, said: Mapping[str, Any]) -> None:
+    def _see_waiting_pool(self, at: float, pool: Pool, record: Mapping[str, Any]) -> None:
         """Read what an answer to a leader says of the pool that the answer is about."""
-        reason, observed = said.get("reason"), self._observe(pool, at, swept=_is_swept(said))
+        reason, observed = record.get("reason"), self._observe(pool, at, swept=_is_swept(record))
         pool.named_at = at if reason in _THERE else pool.named_at
-        if said["decision"] == Verdict.DELETE or reason in _GONE:
+        if record["decision"] == Verdict.DELETE or reason in _GONE:
             self._lives.close(pool, observed)
         elif reason in _OTHERS:
             self._lives.turn(pool, Hours.USED, observed)
-        elif said["decision"] == Verdict.RESIZE:
-            self._lives.resize(pool, read_size(said) or pool.size, at)
+        elif record["decision"] == Verdict.RESIZE:
+            self._lives.resize(pool, read_size(record) or pool.size, at)
+        elif reason in _RUNS and pool.hours == Hours.STARTING and _SOME_NODES.search(str(record.get("message"))):
+            self._lives.turn(pool, Hours.USED, observed)
+        elif reason in _RUNS and pool.hours == Hours.USED:
+            pool.beside_at = pool.beside_at or observed
+            if (pool.size and pool.size.nodes == 1) or _NO_NODE.search(str(record.get("message"))):
+                self._lives.turn(pool, Hours.STARTING, pool.beside_at)
         elif reason in _THERE and pool.hours != Hours.STARTING and not (pool.size and pool.size.elastic):
             self._lives.turn(pool, Hours.STARTING, observed)
+            if reason == Reason.POOL_IN_PROGRESS and observed - pool.used_at < FILLING_DOUBT_SECONDS:
+                self._lives.unuse(pool)  # its nodes have not come yet, and no pod ran on it
 
-    def _see_resumed(self, at: float, said: Mapping[str, Any]) -> None:
+    def _see_resumed(self, at: float, record: Mapping[str, Any]) -> None:
         """Let the slices of a workload run that was resumed with the pools of all of them."""
-        uid = (said.get("claim") or {}).get("owner_uid")
+        uid = (record.get("claim") or {}).get("owner_uid")
         for each in [each for each in self._lives.slices.values() if each.claim["owner_uid"] == uid]:
             self._lives.end_wait(each, at, runs=True)
             for pool in each.pools.values():
@@ -167,18 +191,22 @@ class UsageFold:
 
     # --- what was decided about pools -------------------------------------------------------------
 
-    def _see_pool(self, at: float, name: str, said: Mapping[str, Any]) -> None:
+    def _see_pool(self, at: float, name: str, record: Mapping[str, Any]) -> None:
         """Read what was decided about one pool."""
-        decision, reason, pool = said["decision"], said.get("reason"), self._lives.pools.get(name)
+        decision, reason, pool = record["decision"], record.get("reason"), self._lives.pools.get(name)
         if pool is None:
-            self._see_unknown_pool(at, name, said)
+            self._see_unknown_pool(at, name, record)
             return
         pool.named_at = at
-        observed = self._observe(pool, at, swept=_is_swept(said))
+        pool.proven = pool.proven or reason == Reason.PODS_STILL_BOUND
+        observed = self._observe(pool, at, swept=_is_swept(record))
         if decision == Verdict.DELETE:
+            if reason == Reason.POOL_SURPLUS and at - pool.used_at < SURPLUS_DOUBT_SECONDS:
+                self._lives.unuse(pool)
             if pool.hours == Hours.USED:
                 self._lives.turn(pool, Hours.IDLE, observed)
-            self._lives.close(pool, observed if reason in FAILURE_REASONS and not pool.used else at)
+            failed = reason in FAILURE_REASONS and not (pool.used or pool.made_at)
+            self._lives.close(pool, observed if failed else at)
         elif reason in _GONE or (reason == Reason.POOL_FAILED and pool.hours == Hours.STARTING):
             self._lives.close(pool, observed)
         elif reason == Reason.POOL_CREATED:
@@ -186,19 +214,19 @@ class UsageFold:
         elif reason == Reason.POOL_IN_PROGRESS:
             pool.creating_at = at
         elif reason == Reason.POOL_SHRINKS:
-            self._lives.resize(pool, shrink(pool.size, str(said.get("message"))), at)
+            self._lives.resize(pool, shrink(pool.size, str(record.get("message"))), at)
         else:
             self._see_end(at, pool, str(reason), observed)
 
-    def _see_unknown_pool(self, at: float, name: str, said: Mapping[str, Any]) -> None:
+    def _see_unknown_pool(self, at: float, name: str, record: Mapping[str, Any]) -> None:
         """Note a pool whose create no record tells."""
-        claim = said.get("claim")
+        claim = record.get("claim")
         if name in self._lives.closed:
             return
-        if said["decision"] == Verdict.DELETE:
+        if record["decision"] == Verdict.DELETE:
             self._lives.account.sizeless_pools += 1
             self._lives.remember(name)
-        elif said.get("reason") == Reason.POOL_CREATED and isinstance(claim, dict):
+        elif record.get("reason") == Reason.POOL_CREATED and isinstance(claim, dict):
             self._lives.open(name, self._lives.find_slice(claim), at)
 
     def _see_end(self, at: float, pool: Pool, reason: str, observed: float) -> None:
@@ -207,13 +235,18 @@ class UsageFold:
             self._lives.end_wait(pool.owner, at, runs=False)
             if pool.hours == Hours.USED:
                 self._lives.turn(pool, Hours.IDLE, at)
+            pool.needless = not pool.used
             pool.suspended_at = at if reason == Reason.GRACE_NOT_OVER else 0.0
-        elif reason in _OTHERS or (reason == Reason.OWNER_LIVE and pool.hours == Hours.IDLE):
+        elif (
+            reason in _OTHERS
+            or (reason == Reason.PODS_STILL_BOUND and pool.hours == Hours.STARTING)
+            or (reason == Reason.OWNER_LIVE and pool.hours == Hours.IDLE)
+        ):
             self._lives.turn(pool, Hours.USED, observed)
 
-    def _see_marks(self, at: float, name: str, said: Mapping[str, Any]) -> None:
+    def _see_marks(self, at: float, name: str, record: Mapping[str, Any]) -> None:
         """Read since when a pool that stays for the next workload is idle, or that it is used."""
-        pool, state, since = self._lives.pools.get(name), said.get("state"), said.get("idle_since")
+        pool, state, since = self._lives.pools.get(name), record.get("state"), record.get("idle_since")
         if pool is None:
             return
         if state == "in use":
@@ -309,9 +342,12 @@ class UsageFold:
         for pool in [each for each in self._lives.pools.values() if each.hours is Hours.STARTING]:
             waits = pool.owner.waits_since is not None or pool.suspended_at
             begun = max(pool.creating_at, pool.made_at) > 0 and pool.creating_at < at
-            if begun and not waits:
-                made = pool.made_at if pool.made_at >= pool.creating_at else (pool.creating_at + at) / 2
-                self._lives.turn(pool, Hours.USED, made)
+            if not begun or waits or pool.needless:
+                continue
+            last, left_at = max(pool.made_at, pool.creating_at), pool.owner.ended_at
+            if left_at and left_at < last - LEFT_SECONDS and at < last + STAYED_SECONDS:
+                continue
+            self._lives.turn(pool, Hours.USED, last if pool.made_at >= pool.creating_at else (last + at) / 2)
 
     def _see_suspended(self, at: float, waiting: int) -> None:
         """Find the pools in their grace whose workloads were resumed, which no record names."""
@@ -324,8 +360,8 @@ class UsageFold:
             pool.suspended_at = since if waiting else 0.0
 
 
-def _is_swept(said: Mapping[str, Any]) -> bool:
-    return said.get("function") == "sweep"
+def _is_swept(record: Mapping[str, Any]) -> bool:
+    return record.get("function") == "sweep"
 
 
 def shrink(size: Size | None, message: str) -> Size | None:

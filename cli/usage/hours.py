@@ -77,12 +77,12 @@ _CAUSES = {
 }
 
 
-def find_cause(said: Mapping[str, Any]) -> Cause:
+def find_cause(record: Mapping[str, Any]) -> Cause:
     """Return what a slice waits for from the time of a record on."""
-    if said.get("next_try"):
+    if record.get("next_try"):
         return Cause.PAUSE
-    refused = Cause.REFUSED if said.get("decision") == "refuse" else Cause.CREATION
-    return _CAUSES.get(said.get("reason", ""), refused)
+    refused = Cause.REFUSED if record.get("decision") == "refuse" else Cause.CREATION
+    return _CAUSES.get(record.get("reason", ""), refused)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,26 +105,26 @@ class Size:
         return self.node_chips * self.nodes
 
 
-def read_size(said: Mapping[str, Any]) -> Size | None:
+def read_size(record: Mapping[str, Any]) -> Size | None:
     """Return the size of the pool that a record is about; None if the record does not tell it.
 
     Records of version 0.2 have no chips, so these follow from the machine type. For N1
     machines they do not.
     """
-    machine, nodes = str(said.get("machine_type") or ""), said.get("node_count")
+    machine, nodes = str(record.get("machine_type") or ""), record.get("node_count")
     accelerator, each = _GPUS.get(machine, (ACCELERATORS.get(machine, ""), CHIPS_BY_MACHINE.get(machine, 0)))
-    chips = said.get("chips") or (each * nodes if isinstance(nodes, int) else 0)
+    chips = record.get("chips") or (each * nodes if isinstance(nodes, int) else 0)
     if not isinstance(chips, int) or not isinstance(nodes, int) or min(chips, nodes) <= 0:
         return None
-    labels = said.get("labels")
+    labels = record.get("labels")
     return Size(
         chips // nodes,
         nodes,
-        str(said.get("accelerator") or accelerator),
-        str(said.get("tier") or ""),
-        str(said.get("zone") or ""),
+        str(record.get("accelerator") or accelerator),
+        str(record.get("tier") or ""),
+        str(record.get("zone") or ""),
         labels if isinstance(labels, dict) else {},
-        elastic=bool(said.get("elastic")),
+        elastic=bool(record.get("elastic")),
     )
 
 

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
 CLOSED_MAX = 10_000
 """So many pools that ended are remembered, because a later record may name them again."""
+DOUBTED_MAX = 50
+"""A pool that was used so often is no longer in doubt, so that its times need no more space."""
 _KEY = ("cluster", "kind", "namespace", "name", "owner_uid", "slice")
 
 
@@ -32,6 +34,8 @@ class Slice:
     """The sweep whose end is not seen yet said so."""
     missed_at: float | None = None
     """When the first sweep ended that did not name it since then."""
+    ended_at: float = 0.0
+    """When its last wait ended."""
     in_gang: bool = False
     """Its workload is suspended until all slices have their pools. Sweeps do not name it."""
 
@@ -58,6 +62,17 @@ class Pool:
     """When its try failed. It may have been created empty, and be filled yet."""
     suspended_at: float = 0.0
     """When its workload was found suspended. Sweeps only count such pools."""
+    used_at: float = 0.0
+    """Since when its first pods run on it, as it seems."""
+    beside_at: float = 0.0
+    """Since when a leader waits although the pool runs."""
+    proven: bool = False
+    """A record named pods of its workload on it."""
+    needless: bool = False
+    """Its workload was over before a pod ran on it."""
+    doubted: list[tuple[Hours, Size | None, float, float]] = field(default_factory=list)
+    """Hours, size, begin and end of the times that are not added yet, because it is not sure that
+    pods ran on it."""
 
 
 @dataclass(slots=True)
@@ -105,8 +120,10 @@ class Lives:
         pool = self._find_starting(waiting) if runs else None
         at = pool.made_at if pool and pool.made_at >= waiting.seen_at else at
         self.flush_wait(waiting, at)
-        waiting.waits_since = waiting.missed_at = None
+        waiting.waits_since, waiting.missed_at, waiting.ended_at = None, None, at
         waiting.swept = waiting.in_gang = False
+        for each in waiting.pools.values():
+            each.beside_at = 0.0
         if pool:
             self.turn(pool, Hours.USED, at)
         self._forget(waiting)
@@ -136,7 +153,12 @@ class Lives:
     def turn(self, pool: Pool, hours: Hours, at: float) -> None:
         """Let the hours of a pool be of another kind from a time on."""
         self.flush(pool, at)
-        pool.hours, pool.suspended_at = hours, 0.0
+        if pool.used and len(pool.doubted) > DOUBTED_MAX:
+            self._settle(pool)
+        pool.beside_at = 0.0
+        if hours == Hours.USED and not pool.used:
+            pool.used_at = at
+        pool.hours, pool.suspended_at, pool.needless = hours, 0.0, False
         pool.used = pool.used or hours == Hours.USED
 
     def resize(self, pool: Pool, size: Size | None, at: float) -> None:
@@ -145,16 +167,31 @@ class Lives:
         pool.size = size
 
     def flush(self, pool: Pool, until: float) -> None:
-        """Add the hours of a pool until a time to the account."""
+        """Note the hours of a pool until a time. They are added when it is known if it was used."""
         if until > pool.since:
-            self.account.add_chips(pool.owner.claim, pool.size, pool.hours, pool.since, until)
+            pool.doubted.append((pool.hours, pool.size, pool.since, until))
             pool.since = until
+
+    def _settle(self, pool: Pool) -> None:
+        """Add the times of a pool to the account; all of them are wasted if no pod ran on it."""
+        for hours, size, start, end in pool.doubted:
+            told = hours if pool.hours != Hours.WASTED or hours == Hours.UNKNOWN else Hours.WASTED
+            self.account.add_chips(pool.owner.claim, size, told, start, end)
+        pool.doubted.clear()
+
+    def unuse(self, pool: Pool) -> None:
+        """Take back that pods ran on a pool, if no record named some."""
+        if pool.proven:
+            return
+        pool.doubted = [(Hours.STARTING if each[0] == Hours.USED else each[0], *each[1:]) for each in pool.doubted]
+        pool.hours, pool.used = Hours.STARTING, False
 
     def close(self, pool: Pool, at: float) -> None:
         """End a pool. If no pod ran on it, its hours are wasted."""
-        if pool.hours == Hours.STARTING and not pool.used:
-            pool.hours = Hours.WASTED
         self.flush(pool, at)
+        if not pool.used and pool.hours != Hours.UNKNOWN:
+            pool.hours = Hours.WASTED
+        self._settle(pool)
         del self.pools[pool.name], pool.owner.pools[pool.name]
         self.remember(pool.name)
         self._forget(pool.owner)
@@ -195,4 +232,5 @@ class Lives:
             self.flush_wait(each, now)
         for pool in self.pools.values():
             self.flush(pool, now)
+            self._settle(pool)
         return self.account

@@ -9,9 +9,9 @@ from itertools import chain
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
-from cli.access.cli_settings import find_log_project
-from cli.diagnosis.message_checks import read_points
+from cli.access.cli_settings import find_log_project, find_name, name_services
 from cli.logs.log_search import read_moment, require_logs
+from cli.logs.metric_points import read_points
 from cli.moments import format_exact, format_moment
 from shared.core.errors import ProvisionerError, Throttled
 from shared.edges.google_calls import translate_errors
@@ -85,8 +85,7 @@ def _read(
 ) -> Iterator[Record]:
     """Yield the records that fit. After a refused page it goes on where it was."""
     at, seen, until = span.begin, set[str](), format_exact(span.end)
-    name = find_name(deployment)
-    ours = f' AND jsonPayload.service:"{name}-"' if name else ""  # the project may have other deployments
+    ours = name_services(deployment.own)
     client: Any = require_logs(deployment.open_logs)(project)
     while True:
         try:
@@ -107,12 +106,6 @@ def _read(
             return
 
 
-def find_name(deployment: Deployment) -> str:
-    """Return the prefix of what a deployment made; empty if its subscriptions do not tell it."""
-    named = (deployment.own.subscriptions.get("provision") or "").rpartition("/")[2]
-    return named.removesuffix("-provision") if named.endswith("-provision") else ""
-
-
 def count_records(deployment: Deployment, span: Span) -> int | None:
     """Return how many records a time has, by the deployment's own metrics; None if not known.
 
@@ -121,7 +114,7 @@ def count_records(deployment: Deployment, span: Span) -> int | None:
     """
     if deployment.monitoring is None:
         return None
-    home, name = list_projects(deployment)[0], find_name(deployment) or _NAME
+    home, name = list_projects(deployment)[0], find_name(deployment.own) or _NAME
     seconds = max(60, round(span.end - span.begin))
     found = 0
     for metric in ("decisions", "sweeps"):

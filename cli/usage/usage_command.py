@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cli.access.deployment_choice import choose_environment, open_deployment
-from cli.endings import BadInput, Ending, end_with, told
+from cli.exit_codes import BadInput, ExitCode, end_with, told
 from cli.moments import format_moment, parse_since
 from cli.printing import Format, count, open_console, print_data
 from cli.usage.folding import UsageFold
@@ -73,8 +73,8 @@ def usage(
         written = count_records(deployment, span)
         _announce(span, written)
         fold, read = UsageFold(span.begin, group_of), 0
-        for at, said in follow(read_records(deployment, span), written):
-            fold.see(at, said)
+        for at, record in follow(read_records(deployment, span), written):
+            fold.see(at, record)
             read += at >= span.begin
         account = fold.total(now)
         lost = written is not None and read < written * KEPT_SHARE
@@ -83,7 +83,7 @@ def usage(
                 f"missing: {read:,} of {written:,} records are in the logs, so hours are missing too", err=True
             )
         _print(account, by, span, form, data=lambda: describe(account, by, span, read=read, written=written))
-    end_with(Ending.FINE if is_complete(account) and not lost else Ending.FINDINGS)
+    end_with(ExitCode.FINE if is_complete(account) and not lost else ExitCode.FINDINGS)
 
 
 def choose_group(by: str) -> Callable[[Mapping[str, str], Size | None], str]:
@@ -113,11 +113,11 @@ def _announce(span: Span, written: int | None) -> None:
 
 def follow(records: Iterable[Record], written: int | None) -> Iterator[Record]:
     """Yield records, and say on standard error every few seconds how many were read."""
-    said_at = time.monotonic()
+    reported_at = time.monotonic()
     of = f" of about {written:,}" if written else ""
     for number, record in enumerate(records, 1):
-        if number % 1000 == 0 and time.monotonic() - said_at >= PROGRESS_SECONDS:
-            said_at = time.monotonic()
+        if number % 1000 == 0 and time.monotonic() - reported_at >= PROGRESS_SECONDS:
+            reported_at = time.monotonic()
             typer.echo(f"read {number:,}{of} records, up to {format_moment(record[0])}", err=True)
         yield record
 

@@ -1,7 +1,5 @@
 """``python -m demo.board``: the board of the local stack, with faults and examples."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 
@@ -10,7 +8,7 @@ import typer
 from cli.access.operator_access import open_deployment
 from cli.board.listening import serve_board
 from cli.board.site import Site
-from cli.endings import told
+from cli.exit_codes import told
 from demo.board.beside_run import EVERY_SECONDS
 from demo.board.local_acts import list_acts
 from demo.stack.background import NothingRuns, read_state

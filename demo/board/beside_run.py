@@ -1,19 +1,13 @@
 """The board of a stack that a demo runs: it only shows, because faults would fail the demo."""
 
-from __future__ import annotations
-
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 from cli.access.operator_access import open_deployment
 from cli.board.listening import listening
 from cli.board.site import Site
 from demo.stack.operator_environment import operator_environment
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from demo.stack.stack import Stack
+from demo.stack.stack import Stack
 
 EVERY_SECONDS = 1.0
 

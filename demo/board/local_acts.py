@@ -1,14 +1,12 @@
 """The buttons of the local stack: faults, crashes and examples."""
 
-from __future__ import annotations
-
 import os
 import signal
 from contextlib import closing
 from copy import deepcopy
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import httpx
 
@@ -16,11 +14,8 @@ from cli.board.acts import Act, ActFailed
 from demo.loop.applying import Applier
 from demo.loop.demo_manifests import BadManifest, load
 from demo.stack.background import NothingRuns, read_state
-from demo.stack.layout import PROJECT_ROOT
-
-if TYPE_CHECKING:
-    from demo.stack.commands import Addresses
-    from demo.stack.layout import Layout
+from demo.stack.commands import Addresses
+from demo.stack.layout import PROJECT_ROOT, Layout
 
 EXPORTER = "exporter"
 EXAMPLES = ("v6e-two-slices", "v5e-single-host", "unsatisfiable-three-chips")
@@ -72,8 +67,7 @@ def list_acts(layout: Layout, addresses: Addresses) -> list[Act]:
 def apply_example(kubeconfig: str, example: str) -> str:
     """Create the objects of an example, its JobSet under a new name.
 
-    Raises:
-        ActFailed: the cluster refused it, or did not answer.
+    Raises ActFailed: the cluster refused it, or did not answer.
     """
     documents = load([str(PROJECT_ROOT / "examples" / f"{example}.yaml")])
     renamed = [replace(each, body=_rename(each.body)) if each.is_jobset else each for each in documents]
@@ -95,21 +89,13 @@ def _rename(body: dict[str, Any]) -> dict[str, Any]:
 
 
 def add_fault(gke: str, fault: dict[str, Any], told: str) -> str:
-    """Add one fault to the fake GKE.
-
-    Raises:
-        ActFailed: it refused the fault, or did not answer.
-    """
+    """Add one fault to the fake GKE. Raises ActFailed: it refused the fault, or did not answer."""
     _call("POST", gke, json=fault)
     return told
 
 
 def clear_faults(gke: str) -> str:
-    """Remove all faults of the fake GKE.
-
-    Raises:
-        ActFailed: it did not answer.
-    """
+    """Remove all faults of the fake GKE. Raises ActFailed: it did not answer."""
     _call("DELETE", gke)
     return "the fake GKE has no faults"
 
@@ -117,8 +103,7 @@ def clear_faults(gke: str) -> str:
 def kill_exporter(layout: Layout) -> str:
     """End the exporter as a crash does.
 
-    Raises:
-        ActFailed: no stack runs, or its exporter does not run now.
+    Raises ActFailed: no stack runs, or its exporter does not run now.
     """
     try:
         processes = read_state(layout).processes

@@ -4,8 +4,6 @@ Exit codes: 0 the loop has closed and nothing is left, 1 it has not, 2 something
 on this machine.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 import tempfile
@@ -26,7 +24,7 @@ from demo.stack.layout import PROJECT_ROOT
 from demo.stack.readiness import NotReady
 from demo.stack.supervisor import ProcessDied
 from standins.googlecloud.mock_program import VARIABLE, find_program
-from standins.processes.ending import exit_on_sigterm
+from standins.processes.shutdown import exit_on_sigterm
 from terminal.wrong_arguments import Command, refuse
 
 DEFAULT_MANIFEST = PROJECT_ROOT / "examples" / "v6e-two-slices.yaml"

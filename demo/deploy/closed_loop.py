@@ -5,17 +5,17 @@ has made there is what runs: subscriptions push, the job ticks, functions start 
 archive with the variables that Terraform has set.
 """
 
-from __future__ import annotations
-
 import contextlib
 import io
 import json
 import subprocess
 import sys
 import zipfile
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import Self
 
 import httpx
 
@@ -24,7 +24,6 @@ from demo.deploy.deployed_commands import exporter_command, function_command, li
 from demo.deploy.exporter_image import make_image
 from demo.deploy.front_door import FrontDoor, read_keys
 from demo.deploy.google_tokens import GoogleTokens
-from demo.deploy.local_answers import LocalAnswers
 from demo.deploy.metadata_server import serve_metadata
 from demo.deploy.real_cluster import (
     are_exporters_ready,
@@ -45,14 +44,9 @@ from demo.stack.own_namespace import create_own_namespace
 from demo.stack.readiness import NotReady, answers, listens, read_ports, wait_until
 from demo.stack.supervisor import Supervisor
 from standins.googlecloud.mock_program import MockCloud, name_service_host
+from standins.processes.child import Command
 from standins.processes.free_ports import HOST, draw_ports
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-    from typing import Self
-
-    from standins.processes.child import Command
+from standins.processes.local_answers import LocalAnswers
 
 NAME = "tpu-provisioner"
 _BUILD = PROJECT_ROOT / "infra" / "build"
@@ -204,8 +198,7 @@ class ClosedLoop:
     def destroy(self) -> list[str]:
         """Destroy the deployment; return what is left of it.
 
-        Raises:
-            TerraformFailed: the destroy failed.
+        Raises TerraformFailed: the destroy failed.
         """
         self._say("terraform destroy (about half a minute)")
         self._root.destroy()

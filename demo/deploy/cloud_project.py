@@ -1,18 +1,12 @@
 """A project of the mock, before and after an apply: what must be there, and what was deployed."""
 
-from __future__ import annotations
-
 import ssl
-from typing import TYPE_CHECKING, Any
+from typing import Any, Self
 
 import httpx
 
 from demo.deploy.deployments import Deployment
-
-if TYPE_CHECKING:
-    from typing import Self
-
-    from standins.googlecloud.mock_program import MockCloud
+from standins.googlecloud.mock_program import MockCloud
 
 NODE_ACCOUNT = "gke-nodes"
 _GKE = "https://container.googleapis.com/v1"
@@ -21,13 +15,7 @@ _SINK = "tpu-provisioner-node-pool-operations"
 
 
 class CloudProject:
-    """The one project of a running mock, asked through its proxy; used as a context manager.
-
-    Args:
-        mock: It.
-        region: Of its cluster.
-        cluster: The cluster's name.
-    """
+    """The one project of a running mock, asked through its proxy; used as a context manager."""
 
     def __init__(self, mock: MockCloud, region: str, cluster: str) -> None:
         self._mock, self._region, self._cluster = mock, region, cluster
@@ -56,8 +44,7 @@ class CloudProject:
     def find_number(self, account: str) -> str:
         """Return the unique number of a service account.
 
-        Raises:
-            httpx.HTTPStatusError: there is no such account.
+        Raises httpx.HTTPStatusError: there is no such account.
         """
         path = f"projects/{self._mock.project}/serviceAccounts/{account}"
         return str(self._get(f"https://iam.googleapis.com/v1/{path}")["uniqueId"])

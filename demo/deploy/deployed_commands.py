@@ -4,22 +4,17 @@ To that come only what the platform gives a process, and the ways of this machin
 stand-ins, a port. Pure but for reading the rendered manifests.
 """
 
-from __future__ import annotations
-
 import json
 import sys
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
 
 import yaml
 
+from demo.deploy.deployments import Function
 from demo.stack.layout import PROJECT_ROOT
 from standins.processes.child import Command
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
-
-    from demo.deploy.deployments import Function
 
 _MANIFEST = PROJECT_ROOT / "infra" / "kubernetes" / "exporter" / "deployment.yaml"
 _PLACEHOLDER = "${projectNumber}"
@@ -70,8 +65,7 @@ def list_endpoint_hosts(function: Function, number: str) -> list[str]:
 def read_exporter(rendered: Path) -> tuple[str, dict[str, str]]:
     """Return the exporter's account, as ``ns/NAMESPACE/sa/NAME``, and its variables.
 
-    Args:
-        rendered: The folder that infra/build/render_exporter.py wrote.
+    `rendered` is the folder that infra/build/render_exporter.py wrote.
     """
     deployment = yaml.safe_load(_MANIFEST.read_text(encoding="utf-8"))
     pod = deployment["spec"]["template"]["spec"]

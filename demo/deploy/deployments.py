@@ -4,8 +4,6 @@ A call arrives at a function only if address, audience, account and grant agree.
 another place of Terraform, and no API refuses those that do not agree. Pure.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

@@ -5,8 +5,6 @@ the token of its ServiceAccount. What is special on this machine: all pods share
 each takes a port of its own, and the pod's files are not below the root.
 """
 
-from __future__ import annotations
-
 import os
 import shlex
 import sys

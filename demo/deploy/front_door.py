@@ -4,10 +4,9 @@ The audience is the service's own address, the signature is the issuer's, and th
 ``roles/run.invoker`` (https://cloud.google.com/run/docs/authenticating/service-to-service).
 """
 
-from __future__ import annotations
-
 import base64
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 import httpx
 from cryptography.hazmat.primitives import serialization
@@ -15,12 +14,7 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from google.auth import jwt
 from google.auth.exceptions import GoogleAuthError
 
-from demo.deploy.local_answers import Answer
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from demo.deploy.local_answers import Asked
+from standins.processes.local_answers import Answer, Asked
 
 _UNAUTHORIZED, _FORBIDDEN, _UNAVAILABLE = 401, 403, 503
 _PASSED_ON = ("content-type", "user-agent", "traceparent", "ce-type", "ce-source", "ce-id")
@@ -64,11 +58,11 @@ class FrontDoor:
             return self._refuse(_FORBIDDEN, f"{account} may not call {self.name}")
         told = {key: headers[key] for key in _PASSED_ON if key in headers}
         try:
-            said = httpx.post(f"{self._behind}/", content=asked.body, headers=told, timeout=None, trust_env=False)  # noqa: S113 -- the caller has a deadline
+            got = httpx.post(f"{self._behind}/", content=asked.body, headers=told, timeout=None, trust_env=False)  # noqa: S113 -- the caller has a deadline
         except httpx.HTTPError as error:
             return Answer(_UNAVAILABLE, f"{self.name} does not answer: {error!r}".encode(), "text/plain")
         self.passed += 1
-        return Answer(said.status_code, said.content, said.headers.get("content-type", "text/plain"))
+        return Answer(got.status_code, got.content, got.headers.get("content-type", "text/plain"))
 
     def _identify(self, authorization: str) -> str:
         scheme, _, token = authorization.partition(" ")

@@ -5,18 +5,11 @@ name. A token that was asked for without the scope `userinfo.email` gives the ac
 (https://cloud.google.com/kubernetes-engine/docs/how-to/role-based-access-control#forbidden_error_for_service_accounts_on_vm_instances).
 """
 
-from __future__ import annotations
-
 import json
 import secrets
-from typing import TYPE_CHECKING
+from collections.abc import Collection
 
-from demo.deploy.local_answers import Answer
-
-if TYPE_CHECKING:
-    from collections.abc import Collection
-
-    from demo.deploy.local_answers import Asked
+from standins.processes.local_answers import Answer, Asked
 
 _EMAIL = "https://www.googleapis.com/auth/userinfo.email"
 _OK = 200
@@ -29,13 +22,7 @@ class GoogleTokens:
         self._users: dict[str, str] = {}
 
     def issue(self, account: str, number: str, scopes: Collection[str]) -> str:
-        """Return a new token.
-
-        Args:
-            account: The account's e-mail address.
-            number: Its unique number.
-            scopes: For what the token was asked.
-        """
+        """Return a new token for the scopes that were asked for."""
         token = secrets.token_urlsafe(24)
         self._users[token] = account if _EMAIL in scopes else number
         return token

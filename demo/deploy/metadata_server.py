@@ -4,18 +4,11 @@ Paths and forms as google-auth asks for them
 (https://cloud.google.com/compute/docs/metadata/predefined-metadata-keys).
 """
 
-from __future__ import annotations
-
 import json
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 from urllib.parse import parse_qs, urlsplit
 
-from demo.deploy.local_answers import Answer, LocalAnswers
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from demo.deploy.local_answers import Asked
+from standins.processes.local_answers import Answer, Asked, LocalAnswers
 
 _ACCOUNT = "/computeMetadata/v1/instance/service-accounts/default/"
 _OK, _NOT_FOUND = 200, 404

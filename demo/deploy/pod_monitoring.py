@@ -4,8 +4,6 @@ As strict as the published definition about what our manifest says
 (https://github.com/GoogleCloudPlatform/prometheus-engine/blob/main/doc/api.md#podmonitoring).
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 NAME = "podmonitorings.monitoring.googleapis.com"

@@ -4,26 +4,19 @@ Functions call it with tokens of their Google accounts, and everyone has the rig
 manifests and no others. No one but the stand-ins of nodes is an administrator.
 """
 
-from __future__ import annotations
-
 import json
 import shutil
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from demo.deploy.pod_monitoring import DEFINITION
-from demo.stack.layout import PROJECT_ROOT
+from demo.stack.layout import PROJECT_ROOT, Layout
 from demo.stack.readiness import NotReady, answers, read_ports, wait_until
 from standins.controlplane.api_client import open_api
 from standins.controlplane.api_objects import apply
 from standins.controlplane.probes import are_served
 from standins.processes.child import Command, describe_last_words
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from demo.stack.layout import Layout
 
 _SECONDS_MAX = 60.0
 _LAST_LINES = 4
@@ -34,9 +27,7 @@ _EXPORTER = "/apis/apps/v1/namespaces/tpu-provisioner/deployments/tpu-provisione
 def cluster_command(layout: Layout, *, reviews: str) -> Command:
     """Return the command of the control plane, without any manifest of ours.
 
-    Args:
-        layout: Where its files are.
-        reviews: The address of whoever knows whose a Google token is.
+    `reviews` is the address of the server that says whose a Google token is.
     """
     return Command(
         name="cluster",
@@ -54,8 +45,7 @@ def install_manifests(layout: Layout, rendered: Path) -> None:
 
     They are in infra/build/provision-09-exporter.sh.
 
-    Raises:
-        NotReady: kubectl or the API server refused something.
+    Raises NotReady: kubectl or the API server refused something.
     """
     with open_api(layout.kubeconfig) as api:
         apply(api, [DEFINITION])
@@ -105,8 +95,8 @@ def list_refusals(journal: Path, hosts: set[str]) -> list[str]:
 
 def _describe(call: dict[str, object]) -> str:
     answer = call.get("answer")
-    said = answer.get("message") if isinstance(answer, dict) else answer
-    return f"{call['method']} is refused with {call['code']}: {said}"
+    message = answer.get("message") if isinstance(answer, dict) else answer
+    return f"{call['method']} is refused with {call['code']}: {message}"
 
 
 def _run_kubectl(*words: str, text: str = "") -> str:

@@ -1,20 +1,14 @@
 """Cloud Scheduler: calls what a job names, as the account that it names, again and again."""
 
-from __future__ import annotations
-
 import threading
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import Self
 
 import httpx
 
+from demo.deploy.deployments import Caller
 from standins.pubsub.push.tokens import TokenSigner
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from typing import Self
-
-    from demo.deploy.deployments import Caller
 
 EVERY_SECONDS = 5.0
 """In place of a minute: functions are not sped up, and more would only race with each other."""
@@ -50,7 +44,7 @@ class Scheduler:
             token = self._signer.token(email=self._job.account, audience=self._job.audience)
             address = self._doors.get(self._job.address, self._job.address)
             try:
-                said = httpx.post(
+                answer = httpx.post(
                     address,
                     headers={"Authorization": f"Bearer {token}", "User-Agent": "Google-Cloud-Scheduler"},
                     timeout=_CALL_SECONDS_MAX,
@@ -59,5 +53,5 @@ class Scheduler:
             except httpx.HTTPError as error:
                 self.failures.append(repr(error))
             else:
-                if said.is_error:
-                    self.failures.append(f"{said.status_code} {said.text[:200]}")
+                if answer.is_error:
+                    self.failures.append(f"{answer.status_code} {answer.text[:200]}")

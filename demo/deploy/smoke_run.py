@@ -1,18 +1,12 @@
 """The build's own smoke test on a deployed system, with real gcloud."""
 
-from __future__ import annotations
-
 import os
 import subprocess
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
+from demo.deploy.closed_loop import ClosedLoop
 from demo.stack.layout import LOCATION, PROJECT, PROJECT_ROOT
 from standins.googlecloud.mock_program import NOT_FOR_CLIENTS
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from demo.deploy.closed_loop import ClosedLoop
 
 _BUILD = PROJECT_ROOT / "infra" / "build"
 _SCRIPTS = ("provision-02-state-bucket.sh", "provision-10-smoke.sh")
@@ -41,12 +35,12 @@ def run_smoke(loop: ClosedLoop, say: Callable[[str], None]) -> list[str]:
         done = subprocess.run(
             command, env=environment, capture_output=True, text=True, timeout=_SECONDS_MAX, check=False
         )
-        said = f"{done.stdout}{done.stderr}"
-        if done.returncode and _OLD_UPLOADS not in said:
-            return [f"{script}: {said[-4000:]}"]
-    answers = [each for each in said.splitlines() if each.endswith(_ANSWERED)]
+        output = f"{done.stdout}{done.stderr}"
+        if done.returncode and _OLD_UPLOADS not in output:
+            return [f"{script}: {output[-4000:]}"]
+    answers = [each for each in output.splitlines() if each.endswith(_ANSWERED)]
     for each in answers:
         say(f"the build's smoke test: {each}")
-    if _OLD_UPLOADS in said:
+    if _OLD_UPLOADS in output:
         say("the functions' archive is not kept: this mock is built from older handlers; build it anew")
-    return [] if answers else [f"{_SCRIPTS[-1]}: {said[-4000:]}"]
+    return [] if answers else [f"{_SCRIPTS[-1]}: {output[-4000:]}"]

@@ -3,19 +3,15 @@
 The copy keeps its state in a file. Nothing is written into the project's own folders.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import shutil
 import subprocess
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
 
 from standins.googlecloud.mock_program import NOT_FOR_CLIENTS
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
 
 _SECONDS_MAX = 600
 _LOCAL_STATE = 'terraform {\n  backend "local" {}\n}\n'
@@ -52,21 +48,13 @@ class TerraformRoot:
         )
 
     def apply(self, *options: str) -> None:
-        """Bring the cloud to what the root says.
-
-        Raises:
-            TerraformFailed: it could not.
-        """
+        """Bring the cloud to what the root says. Raises TerraformFailed: it could not."""
         if not self._data.exists():
             self._run("init")
         self._run("apply", "-auto-approve", *options)
 
     def destroy(self) -> None:
-        """Destroy what was applied.
-
-        Raises:
-            TerraformFailed: something is left.
-        """
+        """Destroy what was applied. Raises TerraformFailed: something is left."""
         self._run("destroy", "-auto-approve")
 
     def read_outputs(self) -> dict[str, Any]:

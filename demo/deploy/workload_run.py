@@ -1,22 +1,16 @@
 """One JobSet on a deployed system, from its apply until its node pools are gone."""
 
-from __future__ import annotations
-
 import time
+from collections.abc import Callable
 from contextlib import closing
-from typing import TYPE_CHECKING
 
 import httpx
 
+from demo.deploy.closed_loop import ClosedLoop
 from demo.loop.applying import Applier
+from demo.loop.demo_manifests import Document
 from demo.loop.observer import list_our_pools
 from standins.processes.kubeconfig import open_client
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from demo.deploy.closed_loop import ClosedLoop
-    from demo.loop.demo_manifests import Document
 
 SECONDS_MAX = 240.0
 _SETTLE_SECONDS = 30.0
@@ -28,8 +22,7 @@ def run_workload(loop: ClosedLoop, documents: list[Document], say: Callable[[str
 
     The sweep alone would bring the same end, so each part must have done its own work too.
 
-    Raises:
-        ProcessDied: a part of the system ended for good.
+    Raises ProcessDied: a part of the system ended for good.
     """
     kubeconfig = str(loop.layout.kubeconfig)
     with closing(Applier(kubeconfig)) as applier:

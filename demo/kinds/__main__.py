@@ -4,16 +4,15 @@ Exit codes: 0 every case got its pools and gave them back, 1 one did not, 2 what
 run.
 """
 
-from __future__ import annotations
-
 import json
 import shutil
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 from rich.console import Console
@@ -37,11 +36,8 @@ from standins.controlplane.building import find_addition_build, find_build
 from standins.controlplane.cache import BuildBroken, default_cache
 from standins.controlplane.commands import Choices
 from standins.controlplane.recipe import find_additions
-from standins.processes.ending import exit_on_sigterm
+from standins.processes.shutdown import exit_on_sigterm
 from terminal.wrong_arguments import Command, refuse
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 EXAMPLES = (PROJECT_ROOT / "examples" / "v6e-node-selector.yaml", PROJECT_ROOT / "examples" / "kinds")
 _PLAIN_WIDTH = 200
@@ -98,8 +94,8 @@ def demo(
         report.write_text(json.dumps(_report(cases, left_out, problems, started_at), indent=2) + "\n")
     if problems:
         raise typer.Exit(1)
-    said = f"verified: all {len(cases)} examples got their pools and ran, and every pool is deleted"
-    console.print(said, style="green", highlight=False)
+    message = f"verified: all {len(cases)} examples got their pools and ran, and every pool is deleted"
+    console.print(message, style="green", highlight=False)
 
 
 def _find_missing(cases: list[Case]) -> list[str]:

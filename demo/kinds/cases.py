@@ -4,17 +4,12 @@ A case's workloads are the documents of a kind of the table, and those that make
 other objects of the manifest are applied with them. Pure.
 """
 
-from __future__ import annotations
-
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from demo.loop.demo_manifests import BadManifest, Document
 from shared.core.kinds.table import KINDS
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-    from pathlib import Path
 
 CONTROLLERS = {"ray.io": "kuberay-1.6", "leaderworkerset.x-k8s.io": "lws-0.7"}
 """By API group, the further controller of `standins.controlplane` that makes its pods."""
@@ -60,8 +55,7 @@ class Case:
 def list_cases(documents: Iterable[Document]) -> list[Case]:
     """Return one case per manifest that has a workload, in their order.
 
-    Raises:
-        BadManifest: there is none at all.
+    Raises BadManifest: there is none at all.
     """
     by_path: dict[Path, list[Document]] = {}
     for document in documents:
@@ -86,20 +80,22 @@ def leave_out(
 ) -> tuple[list[Case], list[str]]:
     """Return the cases that these controllers can run, and a sentence for each other case."""
     absent = set(missing)
-    left, said = [], []
+    left, messages = [], []
     for case in cases:
         lacks = sorted(case.controllers & absent)
         if embedded and (lacks or any(_group(each) == REAL_ONLY for each in case.workloads)):
-            said.append(f"left out: {case.who} ({case.path.name}): needs the real control plane: --cluster real")
+            messages.append(
+                f"left out: {case.who} ({case.path.name}): needs the real control plane: --cluster real"
+            )
         elif lacks:
             build = " ".join(f"--with {name}" for name in lacks)
-            said.append(
+            messages.append(
                 f"left out: {case.who} ({case.path.name}): {', '.join(lacks)} is not built; "
                 f"build it once, which takes minutes: python -m standins.controlplane build {build}"
             )
         else:
             left.append(case)
-    return left, said
+    return left, messages
 
 
 def find_problems(case: Case) -> list[str]:

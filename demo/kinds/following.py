@@ -7,28 +7,23 @@ It reads what everybody may: pods and nodes from Kubernetes, pools and calls fro
 functions' records.
 """
 
-from __future__ import annotations
-
 import queue
 import threading
 import time
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import httpx
 
+from demo.kinds.cases import Case
+from demo.loop.applying import Applier
 from demo.loop.observations import Called, Decided, Observation, PoolsListed
 from demo.loop.observer import GkePoll, LogTail, list_our_pools
 from demo.loop.states import FeedLine
 from demo.stack.layout import CLUSTER_PATH, FUNCTIONS
+from demo.stack.stack import Stack
 from shared.core import labels
 from standins.processes.kubeconfig import open_client
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from demo.kinds.cases import Case
-    from demo.loop.applying import Applier
-    from demo.stack.stack import Stack
 
 Json = dict[str, Any]
 _LOOK_SECONDS = 0.5
@@ -40,14 +35,7 @@ _ACCELERATORS = (labels.TPU_RESOURCE, "nvidia.com/gpu")
 
 
 class Following:
-    """Knows the cases of one run.
-
-    Args:
-        stack: A running stack.
-        applier: What deletes the workloads.
-        cases: What was applied.
-        tell: Takes each line of the timeline as it comes about.
-    """
+    """Knows the cases of one run. `tell` takes each line of the timeline as it comes about."""
 
     def __init__(
         self, stack: Stack, applier: Applier, cases: Sequence[Case], tell: Callable[[FeedLine], None]
@@ -62,10 +50,10 @@ class Following:
     def follow(self, seconds: float) -> list[str]:
         """Follow until all cases are over, or the time is up; return the pools that are left."""
         seen: queue.SimpleQueue[Observation] = queue.SimpleQueue()
-        ending = threading.Event()
+        stopping = threading.Event()
         addresses, layout = self._stack.addresses, self._stack.layout
-        threads: list[threading.Thread] = [GkePoll(addresses.gke_rest, seen.put, ending)]
-        threads += [LogTail(layout.log(name), name, seen.put, ending) for name in FUNCTIONS]
+        threads: list[threading.Thread] = [GkePoll(addresses.gke_rest, seen.put, stopping)]
+        threads += [LogTail(layout.log(name), name, seen.put, stopping) for name in FUNCTIONS]
         for thread in threads:
             thread.start()
         deadline = time.monotonic() + seconds
@@ -84,7 +72,7 @@ class Following:
                     time.sleep(_LOOK_SECONDS)
                 return sorted(list_our_pools(gke))
         finally:
-            ending.set()
+            stopping.set()
             for thread in threads:
                 thread.join(_END_SECONDS_MAX)
 
@@ -168,8 +156,10 @@ class Following:
         """Learn whose each pool is, from the labels that every pool of ours carries."""
         answer = gke.get(f"/v1/{CLUSTER_PATH}/nodePools").raise_for_status()
         for pool in answer.json().get("nodePools", []):
-            said = pool.get("config", {}).get("labels", {})
-            case = self._by_namespace.get(said.get(labels.PARENT_NAMESPACE, "")) or self._find_by_any(said)
+            pool_labels = pool.get("config", {}).get("labels", {})
+            case = self._by_namespace.get(pool_labels.get(labels.PARENT_NAMESPACE, "")) or self._find_by_any(
+                pool_labels
+            )
             if case is not None and pool["name"] not in self._case_of_pool:
                 self._case_of_pool[pool["name"]] = case
                 case.pools[pool["name"]] = str(pool["config"].get("machineType", ""))
@@ -177,9 +167,9 @@ class Following:
                 for call in early:
                     self._take_call(call)
 
-    def _find_by_any(self, said: dict[str, str]) -> Case | None:
+    def _find_by_any(self, pool_labels: dict[str, str]) -> Case | None:
         """Return the case of a pool whose kind writes its namespace under a label of its own."""
-        return next((found for value in said.values() if (found := self._by_namespace.get(value))), None)
+        return next((found for value in pool_labels.values() if (found := self._by_namespace.get(value))), None)
 
     def _look_for_pods(self, case: Case, kubernetes: httpx.Client) -> None:
         answer = kubernetes.get(f"/api/v1/namespaces/{case.namespace}/pods").raise_for_status()
@@ -189,8 +179,8 @@ class Following:
         # Some pods are made late, once a leader is bound: as many as its pools have nodes must run.
         if whole and 0 < nodes <= len(pods) == _count_running(pods):
             case.runs_at, case.nodes = time.time(), nodes
-            said = f"all {len(pods)} pods run, on {len(case.pools)} pools with {nodes} nodes"
-            self._say(case, case.runs_at, said, "good")
+            message = f"all {len(pods)} pods run, on {len(case.pools)} pools with {nodes} nodes"
+            self._say(case, case.runs_at, message, "good")
 
     def _say(self, case: Case, at: float, text: str, emphasis: str = "") -> None:
         self._told_at = time.monotonic()

@@ -3,19 +3,18 @@
 Exit codes: 0 the end state is verified, 1 it is not, 2 the input cannot be run.
 """
 
-from __future__ import annotations
-
 import shutil
 import sys
 import tempfile
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 from rich.console import Console
 
 from demo.loop.demo_manifests import BadManifest, Document, load
+from demo.loop.run_outcome import Outcome
 from demo.loop.running import Run, RunOptions
 from demo.loop.tables import print_outcome
 from demo.loop.views import LiveView, PlainView, View
@@ -28,13 +27,8 @@ from demo.stack.readiness import NotReady
 from demo.stack.stack import Stack, StagingFailed
 from demo.stack.supervisor import ProcessDied
 from standins.fakegke.faults.scenario import ScenarioError
-from standins.processes.ending import exit_on_sigterm
+from standins.processes.shutdown import exit_on_sigterm
 from terminal.wrong_arguments import Command, refuse
-
-if TYPE_CHECKING:
-    from contextlib import AbstractContextManager
-
-    from demo.loop.run_outcome import Outcome
 
 DEFAULT_MANIFEST = PROJECT_ROOT / "examples" / "v6e-two-slices.yaml"
 _PLAIN_WIDTH = 200

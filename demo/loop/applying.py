@@ -4,18 +4,14 @@ Which path a kind has is asked of the API itself (discovery), so any kind that t
 can be applied.
 """
 
-from __future__ import annotations
-
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import httpx
 
 from demo.loop.demo_manifests import BadManifest, Document
 from standins.processes.kubeconfig import open_client
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 _CALL_SECONDS_MAX = 20.0
 
@@ -45,11 +41,7 @@ class _Resource:
 
 
 class Applier:
-    """Creates objects in one cluster.
-
-    Args:
-        kubeconfig: The file by which an administrator gets into it.
-    """
+    """Creates objects in one cluster, as the administrator of a kubeconfig."""
 
     def __init__(self, kubeconfig: str) -> None:
         self._client = open_client(kubeconfig, timeout_seconds=_CALL_SECONDS_MAX)
@@ -61,8 +53,7 @@ class Applier:
         Objects other than JobSets that exist already are left as they are; kinds that the cluster
         does not serve are skipped. Both are noted.
 
-        Raises:
-            BadManifest: the API refused an object; its own words are in the text.
+        Raises BadManifest: the API refused an object; its own words are in the text.
         """
         notes: list[str] = []
         jobsets: list[AppliedJobSet] = []

@@ -1,18 +1,13 @@
 """Asks the cluster why workloads make no progress. It only reads; `standing` interprets."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable
+from typing import Any
 
 import httpx
 
 from demo.loop.progress import Refusal, Refuser
 from demo.loop.standing import JOBSET_NAME, Standing, read_standing
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from demo.loop.states import WorkloadTimeline
+from demo.loop.states import WorkloadTimeline
 
 _ASK_SECONDS = 2.0
 """At most one round of questions in this time."""
@@ -22,8 +17,7 @@ Json = dict[str, Any]
 class Asker:
     """Finds out what the cluster itself refuses to the JobSets of a run.
 
-    Args:
-        client: One whose base URL is the Kubernetes API, and that may read everything there.
+    The client's base URL is the Kubernetes API, and it may read everything there.
     """
 
     def __init__(self, client: httpx.Client) -> None:
@@ -87,7 +81,7 @@ def _refusals(workload: WorkloadTimeline, standing: Standing) -> list[Refusal]:
     return [
         Refusal(workload.namespace, workload.name, lack.job, lack.reason, lack.message, Refuser.CLUSTER)
         for lack in standing.lacks
-        if lack.said
+        if lack.event
     ]
 
 

@@ -4,18 +4,14 @@ Everything that is wrong is said with the file, the number of the document and t
 applied then.
 """
 
-from __future__ import annotations
-
 import glob
 import re
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from cli.planning.manifest_yaml import NotYaml, read_yaml
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
 
 JOBSET_GROUP = "jobset.x-k8s.io/"
 APPLY_AFTER = "local.tpu-provisioner/apply-after"
@@ -81,8 +77,7 @@ def load(patterns: Iterable[str]) -> list[Document]:
     Args:
         patterns: Paths, globs or folders; one text may hold several, separated by spaces.
 
-    Raises:
-        BadManifest: something is missing or wrong, or there is no JobSet at all.
+    Raises BadManifest: something is missing or wrong, or there is no JobSet at all.
     """
     paths = _find_files(patterns)
     documents = [document for path in paths for document in _read(path)]
@@ -103,8 +98,7 @@ def load(patterns: Iterable[str]) -> list[Document]:
 def read_documents(patterns: Iterable[str]) -> list[Document]:
     """Return every document of the files that the patterns name; arguments as for `load`.
 
-    Raises:
-        BadManifest: something is missing or wrong.
+    Raises BadManifest: something is missing or wrong.
     """
     return [document for path in _find_files(patterns) for document in _read(path)]
 

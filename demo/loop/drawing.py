@@ -4,25 +4,17 @@ Places and widths are percents of the time axis, so that the picture and the pag
 any width. Heights are SVG units.
 """
 
-from __future__ import annotations
-
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from demo.loop.headlines import find_headlines
+from demo.loop.headlines import Headlines, Spread, find_headlines
+from demo.loop.observations import Decided
+from demo.loop.run_outcome import Outcome
+from demo.loop.states import SliceTimeline
 from demo.loop.steps import SENTENCES, STEPS
-from demo.loop.stretches import Phase, describe_failures, list_refused, list_stretches
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from demo.loop.headlines import Headlines, Spread
-    from demo.loop.observations import Decided
-    from demo.loop.run_outcome import Outcome
-    from demo.loop.states import SliceTimeline
-    from demo.loop.stretches import Stretch
-    from demo.loop.timeline import Timeline
+from demo.loop.stretches import Phase, Stretch, describe_failures, list_refused, list_stretches
+from demo.loop.timeline import Timeline
 
 WIDTH = 880
 MARGIN = 24
@@ -213,8 +205,8 @@ def _draw_bar(each: Stretch, axis: _Axis) -> Bar:
     left, right = axis.place(each.start), axis.place(each.end)
     width = round(max(_BAR_PERCENT_MIN, right - left), 3)
     so_far = "" if each.ends else ", and it went on"
-    said = f": {each.cause}: {each.told}" if each.cause else ""
-    title = f"{LEGEND[each.phase][0]}, {each.end - each.start:.2f} s{so_far}{said}"
+    cause = f": {each.cause}: {each.told}" if each.cause else ""
+    title = f"{LEGEND[each.phase][0]}, {each.end - each.start:.2f} s{so_far}{cause}"
     label = each.cause if len(each.cause) * _LETTER_PERCENT <= width else ""
     return Bar(each.phase, min(left, 100 - width), width, title, label, each.ends)
 

@@ -4,20 +4,15 @@ What our functions do happens in real time, and what GKE does at the speed of it
 demand counts in real seconds, and the rest in virtual ones.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from statistics import median
-from typing import TYPE_CHECKING
 
+from demo.loop.run_outcome import Outcome
+from demo.loop.states import SliceTimeline
 from demo.loop.steps import Step
 from demo.loop.stretches import Phase, list_stretches
 from shared.core.shapes.gpu_catalogue import FAMILIES
 from shared.core.shapes.tpu_catalogue import CHIPS_BY_MACHINE
-
-if TYPE_CHECKING:
-    from demo.loop.run_outcome import Outcome
-    from demo.loop.states import SliceTimeline
 
 _GPUS = {each.name: each.gpus for family in FAMILIES for each in family.machines}
 _CHIPS = CHIPS_BY_MACHINE | {name: gpus for name, gpus in _GPUS.items() if not name.startswith("n1-")}

@@ -1,7 +1,5 @@
 """Turns JSON objects of the Kubernetes API into observations. Pure; ignores unknown fields."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from demo.loop.observations import JobSetSeen, NodeSeen, PodSeen, SliceSpec

@@ -3,8 +3,6 @@
 A line that is no JSON object, or no record of interest, is None: processes write other things too.
 """
 
-from __future__ import annotations
-
 import json
 from datetime import datetime
 from typing import Any

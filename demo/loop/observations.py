@@ -3,8 +3,6 @@
 Watching and polling turn answers into these; the timeline is a pure function of their sequence.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 
 

@@ -4,12 +4,12 @@ Four watches on Kubernetes, a poll of the GKE API, and the log files of the expo
 functions, each in a daemon thread of its own. It changes nothing.
 """
 
-from __future__ import annotations
-
 import queue
 import threading
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from pathlib import Path
+from typing import Self
 
 import httpx
 
@@ -17,17 +17,11 @@ from demo.loop.kubernetes_views import read_jobset, read_node, read_pod
 from demo.loop.log_records import parse_line, read_exporter_record, read_function_record
 from demo.loop.observations import Called, Observation, PoolsListed
 from demo.loop.watching import ResourceWatch
+from demo.stack.commands import Addresses
 from demo.stack.layout import CLUSTER_PATH, FUNCTIONS, Layout
 from shared.core import labels
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-    from typing import Self
-
-    from demo.stack.commands import Addresses
-
-    Tell = Callable[[Observation], None]
+Tell = Callable[[Observation], None]
 
 _POLL_SECONDS = 0.2
 _LIST_SECONDS_MAX = 10.0
@@ -35,23 +29,18 @@ _END_SECONDS_MAX = 5.0
 
 
 class Observer:
-    """Sees everything about a stack; used as a context manager, read with `drain`.
-
-    Args:
-        layout: Where the stack logs.
-        addresses: Where its parts listen.
-    """
+    """Sees everything about a stack; used as a context manager, read with `drain`."""
 
     def __init__(self, layout: Layout, addresses: Addresses) -> None:
         self._queue: queue.SimpleQueue[Observation] = queue.SimpleQueue()
-        self._ending = threading.Event()
-        self._gke = GkePoll(addresses.gke_rest, self._queue.put, self._ending)
+        self._stopping = threading.Event()
+        self._gke = GkePoll(addresses.gke_rest, self._queue.put, self._stopping)
         watch = "/apis/jobset.x-k8s.io/v1alpha2/jobsets"
         self._watches = [
             ResourceWatch(addresses.kubeconfig, path, read, self._queue.put)
             for path, read in ((watch, read_jobset), ("/api/v1/pods", read_pod), ("/api/v1/nodes", read_node))
         ]
-        self._tails = [LogTail(layout.log(name), name, self._queue.put, self._ending) for name in LOGS]
+        self._tails = [LogTail(layout.log(name), name, self._queue.put, self._stopping) for name in LOGS]
 
     def __enter__(self) -> Self:
         for thread in (*self._watches, self._gke, *self._tails):
@@ -61,7 +50,7 @@ class Observer:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._ending.set()
+        self._stopping.set()
         for watch in self._watches:
             watch.end()
         for thread in (*self._watches, self._gke, *self._tails):
@@ -89,19 +78,19 @@ LOGS = ("exporter", *FUNCTIONS)
 class LogTail(threading.Thread):
     """Follows one log file from its beginning and tells the records of interest."""
 
-    def __init__(self, path: Path, name: str, tell: Tell, ending: threading.Event) -> None:
+    def __init__(self, path: Path, name: str, tell: Tell, stopping: threading.Event) -> None:
         super().__init__(name=f"log of {name}", daemon=True)
-        self._path, self._tell, self._ending = path, tell, ending
+        self._path, self._tell, self._stopping = path, tell, stopping
         self._read = read_exporter_record if name == "exporter" else read_function_record
 
     def run(self) -> None:
         """Follow until the end; a line is read only once it is whole."""
         while not self._path.exists():
-            if self._ending.wait(_POLL_SECONDS):
+            if self._stopping.wait(_POLL_SECONDS):
                 return
         rest = ""
         with self._path.open(encoding="utf-8", errors="replace") as stream:
-            while not self._ending.wait(_POLL_SECONDS / 2):
+            while not self._stopping.wait(_POLL_SECONDS / 2):
                 *lines, rest = (rest + stream.read()).split("\n")
                 for line in lines:
                     self._take(line)
@@ -116,10 +105,10 @@ class LogTail(threading.Thread):
 class GkePoll(threading.Thread):
     """Lists the node pools through GKE's public API, and reads which calls were made."""
 
-    def __init__(self, url: str, tell: Tell, ending: threading.Event) -> None:
+    def __init__(self, url: str, tell: Tell, stopping: threading.Event) -> None:
         super().__init__(name="poll of GKE", daemon=True)
         self._client = httpx.Client(base_url=url, timeout=10)
-        self._tell, self._ending = tell, ending
+        self._tell, self._stopping = tell, stopping
         self._told = 0
         self.lists = 0
         """How many list calls this thread made."""
@@ -127,11 +116,11 @@ class GkePoll(threading.Thread):
     def run(self) -> None:
         """Poll until the end; an answer that fails is simply asked for again."""
         with self._client:
-            while not self._ending.wait(_POLL_SECONDS):
+            while not self._stopping.wait(_POLL_SECONDS):
                 try:
                     self._look()
                 except (httpx.HTTPError, ValueError):
-                    self._ending.wait(_POLL_SECONDS)
+                    self._stopping.wait(_POLL_SECONDS)
 
     def _look(self) -> None:
         calls = self._client.get("/admin/calls").raise_for_status().json()["calls"]
@@ -149,8 +138,7 @@ class GkePoll(threading.Thread):
 def list_our_pools(client: httpx.Client) -> dict[str, str]:
     """Return name and status of every node pool that carries the provisioner's manager label.
 
-    Args:
-        client: A client whose base URL is the GKE API.
+    The client's base URL is the GKE API.
     """
     answer = client.get(f"/v1/{CLUSTER_PATH}/nodePools").raise_for_status()
     return {

@@ -8,13 +8,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING
 
+from demo.loop.states import SliceTimeline, WorkloadTimeline
 from demo.loop.steps import SENTENCES, STEPS, Step
-
-if TYPE_CHECKING:
-    from demo.loop.states import SliceTimeline, WorkloadTimeline
-    from demo.loop.timeline import Timeline
+from demo.loop.timeline import Timeline
 
 NO_DEMAND = "no_demand"
 SUSPENDED = "workload_suspended"
@@ -109,8 +106,8 @@ def describe_missing(timeline: Timeline, now: float) -> list[str]:
 
 def _find_refusals(workload: WorkloadTimeline, slices: list[SliceTimeline], *, silent: bool) -> list[Refusal]:
     if workload.suspended:
-        said = f" ({workload.message})" if workload.message else ""
-        message = f"spec.suspend is true{said}: no pool is created until a queue or a person resumes it"
+        why = f" ({workload.message})" if workload.message else ""
+        message = f"spec.suspend is true{why}: no pool is created until a queue or a person resumes it"
         return [Refusal(workload.namespace, workload.name, "", SUSPENDED, message, Refuser.OWNER)]
     found = []
     for one in slices:

@@ -1,19 +1,14 @@
 """The JSON report of a run. Keys stay stable; more may be added."""
 
-from __future__ import annotations
-
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from demo.loop.headlines import find_headlines
+from demo.loop.observations import Decided
+from demo.loop.run_outcome import Outcome
+from demo.loop.states import SliceTimeline
 from demo.loop.steps import STEPS
-from demo.loop.stretches import list_attempts
-
-if TYPE_CHECKING:
-    from demo.loop.observations import Decided
-    from demo.loop.run_outcome import Outcome
-    from demo.loop.states import SliceTimeline
-    from demo.loop.stretches import Attempt
+from demo.loop.stretches import Attempt, list_attempts
 
 REPORT_VERSION = 1
 

@@ -1,13 +1,9 @@
 """What a run came to: the timeline at its end, who was refused, and what the verification found."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from demo.loop.progress import Refusal
-    from demo.loop.timeline import Timeline
+from demo.loop.progress import Refusal
+from demo.loop.timeline import Timeline
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,27 +1,21 @@
 """One run from the apply to the verified end, on a stack that runs. All waits are bounded."""
 
-from __future__ import annotations
-
 import time
+from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from demo.loop.applying import Applier
 from demo.loop.asking import Asker
+from demo.loop.demo_manifests import Document
 from demo.loop.observer import Observer
 from demo.loop.progress import Patience, Refusal, describe_missing, find_stuck, is_finished, list_quiet
 from demo.loop.run_outcome import Outcome
 from demo.loop.timeline import Timeline
 from demo.loop.verification import SETTLE_SECONDS, Verifier
+from demo.loop.views import View
+from demo.stack.stack import Stack
 from standins.processes.kubeconfig import open_client
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from demo.loop.demo_manifests import Document
-    from demo.loop.views import View
-    from demo.stack.stack import Stack
 
 _LOOK_SECONDS = 0.1
 _ASK_SECONDS_MAX = 5.0

@@ -4,8 +4,6 @@ For a workload that nothing happens to: a quota, an admission plugin or a webhoo
 its controllers create, and only Events tell. Asking the cluster is in `demo.loop.asking`.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,14 +30,14 @@ class Lack:
     """The Job that lacks pods; nothing when Jobs themselves are lacking."""
     missing: str
     """For a reader, for example ``no pods``."""
-    said: str
+    event: str
     """Reason and message of the latest Event about it; empty when there is none, and it may only be
     slow."""
 
     @property
     def message(self) -> str:
         """Both in one line."""
-        return f"{self.missing}: {self.said}" if self.said else f"{self.missing}, and no Event gives the reason"
+        return f"{self.missing}: {self.event}" if self.event else f"{self.missing}, and no Event gives the reason"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,14 +50,7 @@ class Standing:
 
 
 def read_standing(jobset: Json, jobs: list[Json], pods: list[Json], events: list[Json]) -> Standing:
-    """Return how a workload stands.
-
-    Args:
-        jobset: It.
-        jobs: Its Jobs.
-        pods: Its pods.
-        events: Events of its namespace; those about other objects, and ordinary ones, are ignored.
-    """
+    """Return how a workload stands. Only Events about it or its Jobs that tell of trouble count."""
     failures = [each for each in events if each.get("reason") in _CREATION_FAILED]
     lacks = _lacking_jobs(jobset, jobs, failures)
     for job in jobs:
@@ -83,8 +74,8 @@ def _lacking_jobs(jobset: Json, jobs: list[Json], failures: list[Json]) -> list[
 def _lacking_pods(job: Json, pods: list[Json], failures: list[Json]) -> list[Lack]:
     """Return that a Job lacks pods; not while one of them waits for a node."""
     spec = job.get("spec", {})
-    ending = any(each.get("status") == "True" for each in job.get("status", {}).get("conditions") or [])
-    if spec.get("suspend") or ending or not all(_is_bound(pod) for pod in pods):
+    is_over = any(each.get("status") == "True" for each in job.get("status", {}).get("conditions") or [])
+    if spec.get("suspend") or is_over or not all(_is_bound(pod) for pod in pods):
         return []
     parallelism = spec.get("parallelism", 1)
     wanted = min(parallelism, spec.get("completions") or parallelism)

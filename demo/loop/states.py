@@ -3,14 +3,10 @@
 Plain data with derived properties; what changes them is `demo.loop.timeline`.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from demo.loop.observations import Decided, PodSeen
-    from demo.loop.steps import Step
+from demo.loop.observations import Decided, PodSeen
+from demo.loop.steps import Step
 
 
 @dataclass(slots=True)

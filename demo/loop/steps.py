@@ -1,7 +1,5 @@
 """The steps in the life of a slice, in order, with their names in views and reports."""
 
-from __future__ import annotations
-
 from enum import StrEnum
 
 

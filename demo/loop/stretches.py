@@ -4,23 +4,17 @@ Each creation is a stretch of its own, also a failed one. A stretch that goes on
 run has no end, so that a run that is given up is not drawn as one that is over.
 """
 
-from __future__ import annotations
-
 import math
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
+from demo.loop.observations import Decided
+from demo.loop.states import SliceTimeline
 from demo.loop.steps import Step
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from demo.loop.observations import Decided
-    from demo.loop.states import SliceTimeline
-    from demo.loop.timeline import Timeline
+from demo.loop.timeline import Timeline
 
 UNNAMED = "unexplained"
 """The cause of a failed creation that no decision names."""
@@ -89,13 +83,15 @@ def list_attempts(one: SliceTimeline, timeline: Timeline) -> list[Attempt]:
             deleted_at=first(timeline.list_calls(pool, "DeleteNodePool")),
             gone_at=first(timeline.ends.get(pool, [])),
         )
-        said = next((each for each in one.decisions if _tells_of(each, made, following, again)), None)
-        ends = [first(timeline.errors.get(pool, [])), said.at if said else None]
+        decision = next((each for each in one.decisions if _tells_of(each, made, following, again)), None)
+        ends = [first(timeline.errors.get(pool, [])), decision.at if decision else None]
         if following and (any(ends) or (made.ready_at is None and made.deleted_at is None)):
             ends.append(following[0])
         failed_at = min((max(start, each) for each in ends if each is not None), default=None)
         if failed_at is not None:
-            cause, told = (said.failure, said.message) if said else (UNNAMED, f"node pool {pool} failed")
+            cause, told = (
+                (decision.failure, decision.message) if decision else (UNNAMED, f"node pool {pool} failed")
+            )
             made = replace(made, failed_at=failed_at, cause=cause, told=told)
         found.append(made)
     return found
@@ -126,10 +122,7 @@ def _tells_of(decided: Decided, made: Attempt, following: tuple[float, str] | No
 def list_stretches(one: SliceTimeline, timeline: Timeline, ended_at: float) -> list[Stretch]:
     """Return the stretches of a slice in their order; none overlaps another.
 
-    Args:
-        one: the slice.
-        timeline: of the whole run.
-        ended_at: when the run ended, in unix seconds.
+    `ended_at` is when the run ended, in Unix seconds.
     """
     return _Teller(one, timeline, ended_at).tell()
 

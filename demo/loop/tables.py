@@ -1,25 +1,17 @@
 """The tables at the end of a run: time per step, pools, refusals, and the result."""
 
-from __future__ import annotations
-
+from collections.abc import Iterator
 from textwrap import wrap
-from typing import TYPE_CHECKING
 
+from rich.console import Console, RenderableType
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
 from demo.loop.drawing import cut_front, describe_shape
+from demo.loop.run_outcome import Outcome
+from demo.loop.states import SliceTimeline
 from demo.loop.steps import SHORT, STEPS
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from rich.console import Console, RenderableType
-
-    from demo.loop.run_outcome import Outcome
-    from demo.loop.states import SliceTimeline
-
 
 _KEPT_SPACE = "\N{NO-BREAK SPACE}"
 _TABLES_WIDTH = 120

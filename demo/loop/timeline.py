@@ -1,16 +1,14 @@
 """The timeline: a pure model from observations to the steps, decisions and ends of every slice.
 
 No clock, no I/O: the same observations give the same timeline. Observations may come in any order
-and more than once; the first sighting of a step counts, except for the end of a pool, where the
+and more than once; the first observation of a step counts, except for the end of a pool, where the
 last one does.
 """
-
-from __future__ import annotations
 
 import math
 import re
 from collections import Counter
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable
 
 from demo.loop.observations import (
     Called,
@@ -24,9 +22,6 @@ from demo.loop.observations import (
 )
 from demo.loop.states import FeedLine, NodeLife, SliceTimeline, WorkloadTimeline, note_stay
 from demo.loop.steps import SENTENCES, Step
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
 
 _DEMAND = "unschedulable"
 _JOBSET = re.compile(r"namespaces/(?P<namespace>[^/]+)/jobsets/(?P<name>.+)")

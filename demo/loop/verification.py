@@ -4,23 +4,17 @@ Each check returns the problems it sees; a problem that may only be late (a node
 message about to be acknowledged) is looked at again within a bound.
 """
 
-from __future__ import annotations
-
 import time
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable
+from typing import Any, Self
 
 import httpx
 
 from demo.loop.observer import list_our_pools
+from demo.stack.commands import Addresses
 from demo.stack.layout import DEAD_LETTER_SUBSCRIPTION
 from shared.core import labels
 from standins.processes.kubeconfig import open_client
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-    from typing import Self
-
-    from demo.stack.commands import Addresses
 
 SETTLE_SECONDS = 30.0
 """How long something may be late; a good end is noticed at once. On a busy machine a function that
@@ -33,11 +27,7 @@ _JOBSETS = "/apis/jobset.x-k8s.io/v1alpha2"
 
 
 class Verifier:
-    """Looks at a stack from outside; used as a context manager.
-
-    Args:
-        addresses: Where its parts listen.
-    """
+    """Looks at a stack from outside; used as a context manager."""
 
     def __init__(self, addresses: Addresses) -> None:
         self._gke = httpx.Client(base_url=addresses.gke_rest, timeout=10)

@@ -1,27 +1,20 @@
 """Two views of a run while it happens: live for terminals, plain lines for everything else."""
 
-from __future__ import annotations
-
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
-from rich.console import Group
+from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
 from demo.loop.drawing import cut_front
+from demo.loop.states import FeedLine, SliceTimeline
 from demo.loop.steps import SENTENCES, STEPS, Step
 from demo.loop.stretches import describe_failures
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from rich.console import Console, RenderableType
-
-    from demo.loop.states import FeedLine, SliceTimeline
-    from demo.loop.timeline import Timeline
+from demo.loop.timeline import Timeline
 
 _FEED_LINES = 12
 _FEED_LINES_MIN = 4
@@ -74,12 +67,7 @@ class PlainView:
 
 
 class LiveView:
-    """A calm picture: one row per slice whose steps light up, and below it what happened last.
-
-    Args:
-        console: A console on a terminal.
-        speed: Virtual seconds per real second, for the heading.
-    """
+    """A calm picture: one row per slice whose steps light up, and below it what happened last."""
 
     def __init__(self, console: Console, speed: float) -> None:
         self._console, self._speed = console, speed

@@ -4,23 +4,18 @@ Built on httpx only, because the demo's dependencies have no Kubernetes client; 
 than this.
 """
 
-from __future__ import annotations
-
 import json
 import threading
 import time
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 import httpx
 
+from demo.loop.observations import Observation
 from standins.processes.kubeconfig import open_client
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from demo.loop.observations import Observation
-
-    Reader = Callable[..., Observation | None]
+Reader = Callable[..., Observation | None]
 
 _SILENCE_SECONDS = 0.5
 """After this long without an event the watch is opened anew; a thread that is to end notices it
@@ -51,19 +46,19 @@ class ResourceWatch(threading.Thread):
         self._path, self._read, self._tell = path, read, tell
         self._known: dict[str, dict[str, Any]] = {}
         self._version = ""
-        self._ending = threading.Event()
+        self._stopping = threading.Event()
         self._silence_seconds, self._answered = _SILENCE_SECONDS, False
         self.listed = threading.Event()
         """Set once the first listing has been told."""
 
     def end(self) -> None:
         """Ask the thread to end; it does within half a second."""
-        self._ending.set()
+        self._stopping.set()
 
     def run(self) -> None:
         """Watch until asked to end; a lost connection or an expired version only costs a pause."""
         with self._client:
-            while not self._ending.is_set():
+            while not self._stopping.is_set():
                 try:
                     self._version = self._version or self._list()
                     self._watch()
@@ -73,7 +68,7 @@ class ResourceWatch(threading.Thread):
                     if not self._answered:
                         self._silence_seconds = min(2 * self._silence_seconds, _LIST_SECONDS_MAX)
                 except (httpx.HTTPError, json.JSONDecodeError):
-                    self._ending.wait(_PAUSE_SECONDS)
+                    self._stopping.wait(_PAUSE_SECONDS)
 
     def _list(self) -> str:
         answer = self._client.get(self._path)
@@ -104,7 +99,7 @@ class ResourceWatch(threading.Thread):
             answer.raise_for_status()
             self._answered = True
             for line in answer.iter_lines():
-                if self._ending.is_set():
+                if self._stopping.is_set():
                     break
                 self._version = self._take(json.loads(line)) or self._version
 

@@ -1,24 +1,18 @@
 """Writes reports: JSON, a page, or a picture, chosen by the ending of the file's name."""
 
-from __future__ import annotations
-
 import json
 import re
+from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import jinja2
 
-from cli.endings import BadInput
+from cli.exit_codes import BadInput
 from cli.explaining import drop_links, find_section
 from demo.loop.drawing import LEGEND, draw
 from demo.loop.report import build_report
+from demo.loop.run_outcome import Outcome
 from demo.loop.steps import STEPS
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from demo.loop.run_outcome import Outcome
 
 SUFFIXES = (".json", ".html", ".svg")
 _WRAPPED = re.compile(r"(?<=\S)\n {2,}(?=[^\s-])")
@@ -32,8 +26,7 @@ class BadReportPath(Exception):
 def parse_report_paths(texts: Iterable[str]) -> list[Path]:
     """Return the paths of the wanted reports; one text may hold several, separated by spaces.
 
-    Raises:
-        BadReportPath: an ending is unknown or the folder does not exist.
+    Raises BadReportPath: an ending is unknown or the folder does not exist.
     """
     paths = [Path(each) for text in texts for each in text.split()]
     for path in paths:
@@ -46,8 +39,7 @@ def parse_report_paths(texts: Iterable[str]) -> list[Path]:
 def check_folder(path: Path | None) -> None:
     """Accept a path in a folder that exists, or none.
 
-    Raises:
-        BadReportPath: there is no such folder.
+    Raises BadReportPath: there is no such folder.
     """
     if path and not path.resolve().parent.is_dir():
         raise BadReportPath(f"report {path}: the folder {path.parent} does not exist; valid: another path")

@@ -3,51 +3,43 @@
 Exit codes: 0 all was as it should be, 1 it was not, 2 something that it needs is missing.
 """
 
-from __future__ import annotations
-
 import shutil
 import sys
 import tempfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import httpx
 import typer
 
 from demo.ray.image import write_image
 from demo.ray.installing import (
+    Installation,
     InstallFailed,
-    RayMissing,
     default_folder,
-    find_ray,
     install_ray,
     ray_version,
 )
 from demo.ray.ray_manifests import GROUPS
-from demo.ray.ray_run import Run
+from demo.ray.ray_run import Outcome, Run
 from demo.ray.recording import BadRecord, check_record, write_record
+from demo.ray.run_log import Line
 from demo.stack.clusters import ClusterKind
 from demo.stack.commands import StackSettings
 from demo.stack.readiness import NotReady
 from demo.stack.stack import Stack, StagingFailed
 from demo.stack.supervisor import ProcessDied
 from standins.controlplane.building import find_addition_build, find_build
-from standins.controlplane.cache import BuildBroken, default_cache
+from standins.controlplane.cache import Build, BuildBroken, default_cache
 from standins.controlplane.commands import Choices
 from standins.controlplane.plane import ControlPlane
 from standins.controlplane.plane import NotReady as PartNotReady
 from standins.controlplane.plane import ProcessDied as PartDied
 from standins.controlplane.recipe import RecipeBroken
-from standins.processes.ending import exit_on_sigterm
+from standins.processes.shutdown import exit_on_sigterm
 from terminal.wrong_arguments import Commands, refuse
-
-if TYPE_CHECKING:
-    from demo.ray.installing import Installation
-    from demo.ray.ray_run import Outcome
-    from demo.ray.story import Line
-    from standins.controlplane.cache import Build
 
 KUBERAY = "kuberay-1.6"
 ALL_KINDS = ",".join(GROUPS)
@@ -71,16 +63,6 @@ def install() -> None:
 
 
 @app.command()
-def status() -> None:
-    """Say whether Ray is installed; exit code 1 if not."""
-    try:
-        typer.echo(f"Ray {ray_version()} is in {find_ray(default_folder()).folder}")
-    except RayMissing as error:
-        typer.echo(str(error))
-        raise typer.Exit(1) from error
-
-
-@app.command()
 def demo(speed: Speed = 30.0, timeout: Timeout = 900.0, record: Record = None, kinds: Kinds = ALL_KINDS) -> None:
     """Start a real control plane with KubeRay and a stack, run Ray, check the end, stop all."""
     exit_on_sigterm()
@@ -97,7 +79,7 @@ def demo(speed: Speed = 30.0, timeout: Timeout = 900.0, record: Record = None, k
     except (BadRecord, InstallFailed) as error:
         refuse(error)
     home = Path(tempfile.mkdtemp(prefix="tpu-provisioner-ray-"))
-    outcome = _run(home, build, ray, _Wish(asked, speed, timeout))
+    outcome = _run(home, build, ray, _RunOptions(asked, speed, timeout))
     _conclude(outcome, home)
     if record is not None:
         versions = f"Ray {ray_version()}, {KUBERAY.replace('kuberay-', 'KubeRay ')}"
@@ -106,21 +88,21 @@ def demo(speed: Speed = 30.0, timeout: Timeout = 900.0, record: Record = None, k
 
 
 @dataclass(frozen=True, slots=True)
-class _Wish:
+class _RunOptions:
     kinds: tuple[str, ...]
     speed: float
     seconds_max: float
 
 
-def _run(home: Path, build: Build, ray: Installation, wish: _Wish) -> Outcome:
+def _run(home: Path, build: Build, ray: Installation, options: _RunOptions) -> Outcome:
     choices = Choices(controllers=(KUBERAY,), scheduler_backoff_seconds=1)
     settings = StackSettings(
-        speed=wish.speed, cluster=ClusterKind.REAL, images=(write_image(home / "image", ray),)
+        speed=options.speed, cluster=ClusterKind.REAL, images=(write_image(home / "image", ray),)
     )
     typer.echo("starting a real control plane with KubeRay, and the stack")
     try:
         with ControlPlane(build, choices) as plane, Stack(home, settings, plane=plane) as stack:
-            return Run(stack, ray, tell=Printer().show, seconds_max=wish.seconds_max).perform(wish.kinds)
+            return Run(stack, ray, tell=Printer().show, seconds_max=options.seconds_max).perform(options.kinds)
     except (KeyboardInterrupt, SystemExit):
         shutil.rmtree(home, ignore_errors=True)
         raise

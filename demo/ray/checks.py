@@ -1,14 +1,9 @@
 """What must have been so for a run to be a good one. Pure: facts in, problems out."""
 
-from __future__ import annotations
-
 from collections import Counter
-from typing import TYPE_CHECKING
 
 from demo.ray.ray_manifests import GROUPS
-
-if TYPE_CHECKING:
-    from demo.ray.story import Facts
+from demo.ray.run_log import Facts
 
 ACTORS = 2
 CALLS_PER_POOL_MAX = 8

@@ -1,16 +1,10 @@
 """The folder that replaces the image `rayproject/ray`: one program, `ray`."""
 
-from __future__ import annotations
-
 import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from demo.ray.installing import ray_version
+from demo.ray.installing import Installation, ray_version
 from demo.ray.ray_manifests import image_name
-
-if TYPE_CHECKING:
-    from demo.ray.installing import Installation
 
 PROGRAMS = Path(__file__).with_name("programs")
 

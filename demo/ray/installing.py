@@ -4,8 +4,6 @@ What lives here: finding it and installing it. What does not: how its programs a
 (`demo.ray.image`).
 """
 
-from __future__ import annotations
-
 import fcntl
 import hashlib
 import re
@@ -14,14 +12,11 @@ import subprocess
 import sys
 import time
 import venv
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from standins.controlplane.cache import default_cache
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 REQUIREMENTS = Path(__file__).with_name("requirements.txt")
 _STAMP = "installed"
@@ -49,11 +44,7 @@ class Installation:
 
 
 def ray_version() -> str:
-    """Return the pinned version of Ray.
-
-    Raises:
-        ValueError: the requirements name none.
-    """
+    """Return the pinned version of Ray. Raises ValueError: the requirements name none."""
     found = re.search(r"^ray==(\S+)", REQUIREMENTS.read_text(encoding="utf-8"), re.MULTILINE)
     if found is None:
         raise ValueError(f"{REQUIREMENTS}: no line `ray==…`")
@@ -69,8 +60,7 @@ def default_folder() -> Path:
 def find_ray(folder: Path) -> Installation:
     """Return the installation in a folder.
 
-    Raises:
-        RayMissing: it is not there, or was installed from other requirements.
+    Raises RayMissing: it is not there, or was installed from other requirements.
     """
     stamp = folder / _STAMP
     if not stamp.is_file() or stamp.read_text(encoding="utf-8") != _fingerprint():
@@ -85,8 +75,7 @@ def install_ray(folder: Path, say: Callable[[str], None]) -> Installation:
         folder: Where to. What is there and is incomplete or of other requirements is removed.
         say: Told, in a few words, what is being done and how long it took.
 
-    Raises:
-        InstallFailed: pip failed.
+    Raises InstallFailed: pip failed.
     """
     folder.parent.mkdir(parents=True, exist_ok=True)
     with folder.with_name(f"{folder.name}.lock").open("w") as lock:

@@ -1,25 +1,18 @@
 """Looks at a running stack from outside: Kubernetes and GKE by API, other parts by log."""
 
-from __future__ import annotations
-
 import time
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any, Self
 
 import httpx
 
 from demo.loop.log_records import parse_line, read_exporter_record, read_function_record
-from demo.loop.observations import Called
+from demo.loop.observations import Called, Decided, MessagePublished
 from demo.ray.ray_manifests import NAMESPACE, PATH
-from demo.ray.story import Look
+from demo.ray.run_log import Look
 from demo.stack.layout import FUNCTIONS
+from demo.stack.stack import Stack
 from standins.processes.kubeconfig import open_client
-
-if TYPE_CHECKING:
-    from pathlib import Path
-    from typing import Self
-
-    from demo.loop.observations import Decided, MessagePublished
-    from demo.stack.stack import Stack
 
 Json = dict[str, Any]
 
@@ -44,12 +37,7 @@ class LineReader:
 
 
 class Looker:
-    """Looks at one stack; used as a context manager. It changes nothing.
-
-    Args:
-        stack: A running stack.
-        driver_log: Where the driver's lines are.
-    """
+    """Looks at one stack; used as a context manager. It changes nothing."""
 
     def __init__(self, stack: Stack, driver_log: Path) -> None:
         addresses = stack.addresses
@@ -69,8 +57,7 @@ class Looker:
     def look(self) -> Look:
         """Return everything as it is now.
 
-        Raises:
-            httpx.HTTPError: one of the APIs did not answer.
+        Raises httpx.HTTPError: one of the APIs did not answer.
         """
         return Look(
             at=time.time(),
@@ -79,7 +66,7 @@ class Looker:
             nodes=self._items("/api/v1/nodes"),
             pools={str(each["pool"]): str(each["status"]) for each in self._admin("pools")},
             records=[*self._records(), *self._calls()],
-            driver=[record for line in self._driver.read() if (record := parse_line(line)) and "said" in record],
+            driver=[record for line in self._driver.read() if (record := parse_line(line)) and "step" in record],
         )
 
     def _items(self, path: str) -> list[Json]:

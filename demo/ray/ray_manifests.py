@@ -4,8 +4,6 @@ Pure. What is there only because all pods share one machine is in `_SHARED_MACHI
 ports.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 Json = dict[str, Any]

@@ -1,31 +1,23 @@
 """One run: a RayCluster and a driver on a stack that runs, until everything is gone again."""
 
-from __future__ import annotations
-
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+
+import httpx
 
 from demo.loop.verification import SETTLE_SECONDS, Verifier
 from demo.ray import ray_manifests as manifests
 from demo.ray.checks import list_problems
 from demo.ray.image import PROGRAMS
-from demo.ray.installing import ray_version
+from demo.ray.installing import Installation, ray_version
 from demo.ray.looking import Looker
-from demo.ray.story import Line, Story
+from demo.ray.run_log import Line, Look, RunLog
 from demo.stack.readiness import listens
+from demo.stack.stack import Stack
 from standins.processes.child import Child, Command, describe_last_words
 from standins.processes.free_ports import draw_ports
 from standins.processes.kubeconfig import open_client
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    import httpx
-
-    from demo.ray.installing import Installation
-    from demo.ray.story import Look
-    from demo.stack.stack import Stack
 
 _LOOK_SECONDS = 0.3
 _DRIVER_END_SECONDS = 5.0
@@ -61,7 +53,7 @@ class Run:
     ) -> None:
         self._stack, self._ray = stack, ray
         self._tell, self._seconds_max = tell, seconds_max
-        self._story = Story()
+        self._run_log = RunLog()
         self._driver: Child | None = None
         self._gcs_port, self._client_port = draw_ports(2)
         self._deadline = 0.0
@@ -91,13 +83,13 @@ class Run:
                 self._driver.end(_DRIVER_END_SECONDS)
         with Verifier(self._stack.addresses) as verifier:
             problems += verifier.verify([], settle_seconds=0.0 if problems else SETTLE_SECONDS)
-        facts = self._story.facts
+        facts = self._run_log.facts
         calls: dict[str, dict[str, int]] = {}
         for call in facts.calls:
             methods = calls.setdefault(call.pool, {})
             methods[call.method] = methods.get(call.method, 0) + 1
         return Outcome(
-            lines=self._story.lines,
+            lines=self._run_log.lines,
             problems=problems + list_problems(facts, kinds),
             started_at=started_at,
             kinds=kinds,
@@ -129,7 +121,7 @@ class Run:
         )
         self._say("user", "starts a driver")
         return self._follow(
-            looker, "the driver releases its actors", lambda _look: self._story.facts.let_go >= set(kinds)
+            looker, "the driver releases its actors", lambda _look: self._run_log.facts.let_go >= set(kinds)
         )
 
     def _follow(self, looker: Looker, what: str, done: Callable[[Look], bool]) -> list[str]:
@@ -137,7 +129,7 @@ class Run:
         while True:
             self._stack.check()
             look = looker.look()
-            for line in self._story.take(look):
+            for line in self._run_log.take(look):
                 self._tell(line)
             if done(look):
                 return []
@@ -149,7 +141,7 @@ class Run:
 
     def _say(self, who: str, what: str) -> None:
         line = Line(time.time(), who, what)
-        self._story.lines.append(line)
+        self._run_log.lines.append(line)
         self._tell(line)
 
 

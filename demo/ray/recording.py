@@ -1,15 +1,9 @@
 """Writes the result of a run into its document, between two marks."""
 
-from __future__ import annotations
+from pathlib import Path
 
-from typing import TYPE_CHECKING
-
-from demo.ray.story import times
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from demo.ray.ray_run import Outcome
+from demo.ray.ray_run import Outcome
+from demo.ray.run_log import times
 
 BEGIN, END = "<!-- recorded: begin -->", "<!-- recorded: end -->"
 
@@ -21,8 +15,7 @@ class BadRecord(Exception):
 def check_record(path: Path) -> None:
     """Return quietly when a document can take a record.
 
-    Raises:
-        BadRecord: it is not there, or lacks the marks.
+    Raises BadRecord: it is not there, or lacks the marks.
     """
     text = path.read_text(encoding="utf-8") if path.is_file() else ""
     if text.find(BEGIN) < 0 or text.find(END) < text.find(BEGIN):
@@ -37,7 +30,10 @@ def write_record(path: Path, outcome: Outcome, *, versions: str, speed: float) -
 
 
 def _render(outcome: Outcome, versions: str, speed: float) -> str:
-    rows = [f"| {at} | {line.who} | {line.what} |" for at, line in times(outcome.lines, outcome.started_at)]
+    steps: dict[tuple[str, str], list[str]] = {}
+    for at, line in times(outcome.lines, outcome.started_at):
+        steps.setdefault((at, line.who), []).append(line.what)
+    rows = [f"| {at} | {who} | {'; '.join(what)} |" for (at, who), what in steps.items()]
     calls = [
         f"| `{pool}` | {', '.join(f'{method} {count}' for method, count in sorted(methods.items()))} |"
         for pool, methods in outcome.calls.items()

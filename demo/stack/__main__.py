@@ -1,18 +1,17 @@
 """``python -m demo.stack``: bring a local stack up, look at it, take it down."""
 
-from __future__ import annotations
-
 import signal
 import threading
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from types import FrameType
+from typing import Annotated
 
 import typer
 from rich.console import Console
 from rich.table import Table
 
 from demo.stack import background
-from demo.stack.background import AlreadyRuns, NothingRuns, StartFailed
+from demo.stack.background import AlreadyRuns, NothingRuns, StartFailed, State
 from demo.stack.clusters import ClusterKind, ClusterMissing, check_present
 from demo.stack.commands import RUN_VIRTUAL_SECONDS, StackSettings
 from demo.stack.fault_files import find_faults
@@ -20,17 +19,11 @@ from demo.stack.layout import DEFAULT_HOME, Layout
 from demo.stack.operator_environment import operator_environment
 from demo.stack.readiness import NotReady
 from demo.stack.stack import Stack, StagingFailed
-from demo.stack.supervisor import ProcessDied
+from demo.stack.supervisor import ProcessDied, ProcessState
 from demo.stack.tool_environment import export_lines, tool_environment
 from standins.fakegke.faults.scenario import ScenarioError
 from standins.processes.child import last_words
 from terminal.wrong_arguments import Commands, refuse
-
-if TYPE_CHECKING:
-    from types import FrameType
-
-    from demo.stack.background import State
-    from demo.stack.supervisor import ProcessState
 
 _INTERRUPTED, _TERMINATED = 130, 143
 
@@ -139,11 +132,11 @@ def run(
 ) -> None:
     """Run a stack in the foreground until SIGTERM or Ctrl-C (what `up` puts in the background)."""
     settings = _read_settings(speed, seed, run_seconds, faults, cluster, restarts=restart)
-    ready, ending = threading.Event(), threading.Event()
+    ready, stopping = threading.Event(), threading.Event()
 
     def end(_number: int, _frame: FrameType | None) -> None:
-        first = not ending.is_set()
-        ending.set()
+        first = not stopping.is_set()
+        stopping.set()
         if first and not ready.is_set():  # A start is broken off; an end that is under way is not.
             raise SystemExit(_TERMINATED)
 
@@ -154,7 +147,7 @@ def run(
         with Stack(home, settings, say=typer.echo, keep_ports=True):
             ready.set()
             typer.echo("ready")
-            ending.wait()
+            stopping.wait()
     except (AlreadyRuns, ProcessDied, NotReady, StagingFailed) as error:
         typer.echo(str(error), err=True)
         raise typer.Exit(1) from error

@@ -5,28 +5,23 @@ is told by a lock that it holds for as long as it lives, on a file with its proc
 may be a stranger's by now.
 """
 
-from __future__ import annotations
-
 import fcntl
 import os
 import signal
 import subprocess
 import sys
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from pathlib import Path
+from typing import IO
 
 import msgspec
 
-from demo.stack.commands import Addresses, StackSettings  # noqa: TC001 -- msgspec reads the annotations
+from demo.stack.commands import Addresses, StackSettings
 from demo.stack.layout import PROJECT_ROOT, SUPERVISOR, Layout
 from demo.stack.readiness import wait_until
-from demo.stack.supervisor import ProcessState  # noqa: TC001 -- msgspec reads the annotations
+from demo.stack.supervisor import ProcessState
 from standins.processes.child import last_lines
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-    from typing import IO
 
 _UP_SECONDS_MAX = 150.0
 _DOWN_SECONDS_MAX = 10.0
@@ -58,8 +53,7 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
 def read_state(layout: Layout) -> State:
     """Return what the running stack last wrote.
 
-    Raises:
-        NothingRuns: there is none, its supervisor is gone, or it is not ready yet.
+    Raises NothingRuns: there is none, its supervisor is gone, or it is not ready yet.
     """
     if not _lock_is_held(layout):
         raise NothingRuns(_describe_absence(layout))
@@ -124,11 +118,7 @@ def start(home: Path, settings: StackSettings, say: Callable[[str], None] = lamb
 
 
 def stop(home: Path) -> None:
-    """End the stack in a folder and return once it is gone.
-
-    Raises:
-        NothingRuns: there is none.
-    """
+    """End the stack in a folder and return once it is gone. Raises NothingRuns: there is none."""
     layout = Layout(home.resolve())
     if not _lock_is_held(layout):
         raise NothingRuns(_describe_absence(layout))
@@ -146,8 +136,7 @@ def take_lock(layout: Layout) -> None:
     It is held until this process has ended, not only its stack: who waits for the lock then finds
     nothing left.
 
-    Raises:
-        AlreadyRuns: another process holds it.
+    Raises AlreadyRuns: another process holds it.
     """
     layout.home.mkdir(parents=True, exist_ok=True)
     lock = os.open(_lock_path(layout), os.O_RDWR | os.O_CREAT, 0o600)  # Never closed: the kernel does that.

@@ -4,8 +4,6 @@ What lives here: the choice, and the look for the programs before anything is st
 not: how either is started (`demo.stack.commands`) and built (`standins.controlplane`).
 """
 
-from __future__ import annotations
-
 from enum import StrEnum
 
 from standins.controlplane.building import find_build
@@ -29,8 +27,7 @@ class ClusterMissing(Exception):
 def check_present(kind: ClusterKind) -> None:
     """Return quietly when the chosen Kubernetes can be started.
 
-    Raises:
-        ClusterMissing: its programs have not been built, or are damaged.
+    Raises ClusterMissing: its programs have not been built, or are damaged.
     """
     if kind is not ClusterKind.REAL:
         return

@@ -4,8 +4,6 @@ This is the one place that knows how each part is started; everything here is a 
 layout, the settings and the addresses of the parts that were started before.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 from dataclasses import dataclass
@@ -80,7 +78,6 @@ class Addresses:
     kubeconfig: str
     """The file by which an administrator gets in there."""
     gke_rest: str
-    gke_grpc: str
     pubsub_rest: str
     pubsub_grpc: str
     functions: dict[str, str]

@@ -4,18 +4,14 @@ GKE clusters keep at least one such pool, because system pods do not tolerate th
 (https://docs.cloud.google.com/kubernetes-engine/docs/concepts/tpus).
 """
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import httpx
 
 from demo.stack.layout import LOCATION, ZONE
 from standins.processes.kubeconfig import open_client
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 NAME = "cpu-0"
 _RESOURCES = {"cpu": "64", "memory": "256Gi", "pods": "250", "ephemeral-storage": "375Gi"}
@@ -24,8 +20,7 @@ _RESOURCES = {"cpu": "64", "memory": "256Gi", "pods": "250", "ephemeral-storage"
 def register_cpu_node(kubeconfig: Path) -> None:
     """Create the node, or refresh the one that is there, and report it Ready.
 
-    Raises:
-        httpx.HTTPStatusError: the API refused it.
+    Raises httpx.HTTPStatusError: the API refused it.
     """
     with open_client(kubeconfig) as client:
         created = client.post("/api/v1/nodes", json=_node())

@@ -1,7 +1,5 @@
 """Files of faults for the fake GKE, read once before a stack starts."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from standins.fakegke.faults.scenario import load_scenario
@@ -10,8 +8,7 @@ from standins.fakegke.faults.scenario import load_scenario
 def find_faults(path: str) -> str:
     """Return the full path of a file of faults; no path stays empty.
 
-    Raises:
-        ScenarioError: the file cannot be read, or something in it is wrong; the text says what.
+    Raises ScenarioError: the file cannot be read, or something in it is wrong; the text says what.
     """
     if not path:
         return ""

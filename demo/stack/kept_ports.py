@@ -3,26 +3,20 @@
 A shell that has the variables of `make env` stays right over `make down up`.
 """
 
-from __future__ import annotations
-
 import json
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from pathlib import Path
 
+from standins.processes.child import Command
 from standins.processes.free_ports import draw_ports, is_free
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-    from pathlib import Path
-
-    from standins.processes.child import Command
 
 _PORT_MAX = 65_535
 _OPTIONS = {
     "cluster": ("--port",),
     "pubsub": ("--rest-port", "--grpc-port"),
     "logging": ("--rest-port",),
-    "fakegke": ("--rest-port", "--grpc-port"),
+    "fakegke": ("--rest-port",),
 }
 """Which options tell each stand-in its ports."""
 
@@ -35,20 +29,19 @@ def list_servers(*, without: str = "") -> list[str]:
 def read_kept_ports(path: Path) -> dict[str, int]:
     """Return the kept ports that are free now, by name; none of a file that cannot be read."""
     try:
-        said = json.loads(path.read_text(encoding="utf-8"))
+        kept = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return {}
-    if not isinstance(said, dict):
+    if not isinstance(kept, dict):
         return {}
-    ports = {name: port for name, port in said.items() if isinstance(port, int) and 0 < port <= _PORT_MAX}
+    ports = {name: port for name, port in kept.items() if isinstance(port, int) and 0 < port <= _PORT_MAX}
     return {name: port for name, port in ports.items() if is_free(port)}
 
 
 def choose_ports(names: Iterable[str], kept: Mapping[str, int]) -> dict[str, int]:
     """Return a port for each name: the kept one, else one that is free now.
 
-    Raises:
-        PortTaken: no free ones were found.
+    Raises PortTaken: no free ones were found.
     """
     wanted = list(names)
     chosen = {name: kept[name] for name in wanted if name in kept}

@@ -4,8 +4,6 @@ One folder per stack holds everything: ports files, logs, the kubeconfig, the st
 Names of cloud resources are constants, because a stack serves one project with one cluster.
 """
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

@@ -4,28 +4,16 @@ One topic for the exporter's messages with two filtered push subscriptions, one 
 GKE's operations with one of its own, and a dead-letter topic with a pull subscription.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
 import grpc
 from google.cloud.pubsub_v1 import PublisherClient, SubscriberClient
 from google.protobuf import duration_pb2
 from google.pubsub_v1.services.publisher.transports.grpc import PublisherGrpcTransport
 from google.pubsub_v1.services.subscriber.transports.grpc import SubscriberGrpcTransport
-from google.pubsub_v1.types import (
-    DeadLetterPolicy,
-    ExpirationPolicy,
-    PushConfig,
-    RetryPolicy,
-    Subscription,
-    Topic,
-)
+from google.pubsub_v1.types import DeadLetterPolicy, ExpirationPolicy, PushConfig, RetryPolicy, Subscription, Topic
 
 from demo.stack.layout import DEAD_LETTER_SUBSCRIPTION, DEAD_LETTER_TOPIC, OPERATIONS_TOPIC, PROJECT, TOPIC
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 ACK_DEADLINE_SECONDS = 60
 DELIVERY_ATTEMPTS_MAX = 20
@@ -46,12 +34,7 @@ def subscription_path(name: str) -> str:
 
 
 def create_subscriptions(pubsub_grpc: str, functions: Mapping[str, str]) -> None:
-    """Create the topics, then a push subscription for each of the pushed functions.
-
-    Args:
-        pubsub_grpc: ``host:port`` of the broker's gRPC side.
-        functions: Where each function listens, by name.
-    """
+    """Create the topics, then a push subscription for each of the functions, by name."""
     with grpc.insecure_channel(pubsub_grpc) as channel:
         publisher = PublisherClient(transport=PublisherGrpcTransport(channel=channel))
         subscriber = SubscriberClient(transport=SubscriberGrpcTransport(channel=channel))

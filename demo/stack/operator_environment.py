@@ -1,17 +1,12 @@
 """The environment variables with which `tpu-provisioner` looks at a running stack."""
 
-from __future__ import annotations
-
 import json
-from typing import TYPE_CHECKING
 
 from demo.stack import commands
 from demo.stack.clusters import ClusterKind
+from demo.stack.commands import Addresses, StackSettings
 from demo.stack.layout import DEAD_LETTER_SUBSCRIPTION, OPERATIONS_TOPIC, TOPIC, Layout
 from demo.stack.local_subscriptions import FILTERS, subscription_path
-
-if TYPE_CHECKING:
-    from demo.stack.commands import Addresses, StackSettings
 
 
 def operator_environment(layout: Layout, settings: StackSettings, addresses: Addresses) -> dict[str, str]:

@@ -1,15 +1,10 @@
 """The provisioner's own namespace in the local cluster, whose label is the emergency stop."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import httpx
 
 from standins.processes.kubeconfig import open_client
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 NAME = "tpu-provisioner"
 
@@ -17,8 +12,7 @@ NAME = "tpu-provisioner"
 def create_own_namespace(kubeconfig: Path) -> None:
     """Create the namespace unless it is there, as with the real control plane and its manifests.
 
-    Raises:
-        httpx.HTTPStatusError: the API refused it.
+    Raises httpx.HTTPStatusError: the API refused it.
     """
     with open_client(kubeconfig) as client:
         created = client.post("/api/v1/namespaces", json={"metadata": {"name": NAME}})

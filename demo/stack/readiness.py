@@ -1,17 +1,12 @@
 """Waits, with a time limit, for a starting process: its ports file, or an answer over HTTP."""
 
-from __future__ import annotations
-
 import json
 import socket
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from pathlib import Path
 
 import httpx
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
 
 _POLL_SECONDS = 0.05
 
@@ -25,8 +20,7 @@ def wait_until(
 ) -> None:
     """Return once `ready` says so, calling `check` in between so that it can raise a better error.
 
-    Raises:
-        NotReady: the bound passed; the text says what was waited for.
+    Raises NotReady: the bound passed; the text says what was waited for.
     """
     deadline = time.monotonic() + seconds
     while not ready():

@@ -4,16 +4,16 @@ Start it from a thread that lives as long as the stack does: Linux ends a child 
 made it ends.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import asdict
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import Self
 
 from demo.stack import commands
 from demo.stack.clusters import ClusterKind
@@ -26,17 +26,11 @@ from demo.stack.operator_environment import operator_environment
 from demo.stack.own_namespace import create_own_namespace
 from demo.stack.readiness import NotReady, answers, listens, read_ports, wait_until
 from demo.stack.supervisor import Supervisor
+from standins.controlplane.plane import ControlPlane
 from standins.controlplane.product_manifests import read_kustomization
 from standins.controlplane.serving import Outputs
 from standins.processes.child import describe_last_words
 from standins.processes.private_files import write_private
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-    from typing import Self
-
-    from standins.controlplane.plane import ControlPlane
 
 _START_SECONDS_MAX = 180.0
 """Seconds on a machine that does nothing else; minutes where several of these start beside a test
@@ -146,7 +140,6 @@ class Stack:
             kubernetes=kubernetes,
             kubeconfig=str(self.layout.kubeconfig),
             gke_rest=gke["rest"],
-            gke_grpc=gke["grpc"],
             pubsub_rest=broker["rest"],
             pubsub_grpc=broker["grpc"],
             functions={name: f"http://127.0.0.1:{ports[name]}/" for name in FUNCTIONS},

@@ -3,20 +3,14 @@
 It knows processes only; what they are for is in `demo.stack.commands`.
 """
 
-from __future__ import annotations
-
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Self
 
+from demo.stack.layout import Layout
 from standins.processes.child import Child, Command, describe_last_words
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Self
-
-    from demo.stack.layout import Layout
 
 _LOOK_SECONDS = 0.1
 _BACKOFF_FIRST_SECONDS = 0.1
@@ -63,7 +57,7 @@ class Supervisor:
         self._due: dict[str, float] = {}
         self._seen_dead: set[int] = set()
         self._lock = threading.RLock()
-        self._ending = threading.Event()
+        self._stopping = threading.Event()
         self._watcher = threading.Thread(target=self._watch, name="supervisor", daemon=True)
 
     def __enter__(self) -> Self:
@@ -103,8 +97,7 @@ class Supervisor:
     def check(self) -> None:
         """Return quietly when every process runs or will be restarted.
 
-        Raises:
-            ProcessDied: one ended for good.
+        Raises ProcessDied: one ended for good.
         """
         with self._lock:
             dead = [child for child in self._children.values() if child.exit_code is not None]
@@ -115,8 +108,7 @@ class Supervisor:
     def check_all_run(self) -> None:
         """Return quietly when every process runs at this moment, restartable or not.
 
-        Raises:
-            ProcessDied: one ended.
+        Raises ProcessDied: one ended.
         """
         with self._lock:
             for child in self._children.values():
@@ -125,7 +117,7 @@ class Supervisor:
 
     def end_all(self) -> list[str]:
         """End every process, the youngest first; return the names of those that were killed."""
-        self._ending.set()
+        self._stopping.set()
         with self._lock:
             children = list(reversed(self._children.values()))
             for child in children:
@@ -149,7 +141,7 @@ class Supervisor:
         return self._restarts_wanted and child.command.restartable
 
     def _watch(self) -> None:
-        while not self._ending.wait(_LOOK_SECONDS):
+        while not self._stopping.wait(_LOOK_SECONDS):
             with self._lock:
                 for name, child in list(self._children.items()):
                     self._look_at(name, child)
@@ -160,7 +152,7 @@ class Supervisor:
         if child.pid not in self._seen_dead:
             self._seen_dead.add(child.pid)
             self._on_change()
-        if not self._will_restart(child) or self._ending.is_set():
+        if not self._will_restart(child) or self._stopping.is_set():
             return
         now = time.monotonic()
         if name not in self._due:

@@ -4,20 +4,16 @@ Run as ``python -m demo.stack.ticker --url URL --every-seconds N``. A call that 
 not repeated before the next tick, which is what Cloud Scheduler does without a retry policy.
 """
 
-from __future__ import annotations
-
 import json
 import signal
 import sys
 import threading
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Annotated
+from types import FrameType
+from typing import Annotated
 
 import httpx
 import typer
-
-if TYPE_CHECKING:
-    from types import FrameType
 
 _CALL_SECONDS_MAX = 30.0
 
@@ -27,16 +23,16 @@ def tick(
     every_seconds: Annotated[float, typer.Option(help="Real seconds between two calls.", min=0.1)],
 ) -> None:
     """Call the sweep function at once, and then at each interval, until SIGTERM."""
-    ending = threading.Event()
+    stopping = threading.Event()
 
     def end(_number: int, _frame: FrameType | None) -> None:
-        ending.set()
+        stopping.set()
 
     signal.signal(signal.SIGTERM, end)
     signal.signal(signal.SIGINT, end)
     with httpx.Client(timeout=_CALL_SECONDS_MAX) as client:
         _call(client, url)  # so that a new stack has a sweep that ran
-        while not ending.wait(every_seconds):
+        while not stopping.wait(every_seconds):
             _call(client, url)
 
 

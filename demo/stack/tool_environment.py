@@ -1,14 +1,9 @@
 """The environment variables with which a person's own tools talk to a running stack."""
 
-from __future__ import annotations
-
 import shlex
-from typing import TYPE_CHECKING
 
+from demo.stack.commands import Addresses
 from demo.stack.layout import CLUSTER, LOCATION, PROJECT, Layout
-
-if TYPE_CHECKING:
-    from demo.stack.commands import Addresses
 
 
 def tool_environment(layout: Layout, addresses: Addresses) -> dict[str, str]:

@@ -1,7 +1,5 @@
 """How many calls of GKE a slice may cost in a run of the demo."""
 
-from __future__ import annotations
-
 from typing import Any
 
 CALLS_PER_DECISION = 2

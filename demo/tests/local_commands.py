@@ -1,18 +1,13 @@
 """The project's commands as a person runs them, and every process that they have started."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import psutil
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 ROOT = Path(__file__).resolve().parents[2]
 SECONDS_MAX = 450

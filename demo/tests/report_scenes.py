@@ -1,7 +1,5 @@
 """Runs as fixed data, for drawings and pages: one failed, one that never gets a pool, one big."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 
 from demo.loop.observations import (
@@ -24,7 +22,7 @@ LONG = "an-experiment-with-a-name-as-long-as-kubernetes-lets-a-label-be"
 
 
 @dataclass
-class Story:
+class Scene:
     """What is observed of some workloads, in seconds since they were applied."""
 
     workloads: dict[str, list[str]]
@@ -168,27 +166,27 @@ def a_failed_run() -> Outcome:
 
     The other one has failed twice when the run is given up.
     """
-    story = Story({"train": ["train-slice-0", "train-slice-1"]})
-    for job in story.workloads["train"]:
-        story.wait(job, 1)
-        story.create(job, 2)
-        story.list(6, f"{job}-0", "ERROR")
-        story.create(job, 7, attempt=1, failure="stockout")
-    story.run("train-slice-0", 20, attempt=1)
-    story.list(27, "train-slice-1-1", "ERROR")
+    scene = Scene({"train": ["train-slice-0", "train-slice-1"]})
+    for job in scene.workloads["train"]:
+        scene.wait(job, 1)
+        scene.create(job, 2)
+        scene.list(6, f"{job}-0", "ERROR")
+        scene.create(job, 7, attempt=1, failure="stockout")
+    scene.run("train-slice-0", 20, attempt=1)
+    scene.list(27, "train-slice-1-1", "ERROR")
     failed = {"pool": "train-slice-1-1", "failure": "quota", "message": "attempt 1 failed: CHIPS is used up"}
-    story.decide("train-slice-1", 28, "wait", "quota", function="settle", **failed)
-    return story.conclude(60, "not finished within 60 s: train-slice-1")
+    scene.decide("train-slice-1", 28, "wait", "quota", function="settle", **failed)
+    return scene.conclude(60, "not finished within 60 s: train-slice-1")
 
 
 def a_run_without_pools() -> Outcome:
     """GKE refuses each request for a pool, so that no creation ever begins."""
-    story = Story({"train": ["train-slice-0"]})
-    story.wait("train-slice-0", 1)
+    scene = Scene({"train": ["train-slice-0"]})
+    scene.wait("train-slice-0", 1)
     for at in (2, 4, 8, 16):
-        story.call("train-slice-0-0", at, "CreateNodePool", "RESOURCE_EXHAUSTED")
-        story.decide("train-slice-0", at, "none", "throttled", message="Insufficient quota (HTTP 429)")
-    return story.conclude(30, "not finished within 30 s: train-slice-0")
+        scene.call("train-slice-0-0", at, "CreateNodePool", "RESOURCE_EXHAUSTED")
+        scene.decide("train-slice-0", at, "none", "throttled", message="Insufficient quota (HTTP 429)")
+    return scene.conclude(30, "not finished within 30 s: train-slice-0")
 
 
 def a_big_run() -> Outcome:
@@ -196,14 +194,14 @@ def a_big_run() -> Outcome:
     workloads = {f"w{number}-{LONG}"[:63]: list[str]() for number in range(3)}
     for name, jobs in workloads.items():
         jobs += [f"{name[:53]}-slice-{number:03}" for number in range(4)]
-    story = Story(workloads)
+    scene = Scene(workloads)
     for number, job in enumerate(job for jobs in workloads.values() for job in jobs):
-        story.wait(job, 1 + number)
-        story.create(job, 2 + number)
-        story.list(5 + number, f"{job}-0", "ERROR")
-        story.create(job, 6 + number, attempt=1, failure="stockout")
-        story.list(9 + number, f"{job}-0", "")
-        story.run(job, 20 + number, attempt=1)
+        scene.wait(job, 1 + number)
+        scene.create(job, 2 + number)
+        scene.list(5 + number, f"{job}-0", "ERROR")
+        scene.create(job, 6 + number, attempt=1, failure="stockout")
+        scene.list(9 + number, f"{job}-0", "")
+        scene.run(job, 20 + number, attempt=1)
     for name in workloads:
-        story.end(name, 60, 70)
-    return story.conclude(72)
+        scene.end(name, 60, 70)
+    return scene.conclude(72)

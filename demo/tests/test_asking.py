@@ -1,7 +1,5 @@
 """Asking the cluster what it refuses: in its words, not too often, never while something runs."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import httpx

@@ -1,17 +1,12 @@
 """A real control plane that cannot run: demo and stack say why in its words, and leave nothing."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from demo.tests.local_commands import TEST_SECONDS_MAX, list_processes, run
 from standins.controlplane.cache import Build, default_cache
 from standins.controlplane.recipe import hash_sources
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 COMMANDS = [("demo.loop", ()), ("demo.stack", ("up",)), ("demo.stack", ("run",))]
 WORDS = "cannot read its own mind"

@@ -1,25 +1,19 @@
 """The demo as a person starts it, on both clusters: exit code, report, and that nothing is left."""
 
-from __future__ import annotations
-
 import json
 import signal
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
 from demo.loop.__main__ import app
 from demo.loop.steps import STEPS
+from demo.stack.clusters import ClusterKind
 from demo.tests.gke_calls import assert_few_calls
 from demo.tests.local_commands import TEST_SECONDS_MAX, list_processes, run, start
 from tests.lives.cloud import wait_for
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from demo.stack.clusters import ClusterKind
 
 LATE_SECONDS = 3.0
 """A step is told when it was seen or logged, and on a busy machine a watch sees late."""

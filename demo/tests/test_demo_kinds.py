@@ -1,7 +1,5 @@
 """Every kind's example at once, with the controllers that make their pods; what is said before."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path
@@ -105,10 +103,10 @@ def test_no_example_can_take_the_pool_of_another_one() -> None:
 
 def test_a_kind_whose_controller_is_not_built_is_left_out_by_name() -> None:
     cases = list_cases(read_documents(EXAMPLES))
-    left, said = leave_out(cases, ["lws-0.7"])
+    left, answer = leave_out(cases, ["lws-0.7"])
 
     assert [case.who for case in cases if case not in left] == ["LeaderWorkerSet v6e-serving"]
-    assert "\n".join(said) == (
+    assert "\n".join(answer) == (
         "left out: LeaderWorkerSet v6e-serving (leaderworkerset-v6e-serving.yaml): lws-0.7 is not built; "
         "build it once, which takes minutes: python -m standins.controlplane build --with lws-0.7"
     )

@@ -1,7 +1,5 @@
 """The pure parts of Ray on the local cloud: how a container is started, how a run is judged."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,7 +11,7 @@ from demo.ray.checks import list_problems
 from demo.ray.ray_manifests import ray_cluster
 from demo.ray.ray_run import Outcome
 from demo.ray.recording import BEGIN, END, BadRecord, check_record, write_record
-from demo.ray.story import Facts, Line, Look, Story
+from demo.ray.run_log import Facts, Line, Look, RunLog
 from standins.kubelet.container_command import NoValue, arguments_of, environment_of
 from standins.kubelet.images import BadImage, Images
 
@@ -66,15 +64,15 @@ def test_a_variable_of_an_unknown_source_is_refused_by_name(source: dict[str, An
 
 
 def test_a_container_runs_what_it_says_or_what_its_image_does(tmp_path: Path) -> None:
-    said = arguments_of(a_container(args=["ray $(SUB)"]), {"SUB": "start"}, tmp_path)
-    assert said[-1] == "ray start"
+    answer = arguments_of(a_container(args=["ray $(SUB)"]), {"SUB": "start"}, tmp_path)
+    assert answer[-1] == "ray start"
     with pytest.raises(NoValue, match="no command"):
         arguments_of(a_container(command=[]), {}, tmp_path)
 
     program = tmp_path / "bin" / "entrypoint"
     program.parent.mkdir()
     program.touch()
-    assert arguments_of(a_container(args=["ray $(SUB)"]), {"SUB": "start"}, tmp_path) == said
+    assert arguments_of(a_container(args=["ray $(SUB)"]), {"SUB": "start"}, tmp_path) == answer
     assert arguments_of(a_container(command=[], args=["now"]), {}, tmp_path) == (str(program), "now")
 
 
@@ -141,8 +139,8 @@ def a_look(
     return Look(at=at, clusters=[cluster], pods=[], nodes=[], pools=pools or {}, records=[], driver=[])
 
 
-def test_the_story_tells_each_change_once() -> None:
-    story = Story()
+def test_the_run_log_tells_each_change_once() -> None:
+    run_log = RunLog()
     looks = [
         a_look(1),
         a_look(2, replicas=1),
@@ -152,7 +150,7 @@ def test_the_story_tells_each_change_once() -> None:
         a_look(6, replicas=0, leaving=("a", "b")),
     ]
 
-    told = [line.what for look in looks for line in story.take(look)]
+    told = [line.what for look in looks for line in run_log.take(look)]
 
     assert told == [
         "sets replicas of tpus from 0 to 1",
@@ -160,14 +158,14 @@ def test_the_story_tells_each_change_once() -> None:
         "sets replicas of tpus from 1 to 0, naming a and b to leave",
         "has deleted p",
     ]
-    assert story.facts.replicas_seen == {"tpus": [0, 1, 0]}
+    assert run_log.facts.replicas_seen == {"tpus": [0, 1, 0]}
 
 
-def test_the_story_says_what_failed() -> None:
+def test_the_run_log_says_what_failed() -> None:
     pod = {"metadata": {"name": "w"}, "spec": {"nodeName": "n"}, "status": {"phase": "Failed"}}
-    look = replace(a_look(1), pods=[pod], driver=[{"said": "failed", "at": 2, "error": "the actor died"}])
+    look = replace(a_look(1), pods=[pod], driver=[{"step": "failed", "at": 2, "error": "the actor died"}])
 
-    assert [(line.who, line.what) for line in Story().take(look)][-2:] == [
+    assert [(line.who, line.what) for line in RunLog().take(look)][-2:] == [
         ("kubelet", "reports as failed w"),
         ("driver", "fails: the actor died"),
     ]

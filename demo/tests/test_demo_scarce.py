@@ -1,19 +1,14 @@
 """Scarce capacity (`make demo-scarce`) on both clusters: each slice goes on until there is room."""
 
-from __future__ import annotations
-
 import json
 import re
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
+from demo.stack.clusters import ClusterKind
 from demo.tests.local_commands import ROOT, TEST_SECONDS_MAX, run
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from demo.stack.clusters import ClusterKind
 
 Json = dict[str, Any]
 
@@ -52,9 +47,9 @@ def expect_the_gang(slices: list[Json]) -> None:
 
     That one gives its pool back, and both run in the next round, which begins with on-demand.
     """
-    said = " ".join(told(each) for each in slices)
+    message = " ".join(told(each) for each in slices)
     failed = "(candidate 1 of 2, reservation train in us-east5-a) failed: the reservation is missing, used up or"
-    assert failed in said
+    assert failed in message
     assert "gang_incomplete" in {each["reason"] for one in slices for each in one["decisions"]}
     assert sorted(each["tier"] for each in slices) == ["on-demand", "on-demand"]
     # Each slice has been given pools twice: before its JobSet was suspended, and in the next round.

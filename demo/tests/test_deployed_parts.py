@@ -1,7 +1,5 @@
 """What deployed processes start with, and what `make demo-deploy` says without its programs."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess
@@ -17,7 +15,6 @@ from demo.deploy.deployments import Caller, Function
 from demo.deploy.exporter_image import main as become_exporter
 from demo.deploy.exporter_image import make_image
 from demo.deploy.google_tokens import GoogleTokens
-from demo.deploy.local_answers import Answer, Asked, LocalAnswers
 from demo.deploy.metadata_server import serve_metadata
 from demo.deploy.real_cluster import list_refusals
 from demo.deploy.scheduler import Scheduler
@@ -26,6 +23,7 @@ from demo.stack.readiness import read_ports
 from shared.edges.google_account import SCOPES
 from standins.kubelet.container_command import TOKEN_FOLDER
 from standins.kubelet.images import Images
+from standins.processes.local_answers import Answer, Asked, LocalAnswers
 
 ACCOUNT = "collect@a-project.iam.gserviceaccount.com"
 CLUSTERS = json.dumps({"a-cluster": {"endpoint": "https://gke-1-${projectNumber}.us-east5.gke.goog"}})

@@ -1,18 +1,14 @@
 """Contradictions in what is deployed: each part is changed in turn, and named."""
 
-from __future__ import annotations
-
 import copy
 import json
+from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from demo.deploy.deployments import INVOKER, PUBLISHER, SUBSCRIBER, TOKEN_CREATOR, Deployment
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 PARENT = "projects/a-project/locations/us-east5"
 URI = "https://{}-1.us-east5.run.app"
@@ -101,7 +97,7 @@ def push(deployment: Deployment) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "message"),
     [
         (lambda each: push(each).update(pushEndpoint="https://nowhere"), "which is no function's address"),
         (lambda each: push(each)["oidcToken"].update(audience=URI.format("sweep")), "is not the address"),
@@ -128,8 +124,8 @@ def push(deployment: Deployment) -> dict[str, Any]:
         ),
     ],
 )
-def test_each_contradiction_is_named(change: Callable[[Deployment], None], said: str) -> None:
+def test_each_contradiction_is_named(change: Callable[[Deployment], None], message: str) -> None:
     changed = copy.deepcopy(a_deployment())
     change(changed)
 
-    assert said in "\n".join(changed.find_problems())
+    assert message in "\n".join(changed.find_problems())

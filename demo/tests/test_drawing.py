@@ -1,10 +1,8 @@
 """Drawings of fixed runs: each attempt, what never succeeds, what goes on, headline numbers."""
 
-from __future__ import annotations
-
 import re
+from collections.abc import Callable
 from itertools import pairwise
-from typing import TYPE_CHECKING
 from xml.etree import ElementTree as ET
 
 import pytest
@@ -12,14 +10,10 @@ import pytest
 from demo.loop.drawing import draw
 from demo.loop.headlines import Spread, find_headlines
 from demo.loop.report import build_report
+from demo.loop.run_outcome import Outcome
 from demo.loop.stretches import Phase, list_attempts, list_stretches
 from demo.loop.writing import read_reasons, render_html, render_svg
-from demo.tests.report_scenes import LONG, STARTED_AT, Story, a_big_run, a_failed_run, a_run_without_pools
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from demo.loop.run_outcome import Outcome
+from demo.tests.report_scenes import LONG, STARTED_AT, Scene, a_big_run, a_failed_run, a_run_without_pools
 
 WAIT, CREATE, FAILED, PLACE, RUN, OVER, DELETE = Phase
 ALL = (a_failed_run, a_run_without_pools, a_big_run)
@@ -67,37 +61,37 @@ def test_a_cause_is_cut_only_where_the_names_leave_no_room() -> None:
     lane = draw(a_failed_run()).lanes[1]
     assert lane.short_cause == lane.cause
 
-    story = Story({LONG: [f"{LONG[:53]}-slice-000"]})
-    (job,) = story.workloads[LONG]
-    story.wait(job, 1)
+    scene = Scene({LONG: [f"{LONG[:53]}-slice-000"]})
+    (job,) = scene.workloads[LONG]
+    scene.wait(job, 1)
     for attempt, failure in enumerate(("stockout", "reservation", "internal", "addresses")):
-        story.create(job, 2 + 2 * attempt, attempt)
+        scene.create(job, 2 + 2 * attempt, attempt)
         wrong = {"pool": f"{job}-{attempt}", "failure": failure}
-        story.decide(job, 3 + 2 * attempt, "wait", failure, **wrong)
-    (lane,) = draw(story.conclude(20)).lanes
+        scene.decide(job, 3 + 2 * attempt, "wait", failure, **wrong)
+    (lane,) = draw(scene.conclude(20)).lanes
     assert lane.cause.endswith("1 × internal, 1 × addresses")  # noqa: RUF001 -- times
     assert lane.short_cause.endswith("…")
     assert len(lane.short_cause) >= 30
 
 
 def test_a_failure_that_no_decision_explains_is_drawn_too() -> None:
-    story = Story({"train": ["train-slice-0"]})
-    story.wait("train-slice-0", 1)
-    story.create("train-slice-0", 2)
-    story.list(6, "train-slice-0-0", "ERROR")
-    outcome = story.conclude(10)
+    scene = Scene({"train": ["train-slice-0"]})
+    scene.wait("train-slice-0", 1)
+    scene.create("train-slice-0", 2)
+    scene.list(6, "train-slice-0-0", "ERROR")
+    outcome = scene.conclude(10)
 
     assert stretches(outcome, 0) == [(WAIT, 1, 2), (FAILED, 2, 6), (WAIT, 6, 10)]
     assert draw(outcome).lanes[0].cause == "failed: 1 × unexplained"  # noqa: RUF001 -- times
 
 
 def test_a_pool_that_served_before_the_next_one_did_not_fail() -> None:
-    story = Story({"train": ["train-slice-0"]})
-    story.wait("train-slice-0", 1)
-    story.create("train-slice-0", 2)
-    story.run("train-slice-0", 10)
-    story.create("train-slice-0", 30, attempt=1)
-    outcome = story.conclude(50)
+    scene = Scene({"train": ["train-slice-0"]})
+    scene.wait("train-slice-0", 1)
+    scene.create("train-slice-0", 2)
+    scene.run("train-slice-0", 10)
+    scene.create("train-slice-0", 30, attempt=1)
+    outcome = scene.conclude(50)
 
     (one,) = outcome.timeline.slices.values()
     assert [each.failed_at for each in list_attempts(one, outcome.timeline)] == [None, None]
@@ -191,15 +185,15 @@ def test_the_json_has_the_headlines_and_each_attempt() -> None:
 
 
 def test_a_slice_whose_nodes_are_taken_back_is_not_drawn_as_running() -> None:
-    story = Story({"train": ["train-slice-0"]}, hosts=1)
-    story.wait("train-slice-0", 1)
-    story.create("train-slice-0", 2)
-    story.run("train-slice-0", 10)
-    story.lose("train-slice-0", 20)
-    story.wait("train-slice-0", 21)
-    story.create("train-slice-0", 30, attempt=1, failure="stockout")
-    story.run("train-slice-0", 40, attempt=1)
-    outcome = story.conclude(50)
+    scene = Scene({"train": ["train-slice-0"]}, hosts=1)
+    scene.wait("train-slice-0", 1)
+    scene.create("train-slice-0", 2)
+    scene.run("train-slice-0", 10)
+    scene.lose("train-slice-0", 20)
+    scene.wait("train-slice-0", 21)
+    scene.create("train-slice-0", 30, attempt=1, failure="stockout")
+    scene.run("train-slice-0", 40, attempt=1)
+    outcome = scene.conclude(50)
 
     assert stretches(outcome, 0) == [
         (WAIT, 1, 2), (CREATE, 2, 10), (PLACE, 10, 11), (RUN, 11, 20), (WAIT, 20, 30), (CREATE, 30, 40),
@@ -209,29 +203,29 @@ def test_a_slice_whose_nodes_are_taken_back_is_not_drawn_as_running() -> None:
 
 
 def test_a_slice_whose_pods_are_done_does_not_wait_when_they_are_gone_with_their_nodes() -> None:
-    story = Story({"train": ["train-slice-0"]}, hosts=1)
-    story.wait("train-slice-0", 1)
-    story.create("train-slice-0", 2)
-    story.run("train-slice-0", 10)
-    story.bind("train-slice-0", 15, node="train-slice-0-0-node-0", phase="Succeeded")
-    story.lose("train-slice-0", 17)
-    outcome = story.conclude(30)
+    scene = Scene({"train": ["train-slice-0"]}, hosts=1)
+    scene.wait("train-slice-0", 1)
+    scene.create("train-slice-0", 2)
+    scene.run("train-slice-0", 10)
+    scene.bind("train-slice-0", 15, node="train-slice-0-0-node-0", phase="Succeeded")
+    scene.lose("train-slice-0", 17)
+    outcome = scene.conclude(30)
     assert stretches(outcome, 0)[-1] == (RUN, 11, 30)
 
-    story.wait("train-slice-0", 20)  # it is made again
-    assert stretches(story.conclude(30), 0)[-2:] == [(RUN, 11, 20), (WAIT, 20, 30)]
+    scene.wait("train-slice-0", 20)  # it is made again
+    assert stretches(scene.conclude(30), 0)[-2:] == [(RUN, 11, 20), (WAIT, 20, 30)]
 
 
 def test_a_pool_that_is_given_back_is_drawn_and_its_name_may_come_again() -> None:
-    story = Story({"train": ["train-slice-0"]}, hosts=1)
-    story.wait("train-slice-0", 1)
+    scene = Scene({"train": ["train-slice-0"]}, hosts=1)
+    scene.wait("train-slice-0", 1)
     for at in (2, 20):
-        story.create("train-slice-0", at)
-        story.node("train-slice-0-0", at + 4)
-        story.call("train-slice-0-0", at + 8, "DeleteNodePool")
-        story.node("train-slice-0-0", at + 9, gone=True)
-        story.list(at + 10, "train-slice-0-0", "")
-    outcome = story.conclude(40)
+        scene.create("train-slice-0", at)
+        scene.node("train-slice-0-0", at + 4)
+        scene.call("train-slice-0-0", at + 8, "DeleteNodePool")
+        scene.node("train-slice-0-0", at + 9, gone=True)
+        scene.list(at + 10, "train-slice-0-0", "")
+    outcome = scene.conclude(40)
 
     assert stretches(outcome, 0) == [
         (WAIT, 1, 2), (CREATE, 2, 6), (PLACE, 6, 10), (DELETE, 10, 12), (WAIT, 12, 20),
@@ -241,14 +235,14 @@ def test_a_pool_that_is_given_back_is_drawn_and_its_name_may_come_again() -> Non
 
 
 def test_a_slice_that_finds_the_pool_of_another_one_counts_for_no_creation() -> None:
-    story = Story({"tune": ["tune-slice-0"], "evaluate": ["evaluate-slice-0"]}, hosts=1)
-    story.wait("tune-slice-0", 1)
-    story.create("tune-slice-0", 2)
-    story.run("tune-slice-0", 10)
-    story.wait("evaluate-slice-0", 30)
-    story.decide("evaluate-slice-0", 31, "keep", "pool_serves", pool="tune-slice-0-0")
-    story.bind("evaluate-slice-0", 33, node="tune-slice-0-0-node-0")
-    outcome = story.conclude(40)
+    scene = Scene({"tune": ["tune-slice-0"], "evaluate": ["evaluate-slice-0"]}, hosts=1)
+    scene.wait("tune-slice-0", 1)
+    scene.create("tune-slice-0", 2)
+    scene.run("tune-slice-0", 10)
+    scene.wait("evaluate-slice-0", 30)
+    scene.decide("evaluate-slice-0", 31, "keep", "pool_serves", pool="tune-slice-0-0")
+    scene.bind("evaluate-slice-0", 33, node="tune-slice-0-0-node-0")
+    outcome = scene.conclude(40)
 
     assert stretches(outcome, 1) == [(PLACE, 30, 33), (RUN, 33, 40)]
     assert find_headlines(outcome).demand_to_create == Spread(1, 1)

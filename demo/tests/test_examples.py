@@ -1,17 +1,13 @@
 """Every example, in one run on each cluster: each has the outcome that examples/README.md says."""
 
-from __future__ import annotations
-
 import json
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
+from demo.stack.clusters import ClusterKind
 from demo.tests.gke_calls import assert_few_calls
 from demo.tests.local_commands import ROOT, TEST_SECONDS_MAX, run
-
-if TYPE_CHECKING:
-    from demo.stack.clusters import ClusterKind
 
 Json = dict[str, Any]
 

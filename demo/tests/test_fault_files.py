@@ -1,24 +1,18 @@
 """A file of faults is read before a stack starts, and an error says what is valid."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
+from typer import Typer
 from typer.testing import CliRunner
 
 from demo.loop.__main__ import app as loop
 from demo.stack.__main__ import app as stack
 from demo.stack.fault_files import find_faults
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from typer import Typer
-
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         (None, "faults.yaml: cannot be read (No such file or directory); valid: a readable YAML file"),
         ("faults: [", "faults.yaml, line 2: is not YAML; valid: a YAML file"),
@@ -42,7 +36,7 @@ if TYPE_CHECKING:
 )
 @pytest.mark.parametrize(("app", "arguments"), [(loop, []), (stack, ["up"]), (stack, ["run"])])
 def test_a_wrong_file_ends_the_command_before_anything_starts(
-    tmp_path: Path, text: str | None, said: str, app: Typer, arguments: list[str]
+    tmp_path: Path, text: str | None, message: str, app: Typer, arguments: list[str]
 ) -> None:
     path = tmp_path / "faults.yaml"
     if text is not None:
@@ -52,7 +46,7 @@ def test_a_wrong_file_ends_the_command_before_anything_starts(
 
     assert result.exit_code == 2
     assert result.stderr.startswith("error: ")
-    assert said in result.stderr
+    assert message in result.stderr
     assert not any(word in result.stderr for word in ("Errno", "codec", "Expected `", "Invalid enum", " - at `"))
 
 

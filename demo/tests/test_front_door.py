@@ -1,13 +1,11 @@
 """Who is let through to a function, with tokens as Pub/Sub's stand-in signs them."""
 
-from __future__ import annotations
-
 import time
 
 import pytest
 
 from demo.deploy.front_door import FrontDoor, read_keys
-from demo.deploy.local_answers import Answer, Asked, LocalAnswers
+from standins.processes.local_answers import Answer, Asked, LocalAnswers
 from standins.pubsub.push.tokens import TokenSigner
 
 ADDRESS = "https://collect-1.us-east5.run.app"
@@ -42,9 +40,9 @@ def test_a_call_of_an_account_that_may_reaches_the_function() -> None:
 
     with LocalAnswers(answer) as function:
         door = a_door(function.url)
-        said = call(door, a_token())
+        found_answer = call(door, a_token())
 
-    assert said == Answer(418, b"said", "text/y")
+    assert found_answer == Answer(418, b"said", "text/y")
     assert [each.body for each in heard] == [b"a body"]
     assert "authorization" not in {key.lower() for key in heard[0].headers}
     assert (door.passed, door.refused) == (1, [])

@@ -1,18 +1,13 @@
 """A stack listens where the last one of its folder did, as far as these ports are free."""
 
-from __future__ import annotations
-
 import socket
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from demo.stack.kept_ports import choose_ports, list_servers, listen_on, read_kept_ports, write_ports
 from standins.processes.child import Command
 from standins.processes.free_ports import HOST, draw_ports
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def test_ports_that_are_free_are_kept_and_others_are_new(tmp_path: Path) -> None:

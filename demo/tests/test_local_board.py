@@ -1,12 +1,12 @@
 """The board's buttons of the local stack: faults, a crash, examples; a command without a stack."""
 
-from __future__ import annotations
-
 import dataclasses
 import subprocess
 import sys
+from collections.abc import Iterator
+from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import httpx
 import pytest
@@ -26,10 +26,6 @@ from demo.stack.operator_environment import operator_environment
 from demo.stack.supervisor import ProcessState
 from tests.contract.stand_ins import ask, stand_in
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
 NOWHERE = "http://127.0.0.1:9"
 KUBECONFIG = f"""
 apiVersion: v1
@@ -42,7 +38,7 @@ users: [{{name: local, user: {{token: t}}}}]
 
 
 def addresses(gke: str = NOWHERE) -> Addresses:
-    names = ("kubernetes", "kubeconfig", "gke_grpc", "pubsub_rest", "pubsub_grpc", "exporter", "logging")
+    names = ("kubernetes", "kubeconfig", "pubsub_rest", "pubsub_grpc", "exporter", "logging")
     return Addresses(**dict.fromkeys(names, NOWHERE), gke_rest=gke, functions={})
 
 
@@ -157,10 +153,10 @@ def test_a_demo_s_board_is_served_and_changes_nothing(tmp_path: Path) -> None:
     kubeconfig.write_text(KUBECONFIG)
     reached = dataclasses.replace(addresses(), kubeconfig=str(kubeconfig))
     stack: Any = SimpleNamespace(layout=Layout(tmp_path), settings=StackSettings(), addresses=reached)
-    said: list[str] = []
+    messages: list[str] = []
 
-    with board_beside(stack, said.append):
-        url = said[0].removeprefix("the board: ")
+    with board_beside(stack, messages.append):
+        url = messages[0].removeprefix("the board: ")
         token, origin = url.partition("token=")[2], url.partition("/?")[0]
         page = httpx.get(url)
         headers = {"X-Board-Token": token, "Origin": origin, "Content-Type": "application/json"}

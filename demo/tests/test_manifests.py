@@ -1,7 +1,5 @@
 """Reading manifests: what is accepted as found in the wild, and what is refused with its place."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,26 +1,21 @@
 """Manifests that need no pool, or never get one: each ends and says why and whose refusal it is."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
 from rich.console import Console
 
 from demo.loop.demo_manifests import BadManifest, load
+from demo.loop.run_outcome import Outcome
 from demo.loop.running import Run, RunOptions
 from demo.loop.views import PlainView
+from demo.stack.stack import Stack
 from demo.tests.local_commands import TEST_SECONDS_MAX
 from standins.processes.kubeconfig import open_client
 from tests.clusters import ON_REAL
 from tests.lives.cloud import wait_for
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from demo.loop.run_outcome import Outcome
-    from demo.stack.stack import Stack
 
 pytestmark = pytest.mark.timeout(TEST_SECONDS_MAX)
 """The first test of a cluster waits for its stack."""
@@ -133,7 +128,7 @@ def test_what_a_quota_refuses_is_said_in_the_clusters_words(stack: Stack, tmp_pa
     outcome = run(stack, tmp_path, documents)
     assert outcome.verified, outcome.problems
     check_refusals(
-        outcome, {f"over-{name}": ("cluster", reason, said) for name, (_, reason, said) in QUOTAS.items()}
+        outcome, {f"over-{name}": ("cluster", reason, text) for name, (_, reason, text) in QUOTAS.items()}
     )
 
 
@@ -156,7 +151,7 @@ def test_a_run_whose_time_is_up_says_what_the_cluster_has_not_created(stack: Sta
         run = Run(stack, view, RunOptions(timeout_seconds=3), on_look=wait_refused)
         outcome = run.perform(load([str(path)]))
     assert not outcome.verified
-    said = "odd/hasty: hasty-slice-0: no pods: FailedCreate: Error creating: pods "
-    assert any(said in problem for problem in outcome.problems), outcome.problems
+    message = "odd/hasty: hasty-slice-0: no pods: FailedCreate: Error creating: pods "
+    assert any(message in problem for problem in outcome.problems), outcome.problems
     with open_client(stack.addresses.kubeconfig) as client:
         client.delete("/apis/jobset.x-k8s.io/v1alpha2/namespaces/odd/jobsets/hasty").raise_for_status()

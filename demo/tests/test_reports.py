@@ -1,9 +1,7 @@
 """Reports: stable keys in JSON, a picture whose bars fit, pages that escape what they show."""
 
-from __future__ import annotations
-
 import json
-from typing import TYPE_CHECKING
+from pathlib import Path
 from xml.etree import ElementTree as ET
 
 import pytest
@@ -15,9 +13,6 @@ from demo.loop.report import build_report
 from demo.loop.run_outcome import Outcome
 from demo.loop.timeline import Timeline
 from demo.loop.writing import BadReportPath, parse_report_paths, write_report
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 KEYS = {"verified", "slices", "refusals", "pools_left", "speed", "messages", "shared_gke_calls"}
 SLICE_KEYS = {

@@ -1,12 +1,12 @@
 """`up`, `status`, `env`, `down`, on both clusters: a stack outlives the command that started it."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os
 import signal
-from typing import TYPE_CHECKING
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
 
 import httpx
 import psutil
@@ -20,11 +20,6 @@ from demo.stack.layout import CLUSTER_PATH, FUNCTIONS, Layout
 from demo.tests.local_commands import TEST_SECONDS_MAX, find_processes, list_processes, run, start
 from standins.processes.kubeconfig import open_client
 from tests.lives.cloud import wait_for
-
-if TYPE_CHECKING:
-    import subprocess
-    from collections.abc import Iterator
-    from pathlib import Path
 
 both_clusters = [pytest.mark.slow, pytest.mark.timeout(TEST_SECONDS_MAX)]
 PARTS = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "jobset")
@@ -130,11 +125,10 @@ class TestOnBothClusters:
         wait_for("the end of every process", lambda: place.processes() == [])
         assert "is gone" in place.call("down").stdout
         after, kept = place.up().addresses, before.addresses
-        assert (after.functions, after.exporter, after.gke_rest, after.gke_grpc, after.logging) == (
+        assert (after.functions, after.exporter, after.gke_rest, after.logging) == (
             kept.functions,
             kept.exporter,
             kept.gke_rest,
-            kept.gke_grpc,
             kept.logging,
         )
         if place.kind is ClusterKind.EMBEDDED:  # a real control plane has several ports, and chooses them
@@ -160,10 +154,10 @@ class TestOnBothClusters:
             else:
                 up.send_signal(signal.SIGINT)
             assert up.stdout is not None
-            said = up.stdout.read()
+            output = up.stdout.read()
         assert (up.returncode, place.processes()) == ({"ctrl-c": 130, "down": 1}[end], [])
-        assert {"ctrl-c": "interrupted", "down": "the stack did not start"}[end] in said
-        assert "Traceback" not in said
+        assert {"ctrl-c": "interrupted", "down": "the stack did not start"}[end] in output
+        assert "Traceback" not in output
         with pytest.raises(NothingRuns, match="no stack runs in"):
             read_state(place.layout)
 

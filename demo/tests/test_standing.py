@@ -1,7 +1,5 @@
 """What a quiet workload lacks, in whose words: from its Jobs, its pods and the cluster's Events."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
@@ -91,19 +89,19 @@ def test_a_job_that_is_suspended_or_ends_needs_no_pods(state: str) -> None:
 def test_what_no_event_explains_is_a_lack_without_words() -> None:
     other = event("set", "that is no refusal", reason="BackOff")
     (lack,) = read_standing(JOBSET, [], [], [other]).lacks
-    assert (lack.said, lack.message) == ("", "no Jobs, and no Event gives the reason")
+    assert (lack.event, lack.message) == ("", "no Jobs, and no Event gives the reason")
 
 
 def test_an_event_of_the_newer_form_counts_by_its_own_time() -> None:
     newer = event("set", "newer") | {"lastTimestamp": None, "eventTime": "2026-01-01T00:00:05.000000Z"}
     (lack,) = read_standing(JOBSET, [], [], [newer, event("set", "older")]).lacks
-    assert lack.said == "FailedCreate: newer"
+    assert lack.event == "FailedCreate: newer"
 
 
 def test_endless_words_are_cut() -> None:
     (lack,) = read_standing(JOBSET, [], [], [event("set", "x" * 5000)]).lacks
-    assert len(lack.said) < 500
-    assert lack.said.endswith("…")
+    assert len(lack.event) < 500
+    assert lack.event.endswith("…")
 
 
 @pytest.mark.parametrize(

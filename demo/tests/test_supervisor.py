@@ -1,14 +1,12 @@
 """The supervisor: restarts, obituaries, and an end that leaves nothing behind."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import psutil
 import pytest
@@ -17,9 +15,6 @@ from demo.stack.layout import Layout
 from demo.stack.supervisor import ProcessDied, Supervisor
 from standins.processes.child import Command, last_lines
 from tests.lives.cloud import wait_for
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 SLEEPER = "import time; print('started', flush=True); time.sleep(600)"
 STUBBORN = f"import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); {SLEEPER}"

@@ -1,11 +1,8 @@
 """The timeline model: from observations to steps, decisions and ends, whatever their order."""
 
-from __future__ import annotations
-
 import random
 from dataclasses import replace
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -30,11 +27,9 @@ from demo.loop.progress import (
     is_finished,
     list_quiet,
 )
+from demo.loop.states import SliceTimeline
 from demo.loop.steps import STEPS, Step
 from demo.loop.timeline import Timeline
-
-if TYPE_CHECKING:
-    from demo.loop.states import SliceTimeline
 
 NAMESPACE, JOBSET, JOB, POOL = "default", "train", "train-slice-0", "train-slice-0-abc-0"
 PATIENCE = Patience(refused_seconds=3, silent_seconds=10)
@@ -298,8 +293,8 @@ def test_a_jobset_that_waits_for_its_capacity_is_not_stuck() -> None:
 
 
 def test_a_suspended_workload_is_stuck_and_its_own_words_are_told() -> None:
-    said = replace(jobset(2, suspended=True), message="jobset is suspended")
-    timeline = observe([jobset(1, suspended=True), said])
+    message = replace(jobset(2, suspended=True), message="jobset is suspended")
+    timeline = observe([jobset(1, suspended=True), message])
     ((_, (refusal,)),) = find_stuck(timeline, 100.0, PATIENCE)
     assert (refusal.reason, refusal.by) == (SUSPENDED, Refuser.OWNER)
     assert "(jobset is suspended)" in refusal.message

@@ -1,23 +1,17 @@
 """The live timeline on terminals of 80 and more columns, and what a pipe gets."""
 
-from __future__ import annotations
-
 import io
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 import pytest
 from rich.console import Console
 
+from demo.loop.run_outcome import Outcome
 from demo.loop.states import FeedLine
 from demo.loop.steps import Step
 from demo.loop.tables import print_outcome
 from demo.loop.views import LiveView, PlainView
 from demo.tests.report_scenes import STARTED_AT, a_big_run, a_failed_run, a_run_without_pools
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from demo.loop.run_outcome import Outcome
 
 
 def show(outcome: Outcome, width: int, height: int = 24, *, lines: int = 20) -> list[str]:

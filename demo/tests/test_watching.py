@@ -1,22 +1,18 @@
 """A watch on a slow server: patience until it begins to answer, none for its silence afterwards."""
 
-from __future__ import annotations
-
 import json
 import queue
 import threading
-from contextlib import suppress
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from demo.loop.observations import PoolsListed
 from demo.loop.watching import ResourceWatch
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
+from standins.processes.kubeconfig import render_kubeconfig
+from standins.processes.local_answers import Answer, Asked, LocalAnswers
 
 PATH = "/api/v1/pods"
 SLOW_SECONDS = 0.8
@@ -24,41 +20,23 @@ SLOW_SECONDS = 0.8
 SECONDS_MAX = 60
 
 
-class SlowServer(BaseHTTPRequestHandler):
-    """Lists nothing at once; answers a watch late, with one object."""
-
-    def do_GET(self) -> None:
-        if "watch=" not in self.path:
-            self._answer({"metadata": {"resourceVersion": "1"}, "items": []})
-        elif not self.server.ending.wait(SLOW_SECONDS):  # type: ignore[attr-defined]  # put there by the fixture
-            body = {"metadata": {"uid": "u", "resourceVersion": "2"}}
-            self._answer({"type": "ADDED", "object": body})
-
-    def _answer(self, body: dict[str, Any]) -> None:
-        with suppress(ConnectionError):  # whoever asked may have hung up
-            self.send_response(200)
-            self.end_headers()
-            self.wfile.write(json.dumps(body).encode() + b"\n")
-
-    def log_message(self, *_arguments: object) -> None:
-        """Say nothing."""
-
-
 @pytest.fixture
 def kubeconfig(tmp_path: Path) -> Iterator[Path]:
-    server = ThreadingHTTPServer(("127.0.0.1", 0), SlowServer)
-    server.ending = threading.Event()  # type: ignore[attr-defined]  # read by the handlers
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    path = tmp_path / "kubeconfig"
-    clusters = [{"name": "c", "cluster": {"server": f"http://127.0.0.1:{server.server_port}"}}]
-    contexts = [{"name": "c", "context": {"cluster": "c", "user": "u"}}]
-    users = [{"name": "u", "user": {}}]
-    said = {"clusters": clusters, "contexts": contexts, "users": users, "current-context": "c"}
-    path.write_text(json.dumps(said))
-    yield path
-    server.ending.set()  # type: ignore[attr-defined]  # as above
-    server.shutdown()
-    server.server_close()
+    """Reaches a server that lists nothing at once, and answers a watch late, with one object."""
+    stopping = threading.Event()
+
+    def answer(asked: Asked) -> Answer:
+        fields: dict[str, Any] = {"metadata": {"resourceVersion": "1"}, "items": []}
+        if "watch=" in asked.path:
+            stopping.wait(SLOW_SECONDS)
+            fields = {"type": "ADDED", "object": {"metadata": {"uid": "u", "resourceVersion": "2"}}}
+        return Answer(200, json.dumps(fields).encode() + b"\n")
+
+    with LocalAnswers(answer) as server:
+        path = tmp_path / "kubeconfig"
+        path.write_text(render_kubeconfig(server.url))
+        yield path
+        stopping.set()
 
 
 def test_a_server_that_begins_to_answer_late_is_heard_all_the_same(kubeconfig: Path) -> None:

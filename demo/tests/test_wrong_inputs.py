@@ -1,11 +1,10 @@
 """Wrong options and files of the demo and the stand-ins: one clear error, code 2, no start."""
 
-from __future__ import annotations
-
 import re
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
+from typer import Typer
 from typer.testing import CliRunner
 
 from demo.board.__main__ import app as board
@@ -20,11 +19,6 @@ from standins.fakegke.cli import app as fakegke
 from standins.kubelet.__main__ import app as kubelet
 from standins.logging.__main__ import app as logs
 from standins.pubsub.cli import app as pubsub
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from typer import Typer
 
 LIBRARIES = re.compile(r"Traceback|Value error|Input should|\bErrno\b|codec|while (parsing|scanning)|Usage:")
 SERVE_GKE = "serve --project=p --cluster=c"
@@ -95,31 +89,9 @@ ROWS: list[tuple[Typer, str, str]] = [
     (fakegke, f"{SERVE_GKE} --location=us-east5 --ports-file={UNWRITABLE}", f"--ports-file: {NOT_WRITABLE}"),
     (fakegke, "serve --sped=3", "--sped: is not an option; did you mean --speed?"),
     (fakegke, "srve", "'srve' is not a command; did you mean serve?"),
-    (fakegke, "fault clear --url=x now", "NUMBER: is not valid (got 'now'); valid: a whole number"),
-    (fakegke, "fault add --url=x outcome --nth=x", "--nth: is not valid (got 'x'); valid: a whole number"),
-    (fakegke, "fault add --url=x outcome --count=x", "--count: is not valid (got 'x'); valid: a whole number"),
-    (fakegke, "fault add --url=x outcome --set kind", "--set 'kind': is no setting; valid: field=value"),
-    (
-        fakegke,
-        "fault add --url=x outcome --set kind=[",
-        "--set 'kind=[': the value is not YAML; valid: field=value",
-    ),
-    (fakegke, "fault add --url=x outcome --set kind=x", "switch 'outcome': kind cannot be 'x'; valid: "),
-    (
-        fakegke,
-        "fault list --url=BYTES",
-        "'BYTES' is no running fake GKE: cannot be read; valid: http://127.0.0.1:PORT",
-    ),
-    (fakegke, "fault list --url=http://127.0.0.1:9", "is no running fake GKE: does not answer; valid: "),
     (pubsub, "serve --grpc-port=x", "--grpc-port: is not valid (got 'x'); valid: a whole number from 0 to 65535"),
     (pubsub, "serve --speed=nan", "--speed: is not valid (got 'nan'); valid: a number, 0.001 or more"),
     (pubsub, f"serve --ports-file={UNWRITABLE}", f"--ports-file: {NOT_WRITABLE}"),
-    (
-        pubsub,
-        "topics --ports-file=BYTES",
-        "--ports-file BYTES: cannot be read; valid: the file that a running broker",
-    ),
-    (pubsub, "topics", "no broker is named; valid: --rest-url http://127.0.0.1:PORT or --ports-file FILE"),
     (logs, f"{SERVE_LOGS} --rest-port=x", "--rest-port: is not valid (got 'x'); valid: a whole number"),
     (logs, f"{SERVE_LOGS} --ports-file={UNWRITABLE}", f"--ports-file: {NOT_WRITABLE}"),
     (cluster, "serve --port=70000", "--port: is not valid (got '70000'); valid: a whole number from 0 to 65535"),
@@ -140,9 +112,9 @@ ROWS: list[tuple[Typer, str, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("app", "line", "said"), ROWS, ids=lambda each: each if isinstance(each, str) else "")
+@pytest.mark.parametrize(("app", "line", "message"), ROWS, ids=lambda each: each if isinstance(each, str) else "")
 def test_a_wrong_input_is_told_with_what_is_valid(
-    app: Typer, line: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    app: Typer, line: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "FOLDER").mkdir()
@@ -153,5 +125,37 @@ def test_a_wrong_input_is_told_with_what_is_valid(
     assert result.exit_code == 2, result.output
     assert result.stdout == ""
     assert result.stderr.startswith("error: ")
-    assert said in result.stderr
+    assert message in result.stderr
     assert LIBRARIES.search(result.stderr) is None, result.stderr
+
+
+@pytest.mark.parametrize(
+    ("app", "line", "served_by", "error"),
+    [
+        (
+            fakegke,
+            f"{SERVE_GKE} --location=us-east5",
+            "standins.fakegke.server.serve",
+            OSError("disk full"),
+        ),
+        (fakegke, f"{SERVE_GKE} --location=us-east5", "standins.fakegke.server.serve", ValueError("a bug")),
+        (pubsub, "serve", "standins.pubsub.cli.serve_until_signal", OSError("disk full")),
+        (logs, SERVE_LOGS, "standins.logging.__main__.serve_until_signal", OSError("disk full")),
+    ],
+    ids=["the fake GKE, disk", "the fake GKE, bug", "Pub/Sub", "logs"],
+)
+def test_an_error_long_after_the_start_is_not_told_as_a_wrong_argument(
+    app: Typer, line: str, served_by: str, error: Exception, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def fail(*_given: object, **_named: object) -> None:
+        raise error
+
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "FOLDER").mkdir()
+    monkeypatch.setattr(served_by, fail)
+    for module in ("standins.pubsub.cli", "standins.logging.__main__"):
+        monkeypatch.setattr(f"{module}.log_as_json", lambda: None)
+
+    result = CliRunner().invoke(app, line.split())
+
+    assert (result.exit_code, result.stderr) == (1, "")

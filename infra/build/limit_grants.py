@@ -160,8 +160,8 @@ def decide(
     if inputs["LIMIT_GRANTS"] == "true":
         custom_roles = json.loads((folder / "custom-roles.json").read_text(encoding="utf-8"))
         roles = list_roles(project, inputs, read_more(inputs["TERRAFORM_VARIABLES"]), custom_roles)
-        said = "the builds may grant and take away only these roles: " + ", ".join(roles)
-        return plan_changes(found, write_condition(inputs["NAME"], roles)), said
+        message = "the builds may grant and take away only these roles: " + ", ".join(roles)
+        return plan_changes(found, write_condition(inputs["NAME"], roles)), message
     if inputs["LIMIT_GRANTS"] == "false" or not found:
         return plan_changes(found, None), f"{ROLE}, so the builds may grant any role"
     if None not in found:
@@ -182,7 +182,7 @@ def main() -> int | str:
     project, account, folder = sys.argv[1], sys.argv[2], Path(sys.argv[3])
     policy = json.loads((folder / "policy.json").read_text(encoding="utf-8"))
     try:
-        changes, said = decide(project, find_conditions(policy, account), os.environ, folder)
+        changes, message = decide(project, find_conditions(policy, account), os.environ, folder)
     except ValueError as error:
         return f"error: {error}"
     lines = []
@@ -191,7 +191,7 @@ def main() -> int | str:
         path.write_text(json.dumps(condition), encoding="utf-8")
         lines.append(f"{verb} {f'--condition-from-file={path}' if condition else '--condition=None'}\n")
     (folder / "changes").write_text("".join(lines), encoding="utf-8")
-    sys.stdout.write(f"{project}: {said}\n")
+    sys.stdout.write(f"{project}: {message}\n")
     return 0
 
 

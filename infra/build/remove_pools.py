@@ -44,8 +44,7 @@ from shared.edges.google_account import GoogleAccount
 from shared.edges.kubernetes_api import KubernetesApi
 from shared.edges.kubernetes_cluster import KubernetesCluster
 from shared.edges.kubernetes_connection import connection_from_settings
-from shared.perform.changes import is_proven
-from shared.perform.gather import count_bound, gather_facts
+from shared.perform.gather import count_bound, gather_facts, is_proven
 from shared.perform.look import open_look
 
 if TYPE_CHECKING:
@@ -146,7 +145,7 @@ class Removal:
     def _find_use(self, cluster: str, pool: PoolSnapshot) -> str:
         owner, look = pool.owner, open_look(cluster, self.ports)
         try:
-            if not is_proven(look, pool):
+            if not is_proven(look, pool, look.now()):
                 return "its workload is unknown, because nothing proves that the endpoint is this cluster's"
             facts, bound = gather_facts(look, pool, ()), count_bound(look, pool)
         except ProvisionerError as error:

@@ -56,8 +56,8 @@ def render() -> str:
     shapes: dict[str, Shape] = {}
     for name, shape in list_slices().items():
         shapes[shape.machine_type] = shape
-        said = {"topology": shape.topology, "nodes": shape.node_count, "placement": str(shape.placement)}
-        by_machine.setdefault(shape.machine_type, []).append(f"        {json.dumps(name)}: {json.dumps(said)}")
+        row = {"topology": shape.topology, "nodes": shape.node_count, "placement": str(shape.placement)}
+        by_machine.setdefault(shape.machine_type, []).append(f"        {json.dumps(name)}: {json.dumps(row)}")
     machines = [
         f"    {json.dumps(machine)}: {{\n"
         f'      "generation": {json.dumps(shapes[machine].generation)},\n'

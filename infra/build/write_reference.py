@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import ast
 import dataclasses
-import importlib
 import inspect
 import re
 import sys
@@ -15,6 +14,7 @@ import typing
 from enum import StrEnum
 from itertools import pairwise
 from pathlib import Path
+from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
 from cli.access.cli_settings import OperatorSettings
@@ -34,17 +34,6 @@ variable `settings`: the name without the prefix, in small letters. A wrong or u
 stops the start with an error that names it and what is valid."""
 _LABELS = """These are all keys that the provisioner reads or writes. The kind of a workload adds the keys of
 its controller ([kinds](../kinds.md))."""
-_STAND_IN_API = """A stand-in listens on 127.0.0.1 only. `*` is any name. The page of each one says what it does
-and what it refuses. The fake GKE and the local Pub/Sub serve the same calls over gRPC, except the
-paths below `/admin`."""
-_STAND_INS = {
-    "fakegke": ("The fake GKE", "../fake-gke.md"),
-    "pubsub": ("The local Pub/Sub", "../local-pubsub.md"),
-    "cluster": ("The embedded cluster", "../local-cluster.md"),
-    "logging": ("The local Cloud Logging", "../../standins/logging/README.md"),
-}
-_ROUTES = {"Route", "RestRoute", "_route", "_rule"}
-_REST_OF_KUBERNETES = "/{path:path}"
 _GROUP = re.compile(r"# --- (.+) ---")
 
 
@@ -53,7 +42,6 @@ def write_pages() -> dict[str, str]:
     return {
         "settings.md": _write_settings(),
         "labels.md": _write_labels(),
-        "stand-ins-api.md": _write_stand_ins(),
     }
 
 
@@ -130,8 +118,11 @@ def _write_labels() -> str:
         _LABELS,
     ]
     for title, lines in _split_groups(inspect.getsource(labels)):
-        rows = ((f"`{key}`", note) for key, note in _list_keys(lines))
+        keys = list(_list_keys(lines))
+        rows = ((f"`{key}`", note) for key, note in keys if note)
         parts += [_title(title), _table(("key", "note"), rows)]
+        if others := ", ".join(f"`{key}`" for key, note in keys if not note):
+            parts.append(fill(f"Others: {others}.", 100, break_on_hyphens=False))
     return "\n\n".join(parts) + "\n"
 
 
@@ -140,65 +131,6 @@ def _list_keys(lines: str) -> Iterator[tuple[str, str]]:
     for match in re.finditer(pattern, lines, re.MULTILINE):
         if not match[1].endswith("_VALUE"):
             yield match[2], match[3] or match[4] or ""
-
-
-def _write_stand_ins() -> str:
-    parts = [
-        "# API of the stand-ins",
-        _ORIGIN.format("the routes of `standins/`"),
-        _STAND_IN_API,
-    ]
-    for package, (title, link) in _STAND_INS.items():
-        served: dict[str, list[tuple[str, str]]] = {}
-        for path, verb, rpc in sorted({(path, verb, rpc) for verb, path, rpc in _find_routes(package)}):
-            served.setdefault(f"`{path}`", []).append((f"`{verb}`", rpc))
-        rows = [
-            (path, ", ".join(verb for verb, _ in of), ", ".join(rpc for _, rpc in of if rpc))
-            for path, of in served.items()
-        ]
-        parts += [f"## [{title}]({link})", _table(("path", "verbs", "calls"), rows)]
-    return "\n\n".join(parts) + "\n"
-
-
-def _find_routes(package: str) -> Iterator[tuple[str, str, str]]:
-    """Verb, path and call of each route that a stand-in's source declares."""
-    for file in sorted((ROOT / "standins" / package).rglob("*.py")):
-        if "tests" in file.parts or file.name == "__main__.py":
-            continue
-        source = file.read_text(encoding="utf-8")
-        if not any(f"{each}(" in source for each in _ROUTES):
-            continue
-        module = importlib.import_module(".".join(file.relative_to(ROOT).with_suffix("").parts))
-        for node in ast.walk(ast.parse(source)):
-            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in _ROUTES:
-                yield from _read_route(node, vars(module))
-
-
-def _read_route(call: ast.Call, names: dict[str, Any]) -> Iterator[tuple[str, str, str]]:
-    """A route whose path is a constant; the others are made from these in a loop."""
-    name = call.func.id if isinstance(call.func, ast.Name) else ""
-    texts = [text for each in call.args if isinstance(text := _evaluate(each, names), str)]
-    verbs = next((_evaluate(each.value, names) for each in call.keywords if each.arg == "methods"), None)
-    if name == "Route":
-        if texts and texts[0] != _REST_OF_KUBERNETES:
-            yield ", ".join(verbs or ["GET"]), texts[0], ""
-    elif len(texts) > 1:
-        prefix = "" if name == "_route" else "/v1/"
-        yield texts[0], prefix + _simplify(texts[1]), "".join(f"`{rpc}`" for rpc in texts[2:3])
-
-
-def _evaluate(node: ast.expr, names: dict[str, Any]) -> Any:
-    try:
-        return eval(ast.unparse(node), names)  # noqa: S307 -- the project's own source
-    except NameError:
-        return None
-
-
-def _simplify(pattern: str) -> str:
-    """A regular expression of a path as people write it."""
-    plain = re.sub(r"\[\^[/:]+\]\+", "*", pattern)
-    named = re.sub(r"\(\?P<(\w+)>\*\)", r"{\1}", plain)
-    return re.sub(r"\(\?P<\w+>([^()]*)\)", r"\1", named)
 
 
 def _title(text: str) -> str:

@@ -128,7 +128,7 @@ def read_check(body: Json) -> Check | None:
     """Return an AdmissionCheck; None if another controller answers it."""
     if read_text(body, "spec", "controllerName") != CONTROLLER:
         return None
-    said = (each for each in read_objects(body, "status", "conditions") if read_text(each, "type") == "Active")
+    active = (each for each in read_objects(body, "status", "conditions") if read_text(each, "type") == "Active")
     seconds, problem = SECONDS, ""
     try:
         seconds = find_seconds(read_texts(body, "metadata", "annotations"), labels.CAPACITY_CHECK_SECONDS, SECONDS)
@@ -140,7 +140,7 @@ def read_check(body: Json) -> Check | None:
         generation=read_number(body, "metadata", "generation"),
         seconds=seconds,
         problem=problem,
-        told=read_text(next(said, {}), "message"),
+        told=read_text(next(active, {}), "message"),
     )
 
 

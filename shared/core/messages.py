@@ -92,7 +92,7 @@ class Event:
     time: str = ""
     """RFC 3339; no decision uses it."""
     incarnation: str = ""
-    """Distinguishes two sightings of the same fact, for example a second suspension."""
+    """Distinguishes two observations of the same fact, for example a second suspension."""
 
     @property
     def covers_all_leaders(self) -> bool:
@@ -102,7 +102,7 @@ class Event:
 
     @property
     def id(self) -> str:
-        """Return an identity that is the same each time the same sighting is reported."""
+        """Return an identity that is the same each time the same observation is reported."""
         parts = (
             self.type,
             self.cluster,

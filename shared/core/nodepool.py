@@ -222,8 +222,8 @@ def check_label_budget(node_labels: Mapping[str, str]) -> None:
 def _build_billing_labels(demand: Demand) -> dict[str, str]:
     """Return labels of the virtual machines that split a bill, with valid characters only."""
     claim = demand.claim
-    said = {"tpu-provisioner-namespace": claim.namespace, "tpu-provisioner-workload": claim.name}
-    return {key: re.sub(r"[^a-z0-9_-]", "-", value.lower())[:63] for key, value in said.items()}
+    own_labels = {"tpu-provisioner-namespace": claim.namespace, "tpu-provisioner-workload": claim.name}
+    return {key: re.sub(r"[^a-z0-9_-]", "-", value.lower())[:63] for key, value in own_labels.items()}
 
 
 def _build_taints(demand: Demand) -> list[Json]:

@@ -22,7 +22,7 @@ T = TypeVar("T")
 class FillError:
     """Why a pool did not get its nodes at some time."""
 
-    said: str
+    message: str
     """GKE's words, with the code if there is one."""
     at: float | None = None
     """Unix seconds; None if it is not told, or for what is true now."""
@@ -145,7 +145,7 @@ class Namespace:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reservation:
+class LimitHold:
     """What one pool may soon have, kept until GKE's list surely shows the pool."""
 
     namespace: str
@@ -155,16 +155,16 @@ class Reservation:
     made_at: float
     """Unix seconds, by the clock of the process that made it."""
     again: bool = False
-    """Another process had reserved for the pool, and its create may come when the pool is gone."""
+    """Another process had a hold for the pool, and its create may come when the pool is gone."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ledger:
-    """The reservations of one cluster, by the name of the pool."""
+    """The holds of one cluster, by the name of the pool."""
 
     version: str
     """The version that was read; empty if there is no ledger yet."""
-    entries: Mapping[str, Reservation]
+    entries: Mapping[str, LimitHold]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -241,10 +241,10 @@ class Cluster(Protocol):
         """
 
     def read_ledger(self, namespace: str) -> Ledger:
-        """Return the reservations that are kept in a namespace; none if there is no ledger yet."""
+        """Return the holds that are kept in a namespace; none if there is no ledger yet."""
 
     def write_ledger(self, namespace: str, ledger: Ledger) -> Ledger:
-        """Write the reservations in place of those that were read; return them with their version.
+        """Write the holds in place of those that were read; return them with their version.
 
         Raises:
             StaleView: another process has written since; nothing was changed.
@@ -348,15 +348,15 @@ class OperationPlaces(Protocol):
 
     def send(
         self, create: Callable[[], None], cluster: str, name: str, pools: Sequence[PoolSnapshot], *, now: float
-    ) -> None:
-        """Send the create of a pool of this name if there is a free place."""
+    ) -> bool:
+        """Send the create of a pool of this name if there is a free place; False if `is_sent`."""
 
 
 class SharedLists(Protocol):
     """Lets deliveries that come at the same time share what they list of a cluster."""
 
-    def share(self, key: str, read: Callable[[], T]) -> T:
-        """Return what `read` returned for this key some seconds ago at most, or returns now."""
+    def share(self, key: str, read: Callable[[], T], *, since: float = 0.0) -> T:
+        """Return what `read` returned for this key some seconds ago (after `since`), or now."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,13 +41,13 @@ class Requirement:
     operator: str
     values: tuple[str, ...] = ()
 
-    def holds(self, said: Mapping[str, str]) -> bool:
+    def holds(self, of_pod: Mapping[str, str]) -> bool:
         """Return whether labels satisfy it; an unknown operator is never satisfied."""
         if self.operator == "In":
-            return said.get(self.key) in self.values
+            return of_pod.get(self.key) in self.values
         if self.operator == "NotIn":
-            return said.get(self.key) not in self.values
-        return self.operator in ("Exists", "DoesNotExist") and (self.key in said) == (self.operator == "Exists")
+            return of_pod.get(self.key) not in self.values
+        return self.operator in ("Exists", "DoesNotExist") and (self.key in of_pod) == (self.operator == "Exists")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

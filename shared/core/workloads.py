@@ -112,7 +112,7 @@ class PodTemplate:
     """Required pod affinity and anti-affinity, and spread constraints that keep pods waiting."""
     claims_devices: bool = False
     """The pod has ``resourceClaims``, for example for networks."""
-    disk_claims: tuple[str, ...] = ()
+    volume_claims: tuple[str, ...] = ()
     """The PersistentVolumeClaims of its volumes, by name. A template does not name those of
     ephemeral volumes, because their names begin with the pod's."""
     container_chips: tuple[int, ...] = ()
@@ -230,7 +230,7 @@ class PodView:
     created_at: float | None = None
     """Unix seconds; None when unknown."""
     deleting: bool = False
-    gated: bool = False
+    gates: tuple[str, ...] = ()
     queued_since: float | None = None
     """Unix seconds of creation of a pod that Kueue's scheduling gate holds; None for any other."""
     unschedulable: bool = False

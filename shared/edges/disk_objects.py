@@ -33,17 +33,17 @@ _BETWEEN_ZONES = "__"
 https://pkg.go.dev/k8s.io/cloud-provider/volume/helpers#LabelZonesToSet."""
 
 
-class ClaimSpec(Record):
+class VolumeClaimSpec(Record):
     """What a claim asks for, and its volume."""
 
     volume_name: str = ""
     storage_class_name: str | None = None
 
 
-class Claim(Record):
+class VolumeClaim(Record):
     """A PersistentVolumeClaim."""
 
-    spec: ClaimSpec = msgspec.field(default_factory=ClaimSpec)
+    spec: VolumeClaimSpec = msgspec.field(default_factory=VolumeClaimSpec)
 
 
 class VolumeAffinity(Record):
@@ -83,7 +83,7 @@ def read_disk(api: KubernetesApi, namespace: str, claim: str) -> Disk | None:
     It takes two reads if the claim has a volume or a class, else one.
     """
     try:
-        spec = api.get(f"/api/v1/namespaces/{namespace}/persistentvolumeclaims/{claim}", Claim).spec
+        spec = api.get(f"/api/v1/namespaces/{namespace}/persistentvolumeclaims/{claim}", VolumeClaim).spec
         if spec.volume_name:
             volume = api.get(f"/api/v1/persistentvolumes/{spec.volume_name}", Volume)
             made_at, zones = parse_time(volume.metadata.creation_timestamp), _find_zones_of_volume(volume)
@@ -99,9 +99,9 @@ def read_disk(api: KubernetesApi, namespace: str, claim: str) -> Disk | None:
 
 
 def _find_zones_of_volume(volume: Volume) -> tuple[str, ...]:
-    affinity, said = volume.spec.node_affinity, volume.metadata.labels or {}
+    affinity, own_labels = volume.spec.node_affinity, volume.metadata.labels or {}
     terms = affinity.required.node_selector_terms if affinity and affinity.required else ()
-    of_label = next((said[key] for key in ZONE_KEYS if said.get(key)), "")
+    of_label = next((own_labels[key] for key in ZONE_KEYS if own_labels.get(key)), "")
     labelled = tuple(sorted(set(of_label.split(_BETWEEN_ZONES)))) if of_label else ()
     return _find_zones(each.match_expressions or () for each in terms) or labelled
 

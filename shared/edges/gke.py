@@ -184,8 +184,8 @@ class GkeNodePools:
                 finds; `Unavailable` when there was no answer, or none that can be read.
         """
         deadline = Deadline(self._clock, promptly=promptly)
-        said = f"{type(request).__name__.removesuffix('Request')} {about}"
-        with translate_errors(said):
+        call = f"{type(request).__name__.removesuffix('Request')} {about}"
+        with translate_errors(call):
             return getattr(self._open(), method)(request, retry=None, timeout=deadline)
 
     def _open(self) -> Any:
@@ -203,7 +203,7 @@ def _read(pool: Any) -> PoolSnapshot:
     """Return one pool of an answer: a message of protobuf, without proto-plus around it."""
     if not pool.name:
         raise Unavailable("GKE's answer cannot be read: a node pool has no name")
-    said = [condition.message for condition in pool.conditions if condition.message]
+    messages = [condition.message for condition in pool.conditions if condition.message]
     return PoolSnapshot(
         name=pool.name,
         status=parse_status(pool.status),
@@ -214,7 +214,7 @@ def _read(pool: Any) -> PoolSnapshot:
         topology=pool.placement_policy.tpu_topology,
         gpus_per_node=sum(max(0, bound_count(each.accelerator_count)) for each in pool.config.accelerators),
         group_urls=tuple(pool.instance_group_urls),  # assumes: group-urls
-        error="; ".join(said) or pool.status_message,
+        error="; ".join(messages) or pool.status_message,
         deployment=pool.config.resource_labels.get(_DEPLOYMENT, ""),
         reserved=pool.config.reservation_affinity.consume_reservation_type in _RESERVED,
         spot=pool.config.spot,

@@ -61,9 +61,9 @@ def classify_call_error(request: str, error: GoogleAPICallError) -> ProvisionerE
         return classify_refusal(request, status, body, error.response.headers.get("Retry-After"))
     if error.code is None and error.grpc_status_code is None:
         return note_request(Unavailable(f"no answer: {error}"), request)
-    said = ErrorBody(
+    refusal = ErrorBody(
         message=str(error.message or ""),
         status=error.grpc_status_code.name if error.grpc_status_code else "",
         details=[ErrorDetail(reason=error.reason or "")],
     )
-    return classify_error(request, error.code or 0, said)
+    return classify_error(request, error.code or 0, refusal)

@@ -94,8 +94,8 @@ def classify_error(
     """Return the error that a refusal means, by code and reason first and by text second."""
     reasons = {detail.reason for detail in error.details}  # assumes: quota-or-rights
     kind = _find_kind(http_status, error, reasons)
-    said = error.message[:_MESSAGE_LENGTH_MAX] or "the answer has no error text"
-    text = f"{said} ({f'HTTP {http_status} {error.status}'.rstrip()})"
+    message = error.message[:_MESSAGE_LENGTH_MAX] or "the answer has no error text"
+    text = f"{message} ({f'HTTP {http_status} {error.status}'.rstrip()})"
     if issubclass(kind, Retryable):
         known = retry_after is not None and retry_after.isascii() and retry_after.isdigit()
         seconds = min(float(retry_after or 0), _RETRY_AFTER_SECONDS_MAX) if known else None

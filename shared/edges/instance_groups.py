@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 _CREATING, _LEAVING = "CREATING", ("DELETING", "ABANDONING")  # assumes: group-actions
 _ABSENT = ("", "PENDING", "PENDING_STOP", "DEPROVISIONING", "STOPPING", "STOPPED", "TERMINATED")
-_SAID_LENGTH_MAX = 400
+_MESSAGE_LENGTH_MAX = 400
 _PAGES_MAX = 20
 _GROUP_PATH = re.compile(r"projects/[^/]+/(?:zones|regions)/[^/]+/instanceGroupManagers/[^/]+$")
 
@@ -205,7 +205,7 @@ def _find_errors(row: _Instance) -> list[_Error]:
 
 
 def _tell(error: _Error, at: float | None) -> FillError:
-    return FillError(": ".join(filter(None, (error.code, error.message)))[:_SAID_LENGTH_MAX], at)
+    return FillError(": ".join(filter(None, (error.code, error.message)))[:_MESSAGE_LENGTH_MAX], at)
 
 
 def _list_groups(pool: PoolSnapshot) -> list[str]:

@@ -117,12 +117,12 @@ class KubernetesCluster:
         except Denied as error:
             if not self._told_disks:
                 self._told_disks = True
-                said = {"object": f"PersistentVolumeClaim {namespace}/{claim}", "error": str(error)}
-                _LOG.warning("disks cannot be read, so pools may be made in zones without them", extra=said)
+                fields = {"object": f"PersistentVolumeClaim {namespace}/{claim}", "error": str(error)}
+                _LOG.warning("disks cannot be read, so pools may be made in zones without them", extra=fields)
             raise
 
     def read_ledger(self, namespace: str) -> Ledger:
-        """Return the reservations of a namespace's ConfigMap; none if it does not exist."""
+        """Return the holds of a namespace's ConfigMap; none if it does not exist."""
         try:
             return read_entries(self._api.get(f"{_path_of_ledgers(namespace)}/{LEDGER}", ConfigMap))
         except NotFound as error:

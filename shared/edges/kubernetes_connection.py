@@ -193,11 +193,11 @@ def connection_from_kubeconfig(path: Path | str, context_name: str = "") -> Conn
     except Exception as error:
         # The client lets through whatever a malformed file makes Python or a library raise.
         clear = isinstance(error, ConfigException | ValueError) and not isinstance(error, UnicodeError)
-        said = str(error) if clear else "is not valid"
+        problem = str(error) if clear else "is not valid"
         if isinstance(error, OSError):
-            said = f"{error.filename}: {error.strerror}"
-        valid = "" if "valid: " in said else "; valid: a kubeconfig as kubectl reads it"
-        raise Misconfigured((f"kubeconfig {path}: {said}{valid}",)) from error
+            problem = f"{error.filename}: {error.strerror}"
+        valid = "" if "valid: " in problem else "; valid: a kubeconfig as kubectl reads it"
+        raise Misconfigured((f"kubeconfig {path}: {problem}{valid}",)) from error
 
 
 def _load_kubeconfig(path: str, context_name: str) -> Connection:

@@ -75,8 +75,8 @@ def classify_refusal(what: str, code: int, status: Status, retry_after: str | No
         status: Kubernetes' own words, perhaps empty.
         retry_after: The header Retry-After as sent, in seconds.
     """
-    said = status.message[:MESSAGE_LENGTH_MAX] or "the answer is not a Kubernetes Status"
-    text = f"{what}: {code} {status.reason}".rstrip() + f": {said}"
+    message = status.message[:MESSAGE_LENGTH_MAX] or "the answer is not a Kubernetes Status"
+    text = f"{what}: {code} {status.reason}".rstrip() + f": {message}"
     kind = _ERROR_OF_CODE.get(code, Unavailable if code >= _HTTP_SERVER_ERROR else InvalidRequest)
     if kind is StaleView and status.reason == "AlreadyExists":
         kind = AlreadyExists

@@ -1,4 +1,4 @@
-"""The ledger of reservations as a ConfigMap: one key for each pool, its value a line of JSON."""
+"""The ledger of limit holds as a ConfigMap: one key for each pool, its value a line of JSON."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 
-from shared.core.ports import Ledger, Reservation
+from shared.core.ports import Ledger, LimitHold
 from shared.edges.kubernetes_objects import ObjectMeta, Record
 
 if TYPE_CHECKING:
@@ -43,10 +43,10 @@ def read_entries(found: ConfigMap) -> Ledger:
         try:
             entry = _ENTRY.decode(text)
         except (msgspec.DecodeError, UnicodeError) as error:
-            _LOG.warning("a reservation cannot be read and is left out", extra={"pool": name, "error": str(error)})
+            _LOG.warning("a limit hold cannot be read and is left out", extra={"pool": name, "error": str(error)})
             continue
         if math.isfinite(entry.made_at):
-            entries[name] = Reservation(**msgspec.structs.asdict(entry))
+            entries[name] = LimitHold(**msgspec.structs.asdict(entry))
     return Ledger(version=found.metadata.resource_version, entries=entries)
 
 
@@ -66,5 +66,5 @@ def format_entries(namespace: str, ledger: Ledger) -> dict[str, Any]:
     }
 
 
-def _format_data(entries: Mapping[str, Reservation]) -> dict[str, str]:
+def _format_data(entries: Mapping[str, LimitHold]) -> dict[str, str]:
     return {name: msgspec.json.encode(each).decode() for name, each in entries.items()}

@@ -98,7 +98,7 @@ class TolerationRecord(Record):
     effect: str = ""
 
 
-class ClaimSource(Record):
+class VolumeClaimSource(Record):
     """The PersistentVolumeClaim of a volume."""
 
     claim_name: str = ""
@@ -108,7 +108,7 @@ class Volume(Record):
     """One volume of a pod, as far as it has a PersistentVolumeClaim."""
 
     name: str = ""
-    persistent_volume_claim: ClaimSource | None = None
+    persistent_volume_claim: VolumeClaimSource | None = None
     ephemeral: dict[str, Any] | None = None
     """Kubernetes makes its claim when the pod exists:
     https://kubernetes.io/docs/concepts/storage/ephemeral-volumes/#persistentvolumeclaim-naming."""
@@ -177,7 +177,7 @@ def view_pod(pod: Pod) -> PodView:
         phase=status.phase,
         created_at=parse_time(meta.creation_timestamp),
         deleting=meta.deletion_timestamp is not None,
-        gated=bool(pod.spec.scheduling_gates),
+        gates=tuple(gate.get("name", "") for gate in pod.spec.scheduling_gates or ()),
         queued_since=parse_time(meta.creation_timestamp) if _is_queued(pod.spec) else None,
         unschedulable=unschedulable,
         scheduler_message=scheduled.message if scheduled and unschedulable else "",
@@ -251,7 +251,7 @@ def _view_template(meta: ObjectMeta, spec: PodSpec, *, pod: str = "") -> PodTemp
             spec.topology_spread_constraints or (),
         ),
         claims_devices=bool(spec.resource_claims),
-        disk_claims=tuple(_list_claims(spec, pod)),
+        volume_claims=tuple(_list_volume_claims(spec, pod)),
         container_chips=chips[0],
         init_container_chips=chips[1],
         container_gpus=gpus[0],
@@ -269,7 +269,7 @@ def _view_template(meta: ObjectMeta, spec: PodSpec, *, pod: str = "") -> PodTemp
     )
 
 
-def _list_claims(spec: PodSpec, pod: str) -> Iterator[str]:
+def _list_volume_claims(spec: PodSpec, pod: str) -> Iterator[str]:
     """Yield the names of the PersistentVolumeClaims of a pod; it has no name in a template."""
     for volume in spec.volumes or ():
         if volume.persistent_volume_claim and volume.persistent_volume_claim.claim_name:

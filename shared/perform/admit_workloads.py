@@ -11,14 +11,9 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from shared.core import labels
-from shared.core.decide.admission_checks import (
-    Word,
-    answer_gang,
-    is_final,
-    refuse_owner,
-)
+from shared.core.decide.admission_checks import Word, answer_gang, is_final, refuse_owner
 from shared.core.decide.demands import refuse_rejected
-from shared.core.decide.gangs import GangAnswer, Wish, plan_gang
+from shared.core.decide.gangs import CapacityRequest, GangAnswer, plan_gang
 from shared.core.decisions import Decision, Reason
 from shared.core.errors import Rejected
 from shared.core.identity.pools import LOST
@@ -96,7 +91,7 @@ def _admit(look: Look, queues: Queues, queued: QueuedWorkload, state: CheckState
     if word == Word.PENDING and outcomes:
         return outcomes
     if word != Word.PENDING or not made.slices:
-        explain(look.live, decision, objects=(owner,))
+        explain(look.live, decision, owner)
     facts = {"check": state.name, "state": str(word)}
     return [*outcomes, Outcome(decision=decision, cluster=look.cluster, subject=str(queued), facts=facts)]
 
@@ -122,8 +117,8 @@ def _give(
     gang = plan_gang(look.cluster, add_disks(look, owner), settings)
     if isinstance(gang, Decision):
         return owner, _refuse(look, queued, gang), is_final(look.cluster, owner, settings)
-    wish = Wish(seconds=seconds, round=state.retries, begins_at=queued.reserved_at)
-    return owner, give_pools(look, gang, owner, wish), False
+    request = CapacityRequest(seconds=seconds, round=state.retries, begins_at=queued.reserved_at)
+    return owner, give_pools(look, gang, owner, request), False
 
 
 def _refuse(look: Look, queued: QueuedWorkload, decision: Decision) -> GangAnswer:

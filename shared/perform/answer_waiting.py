@@ -75,7 +75,7 @@ def provision(event: Event, ports: Ports) -> Answers:
     if workload.suspended:
         return [*(answer_reserved(look, workload) or answer_workload(look, workload))]
     pods = list(islice(look.live.list_waiting_leaders(workload), LEADERS_MAX))
-    return _answer(shared, pods) or [_conclude(event, decide_no_leader(str(subject)))]
+    return _answer(shared.share_pools(), pods) or [_conclude(event, decide_no_leader(str(subject)))]
 
 
 def answer_pods(look: Look, pods: Sequence[PodView]) -> Answers:
@@ -115,9 +115,7 @@ def provision_pod(pod: PodView, look: Look) -> Outcome:
     workload, found = _decide(pod, look, overdue=overdue)
     subject = f"Pod {pod.namespace}/{pod.name}"
     if isinstance(found, Decision):
-        # The pod belongs to an earlier workload of that name: the present one gets no Event.
-        told = (pod,) if found.reason == Reason.OWNER_GONE else (workload, pod)
-        explain(look.live, found, objects=told)
+        explain(look.live, found, workload, pod)
         facts = describe_asking(look.cluster, pod, workload)
         return Outcome(decision=found, cluster=look.cluster, subject=subject, facts=facts)
     if not look.answered.add(found.claim.hash):
@@ -130,7 +128,7 @@ def provision_pod(pod: PodView, look: Look) -> Outcome:
         if overdue or isinstance(error, Denied | Throttled):
             name = build_pool_name(found.claim, FIRST_ATTEMPT)
             failed = decide_failure(f"node pool {name} cannot be created", error)
-            explain(look.live, failed, objects=(workload, pod))
+            explain(look.live, failed, workload, pod)
         error.claim = error.claim or describe_claim(found.claim)
         raise
     decision = made.decision
@@ -140,7 +138,7 @@ def provision_pod(pod: PodView, look: Look) -> Outcome:
     changes = decision.verdict not in (Verdict.KEEP, Verdict.WAIT) or decision.reason in FAILURE_REASONS
     again = decision.reason == Reason.SWEEP_OVER_CAP and look.cap is not None and not look.cap.over
     if (overdue or not look.sweeps or changes) and decision.reason != Reason.POOL_GONE and not again:
-        explain(look.live, decision, objects=(workload, pod))
+        explain(look.live, decision, workload, pod)
     name, facts = build_pool_name(found.claim, made.attempt), _describe_answered(look, found, made, pod)
     return Outcome(decision=decision, cluster=look.cluster, pool=name, subject=subject, demand=found, facts=facts)
 
@@ -179,13 +177,13 @@ def _decide(pod: PodView, look: Look, *, overdue: bool) -> tuple[WorkloadView | 
     try:
         workload = _find_workload(look, pod)
         found = decide_demand(look.cluster, pod, workload, look.settings)
-        if workload is not None and pod.template.disk_claims and not _is_settled(found, look):
+        if workload is not None and pod.template.volume_claims and not _is_settled(found, look):
             unread = "the zone of this pod's disks cannot be read"
-            workload = add_disks(look, workload, claims=pod.template.disk_claims)
+            workload = add_disks(look, workload, claims=pod.template.volume_claims)
             found = decide_demand(look.cluster, pod, workload, look.settings)
     except ProvisionerError as error:
         if overdue:
-            explain(look.live, decide_failure(unread, error), objects=(pod,))
+            explain(look.live, decide_failure(unread, error), None, pod)
         error.claim = error.claim or describe_asking(look.cluster, pod, None)["claim"]
         raise
     return workload, found

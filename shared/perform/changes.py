@@ -1,68 +1,98 @@
-"""Every change of node pools, nodes and workloads, and what is read right before it.
+"""Every change of node pools, nodes and workloads, behind the guards of its verb.
 
-The guards come in one order: proof of the cluster, limits, the emergency stop, the age of the look.
-Between them and the call comes only what must be as young as possible: the slice's pools before a
-create, the pool itself before its deletion, and the machines of one that is left for another.
+`GUARDS` names what is read and compared right before each change, in that order. What must be as
+young as possible comes last: the slice's pools before a create, the pool itself before its
+deletion, and the machines of one that is left for another. If the look is too old, or not so any
+more, a change raises `OldLook`, and nothing was done.
 """
 
 from __future__ import annotations
 
 import contextlib
 import logging
-from typing import TYPE_CHECKING, TypeVar
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import partial
+from typing import TYPE_CHECKING, TypeVar, cast
 
 from shared.core.decide.attempts import find_newest
 from shared.core.decide.capacity_first import decide_mode
-from shared.core.decide.cluster_proof import decide_unproven, is_contradicted, judge_nodes, list_witnesses
+from shared.core.decide.cluster_proof import decide_unproven
 from shared.core.decide.collect import decide_over_cap
 from shared.core.decide.failures import decide_failure
 from shared.core.decide.freshness import LOOKS_MAX, TURN_SECONDS, is_fresh
-from shared.core.decide.mode_label import decide_stop, read_mode_label
+from shared.core.decide.mode_label import decide_stop
+from shared.core.decide.provision import decide_sent
 from shared.core.decisions import Decision, Verdict
-from shared.core.errors import (
-    Denied,
-    InvalidRequest,
-    NoCapacity,
-    OldLook,
-    ProvisionerError,
-    StaleView,
-    Throttled,
-    Unavailable,
-)
+from shared.core.errors import AlreadyExists, Busy, Denied, OldLook, ProvisionerError, Unavailable
+from shared.perform.gather import is_proven, read_stop
 from shared.perform.tell import explain
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
     from typing import Any
 
-    from shared.core.decide.mode_label import Stop
     from shared.core.demand.demand import Demand
     from shared.core.identity.pools import PoolSnapshot
-    from shared.core.ports import Cluster, Ports
     from shared.core.workloads import WorkloadView
+    from shared.perform.limit_holds import OwnHolds
     from shared.perform.look import Look, Turn
-    from shared.perform.reservations import Reserved
+    from shared.perform.sweep_report import DeletionCap
 
 T = TypeVar("T")
 _LOG = logging.getLogger("emergency_stop")
-_REFUSED = (NoCapacity, InvalidRequest, Denied, Throttled, OldLook)
-"""With these GKE has surely created nothing: it refused, or was not asked."""
 
 
-def expect_fresh(look: Look, looked_at: float, act: str, *, objects: int = 0) -> None:
-    """Expect that a look is young enough for an act.
+class Verb(StrEnum):
+    """What is changed, with the words for a change that did not happen."""
 
-    Args:
-        look: has the clock.
-        looked_at: when its first read began, in unix seconds.
-        act: what is not done otherwise, as ``node pool x was not deleted``.
-        objects: how many objects were read one by one.
+    CREATE = "node pool {} was not created"
+    RESIZE = "node pool {} was not resized"
+    DELETE = "node pool {} was not deleted"
+    REMOVE_NODES = "node pool {} gave no nodes up"
+    MARK_NODES = "the nodes of node pool {} were not marked"
+    CHANGE = "{} was not changed"
 
-    Raises:
-        OldLook: it took too long.
-    """
-    if not is_fresh(looked_at, now=look.now(), objects=objects):
-        raise OldLook(f"{act}, because the look at it took too long")
+
+@dataclass(slots=True)
+class _Change:
+    """One change, as its guards see it."""
+
+    verb: Verb
+    look: Look
+    name: str
+    decision: Decision
+    pool: PoolSnapshot | None = None
+    """As the look found it; None if nodes are added."""
+    looked_at: float = 0.0
+    """When the first read of the look began on which it rests, in unix seconds."""
+    objects: int = 0
+    """How many objects that look read one by one."""
+    turn: Turn | None = None
+    """Of the slice that gets nodes."""
+    workload: WorkloadView | None = None
+    last_look: Callable[[], Decision] | None = None
+    cap: DeletionCap | None = None
+    holds: OwnHolds | None = None
+    counted: bool = False
+    decided_at: float = 0.0
+    """When its guards were first asked, in unix seconds."""
+
+    def refuse(self, why: str) -> OldLook:
+        """Return the error that stops it, because it rests on what is no longer so."""
+        return OldLook(f"{self.verb.format(self.name)}, because {why}")
+
+    def expect_fresh(self, looked_at: float, *, objects: int = 0) -> None:
+        """Expect that a look which began at a time is young enough to act on."""
+        if not is_fresh(looked_at, now=self.look.now(), objects=objects):
+            raise self.refuse("the look at it took too long")
+
+    def give_back(self) -> None:
+        """Let others have what was held or counted for it, since it has not happened."""
+        if self.look.limits and self.holds:
+            self.look.limits.give_back(self.holds)
+        if self.cap and self.counted:
+            self.cap.give_back()
 
 
 def look_again_if_old(look_and_act: Callable[[], T]) -> T:
@@ -77,200 +107,152 @@ def look_again_if_old(look_and_act: Callable[[], T]) -> T:
     return look_and_act()
 
 
-def find_stop(look: Look, act: Decision) -> Decision | None:
-    """Return the decision that replaces an act which the cluster's mode label stops; else None.
+def _hold(change: _Change) -> Decision | None:
+    look, turn = change.look, cast("Turn", change.turn)
+    found = look.limits.hold(turn.demand, change.name, instead_of=turn.replaced) if look.limits else None
+    if isinstance(found, Decision):
+        return found
+    change.holds = found
+    return None
 
-    Raises:
-        Retryable: the label could not be read, so the act must not be done.
-        Denied: the permission to read the label is missing, so the act must not be done.
-    """
-    stopped = decide_stop(act, read_stop(look.cluster, look.ports))
+
+def _make_room(change: _Change) -> Decision | None:
+    """Delete the pool in whose place another one is created, if it goes first."""
+    gone = turn.make_room() if (turn := change.turn) and turn.make_room else None
+    return None if gone is None or gone.verdict == Verdict.DELETE else gone
+
+
+def _prove_cluster(change: _Change) -> Decision | None:
+    proven = change.pool and is_proven(change.look, change.pool, change.decided_at)
+    return None if proven else decide_unproven(change.name)
+
+
+def _obey_mode(change: _Change) -> Decision | None:
+    workload = cast("WorkloadView", change.workload)
+    return decide_mode(change.decision, workload.namespace, change.look.settings)
+
+
+def _obey_stop(change: _Change) -> Decision | None:
+    look, began = change.look, change.look.now()
+    stopped = decide_stop(change.decision, read_stop(look.cluster, look.ports))
     if stopped is not None:
         fields = {"cluster": look.cluster, "decision": str(stopped.verdict), "reason": str(stopped.reason)}
         _LOG.warning("%s", stopped.message, extra=fields)
-    return stopped
+        return stopped
+    change.expect_fresh(began)
+    return None
 
 
-def read_stop(cluster: str, ports: Ports) -> Stop | None:
-    """Return what the label of the provisioner's own namespace stops now; None: nothing.
-
-    Raises:
-        Retryable: the namespace could not be read.
-        Denied: the permission to read it is missing.
-    """
-    name = ports.settings.own_namespace
-    return read_mode_label(name, ports.clusters[cluster].get_namespace(name))
+def _expect_counted(change: _Change) -> None:
+    holds, now = change.holds, change.look.now()
+    if holds and not 0 <= now - holds.made_at <= TURN_SECONDS:
+        raise change.refuse("the limits were counted too long ago; they are counted again")
 
 
-def is_proven(look: Look, pool: PoolSnapshot) -> bool:
-    """Return whether the API surely shows what runs on a pool; asked before each deletion.
-
-    A node of the pool is enough, because its pods are seen there. Else a node of any other pool of
-    the cluster shows that this one has no nodes. Only if no node tells, the label of the pool does.
-
-    Raises:
-        Retryable: something could not be read.
-        Denied: a permission to read is missing.
-    """
-    if look.live.find_pools_of_nodes([pool.name], some=True):
-        return True
-    if (judged := _judge(look.live, look.list_pools())) is not None:
-        return judged
-    said = pool.owner.cluster_uid if pool.owner else ""
-    return bool(said) and said == read_cluster_uid(look.live)
-
-
-def is_other(live: Cluster, pools: Sequence[PoolSnapshot]) -> bool:
-    """Return whether an API is surely not that of the cluster whose pools these all are.
-
-    Raises:
-        Retryable: something could not be read.
-        Denied: a permission to read is missing.
-    """
-    judged = _judge(live, pools)
-    return is_contradicted(pools, read_cluster_uid(live)) if judged is None else not judged
-
-
-def _judge(live: Cluster, pools: Sequence[PoolSnapshot]) -> bool | None:
-    witnesses = list_witnesses(pools)
-    return judge_nodes(witnesses, live.find_pools_of_nodes(witnesses.names, some=True))
-
-
-def read_cluster_uid(live: Cluster) -> str:
-    """Return the UID of the namespace ``kube-system``; empty if there is none.
-
-    Raises:
-        Retryable: it could not be read.
-        Denied: the permission to read it is missing.
-    """
-    found = live.get_namespace("kube-system")
-    return found.uid if found else ""
-
-
-def create_pool(turn: Turn, decision: Decision, body: Mapping[str, Any]) -> Decision:
-    """Create a pool within the limits; return what came of it.
+def _expect_same_slice(change: _Change) -> None:
+    """Expect that the slice has the same pools as in the look, if the name follows from them.
 
     A pool that has a number needs a look of just now: the number may be used up. What was read
     before may be some seconds old, and another function may have acted since.
+    """
+    look, turn = change.look, cast("Turn", change.turn)
+    if turn.demand.elastic and turn.demand.choices == 1:
+        return
+    _read_again(change)
+    if not 0 <= look.now() - turn.looked_at <= TURN_SECONDS:
+        raise change.refuse("the look at its slice took too long")
 
-    Args:
-        turn: of its slice, on the attempt of the pool.
-        decision: to create it.
-        body: the pool, as GKE's API takes it.
+
+def _expect_same_owner(change: _Change) -> None:
+    expect_owner(change.look, cast("PoolSnapshot", change.pool), since=change.decided_at)
+
+
+def _expect_same_pool(change: _Change) -> None:
+    pool = cast("PoolSnapshot", change.pool)
+    if expect_owner(change.look, pool, since=change.decided_at).status != pool.status:
+        raise change.refuse("its status has changed since the look")
+
+
+def _look_last(change: _Change) -> Decision | None:
+    """Decide again from what neither pool nor pods show, by the last read before the deletion."""
+    now = change.last_look() if change.last_look else None
+    return None if now is None or now.verdict == Verdict.DELETE else now
+
+
+def _expect_young(change: _Change) -> None:
+    change.expect_fresh(change.looked_at, objects=change.objects)
+
+
+def _count(change: _Change) -> Decision | None:
+    if change.cap is None:
+        return None
+    change.counted = change.cap.take()
+    return None if change.counted else decide_over_cap(change.name, change.look.settings)
+
+
+Guard = Callable[[_Change], Decision | None]
+"""Returns what is decided in place of the change; None lets it pass."""
+_NODES = (_obey_stop, _expect_same_owner, _expect_young)
+GUARDS: Mapping[Verb, Sequence[Guard]] = {
+    Verb.CREATE: (_hold, _make_room, _obey_stop, _expect_counted, _expect_same_slice),
+    Verb.RESIZE: (_hold, _obey_stop, _expect_counted, _expect_young),
+    Verb.DELETE: (_prove_cluster, _obey_stop, _expect_same_pool, _look_last, _expect_young, _count),
+    Verb.REMOVE_NODES: _NODES,
+    Verb.MARK_NODES: _NODES,
+    Verb.CHANGE: (_obey_mode, _obey_stop),
+}
+_MAY_HAVE_BEGUN: Mapping[Verb, tuple[type[ProvisionerError], ...]] = {
+    Verb.CREATE: (Unavailable, AlreadyExists, Busy),
+    Verb.RESIZE: (Unavailable, Busy),
+}
+"""After one of these errors the nodes may come. For any other verb only after no answer."""
+
+
+def _send(change: _Change, request: Callable[[], T]) -> T | Decision:
+    """Make a change if all guards of its verb let it pass; else return what they decide.
+
+    What was held or counted for it is given back if it has surely not happened.
+    """
+    begun, change.decided_at = False, change.look.now()
+    try:
+        for guard in GUARDS[change.verb]:
+            if (instead := guard(change)) is not None:
+                change.give_back()
+                return instead
+        begun = True
+        return request()
+    except ProvisionerError as error:
+        if not (begun and isinstance(error, _MAY_HAVE_BEGUN.get(change.verb, (Unavailable,)))):
+            change.give_back()
+        raise
+
+
+def create_pool(turn: Turn, decision: Decision, body: Mapping[str, Any]) -> Decision:
+    """Create a pool, of the turn's attempt, within the limits; return what came of it.
+
+    The body is the pool as GKE's API takes it.
 
     Raises:
-        StaleView: too many processes reserve at the same time, or something has changed or took
+        StaleView: too many processes write holds at the same time, or something has changed or took
             too long since it was read. Nothing was created.
-        Retryable: something could not be read, or what the port raises.
     """
-    look, demand, name = turn.look, turn.demand, str(body["name"])
+    look, name, places = turn.look, str(body["name"]), turn.look.ports.places
+    create = partial(look.ports.pools.create, look.cluster, body)
 
-    def submit() -> None:
-        if not demand.elastic or demand.choices > 1:
-            _read_again(turn, name)
-            if not 0 <= look.now() - turn.looked_at <= TURN_SECONDS:
-                raise OldLook(f"node pool {name} was not created, because the look at its slice took too long")
-        if look.ports.places:
-            look.ports.places.send(create, look.cluster, name, turn.pools, now=look.now())
-        else:
-            create()
+    def send() -> Decision | None:
+        if places is None:
+            return create()
+        sent = places.send(create, look.cluster, name, turn.pools, now=look.now())
+        return None if sent else decide_sent(name)
 
-    def create() -> None:
-        look.ports.pools.create(look.cluster, body)
-
-    return _act_within_limits(turn, name, decision, submit)
+    return _send(_Change(Verb.CREATE, look, name, decision, turn=turn), send) or decision
 
 
 def resize_pool(turn: Turn, name: str, decision: Decision, *, looked_at: float) -> Decision:
-    """Give an elastic pool as many nodes as its demand has; see `create_pool`.
-
-    Raises:
-        OldLook: its size was measured at `looked_at`, in unix seconds, and that is too long ago.
-    """
-    look = turn.look
-
-    def resize() -> None:
-        expect_fresh(look, looked_at, f"node pool {name} was not resized")
-        look.ports.pools.resize(look.cluster, name, turn.demand.shape.node_count)
-
-    return _act_within_limits(turn, name, decision, resize)
-
-
-def _act_within_limits(turn: Turn, name: str, decision: Decision, act: Callable[[], None]) -> Decision:
-    """Do an act that gives a pool nodes, unless a limit or the emergency stop forbids it."""
-    look, limits = turn.look, turn.look.limits
-    reserved = limits.reserve(turn.demand, name, instead_of=turn.replaced) if limits else None
-    if isinstance(reserved, Decision):
-        return reserved
-    if turn.make_room and (gone := turn.make_room()).verdict != Verdict.DELETE:
-        _give_back(look, reserved)
-        return gone
-    looked_at = look.now()
-    if stopped := find_stop(look, decision):
-        _give_back(look, reserved)
-        return stopped
-    expect_fresh(look, looked_at, f"node pool {name} got no nodes")
-    if reserved and not 0 <= look.now() - reserved.made_at <= TURN_SECONDS:
-        raise StaleView(f"the limits were counted too long ago for node pool {name}; they are counted again")
-    try:
-        act()
-    except _REFUSED:
-        _give_back(look, reserved)
-        raise
-    return decision
-
-
-def _give_back(look: Look, reserved: Reserved | None) -> None:
-    if look.limits and reserved:
-        look.limits.give_back(reserved)
-
-
-def _read_again(turn: Turn, name: str) -> None:
-    """Read what the pool's number follows from; the create must come promptly after this.
-
-    The emergency stop and the limits were read just before, and this must not make them old.
-
-    Raises:
-        OldLook: it has changed, could not be read, or the read took too long.
-    """
-    began = turn.look.now()
-    try:
-        if turn.demand.choices > 1:
-            expect_no_other(turn.look, turn.demand, name, turn.own)  # GKE may have refused this one before
-        else:
-            _expect_last(turn, name)
-    except Unavailable as error:
-        raise OldLook(f"node pool {name} was not created: its slice's pools cannot be read: {error}") from error
-    expect_fresh(turn.look, began, f"node pool {name} was not created")
-
-
-def expect_no_other(look: Look, demand: Demand, name: str, known: Sequence[PoolSnapshot] = ()) -> None:
-    """List the pools again: another attempt may have one by now.
-
-    Raises:
-        OldLook: another pool of the claim exists than those that are known.
-    """
-    expected = {name, *(pool.name for pool in known)}
-    own = look.list_pools().list_claimed(demand.claim.hash)
-    if other := next((pool.name for pool in own if pool.name not in expected), ""):
-        raise OldLook(f"node pool {name} was not created, because {other} of its slice was listed since the look")
-
-
-def _expect_last(turn: Turn, name: str) -> None:
-    """Read the last pool of the claim again, from which the number of the next attempt follows.
-
-    A function that does not find that pool, or not its labels, begins with the first number. Then
-    two functions would create pools of two names at the same time.
-
-    Raises:
-        OldLook: that pool does not exist any more, or has other labels.
-    """
-    last = find_newest(turn.own)
-    if last is None or last.name == name:
-        return
-    found = turn.look.get_pool(last.name)
-    if found is None or found.labels != last.labels:
-        raise OldLook(f"node pool {name} was not created: {last.name} before it is gone or changed since the look")
+    """Give an elastic pool as many nodes as its demand has; it was measured at `looked_at`."""
+    look, size = turn.look, turn.demand.shape.node_count
+    change = _Change(Verb.RESIZE, look, name, decision, None, looked_at, turn=turn)
+    return _send(change, partial(look.ports.pools.resize, look.cluster, name, size)) or decision
 
 
 def delete_pool(
@@ -285,7 +267,7 @@ def delete_pool(
     """Submit the deletion of a pool that was looked at just now; return what came of it.
 
     Args:
-        look: with unshared reads.
+        look: with unshared reads, but those of a batch.
         pool: as the look found it.
         decision: why it is deleted.
         looked_at: when the first read of the look began, in unix seconds.
@@ -293,46 +275,22 @@ def delete_pool(
         last_look: decides again from what neither pool nor pods show, by the last read before it.
 
     Raises:
-        OldLook: the look is too old, or the pool has changed since; nothing was deleted.
-        Retryable: GKE could not be asked, or another operation holds the pool.
+        Busy: another operation holds the pool.
     """
-    cap = look.cap if limited else None
-    if not is_proven(look, pool):
-        return decide_unproven(pool.name)
-    if stopped := find_stop(look, decision):
-        return stopped
-    if expect_owner(look, pool).status != pool.status:
-        raise OldLook(f"node pool {pool.name} was not deleted, because its status has changed since the look")
-    if last_look is not None and (now := last_look()).verdict != Verdict.DELETE:
-        return now
-    expect_fresh(look, looked_at, f"node pool {pool.name} was not deleted", objects=pool.node_count)
-    if cap is not None and not cap.take():
-        return decide_over_cap(pool.name, look.settings)
-    try:
-        look.ports.pools.delete(look.cluster, pool.name)
-    except ProvisionerError as error:
-        if cap is not None and not isinstance(error, Unavailable):
-            cap.give_back()  # GKE has surely not begun
-        raise
-    return decision
+    change = _Change(Verb.DELETE, look, pool.name, decision, pool, looked_at, pool.node_count)
+    change.last_look, change.cap = last_look, look.cap if limited else None
+    return _send(change, partial(look.ports.pools.delete, look.cluster, pool.name)) or decision
 
 
 def remove_nodes(
     look: Look, pool: PoolSnapshot, names: Sequence[str], decision: Decision, *, looked_at: float, objects: int = 0
 ) -> Decision:
-    """Remove nodes of a pool, or give up nodes that GKE has not made; return what came of it.
+    """Remove nodes of a pool, or give up nodes that GKE has not made; see `delete_pool`.
 
-    Raises:
-        OldLook: the look, whose first read began at `looked_at` and read so many objects one by
-            one, is too old, or the pool is another's now; nothing was removed.
-        Retryable: GKE could not be asked.
+    The look has read so many objects one by one.
     """
-    if stopped := find_stop(look, decision):
-        return stopped
-    expect_owner(look, pool)
-    expect_fresh(look, looked_at, f"node pool {pool.name} gave no nodes up", objects=objects)
-    look.ports.pools.remove_nodes(pool, names)
-    return decision
+    change = _Change(Verb.REMOVE_NODES, look, pool.name, decision, pool, looked_at, objects)
+    return _send(change, partial(look.ports.pools.remove_nodes, pool, names)) or decision
 
 
 def mark_nodes(
@@ -343,24 +301,18 @@ def mark_nodes(
     *,
     looked_at: float,
 ) -> Decision:
-    """Write our marks on nodes of a pool; return what came of it.
+    """Write our marks on nodes of a pool; see `delete_pool`.
 
     `marks` has by the name of a node since when it is not needed, in unix seconds, or None to
-    remove the mark; and whether it is closed to new pods. The first read of the nodes began at
-    `looked_at`, in unix seconds.
-
-    Raises:
-        OldLook: the look is too old, or the pool is another's now; nothing was written.
-        Retryable: a node could not be read or written, or another process changed it.
-        Denied: the permission to change nodes is missing.
+    remove the mark; and whether it is closed to new pods.
     """
-    if stopped := find_stop(look, decision):
-        return stopped
-    expect_owner(look, pool)
-    expect_fresh(look, looked_at, f"the nodes of node pool {pool.name} were not marked", objects=pool.node_count)
-    for node, (since, closed) in marks.items():
-        look.live.mark_surplus(node, since, closed=closed)
-    return decision
+
+    def mark() -> None:
+        for node, (since, closed) in marks.items():
+            look.live.mark_surplus(node, since, closed=closed)
+
+    change = _Change(Verb.MARK_NODES, look, pool.name, decision, pool, looked_at, pool.node_count)
+    return _send(change, mark) or decision
 
 
 def change_workload(
@@ -377,22 +329,70 @@ def change_workload(
         StaleView: it has changed since it was read; nothing was changed.
         Denied: the permission to change it is missing. The workload is told.
     """
-    if stopped := decide_mode(decision, workload.namespace, look.settings) or find_stop(look, decision):
-        return stopped
+
+    def write() -> WorkloadView:
+        try:
+            return look.live.change_workload(workload, marks, suspended=suspended)
+        except Denied as error:
+            explain(look.live, decide_failure("the workload cannot be changed", error), workload)
+            raise
+
+    change = _Change(Verb.CHANGE, look, str(workload), decision, workload=workload)
+    return _send(change, write)
+
+
+def _read_again(change: _Change) -> None:
+    """Read what the pool's number follows from; the create must come promptly after this."""
+    look, turn = change.look, cast("Turn", change.turn)
+    began = look.now()
     try:
-        return look.live.change_workload(workload, marks, suspended=suspended)
-    except Denied as error:
-        explain(look.live, decide_failure("the workload cannot be changed", error), objects=(workload,))
-        raise
+        if turn.demand.choices > 1:
+            expect_no_other(look, turn.demand, change.name, turn.own)  # GKE may have refused this one before
+        else:
+            _expect_last(change, turn.own)
+    except Unavailable as error:
+        raise change.refuse(f"its slice's pools cannot be read: {error}") from error
+    change.expect_fresh(began)
 
 
-def expect_owner(look: Look, pool: PoolSnapshot) -> PoolSnapshot:
+def expect_no_other(look: Look, demand: Demand, name: str, known: Sequence[PoolSnapshot] = ()) -> None:
+    """List the pools again: another attempt may have one by now.
+
+    Raises:
+        OldLook: another pool of the claim exists than those that are known.
+    """
+    expected = {name, *(pool.name for pool in known)}
+    own = look.list_pools().list_claimed(demand.claim.hash)
+    if other := next((pool.name for pool in own if pool.name not in expected), ""):
+        raise OldLook(f"node pool {name} was not created, because {other} of its slice was listed since the look")
+
+
+def _expect_last(change: _Change, own: Sequence[PoolSnapshot]) -> None:
+    """Read the last pool of the claim again, from which the number of the next attempt follows.
+
+    A function that does not find that pool, or not its labels, begins with the first number. Then
+    two functions would create pools of two names at the same time.
+    """
+    last = find_newest(own)
+    if last is None or last.name == change.name:
+        return
+    found = change.look.get_pool(last.name)
+    if found is None or found.labels != last.labels:
+        raise change.refuse(f"{last.name} before it is gone or changed since the look")
+
+
+def expect_owner(look: Look, pool: PoolSnapshot, *, since: float = 0.0) -> PoolSnapshot:
     """Read a pool again: a list may be minutes old, and a person may have removed our labels since.
+
+    The changes of a batch share a list in place of that read. It serves those that were decided, at
+    `since` in unix seconds, before it began. So it shows labels and status as they were after the
+    decision, as the read of one pool does, and they are compared in the same way. It is at most
+    `SHARED_SECONDS` old: only the proof of the cluster and the stop are read since the decision.
 
     Raises:
         OldLook: the pool is gone, or its labels name another owner, or none.
     """
-    found = look.get_pool(pool.name)
+    found = look.find_pool(pool.name, since=since)
     if found is None or found.owner != pool.owner:
         raise OldLook(f"the labels of node pool {pool.name} have changed since they were read")
     return found

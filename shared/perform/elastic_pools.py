@@ -38,7 +38,7 @@ from shared.core.settings import Mode
 from shared.perform.changes import look_again_if_old, mark_nodes, remove_nodes
 from shared.perform.gather import read_namespace_obstacle
 from shared.perform.make_attempt import create_allowed
-from shared.perform.pool_sizes import measure_pools
+from shared.perform.pool_reads import measure_pools
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -156,9 +156,6 @@ def share_nodes(
         demand: all nodes that the pods need.
         attempts: to look at if the claim does not have several pools.
         pools: every pool of the cluster.
-
-    Raises:
-        Retryable: GKE could not be asked.
     """
     sharing = list_sharing(demand, pools)
     if not may_add_pools(demand) or not sharing:

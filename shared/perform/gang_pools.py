@@ -24,8 +24,7 @@ from shared.core.decisions import FAILURE_REASONS, Decision, Reason, Verdict
 from shared.core.errors import Denied, Throttled, Unavailable
 from shared.core.identity.names import build_pool_name
 from shared.core.identity.pools import PoolStatus
-from shared.perform.changes import read_stop
-from shared.perform.gather import is_used_by_others, read_trying
+from shared.perform.gather import is_used_by_others, read_stop, read_trying
 from shared.perform.look import Turn
 from shared.perform.make_attempt import list_attempts, make_attempt
 from shared.perform.release_pools import collect_pools
@@ -36,7 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from shared.core.decide.attempts import AttemptDecision
-    from shared.core.decide.gangs import Gang, Holding, Wish
+    from shared.core.decide.gangs import CapacityRequest, Gang, Holding
     from shared.core.demand.demand import Demand
     from shared.core.identity.pool_index import PoolIndex
     from shared.core.workloads import WorkloadView
@@ -49,23 +48,12 @@ _COMES = (Reason.POOL_IN_PROGRESS, Reason.POOL_SERVES)
 def refuse_purchase(
     look: Look, workload: WorkloadView, missing: Sequence[Demand], pools: PoolIndex
 ) -> Decision | None:
-    """Return why we do not create all of some pools as things are; None if we do, or for no pools.
-
-    Args:
-        look: at the cluster.
-        workload: the owner.
-        missing: the demands of its slices.
-        pools: every pool of the cluster.
-
-    Raises:
-        Retryable: something could not be read.
-        Denied: a permission is missing.
-    """
+    """Return why we do not create the pools of all missing slices; None if we do, or for none."""
     if not missing:
         return None
     namespace, stop = look.live.get_namespace(workload.namespace), read_stop(look.cluster, look.ports)
-    said = namespace.labels if namespace else {}
-    refused = decide_purchase(missing, said, stop=stop, now=look.now(), settings=look.settings)
+    own_labels = namespace.labels if namespace else {}
+    refused = decide_purchase(missing, own_labels, stop=stop, now=look.now(), settings=look.settings)
     if refused or look.limits is None:
         return refused
     whole, name = _join(missing, pools)
@@ -86,7 +74,7 @@ def _look_at_gang(look: Look, gang: Gang, pools: PoolIndex, *, since: float) -> 
     newest = [find_newest(pools.list_claimed(each.claim.hash)) for each in gang]
     reads = [partial(read_trying, look, each, pool) for each, pool in zip(gang, newest, strict=True)]
     told = zip(gang, get_results(look.run(reads)), strict=True)
-    return replace(holding, told={each.claim.slice_name: said for each, said in told if said})
+    return replace(holding, told={each.claim.slice_name: decision for each, decision in told if decision})
 
 
 def _judge_round(
@@ -107,7 +95,7 @@ def _judge_round(
     return decide_round(replace(holding, came=came), seconds, refused=refused, now=now)
 
 
-def give_pools(look: Look, gang: Gang, workload: WorkloadView, wish: Wish) -> GangAnswer:
+def give_pools(look: Look, gang: Gang, workload: WorkloadView, request: CapacityRequest) -> GangAnswer:
     """Create what is missing of the pools of a gang, and say how far they are.
 
     Nothing is created while GKE finds no capacity for a slice, or while we refuse a part of it.
@@ -118,13 +106,13 @@ def give_pools(look: Look, gang: Gang, workload: WorkloadView, wish: Wish) -> Ga
         look: at the cluster.
         gang: the demands of all slices of the workload.
         workload: as it was read just now.
-        wish: what it waits for. Its round begins at the end of the gang's own pause.
+        request: what it waits for. Its round begins at the end of the gang's own pause.
 
     Raises:
         Retryable: something could not be read or is in progress. Other slices may have got theirs.
         Denied: a permission is missing.
     """
-    looked_at, pools, since = look.now(), look.pools.list(), wish.begins_at or 0.0
+    looked_at, pools, since = look.now(), look.pools.list(), request.begins_at or 0.0
     holding = _look_at_gang(look, gang, pools, since=since)
     waits = holding.starved or holding.unread
     refused = None if waits else refuse_purchase(look, workload, holding.missing, pools)
@@ -132,12 +120,14 @@ def give_pools(look: Look, gang: Gang, workload: WorkloadView, wish: Wish) -> Ga
         Turn(look=look, demand=each, pools=pools, looked_at=looked_at, workload=workload, since=since)
         for each in gang
     ]
-    whole = _judge_round(look, holding, wish.seconds, refused=refused)
-    slices = whole or _make_pools(turns, holding.missing, ended=wish.round)
+    whole = _judge_round(look, holding, request.seconds, refused=refused)
+    slices = whole or _make_pools(turns, holding.missing, ended=request.round)
     if isinstance(slices, Decision):
         return GangAnswer(decision=slices, held=bool(holding.pools))
-    asked = holding.asked.union(each.claim.slice_name for each, made in slices if is_refused_by_gke(made.decision))
-    ends = _judge_round(look, replace(holding, asked=asked), wish.seconds) if asked > holding.asked else None
+    decision = [(each.claim.slice_name, made.decision) for each, made in slices]
+    makes = Reason.POOL_IN_PROGRESS  # also a pool that the list does not have yet
+    asked = holding.asked.union(name for name, it in decision if it.reason == makes or is_refused_by_gke(it))
+    ends = _judge_round(look, replace(holding, asked=asked), request.seconds) if asked > holding.asked else None
     return GangAnswer(decision=ends) if ends else judge_gang(slices)
 
 
@@ -146,28 +136,28 @@ def _make_pools(
 ) -> list[tuple[Demand, AttemptDecision]] | Decision:
     """Create the pools that are missing; return what was decided for each slice, or a refusal.
 
-    If a limit is set, one write of the ledger reserves for all of them before the first create, so
-    that no two gangs get a part each. What is not created then is given back.
+    If a limit is set, one write of the ledger has the holds of all of them before the first create,
+    so that no two gangs get a part each. What is not created then is given back.
 
     A round may end without a failed creation, which would lead to the next candidate: what is given
     back is room for the slice that lacked it. So each round begins with the next candidate. A pool
     that comes late may end every second round. So a cycle has an odd number of rounds.
     """
     look, pools = turns[0].look, turns[0].pools
-    reserved = look.limits.reserve(*_join(missing, pools)) if look.limits and missing else None
-    if isinstance(reserved, Decision):
-        return reserved
-    names = reserved.names if reserved else {}
+    holds = look.limits.hold(*_join(missing, pools)) if look.limits and missing else None
+    if isinstance(holds, Decision):
+        return holds
+    names = holds.names if holds else {}
     tasks = []
     for turn in turns:
         name, choices = names.get(turn.demand.claim), turn.demand.choices
         begin = ended % (choices | 1) % choices
         tasks.append(partial(_give_pool, replace(turn, replaced=(name,)) if name else turn, begin))
     demands, done = [turn.demand for turn in turns], run_paced(tasks, look.ports)
-    if look.limits and reserved:
+    if look.limits and holds:
         kept = {names.get(each.claim) for each, made in zip(demands, done, strict=True) if _may_come(made)}
-        left = {name: each for name, each in reserved.first.items() if name not in kept}
-        look.limits.give_back(replace(reserved, first=left))
+        left = {name: each for name, each in holds.first.items() if name not in kept}
+        look.limits.give_back(replace(holds, first=left))
     claims = [describe_claim(each.claim) for each in demands]
     return list(zip(demands, get_results(done, claims), strict=True))
 
@@ -180,7 +170,6 @@ def _may_come(done: AttemptDecision | Exception) -> bool:
 
 
 def _give_pool(turn: Turn, first: int) -> AttemptDecision:
-    workload, parent = turn.workload, turn.workload.parent if turn.workload else None
     try:
         for attempt in list_attempts(turn, first):
             found = make_attempt(turn, attempt)
@@ -189,10 +178,10 @@ def _give_pool(turn: Turn, first: int) -> AttemptDecision:
     except Denied as error:
         name = build_pool_name(turn.demand.claim, first)
         failed = decide_failure(f"node pool {name} cannot be created", error)
-        explain(turn.look.live, failed, objects=(workload, parent))
+        explain(turn.look.live, failed, turn.workload)
         raise
     if found.decision.verdict not in _QUIET or found.decision.reason in FAILURE_REASONS:
-        explain(turn.look.live, found.decision, objects=(workload, parent))
+        explain(turn.look.live, found.decision, turn.workload)
     return found
 
 

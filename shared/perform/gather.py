@@ -16,9 +16,11 @@ from typing import TYPE_CHECKING
 
 from shared.core.decide.attempts import is_superseded
 from shared.core.decide.capacity_first import find_wait, is_asking
+from shared.core.decide.cluster_proof import is_contradicted, judge_nodes, list_witnesses
 from shared.core.decide.demands import decide_namespace
 from shared.core.decide.failures import decide_failure
 from shared.core.decide.filling import Filling, decide_trying
+from shared.core.decide.mode_label import read_mode_label
 from shared.core.decide.needed_pools import plan_pools, select_named
 from shared.core.decide.occupancy import measure_occupancy
 from shared.core.decide.pool_facts import (
@@ -33,7 +35,7 @@ from shared.core.decide.pool_facts import (
 )
 from shared.core.decide.pool_use import depends_on_use, judge_use
 from shared.core.decide.warm_pools import find_idle_bound
-from shared.core.demand.disks import list_claims
+from shared.core.demand.disks import list_volume_claims
 from shared.core.errors import Denied
 from shared.core.identity.pools import BROKEN, PoolStatus
 from shared.core.kinds.table import get_kind
@@ -42,13 +44,14 @@ from shared.perform.tell import explain, find_parent, try_to_read
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from shared.core.decide.mode_label import Stop
     from shared.core.decide.needed_pools import PoolPlan
     from shared.core.decide.occupancy import Occupancy
     from shared.core.decide.pool_facts import PoolPods
     from shared.core.decisions import Decision
     from shared.core.demand.demand import Demand
     from shared.core.identity.pools import PoolSnapshot
-    from shared.core.ports import Cluster, Machines
+    from shared.core.ports import Cluster, Machines, Ports
     from shared.core.workloads import Parent, PodView, WorkloadView
     from shared.perform.look import Look
 
@@ -56,8 +59,8 @@ Use = tuple["Occupancy", "PoolPlan"]
 
 
 TRYING_SECONDS = 60.0  # assumes: group-delay
-"""GKE makes the instance groups of a pool some 30 s after it has accepted it. Their errors come
-within the next 30 s."""
+"""GKE makes the instance groups of a pool within 30 s after it has accepted it; 6 s are recorded.
+Their errors come within the next 30 s."""
 _KEEPS_EMPTY = "what keeps a node pool empty"
 _UNREAD = "the disks of its claims cannot be read, so its node pool may be made in a zone without them"
 
@@ -80,10 +83,6 @@ def read_owner(look: Look, home: tuple[str, str, str], pools: Sequence[PoolSnaps
     """Return a workload as it is now, by kind, namespace and name.
 
     `pools` has at least all pools of workloads of its name.
-
-    Raises:
-        Retryable: something could not be read.
-        Denied: a permission to read is missing.
     """
     workload, queues = look.live.get_workload(*home), look.ports.queues.get(look.cluster)
     if workload is None:
@@ -109,10 +108,6 @@ def read_occupancy(
     """Return which pods run on which pools of a workload, from at least all of its pools.
 
     Its pods are read if they are None.
-
-    Raises:
-        Retryable: something could not be read.
-        Denied: a permission to read is missing.
     """
     named = select_named(workload, pools)
     found = look.live.list_workload_pods(workload) if pods is None else pods
@@ -133,10 +128,6 @@ def gather_facts(
         pool: one of it.
         pools: at least all pools of workloads of the owner's name.
         read: returns the owner, if it is read once for several of its pools.
-
-    Raises:
-        Retryable: something could not be read.
-        Denied: a permission to read is missing.
     """
     owner = pool.owner
     if owner is None or owner.kind not in look.settings.kinds:
@@ -168,10 +159,6 @@ def see_parent(cluster: Cluster, workload: WorkloadView) -> WorkloadView:
     """Return a suspended workload that asks for capacity with its parent as that is now.
 
     Any other workload is returned as it is.
-
-    Raises:
-        Retryable: the parent could not be read.
-        Denied: the permission to read it is missing.
     """
     if workload.parent is None or not (workload.suspended and is_asking(workload)):
         return workload
@@ -179,22 +166,16 @@ def see_parent(cluster: Cluster, workload: WorkloadView) -> WorkloadView:
     return dataclasses.replace(workload, parent=found or dataclasses.replace(workload.parent, ended="gone"))
 
 
-def gather_again(
-    look: Look, name: str, *, pools: Sequence[PoolSnapshot], batch: Look | None = None
-) -> PoolFacts | None:
+def gather_again(look: Look, name: str, *, pools: Sequence[PoolSnapshot]) -> PoolFacts | None:
     """Return the facts before a delete, read now: pool, owner by UID, pods bound to its nodes.
 
-    They are None when the pool no longer exists. With `batch`, from `Look.share_batch`, the pool
-    and its owner were read at most `SHARED_SECONDS` ago.
-
-    Raises:
-        Retryable: something could not be read.
-        Denied: a permission to read is missing.
+    They are None when the pool no longer exists. In a batch the pool and its owner were read at
+    most `SHARED_SECONDS` ago.
     """
-    pool = batch.pools.list().find(name) if batch else look.get_pool(name)
+    pool = look.find_pool(name)
     if pool is None:
         return None
-    facts = gather_facts(batch or look, pool, pools)
+    facts = gather_facts(look.batch or look, pool, pools)
     if facts.owner == OwnerState.LIVE and pool.status in BROKEN:
         facts = _add_nodes(look, facts)
     if facts.workload_over and find_idle_bound(pool, look.settings):
@@ -213,12 +194,7 @@ def _add_nodes(look: Look, facts: PoolFacts) -> PoolFacts:
 
 
 def count_bound(look: Look, pool: PoolSnapshot) -> PoolPods:
-    """Return the pods that need a pool, read now.
-
-    Raises:
-        Retryable: they could not be read.
-        Denied: the permission to read them is missing.
-    """
+    """Return the pods that need a pool, read now."""
     bound, drain_seconds_max = look.live.list_pool_pods(pool.name), look.settings.drain_seconds_max
     return count_pods(pool.owner, bound, now=look.now(), drain_seconds_max=drain_seconds_max)
 
@@ -232,10 +208,6 @@ def read_namespace_obstacle(look: Look, demand: Demand) -> Decision | None:
     """Return why no pool is created for the demand's namespace; None when a pool may be created.
 
     The namespace is read only when a pool is about to be created or to grow.
-
-    Raises:
-        Retryable: the namespace could not be read.
-        Denied: the permission to read it is missing.
     """
     found = look.live.get_namespace(demand.claim.namespace)
     return decide_namespace(demand, found.labels if found else {})
@@ -253,11 +225,15 @@ def read_filling(look: Look, pod: PodView, pool: PoolSnapshot) -> Filling:
 def read_trying(look: Look, demand: Demand, pool: PoolSnapshot | None) -> Decision | None:
     """Return what GKE says while it creates a pool with its nodes; None if it says nothing.
 
-    The demand may be on any attempt, and the pool of its slice in any status, or absent.
+    The demand may be on any attempt, and the pool of its slice in any status, or absent. One whose
+    age is not known, because a person removed that label, is read too.
     """
     now = look.now()
     creates = pool is not None and pool.status == PoolStatus.PROVISIONING and not pool.autoscaled
-    if pool is None or not (look.ports.reads_fillings and creates and pool.is_older(TRYING_SECONDS, now)):
+    if pool is None or not (look.ports.reads_fillings and creates):
+        return None
+    age = pool.age_seconds(now)
+    if age is not None and age < TRYING_SECONDS:
         return None
     machines = _read_machines(look, pool)
     tried = demand.on_attempt(pool.owner.attempt if pool.owner else 0)
@@ -272,23 +248,52 @@ def add_disks(look: Look, workload: WorkloadView, *, claims: Sequence[str] | Non
     """Return a workload with the disks of some claims; without any if they may not be read.
 
     The claims are those of the workload's spec if they are None.
-
-    Raises:
-        Retryable: one of them could not be read.
     """
     try:
-        return read_disks(look.live, workload, list_claims(workload) if claims is None else claims)
+        return read_disks(look.live, workload, list_volume_claims(workload) if claims is None else claims)
     except Denied as error:
-        explain(look.live, decide_failure(_UNREAD, error), objects=(workload,))
+        explain(look.live, decide_failure(_UNREAD, error), workload)
         return workload
 
 
 def read_disks(live: Cluster, workload: WorkloadView, claims: Sequence[str]) -> WorkloadView:
-    """Return a workload with the disks of some claims.
-
-    Raises:
-        Retryable: one of them could not be read.
-        Denied: they may not be read.
-    """
+    """Return a workload with the disks of some claims."""
     found = [live.find_disk(workload.namespace, claim) for claim in claims]
     return dataclasses.replace(workload, disks=tuple(disk for disk in found if disk)) if found else workload
+
+
+def read_stop(cluster: str, ports: Ports) -> Stop | None:
+    """Return what the label of the provisioner's own namespace stops now; None: nothing."""
+    name = ports.settings.own_namespace
+    return read_mode_label(name, ports.clusters[cluster].get_namespace(name))
+
+
+def is_proven(look: Look, pool: PoolSnapshot, since: float) -> bool:
+    """Return whether the API surely shows what runs on a pool; asked before each deletion.
+
+    A node of the pool is enough, because its pods are seen there. Else a node of any other pool of
+    the cluster shows that this one has no nodes. Only if no node tells, the label of the pool does.
+    """
+    if look.live.find_pools_of_nodes([pool.name], some=True):
+        return True
+    if (judged := _judge(look.live, look.list_pools(since=since))) is not None:
+        return judged
+    answer = pool.owner.cluster_uid if pool.owner else ""
+    return bool(answer) and answer == read_cluster_uid(look.live)
+
+
+def is_other(live: Cluster, pools: Sequence[PoolSnapshot]) -> bool:
+    """Return whether an API is surely not that of the cluster whose pools these all are."""
+    judged = _judge(live, pools)
+    return is_contradicted(pools, read_cluster_uid(live)) if judged is None else not judged
+
+
+def _judge(live: Cluster, pools: Sequence[PoolSnapshot]) -> bool | None:
+    witnesses = list_witnesses(pools)
+    return judge_nodes(witnesses, live.find_pools_of_nodes(witnesses.names, some=True))
+
+
+def read_cluster_uid(live: Cluster) -> str:
+    """Return the UID of the namespace ``kube-system``; empty if there is none."""
+    found = live.get_namespace("kube-system")
+    return found.uid if found else ""

@@ -77,9 +77,9 @@ class RestingPools:
         method = getattr(self._pools, name)
 
         def call(*args: Any, **named: Any) -> Any:
-            (until, said), now = self._rests.get(name, (0.0, "")), self._clock.now()
+            (until, cause), now = self._rests.get(name, (0.0, "")), self._clock.now()
             if now < until:
-                raise Throttled(said, retry_after_seconds=until - now)
+                raise Throttled(cause, retry_after_seconds=until - now)
             try:
                 return method(*args, **named)
             except Throttled as error:

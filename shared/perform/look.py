@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass, field
+from functools import partial
+from random import Random
 from typing import TYPE_CHECKING, TypeVar, cast
 
 from shared.core.decide.attempts import find_used
@@ -11,26 +13,28 @@ from shared.core.decide.freshness import FRESH_SECONDS, SHARED_SECONDS, TURN_SEC
 from shared.core.identity.names import build_pool_name
 from shared.core.identity.pool_index import PoolIndex
 from shared.core.times import measure_seconds
-from shared.perform.reservations import find_limits
-from shared.perform.shared_reads import RecentReads, SharedReads
+from shared.perform.limit_holds import find_limits
+from shared.perform.limited_ports import OptionalReads, RestingPools
+from shared.perform.pool_reads import Creations
+from shared.perform.shared_reads import RecentReads, SharedReads, share_list
 from shared.perform.side_by_side import CALLS_AT_ONCE, get_runner
-from shared.perform.sweep_report import ClusterFigures
+from shared.perform.sweep_report import ClusterFigures, DeletionCap
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from shared.core.decisions import Decision
     from shared.core.demand.demand import Demand
     from shared.core.identity.creations import Creation
     from shared.core.identity.pools import PoolSnapshot
-    from shared.core.ports import Clock, Cluster, Ports
+    from shared.core.ports import Clock, Cluster, NodePools, Ports
     from shared.core.settings import Settings
     from shared.core.workloads import PodView, WorkloadView
-    from shared.perform.creation_list import Creations
-    from shared.perform.reservations import Limits
-    from shared.perform.sweep_report import DeletionCap
+    from shared.perform.limit_holds import Limits
+    from shared.perform.sweep_report import SweepReport
 
 T = TypeVar("T")
+R = TypeVar("R")
 
 
 class RecentPools:
@@ -46,9 +50,9 @@ class RecentPools:
         """Let the pools be listed again."""
         self._recent.forget()
 
-    def list(self) -> PoolIndex:
-        """Return the pools, from a list that is not too old."""
-        return self._recent.share("pools", self._read)
+    def list(self, *, since: float = 0.0) -> PoolIndex:
+        """Return the pools, from a list that is not too old, and began after `since`."""
+        return self._recent.share("pools", self._read, since=since)
 
 
 @dataclass(slots=True)
@@ -78,6 +82,8 @@ class Look:
     pools: RecentPools
     reads: SharedReads | None = None
     """What is read of the cluster once and serves all answers; None if each read is made."""
+    batch: Look | None = None
+    """Reads the pools and owners for all deletions of a batch; None if each one reads its own."""
     answered: AnsweredClaims = field(default_factory=AnsweredClaims)
     """Another leader of such a slice is skipped."""
     limits: Limits | None = None
@@ -106,9 +112,15 @@ class Look:
         """Return the time, in unix seconds."""
         return self.ports.clock.now()
 
-    def list_pools(self) -> PoolIndex:
-        """Return every pool of the cluster, listed now."""
+    def list_pools(self, *, since: float = 0.0) -> PoolIndex:
+        """Return every pool of the cluster, listed now; in a batch, by a list that began since."""
+        if self.batch:
+            return self.batch.pools.list(since=since)
         return PoolIndex(self.ports.pools.list(self.cluster))
+
+    def find_pool(self, name: str, *, since: float = 0.0) -> PoolSnapshot | None:
+        """Return a pool, read now, or in a batch by a list that began since; None if it is gone."""
+        return self.list_pools(since=since).find(name) if self.batch else self.get_pool(name)
 
     def get_pool(self, name: str) -> PoolSnapshot | None:
         """Return one pool as it is now; None if there is none."""
@@ -126,11 +138,28 @@ class Look:
         """Return the same with unshared reads of the cluster: an act rests on them."""
         return dataclasses.replace(self, reads=None) if self.reads else self
 
+    def list_shared(self, *, since: float = 0.0) -> PoolIndex:
+        """Return every pool of the cluster; one list serves the deliveries of some seconds."""
+        return share_list(f"pools {self.cluster}", self.list_pools, self.ports, since=since)
+
+    def share_pools(self, *, since: float = 0.0) -> Look:
+        """Return the same with a list of pools that serves the deliveries of some seconds.
+
+        Only one that began after `since`, in unix seconds, serves. With limits each delivery lists
+        the pools itself, because it counts them.
+        """
+        read = partial(self.list_shared, since=since)
+        return self if self.limits else dataclasses.replace(self, pools=RecentPools(read, self.ports.clock))
+
     def share_batch(self) -> Look:
         """Return the same for reading a batch of pools and their owners. It writes nothing."""
         pools = RecentPools(self.list_pools, self.ports.clock, seconds=SHARED_SECONDS)
         reads = SharedReads(self.cluster, self.ports, seconds=SHARED_SECONDS)
         return dataclasses.replace(self, reads=reads, pools=pools)
+
+    def in_batch(self) -> Look:
+        """Return the same for a batch of deletions, which share what they read right before."""
+        return dataclasses.replace(self, batch=self.share_batch())
 
     def write_notices(self) -> None:
         """Write the Events that the shared reads hold."""
@@ -144,6 +173,50 @@ def open_look(cluster: str, ports: Ports) -> Look:
     listing = limits.list_pools if limits else lambda: PoolIndex(ports.pools.list(cluster))
     pools = RecentPools(listing, ports.clock)
     return Look(cluster=cluster, ports=ports, pools=pools, limits=limits)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SweptCluster:
+    """What the steps of one sweep of one cluster have in common."""
+
+    look: Look
+    """What is read once serves the whole sweep, but for an act: `Look.unshared`."""
+    report: SweepReport
+    cap: DeletionCap
+    """That of the look."""
+
+    def within_half(self) -> SweptCluster:
+        """Return the same for one step, which may use half of the time that is left."""
+        ports, now = self.look.ports, self.look.now()
+        ports = dataclasses.replace(ports, until=now + (ports.until - now) / 2)
+        return dataclasses.replace(self, look=dataclasses.replace(self.look, ports=ports))
+
+    def for_each(self, task: Callable[[T], R], objects: Sequence[T]) -> Iterable[tuple[T, R | Exception]]:
+        """Return each object with the result of its task, or the error that it raised."""
+        return zip(objects, self.look.run([partial(task, each) for each in objects]), strict=True)
+
+
+def open_sweep(cluster: str, ports: Ports, report: SweepReport) -> SweptCluster:
+    """Return what one sweep of a cluster begins with. Nothing is read yet."""
+    resting, live = RestingPools(ports.pools, ports.clock), ports.clusters[cluster]
+    ports = dataclasses.replace(
+        ports,
+        pools=cast("NodePools", OptionalReads(resting, "read_machines", apart=ports.pools)),
+        clusters=ports.clusters | {cluster: cast("Cluster", OptionalReads(live, "list_scale_ups"))},
+        reads_fillings=True,
+    )
+    most, chance = ports.settings.sweep_deletions_max, Random(ports.clock.now())  # noqa: S311 -- no secret
+    cap = DeletionCap(most, reserved=(most + chance.randrange(2)) // 2, nodes=most)
+    look = Look(
+        cluster=cluster,
+        ports=ports,
+        pools=RecentPools(lambda: PoolIndex(ports.pools.list(cluster)), ports.clock),
+        limits=find_limits(cluster, ports),
+        cap=cap,
+        creations=Creations(cluster, ports),
+        sweeps=True,
+    )
+    return SweptCluster(look=look.shared(), report=report, cap=cap)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -162,7 +235,7 @@ class Turn:
     """The owner as it was read. In a sweep, the read may be older than the turn."""
     replaced: tuple[str, ...] = ()
     """In whose place a pool is created, so that they do not count against limits: the failed pool,
-    and the one for which the slice's gang has reserved."""
+    and the one for which the slice's gang has holds."""
     make_room: Callable[[], Decision] | None = None
     """Deletes that pool before the next one is created; None if it is deleted after that."""
     since: float = 0.0

@@ -21,7 +21,7 @@ from shared.core.decide.attempts import (
     record_failure,
 )
 from shared.core.decide.cluster_proof import decide_other_cluster
-from shared.core.decide.collect import decide_collect
+from shared.core.decide.collect import decide_collect, decide_whole, is_whole
 from shared.core.decide.demands import decide_left
 from shared.core.decide.elastic_sizes import decide_growth, list_sharing, may_add_pools
 from shared.core.decide.failures import decide_gke_answer
@@ -47,14 +47,12 @@ from shared.perform.changes import (
     delete_pool,
     expect_no_other,
     expect_owner,
-    is_other,
     look_again_if_old,
-    read_cluster_uid,
     resize_pool,
 )
-from shared.perform.gather import gather_again, read_namespace_obstacle
+from shared.perform.gather import gather_again, is_other, read_cluster_uid, read_namespace_obstacle
 from shared.perform.release_pools import release_pool
-from shared.perform.tell import tell_squatters
+from shared.perform.tell import tell_foreign_pods
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -153,8 +151,8 @@ def _look_and_decide(turn: Turn, attempt: int, conflict: AlreadyExists | Busy) -
     if pool is None:
         if isinstance(conflict, Busy):
             raise conflict  # an operation on the cluster; the pool does not exist yet
-        said = f"GKE reports that node pool {name} exists, but does not return it: {conflict}"
-        raise StaleView(said) from conflict
+        message = f"GKE reports that node pool {name} exists, but does not return it: {conflict}"
+        raise StaleView(message) from conflict
     decision = decide_provision(demand, pool, now=look.now(), settings=look.settings)
     found = AttemptDecision(attempt=attempt, decision=decision)
     if decision.verdict == Verdict.DELETE:
@@ -178,8 +176,11 @@ def replace_pool(
         Retryable: something could not be read, has changed, or that took too long.
     """
     look, decision = turn.look.unshared(), found.decision
-    if pool.status in BROKEN and decision.reason != Reason.POOL_DIFFERS:
-        released = release_pool(look, pool, pools=turn.own or [pool]).decision
+    if pool.status in BROKEN and decision.reason != Reason.POOL_DIFFERS and last_look is None:
+        seen = release_pool(look, pool, pools=turn.own or [pool])
+        released = seen.decision
+        if turn.demand.before_pods and released.verdict == Verdict.KEEP and is_whole(seen.facts):
+            return replace(found, decision=decide_whole(pool.name))
         if (released.verdict, released.reason) != _RECORD:
             return replace(found, decision=released)
         return _move_on(turn, pool)
@@ -188,7 +189,7 @@ def replace_pool(
     decision = decide_replacement(decision, bound, lost=lost)
     if decision.verdict != Verdict.DELETE:
         pods = count_pods(pool.owner, bound, now=look.now(), drain_seconds_max=look.settings.drain_seconds_max)
-        tell_squatters(look.live, pool, pods.others, kinds=look.settings.kinds)
+        tell_foreign_pods(look.live, pool, pods.others, kinds=look.settings.kinds)
         return replace(found, decision=decision)
     if (was := turn.workload) is not None:
         now = look.live.get_workload(was.kind, was.namespace, was.name)
@@ -245,14 +246,14 @@ def _delete_record(turn: Turn, failed: str, following: str, known: list[PoolSnap
     try:
         if (facts := gather_again(look, failed, pools=known)) is None:
             return
-        said = decide_collect(facts, now=look.now(), settings=look.settings)
-        if (said.verdict, said.reason) == _RECORD:
+        outcome = decide_collect(facts, now=look.now(), settings=look.settings)
+        if (outcome.verdict, outcome.reason) == _RECORD:
             removal = decide_removal(facts.pool, following)
-            said = delete_pool(look, facts.pool, removal, looked_at=looked_at)
+            outcome = delete_pool(look, facts.pool, removal, looked_at=looked_at)
     except ProvisionerError as error:
         _LOG.info("a failed node pool is left to the sweep", extra={"pool": failed, "error": str(error)})
         return
-    _LOG.info(said.message, extra={"pool": failed, "decision": said.verdict, "reason": said.reason})
+    _LOG.info(outcome.message, extra={"pool": failed, "decision": outcome.verdict, "reason": outcome.reason})
 
 
 def grow_pool(turn: Turn, pool: PoolSnapshot) -> Decision:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from shared.core.decide.freshness import TURN_SECONDS
-from shared.core.errors import Busy, ProvisionerError, Throttled, Unavailable
+from shared.core.errors import ProvisionerError, Throttled, Unavailable
 from shared.core.identity.names import parse_pool_name
 from shared.core.identity.pool_index import PoolIndex
 from shared.core.identity.pools import PoolStatus
@@ -77,17 +77,18 @@ class Places:
 
     def send(
         self, create: Callable[[], None], cluster: str, name: str, pools: Sequence[PoolSnapshot], *, now: float
-    ) -> None:
+    ) -> bool:
         """Send a create if there is a free place, and remember what GKE answers.
+
+        Return False if a pool of the slice was asked for a moment ago, so that nothing was sent.
 
         Raises:
             Throttled: there is no free place.
-            Busy: the same create was sent a moment ago.
             ProvisionerError: what `create` raises.
         """
         with self._lock:
             if self.is_sent(cluster, name, pools, now=now):
-                raise Busy(f"the create of node pool {name} was sent a moment ago")
+                return False
             sent = self._sent.setdefault(cluster, {})
             while sent and not 0 <= now - next(iter(sent.values())).at <= REMEMBERED_SECONDS:
                 del sent[next(iter(sent))]
@@ -104,6 +105,7 @@ class Places:
                 if isinstance(error, Throttled):
                     self._most[cluster] = max(1, self._count(cluster, pools)), now
             raise
+        return True
 
     def _count(self, cluster: str, pools: Sequence[PoolSnapshot]) -> int:
         """Return how many operations are under way: those that are listed, and those sent since."""

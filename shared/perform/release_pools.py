@@ -20,7 +20,7 @@ from shared.perform.changes import delete_pool, look_again_if_old, mark_nodes
 from shared.perform.gather import gather_again, gather_facts
 from shared.perform.look import open_look
 from shared.perform.side_by_side import run_paced
-from shared.perform.tell import Outcome, describe_pool_outcome, explain, get_results, tell_squatters
+from shared.perform.tell import Outcome, describe_pool_outcome, explain, get_results, tell_foreign_pods
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -64,30 +64,25 @@ def collect_pools(look: Look, found: Sequence[PoolSnapshot], *, named: Sequence[
         Retryable: something could not be read. The other pools were looked at.
         Denied: a permission is missing.
     """
-    first, again = look.share_batch(), look.share_batch() if len(found) > 1 else None
-    tasks = [partial(collect_pool, look, pool, pools=named, first=first, again=again) for pool in found]
+    first, look = look.share_batch(), look.in_batch() if len(found) > 1 else look
+    tasks = [partial(collect_pool, look, pool, pools=named, first=first) for pool in found]
     return get_results(run_paced(tasks, look.ports))
 
 
 def collect_pool(
-    look: Look,
-    pool: PoolSnapshot,
-    *,
-    pools: Sequence[PoolSnapshot],
-    first: Look | None = None,
-    again: Look | None = None,
+    look: Look, pool: PoolSnapshot, *, pools: Sequence[PoolSnapshot], first: Look | None = None
 ) -> Outcome:
     """Decide about one of our pools and do it.
 
-    `pools` has at least all pools of workloads of its owner's name. `first` and `again`, from
-    `Look.share_batch`, read for the first look and for the one before the delete.
+    `pools` has at least all pools of workloads of its owner's name. `first`, from
+    `Look.share_batch`, reads for the first look.
 
     Raises:
         Retryable: something could not be read, or another operation is in progress.
     """
     seen = judge_pool(look, gather_facts(first or look, pool, pools))
-    decision = release_pool(look, pool, pools=pools, batch=again).decision if seen.is_due else seen.decision
-    tell_owner(look, seen.facts, decision)
+    decision = release_pool(look, pool, pools=pools).decision if seen.is_due else seen.decision
+    explain(look.live, decision, seen.facts.workload)
     return describe_pool_outcome(look.cluster, pool, decision)
 
 
@@ -114,19 +109,8 @@ def judge_pool(look: Look, facts: PoolFacts) -> JudgedPool:
     return JudgedPool(facts, decide_collect(facts, now=look.now(), settings=look.settings))
 
 
-def tell_owner(look: Look, facts: PoolFacts, decision: Decision) -> None:
-    """Write the decision about a pool on its owner, and on the parent that keeps the owner."""
-    parent = facts.parent if decision.reason == Reason.PARENT_OVER else None
-    explain(look.live, decision, objects=(facts.workload, parent))
-
-
 def release_pool(
-    look: Look,
-    pool: PoolSnapshot,
-    *,
-    pools: Sequence[PoolSnapshot],
-    batch: Look | None = None,
-    displaced_by: str = "",
+    look: Look, pool: PoolSnapshot, *, pools: Sequence[PoolSnapshot], displaced_by: str = ""
 ) -> JudgedPool:
     """Delete a pool after one more look at the pool, its owner by UID and the pods bound to it.
 
@@ -135,11 +119,10 @@ def release_pool(
     pools that may stay idle, because only its account may write the taint that is the record.
 
     Args:
-        look: with unshared reads.
+        look: with unshared reads, but those of a batch. The time for which they may be shared
+            counts as the age of the look.
         pool: as it was listed.
         pools: at least all pools of workloads of its owner's name.
-        batch: reads the pools of a batch and their owners, from `Look.share_batch`. The time for
-            which a read may be shared counts as the age of the look.
         displaced_by: the demand for which an idle pool makes room; empty without one.
 
     Raises:
@@ -147,8 +130,8 @@ def release_pool(
     """
 
     def look_and_act() -> JudgedPool:
-        looked_at = look.now() - (SHARED_SECONDS if batch else 0.0)
-        facts = gather_again(look, pool.name, pools=pools, batch=batch)
+        looked_at = look.now() - (SHARED_SECONDS if look.batch else 0.0)
+        facts = gather_again(look, pool.name, pools=pools)
         if facts is None:
             return JudgedPool(PoolFacts(pool=pool, owner=OwnerState.UNKNOWN), decide_absent_pool(pool.name))
         seen = judge_pool(look, dataclasses.replace(facts, displaced_by=displaced_by))
@@ -169,7 +152,7 @@ def _act(look: Look, seen: JudgedPool, *, looked_at: float) -> Decision:
     """
     facts, decision, name = seen.facts, seen.decision, seen.facts.pool.name
     if decision.reason == Reason.POOL_IN_USE and facts.pods:
-        tell_squatters(look.live, facts.pool, facts.pods.others, kinds=look.settings.kinds)
+        tell_foreign_pods(look.live, facts.pool, facts.pods.others, kinds=look.settings.kinds)
     marks = plan_marks(facts, now=look.now(), settings=look.settings) if look.cap is not None else {}
     if marks:
         marking = decide_idle_marking(name)
@@ -187,6 +170,6 @@ def _note_marks(pool_name: str, marks: Mapping[str, tuple[float | None, bool]]) 
     """Log the marks that were written on nodes; return whether they close the nodes to new pods."""
     since, closed = next(iter(marks.values()))
     what = "in use" if since is None else "closed" if closed else "idle"
-    said = {"pool": pool_name, "state": what, "idle_since": since, "nodes": len(marks)}
-    _LOG.info("nodes of a node pool that may stay idle were marked", extra=said)
+    fields = {"pool": pool_name, "state": what, "idle_since": since, "nodes": len(marks)}
+    _LOG.info("nodes of a node pool that may stay idle were marked", extra=fields)
     return closed

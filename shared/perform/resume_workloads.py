@@ -25,13 +25,13 @@ from shared.core.decide.capacity_first import (
     is_releasable,
     is_resumed_by_others,
     measure_used,
-    read_wish,
+    read_request,
     write_resumed,
     write_round,
     write_waiting,
 )
 from shared.core.decide.failures import decide_failure
-from shared.core.decide.gangs import Wish, measure_gang, plan_gang
+from shared.core.decide.gangs import CapacityRequest, measure_gang, plan_gang
 from shared.core.decisions import Decision, Verdict
 from shared.core.errors import Denied, ProvisionerError
 from shared.core.kinds.table import is_parent_kind
@@ -70,10 +70,10 @@ def answer_workload(look: Look, workload: WorkloadView) -> list[Outcome]:
         outcomes = _answer(look, workload)
     except ProvisionerError as error:
         if look.sweeps and not isinstance(error, Denied):
-            explain(look.live, decide_failure("its node pools cannot be made", error), objects=(workload,))
+            explain(look.live, decide_failure("its node pools cannot be made", error), workload)
         error.claim = error.claim or _describe(look, workload)["claim"]
         raise
-    explain(look.live, outcomes[0].decision, objects=(workload, workload.parent))
+    explain(look.live, outcomes[0].decision, workload)
     return outcomes
 
 
@@ -81,40 +81,40 @@ def _see_parent(look: Look, workload: WorkloadView) -> WorkloadView:
     try:
         return see_parent(look.live, workload)
     except Denied as error:
-        explain(look.live, decide_failure("its node pools cannot be made", error), objects=(workload,))
+        explain(look.live, decide_failure("its node pools cannot be made", error), workload)
         raise
 
 
 def _answer(look: Look, workload: WorkloadView) -> list[Outcome]:
     settings, now = look.settings, look.now()
-    wish = read_wish(workload, settings)
-    if not isinstance(wish, Wish):
-        return [_conclude(look, workload, wish or decide_unasked(str(workload)))]
+    request = read_request(workload, settings)
+    if not isinstance(request, CapacityRequest):
+        return [_conclude(look, workload, request or decide_unasked(str(workload)))]
     gang = plan_gang(look.cluster, add_disks(look, workload), settings)
     if isinstance(gang, Decision):
         return [_conclude(look, workload, gang)]
-    facts = _describe_round(wish, now)
-    if wish.is_paused(now) and not look.sweeps:
-        return [_conclude(look, workload, decide_pause(wish), facts)]
+    facts = _describe_round(request, now)
+    if request.is_paused(now) and not look.sweeps:
+        return [_conclude(look, workload, decide_pause(request), facts)]
     pools = look.pools.list()
-    look.figures.add_gang(gang, pools, since=_find_begin(workload, wish), now=now)
-    if wish.is_paused(now) and measure_gang(gang, pools).wanting:
-        return [_conclude(look, workload, decide_pause(wish), facts)]  # the sweep deletes its pools
-    outcome, *others = _go_on(look, workload, gang, wish)
+    look.figures.add_gang(gang, pools, since=_find_begin(workload, request), now=now)
+    if request.is_paused(now) and measure_gang(gang, pools).wanting:
+        return [_conclude(look, workload, decide_pause(request), facts)]  # the sweep deletes its pools
+    outcome, *others = _go_on(look, workload, gang, request)
     return [dataclasses.replace(outcome, facts=outcome.facts | facts), *others]
 
 
-def _go_on(look: Look, workload: WorkloadView, gang: Gang, wish: Wish) -> list[Outcome]:
+def _go_on(look: Look, workload: WorkloadView, gang: Gang, request: CapacityRequest) -> list[Outcome]:
     """Create what is missing; resume the workload when all of it runs, or end the round."""
-    if wish.begins_at is None and measure_gang(gang, look.pools.list()).missing:
+    if request.begins_at is None and measure_gang(gang, look.pools.list()).missing:
         # The right to change the workload is proven before anything is bought.
-        said = write_round(wish.round, look.now())
-        changed = change_workload(look, workload, decide_begun(len(gang)), said)
+        annotations = write_round(request.round, look.now())
+        changed = change_workload(look, workload, decide_begun(len(gang)), annotations)
         if isinstance(changed, Decision):
             look.figures.settle_gang(gang, ())
             return [_conclude(look, workload, changed)]
         workload = changed
-    answer = give_pools(look, gang, workload, wish)
+    answer = give_pools(look, gang, workload, request)
     if answer.slices or answer.decision.verdict == Verdict.REFUSE:
         look.figures.settle_gang(gang, answer.slices)
     changed, decision, others = workload, answer.decision, describe_slices(look, answer)
@@ -122,7 +122,7 @@ def _go_on(look: Look, workload: WorkloadView, gang: Gang, wish: Wish) -> list[O
         decision, marks = decide_resumed(len(gang)), write_resumed(workload, look.now())
         changed = change_workload(look, workload, decision, marks, suspended=False)
     elif answer.ended:
-        changed = change_workload(look, workload, decision, end_round(workload, wish.round, look.now()))
+        changed = change_workload(look, workload, decision, end_round(workload, request.round, look.now()))
         others = [] if isinstance(changed, Decision) else give_back(look, workload)
     return [_conclude(look, workload, changed if isinstance(changed, Decision) else decision), *others]
 
@@ -150,8 +150,8 @@ def answer_asking(look: Look) -> Answered:
         return answer_workload(look, workload)
 
     def rank(workload: WorkloadView) -> tuple[float, str]:
-        wish = read_wish(workload, look.settings)
-        since = _find_begin(workload, wish) if isinstance(wish, Wish) else None
+        request = read_request(workload, look.settings)
+        since = _find_begin(workload, request) if isinstance(request, CapacityRequest) else None
         return math.inf if since is None else since, str(workload)
 
     if not look.settings.capacity_first:
@@ -162,12 +162,12 @@ def answer_asking(look: Look) -> Answered:
     return [(str(workload), each) for workload, each in zip(asking, done, strict=True)]
 
 
-def _find_begin(workload: WorkloadView, wish: Wish) -> float | None:
+def _find_begin(workload: WorkloadView, request: CapacityRequest) -> float | None:
     """Return since when a workload waits in this round, in unix seconds; None if it has not begun.
 
     A forged begin from before the suspension would be a wait that nobody waited.
     """
-    return None if wish.begins_at is None else max(wish.begins_at, workload.suspended_since or 0.0)
+    return None if request.begins_at is None else max(request.begins_at, workload.suspended_since or 0.0)
 
 
 def list_parents(live: Cluster) -> list[WorkloadView]:
@@ -188,10 +188,10 @@ def hand_over(look: Look, parent: WorkloadView) -> Outcome:
         Retryable: it has changed; try again.
         Denied: the permission to change it is missing. It is told.
     """
-    decision = read_wish(parent, look.settings) or decide_unasked(str(parent))
-    if isinstance(decision, Wish):
+    decision = read_request(parent, look.settings) or decide_unasked(str(parent))
+    if isinstance(decision, CapacityRequest):
         return _change(look, parent, decide_handed(parent), write_resumed(parent, look.now()), suspended=False)
-    explain(look.live, decision, objects=(parent,))
+    explain(look.live, decision, parent)
     return _conclude(look, parent, decision)
 
 
@@ -236,7 +236,7 @@ def _change(
     """Suspend or resume a workload, tell it, and return what came of that."""
     changed = change_workload(look, workload, decision, marks, suspended=suspended)
     decision = changed if isinstance(changed, Decision) else decision
-    explain(look.live, decision, objects=(workload,))
+    explain(look.live, decision, workload)
     return _conclude(look, workload, decision)
 
 
@@ -247,10 +247,10 @@ def _conclude(
     return Outcome(decision=decision, cluster=look.cluster, subject=str(workload), facts=known)
 
 
-def _describe_round(wish: Wish, now: float) -> dict[str, Any]:
+def _describe_round(request: CapacityRequest, now: float) -> dict[str, Any]:
     """Return the number of a round for the log, and in the pause before it when it begins."""
-    begins = {"next_try": format_time(wish.begins_at or 0.0)} if wish.is_paused(now) else {}
-    return {"round": wish.round + 1} | begins
+    begins = {"next_try": format_time(request.begins_at or 0.0)} if request.is_paused(now) else {}
+    return {"round": request.round + 1} | begins
 
 
 def _describe(look: Look, workload: WorkloadView) -> dict[str, dict[str, str]]:

@@ -38,7 +38,7 @@ from shared.core.times import measure_seconds
 from shared.perform.gather import OwnerRead, add_disks, read_filling, read_occupancy, read_owner, read_trying
 from shared.perform.look import Turn
 from shared.perform.make_attempt import create_allowed, make_attempt, replace_pool
-from shared.perform.pool_sizes import is_resizable
+from shared.perform.pool_reads import is_resizable
 from shared.perform.tell import Outcome, describe_claim, explain, try_to_read
 
 if TYPE_CHECKING:
@@ -73,14 +73,14 @@ def judge_serving(turn: Turn, pod: PodView, found: AttemptDecision, pool_name: s
     if held := _judge_holder(turn, pod, found, pool_name):
         return held
     overdue = is_overdue(look, pod, pool)
-    said = judge_takers(look, pod, turn.pools, pool_name)
-    if said is None and (overdue or (pool is not None and pool.autoscaled)):
-        said = judge_unplaced(look, pod, pool, demand=turn.demand)
-        if pool is not None and said.verdict == Verdict.DELETE:
+    decision = judge_takers(look, pod, turn.pools, pool_name)
+    if decision is None and (overdue or (pool is not None and pool.autoscaled)):
+        decision = judge_unplaced(look, pod, pool, demand=turn.demand)
+        if pool is not None and decision.verdict == Verdict.DELETE:
             return give_up_lost(turn, pod, pool)
-        if said.reason == Reason.POD_UNPLACED and not overdue:
+        if decision.reason == Reason.POD_UNPLACED and not overdue:
             return found  # its nodes are there, and the scheduler is about to place it
-    return replace(found, decision=said) if said else found
+    return replace(found, decision=decision) if decision else found
 
 
 def _judge_holder(turn: Turn, pod: PodView, found: AttemptDecision, pool_name: str) -> AttemptDecision | None:
@@ -96,7 +96,8 @@ def _judge_holder(turn: Turn, pod: PodView, found: AttemptDecision, pool_name: s
         plan = plan_pools(look.cluster, seen, pools, look.settings, taken=taken)
         held = decide_holder(turn.demand, pod, seen, plan, pool_name=pool_name)
         free = pools.find(plan.serving.get(mine, "")) if held is None or held.verdict == Verdict.WAIT else None
-        lost = free and judge_unplaced(look, pod, free, demand=turn.demand).verdict == Verdict.DELETE
+        unplaced = judge_unplaced(look, pod, free, demand=turn.demand) if free else None
+        lost = unplaced is not None and unplaced.verdict == Verdict.DELETE
         if free and lost and seen.list_on(free.name):
             return replace(found, decision=give_up_lost(turn, pod, free).decision)
         if held is None:
@@ -104,7 +105,9 @@ def _judge_holder(turn: Turn, pod: PodView, found: AttemptDecision, pool_name: s
         if held.verdict == Verdict.CREATE:
             return make_attempt(turn, plan.missing.get(mine, 0))
         if free is None or free.name in taken or not (lost or judge_takers(look, pod, pools, free.name)):
-            return replace(found, decision=read_trying(look, turn.demand, free) or held)
+            late = free is not None and free.status == PoolStatus.RUNNING and is_overdue(look, pod, free)
+            told = unplaced if late and unplaced and unplaced.reason == Reason.POD_UNPLACED else held
+            return replace(found, decision=read_trying(look, turn.demand, free) or told)
         taken.add(free.name)
     return None
 
@@ -246,10 +249,6 @@ def judge_followers(look: Look, pools: PoolIndex) -> Iterator[tuple[PodView, Out
 
     Slices that the look has answered are skipped. An error that is no `ProvisionerError` takes the
     outcome's place. One of these is logged.
-
-    Args:
-        look: of a sweep.
-        pools: every pool of the cluster.
     """
     known = dict[tuple[str, str, str], OwnerRead]()
 
@@ -261,8 +260,8 @@ def judge_followers(look: Look, pools: PoolIndex) -> Iterator[tuple[PodView, Out
         try:
             outcome = _judge(look, pod, pools, known)
         except ProvisionerError as error:
-            said = {"object": f"Pod {pod.namespace}/{pod.name}", "error": str(error)}
-            _LOG.warning("a follower pod could not be answered", extra=said)
+            fields = {"object": f"Pod {pod.namespace}/{pod.name}", "error": str(error)}
+            _LOG.warning("a follower pod could not be answered", extra=fields)
             continue
         except Exception as error:  # noqa: BLE001 -- the net of this pod
             outcome = error
@@ -300,7 +299,7 @@ def _judge(
         if demand and pool and pool.status == PoolStatus.RUNNING and decision.verdict == Verdict.DELETE:
             turn = Turn(look=look, demand=demand, pools=pools, looked_at=looked_at, pod=pod, workload=workload)
             decision = give_up_lost(turn, pod, pool).decision
-    explain(look.live, decision, objects=(workload, pod))
+    explain(look.live, decision, workload, pod)
     subject, facts = f"Pod {pod.namespace}/{pod.name}", {"claim": describe_claim(claim)}
     name = pool.name if pool else ""
     return Outcome(decision=decision, cluster=look.cluster, pool=name, subject=subject, facts=facts)

@@ -15,24 +15,26 @@ import math
 from collections import defaultdict, deque
 from dataclasses import dataclass, replace
 from itertools import islice
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 from shared.core.decide.capacity_first import is_asking
 from shared.core.decide.demands import decide_succeeded, decide_unclaimed, decide_unrelated, find_claim
+from shared.core.decide.freshness import SHARED_SECONDS
 from shared.core.decide.pool_facts import is_owner
 from shared.core.decisions import Verdict
 from shared.core.errors import ProvisionerError
 from shared.core.identity.names import parse_pool_name
-from shared.core.kinds.table import find_kind_of_pod, get_kind
+from shared.core.kinds.table import find_kind_of_pod
 from shared.perform.admit_workloads import answer_reserved
 from shared.perform.answer_waiting import answer_pods
-from shared.perform.creation_list import Creations
 from shared.perform.look import is_fresh_leader, open_look
+from shared.perform.pool_reads import Creations
 from shared.perform.resume_workloads import answer_workload
+from shared.perform.shared_reads import share_list
 from shared.perform.tell import Outcome, describe_pool_outcome, explain
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from shared.core.decisions import Decision
     from shared.core.identity.names import ParsedName
@@ -43,17 +45,11 @@ if TYPE_CHECKING:
     from shared.perform.answer_waiting import Answers
     from shared.perform.look import Look
 
-T = TypeVar("T")
 LEADERS_MAX = 10_000
 """The most waiting leaders that one entry is compared with; the sweep answers the others."""
 ANSWERS_MAX = 3
 """The most slices that are answered for one place, if the first ones do not need it any more."""
 _LOG = logging.getLogger("places")
-
-
-def share_list(key: str, read: Callable[[], T], ports: Ports) -> T:
-    """Return what is read for a key; when many operations end at once, one list serves them all."""
-    return ports.lists.share(key, read) if ports.lists else read()
 
 
 def list_leaders(cluster: str, ports: Ports) -> Sequence[PodView]:
@@ -79,21 +75,18 @@ class _Waiting:
 def fill_place(cluster: str, ports: Ports, *, apart: str) -> Answers:
     """Send one create for a slice that waits for a place only; return what was answered.
 
-    An error is logged and stops nothing: the sweep answers these slices too.
-
-    Args:
-        cluster: ``projects/P/locations/L/clusters/C``.
-        ports: the outside world.
-        apart: begin of the hash of a claim that was answered a moment ago.
+    An error is logged and stops nothing: the sweep answers these slices too. `apart` is the begin
+    of the hash of a claim that was answered a moment ago.
     """
     answers: Answers = []
+    began = ports.clock.now()
     try:
         waiting = share_list(f"places {cluster}", lambda: _look(cluster, ports), ports)
         while waiting.pods and len(answers) < ANSWERS_MAX:
             pod = _take(waiting, cluster, ports, apart)
             if pod is None:
                 continue
-            answers += answer_pods(open_look(cluster, ports), [pod])
+            answers += answer_pods(open_look(cluster, ports).share_pools(since=began), [pod])
             if _uses_place(answers[-1]):
                 break
     except IndexError:
@@ -108,9 +101,10 @@ def fill_place(cluster: str, ports: Ports, *, apart: str) -> Answers:
 def _look(cluster: str, ports: Ports) -> _Waiting:
     now, kinds = ports.clock.now(), ports.settings.kinds
     pods = (pod for pod in list_leaders(cluster, ports) if pod.unschedulable)
-    old = (pod for pod in pods if not is_fresh_leader(pod, listed_at=now, now=now))
+    old = (pod for pod in pods if not is_fresh_leader(pod, listed_at=now - SHARED_SECONDS, now=now))
     served = [pod for pod in old if (kind := find_kind_of_pod(pod)) is not None and kind.name in kinds]
-    return _Waiting(deque(order_by_turns(served)), open_look(cluster, ports).shared(), Creations(cluster, ports))
+    look = open_look(cluster, ports).share_pools().shared()
+    return _Waiting(deque(order_by_turns(served)), look, Creations(cluster, ports))
 
 
 def _take(waiting: _Waiting, cluster: str, ports: Ports, apart: str) -> PodView | None:
@@ -178,7 +172,7 @@ def _answer_own(look: Look, ended: EndedOperation, name: ParsedName) -> Answers:
     told = decide_succeeded(pool)
     if pool is not None and told is not None:
         workload = _find_owner(look, pool)
-        explain(look.live, told, objects=_list_told(look, pool, workload))
+        explain(look.live, told, workload, _find_waiting(look, pool, workload))
         return [describe_pool_outcome(look.cluster, pool, told), *_answer_owner(look, workload)]
     answers: Answers = []
     for seen in _find_leaders(look, name):
@@ -195,7 +189,7 @@ def _answer_own(look: Look, ended: EndedOperation, name: ParsedName) -> Answers:
 
 def _read_made(look: Look, name: str) -> PoolSnapshot | None:
     """Return a pool whose creation has ended; one list serves the ends that come at one time."""
-    listed = share_list(f"pools {look.cluster}", look.list_pools, look.ports).find(name)
+    listed = look.list_shared().find(name)
     return listed if decide_succeeded(listed) else look.get_pool(name)
 
 
@@ -249,19 +243,19 @@ def _find_owner(look: Look, pool: PoolSnapshot) -> WorkloadView | None:
     return workload if workload is not None and is_owner(owner, workload) else None
 
 
-def _list_told(look: Look, pool: PoolSnapshot, workload: WorkloadView | None) -> list[WorkloadView | PodView]:
-    """Return the workload that a pool was made for, and the leader of its slice if it waits.
+def _find_waiting(look: Look, pool: PoolSnapshot, workload: WorkloadView | None) -> PodView | None:
+    """Return the leader of the slice that a pool of a workload was made for, if it waits.
 
-    The leader is not looked for among all pods of the workload: they may be thousands, for as many
-    pools as the workload has slices.
+    It is not looked for among all pods of the workload: they may be thousands, for as many pools as
+    the workload has slices.
     """
-    if workload is None or pool.owner is None:
-        return []
-    kind = get_kind(workload.kind)
+    owner = pool.owner
+    if workload is None or owner is None:
+        return None
     for pod in list_leaders(look.cluster, look.ports):
-        near = find_kind_of_pod(pod) is kind and pod.namespace == workload.namespace
-        named = near and kind.find_owner(pod) == workload.name
+        kind = find_kind_of_pod(pod)
+        named = kind and owner.home == (kind.name, pod.namespace, kind.find_owner(pod))
         claim = find_claim(look.cluster, pod, workload) if named else None
-        if claim is not None and claim.hash == pool.owner.claim_hash:
-            return [workload, pod]
-    return [workload]
+        if claim and claim.hash == owner.claim_hash:
+            return pod
+    return None

@@ -6,6 +6,7 @@ batch share what they read of pools and owners, for some seconds. These seconds 
 
 from __future__ import annotations
 
+import math
 import threading
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar, cast
@@ -18,7 +19,7 @@ from shared.perform.tell import note_unwritten
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from shared.core.ports import Clock, Notice, Ports
+    from shared.core.ports import Clock, Namespace, Notice, Ports
 
 T = TypeVar("T")
 
@@ -28,11 +29,16 @@ _SHARED = frozenset(
 )
 
 
+def share_list(key: str, read: Callable[[], T], ports: Ports, *, since: float = 0.0) -> T:
+    """Return what is read for a key, after `since`; it serves the deliveries of some seconds."""
+    return ports.lists.share(key, read, since=since) if ports.lists else read()
+
+
 class SharedReads:
     """The port of one cluster: workloads, parents, disks, their pods and nodes are read once."""
 
     def __init__(self, cluster: str, ports: Ports, *, seconds: float = LOOK_SECONDS) -> None:
-        self._live, self._ports = ports.clusters[cluster], ports
+        self._live, self._ports, self._cluster = ports.clusters[cluster], ports, cluster
         self._share = RecentReads(ports.clock, seconds).share
         self._lock = threading.Lock()
         self._notices: dict[Notice, None] = {}
@@ -48,6 +54,11 @@ class SharedReads:
             return self._share((name, *of), partial(method, *given, **named))
 
         return read
+
+    def get_namespace(self, name: str) -> Namespace | None:
+        """Return a namespace, read for any delivery of this process some seconds ago at most."""
+        read = partial(self._live.get_namespace, name)
+        return share_list(f"namespace {self._cluster} {name}", read, self._ports)
 
     def write_notice(self, notice: Notice) -> None:
         """Keep an Event for `flush`; the same one again is written once."""
@@ -68,10 +79,11 @@ class SharedReads:
 class OneRead:
     """One read, made by the first who asks; the others wait for it and get its answer or error."""
 
-    def __init__(self, read: Callable[[], object], begun_at: float) -> None:
-        """Prepare; nothing is read yet. The time is in unix seconds."""
-        self.begun_at = begun_at
-        self._read, self._lock = read, threading.Lock()
+    def __init__(self, read: Callable[[], object], clock: Clock, *, after: OneRead | None = None) -> None:
+        """Prepare; nothing is read yet, nor before `after` has ended."""
+        self.begun_at = math.inf
+        """Unix seconds; infinite until it begins."""
+        self._read, self._clock, self._after, self._lock = read, clock, after, threading.Lock()
         self._found: object = None
         self._error: ProvisionerError | None = None
         self._done = False
@@ -80,6 +92,10 @@ class OneRead:
         """Return what was read, or raise its error."""
         with self._lock:
             if not self._done:
+                if self._after is not None:
+                    with self._after._lock:  # noqa: SLF001 -- its own class
+                        self._after = None
+                self.begun_at = self._clock.now()
                 try:
                     self._found = self._read()
                 except ProvisionerError as error:
@@ -99,16 +115,18 @@ class RecentReads:
         self._lock = threading.Lock()
         self._known: dict[str | tuple[str, ...], OneRead] = {}
 
-    def share(self, key: str | tuple[str, ...], read: Callable[[], T]) -> T:
+    def share(self, key: str | tuple[str, ...], read: Callable[[], T], *, since: float = 0.0) -> T:
         """Return what was read for a key; who asks while it is being read waits for it.
 
-        The clock is read under the lock. A thread that reads it and then waits for the lock may
-        have an older time than the read that it finds, and would read once more.
+        Only a read that began after `since`, in unix seconds, serves. The next one begins when the
+        last one has ended, and serves all who have asked by then.
         """
         with self._lock:
-            now, known = self._clock.now(), self._known.get(key)
-            if known is None or not 0 <= now - known.begun_at <= self._seconds:
-                known = self._known[key] = OneRead(read, now)
+            known = self._known.get(key)
+            begun_at = known.begun_at if known else -math.inf  # before the clock, which goes on meanwhile
+            age = self._clock.now() - begun_at if math.isfinite(begun_at) else 0.0
+            if known is None or begun_at <= since or not 0 <= age <= self._seconds:
+                known = self._known[key] = OneRead(read, self._clock, after=known)
         return cast("T", known.get())
 
     def forget(self) -> None:

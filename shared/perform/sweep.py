@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING
 from shared.core.decisions import Verdict
 from shared.perform.admit_workloads import answer_queues
 from shared.perform.limited_ports import bound_ports
+from shared.perform.look import open_sweep
 from shared.perform.resume_workloads import answer_asking
 from shared.perform.side_by_side import CLUSTERS_AT_ONCE, get_runner
 from shared.perform.sweep_leaders import answer_leaders
 from shared.perform.sweep_pools import act_on_pools, judge_pools, make_room
 from shared.perform.sweep_report import SweepReport
-from shared.perform.swept_cluster import open_sweep
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -15,7 +15,7 @@ from shared.core.errors import OutOfTime, ProvisionerError
 from shared.core.kinds.table import find_kind_of_pod
 from shared.perform.answer_waiting import provision_pod
 from shared.perform.look import AnsweredClaims, is_fresh_leader
-from shared.perform.pool_sizes import measure_elastic
+from shared.perform.pool_reads import measure_elastic
 from shared.perform.resume_workloads import release_partial
 from shared.perform.serving_pools import judge_followers
 from shared.perform.side_by_side import take_some
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from shared.core.identity.pool_index import PoolIndex
     from shared.core.workloads import PodView
-    from shared.perform.swept_cluster import SweptCluster
+    from shared.perform.look import SweptCluster
     from shared.perform.tell import Outcome
 
 LEADERS_MAX = 10_000
@@ -34,12 +34,7 @@ _REFUSED_BY_LIMIT = (Verdict.REFUSE, Reason.LIMIT_REACHED)
 
 
 def answer_leaders(swept: SweptCluster, pools: PoolIndex) -> LeaderAnswers:
-    """Answer the waiting leaders, those of one workload one after the other; return the answers.
-
-    Args:
-        swept: the cluster.
-        pools: every pool of it.
-    """
+    """Answer the waiting leaders, those of one workload one after the other; return the answers."""
     answers, look = LeaderAnswers(swept, pools), swept.look
     try:
         leaders = take_some(look.unshared().live.list_waiting_leaders(), LEADERS_MAX, now=look.now())

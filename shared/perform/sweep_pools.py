@@ -12,11 +12,10 @@ from shared.core.decide.pool_facts import OwnerState, PoolFacts
 from shared.core.decide.warm_pools import choose_displaced, decide_room, list_displaceable
 from shared.core.decisions import Reason, Verdict
 from shared.core.identity.pools import PoolStatus, sort_for_cap
-from shared.perform.changes import is_other
 from shared.perform.elastic_pools import shrink_pool
-from shared.perform.gather import gather_facts, read_owner
-from shared.perform.pool_sizes import is_resizable
-from shared.perform.release_pools import JudgedPool, judge_pool, release_pool, tell_owner
+from shared.perform.gather import gather_facts, is_other, read_owner
+from shared.perform.pool_reads import is_resizable
+from shared.perform.release_pools import JudgedPool, judge_pool, release_pool
 from shared.perform.tell import describe_owner, describe_pool_outcome, explain
 
 if TYPE_CHECKING:
@@ -25,8 +24,7 @@ if TYPE_CHECKING:
     from shared.core.identity.pool_index import PoolIndex
     from shared.core.identity.pools import PoolSnapshot
     from shared.core.workloads import PodView
-    from shared.perform.look import Look
-    from shared.perform.swept_cluster import SweptCluster
+    from shared.perform.look import Look, SweptCluster
     from shared.perform.tell import Outcome
 
 _UNTOLD = (
@@ -53,15 +51,16 @@ def judge_pools(swept: SweptCluster, pools: PoolIndex) -> list[JudgedPool]:
     for each in unlimited:
         if each.decision.reason == Reason.PARENT_OVER:
             # In every sweep: it uses chips for as long as it is kept, and Events expire.
-            tell_owner(swept.look, each.facts, each.decision)
+            explain(swept.look.live, each.decision, each.facts.workload)
     return [*(judged[pool.name] for pool in due), *unlimited]
 
 
 def act_on_pools(swept: SweptCluster, judged: Sequence[JudgedPool], *, listed: PoolIndex) -> list[JudgedPool]:
     """Do what was decided; return what was done, and what the last look at each pool found."""
-    batch = swept.look.share_batch() if sum(each.is_due for each in judged) > 1 else None
+    if sum(each.is_due for each in judged) > 1:
+        swept = replace(swept, look=swept.look.in_batch())
     done = []
-    for seen, found in swept.for_each(lambda each: _act(swept, each, listed, batch), judged):
+    for seen, found in swept.for_each(lambda each: _act(swept, each, listed), judged):
         pool = seen.facts.pool
         if isinstance(found, Exception):
             claim = describe_owner(swept.look.cluster, pool.owner).get("claim")
@@ -92,7 +91,7 @@ def _judge_owned(swept: SweptCluster, home: tuple[str, str, str], pools: PoolInd
     return found
 
 
-def _act(swept: SweptCluster, seen: JudgedPool, listed: PoolIndex, batch: Look | None) -> JudgedPool:
+def _act(swept: SweptCluster, seen: JudgedPool, listed: PoolIndex) -> JudgedPool:
     """Delete a pool after a second look, or remove empty nodes; else do nothing."""
     facts, pool, owner, look = seen.facts, seen.facts.pool, seen.facts.pool.owner, swept.look
     owned = listed.list_named(*owner.home) if owner else []
@@ -101,13 +100,13 @@ def _act(swept: SweptCluster, seen: JudgedPool, listed: PoolIndex, batch: Look |
     elif seen.decision.verdict == Verdict.DELETE and is_other(look.live, listed):
         seen = replace(seen, decision=decide_unproven(pool.name))  # many pools, and one read for all of them
     elif seen.is_due:
-        seen = release_pool(look.unshared(), pool, pools=owned, batch=batch)
+        seen = release_pool(look.unshared(), pool, pools=owned)
         if (seen.decision.verdict, seen.decision.reason) not in _UNTOLD:
-            tell_owner(look, facts, seen.decision)
+            explain(look.live, seen.decision, facts.workload)
     if (seen.decision.verdict, seen.decision.reason) in _STAYS and facts.workload and is_resizable(pool):
         shrunk = shrink_pool(look.unshared(), pool, facts.workload, owned)
         if shrunk is not None:
-            explain(look.live, shrunk, objects=(facts.workload,))
+            explain(look.live, shrunk, facts.workload)
             return replace(seen, decision=shrunk)
     return seen
 
@@ -117,10 +116,7 @@ def make_room(
 ) -> None:
     """Delete one idle pool for a leader that a limit refuses; a later sweep creates.
 
-    Args:
-        swept: the cluster.
-        refused: the leaders, with their answers.
-        judged: the pools, as this sweep has just looked at them.
+    The leaders come with their answers, and the pools as this sweep has just looked at them.
     """
     look, report = swept.look.unshared(), swept.report
     warm = [each.facts for each in judged if each.decision.reason == Reason.POOL_WARM]
@@ -162,5 +158,5 @@ def _displace(swept: SweptCluster, pod: PodView, refused: Outcome, idle: Sequenc
             continue
         report.outcomes.append(describe_pool_outcome(look.cluster, pool, done))
         if done.verdict == Verdict.DELETE:
-            explain(look.live, decide_room(pool.name), objects=(pod,))
+            explain(look.live, decide_room(pool.name), None, pod)
             return

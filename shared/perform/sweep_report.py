@@ -16,7 +16,7 @@ from shared.core.decide.sweep_figures import PAID, is_idle, lacks_capacity
 from shared.core.errors import KindAbsent, OutOfTime, ProvisionerError, Throttled
 from shared.core.identity.pool_index import PoolIndex
 from shared.core.times import measure_seconds
-from shared.perform.pool_sizes import is_resizable
+from shared.perform.pool_reads import is_resizable
 from shared.perform.tell import describe_claim, name_error
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from shared.core.decide.gangs import Gang
     from shared.core.decisions import Decision
     from shared.core.demand.demand import Demand
-    from shared.core.identity.names import Claim
+    from shared.core.identity.names import SliceClaim
     from shared.core.identity.pools import PoolSnapshot
     from shared.core.workloads import PodView
     from shared.perform.tell import Outcome
@@ -139,7 +139,7 @@ class ClusterFigures:
         }
 
 
-def _find_key(claim: Claim) -> tuple[str, ...]:
+def _find_key(claim: SliceClaim) -> tuple[str, ...]:
     return tuple(describe_claim(claim).values())
 
 

@@ -12,8 +12,9 @@ from functools import partial
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from shared.core.decide.pool_use import decide_squatters
-from shared.core.decisions import Decision, find_event_reason, is_warning
+from shared.core.decide.capacity_first import is_asking
+from shared.core.decide.pool_use import decide_foreign_pods
+from shared.core.decisions import Decision, Reason, find_event_reason, is_warning
 from shared.core.errors import Broken, ProvisionerError, Retryable
 from shared.core.messages import ObjectName
 from shared.core.nodepool import describe_placement
@@ -21,15 +22,18 @@ from shared.core.ports import Cluster, Notice
 from shared.core.times import format_time
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Sequence
+    from collections.abc import Callable, Collection, Sequence
 
     from shared.core.decide.attempts import AttemptDecision
     from shared.core.demand.demand import Demand
-    from shared.core.identity.names import Claim, PoolOwner
+    from shared.core.identity.names import PoolOwner, SliceClaim
     from shared.core.identity.pools import PoolSnapshot
     from shared.core.ports import BoundPod
     from shared.core.settings import Settings
     from shared.core.workloads import Parent, PodView, WorkloadView
+
+    _Pod = PodView | ObjectName
+    _Object = WorkloadView | Parent | _Pod
 
 T = TypeVar("T")
 _LENGTH_MAX = 600
@@ -73,11 +77,11 @@ def describe_attempt(made: AttemptDecision) -> dict[str, Any]:
     """Return the attempt for a log record; of the failure that it follows: class, words, pause."""
     if made.failure is None:
         return {"attempt": made.attempt}
-    failed = {"failure": str(made.failure), "error": made.said, "next_try": format_time(made.next_at)}
+    failed = {"failure": str(made.failure), "error": made.error, "next_try": format_time(made.next_at)}
     return {"attempt": made.attempt} | {key: value for key, value in failed.items() if value}
 
 
-def describe_claim(claim: Claim) -> dict[str, str]:
+def describe_claim(claim: SliceClaim) -> dict[str, str]:
     """Return a claim for a log record."""
     return _describe_claim(claim.cluster, claim)
 
@@ -87,7 +91,7 @@ def describe_owner(cluster: str, owner: PoolOwner | None) -> dict[str, Any]:
     return {"claim": _describe_claim(cluster, owner)} if owner else {}
 
 
-def _describe_claim(cluster: str, named: Claim | PoolOwner) -> dict[str, str]:
+def _describe_claim(cluster: str, named: SliceClaim | PoolOwner) -> dict[str, str]:
     return {
         "cluster": cluster,
         "kind": named.kind,
@@ -152,15 +156,26 @@ def find_parent(cluster: Cluster, workload: WorkloadView) -> Parent | None:
     return try_to_read("the parent of a workload", read, of=str(workload.parent))
 
 
-def explain(
-    cluster: Cluster, decision: Decision, *, objects: Iterable[WorkloadView | PodView | Parent | ObjectName | None]
-) -> None:
-    """Write one Event per object that still exists; none for the verdict NOTHING."""
+def list_told(decision: Decision, workload: WorkloadView | None, *pods: _Pod | None) -> list[_Object]:
+    """Return the objects that get an Event: the workload and the pods that a decision is about.
+
+    - The workload gets none if the decision is about an earlier workload of its name.
+    - The parent gets one if it keeps the workload after its end, and while the workload waits for
+      its capacity: there are no pods then, and a person looks at the parent.
+    """
+    told = None if decision.reason == Reason.OWNER_GONE else workload
+    waits = told and told.suspended and (told.quota_reserved or is_asking(told))
+    parent = told.parent if told and (waits or decision.reason == Reason.PARENT_OVER) else None
+    # A pod without controller is its own workload: it gets one Event.
+    return list({each.uid: each for each in (told, parent, *pods) if each}.values())
+
+
+def explain(cluster: Cluster, decision: Decision, workload: WorkloadView | None, *pods: _Pod | None) -> None:
+    """Write one Event for each of `list_told` that still exists; none for the verdict NOTHING."""
     reason = find_event_reason(decision)
     if reason is None:
         return
-    # A pod without controller is its own workload: it gets one Event.
-    for found in {each.uid: each for each in objects if each}.values():
+    for found in list_told(decision, workload, *pods):
         notice = Notice(
             kind=getattr(found, "kind", "Pod"),
             namespace=found.namespace,
@@ -178,11 +193,11 @@ def explain(
 
 def note_unwritten(notice: Notice, error: Exception) -> None:
     """Log that an Event could not be written."""
-    said = {"object": f"{notice.kind} {notice.namespace}/{notice.name}", "error": str(error)}
-    _LOG.warning("the Event could not be written on the object", extra=said)
+    fields = {"object": f"{notice.kind} {notice.namespace}/{notice.name}", "error": str(error)}
+    _LOG.warning("the Event could not be written on the object", extra=fields)
 
 
-def tell_squatters(
+def tell_foreign_pods(
     live: Cluster, pool: PoolSnapshot, others: Sequence[BoundPod], *, kinds: Collection[str]
 ) -> None:
     """Write an Event on other workloads that have accelerator pods on a pool, and on the pods.
@@ -190,16 +205,16 @@ def tell_squatters(
     The pool's own workload needs it no more. Only workloads of these kinds are read. An error is
     logged and stops nothing.
     """
-    for decision, workload, pods in decide_squatters(pool, others):
+    for decision, workload, pods in decide_foreign_pods(pool, others):
         named = [ObjectName(kind="Pod", namespace=pod.namespace, name=pod.name, uid=pod.uid) for pod in pods]
         found = _find_workload(live, *workload) if workload[0] in kinds else None
-        explain(live, decision, objects=(found, *named))
+        explain(live, decision, found, *named)
 
 
 def _find_workload(live: Cluster, kind: str, namespace: str, name: str) -> WorkloadView | None:
     try:
         return live.get_workload(kind, namespace, name)
     except Exception as error:  # noqa: BLE001 -- the net of this workload
-        said = {"object": f"{kind} {namespace}/{name}", "error": str(error)}
-        _LOG.warning("the workload that keeps a node pool could not be read", extra=said)
+        fields = {"object": f"{kind} {namespace}/{name}", "error": str(error)}
+        _LOG.warning("the workload that keeps a node pool could not be read", extra=fields)
         return None

@@ -4,15 +4,11 @@ The words and codes are those of GKE's published autoscaler (`k8s.io/gke-autosca
 `events`) and of https://github.com/kubernetes/autoscaler (`cloudprovider/gce`, `utils/backoff`).
 """
 
-from __future__ import annotations
-
 import json
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from standins.autoscaler.picture import InstanceError
+from standins.autoscaler.picture import InstanceError
 
 _LONGEST_MESSAGE = 250
 _BY_CODE = (

@@ -1,20 +1,14 @@
 """One loop of the process: read the picture, let the model decide, act."""
 
-from __future__ import annotations
-
 import time
-from typing import TYPE_CHECKING
 
 import httpx
 
-from standins.autoscaler.picture import Event, GiveUp, RemoveNodes, Resize, Seen
+from standins.autoscaler.model import Autoscaler
+from standins.autoscaler.node_groups import NodeGroups
+from standins.autoscaler.picture import Action, Event, GiveUp, RemoveNodes, Resize, Seen
+from standins.autoscaler.pods_and_nodes import PodsAndNodes
 from standins.processes.journal import write_record
-
-if TYPE_CHECKING:
-    from standins.autoscaler.model import Autoscaler
-    from standins.autoscaler.node_groups import NodeGroups
-    from standins.autoscaler.picture import Action
-    from standins.autoscaler.pods_and_nodes import PodsAndNodes
 
 
 class Looking:

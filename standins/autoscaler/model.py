@@ -4,21 +4,14 @@ The order is that of https://github.com/kubernetes/autoscaler (`core/static_auto
 what cannot be made, else grow for pods that wait, else remove nodes that are not needed.
 """
 
-from __future__ import annotations
-
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from standins.autoscaler.failures import Backoff, describe_error, describe_failure, describe_timeout
-from standins.autoscaler.picture import Event, GiveUp, Resize, Seen
+from standins.autoscaler.picture import Action, Event, GiveUp, Group, Instance, Pod, Resize, Seen
 from standins.autoscaler.placing import Placing, matches_node
 from standins.autoscaler.scale_down import ScaleDown
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from standins.autoscaler.picture import Action, Group, Instance, Pod
 
 PAUSED = "in backoff after failed scale-up"
 FULL = "max node group size reached"

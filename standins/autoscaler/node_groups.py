@@ -1,15 +1,11 @@
 """The groups of a cluster's autoscaled pools, over the APIs of GKE and Compute Engine."""
 
-from __future__ import annotations
+from typing import Any
 
-from typing import TYPE_CHECKING, Any
+import httpx
 
+from standins.autoscaler.picture import Group, Node
 from standins.autoscaler.reading import read_group, read_template
-
-if TYPE_CHECKING:
-    import httpx
-
-    from standins.autoscaler.picture import Group, Node
 
 Json = dict[str, Any]
 _API = "https://www.googleapis.com"

@@ -5,11 +5,9 @@ Amounts of resources are in their base unit (CPUs, bytes, chips).
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypeAlias
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from typing import TypeAlias
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,16 +4,11 @@ Selectors, node affinity, taints, resources, and inter-pod affinity and anti-aff
 kube-scheduler's filters read them; the reasons are in its words.
 """
 
-from __future__ import annotations
-
 from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from standins.autoscaler.picture import Node, Pod, Term
+from standins.autoscaler.picture import Node, Pod, Term
 
 MISMATCH = "node(s) didn't match Pod's node affinity/selector"
 UNTOLERATED = "node(s) had untolerated taint(s)"

@@ -1,17 +1,13 @@
 """The pods and nodes of a cluster, and the Events about them, over the Kubernetes API."""
 
-from __future__ import annotations
-
 import uuid
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import httpx
+
+from standins.autoscaler.picture import Event, Node, Pod
 from standins.autoscaler.reading import read_node, read_pod
-
-if TYPE_CHECKING:
-    import httpx
-
-    from standins.autoscaler.picture import Event, Node, Pod
 
 Json = dict[str, Any]
 _NOT_FOUND = 404

@@ -1,10 +1,9 @@
 """Reads the answers of Kubernetes, GKE and Compute Engine into the autoscaler's picture."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 from standins.autoscaler.picture import (
     Group,
@@ -17,9 +16,6 @@ from standins.autoscaler.picture import (
     Term,
     Toleration,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 Json = dict[str, Any]
 KEEPS = "cluster-autoscaler.kubernetes.io/scale-down-disabled"
@@ -72,9 +68,9 @@ def _is_unschedulable(body: Json) -> bool:
 
 
 def _is_movable(meta: Json, spec: Json, owners: list[Any]) -> bool:
-    said = (meta.get("annotations") or {}).get(EVICT)
-    if said in ("true", "false"):
-        return bool(said == "true")
+    value = (meta.get("annotations") or {}).get(EVICT)
+    if value in ("true", "false"):
+        return bool(value == "true")
     local = any("emptyDir" in each or "hostPath" in each for each in spec.get("volumes") or [])
     return bool(owners) and not local and meta.get("namespace") != "kube-system"
 

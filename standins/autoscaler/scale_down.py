@@ -4,18 +4,10 @@ https://github.com/kubernetes/autoscaler/blob/master/cluster-autoscaler/FAQ.md (
 works). A slice goes as a whole or not at all.
 """
 
-from __future__ import annotations
+from collections.abc import Iterable, Iterator
 
-from typing import TYPE_CHECKING
-
-from standins.autoscaler.picture import Event, RemoveNodes
-from standins.autoscaler.placing import Placing
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from standins.autoscaler.picture import Action, Group, Node, Pod, Seen
-    from standins.autoscaler.placing import Row
+from standins.autoscaler.picture import Action, Event, Group, Node, Pod, RemoveNodes, Seen
+from standins.autoscaler.placing import Placing, Row
 
 ACCELERATORS = ("google.com/tpu", "nvidia.com/gpu")
 _MOST_WITH_PODS = 1

@@ -4,8 +4,6 @@ https://cloud.google.com/compute/docs/reference/rest/v1/instanceGroupManagers an
 https://cloud.google.com/kubernetes-engine/docs/reference/rest/v1/projects.locations.clusters.nodePools.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import httpx

@@ -7,8 +7,6 @@ are skipped where they are read. The classes are `Any` to the type checker becau
 run time.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory

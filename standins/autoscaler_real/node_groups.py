@@ -1,7 +1,5 @@
 """What the autoscaler is told of a cloud: its groups of machines, and what can be asked of them."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Any, Protocol

@@ -5,8 +5,6 @@ https://github.com/kubernetes/autoscaler/blob/master/cluster-autoscaler/cloudpro
 Pure.
 """
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

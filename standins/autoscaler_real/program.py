@@ -3,24 +3,18 @@
 Flags: https://github.com/kubernetes/autoscaler/blob/master/cluster-autoscaler/FAQ.md.
 """
 
-from __future__ import annotations
-
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from pathlib import Path
+from types import TracebackType
+from typing import Self
 
 import httpx
 
+from standins.autoscaler_real.node_groups import NodeGroups
 from standins.autoscaler_real.provider import Provider
 from standins.processes.child import Child, Command, describe_last_words
 from standins.processes.free_ports import HOST, draw_ports
-
-if TYPE_CHECKING:
-    from pathlib import Path
-    from types import TracebackType
-    from typing import Self
-
-    from standins.autoscaler_real.node_groups import NodeGroups
 
 _START_SECONDS_MAX = 120.0
 _END_SECONDS = 2.0

@@ -4,23 +4,16 @@ https://github.com/kubernetes/autoscaler/tree/master/cluster-autoscaler/cloudpro
 No TLS: both ends are on this machine.
 """
 
-from __future__ import annotations
-
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any
+from types import TracebackType
+from typing import Any, Self
 
 import grpc
 
 from standins.autoscaler_real.messages import CLASSES, SERVICE, render_node
-from standins.autoscaler_real.node_groups import Refused
+from standins.autoscaler_real.node_groups import Group, Instance, NodeGroups, Refused
 from standins.processes.free_ports import HOST
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from types import TracebackType
-    from typing import Self
-
-    from standins.autoscaler_real.node_groups import Group, Instance, NodeGroups
 
 GPU_LABEL = "cloud.google.com/gke-accelerator"
 _OUT_OF_RESOURCES, _OTHER = 1, 99

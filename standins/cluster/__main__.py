@@ -1,8 +1,6 @@
 """Command line of the embedded cluster: `python -m standins.cluster serve`."""
 
-from __future__ import annotations
-
-from pathlib import Path  # noqa: TC003  Typer reads the annotations when it runs
+from pathlib import Path
 from typing import Annotated
 
 import typer

@@ -4,8 +4,6 @@ Timestamps in objects are real, because clients compare them with their own cloc
 as a TTL, a grace or a back-off are virtual seconds: they are divided by the speed.
 """
 
-from __future__ import annotations
-
 import time
 from datetime import UTC, datetime, timedelta
 

@@ -3,10 +3,7 @@
 The server and the tests use the same object. A test with a manual clock calls `settle`.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
+from standins.cluster.clock import Clock
 from standins.cluster.controllers.garbage_collector import GarbageCollector
 from standins.cluster.controllers.job_controller import JobController
 from standins.cluster.controllers.jobset_controller import JobSetController
@@ -18,9 +15,6 @@ from standins.cluster.store.kinds import NAMESPACE
 from standins.cluster.store.object_store import DEFAULT_HISTORY, Store
 from standins.cluster.writing.event_recorder import Recorder
 from standins.cluster.writing.registry import Registry
-
-if TYPE_CHECKING:
-    from standins.cluster.clock import Clock
 
 NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease")
 _MAX_STEPS = 100_000

@@ -1,12 +1,11 @@
 """Runs a cluster as a process: uvicorn, controllers, ports file, kubeconfig, end on SIGTERM."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import signal
+import socket
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import uvicorn
 
@@ -19,10 +18,6 @@ from standins.processes.http_server import listen
 from standins.processes.journal import write_record
 from standins.processes.kubeconfig import render_kubeconfig
 from standins.processes.private_files import write_ports, write_private
-
-if TYPE_CHECKING:
-    import socket
-    from pathlib import Path
 
 _GRACEFUL_SECONDS = 1
 _KEEP_ALIVE_SECONDS = 300

@@ -4,17 +4,12 @@ A refusal raises `httpx.HTTPStatusError`, whose text holds the request and the s
 server that does not answer raises `httpx.TransportError`.
 """
 
-from __future__ import annotations
-
 from http import HTTPStatus
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import httpx
 
 from standins.processes.kubeconfig import open_client
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 APPLY = {"Content-Type": "application/apply-patch+yaml"}
 MERGE = {"Content-Type": "application/merge-patch+json"}
@@ -25,8 +20,7 @@ _TEXT_MAX = 2_000
 def open_api(kubeconfig: Path, *, timeout_seconds: float = 10.0) -> httpx.Client:
     """Return a client with the rights of a kubeconfig's user; the caller closes it.
 
-    Raises:
-        KubeconfigError: the kubeconfig cannot be used.
+    Raises KubeconfigError: the kubeconfig cannot be used.
     """
     client = open_client(kubeconfig, timeout_seconds=timeout_seconds)
     client.event_hooks = {"response": [_raise_refusal]}
@@ -36,8 +30,7 @@ def open_api(kubeconfig: Path, *, timeout_seconds: float = 10.0) -> httpx.Client
 def exists(api: httpx.Client, path: str) -> bool:
     """Return whether there is something at a path.
 
-    Raises:
-        httpx.HTTPError: the server did not answer, or refused for another reason.
+    Raises httpx.HTTPError: the server did not answer, or refused for another reason.
     """
     try:
         api.get(path)

@@ -1,15 +1,11 @@
 """Brings objects into a Kubernetes API, and takes tokens of service accounts out of it."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable
+from typing import Any
 
 import httpx
 
 from standins.controlplane.api_client import APPLY
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 Json = dict[str, Any]
 
@@ -37,8 +33,7 @@ TOKEN_SECONDS = 30 * 24 * 3600
 def path_of(thing: Json) -> str:
     """Return the address of an object.
 
-    Raises:
-        ValueError: objects of this kind are not brought in from here.
+    Raises ValueError: objects of this kind are not brought in from here.
     """
     kind, metadata = thing["kind"], thing["metadata"]
     if kind not in _PLURALS:
@@ -54,8 +49,7 @@ def apply(api: httpx.Client, things: Iterable[Json]) -> None:
 
     By server-side apply: https://kubernetes.io/docs/reference/using-api/server-side-apply/.
 
-    Raises:
-        httpx.HTTPError: the API refused one, or never answered; those before it are in place.
+    Raises httpx.HTTPError: the API refused one, or never answered; those before it are in place.
     """
     for thing in things:
         for left in reversed(range(_ATTEMPTS)):
@@ -73,8 +67,7 @@ def issue_token(api: httpx.Client, namespace: str, account: str, *, seconds: int
     Source:
     https://kubernetes.io/docs/reference/kubernetes-api/authentication-resources/token-request-v1/.
 
-    Raises:
-        httpx.HTTPStatusError: there is no such account.
+    Raises httpx.HTTPStatusError: there is no such account.
     """
     path = f"/api/v1/namespaces/{namespace}/serviceaccounts/{account}/token"
     request = {

@@ -6,8 +6,6 @@ Programs are linked one after the other, because each link of Kubernetes takes u
 and Go itself already compiles on all cores. Where builds are kept is in `cache`.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import shutil
@@ -15,9 +13,9 @@ import signal
 import subprocess
 import time
 from collections import deque
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from standins.controlplane.cache import (
     Build,
@@ -32,15 +30,10 @@ from standins.controlplane.cache import (
     open_build,
     write_stamp,
 )
-from standins.controlplane.recipe import PRODUCTS, find_additions, hash_sources, list_binaries
+from standins.controlplane.progress import Progress
+from standins.controlplane.recipe import PRODUCTS, Binary, Product, find_additions, hash_sources, list_binaries
 from standins.controlplane.toolchain import NoToolchain, Toolchain, find_toolchain, go_environment
-from standins.processes.ending import hold_interrupts
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from standins.controlplane.progress import Progress
-    from standins.controlplane.recipe import Binary, Product
+from standins.processes.shutdown import hold_interrupts
 
 _LAST_LINES = 15
 
@@ -170,9 +163,9 @@ def _compile(
             note_package(line.strip())
         code = process.wait()
     if code != 0:
-        said = "\n".join(f"    {line}" for line in tail)
+        printed = "\n".join(f"    {line}" for line in tail)
         raise BuildFailed(
-            f"{binary.name}: `go build {binary.package}` in {product.folder} ended with code {code}:\n{said}"
+            f"{binary.name}: `go build {binary.package}` in {product.folder} ended with code {code}:\n{printed}"
         )
     if not os.access(output, os.X_OK):
         raise BuildFailed(f"{binary.name}: Go ended well but left no program at {output}")
@@ -183,7 +176,7 @@ def _running(arguments: list[str], folder: Path, nice: int) -> Iterator[subproce
     """Run a command while the block runs; its whole process group is gone afterwards."""
     if nice:
         arguments = ["nice", "-n", str(nice), *arguments]
-    with contextlib.ExitStack() as ending:
+    with contextlib.ExitStack() as cleanup:
         # An interrupt in the moment of the start would leave a compiler that nobody knows.
         with hold_interrupts():
             process = subprocess.Popen(
@@ -197,8 +190,8 @@ def _running(arguments: list[str], folder: Path, nice: int) -> Iterator[subproce
                 errors="replace",
                 start_new_session=True,
             )
-            ending.enter_context(process)
-            ending.callback(_end_group, process)
+            cleanup.enter_context(process)
+            cleanup.callback(_end_group, process)
         if nice:
             _step_back(process.pid, nice)
         yield process

@@ -5,24 +5,17 @@ lists every file with its size, so that one that was damaged later is noticed. H
 `building`.
 """
 
-from __future__ import annotations
-
 import fcntl
 import os
 import shutil
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import msgspec
 
-from standins.controlplane.recipe import PRODUCTS, list_binaries
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from standins.controlplane.recipe import Product
+from standins.controlplane.recipe import PRODUCTS, Product, list_binaries
 
 _STAMP = "build.json"
 _DRAFT_PREFIX = ".draft-"
@@ -80,8 +73,7 @@ def build_folder(cache: Path, sources: str, toolchain: str) -> Path:
 def open_build(folder: Path, products: tuple[Product, ...] = PRODUCTS) -> Build:
     """Return the build of some products in a folder after a look at every file's size.
 
-    Raises:
-        BuildBroken: it is absent, incomplete or damaged.
+    Raises BuildBroken: it is absent, incomplete or damaged.
     """
     try:
         stamp = msgspec.json.decode((folder / _STAMP).read_bytes(), type=Stamp)
@@ -118,8 +110,7 @@ def find_newest(cache: Path, sources: str, products: tuple[Product, ...] = PRODU
 def hold_lock(cache: Path, say: Callable[[str], None]) -> Iterator[None]:
     """Hold the one lock of all builders, after waiting for another that has it.
 
-    Raises:
-        OSError: the cache folder cannot be written.
+    Raises OSError: the cache folder cannot be written.
     """
     cache.mkdir(parents=True, exist_ok=True)
     with (cache / "lock").open("w") as lock:

@@ -7,23 +7,17 @@ beyond one machine. RFC 5280's extensions are set in full, because Python's stri
 for them.
 """
 
-from __future__ import annotations
-
 import ipaddress
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
+from standins.controlplane.layout import Layout
 from standins.processes.free_ports import HOST
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from standins.controlplane.layout import Layout
 
 LIFETIME = timedelta(days=365)
 _PrivateKey = ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey

@@ -1,13 +1,12 @@
 """The commands `build`, `serve` and `status`."""
 
-from __future__ import annotations
-
 import signal
 import sys
 import threading
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NoReturn
+from types import FrameType
+from typing import Annotated, NoReturn
 
 import typer
 from rich.console import Console
@@ -20,7 +19,7 @@ from standins.controlplane.building import (
     make_addition_build,
     make_build,
 )
-from standins.controlplane.cache import BuildBroken, default_cache
+from standins.controlplane.cache import Build, BuildBroken, default_cache
 from standins.controlplane.commands import Choices
 from standins.controlplane.controller_table import ControllersClash, choose_controllers
 from standins.controlplane.product_manifests import ManifestBroken, read_kustomization
@@ -31,11 +30,6 @@ from standins.controlplane.toolchain import NoToolchain
 from standins.processes.private_files import check_writable
 from standins.processes.urls import check_url
 from terminal.wrong_arguments import Commands, refuse
-
-if TYPE_CHECKING:
-    from types import FrameType
-
-    from standins.controlplane.cache import Build
 
 _FAILED, _INTERRUPTED = 1, 130
 
@@ -116,7 +110,6 @@ def serve(
         Path | None,
         typer.Option(help="Write NAME.kubeconfig and NAME.token of every ServiceAccount in --manifests here."),
     ] = None,
-    jobset: Annotated[bool, typer.Option(help="Install JobSet.")] = True,
     token_webhook: Annotated[
         str,
         typer.Option(
@@ -135,13 +128,12 @@ def serve(
         api_port=port,
         compaction_seconds=compaction_seconds,
         scheduler_backoff_seconds=scheduler_backoff_seconds,
-        jobset=jobset,
         controllers=tuple(with_controllers or ()),
         token_webhook=token_webhook,
     )
-    ending = threading.Event()
+    stopping = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda _number, _frame: ending.set())
+        signal.signal(number, lambda _number, _frame: stopping.set())
     try:
         choose_controllers(choices.controllers)
         found = find_build(cache_folder or default_cache())
@@ -151,7 +143,7 @@ def serve(
     except (BuildBroken, RecipeBroken) as error:
         _give_up(str(error))
     outputs = Outputs(ports_file, kubeconfig_file, folder, accounts_folder, things)
-    if not serve_until(ending, found, choices, outputs):
+    if not serve_until(stopping, found, choices, outputs):
         raise typer.Exit(_FAILED)
 
 

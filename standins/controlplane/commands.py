@@ -6,25 +6,18 @@ Flags: https://kubernetes.io/docs/reference/command-line-tools-reference/ and
 https://etcd.io/docs/v3.6/op-guide/configuration/. Every listener is on 127.0.0.1.
 """
 
-from __future__ import annotations
-
 import json
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from standins.controlplane import users
-from standins.controlplane.controller import Setting
+from standins.controlplane.cache import Build
+from standins.controlplane.controller import Controller, Setting
+from standins.controlplane.layout import Layout, Ports
 from standins.processes.child import Command
 from standins.processes.free_ports import HOST
 from standins.processes.kubeconfig import render_kubeconfig
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-    from pathlib import Path
-
-    from standins.controlplane.cache import Build
-    from standins.controlplane.controller import Controller
-    from standins.controlplane.layout import Layout, Ports
 
 ETCD, API_SERVER = "etcd", "kube-apiserver"
 CONTROLLERS, SCHEDULER, JOBSET = "kube-controller-manager", "kube-scheduler", "jobset"
@@ -117,8 +110,7 @@ class Plan:
     def command(self, name: str) -> Command:
         """Return the command of one process.
 
-        Raises:
-            KeyError: there is no such process; the text names those that there are.
+        Raises KeyError: there is no such process; the text names those that there are.
         """
         if name in self.installed:
             return self._controller_command(name)

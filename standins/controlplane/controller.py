@@ -8,20 +8,15 @@ address instead of through a Service. Not here: what the single controllers are 
 `kuberay` and the like), and starting them (`plane`).
 """
 
-from __future__ import annotations
-
 import base64
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
+from standins.controlplane.layout import ControllerPorts
 from standins.controlplane.product_manifests import ManifestBroken, read_folder, read_objects
 from standins.processes.free_ports import HOST
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-    from pathlib import Path
-
-    from standins.controlplane.layout import ControllerPorts
 
 Json = dict[str, Any]
 
@@ -123,9 +118,8 @@ class Controller:
             url: For example ``https://127.0.0.1:9443``; each webhook's own path is added.
             authority: The PEM certificate that the webhook server's certificate is verified by.
 
-        Raises:
-            ManifestBroken: a webhook is not of the expected shape, or one that is to be patched is
-                missing.
+        Raises ManifestBroken: a webhook is not of the expected shape, or one that is to be patched
+        is missing.
         """
         if self.webhooks is None:
             return []

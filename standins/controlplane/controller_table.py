@@ -3,19 +3,13 @@
 Each is an entry module of its own.
 """
 
-from __future__ import annotations
+from collections.abc import Iterable
 
-from typing import TYPE_CHECKING
-
+from standins.controlplane.controller import Controller
 from standins.controlplane.kuberay_controller import KUBERAY_1_5, KUBERAY_1_6
 from standins.controlplane.kueue_controller import KUEUE_0_15
 from standins.controlplane.leaderworkerset_controller import LWS_0_7
 from standins.controlplane.recipe import UnknownAddition, find_additions
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from standins.controlplane.controller import Controller
 
 CONTROLLERS = {each.name: each for each in (KUBERAY_1_5, KUBERAY_1_6, LWS_0_7, KUEUE_0_15)}
 

@@ -1,16 +1,11 @@
 """Temporary folders of control planes; those of owners that were killed are removed later."""
 
-from __future__ import annotations
-
 import fcntl
 import shutil
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING, TextIO
-
-if TYPE_CHECKING:
-    from types import TracebackType
-    from typing import Self
+from types import TracebackType
+from typing import Self, TextIO
 
 PREFIX = "tpu-provisioner-controlplane-"
 _LOCK = "lock"

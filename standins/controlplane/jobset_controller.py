@@ -1,7 +1,5 @@
 """The JobSet controller, which every control plane may have from its base build."""
 
-from __future__ import annotations
-
 from standins.controlplane.controller import Controller, Json, Probe, Setting, Webhooks
 from standins.processes.free_ports import HOST
 

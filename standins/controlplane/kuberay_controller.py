@@ -3,8 +3,6 @@
 No webhook: its releases leave theirs off (`config/default` in its module).
 """
 
-from __future__ import annotations
-
 from standins.controlplane.controller import Controller, Setting
 from standins.processes.free_ports import HOST
 

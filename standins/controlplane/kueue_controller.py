@@ -6,8 +6,6 @@ It insists on certificates that it could have made itself, and leaves alone thos
 Left off, because nothing here asks for it: what shows pending workloads through an aggregated API.
 """
 
-from __future__ import annotations
-
 from standins.controlplane.controller import Controller, Json, OwnCertificates, Probe, Setting, Webhooks
 from standins.processes.free_ports import HOST
 

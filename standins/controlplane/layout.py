@@ -1,15 +1,10 @@
 """Where one control plane keeps its files, and which ports it took."""
 
-from __future__ import annotations
-
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from standins.processes.free_ports import HOST, PortTaken, draw_ports, is_free
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from pathlib import Path
 
 
 class Layout:
@@ -94,8 +89,7 @@ def choose_ports(api: int = 0, *, controllers: Sequence[str] = ()) -> Ports:
         api: The one that the API server must have, 0 for any.
         controllers: Names of the controllers that need some of their own.
 
-    Raises:
-        PortTaken: that port is in use, or no free ones were found.
+    Raises PortTaken: that port is in use, or no free ones were found.
     """
     if api and not is_free(api):
         raise PortTaken(f"port {api} on {HOST} is in use; name another one, or 0 for a free one")

@@ -1,7 +1,5 @@
 """The LeaderWorkerSet controller."""
 
-from __future__ import annotations
-
 from standins.controlplane.controller import Controller, Json, Probe, Setting, Webhooks
 from standins.processes.free_ports import HOST
 

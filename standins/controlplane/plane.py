@@ -4,19 +4,24 @@ Start it from a thread that lives as long as it does: Linux ends a child when th
 it ends. How a single process is started and ended is in `standins.processes.child`.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 import signal
+import threading
 import time
+from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import httpx
 
 from standins.controlplane import api_objects as objects
 from standins.controlplane import probes, users
 from standins.controlplane.api_client import open_api
 from standins.controlplane.building import find_addition_build
+from standins.controlplane.cache import Build
 from standins.controlplane.certificates import write_controller_credentials, write_credentials
 from standins.controlplane.commands import (
     API_SERVER,
@@ -36,17 +41,6 @@ from standins.controlplane.layout import Layout, choose_ports
 from standins.processes.child import Child, last_lines
 from standins.processes.kubeconfig import render_kubeconfig
 from standins.processes.private_files import write_private
-
-if TYPE_CHECKING:
-    import threading
-    from collections.abc import Callable, Mapping
-    from pathlib import Path
-    from types import TracebackType
-    from typing import Any, Self
-
-    import httpx
-
-    from standins.controlplane.cache import Build
 
 _START_SECONDS_MAX = 180.0
 """Ten on a machine that does nothing else; minutes where several of these start beside a test
@@ -84,7 +78,7 @@ class ControlPlane:
             by the next control plane if this process is killed. Data of an earlier run in it is
             removed at the start.
         say: Told, in a few words, what has been started and how long it took.
-        ending: Once set, whatever waits for a process raises `StartEnded` instead.
+        stopping: Once set, whatever waits for a process raises `StartEnded` instead.
     """
 
     def __init__(
@@ -94,10 +88,10 @@ class ControlPlane:
         *,
         folder: Path | None = None,
         say: Callable[..., None] = lambda _text, **_fields: None,
-        ending: threading.Event | None = None,
+        stopping: threading.Event | None = None,
     ) -> None:
         self._choices = choices or Choices()
-        self._build, self._folder, self._say, self._ending = build, folder, say, ending
+        self._build, self._folder, self._say, self._stopping = build, folder, say, stopping
         self._children: dict[str, Child] = {}
         self._down: set[str] = set()
         self._temporary: OwnFolder | None = None
@@ -151,9 +145,7 @@ class ControlPlane:
     def start(self, name: str, environment: Mapping[str, str] | None = None) -> None:
         """Start one process that was killed, and return once it is ready.
 
-        Args:
-            name: Of the process.
-            environment: Additions to its environment, until it is killed again.
+        `environment` is added to its own until it is killed again.
         """
         command = self._plan.command(name)
         if environment:
@@ -292,8 +284,7 @@ class ControlPlane:
     def check(self) -> None:
         """Return quietly when every process runs that was not killed from here.
 
-        Raises:
-            ProcessDied: one ended by itself.
+        Raises ProcessDied: one ended by itself.
         """
         for name, child in self._children.items():
             if name not in self._down and child.exit_code is not None:
@@ -375,7 +366,7 @@ class ControlPlane:
         deadline = time.monotonic() + _START_SECONDS_MAX
         while not ready():
             self.check()
-            if self._ending is not None and self._ending.is_set():
+            if self._stopping is not None and self._stopping.is_set():
                 raise StartEnded(what)
             if time.monotonic() > deadline:
                 text = f"was not ready within {_START_SECONDS_MAX:g} s"

@@ -1,19 +1,14 @@
 """Whether a part of the control plane is ready, asked of the part itself."""
 
-from __future__ import annotations
-
 import ssl
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import httpx
 
 from standins.controlplane.api_client import exists
-from standins.controlplane.commands import API_SERVER, CONTROLLERS, ETCD, SCHEDULER
+from standins.controlplane.commands import API_SERVER, CONTROLLERS, ETCD, SCHEDULER, Plan
+from standins.controlplane.controller import Probe
 from standins.processes.free_ports import HOST
-
-if TYPE_CHECKING:
-    from standins.controlplane.commands import Plan
-    from standins.controlplane.controller import Probe
 
 _SECONDS = 2.0
 

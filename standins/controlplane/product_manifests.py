@@ -5,14 +5,10 @@ manifests use is understood: `resources`. Anything else is refused, because leav
 apply something else than what is deployed. Pure but for reading files.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import yaml
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 Json = dict[str, Any]
 
@@ -30,8 +26,7 @@ class ManifestBroken(Exception):
 def read_objects(path: Path) -> list[Json]:
     """Return the objects of one YAML file in their order.
 
-    Raises:
-        ManifestBroken: it cannot be read, or holds something that is no Kubernetes object.
+    Raises ManifestBroken: it cannot be read, or holds something that is no Kubernetes object.
     """
     try:
         found = [
@@ -50,8 +45,7 @@ def read_objects(path: Path) -> list[Json]:
 def read_folder(folder: Path) -> list[Json]:
     """Return the objects of every YAML file in a folder, without what only kustomize reads.
 
-    Raises:
-        ManifestBroken: a file cannot be used, or there is none.
+    Raises ManifestBroken: a file cannot be used, or there is none.
     """
     paths = [path for path in sorted(folder.glob("*.yaml")) if not path.name.startswith("kustomiz")]
     if not paths:
@@ -62,8 +56,7 @@ def read_folder(folder: Path) -> list[Json]:
 def read_kustomization(folder: Path) -> list[Json]:
     """Return the objects of a kustomize folder, its bases first.
 
-    Raises:
-        ManifestBroken: the folder asks for more than `resources`, or a file cannot be used.
+    Raises ManifestBroken: the folder asks for more than `resources`, or a file cannot be used.
     """
     path = folder / KUSTOMIZATION
     try:

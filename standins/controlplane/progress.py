@@ -3,16 +3,11 @@
 A moving line on a terminal, a plain line now and then elsewhere.
 """
 
-from __future__ import annotations
-
 import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 from rich.console import Console
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 _PLAIN_SECONDS = 20.0
 
@@ -32,9 +27,7 @@ class Progress:
     def step(self, title: str, cold_seconds: int) -> Iterator[Callable[[str], None]]:
         """Show one step while the block runs; the block tells each package that was compiled.
 
-        Args:
-            title: What is being made.
-            cold_seconds: The forecast for two cores with nothing cached.
+        `cold_seconds` is the forecast for two cores with nothing cached.
         """
         started, packages = self._clock(), 0
         forecast = f"about {_spoken(cold_seconds)} on two cores when nothing is cached"

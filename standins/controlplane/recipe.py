@@ -5,16 +5,11 @@ The products, their binaries, and the key that says whether a build is still rig
 Versions stand in `go/<product>/go.mod` and nowhere else; this module reads them. It runs nothing.
 """
 
-from __future__ import annotations
-
 import hashlib
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 GO_FOLDER = Path(__file__).resolve().parent / "go"
 MODULE_FILES = ("go.mod", "go.sum")
@@ -69,8 +64,7 @@ class Product:
     def version(self) -> str:
         """Return the pinned version, for example ``v1.34.4``.
 
-        Raises:
-            RecipeBroken: its go.mod does not require the module.
+        Raises RecipeBroken: its go.mod does not require the module.
         """
         text = _read(self.folder / "go.mod").decode()
         found = re.search(rf"^(?:require)?\s+{re.escape(self.module)} (v\S+)", text, re.MULTILINE)
@@ -157,8 +151,7 @@ BINARIES = list_binaries(PRODUCTS)
 def find_additions(names: Iterable[str]) -> tuple[Product, ...]:
     """Return the further controllers of these names, each once, in the order of `ADDITIONS`.
 
-    Raises:
-        UnknownAddition: there is none of that name; the text names those that there are.
+    Raises UnknownAddition: there is none of that name; the text names those that there are.
     """
     wanted = set(names)
     if unknown := sorted(wanted - {product.name for product in ADDITIONS}):
@@ -170,8 +163,7 @@ def find_additions(names: Iterable[str]) -> tuple[Product, ...]:
 def hash_sources(products: tuple[Product, ...] = PRODUCTS) -> str:
     """Return 16 hexadecimal digits over all go.mod and go.sum files and the linker's flags.
 
-    Raises:
-        RecipeBroken: a file is missing.
+    Raises RecipeBroken: a file is missing.
     """
     digest = hashlib.sha256()
     for product in products:

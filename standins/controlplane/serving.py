@@ -1,27 +1,21 @@
 """The server process: a control plane, its ports file and kubeconfig, its log, and its end."""
 
-from __future__ import annotations
-
 import sys
+import threading
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import httpx
 
-from standins.controlplane.cache import BuildBroken
+from standins.controlplane.cache import Build, BuildBroken
+from standins.controlplane.commands import Choices
 from standins.controlplane.plane import ControlPlane, NotReady, ProcessDied, StartEnded
 from standins.controlplane.product_manifests import ManifestBroken
 from standins.controlplane.recipe import RecipeBroken
 from standins.processes.free_ports import PortTaken
 from standins.processes.journal import write_record
 from standins.processes.private_files import write_ports, write_private
-
-if TYPE_CHECKING:
-    import threading
-    from pathlib import Path
-
-    from standins.controlplane.cache import Build
-    from standins.controlplane.commands import Choices
 
 _LOOK_SECONDS = 0.1
 _EXPECTED = (
@@ -71,11 +65,11 @@ class Outputs:
     def _account_files(self) -> list[Path]:
         if self.accounts_folder is None:
             return []
-        files = [f"{name}.{ending}" for _, name in self._accounts() for ending in ("kubeconfig", "token")]
+        files = [f"{name}.{suffix}" for _, name in self._accounts() for suffix in ("kubeconfig", "token")]
         return [self.accounts_folder / name for name in (_AUTHORITY, *files)]
 
 
-def serve_until(ending: threading.Event, build: Build, choices: Choices, outputs: Outputs) -> bool:
+def serve_until(stopping: threading.Event, build: Build, choices: Choices, outputs: Outputs) -> bool:
     """Serve until the event is set.
 
     Return False when the control plane failed, which has then been logged.
@@ -85,11 +79,11 @@ def serve_until(ending: threading.Event, build: Build, choices: Choices, outputs
     """
     outputs.forget()
     try:
-        with ControlPlane(build, choices, folder=outputs.folder, say=write_record, ending=ending) as plane:
+        with ControlPlane(build, choices, folder=outputs.folder, say=write_record, stopping=stopping) as plane:
             plane.apply(outputs.things)
             outputs.write_accounts(plane)
             _announce(plane, outputs)
-            while not ending.wait(_LOOK_SECONDS):
+            while not stopping.wait(_LOOK_SECONDS):
                 plane.check()
     except StartEnded as told:
         write_record("told to end before the start was over", waited_for=str(told))

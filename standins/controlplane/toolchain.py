@@ -3,8 +3,6 @@
 Whether there is one, which, and with what environment it is called.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import shutil
@@ -39,8 +37,7 @@ class Toolchain:
 def find_toolchain() -> Toolchain:
     """Return the Go that is first on the path.
 
-    Raises:
-        NoToolchain: there is none, it does not answer, or it is older than JobSet needs.
+    Raises NoToolchain: there is none, it does not answer, or it is older than JobSet needs.
     """
     command = shutil.which("go")
     if command is None:

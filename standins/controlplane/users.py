@@ -4,8 +4,6 @@ Controllers use the user names that Kubernetes grants rights to by default
 (https://kubernetes.io/docs/reference/access-authn-authz/rbac/#core-component-roles).
 """
 
-from __future__ import annotations
-
 import secrets
 
 ADMIN = "admin"

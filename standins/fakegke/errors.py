@@ -5,8 +5,6 @@ constructor function holds one text that callers are known to match on. No decis
 lives here.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from enum import IntEnum
 

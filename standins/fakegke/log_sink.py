@@ -6,22 +6,17 @@ Shapes follow recordings of GKE's own log (https://github.com/GoogleCloudPlatfor
 ``test/logs/gke_audit``); that a failure has severity ERROR is a guess.
 """
 
-from __future__ import annotations
-
 import asyncio
 import base64
 import json
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import httpx
 
 from standins.fakegke.faults.fault_rules import AuditEntries
-from standins.fakegke.model.node_events import OperationMoved
+from standins.fakegke.model.fake_gke import FakeGke
+from standins.fakegke.model.node_events import Event, OperationMoved
 from standins.processes.journal import write_record
-
-if TYPE_CHECKING:
-    from standins.fakegke.model.fake_gke import FakeGke
-    from standins.fakegke.model.node_events import Event
 
 _PAUSE_SECONDS, _TIMEOUT_SECONDS = 0.5, 10.0
 _API = "google.container.v1.ClusterManager."
@@ -29,7 +24,6 @@ _METHODS = {
     "CREATE_NODE_POOL": f"{_API}CreateNodePool",
     "DELETE_NODE_POOL": f"{_API}DeleteNodePool",
     "SET_NODE_POOL_SIZE": f"{_API}SetNodePoolSize",
-    "SET_NODE_POOL_MANAGEMENT": f"{_API}SetNodePoolManagement",
 }
 _INTERNAL = "google.container.internal.ClusterManagerInternal.UpdateClusterInternal"
 _CALLER = "caller@example.com"

@@ -4,8 +4,6 @@ A zonal cluster is spelled with `zones/` in links and error texts, whatever the 
 operations carry the project's number, pools the project's id.
 """
 
-from __future__ import annotations
-
 import re
 import zlib
 from dataclasses import dataclass

@@ -1,23 +1,23 @@
 """The process.
 
-Model, clock, gRPC, REST with admin, the registrar and the log sink, in one event loop on 127.0.0.1.
+Model, clock, REST with admin, the registrar and the log sink, in one event loop on 127.0.0.1.
 """
-
-from __future__ import annotations
 
 import asyncio
 import contextlib
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, ClassVar
+from pathlib import Path
+from typing import ClassVar
 
 from starlette.applications import Starlette
+from starlette.requests import Request
 from starlette.routing import Route
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from standins.fakegke.faults.fault_rules import FaultPlan
 from standins.fakegke.faults.scenario import load_answers, load_scenario, parse_scenario
 from standins.fakegke.log_sink import LogSink
-from standins.fakegke.model.clock import ManualClock, ScaledClock
+from standins.fakegke.model.clock import Clock, ManualClock, ScaledClock
 from standins.fakegke.model.fake_gke import FakeGke
 from standins.fakegke.nodes.kubernetes_calls import connect
 from standins.fakegke.nodes.registrar import Registrar
@@ -25,24 +25,13 @@ from standins.fakegke.records.calls import CallLog
 from standins.fakegke.records.event_log import log_event
 from standins.fakegke.skins.admin import Admin
 from standins.fakegke.skins.compute_rest import ComputeRest
-from standins.fakegke.skins.frontdoor import FrontDoor
-from standins.fakegke.skins.grpc_skin import start_grpc
 from standins.fakegke.skins.rest_skin import RestSkin
-from standins.processes.ending import note_signals, wait_for_the_end
-from standins.processes.free_ports import HOST
 from standins.processes.http_server import serving
 from standins.processes.journal import write_record
 from standins.processes.private_files import write_ports
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from starlette.requests import Request
-
-    from standins.fakegke.model.clock import Clock
+from standins.processes.shutdown import note_signals, wait_for_the_end
 
 _TICK = 0.02
-_GRPC_END_SECONDS = 0.2
 
 
 @dataclass(frozen=True)
@@ -53,7 +42,6 @@ class Settings:
     location: str
     clusters: list[str]
     rest_port: int = 0
-    grpc_port: int = 0
     speed: float = 30.0
     seed: int = 1
     zones: list[str] = field(default_factory=list)
@@ -119,7 +107,6 @@ class RunningFake:
         if settings.pubsub:
             self._sink = LogSink(self.gke, settings.pubsub, settings.operations_topic)
             self.gke.listen(self._sink.note)
-        self.door = FrontDoor(self.gke, 0.0 if settings.manual_clock else settings.speed)
         self.admin = Admin(self.gke, self.calls, clock if isinstance(clock, ManualClock) else None)
         self.compute = ComputeRest(self.gke)
         self.ports: dict[str, str] = {}
@@ -147,19 +134,18 @@ class RunningFake:
         if self._sink is not None:
             publishing.append(asyncio.create_task(self._sink.run()))
             running.callback(publishing[0].cancel)
-        grpc, grpc_port = await start_grpc(self.door, self._settings.grpc_port)
-        running.push_async_callback(grpc.stop, _GRPC_END_SECONDS)
         rest = await running.enter_async_context(
             serving(self._application(), self._settings.rest_port, http=CuttableProtocol)
         )
         self.tasks = (rest.task, pump, *publishing)
-        self.ports = {"rest": rest.url, "grpc": f"{HOST}:{grpc_port}"}
+        self.ports = {"rest": rest.url}
         clusters = [name.path for name in self.gke.world.clusters]
         write_ports(self._settings.ports_file, self.ports)
         write_record("listening", **self.ports, clusters=clusters, speed=self._settings.speed)
 
     def _application(self) -> Starlette:
-        skin = RestSkin(self.door, CuttableProtocol.cut)
+        speed = 0.0 if self._settings.manual_clock else self._settings.speed
+        skin = RestSkin(self.gke, speed, CuttableProtocol.cut)
         every = Route("/{path:path}", skin.endpoint, methods=["GET", "POST", "PUT", "DELETE", "PATCH"])
         return Starlette(routes=[*self.admin.routes(), *self.compute.routes(), every])
 

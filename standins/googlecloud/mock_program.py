@@ -110,7 +110,6 @@ class MockCloud:
     def ask(self, path: str) -> httpx.Response:
         """Return what the mock tells about itself, for example at ``/deployed``.
 
-        Raises:
-            httpx.HTTPError: it does not answer, or not with success.
+        Raises httpx.HTTPError: it does not answer, or not with success.
         """
         return httpx.get(f"{self.url}{path}", timeout=10, trust_env=False).raise_for_status()

@@ -1,7 +1,5 @@
 """Command line of the simulated kubelet: `python -m standins.kubelet --kubeconfig FILE`."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 from pathlib import Path
@@ -12,9 +10,9 @@ import typer
 from standins.kubelet.images import BadImage, Images
 from standins.kubelet.kubelet import Kubelet
 from standins.kubelet.watching import PodWatch
-from standins.processes.ending import note_signals, wait_for_the_end
 from standins.processes.journal import write_record
 from standins.processes.kubeconfig import KubeconfigError, open_async_client
+from standins.processes.shutdown import note_signals, wait_for_the_end
 from standins.processes.shutdown_noise import silence_cancelled_connects
 from terminal.wrong_arguments import Command, refuse
 

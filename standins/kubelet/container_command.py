@@ -8,15 +8,11 @@ https://kubernetes.io/docs/tasks/inject-data-application/define-interdependent-e
 and https://kubernetes.io/docs/concepts/workloads/pods/downward-api/.
 """
 
-from __future__ import annotations
-
 import re
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
 
 Json = dict[str, Any]
 
@@ -42,8 +38,7 @@ def environment_of(pod: Json, container: Json, *, image: Path, folder: Path, ser
         folder: The pod's own folder, which stands for the file system of its containers.
         server: The URL of the API server.
 
-    Raises:
-        NoValue: a variable comes from something that is not served here.
+    Raises NoValue: a variable comes from something that is not served here.
     """
     address = urlsplit(server)
     port = str(address.port or 443)
@@ -73,8 +68,7 @@ def arguments_of(container: Json, environment: Mapping[str, str], image: Path) -
         environment: Its variables.
         image: The folder that stands for its image, whose own command is ``bin/entrypoint``.
 
-    Raises:
-        NoValue: neither has one.
+    Raises NoValue: neither has one.
     """
     entrypoint = image / "bin" / "entrypoint"
     command = container.get("command") or ([str(entrypoint)] if entrypoint.is_file() else [])

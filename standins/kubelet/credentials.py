@@ -4,16 +4,12 @@ A real kubelet writes them too. Source:
 https://kubernetes.io/docs/concepts/storage/projected-volumes/#serviceaccounttoken
 """
 
-from __future__ import annotations
+from pathlib import Path
+from typing import Any
 
-from typing import TYPE_CHECKING, Any
+import httpx
 
 from standins.kubelet.container_command import TOKEN_FOLDER
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    import httpx
 
 Json = dict[str, Any]
 
@@ -24,8 +20,7 @@ _LIFETIME_SECONDS = 3607
 async def write_credentials(client: httpx.AsyncClient, pod: Json, folder: Path) -> None:
     """Write token, certificate authority and namespace below a pod's folder, if it mounts a token.
 
-    Raises:
-        httpx.HTTPError: the API server did not answer, or refused.
+    Raises httpx.HTTPError: the API server did not answer, or refused.
     """
     if not _mounts_token(pod):
         return

@@ -7,11 +7,9 @@ Pure. Containers of every other image are simulated (`standins.kubelet.run_plan`
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
+from typing import Any
 
 Json = dict[str, Any]
 
@@ -30,8 +28,7 @@ class Images:
     def from_options(cls, options: Iterable[str]) -> Images:
         """Return the images of options like ``rayproject/ray:2.60.0=/a/folder``.
 
-        Raises:
-            BadImage: an option has another form, or its folder has no `bin`.
+        Raises BadImage: an option has another form, or its folder has no `bin`.
         """
         folders: dict[str, Path] = {}
         for option in options:

@@ -1,12 +1,11 @@
 """The kubelet's loop: one task for each bound pod, started and stopped by what the watch says."""
 
-from __future__ import annotations
-
 import asyncio
 import json
+from collections.abc import Coroutine
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import httpx
 
@@ -23,12 +22,8 @@ from standins.kubelet.statuses import (
     partly_ended,
     running,
 )
+from standins.kubelet.watching import PodWatch
 from standins.processes.journal import write_record
-
-if TYPE_CHECKING:
-    from collections.abc import Coroutine
-
-    from standins.kubelet.watching import PodWatch
 
 Json = dict[str, Any]
 

@@ -6,24 +6,19 @@ What is not done: probes, hooks, volumes other than the account's token, and net
 127.0.0.1.
 """
 
-from __future__ import annotations
-
 import asyncio
 import shutil
 import tempfile
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import httpx
 
 from standins.kubelet.container_command import arguments_of, environment_of
 from standins.kubelet.credentials import write_credentials
+from standins.kubelet.images import Images
 from standins.processes.child import Child, Command
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from standins.kubelet.images import Images
 
 Json = dict[str, Any]
 
@@ -54,8 +49,7 @@ class PodProcesses:
 
         One that fails runs again and again, as restartPolicy Always has it.
 
-        Raises:
-            NoValue: a container cannot be started here.
+        Raises NoValue: a container cannot be started here.
         """
         await self._write_credentials()
         for container in self._pod["spec"].get("initContainers", ()):
@@ -80,11 +74,7 @@ class PodProcesses:
                 return
 
     def start_all(self) -> None:
-        """Start the containers.
-
-        Raises:
-            NoValue: one of them cannot be started here.
-        """
+        """Start the containers. Raises NoValue: one of them cannot be started here."""
         for container in self._pod["spec"]["containers"]:
             self.start(container)
 

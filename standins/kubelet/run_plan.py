@@ -8,8 +8,6 @@ containers are started again), `local.tpu-provisioner/pods-together` (the time c
 pods of the JobSet run, as the slices of a multislice job wait for each other).
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import Any
@@ -53,11 +51,7 @@ class Plan:
 
 
 def plan_for(pod: Json, *, run_seconds: float) -> Plan:
-    """Return the plan of a pod.
-
-    Raises:
-        PlanError: when an annotation is not a number.
-    """
+    """Return the plan of a pod. Raises PlanError: when an annotation is not a number."""
     annotations = pod["metadata"].get("annotations") or {}
     labels = pod["metadata"].get("labels") or {}
     exit_code = int(_number(annotations, EXIT_CODE, 0))

@@ -3,8 +3,6 @@
 Source: https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 Json = dict[str, Any]

@@ -3,18 +3,14 @@
 List, watch, and list again however the watch ended.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import AsyncIterator
+from typing import Any
 
 import httpx
 
 from standins.processes.journal import write_record
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
 
 Json = dict[str, Any]
 

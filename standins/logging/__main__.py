@@ -3,10 +3,8 @@
 Let the log files of a folder be asked as Cloud Logging is.
 """
 
-from __future__ import annotations
-
 import asyncio
-from pathlib import Path  # noqa: TC003 -- typer reads the annotations
+from pathlib import Path
 from typing import Annotated
 
 import typer

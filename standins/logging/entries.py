@@ -3,18 +3,14 @@
 One entry per line, read anew at every question.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
+from collections.abc import Iterator
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from standins.logging.filters import SEVERITIES
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 Json = dict[str, Any]
 

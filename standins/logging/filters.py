@@ -5,8 +5,6 @@ uses of OR, NOT, functions, bare words) is refused by name, never ignored.
 https://cloud.google.com/logging/docs/view/logging-query-language
 """
 
-from __future__ import annotations
-
 import json
 import re
 from dataclasses import dataclass
@@ -55,8 +53,7 @@ class Comparison:
 def parse_filter(text: str) -> list[Comparison]:
     """Return the comparisons that must all hold; none for an empty filter.
 
-    Raises:
-        BadFilter: something in it is not understood here.
+    Raises BadFilter: something in it is not understood here.
     """
     found: list[Comparison] = []
     position = 0

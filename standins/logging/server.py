@@ -1,27 +1,22 @@
 """The process: one endpoint on 127.0.0.1, a ports file once it listens, an end on SIGTERM."""
 
-from __future__ import annotations
-
 import logging
+from collections.abc import Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import msgspec
 from starlette.applications import Starlette
+from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
 from standins.logging.entries import Json, read_entries
 from standins.logging.filters import BadFilter, Comparison, parse_filter
-from standins.processes.ending import note_signals, wait_for_the_end
 from standins.processes.http_server import serving
 from standins.processes.private_files import write_ports
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
-
-    from starlette.requests import Request
+from standins.processes.shutdown import note_signals, wait_for_the_end
 
 PAGE_SIZE_MAX = 1000
 QUESTIONS_MAX = 8
@@ -68,8 +63,7 @@ class LoggingServer:
     def answer(self, question: Question) -> dict[str, Any]:
         """Return one page of the entries that fit.
 
-        Raises:
-            BadFilter: a field of the question is wrong.
+        Raises BadFilter: a field of the question is wrong.
         """
         if question.order_by not in _ORDERS:
             raise BadFilter(f"orderBy: unknown (got {question.order_by!r}); valid: {', '.join(_ORDERS)}")

@@ -7,8 +7,6 @@ whatever descends from a child that had to be killed is killed with it. Elsewher
 is ended by its parent's exit.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os
@@ -16,12 +14,9 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 _LAUNCHER = """
 import ctypes, os, signal, sys

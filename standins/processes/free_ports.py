@@ -3,8 +3,6 @@
 Free when drawn, and left alone until they do.
 """
 
-from __future__ import annotations
-
 import random
 import socket
 
@@ -24,8 +22,7 @@ class PortTaken(Exception):
 def draw_ports(count: int, *, besides: int = 0) -> list[int]:
     """Return different ports of 127.0.0.1 that are free at this moment, none of them `besides`.
 
-    Raises:
-        PortTaken: no free ones were found.
+    Raises PortTaken: no free ones were found.
     """
     # The system's randomness: two that start together must not draw the same ports.
     draw = random.SystemRandom()

@@ -3,22 +3,17 @@
 Uvicorn, on a port that is known before it serves.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import socket
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import uvicorn
+from starlette.applications import Starlette
 
 from standins.processes.free_ports import HOST, PortTaken
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-
-    from starlette.applications import Starlette
 
 _POLL_SECONDS = 0.01
 _BACKLOG = 512
@@ -46,8 +41,7 @@ async def serving(
         port: Of 127.0.0.1; 0 takes a free one.
         http: The protocol class, where uvicorn's own does not do.
 
-    Raises:
-        PortTaken: the port is taken.
+    Raises PortTaken: the port is taken.
     """
     with listen(port) as listener:
         config = uvicorn.Config(
@@ -71,8 +65,7 @@ async def serving(
 def listen(port: int) -> socket.socket:
     """Return a socket that listens on a port of 127.0.0.1; 0 takes a free one.
 
-    Raises:
-        PortTaken: the port is taken.
+    Raises PortTaken: the port is taken.
     """
     # asyncio sends small answers at once (TCP_NODELAY) only where the protocol is named.
     listener = socket.socket(proto=socket.IPPROTO_TCP)

@@ -3,8 +3,6 @@
 One JSON object per line, with severity, message, time and the fields of a record.
 """
 
-from __future__ import annotations
-
 import json
 import logging
 import sys

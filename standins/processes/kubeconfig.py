@@ -6,8 +6,6 @@ Format: https://kubernetes.io/docs/reference/config-api/kubeconfig.v1/. Programs
 names are never run, and no proxy of the environment is used.
 """
 
-from __future__ import annotations
-
 import base64
 import json
 import ssl
@@ -39,8 +37,7 @@ class _Options(TypedDict):
 def open_client(path: Path | str, *, timeout_seconds: float = 10.0) -> httpx.Client:
     """Return a client for the current context of a kubeconfig; the caller closes it.
 
-    Raises:
-        KubeconfigError: the file, or a field that it needs, is missing or wrong.
+    Raises KubeconfigError: the file, or a field that it needs, is missing or wrong.
     """
     return httpx.Client(timeout=timeout_seconds, **_read_options(Path(path)))
 
@@ -50,8 +47,7 @@ def open_async_client(path: Path, *, timeout_seconds: float = 10.0, connections:
 
     The caller closes it.
 
-    Raises:
-        KubeconfigError: the file, or a field that it needs, is missing or wrong.
+    Raises KubeconfigError: the file, or a field that it needs, is missing or wrong.
     """
     limits = httpx.Limits(max_connections=connections)
     return httpx.AsyncClient(timeout=timeout_seconds, limits=limits, **_read_options(path))

@@ -3,17 +3,12 @@
 Readable by this user only, and never seen half-written.
 """
 
-from __future__ import annotations
-
 import json
 import secrets
-from pathlib import Path  # noqa: TC003 -- typer reads the annotations of a callback
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from pathlib import Path
 
 import typer
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 
 class NotWritten(OSError):
@@ -28,8 +23,7 @@ def check_writable(path: Path | None) -> Path | None:
 
     It is the option's callback, so that a server does not start for nobody to find.
 
-    Raises:
-        typer.BadParameter: no file can be written there.
+    Raises typer.BadParameter: no file can be written there.
     """
     if path is not None:
         try:
@@ -44,8 +38,7 @@ def check_writable(path: Path | None) -> Path | None:
 def write_private(path: Path, text: str) -> None:
     """Write a file that only this user may read, so that a reader sees all of it or nothing.
 
-    Raises:
-        NotWritten: it cannot be written.
+    Raises NotWritten: it cannot be written.
     """
     try:
         draft = _make_draft(path)

@@ -1,7 +1,5 @@
 """Keeps one known line of noise out of the stand-ins' JSON logs; nothing else is silenced."""
 
-from __future__ import annotations
-
 import warnings
 
 

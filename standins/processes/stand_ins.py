@@ -3,21 +3,17 @@
 Started, found by its ports file, ended for certain.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 import time
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from standins.processes.child import Child, Command, describe_last_words
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
 
 T = TypeVar("T")
 ROOT = Path(__file__).resolve().parents[2]
@@ -49,8 +45,7 @@ def running_stand_in(
 
     Its ports file and its log are in `folder`; `environment` is added to this process's own.
 
-    Raises:
-        NotStarted: it did not write its ports file.
+    Raises NotStarted: it did not write its ports file.
     """
     ports_file = folder / "ports.json"
     command = (sys.executable, "-m", module, "serve", *arguments, "--ports-file", str(ports_file))
@@ -63,8 +58,7 @@ def running_stand_in(
 def running(command: Command, folder: Path, is_ready: Callable[[], bool]) -> Iterator[Child]:
     """Run a program while the block runs, which begins once the program is ready.
 
-    Raises:
-        NotStarted: it was not ready within a minute, or has ended.
+    Raises NotStarted: it was not ready within a minute, or has ended.
     """
     child = Child(command, folder / f"{command.name}.log")
     try:

@@ -1,7 +1,5 @@
 """Addresses of servers that an option of a stand-in names."""
 
-from __future__ import annotations
-
 from urllib.parse import urlsplit
 
 import typer
@@ -13,8 +11,7 @@ STAND_IN = "tpu-provisioner-standin"
 def check_url(url: str) -> str:
     """Return the URL that an option names; empty for none. It is the option's callback.
 
-    Raises:
-        typer.BadParameter: it is none.
+    Raises typer.BadParameter: it is none.
     """
     try:
         parts = urlsplit(url)

@@ -6,25 +6,20 @@ Everything is under `/admin/` of the REST port, plus `/certs` with the public ke
 tokens.
 """
 
-from __future__ import annotations
-
 import base64
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from standins.pubsub.model.broker import Broker
 from standins.pubsub.model.errors import BrokerError
+from standins.pubsub.model.published import Message
 from standins.pubsub.model.subscription import Subscription, timestamp
+from standins.pubsub.push.tokens import TokenSigner
 from standins.pubsub.wire.rest_front import error_response
-
-if TYPE_CHECKING:
-    from starlette.requests import Request
-
-    from standins.pubsub.model.broker import Broker
-    from standins.pubsub.model.published import Message
-    from standins.pubsub.push.tokens import TokenSigner
 
 Disconnect = Callable[[], Awaitable[int]]
 
@@ -41,7 +36,6 @@ class Admin:
         """Return the Starlette routes."""
         return [
             Route("/admin/messages", self._messages, methods=["GET"]),
-            Route("/admin/topics", self._topics, methods=["GET"]),
             Route("/admin/subscriptions", self._subscriptions, methods=["GET"]),
             Route("/admin/disconnect", self._drop, methods=["POST"]),
             Route("/certs", self._certs, methods=["GET"]),
@@ -54,17 +48,6 @@ class Admin:
         except BrokerError as error:
             return error_response(error)
         return JSONResponse({"messages": [message_record(message) for message in topic.published]})
-
-    async def _topics(self, _: Request) -> Response:
-        topics = [
-            {
-                "name": topic.name,
-                "published": len(topic.published),
-                "subscriptions": [found.name for found in self._broker.subscriptions_of(topic.name)],
-            }
-            for topic in self._broker.topics.values()
-        ]
-        return JSONResponse({"topics": topics})
 
     async def _subscriptions(self, _: Request) -> Response:
         self._broker.settle()

@@ -4,15 +4,11 @@ Everything runs on one event loop; there is no await between looking and waiting
 lost.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 from collections import defaultdict
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from standins.pubsub.model.broker import Broker
+from standins.pubsub.model.broker import Broker
 
 MAX_SLEEP_SECONDS = 3_600.0
 

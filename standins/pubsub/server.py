@@ -3,22 +3,21 @@
 `PubSubServer` can also be started inside another program's loop, which is how the tests use it.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import logging
 import time
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import httpx
 from starlette.applications import Starlette
 
-from standins.processes.ending import note_signals, wait_for_the_end
 from standins.processes.free_ports import HOST
 from standins.processes.http_server import serving
 from standins.processes.private_files import write_ports
+from standins.processes.shutdown import note_signals, wait_for_the_end
 from standins.pubsub.admin import Admin
 from standins.pubsub.bells import Bells, Timekeeper
 from standins.pubsub.model.broker import Broker
@@ -27,10 +26,6 @@ from standins.pubsub.push.tokens import TokenSigner
 from standins.pubsub.wire.grpc_front import GrpcFront
 from standins.pubsub.wire.rest_front import rest_routes
 from standins.pubsub.wire.service import Service
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-    from pathlib import Path
 
 log = logging.getLogger(__name__)
 

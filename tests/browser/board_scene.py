@@ -1,22 +1,18 @@
 """A deployment in the middle of a bad night, as the board's readers would find it."""
 
-from __future__ import annotations
-
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from cli.fleet.status import PoolRow, Status, WaitingRow
+from cli.fleet.status import Status
+from cli.fleet.status_rows import PoolRow, WaitingRow
 from cli.logs.log_search import Answered
-from cli.messages.letters import DeadLetter
+from cli.messages.dead_letters import DeadLetter
+from cli.usage.record_stream import Span
 from shared.core.identity.creations import Creation
 from shared.core.identity.names import build_pool_name
 from tests.builders import NOW, a_claim
 from tests.cli.board_rows import a_row, a_wait
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from cli.usage.record_stream import Span
 
 STOCKOUT = "[GCE_STOCKOUT] us-east5-b has no capacity for ct6e-standard-4t"
 HOSTILE = "<img src=x onerror=\"document.title='owned'\"><b>bold</b>"
@@ -35,7 +31,7 @@ class Scene:
     pools: list[PoolRow] = field(default_factory=list)
     waiting: list[WaitingRow] = field(default_factory=list)
     creations: list[Creation] = field(default_factory=list)
-    letters: list[DeadLetter] = field(default_factory=list)
+    dead_letters: list[DeadLetter] = field(default_factory=list)
     decisions: list[Answered] = field(default_factory=list)
     records: list[tuple[float, dict[str, Any]]] = field(default_factory=list)
     """The functions' log records of today, with their times."""
@@ -134,8 +130,8 @@ def a_bad_night() -> Scene:
             stuck=True,
         )
     )
-    scene.letters = [a_letter(str(number)) for number in (101, 102)]
-    said = [
+    scene.dead_letters = [a_dead_letter(str(number)) for number in (101, 102)]
+    messages = [
         ("prod", "llama-pretrain", "create", "pool_failed", "creating attempt 3 after a stockout"),
         ("research", "odd-shape", "refuse", "shape_unsupported", "no machine has 3 chips; valid: 1, 4, 8"),
         ("prod", "nightly-eval", "delete", "workload_over", "deleting the pool: its workload completed"),
@@ -149,12 +145,12 @@ def a_bad_night() -> Scene:
             reason=reason,
             message=message,
         )
-        for number, (namespace, name, decision, reason, message) in enumerate(said)
+        for number, (namespace, name, decision, reason, message) in enumerate(messages)
     ]
     return scene
 
 
-def a_letter(message_id: str, **overrides: str) -> DeadLetter:
+def a_dead_letter(message_id: str, **overrides: str) -> DeadLetter:
     """One dead letter."""
     plain = {
         "message_id": message_id,

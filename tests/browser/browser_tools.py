@@ -1,7 +1,5 @@
 """What the browser tier needs: the system's Chromium, Playwright's driver, axe-core from npm."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import importlib.util

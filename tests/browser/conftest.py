@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -20,8 +21,6 @@ from tests.cli.cli_world import a_deployment
 from tests.component.world import Records, World
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from playwright.sync_api import Browser, BrowserContext
 
 REBOUND = "rebound.example"
@@ -69,10 +68,10 @@ def board(monkeypatch: pytest.MonkeyPatch) -> Iterator[Shown]:
     monkeypatch.setattr(readings, "read_status", scene.read)
     monkeypatch.setattr(readings, "read_answers", lambda *_arguments, **_options: scene.decisions)
     monkeypatch.setattr(readings, "read_records", lambda _deployment, span, **_options: scene.list_records(span))
-    monkeypatch.setattr(readings, "list_letters", lambda _deployment: scene.letters)
+    monkeypatch.setattr(readings, "list_dead_letters", lambda _deployment: scene.dead_letters)
     monkeypatch.setattr(readings, "SLOW_FACTOR", 1)
-    monkeypatch.setattr(sites, "replay_letter", lambda _deployment, number: note("replay", number))
-    monkeypatch.setattr(sites, "discard_letter", lambda _deployment, number: note("discard", number))
+    monkeypatch.setattr(sites, "replay_dead_letter", lambda _deployment, number: note("replay", number))
+    monkeypatch.setattr(sites, "discard_dead_letter", lambda _deployment, number: note("discard", number))
     monkeypatch.setattr(world.pools, "list_creations", lambda _cluster: scene.creations)
     monkeypatch.setattr(sites, "tell", lambda _deployment, _cluster, home, name: Told(f"of {home}/{name}"))
     with listening(site):
@@ -81,7 +80,7 @@ def board(monkeypatch: pytest.MonkeyPatch) -> Iterator[Shown]:
 
 @dataclass
 class Told:
-    """As `cli.explanation.why.Story`."""
+    """As `cli.explanation.why.History`."""
 
     text: str
 

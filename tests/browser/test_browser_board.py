@@ -8,16 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from demo.deploy.local_answers import Answer, Asked, LocalAnswers
-from tests.browser.board_scene import HOSTILE, a_letter
+from standins.processes.local_answers import Answer, Asked, LocalAnswers
+from tests.browser.board_scene import HOSTILE, a_dead_letter
 from tests.browser.browser_tools import find_axe
-from tests.browser.conftest import REBOUND
+from tests.browser.conftest import REBOUND, Shown
 from tests.cli.board_rows import a_row, a_wait
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, BrowserContext, Page
-
-    from tests.browser.conftest import Shown
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 SCREENSHOTS = os.environ.get("BOARD_SCREENSHOTS")
@@ -68,8 +66,8 @@ def test_it_shows_the_usage_of_today_and_that_of_a_workload(board: Shown, contex
 
     lane = lane_of(page, "llama-pretrain-slice-0")
     lane.locator("summary").click()
-    lane.get_by_role("button", name="Tell its story").click()
-    page.locator("#story-usage", has_text=told).wait_for()
+    lane.get_by_role("button", name="Show its history").click()
+    page.locator("#history-usage", has_text=told).wait_for()
     assert problems == []
 
 
@@ -101,7 +99,7 @@ def test_an_open_page_follows_without_being_loaded_again(board: Shown, context: 
     page.evaluate("window.same = true")
 
     board.scene.waiting = [a_wait("", workload="new", slice="new-slice", waiting_seconds=3.0)]
-    board.scene.letters = []
+    board.scene.dead_letters = []
 
     lane_of(page, "new-slice").wait_for()
     page.get_by_text("There are no dead letters.").wait_for()
@@ -132,7 +130,7 @@ def test_hostile_names_are_text(board: Shown, context: BrowserContext) -> None:
         a_wait("", slice=HOSTILE, workload=HOSTILE, message=HOSTILE, error=HOSTILE, stuck=True, failure="stockout")
     ]
     board.scene.pools = [a_row(HOSTILE, workload=HOSTILE, message=HOSTILE, failure="x")]
-    board.scene.letters = [a_letter("7", subject=HOSTILE, error=HOSTILE)]
+    board.scene.dead_letters = [a_dead_letter("7", subject=HOSTILE, error=HOSTILE)]
     board.scene.errors = [f"cluster: {HOSTILE}"]
     page, problems = open_board(context, board)
 
@@ -164,9 +162,9 @@ def test_all_of_it_is_used_by_keyboard(board: Shown, context: BrowserContext) ->
     focus("details button")
     page.keyboard.press("Enter")
     page.get_by_text("of prod/tuning-42").wait_for()
-    assert "not read: logs: no answer" in page.locator("#story").inner_text()
+    assert "not read: logs: no answer" in page.locator("#history").inner_text()
     page.keyboard.press("Escape")
-    assert not page.locator("#story").is_visible()
+    assert not page.locator("#history").is_visible()
     assert page.evaluate("document.activeElement.matches('details button')")
     focus(".scroll")
 
@@ -176,7 +174,7 @@ def test_a_dead_letter_is_acted_on_after_two_questions(
     board: Shown, context: BrowserContext, verb: str, done: str
 ) -> None:
     page, _ = open_board(context, board)
-    button = page.get_by_role("button", name=f"{verb} letter 101")
+    button = page.get_by_role("button", name=f"{verb} dead letter 101")
 
     button.click()
     assert "(question 1 of 2)" in page.locator("#question-title").inner_text()
@@ -223,7 +221,7 @@ def test_axe_finds_nothing_and_nothing_is_clipped(board: Shown, browser: Browser
     )
     page, _ = open_board(context, board)
     lane_of(page, "llama-pretrain-slice-1").locator("summary").click()
-    page.get_by_role("button", name="Discard letter 101").click()
+    page.get_by_role("button", name="Discard dead letter 101").click()
     page.evaluate(find_axe())
     found = page.evaluate("axe.run()")
     page.keyboard.press("Escape")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,8 +23,6 @@ from standins.processes.kubeconfig import open_client
 from tests.cli.cli_world import run
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from playwright.sync_api import Browser, ViewportSize
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
@@ -43,7 +42,7 @@ class State:
 
     name: str
     """Of its JobSet and its picture."""
-    said: tuple[str, ...]
+    words: tuple[str, ...]
     """On the board, in the answer of the command, and on the page."""
     fault: dict[str, Any] = field(default_factory=dict)
     """Of the fake GKE."""
@@ -69,29 +68,29 @@ STATES = (
     State(
         name="quota",
         fault=refuse_creates("INSUFFICIENT_QUOTA_REGIONAL", QUOTA),
-        said=("Insufficient regional quota to satisfy request", "quota_exceeded"),
+        words=("Insufficient regional quota to satisfy request", "quota_exceeded"),
     ),
     State(
         name="stockout",
         fault={"switch": "outcome", "kind": "stockout", "seconds": 120},
-        said=("no capacity in us-east5-b", "stockout"),
+        words=("no capacity in us-east5-b", "stockout"),
     ),
     State(
         name="denied",
         fault=refuse_creates("IAM_PERMISSION_DENIED", RIGHT),
-        said=(RIGHT, "permission_denied"),
+        words=(RIGHT, "permission_denied"),
     ),
     State(
         name="topology",
         topology="4x5",
-        said=("not a topology of ct6e-standard-4t (got '4x5')", "shape_unsupported"),
+        words=("not a topology of ct6e-standard-4t (got '4x5')", "shape_unsupported"),
     ),
     State(
         name="typo",
         annotations={labels.DISABLE_AUTOPROVISIONING.replace("ning", "nning"): "true"},
-        said=("disable-autoprovisionning: is an unknown key", "request_not_allowed"),
+        words=("disable-autoprovisionning: is an unknown key", "request_not_allowed"),
     ),
-    State(name="exporter", kill="exporter", said=("there is no answer at",), command="doctor"),
+    State(name="exporter", kill="exporter", words=("there is no answer at",), command="doctor"),
 )
 """The last one kills a process for good."""
 SEEN = """(words) => {
@@ -153,7 +152,7 @@ def test_the_first_screen_and_one_command_say_the_cause(stack: Stack, broken: St
         page = context.new_page()
         page.goto(site.address)
         page.locator("#lanes .name", has_text=f"{broken.name}-slice-0").wait_for()
-        for words in broken.said:
+        for words in broken.words:
             page.wait_for_function(SEEN, arg=words)
         if PICTURES:
             page.screenshot(path=find_picture(broken))
@@ -161,7 +160,7 @@ def test_the_first_screen_and_one_command_say_the_cause(stack: Stack, broken: St
     answer = run(*broken.command.split(), environ=environ)
 
     assert answer.exit_code == 1, answer.output
-    for words in broken.said:
+    for words in broken.words:
         assert words in answer.stdout
 
 
@@ -170,7 +169,7 @@ def test_the_page_has_the_picture_the_command_and_its_words(state: State) -> Non
     assert f"$ tpu-provisioner {state.command} …" in PAGE
     assert f"({find_picture(state).relative_to(DOCS)})" in PAGE
     assert find_picture(state).stat().st_size < BYTES_MAX
-    for words in state.said:
+    for words in state.words:
         assert words in PAGE
 
 

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from demo.loop.run_outcome import Outcome
 from demo.loop.writing import write_report
 from demo.tests.report_scenes import a_big_run, a_failed_run, a_run_without_pools
 from tests.browser.browser_tools import find_axe
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
     from playwright.sync_api import Browser, BrowserContext
-
-    from demo.loop.run_outcome import Outcome
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 SCENES = (a_failed_run, a_run_without_pools, a_big_run)

@@ -1,10 +1,8 @@
 """Rows of `status` for the tests of the board: defaults that make a plain case, and overrides."""
 
-from __future__ import annotations
-
 from typing import Any
 
-from cli.fleet.status import PoolRow, WaitingRow
+from cli.fleet.status_rows import PoolRow, WaitingRow
 from shared.core.identity.names import build_pool_name
 from tests.builders import CLUSTER, a_claim
 

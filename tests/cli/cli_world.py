@@ -1,13 +1,13 @@
 """One deployment on fakes for the commands, and the words to run them and read what they print."""
 
-from __future__ import annotations
-
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
+import pytest
 import urllib3
 from google.auth.credentials import AnonymousCredentials
-from typer.testing import CliRunner
+from typer.testing import CliRunner, Result
 
 from cli import app as commands
 from cli.access import deployment_choice
@@ -19,12 +19,6 @@ from shared.edges.google_account import GoogleAccount
 from shared.edges.google_session import GoogleSession
 from shared.edges.pubsub_topic import open_publisher_over_rest
 from tests.component.world import Records, World
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    import pytest
-    from typer.testing import Result
 
 NOWHERE = "http://127.0.0.1:9"
 

@@ -1,11 +1,10 @@
 """A project for the command ``conformance``: a fake GKE over REST, whose clock the test moves."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from itertools import count
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from cli.access.operator_access import Deployment
 from cli.conformance.probe_pools import Lab
 from cli.conformance.report import Report
 from shared.core.settings import Credentials
@@ -15,9 +14,6 @@ from shared.edges.google_session import GoogleSession
 from tests.builders import CLUSTER
 from tests.cli.cli_world import a_deployment
 from tests.contract.stand_ins import ask
-
-if TYPE_CHECKING:
-    from cli.access.operator_access import Deployment
 
 ZONE = "us-east5-b"
 _RUNS = count()

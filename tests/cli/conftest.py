@@ -1,25 +1,21 @@
 """Every test of the commands gets short pauses between pulls, and colours only where it asks."""
 
-from __future__ import annotations
-
 import os
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from shared.environment import PREFIX
+from tests.builders import CLUSTER, NOW, a_claim, a_foreign_pool, a_pod, a_pool
 from tests.cli.cli_world import a_deployment, put_in_place
 from tests.component.world import Records, World
 from tests.contract.stand_ins import stand_in
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
 
 @pytest.fixture(autouse=True)
 def _hurried(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cli.messages.letters.PAUSE_SECONDS", 0.02)
+    monkeypatch.setattr("cli.messages.dead_letters.PAUSE_SECONDS", 0.02)
 
 
 @pytest.fixture(autouse=True)
@@ -49,4 +45,15 @@ def world(monkeypatch: pytest.MonkeyPatch) -> World:
     """A world with one JobSet and nothing else, whose deployment every command opens."""
     world = World(Records())
     put_in_place(monkeypatch, a_deployment(world))
+    return world
+
+
+@pytest.fixture
+def half_served(world: World) -> World:
+    """One slice served, the second one waiting for its pool, which failed."""
+    second = a_claim(slice_key="default/train-workers-1")
+    failed = a_pool("ERROR", claim=second, error="[GCE_STOCKOUT]", age_seconds=50)
+    world.pools.add(CLUSTER, a_pool(age_seconds=300), failed, a_foreign_pool())
+    world.cluster.add(a_pod(node_name="n"))
+    world.cluster.add(a_pod(index=1, created_at=NOW - 4100, unschedulable_since=NOW - 4100))
     return world

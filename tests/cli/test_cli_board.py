@@ -1,14 +1,12 @@
 """The board's server: who may ask, its answers, and that it changes nothing without being told."""
 
-from __future__ import annotations
-
 import json
 import re
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 import urllib3
-from werkzeug.test import Client
+from werkzeug.test import Client, TestResponse
 
 from cli.board import readings
 from cli.board import site as sites
@@ -16,19 +14,16 @@ from cli.board.acts import Act, ActFailed
 from cli.board.listening import listening
 from cli.board.site import BODY_BYTES_MAX, TOKEN_HEADER, Site
 from cli.diagnosis.findings import Finding, Result
-from cli.endings import BadInput
+from cli.exit_codes import BadInput
 from shared.core.errors import Unavailable
 from tests.builders import CLUSTER, a_jobset, a_pod, a_pool
 from tests.cli.cli_world import NOWHERE, a_deployment, put_in_place, run
 from tests.component.world import Records, World
 
-if TYPE_CHECKING:
-    from werkzeug.test import TestResponse
-
 PORT = 4321
 HERE = f"http://127.0.0.1:{PORT}"
 HOSTILE = "<img src=x onerror=alert(1)>"
-GETS = ("/", "/events", f"/story?cluster={CLUSTER}&workload=train")
+GETS = ("/", "/events", f"/history?cluster={CLUSTER}&workload=train")
 
 
 @pytest.fixture
@@ -150,7 +145,7 @@ def test_no_other_method_acts(site: Site, pressed: list[str], method: str) -> No
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE"])
-@pytest.mark.parametrize("path", ["/", "/events", "/story"])
+@pytest.mark.parametrize("path", ["/", "/events", "/history"])
 def test_the_pages_answer_a_get_only(site: Site, path: str, method: str) -> None:
     answer = Client(site).open(f"{path}?token={site.token}", method=method, base_url=HERE)
 
@@ -307,13 +302,13 @@ def test_a_cluster_that_does_not_answer_is_named_and_ends_no_reading(world: Worl
         (f"cluster={CLUSTER}", "WORKLOAD: "),
     ],
 )
-def test_a_story_of_what_is_no_workload_is_refused(site: Site, query: str, text: str) -> None:
-    answer = get(site, f"/story?{query}")
+def test_a_history_of_what_is_no_workload_is_refused(site: Site, query: str, text: str) -> None:
+    answer = get(site, f"/history?{query}")
 
     assert (answer.status_code, answer.json["text"][: len(text)]) == (400, text)  # type: ignore[index]
 
 
-def test_a_story_is_that_of_why(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_history_is_that_of_why(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     class Told:
         def as_data(self) -> dict[str, Any]:
             return {"entries": [{"text": "created"}], "unread": []}
@@ -326,7 +321,7 @@ def test_a_story_is_that_of_why(site: Site, monkeypatch: pytest.MonkeyPatch) -> 
 
     monkeypatch.setattr(sites, "tell", tell)
 
-    answer = get(site, f"/story?cluster={CLUSTER}&namespace=ml&workload=train")
+    answer = get(site, f"/history?cluster={CLUSTER}&namespace=ml&workload=train")
 
     assert asked == [(CLUSTER, "ml", "train")]
     assert answer.json["entries"] == [{"text": "created"}]  # type: ignore[index]

@@ -1,10 +1,9 @@
 """The board's stream: one reading after the other, to every open page, and to nobody else."""
 
-from __future__ import annotations
-
 import json
 import threading
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
 import urllib3
@@ -16,9 +15,6 @@ from cli.board.site import Site
 from tests.builders import CLUSTER, a_pool
 from tests.cli.cli_world import a_deployment
 from tests.component.world import Records, World
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 HERE = "http://127.0.0.1:4321"
 

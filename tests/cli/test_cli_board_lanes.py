@@ -1,22 +1,19 @@
 """The lanes of the board: what one slice went through, from readings and GKE's operations."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 import pytest
 
 from cli.board.lanes import KEPT_SECONDS, LANES_MAX, Lane, Lanes, Span, find_phase
 from cli.fleet.failed_creations import FailureRow, tell_failures
-from cli.fleet.status import PoolRow, Status, WaitingRow
+from cli.fleet.status import Status
+from cli.fleet.status_rows import PoolRow, WaitingRow
 from shared.core.decisions import Reason, Verdict
 from shared.core.identity.creations import Creation
 from shared.core.identity.names import build_pool_name
 from tests.builders import CLUSTER, NOW, a_claim
 from tests.cli.board_rows import FIRST, HOME, SECOND, a_row, a_wait
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 
 def look(lanes: Lanes, now: float, *rows: PoolRow | WaitingRow, creations: Sequence[Creation] = ()) -> list[Lane]:

@@ -1,21 +1,22 @@
 """The board's slow reads: dead letters, shown, replayed or discarded one by one, and decisions."""
 
-from __future__ import annotations
-
 import base64
 import dataclasses
 import json
+from collections.abc import Iterator
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 from google.auth.credentials import AnonymousCredentials
 from werkzeug.test import Client
 
-from cli.board.acts import discard_letter, list_letters, replay_letter
+from cli.access.operator_access import Deployment
+from cli.board.acts import discard_dead_letter, list_dead_letters, replay_dead_letter
 from cli.board.readings import Readings
 from cli.board.site import TOKEN_HEADER, Site
-from cli.endings import BadInput
+from cli.exit_codes import BadInput
 from cli.logs.log_search import open_logs
 from shared.core.errors import Misconfigured
 from shared.core.messages import Message, format_message
@@ -26,13 +27,7 @@ from tests.cli.cli_world import a_deployment
 from tests.component.world import Records, World
 from tests.contract.stand_ins import ask, stand_in
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from cli.access.operator_access import Deployment
-
-TOPIC, LETTERS = "projects/p/topics/events", "projects/p/topics/letters"
+TOPIC, DEAD_LETTERS = "projects/p/topics/events", "projects/p/topics/letters"
 SUBSCRIPTION = "projects/p/subscriptions/letters"
 GOOD = format_message(a_demand_event())
 HOSTILE = "<b>x</b>"
@@ -41,11 +36,11 @@ HERE = "http://127.0.0.1:4321"
 
 @pytest.fixture
 def url(broker: str) -> Iterator[str]:
-    for topic in (TOPIC, LETTERS):
+    for topic in (TOPIC, DEAD_LETTERS):
         ask("PUT", f"{broker}/v1/{topic}", {"messageRetentionDuration": "86400s"})
-    ask("PUT", f"{broker}/v1/{SUBSCRIPTION}", {"topic": LETTERS, "ackDeadlineSeconds": 60})
+    ask("PUT", f"{broker}/v1/{SUBSCRIPTION}", {"topic": DEAD_LETTERS, "ackDeadlineSeconds": 60})
     yield broker
-    for name in (SUBSCRIPTION, TOPIC, LETTERS):
+    for name in (SUBSCRIPTION, TOPIC, DEAD_LETTERS):
         ask("DELETE", f"{broker}/v1/{name}")
 
 
@@ -58,9 +53,9 @@ def deployment(url: str) -> Deployment:
 
 def bury(url: str, reason: str, *, message: Message = GOOD, function: str = "provision") -> str:
     """Publish one dead letter; return its id."""
-    said = {REASON_ATTRIBUTE: reason} | ({FUNCTION_ATTRIBUTE: function} if function else {})
-    body = {"data": base64.b64encode(message.data).decode(), "attributes": message.attributes | said}
-    return str(ask("POST", f"{url}/v1/{LETTERS}:publish", {"messages": [body]})["messageIds"][0])
+    fields = {REASON_ATTRIBUTE: reason} | ({FUNCTION_ATTRIBUTE: function} if function else {})
+    body = {"data": base64.b64encode(message.data).decode(), "attributes": message.attributes | fields}
+    return str(ask("POST", f"{url}/v1/{DEAD_LETTERS}:publish", {"messages": [body]})["messageIds"][0])
 
 
 def published(url: str) -> list[dict[str, Any]]:
@@ -68,11 +63,11 @@ def published(url: str) -> list[dict[str, Any]]:
     return found
 
 
-def test_letters_are_shown_and_stay(url: str, deployment: Deployment) -> None:
+def test_dead_letters_are_shown_and_stay(url: str, deployment: Deployment) -> None:
     ids = {bury(url, "cluster_unknown"), bury(url, "event_malformed")}
 
     for _ in range(2):
-        found = list_letters(deployment)
+        found = list_dead_letters(deployment)
         assert {(each.message_id in ids, each.reason) for each in found} == {
             (True, "cluster_unknown"),
             (True, "event_malformed"),
@@ -80,31 +75,31 @@ def test_letters_are_shown_and_stay(url: str, deployment: Deployment) -> None:
     assert published(url) == []
 
 
-def test_one_letter_is_replayed_and_the_others_stay(url: str, deployment: Deployment) -> None:
+def test_one_dead_letter_is_replayed_and_the_others_stay(url: str, deployment: Deployment) -> None:
     chosen, other = bury(url, "cluster_unknown"), bury(url, "cluster_unknown")
 
-    assert replay_letter(deployment, chosen) == f"dead letter {chosen} is published again"
+    assert replay_dead_letter(deployment, chosen) == f"dead letter {chosen} is published again"
 
     assert [each["attributes"] for each in published(url)] == [GOOD.attributes]
-    assert [each.message_id for each in list_letters(deployment)] == [other]
+    assert [each.message_id for each in list_dead_letters(deployment)] == [other]
 
 
-def test_one_letter_is_discarded_and_the_others_stay(url: str, deployment: Deployment) -> None:
+def test_one_dead_letter_is_discarded_and_the_others_stay(url: str, deployment: Deployment) -> None:
     chosen, other = bury(url, "cluster_unknown"), bury(url, "cluster_unknown")
 
-    assert discard_letter(deployment, chosen) == f"dead letter {chosen} is discarded"
+    assert discard_dead_letter(deployment, chosen) == f"dead letter {chosen} is discarded"
 
     assert published(url) == []
-    assert [each.message_id for each in list_letters(deployment)] == [other]
+    assert [each.message_id for each in list_dead_letters(deployment)] == [other]
 
 
-def test_a_letter_that_is_gone_is_named_and_no_other_is_touched(url: str, deployment: Deployment) -> None:
+def test_a_dead_letter_that_is_gone_is_named_and_no_other_is_touched(url: str, deployment: Deployment) -> None:
     kept = bury(url, "cluster_unknown")
 
-    for act in (replay_letter, discard_letter):
+    for act in (replay_dead_letter, discard_dead_letter):
         with pytest.raises(BadInput, match="there is no such dead letter now"):
             act(deployment, "999999")
-    assert [each.message_id for each in list_letters(deployment)] == [kept]
+    assert [each.message_id for each in list_dead_letters(deployment)] == [kept]
 
 
 @pytest.mark.parametrize(
@@ -114,29 +109,29 @@ def test_a_letter_that_is_gone_is_named_and_no_other_is_touched(url: str, deploy
         (Message(b"", {}), "", "Pub/Sub accepts no empty message"),
     ],
 )
-def test_a_letter_that_cannot_be_published_says_why(
+def test_a_dead_letter_that_cannot_be_published_says_why(
     url: str, deployment: Deployment, message: Message, function: str, why: str
 ) -> None:
     kept = bury(url, "event_malformed", message=message, function=function)
 
     with pytest.raises(BadInput, match=f"the dead letter stays, because .*{why}"):
-        replay_letter(deployment, kept)
-    assert [each.message_id for each in list_letters(deployment)] == [kept]
+        replay_dead_letter(deployment, kept)
+    assert [each.message_id for each in list_dead_letters(deployment)] == [kept]
 
 
-def test_a_letter_that_is_newer_than_the_clock_is_shown_and_can_be_discarded(
+def test_a_dead_letter_that_is_newer_than_the_clock_is_shown_and_can_be_discarded(
     url: str, deployment: Deployment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     chosen = bury(url, "cluster_unknown")
     monkeypatch.setattr(deployment.ports.clock, "now", lambda: 0.0)
 
-    assert [each.message_id for each in list_letters(deployment)] == [chosen]
-    assert discard_letter(deployment, chosen) == f"dead letter {chosen} is discarded"
+    assert [each.message_id for each in list_dead_letters(deployment)] == [chosen]
+    assert discard_dead_letter(deployment, chosen) == f"dead letter {chosen} is discarded"
 
 
 def test_a_deployment_without_their_subscription_says_so() -> None:
     with pytest.raises(Misconfigured, match="dead_letters"):
-        list_letters(a_deployment())
+        list_dead_letters(a_deployment())
 
 
 def test_the_page_s_own_post_discards(url: str, deployment: Deployment) -> None:

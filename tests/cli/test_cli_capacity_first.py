@@ -1,10 +1,10 @@
 """A suspended workload that waits for its capacity has no pods, yet each command tells of it."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -24,10 +24,6 @@ from tests.cli.test_cli_plan import JOBSET
 from tests.component.world import Records, World
 from tests.contract.stand_ins import stand_in
 from tests.unit.rayclusters import UID, a_raycluster
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 ASKS = {labels.CAPACITY_FIRST: "true"}
 SECOND = a_claim(slice_key="default/train-workers-1")
@@ -184,11 +180,11 @@ def test_why_says_what_a_workload_without_pods_waits_for() -> None:
     code, line = why()
 
     assert code == 0
-    said = "now: suspended until all slices have their capacity (round 1): 0 of 2 slices have their node pools; "
-    assert line.startswith(said)
+    text = "now: suspended until all slices have their capacity (round 1): 0 of 2 slices have their node pools; "
+    assert line.startswith(text)
     assert line.endswith(" [pool_absent]")
-    (story,) = json.loads(run("why", "train", "--json").stdout)
-    assert (story["kind"], story["exists"], story["now"]["waiting"]) == ("JobSet", True, [waiting()])
+    (history,) = json.loads(run("why", "train", "--json").stdout)
+    assert (history["kind"], history["exists"], history["now"]["waiting"]) == ("JobSet", True, [waiting()])
 
 
 def test_why_says_the_round_and_the_next_try(world: World) -> None:
@@ -214,8 +210,8 @@ def test_why_says_in_the_pause_when_the_next_round_begins(world: World) -> None:
 
 
 def suspended(marks: dict[str, str], text: str = JOBSET) -> str:
-    said = json.dumps(marks)
-    return text.replace("suspend: false", "suspend: true").replace("annotations: {}", f"annotations: {said}")
+    notes = json.dumps(marks)
+    return text.replace("suspend: false", "suspend: true").replace("annotations: {}", f"annotations: {notes}")
 
 
 def test_plan_notes_that_the_capacity_comes_first_and_within_which_time(tmp_path: Path) -> None:
@@ -225,8 +221,8 @@ def test_plan_notes_that_the_capacity_comes_first_and_within_which_time(tmp_path
 
     assert result.exit_code == 0
     assert "3 pools with" in result.stdout
-    said = "it waits for its capacity: it is resumed when all of its node pools run"
-    assert f"team-a/train: {said}, and all of them are deleted if that takes longer than 3600 s" in result.stdout
+    note = "it waits for its capacity: it is resumed when all of its node pools run"
+    assert f"team-a/train: {note}, and all of them are deleted if that takes longer than 3600 s" in result.stdout
     assert "a queue admits it" not in result.stdout
 
 
@@ -284,9 +280,9 @@ def test_plan_notes_it_of_a_rayjob_and_that_its_deadline_counts(tmp_path: Path) 
     )
     of_cluster = run("plan", write(tmp_path / "made.yaml", made), environ=ON).stdout
 
-    for said in (own, with_deadline, of_cluster):
-        assert "2 pools with" in said
-        assert FIRST in said
+    for text in (own, with_deadline, of_cluster):
+        assert "2 pools with" in text
+        assert FIRST in text
     counts = "the wait for its capacity counts towards its activeDeadlineSeconds"
     assert (counts in own, counts in with_deadline) == (False, True)
 
@@ -295,13 +291,13 @@ def test_plan_notes_why_a_rayjob_cannot_wait_so(tmp_path: Path) -> None:
     text = RAYJOB.replace("shutdownAfterJobFinishes: true", "shutdownAfterJobFinishes: false")
     result = run("plan", write(tmp_path / "r.yaml", text), environ=ON)
 
-    said = result.stdout + result.stderr
+    shown = result.stdout + result.stderr
     assert (
-        "RayJob big (it makes no RayCluster and cannot wait for its capacity: KubeRay refuses a suspended" in said
+        "RayJob big (it makes no RayCluster and cannot wait for its capacity: KubeRay refuses a suspended" in shown
     )
     assert (
         "valid: a new RayJob with shutdownAfterJobFinishes: true, or with spec.rayClusterSpec.suspend: true"
-        in said
+        in shown
     )
 
 
@@ -369,10 +365,10 @@ def test_why_of_a_rayjob_tells_of_its_raycluster(monkeypatch: pytest.MonkeyPatch
     assert f"now: pool {build_pool_name(claim)} is RUNNING" in result.stdout
     assert "now: suspended until all slices have their capacity (round 1)" in result.stdout
     assert "RayCluster other" not in result.stdout
-    (story,) = json.loads(run("why", "nightly", "--json").stdout)
-    assert (story["name"], story["kind"], story["exists"]) == ("nightly", "RayJob", True)
-    assert {row["workload"] for row in story["now"]["waiting"] + story["now"]["pools"]} == {"llm"}
-    about = [(each["source"], each["about"], each["text"]) for each in story["entries"]]
+    (history,) = json.loads(run("why", "nightly", "--json").stdout)
+    assert (history["name"], history["kind"], history["exists"]) == ("nightly", "RayJob", True)
+    assert {row["workload"] for row in history["now"]["waiting"] + history["now"]["pools"]} == {"llm"}
+    about = [(each["source"], each["about"], each["text"]) for each in history["entries"]]
     assert len(about) == len(set(about)), "each thing is told once"
     assert any(
         line.startswith("(all)           default/llm (RayJob nightly)")

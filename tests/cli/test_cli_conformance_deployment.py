@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 import pytest
@@ -17,6 +19,7 @@ from cli.conformance.conformance_run import choose_questions
 from cli.conformance.questions import Verdict
 from cli.conformance.report import Report
 from demo.stack.operator_environment import operator_environment
+from demo.stack.stack import Stack
 from standins.fakegke.log_sink import build_entry
 from standins.fakegke.model.node_events import OperationMoved
 from standins.fakegke.resource_names import ClusterName
@@ -24,12 +27,6 @@ from tests.builders import CLUSTER
 from tests.cli.cli_world import run
 from tests.cli.conformance_world import Project
 from tests.contract.stand_ins import stand_in
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
-
-    from demo.stack.stack import Stack
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +47,7 @@ def ask(project: Project, name: str, **parts: Any) -> Any:
 @pytest.mark.slow
 def test_a_whole_stack_answers_and_keeps_no_dead_letter(stack: Stack, tmp_path: Path) -> None:
     environ = operator_environment(stack.layout, stack.settings, stack.addresses)
-    names = ("push", "dead-letter", "ingress", "metric-names", "grant-delay", "user-name", "missing-pool")
+    names = ("push", "dead-letter", "ingress", "metric-names", "user-name", "missing-pool")
     report = tmp_path / "report.json"
     asked = [f"--only={name}" for name in names]
 
@@ -62,7 +59,6 @@ def test_a_whole_stack_answers_and_keeps_no_dead_letter(stack: Stack, tmp_path: 
         "dead-letter": "as assumed",
         "ingress": "differs",  # the stack has no front end that asks for tokens
         "metric-names": "not asked",
-        "grant-delay": "not asked",
         "missing-pool": "as assumed",
     }, answers
     assert answers["dead-letter"]["details"]["removed"] == "1"
@@ -131,7 +127,7 @@ def test_an_audit_entry_of_another_form_and_a_late_one_are_told(fake: str) -> No
 def test_what_a_deployment_lacks_is_not_asked(fake: str) -> None:
     project = Project(fake)
 
-    for name in ("audit-entry", "push", "dead-letter", "ingress", "metric-names", "grant-delay"):
+    for name in ("audit-entry", "push", "dead-letter", "ingress", "metric-names"):
         assert ask(project, name).verdict == Verdict.NOT_ASKED, name
 
 
@@ -208,8 +204,8 @@ def test_the_functions_answer_to_the_event_is_told(
     monkeypatch.setattr(deployment_questions, "_publish", lambda _lab, _message: "1")
 
     def read(wanted: str) -> list[dict[str, Any]]:
-        said = {"reason": reason, "message": "m"}
-        return [{"logName": "projects/p/logs/l", "jsonPayload": said}] * bool(reason and "event_id" in wanted)
+        fields = {"reason": reason, "message": "m"}
+        return [{"logName": "projects/p/logs/l", "jsonPayload": fields}] * bool(reason and "event_id" in wanted)
 
     assert ask(Project(fake), "push", open_logs=logs_of(read)).verdict == verdict
 

@@ -1,27 +1,24 @@
 """The command ``conformance`` as a process: its plan, a kill, Ctrl-C, its report for the fake."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal
 import subprocess
 import sys
 import time
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from shared.environment import PREFIX
 from standins.fakegke.faults.fault_rules import DupCreateInflight
 from standins.fakegke.faults.scenario import Scenario, load_answers
+from standins.processes.stand_ins import ROOT
 from tests.builders import CLUSTER
 from tests.cli.conformance_world import Project
-from tests.contract.stand_ins import ROOT, ask, stand_in
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
+from tests.contract.stand_ins import ask, stand_in
 
 pytestmark = pytest.mark.slow
 FAKE = ("standins.fakegke", "serve", "--project", "p", "--location", "us-east5", "--cluster", "c")
@@ -78,12 +75,12 @@ def wait_for_a_pool(fake: str) -> None:
 
 
 def test_without_yes_it_prints_the_plan_and_changes_nothing(fake: str, tmp_path: Path) -> None:
-    code, said = finish(start(fake, tmp_path / "r.json"))
+    code, output = finish(start(fake, tmp_path / "r.json"))
 
     assert code == 2
-    assert "duplicate-create: Create one pool twice at once." in said
-    assert "costs nothing" in said
-    assert "--yes: is needed" in said
+    assert "duplicate-create: Create one pool twice at once." in output
+    assert "costs nothing" in output
+    assert "--yes: is needed" in output
     assert list_pools(fake) == [FOREIGN]
     assert not (tmp_path / "r.json").exists()
 
@@ -97,11 +94,11 @@ def test_a_killed_run_is_cleaned_up_and_continued_by_the_next(fake: str, tmp_pat
     finish(killed)
     left = list_pools(fake)
 
-    code, said = finish(start(fake, report, *asked))
+    code, output = finish(start(fake, report, *asked))
 
     assert len(left) == 2
-    assert code == 0, said
-    assert "of 2, missing-pool" not in said  # its answer is in the report
+    assert code == 0, output
+    assert "of 2, missing-pool" not in output  # its answer is in the report
     assert {each["verdict"] for each in json.loads(report.read_text())["answers"].values()} == {"as assumed"}
     assert "| `create-existing` | 409" in report.with_suffix(".md").read_text()
     assert list_pools(fake) == [FOREIGN]
@@ -111,10 +108,10 @@ def test_ctrl_c_deletes_the_pools(fake: str, tmp_path: Path) -> None:
     process = start(fake, tmp_path / "r.json", "--yes", "--only=create-existing")
     wait_for_a_pool(fake)
     process.send_signal(signal.SIGINT)
-    code, said = finish(process)
+    code, output = finish(process)
 
-    assert code == 1, said
-    assert "ended by Ctrl-C; the pools of the run are deleted" in said
+    assert code == 1, output
+    assert "ended by Ctrl-C; the pools of the run are deleted" in output
     assert list_pools(fake) == [FOREIGN]
 
 
@@ -124,21 +121,21 @@ def test_clean_asks_nothing_and_pools_of_another_run_are_named(fake: str, tmp_pa
     process.kill()
     finish(process)
 
-    code, said = finish(start(fake, tmp_path / "b.json", "--yes", "--only=missing-cluster"))
-    assert (code, "left alone: conformance-" in said) == (0, True)
+    code, output = finish(start(fake, tmp_path / "b.json", "--yes", "--only=missing-cluster"))
+    assert (code, "left alone: conformance-" in output) == (0, True)
     assert len(list_pools(fake)) == 2
 
-    code, said = finish(start(fake, tmp_path / "a.json", "--yes", "--clean"))
-    assert code == 0, said
-    assert "create-existing" not in said
+    code, output = finish(start(fake, tmp_path / "a.json", "--yes", "--clean"))
+    assert code == 0, output
+    assert "create-existing" not in output
     assert list_pools(fake) == [FOREIGN]
 
 
 def test_a_report_of_another_cluster_is_refused(fake: str, tmp_path: Path) -> None:
     (tmp_path / "r.json").write_text('{"cluster": "projects/q/locations/l/clusters/d"}')
-    code, said = finish(start(fake, tmp_path / "r.json", "--yes"))
+    code, output = finish(start(fake, tmp_path / "r.json", "--yes"))
 
-    assert (code, "--report: is about another cluster" in said) == (2, True)
+    assert (code, "--report: is about another cluster" in output) == (2, True)
 
 
 def test_the_fake_answers_as_the_report_says(tmp_path: Path) -> None:

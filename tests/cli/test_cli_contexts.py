@@ -1,7 +1,5 @@
 """A command's deployment, in this order: options, environment, file, local stack, kubeconfig."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess
@@ -14,7 +12,7 @@ import yaml
 
 from cli.access.config_file import find_file, list_keys
 from cli.access.contexts import Choice, find_local_stack, resolve
-from cli.endings import BadInput
+from cli.exit_codes import BadInput
 from demo.stack.layout import Layout
 from tests.builders import CLUSTER
 from tests.cli.cli_world import NOWHERE, run
@@ -130,7 +128,7 @@ def test_a_kept_zone_is_that_of_the_chosen_context(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (("config", "set", "limit_chip", "16"), "did you mean limit_chips?"),
         (("config", "set", "TPU_PROVISIONER_ZONE", "z"), "did you mean zone?"),
@@ -144,13 +142,13 @@ def test_a_kept_zone_is_that_of_the_chosen_context(tmp_path: Path) -> None:
         (("--project", "r", "status"), "--project=r: is not a cluster of"),
     ],
 )
-def test_what_names_no_deployment_is_refused(tmp_path: Path, arguments: tuple[str, ...], said: str) -> None:
+def test_what_names_no_deployment_is_refused(tmp_path: Path, arguments: tuple[str, ...], message: str) -> None:
     environ = {"KUBECONFIG": a_kubeconfig(tmp_path, GKE, GKE_2, KIND)}
 
     result = run(*arguments, environ=environ)
 
     assert (result.exit_code, result.stdout) == (2, "")
-    assert said in result.stderr
+    assert message in result.stderr
 
 
 @pytest.mark.parametrize("text", ["zone", "zone = 1", 'colour = "red"', "\x00", "\xff"])
@@ -198,7 +196,7 @@ def test_completion_installs(shell: str, tmp_path: Path) -> None:
     # Else typer asks which shell started this test.
     environ = {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path), "_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION": "1"}
 
-    said = subprocess.run(command, cwd=ROOT, env=environ, capture_output=True, text=True, check=True)
+    output = subprocess.run(command, cwd=ROOT, env=environ, capture_output=True, text=True, check=True)
 
-    assert f"{shell} completion installed in" in said.stdout
+    assert f"{shell} completion installed in" in output.stdout
     assert [path for path in tmp_path.rglob("*") if path.is_file() and "tpu-provisioner" in path.read_text()]

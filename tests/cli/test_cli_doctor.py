@@ -1,17 +1,17 @@
 """`doctor` finds what is broken, on a real broker and Kubernetes API, and names what mends it."""
 
-from __future__ import annotations
-
 import dataclasses
 import re
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 import pytest
 import urllib3
 import yaml
 
+from cli.access.operator_access import Deployment
 from cli.diagnosis.cluster_checks import LEDGER_RIGHTS, list_rights
 from cli.diagnosis.doctor import examine
 from cli.diagnosis.findings import Finding, Result
@@ -30,14 +30,9 @@ from tests.component.fakes import FakeCluster
 from tests.component.world import Records, World
 from tests.contract.stand_ins import ask, stand_in
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from cli.access.operator_access import Deployment
-
 ROOT = Path(__file__).resolve().parents[2]
 P = "projects/p"
-TOPIC, LETTERS, ENDS = f"{P}/topics/events", f"{P}/topics/letters", f"{P}/topics/ends"
+TOPIC, DEAD_LETTERS, ENDS = f"{P}/topics/events", f"{P}/topics/letters", f"{P}/topics/ends"
 NAMES = {
     "provision": f"{P}/subscriptions/provision",
     "collect": f"{P}/subscriptions/collect",
@@ -59,7 +54,7 @@ def a_push(function: str, **changes: Any) -> dict[str, Any]:
         "topic": ENDS if function == "settle" else TOPIC,
         "filter": FILTERS[function],
         "pushConfig": {"pushEndpoint": NOWHERE, "oidcToken": {"serviceAccountEmail": "push@p"}},
-        "deadLetterPolicy": {"deadLetterTopic": LETTERS, "maxDeliveryAttempts": 20},
+        "deadLetterPolicy": {"deadLetterTopic": DEAD_LETTERS, "maxDeliveryAttempts": 20},
         "retryPolicy": {"minimumBackoff": "5s", "maximumBackoff": "600s"},
         "expirationPolicy": {},
         **changes,
@@ -71,15 +66,15 @@ def a_push(function: str, **changes: Any) -> dict[str, Any]:
 def deployment(broker: str, kubernetes: KubernetesApi) -> Iterator[Deployment]:
     """A deployment that lacks nothing but functions, logs and metrics."""
     ask("PUT", f"{broker}/v1/{TOPIC}", {"messageRetentionDuration": "86400s"})
-    for topic in (LETTERS, ENDS):
+    for topic in (DEAD_LETTERS, ENDS):
         ask("PUT", f"{broker}/v1/{topic}", {})
     for function in FILTERS:
         ask("PUT", f"{broker}/v1/{NAMES[function]}", a_push(function))
-    ask("PUT", f"{broker}/v1/{NAMES['dead_letters']}", {"topic": LETTERS, "expirationPolicy": {}})
-    world = World(Records(), dead_letter_topic=LETTERS)
+    ask("PUT", f"{broker}/v1/{NAMES['dead_letters']}", {"topic": DEAD_LETTERS, "expirationPolicy": {}})
+    world = World(Records(), dead_letter_topic=DEAD_LETTERS)
     found = a_deployment(world, pubsub=broker, topic=TOPIC, operations_topic=ENDS, subscriptions=dict(NAMES))
     yield dataclasses.replace(found, apis={CLUSTER: kubernetes})
-    for name in (*NAMES.values(), TOPIC, LETTERS, ENDS):
+    for name in (*NAMES.values(), TOPIC, DEAD_LETTERS, ENDS):
         urllib3.request("DELETE", f"{broker}/v1/{name}")
 
 
@@ -99,8 +94,8 @@ def test_a_deployment_that_lacks_nothing_is_fine(deployment: Deployment, monkeyp
     result = run("doctor")
 
     assert result.exit_code == 0, result.stdout
-    said = f"this identity has all {len(list_rights(KINDS))} rights"
-    assert re.search(rf"^ok +p/us-east5/c rights +{said}", result.stdout, re.MULTILINE)
+    message = f"this identity has all {len(list_rights(KINDS))} rights"
+    assert re.search(rf"^ok +p/us-east5/c rights +{message}", result.stdout, re.MULTILINE)
     assert result.stdout.splitlines()[-1] == "15 ok, 12 skipped"
 
 
@@ -126,9 +121,9 @@ def test_an_emergency_stop_is_found(deployment: Deployment, value: str | None, r
 
 
 @pytest.mark.parametrize(
-    ("changes", "said", "mend"),
+    ("changes", "message", "mend"),
     [
-        ({"deadLetterPolicy": None}, "has no dead-letter topic", f"--dead-letter-topic={LETTERS}"),
+        ({"deadLetterPolicy": None}, "has no dead-letter topic", f"--dead-letter-topic={DEAD_LETTERS}"),
         ({"retryPolicy": None}, "has no retry policy", "--min-retry-delay=5s"),
         ({"expirationPolicy": {"ttl": "2678400s"}}, "expires if it is not used", "--expiration-period=never"),
         ({"filter": None}, "has the filter none", "terraform apply"),
@@ -137,7 +132,7 @@ def test_an_emergency_stop_is_found(deployment: Deployment, value: str | None, r
     ],
 )
 def test_a_subscription_with_a_flaw_is_found(
-    broker: str, deployment: Deployment, changes: dict[str, Any], said: str, mend: str
+    broker: str, deployment: Deployment, changes: dict[str, Any], message: str, mend: str
 ) -> None:
     path = f"{broker}/v1/{NAMES['provision']}"
     ask("DELETE", path)
@@ -146,7 +141,7 @@ def test_a_subscription_with_a_flaw_is_found(
     (finding,) = found_by(deployment, "subscription provision")
 
     assert finding.result is Result.BAD
-    assert said in finding.text
+    assert message in finding.text
     assert mend in finding.mend
     assert bad(deployment) == ["subscription provision"]
 
@@ -192,7 +187,7 @@ def test_dead_letters_are_counted_by_reason_and_stay(
     broker: str, deployment: Deployment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     body = {"data": "eA==", "attributes": {"tpu-provisioner-reason": "event_malformed"}}
-    ask("POST", f"{broker}/v1/{LETTERS}:publish", {"messages": [body, body]})
+    ask("POST", f"{broker}/v1/{DEAD_LETTERS}:publish", {"messages": [body, body]})
 
     for now in (4e9, 0.0):  # a clock that is ahead of the broker's, and one that is behind
         monkeypatch.setattr(deployment.ports.clock, "now", lambda now=now: now)
@@ -207,8 +202,8 @@ def test_gke_that_refuses_is_found_and_hides_nothing_else(deployment: Deployment
 
     (finding,) = found_by(deployment, "c GKE")
 
-    said = "no answer (permission_denied): container.clusters.get is missing"
-    assert finding.text == f"{said}; for the same cause not checked: p/us-east5/c creations"
+    message = "no answer (permission_denied): container.clusters.get is missing"
+    assert finding.text == f"{message}; for the same cause not checked: p/us-east5/c creations"
     assert finding.mend.startswith("gcloud container clusters describe c --location=us-east5 --project=p")
     assert bad(deployment) == ["p/us-east5/c GKE"]
 
@@ -218,8 +213,8 @@ def test_kubernetes_out_of_reach_is_found(deployment: Deployment) -> None:
 
     (found,) = [each for each in examine(away) if each.result is Result.BAD]
     first, *others = (f"p/us-east5/c {each}" for each in (*KIND_NAMES, "rights"))
-    said = "no answer (unavailable): 127.0.0.1:9 does not answer (Connection refused)"
-    assert (found.check, found.text) == (first, f"{said}; for the same cause not checked: {', '.join(others)}")
+    message = "no answer (unavailable): 127.0.0.1:9 does not answer (Connection refused)"
+    assert (found.check, found.text) == (first, f"{message}; for the same cause not checked: {', '.join(others)}")
 
 
 class Strict(KubernetesApi):
@@ -248,7 +243,7 @@ def test_missing_rights_are_bad_for_the_functions_own_account(
 
 
 @pytest.mark.parametrize(
-    ("limit", "denied", "result", "said"),
+    ("limit", "denied", "result", "message"),
     [
         (0, {"create", "get", "update"}, Result.SKIPPED, "not needed"),
         (16, set(), Result.OK, "can keep ConfigMap tpu-provisioner/tpu-provisioner-reservations"),
@@ -257,7 +252,7 @@ def test_missing_rights_are_bad_for_the_functions_own_account(
     ],
 )
 def test_missing_rights_on_the_reservations_are_found_if_a_limit_is_set(
-    deployment: Deployment, limit: int, denied: set[str], result: Result, said: str
+    deployment: Deployment, limit: int, denied: set[str], result: Result, message: str
 ) -> None:
     class Denying(KubernetesApi):
         def create(self, path: str, body: Any, kind: Any = None) -> Any:
@@ -272,10 +267,10 @@ def test_missing_rights_on_the_reservations_are_found_if_a_limit_is_set(
     settings = dataclasses.replace(deployment.settings, clusters={CLUSTER: there}, limit_chips=limit)
     api = Denying(Connection(url=NOWHERE))
 
-    (found,) = found_by(dataclasses.replace(deployment, settings=settings, apis={CLUSTER: api}), "reservations")
+    (found,) = found_by(dataclasses.replace(deployment, settings=settings, apis={CLUSTER: api}), "limit holds")
 
     assert found.result == result
-    assert said in found.text
+    assert message in found.text
     assert ("functions-rights.yaml" in found.mend) == (result is Result.BAD)
 
 

@@ -1,20 +1,15 @@
 """`doctor` says in words what the exporter answers."""
 
-from __future__ import annotations
-
 import dataclasses
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import pytest
 
 from cli.diagnosis.cluster_checks import check_exporter
 from cli.diagnosis.findings import Finding, Result
-from demo.deploy.local_answers import Answer, LocalAnswers
 from exporter.health import Health, HealthServer, Role
+from standins.processes.local_answers import Answer, LocalAnswers
 from tests.cli.cli_world import a_deployment
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 
 def check(url: str) -> Finding:

@@ -1,7 +1,5 @@
 """`doctor` finds missing rights of optional roles when a setting needs them, and names the role."""
 
-from __future__ import annotations
-
 import dataclasses
 from pathlib import Path
 from typing import Any
@@ -78,8 +76,8 @@ def test_each_missing_right_is_named_with_the_command_that_applies_the_role(
     found = find(setting, RIGHTS[setting] - {right}, token_file=token_file)
 
     _, resource, verb = right
-    said = f"the setting {setting} is on, but this identity does not have the rights: {verb} {resource}"
-    assert (found.result, found.text) == (result, said)
+    message = f"the setting {setting} is on, but this identity does not have the rights: {verb} {resource}"
+    assert (found.result, found.text) == (result, message)
     folder = FILES[setting].partition("/")[0]
     assert found.mend == (
         f'kubectl kustomize infra/kubernetes/{folder} | sed "s/PROJECT_ID/$PROJECT_ID/" | kubectl apply -f -'

@@ -1,7 +1,5 @@
 """`doctor` warns of settings that are valid and still do harm."""
 
-from __future__ import annotations
-
 import dataclasses
 from typing import Any
 

@@ -1,7 +1,5 @@
 """`explain` prints the runbook's section about what status, why and Events have in brackets."""
 
-from __future__ import annotations
-
 import pytest
 
 from cli.explaining import find_section, read_sections

@@ -1,11 +1,10 @@
 """`status` and `doctor` know the creations that failed and the requests that GKE refused."""
 
-from __future__ import annotations
-
 import dataclasses
 import io
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 from rich.console import Console
@@ -13,9 +12,9 @@ from rich.console import Console
 from cli.diagnosis.creation_checks import check_creations
 from cli.diagnosis.findings import Finding, Result, merge_unanswered
 from cli.diagnosis.local_mends import mend_locally
-from cli.endings import say
-from cli.explanation.story_text import print_story
-from cli.explanation.why import Story
+from cli.exit_codes import say
+from cli.explanation.history_text import print_history
+from cli.explanation.why import History
 from cli.fleet.failed_creations import find_failures
 from cli.fleet.status import read_status
 from cli.logs.log_search import Answered
@@ -26,11 +25,7 @@ from shared.core.identity.names import build_pool_name
 from shared.core.times import format_time
 from tests.builders import CLUSTER, JOBSET_UID, NOW, ZONE, a_claim, a_pod, a_pool
 from tests.cli.cli_world import a_deployment, run
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from tests.component.world import World
+from tests.component.world import World
 
 CLAIM = {
     "cluster": CLUSTER,
@@ -90,8 +85,11 @@ def test_nine_failed_creates_need_a_person_while_the_tenth_is_under_way(world: W
         "FAILED SLICE      WORKLOAD        TIMES   LAST FAILURE   ZONE         SINCE                  LAST",
         f"train-workers-0   default/train   9       stockout       us-east5-b   {since}   7m ago",
     ]
-    told = f"slice train-workers-0 got no node pool: 9 x stockout in {ZONE} since {since}, last at {last}: {WORDS}"
-    assert lines[-2:] == ["1 pool with 16 chips, 1 slice waiting; 1 needs a person", f"default/train: {told}"]
+    told = f"slice train-workers-0 has failed creations: 9 x stockout in {ZONE} since {since}, last at {last}"
+    assert lines[-2:] == [
+        "1 pool with 16 chips, 1 slice waiting; 1 needs a person",
+        f"default/train: {told}: {WORDS}",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -119,10 +117,10 @@ def test_why_does_not_say_that_it_creates_what_gke_refuses(
     world: World, logs: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     open_logs = logs(refused(reason="quota_exceeded"))
-    story = Story(CLUSTER, "default", "train", now=read_status(waiting(world).ports, open_logs=open_logs))
+    history = History(CLUSTER, "default", "train", now=read_status(waiting(world).ports, open_logs=open_logs))
     written = io.StringIO()
 
-    print_story(Console(file=written, width=300), story, several=False, wide=False, now=NOW)
+    print_history(Console(file=written, width=300), history, several=False, wide=False, now=NOW)
 
     (line,) = written.getvalue().splitlines()
     assert line.startswith("now: slice train-workers-0 got no node pool: quota_exceeded in ")
@@ -189,8 +187,8 @@ def test_busy_hosts_and_idle_chips_are_counted(world: World) -> None:
 
 def test_a_deployment_that_does_not_answer_is_one_error_and_not_0_pools(world: World) -> None:
     pool = "HTTPConnectionPool(host='127.0.0.1', port=9): Max retries exceeded with url: /v1/x (Caused by"
-    said = f"{pool} NewConnectionError('Failed to establish a new connection: [Errno 111] Connection refused'))"
-    world.pools.down_clusters[CLUSTER] = Unavailable(f"no answer: {said}")
+    message = f"{pool} NewConnectionError('Failed to establish a new connection: [Errno 111] Connection refused'))"
+    world.pools.down_clusters[CLUSTER] = Unavailable(f"no answer: {message}")
 
     result = run("status")
 
@@ -214,7 +212,7 @@ def test_no_library_is_quoted_where_nothing_answers(text: str, shown: str) -> No
 
 
 @pytest.mark.parametrize(
-    ("creations", "answers", "result", "said"),
+    ("creations", "answers", "result", "message"),
     [
         ([], [], Result.OK, "none failed"),
         ([failed(0, error="")], [], Result.OK, "1 creation succeeded"),
@@ -241,26 +239,26 @@ def test_doctor_knows_whether_creates_succeed(
     creations: list[Creation],
     answers: list[Answered],
     result: Result,
-    said: str,
+    message: str,
 ) -> None:
     waiting(world, *creations)
 
     (found,) = check_creations(dataclasses.replace(a_deployment(world), open_logs=logs(*answers)), CLUSTER)
 
     assert (found.check, found.result) == ("p/us-east5/c creations", result)
-    assert said in found.text
+    assert message in found.text
     assert bool(found.mend) is (result is not Result.OK)
 
 
 def test_one_missing_login_is_one_finding() -> None:
-    said = "no answer (permission_denied): there are no Google credentials: log in with: gcloud auth login"
-    checks = [Finding(check=f"c{number}", result=Result.BAD, text=said, mend="x") for number in range(16)]
+    message = "no answer (permission_denied): there are no Google credentials: log in with: gcloud auth login"
+    checks = [Finding(check=f"c{number}", result=Result.BAD, text=message, mend="x") for number in range(16)]
     fine = Finding(check="fine", result=Result.OK, text="ok")
 
     found = merge_unanswered([*checks, fine])
 
     assert [(each.check, each.mend) for each in found] == [("c0", ""), ("fine", "")]
-    assert found[0].text.startswith(f"{said}; for the same cause not checked: c1, c2, ")
+    assert found[0].text.startswith(f"{message}; for the same cause not checked: c1, c2, ")
 
 
 @pytest.mark.parametrize(

@@ -1,30 +1,28 @@
 """A stand-in for reading Cloud Logging: strict in what it understands, true in what it shows."""
 
-from __future__ import annotations
-
 import json
 import signal
 import subprocess
 import sys
 import time
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 import urllib3
 from google.auth.credentials import AnonymousCredentials
 from typer.testing import CliRunner
 
+from cli.access.cli_settings import OperatorSettings, name_services
 from cli.logs.log_search import Answered, Swept, find_last_sweep, open_logs, read_answers, read_logs
 from shared.core.times import parse_time
 from standins.logging.__main__ import app
 from standins.logging.filters import BadFilter, parse_filter
 from standins.logging.server import LoggingServer, Question
+from standins.processes.stand_ins import ROOT
 from tests.builders import CLUSTER, NOW
-from tests.contract.stand_ins import ROOT, stand_in
-
-if TYPE_CHECKING:
-    from pathlib import Path
+from tests.contract.stand_ins import stand_in
 
 FIRST = {"severity": "INFO", "time": "2026-01-01T00:00:01Z", "message": "a", "claim": {"name": "x"}, "n": 1}
 SECOND = {"severity": "ERROR", "time": "2026-01-01T00:00:02Z", "message": "b", "claim": {"name": "y"}}
@@ -143,22 +141,35 @@ def test_google_s_client_reads_what_it_shows(tmp_path: Path, tmp_path_factory: A
         "time": "2027-01-15T07:30:00Z",
         "message": "swept",
         "function": "sweep",
+        "service": "ours-sweep",
     }
     swept |= {"counts": {"errors": 2}}
-    said = {"decision": "none", "reason": "throttled", "message": "no", "pool": "p-1", "zone": "z", "failure": "f"}
-    throttled: dict[str, Any] = {"severity": "WARNING", "time": "2027-01-15T07:31:00Z", "claim": claim, **said}
-    lines = [json.dumps(each) for each in (*records, swept, throttled)]
+    of_others = {**swept, "time": "2027-01-15T07:45:00Z", "service": "more-ours-sweep"}
+    fields = {
+        "decision": "none",
+        "reason": "throttled",
+        "message": "no",
+        "pool": "p-1",
+        "zone": "z",
+        "failure": "f",
+    }
+    throttled: dict[str, Any] = {"severity": "WARNING", "time": "2027-01-15T07:31:00Z", "claim": claim, **fields}
+    lines = [json.dumps(each) for each in (*records, swept, of_others, throttled)]
     (tmp_path / "sweep.log").write_text("\n".join(lines) + "\n")
     options = (f"--folder={tmp_path}", "--project=p")
+    own = OperatorSettings(subscriptions={"provision": "projects/p/subscriptions/ours-provision"})
     with stand_in(tmp_path_factory.mktemp("logging"), "standins.logging", "serve", *options) as ports:
         logs = partial(open_logs, ports["rest"], AnonymousCredentials())  # type: ignore[no-untyped-call]
         entries = read_logs(logs, CLUSTER, "n", "x", now=NOW)
-        last_sweep = find_last_sweep(logs, CLUSTER, now=NOW)
+        ours = name_services(own, "sweep")
+        last_sweep = find_last_sweep(logs, CLUSTER, now=NOW, ours=ours)
+        last_of_all = find_last_sweep(logs, CLUSTER, now=NOW)
         (answer,) = read_answers(logs, CLUSTER, now=NOW)
 
     assert [each.text for each in entries] == ["none: no [throttled]", ": m2 []", ": m1 []", ": m0 []"]
     assert last_sweep == Swept(at=parse_time("2027-01-15T07:30:00Z") or 0, errors=2)
-    assert answer == Answered(at=parse_time("2027-01-15T07:31:00Z") or 0, claim=claim, **said)
+    assert last_of_all == Swept(at=parse_time("2027-01-15T07:45:00Z") or 0, errors=2)
+    assert answer == Answered(at=parse_time("2027-01-15T07:31:00Z") or 0, claim=claim, **fields)
 
 
 def test_it_ends_cleanly_when_asked_to(folder: Path, tmp_path_factory: Any) -> None:

@@ -1,11 +1,11 @@
 """`logs` shows the newest records in order of time, and says when there are none or more."""
 
-from __future__ import annotations
-
 import json
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 from google.auth.credentials import AnonymousCredentials
@@ -16,10 +16,6 @@ from shared.core.times import format_time
 from tests.builders import CLUSTER, NOW
 from tests.cli.cli_world import NOWHERE, a_deployment, put_in_place, run
 from tests.contract.stand_ins import stand_in
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 
 def a_record(ago: int, service: str, severity: str, message: str, **more: Any) -> dict[str, Any]:

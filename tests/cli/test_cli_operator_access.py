@@ -1,9 +1,7 @@
 """How a deployment is opened, and how each cluster is reached."""
 
-from __future__ import annotations
-
 import json
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -12,9 +10,6 @@ from cli.rehearsal import rehearse
 from shared.core.errors import AlreadyExists, Misconfigured
 from tests.builders import CLUSTER, a_pool
 from tests.component.world import Records, World
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 ENVIRON = {
     "TPU_PROVISIONER_CLUSTERS": json.dumps({CLUSTER: {"endpoint": "https://a.gke.goog"}}),

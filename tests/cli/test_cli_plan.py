@@ -1,7 +1,5 @@
 """`plan` says before anything is applied what the functions would decide after it."""
 
-from __future__ import annotations
-
 import io
 import json
 from collections import Counter
@@ -55,13 +53,13 @@ def test_slices_of_one_shape_are_one_line_and_jobs_without_tpus_are_none(tmp_pat
     result = run("plan", write(tmp_path / "jobset.yaml", JOBSET), "--zone", "us-east5-b")
 
     assert result.exit_code == 0
-    table, _, said = result.stdout.partition("\n\n")
+    table, _, output = result.stdout.partition("\n\n")
     heads = "JOB POOLS NODES CHIPS MACHINE TOPOLOGY TIER ZONE DECISION"
     cells = "team-a/train/workers 3 4 16 ct6e-standard-4t 4x4 on-demand us-east5-b create"
     taints = "taints google.com/tpu=present:NoSchedule; no labels of its own"
     price = "price of each $43.20/h $31,536/month"
     assert [line.split() for line in table.splitlines()] == [heads.split(), cells.split()]
-    assert said.splitlines() == [
+    assert output.splitlines() == [
         f"team-a/train/workers: disk 100 GB (GKE's default) of the default type; {taints}; {price}",
         "assumed: no label of a namespace opts out of pools (no cluster was asked; --cluster asks it)",
         f"list price: $129.60 an hour, $94,608 a month of 730 hours (prices of {READ_ON}, {SOURCE})",
@@ -197,7 +195,7 @@ def test_standard_input_and_folders_are_read_and_other_kinds_are_named(tmp_path:
 
 
 @pytest.mark.parametrize(
-    ("options", "environ", "said"),
+    ("options", "environ", "message"),
     [
         (("/no/such/file",), {}, "/no/such/file: cannot be read"),
         (("examples", "--cluster", "mine"), {}, "(got 'mine'); valid: projects/PROJECT/locations/"),
@@ -206,12 +204,12 @@ def test_standard_input_and_folders_are_read_and_other_kinds_are_named(tmp_path:
     ],
 )
 def test_wrong_options_and_settings_end_with_2(
-    options: tuple[str, ...], environ: dict[str, str], said: str
+    options: tuple[str, ...], environ: dict[str, str], message: str
 ) -> None:
     result = run("plan", *(str(EXAMPLES) if each == "examples" else each for each in options), environ=environ)
 
     assert result.exit_code == 2
-    assert said in result.stderr
+    assert message in result.stderr
 
 
 def test_a_wrong_zone_is_told_as_an_option_and_not_as_a_setting() -> None:

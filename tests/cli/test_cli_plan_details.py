@@ -1,26 +1,21 @@
 """What `plan` says besides the pools: prices, needs, growth, what runs, and notes for GitHub."""
 
-from __future__ import annotations
-
 import json
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from cli.prices import CHIP_HOURS, find_pool_price, find_price, find_tier
 from shared.core import labels
 from shared.core.errors import Denied
+from shared.core.identity.pools import PoolSnapshot
 from shared.core.shapes.tpu_catalogue import BY_ACCELERATOR
 from shared.core.workloads import Disk
 from tests.builders import CLUSTER, a_claim, a_demand, a_pool
 from tests.cli.cli_world import run, write
 from tests.cli.test_cli_plan import JOBSET, planned
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from shared.core.identity.pools import PoolSnapshot
-    from tests.component.world import World
+from tests.component.world import World
 
 SETTINGS = {
     "TPU_PROVISIONER_CLUSTERS": json.dumps({CLUSTER: {"endpoint": "http://127.0.0.1:9", "zone": "us-east5-b"}})
@@ -230,10 +225,10 @@ def test_a_made_workload_is_compared_with_each_that_may_be_of_the_manifest(world
     world.pools.add(CLUSTER, *runs, a_ray_pool("ray-b2c4d", second["slice"]))
     result = run("plan", write(tmp_path / "r.yaml", a_rayjob()), "--diff", "--json", environ=SETTINGS)
 
-    said = sorted(line.partition(": ")[0] for line in json.loads(result.stdout)["diff"])
+    output = sorted(line.partition(": ")[0] for line in json.loads(result.stdout)["diff"])
     kept = [each["slice"].removeprefix("ray-xxxxx") for each in (first, second)]
     kept_of_one = [f"= default/ray-b2c4d{each}" for each in kept]
-    assert said == sorted([*kept_of_one, f"= default/ray-x9zzz{kept[0]}", f"+ default/ray-x9zzz{kept[1]}"])
+    assert output == sorted([*kept_of_one, f"= default/ray-x9zzz{kept[0]}", f"+ default/ray-x9zzz{kept[1]}"])
 
 
 def test_a_made_workload_of_which_none_runs_is_new(world: World, tmp_path: Path) -> None:
@@ -254,7 +249,7 @@ SERVING = """
 
 
 @pytest.mark.parametrize(
-    ("text", "limit", "said"),
+    ("text", "limit", "message"),
     [
         (JOBSET, "40", "a limit allows only 2 of its 3 pools, but the workload needs all of them"),
         (RAY, "16", "a limit allows only 1 of its 2 pools"),
@@ -262,7 +257,7 @@ SERVING = """
         (SERVING, "0", ""),
     ],
 )
-def test_a_limit_that_cuts_a_workload_is_said(text: str, limit: str, said: str, tmp_path: Path) -> None:
+def test_a_limit_that_cuts_a_workload_is_said(text: str, limit: str, message: str, tmp_path: Path) -> None:
     path = write(tmp_path / "w.yaml", text)
 
     slices = json.loads(run("plan", path, "--json", environ={"TPU_PROVISIONER_LIMIT_CHIPS": limit}).stdout)[
@@ -271,7 +266,7 @@ def test_a_limit_that_cuts_a_workload_is_said(text: str, limit: str, said: str, 
 
     assert len(slices) > 1
     for each in slices:
-        assert [note for note in each["notes"] if "a limit allows" in note] == ([said] if said else [])
+        assert [note for note in each["notes"] if "a limit allows" in note] == ([message] if message else [])
 
 
 @pytest.mark.parametrize(("limit", "reasons"), [("2", {"limit_reached"}), ("3", {"pool_absent"})])
@@ -280,10 +275,10 @@ def test_pools_of_use_only_together_get_through_a_limit_together(
 ) -> None:
     path = write(tmp_path / "w.yaml", SERVING)
 
-    said = json.loads(run("plan", path, "--json", environ={"TPU_PROVISIONER_LIMIT_CHIPS": limit}).stdout)
+    output = json.loads(run("plan", path, "--json", environ={"TPU_PROVISIONER_LIMIT_CHIPS": limit}).stdout)
 
-    assert len(said["slices"]) == 2
-    assert {each["reason"] for each in said["slices"]} == reasons
+    assert len(output["slices"]) == 2
+    assert {each["reason"] for each in output["slices"]} == reasons
 
 
 def test_a_difference_needs_a_deployment(tmp_path: Path) -> None:

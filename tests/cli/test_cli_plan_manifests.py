@@ -1,11 +1,9 @@
 """`plan` reads what kubectl reads, opens what makes workloads, and says what it cannot plan."""
 
-from __future__ import annotations
-
 import cProfile
 import gc
 import json
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 import yaml
@@ -16,9 +14,6 @@ from tests.builders import CLUSTER, settings
 from tests.cli.cli_world import run, write
 from tests.cli.test_cli_plan import JOBSET, planned
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
 BOMB = "a: &l0 [x, x, x, x, x, x, x, x, x, x]\n" + "".join(
     f"l{level}: &l{level} [{', '.join([f'*l{level - 1}'] * 10)}]\n" for level in range(1, 12)
 )
@@ -26,7 +21,7 @@ BOMB = "a: &l0 [x, x, x, x, x, x, x, x, x, x]\n" + "".join(
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("a: [", "not YAML"),
         ("", "contains no workload (found: nothing)"),
@@ -55,12 +50,12 @@ BOMB = "a: &l0 [x, x, x, x, x, x, x, x, x, x]\n" + "".join(
         ("kind: List\napiVersion: v1\nitems: x", "items: is not valid (got 'x'); valid: a list of objects"),
     ],
 )
-def test_what_cannot_be_read_is_named_and_ends_with_2(text: str, said: str, tmp_path: Path) -> None:
+def test_what_cannot_be_read_is_named_and_ends_with_2(text: str, message: str, tmp_path: Path) -> None:
     result = run("plan", write(tmp_path / "bad.yaml", text))
 
     assert result.exit_code == 2
     assert "bad.yaml" in result.stderr
-    assert said in result.stderr
+    assert message in result.stderr
 
 
 @pytest.mark.parametrize(
@@ -104,14 +99,14 @@ def test_the_output_of_helm_is_planned_whole(tmp_path: Path) -> None:
 
     assert result.exit_code == 0, result.stderr
     assert result.stdout.endswith("3 pools with 12 nodes and 48 chips\n")
-    for said in (
+    for message in (
         "Deployment web (needs no accelerators)",
         "LeaderWorkerSet l (needs no accelerators)",
         "DaemonSet plugin (asks for accelerators, but no pools are made for this kind)",
         "Job v (its apiVersion is batch.volcano.sh/v1alpha1)",
         "(no Kubernetes object: it has neither kind nor apiVersion)",
     ):
-        assert said in result.stdout
+        assert message in result.stdout
 
 
 def test_what_libyaml_reads_and_null_fields_are_planned(tmp_path: Path) -> None:
@@ -219,7 +214,7 @@ def test_the_jobset_of_a_pathwaysjob_is_planned(mode: str, tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "said"),
+    ("old", "new", "message"),
     [
         (
             "ct5p-hightpu-4t",
@@ -230,11 +225,13 @@ def test_the_jobset_of_a_pathwaysjob_is_planned(mode: str, tmp_path: Path) -> No
         ("workers: [{", "workers: [{}, {", "spec.workers: is not valid (got '2'); valid: exactly one entry"),
     ],
 )
-def test_a_pathwaysjob_that_its_controller_refuses_is_said(old: str, new: str, said: str, tmp_path: Path) -> None:
+def test_a_pathwaysjob_that_its_controller_refuses_is_said(
+    old: str, new: str, message: str, tmp_path: Path
+) -> None:
     result = run("plan", write(tmp_path / "p.yaml", PATHWAYS.replace(old, new)))
 
     assert result.exit_code == 2
-    assert said in result.stderr
+    assert message in result.stderr
 
 
 def test_the_job_of_a_cronjob_is_planned(tmp_path: Path) -> None:
@@ -252,11 +249,11 @@ def test_a_near_miss_is_named_though_nothing_asks_for_accelerators(
     selector = "{cloud.google.com/gke-tpu-topolgy: 2x2}"
     text = f"{{kind: Pod, apiVersion: v1, metadata: {{name: p}}, spec: {{nodeSelector: {selector}}}}}"
 
-    said = run("plan", write(tmp_path / "p.yaml", text)).stdout
+    output = run("plan", write(tmp_path / "p.yaml", text)).stdout
 
     assert (
         "no node has the label cloud.google.com/gke-tpu-topolgy that it selects: is it cloud.google.com/gke-tpu-"
-        in said
+        in output
     )
 
 
@@ -274,9 +271,9 @@ def test_an_annotation_for_a_provisioning_request_of_kueue_is_said(tmp_path: Pat
     key = "provreq.kueue.x-k8s.io/maxRunDurationSeconds"
     text = JOBSET.replace("annotations: {}", f"annotations: {{{key}: '600'}}")
 
-    said = run("plan", write(tmp_path / "j.yaml", text.replace("suspend: false", "suspend: true"))).stdout
+    output = run("plan", write(tmp_path / "j.yaml", text.replace("suspend: false", "suspend: true"))).stdout
 
-    assert f"its annotation {key} is for a ProvisioningRequest of Kueue; if its queue makes one, GKE" in said
+    assert f"its annotation {key} is for a ProvisioningRequest of Kueue; if its queue makes one, GKE" in output
 
 
 def test_of_a_key_that_is_there_twice_the_last_one_counts_as_for_kubectl(tmp_path: Path) -> None:

@@ -1,16 +1,24 @@
 """`replay` on a real broker: what comes back, what is decided first, and that nothing is lost."""
 
-from __future__ import annotations
-
 import base64
 import dataclasses
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
-from cli.access.subscriptions import Letter
-from cli.messages.letters import GIVEN_UP, Choice, LetterBox, LetterReport, publish_again, read_letter, strip
+from cli.access.operator_access import Deployment
+from cli.access.subscriptions import PulledMessage
+from cli.messages.dead_letters import (
+    GIVEN_UP,
+    Choice,
+    DeadLetterQueue,
+    DeadLetterReport,
+    publish_again,
+    read_dead_letter,
+    strip,
+)
 from cli.moments import parse_since
 from shared.core.errors import Unavailable
 from shared.core.messages import Message, format_message
@@ -22,13 +30,8 @@ from tests.cli.cli_world import NOWHERE, a_deployment, put_in_place, run
 from tests.component.world import Records, World
 from tests.contract.stand_ins import ask
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from cli.access.operator_access import Deployment
-
 P = "projects/p"
-TOPIC, LETTERS = f"{P}/topics/events", f"{P}/topics/letters"
+TOPIC, DEAD_LETTERS = f"{P}/topics/events", f"{P}/topics/letters"
 SUBSCRIPTIONS = {
     "provision": f"{P}/subscriptions/x-provision",
     "collect": f"{P}/subscriptions/x-collect",
@@ -41,12 +44,12 @@ OPERATIONS = f"{P}/topics/operations"
 def url(broker: str) -> Iterator[str]:
     """A broker with a deployment's topics and subscriptions; tests pull them to read what comes."""
     ask("PUT", f"{broker}/v1/{TOPIC}", {"messageRetentionDuration": "86400s"})
-    ask("PUT", f"{broker}/v1/{LETTERS}", {})
+    ask("PUT", f"{broker}/v1/{DEAD_LETTERS}", {})
     for function in ("provision", "collect"):
         ask("PUT", f"{broker}/v1/{SUBSCRIPTIONS[function]}", {"topic": TOPIC})
-    ask("PUT", f"{broker}/v1/{SUBSCRIPTIONS['dead_letters']}", {"topic": LETTERS, "ackDeadlineSeconds": 60})
+    ask("PUT", f"{broker}/v1/{SUBSCRIPTIONS['dead_letters']}", {"topic": DEAD_LETTERS, "ackDeadlineSeconds": 60})
     yield broker
-    for name in (*SUBSCRIPTIONS.values(), TOPIC, LETTERS):
+    for name in (*SUBSCRIPTIONS.values(), TOPIC, DEAD_LETTERS):
         ask("DELETE", f"{broker}/v1/{name}")
 
 
@@ -64,11 +67,11 @@ def deployment(url: str, world: World, monkeypatch: pytest.MonkeyPatch) -> Deplo
     return deployment
 
 
-def bury(url: str, message: Message, **said: str) -> None:
+def bury(url: str, message: Message, **options: str) -> None:
     """Put a message among the dead letters; its attributes have underscores in place of dashes."""
-    attributes = message.attributes | {key.replace("_", "-"): value for key, value in said.items()}
+    attributes = message.attributes | {key.replace("_", "-"): value for key, value in options.items()}
     body = {"data": base64.b64encode(message.data).decode(), "attributes": attributes}
-    ask("POST", f"{url}/v1/{LETTERS}:publish", {"messages": [body]})
+    ask("POST", f"{url}/v1/{DEAD_LETTERS}:publish", {"messages": [body]})
 
 
 def published(url: str, topic: str = TOPIC) -> list[dict[str, Any]]:
@@ -118,7 +121,7 @@ def test_dead_letters_go_back_as_they_were_first_published(url: str, deployment:
 
 def test_the_end_of_an_operation_goes_back_to_its_own_topic(url: str, deployment: Deployment) -> None:
     ask("PUT", f"{url}/v1/{OPERATIONS}", {})
-    box = LetterBox(deployment.pubsub, SUBSCRIPTIONS["dead_letters"], now=4e9)
+    queue = DeadLetterQueue(deployment.pubsub, SUBSCRIPTIONS["dead_letters"], now=4e9)
     ended = as_message(an_entry("Delete"))
     try:
         bury(url, ended, CloudPubSubDeadLetterSourceSubscription="x-settle")
@@ -127,7 +130,7 @@ def test_the_end_of_an_operation_goes_back_to_its_own_topic(url: str, deployment
             "1 published again, 1 not selected" in run("replay", "--dead-letters", "--yes").stdout
         )  # no topic is named
         topics = [PubsubTopic(deployment.open_publisher, name) for name in (TOPIC, OPERATIONS)]
-        publish_again(box, topics[0], Choice(), operations=topics[1], progress=lambda _count: None)
+        publish_again(queue, topics[0], Choice(), operations=topics[1], progress=lambda _count: None)
         (found,) = published(url, OPERATIONS)
     finally:
         ask("DELETE", f"{url}/v1/{OPERATIONS}")
@@ -140,9 +143,9 @@ def test_a_dry_run_decides_about_the_end_of_an_operation(url: str, deployment: D
     bury(url, as_message(an_entry("Delete")), **{FUNCTION_ATTRIBUTE: "settle"})
     bury(url, Message(b"?", {}), **{FUNCTION_ATTRIBUTE: "settle"})
 
-    letters = json.loads(run("replay", "--dead-letters", "--dry-run", "--json").stdout)["letters"]
+    dead_letters = json.loads(run("replay", "--dead-letters", "--dry-run", "--json").stdout)["letters"]
 
-    assert sorted((each["decision"], each["decided_because"]) for each in letters) == [
+    assert sorted((each["decision"], each["decided_because"]) for each in dead_letters) == [
         ("refuse", "event_malformed"),
         ("wait", "pool_gone"),
     ]
@@ -200,7 +203,7 @@ def test_the_bound_is_kept_and_said(url: str, deployment: Deployment) -> None:
     assert (len(published(url)), backlog(url)) == (3, 2)
 
 
-def test_letters_that_come_back_while_it_runs_are_left_for_another_run(
+def test_dead_letters_that_come_back_while_it_runs_are_left_for_another_run(
     url: str, deployment: Deployment, world: World
 ) -> None:
     world.clock.advance(-20_000_000)  # now everything is newer than the run
@@ -214,11 +217,11 @@ def test_letters_that_come_back_while_it_runs_are_left_for_another_run(
 
 def test_hundreds_go_in_batches(url: str, deployment: Deployment) -> None:
     body = {"data": base64.b64encode(GOOD.data).decode(), "attributes": GOOD.attributes | REFUSED}
-    ask("POST", f"{url}/v1/{LETTERS}:publish", {"messages": [body] * 250})
+    ask("POST", f"{url}/v1/{DEAD_LETTERS}:publish", {"messages": [body] * 250})
     told: list[int] = []
-    box = LetterBox(deployment.pubsub, SUBSCRIPTIONS["dead_letters"], now=4e9)
+    queue = DeadLetterQueue(deployment.pubsub, SUBSCRIPTIONS["dead_letters"], now=4e9)
 
-    report = publish_again(box, PubsubTopic(deployment.open_publisher, TOPIC), Choice(), progress=told.append)
+    report = publish_again(queue, PubsubTopic(deployment.open_publisher, TOPIC), Choice(), progress=told.append)
 
     assert (report.published, backlog(url), told[-1]) == (250, 0, 250)
     assert len(told) > 2
@@ -239,15 +242,17 @@ class TopicThatFails(PubsubTopic):
 
 
 @pytest.mark.parametrize("error", [Unavailable("lost"), KeyboardInterrupt()])
-def test_whatever_interrupts_it_no_letter_is_lost(url: str, deployment: Deployment, error: BaseException) -> None:
+def test_whatever_interrupts_it_no_dead_letter_is_lost(
+    url: str, deployment: Deployment, error: BaseException
+) -> None:
     body = {"data": base64.b64encode(GOOD.data).decode(), "attributes": GOOD.attributes | REFUSED}
-    ask("POST", f"{url}/v1/{LETTERS}:publish", {"messages": [body] * 150})
-    box = LetterBox(deployment.pubsub, SUBSCRIPTIONS["dead_letters"], now=4e9)
+    ask("POST", f"{url}/v1/{DEAD_LETTERS}:publish", {"messages": [body] * 150})
+    queue = DeadLetterQueue(deployment.pubsub, SUBSCRIPTIONS["dead_letters"], now=4e9)
     topic = TopicThatFails(deployment.open_publisher, TOPIC)
     topic.error = error
 
     with pytest.raises(type(error)):
-        publish_again(box, topic, Choice(), progress=lambda _count: None)
+        publish_again(queue, topic, Choice(), progress=lambda _count: None)
 
     assert len(published(url)) + backlog(url) == 150
     assert drain(url, "dead_letters") == min(100, backlog(url) or 50), "the rest can be pulled again at once"
@@ -319,7 +324,7 @@ def test_a_dry_run_by_time_foresees_the_decisions_and_leaves_everything(
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "message"),
     [
         ((), "replay: needs one source (got none); valid: --since or --snapshot or --dead-letters"),
         (("--since", "1h", "--dead-letters"), "got --since and --dead-letters"),
@@ -335,14 +340,14 @@ def test_a_dry_run_by_time_foresees_the_decisions_and_leaves_everything(
     ],
 )
 def test_a_request_that_says_nothing_or_too_much_ends_with_2(
-    monkeypatch: pytest.MonkeyPatch, options: tuple[str, ...], said: str
+    monkeypatch: pytest.MonkeyPatch, options: tuple[str, ...], message: str
 ) -> None:
     put_in_place(monkeypatch, a_deployment(subscriptions=SUBSCRIPTIONS, topic=TOPIC))
 
     result = run("replay", *options)
 
     assert result.exit_code == 2
-    assert said in result.stderr
+    assert message in result.stderr
 
 
 def test_pubsub_out_of_reach_ends_with_3(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -358,8 +363,8 @@ def test_how_long_ago_is_a_time(text: str, seconds: int) -> None:
     assert parse_since(text, now=1e9) == 1e9 - seconds
 
 
-def test_a_letter_that_says_nothing_of_itself_is_still_shown() -> None:
-    letter = Letter("a", "1", "2026-01-01T00:00:00Z", Message(b"", {}))
+def test_a_dead_letter_that_says_nothing_of_itself_is_still_shown() -> None:
+    dead_letter = PulledMessage("a", "1", "2026-01-01T00:00:00Z", Message(b"", {}))
 
-    assert (read_letter(letter).reason, strip(letter.message)) == ("unknown", Message(b"", {}))
-    assert LetterReport().published == 0
+    assert (read_dead_letter(dead_letter).reason, strip(dead_letter.message)) == ("unknown", Message(b"", {}))
+    assert DeadLetterReport().published == 0

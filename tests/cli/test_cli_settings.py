@@ -1,7 +1,5 @@
 """The commands read the functions' settings and a few more; what is wrong is told all at once."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path
@@ -12,7 +10,7 @@ import typer
 
 from cli.access.cli_settings import OperatorSettings, find_subscription, find_topic, list_pushed, read_environment
 from cli.app import app
-from cli.endings import EPILOG, Ending
+from cli.exit_codes import EPILOG, ExitCode
 from shared.core.errors import Misconfigured
 from tests.builders import CLUSTER
 from tests.cli.cli_world import run
@@ -51,10 +49,10 @@ def test_nothing_set_says_how_to_get_the_settings() -> None:
 
 
 def test_terraforms_outputs_are_taken_as_they_are() -> None:
-    said = {"provision": "projects/p/subscriptions/a", "settle": None}
-    _, own = read_environment(CLUSTERS | {"TPU_PROVISIONER_SUBSCRIPTIONS": json.dumps(said)})
+    fields = {"provision": "projects/p/subscriptions/a", "settle": None}
+    _, own = read_environment(CLUSTERS | {"TPU_PROVISIONER_SUBSCRIPTIONS": json.dumps(fields)})
 
-    assert own.subscriptions == said
+    assert own.subscriptions == fields
     assert find_subscription(own, "provision") == "projects/p/subscriptions/a"
     assert list_pushed(own) == ["provision", "collect"]
 
@@ -80,9 +78,11 @@ def test_a_kubeconfig_serves_one_cluster() -> None:
     two = {CLUSTER: {"endpoint": "http://a"}, CLUSTER + "2": {"endpoint": "http://b"}}
     environ = {"TPU_PROVISIONER_CLUSTERS": json.dumps(two), "TPU_PROVISIONER_KUBECONFIG": "k"}
 
-    (said,) = problems(environ)
+    (message,) = problems(environ)
 
-    assert said.startswith("TPU_PROVISIONER_KUBECONFIG: reaches one cluster, but TPU_PROVISIONER_CLUSTERS names 2")
+    assert message.startswith(
+        "TPU_PROVISIONER_KUBECONFIG: reaches one cluster, but TPU_PROVISIONER_CLUSTERS names 2"
+    )
 
 
 def test_what_a_command_needs_and_nobody_said_is_named() -> None:
@@ -132,5 +132,5 @@ def test_the_page_lists_every_command_option_and_exit_code() -> None:
     }
 
     assert sorted(option for option in options if option not in page) == []
-    assert sorted(code for code in Ending if f"| {int(code)} |" not in page) == []
+    assert sorted(code for code in ExitCode if f"| {int(code)} |" not in page) == []
     assert {command.callback.__name__ for command in app.registered_commands if command.callback} == set(COMMANDS)

@@ -1,9 +1,8 @@
 """`status` on known situations: what it prints, at which width, and how it ends."""
 
-from __future__ import annotations
-
 import io
 import json
+import logging
 from dataclasses import replace
 
 import pytest
@@ -23,27 +22,16 @@ from shared.core.identity.creations import Creation
 from shared.core.identity.names import build_pool_name
 from shared.core.ports import FillError, Machines, SurplusMark
 from shared.core.times import format_minute, format_time
-from tests.builders import CLUSTER, NOW, a_claim, a_foreign_pool, a_go_pool, a_jobset, a_pod, a_pool
+from tests.builders import CLUSTER, NOW, a_claim, a_go_pool, a_jobset, a_pod, a_pool
 from tests.cli.cli_world import a_deployment, put_in_place, run
 from tests.component.world import Records, World
 
 POOL = build_pool_name(a_claim())
 
 
-@pytest.fixture
-def half_served(world: World) -> World:
-    """One slice served, the second one waiting for its pool, which failed."""
-    second = a_claim(slice_key="default/train-workers-1")
-    failed = a_pool("ERROR", claim=second, error="[GCE_STOCKOUT]", age_seconds=50)
-    world.pools.add(CLUSTER, a_pool(age_seconds=300), failed, a_foreign_pool())
-    world.cluster.add(a_pod(node_name="n"))
-    world.cluster.add(a_pod(index=1, created_at=NOW - 4100, unschedulable_since=NOW - 4100))
-    return world
-
-
 def test_the_table_says_whose_each_pool_is_and_what_needs_a_person(half_served: World) -> None:
     second = a_claim(slice_key="default/train-workers-1")
-    said, cause = "[GCE_STOCKOUT]", "no capacity in us-east5-b"
+    message, cause = "[GCE_STOCKOUT]", "no capacity in us-east5-b"
     failed, next_try = build_pool_name(second), format_minute(NOW - 50 + find_pause(second.hash, 0))
 
     result = run("status")
@@ -58,7 +46,7 @@ def test_the_table_says_whose_each_pool_is_and_what_needs_a_person(half_served: 
         f"train-workers-1   default/train   1h8m   wait       stockout   0         stockout   {next_try}",
         "",
         "2 pools with 32 chips, 1 slice waiting; 1 needs a person",
-        f"default/train: attempt 0 failed: {cause} (GKE: {said}); next try at {next_try} [stockout]",
+        f"default/train: attempt 0 failed: {cause} (GKE: {message}); next try at {next_try} [stockout]",
     ]
 
 
@@ -66,7 +54,7 @@ def test_the_table_says_whose_each_pool_is_and_what_needs_a_person(half_served: 
 def for_others(world: World) -> World:
     """Three pods that wait: one opts out, one has a gate, one is bound to a pool by its name."""
     opted_out = a_pod(pod_labels={labels.DISABLE_AUTOPROVISIONING: "true"}, unschedulable_since=NOW - 120)
-    gated = a_pod(jobset="gated", uid="2", unschedulable=False)
+    gated = a_pod(jobset="gated", uid="2", unschedulable=False, gates=("kueue.x-k8s.io/admission",))
     bound = a_pod(jobset="bound", uid="3", shape={"selectors": {"cloud.google.com/gke-nodepool": "mine"}})
     world.cluster.pods.clear()
     world.cluster.add(opted_out, gated, bound, a_jobset(name="gated"), a_jobset(name="bound"))
@@ -85,6 +73,7 @@ def test_pods_that_wait_for_something_else_are_counted_in_one_line(for_others: W
     wide = run("status", "-o", "wide").stdout
     assert "default/train-workers-0-0-abcde   2m" in wide
     assert f"the pod's label or annotation {labels.DISABLE_AUTOPROVISIONING}=true opts out" in wide
+    assert "the scheduling gate kueue.x-k8s.io/admission holds the pod; what set the gate must remove it" in wide
     shown = json.loads(run("status", "--json").stdout)["left_alone"]
     assert [row["reason"] for row in shown] == [
         "demand_opted_out",
@@ -140,15 +129,15 @@ def test_a_warm_pool_is_shown_with_its_idle_time(half_served: World, monkeypatch
 def test_what_gke_says_while_it_creates_a_pool_is_one_line(world: World) -> None:
     world.cluster.add(a_pod(created_at=NOW - 600, unschedulable_since=NOW - 600))
     world.pools.add(CLUSTER, a_pool("PROVISIONING", age_seconds=590))
-    said = "ZONE_RESOURCE_POOL_EXHAUSTED: no capacity"
-    world.pools.machines[POOL] = Machines(errors=(FillError(said, NOW - 540),))
+    message = "ZONE_RESOURCE_POOL_EXHAUSTED: no capacity"
+    world.pools.machines[POOL] = Machines(errors=(FillError(message, NOW - 540),))
 
     lines = run("status").stdout.splitlines()
 
-    (line,) = [each for each in lines if said in each]
+    (line,) = [each for each in lines if message in each]
     assert line == (
         f"default/train: node pool {POOL} is being created and lacks nodes since 2027-01-15T07:50:10Z: no "
-        f"capacity in us-east5-b (GKE: {said}); GKE tries again until 2027-01-15T08:25:10Z [stockout]"
+        f"capacity in us-east5-b (GKE: {message}); GKE tries again until 2027-01-15T08:25:10Z [stockout]"
     )
     (row,) = json.loads(run("status", "--json").stdout)["waiting"]
     assert (row["decision"], row["reason"], f"{row['message']} [stockout]") == (
@@ -185,6 +174,13 @@ def test_the_emergency_stop_of_a_cluster_is_shown(world: World) -> None:
     shown = json.loads(run("status", "--json").stdout)
     assert shown["stops"] == {CLUSTER: cause}
     assert [each["reason"] for each in shown["waiting"]] == ["mode_no_create"]
+
+
+def test_a_stopped_act_is_told_in_its_row_only(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    world.cluster.namespace_labels["tpu-provisioner"] = {labels.MODE: "no-create"}
+    monkeypatch.setattr(logging.getLogger(), "handlers", [])  # as in a terminal
+
+    assert run("status").stderr == ""
 
 
 def test_a_slice_without_a_pool_is_said_to_get_one_and_gets_none_by_the_question(world: World) -> None:
@@ -341,18 +337,18 @@ def test_a_pool_that_gkes_autoscaler_has_not_filled_has_no_hosts_no_price_and_on
 ) -> None:
     name = build_pool_name(a_claim())
     url = "https://x/projects/p/zones/us-east5-b/instanceGroupManagers/g-grp"
-    said = "ZONE_RESOURCE_POOL_EXHAUSTED: The zone has no capacity."
+    message = "ZONE_RESOURCE_POOL_EXHAUSTED: The zone has no capacity."
     half_served.cluster.add(a_pod(unschedulable_since=NOW - 90))
     half_served.pools.pools.clear()
     half_served.pools.add(CLUSTER, replace(a_pool(age_seconds=100), autoscaled=True, group_urls=(url,)))
     half_served.pools.sizes[name] = 0
-    half_served.pools.machines[name] = Machines(errors=(FillError(said, NOW - 60),))
+    half_served.pools.machines[name] = Machines(errors=(FillError(message, NOW - 60),))
 
     status = read_status(half_served.ports)
     (row,) = status.pools
     assert (row.nodes, row.chips, row.hosts_busy, row.dollars_per_hour) == (0, 0, 0, 0.0)
     words = [row.message, *(each.message for each in status.waiting)]
-    (told,) = [each for each in words if said in each]
-    assert f"node pool {name} gets no nodes: no capacity in us-east5-b (GKE: {said})" in told
+    (told,) = [each for each in words if message in each]
+    assert f"node pool {name} gets no nodes: no capacity in us-east5-b (GKE: {message})" in told
     shown = [line.split() for line in run("status").stdout.splitlines() if line.startswith(name)]
     assert shown[0][2:5] == ["RUNNING", "0", "0/0"]

@@ -1,25 +1,21 @@
 """`why` says of a suspended workload who suspended it and who resumes it."""
 
-from __future__ import annotations
-
 import io
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import pytest
 from rich.console import Console
 
-from cli.explanation.story_text import print_story
+from cli.explanation.history_text import print_history
 from cli.explanation.suspensions import read_suspension
-from cli.explanation.why import Story, add_present
+from cli.explanation.why import History, add_present
 from shared.core import labels
 from shared.core.errors import Denied, NotFound, ProvisionerError
 from shared.core.kinds.table import choose_kinds
+from shared.edges.kubernetes_api import KubernetesApi
 from tests.builders import CLUSTER, NOW
 from tests.cli.cli_world import a_deployment
 from tests.component.world import Records, World
-
-if TYPE_CHECKING:
-    from shared.edges.kubernetes_api import KubernetesApi
 
 (JOBSET,) = choose_kinds(("JobSet",))
 
@@ -56,33 +52,35 @@ def read(body: dict[str, Any] | ProvisionerError) -> str:
 
 def test_the_last_writer_of_the_field_and_the_command_that_resumes_are_named() -> None:
     writers = [written("kubectl-edit", "2026-11-26T10:00:00Z"), written("controller", "2026-11-26T09:00:00Z")]
-    said = read(a_body(writers=[*writers, {"manager": "kubectl", "time": "2026-11-26T11:00:00Z", "fieldsV1": {}}]))
+    answer = read(
+        a_body(writers=[*writers, {"manager": "kubectl", "time": "2026-11-26T11:00:00Z", "fieldsV1": {}}])
+    )
 
-    assert said == (
+    assert answer == (
         "is suspended by kubectl-edit, so it needs no pools; to resume it: kubectl patch jobsets train -n default "
         """--type=merge -p '{"spec":{"suspend":false}}'"""
     )
 
 
 def test_a_queue_of_kueue_resumes_its_own() -> None:
-    said = read(a_body({labels.QUEUE_NAME: "tpu-queue"}))
+    answer = read(a_body({labels.QUEUE_NAME: "tpu-queue"}))
 
-    assert said.endswith(
+    assert answer.endswith(
         "Kueue resumes it when its queue tpu-queue admits it (kubectl describe workloads -n default)"
     )
 
 
-def test_a_wish_for_capacity_first_that_nothing_serves_is_named() -> None:
-    said = read(a_body({labels.CAPACITY_FIRST: "true"}))
+def test_a_request_for_capacity_first_that_nothing_serves_is_named() -> None:
+    answer = read(a_body({labels.CAPACITY_FIRST: "true"}))
 
-    assert said.endswith("has no effect here, because the setting capacity_first is off")
+    assert answer.endswith("has no effect here, because the setting capacity_first is off")
 
 
-def test_a_wish_for_capacity_first_that_is_served_is_not_said_to_have_no_effect() -> None:
+def test_a_request_for_capacity_first_that_is_served_is_not_said_to_have_no_effect() -> None:
     api = cast("KubernetesApi", OneObject(a_body({labels.CAPACITY_FIRST: "true"})))
-    said = read_suspension(api, JOBSET, "default", "train", capacity_first=True)
+    answer = read_suspension(api, JOBSET, "default", "train", capacity_first=True)
 
-    assert said.endswith("it is resumed when all of its slices have their node pools")
+    assert answer.endswith("it is resumed when all of its slices have their node pools")
 
 
 @pytest.mark.parametrize("body", [a_body(suspended=False), NotFound("gone")], ids=["awake", "gone"])
@@ -91,22 +89,22 @@ def test_what_is_not_suspended_has_nothing_to_say(body: dict[str, Any] | Provisi
 
 
 def test_why_shows_it_instead_of_needs_none_or_says_that_it_could_not_be_read() -> None:
-    def ask(body: dict[str, Any] | ProvisionerError) -> tuple[Story, str]:
+    def ask(body: dict[str, Any] | ProvisionerError) -> tuple[History, str]:
         world = World(Records())
         world.cluster.pods.clear()
         deployment = a_deployment(world)
         deployment.apis[CLUSTER] = cast("KubernetesApi", OneObject(body))
-        story = Story(CLUSTER, "default", "train", kind="JobSet", exists=True)
-        add_present(story, deployment)
+        history = History(CLUSTER, "default", "train", kind="JobSet", exists=True)
+        add_present(history, deployment)
         text = io.StringIO()
-        print_story(Console(file=text, width=300), story, several=False, wide=False, now=NOW)
-        return story, text.getvalue()
+        print_history(Console(file=text, width=300), history, several=False, wide=False, now=NOW)
+        return history, text.getvalue()
 
-    asleep, said = ask(a_body(writers=[written("kueue", "2026-11-26T10:00:00Z")]))
+    asleep, output = ask(a_body(writers=[written("kueue", "2026-11-26T10:00:00Z")]))
     _, awake = ask(a_body(suspended=False))
     _, unread = ask(Denied("403"))
 
-    assert said.startswith("now: JobSet default/train is suspended by kueue, so it needs no pools")
+    assert output.startswith("now: JobSet default/train is suspended by kueue, so it needs no pools")
     assert asleep.as_data()["suspended"].startswith("is suspended by kueue")
-    assert "has no pools and needs none" in awake
+    assert "has no pools with its labels, and no pod that waits for one" in awake
     assert "not read: whether it is suspended: " in unread

@@ -225,7 +225,7 @@ def test_hours_before_the_first_record_are_told_as_not_known(
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (
             ("--by=pod",),
@@ -237,14 +237,14 @@ def test_hours_before_the_first_record_are_told_as_not_known(
     ],
 )
 def test_a_wrong_option_is_named_with_what_is_valid(
-    deployment: Deployment, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...], said: str
+    deployment: Deployment, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...], message: str
 ) -> None:
     monkeypatch.setattr(usage_command, "open_deployment", lambda _environ: deployment)
 
     result = run("usage", *arguments)
 
     assert result.exit_code == 2
-    assert said in result.stderr
+    assert message in result.stderr
 
 
 class RefusingLogs:
@@ -279,7 +279,7 @@ def test_a_refused_page_is_read_again_and_nothing_is_read_twice() -> None:
     deployment = replace(a_deployment(), open_logs=lambda _project: logs)  # type: ignore[arg-type, return-value]
     span = Span(begin=NOW - HOUR, end=NOW)
 
-    found = [said["number"] for _, said in read_records(deployment, span, earlier=False, wait=waits.append)]
+    found = [fields["number"] for _, fields in read_records(deployment, span, earlier=False, wait=waits.append)]
 
     assert found == list(range(5 * PAGE_SIZE))
     assert len(waits) == logs.pages // 3 > 0
@@ -298,7 +298,9 @@ def test_records_of_another_deployment_in_the_project_are_not_read() -> None:
 
     assert list(read_records(deployment, Span(begin=NOW - HOUR, end=NOW))) == []
     assert len(asked) == 3
-    assert all(each.endswith(' AND jsonPayload.service:"ours-"') for each in asked)
+    functions = ("provision", "collect", "settle", "sweep")
+    ours = " OR ".join(f'"ours-{each}"' for each in functions)
+    assert all(each.endswith(f" AND jsonPayload.service=({ours})") for each in asked)
 
 
 class CannedMonitoring:
@@ -348,7 +350,7 @@ def test_the_board_adds_only_new_records_to_those_of_today(tmp_path: Path) -> No
     with logged(tmp_path / "logs", list_lines()) as deployment:
         readings = Readings(deployment)
         before = readings.read()["usage"]
-        readings.forget_letters()
+        readings.forget_dead_letters()
 
         assert readings.read()["usage"] == before
 

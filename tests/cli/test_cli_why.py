@@ -1,6 +1,4 @@
-"""`why` tells one story from many sources, each thing once, and says what it could not read."""
-
-from __future__ import annotations
+"""`why` tells one history from many sources, each thing once, and says what it could not read."""
 
 import io
 import json
@@ -13,9 +11,9 @@ from google.auth.credentials import AnonymousCredentials
 from google.cloud.logging_v2 import Client
 from rich.console import Console
 
-from cli.endings import BadInput
-from cli.explanation.story_text import collapse, print_story
-from cli.explanation.why import Story, add_present, mark_repetitions, parse_workload
+from cli.exit_codes import BadInput
+from cli.explanation.history_text import collapse, print_history
+from cli.explanation.why import History, add_present, mark_repetitions, parse_workload
 from cli.fleet.status import Status, read_status
 from cli.logs.history import Entry, read_operations, read_pools
 from cli.logs.log_search import find_last_sweep, read_logs
@@ -170,7 +168,7 @@ def entry(about: str, message: str = "", at: float = 0.0) -> Entry:
 
 
 def test_what_is_said_twice_is_told_once_and_by_the_jobset() -> None:
-    said = [
+    messages = [
         entry("Pod train-0", "creating"),
         entry("provision", "creating"),
         entry("JobSet train", "creating"),
@@ -181,7 +179,7 @@ def test_what_is_said_twice_is_told_once_and_by_the_jobset() -> None:
         entry("Pod train-0"),
     ]
 
-    assert [each.detail for each in mark_repetitions(said)] == [
+    assert [each.detail for each in mark_repetitions(messages)] == [
         True,
         True,
         False,
@@ -195,13 +193,13 @@ def test_what_is_said_twice_is_told_once_and_by_the_jobset() -> None:
 
 @pytest.mark.parametrize("width", [80, 120])
 def test_a_terminal_tells_it_within_its_width(width: int) -> None:
-    story = Story(CLUSTER, "default", "train", exists=True, now=Status(), unread=["logs: denied"])
-    story.entries = [entry("JobSet train", "a long word " * 20, NOW)]
+    history = History(CLUSTER, "default", "train", exists=True, now=Status(), unread=["logs: denied"])
+    history.entries = [entry("JobSet train", "a long word " * 20, NOW)]
     written = io.StringIO()
 
-    print_story(
+    print_history(
         Console(file=written, force_terminal=True, width=width, color_system=None),
-        story,
+        history,
         several=True,
         wide=False,
         now=NOW,
@@ -216,9 +214,9 @@ def test_a_terminal_tells_it_within_its_width(width: int) -> None:
 def test_the_present_state_of_a_failed_creation_has_its_class_and_the_next_try() -> None:
     world, written = World(Records()), io.StringIO()
     world.pools.add(CLUSTER, a_pool("ERROR", error="Internal error.", age_seconds=50))
-    story = Story(cluster=CLUSTER, namespace="default", name="train", now=read_status(world.ports))
+    history = History(cluster=CLUSTER, namespace="default", name="train", now=read_status(world.ports))
 
-    print_story(Console(file=written, width=300), story, several=False, wide=False, now=NOW)
+    print_history(Console(file=written, width=300), history, several=False, wide=False, now=NOW)
 
     pool, waiting = written.getvalue().splitlines()
     assert pool.startswith(f"now: pool {build_pool_name(a_claim())} is ERROR: ")
@@ -261,7 +259,7 @@ def test_sources_that_cannot_be_read_are_named_and_end_with_1(monkeypatch: pytes
 
 
 def test_repetitions_are_one_row_with_their_number_and_the_last_one() -> None:
-    said = [
+    messages = [
         Entry(
             at=NOW - 60 * ago,
             source="log",
@@ -272,7 +270,7 @@ def test_repetitions_are_one_row_with_their_number_and_the_last_one() -> None:
     ]
     other = Entry(at=NOW - 200, source="log", about="sweep p-1", text="create: creating [pool_absent]")
 
-    found = collapse([*said[:2], other, said[2]], now=NOW)
+    found = collapse([*messages[:2], other, messages[2]], now=NOW)
 
     assert [(each.at, each.text) for each in found] == [
         (NOW - 540, "3 x, last 2m ago: wait: until 08:02 UTC [stockout]"),
@@ -280,13 +278,15 @@ def test_repetitions_are_one_row_with_their_number_and_the_last_one() -> None:
     ]
 
 
-def a_story(*entries: Entry) -> Story:
-    return Story(CLUSTER, "default", "train", kind="JobSet", exists=True, entries=list(entries))
+def a_history(*entries: Entry) -> History:
+    return History(CLUSTER, "default", "train", kind="JobSet", exists=True, entries=list(entries))
 
 
-def show(story: Story, **options: Any) -> list[str]:
+def show(history: History, **options: Any) -> list[str]:
     written = io.StringIO()
-    print_story(Console(file=written, width=300), story, **{"several": False, "wide": False, "now": NOW} | options)
+    print_history(
+        Console(file=written, width=300), history, **{"several": False, "wide": False, "now": NOW} | options
+    )
     return written.getvalue().splitlines()
 
 
@@ -294,7 +294,7 @@ def test_a_later_workload_of_the_same_name_is_divided_from_the_earlier_one() -> 
     first = Entry(at=NOW - 90, source="log", about="sweep p", text="same", owner_uid="one")
     second = Entry(at=NOW - 60, source="log", about="sweep p", text="same", owner_uid="two")
 
-    lines = show(a_story(first, second))
+    lines = show(a_history(first, second))
 
     assert [line.split("   ")[-1] for line in lines[1:4]] == [
         "same",
@@ -305,8 +305,8 @@ def test_a_later_workload_of_the_same_name_is_divided_from_the_earlier_one() -> 
 
 def test_what_is_older_is_left_out_on_demand(monkeypatch: pytest.MonkeyPatch) -> None:
     old, new = (Entry(at=NOW - ago, source="event", about="JobSet train", text=f"{ago}") for ago in (900, 60))
-    story = a_story(old, new)
-    monkeypatch.setattr("cli.explanation.asking_why.tell", lambda *_: story)
+    history = a_history(old, new)
+    monkeypatch.setattr("cli.explanation.asking_why.tell", lambda *_: history)
     monkeypatch.setattr("cli.explanation.asking_why.add_present", lambda *_: None)
     put_in_place(monkeypatch, a_deployment())
 
@@ -317,8 +317,8 @@ def test_what_is_older_is_left_out_on_demand(monkeypatch: pytest.MonkeyPatch) ->
     assert "--since: is not a time" in run("why", "train", "--since=soon").stderr
 
 
-def test_a_story_is_followed_until_ctrl_c(monkeypatch: pytest.MonkeyPatch) -> None:
-    story = a_story(Entry(at=NOW, source="event", about="JobSet train", text="first"))
+def test_a_history_is_followed_until_ctrl_c(monkeypatch: pytest.MonkeyPatch) -> None:
+    history = a_history(Entry(at=NOW, source="event", about="JobSet train", text="first"))
     later: list[Entry] = []
 
     def pause(_seconds: float) -> None:
@@ -328,7 +328,7 @@ def test_a_story_is_followed_until_ctrl_c(monkeypatch: pytest.MonkeyPatch) -> No
 
     monkeypatch.setattr("cli.repeating.time.sleep", pause)
     monkeypatch.setattr(
-        "cli.explanation.asking_why.tell", lambda *_: replace(story, entries=[*story.entries, *later])
+        "cli.explanation.asking_why.tell", lambda *_: replace(history, entries=[*history.entries, *later])
     )
     monkeypatch.setattr("cli.explanation.asking_why.add_present", lambda *_: None)
     put_in_place(monkeypatch, a_deployment())
@@ -340,10 +340,27 @@ def test_a_story_is_followed_until_ctrl_c(monkeypatch: pytest.MonkeyPatch) -> No
         "WHAT",
         "first",
         "",
-        "now: JobSet default/train has no pools and needs none",
+        "now: JobSet default/train has no pools with its labels, and no pod that waits for one",
         "second",
     ]
     assert run("why", "train", "--follow", "--json").exit_code == 2
+
+
+def test_a_state_that_cannot_be_read_is_unknown_and_not_fine(monkeypatch: pytest.MonkeyPatch) -> None:
+    history = a_history(Entry(at=NOW, source="event", about="JobSet train", text="made"))
+    unread = f"{CLUSTER}: this identity does not have the rights"
+    monkeypatch.setattr("cli.explanation.asking_why.tell", lambda *_: history)
+    monkeypatch.setattr("cli.explanation.why.read_status", lambda *_, **__: Status(errors=[unread]))
+    monkeypatch.setattr("cli.explanation.why._add_suspension", lambda *_: None)
+    put_in_place(monkeypatch, a_deployment())
+
+    result = run("why", "train")
+
+    assert result.exit_code == 1, result.exception
+    assert result.stdout.splitlines()[-2:] == [
+        "now: JobSet default/train has an unknown state, because a source could not be read",
+        f"not read: {unread}",
+    ]
 
 
 def test_a_pod_that_opts_out_is_said_to_wait_for_something_else() -> None:
@@ -351,10 +368,10 @@ def test_a_pod_that_opts_out_is_said_to_wait_for_something_else() -> None:
     world.cluster.add(
         a_pod(unschedulable_since=NOW - 60, template=a_template(selectors={labels.NODE_POOL: "mine"}))
     )
-    story = a_story()
-    add_present(story, a_deployment(world))
+    history = a_history()
+    add_present(history, a_deployment(world))
 
-    (line,) = show(story)
+    (line,) = show(history)
 
     assert line.startswith("now: pod train-workers-0-0-")
     assert "waits, and no node pool is created for it: " in line
@@ -363,7 +380,7 @@ def test_a_pod_that_opts_out_is_said_to_wait_for_something_else() -> None:
 
 def test_an_unknown_workload_is_told_with_the_kinds_that_are_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
     deployment = a_deployment(World(Records(), kinds=("JobSet", "RayCluster")))
-    monkeypatch.setattr("cli.explanation.asking_why.tell", lambda *_: Story(CLUSTER, "default", "train"))
+    monkeypatch.setattr("cli.explanation.asking_why.tell", lambda *_: History(CLUSTER, "default", "train"))
     monkeypatch.setattr("cli.explanation.asking_why.add_present", lambda *_: None)
 
     class NothingInstalled(KubernetesApi):
@@ -373,7 +390,7 @@ def test_an_unknown_workload_is_told_with_the_kinds_that_are_not_there(monkeypat
     deployment.apis[CLUSTER] = NothingInstalled(Connection(url=NOWHERE))
     put_in_place(monkeypatch, deployment)
 
-    said = run("why", "train").stderr
+    output = run("why", "train").stderr
 
-    assert "JobSet (not installed)" in said
-    assert "LeaderWorkerSet (not in the setting kinds)" in said
+    assert "JobSet (not installed)" in output
+    assert "LeaderWorkerSet (not in the setting kinds)" in output

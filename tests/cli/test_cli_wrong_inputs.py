@@ -1,18 +1,13 @@
 """Wrong arguments, variables and files: one clear error, exit code 2, and no library is quoted."""
 
-from __future__ import annotations
-
 import json
 import re
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from tests.builders import CLUSTER
 from tests.cli.cli_world import NOWHERE, run
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 CLUSTERS = {"TPU_PROVISIONER_CLUSTERS": json.dumps({CLUSTER: {"endpoint": NOWHERE}})}
 OFFLINE = {
@@ -107,11 +102,11 @@ ARGUMENTS = [
 ]
 
 
-def check(code: int, said: str) -> None:
-    assert code == 2, said
-    assert said.startswith("error: ") or "\nerror: " in said, said
-    assert LIBRARIES.search(said) is None, said
-    assert SAYS_VALID.search(said), said
+def check(code: int, message: str) -> None:
+    assert code == 2, message
+    assert message.startswith("error: ") or "\nerror: " in message, message
+    assert LIBRARIES.search(message) is None, message
+    assert SAYS_VALID.search(message), message
 
 
 @pytest.mark.parametrize("arguments", ARGUMENTS, ids=lambda each: " ".join(each)[:60].replace("\0", "NUL"))
@@ -185,7 +180,7 @@ def test_a_wrong_manifest_is_named(tmp_path: Path, text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (("status", "-o", "xml"), "error: --output: is not valid (got 'xml'); valid: table, wide, json, yaml\n"),
         (
@@ -253,11 +248,11 @@ def test_a_wrong_manifest_is_named(tmp_path: Path, text: str) -> None:
     ],
     ids=lambda each: each if isinstance(each, str) else " ".join(each),
 )
-def test_an_argument_of_each_kind_is_told_in_one_form(arguments: tuple[str, ...], said: str) -> None:
+def test_an_argument_of_each_kind_is_told_in_one_form(arguments: tuple[str, ...], message: str) -> None:
     result = run(*arguments, environ=CLUSTERS)
 
     assert (result.exit_code, result.stdout) == (2, "")
-    assert result.stderr.startswith(said)
+    assert result.stderr.startswith(message)
 
 
 @pytest.mark.parametrize("group", [(), ("letters",), ("config",)], ids=str)

@@ -1,17 +1,11 @@
 """What the tests on the real control plane share: a namespace of their own."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import pytest
 
+from standins.controlplane.plane import ControlPlane
 from standins.controlplane.tests.controlplane_worlds import World, clearing
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from standins.controlplane.plane import ControlPlane
 
 
 @pytest.fixture

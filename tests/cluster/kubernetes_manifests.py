@@ -1,7 +1,5 @@
 """What the manifests say of the exporter, read as text: no program is needed for it."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -4,30 +4,23 @@ Its cluster is a namespace of the real control plane, and its cloud the fake GKE
 is short: so many virtual seconds pass in a real one. What a kubelet does for pods is done here.
 """
 
-from __future__ import annotations
-
 import time
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Any, ClassVar
+from pathlib import Path
+from types import TracebackType
+from typing import Any, ClassVar, Self
 
-import grpc
 import httpx
 from google.cloud import container_v1
-from google.cloud.container_v1.services.cluster_manager.transports import ClusterManagerGrpcTransport
 
-from standins.autoscaler.tests.autoscaler_world import POOL, AutoscalerWorld, Said, build_pool, build_template
+from standins.autoscaler.tests.autoscaler_world import POOL, AutoscalerWorld, PodEvent, build_pool, build_template
 from standins.autoscaler_real.compute_groups import ComputeGroups
 from standins.autoscaler_real.program import Pace, RealAutoscaler
 from standins.controlplane.api_client import MERGE
+from standins.controlplane.plane import ControlPlane
 from standins.controlplane.tests.controlplane_worlds import AT_ONCE, World, clearing, wait_for
 from standins.fakegke.tests.fakegke_processes import fake_process
-
-if TYPE_CHECKING:
-    from pathlib import Path
-    from types import TracebackType
-    from typing import Self
-
-    from standins.controlplane.plane import ControlPlane
+from standins.fakegke.tests.fakegke_worlds import open_transport
 
 CLUSTER = "projects/demo/locations/us-east5/clusters/alpha"
 KEPT = "cluster-autoscaler.kubernetes.io/scale-down-disabled"
@@ -57,8 +50,8 @@ class RealWorld(AutoscalerWorld):
             options = ("--speed", str(self._speed), "--kubernetes", str(self._plane.kubeconfig))
             fake = stack.enter_context(fake_process(self._folder, *options))
             self._rest = stack.enter_context(httpx.Client(base_url=fake.rest, trust_env=False))
-            channel = stack.enter_context(grpc.insecure_channel(fake.grpc))
-            self._gke = container_v1.ClusterManagerClient(transport=ClusterManagerGrpcTransport(channel=channel))
+            client = container_v1.ClusterManagerClient(transport=open_transport(fake.rest))
+            self._gke = stack.enter_context(client)
             self._groups = ComputeGroups(fake.rest, CLUSTER)
             stack.callback(self._groups.close)
             self._jobs = stack.enter_context(clearing(ScaledJobs(self._plane)))
@@ -107,8 +100,8 @@ class RealWorld(AutoscalerWorld):
         self._rest.delete("/admin/faults").raise_for_status()
 
     def keep_node(self, node: str, *, kept: bool = True) -> None:
-        said = {"metadata": {"annotations": {KEPT: "true" if kept else None}}}
-        self._plane.api.patch(f"/api/v1/nodes/{node}", json=said, headers=MERGE)
+        body = {"metadata": {"annotations": {KEPT: "true" if kept else None}}}
+        self._plane.api.patch(f"/api/v1/nodes/{node}", json=body, headers=MERGE)
 
     def advance(self, seconds: float) -> None:
         until = self.now + seconds
@@ -128,10 +121,10 @@ class RealWorld(AutoscalerWorld):
     def find_node_of(self, pod: str) -> str:
         return next((str(each["spec"].get("nodeName", "")) for each in self._list_pods(pod)), "")
 
-    def list_events(self, pod: str, reason: str) -> list[Said]:
+    def list_events(self, pod: str, reason: str) -> list[PodEvent]:
         found = self._jobs.read_all(f"/api/v1/namespaces/{self._jobs.namespace}/events")
         return [
-            Said(0.0, reason, each["message"], each["type"])
+            PodEvent(0.0, reason, each["message"], each["type"])
             for each in found
             if each["reason"] == reason and each["involvedObject"]["name"].rpartition("-")[0] == pod
         ]

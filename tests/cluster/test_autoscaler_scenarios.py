@@ -4,21 +4,15 @@ The stand-in plays the same table in `standins/autoscaler/tests`. The words and 
 program are told in docs/evidence/autoscaler.md.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from standins.autoscaler.tests.autoscaler_scenarios import UPSTREAM, Row, list_rows
 from standins.controlplane.building import find_addition_build
 from standins.controlplane.cache import default_cache
+from standins.controlplane.plane import ControlPlane
 from tests.cluster.scaling_world import FAST, SLOW, RealWorld
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from standins.controlplane.plane import ControlPlane
 
 NAME = "autoscaler-1.33"
 pytestmark = [pytest.mark.cluster, pytest.mark.controller(NAME), pytest.mark.timeout(600)]

@@ -1,28 +1,22 @@
 """The real scheduler binds a pod with a disk only to a node in the zone that its pool gets."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import pytest
 
 from shared.core import labels
 from shared.core.decide.demands import decide_demand
 from shared.core.demand.demand import Demand
 from shared.core.ports import Ports
+from shared.core.workloads import PodView
 from shared.edges.clock import SYSTEM_CLOCK
 from shared.edges.kubernetes_api import KubernetesApi, connection_from_kubeconfig
 from shared.edges.kubernetes_cluster import KubernetesCluster
 from shared.perform.gather import add_disks
 from shared.perform.look import open_look
+from standins.controlplane.plane import ControlPlane
 from standins.controlplane.tests.controlplane_worlds import World, jobset, wait_for
 from tests.builders import CLUSTER, ZONE, settings
 from tests.claimed_disks import VOLUMES, list_bound, name_claims
 from tests.component.fakes import FakeNodePools
-
-if TYPE_CHECKING:
-    from shared.core.workloads import PodView
-    from standins.controlplane.plane import ControlPlane
 
 pytestmark = pytest.mark.cluster
 
@@ -63,7 +57,7 @@ def decide(ports: Ports, leader: PodView) -> Demand:
     """Return what the functions would want for a leader."""
     workload = ports.clusters[CLUSTER].get_workload("JobSet", leader.namespace, "train")
     assert workload is not None
-    seen = add_disks(open_look(CLUSTER, ports), workload, claims=leader.template.disk_claims)
+    seen = add_disks(open_look(CLUSTER, ports), workload, claims=leader.template.volume_claims)
     found = decide_demand(CLUSTER, leader, seen, ports.settings)
     assert isinstance(found, Demand), found
     return found

@@ -1,18 +1,12 @@
 """The deployed client reads waiting leaders and their JobSets from a real API server."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import pytest
 
 from shared.edges.kubernetes_api import KubernetesApi, connection_from_kubeconfig
 from shared.edges.kubernetes_cluster import KubernetesCluster
 from shared.edges.workload_objects import Pod, view_pod
+from standins.controlplane.plane import ControlPlane
 from standins.controlplane.tests.controlplane_worlds import World, jobset, wait_for
-
-if TYPE_CHECKING:
-    from standins.controlplane.plane import ControlPlane
 
 pytestmark = pytest.mark.cluster
 

@@ -4,11 +4,10 @@ The programs are Kubernetes 1.34, where policies that change objects are beta: t
 which 1.36 serves with the same fields, and are applied as v1beta1 here.
 """
 
-from __future__ import annotations
-
 import itertools
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -20,15 +19,11 @@ from shared.core.nodepool import build_node_pool
 from shared.core.settings import ClusterSettings, Settings
 from shared.edges.kubernetes_api import KubernetesApi, connection_from_kubeconfig
 from shared.edges.kubernetes_cluster import KubernetesCluster
+from standins.controlplane.cache import Build
 from standins.controlplane.commands import Choices
 from standins.controlplane.plane import ControlPlane
 from standins.controlplane.product_manifests import read_kustomization
 from standins.controlplane.tests.controlplane_worlds import SELECTOR, World, clearing, jobset, wait_for
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from standins.controlplane.cache import Build
 
 pytestmark = pytest.mark.cluster
 

@@ -4,13 +4,12 @@ Each part does all that it ever asks of the API with a token of its own account.
 each rule is taken away in turn: something must fail each time, so no right is idle.
 """
 
-from __future__ import annotations
-
 import contextlib
 import copy
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import httpx
 import msgspec
@@ -21,25 +20,20 @@ from exporter.lease import LeaseLock
 from exporter.watched_kinds import list_watched
 from shared.core.errors import Denied, KindAbsent, NotFound, ProvisionerError, StaleView
 from shared.core.kinds.table import KINDS
-from shared.core.ports import Notice
+from shared.core.ports import Cluster, Notice
 from shared.core.settings import ClusterSettings, Credentials, Settings
 from shared.core.workloads import Parent
 from shared.edges.kubernetes_api import KubernetesApi, connection_from_kubeconfig
 from shared.edges.kubernetes_objects import Stored
 from shared.edges.ledger_objects import NAME as LEDGER
-from shared.perform.changes import read_cluster_uid
+from shared.perform.gather import read_cluster_uid
 from shared.wiring import build_ports
 from standins.controlplane.api_client import MERGE, exists
 from standins.controlplane.api_objects import apply
+from standins.controlplane.plane import ControlPlane
 from standins.controlplane.product_manifests import read_kustomization
 from standins.controlplane.tests.controlplane_worlds import World, jobset, wait_for
 from tests.claimed_disks import CLASSES, VOLUMES, list_bound, list_unbound
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from shared.core.ports import Cluster
-    from standins.controlplane.plane import ControlPlane
 
 pytestmark = pytest.mark.cluster
 
@@ -166,7 +160,7 @@ class Account:
         assert [each.zones for each in found if each] == [("us-east5-a",), ("us-east5-c",)]
 
     def reserve(self, cluster: Cluster) -> None:
-        """Write the ledger of reservations twice: it is created, then replaced."""
+        """Write the ledger of limit holds twice: it is created, then replaced."""
         path = f"/api/v1/namespaces/{NAMESPACE}/configmaps/{LEDGER}"
         if exists(self.plane.api, path):
             self.plane.api.delete(path)

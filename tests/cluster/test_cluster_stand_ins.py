@@ -1,25 +1,20 @@
 """Fake GKE, simulated kubelet and exporter work on the real control plane by https and token."""
 
-from __future__ import annotations
-
 import sys
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import httpx
 import pytest
 
+from standins.controlplane.plane import ControlPlane
 from standins.controlplane.product_manifests import read_kustomization
 from standins.controlplane.tests.controlplane_worlds import POOL, World, jobset, wait_for
 from standins.processes.child import Command
 from standins.processes.stand_ins import running, running_stand_in
 from tests.log_records import read_records
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from standins.controlplane.plane import ControlPlane
 
 pytestmark = pytest.mark.cluster
 

@@ -3,11 +3,11 @@
 The sweeps are called by the tests, so that they are counted and no time is.
 """
 
-from __future__ import annotations
-
 import signal
 import time
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
 
 import httpx
 import psutil
@@ -24,16 +24,11 @@ from shared.core import labels
 from shared.core.decide.filling import CREATION_TRIES_SECONDS
 from shared.core.times import format_time, parse_time
 from shared.perform.gather import TRYING_SECONDS
+from standins.controlplane.plane import ControlPlane
 from tests.cli.cli_world import run
 from tests.kinds.living import LONG, Life
 from tests.lives.cloud import Cloud, wait_for
 from tests.lives.jobset_bodies import RUN_SECONDS, Job, jobset
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
-
-    from standins.controlplane.plane import ControlPlane
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(600)]
 Json = dict[str, Any]

@@ -1,9 +1,7 @@
 """The exporter's pods by their manifests: valid settings, bounds that agree, no unneeded right."""
 
-from __future__ import annotations
-
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator
 
 import pytest
 
@@ -27,9 +25,6 @@ from tests.cluster.kubernetes_manifests import (
     read_of_exporter,
     read_pod,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 CLUSTER, TOPIC = "projects/p/locations/l/clusters/c", "projects/p/topics/events"
 FILLED = {"TPU_PROVISIONER_CLUSTER": CLUSTER, "TPU_PROVISIONER_TOPIC": TOPIC}

@@ -4,13 +4,13 @@ What no API server shows stays unproved here: that a data plane honours the Netw
 the managed collection scrapes.
 """
 
-from __future__ import annotations
-
 import copy
 import json
 import shutil
 import subprocess
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -19,14 +19,9 @@ import yaml
 from demo.deploy.pod_monitoring import DEFINITION
 from demo.deploy.pod_monitoring import NAME as MONITORING
 from infra.build.render_exporter import FUNCTIONS, render
+from standins.controlplane.plane import ControlPlane
 from standins.controlplane.tests.controlplane_worlds import wait_for
 from tests.cluster.kubernetes_manifests import EXPORTER, NAMESPACE, read_pod
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
-
-    from standins.controlplane.plane import ControlPlane
 
 pytestmark = [pytest.mark.cluster, pytest.mark.tool]
 

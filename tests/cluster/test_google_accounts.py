@@ -1,27 +1,21 @@
 """A function's Google account at a real API server, which asks whose a token is, as GKE's does."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from pathlib import Path
 
 import httpx
 import pytest
 
 from demo.deploy.google_tokens import GoogleTokens
-from demo.deploy.local_answers import LocalAnswers
 from shared.edges.google_account import SCOPES
+from standins.controlplane.cache import Build
 from standins.controlplane.commands import Choices
 from standins.controlplane.plane import ControlPlane
 from standins.controlplane.product_manifests import read_kustomization
 from standins.controlplane.tests.controlplane_worlds import START_SECONDS_MAX
 from standins.processes.kubeconfig import open_client, render_kubeconfig
+from standins.processes.local_answers import LocalAnswers
 from tests.cluster.kubernetes_manifests import MANIFESTS
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from standins.controlplane.cache import Build
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(START_SECONDS_MAX)]
 

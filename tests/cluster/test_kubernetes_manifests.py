@@ -1,7 +1,5 @@
 """Our manifests fit together: unique objects, bindings of what exists, no rule with a wildcard."""
 
-from __future__ import annotations
-
 import json
 
 from standins.controlplane.api_objects import path_of

@@ -1,17 +1,12 @@
 """A recorder of structured logs, the world of the plain case, and the two ways to look at it."""
 
-from __future__ import annotations
-
 import logging
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import pytest
 
 from tests.component.looks import by_message, by_sweep, choose_look
 from tests.component.world import Records, World
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 
 @pytest.fixture

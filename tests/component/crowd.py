@@ -1,21 +1,16 @@
 """Ten workloads that ask at the same time, in a deployment with limits."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 from shared.core.decide.limits import count_pool_chips
+from shared.core.workloads import PodView
 from shared.deliver import deliver
 from tests.builders import CLUSTER, NOW, a_demand_event, a_jobset, a_pod, a_push
 from tests.component.turns import TakingTurnsCluster, TakingTurnsPools, Turns
 from tests.component.world import TRACE, Records, World
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from shared.core.workloads import PodView
 
 WORKLOADS, CHIPS = 10, 16
 """Workloads that ask at once, of one slice each, and the chips of a slice."""

@@ -1,19 +1,13 @@
 """Pools that GKE's autoscaler fills, in the fakes: how they begin, and how they are refused."""
 
-from __future__ import annotations
-
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from shared.core.ports import FillError, Machines
 from tests.builders import CLUSTER
 from tests.component.looks import by_message
-from tests.component.world import name_of
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from tests.component.world import World
+from tests.component.world import World, name_of
 
 POLICY = "[{priorities: [{location: {zones: [us-east5-a, us-east5-b]}}]}]"
 STOCKOUT = (

@@ -1,13 +1,7 @@
 """The part of the fake cluster that knows in which zones the disks of claims are."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
+from shared.core.workloads import Disk
 from tests.component.plans import Plans
-
-if TYPE_CHECKING:
-    from shared.core.workloads import Disk
 
 
 class FakeDisks(Plans):

@@ -1,19 +1,14 @@
 """Kueue as a small world: Workloads with checks, and Kueue's own steps after an answer."""
 
-from __future__ import annotations
-
 import dataclasses
-from typing import TYPE_CHECKING
 
 from shared.core.errors import StaleView
 from shared.core.kueue import Check, CheckState, QueuedWorkload, format_active
+from shared.core.workloads import WorkloadView
 from tests.builders import CLUSTER, NOW
+from tests.component.fakes import FakeCluster
 from tests.component.plans import Plans
-
-if TYPE_CHECKING:
-    from shared.core.workloads import WorkloadView
-    from tests.component.fakes import FakeCluster
-    from tests.component.world import World
+from tests.component.world import World
 
 CHECK = "capacity"
 JOBSET_API = "jobset.x-k8s.io/v1alpha2"
@@ -76,8 +71,8 @@ class FakeQueues(Plans):
 
     def mark_active(self, check: Check) -> None:
         self.begin("mark_active")
-        (said,) = format_active(check, "2027-01-15T08:00:00Z")["status"]["conditions"]
-        told = dataclasses.replace(check, active=said["status"] == "True", told=said["message"])
+        (answer,) = format_active(check, "2027-01-15T08:00:00Z")["status"]["conditions"]
+        told = dataclasses.replace(check, active=answer["status"] == "True", told=answer["message"])
         self.checks = [told if each.name == check.name else each for each in self.checks]
 
     def list_workloads(self) -> list[QueuedWorkload]:

@@ -4,16 +4,16 @@ They say what was asked of them (`calls`), but no test has to script an answer: 
 be read. `tests/contract` holds them to the ports' contracts by the same tests as the edges.
 """
 
-from __future__ import annotations
-
 import dataclasses
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from shared.core.decide.capacity_first import is_asking
 from shared.core.errors import AlreadyExists, Busy, NotFound, ProvisionerError, StaleView, Unavailable
 from shared.core.identity.creations import Creation
 from shared.core.identity.pools import PoolSnapshot, PoolStatus
 from shared.core.kinds.elastic import is_leader
+from shared.core.kinds.kind import Kind
 from shared.core.kinds.table import (
     KINDS,
     find_kind_of_pod,
@@ -24,19 +24,13 @@ from shared.core.kinds.table import (
     select_pods,
     select_pods_of,
 )
+from shared.core.messages import Message
 from shared.core.ports import BoundPod, Ledger, Namespace, Notice, SurplusMark
-from shared.core.workloads import NodeView, PodView
+from shared.core.workloads import NodeView, Parent, PodView, WorkloadView
 from shared.edges.workload_objects import MIRROR_POD
 from tests.component.fake_disks import FakeDisks
 from tests.component.missing_nodes import MissingNodes, ScaleUps
 from tests.component.plans import Plans
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from shared.core.kinds.kind import Kind
-    from shared.core.messages import Message
-    from shared.core.workloads import Parent, WorkloadView
 
 HELD = (PoolStatus.PROVISIONING, PoolStatus.RECONCILING, PoolStatus.STOPPING)
 """GKE refuses a second operation while one runs: https://cloud.google.com/kubernetes-engine/docs/troubleshooting/concurrent-operations."""
@@ -189,6 +183,11 @@ class FakeCluster(FakeDisks, ScaleUps):
                 self.pods[found.namespace, found.name] = found
             else:
                 self.workloads[found.kind, found.namespace, found.name] = found
+
+    def empty(self) -> None:
+        """Let the cluster have no pods and no workloads."""
+        self.pods.clear()
+        self.workloads.clear()
 
     def bind(
         self,
@@ -365,8 +364,8 @@ def is_selected(selector: str, pod: PodView) -> bool:
     """Return whether a selector of ``key``, ``!key``, ``key=value`` takes a pod; empty does not."""
     for term in selector.split(","):
         key, equals, value = term.removeprefix("!").partition("=")
-        said = pod.template.labels.get(key)
-        if (said == value if equals else said is not None) == term.startswith("!"):
+        answer = pod.template.labels.get(key)
+        if (answer == value if equals else answer is not None) == term.startswith("!"):
             return False
     return True
 

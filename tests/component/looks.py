@@ -1,17 +1,15 @@
 """The two ways in which a function looks at a pod that waits: a message about it, and the sweep."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 
 from tests.builders import a_demand_event
+from tests.component.world import World
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from tests.component.world import World
+Look = Callable[[World], None]
+"""A way to look, or anything else that happens in a world."""
 
 
 def by_message(world: World) -> None:
@@ -23,7 +21,7 @@ def by_sweep(world: World) -> None:
     assert (answer.status, counts["errors"]) == (200, 0)
 
 
-def choose_look(*ways: Callable[[World], None]) -> Any:
+def choose_look(*ways: Look) -> Any:
     """Return the fixture `look`, which runs each test in each of these ways."""
 
     @pytest.fixture(params=ways, name="look")

@@ -1,19 +1,12 @@
 """What fake node pools tell besides themselves: nodes that GKE keeps trying to make, a channel."""
 
-from __future__ import annotations
-
 import functools
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
-from shared.core.identity.pools import PoolStatus
-from shared.core.ports import Machines
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from shared.core.identity.pools import PoolSnapshot
-    from shared.core.ports import FillError
-    from shared.core.workloads import PodView
+from shared.core.identity.pools import PoolSnapshot, PoolStatus
+from shared.core.ports import FillError, Machines
+from shared.core.workloads import PodView
 
 
 class MissingNodes:

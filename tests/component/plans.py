@@ -1,12 +1,7 @@
 """What a fake of a port shall do at its next calls."""
 
-from __future__ import annotations
-
 from collections import defaultdict, deque
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
+from collections.abc import Callable
 
 
 class Plans:

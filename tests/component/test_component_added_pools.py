@@ -1,9 +1,6 @@
 """An elastic pool that cannot grow gets a second pool on the next candidate of its list."""
 
-from __future__ import annotations
-
 import dataclasses
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -23,10 +20,8 @@ from tests.component.test_component_elastic_candidates import (
     name_of,
     zones,
 )
+from tests.component.world import World
 from tests.unit.test_elastic import a_gpu_job
-
-if TYPE_CHECKING:
-    from tests.component.world import World
 
 PATIENCE = 600
 STATUSES = ["RUNNING", "RUNNING_WITH_ERROR", "ERROR"]
@@ -39,8 +34,7 @@ class Growth:
         self.world, self.status = world, status
         if policy:
             world.use(capacity_policies=read_policies(policy))
-        world.cluster.pods.clear()
-        world.cluster.workloads.clear()
+        world.cluster.empty()
         self.want(3)
         world.cluster.add(POD)
         assert world.deliver(a_demand(POD)).status == 200
@@ -381,6 +375,6 @@ def test_stockout_text_of_gke_is_told(world: World) -> None:
     key = CLUSTER, growth.first
     world.pools.pools[key] = dataclasses.replace(world.pools.pools[key], error=STOCKOUT)
     growth.sweep()
-    said = world.records.expect_in_order({"decision": "create", "attempt": 1})[0]["message"]
-    assert "no capacity in us-east5-a" in said
-    assert "GCE_STOCKOUT" in said
+    message = world.records.expect_in_order({"decision": "create", "attempt": 1})[0]["message"]
+    assert "no capacity in us-east5-a" in message
+    assert "GCE_STOCKOUT" in message

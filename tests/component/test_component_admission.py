@@ -1,23 +1,18 @@
 """Kueue's admission check in sweeps: pools for all slices before pods, or the quota goes back."""
 
-from __future__ import annotations
-
 import dataclasses
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from shared.core.errors import Denied, KindAbsent, ProvisionerError, StaleView
+from shared.core.kueue import CheckState
 from shared.core.labels import CAPACITY_CHECK_SECONDS, CAPACITY_CHECKED, SPOT
-from shared.core.messages import EventType, ObjectName, Observed
+from shared.core.messages import EventType, Observed
 from tests.audit_entries import STOCKOUT, an_entry, as_message
 from tests.builders import CLUSTER, JOBSET_UID, NOW, a_jobset, a_pod, a_template, an_over_event
 from tests.component.fake_queues import reserve_quota
-from tests.component.world import World
-
-if TYPE_CHECKING:
-    from shared.core.kueue import CheckState
-    from tests.component.world import Records
+from tests.component.world import Records, World
 
 
 class Queued(World):
@@ -164,19 +159,26 @@ def test_a_pod_that_was_admitted_after_our_check_gets_another_pool_when_its_own_
 
 
 @pytest.mark.parametrize(
-    ("jobset", "overrides", "words"),
+    ("owner", "overrides", "state", "words"),
     [
-        (a_jobset(suspended=True, marks={CAPACITY_CHECK_SECONDS: "30m"}), {}, "valid: 60 to 86400"),
-        (a_jobset(suspended=True, template=a_template(topology="3x7")), {}, "3x7"),
+        ({"marks": {CAPACITY_CHECK_SECONDS: "30m"}}, {}, "Rejected", "valid: 60 to 86400"),
+        ({"template": a_template(topology="3x7")}, {}, "Rejected", "3x7"),
+        ({"template": a_template(accelerator=None, topology=None, chips=0)}, {}, "Ready", ""),
+        ({}, {"limit_slices": 1}, "Retry", ""),
+        ({}, {"mode": "no-create"}, "Retry", ""),
+        ({}, {"allowed_accelerators": ("nvidia-l4",)}, "Retry", ""),
+        ({}, {"allowed_namespaces": ("team-*",)}, "Retry", ""),
+        ({}, {"kinds": ("Job",)}, "Retry", ""),
     ],
-    ids=["time", "shape"],
+    ids=["wrong time", "wrong shape", "no accelerators", "limit", "mode", "accelerators", "namespaces", "kinds"],
 )
-def test_what_can_never_be_is_rejected_with_its_reason(
-    records: Records, jobset: Any, overrides: dict[str, Any], words: str
+def test_without_any_pool_the_check_is_answered_by_what_may_change(
+    records: Records, owner: dict[str, Any], overrides: dict[str, Any], state: str, words: str
 ) -> None:
-    world = Queued(records, jobset, **overrides)
+    """What can never be is rejected, what may change is tried again, and nothing waits for none."""
+    world = Queued(records, a_jobset(**{"replicas": 2, "suspended": True, **owner}), **overrides)
     world.sweep()
-    assert world.state.state == "Rejected"
+    assert world.state.state == state
     assert words in world.state.message
     assert world.pools.count("create") == 0
 
@@ -197,32 +199,6 @@ def test_an_owner_that_is_not_served_is_rejected_by_name(
     assert world.state.state == "Rejected"
     assert words in world.state.message
     assert "JobSet, RayCluster, Job" in world.state.message
-
-
-def test_a_workload_without_accelerators_waits_for_nothing(records: Records) -> None:
-    plain = a_jobset(suspended=True, template=a_template(accelerator=None, topology=None, chips=0))
-    world = Queued(records, plain)
-    world.sweep()
-    assert world.state.state == "Ready"
-    assert world.pools.count("create") == 0
-
-
-@pytest.mark.parametrize(
-    "overrides",
-    [
-        {"limit_slices": 1},
-        {"mode": "no-create"},
-        {"allowed_accelerators": ("nvidia-l4",)},
-        {"allowed_namespaces": ("team-*",)},
-        {"kinds": ("Job",)},
-    ],
-    ids=str,
-)
-def test_what_may_change_is_tried_again(records: Records, overrides: dict[str, Any]) -> None:
-    world = Queued(records, **overrides)
-    world.sweep()
-    assert world.state.state == "Retry"
-    assert world.pools.count("create") == 0
 
 
 def test_pools_have_what_the_flavor_adds(world: Queued) -> None:
@@ -281,11 +257,9 @@ def test_after_the_end_of_a_delivery_kueue_is_asked_nothing(world: Queued) -> No
 # --- by messages, within seconds ------------------------------------------------------------------
 
 
-def reserved(world: World, **changes: str) -> int:
+def reserved(world: World, uid: str = JOBSET_UID) -> int:
     """Deliver that quota was reserved for the workload."""
-    named = {"kind": "JobSet", "namespace": "default", "name": "train", "uid": JOBSET_UID} | changes
-    event = an_over_event(type=EventType.DEMAND, observed=Observed.QUOTA_RESERVED, subject=ObjectName(**named))
-    return world.deliver(event).status
+    return world.deliver(an_over_event(Observed.QUOTA_RESERVED, type=EventType.DEMAND, uid=uid)).status
 
 
 def test_a_message_creates_the_pools_and_the_end_of_the_last_creation_makes_the_check_ready(world: Queued) -> None:

@@ -1,8 +1,6 @@
 """A delivered demand leads to the right calls, the right answer, and words on the job."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -21,6 +19,7 @@ from shared.core.errors import (
 )
 from shared.core.identity.names import build_pool_name
 from shared.core.kinds import jobset as jobset_keys
+from shared.core.workloads import PodView
 from tests.builders import (
     CLUSTER,
     JOBSET_UID,
@@ -32,9 +31,7 @@ from tests.builders import (
     a_pod,
     a_pool,
 )
-
-if TYPE_CHECKING:
-    from tests.component.world import World
+from tests.component.world import World
 
 NAME = build_pool_name(a_claim())
 STARTED = [("JobSet", "NodePoolCreationStarted", False), ("Pod", "NodePoolCreationStarted", False)]
@@ -297,31 +294,24 @@ def test_a_conflict_while_looking_is_answered_by_what_is_found(world: World) -> 
 
 
 @pytest.mark.parametrize(
-    ("change", "reason"),
+    ("pods", "reason"),
     [
-        ({"uid": "another"}, "demand_gone"),
-        ({"node_name": "n"}, "demand_scheduled"),
-        ({"nominated_node": "n"}, "demand_nominated"),
-        ({"gated": True}, "demand_not_unschedulable"),
+        ([a_pod(uid="another")], "demand_gone"),
+        ([a_pod(node_name="n")], "demand_scheduled"),
+        ([a_pod(nominated_node="n")], "demand_nominated"),
+        ([a_pod(gates=("example.com/hold",))], "demand_not_unschedulable"),
+        ([], "demand_gone"),
     ],
 )
-def test_a_pod_that_is_no_demand_any_more_costs_no_call(world: World, change: dict[str, Any], reason: str) -> None:
-    event = a_demand_event()
-    world.cluster.add(a_pod(**change))
-    answer = world.deliver(event)
+def test_a_pod_that_is_no_demand_any_more_costs_no_call(world: World, pods: list[PodView], reason: str) -> None:
+    world.cluster.pods.clear()
+    world.cluster.add(*pods)
+    answer = world.deliver(a_demand_event())
 
     assert answer.status == 200
     assert world.says() == ("nothing", reason)
     assert world.pools.calls == []
     assert world.notices() == []
-
-
-def test_a_pod_that_vanished_is_no_demand(world: World) -> None:
-    world.cluster.pods.clear()
-
-    assert world.deliver(a_demand_event()).status == 200
-    assert world.says() == ("nothing", "demand_gone")
-    assert world.pools.calls == []
 
 
 def test_a_pod_whose_workload_vanished_is_told_so(world: World) -> None:

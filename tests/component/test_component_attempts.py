@@ -1,35 +1,24 @@
 """The next attempt after a failed creation: a new name, a pause, or a refusal with its reason."""
 
-from __future__ import annotations
-
 import dataclasses
 from functools import partial
-from typing import TYPE_CHECKING, TypeAlias
 
 import pytest
 
 from shared.core import labels
 from shared.core.decide.attempts import find_pause
-from shared.core.errors import Busy, Denied, Unavailable
+from shared.core.errors import Busy, Denied, ProvisionerError, Unavailable
 from shared.core.identity.names import ATTEMPTS_MAX
 from shared.core.times import format_time
 from tests.builders import CLUSTER, NOW, a_claim, a_demand_event, a_jobset, a_pod, a_pool, an_over_event
 from tests.component.empty_pools import fill_at_next_creation
-from tests.component.looks import by_message, by_sweep
+from tests.component.looks import Look, by_message, by_sweep
 from tests.component.turns import Crash, TakingTurnsPools, Turns
-from tests.component.world import name_of
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from shared.core.errors import ProvisionerError
-    from tests.component.world import World
+from tests.component.world import World, name_of
 
 STOCKOUT = "Not all instances running in IGM after 35m4s. Current errors: [GCE_STOCKOUT]"
 RIGHTS = "Atomic resize failed with [PERMISSIONS_ERROR]: Required 'compute.instances.create' permission."
 HASH = a_claim().hash
-
-By: TypeAlias = "Callable[[World], None]"
 
 
 @pytest.fixture(autouse=True)
@@ -50,7 +39,9 @@ def begin(world: World) -> None:
     assert world.pools.names(CLUSTER) == [name_of(0)]
 
 
-def test_after_a_stockout_the_next_attempt_has_a_new_name_and_the_failed_pool_goes(world: World, look: By) -> None:
+def test_after_a_stockout_the_next_attempt_has_a_new_name_and_the_failed_pool_goes(
+    world: World, look: Look
+) -> None:
     begin(world)
     fail(world, seconds=50)
     look(world)
@@ -74,7 +65,7 @@ def test_after_a_stockout_the_next_attempt_has_a_new_name_and_the_failed_pool_go
     assert world.pools.names(CLUSTER) == [name_of(1)]
 
 
-def test_a_name_that_a_pool_of_others_has_is_left_out(world: World, look: By) -> None:
+def test_a_name_that_a_pool_of_others_has_is_left_out(world: World, look: Look) -> None:
     """A person may have taken the labels of an earlier pool of the slice away."""
     begin(world)
     fail(world)
@@ -87,7 +78,7 @@ def test_a_name_that_a_pool_of_others_has_is_left_out(world: World, look: By) ->
 
 @pytest.mark.parametrize("pods", [0, 1], ids=["nodes", "a node with a pod"])
 def test_a_failed_pool_whose_nodes_come_while_the_next_attempt_is_created_stays(
-    world: World, look: By, pods: int
+    world: World, look: Look, pods: int
 ) -> None:
     """Seed 1022814 of the simulator: the last look at the pool was before the create."""
     begin(world)
@@ -98,7 +89,7 @@ def test_a_failed_pool_whose_nodes_come_while_the_next_attempt_is_created_stays(
     assert [pool.status for pool in world.pools.pools.values()] == ["ERROR", "PROVISIONING"]
 
 
-def test_the_pauses_are_one_two_and_four_minutes(world: World, look: By) -> None:
+def test_the_pauses_are_one_two_and_four_minutes(world: World, look: Look) -> None:
     begin(world)
     made_at = world.clock.now()
     for attempt in range(3):
@@ -130,7 +121,7 @@ def test_for_a_leader_that_waits_for_long_a_sweep_counts_the_pause_from_the_end_
     assert len(world.pools.bodies) == 2
 
 
-def test_what_the_owner_is_told_names_the_cause_and_the_next_try(world: World, look: By) -> None:
+def test_what_the_owner_is_told_names_the_cause_and_the_next_try(world: World, look: Look) -> None:
     begin(world)
     world.cluster.notices.clear()
     fail(world, seconds=10)
@@ -144,7 +135,9 @@ def test_what_the_owner_is_told_names_the_cause_and_the_next_try(world: World, l
     assert (waits["error"], waits["next_try"]) == (STOCKOUT, format_time(NOW + find_pause(HASH, 0)))
 
 
-def test_a_failure_that_every_try_would_meet_is_refused_until_the_pool_is_deleted(world: World, look: By) -> None:
+def test_a_failure_that_every_try_would_meet_is_refused_until_the_pool_is_deleted(
+    world: World, look: Look
+) -> None:
     begin(world)
     fail(world, error=RIGHTS, seconds=50)
     for _ in range(3):
@@ -160,7 +153,7 @@ def test_a_failure_that_every_try_would_meet_is_refused_until_the_pool_is_delete
     assert len(world.pools.bodies) == 2
 
 
-def test_a_failure_of_another_shape_stops_nothing(world: World, look: By) -> None:
+def test_a_failure_of_another_shape_stops_nothing(world: World, look: Look) -> None:
     pool = a_pool("ERROR", fingerprint="1-other", age_seconds=10, error=RIGHTS)
     world.pools.add(CLUSTER, pool)
     look(world)
@@ -233,7 +226,7 @@ def test_two_deliveries_at_once_make_one_pool(world: World, seed: int) -> None:
     assert set(pools.names(CLUSTER)) == {name_of(0), name_of(1)}
 
 
-def test_the_next_attempt_takes_the_place_of_the_failed_pool_in_a_limit(world: World, look: By) -> None:
+def test_the_next_attempt_takes_the_place_of_the_failed_pool_in_a_limit(world: World, look: Look) -> None:
     world.use(limit_chips=16)
     begin(world)
     fail(world, seconds=50)
@@ -246,7 +239,7 @@ def test_the_next_attempt_takes_the_place_of_the_failed_pool_in_a_limit(world: W
     assert states == {name_of(0): "STOPPING", name_of(1): "PROVISIONING"}
 
 
-def test_a_limit_that_others_use_up_refuses_the_next_attempt(world: World, look: By) -> None:
+def test_a_limit_that_others_use_up_refuses_the_next_attempt(world: World, look: Look) -> None:
     begin(world)
     world.use(limit_chips=31)
     fail(world, seconds=80)
@@ -266,7 +259,7 @@ def test_a_limit_that_others_use_up_refuses_the_next_attempt(world: World, look:
     ],
 )
 def test_a_pool_that_may_hold_a_part_of_a_reservation_is_deleted_first(
-    world: World, look: By, error: str, status: str
+    world: World, look: Look, error: str, status: str
 ) -> None:
     """One that got nothing of it is the record of the failure, as any other."""
     selectors = {labels.RESERVATION_NAME: "train", labels.RESERVATION_AFFINITY: "specific"}
@@ -283,9 +276,10 @@ def test_a_pool_that_may_hold_a_part_of_a_reservation_is_deleted_first(
 
 def test_attempts_begin_again_below_their_end_with_the_longest_pause(world: World) -> None:
     last = ATTEMPTS_MAX - 1
-    said = {labels.ATTEMPT: str(last)}
+    pod_labels = {labels.ATTEMPT: str(last)}
     world.pools.add(
-        CLUSTER, a_pool("ERROR", name=name_of(last), age_seconds=9000, error=STOCKOUT, extra_labels=dict(said))
+        CLUSTER,
+        a_pool("ERROR", name=name_of(last), age_seconds=9000, error=STOCKOUT, extra_labels=dict(pod_labels)),
     )
     world.cluster.add(a_pod(created_at=NOW - 9001))
     by_message(world)
@@ -313,8 +307,8 @@ def test_a_failed_pool_that_is_no_longer_the_newest_is_not_followed(world: World
     """Others went on meanwhile: attempt 1 failed and is gone, and attempt 2 is there."""
     begin(world)
     fail(world, seconds=90)
-    said: dict[str, str | None] = {labels.ATTEMPT: "2", labels.CREATED_AT: str(int(NOW) + 85)}
-    alive = a_pool(status, name=name_of(2), extra_labels=said)
+    pool_labels: dict[str, str | None] = {labels.ATTEMPT: "2", labels.CREATED_AT: str(int(NOW) + 85)}
+    alive = a_pool(status, name=name_of(2), extra_labels=pool_labels)
     world.pools.before_next("list", lambda: world.pools.add(CLUSTER, alive), skip=1)
 
     assert world.deliver(a_demand_event()).status == 503
@@ -340,9 +334,9 @@ def test_a_list_that_shows_a_failed_pool_which_is_gone_makes_no_second_pool(worl
 
     def pass_on() -> None:
         made = world.pools.pools[CLUSTER, name_of(0)]
-        said = made.labels | {labels.ATTEMPT: "1"}
+        pod_labels = made.labels | {labels.ATTEMPT: "1"}
         world.pools.move(CLUSTER, name_of(0), "gone")
-        world.pools.add(CLUSTER, dataclasses.replace(made, name=name_of(1), labels=said))
+        world.pools.add(CLUSTER, dataclasses.replace(made, name=name_of(1), labels=pod_labels))
         world.pools.move(CLUSTER, name_of(1), "PROVISIONING")
 
     world.pools.before_next("get", pass_on)

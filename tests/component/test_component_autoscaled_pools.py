@@ -1,9 +1,7 @@
 """Pools that GKE's autoscaler fills: empty ones do not serve; a refusal is known in a sweep."""
 
-from __future__ import annotations
-
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -18,10 +16,7 @@ from shared.core.workloads import NodeView
 from tests.builders import CLUSTER, NOW, a_foreign_pool, a_jobset, a_pod
 from tests.component.empty_pools import HOSTS, POLICY, TOLD, begin, refuse, run_empty, status
 from tests.component.looks import by_message, by_sweep
-from tests.component.world import name_of
-
-if TYPE_CHECKING:
-    from tests.component.world import World
+from tests.component.world import World, name_of
 
 TWO = "[{}, {location: {zones: [us-east5-b]}}]"
 
@@ -98,14 +93,14 @@ def test_above_a_number_of_autoscaled_pools_new_ones_come_with_their_nodes(
 
 
 def test_where_the_nodes_come_from_changes_neither_fingerprint_nor_candidate(world: World) -> None:
-    said = []
+    messages = []
     for source in NodeSource:
         world.use(capacity_policies=read_policies(POLICY), nodes_from={"on-demand": source})
         by_message(world)
-        said.append(dict(world.pools.bodies[-1]["config"]["labels"]))
+        messages.append(dict(world.pools.bodies[-1]["config"]["labels"]))
         world.pools.pools.clear()
 
-    assert said[0] == said[1]
+    assert messages[0] == messages[1]
 
 
 # --- an empty pool does not serve -----------------------------------------------------------------
@@ -161,6 +156,40 @@ def test_some_hosts_for_long_are_left_as_those_of_any_pool(world: World) -> None
     assert "has lost 2 of its 4 nodes" in str(world.cluster.notices)
 
 
+@pytest.mark.parametrize("seconds", [90.0, 3000.0])
+def test_an_empty_pool_with_errors_is_followed_by_the_next_candidate(world: World, seconds: float) -> None:
+    """Else the list begins anew: the pool is deleted as degraded, and with it the record."""
+    begin(world, seconds=seconds)
+    refuse(world)
+    world.pools.move(CLUSTER, name_of(0), "RUNNING_WITH_ERROR")
+    by_sweep(world)
+
+    assert (status(world, 0), status(world, 1)) == ("STOPPING", "PROVISIONING")
+
+
+def test_an_empty_pool_with_errors_is_left_to_the_autoscaler_without_another_way(world: World) -> None:
+    world.use(capacity_policies=read_policies("[{priorities: [{nodesFrom: autoscaler}]}]"))
+    begin(world, seconds=3000)
+    refuse(world)
+    world.pools.move(CLUSTER, name_of(0), "RUNNING_WITH_ERROR")
+    by_sweep(world)
+
+    assert status(world, 0) == "RUNNING_WITH_ERROR"
+    assert "GKE's autoscaler continues to try" in str(world.cluster.notices)
+
+
+@pytest.mark.parametrize("hosts", [2, 4])
+def test_a_pool_with_errors_whose_hosts_are_not_ready_goes_as_degraded(world: World, hosts: int) -> None:
+    world.use(capacity_policies=read_policies("[{priorities: [{nodesFrom: autoscaler}]}]"))
+    begin(world, seconds=3000)
+    world.cluster.nodes[name_of(0)] = HOSTS[:hosts]
+    world.cluster.node_views = {each: NodeView(name=each, ready=False, created_at=NOW + 10) for each in HOSTS}
+    world.pools.move(CLUSTER, name_of(0), "RUNNING_WITH_ERROR")
+    by_sweep(world)
+
+    assert status(world, 0) == "STOPPING"
+
+
 # --- when it failed -------------------------------------------------------------------------------
 
 
@@ -178,7 +207,7 @@ def test_a_refusal_of_the_group_brings_the_next_candidate_in_the_same_sweep(worl
 
 
 @pytest.mark.parametrize(
-    ("said", "after", "left"),
+    ("message", "after", "left"),
     [
         (TOLD, 70, True),
         (TOLD.replace("us-east5-a", "us-east5-b"), 70, False),
@@ -189,10 +218,10 @@ def test_a_refusal_of_the_group_brings_the_next_candidate_in_the_same_sweep(worl
     ids=["of this zone", "of another zone", "without a zone", "about an earlier pool", "long ago"],
 )
 def test_what_the_autoscaler_told_the_pod_counts_if_it_is(
-    world: World, said: str, after: float, left: bool
+    world: World, message: str, after: float, left: bool
 ) -> None:
     begin(world)
-    world.cluster.scale_ups[a_pod().uid] = [FillError(said, NOW + after)]
+    world.cluster.scale_ups[a_pod().uid] = [FillError(message, NOW + after)]
     by_sweep(world)
 
     assert status(world, 0) == ("STOPPING" if left else "RUNNING")
@@ -234,8 +263,8 @@ def test_without_an_error_a_time_decides_that_counts_from_the_first_try(
 ) -> None:
     """With many slices the autoscaler comes late to a pool: it fills one in each loop."""
     begin(world, seconds=seconds)
-    said = "pod triggered scale-up: [{https://x/projects/p/zones/us-east5-a/instanceGroups/g-0-grp 0->4 (max: 4)}]"
-    world.cluster.scale_ups[a_pod().uid] = [FillError(said, NOW + asked, tries=True)] if asked else []
+    text = "pod triggered scale-up: [{https://x/projects/p/zones/us-east5-a/instanceGroups/g-0-grp 0->4 (max: 4)}]"
+    world.cluster.scale_ups[a_pod().uid] = [FillError(text, NOW + asked, tries=True)] if asked else []
     by_sweep(world)
 
     assert status(world, 0) == ("STOPPING" if left else "RUNNING")

@@ -1,26 +1,22 @@
 """Each mistake of a workload's author is reported to them and in a record; nothing is made."""
 
-from __future__ import annotations
-
 import dataclasses
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from shared.core import labels
 from shared.core.kinds.table import get_kind
+from shared.core.workloads import PodView, WorkloadView
 from shared.edges.workload_objects import read_template
 from tests.builders import CLUSTER, a_jobset, a_pod, a_template
+from tests.component.world import World
 from tests.unit import rayclusters
 from tests.unit import test_kind_deployment as deployments
 from tests.unit import test_kind_job as jobs
 from tests.unit import test_kind_pod as pods
 from tests.unit import test_kind_statefulset as sets
 from tests.unit.live_pods import a_pod_body
-
-if TYPE_CHECKING:
-    from shared.core.workloads import PodView, WorkloadView
-    from tests.component.world import World
 
 Objects = tuple["PodView | WorkloadView", ...]
 SEVERAL_HOSTS = "4x4"
@@ -29,8 +25,8 @@ SEVERAL_HOSTS = "4x4"
 def a_replica(**group: Any) -> Objects:
     """A Ray worker that waits, of a group with these fields."""
     cluster = rayclusters.a_raycluster(rayclusters.a_group(**group))
-    said = rayclusters.indexed(0)
-    return rayclusters.a_worker(said=said, affinity=True, unschedulable=True), cluster
+    answer = rayclusters.indexed(0)
+    return rayclusters.a_worker(pod_labels=answer, affinity=True, unschedulable=True), cluster
 
 
 def an_unindexed_job() -> Objects:
@@ -116,8 +112,7 @@ ROWS = [
 def test_bad_input_is_said_where_its_owner_looks_and_makes_nothing(
     world: World, objects: Objects, reason: str, told: set[str]
 ) -> None:
-    world.cluster.pods.clear()
-    world.cluster.workloads.clear()
+    world.cluster.empty()
     world.cluster.add(*objects)
 
     _, counts = world.sweep()
@@ -131,8 +126,7 @@ def test_bad_input_is_said_where_its_owner_looks_and_makes_nothing(
 
 @pytest.mark.parametrize("kind", ["DaemonSet", "Node"])
 def test_a_pod_that_belongs_to_its_node_is_not_even_asked_about(world: World, kind: str) -> None:
-    world.cluster.pods.clear()
-    world.cluster.workloads.clear()
+    world.cluster.empty()
     world.cluster.add(*pods.both(pods.a_body(pods.UNKNOWN | {"kind": kind})))
 
     world.sweep()

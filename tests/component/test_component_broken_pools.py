@@ -1,26 +1,19 @@
 """A pool with errors is judged by its nodes and the pods that wait, never by its age alone."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any
 
 import pytest
 
+from shared.core.decide.attempts import PAUSE_SECONDS
 from shared.core.identity.names import build_pool_name
 from tests.builders import CLUSTER, NOW, a_claim, a_jobset, a_pod, a_pool
-from tests.component.looks import by_sweep
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from tests.component.world import World
+from tests.component.looks import Look, by_sweep
+from tests.component.world import World
 
 NAME = build_pool_name(a_claim())
 DAYS = 3 * 86_400.0
 GRACE = 300.0
 NODES = [f"n{number}" for number in range(4)]
-
-By: TypeAlias = "Callable[[World], None]"
 
 
 @pytest.fixture(params=["ERROR", "RUNNING_WITH_ERROR"])
@@ -44,7 +37,7 @@ def is_kept(world: World) -> bool:
     return world.pools.count("delete") == 0
 
 
-def expect_to_go_after(world: World, look: By, seconds: float) -> None:
+def expect_to_go_after(world: World, look: Look, seconds: float) -> None:
     """Expect that the pool is kept now, and deleted after so long."""
     look(world)
     assert is_kept(world)
@@ -54,19 +47,19 @@ def expect_to_go_after(world: World, look: By, seconds: float) -> None:
     assert world.pools.count("delete") == 1
 
 
-def test_in_the_seconds_of_a_restart_it_stays(world: World, look: By) -> None:
+def test_in_the_seconds_of_a_restart_it_stays(world: World, look: Look) -> None:
     look(world)
 
     assert is_kept(world)
 
 
-def test_a_pool_that_does_not_serve_for_the_grace_goes(world: World, look: By) -> None:
+def test_a_pool_that_does_not_serve_for_the_grace_goes(world: World, look: Look) -> None:
     world.clock.advance(GRACE - 7)
     expect_to_go_after(world, look, 1)
     world.records.expect_in_order({"decision": "delete", "reason": "pool_degraded"})
 
 
-def test_a_restart_begins_the_grace_anew(world: World, look: By) -> None:
+def test_a_restart_begins_the_grace_anew(world: World, look: Look) -> None:
     world.clock.advance(GRACE - 7)
     restart(world)
     world.clock.advance(GRACE - 7)
@@ -75,7 +68,7 @@ def test_a_restart_begins_the_grace_anew(world: World, look: By) -> None:
     assert is_kept(world)
 
 
-def test_a_pool_whose_nodes_are_all_ready_serves_however_long_the_pods_wait(world: World, look: By) -> None:
+def test_a_pool_whose_nodes_are_all_ready_serves_however_long_the_pods_wait(world: World, look: Look) -> None:
     world.cluster.unready.clear()
     world.clock.advance(DAYS)
     look(world)
@@ -83,12 +76,12 @@ def test_a_pool_whose_nodes_are_all_ready_serves_however_long_the_pods_wait(worl
     assert is_kept(world)
 
 
-def test_a_pool_that_lost_all_of_its_hosts_goes_after_the_grace(world: World, look: By) -> None:
+def test_a_pool_that_lost_all_of_its_hosts_goes_after_the_grace(world: World, look: Look) -> None:
     world.cluster.nodes[NAME] = []
     expect_to_go_after(world, look, GRACE)
 
 
-def test_a_restart_of_another_slice_keeps_it_too(world: World, look: By) -> None:
+def test_a_restart_of_another_slice_keeps_it_too(world: World, look: Look) -> None:
     """Slices of equal shape swap pools: the pod that ran here may be of another slice."""
     world.cluster.add(
         a_jobset(),
@@ -108,7 +101,7 @@ def test_without_any_pod_it_stays(world: World) -> None:
     assert is_kept(world)
 
 
-def test_under_a_pod_it_stays(world: World, look: By) -> None:
+def test_under_a_pod_it_stays(world: World, look: Look) -> None:
     world.cluster.bind(NAME)
     world.clock.advance(DAYS)
     look(world)
@@ -125,7 +118,7 @@ def fail_to_create(world: World, *, pod_created_at: float | None, **overrides: A
 
 
 @pytest.mark.parametrize("ahead", [0, 5])
-def test_a_creation_that_failed_is_kept_as_the_record_of_it(world: World, look: By, ahead: float) -> None:
+def test_a_creation_that_failed_is_kept_as_the_record_of_it(world: World, look: Look, ahead: float) -> None:
     """Clocks that differ a little change nothing."""
     fail_to_create(world, pod_created_at=NOW - 60 + ahead)
     look(world)
@@ -134,8 +127,20 @@ def test_a_creation_that_failed_is_kept_as_the_record_of_it(world: World, look: 
     world.records.expect_in_order({"decision": "wait", "reason": "stockout"})
 
 
+def test_a_leader_that_is_made_anew_gets_the_next_attempt_of_a_creation_that_failed(
+    world: World, look: Look
+) -> None:
+    """A pool that got no machine serves nobody, so nothing is gained by the grace."""
+    fail_to_create(world, pod_created_at=NOW - 6)
+    world.clock.advance(2 * PAUSE_SECONDS)
+    look(world)
+
+    assert world.pools.count("delete") == 1
+    assert [body["name"] for body in world.pools.bodies] == [build_pool_name(a_claim(), 1)]
+
+
 @pytest.mark.parametrize("holds", ["a reservation", "nodes"])
-def test_a_creation_that_failed_and_holds_machines_goes_at_once(world: World, look: By, holds: str) -> None:
+def test_a_creation_that_failed_and_holds_machines_goes_at_once(world: World, look: Look, holds: str) -> None:
     reserved = holds == "a reservation"
     error = "[INTERNAL_ERROR]" if reserved else "[GCE_STOCKOUT]"
     fail_to_create(world, pod_created_at=NOW - 61, reserved=reserved, error=error)
@@ -147,22 +152,25 @@ def test_a_creation_that_failed_and_holds_machines_goes_at_once(world: World, lo
 
 
 @pytest.mark.parametrize("pod_created_at", [NOW + 3600, None])
-def test_without_a_time_that_can_be_true_a_pool_without_nodes_has_the_grace_since_it_was_made(
-    world: World, look: By, pod_created_at: float | None
+def test_without_a_time_that_can_be_true_a_pool_without_a_ready_node_has_the_grace_since_it_was_made(
+    world: World, look: Look, pod_created_at: float | None
 ) -> None:
     fail_to_create(world, pod_created_at=pod_created_at)
+    world.cluster.nodes[NAME] = ["n3"]  # it is not Ready
     world.clock.advance(GRACE - 61)
     expect_to_go_after(world, look, 2)
 
 
-def test_a_pod_that_does_not_say_when_it_was_created_has_the_grace_since_it_waits(world: World, look: By) -> None:
+def test_a_pod_that_does_not_say_when_it_was_created_has_the_grace_since_it_waits(
+    world: World, look: Look
+) -> None:
     world.cluster.pods.clear()
     world.cluster.add(a_pod(created_at=None, unschedulable_since=NOW - 6))
     expect_to_go_after(world, look, GRACE)
 
 
 def test_hosts_that_are_ready_keep_the_grace_under_a_clock_that_is_ahead_and_it_ends(
-    world: World, look: By
+    world: World, look: Look
 ) -> None:
     world.cluster.pods.clear()
     world.cluster.add(a_pod(created_at=NOW + 3600, unschedulable_since=NOW + 3600))

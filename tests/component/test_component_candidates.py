@@ -1,9 +1,7 @@
 """A list of capacity: each candidate is tried in order, and the pools say which one they are."""
 
-from __future__ import annotations
-
 import dataclasses
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -13,13 +11,8 @@ from shared.core.decide.attempts import find_pause
 from shared.core.errors import InvalidRequest, NoCapacity, ReservationUnfit
 from shared.core.identity.creations import Creation
 from tests.builders import CLUSTER, NOW, a_claim, a_demand_event, a_foreign_pool, a_jobset, a_pod, a_pool
-from tests.component.looks import by_message, by_sweep
-from tests.component.world import name_of
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from tests.component.world import World
+from tests.component.looks import Look, by_message, by_sweep
+from tests.component.world import World, name_of
 
 STOCKOUT = "Not all instances running in IGM after 35m4s. Current errors: [GCE_STOCKOUT]"
 INTERNAL = "Current errors: [INTERNAL_ERROR]"
@@ -47,9 +40,7 @@ def fail(world: World, attempt: int, error: str = STOCKOUT) -> None:
     world.pools.fail(CLUSTER, name_of(attempt), error)
 
 
-def test_each_candidate_is_tried_at_once_and_the_pause_comes_after_the_last(
-    world: World, look: Callable[[World], None]
-) -> None:
+def test_each_candidate_is_tried_at_once_and_the_pause_comes_after_the_last(world: World, look: Look) -> None:
     by_message(world)
     for attempt in range(2):
         fail(world, attempt)
@@ -71,28 +62,24 @@ def test_each_candidate_is_tried_at_once_and_the_pause_comes_after_the_last(
     assert world.pools.bodies[-1]["config"]["labels"][labels.CANDIDATE].startswith("1-of-3-")
 
 
-def test_the_owner_is_told_which_candidate_failed_and_which_one_follows(
-    world: World, look: Callable[[World], None]
-) -> None:
+def test_the_owner_is_told_which_candidate_failed_and_which_one_follows(world: World, look: Look) -> None:
     by_message(world)
     assert {f"candidate 1 of 3, {PLACES[0]}" in each.message for each in world.cluster.notices} == {True}
     fail(world, 0, "Specified reservation train does not have available resources for the request.")
     world.cluster.notices.clear()
     look(world)
 
-    (said,) = {each.message for each in world.cluster.notices}
-    assert said.startswith(
+    (message,) = {each.message for each in world.cluster.notices}
+    assert message.startswith(
         f"attempt 0 (candidate 1 of 3, {PLACES[0]}) failed: "
         "the reservation is missing, used up or does not fit (GKE: "
     )
-    assert f"; attempt 1: creating 4 x ct6e-standard-4t, 4x4, candidate 2 of 3, {PLACES[1]}: node pool" in said
+    assert f"; attempt 1: creating 4 x ct6e-standard-4t, 4x4, candidate 2 of 3, {PLACES[1]}: node pool" in message
     (made,) = world.records.expect_in_order({"decision": "create", "reason": "pool_failed"})
     assert (made["attempt"], made["zone"], made["candidate"][:6]) == (1, "us-east5-b", "2-of-3")
 
 
-def test_a_reservation_s_pool_that_failed_for_another_reason_keeps_its_number(
-    world: World, look: Callable[[World], None]
-) -> None:
+def test_a_reservation_s_pool_that_failed_for_another_reason_keeps_its_number(world: World, look: Look) -> None:
     """The next candidate needs other machines, so the failed pool goes after it and not before."""
     by_message(world)
     fail(world, 0, INTERNAL)
@@ -102,7 +89,7 @@ def test_a_reservation_s_pool_that_failed_for_another_reason_keeps_its_number(
     assert world.pools.pools[CLUSTER, name_of(0)].status == "STOPPING"
 
 
-def test_a_limit_of_one_slice_does_not_begin_the_list_again(world: World, look: Callable[[World], None]) -> None:
+def test_a_limit_of_one_slice_does_not_begin_the_list_again(world: World, look: Look) -> None:
     world.use(capacity_policies=read_policies(POLICY), limit_chips=16)
     by_message(world)
     for attempt in range(2):
@@ -122,7 +109,7 @@ def test_a_limit_of_one_slice_does_not_begin_the_list_again(world: World, look: 
     ],
 )
 def test_a_candidate_that_gke_refuses_at_once_is_followed_in_the_same_turn(
-    world: World, look: Callable[[World], None], error: NoCapacity | InvalidRequest, reason: str
+    world: World, look: Look, error: NoCapacity | InvalidRequest, reason: str
 ) -> None:
     world.pools.fail_next("create", error)
     look(world)
@@ -132,9 +119,7 @@ def test_a_candidate_that_gke_refuses_at_once_is_followed_in_the_same_turn(
     assert any(reason in each.message and PLACES[1] in each.message for each in world.cluster.notices)
 
 
-def test_after_a_refusal_at_once_a_name_that_a_pool_of_others_has_is_left_out(
-    world: World, look: Callable[[World], None]
-) -> None:
+def test_after_a_refusal_at_once_a_name_that_a_pool_of_others_has_is_left_out(world: World, look: Look) -> None:
     world.pools.add(CLUSTER, a_foreign_pool(name_of(1)))
     for _ in PLACES[:2]:
         world.pools.fail_next("create", NoCapacity("quota"))
@@ -147,7 +132,7 @@ def test_after_a_refusal_at_once_a_name_that_a_pool_of_others_has_is_left_out(
 
 @pytest.mark.parametrize("limits", [{}, {"limit_chips": 1000}], ids=["no limit", "a limit"])
 def test_a_second_look_some_seconds_after_a_refusal_makes_no_second_pool(
-    world: World, look: Callable[[World], None], limits: dict[str, Any]
+    world: World, look: Look, limits: dict[str, Any]
 ) -> None:
     """A refusal at once takes no time, so the pod is young and the quota may be free again."""
     world.use(capacity_policies=read_policies(POLICY), **limits)
@@ -209,9 +194,7 @@ def test_if_gke_refuses_all_candidates_the_last_refusal_is_told(world: World) ->
     assert world.says() == ("refuse", "request_invalid")
 
 
-def test_after_an_edit_of_the_list_the_new_one_begins_with_its_first(
-    world: World, look: Callable[[World], None]
-) -> None:
+def test_after_an_edit_of_the_list_the_new_one_begins_with_its_first(world: World, look: Look) -> None:
     by_message(world)
     fail(world, 0)
     world.use(capacity_policies=read_policies("[{priorities: [{location: {zones: [us-east5-c, us-east5-b]}}]}]"))
@@ -221,9 +204,7 @@ def test_after_an_edit_of_the_list_the_new_one_begins_with_its_first(
     assert [body["name"] for body in world.pools.bodies] == [name_of(0), name_of(2)]
 
 
-def test_a_list_that_comes_after_a_failure_begins_with_its_first(
-    world: World, look: Callable[[World], None]
-) -> None:
+def test_a_list_that_comes_after_a_failure_begins_with_its_first(world: World, look: Look) -> None:
     world.use()
     by_message(world)
     fail(world, 0)
@@ -252,9 +233,7 @@ RIGHTS = "Atomic resize failed with [PERMISSIONS_ERROR]: Required 'compute.insta
     ],
     ids=["no such machine", "no such reservation", "unknown words", "rights", "policy"],
 )
-def test_with_a_list_no_failure_is_final(
-    world: World, look: Callable[[World], None], error: str, code: int, failure: str
-) -> None:
+def test_with_a_list_no_failure_is_final(world: World, look: Look, error: str, code: int, failure: str) -> None:
     """Each candidate is tried, then there is a pause, and the list begins again."""
     by_message(world)
     for attempt in range(3):
@@ -273,7 +252,7 @@ def test_with_a_list_no_failure_is_final(
     assert zones(world) == ["a", "b", "c", "a"]
 
 
-def test_a_list_that_is_gone_leaves_a_plain_next_attempt(world: World, look: Callable[[World], None]) -> None:
+def test_a_list_that_is_gone_leaves_a_plain_next_attempt(world: World, look: Look) -> None:
     by_message(world)
     fail(world, 0)
     world.use()
@@ -283,7 +262,7 @@ def test_a_list_that_is_gone_leaves_a_plain_next_attempt(world: World, look: Cal
     assert labels.CANDIDATE not in world.pools.bodies[1]["config"]["labels"]
 
 
-def test_a_pool_of_any_candidate_serves(world: World, look: Callable[[World], None]) -> None:
+def test_a_pool_of_any_candidate_serves(world: World, look: Look) -> None:
     by_message(world)
     fail(world, 0)
     look(world)
@@ -346,14 +325,14 @@ BAD_LISTS = [
     ("text", "annotations", "valid"), [pytest.param(*row[:3], id=row[3]) for row in BAD_LISTS]
 )
 def test_a_list_that_cannot_be_is_told_on_the_job_with_what_would_be_valid_and_buys_nothing(
-    world: World, look: Callable[[World], None], text: str, annotations: dict[str, str], valid: str
+    world: World, look: Look, text: str, annotations: dict[str, str], valid: str
 ) -> None:
-    said = {"annotations": {labels.CAPACITY: text} | annotations}
+    fields = {"annotations": {labels.CAPACITY: text} | annotations}
     try:
         read: dict[str, Any] = {"priorities": read_priorities(text)}
     except UnreadableList as error:
         read = {"unreadable_priorities": str(error)}
-    pod = a_pod(shape=said | read, unschedulable_since=NOW - 20)
+    pod = a_pod(shape=fields | read, unschedulable_since=NOW - 20)
     world.cluster.add(pod, a_jobset(template=pod.template))
     look(world)
 

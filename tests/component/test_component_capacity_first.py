@@ -1,34 +1,26 @@
 """Suspended workloads that wait for capacity: all slices or none, one resume, all given back."""
 
-from __future__ import annotations
-
 import dataclasses
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from shared.core import labels
 from shared.core.errors import Denied, StaleView, Unavailable
 from shared.core.identity.names import build_pool_name
-from shared.core.messages import EventType, ObjectName, Observed
+from shared.core.messages import Event, EventType, Observed
+from shared.core.workloads import NodeView, WorkloadView
 from tests.audit_entries import an_entry, as_message
-from tests.builders import CLUSTER, JOBSET_UID, NOW, a_claim, a_jobset, a_pod, an_over_event
-from tests.component.looks import choose_look
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from shared.core.messages import Event
-    from shared.core.workloads import WorkloadView
-    from tests.component.world import World
+from tests.builders import CLUSTER, NOW, a_claim, a_jobset, a_pod, an_over_event
+from tests.component.looks import Look, choose_look
+from tests.component.world import World
 
 ASKS = {labels.CAPACITY_FIRST: "true"}
 NAMES = [build_pool_name(a_claim(slice_key=f"default/train-workers-{index}")) for index in range(2)]
 
 
 def an_event() -> Event:
-    subject = ObjectName(kind="JobSet", namespace="default", name="train", uid=JOBSET_UID)
-    return an_over_event(type=EventType.DEMAND, observed=Observed.CAPACITY_FIRST, subject=subject)
+    return an_over_event(Observed.CAPACITY_FIRST, type=EventType.DEMAND)
 
 
 def by_message(world: World) -> None:
@@ -72,7 +64,7 @@ def told(world: World) -> list[str]:
     return [each.reason for each in world.cluster.notices]
 
 
-def test_all_pools_are_made_and_the_workload_is_resumed_once(world: World, look: Callable[[World], None]) -> None:
+def test_all_pools_are_made_and_the_workload_is_resumed_once(world: World, look: Look) -> None:
     look(world)
     assert world.pools.names(CLUSTER) == NAMES
     assert jobset(world).suspended
@@ -145,9 +137,7 @@ def test_waiting_is_no_suspension_and_its_pools_stay_without_pods(world: World) 
     assert world.pools.count("delete") == 0
 
 
-def test_what_is_not_whole_in_time_is_given_back_and_begins_again_after_a_pause(
-    world: World, look: Callable[[World], None]
-) -> None:
+def test_what_is_not_whole_in_time_is_given_back_and_begins_again_after_a_pause(world: World, look: Look) -> None:
     look(world)
     run(world, NAMES[0])
     world.clock.advance(1799)
@@ -177,7 +167,7 @@ def test_what_is_not_whole_in_time_is_given_back_and_begins_again_after_a_pause(
     assert jobset(world).suspended
 
 
-def test_a_slice_follows_its_attempts_meanwhile(world: World, look: Callable[[World], None]) -> None:
+def test_a_slice_follows_its_attempts_meanwhile(world: World, look: Look) -> None:
     look(world)
     run(world, NAMES[0])
     world.pools.fail(CLUSTER, NAMES[1], "Current errors: [GCE_STOCKOUT]")
@@ -207,7 +197,7 @@ def test_a_slice_follows_its_attempts_meanwhile(world: World, look: Callable[[Wo
 )
 def test_what_is_refused_is_told_and_creates_nothing(
     world: World,
-    look: Callable[[World], None],
+    look: Look,
     marks: dict[str, str],
     overrides: dict[str, Any],
     use: dict[str, Any],
@@ -231,7 +221,7 @@ def test_the_setting_is_off_by_default_and_the_workload_is_told(world: World) ->
     assert [each.message for each in world.cluster.notices if "the setting capacity_first is off" in each.message]
 
 
-def test_a_namespace_that_opts_out_gets_nothing(world: World, look: Callable[[World], None]) -> None:
+def test_a_namespace_that_opts_out_gets_nothing(world: World, look: Look) -> None:
     world.cluster.namespace_labels["default"] = {labels.DISABLE_AUTOPROVISIONING: "true"}
     look(world)
 
@@ -239,7 +229,7 @@ def test_a_namespace_that_opts_out_gets_nothing(world: World, look: Callable[[Wo
 
 
 @pytest.mark.parametrize("label", ["report-only", "no-create", "nonsense"])
-def test_the_emergency_stop_stops_it(world: World, look: Callable[[World], None], label: str) -> None:
+def test_the_emergency_stop_stops_it(world: World, look: Look, label: str) -> None:
     world.cluster.namespace_labels["tpu-provisioner"] = {labels.MODE: label}
     look(world)
 
@@ -247,9 +237,7 @@ def test_the_emergency_stop_stops_it(world: World, look: Callable[[World], None]
     assert jobset(world).suspended
 
 
-def test_without_the_right_nothing_is_bought_and_the_sweep_tries_again(
-    world: World, look: Callable[[World], None]
-) -> None:
+def test_without_the_right_nothing_is_bought_and_the_sweep_tries_again(world: World, look: Look) -> None:
     world.cluster.fail_next("change_workload", Denied("patch of jobsets is forbidden"))
     look(world)
     assert world.pools.count("create") == 0
@@ -356,3 +344,20 @@ def test_a_kind_that_cannot_be_suspended_is_refused_by_its_pods(world: World) ->
 
     assert world.pools.count("create") == 0
     assert [each.message for each in world.cluster.notices if "a Pod cannot be suspended" in each.message]
+
+
+@pytest.mark.parametrize("ready", [True, False])
+def test_a_pool_with_errors_whose_nodes_are_all_ready_is_one(world: World, look: Look, *, ready: bool) -> None:
+    """Else the workload would wait for ever: such a pool is neither replaced nor given back."""
+    by_message(world)
+    for name in NAMES:
+        world.pools.move(CLUSTER, name, "RUNNING")
+    world.pools.move(CLUSTER, NAMES[0], "RUNNING_WITH_ERROR")
+    hosts = [f"n{at}" for at in range(4)]
+    world.cluster.nodes[NAMES[0]] = hosts
+    world.cluster.node_views = {each: NodeView(name=each, ready=ready, created_at=NOW) for each in hosts}
+    world.clock.advance(400)
+    look(world)
+
+    assert world.cluster.workloads["JobSet", "default", "train"].suspended is not ready
+    assert (str(world.pools.pools[CLUSTER, NAMES[0]].status) == "STOPPING") is not ready

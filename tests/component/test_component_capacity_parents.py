@@ -1,9 +1,6 @@
 """A suspended RayJob waits for capacity: its RayCluster waits in its place, the RayJob goes on."""
 
-from __future__ import annotations
-
 import dataclasses
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -11,15 +8,12 @@ from cli.fleet.status import read_status
 from shared.core import labels
 from shared.core.errors import Denied, StaleView
 from shared.core.identity.names import build_pool_name
-from shared.core.messages import EventType, ObjectName, Observed
+from shared.core.messages import Event, EventType, ObjectName, Observed
 from shared.core.workloads import Parent, WorkloadView
 from tests.builders import CLUSTER, a_claim, an_over_event
 from tests.component.test_component_capacity_first import run
 from tests.component.world import Records, World
 from tests.unit.rayclusters import UID, a_raycluster
-
-if TYPE_CHECKING:
-    from shared.core.messages import Event
 
 ASKS = {labels.CAPACITY_FIRST: "true"}
 PARENT = Parent(kind="RayJob", namespace="default", name="train", uid="uid-of-train")
@@ -37,8 +31,7 @@ NAMES = [
 def world(records: Records) -> World:
     """RayJob ``default/train`` is suspended and asks; it has no RayCluster."""
     made = World(records, capacity_first=True)
-    made.cluster.pods.clear()
-    made.cluster.workloads.clear()
+    made.cluster.empty()
     made.cluster.add(RAYJOB)
     made.cluster.parents[PARENT.uid] = PARENT
     return made
@@ -46,8 +39,8 @@ def world(records: Records) -> World:
 
 def make_raycluster(world: World) -> None:
     """Copy the RayJob's annotations to the suspended RayCluster, as KubeRay does after a resume."""
-    said = {**ASKS, **rayjob(world).marks}
-    world.cluster.add(dataclasses.replace(a_raycluster(suspend=True), parent=PARENT, marks=said, version="1"))
+    marks = {**ASKS, **rayjob(world).marks}
+    world.cluster.add(dataclasses.replace(a_raycluster(suspend=True), parent=PARENT, marks=marks, version="1"))
 
 
 def rayjob(world: World) -> WorkloadView:

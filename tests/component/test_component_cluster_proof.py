@@ -1,13 +1,12 @@
 """With two endpoints swapped, another cluster's API judges the pools: nothing goes or comes."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import pytest
 
 from shared.core import labels
 from shared.core.identity.names import build_pool_name
+from shared.core.identity.pools import PoolSnapshot
+from shared.core.messages import Event
+from shared.core.workloads import WorkloadView
 from tests.audit_entries import an_entry, as_message
 from tests.builders import (
     CLUSTER,
@@ -23,12 +22,7 @@ from tests.builders import (
     an_over_event,
 )
 from tests.component.fakes import CLUSTER_UID
-
-if TYPE_CHECKING:
-    from shared.core.identity.pools import PoolSnapshot
-    from shared.core.messages import Event
-    from shared.core.workloads import WorkloadView
-    from tests.component.world import World
+from tests.component.world import World
 
 NAME = build_pool_name(a_claim())
 HERE, THERE = "gke-main-default-pool-12ab34cd", "gke-main-default-pool-99ff99ff"
@@ -39,8 +33,7 @@ HERE, THERE = "gke-main-default-pool-12ab34cd", "gke-main-default-pool-99ff99ff"
 def swapped(world: World) -> World:
     """The pool runs, its workload and pods are in its cluster; another cluster's API answers."""
     world.cluster.cluster_uid = "uid-of-another"
-    world.cluster.pods.clear()
-    world.cluster.workloads.clear()
+    world.cluster.empty()
     world.pools.add(CLUSTER, a_pool())
     return world
 
@@ -97,8 +90,7 @@ def test_what_the_other_api_says_of_a_pool_that_was_made_during_a_swap_deletes_n
 
     Its owner is in the wrong cluster too. Pods of its own cluster run on it, which nobody sees.
     """
-    world.cluster.workloads.clear()
-    world.cluster.pods.clear()
+    world.cluster.empty()
     world.cluster.add(*[jobset] if jobset else [])
     world.pools.add(CLUSTER, a_pool(status))
     stand_beside_default_pools(world, group=THERE)
@@ -176,8 +168,7 @@ def test_a_node_of_a_pool_of_ours_proves_the_cluster_of_the_others(world: World)
 
 @pytest.mark.parametrize("nodes", [0, 1])
 def test_a_pool_without_the_label_goes_only_if_a_node_of_it_is_in_the_cluster(world: World, nodes: int) -> None:
-    world.cluster.pods.clear()
-    world.cluster.workloads.clear()
+    world.cluster.empty()
     world.pools.add(CLUSTER, a_pool(extra_labels={labels.CLUSTER_UID: None}), a_go_pool())
     world.cluster.nodes.update({name: [f"node-of-{name}"] * nodes for name in (NAME, "train-12345")})
     _, counts = world.sweep()

@@ -3,21 +3,15 @@
 The time is virtual, so nothing waits.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 import pytest
 
 from shared.core.errors import Throttled
 from shared.core.settings import ClusterSettings
 from tests.builders import CLUSTER, NOW, a_claim, a_jobset, a_pod, a_pool, an_over_event, settings
+from tests.component.plans import Plans
 from tests.component.world import Records, World
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from tests.component.plans import Plans
 
 WORK_SECONDS = 25.0
 """Of a function with a time-out of 60 s: no call begins in the last 35."""

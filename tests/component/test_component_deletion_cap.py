@@ -1,19 +1,12 @@
 """Deletions that never succeed do not keep others from being made."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import pytest
 
 from shared.core.errors import Unavailable
 from shared.core.identity.names import build_pool_name
 from tests.builders import CLUSTER, NOW, a_claim, a_jobset, a_pod, a_pool
-from tests.component.world import orphan
+from tests.component.world import World, orphan
 from tests.unit.test_kind_job import ONE_HOST, a_job, held
-
-if TYPE_CHECKING:
-    from tests.component.world import World
 
 
 def test_deletions_that_always_time_out_do_not_use_up_the_cap_of_every_sweep(
@@ -119,15 +112,18 @@ def test_the_pools_of_a_completed_job_of_single_hosts_all_go_in_one_sweep(world:
         for index in range(4)
     ]
     world.pools.add(CLUSTER, *(a_pool(claim=each) for each in claims))
-    ending = build_pool_name(claims[3])
-    world.cluster.bind(ending, kind="Job")
+    terminating = build_pool_name(claims[3])
+    world.cluster.bind(terminating, kind="Job")
 
     _, counts = world.sweep()
 
     found = {each["pool"]: each for each in world.records.found if "pool" in each}
-    kept = found.pop(ending)
+    kept = found.pop(terminating)
     assert {each["reason"] for each in found.values()} == {"workload_over"}
     assert counts == {"delete": 3, "wait": 1, "errors": 0}
-    assert (kept["reason"], kept["message"]) == ("pods_still_bound", f"1 pods are still terminating on {ending}")
+    assert (kept["reason"], kept["message"]) == (
+        "pods_still_bound",
+        f"1 pods are still terminating on {terminating}",
+    )
     notices = {(each.kind, each.reason) for each in world.cluster.notices}
     assert ("Job", "NodePoolDeletionStarted") in notices

@@ -1,22 +1,18 @@
 """Disks of pods' claims: read only for pods that have claims, and no pool is bought elsewhere."""
 
-from __future__ import annotations
-
 import dataclasses
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from cli.rehearsal import open_rehearsal, rehearse, rehearse_leaders
 from shared.core import labels
 from shared.core.errors import Denied, Unavailable
 from shared.core.workloads import Disk
+from shared.perform.tell import Outcome
 from tests.builders import CLUSTER, NOW, a_demand_event, a_jobset, a_pod, a_template
 from tests.component.fake_queues import reserve_quota
-from tests.component.looks import by_message, by_sweep
+from tests.component.looks import Look, by_message, by_sweep
 from tests.component.world import Records, World
 from tests.unit.test_candidates import listing
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 A, B = "us-east5-a", "us-east5-b"
 FORBIDDEN = 'persistentvolumeclaims "data" is forbidden'
@@ -41,8 +37,8 @@ class Counting:
 
 def claim(world: World, *zones: str, slices: int = 1, text: str = "", **fields: Any) -> Counting:
     """Let the pods of the workload name the claim ``data``, whose disk is in these zones."""
-    said = listing(text) if text else {}
-    template = a_template(disk_claims=("data",), **said)
+    answer = listing(text) if text else {}
+    template = a_template(volume_claims=("data",), **answer)
     world.cluster.pods.clear()
     for index in range(slices):
         world.cluster.add(a_pod(template=template, index=index, uid=f"uid-{index}"))
@@ -57,7 +53,7 @@ def zones(world: World) -> list[str]:
     return [body["locations"][0] for body in world.pools.bodies]
 
 
-def test_a_pod_without_claims_costs_no_read(world: World, look: Callable[[World], None]) -> None:
+def test_a_pod_without_claims_costs_no_read(world: World, look: Look) -> None:
     reads = Counting(world)
 
     look(world)
@@ -65,7 +61,7 @@ def test_a_pod_without_claims_costs_no_read(world: World, look: Callable[[World]
     assert (reads.asked, zones(world)) == ([], [B])
 
 
-def test_the_pool_is_made_in_the_zone_of_the_disk(world: World, look: Callable[[World], None]) -> None:
+def test_the_pool_is_made_in_the_zone_of_the_disk(world: World, look: Look) -> None:
     reads = claim(world, A)
 
     look(world)
@@ -74,7 +70,7 @@ def test_the_pool_is_made_in_the_zone_of_the_disk(world: World, look: Callable[[
     assert world.records.expect_in_order({"decision": "create"})[0]["zone"] == A
 
 
-def test_a_claim_without_a_known_zone_changes_nothing(world: World, look: Callable[[World], None]) -> None:
+def test_a_claim_without_a_known_zone_changes_nothing(world: World, look: Look) -> None:
     reads = claim(world)
 
     look(world)
@@ -82,9 +78,7 @@ def test_a_claim_without_a_known_zone_changes_nothing(world: World, look: Callab
     assert (reads.asked, zones(world)) == (["data"], [B])
 
 
-def test_a_candidate_without_the_disk_is_refused_by_name_and_nothing_is_bought(
-    world: World, look: Callable[[World], None]
-) -> None:
+def test_a_candidate_without_the_disk_is_refused_by_name_and_nothing_is_bought(world: World, look: Look) -> None:
     claim(world, A, text=LIST)
 
     look(world)
@@ -117,9 +111,7 @@ def test_the_slices_of_one_claim_read_it_once_in_a_sweep(world: World) -> None:
     assert (reads.asked, zones(world)) == (["data"], [A] * 8)
 
 
-def test_without_the_right_the_pool_is_made_and_the_owner_is_told_once(
-    world: World, look: Callable[[World], None]
-) -> None:
+def test_without_the_right_the_pool_is_made_and_the_owner_is_told_once(world: World, look: Look) -> None:
     reads = claim(world, A)
     reads.denied = True
 
@@ -185,5 +177,6 @@ def test_status_and_why_rehearse_it_without_an_event(world: World) -> None:
 
     ((_, outcome),) = rehearse_leaders(open_rehearsal(CLUSTER, [], rehearse(world.ports)))
 
+    assert isinstance(outcome, Outcome)
     assert "the disk of claim data is in" in outcome.decision.message
     assert world.cluster.notices == {}

@@ -1,9 +1,6 @@
 """One elastic pool per workload and shape grows with the spec and returns empty nodes in steps."""
 
-from __future__ import annotations
-
 import dataclasses
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -11,14 +8,12 @@ from shared.core import labels
 from shared.core.errors import Busy
 from shared.core.messages import Event, EventType, ObjectName, Observed
 from shared.core.ports import SurplusMark
-from shared.perform.pool_sizes import measure_elastic
+from shared.core.workloads import PodView
+from shared.perform.pool_reads import measure_elastic
 from tests.builders import CLUSTER, NOW
+from tests.component.world import World
 from tests.unit.test_elastic import a_gpu_body, a_gpu_job
 from tests.unit.test_kind_job import a_pod as a_job_pod
-
-if TYPE_CHECKING:
-    from shared.core.workloads import PodView
-    from tests.component.world import World
 
 GRACE = 300
 
@@ -38,8 +33,7 @@ class Elastic:
 
     def __init__(self, world: World, *, pods: int) -> None:
         self.world, self.pod = world, a_waiting_pod()
-        world.cluster.pods.clear()
-        world.cluster.workloads.clear()
+        world.cluster.empty()
         self.want(pods)
         world.cluster.add(self.pod)
         world.deliver(a_demand(self.pod))

@@ -1,9 +1,5 @@
 """An elastic pool with a list of capacity: a failed creation moves along it, and one pool stays."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import pytest
 
 from shared.capacity_lists import read_policies
@@ -11,24 +7,19 @@ from shared.core import labels
 from shared.core.decide.attempts import find_pause
 from shared.core.decide.demands import decide_demand
 from shared.core.errors import NoCapacity
-from shared.core.identity.names import build_pool_name
+from shared.core.identity.names import SliceClaim, build_pool_name
 from tests.builders import CLUSTER, expect_demand
-from tests.component.looks import by_sweep, choose_look
+from tests.component.looks import Look, by_sweep, choose_look
 from tests.component.test_component_elastic import a_demand, a_waiting_pod
+from tests.component.world import World
 from tests.unit.test_elastic import a_gpu_job
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from shared.core.identity.names import Claim
-    from tests.component.world import World
 
 STOCKOUT = "Not all instances running in IGM after 35m4s. Current errors: [GCE_STOCKOUT]"
 POLICY = "[{priorities: [{location: {zones: [us-east5-a, us-east5-b, us-east5-c]}}]}]"
 POD = a_waiting_pod()
 
 
-def claim_of(world: World) -> Claim:
+def claim_of(world: World) -> SliceClaim:
     (job,) = world.cluster.workloads.values()
     demand = expect_demand(decide_demand(CLUSTER, POD, job, world.ports.settings))
     assert (demand.elastic, demand.choices) == (True, 3)
@@ -53,8 +44,7 @@ look = choose_look(by_message, by_sweep)
 @pytest.fixture(autouse=True)
 def _listed(world: World) -> None:
     world.use(capacity_policies=read_policies(POLICY))
-    world.cluster.pods.clear()
-    world.cluster.workloads.clear()
+    world.cluster.empty()
     world.cluster.add(a_gpu_job(parallelism=3, completions=9), POD)
     by_message(world)
 
@@ -64,9 +54,7 @@ def fail(world: World, attempt: int) -> None:
     world.pools.fail(CLUSTER, name_of(world, attempt), STOCKOUT)
 
 
-def test_each_candidate_is_tried_at_once_and_the_pause_comes_after_the_last(
-    world: World, look: Callable[[World], None]
-) -> None:
+def test_each_candidate_is_tried_at_once_and_the_pause_comes_after_the_last(world: World, look: Look) -> None:
     for attempt in range(2):
         fail(world, attempt)
         look(world)
@@ -86,7 +74,7 @@ def test_each_candidate_is_tried_at_once_and_the_pause_comes_after_the_last(
     assert zones(world) == ["a", "b", "c", "a"]
 
 
-def test_the_pool_of_a_later_candidate_serves_and_grows(world: World, look: Callable[[World], None]) -> None:
+def test_the_pool_of_a_later_candidate_serves_and_grows(world: World, look: Look) -> None:
     fail(world, 0)
     look(world)
     world.pools.move(CLUSTER, name_of(world, 0), "gone")
@@ -121,9 +109,7 @@ def test_messages_of_all_pods_about_one_failure_make_one_pool(world: World) -> N
     assert zones(world) == ["a", "b"]
 
 
-def test_a_candidate_that_gke_refuses_at_once_is_followed_in_the_same_turn(
-    world: World, look: Callable[[World], None]
-) -> None:
+def test_a_candidate_that_gke_refuses_at_once_is_followed_in_the_same_turn(world: World, look: Look) -> None:
     fail(world, 0)
     world.pools.fail_next("create", NoCapacity("quota"))
     look(world)
@@ -142,7 +128,7 @@ def test_a_refusal_for_a_pool_that_is_there_makes_no_second_one(
     assert zones(world) == ["a"]
 
 
-def test_without_a_list_the_one_name_is_used_again(world: World, look: Callable[[World], None]) -> None:
+def test_without_a_list_the_one_name_is_used_again(world: World, look: Look) -> None:
     first = name_of(world, 0)
     world.pools.move(CLUSTER, first, "gone")
     world.pools.creations.clear()

@@ -1,25 +1,20 @@
 """The emergency stop: a label on the provisioner's namespace, read with each act of its cluster."""
 
-from __future__ import annotations
-
 import ast
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from shared.core import labels
 from shared.core.errors import Denied, Unavailable
 from shared.core.identity.names import build_pool_name
+from shared.perform.changes import GUARDS, Verb
 from tests.builders import CLUSTER, a_claim, a_demand_event, a_jobset, a_pod, a_pool, an_over_event
 from tests.component.test_component_elastic import Elastic, a_demand
-from tests.component.world import OTHER, two_clusters
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from tests.component.world import Records, World
+from tests.component.world import OTHER, Records, World, two_clusters
 
 NAME = build_pool_name(a_claim())
 OWN = "tpu-provisioner"
@@ -97,9 +92,9 @@ def test_without_the_label_or_with_active_everything_is_done(world: World, act: 
 def test_no_create_adds_nothing_and_still_deletes(world: World, act: Act) -> None:
     act(world, "no-create")
 
-    call, said, _ = EVERY_ACT[act]
-    assert world.says() == said
-    assert act_calls(world) == ([call] if said[0] == "delete" else [])
+    call, answer, _ = EVERY_ACT[act]
+    assert world.says() == answer
+    assert act_calls(world) == ([call] if answer[0] == "delete" else [])
 
 
 def test_report_only_changes_nothing(world: World, act: Act) -> None:
@@ -159,8 +154,7 @@ def test_the_stricter_of_the_label_and_the_settings_applies(world: World) -> Non
 def test_a_stop_that_comes_after_the_decision_is_in_time(world: World) -> None:
     """The label is set while the sweep looks at the pool for the last time."""
     world.pools.add(CLUSTER, a_pool())
-    world.cluster.workloads.clear()
-    world.cluster.pods.clear()
+    world.cluster.empty()
     world.pools.before_next("get", lambda: stop(world, "report-only"))
     world.sweep()
 
@@ -229,6 +223,16 @@ def test_every_act_of_the_shell_is_in_one_module_and_asks_for_the_stop_first() -
         *("create_pool", "resize_pool", "delete_pool", "remove_nodes", "mark_nodes", "change_workload")
     }
     assert [node.name for _, node in acting if not asks(node)] == []
+    assert [verb for verb in Verb if "_obey_stop" not in [each.__name__ for each in GUARDS[verb]]] == []
+
+
+def test_the_page_names_the_guards_of_each_change_in_their_order() -> None:
+    page = (PERFORM.parents[1] / "docs/tables/the-emergency-stop.md").read_text()
+    rows = dict(re.findall(r"^\| ([A-Z_]+) \| (.+) \|$", page, re.MULTILINE))
+
+    assert {verb: re.findall(r"`(\w+)`", row) for verb, row in rows.items()} == {
+        verb.name: [guard.__name__.lstrip("_") for guard in guards] for verb, guards in GUARDS.items()
+    }
 
 
 def list_functions(nodes: Iterable[ast.AST]) -> Iterator[ast.FunctionDef]:
@@ -241,11 +245,7 @@ def list_functions(nodes: Iterable[ast.AST]) -> Iterator[ast.FunctionDef]:
 
 
 def asks(node: ast.FunctionDef) -> bool:
-    return mentions(node, "find_stop") or mentions(node, "_act_within_limits")
-
-
-def mentions(node: ast.FunctionDef, name: str) -> bool:
-    return any(isinstance(each, ast.Name) and each.id == name for each in ast.walk(node))
+    return any(isinstance(each, ast.Name) and each.id == "_send" for each in ast.walk(node))
 
 
 def is_act(node: ast.AST) -> bool:

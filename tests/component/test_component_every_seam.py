@@ -4,33 +4,27 @@ A rich world has each thing twice, once with a bad name. Each method of a port t
 bad object alone is found by one sweep, and then fails in a sweep of its own.
 """
 
-from __future__ import annotations
-
 import dataclasses
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from shared.core import labels
 from shared.core.errors import Unavailable
-from shared.core.identity.pools import PoolStatus
+from shared.core.identity.pools import PoolSnapshot, PoolStatus
 from shared.core.kinds import jobset as jobset_keys
 from shared.core.kinds.elastic import name_elastic
 from shared.core.kueue import Check
-from shared.core.workloads import Parent
+from shared.core.workloads import Parent, WorkloadView
 from tests.builders import CLUSTER, NOW, a_claim, a_jobset, a_pod, a_pool
 from tests.component.fake_queues import CHECK, FakeQueues
 from tests.component.world import Records, World
 from tests.unit.test_elastic import a_gpu_job
 
-if TYPE_CHECKING:
-    from shared.core.identity.pools import PoolSnapshot
-    from shared.core.workloads import WorkloadView
-
 BAD, GOOD = "bad", "good"
 LONG_AGO = NOW - 900
 SEAMS = {
-    *("create", "delete", "get", "measure", "read_machines"),
+    *("create", "delete", "measure", "read_machines"),
     *("change_workload", "find_pools_of_nodes", "get_parent", "get_workload", "list_workload_pods"),
     *("list_pool_nodes", "list_pool_pods", "list_scale_ups", "list_surplus_marks", "mark_surplus", "write_notice"),
     *("mark_active", "view_owner", "write_state"),
@@ -70,8 +64,7 @@ class TwoOfEach:
     def __init__(self, records: Records, *, failing: str = "", error: Exception | None = None) -> None:
         self.world = World(records, capacity_first=True, idle_seconds=1800, kueue_admission_check=True)
         self.cluster, self.queues = self.world.cluster, FakeQueues(self.world.cluster)
-        self.cluster.pods.clear()
-        self.cluster.workloads.clear()
+        self.cluster.empty()
         self.queues.checks = []
         for who in (BAD, GOOD):
             self._add_slices(who)
@@ -118,8 +111,8 @@ class TwoOfEach:
         self._add_pool(f"{who}-over")
         self._add_pool(f"{who}-idle", {labels.IDLE: "1800"})
         self._add_pool(f"{who}-gone")
-        self._add_jobset(f"{who}-squatter")
-        self.cluster.bind(self._add_pool("kept").name, workload=f"{who}-squatter")
+        self._add_jobset(f"{who}-foreign")
+        self.cluster.bind(self._add_pool("kept").name, workload=f"{who}-foreign")
 
     def _add_elastic(self, who: str) -> None:
         """Add an elastic pool with more nodes than its workload needs."""
@@ -140,16 +133,16 @@ class TwoOfEach:
         self.queues.checks.append(Check(name=CHECK if who == GOOD else f"{who}-check", active=False))
         self.queues.reserve(queued, at=NOW)
 
-    def _add_jobset(self, name: str, **said: Any) -> WorkloadView:
-        found = a_jobset(**{"name": name, "uid": f"uid-{name}", "replicas": 1, "created_at": LONG_AGO, **said})
+    def _add_jobset(self, name: str, **options: Any) -> WorkloadView:
+        found = a_jobset(**{"name": name, "uid": f"uid-{name}", "replicas": 1, "created_at": LONG_AGO, **options})
         self.cluster.add(found)
         return found
 
-    def _pod(self, jobset: str, *, pod_labels: dict[str, str] | None = None, **said: Any) -> Any:
+    def _pod(self, jobset: str, *, pod_labels: dict[str, str] | None = None, **options: Any) -> Any:
         return a_pod(
             jobset=jobset,
             pod_labels={jobset_keys.JOBSET_UID_ON_POD: f"uid-{jobset}", **(pod_labels or {})},
-            **{"uid": f"uid-of-{jobset}-0", "created_at": LONG_AGO, "unschedulable_since": LONG_AGO, **said},
+            **{"uid": f"uid-of-{jobset}-0", "created_at": LONG_AGO, "unschedulable_since": LONG_AGO, **options},
         )
 
     def _add_pool(self, jobset: str, extra_labels: dict[str, str | None] | None = None) -> PoolSnapshot:
@@ -165,12 +158,12 @@ class TwoOfEach:
 
     def list_done(self) -> set[str]:
         """Return what was done for all but the bad objects: acts, answers and Events."""
-        said = [
+        messages = [
             {key: each.get(key) for key in ("decision", "reason", "pool", "claim", "message")}
             for each in self.world.records.found
             if each.get("decision")
         ]
-        done = [*said, *self.cluster.notices, *self.world.pools.pools.values(), *self.cluster.marks.items()]
+        done = [*messages, *self.cluster.notices, *self.world.pools.pools.values(), *self.cluster.marks.items()]
         done += [*self.cluster.workloads.values(), *self.queues.workloads.values(), *self.queues.checks]
         return {repr(each) for each in done if not is_about(BAD, each)}
 

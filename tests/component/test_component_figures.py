@@ -1,23 +1,17 @@
 """Each sweep tells what waits for capacity, what is paid for and idle, and what is autoscaled."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from shared.core import labels
-from shared.core.errors import Busy, Denied, Unavailable
+from shared.core.errors import Busy, Denied, ProvisionerError, Unavailable
 from shared.core.identity.names import build_pool_name
 from shared.core.identity.pools import PoolStatus
 from shared.core.times import format_time
 from tests.builders import CLUSTER, NOW, a_claim, a_foreign_pool, a_jobset, a_pod, a_pool, a_template
 from tests.component.test_component_elastic import Elastic, a_waiting_pod
-from tests.component.world import OTHER, two_clusters
-
-if TYPE_CHECKING:
-    from shared.core.errors import ProvisionerError
-    from tests.component.world import Records, World
+from tests.component.world import OTHER, Records, World, two_clusters
 
 NAME = build_pool_name(a_claim())
 SECOND = a_claim(slice_key="default/train-workers-1")

@@ -1,17 +1,11 @@
 """Pods that claim more than the spec: no pool, and a Warning on workload and pod that says why."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import pytest
 
 from shared.core import labels
 from tests.builders import CLUSTER, NOW, a_demand_event, a_jobset, a_pod, a_pool, a_template
+from tests.component.world import World
 from tests.unit.live_pods import OF_CPU, ONE_HOST, a_leader, a_workload
-
-if TYPE_CHECKING:
-    from tests.component.world import World
 
 TOLD = [("JobSet", "NodePoolRefused", True), ("Pod", "NodePoolRefused", True)]
 
@@ -69,8 +63,8 @@ def test_a_forged_pod_without_chips_keeps_the_pool_of_an_ended_workload_no_longe
         world.cluster.workloads.clear()
     else:
         since = NOW - 400
-        said = {"suspended": True, "suspended_since": since} if owner == "suspended" else {"terminal": "Failed"}
-        world.cluster.add(a_jobset(**said))
+        fields = {"suspended": True, "suspended_since": since} if owner == "suspended" else {"terminal": "Failed"}
+        world.cluster.add(a_jobset(**fields))
     world.pools.add(CLUSTER, a_pool())
     world.cluster.bind(a_pool().name, chips=0, created_at=NOW - 60)
 

@@ -1,9 +1,6 @@
 """Rounds of a gang: which candidate one begins with, since when it holds pools, and the pause."""
 
-from __future__ import annotations
-
 import dataclasses
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -14,7 +11,7 @@ from shared.core.ports import FillError, Machines
 from shared.core.times import format_time
 from shared.core.workloads import NodeView
 from tests.builders import CLUSTER, NOW, a_claim, an_over_event
-from tests.component.looks import choose_look
+from tests.component.looks import Look, choose_look
 from tests.component.test_component_capacity_first import (
     ASKS,
     NAMES,
@@ -25,12 +22,8 @@ from tests.component.test_component_capacity_first import (
     run,
     start_waiting,
 )
+from tests.component.world import World
 from tests.unit.test_elastic import a_gpu_job
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from tests.component.world import World
 
 POLICY = "[{priorities: [{location: {zones: [us-east5-a, us-east5-b]}}]}]"
 
@@ -63,7 +56,7 @@ def test_a_gang_whose_last_pool_comes_in_the_pause_is_resumed_and_not_given_back
     [(zones, *row) for zones, order in (("ab", "abaaba"), ("abc", "abcabc")) for row in enumerate(order)],
 )
 def test_each_round_begins_with_the_next_candidate(
-    world: World, look: Callable[[World], None], zones: str, ended: int, zone: str
+    world: World, look: Look, zones: str, ended: int, zone: str
 ) -> None:
     """What a round gave back let the creation that starved come good, so none of them failed.
 
@@ -99,7 +92,7 @@ def test_an_elastic_pool_of_a_later_candidate_completes_the_gang(world: World) -
 
 @pytest.mark.parametrize("came_late", [True, False])
 def test_a_pool_that_ran_before_the_round_is_held_since_the_round_began(
-    world: World, look: Callable[[World], None], *, came_late: bool
+    world: World, look: Look, *, came_late: bool
 ) -> None:
     world.sweep()
     run(world, NAMES[0])
@@ -134,5 +127,20 @@ def test_a_pool_that_pods_of_others_use_ends_no_round(world: World) -> None:
 
     world.cluster.bound.clear()
     by_sweep(world)
+    assert jobset(world).marks[labels.CAPACITY_FIRST_ROUND].startswith("1 from ")
+    assert str(world.pools.pools[CLUSTER, NAMES[0]].status) == "STOPPING"
+
+
+def test_a_pool_that_gke_makes_and_does_not_list_yet_ends_a_round_that_is_late(
+    world: World, look: Look, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only the answer to the second create, or the operation, says that GKE makes it."""
+    world.sweep()
+    run(world, NAMES[0])
+    listed = world.pools.list(CLUSTER)[:1]
+    monkeypatch.setattr(world.pools, "list", lambda _cluster: listed)
+    world.clock.advance(1800)
+    look(world)
+
     assert jobset(world).marks[labels.CAPACITY_FIRST_ROUND].startswith("1 from ")
     assert str(world.pools.pools[CLUSTER, NAMES[0]].status) == "STOPPING"

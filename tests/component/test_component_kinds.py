@@ -1,9 +1,6 @@
 """What holds for every kind of workload: kinds left out, slices with several leaders, odd names."""
 
-from __future__ import annotations
-
 import dataclasses
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -11,11 +8,9 @@ from shared.core import labels
 from shared.core.errors import NameUnfit
 from shared.core.identity.names import build_owner_labels, parse_owner
 from tests.builders import CLUSTER, NOW, a_claim, a_demand_event, a_jobset, a_pod, a_pool, an_over_event
+from tests.component.world import World
 from tests.unit.test_kind_job import a_job
 from tests.unit.test_kind_job import a_pod as a_job_pod
-
-if TYPE_CHECKING:
-    from tests.component.world import World
 
 
 def test_several_leaders_of_one_slice_are_answered_once_in_one_sweep(world: World) -> None:
@@ -93,15 +88,15 @@ def test_a_job_that_is_called_like_an_elastic_pool_keeps_its_slice(world: World,
 
 
 def test_a_pool_of_a_kind_that_this_version_does_not_know_is_not_ours_to_touch(world: World) -> None:
-    said = {
+    pool_labels = {
         labels.MANAGER: labels.MANAGER_VALUE,
         labels.PARENT_NAMESPACE: "default",
         labels.WORKLOAD_KIND: "Nonesuch",
         labels.WORKLOAD_NAME: "train",
     }
-    world.pools.add(CLUSTER, dataclasses.replace(a_pool(), name="of-a-later-version", labels=said))
+    world.pools.add(CLUSTER, dataclasses.replace(a_pool(), name="of-a-later-version", labels=pool_labels))
     world.cluster.workloads.clear()
 
-    assert parse_owner(said) is None
+    assert parse_owner(pool_labels) is None
     world.sweep()
     assert world.pools.count("delete") == 0

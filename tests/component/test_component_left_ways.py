@@ -1,9 +1,6 @@
 """Faults that the simulator has shown with pools that GKE's autoscaler fills."""
 
-from __future__ import annotations
-
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -12,7 +9,7 @@ from shared.core import labels
 from shared.core.errors import Unavailable
 from shared.core.identity.names import build_owner_labels
 from shared.core.ports import FillError, Machines
-from shared.perform.reservations import Limits, Reserved
+from shared.perform.limit_holds import Limits, OwnHolds
 from tests.builders import CLUSTER, NOW, a_claim, a_demand, a_demand_event, a_pod
 from tests.component.empty_pools import (
     POLICY,
@@ -26,10 +23,7 @@ from tests.component.empty_pools import (
 )
 from tests.component.looks import by_message, by_sweep
 from tests.component.test_component_needed_pools import HOSTS, JobSetWorld, slice_name
-from tests.component.world import name_of
-
-if TYPE_CHECKING:
-    from tests.component.world import Records, World
+from tests.component.world import Records, World, name_of
 
 
 @pytest.fixture(autouse=True)
@@ -82,7 +76,7 @@ def test_nobody_takes_the_room_of_an_empty_pool_before_the_next_way_has_it(world
 
     def delete(cluster: str, name: str) -> None:
         plain(cluster, name)
-        assert not isinstance(Limits(CLUSTER, world.ports).reserve(other, "other"), Reserved)
+        assert not isinstance(Limits(CLUSTER, world.ports).hold(other, "other"), OwnHolds)
 
     world.pools.delete = delete  # type: ignore[method-assign]
     by_sweep(world)

@@ -1,22 +1,18 @@
 """Provisioning under the operator's limits and modes, in an unwilling cluster, and in replay."""
 
-from __future__ import annotations
-
 import random
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from shared.core import labels
-from shared.core.decide.limits import RESERVED_SECONDS
+from shared.core.decide.limits import HOLD_SECONDS
 from shared.core.errors import Denied, Unavailable
 from shared.core.identity.names import build_pool_name
 from shared.core.kinds import jobset as jobset_keys
+from shared.core.messages import Event
 from tests.builders import CLUSTER, NOW, a_claim, a_demand_event, a_jobset, a_pod, a_pool
-
-if TYPE_CHECKING:
-    from shared.core.messages import Event
-    from tests.component.world import World
+from tests.component.world import World
 
 NAME = build_pool_name(a_claim())
 STOCKOUT = "Atomic resize failed with [GCE_STOCKOUT]"
@@ -63,12 +59,17 @@ def test_an_unknown_value_of_the_namespace_label_is_named_with_the_valid_ones(wo
     assert "valid: true, gpu, false" in on_job.message
 
 
-def test_in_report_only_a_failed_pool_is_not_deleted_either(world: World) -> None:
+@pytest.mark.parametrize(("mode", "reason"), [("report-only", "mode_report_only"), ("active", "pool_serves")])
+def test_a_failed_pool_is_kept_in_report_only_or_if_it_healed_meanwhile(
+    world: World, mode: Any, reason: str
+) -> None:
     world.pools.add(CLUSTER, a_pool("ERROR"))
-    world.use(mode="report-only", limit_slices=9)
+    world.use(mode=mode, limit_slices=9)
+    if mode == "active":
+        world.pools.before_next("get", lambda: world.pools.move(CLUSTER, NAME, "RUNNING"))
     world.deliver(a_demand_event())
 
-    assert world.says() == ("keep", "mode_report_only")
+    assert world.says() == ("keep", reason)
     assert world.pools.count("delete") == 0
 
 
@@ -80,16 +81,6 @@ def test_a_failed_pool_that_was_listed_is_looked_at_once_more_before_it_is_delet
     assert world.says() == ("delete", "pool_failed")
     looks = [("list", ""), ("get", NAME), ("get", NAME), ("list", ""), ("get", NAME)]
     assert world.pools.calls == [*looks, ("delete", NAME)]
-
-
-def test_a_listed_pool_that_healed_meanwhile_is_kept(world: World) -> None:
-    world.pools.add(CLUSTER, a_pool("ERROR"))
-    world.use(limit_slices=9)
-    world.pools.before_next("get", lambda: world.pools.move(CLUSTER, NAME, "RUNNING"))
-    world.deliver(a_demand_event())
-
-    assert world.says() == ("keep", "pool_serves")
-    assert world.pools.count("delete") == 0
 
 
 def test_with_a_limit_the_pools_are_counted_first(world: World) -> None:
@@ -135,7 +126,7 @@ ONE_SLICE: list[dict[str, Any]] = [{"limit_chips": 16}, {"limit_chips_per_namesp
 def test_a_failed_pool_without_machines_leaves_the_room_to_others(
     world: World, error: str, reason: str, limit: dict[str, Any]
 ) -> None:
-    """It stays as the record of the failure, and its reservation is still in the ledger."""
+    """It stays as the record of the failure, and its hold is still in the ledger."""
     world.use(**limit)
     world.deliver(a_demand_event())
     world.pools.fail(CLUSTER, NAME, error)
@@ -176,7 +167,7 @@ def test_an_empty_pool_that_gke_may_still_fill_counts_in_full(world: World, limi
     world.deliver(a_demand_event())
     world.pools.move(CLUSTER, NAME, "RUNNING")
     assert world.pools.bodies[0]["initialNodeCount"] == 0
-    world.clock.advance(RESERVED_SECONDS)  # only the pool itself is left to count
+    world.clock.advance(HOLD_SECONDS)  # only the pool itself is left to count
     world.deliver(add_other(world))
 
     assert world.says() == ("refuse", "limit_reached")

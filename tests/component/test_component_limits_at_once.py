@@ -1,14 +1,13 @@
 """Limits hold under concurrency: messages, sweeps, crashes and stalls between any two calls."""
 
-from __future__ import annotations
-
 import dataclasses
 import threading
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 
-from shared.core.decide.limits import LISTED_SECONDS, RESERVED_SECONDS, end_listed, keep_current
+from shared.core.decide.limits import HOLD_SECONDS, LISTED_SECONDS, end_listed, keep_current
 from shared.core.errors import (
     Denied,
     InvalidRequest,
@@ -19,21 +18,17 @@ from shared.core.errors import (
     Unavailable,
 )
 from shared.core.identity.pool_index import PoolIndex
-from shared.core.ports import Ledger, Reservation
+from shared.core.ports import Ledger, LimitHold
+from shared.core.workloads import PodView
 from shared.deliver import deliver
 from shared.edges.threads import Threads
-from shared.perform.reservations import TRIES_MAX, Limits, Reserved
+from shared.perform.limit_holds import TRIES_MAX, Limits, OwnHolds
 from tests.builders import CLUSTER, NOW, a_demand, a_demand_event, a_jobset, a_pod, a_pool, a_push
 from tests.component.crowd import CHIPS, Crowd
 from tests.component.test_component_elastic import a_demand as a_gpu_demand
 from tests.component.test_component_elastic import a_waiting_pod
 from tests.component.world import TRACE, World
 from tests.unit.test_elastic import a_gpu_job
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from shared.core.workloads import PodView
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -151,7 +146,7 @@ def test_a_slice_that_two_processes_reserved_for_gets_its_next_attempt_in_time(w
         world.deliver(a_demand_event())
     world.pools.fail(CLUSTER, world.expect_one_pool(), "[GCE_STOCKOUT]")
 
-    world.clock.advance(RESERVED_SECONDS - 1)
+    world.clock.advance(HOLD_SECONDS - 1)
     world.deliver(a_demand_event())
     assert world.says() == ("refuse", "limit_reached")
     world.clock.advance(1)
@@ -177,13 +172,13 @@ def test_an_outcome_that_is_unknown_counts_until_the_reservation_ends() -> None:
     crowd.message(first)()
     crowd.message(second)()
     assert crowd.chips == 0
-    crowd.message(first)()  # its own reservation is not in its way
+    crowd.message(first)()  # its own hold is not in its way
     assert crowd.chips == CHIPS
 
     crowd = Crowd(0, limit_chips=CHIPS)
     crowd.pools.fail_next("create", Unavailable("connection lost"))
     crowd.message(first)()
-    crowd.world.clock.advance(RESERVED_SECONDS)
+    crowd.world.clock.advance(HOLD_SECONDS)
     crowd.message(second)()
     assert crowd.chips == CHIPS
 
@@ -210,7 +205,7 @@ def test_the_sweep_lets_the_reservations_of_listed_pools_end_sooner(world: World
     ("status", "nodes", "left"), [("RUNNING", 4, 300), ("ERROR", 4, 300), ("RUNNING", 3, 1200)]
 )
 def test_a_pool_that_may_still_grow_keeps_its_reservation(status: str, nodes: int, left: float) -> None:
-    entries = {"a-pool": Reservation(namespace="default", chips=CHIPS, made_at=NOW)}
+    entries = {"a-pool": LimitHold(namespace="default", chips=CHIPS, made_at=NOW)}
     pools = PoolIndex([a_pool(status, name="a-pool", node_count=nodes)])
 
     ended = end_listed(entries, pools, NOW)
@@ -222,9 +217,9 @@ def test_a_pool_that_may_still_grow_keeps_its_reservation(status: str, nodes: in
 def test_a_reservation_is_given_back_although_others_were_made_since(world: World) -> None:
     world.use(limit_chips=9 * CHIPS)
     limits = Limits(CLUSTER, world.ports)
-    first, _ = limits.reserve(a_demand(), "one"), limits.reserve(a_demand(), "two")
-    Limits(CLUSTER, world.ports).reserve(a_demand(), "of-another-process")
-    assert isinstance(first, Reserved)
+    first, _ = limits.hold(a_demand(), "one"), limits.hold(a_demand(), "two")
+    Limits(CLUSTER, world.ports).hold(a_demand(), "of-another-process")
+    assert isinstance(first, OwnHolds)
     limits.give_back(first)
 
     assert set(world.cluster.ledgers["tpu-provisioner"].entries) == {"two", "of-another-process"}
@@ -315,7 +310,7 @@ def test_the_ledger_is_kept_in_our_own_namespace_and_forgets(world: World) -> No
     assert set(world.cluster.ledgers) == {"accelerators"}
     assert world.cluster.ledgers["accelerators"].entries[name].chips == CHIPS
 
-    world.clock.advance(RESERVED_SECONDS)
+    world.clock.advance(HOLD_SECONDS)
     world.cluster.add(a_pod(index=1, uid="pod-1"), a_jobset(replicas=2))
     world.deliver(a_demand_event(a_pod(index=1, uid="pod-1")))
     assert name not in world.cluster.ledgers["accelerators"].entries
@@ -323,7 +318,7 @@ def test_the_ledger_is_kept_in_our_own_namespace_and_forgets(world: World) -> No
 
 def test_a_reservation_of_the_future_ends_all_the_same(world: World) -> None:
     world.use(limit_chips=CHIPS)
-    entry = Reservation(namespace="default", chips=CHIPS, made_at=NOW + 1e9)
+    entry = LimitHold(namespace="default", chips=CHIPS, made_at=NOW + 1e9)
     world.cluster.ledgers["tpu-provisioner"] = Ledger(version="1", entries={"another-pool": entry})
     world.use(limit_chips=2 * CHIPS)
     world.deliver(a_demand_event())  # a writer sets it to now
@@ -359,5 +354,5 @@ def test_a_list_of_more_than_seconds_is_read_again_before_it_counts(
     limits = Limits(CLUSTER, world.ports)
     limits.start(PoolIndex([]), listed_at=NOW - age_seconds)
 
-    assert isinstance(limits.reserve(a_demand(), "a-pool"), Reserved)
+    assert isinstance(limits.hold(a_demand(), "a-pool"), OwnHolds)
     assert world.pools.count("list") == lists

@@ -1,29 +1,23 @@
 """A gang reserves under a limit as a whole: of two that ask, one gets all and the other nothing."""
 
-from __future__ import annotations
-
 import dataclasses
 import threading
 from collections import Counter
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 import pytest
 
 from shared.core import labels
 from shared.core.decide.capacity_first import write_round
 from shared.core.errors import Denied, InvalidRequest, NoCapacity, ProvisionerError, Throttled
-from shared.core.messages import EventType, ObjectName, Observed
+from shared.core.messages import EventType, Observed
+from shared.core.workloads import WorkloadView
 from shared.deliver import deliver
 from shared.edges.threads import Threads
 from tests.builders import CLUSTER, NOW, a_jobset, a_push, an_over_event
 from tests.component.crowd import CHIPS, Crowd
 from tests.component.fake_queues import FakeQueues
 from tests.component.world import TRACE
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from shared.core.workloads import WorkloadView
 
 ASKS = {labels.CAPACITY_FIRST: "true"}
 SLICES = 4
@@ -34,8 +28,7 @@ def make_crowd(
 ) -> Crowd:
     """Return a crowd of suspended JobSets of four slices each, and a limit of some slices."""
     crowd = Crowd(seed, limit_chips=slices_max * CHIPS, capacity_first=True)
-    crowd.cluster.pods.clear()
-    crowd.cluster.workloads.clear()
+    crowd.cluster.empty()
     for number in range(gangs):
         add(crowd, f"gang-{number}", **(marks or ASKS))
     return crowd
@@ -49,8 +42,7 @@ def add(crowd: Crowd, name: str, **marks: str) -> WorkloadView:
 
 
 def message(crowd: Crowd, name: str) -> Callable[[], object]:
-    subject = ObjectName(kind="JobSet", namespace="default", name=name, uid=f"uid-{name}")
-    event = an_over_event(type=EventType.DEMAND, observed=Observed.CAPACITY_FIRST, subject=subject)
+    event = an_over_event(Observed.CAPACITY_FIRST, type=EventType.DEMAND, name=name, uid=f"uid-{name}")
     return lambda: deliver("provision", a_push(event), crowd.world.ports, TRACE)
 
 

@@ -1,29 +1,24 @@
-"""Threads that reserve at the same time share one write of the ledger, and each gets its answer."""
-
-from __future__ import annotations
+"""Threads that ask at the same time share one write of the ledger, and each gets its answer."""
 
 import dataclasses
 import threading
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from shared.core.decisions import Decision
-from shared.core.errors import StaleView, Unavailable
-from shared.perform.reservations import Limits, Reserved
+from shared.core.errors import ProvisionerError, StaleView, Unavailable
+from shared.core.ports import Ledger
+from shared.perform.limit_holds import Limits, OwnHolds
 from tests.builders import CLUSTER, a_claim, a_demand
 from tests.component.crowd import CHIPS
-
-if TYPE_CHECKING:
-    from shared.core.errors import ProvisionerError
-    from shared.core.ports import Ledger
-    from tests.component.world import World
+from tests.component.world import World
 
 THREADS = 8
 SECONDS = 30
 
 
-def reserve_all(world: World) -> dict[int, Any]:
+def hold_all(world: World) -> dict[int, Any]:
     """Let one thread write; the others ask meanwhile. Return what each got or met."""
     limits, plain = Limits(CLUSTER, world.ports), world.cluster.write_ledger
     begun, asked, found = threading.Event(), threading.Semaphore(0), dict[int, Any]()
@@ -42,7 +37,7 @@ def reserve_all(world: World) -> dict[int, Any]:
             begun.wait(SECONDS)
             asked.release()
         try:
-            found[number] = limits.reserve(demand, f"pool-{number}")
+            found[number] = limits.hold(demand, f"pool-{number}")
         except Exception as error:  # noqa: BLE001 -- the test looks at it
             found[number] = error
 
@@ -58,11 +53,11 @@ def reserve_all(world: World) -> dict[int, Any]:
 @pytest.mark.parametrize("room", [3, THREADS])
 def test_what_waits_is_written_at_once_and_what_does_not_fit_is_refused(world: World, room: int) -> None:
     world.use(limit_chips=room * CHIPS)
-    found = reserve_all(world)
+    found = hold_all(world)
 
     ledger = world.cluster.ledgers[world.ports.settings.own_namespace]
     assert ledger.version == "2"  # one write of the first, and one of all others
-    assert {f"pool-{number}" for number, each in found.items() if isinstance(each, Reserved)} == set(
+    assert {f"pool-{number}" for number, each in found.items() if isinstance(each, OwnHolds)} == set(
         ledger.entries
     )
     assert len(ledger.entries) == room
@@ -75,8 +70,8 @@ def test_an_error_of_one_write_is_met_by_one_thread_only(
 ) -> None:
     world.use(limit_chips=THREADS * CHIPS)
     world.cluster.fail_next("write_ledger", error)
-    found = reserve_all(world)
+    found = hold_all(world)
 
-    assert sum(isinstance(each, Reserved) for each in found.values()) == THREADS - failed
+    assert sum(isinstance(each, OwnHolds) for each in found.values()) == THREADS - failed
     assert [each for each in found.values() if isinstance(each, Exception)] == [error] * failed
     assert len(world.cluster.ledgers[world.ports.settings.own_namespace].entries) == THREADS - failed

@@ -1,24 +1,20 @@
 """Pools that are of use only together get through a limit together, or none of them does."""
 
-from __future__ import annotations
-
 import dataclasses
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from shared.core import labels
 from shared.core.errors import NoCapacity
 from shared.core.ports import Ledger
+from shared.core.workloads import PodView
 from tests.builders import CLUSTER, NOW, a_demand_event, a_jobset, a_pod
 from tests.component.test_component_elastic import a_demand
+from tests.component.world import World
 from tests.unit.test_elastic import a_gpu_body
 from tests.unit.test_kind_leaderworkerset import a_pod as a_pod_of_set
 from tests.unit.test_kind_leaderworkerset import a_set
-
-if TYPE_CHECKING:
-    from shared.core.workloads import PodView
-    from tests.component.world import World
 
 LEADER = a_gpu_body(1)
 WORKER = a_gpu_body(1, selector={labels.GPU_ACCELERATOR: "nvidia-tesla-t4"})
@@ -34,8 +30,7 @@ def a_waiting_pod(worker: int) -> PodView:
 @pytest.fixture
 def pods(world: World) -> tuple[PodView, PodView]:
     """The first leader and the first worker of a set whose shapes differ."""
-    world.cluster.pods.clear()
-    world.cluster.workloads.clear()
+    world.cluster.empty()
     found = a_waiting_pod(0), a_waiting_pod(1)
     world.cluster.add(a_set(size=3, worker=WORKER, leader=LEADER), *found)
     return found

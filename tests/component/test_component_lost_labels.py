@@ -1,23 +1,16 @@
 """No pool is deleted whose labels a person removed after the look at it: each way to a deletion."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import pytest
 
 from shared.capacity_lists import read_policies
 from shared.core.identity.names import build_pool_name
 from tests.builders import CLUSTER, NOW, a_claim, a_demand_event, a_jobset, a_pod, a_pool, an_over_event
 from tests.component import empty_pools
+from tests.component.looks import Look
 from tests.component.test_component_making_room import GRACE, add_waiting
 from tests.component.test_component_old_looks import disown
 from tests.component.test_component_warm_pools import IDLE, make_warm, sweep
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from tests.component.world import World
+from tests.component.world import World
 
 NAME = build_pool_name(a_claim())
 
@@ -80,7 +73,7 @@ def run_sweep(world: World) -> None:
     world.sweep()
 
 
-CASES: list[tuple[Callable[[World], None], Callable[[World], None], int]] = [
+CASES: list[tuple[Look, Look, int]] = [
     *((begins, act, 0) for begins in (complete, complete_two) for act in (collect, run_sweep)),
     *((begins, act, 0) for begins in (differ, break_whole) for act in (provision, run_sweep)),
     *((fail, act, 1) for act in (provision, run_sweep)),
@@ -93,7 +86,7 @@ CASES: list[tuple[Callable[[World], None], Callable[[World], None], int]] = [
 @pytest.mark.parametrize("removed", [True, False])
 @pytest.mark.parametrize(("begins", "act", "skip"), CASES)
 def test_a_pool_is_deleted_only_while_it_has_its_labels(
-    world: World, begins: Callable[[World], None], act: Callable[[World], None], skip: int, *, removed: bool
+    world: World, begins: Look, act: Look, skip: int, *, removed: bool
 ) -> None:
     """The pods on a pool are read after its labels, and before the proof and the stop."""
     begins(world)

@@ -1,9 +1,7 @@
 """A running pool with too few nodes counts as failed after a time, if a list has other ways."""
 
-from __future__ import annotations
-
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -14,14 +12,10 @@ from shared.core.priorities import NodeSource
 from shared.core.settings import Mode
 from shared.core.workloads import NodeView
 from tests.builders import CLUSTER, NOW, a_claim, a_demand_event, a_jobset, a_pod
-from tests.component.looks import by_message, by_sweep
+from tests.component.looks import Look, by_message, by_sweep
 from tests.component.test_component_candidates import POLICY, STOCKOUT, zones
-from tests.component.world import name_of
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from tests.component.world import World
+from tests.component.test_component_needed_pools import JobSetWorld
+from tests.component.world import Records, World, name_of
 
 WAIT = 3600
 FLEXIBLE = "[{priorities: [{flexStart: {enabled: true}, location: {zones: [us-east5-a, us-east5-b]}}, {}]}]"
@@ -59,7 +53,7 @@ def run_with_nodes(world: World, *, nodes: list[str], waits: float = 700.0, node
 
 @pytest.mark.parametrize(("nodes", "missing"), [([], 4), (["n1"], 3), (["n1", "n2", "n3"], 1)])
 def test_a_pool_that_lost_nodes_for_long_goes_and_the_list_begins_anew(
-    world: World, look: Callable[[World], None], nodes: list[str], missing: int
+    world: World, look: Look, nodes: list[str], missing: int
 ) -> None:
     run_with_nodes(world, nodes=nodes)
     look(world)
@@ -71,9 +65,7 @@ def test_a_pool_that_lost_nodes_for_long_goes_and_the_list_begins_anew(
     assert zones(world) == ["a", "b", "a"]
 
 
-def test_a_pool_that_lost_nodes_goes_beside_a_whole_one_of_its_slice(
-    world: World, look: Callable[[World], None]
-) -> None:
+def test_a_pool_that_lost_nodes_goes_beside_a_whole_one_of_its_slice(world: World, look: Look) -> None:
     """Seed 1141: two messages at once made both, and the other pods are on the lost one."""
     run_with_nodes(world, nodes=["n1"])
     lost, names = world.pools.pools[CLUSTER, name_of(1)], [f"whole-{each}" for each in HOSTS]
@@ -108,7 +100,7 @@ def test_a_pool_that_lost_nodes_goes_beside_a_whole_one_of_its_slice(
     ],
 )
 def test_a_pool_with_too_few_nodes_stays_when(
-    world: World, look: Callable[[World], None], seen: dict[str, Any], use: dict[str, Any]
+    world: World, look: Look, seen: dict[str, Any], use: dict[str, Any]
 ) -> None:
     run_with_nodes(world, **seen)
     world.use(**{"capacity_policies": read_policies(POLICY), **use})
@@ -118,23 +110,18 @@ def test_a_pool_with_too_few_nodes_stays_when(
     assert world.records.expect_in_order({"reason": "pod_unplaced"})
 
 
-def test_pods_of_its_own_workload_on_the_hosts_that_are_left_do_not_keep_it(
-    world: World, look: Callable[[World], None]
+@pytest.mark.parametrize(
+    ("pod", "status"), [({}, "STOPPING"), ({"workload": "serving", "kind": "Deployment"}, "RUNNING")]
+)
+def test_on_the_hosts_that_are_left_only_pods_of_another_workload_keep_it(
+    world: World, look: Look, pod: dict[str, Any], status: str
 ) -> None:
     run_with_nodes(world, nodes=["n1", "n2"])
-    world.cluster.bind(name_of(1), node="n1")
+    world.cluster.bind(name_of(1), **pod, node="n1")
     look(world)
 
-    assert world.pools.pools[CLUSTER, name_of(1)].status == "STOPPING"
-
-
-def test_pods_of_another_workload_keep_it(world: World, look: Callable[[World], None]) -> None:
-    run_with_nodes(world, nodes=["n1", "n2"])
-    world.cluster.bind(name_of(1), workload="serving", kind="Deployment", node="n1")
-    look(world)
-
-    assert world.pools.pools[CLUSTER, name_of(1)].status == "RUNNING"
-    assert world.records.expect_in_order({"reason": "pool_taken"})
+    assert world.pools.pools[CLUSTER, name_of(1)].status == status
+    assert bool(pod) == ("pool_taken" in {each.get("reason") for each in world.records.found})
 
 
 @pytest.mark.parametrize("waits", [590.0, 700.0])
@@ -142,9 +129,11 @@ def test_a_follower_that_waits_is_as_good_a_proof_as_a_leader(world: World, wait
     """The leader may find a host among those that are left, and then it is never unschedulable."""
     run_with_nodes(world, nodes=["n1", "n2", "n3"])
     world.cluster.add(a_pod(node_name="n1", phase="Running"))
-    said = {labels.COMPLETION_INDEX: "3"}
+    pod_labels = {labels.COMPLETION_INDEX: "3"}
     since = world.clock.now() - waits
-    world.cluster.add(a_pod(pod_labels=said, name="train-workers-0-3", uid="third", unschedulable_since=since))
+    world.cluster.add(
+        a_pod(pod_labels=pod_labels, name="train-workers-0-3", uid="third", unschedulable_since=since)
+    )
     by_sweep(world)
 
     gone = waits > 600
@@ -232,7 +221,7 @@ def test_after_the_last_candidate_the_list_begins_anew(world: World) -> None:
     ids=["not for long", "a node is there", "without end", "without end, for long", "no-create", "report-only"],
 )
 def test_a_flex_start_pool_goes_on_waiting_when(
-    world: World, look: Callable[[World], None], seconds: float, nodes: list[str], use: dict[str, Any]
+    world: World, look: Look, seconds: float, nodes: list[str], use: dict[str, Any]
 ) -> None:
     use_flex(world)
     by_message(world)
@@ -271,3 +260,15 @@ def test_a_limit_of_one_slice_lets_the_next_candidate_take_its_place(world: Worl
     by_sweep(world)
 
     assert [body["name"] for body in world.pools.bodies] == [name_of(0), name_of(1)]
+
+
+def test_a_slice_that_waits_for_long_is_told_that_the_pool_for_it_lacks_nodes(records: Records) -> None:
+    """Seed 8497263: a pool of unknown age is not left, so its owner must know what it lacks."""
+    jobsets = JobSetWorld(records)
+    jobsets.cluster.nodes[jobsets.add_pool(0)] = []
+    jobsets.run(0, jobsets.add_pool(1))
+
+    jobsets.deliver(a_demand_event(jobsets.wait(1, seconds=700)))
+
+    assert jobsets.says() == ("wait", "pod_unplaced")
+    assert "0 of 4 nodes exist" in str(jobsets.cluster.notices)

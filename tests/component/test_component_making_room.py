@@ -1,9 +1,7 @@
 """An idle pool makes room for a slice that a limit refuses: the oldest, one in a sweep."""
 
-from __future__ import annotations
-
 import dataclasses
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -12,9 +10,7 @@ from shared.core.kinds import jobset as jobset_keys
 from shared.core.ports import SurplusMark
 from tests.builders import CLUSTER, NOW, a_jobset, a_pod
 from tests.component.test_component_warm_pools import IDLE, NAME, add_idle, make_warm, status, sweep, use
-
-if TYPE_CHECKING:
-    from tests.component.world import World
+from tests.component.world import World
 
 GRACE = 300
 
@@ -28,8 +24,8 @@ def add_waiting(world: World, *, replicas: int = 1) -> None:
     """Let another workload wait for as much as one idle pool has."""
     world.cluster.add(a_jobset(name="next", uid="next", replicas=replicas, created_at=NOW - 900))
     for at in range(replicas):
-        said = {jobset_keys.JOBSET_UID_ON_POD: "next"}
-        pod = a_pod(jobset="next", index=at, pod_labels=said, unschedulable_since=NOW - 600)
+        pod_labels = {jobset_keys.JOBSET_UID_ON_POD: "next"}
+        pod = a_pod(jobset="next", index=at, pod_labels=pod_labels, unschedulable_since=NOW - 600)
         world.cluster.add(dataclasses.replace(pod, uid=f"next-{at}", created_at=NOW - 700))
 
 

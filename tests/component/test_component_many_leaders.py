@@ -1,24 +1,20 @@
 """More pods wait than one sweep takes, or more than GKE accepts at one time."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, cast
+from typing import cast
 from unittest.mock import Mock
 
 import pytest
 
 from shared.core.errors import Throttled
 from shared.core.identity.names import build_pool_name
+from shared.core.ports import NodePools
 from shared.edges.threads import Threads
 from shared.perform import sweep_leaders
 from shared.perform.limited_ports import RestingPools
 from shared.perform.side_by_side import CALLS_AT_ONCE, PAUSE_SECONDS
 from tests.builders import CLUSTER, NOW, a_claim, a_jobset, a_pod, a_template
 from tests.component.fakes import FakeNodePools, StepClock
-
-if TYPE_CHECKING:
-    from shared.core.ports import NodePools
-    from tests.component.world import World
+from tests.component.world import World
 
 
 @pytest.fixture

@@ -1,17 +1,11 @@
 """Kueue has more workloads with quota than one sweep answers."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+import pytest
 
 from shared.perform import admit_workloads
 from tests.builders import NOW, a_jobset
 from tests.component.test_component_admission import Queued
-
-if TYPE_CHECKING:
-    import pytest
-
-    from tests.component.world import Records
+from tests.component.world import Records
 
 
 def test_of_more_than_one_sweep_answers_each_sweep_takes_others(

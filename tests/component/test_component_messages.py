@@ -1,9 +1,6 @@
 """What can never succeed is kept with its reason and acknowledged; nothing that arrives is lost."""
 
-from __future__ import annotations
-
 import json
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -11,17 +8,14 @@ from shared.core.errors import Broken, Rejected
 from shared.core.messages import Message, format_message
 from shared.traces import LOG_FIELD, TRACE_ATTRIBUTE, add_trace, build_log_field
 from tests.builders import CLUSTER, a_demand_event, a_push, an_over_event
-from tests.component.world import TRACE
-
-if TYPE_CHECKING:
-    from tests.component.world import World
+from tests.component.world import TRACE, World
 
 GOOD = format_message(a_demand_event())
 
 
 def changed(data: bytes | None = None, **attributes: str) -> Message:
-    said = GOOD.attributes | {key.replace("_", "-"): value for key, value in attributes.items()}
-    return Message(GOOD.data if data is None else data, said)
+    fields = GOOD.attributes | {key.replace("_", "-"): value for key, value in attributes.items()}
+    return Message(GOOD.data if data is None else data, fields)
 
 
 @pytest.mark.parametrize(

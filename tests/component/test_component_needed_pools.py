@@ -1,15 +1,14 @@
 """Which pools a workload needs: a slice that waits gets one, none is bought twice, a spare goes."""
 
-from __future__ import annotations
-
 import dataclasses
 import re
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from shared.core import labels
 from shared.core.identity.names import build_pool_name
+from shared.core.workloads import PodView
 from tests.builders import (
     CLUSTER,
     JOBSET_UID,
@@ -24,11 +23,7 @@ from tests.builders import (
     an_over_event,
 )
 from tests.component.test_component_pool_use import RAYCLUSTER, RayWorld, name_of
-from tests.component.world import World
-
-if TYPE_CHECKING:
-    from shared.core.workloads import PodView
-    from tests.component.world import Records
+from tests.component.world import Records, World
 
 HOSTS = 4
 EARLIER_UID = "0a5d2f51-1111-4b7e-9a52-0d9f0f0c1a00"
@@ -51,22 +46,22 @@ class JobSetWorld(World):
     def set_fingerprint(self, name: str, fingerprint: str, **changes: Any) -> None:
         """Let a pool say another fingerprint, and be otherwise changed."""
         pool = self.pools.pools[CLUSTER, name]
-        said = {**pool.labels, labels.FINGERPRINT: fingerprint}
-        self.pools.add(CLUSTER, dataclasses.replace(pool, labels=said, **changes))
+        own = {**pool.labels, labels.FINGERPRINT: fingerprint}
+        self.pools.add(CLUSTER, dataclasses.replace(pool, labels=own, **changes))
 
     def add_pool(self, index: int, status: str = "RUNNING", *, attempt: int = 0, uid: str = JOBSET_UID) -> str:
         claim = a_claim(slice_key=f"default/train-workers-{index}", owner_uid=uid)
         name = build_pool_name(claim, attempt)
-        said = {labels.ATTEMPT: str(attempt)}
-        self.pools.add(CLUSTER, a_pool(status, claim=claim, name=name, extra_labels=dict(said), age_seconds=3600))
+        own = {labels.ATTEMPT: str(attempt)}
+        self.pools.add(CLUSTER, a_pool(status, claim=claim, name=name, extra_labels=dict(own), age_seconds=3600))
         self.cluster.nodes[name] = [f"{name}-n{host}" for host in range(HOSTS)]
         return name
 
     def pod(self, index: int, host: int, **fields: object) -> PodView:
         """Add one pod of a slice, as its Job's controller makes it."""
         name = f"train-workers-{index}-{host}"
-        said = {labels.COMPLETION_INDEX: str(host)}
-        plain = {"name": name, "uid": name, "pod_labels": said, "created_at": NOW - 3600}
+        pod_labels = {labels.COMPLETION_INDEX: str(host)}
+        plain = {"name": name, "uid": name, "pod_labels": pod_labels, "created_at": NOW - 3600}
         found = a_pod(index=index, **{**plain, **fields})  # type: ignore[arg-type]  # a builder of any field
         self.cluster.add(found)
         return found
@@ -84,9 +79,6 @@ class JobSetWorld(World):
             for host in range(HOSTS)
         ]
         return pods[0]
-
-    def alive(self) -> set[str]:
-        return {name for (_, name), pool in self.pools.pools.items() if pool.status != "STOPPING"}
 
 
 @pytest.fixture
@@ -206,7 +198,7 @@ def test_a_ray_slice_gets_a_pool_when_another_workload_holds_the_one_it_would_wa
     for _ in range(3):
         rays.sweep()
 
-    assert rays.names() == {name_of(0), name_of(1), name_of(1, 1)}
+    assert rays.alive() == {name_of(0), name_of(1), name_of(1, 1)}
     assert len(rays.pools.bodies) == 1
 
 
@@ -257,7 +249,7 @@ def test_the_empty_pool_of_a_raycluster_that_was_made_anew_goes(records: Records
 
     rays.collect(an_over_event("drained", subject=RAYCLUSTER)) if by == "message" else rays.sweep()
 
-    assert rays.names() == {earlier}
+    assert rays.alive() == {earlier}
 
 
 @pytest.mark.parametrize("running_on", ["its own", "another workload's"])
@@ -268,11 +260,11 @@ def test_the_replay_of_an_old_message_changes_nothing_that_sweeps_leave(records:
     rays.cluster.nodes["elsewhere"] = ["e0", "e1"]
     rays.run(0, own if running_on == "its own" else "elsewhere")
     rays.sweep()
-    before = rays.names()
+    before = rays.alive()
 
     rays.collect(an_over_event("drained", subject=RAYCLUSTER))
 
-    assert rays.names() == before
+    assert rays.alive() == before
 
 
 # --- a second pool for one claim ------------------------------------------------------------------
@@ -291,9 +283,11 @@ def test_a_restarted_slice_whose_second_pool_serves_gets_no_first_one(jobsets: J
     assert jobsets.pools.bodies == []
 
 
-def test_a_young_workload_is_created_for_without_reading_its_pods(jobsets: JobSetWorld) -> None:
-    jobsets.cluster.add(a_jobset(created_at=NOW - 7))
-    leader = jobsets.wait(0, created_at=NOW - 5)
+@pytest.mark.parametrize("young", [True, False], ids=["young", "its pods started again"])
+def test_a_first_pool_is_one_list_and_one_create(jobsets: JobSetWorld, *, young: bool) -> None:
+    if young:
+        jobsets.cluster.add(a_jobset(created_at=NOW - 7))
+    leader = jobsets.wait(0, created_at=NOW - (5 if young else 60))
 
     jobsets.deliver(a_demand_event(leader))
 
@@ -313,14 +307,6 @@ def test_for_a_pod_that_may_have_had_attempts_the_pools_are_listed_first(
 
     assert jobsets.says() == ("wait", "pool_in_progress")
     assert jobsets.pools.bodies == []
-
-
-def test_a_workload_whose_pods_started_again_is_listed_first(jobsets: JobSetWorld) -> None:
-    leader = jobsets.wait(0)
-
-    jobsets.deliver(a_demand_event(leader))
-
-    assert jobsets.pools.calls == [("list", ""), ("create", slice_name(0))]
 
 
 # --- pools of an earlier shape --------------------------------------------------------------------
@@ -370,9 +356,9 @@ def test_two_slices_whose_leaders_share_a_pool_are_told_which_leader_to_delete(j
 
     jobsets.sweep()
 
-    said = {each.uid: each.message for each in jobsets.cluster.notices}
-    assert set(said) == {JOBSET_UID, waiting[0].uid, waiting[3].uid}, "the workload, and one pod of each slice"
-    for message in said.values():
+    messages = {each.uid: each.message for each in jobsets.cluster.notices}
+    assert set(messages) == {JOBSET_UID, waiting[0].uid, waiting[3].uid}, "the workload, and one pod of each slice"
+    for message in messages.values():
         assert message.endswith("[pool_taken]")
         assert {"train-workers-0", "train-workers-1", pool} <= set(re.split(r"[ ,;:]+", message))
         assert "delete pod train-workers-0-0:" in message, "that of the slice which the pool does not serve"

@@ -1,22 +1,16 @@
 """Whatever is raised about one object is reported with its name, and the others go on."""
 
-from __future__ import annotations
-
 import threading
-from typing import TYPE_CHECKING
 
 import pytest
 
 from shared.core.errors import Denied, KindAbsent
 from shared.core.kinds.table import find_kind_of_pod
 from shared.core.labels import CAPACITY_FIRST, COMPLETION_INDEX
+from shared.core.workloads import PodView
 from shared.edges.threads import Threads
 from tests.builders import CLUSTER, NOW, a_jobset, a_pod, a_pool, an_over_event
-from tests.component.world import OTHER, orphan, two_clusters
-
-if TYPE_CHECKING:
-    from shared.core.workloads import PodView
-    from tests.component.world import Records, World
+from tests.component.world import OTHER, Records, World, orphan, two_clusters
 
 
 def fail_for(world: World, method: str, name: str, error: Exception) -> None:

@@ -1,20 +1,15 @@
 """What an instance saw before it was frozen is no reason to delete or resize a pool after it."""
 
-from __future__ import annotations
-
 import dataclasses
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 
 from shared.core.identity.names import build_pool_name
 from tests.builders import CLUSTER, NOW, a_claim, a_demand_event, a_jobset, a_pod, a_pool, an_over_event
 from tests.component.test_component_elastic import GRACE, Elastic, a_demand
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from tests.component.world import World
+from tests.component.world import World
 
 LATER = 12.0
 NAME = build_pool_name(a_claim())
@@ -167,13 +162,6 @@ def test_nodes_that_are_used_since_they_were_looked_at_stay(world: World, closed
     assert world.pools.removed == []
 
 
-def test_nodes_that_are_wanted_again_since_they_were_looked_at_stay(world: World, closed: Elastic) -> None:
-    world.pools.before_next("measure", lambda: closed.want(4))
-    closed.sweep()
-
-    assert world.pools.removed == []
-
-
 def disown(world: World, pool: str) -> None:
     """Let a person remove our labels from a pool, so that it is no longer ours."""
     world.pools.add(CLUSTER, dataclasses.replace(world.pools.pools[CLUSTER, pool], labels={}))
@@ -198,8 +186,15 @@ def test_no_node_is_marked_in_a_pool_that_lost_its_labels_since_it_was_listed(wo
     assert world.cluster.marks == {}
 
 
-def test_no_node_is_removed_from_a_pool_that_lost_its_labels_since_the_look(closed: Elastic, world: World) -> None:
-    world.pools.before_next("measure", lambda: disown(world, closed.pool), skip=1)
+@pytest.mark.parametrize(
+    ("happens", "skip"),
+    [(lambda closed: closed.want(4), 0), (lambda closed: disown(closed.world, closed.pool), 1)],
+    ids=["they are wanted again", "the pool lost its labels"],
+)
+def test_no_node_is_removed_if_this_happens_since_the_look(
+    closed: Elastic, world: World, happens: Callable[[Elastic], None], skip: int
+) -> None:
+    world.pools.before_next("measure", lambda: happens(closed), skip=skip)
     closed.sweep()
 
     assert world.pools.removed == []

@@ -1,24 +1,17 @@
 """What we refuse ourselves ends no round of capacity first, and gives no quota back to Kueue."""
 
-from __future__ import annotations
-
 import dataclasses
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from shared.core import labels
 from shared.core.errors import NoCapacity, Unavailable
 from tests.builders import CLUSTER, NOW, settings
-from tests.component.looks import choose_look
+from tests.component.looks import Look, choose_look
 from tests.component.test_component_admission import Queued
 from tests.component.test_component_capacity_first import NAMES, by_message, by_sweep, jobset, run, start_waiting
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from tests.component.world import Records, World
-
+from tests.component.world import Records, World
 
 look = choose_look(by_message, by_sweep)
 
@@ -29,7 +22,7 @@ def wait_for_capacity(world: World) -> World:
     return world
 
 
-def lose_second(world: World, look: Callable[[World], None]) -> None:
+def lose_second(world: World, look: Look) -> None:
     """Let the first of the two pools run, and the second one be gone without a trace."""
     look(world)
     run(world, NAMES[0])
@@ -58,9 +51,7 @@ def by_errors_of_gke(world: World) -> None:
 
 
 @pytest.mark.parametrize("refuse", [by_limit, by_setting, by_label, by_namespace, by_errors_of_gke])
-def test_what_we_refuse_ourselves_ends_no_round_and_buys_nothing(
-    waiting: World, look: Callable[[World], None], refuse: Callable[[World], None]
-) -> None:
+def test_what_we_refuse_ourselves_ends_no_round_and_buys_nothing(waiting: World, look: Look, refuse: Look) -> None:
     world = waiting
     lose_second(world, look)
     created = world.pools.count("create")
@@ -78,9 +69,7 @@ def test_what_we_refuse_ourselves_ends_no_round_and_buys_nothing(
     assert world.pools.names(CLUSTER) == NAMES
 
 
-def test_a_round_ends_in_time_if_gke_refuses_a_slice_at_once(
-    waiting: World, look: Callable[[World], None]
-) -> None:
+def test_a_round_ends_in_time_if_gke_refuses_a_slice_at_once(waiting: World, look: Look) -> None:
     world = waiting
     lose_second(world, look)
     for seconds, deletes in ((1799, 0), (1, 1)):

@@ -1,29 +1,23 @@
 """A parent keeps a workload after its own end: both and `status` show it, and nothing is done."""
 
-from __future__ import annotations
-
 import dataclasses
-from typing import TYPE_CHECKING
 
 import pytest
 
 from cli.fleet.status import read_status
 from shared.core.errors import Denied
-from shared.core.identity.names import build_pool_name
+from shared.core.identity.names import SliceClaim, build_pool_name
 from shared.core.messages import Event, EventType, ObjectName, Observed
 from shared.core.workloads import Parent
 from tests.builders import CLUSTER, a_claim, a_pool
 from tests.component.world import Records, World
 from tests.unit.rayclusters import UID, a_raycluster
 
-if TYPE_CHECKING:
-    from shared.core.identity.names import Claim
-
 PARENT = Parent(kind="RayJob", namespace="default", name="train", uid="uid-of-train")
 KEEPS = "RayJob default/train is Complete and keeps its RayCluster"
 
 
-def claim_of(slot: int) -> Claim:
+def claim_of(slot: int) -> SliceClaim:
     return a_claim(kind="RayCluster", name="llm", owner_uid=UID, slice_key=f"default/llm-tpu-{slot}")
 
 
@@ -31,8 +25,7 @@ def claim_of(slot: int) -> Claim:
 def world(records: Records) -> World:
     """RayCluster ``default/llm`` of a RayJob, with two pools."""
     made = World(records)
-    made.cluster.pods.clear()
-    made.cluster.workloads.clear()
+    made.cluster.empty()
     made.cluster.add(dataclasses.replace(a_raycluster(), parent=PARENT))
     made.pools.add(CLUSTER, a_pool(claim=claim_of(0)), a_pool(claim=claim_of(1)))
     return made

@@ -1,9 +1,7 @@
 """A running workload of which a part has its pools is suspended by setting, and waits for all."""
 
-from __future__ import annotations
-
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -12,11 +10,11 @@ from shared.core.errors import Denied, Unavailable
 from shared.core.identity.names import build_pool_name
 from shared.core.kinds.jobset import EXCLUSIVE_TOPOLOGY, JOBSET_UID_ON_POD, NODE_SELECTOR_STRATEGY
 from tests.builders import CLUSTER, NOW, a_claim, a_go_pool, a_jobset, a_pod, a_pool
+from tests.component.looks import Look
 from tests.component.test_component_capacity_first import NAMES, jobset, run
+from tests.component.test_component_own_refusals import by_label, by_namespace
 from tests.component.test_component_slow_creations import refuse
-
-if TYPE_CHECKING:
-    from tests.component.world import World
+from tests.component.world import World
 
 
 @pytest.fixture(autouse=True)
@@ -30,14 +28,14 @@ SETTINGS: dict[str, Any] = {"capacity_first": True, "release_partial_gang_second
 def hold_a_part(world: World, *, pinned: bool = False, marks: dict[str, str] | None = None) -> None:
     """Let slice 0 run and slice 1 wait for capacity, of a JobSet that nobody suspended."""
     world.use(**SETTINGS)
-    said = {EXCLUSIVE_TOPOLOGY: labels.NODE_POOL, NODE_SELECTOR_STRATEGY: "true"} if pinned else {}
+    annotations = {EXCLUSIVE_TOPOLOGY: labels.NODE_POOL, NODE_SELECTOR_STRATEGY: "true"} if pinned else {}
     waiting = [a_pod(index=index, uid=f"uid-{index}", unschedulable_since=NOW - 20) for index in range(2)]
-    world.cluster.add(a_jobset(version="1", annotations=said), *waiting)
+    world.cluster.add(a_jobset(version="1", annotations=annotations), *waiting)
     world.sweep()
     run(world, NAMES[0])
     refuse(world, NAMES[1])
     bound = a_pod(index=0, uid="uid-0", node_name=f"{NAMES[0]}-node")
-    world.cluster.add(a_jobset(marks=marks or {}, version="2", annotations=said), bound)
+    world.cluster.add(a_jobset(marks=marks or {}, version="2", annotations=annotations), bound)
 
 
 def test_a_partial_gang_is_suspended_and_waits_for_all(world: World) -> None:
@@ -165,42 +163,34 @@ def lower_a_limit(world: World) -> None:
     world.use(**SETTINGS, limit_chips=16)
 
 
+def meet_an_error(world: World) -> None:
+    world.pools.fail_next("create", Unavailable("503"))
+
+
+def lack_a_right(world: World) -> None:
+    world.pools.fail_next("create", Denied("a right is missing"))
+
+
 def stop_by_setting(world: World) -> None:
     world.use(**SETTINGS, mode="no-create")
 
 
-def stop_by_label(world: World) -> None:
-    world.cluster.namespace_labels["tpu-provisioner"] = {labels.MODE: "no-create"}
+OURS = (lower_a_limit, stop_by_setting, by_label, by_namespace)
+OF_GKE = (meet_an_error, lack_a_right)
 
 
-def opt_out(world: World) -> None:
-    world.cluster.namespace_labels["default"] = {labels.DISABLE_AUTOPROVISIONING: "true"}
-
-
-@pytest.mark.parametrize("lack", ["no pool", "no capacity"])
-@pytest.mark.parametrize("refuse_it", [lower_a_limit, stop_by_setting, stop_by_label, opt_out])
-def test_what_we_refuse_ourselves_releases_nothing(world: World, refuse_it: Any, lack: str) -> None:
+@pytest.mark.parametrize(
+    ("refuse_it", "lack"),
+    [*((each, "no capacity") for each in OURS), *((each, "no pool") for each in (*OURS, *OF_GKE))],
+)
+def test_what_we_refuse_ourselves_or_an_error_releases_nothing(world: World, refuse_it: Look, lack: str) -> None:
     hold_a_part(world)
-    refuse_it(world)
     if lack == "no pool":
         world.pools.move(CLUSTER, NAMES[1], "gone")
         world.pools.creations.clear()
     for _ in range(20):
         world.clock.advance(60)
-        world.sweep()
-
-    assert not jobset(world).suspended
-    assert world.pools.count("delete") == 0
-
-
-@pytest.mark.parametrize("error", [Unavailable("503"), Denied("a right is missing")])
-def test_an_error_of_a_creation_releases_nothing(world: World, error: Any) -> None:
-    hold_a_part(world)
-    world.pools.move(CLUSTER, NAMES[1], "gone")
-    world.pools.creations.clear()
-    for _ in range(20):
-        world.clock.advance(60)
-        world.pools.fail_next("create", error)
+        refuse_it(world)
         world.sweep()
 
     assert not jobset(world).suspended

@@ -1,12 +1,11 @@
 """How often a slice without capacity is tried in an hour, by all functions together."""
 
-from __future__ import annotations
-
 import dataclasses
 import heapq
+from collections.abc import Callable, Mapping
 from functools import partial
 from itertools import count
-from typing import TYPE_CHECKING
+from typing import Any
 
 import pytest
 
@@ -17,15 +16,9 @@ from shared.core.identity.creations import Creation
 from tests.audit_entries import STOCKOUT, an_entry, as_message
 from tests.builders import CLUSTER, NOW, a_claim, a_demand_event, a_jobset, a_pod
 from tests.component.looks import by_sweep
-from tests.component.world import name_of
+from tests.component.world import World, name_of
 from tests.unit.test_elastic import a_gpu_body, a_gpu_job
 from tests.unit.test_kind_job import a_pod as a_job_pod
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-    from typing import Any
-
-    from tests.component.world import World
 
 HOUR = 3600.0
 HASH = a_claim().hash

@@ -1,10 +1,9 @@
 """GKE runs a limited number of operations: creates wait for a free place, and ends give it away."""
 
-from __future__ import annotations
-
 import contextlib
 import dataclasses
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 import pytest
 
@@ -14,13 +13,8 @@ from shared.core.identity.names import build_pool_name
 from shared.perform.places import REMEMBERED_SECONDS, Places
 from shared.perform.shared_reads import RecentReads
 from tests.audit_entries import an_entry, as_message
-from tests.builders import CLUSTER, NOW, a_claim, a_jobset, a_pod, a_pool
-from tests.component.test_component_workload_demands import a_workload_demand
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from tests.component.world import World
+from tests.builders import CLUSTER, NOW, a_claim, a_jobset, a_pod, a_pool, a_workload_demand
+from tests.component.world import World
 
 SLICES, LIMIT = 12, 4
 

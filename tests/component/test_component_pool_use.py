@@ -1,16 +1,15 @@
 """Slices come, go and swap pools while their workload lives: none is stranded or bought twice."""
 
-from __future__ import annotations
-
 import dataclasses
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from shared.capacity_lists import read_policies
 from shared.core import labels
 from shared.core.errors import Unavailable
-from shared.core.identity.names import build_pool_name
+from shared.core.identity.names import SliceClaim, build_pool_name
+from shared.core.identity.pools import PoolSnapshot
 from shared.core.messages import ObjectName
 from shared.core.workloads import NodeView
 from tests.builders import CLUSTER, NOW, a_claim, a_pool, an_over_event, settings
@@ -18,15 +17,11 @@ from tests.component.test_component_candidates import POLICY
 from tests.component.world import Records, World
 from tests.unit.rayclusters import UID, a_group, a_raycluster, a_worker, indexed, webhooked
 
-if TYPE_CHECKING:
-    from shared.core.identity.names import Claim
-    from shared.core.identity.pools import PoolSnapshot
-
 NODES = 2
 RAYCLUSTER = ObjectName(kind="RayCluster", namespace="default", name="llm", uid=UID)
 
 
-def claim_of(slot: int) -> Claim:
+def claim_of(slot: int) -> SliceClaim:
     return a_claim(kind="RayCluster", name="llm", owner_uid=UID, slice_key=f"default/llm-tpu-{slot}")
 
 
@@ -39,8 +34,7 @@ class RayWorld(World):
 
     def __init__(self, records: Records) -> None:
         super().__init__(records)
-        self.cluster.pods.clear()
-        self.cluster.workloads.clear()
+        self.cluster.empty()
         self.want(2)
 
     def want(self, replicas: int, **group: Any) -> None:
@@ -56,27 +50,28 @@ class RayWorld(World):
             self.cluster.nodes[pool.name] = [f"{pool.name}-{host}" for host in range(NODES)]
         return pool.name
 
-    def run(self, slot: int, pool: str, said: dict[str, str] | None = None) -> None:
+    def run(self, slot: int, pool: str, given: dict[str, str] | None = None) -> None:
         """Let a replica run on a pool."""
         for host, node in enumerate(self.cluster.nodes[pool]):
             name = f"llm-tpu-worker-{slot}{host}-{pool[-3:]}"
-            labels = indexed(slot, host) if said is None else said
-            self.cluster.add(a_worker(name=name, said=labels, affinity=True, node_name=node, phase="Running"))
+            labels = indexed(slot, host) if given is None else given
+            self.cluster.add(
+                a_worker(name=name, pod_labels=labels, affinity=True, node_name=node, phase="Running")
+            )
 
     def wait(self, slot: int, **fields: Any) -> None:
         """Let a replica's first host wait for nodes."""
         name = f"llm-tpu-worker-w{slot}"
-        pod = a_worker(name=name, said=indexed(slot), affinity=True, unschedulable=True, **fields)
+        pod = a_worker(name=name, pod_labels=indexed(slot), affinity=True, unschedulable=True, **fields)
         self.cluster.add(pod)
 
     def queue(self, slot: int) -> None:
         """Let a replica's hosts wait at the gate of a queue from now on."""
         for host in range(NODES):
-            held: dict[str, Any] = {"gated": True, "queued_since": self.clock.now()}
-            self.cluster.add(a_worker(name=f"q{slot}{host}", said=indexed(slot, host), affinity=True, **held))
-
-    def names(self) -> set[str]:
-        return {name for (_, name), pool in self.pools.pools.items() if pool.status != "STOPPING"}
+            held: dict[str, Any] = {"gates": ("example.com/hold",), "queued_since": self.clock.now()}
+            self.cluster.add(
+                a_worker(name=f"q{slot}{host}", pod_labels=indexed(slot, host), affinity=True, **held)
+            )
 
 
 @pytest.fixture
@@ -102,7 +97,7 @@ def test_of_two_swapped_pools_the_empty_one_goes_whatever_its_name_says(rays: Ra
 
     rays.sweep()
 
-    assert rays.names() == {name_of(0)}
+    assert rays.alive() == {name_of(0)}
     looks = [("list", ""), ("get", name_of(1)), ("get", name_of(1))]
     assert rays.pools.calls == [*looks, ("delete", name_of(1))]
 
@@ -119,8 +114,8 @@ def test_the_owner_of_a_pool_too_many_reads_that_it_is_not_needed(rays: RayWorld
     found = {str(each.get("pool")): each for each in rays.records.found if each.get("decision") == "delete"}
     assert {name: each["reason"] for name, each in found.items()} == {surplus: "pool_surplus"}
     notice = next(each for each in rays.cluster.notices if each.reason == "NodePoolDeletionStarted")
-    said = f"deleting node pool {surplus}: its workload is live and does not need this pool [pool_surplus]"
-    assert (notice.kind, notice.message) == ("RayCluster", said)
+    message = f"deleting node pool {surplus}: its workload is live and does not need this pool [pool_surplus]"
+    assert (notice.kind, notice.message) == ("RayCluster", message)
 
 
 @pytest.mark.parametrize("by", ["message", "sweep"])
@@ -132,9 +127,9 @@ def test_a_slice_that_was_scaled_away_is_told_from_a_workload_that_is_gone(rays:
     rays.collect(an_over_event("scaled", subject=RAYCLUSTER)) if by == "message" else rays.sweep()
 
     found = {str(each.get("pool")): each for each in rays.records.found if each.get("decision") == "delete"}
-    said = f"deleting node pool {away}: its workload is still there and no longer asks for this pool"
+    message = f"deleting node pool {away}: its workload is still there and no longer asks for this pool"
     assert {name: (each["reason"], each["message"]) for name, each in found.items()} == {
-        away: ("owner_gone", said)
+        away: ("owner_gone", message)
     }
 
 
@@ -155,7 +150,7 @@ def test_a_replica_that_comes_back_to_a_taken_pool_gets_one_further_pool(rays: R
     for _ in range(3):
         rays.sweep()
 
-    assert rays.names() == {name_of(0), name_of(0, 1)}
+    assert rays.alive() == {name_of(0), name_of(0, 1)}
     assert len(rays.pools.bodies) == 1
 
 
@@ -188,7 +183,7 @@ def test_a_replica_waits_for_no_pool_of_another_one_that_has_lost_its_nodes(
         rays.sweep()
 
     lost = listed and nodes < NODES
-    assert rays.names() == {name_of(0), free, *([name_of(0, 1)] if lost else [])}
+    assert rays.alive() == {name_of(0), free, *([name_of(0, 1)] if lost else [])}
     assert len(rays.pools.bodies) == lost
 
 
@@ -212,13 +207,15 @@ def test_a_replica_leaves_a_pool_of_another_one_that_has_lost_a_node_under_it(
     waits = {"unschedulable": True, "unschedulable_since": NOW - 3600}
     for host in range(NODES):
         fields: dict[str, Any] = waits if host == waiting else stays
-        rays.cluster.add(a_worker(name=f"llm-tpu-worker-x{host}", said=indexed(0, host), affinity=True, **fields))
+        rays.cluster.add(
+            a_worker(name=f"llm-tpu-worker-x{host}", pod_labels=indexed(0, host), affinity=True, **fields)
+        )
 
     for _ in range(3):
         rays.sweep()
 
     more = [name_of(0, 1)] * (taken and listed and not waiting)
-    assert rays.names() == {own, *([] if listed else [lost]), *more}
+    assert rays.alive() == {own, *([] if listed else [lost]), *more}
     assert len(rays.pools.bodies) == len(more)
 
 
@@ -238,12 +235,12 @@ def test_a_raycluster_that_waits_for_its_capacity_and_is_scaled_down_gives_a_poo
 
     rays.sweep()
 
-    assert rays.names() == {name_of(slot) for slot in range(kept)}
+    assert rays.alive() == {name_of(slot) for slot in range(kept)}
 
 
 def test_the_second_set_of_an_upgraded_operator_is_explained_and_not_bought(rays: RayWorld) -> None:
     rays.want(1)
-    rays.run(0, rays.add_pool(0), said=webhooked(0))
+    rays.run(0, rays.add_pool(0), given=webhooked(0))
     rays.wait(0)
 
     rays.sweep()
@@ -259,11 +256,11 @@ def test_a_slice_that_a_queue_holds_by_its_pods_gives_its_pool_back_after_the_gr
     rays.queue(0)
 
     rays.sweep()
-    assert rays.names() == {pool}
+    assert rays.alive() == {pool}
 
     rays.clock.advance(settings().grace_seconds)
     rays.sweep()
-    assert rays.names() == set()
+    assert rays.alive() == set()
     assert rays.pools.bodies == []
 
 
@@ -275,7 +272,7 @@ def test_the_pool_of_a_queued_slice_stays_while_another_one_runs_on_it(rays: Ray
 
     rays.sweep()
 
-    assert rays.names() == {pool}
+    assert rays.alive() == {pool}
 
 
 @pytest.mark.parametrize("empty", [True, False])
@@ -287,7 +284,7 @@ def test_the_pool_of_an_earlier_shape_is_replaced_once_it_is_empty(rays: RayWorl
     rays.wait(0)
 
     rays.sweep()
-    assert rays.names() == (set() if empty else {old})
+    assert rays.alive() == (set() if empty else {old})
 
     if empty:
         rays.pools.move(CLUSTER, old, "gone")
@@ -303,12 +300,12 @@ def test_the_empty_pool_of_a_departed_replica_stays_while_another_one_waits_for_
 
     rays.collect(an_over_event("drained", subject=RAYCLUSTER))
     rays.sweep()
-    assert rays.names() == {name_of(0), left}
+    assert rays.alive() == {name_of(0), left}
 
     rays.cluster.pods.clear()
     rays.run(0, left)
     rays.sweep()
-    assert rays.names() == {left}, "it landed there, and its own is the one too many"
+    assert rays.alive() == {left}, "it landed there, and its own is the one too many"
 
 
 def test_of_many_pools_left_behind_as_many_stay_as_slices_wait(rays: RayWorld) -> None:
@@ -319,14 +316,14 @@ def test_of_many_pools_left_behind_as_many_stay_as_slices_wait(rays: RayWorld) -
 
     rays.sweep()
 
-    assert rays.names() == {name_of(0), min(left)}
+    assert rays.alive() == {name_of(0), min(left)}
 
 
 @pytest.mark.parametrize(
     ("pool", "pod"),
     [
         ({"fingerprint": "1-anothershape"}, {"unschedulable": True}),
-        ({}, {"gated": True, "queued_since": 0.0}),
+        ({}, {"gates": ("example.com/hold",), "queued_since": 0.0}),
         ({}, {"unschedulable": True, "deleting": True}),
     ],
     ids=["another shape", "held by a queue", "ending"],
@@ -335,10 +332,10 @@ def test_a_pool_left_behind_goes_where_nobody_waits_for_it(
     rays: RayWorld, pool: dict[str, Any], pod: dict[str, Any]
 ) -> None:
     rays.run(1, rays.add_pool(1))
-    rays.cluster.add(a_worker(name="llm-tpu-worker-w0", said=indexed(0), affinity=True, **pod))
+    rays.cluster.add(a_worker(name="llm-tpu-worker-w0", pod_labels=indexed(0), affinity=True, **pod))
     left = rays.add_pool(2, **pool)
     rays.want(1 if pod.get("deleting") else 2)
 
     rays.sweep()
 
-    assert left not in rays.names()
+    assert left not in rays.alive()

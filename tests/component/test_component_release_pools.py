@@ -1,9 +1,7 @@
 """A workload's delivered end gives its pools back: always, never too early, never another's."""
 
-from __future__ import annotations
-
 import random
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -12,11 +10,8 @@ from shared.core.errors import Busy, ClusterNotFound, Denied, Throttled, Unavail
 from shared.core.identity.names import build_pool_name
 from shared.core.kinds import jobset as jobset_keys
 from tests.builders import CLUSTER, NOW, a_claim, a_foreign_pool, a_go_pool, a_jobset, a_pool, an_over_event
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from tests.component.world import World
+from tests.component.looks import Look
+from tests.component.world import World
 
 NAME = build_pool_name(a_claim())
 THROTTLED = Throttled("429", retry_after_seconds=60)
@@ -234,7 +229,7 @@ def test_an_owner_that_came_back_between_the_two_looks_keeps_its_pool(world: Wor
     ids=["its labels change", "a pod is bound", "it goes", "somebody else deletes it"],
 )
 def test_what_happens_to_a_pool_between_the_two_looks_keeps_it_from_deletion(
-    world: World, happens: Callable[[World], None], says: tuple[str, str]
+    world: World, happens: Look, says: tuple[str, str]
 ) -> None:
     world.pools.before_next("get", lambda: happens(world))
     world.collect(an_over_event())
@@ -271,19 +266,14 @@ def test_gke_out_of_reach_hands_the_message_back(world: World, method: str) -> N
     assert world.says() == ("delete", "workload_over")
 
 
-@pytest.mark.parametrize("method", ["get_workload", "list_pool_pods"])
+@pytest.mark.parametrize(("method", "skip"), [("get_workload", 0), ("list_pool_pods", 0), ("get_workload", 1)])
 @pytest.mark.parametrize(("error", "status"), [(Unavailable("x"), 503), (THROTTLED, 503), (Denied("x"), 500)])
-def test_a_cluster_that_cannot_be_read_deletes_nothing(world: World, method: str, error: Any, status: int) -> None:
-    world.cluster.fail_next(method, error)
+def test_a_cluster_that_cannot_be_read_at_the_first_or_second_look_deletes_nothing(
+    world: World, method: str, skip: int, error: Any, status: int
+) -> None:
+    world.cluster.fail_next(method, error, skip=skip)
 
     assert world.collect(an_over_event()).status == status
-    assert world.pools.count("delete") == 0
-
-
-def test_a_cluster_unreadable_at_the_second_look_deletes_nothing(world: World) -> None:
-    world.cluster.fail_next("get_workload", Unavailable("connection refused"), skip=1)
-
-    assert world.collect(an_over_event()).status == 503
     assert world.pools.count("delete") == 0
 
 

@@ -1,10 +1,8 @@
 """The end of a node pool operation wakes the slice that waits for the pool, and does no more."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from unittest.mock import Mock
 
 import pytest
@@ -14,6 +12,7 @@ from shared.core.decide.freshness import SHARED_SECONDS
 from shared.core.errors import Denied, Unavailable
 from shared.core.identity.names import build_pool_name
 from shared.core.messages import Message
+from shared.core.workloads import PodView
 from shared.perform.shared_reads import RecentReads
 from tests.audit_entries import STOCKOUT, an_entry, as_message
 from tests.builders import (
@@ -28,10 +27,8 @@ from tests.builders import (
     a_pool,
 )
 from tests.component.test_component_elastic import a_waiting_pod
+from tests.component.world import World
 from tests.unit.test_elastic import a_gpu_job
-
-if TYPE_CHECKING:
-    from tests.component.world import World
 
 NAME = build_pool_name(a_claim())
 OTHER_CLAIM = build_pool_name(a_claim(owner_uid="another"))
@@ -207,20 +204,25 @@ def test_what_is_not_ours_is_acknowledged_without_any_call(world: World, entry: 
     assert world.dead_letters.kept == []
 
 
-@pytest.mark.parametrize("entry", [FAILED, DELETED])
-def test_without_a_waiting_leader_nothing_is_done(world: World, entry: object) -> None:
+@pytest.mark.parametrize(
+    ("entry", "pods", "reason"),
+    [
+        (FAILED, [], "demand_gone"),
+        (DELETED, [], "demand_gone"),
+        (an_entry("Delete", pool=OTHER_CLAIM), [a_pod(unschedulable_since=FRESH)], "demand_gone"),
+        (DELETED, [a_pod(unschedulable=False)], "demand_not_unschedulable"),
+    ],
+    ids=["no leader of a failed one", "no leader of a deleted one", "another claim", "a node was found"],
+)
+def test_where_no_leader_waits_for_the_pool_nothing_is_done(
+    world: World, entry: object, pods: list[PodView], reason: str
+) -> None:
     world.pools.add(CLUSTER, a_pool("ERROR"))
     world.cluster.pods.clear()
+    world.cluster.add(*pods)
 
     assert settle(world, entry) == 200
-    assert world.says() == ("nothing", "demand_gone")
-    assert world.pools.calls == []
-
-
-def test_an_end_of_another_claim_reads_the_workload_and_changes_nothing(world: World) -> None:
-    world.cluster.add(a_pod(unschedulable_since=FRESH))
-    assert settle(world, an_entry("Delete", pool=OTHER_CLAIM)) == 200
-    assert world.says() == ("nothing", "demand_gone")
+    assert world.says() == ("nothing", reason)
     assert world.pools.calls == []
 
 
@@ -355,14 +357,6 @@ def test_ends_at_one_time_share_one_list_and_each_leader_is_read_again(world: Wo
     assert settle(world, DELETED) == 200
     assert len(listed) == 2
     assert world.says() == LEFT
-
-
-def test_a_leader_that_a_node_was_found_for_gets_nothing(world: World) -> None:
-    world.cluster.add(a_pod(unschedulable=False))
-
-    assert settle(world, DELETED) == 200
-    assert world.says() == ("nothing", "demand_not_unschedulable")
-    assert world.pools.calls == []
 
 
 def test_the_successor_of_a_leader_is_answered_beside_the_one_that_goes(world: World) -> None:

@@ -1,24 +1,25 @@
 """The looks at the pools of one workload share what they read of it, and that ages like a look."""
 
-from __future__ import annotations
-
+import dataclasses
 import threading
+import time
 from collections import Counter
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import Any
 from unittest.mock import Mock
 
 import pytest
 
 from shared.core.decide.freshness import SHARED_SECONDS
 from shared.core.identity.names import build_pool_name
+from shared.core.identity.pools import PoolStatus
 from shared.core.messages import ObjectName
+from shared.edges.threads import Threads
 from shared.perform.shared_reads import RecentReads
+from shared.perform.side_by_side import CALLS_AT_ONCE
 from tests.builders import CLUSTER, JOBSET_UID, NOW, a_claim, a_jobset, a_pool, an_over_event
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from tests.component.world import World
+from tests.component.fakes import StepClock
+from tests.component.world import World
 
 KIND, POOLS = "LeaderWorkerSet", 20
 """A kind whose pods are read before each delete."""
@@ -121,3 +122,95 @@ def test_a_thread_that_is_held_up_beside_another_one_does_not_read_once_more() -
     other.join()
 
     assert len(reads) == 1
+
+
+def test_who_asks_while_a_read_runs_that_began_too_early_shares_the_next_one() -> None:
+    begins, ends, reads, found = threading.Event(), threading.Event(), list[str](), list[str]()
+    clock = StepClock(NOW)
+    recent = RecentReads(clock, 10.0)
+
+    def read() -> str:
+        reads.append(f"read {len(reads) + 1}")
+        if len(reads) == 1:
+            begins.set()
+            assert ends.wait(30)
+        return reads[-1]
+
+    first = threading.Thread(target=recent.share, args=("pools", read))
+    first.start()
+    assert begins.wait(30)
+    clock.advance(1)
+
+    def ask() -> None:
+        found.append(recent.share("pools", read, since=NOW + 0.5))
+
+    others = [threading.Thread(target=ask) for _ in range(8)]
+    for each in others:
+        each.start()
+    time.sleep(0.1)
+    assert reads == ["read 1"], "the next one waits for its end"
+    ends.set()
+    for each in (first, *others):
+        each.join(30)
+
+    assert (reads, found) == (["read 1", "read 2"], ["read 2"] * 8)
+
+
+@pytest.fixture
+def ticking(world: World) -> World:
+    """The same workload. Each reading of the clock moves it, so no two moments are equal."""
+    plain = world.clock.now
+
+    def now() -> float:
+        world.clock.advance(0.0001)
+        return plain()
+
+    world.clock.now = now  # type: ignore[method-assign]
+    return world
+
+
+@pytest.mark.parametrize("nodes", ["each pool has a node", "no pool has one"])
+def test_deletions_that_are_decided_before_a_list_share_it_as_their_last_read(ticking: World, nodes: str) -> None:
+    """All of them wait for the answer about the emergency stop, so all are decided by then."""
+    if nodes == "no pool has one":
+        ticking.cluster.nodes.clear()
+    for key in list(ticking.pools.pools)[CALLS_AT_ONCE:]:
+        del ticking.pools.pools[key]
+    together, begin = threading.Barrier(CALLS_AT_ONCE, timeout=30), ticking.cluster.begin
+    held = "find_pools_of_nodes" if nodes == "no pool has one" else "get_namespace"
+
+    def wait(method: str) -> None:
+        begin(method)
+        if method == held:
+            together.wait()
+
+    ticking.cluster.begin = wait  # type: ignore[method-assign]
+    ticking.ports = dataclasses.replace(ticking.ports, threads=Threads(ticking.clock))
+    collect(ticking)
+
+    assert ticking.pools.count("delete") == CALLS_AT_ONCE
+    assert ticking.pools.count("get") == 0
+    assert ticking.pools.count("list") == 3, "of the workload, of the second looks, and the last one"
+
+
+@pytest.mark.parametrize(
+    "changed", [{"labels": {}}, {"status": PoolStatus.STOPPING}], ids=["its labels are gone", "it is deleted"]
+)
+@pytest.mark.parametrize("act", [collect, lambda world: world.sweep()])
+def test_a_pool_that_changes_after_its_deletion_was_decided_is_not_deleted(
+    ticking: World, act: Callable[[World], object], changed: dict[str, Any]
+) -> None:
+    """A list of the same batch was read a moment ago, before the change."""
+    name = build_pool_name(a_claim(kind=KIND, slice_key=f"default/train-{POOLS - 1}"))
+
+    def change() -> None:
+        pool = ticking.pools.pools[CLUSTER, name]
+        ticking.pools.add(CLUSTER, dataclasses.replace(pool, **changed))
+
+    ticking.cluster.before_next("get_namespace", change, skip=POOLS - 1)
+    act(ticking)
+
+    deleted = [name for method, name in ticking.pools.calls if method == "delete"]
+    assert len(deleted) == POOLS - 1
+    assert name not in deleted
+    assert name in ticking.pools.names(CLUSTER)

@@ -1,9 +1,7 @@
 """Pools that GKE creates with their nodes: its words meanwhile are told, and end a round early."""
 
-from __future__ import annotations
-
 import dataclasses
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -12,20 +10,15 @@ from shared.core import labels
 from shared.core.errors import Denied, NotFound, ProvisionerError, Throttled, Unavailable
 from shared.core.identity.creations import Creation
 from shared.core.identity.names import build_pool_name
-from shared.core.messages import EventType, ObjectName, Observed
+from shared.core.messages import EventType, Observed
 from shared.core.ports import FillError, Machines
 from shared.perform.limited_ports import READS_MAX, OptionalReads
 from tests.audit_entries import an_entry, as_message
-from tests.builders import CLUSTER, JOBSET_UID, NOW, a_claim, a_jobset, a_pod, an_over_event
-from tests.component.fake_queues import reserve_quota
-from tests.component.looks import by_message, by_sweep
+from tests.builders import CLUSTER, NOW, a_claim, a_jobset, a_pod, an_over_event
+from tests.component.fake_queues import FakeQueues, reserve_quota
+from tests.component.looks import Look, by_message, by_sweep
 from tests.component.test_component_capacity_first import jobset, run
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from tests.component.fake_queues import FakeQueues
-    from tests.component.world import World
+from tests.component.world import World
 
 STOCKOUT = (
     "ZONE_RESOURCE_POOL_EXHAUSTED_WITH_DETAILS: The zone 'projects/p/zones/us-east5-b' does not have enough "
@@ -38,9 +31,11 @@ LACKS = f"node pool {SECOND} is being created and lacks nodes since 2027-01-15T0
 UNTIL = "GKE tries again until 2027-01-15T08:35:00Z"
 
 
-def refuse(world: World, name: str, said: str = STOCKOUT, *, at: float | None = NOW + 30, **machines: Any) -> None:
+def refuse(
+    world: World, name: str, message: str = STOCKOUT, *, at: float | None = NOW + 30, **machines: Any
+) -> None:
     """Let the instance group of a pool report why it has no machines."""
-    world.pools.machines[name] = Machines(errors=(FillError(said, at),), **machines)
+    world.pools.machines[name] = Machines(errors=(FillError(message, at),), **machines)
 
 
 def messages(world: World) -> str:
@@ -90,6 +85,16 @@ def test_the_groups_are_read_once_in_a_sweep_and_by_no_message(world: World) -> 
     for _ in range(2):
         by_sweep(world)
     assert world.pools.count("read_machines") == 2
+
+
+def test_the_groups_of_a_pool_whose_age_label_a_person_removed_are_read(world: World) -> None:
+    begin(world)
+    pool = world.pools.pools[CLUSTER, FIRST]
+    left = {key: value for key, value in pool.labels.items() if key != labels.CREATED_AT}
+    world.pools.add(CLUSTER, dataclasses.replace(pool, labels=left))
+    by_sweep(world)
+
+    assert "[stockout]" in messages(world)
 
 
 @pytest.mark.parametrize("case", ["young", "autoscaled", "RUNNING", "STOPPING", "RECONCILING"])
@@ -258,7 +263,7 @@ def test_later_rounds_create_nothing_while_gke_still_tries(world: World) -> None
 
 
 @pytest.mark.parametrize("look", [by_sweep, lambda world: settle(world, FIRST, "Delete")], ids=["sweep", "settle"])
-def test_the_end_of_a_deletion_creates_nothing_either(world: World, look: Callable[[World], None]) -> None:
+def test_the_end_of_a_deletion_creates_nothing_either(world: World, look: Look) -> None:
     end_first_round(world)
     look(world)
 
@@ -302,14 +307,14 @@ def test_nothing_is_deleted_before_another_slice_holds_nodes(world: World) -> No
 
 
 @pytest.mark.parametrize(
-    ("said", "error"), [(DENIED, None), (POLICY, None), ("words", None), (STOCKOUT, Denied("403"))], ids=str
+    ("message", "error"), [(DENIED, None), (POLICY, None), ("words", None), (STOCKOUT, Denied("403"))], ids=str
 )
 def test_what_is_no_lack_of_capacity_or_cannot_be_read_leaves_the_round_as_it_was(
-    world: World, said: str, error: ProvisionerError | None
+    world: World, message: str, error: ProvisionerError | None
 ) -> None:
     wait_for_capacity(world)
     run(world, FIRST)
-    refuse(world, SECOND, said)
+    refuse(world, SECOND, message)
     if error:
         world.pools.fail_next("read_machines", error)
     by_sweep(world)
@@ -322,9 +327,7 @@ def test_a_message_ends_no_round(world: World) -> None:
     wait_for_capacity(world)
     run(world, FIRST)
     refuse(world, SECOND)
-    subject = ObjectName(kind="JobSet", namespace="default", name="train", uid=JOBSET_UID)
-    asks = an_over_event(type=EventType.DEMAND, observed=Observed.CAPACITY_FIRST, subject=subject)
-    assert world.deliver(asks).status == 200
+    assert world.deliver(an_over_event(Observed.CAPACITY_FIRST, type=EventType.DEMAND)).status == 200
 
     assert (status(world, FIRST), status(world, SECOND)) == ("RUNNING", "PROVISIONING")
     assert world.pools.count("read_machines") == 0

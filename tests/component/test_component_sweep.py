@@ -1,13 +1,11 @@
 """The sweep alone, without any message, brings every pool and every waiting leader to rest."""
 
-from __future__ import annotations
-
 import random
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
-from shared.core.errors import Busy, ClusterNotFound, Denied, Throttled, Unavailable
+from shared.core.errors import Busy, ClusterNotFound, Denied, ProvisionerError, Throttled, Unavailable
 from shared.core.identity.names import build_pool_name
 from shared.deliver import CHARTED
 from tests.builders import (
@@ -22,10 +20,7 @@ from tests.builders import (
     a_pool,
     an_over_event,
 )
-from tests.component.world import OTHER, orphan, two_clusters
-
-if TYPE_CHECKING:
-    from tests.component.world import Records, World
+from tests.component.world import OTHER, Records, World, orphan, two_clusters
 
 NAME = build_pool_name(a_claim())
 
@@ -217,8 +212,7 @@ def test_an_owner_that_cannot_be_read_keeps_its_pools(world: World) -> None:
 
 
 def test_an_owner_of_several_pools_is_read_once_and_a_failure_keeps_them_all(world: World) -> None:
-    world.cluster.pods.clear()
-    world.cluster.workloads.clear()
+    world.cluster.empty()
     world.pools.add(CLUSTER, a_pool(), a_pool(claim=a_claim(slice_key="default/train-workers-1")))
     world.cluster.fail_next("get_workload", Denied("forbidden"))
     answer, counts = world.sweep()
@@ -228,54 +222,38 @@ def test_an_owner_of_several_pools_is_read_once_and_a_failure_keeps_them_all(wor
     assert world.pools.count("delete") == 0
 
 
-def test_a_cluster_that_gke_does_not_answer_for_does_not_stop_the_others(records: Records) -> None:
+@pytest.mark.parametrize(("error", "status"), [(Unavailable("503"), 503), (ClusterNotFound("clusters/c"), 500)])
+def test_a_cluster_that_is_away_or_unknown_does_not_stop_the_others(
+    records: Records, error: ProvisionerError, status: int
+) -> None:
     world = two_clusters(records)
-    world.pools.down_clusters[CLUSTER] = Unavailable("503")
+    world.pools.down_clusters[CLUSTER] = error
     world.pools.add(OTHER, orphan("gone-1"))
-    answer, counts = world.sweep()
-
-    assert answer.status == 503
-    assert counts == {"delete": 1, "errors": 1}
-    assert world.pools.names(CLUSTER) == []
-
-
-def test_a_cluster_that_does_not_exist_is_an_alarm_and_does_not_stop_the_others(records: Records) -> None:
-    world = two_clusters(records)
-    world.pools.down_clusters[CLUSTER] = ClusterNotFound("Not found: clusters/c.")
     world.clusters[OTHER].add(a_pod(), a_jobset())
     answer, counts = world.sweep()
 
-    assert answer.status == 500
-    assert counts == {"create": 1, "errors": 1}
-    assert len(world.pools.names(OTHER)) == 1
+    assert answer.status == status
+    assert counts == {"delete": 1, "create": 1, "errors": 1}
+    assert (world.pools.names(CLUSTER), world.pools.count("create")) == ([], 1)
 
 
-def test_leaders_that_cannot_be_listed_do_not_stop_the_pools(world: World) -> None:
-    world.pools.add(CLUSTER, orphan("gone-1"))
-    world.cluster.fail_next("list_waiting_leaders", Throttled("429"))
-    answer, counts = world.sweep()
-
-    assert answer.status == 503
-    assert counts == {"delete": 1, "errors": 1, "left": 1}
-
-
-def test_one_leader_s_error_does_not_stop_the_next(world: World) -> None:
+@pytest.mark.parametrize(
+    ("method", "error", "counts"),
+    [
+        ("list_waiting_leaders", Throttled("429"), {"delete": 2, "errors": 1, "left": 1}),
+        ("create", Unavailable("503"), {"create": 1, "delete": 2, "errors": 1}),
+        ("delete", Unavailable("503"), {"create": 2, "delete": 1, "errors": 1}),
+    ],
+)
+def test_an_error_about_leaders_or_pools_does_not_stop_the_others(
+    world: World, method: str, error: ProvisionerError, counts: dict[str, int]
+) -> None:
     world.cluster.add(a_pod(index=1, uid="second"))
-    world.pools.fail_next("create", Unavailable("503"))
-    answer, counts = world.sweep()
-
-    assert answer.status == 503
-    assert counts == {"create": 1, "errors": 1}
-
-
-def test_one_pool_s_error_does_not_stop_the_next(world: World) -> None:
-    world.cluster.pods.clear()
     world.pools.add(CLUSTER, orphan("gone-1"), orphan("gone-2"))
-    world.pools.fail_next("delete", Unavailable("503"))
-    answer, counts = world.sweep()
+    (world.cluster if method == "list_waiting_leaders" else world.pools).fail_next(method, error)
 
-    assert answer.status == 503
-    assert counts == {"delete": 1, "errors": 1}
+    answer, found = world.sweep()
+    assert (answer.status, found) == (503, counts)
 
 
 def test_before_a_delete_the_sweep_looks_again(world: World) -> None:

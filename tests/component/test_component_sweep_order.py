@@ -1,18 +1,11 @@
 """A sweep answers before it deletes, and in another order each time."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+import pytest
 
 from shared.core.errors import Throttled
 from shared.core.identity.names import build_pool_name
 from tests.builders import CLUSTER, NOW, a_claim, a_jobset, a_pod, a_pool
-from tests.component.world import orphan
-
-if TYPE_CHECKING:
-    import pytest
-
-    from tests.component.world import World
+from tests.component.world import World, orphan
 
 NAME = build_pool_name(a_claim())
 

@@ -1,21 +1,16 @@
 """A pool held by others' pods while its own pod waits: its owner is told, and nothing is done."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from cli.fleet.status import read_status
 from shared.core import labels
-from shared.core.errors import Denied, Unavailable
+from shared.core.errors import Denied, ProvisionerError, Unavailable
+from shared.core.workloads import PodView, WorkloadView
 from tests.builders import CLUSTER, NOW, a_claim, a_jobset, a_pod, a_pool
 from tests.component.test_component_elastic import GRACE, Elastic
-
-if TYPE_CHECKING:
-    from shared.core.errors import ProvisionerError
-    from shared.core.workloads import PodView, WorkloadView
-    from tests.component.world import World
+from tests.component.world import World
 
 LONG = GRACE + 60.0
 TAKEN = ("refuse", "pool_taken")
@@ -168,9 +163,9 @@ class Begun(Waiting):
 
     @staticmethod
     def follower(index: int, **overrides: Any) -> PodView:
-        said = {labels.COMPLETION_INDEX: str(index)}
+        pod_labels = {labels.COMPLETION_INDEX: str(index)}
         name = f"train-workers-0-{index}"
-        return a_pod(**{"pod_labels": said, "name": name, "uid": name, **overrides})
+        return a_pod(**{"pod_labels": pod_labels, "name": name, "uid": name, **overrides})
 
 
 def test_of_a_slice_that_has_begun_it_is_said_on_one_pod_that_waits(world: World) -> None:

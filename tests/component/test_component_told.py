@@ -1,23 +1,18 @@
 """Each demand older than the grace has an Event with its true reason, each failure its claim."""
 
-from __future__ import annotations
-
 import dataclasses
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from shared.core import labels
-from shared.core.errors import Busy, Denied, NotFound, Throttled, Unavailable
+from shared.core.errors import Busy, Denied, NotFound, ProvisionerError, Throttled, Unavailable
 from shared.core.identity.creations import Creation
+from shared.core.identity.pools import PoolSnapshot
 from shared.core.times import format_time
 from tests.builders import CLUSTER, JOBSET_UID, NOW, POD_UID, a_demand_event, a_jobset, a_pod, a_pool
 from tests.component.test_component_elastic import GRACE
-
-if TYPE_CHECKING:
-    from shared.core.errors import ProvisionerError
-    from shared.core.identity.pools import PoolSnapshot
-    from tests.component.world import World
+from tests.component.world import World
 
 LONG = GRACE + 60.0
 POOL = a_pool().name
@@ -262,41 +257,40 @@ def test_workers_that_wait_beside_a_placed_leader_are_told(world: World) -> None
     assert told(world) == {("JobSet", "pod_unplaced"), ("Pod", "pod_unplaced")}
 
 
-class Squatted:
+class KeptByForeignPods:
     """A pool of 64 hosts whose owner is gone; one pod of one chip keeps it."""
 
-    def __init__(self, world: World, **squatter: Any) -> None:
-        world.cluster.pods.clear()
-        world.cluster.workloads.clear()
+    def __init__(self, world: World, **foreign_pod: Any) -> None:
+        world.cluster.empty()
         self.world, self.pool = world, a_pool(age_seconds=LONG, node_count=64)
         world.pools.add(CLUSTER, self.pool)
         plain = {"kind": "Deployment", "workload": "serving", "chips": 1, "created_at": NOW - LONG}
-        world.cluster.bind(self.pool.name, **{**plain, **squatter})
+        world.cluster.bind(self.pool.name, **{**plain, **foreign_pod})
         world.cluster.add(dataclasses.replace(a_jobset(name="serving", uid="s"), kind="Deployment"))
 
     def told(self) -> list[tuple[str, str, str]]:
         return [(each.kind, each.name, each.reason) for each in self.world.cluster.notices]
 
 
-def test_the_log_shows_a_pool_that_only_a_squatter_keeps(world: World) -> None:
-    pool = Squatted(world).pool
+def test_the_log_shows_a_pool_that_only_a_foreign_pod_keeps(world: World) -> None:
+    pool = KeptByForeignPods(world).pool
 
     world.sweep()
 
     world.records.expect_in_order({"decision": "keep", "reason": "pool_in_use", "pool": pool.name, "claim": CLAIM})
 
 
-def test_a_squatter_is_told_which_pool_it_keeps_and_what_to_do(world: World) -> None:
-    squatted = Squatted(world)
+def test_a_foreign_pod_is_told_which_pool_it_keeps_and_what_to_do(world: World) -> None:
+    kept = KeptByForeignPods(world)
 
     world.sweep()
     world.clock.advance(60)
     world.sweep()
 
-    assert squatted.told() == [("Deployment", "serving", "NodePoolKept"), ("Pod", "serving-0", "NodePoolKept")]
+    assert kept.told() == [("Deployment", "serving", "NodePoolKept"), ("Pod", "serving-0", "NodePoolKept")]
     (message,) = {each.message for each in world.cluster.notices}
     assert message == (
-        f"Deployment default/serving keeps node pool {squatted.pool.name} (64 nodes, 256 chips or GPUs) with "
+        f"Deployment default/serving keeps node pool {kept.pool.name} (64 nodes, 256 chips or GPUs) with "
         f"1 chips or GPUs (pod serving-0, created at {format_time(NOW - LONG)}); JobSet default/train, for "
         "which the pool was created, does not need it any more, and the pool is deleted when these pods end. "
         "Delete them, or select a node label of their own for them, so that they run elsewhere [pool_in_use]"
@@ -305,52 +299,52 @@ def test_a_squatter_is_told_which_pool_it_keeps_and_what_to_do(world: World) -> 
     assert world.pools.count("delete") == 0
 
 
-def test_a_squatter_without_workload_is_told_on_its_pod(world: World) -> None:
-    squatted = Squatted(world, workload="", created_at=None)
+def test_a_foreign_pod_without_workload_is_told_on_its_pod(world: World) -> None:
+    kept = KeptByForeignPods(world, workload="", created_at=None)
 
     world.sweep()
 
-    assert squatted.told() == [("Pod", "bare-0", "NodePoolKept")]
+    assert kept.told() == [("Pod", "bare-0", "NodePoolKept")]
 
 
-def test_a_squatter_whose_workload_cannot_be_read_is_told_on_its_pod(world: World) -> None:
-    squatted = Squatted(world)
+def test_a_foreign_pod_whose_workload_cannot_be_read_is_told_on_its_pod(world: World) -> None:
+    kept = KeptByForeignPods(world)
     world.cluster.fail_next("get_workload", Denied("403"), skip=2)  # the owner of the pool is read before
 
     _, counts = world.sweep()
 
     assert counts["errors"] == 0
-    assert squatted.told() == [("Pod", "serving-0", "NodePoolKept")]
+    assert kept.told() == [("Pod", "serving-0", "NodePoolKept")]
     world.records.expect_in_order({"message": "the workload that keeps a node pool could not be read"})
 
 
 @pytest.mark.parametrize(
-    "squatter",
+    "foreign_pod",
     [
         pytest.param({"chips": 0}, id="a pod without accelerators"),
         pytest.param({"deleting_since": NOW - 10_000}, id="a pod that does not end"),
     ],
 )
-def test_pods_that_keep_no_pool_are_not_told(world: World, squatter: dict[str, Any]) -> None:
-    squatted = Squatted(world, **squatter)
+def test_pods_that_keep_no_pool_are_not_told(world: World, foreign_pod: dict[str, Any]) -> None:
+    kept = KeptByForeignPods(world, **foreign_pod)
 
     world.sweep()
 
-    assert squatted.told() == []
+    assert kept.told() == []
     assert world.pools.count("delete") == 1
 
 
-def test_many_squatters_are_told_a_bounded_number_of_times(world: World) -> None:
-    squatted = Squatted(world)
+def test_many_foreign_pods_are_told_a_bounded_number_of_times(world: World) -> None:
+    kept = KeptByForeignPods(world)
     for number in range(40):
-        world.cluster.bind(squatted.pool.name, kind="Deployment", workload=f"w{number % 30:02}", chips=1)
+        world.cluster.bind(kept.pool.name, kind="Deployment", workload=f"w{number % 30:02}", chips=1)
     for _ in range(20):
-        world.cluster.bind(squatted.pool.name, kind="Deployment", workload="serving", chips=1)
+        world.cluster.bind(kept.pool.name, kind="Deployment", workload="serving", chips=1)
 
     world.sweep()
 
-    assert len(squatted.told()) <= 20 * (1 + 5)
-    assert [kind for kind, name, _ in squatted.told() if name.startswith("serving")] == [
+    assert len(kept.told()) <= 20 * (1 + 5)
+    assert [kind for kind, name, _ in kept.told() if name.startswith("serving")] == [
         "Deployment",
         *["Pod"] * 5,
     ]
@@ -379,8 +373,8 @@ def test_a_change_of_shape_while_another_workload_holds_the_old_pool_is_told_to_
         )
     else:
         assert told_owner == set()
-    (told_squatter,) = {each.message for each in world.cluster.notices if each.name == "serving-0"}
-    assert "JobSet default/train, for which the pool was created, does not need it any more" in told_squatter
+    (told_foreign_pod,) = {each.message for each in world.cluster.notices if each.name == "serving-0"}
+    assert "JobSet default/train, for which the pool was created, does not need it any more" in told_foreign_pod
 
 
 def test_a_change_of_shape_that_the_operator_does_not_allow_is_told(world: World) -> None:

@@ -1,18 +1,13 @@
 """Two versions at once: an upgrade, a rollback, and both side by side make no pool anew."""
 
-from __future__ import annotations
-
 import dataclasses
-from typing import TYPE_CHECKING
 
 import pytest
 
 from shared.core import labels
 from shared.core.demand import demand as demands
 from tests.builders import CLUSTER, a_demand, a_demand_event, a_jobset, a_pod, an_over_event
-
-if TYPE_CHECKING:
-    from tests.component.world import World
+from tests.component.world import World
 
 ROUNDS = 12
 OF_0_1_0 = "1-hjla2exd5cfk3"

@@ -1,15 +1,14 @@
 """An ended workload's pool stays for the next one: idle, used, idle again, gone; or displaced."""
 
-from __future__ import annotations
-
 import dataclasses
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from shared.core import labels
 from shared.core.errors import Denied
 from shared.core.identity.names import build_pool_name
+from shared.core.identity.pools import PoolSnapshot
 from shared.core.kinds import jobset as jobset_keys
 from shared.core.ports import SurplusMark
 from tests.builders import (
@@ -23,10 +22,7 @@ from tests.builders import (
     a_template,
     an_over_event,
 )
-
-if TYPE_CHECKING:
-    from shared.core.identity.pools import PoolSnapshot
-    from tests.component.world import World
+from tests.component.world import World
 
 NAME = build_pool_name(a_claim())
 NODES = ["n0", "n1", "n2", "n3"]
@@ -211,8 +207,8 @@ def test_a_slice_that_runs_on_an_idle_pool_gives_back_the_pool_that_came_too_lat
     group = dataclasses.replace(a_jobset(replicas=1, template=template).groups[0], hosts=4)
     world.cluster.add(a_jobset(name="next", uid="next", groups=(group,)))
     for at, node in enumerate(NODES):
-        said = {jobset_keys.JOBSET_UID_ON_POD: "next"}
-        pod = a_pod(jobset="next", template=template, pod_labels=said, node_name=node, phase="Running")
+        pod_labels = {jobset_keys.JOBSET_UID_ON_POD: "next"}
+        pod = a_pod(jobset="next", template=template, pod_labels=pod_labels, node_name=node, phase="Running")
         world.cluster.add(dataclasses.replace(pod, name=f"p{at}", uid=f"p{at}", unschedulable=False))
     use(world)
     sweep(world)

@@ -1,30 +1,19 @@
 """One demand of a workload is answered for all of its slices, from one list of pools."""
 
-from __future__ import annotations
-
 import dataclasses
-from typing import TYPE_CHECKING
 
 import pytest
 
 from shared.core import labels
 from shared.core.errors import Denied, Throttled, Unavailable
 from shared.core.identity.names import build_pool_name
-from shared.core.messages import Event, EventType, ObjectName, Observed
 from shared.edges.threads import Threads
-from tests.builders import CLUSTER, JOBSET_UID, NOW, a_claim, a_jobset, a_pod
+from tests.builders import CLUSTER, JOBSET_UID, NOW, a_claim, a_jobset, a_pod, a_workload_demand
 from tests.component.test_component_elastic import a_waiting_pod
+from tests.component.world import World
 from tests.unit.test_elastic import a_gpu_job
 
-if TYPE_CHECKING:
-    from tests.component.world import World
-
 SLICES = 20
-
-
-def a_workload_demand(kind: str = "JobSet", name: str = "train", uid: str = JOBSET_UID) -> Event:
-    subject = ObjectName(kind=kind, namespace="default", name=name, uid=uid)
-    return Event(type=EventType.DEMAND, cluster=CLUSTER, subject=subject, observed=Observed.UNSCHEDULABLE)
 
 
 @pytest.fixture
@@ -68,24 +57,20 @@ def test_a_message_need_not_know_the_uid(crowd: World, uid: str) -> None:
     assert len(crowd.pools.bodies) == SLICES
 
 
-def test_a_message_about_an_earlier_workload_of_the_name_does_nothing(crowd: World) -> None:
-    assert crowd.deliver(a_workload_demand(uid="earlier")).status == 200
+@pytest.mark.parametrize(
+    ("asked", "waits"),
+    [({"uid": "earlier"}, True), ({}, False), ({"name": "gone"}, True)],
+    ids=["an earlier workload of the name", "without waiting leaders", "gone"],
+)
+def test_a_message_about_what_does_not_wait_does_nothing(
+    crowd: World, asked: dict[str, str], *, waits: bool
+) -> None:
+    if not waits:
+        crowd.cluster.pods.clear()
 
+    assert crowd.deliver(a_workload_demand(**asked)).status == 200
     assert crowd.says() == ("nothing", "demand_gone")
     assert crowd.pools.calls == []
-
-
-def test_a_workload_without_waiting_leaders_needs_nothing(world: World) -> None:
-    world.cluster.pods.clear()
-
-    assert world.deliver(a_workload_demand()).status == 200
-    assert world.says() == ("nothing", "demand_gone")
-    assert world.pools.calls == []
-
-
-def test_a_workload_that_is_gone_needs_nothing(world: World) -> None:
-    assert world.deliver(a_workload_demand(name="gone")).status == 200
-    assert world.says() == ("nothing", "demand_gone")
 
 
 @pytest.mark.parametrize("error", [Unavailable("away"), Denied("no container.clusters.update"), ValueError("bug")])
@@ -106,7 +91,7 @@ def test_all_pods_of_a_deployment_are_one_answer(world: World) -> None:
     job = a_gpu_job(parallelism=30, completions=30)
     world.cluster.pods.clear()
     world.cluster.add(job, *(a_waiting_pod(f"{job.name}-{each}") for each in range(30)))
-    world.deliver(a_workload_demand(job.kind, job.name, job.uid))
+    world.deliver(a_workload_demand(kind=job.kind, name=job.name, uid=job.uid))
 
     assert [each["decision"] for each in world.records.found] == ["create"]
     world.expect_one_pool()

@@ -1,17 +1,11 @@
 """Runs jobs as if at the same time: each port call waits for its turn, which a seed chooses."""
 
-from __future__ import annotations
-
 import random
 import threading
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
 
+from shared.core.identity.pools import PoolSnapshot
 from tests.component.fakes import FakeCluster, FakeNodePools
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from shared.core.identity.pools import PoolSnapshot
 
 WAIT_SECONDS_MAX = 60.0
 

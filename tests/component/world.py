@@ -1,25 +1,20 @@
 """One deployment on fakes, with the few words that tests need: deliver, sweep, and the outcome."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import logging
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from shared.answer import Answer
 from shared.core.identity.names import build_pool_name
-from shared.core.ports import Ports
+from shared.core.identity.pools import PoolSnapshot
+from shared.core.messages import Event, Message
+from shared.core.ports import Ports, SideBySide
 from shared.core.settings import ClusterSettings
 from shared.deliver import deliver, deliver_sweep
 from shared.edges.structured_logs import StructuredFormatter
 from tests.builders import CLUSTER, NOW, a_claim, a_jobset, a_pod, a_pool, a_push, settings
 from tests.component.fakes import FakeCluster, FakeDeadLetters, FakeNodePools, StepClock
-
-if TYPE_CHECKING:
-    from shared.answer import Answer
-    from shared.core.identity.pools import PoolSnapshot
-    from shared.core.messages import Event, Message
-    from shared.core.ports import SideBySide
 
 OTHER = "projects/p/locations/us-east5/clusters/other"
 """The second cluster of a world of two."""
@@ -105,6 +100,10 @@ class World:
     def notices(self) -> list[tuple[str, str, bool]]:
         """Return the Kubernetes Events: object kind, reason, warning."""
         return [(each.kind, each.reason, each.warning) for each in self.cluster.notices]
+
+    def alive(self) -> set[str]:
+        """Return the names of the pools that are not being deleted."""
+        return {name for (_, name), pool in self.pools.pools.items() if pool.status != "STOPPING"}
 
     def expect_one_pool(self, *, created: int = 1) -> str:
         """Return the name of the one pool there is, made by so many creates that GKE accepted."""

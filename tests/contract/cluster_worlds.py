@@ -3,16 +3,15 @@
 The fake gets a copy of the objects that the embedded cluster has, so both must answer alike.
 """
 
-from __future__ import annotations
-
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
 from shared.core import labels
 from shared.core.kinds.table import get_kind
-from shared.core.ports import Notice
+from shared.core.ports import Cluster, Notice
 from shared.core.times import parse_time
 from shared.edges.disk_objects import read_disk
 from shared.edges.event_writer import StoredEvent, read_scale_up
@@ -22,11 +21,6 @@ from shared.edges.node_taints import Node, view_node
 from shared.edges.workload_objects import Pod, read_workload, view_pod
 from tests.component.fakes import FakeCluster
 from tests.contract.stand_ins import ask
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from shared.core.ports import Cluster
 
 JOBSETS = "/apis/jobset.x-k8s.io/v1alpha2/namespaces/default/jobsets"
 EVENTS = "/api/v1/namespaces/default/events"

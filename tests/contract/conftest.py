@@ -1,16 +1,11 @@
 """One fake GKE for each file, at rest and without faults after each test."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import pytest
 
 from tests.contract.gke_world import Gke
 from tests.contract.stand_ins import ask, stand_in
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 
 @pytest.fixture(scope="module")

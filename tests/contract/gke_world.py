@@ -1,38 +1,27 @@
-"""One fake control plane, the three ways to it, and the situations that its callers can meet."""
-
-from __future__ import annotations
+"""One fake control plane, the two ways to it, and the situations that its callers can meet."""
 
 import dataclasses
+from collections.abc import Callable
 from itertools import count
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-import grpc
-from google.auth.credentials import AnonymousCredentials
 from google.cloud.container_v1 import ClusterManagerClient
-from google.cloud.container_v1.services.cluster_manager.transports import (
-    ClusterManagerGrpcTransport,
-    ClusterManagerRestTransport,
-)
 from google.cloud.container_v1.types import CreateNodePoolRequest, NodePool
 from google.protobuf import json_format
 
 from shared.core.decide.demands import decide_demand
 from shared.core.identity.pools import PoolStatus
 from shared.core.nodepool import build_node_pool
-from shared.core.settings import Credentials
+from shared.core.ports import Clock
+from shared.core.settings import Credentials, Settings
 from shared.edges.clock import SYSTEM_CLOCK
 from shared.edges.gke import GkeNodePools
 from shared.edges.google_account import GoogleAccount
+from standins.fakegke.tests.fakegke_worlds import open_transport
 from tests.builders import CLUSTER, a_demand, a_jobset, a_pod, expect_demand, settings
 from tests.contract.stand_ins import ask
 from tests.unit.test_elastic import a_gpu_body, a_gpu_job
 from tests.unit.test_kind_job import a_pod as a_job_pod
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from shared.core.ports import Clock
-    from shared.core.settings import Settings
 
 NO_CLUSTER = "projects/p/locations/us-east5/clusters/nowhere"
 NUMBERS = count()
@@ -59,24 +48,13 @@ class LeapingClock:
 
 
 class Gke:
-    """The control plane and the three ways to it."""
+    """The control plane and the two ways to it."""
 
     def __init__(self, ports: dict[str, str]) -> None:
         self.url = ports["rest"]
         self.edge = open_edge(self.url)
         self.edge.open()
-        self.official = {
-            "grpc": ClusterManagerClient(
-                transport=ClusterManagerGrpcTransport(channel=grpc.insecure_channel(ports["grpc"]))
-            ),
-            "rest": ClusterManagerClient(
-                transport=ClusterManagerRestTransport(
-                    host=self.url.removeprefix("http://"),
-                    url_scheme="http",
-                    credentials=AnonymousCredentials(),  # type: ignore[no-untyped-call]
-                )
-            ),
-        }
+        self.official = ClusterManagerClient(transport=open_transport(self.url))
 
     def fault(self, switch: str, **fields: Any) -> None:
         ask("POST", f"{self.url}/admin/faults", {"switch": switch, **fields})

@@ -1,20 +1,15 @@
 """The implementations of the port `NodePools`, each with what a suite arranges around it."""
 
-from __future__ import annotations
-
 import dataclasses
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from shared.core.errors import ClusterNotFound, NoCapacity, Unavailable
 from shared.core.identity.pools import PoolStatus
+from shared.core.ports import NodePools
 from tests.builders import CLUSTER
 from tests.component.fakes import FakeNodePools
-from tests.contract.gke_world import NO_CLUSTER
+from tests.contract.gke_world import NO_CLUSTER, Gke
 from tests.contract.stand_ins import ask
-
-if TYPE_CHECKING:
-    from shared.core.ports import NodePools
-    from tests.contract.gke_world import Gke
 
 STOCKOUT = "GCE_STOCKOUT: no capacity in this zone"
 

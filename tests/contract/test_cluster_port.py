@@ -5,10 +5,9 @@ cluster's objects. What only HTTP and Events have (codes, wrong addresses, count
 asked of the edge alone, in `test_kubernetes_edge`.
 """
 
-from __future__ import annotations
-
 import time
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 
@@ -18,18 +17,12 @@ from shared.core.errors import StaleView
 from shared.core.kinds import jobset as jobset_keys
 from shared.core.kinds import raycluster
 from shared.core.kinds.deployment import TEMPLATE_HASH
-from shared.core.ports import Ledger, Reservation, SurplusMark
-from shared.core.workloads import Disk, Taint, WorkloadView
+from shared.core.ports import BoundPod, Cluster, Ledger, LimitHold, SurplusMark
+from shared.core.workloads import Disk, PodView, Taint, WorkloadView
 from tests.builders import CLUSTER, NOW, a_jobset, expect_demand, settings
 from tests.contract.cluster_worlds import JOBSETS, ClusterWorld, a_notice, edge_world, fake_world, open_edge
 from tests.contract.stand_ins import ask, stand_in
 from tests.unit.rayclusters import a_raycluster
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from shared.core.ports import BoundPod, Cluster
-    from shared.core.workloads import PodView
 
 PODS = "/api/v1/namespaces/default/pods"
 POOL, MARKED_POOL, READY_POOL = "pool-of-ours", "pool-with-marks", "pool-with-a-ready-node"
@@ -188,7 +181,7 @@ def test_a_namespace_is_read_with_its_uid_and_its_labels(cluster: Cluster) -> No
 def test_a_ledger_is_written_only_over_the_version_that_was_read(cluster: Cluster) -> None:
     first = cluster.read_ledger("default")
     assert (first.version, first.entries) == ("", {})
-    entry = Reservation(namespace="team-a", chips=16, made_at=NOW + 0.25, again=True)
+    entry = LimitHold(namespace="team-a", chips=16, made_at=NOW + 0.25, again=True)
 
     written = cluster.write_ledger("default", Ledger(version="", entries={"pool-a": entry}))
 

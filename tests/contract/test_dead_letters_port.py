@@ -4,25 +4,19 @@ The edge publishes to the local Pub/Sub; the fake is that of the component tests
 never succeed is kept byte for byte, or handed back: it is never lost in between.
 """
 
-from __future__ import annotations
-
 import base64
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import pytest
 from google.auth.credentials import AnonymousCredentials
 
 from shared.core.errors import Unavailable
 from shared.core.messages import Message
+from shared.core.ports import DeadLetters
 from shared.edges.pubsub_topic import PubsubTopic, open_publisher_over_rest
 from tests.component.fakes import FakeDeadLetters
 from tests.contract.stand_ins import ask, stand_in
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from shared.core.ports import DeadLetters
 
 ANONYMOUS = AnonymousCredentials()  # type: ignore[no-untyped-call]
 TOPIC = "projects/p/topics/dead-letters"

@@ -1,19 +1,12 @@
 """A failed creation in the fake GKE: its class, its end, and whether a reservation is held."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import pytest
 
 from shared.core import labels
 from shared.core.decide.failures import Failure, classify_failure
 from shared.core.identity.pools import PoolStatus
 from tests.builders import CLUSTER
-from tests.contract.gke_world import a_body
-
-if TYPE_CHECKING:
-    from tests.contract.gke_world import Gke
+from tests.contract.gke_world import Gke, a_body
 
 CLASSES = {
     "stockout": (Failure.STOCKOUT, 8),

@@ -1,4 +1,4 @@
-"""Our GKE edge and the official clients against one control plane: the same world, the same errors.
+"""Our GKE edge and the official client against one control plane: the same world, the same errors.
 
 What every implementation of the port keeps, the fake of the component tests too, is in
 `test_node_pools_port`. The rows are the errors that an idempotent caller must tell apart:
@@ -6,11 +6,10 @@ https://cloud.google.com/kubernetes-engine/docs/troubleshooting/concurrent-opera
 issue threads.
 """
 
-from __future__ import annotations
+from collections.abc import Callable
+from typing import Any
 
-from typing import TYPE_CHECKING, Any
-
-import grpc
+import httpx
 import pytest
 from google.api_core.exceptions import GoogleAPICallError
 
@@ -48,10 +47,6 @@ from tests.contract.gke_world import (
     under_way,
     upgrading,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
 
 ROWS = [
     # what the world is like, the call, what the edge raises, the canonical code
@@ -129,7 +124,7 @@ ROWS = [
 
 
 @pytest.mark.parametrize(("arrange", "call", "kind", "code"), ROWS)
-def test_each_refusal_is_one_class_here_and_one_code_in_the_official_clients(
+def test_each_refusal_is_one_class_here_and_one_code_in_the_official_client(
     gke: Gke, arrange: Callable[[Gke, str], None], call: str, kind: type[ProvisionerError], code: str
 ) -> None:
     body = a_body()
@@ -140,26 +135,19 @@ def test_each_refusal_is_one_class_here_and_one_code_in_the_official_clients(
 
     arrange(gke, body["name"])
     with pytest.raises(GoogleAPICallError) as theirs:
-        by_official(gke.official["grpc"], call, body)
-    assert theirs.value.grpc_status_code is not None
-    assert theirs.value.grpc_status_code.name == code
-
-    arrange(gke, body["name"])
-    with pytest.raises(GoogleAPICallError) as theirs:
-        by_official(gke.official["rest"], call, body)
+        by_official(gke.official, call, body)
     assert theirs.value.response.json()["error"]["status"] == code
     assert theirs.value.code == CODES_OVER_HTTP.get(code, theirs.value.code)
 
 
 def test_no_identity_is_denied_and_unauthenticated(gke: Gke) -> None:
-    """The official REST client shows no 401: it asks its credentials for another token instead."""
+    """The official client shows no 401: it asks its credentials for another token instead."""
     for _ in range(2):
         fail("UNAUTHENTICATED", "Request had invalid authentication credentials.")(gke, "")
     with pytest.raises(Denied):
         gke.edge.list(CLUSTER)
-    with pytest.raises(GoogleAPICallError) as theirs:
-        by_official(gke.official["grpc"], "list", a_body())
-    assert theirs.value.grpc_status_code == grpc.StatusCode.UNAUTHENTICATED
+    answer = httpx.get(f"{gke.url}/v1/{CLUSTER}/nodePools")
+    assert (answer.status_code, answer.json()["error"]["status"]) == (401, "UNAUTHENTICATED")
 
 
 @pytest.mark.parametrize("how", ["drop", "unavailable", "deadline"])
@@ -210,7 +198,7 @@ def test_every_kind_of_body_is_accepted_and_read_alike_by_the_official_client(
     body = a_body(settings(allowed_shared_reservations=("other-project/r",)), **shape)
     gke.edge.create(CLUSTER, body)
     ours = gke.edge.get(CLUSTER, body["name"])
-    theirs = gke.official["grpc"].get_node_pool(name=f"{CLUSTER}/nodePools/{body['name']}")
+    theirs = gke.official.get_node_pool(name=f"{CLUSTER}/nodePools/{body['name']}")
 
     assert ours is not None
     assert ours.labels == dict(theirs.config.labels)

@@ -1,9 +1,9 @@
 """Usual Google accounts work in every program; a failure says if a person or a retry mends it."""
 
-from __future__ import annotations
-
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import google.auth.compute_engine._metadata
@@ -13,23 +13,18 @@ import pytest
 from cli.access.operator_access import open_deployment
 from infra.build import remove_pools
 from shared.core.errors import Denied, Unavailable
+from shared.core.ports import Ports
 from shared.core.settings import ClusterSettings, Credentials
 from shared.edges.google_account import SCOPES, GoogleAccount
 from shared.environment import read_settings
 from shared.wiring import build_ports
 from tests.builders import CLUSTER
-from tests.contract.fake_google import FakeGoogle, fake_google
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
-
-    from shared.core.ports import Ports
+from tests.contract.fake_google import FakeGoogle
 
 
 @pytest.fixture
 def fake(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[FakeGoogle]:
-    with fake_google() as fake:
+    with FakeGoogle() as fake:
         point_at(fake, monkeypatch, tmp_path)
         yield fake
 

@@ -1,23 +1,18 @@
 """Each call is one request, whatever its answer becomes: counted at the other side's socket."""
 
-from __future__ import annotations
-
 import socket
 import threading
+from collections.abc import Callable, Iterator
 from contextlib import suppress
-from typing import TYPE_CHECKING, BinaryIO
+from typing import BinaryIO
 
 import pytest
 
 from shared.core.errors import Busy, ProvisionerError, Throttled, Unavailable
 from shared.core.identity.pools import PoolSnapshot, PoolStatus
+from shared.edges.gke import GkeNodePools
 from tests.builders import CLUSTER
 from tests.contract.gke_world import LeapingClock, a_body, open_edge
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from shared.edges.gke import GkeNodePools
 
 GROUP = "https://www.googleapis.com/compute/v1/projects/p/zones/z/instanceGroupManagers/g"
 POOL = PoolSnapshot(name="p", status=PoolStatus.RUNNING, group_urls=(GROUP,))

@@ -1,7 +1,5 @@
 """Every exception of Google's library, and our error for the same refusal: a table without gaps."""
 
-from __future__ import annotations
-
 import inspect
 import json
 

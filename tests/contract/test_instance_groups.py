@@ -3,11 +3,10 @@
 https://cloud.google.com/compute/docs/reference/rest/v1/instanceGroupManagers
 """
 
-from __future__ import annotations
-
 import dataclasses
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 import pytest
 
@@ -19,16 +18,13 @@ from shared.edges.google_account import GoogleAccount
 from shared.edges.google_session import GoogleSession
 from shared.edges.instance_groups import InstanceGroups
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
 CALLS = {"listManagedInstances": "POST", "deleteInstances": "POST", "listErrors": "GET"}
 ROOT = "https://www.googleapis.com/compute/v1/projects/p/zones/us-a"
 CODE = "ZONE_RESOURCE_POOL_EXHAUSTED_WITH_DETAILS"
-SAID = "The zone 'projects/p/zones/us-a' does not have enough resources available to fulfill the request."
-STOCKOUT = f"{CODE}: {SAID}"
+MESSAGE = "The zone 'projects/p/zones/us-a' does not have enough resources available to fulfill the request."
+STOCKOUT = f"{CODE}: {MESSAGE}"
 TOLD_AT, TOLD = 1_800_000_000.0, "2027-01-15T00:00:00.000-08:00"
-ERRORS = {"errors": [{"code": CODE, "message": SAID}]}
+ERRORS = {"errors": [{"code": CODE, "message": MESSAGE}]}
 
 
 class _Compute(GoogleSession):
@@ -160,8 +156,8 @@ def listed(*items: dict[str, Any]) -> dict[str, Any]:
 
 def an_error(at: str | None = TOLD, code: str = CODE) -> dict[str, Any]:
     details = {"action": "CREATING", "instance": f"{ROOT}/instances/gke-c-p-11111111-0001", "version": {}}
-    said = {"error": {"code": code, "message": SAID}, "instanceActionDetails": details}
-    return said | ({"timestamp": at} if at else {})
+    fields = {"error": {"code": code, "message": MESSAGE}, "instanceActionDetails": details}
+    return fields | ({"timestamp": at} if at else {})
 
 
 def bulk(*, in_progress: bool = True, error: object = ERRORS) -> dict[str, Any]:
@@ -222,7 +218,7 @@ def test_the_machines_of_a_group_are_counted_with_what_keeps_the_others_away(
             (FillError(STOCKOUT, TOLD_AT), FillError(STOCKOUT, TOLD_AT + 60)),
         ),
         ([{"timestamp": TOLD}], ()),
-        ([an_error(code="")], (FillError(SAID, TOLD_AT),)),
+        ([an_error(code="")], (FillError(MESSAGE, TOLD_AT),)),
         ([{"error": {"code": CODE}}], (FillError(CODE),)),
     ],
 )
@@ -251,14 +247,14 @@ def test_the_groups_of_a_pool_are_summed_and_one_without_any_is_not_asked() -> N
 
 
 def test_a_thousand_machines_with_long_words_are_read_and_the_words_are_cut() -> None:
-    long = {"errors": [{"code": CODE, "message": f"{SAID} " * 100}]}
+    long = {"errors": [{"code": CODE, "message": f"{MESSAGE} " * 100}]}
     rows = [row(number, lastAttempt={"errors": long}) for number in range(1000)]
     items = [an_error() for _ in range(10_000)]
 
     found, _ = read(rows, get=GROUP, listErrors=listed(*items))
 
     assert len(found.errors) == 2
-    assert max(len(each.said) for each in found.errors) == 400
+    assert max(len(each.message) for each in found.errors) == 400
 
 
 @pytest.mark.parametrize(

@@ -4,12 +4,9 @@ What every implementation of the port keeps, the fake of the component tests too
 `test_cluster_port`.
 """
 
-from __future__ import annotations
-
 import json
-import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 
@@ -29,11 +26,9 @@ from shared.edges.kubernetes_cluster import KubernetesCluster
 from shared.edges.kubernetes_objects import ObjectMeta, Page
 from shared.edges.ledger_objects import NAME as LEDGER
 from shared.edges.node_taints import Node
+from standins.processes.local_answers import Answer, LocalAnswers
 from tests.contract.cluster_worlds import COMPONENT, EVENTS, a_notice, list_events, open_edge
 from tests.contract.stand_ins import ask, stand_in
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 
 @pytest.fixture(scope="module")
@@ -119,39 +114,20 @@ def test_a_404_that_is_not_about_the_jobset_is_no_proof_that_it_is_gone(url: str
         astray.get_workload("JobSet", "default", "train")
 
 
-class _Refusing(ThreadingHTTPServer):
+class _Refusing(LocalAnswers):
     """Answers every request alike."""
 
-    daemon_threads = True
     status = 200
     body = b""
 
-
-class _Answering(BaseHTTPRequestHandler):
-    server: _Refusing
-
-    def _answer(self) -> None:
-        self.rfile.read(int(self.headers.get("Content-Length") or 0))
-        self.send_response(self.server.status)
-        self.send_header("Content-Length", str(len(self.server.body)))
-        self.end_headers()
-        self.wfile.write(self.server.body)
-
-    do_GET = do_POST = _answer  # noqa: N815 -- the names that http.server calls
-
-    def log_message(self, *_args: object) -> None:
-        """Say nothing on standard error."""
+    def __init__(self) -> None:
+        super().__init__(lambda _: Answer(self.status, self.body))
 
 
 @pytest.fixture(scope="module")
 def refusing() -> Iterator[_Refusing]:
-    server = _Refusing(("127.0.0.1", 0), _Answering)
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
-    thread.start()
-    yield server
-    server.shutdown()
-    server.server_close()
-    thread.join(5)
+    with _Refusing() as server:
+        yield server
 
 
 def status_body(reason: str) -> bytes:
@@ -180,7 +156,7 @@ def test_errors_keep_their_class_whatever_is_asked(
     refusing: _Refusing, status: int, body: bytes, kind: type[ProvisionerError], what: str
 ) -> None:
     refusing.status, refusing.body = status, body
-    edge = KubernetesCluster(KubernetesApi(Connection(url=f"http://127.0.0.1:{refusing.server_port}")))
+    edge = KubernetesCluster(KubernetesApi(Connection(url=refusing.url)))
     calls: dict[str, Callable[[], Any]] = {
         "get_pod": lambda: edge.get_pod("default", "p"),
         "get_workload": lambda: edge.get_workload("JobSet", "default", "j"),

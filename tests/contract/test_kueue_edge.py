@@ -3,12 +3,9 @@
 `tests/kinds/test_kinds_kueue_check_real.py` asks Kueue itself.
 """
 
-from __future__ import annotations
-
 import json
-import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
@@ -17,10 +14,8 @@ from shared.core.errors import Denied, KindAbsent, StaleView
 from shared.core.kueue import CONTROLLER
 from shared.edges.kubernetes_api import Connection, KubernetesApi
 from shared.edges.kueue_objects import KueueQueues
+from standins.processes.local_answers import Answer, Asked, LocalAnswers
 from tests.unit.test_kueue import CHECKS, OWNER, a_workload
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 Json = dict[str, Any]
 KUEUE = "/apis/kueue.x-k8s.io/v1beta2"
@@ -36,11 +31,11 @@ def a_jobset_body(uid: str = "uid-of-train") -> Json:
     return {"metadata": meta, "spec": {"suspend": True, "replicatedJobs": [job]}}
 
 
-class Api(ThreadingHTTPServer):
+class Api(LocalAnswers):
     """Answers from a table by path; keeps what was patched."""
 
     def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), _Answers)
+        super().__init__(self._answer)
         self.objects: dict[str, Json | int] = {
             CHECK_LIST: {
                 "items": [
@@ -57,47 +52,29 @@ class Api(ThreadingHTTPServer):
         self.asked: list[tuple[str, Json]] = []
         self.patched: list[tuple[str, str, Json, Json]] = []
 
-
-class _Answers(BaseHTTPRequestHandler):
-    server: Api
-
-    def do_GET(self) -> None:
-        found = urlsplit(self.path)
-        self.server.asked.append((found.path, parse_qs(found.query)))
-        self._answer(self.server.objects.get(found.path, 404))
-
-    def do_PATCH(self) -> None:
-        found = urlsplit(self.path)
-        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        self.server.patched.append((found.path, self.headers["Content-Type"], parse_qs(found.query), body))
-        self._answer(self.server.objects.get(found.path, {"metadata": {}}))
-
-    def _answer(self, found: Json | int) -> None:
-        status = found if isinstance(found, int) else 200
-        said = {"kind": "Status", "code": found, "reason": {409: "Conflict"}.get(status, ""), "message": "no"}
-        data = json.dumps(said if isinstance(found, int) else found).encode()
-        self.send_response(status)
-        self.send_header("Content-Length", str(len(data)))
-        self.end_headers()
-        self.wfile.write(data)
-
-    def log_message(self, *_: object) -> None:
-        """Say nothing."""
+    def _answer(self, asked: Asked) -> Answer:
+        parts = urlsplit(asked.path)
+        query, found = parse_qs(parts.query), self.objects.get(parts.path, 404)
+        if asked.method == "PATCH":
+            self.patched.append((parts.path, asked.headers["Content-Type"], query, json.loads(asked.body)))
+            found = self.objects.get(parts.path, {"metadata": {}})
+        else:
+            self.asked.append((parts.path, query))
+        if not isinstance(found, int):
+            return Answer(200, json.dumps(found).encode())
+        fields = {"kind": "Status", "code": found, "reason": {409: "Conflict"}.get(found, ""), "message": "no"}
+        return Answer(found, json.dumps(fields).encode())
 
 
 @pytest.fixture
 def api() -> Iterator[Api]:
     with Api() as server:
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
         yield server
-        server.shutdown()
-        thread.join()
 
 
 @pytest.fixture
 def queues(api: Api) -> KueueQueues:
-    return KueueQueues(KubernetesApi(Connection(url=f"http://127.0.0.1:{api.server_port}")))
+    return KueueQueues(KubernetesApi(Connection(url=api.url)))
 
 
 def test_only_our_checks_are_listed_and_marked(api: Api, queues: KueueQueues) -> None:

@@ -5,25 +5,18 @@ lost connections, answers that cannot be read) and what only GKE checks (names, 
 asked of the edge alone, in `test_gke_edge`.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 
 from shared.core import labels
 from shared.core.errors import AlreadyExists, Busy, ClusterNotFound, NoCapacity, NotFound, Unavailable
-from shared.core.identity.pools import PoolStatus
+from shared.core.identity.pools import PoolSnapshot, PoolStatus
 from shared.core.ports import Machines
 from tests.builders import CLUSTER
 from tests.contract.gke_world import NO_CLUSTER, a_body, a_gpu_pool_body
-from tests.contract.pools_worlds import EdgeWorld, FakeWorld
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from shared.core.identity.pools import PoolSnapshot
-    from tests.contract.pools_worlds import PoolsWorld
+from tests.contract.pools_worlds import EdgeWorld, FakeWorld, PoolsWorld
 
 CALLS = ("create", "delete", "resize")
 

@@ -1,9 +1,8 @@
 """Whether a cluster is on a release channel: GKE is asked, and its answer counts for minutes."""
 
-from __future__ import annotations
-
 import json
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping
+from pathlib import Path
 
 import pytest
 
@@ -15,10 +14,6 @@ from tests.contract.gke_world import NO_CLUSTER, Gke, open_edge
 from tests.contract.stand_ins import ask, stand_in
 from tests.contract.test_google_calls_once import Socket, refuse
 from tests.infra.function_runs import Run
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-    from pathlib import Path
 
 GKE = ("standins.fakegke", "serve", "--project=p", "--location=us-east5", "--cluster=c", "--manual-clock")
 ON = {"name": "c", "releaseChannel": {"channel": "STABLE"}}
@@ -69,9 +64,11 @@ def test_the_channel_is_read_again_after_some_minutes_only(server: Socket) -> No
     assert server.requests == 2
 
 
-@pytest.mark.parametrize(("said", "found"), [({}, ""), ({"channel": "UNSPECIFIED"}, ""), ({"channel": 99}, "99")])
-def test_a_channel_of_a_number_that_is_new_is_one(server: Socket, said: dict[str, object], found: str) -> None:
-    server.answers = [answer({"name": "c", "releaseChannel": said})]
+@pytest.mark.parametrize(
+    ("expected", "found"), [({}, ""), ({"channel": "UNSPECIFIED"}, ""), ({"channel": 99}, "99")]
+)
+def test_a_channel_of_a_number_that_is_new_is_one(server: Socket, expected: dict[str, object], found: str) -> None:
+    server.answers = [answer({"name": "c", "releaseChannel": expected})]
 
     assert open_edge(server.url).find_channel(CLUSTER) == found
 

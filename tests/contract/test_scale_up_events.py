@@ -1,8 +1,7 @@
 """What GKE's autoscaler tells a pod by Events: the edge and the fake, and each form of an Event."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 import msgspec
 import pytest
@@ -12,9 +11,6 @@ from shared.edges.event_writer import StoredEvent, read_scale_up
 from tests.builders import NOW
 from tests.contract.cluster_worlds import EVENTS, edge_world, fake_world
 from tests.contract.stand_ins import ask, stand_in
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 PODS = "/api/v1/namespaces/default/pods"
 FAILED = (
@@ -113,4 +109,4 @@ def test_any_other_event_is_none(event: dict[str, Any]) -> None:
 def test_long_words_are_cut() -> None:
     found = read_scale_up(StoredEvent(reason="FailedScaleUp", message="x" * 100_000))
     assert found is not None
-    assert len(found.said) == 1024
+    assert len(found.message) == 1024

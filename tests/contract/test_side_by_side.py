@@ -1,23 +1,17 @@
 """Independent tasks: results in order, every error in its place, and an end at the bound."""
 
-from __future__ import annotations
-
 import threading
 import time
+from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING
 
 import pytest
 
 from shared.core.errors import OutOfTime, Unavailable
+from shared.core.ports import SideBySide
 from shared.edges.clock import SYSTEM_CLOCK
 from shared.edges.threads import Threads
 from shared.perform.side_by_side import OneByOne
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from shared.core.ports import SideBySide
 
 RUNNERS = [pytest.param(OneByOne(SYSTEM_CLOCK), id="one-by-one"), pytest.param(Threads(), id="threads")]
 

@@ -1,29 +1,24 @@
 """Suspended workloads at the edge: the embedded cluster lists them, and changes them in place."""
 
-from __future__ import annotations
-
 import contextlib
 import dataclasses
 import time
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from shared.core import labels
 from shared.core.errors import NotFound, StaleView
 from shared.core.kinds.table import KINDS, choose_kinds
+from shared.core.workloads import WorkloadView
 from shared.edges.kubernetes_api import Connection, KubernetesApi
 from shared.edges.kubernetes_cluster import KubernetesCluster
 from shared.edges.kubernetes_objects import Page
 from tests.contract.cluster_worlds import JOBSETS, open_edge
 from tests.contract.stand_ins import ask, stand_in
 from tests.contract.test_cluster_port import PODS, a_jobset_body
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from shared.core.workloads import WorkloadView
 
 
 @pytest.fixture

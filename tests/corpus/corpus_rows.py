@@ -116,11 +116,11 @@ def write_outcomes(slices: Iterable[Mapping[str, Any]]) -> dict[str, str]:
 
     A workload whose slices differ gets all their outcomes, and equals no row.
     """
-    said: dict[str, Counter[str]] = {}
+    fields: dict[str, Counter[str]] = {}
     for each in slices:
         workload = f"{each['kind']}/{each['workload']}"
-        said.setdefault(workload, Counter())[_write_slice(each)] += 1
-    return {workload: "; ".join(_join(counted)) for workload, counted in said.items()}
+        fields.setdefault(workload, Counter())[_write_slice(each)] += 1
+    return {workload: "; ".join(_join(counted)) for workload, counted in fields.items()}
 
 
 def _join(counted: Counter[str]) -> Iterable[str]:

@@ -40,5 +40,5 @@ def test_plan_says_what_the_facts_say(row: Row, tmp_path: Path, monkeypatch: pyt
     else:
         assert result.stderr == ""
     if row.gets:
-        said = json.loads(result.stdout)
-        assert write_outcomes([*said["slices"], *said["growth"]]) == row.wants
+        output = json.loads(result.stdout)
+        assert write_outcomes([*output["slices"], *output["growth"]]) == row.wants

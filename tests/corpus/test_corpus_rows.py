@@ -61,7 +61,7 @@ def test_reasons_exist(rows: tuple[Row, ...]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("line", "said"),
+    ("line", "message"),
     [
         ("", "a/b/x.yaml: gets: is missing"),
         ("  got: {}", "['got']: is not known; valid: gets, "),
@@ -72,8 +72,8 @@ def test_reasons_exist(rows: tuple[Row, ...]) -> None:
         ("- {repository: c/d, path: y}", "is missing"),
     ],
 )
-def test_a_row_that_cannot_be_read_is_named(line: str, said: str) -> None:
-    with pytest.raises(ValueError, match=re.escape(said)):
+def test_a_row_that_cannot_be_read_is_named(line: str, message: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(message)):
         read_rows(f"{A_ROW}{line}\n")
 
 

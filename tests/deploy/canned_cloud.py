@@ -8,9 +8,9 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from benchmarks.local_http import Answer, LocalServer
 from shared.core import labels
 from shared.core.kinds import jobset as jobset_keys
+from standins.processes.local_answers import Answer, Asked, LocalAnswers
 from tests.builders import JOBSET_UID, POD_UID
 
 TEMPLATE: dict[str, Any] = {
@@ -52,7 +52,7 @@ GETS = {
 }
 
 
-class CannedCloud(LocalServer):
+class CannedCloud(LocalAnswers):
     """Answers reads from `GETS`, a cluster by its name, no node pools, and 200 to every write."""
 
     def __init__(self) -> None:
@@ -66,10 +66,10 @@ class CannedCloud(LocalServer):
             if path.endswith("/nodePools") and method == "POST"
         ]
 
-    def _answer(self, method: str, path: str, body: bytes) -> Answer:
-        path = path.partition("?")[0]
-        self.asked.append((method, path, json.loads(body or b"{}")))
-        found = {} if method == "POST" or path.endswith("/nodePools") else GETS.get(path)
+    def _answer(self, asked: Asked) -> Answer:
+        path = asked.path.partition("?")[0]
+        self.asked.append((asked.method, path, json.loads(asked.body or b"{}")))
+        found = {} if asked.method == "POST" or path.endswith("/nodePools") else GETS.get(path)
         if found is None and (name := path.partition("/clusters/")[2]).isidentifier():
             found = {"name": name}
-        return 404 if found is None else 200, json.dumps(found or {}).encode()
+        return Answer(404 if found is None else 200, json.dumps(found or {}).encode())

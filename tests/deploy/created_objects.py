@@ -103,6 +103,11 @@ class CreatedObjects:
                 present[address] = found
         return present
 
+    def list_left(self) -> list[str]:
+        """Return the names of what is still there."""
+        names = {each.address: each.name for each in self.list_created()}
+        return sorted(names[address] for address in self.list_present())
+
     def list_doubles(self) -> list[str]:
         """Return which title two objects of one collection have, with the collection."""
         titles = Counter(

@@ -194,9 +194,9 @@ def modules_after_one_event(bundle: Path) -> dict[str, str]:
         environ = environment(cloud, BODY=a_push(a_demand_event()).decode())
         result = run_python("-c", ASK_FOR_MODULES, cwd=bundle, env=environ, succeeds=True)
         assert len(cloud.created_pools()) == 1
-    said = json.loads(result.stdout.splitlines()[-1])
-    assert said["status"] == 200
-    files: dict[str, str] = said["files"]
+    output = json.loads(result.stdout.splitlines()[-1])
+    assert output["status"] == 200
+    files: dict[str, str] = output["files"]
     return files
 
 

@@ -14,7 +14,7 @@ import pytest
 
 from standins.processes.free_ports import draw_ports
 from tests.builders import CLUSTER
-from tests.contract.fake_google import FakeGoogle, fake_google
+from tests.contract.fake_google import FakeGoogle
 from tests.program_runs import run_python
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ print(json.dumps({"before": before, "child": json.loads(os.read(reading, 9999)),
 
 @pytest.fixture
 def google() -> Iterator[FakeGoogle]:
-    with fake_google() as fake:
+    with FakeGoogle() as fake:
         yield fake
 
 
@@ -97,5 +97,5 @@ def test_the_start_of_an_instance_gets_the_token_and_not_its_first_event(google:
 def test_a_start_without_a_token_is_a_warning_and_not_the_end(google: FakeGoogle) -> None:
     google.status = 404
     done = run_python("-c", FORK, env=environment(google), succeeds=True)
-    (said,) = [line for line in done.stdout.splitlines() if "could not be opened" in line]
-    assert json.loads(said)["severity"] == "WARNING"
+    (output,) = [line for line in done.stdout.splitlines() if "could not be opened" in line]
+    assert json.loads(output)["severity"] == "WARNING"

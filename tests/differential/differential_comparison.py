@@ -5,19 +5,14 @@ turning points, and states by the order in which their fields changed: what came
 must not come last in the other.
 """
 
-from __future__ import annotations
-
 import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from tests.differential.differential_observer import NODES
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from tests.differential.differential_traces import Course, Flat, Trace
+from tests.differential.differential_traces import Course, Flat, Trace
 
 T = TypeVar("T")
 
@@ -46,7 +41,7 @@ class Difference:
 
     scene: str
     aspect: str
-    """`presence`, `watch`, `final`, `course`, `order`, `events`, `sightings` or `answer`."""
+    """`presence`, `watch`, `final`, `course`, `order`, `events`, `observed` or `answer`."""
     subject: str
     """The watch (or kind) and the object, or the question."""
     what: str
@@ -71,7 +66,7 @@ def compare(embedded: Trace, real: Trace) -> list[Difference]:
     found = [
         *_compare_courses(embedded, real),
         *_compare_events(embedded, real),
-        *_compare_sightings(embedded, real),
+        *_compare_observed(embedded, real),
         *_compare_answers(embedded, real),
     ]
     return sorted(found)
@@ -174,11 +169,11 @@ def _compare_events(embedded: Trace, real: Trace) -> Iterator[Difference]:
                 yield Difference(scene, "events", subject, text, f"{ours[text]} times", f"{theirs[text]} times")
 
 
-def _compare_sightings(embedded: Trace, real: Trace) -> Iterator[Difference]:
-    for scene, subject in sorted(embedded.sightings.keys() | real.sightings.keys()):
-        one, other = (" → ".join(trace.sightings[scene, subject]) for trace in (embedded, real))
+def _compare_observed(embedded: Trace, real: Trace) -> Iterator[Difference]:
+    for scene, subject in sorted(embedded.observed.keys() | real.observed.keys()):
+        one, other = (" → ".join(trace.observed[scene, subject]) for trace in (embedded, real))
         if one != other:
-            yield Difference(scene, "sightings", subject, "published", one, other)
+            yield Difference(scene, "observed", subject, "published", one, other)
 
 
 def _compare_answers(embedded: Trace, real: Trace) -> Iterator[Difference]:

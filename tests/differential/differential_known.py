@@ -3,16 +3,11 @@
 `docs/differences.md` is made from this list (`differential_page`).
 """
 
-from __future__ import annotations
-
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from tests.differential.differential_comparison import Difference
+from tests.differential.differential_comparison import Difference
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,7 +1,5 @@
 """The objects that the scenes submit."""
 
-from __future__ import annotations
-
 from typing import Any
 
 Json = dict[str, Any]

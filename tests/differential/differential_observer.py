@@ -3,25 +3,19 @@
 The events are kept as they came; `differential_traces` reads them.
 """
 
-from __future__ import annotations
-
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from types import TracebackType
+from typing import Any, Self, TypeVar
 
 from exporter.watched_kinds import watch_pods
 from shared.core.kinds.jobset import JOBSET
+from shared.edges.kubernetes_api import KubernetesApi
+from shared.edges.kubernetes_objects import WatchEvent
+from shared.edges.kubernetes_watch import Watch
 from tests.differential.differential_rest import list_unwritten
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from types import TracebackType
-    from typing import Self
-
-    from shared.edges.kubernetes_api import KubernetesApi
-    from shared.edges.kubernetes_objects import WatchEvent
-    from shared.edges.kubernetes_watch import Watch
 
 Json = dict[str, Any]
 T = TypeVar("T")

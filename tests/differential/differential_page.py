@@ -1,7 +1,5 @@
 """The page about the differences that remain, made from the list of them."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from tests.differential.differential_known import KNOWN

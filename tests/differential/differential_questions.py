@@ -4,16 +4,11 @@ The questions are those of the product's clients and of a person who applies a m
 of a refusal are not compared: no program reads them.
 """
 
-from __future__ import annotations
-
 import copy
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tests.differential.differential_manifests import bare_pod, jobset, replicated_job
-from tests.differential.differential_stage import JSON_PATCH, MERGE, STRATEGIC
-
-if TYPE_CHECKING:
-    from tests.differential.differential_stage import Scene
+from tests.differential.differential_stage import JSON_PATCH, MERGE, STRATEGIC, Scene
 
 Json = dict[str, Any]
 

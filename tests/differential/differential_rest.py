@@ -4,12 +4,8 @@ The real Job controller counts once a second, or later on a busy machine. So a q
 show that a count is the last one. A count that agrees with the objects does.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from collections.abc import Iterator
+from typing import Any
 
 Json = dict[str, Any]
 
@@ -43,8 +39,8 @@ def _list_uncounted(job: Json, pods: list[Json]) -> Iterator[str]:
         "terminating": len(going),
     }
     for field, count in counted.items():
-        if (said := job.get("status", {}).get(field, 0)) != count:
-            yield f"job {_name(job)} says {said} {field} of {count}"
+        if (answer := job.get("status", {}).get(field, 0)) != count:
+            yield f"job {_name(job)} says {answer} {field} of {count}"
     for pod in mine:
         if _has_ended(pod) and TRACKING in pod["metadata"].get("finalizers", ()):
             yield f"job {_name(job)} has not counted the end of pod {_name(pod)}"
@@ -55,12 +51,12 @@ def _list_unseen_jobs(jobset: Json, jobs: list[Json]) -> Iterator[str]:
     mine = [job for job in jobs if _label(job, _JOBSET_NAME) == _name(jobset) and _lives(job)]
     # Jobs of an earlier attempt are on their way out and are not counted.
     mine = [job for job in mine if _label(job, _RESTART) == str(status.get("restarts", 0))]
-    for said in status.get("replicatedJobsStatus", ()):
-        each = [job for job in mine if _label(job, _REPLICATED_JOB) == said["name"]]
+    for fields in status.get("replicatedJobsStatus", ()):
+        each = [job for job in mine if _label(job, _REPLICATED_JOB) == fields["name"]]
         counted = {"active": sum(map(_is_active, each)), "ready": sum(map(_is_ready, each))}
         for field, count in counted.items():
-            if said.get(field, 0) != count:
-                yield f"jobset {_name(jobset)} says {said.get(field, 0)} {field} {said['name']} of {count}"
+            if fields.get(field, 0) != count:
+                yield f"jobset {_name(jobset)} says {fields.get(field, 0)} {field} {fields['name']} of {count}"
 
 
 def _lives(body: Json) -> bool:

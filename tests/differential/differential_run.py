@@ -1,14 +1,11 @@
 """Plays the script on both clusters side by side and returns what was seen of each."""
 
-from __future__ import annotations
-
 import json
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from shared.edges.kubernetes_api import KubernetesApi
 from shared.edges.kubernetes_connection import connection_from_kubeconfig
@@ -17,10 +14,7 @@ from standins.processes.kubeconfig import open_client
 from tests.differential.differential_observer import Observer
 from tests.differential.differential_scenes import play
 from tests.differential.differential_stage import Stage
-from tests.differential.differential_traces import read_trace
-
-if TYPE_CHECKING:
-    from tests.differential.differential_traces import Trace
+from tests.differential.differential_traces import Trace, read_trace
 
 ROOT = Path(__file__).resolve().parents[2]
 SPEED = 1

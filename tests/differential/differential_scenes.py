@@ -3,20 +3,14 @@
 Each scene waits for what it describes before it goes on, so that the result is no race.
 """
 
-from __future__ import annotations
-
+from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tests.differential.differential_manifests import PINNED, POOL, bare_pod, jobset, light_job, replicated_job
 from tests.differential.differential_questions import ask_everything
 from tests.differential.differential_rest import is_going
-from tests.differential.differential_stage import JSON_PATCH, STRATEGIC, leads
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from tests.differential.differential_stage import Scene, Stage
+from tests.differential.differential_stage import JSON_PATCH, STRATEGIC, Scene, Stage, leads
 
 Json = dict[str, Any]
 

@@ -7,12 +7,16 @@ pods, so that both clusters get the same.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
+
+import httpx
 
 from standins.fakegke.model.machines import find_machine
-from standins.fakegke.model.node_events import NodesDown, NodesDraining, NodeUp
+from standins.fakegke.model.node_events import Event, NodesDown, NodesDraining, NodeUp
 from standins.fakegke.model.node_objects import node_object
 from standins.fakegke.model.proto_messages import NodePool
 from standins.fakegke.nodes.kubernetes_calls import connect
@@ -22,19 +26,10 @@ from standins.kubelet import statuses
 from tests.differential.differential_observer import JOBS, JOBSETS, NODES, PODS, PREFIX, Observer
 from tests.differential.differential_rest import TRACKING, is_going
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-    from pathlib import Path
-
-    import httpx
-
-    from standins.fakegke.model.node_events import Event
-
 Json = dict[str, Any]
 
 CLUSTER = ClusterName("demo", "us-east5", "alpha")
 ZONE, TOPOLOGY, MACHINE = "us-east5-b", "2x4", "ct6e-standard-4t"
-JOBSET_PATH = "/apis/jobset.x-k8s.io/v1alpha2/namespaces/{}/jobsets"
 INDEX = "batch.kubernetes.io/job-completion-index"
 MERGE, STRATEGIC = "application/merge-patch+json", "application/strategic-merge-patch+json"
 JSON_PATCH = "application/json-patch+json"

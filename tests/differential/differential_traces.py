@@ -5,26 +5,20 @@ and turn, a Job or JobSet by its name and turn. UIDs become such names too, and 
 there is one.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections import Counter, defaultdict
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
-
-from exporter.sightings import PodSightings, WorkloadSightings
-from shared.core.kinds.jobset import JOBSET
-from shared.edges.workload_objects import Pod, read_workload
-from tests.differential.differential_observer import EVENTS, JOBS, JOBSETS, LEADERS, NODES, PODS, REST
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from tests.differential.differential_observer import Sight
-    from tests.differential.differential_stage import Answer
+from typing import Any
 
 import msgspec
+
+from exporter.observed_objects import ObservedPods, ObservedWorkloads
+from shared.core.kinds.jobset import JOBSET
+from shared.edges.workload_objects import Pod, read_workload
+from tests.differential.differential_observer import EVENTS, JOBS, JOBSETS, LEADERS, NODES, PODS, REST, Sight
+from tests.differential.differential_stage import Answer
 
 Json = dict[str, Any]
 Flat = dict[str, str]
@@ -66,7 +60,7 @@ class Trace:
     """By scene, watch and object."""
     events: dict[tuple[str, str], Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
     """By scene and object: type, reason, component and message."""
-    sightings: dict[tuple[str, str], list[str]] = field(default_factory=lambda: defaultdict(list))
+    observed: dict[tuple[str, str], list[str]] = field(default_factory=lambda: defaultdict(list))
     """By scene and object: what the exporter would publish."""
     answers: dict[tuple[str, str], str] = field(default_factory=dict)
     """By scene and question: code and reason."""
@@ -124,7 +118,7 @@ def read_trace(sights: list[Sight], answers: list[Answer]) -> Trace:
         if not course.states or course.states[-1] != state:
             course.states.append(state)
     _read_events(sights, names, trace)
-    _read_sightings(sights, names, trace)
+    _read_observed(sights, names, trace)
     for answer in answers:
         reason = answer.body.get("reason", "") if answer.code >= _REFUSED else ""
         trace.answers[answer.scene, answer.question] = f"{answer.code} {reason}".strip()
@@ -185,9 +179,9 @@ def _standing(trace: Trace, scene: str, subject: str) -> set[str]:
     return {state.get("status.conditions[PodScheduled].message", "") for state in course.rests}
 
 
-def _read_sightings(sights: list[Sight], names: Names, trace: Trace) -> None:
+def _read_observed(sights: list[Sight], names: Names, trace: Trace) -> None:
     """Show the exporter what its two watches would have shown it."""
-    pods, jobsets = PodSightings("cluster", JOBSET), WorkloadSightings("cluster", JOBSET)
+    pods, jobsets = ObservedPods("cluster", JOBSET), ObservedWorkloads("cluster", JOBSET)
     for sight in sights:
         if sight.watch not in (LEADERS, JOBSETS):
             continue
@@ -196,9 +190,9 @@ def _read_sightings(sights: list[Sight], names: Names, trace: Trace) -> None:
         events = watch.lose(seen) if sight.type == "DELETED" else watch.see(seen)
         for event in events:
             subject = f"{event.subject.kind} {names.of_uid(event.subject.uid)}"
-            said = f"{event.observed} ({names.settle(event.incarnation)})" if event.incarnation else event.observed
+            text = f"{event.observed} ({names.settle(event.incarnation)})" if event.incarnation else event.observed
             if event.covers_all_leaders:
                 # By pod, because the pods of one workload come in any order.
-                said = f"{event.observed} of {subject}"
+                text = f"{event.observed} of {subject}"
                 subject = f"Pod {names.of_uid(event.incarnation)}"
-            trace.sightings[sight.scene, subject].append(said)
+            trace.observed[sight.scene, subject].append(text)

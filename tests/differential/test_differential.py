@@ -1,17 +1,11 @@
 """One script on both clusters: our code sees the same of both, except for a list."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import pytest
 
+from standins.controlplane.plane import ControlPlane
 from tests.differential.differential_comparison import Difference, compare
 from tests.differential.differential_known import KNOWN
 from tests.differential.differential_run import play_on_both
-
-if TYPE_CHECKING:
-    from standins.controlplane.plane import ControlPlane
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900)]
 

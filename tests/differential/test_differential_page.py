@@ -1,7 +1,5 @@
 """The page about the remaining differences is up to date."""
 
-from __future__ import annotations
-
 from tests.differential.differential_page import PAGE, render
 
 

@@ -1,9 +1,8 @@
 """Fixtures of the exporter's tests: a scripted Kubernetes API on a socket, a follower's thread."""
 
-from __future__ import annotations
-
 import threading
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 
@@ -11,15 +10,11 @@ from exporter.health import Health
 from exporter.metrics import Metrics
 from exporter.pauses import Pauses
 from exporter.watch import Follower
+from shared.core.messages import Event
 from shared.edges.kubernetes_api import Connection, KubernetesApi
 from tests.exporter.exporter_builders import CLUSTER
 from tests.exporter.scripted_kubernetes import Request, ScriptedKubernetes
 from tests.exporter.tls_server import TlsServer, write_certificates
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from shared.core.messages import Event
 
 
 @pytest.fixture
@@ -63,11 +58,11 @@ class Following:
         self.metrics = Metrics()
         self.health = Health((kind.name,))
         self.kind = kind
-        self.sightings = kind.sightings(CLUSTER)
+        self.observed = kind.observed(CLUSTER)
         self.follower = Follower(
             api,
             kind,
-            self.sightings,
+            self.observed,
             report=self._report,
             metrics=self.metrics,
             health=self.health,

@@ -1,7 +1,5 @@
 """Pods and JobSets as the API server would send them, with overrides for what a test is about."""
 
-from __future__ import annotations
-
 from typing import Any
 
 CLUSTER = "projects/p/locations/us-east5/clusters/c"

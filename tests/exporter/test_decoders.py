@@ -1,7 +1,5 @@
 """Do several threads that read their first objects at once leave the process alive?"""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

@@ -1,17 +1,15 @@
 """Do the published schema and the code agree on what a message is?"""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import jsonschema
 import msgspec
 import pytest
 
-from exporter.sightings import PodSightings, QueueSightings, WorkloadSightings
+from exporter.observed_objects import ObservedPods, ObservedQueues, ObservedWorkloads
 from shared.core.errors import MalformedEvent
 from shared.core.kinds.jobset import JOBSET
 from shared.core.kinds.table import get_kind
@@ -26,13 +24,11 @@ from shared.core.messages import (
     format_message,
     parse_message,
 )
+from shared.core.workloads import WorkloadView
 from shared.edges.workload_objects import Pod, read_workload
 from shared.traces import add_trace
 from tests.exporter.exporter_builders import CLUSTER, SINCE, a_jobset, a_leader, completed, suspended
 from tests.unit.test_kueue import a_workload
-
-if TYPE_CHECKING:
-    from shared.core.workloads import WorkloadView
 
 SCHEMA = json.loads((Path(__file__).parents[2] / "docs" / "events.schema.json").read_text())
 VALIDATOR = jsonschema.Draft202012Validator(SCHEMA, format_checker=jsonschema.Draft202012Validator.FORMAT_CHECKER)
@@ -46,8 +42,8 @@ def as_document(event: Event) -> dict[str, Any]:
 
 
 def every_event() -> list[Event]:
-    """Everything that the exporter can come to say, through its own sightings."""
-    pods, jobsets = PodSightings(CLUSTER, JOBSET), WorkloadSightings(CLUSTER, JOBSET)
+    """Everything that the exporter can come to say, through its own observations."""
+    pods, jobsets = ObservedPods(CLUSTER, JOBSET), ObservedWorkloads(CLUSTER, JOBSET)
     failed = ("Failed", "True", SINCE)
 
     def jobset(*arguments: Any, **overrides: Any) -> WorkloadView:
@@ -56,7 +52,7 @@ def every_event() -> list[Event]:
     return [
         *pods.see(msgspec.convert(a_leader(), Pod)),
         *pods.see(msgspec.convert(a_leader("old", labels=old_labels()), Pod)),
-        *PodSightings(CLUSTER, BARE).see(msgspec.convert(a_leader("bare", labels={}), Pod)),
+        *ObservedPods(CLUSTER, BARE).see(msgspec.convert(a_leader("bare", labels={}), Pod)),
         *jobsets.see(jobset("a", conditions=(completed(),), active=(1,))),
         *jobsets.see(jobset("a", conditions=(completed(),), active=(0,))),
         *jobsets.see(jobset("b", conditions=(failed,))),
@@ -66,7 +62,7 @@ def every_event() -> list[Event]:
         *jobsets.see(jobset("d", replicas=2)),
         *jobsets.see(jobset("d", replicas=1)),
         *jobsets.see(dataclasses.replace(jobset("e"), suspended=True, marks={CAPACITY_FIRST: "true"})),
-        *QueueSightings(CLUSTER).see(read_queued(a_workload())),
+        *ObservedQueues(CLUSTER).see(read_queued(a_workload())),
     ]
 
 

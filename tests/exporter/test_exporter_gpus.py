@@ -1,14 +1,12 @@
 """Pods that ask for GPUs are demands, and those of one shape are spoken of one at a time."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import msgspec
 import pytest
 
+from exporter.observed_objects import ObservedPods
 from exporter.predicates import is_demand
-from exporter.sightings import PodSightings
 from shared.core import labels
 from shared.core.kinds.job import JOB, JOB_NAME_ON_POD
 from shared.edges.workload_objects import Pod
@@ -17,11 +15,17 @@ from tests.exporter.exporter_builders import CLUSTER, UNSCHEDULABLE
 
 def a_gpu_pod(name: str, *, gpus: int = 1, index: str | None = None) -> Pod:
     controller = {"apiVersion": "batch/v1", "kind": "Job", "name": "train", "uid": "job-1", "controller": True}
-    said = {JOB_NAME_ON_POD: "train"} | ({labels.COMPLETION_INDEX: index} if index else {})
+    pod_labels = {JOB_NAME_ON_POD: "train"} | ({labels.COMPLETION_INDEX: index} if index else {})
     resources: dict[str, Any] = {"limits": {labels.GPU_RESOURCE: gpus}} if gpus else {}
     selector = {labels.GPU_ACCELERATOR: "nvidia-l4"}
     body = {
-        "metadata": {"namespace": "a", "name": name, "uid": name, "labels": said, "ownerReferences": [controller]},
+        "metadata": {
+            "namespace": "a",
+            "name": name,
+            "uid": name,
+            "labels": pod_labels,
+            "ownerReferences": [controller],
+        },
         "spec": {"nodeSelector": selector, "containers": [{"name": "c", "resources": resources}]},
         "status": {"conditions": [UNSCHEDULABLE]},
     }
@@ -38,13 +42,13 @@ def test_a_selector_for_gpus_without_any_is_no_demand() -> None:
 
 
 def test_a_hundred_pods_of_one_shape_give_one_event_and_the_next_when_that_one_has_its_node() -> None:
-    sightings = PodSightings(CLUSTER, JOB)
+    observed = ObservedPods(CLUSTER, JOB)
     pods = [a_gpu_pod(f"p{at}", index=str(at)) for at in range(100)]
-    assert [event.incarnation for pod in pods for event in sightings.see(pod)] == ["p0"]
-    assert [event.incarnation for event in sightings.lose(pods[0])] == ["p1"]
+    assert [event.incarnation for pod in pods for event in observed.see(pod)] == ["p0"]
+    assert [event.incarnation for event in observed.lose(pods[0])] == ["p1"]
 
 
 def test_pods_of_two_shapes_give_two() -> None:
-    sightings = PodSightings(CLUSTER, JOB)
+    observed = ObservedPods(CLUSTER, JOB)
     pods = [a_gpu_pod("one"), a_gpu_pod("two", gpus=2)]
-    assert [event.incarnation for pod in pods for event in sightings.see(pod)] == ["one", "two"]
+    assert [event.incarnation for pod in pods for event in observed.see(pod)] == ["one", "two"]

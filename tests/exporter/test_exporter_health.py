@@ -1,9 +1,7 @@
 """Do the probes say what is true: the loops live, what is missing, and nothing about Pub/Sub?"""
 
-from __future__ import annotations
-
 import json
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import httpx
 import pytest
@@ -11,9 +9,6 @@ import pytest
 from exporter.health import HEARTBEAT_SECONDS_MAX, Health, HealthServer, Role
 from exporter.metrics import Metrics
 from tests.component.fakes import StepClock
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 
 @pytest.fixture

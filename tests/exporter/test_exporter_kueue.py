@@ -1,7 +1,5 @@
 """The watch of Kueue's Workloads reports each reservation of quota that waits for a check once."""
 
-from __future__ import annotations
-
 import dataclasses
 import logging
 from typing import Any
@@ -9,7 +7,7 @@ from typing import Any
 import pytest
 
 from exporter.health import Role
-from exporter.sightings import QueueSightings
+from exporter.observed_objects import ObservedQueues
 from exporter.watched_kinds import list_watched, watch_queues
 from shared.core.kinds.table import KINDS
 from shared.core.kueue import QueuedWorkload, read_queued
@@ -29,7 +27,7 @@ def queued(**changes: Any) -> QueuedWorkload:
 
 
 def test_a_reservation_names_the_workload_that_it_is_for() -> None:
-    (event,) = QueueSightings(CLUSTER).see(queued())
+    (event,) = ObservedQueues(CLUSTER).see(queued())
 
     assert event == Event(
         type=EventType.DEMAND,
@@ -41,17 +39,17 @@ def test_a_reservation_names_the_workload_that_it_is_for() -> None:
 
 
 def test_it_is_reported_once_and_again_when_the_quota_was_lost_and_is_back() -> None:
-    sightings, waits = QueueSightings(CLUSTER), queued()
+    observed, waits = ObservedQueues(CLUSTER), queued()
 
-    assert len(list(sightings.see(waits))) == 1
-    assert not sightings.see(dataclasses.replace(waits, version="8"))
-    assert (sightings.standing, len(sightings)) == (1, 1)
-    assert not sightings.see(queued(conditions={"QuotaReserved": "False"}))
-    assert (sightings.standing, len(sightings)) == (0, 1)
-    (again,) = sightings.see(dataclasses.replace(waits, reserved_at=LATER))
+    assert len(list(observed.see(waits))) == 1
+    assert not observed.see(dataclasses.replace(waits, version="8"))
+    assert (observed.standing, len(observed)) == (1, 1)
+    assert not observed.see(queued(conditions={"QuotaReserved": "False"}))
+    assert (observed.standing, len(observed)) == (0, 1)
+    (again,) = observed.see(dataclasses.replace(waits, reserved_at=LATER))
     assert again.incarnation == "quota since 2027-01-15T08:00:00Z"
-    assert not sightings.lose(waits)
-    assert (sightings.standing, len(sightings)) == (0, 0)
+    assert not observed.lose(waits)
+    assert (observed.standing, len(observed)) == (0, 0)
 
 
 @pytest.mark.parametrize(
@@ -69,20 +67,20 @@ def test_it_is_reported_once_and_again_when_the_quota_was_lost_and_is_back() -> 
     ids=["no quota", "evicted", "no check", "ready", "retry", "no owner", "unknown kind", "deleted"],
 )
 def test_what_waits_for_nothing_is_not_reported(changes: dict[str, Any]) -> None:
-    assert not QueueSightings(CLUSTER).see(queued(**changes))
+    assert not ObservedQueues(CLUSTER).see(queued(**changes))
 
 
 def test_after_a_listing_nothing_is_kept_of_what_has_left_but_of_what_cannot_be_read() -> None:
-    sightings, other = QueueSightings(CLUSTER), dataclasses.replace(queued(), uid="other")
-    list(sightings.see(queued()))
-    list(sightings.see(other))
+    observed, other = ObservedQueues(CLUSTER), dataclasses.replace(queued(), uid="other")
+    list(observed.see(queued()))
+    list(observed.see(other))
 
-    sightings.begin_listing()
-    sightings.miss("other")
+    observed.begin_listing()
+    observed.miss("other")
 
-    assert not sightings.finish_listing()
-    assert len(sightings) == 1
-    assert not sightings.see(other)
+    assert not observed.finish_listing()
+    assert len(observed) == 1
+    assert not observed.see(other)
 
 
 def test_it_is_watched_only_where_the_setting_says_so() -> None:

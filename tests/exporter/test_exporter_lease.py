@@ -1,17 +1,13 @@
 """Can two ever lead, or can one continue without the right? Leases work as in Kubernetes."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from exporter.lease import LeaseLock, LeaseLost
 from shared.core.errors import ProvisionerError, Unavailable
+from shared.edges.kubernetes_api import KubernetesApi
 from tests.exporter.scripted_kubernetes import Refusal, ScriptedKubernetes
-
-if TYPE_CHECKING:
-    from shared.edges.kubernetes_api import KubernetesApi
 
 LEASE_SECONDS = 15
 

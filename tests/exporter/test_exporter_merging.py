@@ -1,20 +1,14 @@
 """Does every demand of a workload get a message after it, and no more than one in a second?"""
 
-from __future__ import annotations
-
 import itertools
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from exporter.merging import MERGE_SECONDS, Merging, Waiting
+from shared.core.messages import Event
 from tests.builders import a_demand_event, a_workload_demand
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from shared.core.messages import Event
 
 
 def a_waiting(pod: str = "p", namespace: str = "default") -> Waiting:

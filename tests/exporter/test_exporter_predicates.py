@@ -1,8 +1,6 @@
 """Is each predicate right, row by row?"""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 import pytest
@@ -10,6 +8,7 @@ import pytest
 from exporter.predicates import is_demand, standing_of
 from shared.core.kinds.jobset import JOBSET
 from shared.core.messages import Observed
+from shared.core.workloads import WorkloadView
 from shared.edges.workload_objects import Pod, read_workload
 from tests.exporter.exporter_builders import (
     SINCE,
@@ -20,9 +19,6 @@ from tests.exporter.exporter_builders import (
     resumed,
     suspended,
 )
-
-if TYPE_CHECKING:
-    from shared.core.workloads import WorkloadView
 
 OPT_OUT = "tpu-provisioner.cloud.google.com/disable-autoprovisioning"
 LABELS = a_leader()["metadata"]["labels"]

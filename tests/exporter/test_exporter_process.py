@@ -3,8 +3,6 @@
 It is a subprocess, between a scripted API server and the local Pub/Sub.
 """
 
-from __future__ import annotations
-
 import base64
 import json
 import os
@@ -13,20 +11,19 @@ import socket
 import subprocess
 import sys
 import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import httpx
 import pytest
 
 from shared.core.messages import Observed, parse_message
 from shared.version import VERSION
+from tests.contract.stand_ins import stand_in
 from tests.exporter.exporter_builders import CLUSTER, SINCE, TOPIC, a_jobset, a_leader, completed
 from tests.exporter.scripted_kubernetes import Listing, ScriptedKubernetes, Stream, event
 from tests.log_records import read_records
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 ROOT = Path(__file__).parents[2]
 END_SECONDS_MAX = 30
@@ -77,12 +74,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def pubsub(folder: Path) -> Iterator[dict[str, str]]:
-    broker = Process(["standins.pubsub", "serve"], folder, {})
-    try:
-        yield broker.ports()
-    finally:
-        broker.process.terminate()
-        broker.process.wait(END_SECONDS_MAX)
+    with stand_in(folder, "standins.pubsub", "serve") as ports:
+        yield ports
 
 
 @pytest.fixture

@@ -1,12 +1,11 @@
 """Does the outbox lose nothing, hold back when full, and end in time?"""
 
-from __future__ import annotations
-
 import dataclasses
 import threading
 import time
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -16,9 +15,6 @@ from exporter.publishing import BATCH_MAX, Closed, Outbox
 from shared.core.errors import Denied, InvalidRequest, NotFound, ProvisionerError, Throttled, Unavailable
 from shared.core.messages import Event, EventType, Message, ObjectName, Observed
 from tests.exporter.exporter_builders import CLUSTER
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
 
 
 def an_event(uid: str) -> Event:

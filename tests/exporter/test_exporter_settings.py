@@ -1,7 +1,5 @@
 """Are settings refused with every problem at once, each named with what would be valid?"""
 
-from __future__ import annotations
-
 import dataclasses
 
 import pytest

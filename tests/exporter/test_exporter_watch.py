@@ -3,8 +3,6 @@
 Streams are data; the server and urllib3 are real.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import time
@@ -163,7 +161,7 @@ def test_a_bound_or_deleted_pod_is_never_reported(follow: Follow) -> None:
     stream = Stream((event("DELETED", a_leader("bound", "102")), event("ADDED", a_leader("next", "103"))))
     following = follow(LEADER_PODS, lists=[Listing((a_leader("bound"),))], watches=[stream])
     following.wait_for(("unschedulable", "bound"), ("unschedulable", "next"))
-    assert following.sightings.standing == 1
+    assert following.observed.standing == 1
 
 
 def test_a_jobset_deleted_during_a_gap_is_reported(follow: Follow) -> None:

@@ -3,13 +3,12 @@
 Sockets are real, answers are scripted.
 """
 
-from __future__ import annotations
-
 import socket
 import subprocess
 import sys
 import threading
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -49,9 +48,6 @@ from tests.exporter.scripted_kubernetes import (
     bookmark,
     event,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 PODS = "/api/v1/pods"
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/ns/leases"

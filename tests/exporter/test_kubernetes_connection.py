@@ -3,10 +3,9 @@
 Certificates and sockets are real.
 """
 
-from __future__ import annotations
-
 import base64
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 import urllib3
@@ -17,11 +16,7 @@ from shared.core.settings import ClusterSettings
 from shared.edges.kubernetes_api import KubernetesApi, connection_from_kubeconfig, connection_in_cluster
 from shared.edges.kubernetes_connection import TOKEN_REREAD_SECONDS, TokenFile, connection_from_settings
 from shared.edges.kubernetes_objects import Stored
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.exporter.tls_server import TlsServer
+from tests.exporter.tls_server import TlsServer
 
 
 def a_kubeconfig(

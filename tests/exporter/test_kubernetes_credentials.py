@@ -12,8 +12,10 @@ import socket
 import socketserver
 import sys
 import threading
+from collections.abc import Iterator
+from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from kubernetes.config import incluster_config
@@ -24,15 +26,9 @@ from shared.edges.kubernetes_api import KubernetesApi, connection_from_kubeconfi
 from shared.edges.kubernetes_connection import TOKEN_REREAD_SECONDS
 from shared.edges.kubernetes_objects import Stored
 from tests.exporter.exporter_builders import a_jobset
-from tests.exporter.scripted_kubernetes import Stream, bookmark, event
+from tests.exporter.scripted_kubernetes import ScriptedKubernetes, Stream, bookmark, event
 from tests.exporter.test_kubernetes_connection import a_kubeconfig, a_plugin
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from tests.exporter.scripted_kubernetes import ScriptedKubernetes
-    from tests.exporter.tls_server import TlsServer
+from tests.exporter.tls_server import TlsServer
 
 JOBSETS = "/apis/jobset.x-k8s.io/v1alpha2/jobsets"
 PLUGIN = """

@@ -1,15 +1,13 @@
 """Does the edge to Pub/Sub translate every outcome? A real HTTP server answers as it is told."""
 
-from __future__ import annotations
-
 import base64
 import json
 import socket
 import threading
 import time
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import grpc
 import pytest
@@ -18,55 +16,30 @@ from google.oauth2.credentials import Credentials
 from google.pubsub_v1.services.publisher.transports import PublisherGrpcTransport
 from google.pubsub_v1.types import PublishRequest, PublishResponse, PubsubMessage
 
-from shared.core.errors import (
-    Busy,
-    Denied,
-    InvalidRequest,
-    NotFound,
-    ProvisionerError,
-    Throttled,
-    Unavailable,
-)
+from shared.core.errors import Busy, Denied, InvalidRequest, NotFound, ProvisionerError, Throttled, Unavailable
 from shared.core.messages import Message
 from shared.edges.pubsub_topic import PubsubTopic, open_publisher, open_publisher_over_rest
 from shared.version import VERSION
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from standins.processes.local_answers import Answer, Asked, LocalAnswers
 
 ANONYMOUS = AnonymousCredentials()  # type: ignore[no-untyped-call]
 TOPIC = "projects/p/topics/t"
 MESSAGES = [Message(b"{}", {"ce-id": "a"}), Message(b"\xff\x00", {"ce-id": "b"})]
 
 
-class FakeService(ThreadingHTTPServer):
+class FakeService(LocalAnswers):
     """Answers every publish with what the test set."""
 
     def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), FakeServiceAnswers)
+        super().__init__(self._answer)
         self.status, self.body = 200, b""
-        self.requests: list[tuple[str, dict[str, str], Any]] = []
+        self.requests: list[tuple[str, Mapping[str, str], Any]] = []
 
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.server_address[1]}"
-
-
-class FakeServiceAnswers(BaseHTTPRequestHandler):
-    server: FakeService
-
-    def do_POST(self) -> None:
-        asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        self.server.requests.append((self.path, dict(self.headers), asked))
+    def _answer(self, request: Asked) -> Answer:
+        asked = json.loads(request.body)
+        self.requests.append((request.path, request.headers, asked))
         ids = {"messageIds": [str(number) for number in range(len(asked["messages"]))]}
-        body = self.server.body or json.dumps(ids).encode()
-        self.send_response(self.server.status)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, *_: object) -> None:
-        """Say nothing."""
+        return Answer(self.status, self.body or json.dumps(ids).encode())
 
 
 class FakeGrpc:
@@ -103,13 +76,8 @@ class FakeGrpc:
 
 @pytest.fixture
 def service() -> Iterator[FakeService]:
-    fake = FakeService()
-    thread = threading.Thread(target=fake.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    yield fake
-    fake.shutdown()
-    thread.join()
-    fake.server_close()
+    with FakeService() as fake:
+        yield fake
 
 
 @pytest.fixture

@@ -1,7 +1,5 @@
 """Is every log record one JSON object on one line, in the words of Cloud Logging?"""
 
-from __future__ import annotations
-
 import json
 import logging
 import threading

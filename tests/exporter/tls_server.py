@@ -1,22 +1,18 @@
 """An HTTPS server with a certificate of its own authority, which notes each client's identity."""
 
-from __future__ import annotations
-
 import base64
 import datetime as dt
 import ipaddress
 import ssl
 import threading
 from http.server import BaseHTTPRequestHandler, HTTPServer
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def write_certificates(folder: Path) -> None:

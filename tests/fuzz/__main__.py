@@ -1,7 +1,5 @@
 """Passes a large number of spoilt inputs over the borders: ``make fuzz INPUTS=1000000``."""
 
-from __future__ import annotations
-
 import argparse
 import re
 import sys

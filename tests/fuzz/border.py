@@ -1,18 +1,13 @@
 """One border of the product: how an input is made of a recipe, and what must hold for it."""
 
-from __future__ import annotations
-
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 
 from tests.fuzz.spoiling import RECIPE_BYTES, Recipe
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
 
 AT_ONCE = 10
 """Recipes in one draw of hypothesis, whose own cost is that of one input."""

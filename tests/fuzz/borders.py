@@ -1,7 +1,5 @@
 """The borders of the product, in the order in which they are fuzzed."""
 
-from __future__ import annotations
-
 from tests.fuzz.cluster_objects import CLUSTER_OBJECTS
 from tests.fuzz.gke_answers import GKE_ANSWERS
 from tests.fuzz.manifest_files import MANIFEST_FILES

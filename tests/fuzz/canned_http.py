@@ -1,11 +1,11 @@
 """Answers in place of connections, for the clients of Google's APIs and of Kubernetes."""
 
-from __future__ import annotations
-
 import io
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import requests
 import urllib3
 from requests.adapters import HTTPAdapter
 
@@ -13,11 +13,6 @@ from shared.core.settings import Credentials
 from shared.edges.gke import GkeNodePools
 from shared.edges.google_account import GoogleAccount
 from shared.edges.google_session import OnceInTime
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    import requests
 
 
 @dataclass(frozen=True, slots=True)

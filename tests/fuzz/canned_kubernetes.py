@@ -1,17 +1,13 @@
 """A Kubernetes API without a server: one scene's objects and a steady neighbour's, as bytes."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 from shared.core.kinds.table import select_members, select_pods
 from shared.edges.kubernetes_api import Connection, KubernetesApi
 from tests.fuzz.canned_http import Canned, CannedHttp
-
-if TYPE_CHECKING:
-    from tests.fuzz.scenes import Scene
+from tests.fuzz.scenes import Scene
 
 NODE = (
     b'{"metadata": {"name": "node-0", "uid": "uid-of-node-0", "resourceVersion": "9",'

@@ -4,30 +4,25 @@ A spoilt workload, pod, node or namespace stands beside a steady JobSet. Whateve
 first, the sweep gives the second its pool, and every delivery ends in an answer.
 """
 
-from __future__ import annotations
-
 import dataclasses
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
 from shared.core.identity.pools import PoolSnapshot, PoolStatus
 from shared.core.messages import Event, EventType, ObjectName, Observed
+from shared.core.ports import Cluster
 from shared.edges.kubernetes_cluster import KubernetesCluster
 from shared.json_text import JSON_ERRORS
 from tests.builders import CLUSTER, NOW
 from tests.component.fakes import StepClock
-from tests.component.world import World
+from tests.component.world import Records, World
 from tests.fuzz.border import Border, Lost
 from tests.fuzz.canned_kubernetes import NAMESPACE, NODE, CannedKubernetes
 from tests.fuzz.recording import recording
 from tests.fuzz.scenes import Scene, list_scenes
 from tests.fuzz.spoiling import Recipe, spoil, write
-
-if TYPE_CHECKING:
-    from shared.core.ports import Cluster
-    from tests.component.world import Records
 
 STEADY, *SCENES = list_scenes()
 _ACTS = ("demand", "demand", "over", "over", "sweep")
@@ -87,10 +82,10 @@ def _check(odd: Odd) -> None:
             world.sweep()
         else:
             world.deliver(_format_event(odd), "provision" if odd.act == "demand" else "collect")
-    said = [record for record in records.found if record.get("logger") == "functions"]
-    if not said or not all(record.get("message") for record in said):
+    messages = [record for record in records.found if record.get("logger") == "functions"]
+    if not messages or not all(record.get("message") for record in messages):
         raise Lost(f"nothing was said: {records.found}")
-    if broken := [record for record in said if record.get("reason") == "internal_error"]:
+    if broken := [record for record in messages if record.get("reason") == "internal_error"]:
         raise Lost(f"an error that is not documented: {broken}")
     if odd.act == "sweep":
         _check_sweep(odd, world)

@@ -4,24 +4,19 @@ The whole product runs on them: a demand, an end of a workload, a sweep. A pool 
 never touched.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import json
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from shared.core.errors import ProvisionerError
+from shared.core.identity.pools import PoolSnapshot
+from shared.edges.gke import GkeNodePools
 from tests.builders import CLUSTER, a_demand_event, a_pool, an_over_event
 from tests.component.world import World
 from tests.fuzz.border import Border, Lost
 from tests.fuzz.canned_http import Canned, CannedHttp, open_pools
 from tests.fuzz.recording import recording
 from tests.fuzz.spoiling import Recipe, odd_text, spoil, spoil_text, write
-
-if TYPE_CHECKING:
-    from shared.core.identity.pools import PoolSnapshot
-    from shared.edges.gke import GkeNodePools
 
 _GROUP_URL = "https://compute.googleapis.com/compute/v1/projects/p/zones/us-east5-b/instanceGroupManagers/grp"
 _FOREIGN = {

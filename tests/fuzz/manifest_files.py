@@ -1,7 +1,5 @@
 """Manifests: ``tpu-provisioner plan`` answers each file with a plan or with what is wrong in it."""
 
-from __future__ import annotations
-
 import io
 import json
 from dataclasses import dataclass
@@ -12,7 +10,7 @@ import yaml
 from rich.console import Console
 
 from cli.access.cli_settings import read_plan_settings
-from cli.endings import BadInput
+from cli.exit_codes import BadInput
 from cli.planning.manifests import read_manifests
 from cli.planning.plan import find_zone, plan, summarize
 from cli.planning.plan_table import print_plan

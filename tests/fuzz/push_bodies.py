@@ -1,16 +1,15 @@
 """Pub/Sub pushes: every body ends decided, kept as a dead letter, or handed back to be retried."""
 
-from __future__ import annotations
-
 import base64
 import dataclasses
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
-from google.pubsub_v1.types import PublishRequest, PublishResponse
+from google.pubsub_v1.services.publisher import PublisherClient
+from google.pubsub_v1.types import PublishRequest, PublishResponse, PubsubMessage
 
 from shared.core.errors import MalformedEvent
-from shared.core.messages import ObjectName, format_message
+from shared.core.messages import Event, ObjectName, format_message
 from shared.edges.pubsub_topic import PubsubTopic
 from shared.push import parse_push
 from tests.builders import CLUSTER, a_demand_event, a_pool, a_push, a_workload_demand, an_over_event
@@ -18,12 +17,6 @@ from tests.component.world import World
 from tests.fuzz.border import Border, Lost
 from tests.fuzz.recording import recording
 from tests.fuzz.spoiling import Recipe, spoil, spoil_text, write
-
-if TYPE_CHECKING:
-    from google.pubsub_v1.services.publisher import PublisherClient
-    from google.pubsub_v1.types import PubsubMessage
-
-    from shared.core.messages import Event
 
 _OTHER = ObjectName(kind="RayCluster", namespace="team-a", name="serving", uid="0f9c")
 _EVENTS: tuple[Event, ...] = (
@@ -64,7 +57,7 @@ class Pushed:
     body: bytes
     function: str
     has_pool: bool
-    keeps_letters: bool
+    keeps_dead_letters: bool
 
 
 def _build(recipe: Recipe) -> Pushed:
@@ -76,7 +69,7 @@ def _build(recipe: Recipe) -> Pushed:
         body=spoil_text(recipe, body) if recipe.number(4) == 1 else body,
         function=recipe.choose(("provision", "collect")),
         has_pool=bool(recipe.number(2)),
-        keeps_letters=recipe.number(8) != 1,
+        keeps_dead_letters=recipe.number(8) != 1,
     )
 
 
@@ -91,20 +84,20 @@ def _fill(envelope: Any, data: bytes) -> bytes:
 def _check(pushed: Pushed) -> None:
     publisher = CannedPublisher()
     with recording() as records:
-        world = World(records, keep_dead_letters=pushed.keeps_letters)
+        world = World(records, keep_dead_letters=pushed.keeps_dead_letters)
         if pushed.has_pool:
             world.pools.add(CLUSTER, _POOL)
         ports = world.ports
-        if pushed.keeps_letters:
+        if pushed.keeps_dead_letters:
             topic = PubsubTopic(publisher.open, "projects/p/topics/dead")
             world.ports = dataclasses.replace(ports, dead_letters=topic)
         answer = world.deliver(pushed.body, pushed.function)
-    said = [record for record in records.found if record.get("logger") == "functions"]
-    if len(said) != 1 or not said[0].get("reason"):
-        raise Lost(f"answered {answer.status} with these records: {said}")
-    decided = said[0]["decision"] not in ("reject", "none")
+    messages = [record for record in records.found if record.get("logger") == "functions"]
+    if len(messages) != 1 or not messages[0].get("reason"):
+        raise Lost(f"answered {answer.status} with these records: {messages}")
+    decided = messages[0]["decision"] not in ("reject", "none")
     if answer.status < 300 and not decided and not _is_kept(publisher.sent, pushed):
-        raise Lost(f"acknowledged without a decision, and not kept: {said}")
+        raise Lost(f"acknowledged without a decision, and not kept: {messages}")
     if decided and publisher.sent:
         raise Lost("decided and kept: the message would be delivered once more")
 
@@ -126,7 +119,7 @@ def _read_data(body: bytes) -> bytes:
 
 
 def _show(pushed: Pushed) -> str:
-    return f"{pushed.function}, pool={pushed.has_pool}, letters={pushed.keeps_letters}: {pushed.body!r}"
+    return f"{pushed.function}, pool={pushed.has_pool}, dead letters={pushed.keeps_dead_letters}: {pushed.body!r}"
 
 
 PUSH_BODIES = Border(name="push", share=0.42, build=_build, check=_check, show=_show)

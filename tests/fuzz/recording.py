@@ -1,15 +1,10 @@
 """Keeps the log records of one input, written as Cloud Logging gets them."""
 
-from __future__ import annotations
-
 import logging
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 from tests.component.world import Records
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 
 @contextmanager

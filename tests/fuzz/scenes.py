@@ -1,20 +1,16 @@
 """One real workload of each kind with its first pod, as the API server shows them."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import yaml
 
 from shared.core import labels
+from shared.core.kinds.kind import Kind
 from shared.core.kinds.table import KINDS, list_slices
 from shared.edges.workload_objects import read_workload
-
-if TYPE_CHECKING:
-    from shared.core.kinds.kind import Kind
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 _FILES = {
@@ -104,24 +100,27 @@ def _make_pod(kind: Kind, body: Any) -> Any:
     first = list_slices(read_workload(kind, body))[0]
     template, uid = _find_template(body["spec"], first.group.name), body["metadata"]["uid"]
     owner = {"kind": kind.name, "apiVersion": kind.api_version, "name": name, "uid": uid, "controller": True}
-    said = dict(first.group.template.labels)
+    pod_labels = dict(first.group.template.labels)
     pod_name = f"{first.name}-0-abcde"
     if kind.name == "JobSet":
         owner |= {"kind": "Job", "apiVersion": "batch/v1", "name": first.name}
     elif kind.name == "Deployment":
         owner |= {"kind": "ReplicaSet", "name": f"{name}-7c9f"}
-        said |= {"pod-template-hash": "7c9f"}
+        pod_labels |= {"pod-template-hash": "7c9f"}
     elif kind.name == "StatefulSet":
         pod_name = f"{name}-0"
-        said |= {"statefulset.kubernetes.io/pod-name": pod_name}
+        pod_labels |= {"statefulset.kubernetes.io/pod-name": pod_name}
     elif kind.name == "LeaderWorkerSet":
         pod_name = f"{name}-0"
         owner |= {"kind": "StatefulSet", "apiVersion": "apps/v1"}
-        said |= {"leaderworkerset.sigs.k8s.io/worker-index": "0", "leaderworkerset.sigs.k8s.io/group-index": "0"}
+        pod_labels |= {
+            "leaderworkerset.sigs.k8s.io/worker-index": "0",
+            "leaderworkerset.sigs.k8s.io/group-index": "0",
+        }
     elif kind.name == "RayCluster":
-        said |= {"ray.io/cluster": name, "ray.io/group": first.group.name, "ray.io/node-type": "worker"}
+        pod_labels |= {"ray.io/cluster": name, "ray.io/group": first.group.name, "ray.io/node-type": "worker"}
     elif kind.name == "Job":
-        said |= {"batch.kubernetes.io/job-name": name, labels.COMPLETION_INDEX: "0"}
+        pod_labels |= {"batch.kubernetes.io/job-name": name, labels.COMPLETION_INDEX: "0"}
     metadata = template.get("metadata", {})
     return {
         "apiVersion": "v1",
@@ -132,7 +131,7 @@ def _make_pod(kind: Kind, body: Any) -> Any:
             "uid": f"uid-of-{pod_name}",
             "resourceVersion": "71",
             "creationTimestamp": SINCE,
-            "labels": metadata.get("labels", {}) | said,
+            "labels": metadata.get("labels", {}) | pod_labels,
             "annotations": metadata.get("annotations", {}) | dict(first.group.template.annotations),
             "ownerReferences": [owner],
         },

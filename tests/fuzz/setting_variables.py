@@ -1,7 +1,5 @@
 """Settings: a wrong variable stops the start with its name; what is accepted serves a demand."""
 
-from __future__ import annotations
-
 import json
 import ssl
 from dataclasses import dataclass

@@ -7,13 +7,9 @@ What is spoilt, and how, is read from a recipe, a few bytes that hypothesis draw
 input keeps a million of them affordable, and the bytes repeat a finding.
 """
 
-from __future__ import annotations
-
 import json
-from typing import TYPE_CHECKING, Any, TypeVar
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from typing import Any, TypeVar
 
 Json = Any
 T = TypeVar("T")

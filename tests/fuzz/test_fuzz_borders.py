@@ -1,7 +1,5 @@
 """Some hundred spoilt inputs at each border, the same in every run; `make fuzz` passes more."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import pytest

@@ -1,18 +1,17 @@
 """What the fuzzing found, as short inputs; docs/evidence/fuzzing.md lists the findings."""
 
-from __future__ import annotations
-
 import base64
 import io
 import json
 import re
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 from unittest import mock
 
 import pytest
 from rich.console import Console
 
-from cli.endings import BadInput
+from cli.exit_codes import BadInput
 from cli.planning.manifest_yaml import read_yaml
 from cli.planning.manifests import Found, read_manifests
 from cli.planning.plan import plan
@@ -34,9 +33,6 @@ from tests.fuzz.recording import recording
 from tests.fuzz.scenes import list_scenes
 from tests.fuzz.spoiling import DEEP
 from tests.fuzz.watch_streams import count_skipped, follow
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 DEEP_LIST = b"[" * DEEP + b"]" * DEEP
 STEADY, OTHER, *_ = list_scenes()
@@ -192,7 +188,7 @@ def test_a_date_and_a_number_as_a_key_are_texts_as_for_kubectl() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("kind: List\nitems: 5", "items: is not valid (got '5'); valid: a list of objects"),
         ("kind: Job", "document 1 (line 1): apiVersion: is missing; valid: "),
@@ -205,8 +201,8 @@ def test_a_date_and_a_number_as_a_key_are_texts_as_for_kubectl() -> None:
         ("kind: Job\napiVersion: batch/v1\nmetadata: {name: a, namespace: 5}", "metadata.namespace: is not valid"),
     ],
 )
-def test_an_object_of_the_wrong_form_is_named_by_its_field(text: str, said: str) -> None:
-    with pytest.raises(BadInput, match=re.escape(said)):
+def test_an_object_of_the_wrong_form_is_named_by_its_field(text: str, message: str) -> None:
+    with pytest.raises(BadInput, match=re.escape(message)):
         read_text(text)
 
 
@@ -235,7 +231,7 @@ def test_the_demo_refuses_a_file_whose_aliases_fill_the_memory(tmp_path: Path) -
 
 
 @pytest.mark.parametrize(
-    ("name", "text", "said"),
+    ("name", "text", "message"),
     [
         ("GRACE_SECONDS", "9" * 400, "; valid: a number from 1 to 2147483647"),
         ("NAMESPACE_MODES", '{"a": "no-create", "a": "active"}', "the key 'a' comes 2 times"),
@@ -245,10 +241,10 @@ def test_the_demo_refuses_a_file_whose_aliases_fill_the_memory(tmp_path: Path) -
         ("NODE_ADDITIONAL_NETWORKS", ":", "':' is not a pair"),
     ],
 )
-def test_a_setting_that_can_never_be_meant_is_refused(name: str, text: str, said: str) -> None:
+def test_a_setting_that_can_never_be_meant_is_refused(name: str, text: str, message: str) -> None:
     clusters = json.dumps({CLUSTER: {"endpoint": "https://c"}})
 
-    with pytest.raises(Misconfigured, match=re.escape(said)):
+    with pytest.raises(Misconfigured, match=re.escape(message)):
         read_settings({"TPU_PROVISIONER_CLUSTERS": clusters, f"TPU_PROVISIONER_{name}": text})
 
 

@@ -4,10 +4,8 @@ A spoilt object is listed, and then watched, between two steady ones. The events
 come out whatever the odd one holds; if the odd one cannot be read, a record and a count say so.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
@@ -15,8 +13,8 @@ from exporter.health import Health
 from exporter.metrics import Metrics
 from exporter.pauses import Pauses
 from exporter.watch import Follower
-from exporter.watched_kinds import watch_pods, watch_workloads
-from shared.core.messages import format_message, parse_message
+from exporter.watched_kinds import WatchedKind, watch_pods, watch_workloads
+from shared.core.messages import Event, format_message, parse_message
 from shared.edges.kubernetes_api import Connection, KubernetesApi
 from shared.edges.kubernetes_objects import Stored
 from shared.json_text import JSON_ERRORS
@@ -26,10 +24,6 @@ from tests.fuzz.canned_http import Canned, CannedHttp
 from tests.fuzz.recording import recording
 from tests.fuzz.scenes import Scene, list_scenes
 from tests.fuzz.spoiling import Recipe, spoil, spoil_text, write
-
-if TYPE_CHECKING:
-    from exporter.watched_kinds import WatchedKind
-    from shared.core.messages import Event
 
 SCENES = list_scenes()
 _METRICS = Metrics()
@@ -79,7 +73,7 @@ def follow(
     follower = Follower(
         api,
         watched,
-        watched.sightings(CLUSTER),
+        watched.observed(CLUSTER),
         report=lambda event, _arrived: reported.append(event),
         metrics=metrics,
         health=Health((watched.name,)),

@@ -5,26 +5,21 @@ cannot pull, so bases of Debian's packages are made for it: the same Python, and
 this machine.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess
 import tarfile
 import tempfile
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.image.image_text import ROOT
 from tests.image.own_engine import run_engine
 from tests.program_runs import run_program
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 NEEDED = (
     "the tests marked `image` need a running Docker engine that can pull, or as root the programs docker, dockerd "

@@ -1,7 +1,5 @@
 """The exporter's Dockerfile and its context, read as text: what is built, without building it."""
 
-from __future__ import annotations
-
 import json
 import re
 from dataclasses import dataclass

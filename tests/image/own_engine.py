@@ -3,18 +3,13 @@
 As a program, it says whether one can run here.
 """
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 START_SECONDS_MAX = 90.0
 

@@ -4,12 +4,11 @@ The constraints are read from the Deployment. The kubelet's part is Docker's her
 same kernel.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 import time
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -21,9 +20,6 @@ from standins.controlplane.tests.controlplane_worlds import wait_for
 from standins.processes.stand_ins import running_stand_in
 from tests.cluster.kubernetes_manifests import read_container, read_environment, read_pod
 from tests.image.image_engine import IMAGE, Engine
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 pytestmark = [pytest.mark.image, pytest.mark.timeout(300)]
 
@@ -148,15 +144,17 @@ def published(broker: str) -> list[str]:
     return [each["attributes"]["ce-subject"] for each in found["messages"]]
 
 
-@pytest.mark.parametrize("module", ["pip", "setuptools", "ensurepip"])
-def test_nothing_can_be_installed_in_it(engine: Engine, module: str) -> None:
-    code = f"import importlib.util, sys; sys.exit(importlib.util.find_spec({module!r}) is not None)"
-    engine.run("run", "--rm", "--network=none", "--entrypoint=python3", IMAGE, "-c", code)
-
-
-@pytest.mark.parametrize("program", ["gcc", "cc", "pip", "pip3", "git", "curl"])
-def test_no_tools_of_the_builder_are_left(engine: Engine, program: str) -> None:
-    code = f"import shutil, sys; sys.exit(shutil.which({program!r}) is not None)"
+@pytest.mark.parametrize(
+    ("module", "search", "name"),
+    [
+        *(("importlib.util", "find_spec", name) for name in ("pip", "setuptools", "ensurepip")),
+        *(("shutil", "which", name) for name in ("gcc", "cc", "pip", "pip3", "git", "curl")),
+    ],
+)
+def test_nothing_can_be_installed_in_it_and_no_tools_of_the_builder_are_left(
+    engine: Engine, module: str, search: str, name: str
+) -> None:
+    code = f"import {module}, sys; sys.exit({module}.{search}({name!r}) is not None)"
     engine.run("run", "--rm", "--network=none", "--entrypoint=python3", IMAGE, "-c", code)
 
 

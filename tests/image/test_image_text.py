@@ -3,21 +3,16 @@
 No engine is needed here. That the image builds, and how large it is, needs one.
 """
 
-from __future__ import annotations
-
 import re
 import shutil
 from importlib import metadata
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from standins.controlplane.product_manifests import read_objects
 from tests.image.image_text import DOCKERFILE, ROOT, Instruction, only, read_context, read_defaults, read_stages
 from tests.program_runs import run_python
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 REQUIREMENTS = ROOT / "exporter/requirements.txt"
 SETTINGS = {

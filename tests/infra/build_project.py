@@ -5,15 +5,13 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
-from typing import IO, TYPE_CHECKING
+from pathlib import Path
+from typing import IO
 
 from tests.infra.build_scripts import BUILD, ROOT
 from tests.infra.mock_google_cloud import PROJECT
 from tests.infra.terraform_cli import TERRAFORM
 from tests.program_runs import run_program
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 TERRAFORM_SCRIPT = "provision-07-terraform.sh"
 INPUTS = {
@@ -67,7 +65,7 @@ class Project:
     def run(self, script: str, *, fails: bool = False, **inputs: str) -> str:
         """Run one script and return what it said."""
         path = self.source / BUILD.relative_to(ROOT) / script
-        done = run_program("bash", path, cwd=self.source, env=self.environ | inputs, seconds=800)
+        done = run_program("bash", path, cwd=self.source, env=self.environ | inputs, seconds=1500)
         assert (done.returncode != 0) == fails, f"{script}:\n{done.stdout[-4000:]}{done.stderr[-4000:]}"
         return done.stdout + done.stderr
 
@@ -90,9 +88,9 @@ class Project:
     def destroy(self, **inputs: str) -> str:
         """Run the destroy build's Terraform, which must leave an empty state; return its words."""
         self.run("terraform-init.sh")
-        said = self.run("destroy-05-terraform.sh", fails=False, **inputs)
+        answer = self.run("destroy-05-terraform.sh", fails=False, **inputs)
         assert self.list_addresses() == []
-        return said
+        return answer
 
     def read_plan(self) -> dict[str, list[str]]:
         """Return what the last plan does, by address."""
@@ -125,9 +123,3 @@ class Project:
     def list_addresses(self) -> list[str]:
         """Return the resources in the state, without those that are only read."""
         return [each for each in self.terraform("state", "list").splitlines() if ".data." not in each]
-
-
-def enable_first_apis(environ: dict[str, str]) -> None:
-    """Enable what a person enables by hand, before the first build."""
-    apis = [f"{each}.googleapis.com" for each in ("cloudbuild", "iam", "cloudresourcemanager")]
-    run_program("gcloud", "services", "enable", *apis, env=environ, seconds=120, succeeds=True)

@@ -8,18 +8,16 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import subprocess
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 import yaml
 
 from tests.infra import build_cloud
 from tests.program_runs import run_program
-
-if TYPE_CHECKING:
-    import subprocess
 
 ROOT = Path(__file__).resolve().parents[2]
 BUILD = ROOT / "infra/build"
@@ -181,12 +179,12 @@ class Bench:
 
     def run_all(self, build_file: Path, substitutions: dict[str, str], project: str = "a-project") -> list[str]:
         """Run a build file's scripts as Cloud Build does; return their output. All must succeed."""
-        said = []
+        messages = []
         for script, variables in list_scripts(build_file):
             done = self.run(script, self.environ(build_file, substitutions, project) | stubbed(variables))
             assert done.returncode == 0, f"{script}:\n{done.stdout}{done.stderr}"
-            said.append(done.stdout)
-        return said
+            messages.append(done.stdout)
+        return messages
 
     def environ(
         self, build_file: Path, substitutions: dict[str, str], project: str = "a-project"

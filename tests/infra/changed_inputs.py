@@ -1,8 +1,7 @@
 """What the test of changed inputs gives a deployment's second build, for every input."""
 
-from __future__ import annotations
-
-from tests.infra.mock_google_cloud import PROJECT
+from tests.deploy.created_objects import CreatedObjects
+from tests.infra.mock_google_cloud import HOST_PROJECT, PROJECT
 
 APPLIED = {
     "ZONE": "us-east5-a",
@@ -20,7 +19,10 @@ APPLIED = {
     "LIMIT_CHIPS": "16",
     "ALERT_EMAIL": "others@example.com",
     "RUNBOOK_URL": "https://example.com/runbook",
+    "CONTROL_PLANE_ACCESS": "private",
     "AUTHORIZED_NETWORKS": "10.0.0.0/8",
+    "FUNCTIONS_EGRESS": "all",
+    "FUNCTIONS_SUBNET": f"projects/{PROJECT}/regions/us-east1/subnetworks/functions",
     "PRIVATE_NODES": "false",
     "BUILD_WORKER_POOL": f"projects/{PROJECT}/locations/us-east1/workerPools/private",
     "ALLOW_DELETE": "bucket/training-artifacts repository/training-images namespace/tpu-training",
@@ -35,16 +37,13 @@ REFUSED = {
     "CREATE_ENVIRONMENT": "false",
     "NETWORK_NAME": "other",
     "SUBNET_NAME": "other",
+    "NETWORK_PROJECT": HOST_PROJECT,
 }
 """Each of them alone is refused, by the state or by the plan."""
 ELSEWHERE = {
     "TF_STATE_BUCKET": "another state: what exists is found, and is of this deployment or refused",
     "TF_STATE_PREFIX": "the same",
     "TERRAFORM_VARIABLES": "any variable of Terraform",
-    "CONTROL_PLANE_ACCESS": "test_deploy_private.py",
-    "FUNCTIONS_EGRESS": "test_deploy_private.py",
-    "FUNCTIONS_SUBNET": "test_deploy_private.py",
-    "NETWORK_PROJECT": "test_deploy_private.py",
     "KMS_KEY": "private.tftest.hcl of the environment: each pool is replaced, so it is refused",
     "SERVICES_KMS_KEY": "private.tftest.hcl of the provisioner",
     **dict.fromkeys(
@@ -57,3 +56,19 @@ ELSEWHERE = {
     ),
 }
 """Not changed here, and why."""
+
+
+def make_subnet(created: CreatedObjects, name: str, project: str, region: str) -> None:
+    """Create a network and its subnet, as a person does before a build that is to use them."""
+    compute = f"https://compute.googleapis.com/compute/v1/projects/{project}"
+    network = {"name": name, "autoCreateSubnetworks": False}
+    created.client.post(f"{compute}/global/networks", json=network).raise_for_status()
+    ranges = {"pods": "10.64.0.0/14", "services": "10.68.0.0/20"}
+    subnet = {
+        "name": name,
+        "network": f"projects/{project}/global/networks/{name}",
+        "ipCidrRange": "10.60.0.0/24",
+        "privateIpGoogleAccess": True,
+        "secondaryIpRanges": [{"rangeName": each, "ipCidrRange": ranges[each]} for each in ranges],
+    }
+    created.client.post(f"{compute}/regions/{region}/subnetworks", json=subnet).raise_for_status()

@@ -1,18 +1,13 @@
 """The source of the first release, as git has it: what users of 0.1.0 upgrade from."""
 
-from __future__ import annotations
-
 import io
 import subprocess
 import tarfile
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from tests.infra.build_scripts import ROOT
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 COMMIT = "79b806cdc91d0e769f7e7c6c7c22faa5834eee34"
 """The last commit whose changes the changelog lists under 0.1.0."""

@@ -3,10 +3,9 @@
 The fake's log of calls shows what each function needs.
 """
 
-from __future__ import annotations
-
 import dataclasses
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 from shared.capacity_lists import read_policies
 from shared.core.decide.demands import decide_demand
@@ -22,9 +21,6 @@ from tests.contract.gke_world import open_edge
 from tests.contract.stand_ins import ask
 from tests.unit.test_elastic import a_gpu_body, a_gpu_job
 from tests.unit.test_kind_job import a_pod as a_job_pod
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 NOW = 1_800_000_000.0
 ZONES = "[{priorities: [{location: {zones: [us-east5-b, us-east5-a]}}]}]"

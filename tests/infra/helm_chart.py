@@ -4,24 +4,20 @@ The chart has three constructs only, which `render_here` knows; it refuses any o
 compared by hand: ``python -m tests.infra.helm_chart``, which says so where there is no helm.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import yaml
 
 from infra.build.render_exporter import FUNCTIONS, RESERVING
 from infra.build.write_chart import CHART, MANIFESTS, SOURCES
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 Json = dict[str, Any]
 
@@ -117,8 +113,8 @@ def main() -> int:
             path = Path(folder, "values.json")
             path.write_text(json.dumps(values))
             command = [helm, "template", "exporter", str(CHART), "--values", str(path), "--kube-version=1.34.0"]
-            said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-        rendered = [each for each in yaml.safe_load_all(said) if each]
+            output = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+        rendered = [each for each in yaml.safe_load_all(output) if each]
         if in_order(rendered) != in_order(render_overlay(values)):
             sys.stderr.write("error: Helm renders other objects than the overlay has\n")
             return 1

@@ -4,21 +4,18 @@ It listens as a proxy, and ends TLS with a certificate of its own. Pub/Sub is th
 stand-in, which answers a second create as Google does.
 """
 
-from __future__ import annotations
-
 import os
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from standins.googlecloud.mock_program import NOT_FOR_CLIENTS, VARIABLE, MockCloud
 from standins.processes.free_ports import draw_ports
 from standins.processes.stand_ins import running, running_stand_in
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-    from pathlib import Path
-
 PROJECT = "training-project"
+HOST_PROJECT = "host-project"
+"""Of a Shared VPC."""
 
 
 @contextmanager
@@ -50,13 +47,6 @@ def serve_mock(
         )
         with running(mock.command(os.environ[VARIABLE]), folder, mock.is_ready):
             yield mock
-
-
-@contextmanager
-def serve_google_cloud(folder: Path) -> Iterator[dict[str, str]]:
-    """Yield the environment in which gcloud and terraform talk to a mock with one empty project."""
-    with serve_mock(folder, require_enabled=True) as mock:
-        yield describe_programs(folder, mock)
 
 
 def describe_programs(folder: Path, mock: MockCloud) -> dict[str, str]:

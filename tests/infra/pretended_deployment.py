@@ -1,7 +1,5 @@
 """A deployment as the pretended Terraform plans, makes and keeps it: resources, outputs, state."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

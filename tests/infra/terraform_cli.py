@@ -78,8 +78,8 @@ class Workspace:
 
     def validate(self) -> list[dict[str, Any]]:
         """Return Terraform's own findings, warnings included."""
-        said = json.loads(self.run("validate", "-json", check=False).stdout)
-        found: list[dict[str, Any]] = said["diagnostics"]
+        output = json.loads(self.run("validate", "-json", check=False).stdout)
+        found: list[dict[str, Any]] = output["diagnostics"]
         return found
 
     def test(self) -> dict[str, str]:
@@ -93,8 +93,8 @@ class Workspace:
             f"{run['path']}: {run['run']}": run["status"] for run in runs if run.get("progress") == "complete"
         }
         if result.returncode != 0 or not found:
-            said = [f"{line.get('@message')} {line.get('diagnostic', {}).get('detail', '')}" for line in lines]
-            pytest.fail("terraform test:\n" + "\n".join(said) + result.stderr)
+            messages = [f"{line.get('@message')} {line.get('diagnostic', {}).get('detail', '')}" for line in lines]
+            pytest.fail("terraform test:\n" + "\n".join(messages) + result.stderr)
         return found
 
 

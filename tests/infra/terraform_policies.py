@@ -3,17 +3,10 @@
 The same rules hold for every module and root; `POLICIES` is the list of them.
 """
 
-from __future__ import annotations
-
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
-from tests.infra.terraform_text import expected_failures
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from tests.infra.terraform_text import Body, Configuration
+from tests.infra.terraform_text import Body, Configuration, expected_failures
 
 PRIMITIVE_ROLES = ("roles/owner", "roles/editor", "roles/viewer", "roles/browser")
 EVERYBODY = ("allUsers", "allAuthenticatedUsers")
@@ -70,8 +63,8 @@ def versions_are_pinned(configuration: Configuration) -> list[str]:
         problems.append("terraform: required_version is missing")
     providers = [found for each in configuration.settings for found in each.get("required_providers", [])]
     for named in providers:
-        for name, said in named.items():
-            version = said.get("version", "") if isinstance(said, dict) else ""
+        for name, fields in named.items():
+            version = fields.get("version", "") if isinstance(fields, dict) else ""
             if not _EXACT.fullmatch(version):
                 problems.append(f"provider {name}: version {version!r} is not pinned (~> MAJOR.MINOR)")
     for module in configuration.of("module"):
@@ -119,10 +112,10 @@ def nothing_is_created_before_it_is_destroyed(configuration: Configuration) -> l
 def validations_say_what_is_valid(configuration: Configuration) -> list[str]:
     """Every message of a validation tells what to do, not only what is wrong."""
     return [
-        f"{each.address}: {said.get('error_message', '')!r} does not say what would be valid"
+        f"{each.address}: {fields.get('error_message', '')!r} does not say what would be valid"
         for each in configuration.of("variable")
-        for said in each.blocks("validation")
-        if not _REMEDY.search(str(said.get("error_message", "")))
+        for fields in each.blocks("validation")
+        if not _REMEDY.search(str(fields.get("error_message", "")))
     ]
 
 

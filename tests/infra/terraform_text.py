@@ -1,16 +1,12 @@
 """Reads Terraform configurations as data (python-hcl2), for rules that need no `terraform`."""
 
-from __future__ import annotations
-
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import hcl2
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 Body = dict[str, Any]
 _PLAIN = hcl2.SerializationOptions(

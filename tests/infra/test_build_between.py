@@ -1,9 +1,8 @@
 """What one build leaves to the next: inputs, a lock, grants, roles, an older release's defaults."""
 
-from __future__ import annotations
-
 import json
-from typing import TYPE_CHECKING, Any
+import subprocess
+from typing import Any
 
 import pytest
 
@@ -14,9 +13,6 @@ from tests.infra.build_scripts import OLD_COMMAND_LINE, PROVISION, Bench
 from tests.infra.first_release import COMMIT
 from tests.infra.terraform_cli import ROOT
 from tests.program_runs import run_program
-
-if TYPE_CHECKING:
-    import subprocess
 
 MISTAKES = (
     (
@@ -100,11 +96,11 @@ def deployed(bench: Bench) -> Bench:
 def test_a_build_shows_which_inputs_are_not_those_of_the_last_one(deployed: Bench) -> None:
     assert "The last build had" not in apply(deployed).stdout
 
-    said = apply(deployed, _NAMESPACE="research", _LIMIT_CHIPS="64", _ALLOW_DELETE="pool/x").stdout
-    assert "The last build had: NAMESPACE=tpu-training\n" in said
-    assert "This build has: NAMESPACE=research\n" in said
-    assert "This build has: LIMIT_CHIPS=64\n" in said
-    assert "ALLOW_DELETE" not in said
+    output = apply(deployed, _NAMESPACE="research", _LIMIT_CHIPS="64", _ALLOW_DELETE="pool/x").stdout
+    assert "The last build had: NAMESPACE=tpu-training\n" in output
+    assert "This build has: NAMESPACE=research\n" in output
+    assert "This build has: LIMIT_CHIPS=64\n" in output
+    assert "ALLOW_DELETE" not in output
 
 
 def test_inputs_are_those_of_the_last_build_that_has_ended_well(deployed: Bench) -> None:
@@ -116,17 +112,17 @@ def test_inputs_are_those_of_the_last_build_that_has_ended_well(deployed: Bench)
 
 def test_a_lock_is_told_with_the_one_command_that_removes_it(deployed: Bench) -> None:
     put(deployed, "default.tflock", '{"Operation":"OperationTypeApply","Who":"root@build-7"}')
-    said = apply(deployed).stdout
+    output = apply(deployed).stdout
 
-    assert '"Who":"root@build-7"' in said
-    assert f"remove the lock: gcloud storage rm {BUCKET}/{FOLDER}/default.tflock\n" in said
+    assert '"Who":"root@build-7"' in output
+    assert f"remove the lock: gcloud storage rm {BUCKET}/{FOLDER}/default.tflock\n" in output
     waits = [word for call in deployed.calls for word in call if word.startswith("-lock-timeout=")]
     assert set(waits) == {"-lock-timeout=20m"}
 
 
 def test_a_plan_that_another_build_made_stale_is_made_again(deployed: Bench) -> None:
-    said = apply(deployed, STALE).stdout
-    assert "Another build has changed this deployment meanwhile, so this build plans again" in said
+    output = apply(deployed, STALE).stdout
+    assert "Another build has changed this deployment meanwhile, so this build plans again" in output
 
     assert "Terraform failed" in apply(deployed, STALE, STALE, STALE, code=1).stderr
 

@@ -1,10 +1,9 @@
 """The Cloud Build files: by the public schema, by gcloud's own loader, and by rules of ours."""
 
-from __future__ import annotations
-
 import re
+import subprocess
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 import yaml
@@ -22,9 +21,6 @@ from tests.infra.build_scripts import (
     load,
 )
 from tests.program_runs import run_program, run_python
-
-if TYPE_CHECKING:
-    import subprocess
 
 FILES = pytest.mark.parametrize("path", [PROVISION, DESTROY], ids=["provision", "destroy"])
 EXPORTER = ("exporter/requirements.txt", "exporter/Dockerfile")

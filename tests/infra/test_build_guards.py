@@ -1,7 +1,5 @@
 """What keeps a build from losing a user's resources: checks of state, plan and takeovers."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
@@ -82,7 +80,7 @@ def test_the_state_of_the_same_cluster_and_an_empty_one_fit() -> None:
 
 
 @pytest.mark.parametrize(
-    ("state", "inputs", "said"),
+    ("state", "inputs", "message"),
     [
         (
             {"resources": [cluster_resource(name="first")]},
@@ -114,11 +112,11 @@ def test_the_state_of_the_same_cluster_and_an_empty_one_fit() -> None:
     ],
 )
 def test_a_state_of_something_else_is_refused_with_both_names(
-    state: dict[str, Any], inputs: dict[str, str], said: str
+    state: dict[str, Any], inputs: dict[str, str], message: str
 ) -> None:
     difference = find_difference(state, INPUTS | inputs)
 
-    assert said in difference
+    assert message in difference
     assert "gs://states/here" in difference
 
 
@@ -302,10 +300,10 @@ def run(bench: Bench, script: str, *, code: int = 0, **values: str) -> tuple[str
 
 @pytest.mark.parametrize("script", ["provision-07-terraform.sh", "terraform-init.sh"])
 def test_a_second_cluster_name_is_refused_before_anything_is_planned(environment: Bench, script: str) -> None:
-    said, calls = run(environment, script, code=1, CLUSTER_NAME="second")
+    output, calls = run(environment, script, code=1, CLUSTER_NAME="second")
 
     assert (
-        "clusters/tpu-cluster, and the inputs name projects/a-project/locations/us-east5/clusters/second" in said
+        "clusters/tpu-cluster, and the inputs name projects/a-project/locations/us-east5/clusters/second" in output
     )
     assert not any(verb in call for call in calls for verb in (" plan", " apply", " destroy"))
 
@@ -328,19 +326,19 @@ def test_a_plan_only_build_changes_nothing(bench: Bench, substitutions: dict[str
         bench.run_all(PROVISION, substitutions)
     before = bench.state
     bench.change(calls=[])
-    said = "".join(bench.run_all(PROVISION, substitutions | {"_PLAN_ONLY": "true"}))
+    message = "".join(bench.run_all(PROVISION, substitutions | {"_PLAN_ONLY": "true"}))
 
     after = bench.state
     assert after | {"state_object": ""} == before | {"state_object": ""}
-    assert said.count("Only planned: ") == 8
+    assert message.count("Only planned: ") == 8
     assert sum("plan" in call for call in bench.calls) == 1
 
 
 def test_the_destroy_build_refuses_to_be_a_plan(environment: Bench) -> None:
-    said, calls = run(environment, "destroy-01-workloads.sh", code=1, PLAN_ONLY="true")
+    output, calls = run(environment, "destroy-01-workloads.sh", code=1, PLAN_ONLY="true")
 
     assert calls == []
-    assert "PLAN_ONLY" in said
+    assert "PLAN_ONLY" in output
 
 
 @pytest.mark.parametrize("delete", ["false", "true"])
@@ -350,13 +348,13 @@ def test_destroy_keeps_the_checkpoints_and_the_users_images_unless_they_are_name
     bench.run_all(PROVISION, OLD_COMMAND_LINE | {"_IMAGE_REPOSITORY": "training"})
     for script in ("check-inputs.sh", "terraform-init.sh"):
         run(bench, script)
-    said, _ = run(bench, "destroy-05-terraform.sh", DELETE_ARTIFACTS=delete)
+    output, _ = run(bench, "destroy-05-terraform.sh", DELETE_ARTIFACTS=delete)
     calls = [" ".join(call) for call in bench.calls]
 
     kept = [call for call in calls if f"state rm -lock-timeout=20m {pretended_deployment.ARTIFACTS}" in call]
-    assert bool(kept) == ("Kept: gs://training-artifacts" in said) == (delete == "false")
+    assert bool(kept) == ("Kept: gs://training-artifacts" in output) == (delete == "false")
     kept = [call for call in calls if f"state rm -lock-timeout=20m {pretended_deployment.IMAGES}" in call]
-    assert bool(kept) == ("Kept: the repository of the users' images" in said) == (delete == "false")
+    assert bool(kept) == ("Kept: the repository of the users' images" in output) == (delete == "false")
     assert pretended_deployment.CLUSTER in bench.world["unprotected"]
     assert (pretended_deployment.ARTIFACTS in bench.world["unprotected"]) == (delete == "true")
 
@@ -365,13 +363,13 @@ def test_what_destroy_kept_is_imported_by_the_plan(bench: Bench) -> None:
     given = OLD_COMMAND_LINE | {"_IMAGE_REPOSITORY": "training"}
     held = {"gs://training-artifacts": {"versioned": False, "objects": ["checkpoint"]}}
     bench.change(buckets=held, repositories=["a-project/training"])
-    said = "".join(bench.run_all(PROVISION, given))
+    message = "".join(bench.run_all(PROVISION, given))
 
     adopted = (bench.folder / "build/roots/complete/adopted.tf").read_text()
     assert f'to = {pretended_deployment.ARTIFACTS}\n  id = "a-project/training-artifacts"\n' in adopted
     repository = "projects/a-project/locations/us-east5/repositories/training"
     assert f'to = {pretended_deployment.IMAGES}\n  id = "{repository}"\n' in adopted
-    assert "gs://training-artifacts exists already" in said
+    assert "gs://training-artifacts exists already" in message
     again = "".join(bench.run_all(PROVISION, given))
     assert "exists already" not in again  # the state has them now
 
@@ -392,7 +390,7 @@ def test_a_bucket_of_others_stops_the_build_before_anything_is_made(
     place = next(index for index, call in enumerate(calls) if call == "gcloud storage buckets") + 1
     place += calls[place:].index("gcloud storage buckets") + 1
     bench.change(fail_at=place, fail_text=answer)
-    said, calls = run(bench, "provision-07-terraform.sh", code=1 if complaint else 0, PLAN_ONLY="true")
+    output, calls = run(bench, "provision-07-terraform.sh", code=1 if complaint else 0, PLAN_ONLY="true")
 
-    assert ("gs://training-artifacts " + complaint in said) == bool(complaint)
+    assert ("gs://training-artifacts " + complaint in output) == bool(complaint)
     assert any(" plan" in call for call in calls) == (not complaint)

@@ -1,9 +1,9 @@
 """What the destroy build deletes after a build that failed, and what it says about the rest."""
 
-from __future__ import annotations
-
 import json
-from typing import TYPE_CHECKING, Any
+import subprocess
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,11 +11,6 @@ from infra.build.adopt import find_existing, list_imports
 from tests.infra import build_cloud, pretended_deployment
 from tests.infra.build_scripts import BUILD, DESTROY, OLD_COMMAND_LINE, PROVISION, Bench
 from tests.program_runs import run_python
-
-if TYPE_CHECKING:
-    import subprocess
-    from pathlib import Path
-
 
 MISTAKES = [
     (
@@ -188,10 +183,10 @@ def test_destroy_deletes_the_state_of_no_deployment_below_its_own_folder(bench: 
     others = [f"tpu-environment/{name}" for name in below]
     buckets["gs://old-state-bucket"]["objects"] += others
     bench.change(buckets=buckets)
-    said = "".join(bench.run_all(DESTROY, OLD_COMMAND_LINE | {"_DELETE_STATE": "true"}))
+    message = "".join(bench.run_all(DESTROY, OLD_COMMAND_LINE | {"_DELETE_STATE": "true"}))
 
     assert bench.world["buckets"]["gs://old-state-bucket"]["objects"] == others
-    assert "Kept: gs://old-state-bucket, which contains other objects" in said
+    assert "Kept: gs://old-state-bucket, which contains other objects" in message
 
 
 def test_each_resource_is_imported_once_and_then_the_true_cause_is_told(tmp_path: Path) -> None:

@@ -1,9 +1,8 @@
 """The overlay that the build writes for one cluster, as kubectl renders it with the manifests."""
 
-from __future__ import annotations
-
 import json
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -12,9 +11,6 @@ from infra.build.render_exporter import FUNCTIONS, NAMESPACE, RESERVING
 from tests.infra.build_scripts import BUILD, find_kubectl
 from tests.infra.helm_chart import VALUES
 from tests.program_runs import run_program, run_python
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 pytestmark = pytest.mark.tool
 
@@ -26,8 +22,8 @@ ENVIRONMENT = {"TPU_PROVISIONER_CLUSTER": VALUES["cluster"], "TPU_PROVISIONER_TO
 def rendered(tmp_path: Path) -> str:
     served = {"main": {"path": VALUES["cluster"], "endpoint": "https://x", "exporter_environment": ENVIRONMENT}}
     outputs = tmp_path / "outputs.json"
-    said = {"clusters": served, "accounts": VALUES["accounts"], "exporter_principals": PRINCIPALS}
-    outputs.write_text(json.dumps({name: {"value": value} for name, value in said.items()}))
+    fields = {"clusters": served, "accounts": VALUES["accounts"], "exporter_principals": PRINCIPALS}
+    outputs.write_text(json.dumps({name: {"value": value} for name, value in fields.items()}))
     overlay, image = tmp_path / "overlay", VALUES["image"]
     options = (f"--outputs={outputs}", "--cluster=main", f"--image={image}", f"--folder={overlay}")
     run_python(BUILD / "render_exporter.py", *options, succeeds=True)

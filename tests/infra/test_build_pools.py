@@ -1,17 +1,17 @@
 """Removing pools at the end: which are deleted, what blocks them, the countdown, what remains."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
-from typing import TYPE_CHECKING
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
 
 import httpx
 import pytest
 
 from infra.build.remove_pools import Removal, StillThere, find_destroyed, read_clusters, run
 from shared.core.errors import Busy, ClusterNotFound, Denied, Unavailable
-from shared.core.identity.names import Claim, build_owner_labels
+from shared.core.identity.names import SliceClaim, build_owner_labels
 from shared.core.identity.pools import PoolSnapshot, PoolStatus
 from shared.core.ports import BoundPod, Ports
 from shared.core.settings import ClusterSettings, Settings
@@ -20,11 +20,6 @@ from standins.fakegke.tests.fakegke_processes import fake_process
 from tests.component.fakes import FakeCluster, FakeNodePools, StepClock
 from tests.infra.build_scripts import BUILD
 from tests.program_runs import run_python
-
-if TYPE_CHECKING:
-    import subprocess
-    from collections.abc import Iterator
-    from pathlib import Path
 
 MISTAKES = [
     (
@@ -42,7 +37,7 @@ MISTAKES = [
 ]
 CLUSTER = "projects/a-project/locations/us-east5/clusters/alpha"
 UNFINISHED = f"{CLUSTER}-of-a-build-that-failed"
-CLAIM = Claim(
+CLAIM = SliceClaim(
     cluster=CLUSTER, kind="JobSet", namespace="team", name="train", owner_uid="u-1", slice_key="team/train-s-0"
 )
 OURS = build_owner_labels(CLAIM, attempt=0, created_at=1, fingerprint="f")
@@ -68,7 +63,7 @@ class Stage:
         self.pools, self.cluster, self.clock = FakeNodePools(), FakeCluster(), StepClock(0.0)
         self.pools.add(self.home, *pools)
         self.cluster.nodes = {each.name: [f"a node of {each.name}"] for each in pools}
-        self.said: list[str] = []
+        self.lines: list[str] = []
 
     @property
     def held(self) -> set[str]:
@@ -89,7 +84,7 @@ class Stage:
         ports = Ports(settings=settings, pools=self.pools, clusters={CLUSTER: self.cluster}, clock=self.clock)
         removal = Removal(
             ports,
-            say=self.said.append,
+            say=self.lines.append,
             sleep=self.sleep,
             pause_seconds=10,
             destroyed=self.destroyed,
@@ -110,9 +105,9 @@ def test_every_pool_of_ours_goes_and_is_counted_down_and_no_other_is_touched() -
     assert scene.run() == 0
     assert scene.deleted == {"a", "b"}
     assert scene.held == {"static", "go"}
-    assert "2 of 2 node pools left" in scene.said
-    assert scene.said[-1] == "0 of 2 node pools left"
-    assert len([line for line in scene.said if "belongs to the Go TPU Provisioner and is kept" in line]) == 1
+    assert "2 of 2 node pools left" in scene.lines
+    assert scene.lines[-1] == "0 of 2 node pools left"
+    assert len([line for line in scene.lines if "belongs to the Go TPU Provisioner and is kept" in line]) == 1
 
 
 def test_pools_of_another_deployment_neither_go_nor_hold_this_one() -> None:
@@ -121,12 +116,12 @@ def test_pools_of_another_deployment_neither_go_nor_hold_this_one() -> None:
     scene.cluster.add(RUNNING)
 
     assert scene.run(check=True) == 1
-    assert [each for each in scene.said if "runs" in each] == [
+    assert [each for each in scene.lines if "runs" in each] == [
         f"  {CLUSTER}: node pool of-{BLUE}: JobSet team/train runs"
     ]
     assert scene.run(force=True) == 0
     assert scene.held == {f"of-{GREEN}", "also-green"}
-    kept = [line for line in scene.said if line.endswith(f"belongs to the deployment {GREEN} and is kept")]
+    kept = [line for line in scene.lines if line.endswith(f"belongs to the deployment {GREEN} and is kept")]
     assert len(kept) == 4, "one line of each, in each of the two runs"
 
 
@@ -135,7 +130,9 @@ def test_pods_on_a_pool_of_another_deployment_hold_the_cluster_that_is_destroyed
     scene.cluster.bound["green"] = [JOB]
 
     assert scene.run(check=True) == 1
-    assert scene.said[-2].endswith("green: 1 pods run on it, such as team/static-0, and this cluster is destroyed")
+    assert scene.lines[-2].endswith(
+        "green: 1 pods run on it, such as team/static-0, and this cluster is destroyed"
+    )
 
 
 def test_a_pool_that_an_operation_holds_is_tried_again() -> None:
@@ -143,14 +140,14 @@ def test_a_pool_that_an_operation_holds_is_tried_again() -> None:
     scene.pools.fail_next("delete", Busy("node pool a is being created"))
 
     assert scene.run() == 0
-    assert "1 cannot be deleted yet, such as a: node pool a is being created" in scene.said
+    assert "1 cannot be deleted yet, such as a: node pool a is being created" in scene.lines
     assert scene.held == set()
 
 
 def test_no_pools_are_said_to_be_none() -> None:
     scene = Stage()
     assert scene.run() == 0
-    assert scene.said == ["There are no node pools of the provisioner"]
+    assert scene.lines == ["There are no node pools of the provisioner"]
 
 
 def test_a_cluster_that_is_gone_has_no_pools() -> None:
@@ -165,7 +162,7 @@ def test_a_few_failures_to_list_are_waited_out_and_a_denial_is_not() -> None:
     for _ in range(2):
         scene.pools.fail_next("list", Unavailable("503"))
     assert scene.run(force=True) == 0
-    assert scene.said[0] == "waiting: 503"
+    assert scene.lines[0] == "waiting: 503"
 
     scene = Stage(pool("a"))
     scene.pools.fail_next("list", Denied("403"))
@@ -189,8 +186,8 @@ def test_a_running_workload_is_refused_by_name_before_anything_is_removed(check:
 
     assert scene.run(check=check) == 1
     assert scene.deleted == set()
-    assert scene.said[0] == f"  {CLUSTER}: node pool a: JobSet team/train runs"
-    assert scene.said[1].startswith("error: 1 node pools are in use; end the workloads, or set FORCE=true")
+    assert scene.lines[0] == f"  {CLUSTER}: node pool a: JobSet team/train runs"
+    assert scene.lines[1].startswith("error: 1 node pools are in use; end the workloads, or set FORCE=true")
 
 
 def test_pods_of_others_hold_a_pool_too() -> None:
@@ -199,7 +196,7 @@ def test_pods_of_others_hold_a_pool_too() -> None:
     scene.cluster.bound["a"] = [other]
 
     assert scene.run() == 1
-    assert scene.said[0].endswith("node pool a: 1 pods run on it")
+    assert scene.lines[0].endswith("node pool a: 1 pods run on it")
 
 
 def test_a_cluster_that_does_not_answer_is_not_taken_for_idle() -> None:
@@ -207,7 +204,7 @@ def test_a_cluster_that_does_not_answer_is_not_taken_for_idle() -> None:
     scene.cluster.fail_next("get_workload", Unavailable("timeout"))
 
     assert scene.run() == 1
-    assert scene.said[0].endswith("node pool a: its workload cannot be read: timeout")
+    assert scene.lines[0].endswith("node pool a: its workload cannot be read: timeout")
 
 
 def test_an_endpoint_that_is_not_proven_to_be_the_clusters_is_not_asked_about_workloads() -> None:
@@ -216,7 +213,7 @@ def test_an_endpoint_that_is_not_proven_to_be_the_clusters_is_not_asked_about_wo
     scene.cluster.nodes = {}
 
     assert scene.run() == 1
-    assert "nothing proves that the endpoint is this cluster's" in scene.said[0]
+    assert "nothing proves that the endpoint is this cluster's" in scene.lines[0]
     assert scene.deleted == set()
     assert scene.run(force=True) == 0
     assert scene.held == set()
@@ -233,7 +230,7 @@ def test_force_removes_in_spite_of_running_workloads_and_without_asking_the_clus
 def test_checking_alone_removes_nothing() -> None:
     scene = Stage(pool("a"))
     assert scene.run(check=True) == 0
-    assert scene.said == ["No workload uses a node pool of the provisioner"]
+    assert scene.lines == ["No workload uses a node pool of the provisioner"]
     assert scene.deleted == set()
 
 
@@ -247,8 +244,8 @@ def test_a_job_on_a_pool_of_others_holds_the_cluster_that_is_destroyed(labels: d
     scene.cluster.bound["static"] = [JOB, AGENT]
 
     assert scene.run(check=True) == 1
-    said = f"  {CLUSTER}: node pool static: 1 pods run on it, such as team/static-0, and this cluster is destroyed"
-    assert said in scene.said
+    text = f"  {CLUSTER}: node pool static: 1 pods run on it, such as team/static-0, and this cluster is destroyed"
+    assert text in scene.lines
     assert scene.run(force=True) == 0
     assert scene.held == {"static"}
 
@@ -275,7 +272,7 @@ def test_a_database_on_a_persons_cpu_pool_holds_the_cluster_that_is_destroyed() 
     scene.cluster.bound["my-cpus"] = [left_for_long, database, AGENT]
 
     assert scene.run(check=True) == 1
-    assert scene.said[0].endswith(
+    assert scene.lines[0].endswith(
         "pool my-cpus: 1 pods run on it, such as data/postgres-0, and this cluster is destroyed"
     )
     assert scene.run(check=True, force=True) == 0
@@ -286,7 +283,7 @@ def test_a_cluster_that_is_destroyed_and_does_not_answer_is_not_taken_for_idle()
     scene.cluster.fail_next("list_pool_pods", Unavailable("timeout"))
 
     assert scene.run(check=True) == 1
-    assert scene.said[0].endswith("node pool static: its pods cannot be read: timeout")
+    assert scene.lines[0].endswith("node pool static: its pods cannot be read: timeout")
 
 
 def test_only_the_environments_own_cluster_is_destroyed() -> None:
@@ -308,7 +305,7 @@ def test_pools_that_somebody_made_in_a_cluster_of_a_build_that_failed_hold_it() 
 
     assert scene.run(check=True) == 1
     why = "its pods cannot be read, because the build that created this cluster failed"
-    assert scene.said[0].strip() == f"{UNFINISHED}: node pool my-gpus: {why}"
+    assert scene.lines[0].strip() == f"{UNFINISHED}: node pool my-gpus: {why}"
     assert scene.run(check=True, force=True) == 0
 
 

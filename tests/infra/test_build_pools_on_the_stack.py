@@ -3,12 +3,12 @@
 It is refused, then forced, and no pool comes back.
 """
 
-from __future__ import annotations
-
 import json
 import os
+import subprocess
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import httpx
 import pytest
@@ -20,10 +20,6 @@ from demo.stack.local_subscriptions import subscription_path
 from demo.stack.stack import Stack
 from standins.controlplane.tests.controlplane_worlds import wait_for
 from tests.program_runs import run_python
-
-if TYPE_CHECKING:
-    import subprocess
-    from collections.abc import Iterator
 
 ROOT = Path(__file__).resolve().parents[2]
 SPEED = 120.0

@@ -1,7 +1,5 @@
 """A private deployment's inputs as Terraform's variables, and grants to Google's own accounts."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
@@ -106,10 +104,10 @@ def read_grants(bench: Bench) -> list[tuple[str, str, str]]:
 def test_the_page_lists_what_the_script_grants(bench: Bench) -> None:
     section = (ROOT / "docs/rights.md").read_text().split("## Google's own accounts")[1]
     rows = [line.strip("|").split("|") for line in section.splitlines() if line.startswith("| `")]
-    said = [(row[0].strip(" `"), row[1].strip(" `"), row[2].strip(" `")) for row in rows]
+    messages = [(row[0].strip(" `"), row[1].strip(" `"), row[2].strip(" `")) for row in rows]
     grant(bench, **EVERYTHING)
 
-    assert sorted(read_grants(bench)) == sorted(said)
+    assert sorted(read_grants(bench)) == sorted(messages)
 
 
 def test_services_that_were_never_used_get_their_accounts_before_the_grant(bench: Bench) -> None:

@@ -1,29 +1,24 @@
 """JobSet and Kueue as the build installs them: verified modules, release images, a real server."""
 
-from __future__ import annotations
-
 import json
 import os
 import re
 import shutil
 import sys
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 import yaml
 
 from infra.build.render_training import read_quotas, render_namespaces, render_queue
 from infra.build.third_party import versions
+from standins.controlplane.cache import Build
 from standins.controlplane.commands import Choices
 from standins.controlplane.plane import ControlPlane
 from tests.infra.build_scripts import BUILD, ROOT, find_kubectl
 from tests.program_runs import run_program
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from standins.controlplane.cache import Build
 
 ALL = [(product, version) for product in versions.PRODUCTS for version in versions.list_versions(product)]
 DEFAULTS = [(product, versions.choose_version(product, "")) for product in versions.PRODUCTS]

@@ -1,10 +1,9 @@
 """What the build writes for others: Terraform's variables, Kueue's queue, overlay, an event."""
 
-from __future__ import annotations
-
 import json
 import os
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -29,9 +28,6 @@ from shared.core.messages import parse_message
 from tests.infra.build_scripts import BESIDE_A_CLUSTER, BUILD, DEPLOYMENT, OLD_COMMAND_LINE, ROOT, by_name
 from tests.infra.terraform_text import read_configuration
 from tests.program_runs import run_python
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 CLUSTER = "projects/a-project/locations/us-east5/clusters/alpha"
 FUNCTIONS = ("provision", "collect", "settle", "sweep")

@@ -1,13 +1,11 @@
 """The build files run on a pretended cloud: whole, twice, broken at every call, and destroyed."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import re
 import runpy
 import shutil
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -23,9 +21,6 @@ from tests.infra.build_scripts import (
     list_scripts,
     stubbed,
 )
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 MISTAKES = [
     (
@@ -118,15 +113,15 @@ def test_provisioning_an_environment_makes_what_it_should(environment: Bench) ->
 def test_an_image_of_jobset_or_kueue_is_named_by_its_digest_if_that_is_given(environment: Bench) -> None:
     given = OLD_COMMAND_LINE | {"_KUEUE_DIGEST": build_cloud.DIGEST}
     scripts = ("check-inputs.sh", "provision-06-fetch-queueing.sh", "provision-08-install-queueing.sh")
-    said = "".join(environment.step(script, given).stdout for script in scripts)
+    output = "".join(environment.step(script, given).stdout for script in scripts)
 
     folder = environment.folder / "build/queueing"
     kueue, jobset = (folder / each / "kustomization.yaml" for each in ("kueue", "jobset"))
     assert f"newName: registry.k8s.io/kueue/kueue\n    digest: {build_cloud.DIGEST}\n" in kueue.read_text()
     assert "newTag" not in kueue.read_text()
     assert "newTag: v0.11.1\n" in jobset.read_text()
-    assert "To name the image by its digest, set JOBSET_DIGEST" in said
-    assert "kueue is installed by its tag" not in said
+    assert "To name the image by its digest, set JOBSET_DIGEST" in output
+    assert "kueue is installed by its tag" not in output
 
 
 @pytest.mark.parametrize(("given", "flag"), [({}, "--dns-endpoint"), (PRIVATE, "--internal-ip")])
@@ -151,11 +146,11 @@ def test_the_functions_of_an_earlier_build_are_deployed_again(beside: Bench) -> 
     content = packed.read_bytes()
     packed.write_bytes(b"the functions of a later source")
     back = BESIDE_A_CLUSTER | {"_FUNCTIONS_ARCHIVE": earlier}
-    said = beside.run_all(PROVISION, back)
+    answer = beside.run_all(PROVISION, back)
 
     assert packed.read_bytes() == content
-    assert any(f"The functions are those of {earlier}, not those of this source" in each for each in said)
-    assert f"_FUNCTIONS_ARCHIVE={earlier}" in said[-1]
+    assert any(f"The functions are those of {earlier}, not those of this source" in each for each in answer)
+    assert f"_FUNCTIONS_ARCHIVE={earlier}" in answer[-1]
     beside.run_all(DESTROY, back | DELETE_STATE)
     assert beside.state["buckets"] == {}
 
@@ -334,19 +329,19 @@ def test_beside_a_cluster_jobset_is_installed_only_when_it_is_asked_for(beside: 
 
 
 @pytest.mark.parametrize(
-    ("said", "force", "code"),
+    ("message", "force", "code"),
     [
         ("ERROR: ResponseError: code=404, message=Not found: projects/p/clusters/c.", "false", 0),
         ("ERROR: ResponseError: code=403, message=Required permission", "true", 1),
     ],
 )
 def test_a_cluster_that_is_gone_needs_no_stopping_and_one_that_is_forbidden_does(
-    beside: Bench, said: str, force: str, code: int
+    beside: Bench, message: str, force: str, code: int
 ) -> None:
-    beside.change(calls=[], fail_at=1, fail_text=said)
+    beside.change(calls=[], fail_at=1, fail_text=message)
     done = beside.step("destroy-02-exporter.sh", BESIDE_A_CLUSTER | {"_FORCE": force}, code=code)
 
-    assert said in done.stderr
+    assert message in done.stderr
     assert ("there-already does not exist any more" in done.stdout) == (code == 0)
     assert len(beside.calls) == 1
 

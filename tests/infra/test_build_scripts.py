@@ -1,7 +1,5 @@
 """Each script of the build by itself: its text, its help, and what it says to wrong inputs."""
 
-from __future__ import annotations
-
 import os
 import sys
 from pathlib import Path
@@ -284,11 +282,13 @@ def test_the_state_is_kept_while_it_names_anything(bench: Bench) -> None:
 
 def test_a_build_says_before_the_plan_and_in_its_last_lines_what_is_not_set(bench: Bench) -> None:
     names = [name for name, _ in list_scripts(PROVISION)]
-    said = dict(zip(names, bench.run_all(PROVISION, OLD_COMMAND_LINE), strict=True))
+    fields = dict(zip(names, bench.run_all(PROVISION, OLD_COMMAND_LINE), strict=True))
 
     for script in ("provision-07-terraform.sh", "provision-10-smoke.sh"):
-        assert "Not set: a notification channel, so alerts are shown in the console only" in said[script]
-        assert "Not set: a limit on chips, so this deployment buys at most 256 chips in a cluster" in said[script]
+        assert "Not set: a notification channel, so alerts are shown in the console only" in fields[script]
+        assert (
+            "Not set: a limit on chips, so this deployment buys at most 256 chips in a cluster" in fields[script]
+        )
 
 
 def test_the_deployer_gets_no_basic_role_and_a_second_time_changes_nothing(bench: Bench) -> None:

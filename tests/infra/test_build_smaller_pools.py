@@ -1,7 +1,5 @@
 """A plan that gives a node pool fewer or smaller nodes is not applied unasked: pods need them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from infra.build.check_plan import refuse_losses

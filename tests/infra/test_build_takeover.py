@@ -1,9 +1,8 @@
 """What a killed build left is imported: each type by its name, or by its display name."""
 
-from __future__ import annotations
-
 import re
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,9 +11,6 @@ from infra.build.find_by_name import NAMED, list_imports
 from tests.infra.build_scripts import OLD_COMMAND_LINE, Bench
 from tests.infra.terraform_cli import MODULES, TERRAFORM
 from tests.infra.terraform_text import read_configuration
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 POLICIES = "alpha monitoring policies list"
 POLICY = 'module.provisioner.google_monitoring_alert_policy.this["dead_letters"]'
@@ -40,9 +36,11 @@ def planned(kind: str, **after: Any) -> dict[str, Any]:
 
 
 def find(changes: list[dict[str, Any]], held: dict[str, list[dict[str, Any]]]) -> tuple[list[str], list[str]]:
-    said: list[str] = []
-    blocks = list_imports({"resource_changes": changes}, "blue", lambda words: held.get(words, []), said.append)
-    return [each.split('id = "')[1].split('"')[0] for each in blocks], said
+    messages: list[str] = []
+    blocks = list_imports(
+        {"resource_changes": changes}, "blue", lambda words: held.get(words, []), messages.append
+    )
+    return [each.split('id = "')[1].split('"')[0] for each in blocks], messages
 
 
 def test_each_type_is_imported_by_the_identifier_that_google_gave_it() -> None:
@@ -67,7 +65,7 @@ def test_each_type_is_imported_by_the_identifier_that_google_gave_it() -> None:
     for words, name, title in listed:
         held[words].append({"name": name, "displayName": title})
     held[boards][1]["labels"] = {"app": "blue"}
-    found, said = find(changes, held)
+    found, answer = find(changes, held)
 
     assert found == [
         "projects/p/alertPolicies/1",
@@ -76,15 +74,15 @@ def test_each_type_is_imported_by_the_identifier_that_google_gave_it() -> None:
         "billingAccounts/0-1/budgets/5",
         "projects/p/locations/us-central1/tensorboards/7",
     ]
-    assert len(said) == 5
+    assert len(answer) == 5
 
 
 def test_what_the_state_has_is_not_looked_for_and_one_more_of_a_name_is_told() -> None:
     policy = planned("google_monitoring_alert_policy", display_name="blue: x")
     held = [{"name": f"projects/p/alertPolicies/{number}", "displayName": "blue: x"} for number in (1, 2)]
-    found, said = find([policy], {"alpha monitoring policies list --project=p": held})
+    found, answer = find([policy], {"alpha monitoring policies list --project=p": held})
     assert found == ["projects/p/alertPolicies/1"]
-    assert "blue: x exists more than once; delete projects/p/alertPolicies/2 by hand" in said
+    assert "blue: x exists more than once; delete projects/p/alertPolicies/2 by hand" in answer
 
     policy["change"]["actions"] = ["no-op"]
     assert find([policy], {"alpha monitoring policies list --project=p": held}) == ([], [])
@@ -107,13 +105,13 @@ def provision(bench: Bench, **world: Any) -> str:
 
 
 def test_the_build_imports_an_alert_that_a_killed_one_left(bench: Bench) -> None:
-    said = provision(
+    answer = provision(
         bench, named={POLICIES: [{"name": "projects/a-project/alertPolicies/1", "displayName": CALLED}]}
     )
 
     adopted = (bench.folder / "build/roots/complete/adopted.tf").read_text()
     assert adopted == f'import {{\n  to = {POLICY}\n  id = "projects/a-project/alertPolicies/1"\n}}\n'
-    assert f"{CALLED} exists already" in said
+    assert f"{CALLED} exists already" in answer
     assert "exists already" not in provision(bench)  # the state has it now
 
 
@@ -127,6 +125,6 @@ def test_a_list_that_cannot_be_had_is_told_and_ends_no_build(
     provision(bench)
     number = next(index for index, call in enumerate(bench.calls, 1) if call[1:5] == POLICIES.split())
     (tmp_path / "again").mkdir()
-    said = provision(Bench.make(tmp_path / "again"), fail_at=number, fail_text=answer)
+    found_answer = provision(Bench.make(tmp_path / "again"), fail_at=number, fail_text=answer)
 
-    assert ("Not checked: whether a killed build has left any of `gcloud alpha monitoring" in said) == told
+    assert ("Not checked: whether a killed build has left any of `gcloud alpha monitoring" in found_answer) == told

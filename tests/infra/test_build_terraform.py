@@ -1,19 +1,14 @@
 """Terraform itself accepts the variables that the build renders, with the provider's schema."""
 
-from __future__ import annotations
-
 import json
 import shutil
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from infra.build.render_variables import render_variables
 from tests.infra.build_scripts import BESIDE_A_CLUSTER, OLD_COMMAND_LINE, by_name
 from tests.infra.terraform_cli import copy_workspace
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 pytestmark = [pytest.mark.terraform, pytest.mark.timeout(600)]
 

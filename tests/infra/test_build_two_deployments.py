@@ -1,7 +1,5 @@
 """Two deployments: a cluster is served by one of them, and the end of one keeps the other."""
 
-from __future__ import annotations
-
 import pytest
 
 from infra.build.render_variables import list_given

@@ -1,17 +1,11 @@
 """A wrong file of Terraform's variables is refused with its name, its fault and what is valid."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from infra.build.render_variables import ROOT
 from tests.program_runs import run_python
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
 
 MISTAKES = [
     (
@@ -24,14 +18,14 @@ MISTAKES = [
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("[]", "is not a JSON object of variables; valid: for example {"),
         ('{"a": 1,}', "is not JSON (Expecting"),
         (None, "cannot be read: No such file or directory"),
     ],
 )
-def test_a_wrong_file_of_variables_is_refused_by_name(tmp_path: Path, text: str | None, said: str) -> None:
+def test_a_wrong_file_of_variables_is_refused_by_name(tmp_path: Path, text: str | None, message: str) -> None:
     path = tmp_path / "v.json"
     if text is not None:
         path.write_text(text)
@@ -39,4 +33,4 @@ def test_a_wrong_file_of_variables_is_refused_by_name(tmp_path: Path, text: str 
     done = run_python(program, "--not-set", env={"TERRAFORM_VARIABLES": str(path)})
 
     assert done.returncode == 1
-    assert f"error: TERRAFORM_VARIABLES: {path}: {said}" in done.stderr
+    assert f"error: TERRAFORM_VARIABLES: {path}: {message}" in done.stderr

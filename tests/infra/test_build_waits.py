@@ -1,13 +1,8 @@
 """Terraform is applied again where time mends what Google refuses, and only there."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+import subprocess
 
 from tests.infra.build_scripts import BESIDE_A_CLUSTER, Bench
-
-if TYPE_CHECKING:
-    import subprocess
 
 MISTAKES = [
     (

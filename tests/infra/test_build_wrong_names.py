@@ -1,7 +1,5 @@
 """Inputs that name something else than what is deployed: what the builds answer."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 
@@ -158,10 +156,10 @@ def destroy(bench: Bench, *, code: int, **given: str) -> str:
 def test_a_bucket_of_others_is_never_named_with_the_command_that_deletes_it(bench: Bench) -> None:
     buckets = {"gs://a-strangers": {"objects": ["results"]}}
     bench.change(buckets=buckets, strangers=["gs://a-strangers"])
-    said = destroy(bench, code=0, ARTIFACT_REPOSITORY_BUCKET_NAME="a-strangers", DELETE_ARTIFACTS="true")
+    answer = destroy(bench, code=0, ARTIFACT_REPOSITORY_BUCKET_NAME="a-strangers", DELETE_ARTIFACTS="true")
 
-    assert "Not deleted: gs://a-strangers is not in the state, and no label says" in said
-    assert "storage rm" not in said
+    assert "Not deleted: gs://a-strangers is not in the state, and no label says" in answer
+    assert "storage rm" not in answer
     assert bench.world["buckets"] == buckets
 
 
@@ -181,7 +179,7 @@ GREEN = "projects/a-project/topics/green-workload-events"
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("given", "message"),
     [
         ({"NAME": "wrong", "TF_STATE_BUCKET": ""}, "nothing was ever deployed as wrong in a-project"),
         ({"NAME": "wrong", "TF_STATE_PREFIX": ""}, "(got: wrong); valid: tpu-provisioner, green. If wrong is"),
@@ -190,11 +188,11 @@ GREEN = "projects/a-project/topics/green-workload-events"
     ],
 )
 def test_destroy_of_nothing_fails_where_something_is_deployed(
-    bench: Bench, given: dict[str, str], said: str
+    bench: Bench, given: dict[str, str], message: str
 ) -> None:
     bench.change(buckets=STATE, topics=[TOPIC, GREEN, "projects/a-project/topics/x"])
 
-    assert said in destroy(bench, code=1, **given)
+    assert message in destroy(bench, code=1, **given)
     if not given:
         assert "The build continues, because FORCE=true" in destroy(bench, code=0, FORCE="true")
 
@@ -208,7 +206,7 @@ def test_a_second_run_of_destroy_changes_nothing_beside_another_deployment(bench
 @pytest.mark.parametrize(("answer", "code"), [("ERROR: SERVICE_DISABLED: is disabled", 0), ("ERROR: denied", 1)])
 def test_topics_that_cannot_be_listed_are_not_taken_for_none(bench: Bench, answer: str, code: int) -> None:
     bench.change(fail_at=2, fail_text=answer)
-    said = destroy(bench, code=code)
+    found_answer = destroy(bench, code=code)
 
     assert bench.calls[1][1:4] == ["pubsub", "topics", "list"]
-    assert ("it is not known whether something is deployed" in said) == bool(code)
+    assert ("it is not known whether something is deployed" in found_answer) == bool(code)

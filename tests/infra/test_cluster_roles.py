@@ -3,8 +3,6 @@
 `tests/cluster/test_cluster_rights.py` proves each right on a real control plane.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.infra.build_project import Project, enable_first_apis
-from tests.infra.mock_google_cloud import PROJECT, serve_google_cloud
+from tests.infra.build_project import Project
+from tests.infra.mock_google_cloud import PROJECT
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
 pytestmark = [pytest.mark.deploy, pytest.mark.by_hand, pytest.mark.timeout(1800)]
@@ -41,13 +40,6 @@ resource "google_storage_bucket" "checkpoints" {
 
 
 @pytest.fixture(scope="module")
-def environ(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
-    with serve_google_cloud(tmp_path_factory.mktemp("cloud")) as environ:
-        enable_first_apis(environ)
-        yield environ
-
-
-@pytest.fixture(scope="module")
 def first(environ: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> Project:
     return Project.make(tmp_path_factory.mktemp("first"), environ)
 
@@ -55,10 +47,10 @@ def first(environ: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> 
 def test_an_api_that_is_not_enabled_is_named_and_the_next_build_goes_on(first: Project) -> None:
     first.prepare()
     first.gcloud("services", "disable", "cloudscheduler.googleapis.com")
-    said = first.run("provision-07-terraform.sh", fails=True, RETRY_PAUSE_SECONDS="0", TERRAFORM_WAITS="2")
-    assert "cloudscheduler.googleapis.com" in said
-    assert "wait 2 of 2" in said
-    assert "Terraform failed; correct what it says above, then run this build again" in said
+    answer = first.run("provision-07-terraform.sh", fails=True, RETRY_PAUSE_SECONDS="0", TERRAFORM_WAITS="2")
+    assert "cloudscheduler.googleapis.com" in answer
+    assert "wait 2 of 2" in answer
+    assert "Terraform failed; correct what it says above, then run this build again" in answer
 
     for script in ("provision-01-apis.sh", "provision-07-terraform.sh"):
         first.run(script)
@@ -77,8 +69,8 @@ def test_a_state_of_something_else_is_refused_and_stays_as_it_is(
     foreign.terraform("apply", "-auto-approve", root=root)
 
     for script in ("provision-07-terraform.sh", "terraform-init.sh"):
-        said = first.run(script, fails=True, TF_STATE_PREFIX="foreign")
-        assert "is the state of another configuration (it has google_storage_bucket.checkpoints)" in said
+        answer = first.run(script, fails=True, TF_STATE_PREFIX="foreign")
+        assert "is the state of another configuration (it has google_storage_bucket.checkpoints)" in answer
     assert foreign.terraform("state", "list", root=root).split() == ["google_storage_bucket.checkpoints"]
     assert "another-bucket" in first.list_buckets()
 

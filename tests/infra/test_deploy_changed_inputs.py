@@ -10,41 +10,52 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.deploy.created_objects import look_at
-from tests.infra.build_project import TERRAFORM_SCRIPT, Project, enable_first_apis
-from tests.infra.changed_inputs import APPLIED
-from tests.infra.mock_google_cloud import PROJECT, describe_programs, serve_mock
+from tests.infra.build_project import TERRAFORM_SCRIPT, Project
+from tests.infra.changed_inputs import APPLIED, make_subnet
+from tests.infra.mock_google_cloud import PROJECT
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from tests.deploy.created_objects import CreatedObjects
+
 pytestmark = [pytest.mark.deploy, pytest.mark.timeout(1800)]
 
+LASTING = {
+    *("google_container_cluster", "google_container_node_pool", "google_compute_network"),
+    *("google_compute_subnetwork", "google_pubsub_topic", "google_pubsub_subscription"),
+}
+"""Types of which no change of an input may delete one unasked: jobs and messages go with them."""
 
-def test_every_input_that_can_change_is_changed_and_the_next_build_has_nothing_to_do(tmp_path: Path) -> None:
+
+def test_every_input_that_can_change_is_changed_and_the_next_build_has_nothing_to_do(
+    environ: dict[str, str], created: CreatedObjects, tmp_path: Path
+) -> None:
     """Terraform moves the functions to another region, and their source stays where it is.
 
-    The CPU pool names its zone, so that it stays there when ZONE changes.
+    The functions go into a network there, and the control plane is private. The CPU pool names its
+    zone, so that it stays there when ZONE changes.
     """
-    with serve_mock(tmp_path, require_enabled=True) as mock, look_at(mock) as created:
-        environ = describe_programs(tmp_path, mock)
-        enable_first_apis(environ)
-        project = Project.make(tmp_path, environ, ALERT_EMAIL="team@example.com", TERRAFORM_VARIABLES="more.json")
-        more = {"elastic_pools": True, "cpu_pool_zones": ["us-east5-b"]}
-        (project.source / "more.json").write_text(json.dumps(more))
-        project.provision()
+    project = Project.make(tmp_path, environ, ALERT_EMAIL="team@example.com", TERRAFORM_VARIABLES="more.json")
+    more = {"elastic_pools": True, "cpu_pool_zones": ["us-east5-b"]}
+    (project.source / "more.json").write_text(json.dumps(more))
+    project.provision()
 
-        project.environ |= APPLIED
-        project.run("provision-01-apis.sh")
-        project.run(TERRAFORM_SCRIPT)
-        outputs = json.loads((project.build / "outputs.json").read_text())
-        job = f"projects/{PROJECT}/locations/us-east1/jobs/tpu-provisioner-sweep"
-        assert outputs["scheduler_job"]["value"] == job
-        assert "other-artifacts" in project.list_buckets()
-        assert project.is_up_to_date()
+    make_subnet(created, "functions", PROJECT, "us-east1")
+    project.environ |= APPLIED
+    project.run("provision-01-apis.sh")
+    project.run(TERRAFORM_SCRIPT)
+    deleted = {address.split(".")[2] for address, actions in project.read_plan().items() if "delete" in actions}
+    assert deleted.isdisjoint(LASTING)
+    outputs = json.loads((project.build / "outputs.json").read_text())
+    job = f"projects/{PROJECT}/locations/us-east1/jobs/tpu-provisioner-sweep"
+    assert outputs["scheduler_job"]["value"] == job
+    assert outputs["clusters"]["value"]["environment"]["ca_data"]  # with the private address only
+    assert "other-artifacts" in project.list_buckets()
+    assert project.is_up_to_date()
 
-        said = project.destroy(DELETE_ARTIFACTS="true")
-        assert "Kept: " not in said
-        left = [each.name for each in created.list_created() if each.address in created.list_present()]
-        assert sorted(left) == ["tpu-provisioner-images", f"{PROJECT}-tpu-provisioner-state"]
-        assert created.list_grants() == []
+    answer = project.destroy(DELETE_ARTIFACTS="true")
+    assert "Kept: " not in answer
+    left = ["functions", "functions", "tpu-provisioner-images", f"{PROJECT}-tpu-provisioner-state"]
+    assert created.list_left() == left
+    assert created.list_grants() == []

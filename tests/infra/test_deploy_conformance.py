@@ -102,7 +102,7 @@ def test_the_mocks_answers_are_told_and_nothing_is_left(mock: MockCloud, tmp_pat
     killed.communicate()
 
     done = start(mock, report, *ASKED)
-    said, _ = done.communicate(timeout=240)
+    answer, _ = done.communicate(timeout=240)
 
     seen = {name: (each["verdict"], each["seen"]) for name, each in read_answers(report).items()}
     assert seen == {
@@ -112,6 +112,6 @@ def test_the_mocks_answers_are_told_and_nothing_is_left(mock: MockCloud, tmp_pat
         "create-while-deleting": ("differs", "accepted"),  # a deletion takes no time
         "read-after-create": ("as assumed", "the pool is found"),
         "fields": ("as assumed", "all come back as they were sent"),
-    }, said
+    }, answer
     assert done.returncode == 1
     wait_for(mock, [FOREIGN])

@@ -18,8 +18,8 @@ pytestmark = [pytest.mark.deploy, pytest.mark.timeout(900)]
 def test_the_loop_closes() -> None:
     done = run_python("-m", "demo.deploy", cwd=ROOT, seconds=840, succeeds=True)
 
-    for said in (" resources are there", ": PROVISIONING", "the workload is completed", ": gone", SMOKE):
-        assert said in done.stdout
+    for text in (" resources are there", ": PROVISIONING", "the workload is completed", ": gone", SMOKE):
+        assert text in done.stdout
     assert done.stdout.splitlines()[-1].endswith(
         "the loop has closed: deployed, run, destroyed, and nothing is left"
     )

@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.deploy.created_objects import look_at
 from tests.infra.answering_apis import AnsweringApis
-from tests.infra.build_project import Project, enable_first_apis
-from tests.infra.mock_google_cloud import PROJECT, describe_programs, serve_mock
+from tests.infra.build_project import Project
+from tests.infra.mock_google_cloud import PROJECT, serve_mock
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from standins.googlecloud.mock_program import MockCloud
+    from tests.deploy.created_objects import CreatedObjects
 
 pytestmark = [pytest.mark.deploy, pytest.mark.timeout(600)]
 
@@ -72,11 +72,10 @@ def mock(compute: AnsweringApis, tmp_path_factory: pytest.TempPathFactory) -> It
 
 
 @pytest.fixture(scope="module")
-def project(mock: MockCloud) -> Project:
+def project(environ: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> Project:
     """An empty project, after the first two steps of a build."""
-    environ = describe_programs(mock.folder, mock) | {"TPU_PROVISIONER_CREDENTIALS": "anonymous"}
-    enable_first_apis(environ)
-    project = Project.make(mock.folder, environ)
+    environ = environ | {"TPU_PROVISIONER_CREDENTIALS": "anonymous"}
+    project = Project.make(tmp_path_factory.mktemp("project"), environ)
     python = project.build / "python/bin/python"  # with the functions' packages, and pip has nothing to do
     python.parent.mkdir(parents=True)
     python.write_text(f'#!/bin/sh\n[ "$1" = -m ] || exec "{sys.executable}" "$@"\n')
@@ -95,9 +94,9 @@ def count_changes(mock: MockCloud) -> int:
 def test_an_empty_project_with_small_quotas_passes_and_is_not_changed(mock: MockCloud, project: Project) -> None:
     before = count_changes(mock)
     for plan_only in ("true", "false"):
-        said = project.run(SCRIPT, fails=False, PLAN_ONLY=plan_only)
-        assert "The variables, settings, state, quotas and policies fit, as far as they could be read" in said
-        assert "Not checked: the organisation's policies (roles/orgpolicy.policyViewer on the org" in said
+        answer = project.run(SCRIPT, fails=False, PLAN_ONLY=plan_only)
+        assert "The variables, settings, state, quotas and policies fit, as far as they could be read" in answer
+        assert "Not checked: the organisation's policies (roles/orgpolicy.policyViewer on the org" in answer
     assert count_changes(mock) == before
 
 
@@ -105,7 +104,7 @@ def test_all_refusals_come_at_once_and_nothing_is_made(mock: MockCloud, project:
     more = {"cpu_pool_disk_siz": 50, "cpu_pool_disk_size": 200, "settings": {"grace_seconds": "soon"}}
     (project.source / "more.json").write_text(json.dumps(more))
     before = count_changes(mock)
-    said = project.run(SCRIPT, fails=True, TERRAFORM_VARIABLES="more.json", PLAN_ONLY="true")
+    answer = project.run(SCRIPT, fails=True, TERRAFORM_VARIABLES="more.json", PLAN_ONLY="true")
 
     for refused in (
         "did you mean cpu_pool_disk_size?",
@@ -113,25 +112,24 @@ def test_all_refusals_come_at_once_and_nothing_is_made(mock: MockCloud, project:
         "quota SSD_TOTAL_GB: 500 of 500 GB are left, and 600 are needed for 3 nodes of the CPU pool",
         "error: nothing was made; correct what is named above",
     ):
-        assert refused in said
+        assert refused in answer
     assert count_changes(mock) == before
     assert project.list_buckets() == []
 
 
 @pytest.fixture(scope="module")
-def deployed(mock: MockCloud, project: Project) -> Project:
+def deployed(created: CreatedObjects, project: Project) -> Project:
     """The project with a state bucket, in which is the state of an environment."""
     project.run("provision-02-state-bucket.sh")
-    with look_at(mock) as created:
-        where = f"https://storage.googleapis.com/upload/storage/v1/b/{PROJECT}-tpu-provisioner-state/o"
-        for prefix, state in (("tpu-provisioner", STATE), ("foreign", FOREIGN)):
-            query = {"uploadType": "media", "name": f"{prefix}/default.tfstate"}
-            created.client.post(where, params=query, json=state).raise_for_status()
+    where = f"https://storage.googleapis.com/upload/storage/v1/b/{PROJECT}-tpu-provisioner-state/o"
+    for prefix, state in (("tpu-provisioner", STATE), ("foreign", FOREIGN)):
+        query = {"uploadType": "media", "name": f"{prefix}/default.tfstate"}
+        created.client.post(where, params=query, json=state).raise_for_status()
     return project
 
 
 @pytest.mark.parametrize(
-    ("inputs", "said"),
+    ("inputs", "message"),
     [
         ({"REGION": "us-central1", "ZONE": "us-central1-a"}, "us-east5/clusters/training, and the inputs name"),
         ({"CLUSTER_NAME": "second"}, "us-east5/clusters/training, and the inputs name"),
@@ -139,10 +137,10 @@ def deployed(mock: MockCloud, project: Project) -> Project:
     ],
 )
 def test_a_state_of_something_else_is_refused_before_images_and_repositories(
-    mock: MockCloud, deployed: Project, inputs: dict[str, str], said: str
+    mock: MockCloud, deployed: Project, inputs: dict[str, str], message: str
 ) -> None:
     before = count_changes(mock)
 
-    assert said in deployed.run(SCRIPT, fails=True, **inputs)
+    assert message in deployed.run(SCRIPT, fails=True, **inputs)
     assert count_changes(mock) == before
     assert "policies fit" in deployed.run(SCRIPT)

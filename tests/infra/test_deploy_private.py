@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.infra.build_project import Project, enable_first_apis
-from tests.infra.mock_google_cloud import PROJECT, serve_google_cloud
+from tests.infra.build_project import Project
+from tests.infra.mock_google_cloud import PROJECT
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -28,15 +28,15 @@ PRIVATE = {
 }
 
 
-def test_a_private_deployment_is_made_and_a_second_run_changes_nothing(tmp_path: Path) -> None:
-    with serve_google_cloud(tmp_path) as environ:
-        enable_first_apis(environ)
-        project = Project.make(tmp_path, environ, **PRIVATE)
-        project.provision()
-        outputs = json.loads((project.build / "outputs.json").read_text())
-        served = outputs["clusters"]["value"]["environment"]
+def test_a_private_deployment_is_made_and_a_second_run_changes_nothing(
+    environ: dict[str, str], tmp_path: Path
+) -> None:
+    project = Project.make(tmp_path, environ, **PRIVATE)
+    project.provision()
+    outputs = json.loads((project.build / "outputs.json").read_text())
+    served = outputs["clusters"]["value"]["environment"]
 
-        assert served["path"] == f"projects/{PROJECT}/locations/us-central1/clusters/training"
-        assert not served["endpoint"].endswith(".gke.goog")
-        assert served["ca_data"]
-        assert project.is_up_to_date()
+    assert served["path"] == f"projects/{PROJECT}/locations/us-central1/clusters/training"
+    assert not served["endpoint"].endswith(".gke.goog")
+    assert served["ca_data"]
+    assert project.is_up_to_date()

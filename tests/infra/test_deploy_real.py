@@ -143,12 +143,12 @@ def run_script(builder: dict[str, str], name: str, *, code: int = 0, **inputs: s
 
 def test_the_builds_install_the_exporter_and_remove_it(builder: dict[str, str], api: httpx.Client) -> None:
     rolled_out = 'deployment "tpu-provisioner-exporter" successfully rolled out'
-    said = run_script(builder, "provision-09-exporter.sh", code=1, NAME="another")
-    assert f"the cluster {CLUSTER} is served by another deployment" in said
+    answer = run_script(builder, "provision-09-exporter.sh", code=1, NAME="another")
+    assert f"the cluster {CLUSTER} is served by another deployment" in answer
     assert rolled_out in run_script(builder, "provision-09-exporter.sh")
 
-    said = run_script(builder, "destroy-02-exporter.sh", NAME="another")
-    assert f"Kept: the exporter and the node pools in {CLUSTER}" in said
+    answer = run_script(builder, "destroy-02-exporter.sh", NAME="another")
+    assert f"Kept: the exporter and the node pools in {CLUSTER}" in answer
     api.get(EXPORTER)
     for _ in range(2):  # a second run changes nothing
         run_script(builder, "destroy-02-exporter.sh")
@@ -165,9 +165,9 @@ def test_the_builds_install_jobset(builder: dict[str, str]) -> None:
     """Of the release; its webhooks then answer no more, because there is no network of Services."""
     asked = builder | {"KUEUE_API_VERSION": "none", "JOBSET_API_VERSION": "v0.11.1"}
     run_script(asked, "provision-06-fetch-queueing.sh")
-    said = run_script(asked, "provision-08-install-queueing.sh")
+    answer = run_script(asked, "provision-08-install-queueing.sh")
 
-    assert 'deployment "jobset-controller-manager" successfully rolled out' in said
+    assert 'deployment "jobset-controller-manager" successfully rolled out' in answer
 
 
 def test_nothing_is_left(loop: ClosedLoop) -> None:

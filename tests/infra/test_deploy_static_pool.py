@@ -13,13 +13,15 @@ import httpx
 import pytest
 
 from standins.processes.stand_ins import running_stand_in
-from tests.infra.build_project import TERRAFORM_SCRIPT, Project, enable_first_apis
+from tests.infra.build_project import TERRAFORM_SCRIPT, Project
 from tests.infra.build_scripts import DESTROY, list_scripts
-from tests.infra.mock_google_cloud import describe_programs, serve_mock
+from tests.infra.mock_google_cloud import serve_mock
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+
+    from standins.googlecloud.mock_program import MockCloud
 
 pytestmark = [pytest.mark.deploy, pytest.mark.by_hand, pytest.mark.timeout(1800)]
 
@@ -29,11 +31,10 @@ PODS = "/api/v1/namespaces/default/pods"
 NAMESPACE = "/api/v1/namespaces/tpu-provisioner"
 
 
-@pytest.fixture
-def kubernetes(tmp_path: Path) -> Iterator[httpx.Client]:
+@pytest.fixture(scope="module")
+def kubernetes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
     """The embedded cluster, with the exporter's namespace."""
-    folder = tmp_path / "kubernetes"
-    folder.mkdir()
+    folder = tmp_path_factory.mktemp("kubernetes")
     with (
         running_stand_in(folder, "standins.cluster") as cluster,
         httpx.Client(base_url=cluster.addresses["url"], trust_env=False, timeout=30) as client,
@@ -42,17 +43,21 @@ def kubernetes(tmp_path: Path) -> Iterator[httpx.Client]:
         yield client
 
 
-@pytest.fixture
-def project(tmp_path: Path, kubernetes: httpx.Client) -> Iterator[Project]:
-    """A project in which an environment with one static pool is provisioned."""
-    endpoints = {"*.gke.goog": str(kubernetes.base_url).rstrip("/")}
-    with serve_mock(tmp_path, require_enabled=True, more=endpoints) as mock:
-        environ = describe_programs(tmp_path, mock)
-        enable_first_apis(environ)
-        environ |= {"PYTHON": sys.executable, "TPU_PROVISIONER_CREDENTIALS": "anonymous"}
-        made = Project.make(tmp_path, environ, **STATIC)
-        made.provision()
+@pytest.fixture(scope="module")
+def mock(kubernetes: httpx.Client, tmp_path_factory: pytest.TempPathFactory) -> Iterator[MockCloud]:
+    """One in which the clusters' own endpoint is that of the embedded cluster."""
+    more = {"*.gke.goog": str(kubernetes.base_url).rstrip("/")}
+    with serve_mock(tmp_path_factory.mktemp("cloud"), require_enabled=True, more=more) as made:
         yield made
+
+
+@pytest.fixture
+def project(environ: dict[str, str], tmp_path: Path) -> Project:
+    """A project in which an environment with one static pool is provisioned."""
+    environ = environ | {"PYTHON": sys.executable, "TPU_PROVISIONER_CREDENTIALS": "anonymous"}
+    made = Project.make(tmp_path, environ, **STATIC)
+    made.provision()
+    return made
 
 
 def post(kubernetes: httpx.Client, path: str, body: dict[str, Any]) -> None:
@@ -90,22 +95,6 @@ def find_static_pool(project: Project) -> str:
     return pool
 
 
-def is_reachable(project: Project, kubernetes: httpx.Client) -> bool:
-    """Return whether the cluster's endpoint is the name of a host, which the mock then forwards.
-
-    In a program that was built before standins/googlecloud had ours_pools.go, it has a placeholder.
-    Then the outputs name the cluster's own address, and what needs gcloud to tell it is left out.
-    """
-    outputs = project.build / "outputs.json"
-    found = json.loads(outputs.read_text())
-    environment = found["clusters"]["value"]["environment"]
-    if "$" not in environment["endpoint"]:
-        return True
-    environment["endpoint"] = str(kubernetes.base_url)
-    outputs.write_text(json.dumps(found))
-    return False
-
-
 def test_a_job_on_a_static_pool_stops_the_destroy_build_until_it_has_finished(
     project: Project, kubernetes: httpx.Client
 ) -> None:
@@ -113,32 +102,30 @@ def test_a_job_on_a_static_pool_stops_the_destroy_build_until_it_has_finished(
     start_job(kubernetes, pool)
     before = project.list_addresses()
     assert any("tpu_pools" in each for each in before)
-    said = project.run(TERRAFORM_SCRIPT, fails=True, ZONE="us-east5-a")
+    answer = project.run(TERRAFORM_SCRIPT, fails=True, ZONE="us-east5-a")
     for each in (CPU_POOL, pool):
-        assert f"  pool/{each} gets fewer or smaller nodes (none in us-east5-b)" in said
-    assert "cluster/" not in said.partition("may be in use:")[2]
+        assert f"  pool/{each} gets fewer or smaller nodes (none in us-east5-b)" in answer
+    assert "cluster/" not in answer.partition("may be in use:")[2]
     steps = [name for name, _ in list_scripts(DESTROY) if name.startswith("destroy-")]
     assert (steps[0], steps[3]) == ("destroy-01-workloads.sh", "destroy-04-pools.sh")
 
     project.run("terraform-init.sh")
-    reachable = is_reachable(project, kubernetes)
     (project.build / "kept-clusters").write_text("")  # of the step between them, which keeps no exporter here
     for step in (steps[0], steps[3]):
-        said = project.run(step, fails=True)
-        assert f"/clusters/training: node pool {pool}: 1 pods run on it, such as default/train-0, and" in said
-        assert "error: 1 node pools are in use; end the workloads, or set FORCE=true" in said
+        answer = project.run(step, fails=True)
+        assert f"/clusters/training: node pool {pool}: 1 pods run on it, such as default/train-0, and" in answer
+        assert "error: 1 node pools are in use; end the workloads, or set FORCE=true" in answer
     assert project.list_addresses() == before
     assert find_static_pool(project) == pool
     assert project.is_up_to_date()
 
     set_phase(kubernetes, "Succeeded")
     project.run("terraform-init.sh")
-    is_reachable(project, kubernetes)
     assert "No workload uses a node pool of the provisioner" in project.run(steps[0])
     assert kubernetes.get(NAMESPACE).status_code == 200
-    if reachable:  # the embedded cluster has no roles, so the step deletes the namespace and then fails
-        assert "The exporter could not be stopped" in project.run(steps[1], FORCE="true")
-        assert kubernetes.get(NAMESPACE).status_code == 404
+    # The embedded cluster has no roles, so the step deletes the namespace and then fails.
+    assert "The exporter could not be stopped" in project.run(steps[1], FORCE="true")
+    assert kubernetes.get(NAMESPACE).status_code == 404
     for step in steps[2:]:
         project.run(step, fails=False, DELETE_ARTIFACTS="true")
     assert project.list_addresses() == []

@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.infra.build_project import Project, enable_first_apis
+from tests.infra.build_project import Project
 from tests.infra.build_scripts import ROOT
 from tests.infra.first_release import extract_first_release
-from tests.infra.mock_google_cloud import serve_google_cloud
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -43,24 +42,6 @@ MADE_AGAIN = (
 """Log-based metrics with other labels, and the archive, are made anew: docs/upgrade.md."""
 
 
-ROLES = "infra/terraform/modules/provisioner/accounts.tf"
-
-
-def describe_roles_as_now(old: Path) -> None:
-    """Write today's descriptions of custom roles into the old source.
-
-    A program that was built before standins/googlecloud had ours_updates.go updates none.
-    """
-    now, then = (ROOT / ROLES).read_text(), (old / ROLES).read_text()
-    for role in ("node_pools", "pool_sizes"):
-        pattern = rf'resource "google_project_iam_custom_role" "{role}".*?description = ("[^\n]*")\n'
-        there, here = re.search(pattern, then, re.DOTALL), re.search(pattern, now, re.DOTALL)
-        assert there
-        assert here
-        then = then.replace(there[1], here[1])
-    (old / ROLES).write_text(then)
-
-
 def read_kept_pool() -> str:
     """Return the variables with which docs/deploy.md keeps the nodes of a CPU pool."""
     found = re.search(r"gets fewer or smaller nodes` \|[^|]*`(\{.*?\})`", (ROOT / "docs/deploy.md").read_text())
@@ -68,37 +49,35 @@ def read_kept_pool() -> str:
     return found[1]
 
 
-def test_a_deployment_of_the_first_release_is_updated_and_loses_nothing(tmp_path: Path) -> None:
-    with serve_google_cloud(tmp_path) as environ:
-        enable_first_apis(environ)
-        source = extract_first_release(tmp_path / "old")
-        describe_roles_as_now(source)
-        old = Project(source, tmp_path / "old-build", environ, **ONE_REGION)
-        old.provision()
-        before = old.list_addresses()
+def test_a_deployment_of_the_first_release_is_updated_and_loses_nothing(
+    environ: dict[str, str], tmp_path: Path
+) -> None:
+    old = Project(extract_first_release(tmp_path / "old"), tmp_path / "old-build", environ, **ONE_REGION)
+    old.provision()
+    before = old.list_addresses()
 
-        new = Project.make(tmp_path / "new", environ, **ONE_REGION)
-        new.prepare()
-        said = new.run("provision-07-terraform.sh", fails=True, CLUSTER_NAME="second")
-        assert "clusters/training, and the inputs name" in said
-        said = new.run("provision-07-terraform.sh", fails=True)
-        assert "pool/cpu-node-pool gets fewer or smaller nodes (machine_type e2-standard-4 to" in said
-        (new.source / "kept.json").write_text(read_kept_pool())
-        new.environ["TERRAFORM_VARIABLES"] = "kept.json"
-        assert "Only planned: applying this plan" in new.run("provision-07-terraform.sh", PLAN_ONLY="true")
-        assert new.read_plan()["module.environment.google_container_node_pool.cpu"] == ["no-op"]
-        changes = new.read_plan()
-        assert {each for each, actions in changes.items() if "delete" in actions} == {
-            GONE,
-            *OF_ALL_CLUSTERS,
-            *MADE_AGAIN,
-        }
-        for lasting in ("google_container_cluster.this", "google_storage_bucket.artifacts"):
-            assert changes[f"module.environment.{lasting}"] == ["update"]
+    new = Project.make(tmp_path / "new", environ, **ONE_REGION)
+    new.prepare()
+    answer = new.run("provision-07-terraform.sh", fails=True, CLUSTER_NAME="second")
+    assert "clusters/training, and the inputs name" in answer
+    answer = new.run("provision-07-terraform.sh", fails=True)
+    assert "pool/cpu-node-pool gets fewer or smaller nodes (machine_type e2-standard-4 to" in answer
+    (new.source / "kept.json").write_text(read_kept_pool())
+    new.environ["TERRAFORM_VARIABLES"] = "kept.json"
+    assert "Only planned: applying this plan" in new.run("provision-07-terraform.sh", PLAN_ONLY="true")
+    assert new.read_plan()["module.environment.google_container_node_pool.cpu"] == ["no-op"]
+    changes = new.read_plan()
+    assert {each for each, actions in changes.items() if "delete" in actions} == {
+        GONE,
+        *OF_ALL_CLUSTERS,
+        *MADE_AGAIN,
+    }
+    for lasting in ("google_container_cluster.this", "google_storage_bucket.artifacts"):
+        assert changes[f"module.environment.{lasting}"] == ["update"]
 
-        new.run("provision-07-terraform.sh")
-        assert {*before} - {*new.list_addresses()} == {GONE, *OF_ALL_CLUSTERS}
-        assert new.is_up_to_date()
+    new.run("provision-07-terraform.sh")
+    assert {*before} - {*new.list_addresses()} == {GONE, *OF_ALL_CLUSTERS}
+    assert new.is_up_to_date()
 
-        assert "Kept: gs://training-artifacts" in new.destroy()
-        assert "training-artifacts" in new.list_buckets()
+    assert "Kept: gs://training-artifacts" in new.destroy()
+    assert "training-artifacts" in new.list_buckets()

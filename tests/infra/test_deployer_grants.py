@@ -1,11 +1,11 @@
 """What the builds' account may grant: `LIMIT_GRANTS` of deployer.sh, and what Terraform grants."""
 
-from __future__ import annotations
-
 import json
 import os
 import re
-from typing import TYPE_CHECKING, Any
+import subprocess
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,10 +13,6 @@ from infra.build.limit_grants import BUILDS, CUSTOM, OF_VARIABLES, ROLE, TENSORB
 from tests.infra.build_scripts import ROOT, Bench
 from tests.infra.terraform_cli import MODULES, TERRAFORM
 from tests.infra.terraform_text import Block, Configuration, read_configuration
-
-if TYPE_CHECKING:
-    import subprocess
-    from pathlib import Path
 
 HOME, CLUSTERS = "home-project", "clusters-project"
 MEMBER = f"serviceAccount:tpu-provisioner-deployer@{HOME}.iam.gserviceaccount.com"
@@ -91,10 +87,10 @@ def read_roles(expression: str) -> set[str]:
 def test_only_the_roles_that_terraform_grants_can_be_granted(bench: Bench) -> None:
     deploy(bench, ENVIRONMENT)
     assert conditions(bench) == [None]
-    said = deploy(bench, ENVIRONMENT | LIMIT)
+    answer = deploy(bench, ENVIRONMENT | LIMIT)
 
     assert grantable(bench) == functions_roles(HOME) | OF_ENVIRONMENT
-    assert f"{HOME}: the builds may grant and take away only these roles: " in said
+    assert f"{HOME}: the builds may grant and take away only these roles: " in answer
 
 
 def test_each_project_has_a_condition_with_its_own_roles(bench: Bench) -> None:
@@ -125,9 +121,9 @@ def test_what_was_found_stays_without_the_input_and_the_script_says_so(bench: Be
     deploy(bench, ENVIRONMENT | LIMIT)
     limited = bench.state
 
-    said = deploy(bench, ENVIRONMENT)
-    assert "the builds may grant only the roles of a condition, and this stays so" in said
-    assert "LIMIT_GRANTS=false removes it" in said
+    answer = deploy(bench, ENVIRONMENT)
+    assert "the builds may grant only the roles of a condition, and this stays so" in answer
+    assert "LIMIT_GRANTS=false removes it" in answer
     deploy(bench, ENVIRONMENT | LIMIT)
     assert in_order(bench.state) == in_order(limited)
     deploy(bench, ENVIRONMENT, LIMIT_GRANTS="false")
@@ -185,10 +181,10 @@ def in_order(state: dict[str, Any]) -> dict[str, Any]:
 
 
 def test_a_condition_before_the_first_provisioning_is_refused(tmp_path: Path) -> None:
-    said = refuse(Bench.make(tmp_path), ENVIRONMENT | LIMIT)
+    answer = refuse(Bench.make(tmp_path), ENVIRONMENT | LIMIT)
 
-    assert f"LIMIT_GRANTS: {HOME} has no custom role of tpu-provisioner yet" in said
-    assert "valid: true after the first provisioning" in said
+    assert f"LIMIT_GRANTS: {HOME} has no custom role of tpu-provisioner yet" in answer
+    assert "valid: true after the first provisioning" in answer
 
 
 def test_roles_of_the_variables_file_are_in_the_condition(bench: Bench) -> None:

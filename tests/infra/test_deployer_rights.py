@@ -1,18 +1,13 @@
 """The rights of the builds' account: the script that grants them, the page, and who needs them."""
 
-from __future__ import annotations
-
 import re
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from tests.infra.build_scripts import BUILD, Bench
 from tests.infra.terraform_cli import MODULES, ROOT, TERRAFORM
 from tests.infra.terraform_text import read_configuration
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 MISTAKES = [
     (
@@ -115,7 +110,7 @@ def test_the_page_explains_each_role_with_what_it_is_on(
 ) -> None:
     section = (ROOT / "docs/rights.md").read_text().split("## Who deploys")[1].split("\n##")[0]
     rows = [line.strip("|").split("|") for line in section.splitlines() if line.startswith("| `")]
-    said = {(row[0].split("`")[1].removeprefix("roles/"), row[1].strip()) for row in rows}
+    explained = {(row[0].split("`")[1].removeprefix("roles/"), row[1].strip()) for row in rows}
     own = {role for role, where in of_environment if where == "home-project"}
     there = {role for role, where in across if where == "clusters-project"}
     here = {role for role, where in across if where == "home-project"}
@@ -130,13 +125,13 @@ def test_the_page_explains_each_role_with_what_it_is_on(
         "the project of the functions' subnet": (subnets, own | here | there),
     }
     of_nodes = {role for role, where in across if where == NODES}
-    for role, where in said:
+    for role, where in explained:
         with_it, without_it = holders.get(where, (of_nodes, set()))
         assert role in with_it, role
         assert role not in without_it, role
     made = "projects/clusters-project/roles/tpu_provisioner_deployer_groups"
     assert (made, "clusters-project") in across
-    named = {role for role, _ in said}
+    named = {role for role, _ in explained}
     of_google = {role for role, _ in of_environment | across if "/" not in role}
     assert named - {"NAME_deployer", "NAME_deployer_groups"} == of_google
 

@@ -1,7 +1,5 @@
 """The exporter's Helm chart gives the same objects as kustomize, and refuses wrong values."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -3,19 +3,14 @@
 `make test-module-tables` compares the tables of their pages with the modules, word by word.
 """
 
-from __future__ import annotations
-
 import re
 import shutil
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from tests.infra.terraform_cli import GOOGLE_MODULES, MODULES, TERRAFORM, copy_workspace
 from tests.infra.terraform_text import read_configuration
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 EXAMPLE = "examples/basic"
 LAYOUT = ("README.md", "main.tf", "variables.tf", "outputs.tf", "versions.tf", f"{EXAMPLE}/main.tf")

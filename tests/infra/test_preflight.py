@@ -1,10 +1,10 @@
 """What is refused before anything is made: names, settings, quotas, policies, and the state."""
 
-from __future__ import annotations
-
 import json
 import re
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,10 +18,6 @@ from tests.infra.answering_apis import AnsweringApis
 from tests.infra.build_scripts import BESIDE_A_CLUSTER, BUILD, PROVISION, by_name, list_scripts
 from tests.infra.terraform_cli import ROOT, TERRAFORM
 from tests.infra.terraform_text import read_configuration
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 WALK = (ROOT / "docs/deploy.md").read_text()
 PROJECT = "my-project"
@@ -221,10 +217,10 @@ def test_a_right_that_is_missing_is_a_note_and_no_refusal(apis: AnsweringApis) -
     found = run()
 
     assert found.refusals == []
-    said = "\n".join(found.notes)
+    message = "\n".join(found.notes)
     for what in ("Terraform's state", "the region's quotas", "the organisation's policies"):
-        assert f"Not checked: {what}" in said
-    assert "roles/orgpolicy.policyViewer on the organisation" in said
+        assert f"Not checked: {what}" in message
+    assert "roles/orgpolicy.policyViewer on the organisation" in message
     assert f"constraints/{RULES[1].constraint}" not in apis.asked
     rights = (ROOT / "docs/rights.md").read_text()
     assert "`roles/orgpolicy.policyViewer`" in rights
@@ -275,13 +271,13 @@ REFUSING = {
 
 @pytest.mark.parametrize("constraint", [rule.constraint for rule in RULES])
 def test_a_policy_that_would_refuse_is_named_with_what_to_do(apis: AnsweringApis, constraint: str) -> None:
-    policy, mended, said = REFUSING[constraint]
+    policy, mended, answer = REFUSING[constraint]
     given = {"PRIVATE_NODES": "false"} if constraint == "compute.vmExternalIpAccess" else {}
     apis.answers[f"constraints/{constraint}"] = policy
 
     (refused,) = run(**given).refusals
     assert refused.startswith(f"policy {constraint}: refuses ")
-    assert said in refused
+    assert answer in refused
     if mended:
         assert run(**mended).refusals == []
 
@@ -307,15 +303,15 @@ def test_a_name_that_no_variable_has_is_refused_with_the_nearest(apis: Answering
     found = run_with(tmp_path / "more.json", {"cpu_pool_disksize": 50, "nothing_like_it": 1, "replay_days": 3})
 
     assert len(found.refusals) == 2
-    said = "\n".join(found.refusals)
+    message = "\n".join(found.refusals)
     near = "cpu_pool_disksize is not a variable of this root; did you mean cpu_pool_disk_size?"
-    assert f"TERRAFORM_VARIABLES: {near}" in said
-    assert "nothing_like_it is not a variable of this root; valid: alert_email, " in said
+    assert f"TERRAFORM_VARIABLES: {near}" in message
+    assert "nothing_like_it is not a variable of this root; valid: alert_email, " in message
     assert apis.asked
 
 
 @pytest.mark.parametrize(
-    ("settings", "said"),
+    ("settings", "message"),
     [
         ({"grace_seconds": "soon"}, "TPU_PROVISIONER_GRACE_SECONDS: is not valid (got 'soon'); valid: "),
         ({"grace_second": "9"}, "TPU_PROVISIONER_GRACE_SECOND: is not a setting; did you mean"),
@@ -323,16 +319,16 @@ def test_a_name_that_no_variable_has_is_refused_with_the_nearest(apis: Answering
     ],
 )
 def test_settings_are_parsed_as_the_functions_parse_them(
-    apis: AnsweringApis, tmp_path: Path, settings: dict[str, Any], said: str
+    apis: AnsweringApis, tmp_path: Path, settings: dict[str, Any], message: str
 ) -> None:
     (refused,) = run_with(tmp_path / "more.json", {"settings": settings}).refusals
     assert refused.startswith("settings: TPU_PROVISIONER_")
-    assert said in refused
+    assert message in refused
     assert apis.asked
 
 
 @pytest.mark.parametrize(
-    ("more", "said"),
+    ("more", "message"),
     [
         ({"tpu_type": "v9-16"}, "TPU_TYPE: is not a TPU type (got 'v9-16'); valid: "),
         ({"cpu_pool_node_count": "three"}, "TERRAFORM_VARIABLES: a value has the wrong form: "),
@@ -340,7 +336,7 @@ def test_settings_are_parsed_as_the_functions_parse_them(
     ],
 )
 def test_a_value_of_a_wrong_form_is_refused_and_not_a_crash(
-    apis: AnsweringApis, tmp_path: Path, more: dict[str, Any], said: str
+    apis: AnsweringApis, tmp_path: Path, more: dict[str, Any], message: str
 ) -> None:
     apis.answers.clear()
     inputs = inputs_of({name: value for name, value in read_walk().items() if name != "TPU_TYPE"})
@@ -348,7 +344,7 @@ def test_a_value_of_a_wrong_form_is_refused_and_not_a_crash(
     checked = Preflight(inputs | {"TERRAFORM_VARIABLES": str(tmp_path / "more.json")})
     checked.run()
 
-    assert any(said in each for each in checked.refusals), checked.refusals
+    assert any(message in each for each in checked.refusals), checked.refusals
 
 
 def test_every_variable_is_read_with_its_default() -> None:

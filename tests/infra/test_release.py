@@ -3,14 +3,13 @@
 docker, helm and cosign are stubs here, which write down how they were called.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os
 import re
+import subprocess
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 import yaml
@@ -18,10 +17,6 @@ import yaml
 from shared.version import VERSION
 from tests.infra.build_scripts import ROOT
 from tests.program_runs import run_program
-
-if TYPE_CHECKING:
-    import subprocess
-    from pathlib import Path
 
 WORKFLOW = ROOT / ".github/workflows/release.yml"
 REGISTRY = "ghcr.io/owner/tpu-provisioner"

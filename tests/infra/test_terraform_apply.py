@@ -1,12 +1,12 @@
 """The static TPU pools, really created and removed: Terraform and Google's provider on fake GKE."""
 
-from __future__ import annotations
-
 import json
 import shutil
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from subprocess import CompletedProcess
+from typing import Any
 
 import httpx
 import pytest
@@ -15,10 +15,6 @@ from shared.core.identity.pools import PoolSnapshot, PoolStatus
 from standins.fakegke.tests.fakegke_processes import FakeProcess, fake_process
 from tests.contract.gke_world import open_edge
 from tests.infra.terraform_cli import Workspace, copy_workspace, find_terraform
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from subprocess import CompletedProcess
 
 pytestmark = [pytest.mark.terraform, pytest.mark.timeout(600)]  # several commands, each with a limit of its own
 
@@ -59,7 +55,7 @@ class Stage:
     workspace: Workspace
     fake: FakeProcess
 
-    def wish(self, slices: dict[str, Any]) -> None:
+    def declare(self, slices: dict[str, Any]) -> None:
         """Write down what shall be there."""
         values = {"fake": self.fake.rest, "slices": slices}
         (self.workspace.folder / "terraform.tfvars.json").write_text(json.dumps(values))
@@ -106,7 +102,7 @@ def stage(tmp_path: Path) -> Iterator[Stage]:
 
 
 def test_pools_of_every_kind_are_made_once_and_leave_nothing(stage: Stage) -> None:
-    stage.wish(SLICES)
+    stage.declare(SLICES)
     stage.apply()
 
     pools = stage.pools()
@@ -123,10 +119,10 @@ def test_pools_of_every_kind_are_made_once_and_leave_nothing(stage: Stage) -> No
 
 
 def test_a_pool_that_meets_a_stockout_is_made_by_the_next_apply(stage: Stage) -> None:
-    stage.wish({"tpu": {"tpu_type": "v6e-16", "pools": 1}})
+    stage.declare({"tpu": {"tpu_type": "v6e-16", "pools": 1}})
     stage.apply()
     stage.add_fault(switch="outcome", kind="stockout", pool="tpu-1", count=1)
-    stage.wish({"tpu": {"tpu_type": "v6e-16", "pools": 2}})
+    stage.declare({"tpu": {"tpu_type": "v6e-16", "pools": 2}})
 
     failed = stage.apply(check=False)
 

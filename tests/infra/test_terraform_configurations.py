@@ -1,17 +1,12 @@
 """Every module and root, judged by Terraform itself with the real provider's schema."""
 
-from __future__ import annotations
-
 import re
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from tests.infra.terraform_cli import CONFIGURATIONS, TERRAFORM, Workspace, copy_workspace, find_terraform
 from tests.infra.terraform_text import read_test_runs
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 pytestmark = [pytest.mark.terraform, pytest.mark.timeout(600)]  # every run of a configuration starts the provider
 
@@ -62,10 +57,10 @@ def test_a_cluster_that_cannot_be_reached_is_refused_with_the_command_that_mends
     (refused,) = [run for run in runs if run.startswith(f'"{name}"')]
     tests.write_text(f"{header}\nrun {re.sub(r'  expect_failures = .*', '', refused)}")
 
-    said = module.initialise().run("test", "-filter=tests/refusals.tftest.hcl", check=False)
+    answer = module.initialise().run("test", "-filter=tests/refusals.tftest.hcl", check=False)
 
-    assert said.returncode != 0
-    flat = " ".join(f"{said.stdout}{said.stderr}".replace("│", " ").split())
+    assert answer.returncode != 0
+    flat = " ".join(f"{answer.stdout}{answer.stderr}".replace("│", " ").split())
     command = "gcloud container clusters update train --location=us-east5 --project=training-project"
     assert f"{command} --enable-dns-access" in flat
 
@@ -79,11 +74,11 @@ def test_a_refusal_that_no_longer_happens_is_noticed(tmp_path: Path) -> None:
     assert wanted in text
     variables.write_text(text.replace(wanted, 'var.node_service_account != ""'))
 
-    said = module.initialise().run("test", "-filter=tests/refusals.tftest.hcl", check=False)
+    answer = module.initialise().run("test", "-filter=tests/refusals.tftest.hcl", check=False)
 
-    assert said.returncode != 0
-    assert said.stderr.count("Error: Missing expected failure") == said.stderr.count("Error:") == 1
-    assert "The checkable object, var.node_service_account, was expected" in said.stderr
+    assert answer.returncode != 0
+    assert answer.stderr.count("Error: Missing expected failure") == answer.stderr.count("Error:") == 1
+    assert "The checkable object, var.node_service_account, was expected" in answer.stderr
 
 
 def test_nothing_of_terraform_is_left_in_the_tree() -> None:

@@ -1,10 +1,10 @@
 """The slices that Terraform can make, and the functions' catalogue that they are written from."""
 
-from __future__ import annotations
-
 import json
 import shutil
-from typing import TYPE_CHECKING, Any
+import subprocess
+from pathlib import Path
+from typing import Any
 
 from infra.build.write_catalogue import TARGET, list_slices, render
 from shared.core.nodepool import build_node_pool
@@ -13,10 +13,6 @@ from shared.core.shapes.tpus import list_topologies
 from tests.builders import NOW, a_demand, settings
 from tests.infra.terraform_cli import ROOT
 from tests.program_runs import run_python
-
-if TYPE_CHECKING:
-    import subprocess
-    from pathlib import Path
 
 SCRIPT = ROOT / "infra/build/write_catalogue.py"
 PUBLIC = """
@@ -49,9 +45,9 @@ def written() -> dict[str, dict[str, Any]]:
     }
 
 
-def what_would_come(said: dict[str, Any]) -> tuple[str, int, str]:
+def what_would_come(given: dict[str, Any]) -> tuple[str, int, str]:
     """Return machine type, hosts and placement of the pool that the functions would create."""
-    demand = a_demand(accelerator=said["accelerator"], topology=said["topology"], chips=said["chips_per_host"])
+    demand = a_demand(accelerator=given["accelerator"], topology=given["topology"], chips=given["chips_per_host"])
     pool = build_node_pool(demand, attempt=0, created_at=int(NOW), settings=settings())
     placement = pool.get("placementPolicy", {})
     made = "workload-policy" if "policyName" in placement else placement.get("type", "none").lower()
@@ -102,8 +98,8 @@ def test_a_public_name_means_the_public_shape() -> None:
 
 
 def test_a_static_slice_is_the_one_that_would_come_on_demand() -> None:
-    assert {name: what_would_come(said) for name, said in written().items()} == {
-        name: (said["machine_type"], said["nodes"], said["placement"]) for name, said in written().items()
+    assert {name: what_would_come(fields) for name, fields in written().items()} == {
+        name: (fields["machine_type"], fields["nodes"], fields["placement"]) for name, fields in written().items()
     }
 
 
@@ -111,5 +107,5 @@ def test_a_static_slice_boots_from_a_disk_that_its_machine_accepts() -> None:
     shapes = list_slices()
 
     assert [
-        name for name, said in written().items() if said["boot_disk_type"] not in shapes[name].boot_disks
+        name for name, fields in written().items() if fields["boot_disk_type"] not in shapes[name].boot_disks
     ] == []

@@ -3,8 +3,6 @@
 Needs no `terraform`: the configurations are read as text.
 """
 
-from __future__ import annotations
-
 import hashlib
 import re
 from functools import cache
@@ -104,17 +102,17 @@ def test_a_variable_of_the_complete_root_is_that_of_the_module(module: str) -> N
     root, theirs = variables("complete"), variables(f"modules/{module}")
 
     assert {name: root[name] for name in theirs if name not in LINKED | PLACES} == {
-        name: said for name, said in theirs.items() if name not in LINKED | PLACES
+        name: text for name, text in theirs.items() if name not in LINKED | PLACES
     }
     assert all(root[name]["type"] == theirs[name]["type"] and "default" not in root[name] for name in PLACES)
 
 
 def test_the_complete_root_says_everything_that_its_modules_say() -> None:
-    said = {each.name: each.body for each in read("complete").of("output")}
+    fields = {each.name: each.body for each in read("complete").of("output")}
 
     for module in ("environment", "provisioner"):
         theirs = {each.name for each in read(f"modules/{module}").of("output")} - {"cluster"}
-        assert {name: said[name]["value"] for name in theirs} == {
+        assert {name: fields[name]["value"] for name in theirs} == {
             name: f"${{module.{module}.{name}}}" for name in theirs
         }
 

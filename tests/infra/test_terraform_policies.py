@@ -3,19 +3,14 @@
 Needs no `terraform`: the configurations are read as text.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
 from tests.infra.terraform_cli import CONFIGURATIONS, TERRAFORM
 from tests.infra.terraform_policies import POLICIES, validations_are_tested
 from tests.infra.terraform_text import Configuration, read_configuration, read_test_runs
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
 
 GOOD = """
 terraform {

@@ -1,13 +1,12 @@
 """The module and the code agree: filters, settings, log fields, reasons, metrics, headings."""
 
-from __future__ import annotations
-
 import ast
 import dataclasses
 import json
 import logging
 import re
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
 import yaml
@@ -26,9 +25,6 @@ from tests.component.world import Records, World
 from tests.infra.terraform_cli import ROOT, TERRAFORM
 from tests.infra.terraform_text import Block, Configuration, list_texts, read_configuration
 from tests.tidy.test_house_rules import list_anchors
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 MODULE = TERRAFORM / "modules/provisioner"
 SET_BY_THE_MODULE = {
@@ -208,9 +204,9 @@ def test_the_alert_about_autoscaled_pools_has_the_default_of_its_setting(module:
 
 def test_the_decisions_label_says_every_verdict(module: Configuration) -> None:
     labels = one(module, "google_logging_metric.decisions").body["metric_descriptor"][0]["labels"]
-    said = next(each["description"] for each in labels if each["key"] == "decision")
+    answer = next(each["description"] for each in labels if each["key"] == "decision")
 
-    assert set(re.findall(r"\w+", said)) - {"or"} == {str(each) for each in Verdict} | {"reject", "none"}
+    assert set(re.findall(r"\w+", answer)) - {"or"} == {str(each) for each in Verdict} | {"reject", "none"}
 
 
 def test_every_metric_of_the_exporter_that_is_read_exists(module: Configuration) -> None:

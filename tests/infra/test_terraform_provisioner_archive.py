@@ -1,21 +1,16 @@
 """The zip that Terraform uploads: the staged bundle, with the same bytes at any place and time."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil
+import subprocess
 import zipfile
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from tests.infra.terraform_cli import ARCHIVE_MODULE, ROOT, TERRAFORM, find_terraform
 from tests.program_runs import run_program, run_python
-
-if TYPE_CHECKING:
-    import subprocess
-    from pathlib import Path
 
 SCRIPT = ROOT / "infra/build/stage_functions.py"
 
@@ -94,8 +89,8 @@ def test_the_module_for_other_repositories_packs_the_same_files(tmp_path: Path) 
     for name in ("functions", "shared", "requirements.txt"):
         (tmp_path / "checkout" / name).symlink_to(ROOT / name)
 
-    said = run_program(find_terraform(), "console", cwd=module, input="jsonencode(keys(local.sources))\n")
+    answer = run_program(find_terraform(), "console", cwd=module, input="jsonencode(keys(local.sources))\n")
 
-    assert (result.returncode, said.returncode) == (0, 0), said.stderr
+    assert (result.returncode, answer.returncode) == (0, 0), answer.stderr
     with zipfile.ZipFile(tmp_path / "bundle.zip") as packed:
-        assert sorted(json.loads(json.loads(said.stdout))) == sorted(packed.namelist())
+        assert sorted(json.loads(json.loads(answer.stdout))) == sorted(packed.namelist())

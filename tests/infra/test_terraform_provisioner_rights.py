@@ -4,10 +4,8 @@ The calls are recorded by the fake GKE, whose log names them as GKE's own audit 
 functions' own code goes through every kind of situation.
 """
 
-from __future__ import annotations
-
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import pytest
 
@@ -19,9 +17,6 @@ from tests.google_calls import google_calls
 from tests.infra.function_runs import PREPARED, RUNS, Run
 from tests.infra.terraform_cli import ROOT, TERRAFORM
 from tests.infra.terraform_text import Configuration, read_configuration
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 PAGE = ROOT / "docs/rights.md"
 MODULE = TERRAFORM / "modules/provisioner"
@@ -118,26 +113,26 @@ def test_the_role_grants_what_every_function_calls_and_nothing_else(
 
 
 def test_the_page_names_every_permission_with_its_calls(recorded: dict[str, set[str]]) -> None:
-    said = {(who, permission): set(calls.split(", ")) for who, permission, calls, _ in table("permission")}
+    fields = {(who, permission): set(calls.split(", ")) for who, permission, calls, _ in table("permission")}
     wanted = {
         (function, permission): {call for call in calls if PERMISSIONS[call] == permission}
         for function, calls in recorded.items()
         for permission in {PERMISSIONS[call] for call in calls}
     }
 
-    assert said == wanted
+    assert fields == wanted
 
 
 def test_the_page_names_every_grant_of_the_module(module: Configuration) -> None:
-    said = {address: (who, role) for who, role, _, _, address in table("role")}
+    fields = {address: (who, role) for who, role, _, _, address in table("role")}
     grants = {
         each.address: each.body["role"]
         for each in module.of("resource")
         if "_iam_" in each.type and "role" in each.body
     }
 
-    assert said.keys() == grants.keys()
-    assert {address: role for address, (_, role) in said.items() if role != "the custom role above"} == {
+    assert fields.keys() == grants.keys()
+    assert {address: role for address, (_, role) in fields.items() if role != "the custom role above"} == {
         address: role
         for address, role in grants.items()
         if not role.startswith("${google_project_iam_custom_role")

@@ -1,11 +1,10 @@
 """The examples of the training environment work unchanged: all names exist, and they get pools."""
 
-from __future__ import annotations
-
 import json
 import re
 import subprocess
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -15,9 +14,6 @@ from shared.core.labels import ACCELERATOR, TOPOLOGY
 from tests.infra.build_scripts import PROVISION, ROOT, load
 from tests.infra.terraform_text import read_configuration
 from tests.program_runs import run_python
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 FILES = sorted((ROOT / "examples/training").glob("*.yaml"))
 EXAMPLES = pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)

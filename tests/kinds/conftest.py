@@ -4,27 +4,20 @@ That is the shared stack. A module that needs a controller of its own says which
 (`tests.kinds.controllers`), and makes `own_stack` its `stack`.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Generator, Iterator
 
 import pytest
 
 from demo.stack.clusters import ClusterKind
 from demo.stack.commands import StackSettings
 from demo.stack.stack import Stack
+from standins.controlplane.plane import ControlPlane
 from tests.clusters import SPEED
 from tests.kinds.controllers import list_controllers
-from tests.kinds.counting import check_calls, keep_calls
+from tests.kinds.counting import check_calls
 from tests.kinds.living import LIVED
-from tests.kinds.ray_dashboards import answering
+from tests.kinds.ray_dashboards import Dashboards, answering
 from tests.lives.cloud import Cloud
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterator
-
-    from standins.controlplane.plane import ControlPlane
-    from tests.kinds.ray_dashboards import Dashboards
 
 
 @pytest.fixture(scope="module")
@@ -62,11 +55,10 @@ def cloud(stack: Stack) -> Iterator[Cloud]:
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
+def pytest_runtest_call() -> Generator[None, object, object]:
     """Count GKE's calls of what a scenario ran to its end; the scenario fails by too many."""
     before = len(LIVED)
     result = yield
     if lives := LIVED[before:]:
         check_calls(lives)
-        keep_calls(item.nodeid.partition("[")[0], lives)
     return result

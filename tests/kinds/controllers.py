@@ -1,7 +1,5 @@
 """The marks of a module whose scenarios run further controllers on a real control plane."""
 
-from __future__ import annotations
-
 import pytest
 
 

@@ -4,16 +4,11 @@ What lives here: looking and bounded waiting, and the list of what was lived, fr
 are counted (`tests.kinds.conftest`). Bodies and what happens to them are in the scenarios.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import Any, Final, Protocol
 
 from shared.core.kinds.table import get_kind
-from tests.lives.cloud import wait_for
+from tests.lives.cloud import Cloud, wait_for
 from tests.lives.jobset_bodies import LIFE
-
-if TYPE_CHECKING:
-    from tests.lives.cloud import Cloud
 
 Json = dict[str, Any]
 LONG = 36_000
@@ -65,13 +60,7 @@ LIVED: Final[list[Lived]] = []
 
 
 class Life(Lived):
-    """One workload.
-
-    Args:
-        cloud: The running stack.
-        name: Of the workload, unlike that of any other life on the stack.
-        kind: Of the workload, as the table of kinds has it.
-    """
+    """One workload. No other life on the stack has its name."""
 
     prefix = "life"
     """Of the namespace, before the name."""
@@ -97,18 +86,17 @@ class Life(Lived):
     def end(self, *, pools: int | None = None) -> None:
         """Delete the workload, and return once it has neither pools nor nodes.
 
-        Args:
-            pools: How many were made, and given back, in the whole life; None asks for no number.
+        `pools` is how many were made, and given back, in its whole life; None asks for no number.
         """
         self.delete()
         self.wait_nothing_left()
         if pools is not None:
             self.expect_given_back(pools)
 
-    def expect_refusal(self, *said: str) -> None:
+    def expect_refusal(self, *messages: str) -> None:
         """Delete the workload after a refusal that says all of this and asked GKE nothing."""
         message = self.wait_refusal()
-        for each in said:
+        for each in messages:
             assert each in message
         assert self.calls() == []
         self.delete()
@@ -151,8 +139,8 @@ class Life(Lived):
         found = self.cloud.get(self.path)
         if found is None or found["metadata"].get("deletionTimestamp"):
             return "gone"
-        said = [*self.conditions().intersection(ENDS), found.get("status", {}).get("phase")]
-        return next((each for each in said if each), "live")
+        messages = [*self.conditions().intersection(ENDS), found.get("status", {}).get("phase")]
+        return next((each for each in messages if each), "live")
 
     def pools(self) -> list[str]:
         return sorted(name for name in self.cloud.pools() if name.startswith(f"{self.name}-"))
@@ -161,11 +149,11 @@ class Life(Lived):
         """The slices that pools were made for, by the beginnings of their names."""
         return [name.rsplit("-", 2)[0] for name in self.pools()]
 
-    def wait_told(self, reason: str, said: str) -> None:
+    def wait_told(self, reason: str, message: str) -> None:
         """Return once an Event says so, because Events come after the changes that they report."""
         wait_for(
-            f"{self.name}: an Event {reason} with {said}",
-            lambda: any(said in each["message"] for each in self.events(reason)),
+            f"{self.name}: an Event {reason} with {message}",
+            lambda: any(message in each["message"] for each in self.events(reason)),
         )
 
     def _running(self, count: int) -> list[Json]:

@@ -1,7 +1,5 @@
 """The optional roles of infra/kubernetes, for the service accounts of the local stack."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

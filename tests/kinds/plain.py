@@ -3,8 +3,6 @@
 What lives here: bodies. What happens to them is in the scenarios.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from tests.kinds.living import LONG, Life
@@ -40,8 +38,8 @@ def _a_pod(life: str, selector: dict[str, str], resources: Json, spec: Json) -> 
         "nodeSelector": selector | {LIFE: life},
         "containers": [{"name": "worker", "image": "worker", "resources": resources}],
     }
-    said = {"labels": {"app": life}, "annotations": {RUN_SECONDS: str(LONG)}}
-    return {"metadata": said, "spec": usual | spec}
+    fields = {"labels": {"app": life}, "annotations": {RUN_SECONDS: str(LONG)}}
+    return {"metadata": fields, "spec": usual | spec}
 
 
 class Plain(Life):

@@ -5,21 +5,17 @@ the sources, so that nothing has to be started; a collection of the tests checks
 controller that its test runs.
 """
 
-from __future__ import annotations
-
 import argparse
 import ast
 import sys
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeGuard
+from typing import TypeGuard
 
 from shared.core.kinds.table import KIND_NAMES
 from standins.controlplane.recipe import ADDITIONS, PRODUCTS
 from tests.kinds.unproved import UNPROVED
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCUMENT = ROOT / "docs/kinds-proof.md"
@@ -39,8 +35,7 @@ _TITLES = {"kuberay": "KubeRay", "lws": "LeaderWorkerSet", "kueue": "Kueue", "jo
 _HEAD = """# What proves the table of kinds
 
 Written by `python -m tests.kinds.proofs --write` from the marks on the tests; do not edit. The
-table itself: [kinds.md](kinds.md). The lives of a JobSet, one by one: [lives.md](lives.md). What
-each scenario asks of GKE: [lives-kinds.md](lives-kinds.md).
+table itself: [kinds.md](kinds.md). The lives of a JobSet, one by one: [lives.md](lives.md).
 
 A scenario runs the whole loop, with the kind's own controller and a simulated kubelet. *On* says
 which controllers are real programs, and at which version. Kubernetes runs under all of them. *The
@@ -78,8 +73,7 @@ class Proof:
 def check_mark(where: str, arguments: Sequence[object], on: object = ()) -> tuple[str, str, tuple[str, ...]]:
     """Return what a mark says: kind, cell, and the controllers it names.
 
-    Raises:
-        BadMark: it names what there is not.
+    Raises BadMark: it names what there is not.
     """
     if len(arguments) != 2:
         raise BadMark(f"{where}: {MARK}{tuple(arguments)}: valid: a kind and a cell")
@@ -102,8 +96,7 @@ def check_mark(where: str, arguments: Sequence[object], on: object = ()) -> tupl
 def list_proofs(folder: Path = ROOT / "tests") -> list[Proof]:
     """Return all marks of the tests of a folder, sorted as the document has them.
 
-    Raises:
-        BadMark: one cannot be read, or names what there is not.
+    Raises BadMark: one cannot be read, or names what there is not.
     """
     found = [proof for path in sorted(folder.rglob("test_*.py")) for proof in _read_file(path)]
     order = {kind: number for number, kind in enumerate(KIND_NAMES)}
@@ -136,7 +129,10 @@ def render(proofs: Sequence[Proof], unproved: Mapping[tuple[str, str], str]) -> 
         cells: dict[tuple[str, str], list[str]] = {}
         for proof in (each for each in proofs if each.kind == kind):
             cells.setdefault((_show_test(proof), show_controllers(proof.on)), []).append(proof.cell)
-        rows += [(kind, ", ".join(shown), test, on) for (test, on), shown in cells.items()]
+        scenarios: dict[tuple[str, str], list[str]] = {}
+        for (test, on), shown in cells.items():
+            scenarios.setdefault((", ".join(shown), on), []).append(test)
+        rows += [(kind, shown, "<br>".join(tests), on) for (shown, on), tests in scenarios.items()]
         rows += [
             (kind, cell, f"not proved: {reason}", "nothing")
             for (of, cell), reason in sorted(unproved.items())

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tests.kinds.living import LIVED, Lived, is_running
-from tests.lives.cloud import wait_for
+from tests.lives.cloud import Cloud, wait_for
 from tests.lives.jobset_bodies import ACCELERATOR, HOSTS, LIFE, RUN_SECONDS, TOPOLOGY, Job, jobset, select
-
-if TYPE_CHECKING:
-    from tests.lives.cloud import Cloud
 
 Json = dict[str, Any]
 
@@ -111,8 +108,8 @@ class Queue(Lived):
     def submit(self, kind: str, body: Json, *, priority: str = "") -> None:
         """Create a workload that names the queue; all workloads of a queue are of one kind."""
         self.kind = kind
-        said = {QUEUE_NAME: self.name} | ({PRIORITY: priority} if priority else {})
-        body["metadata"].setdefault("labels", {}).update(said)
+        fields = {QUEUE_NAME: self.name} | ({PRIORITY: priority} if priority else {})
+        body["metadata"].setdefault("labels", {}).update(fields)
         self.cloud.create(self._folder(kind), body)
 
     def evict(self) -> None:
@@ -135,8 +132,7 @@ class Queue(Lived):
     def clear(self, *, pools: int | None = None) -> None:
         """Return once nothing is left of pools and nodes; the queue goes, too.
 
-        Args:
-            pools: How many were made, and given back, in the whole life; None asks for no number.
+        `pools` is how many were made, and given back, in its whole life; None asks for no number.
         """
         self.wait_no_pools()
         for path in reversed(self._made):

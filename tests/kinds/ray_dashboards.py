@@ -8,20 +8,15 @@ https://docs.ray.io/en/latest/cluster/running-applications/job-submission/rest.h
 https://docs.ray.io/en/latest/serve/api/index.html#serve-rest-api.
 """
 
-from __future__ import annotations
-
 import json
 import time
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import urlsplit
 
-from demo.deploy.local_answers import Answer, Asked, LocalAnswers
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from standins.controlplane.plane import ControlPlane
+from standins.controlplane.plane import ControlPlane
+from standins.processes.local_answers import Answer, Asked, LocalAnswers
 
 Json = dict[str, Any]
 RUNNING = "RUNNING"
@@ -55,8 +50,8 @@ class Dashboards(LocalAnswers):
                 job |= {"status": status, "end_time": _now()}
 
     def _answer(self, asked: Asked) -> Answer:
-        status, said = self._say(asked.method, asked.path, asked.body)
-        return Answer(status, json.dumps(said).encode())
+        status, answer = self._say(asked.method, asked.path, asked.body)
+        return Answer(status, json.dumps(answer).encode())
 
     def _say(self, method: str, url: str, body: bytes) -> tuple[int, Json]:
         parts = urlsplit(url)

@@ -7,22 +7,16 @@ hosts, else one as high as there are replicas. Environment, host names and the c
 are left out; nothing here reads them.
 """
 
-from __future__ import annotations
-
 import base64
 import json
 import ssl
 import threading
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from typing import Any, Self
 
-from demo.deploy.local_answers import Answer, Asked, LocalAnswers
+from standins.controlplane.plane import ControlPlane
+from standins.processes.local_answers import Answer, Asked, LocalAnswers
 from tests.lives.jobset_bodies import HOSTS, TOPOLOGY
-
-if TYPE_CHECKING:
-    from typing import Self
-
-    from standins.controlplane.plane import ControlPlane
 
 Json = dict[str, Any]
 REPLICA_INDEX = "replicaIndex"
@@ -60,8 +54,8 @@ class RayWebhook(LocalAnswers):
         patch = self.change(request["object"], request["namespace"])
         response: Json = {"uid": request["uid"], "allowed": True}
         if patch:
-            said = base64.b64encode(json.dumps(patch).encode()).decode()
-            response |= {"patchType": "JSONPatch", "patch": said}
+            found_answer = base64.b64encode(json.dumps(patch).encode()).decode()
+            response |= {"patchType": "JSONPatch", "patch": found_answer}
         answer = {"apiVersion": review["apiVersion"], "kind": review["kind"], "response": response}
         return Answer(200, json.dumps(answer).encode())
 
@@ -70,22 +64,24 @@ class RayWebhook(LocalAnswers):
         chips = [each.get("resources", {}).get("limits", {}).get("google.com/tpu") for each in _containers(pod)]
         if not any(chips):
             return []
-        said = pod["metadata"]["labels"]
+        answer = pod["metadata"]["labels"]
         hosts = HOSTS[pod["spec"]["nodeSelector"][TOPOLOGY]]
         patch: list[Json] = []
-        if _HOST_INDEX in said:
-            key, value = _REPLICA_NAME, said[_REPLICA_NAME]
+        if _HOST_INDEX in answer:
+            key, value = _REPLICA_NAME, answer[_REPLICA_NAME]
         else:
             with self._one_at_a_time:
-                key, value = REPLICA_INDEX, f"{said[_GROUP]}-{self._choose(said, namespace, hosts)}"
+                key, value = REPLICA_INDEX, f"{answer[_GROUP]}-{self._choose(answer, namespace, hosts)}"
             patch.append({"op": "add", "path": f"/metadata/labels/{REPLICA_INDEX}", "value": value})
         if hosts > 1:
-            affinity = pod["spec"].get("affinity", {}) | _keep_apart(said[_CLUSTER], key, value)
+            affinity = pod["spec"].get("affinity", {}) | _keep_apart(answer[_CLUSTER], key, value)
             patch.append({"op": "add", "path": "/spec/affinity", "value": affinity})
         return patch
 
-    def _choose(self, said: dict[str, str], namespace: str, hosts: int) -> int:
-        selector = {"labelSelector": f"{_CLUSTER}={said[_CLUSTER]},{_GROUP}={said[_GROUP]},{REPLICA_INDEX}"}
+    def _choose(self, pod_labels: dict[str, str], namespace: str, hosts: int) -> int:
+        selector = {
+            "labelSelector": f"{_CLUSTER}={pod_labels[_CLUSTER]},{_GROUP}={pod_labels[_GROUP]},{REPLICA_INDEX}"
+        }
         found = self._plane.api.get(f"/api/v1/namespaces/{namespace}/pods", params=selector).json()["items"]
         live = [each["metadata"] for each in found if "deletionTimestamp" not in each["metadata"]]
         pods = Counter(int(each["labels"][REPLICA_INDEX].rpartition("-")[2]) for each in live)

@@ -3,20 +3,14 @@
 What lives here: bodies, looking and bounded waiting. What is done with them is in the scenarios.
 """
 
-from __future__ import annotations
-
 import copy
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 from tests.kinds.living import LONG, is_running
 from tests.kinds.living import Life as AnyLife
-from tests.lives.cloud import wait_for
+from tests.lives.cloud import Cloud, wait_for
 from tests.lives.jobset_bodies import HOSTS, LIFE, RUN_SECONDS, select
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from tests.lives.cloud import Cloud
 
 Json = dict[str, Any]
 REPLICA_INDEX, REPLICA_NAME = "ray.io/worker-group-replica-index", "ray.io/worker-group-replica-name"

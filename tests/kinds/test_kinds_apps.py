@@ -3,18 +3,12 @@
 On the real control plane only: the embedded cluster has no controllers for the first two.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import pytest
 
 from tests.clusters import ON_REAL
 from tests.kinds.living import places
 from tests.kinds.plain import Plain, a_tpu_pod
-
-if TYPE_CHECKING:
-    from tests.lives.cloud import Cloud
+from tests.lives.cloud import Cloud
 
 pytestmark = [pytest.mark.timeout(900), pytest.mark.slow, ON_REAL]
 

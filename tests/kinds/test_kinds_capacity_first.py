@@ -1,9 +1,8 @@
 """A suspended JobSet that waits for capacity has pools for all slices before any pod, or none."""
 
-from __future__ import annotations
-
 import copy
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -11,16 +10,12 @@ from demo.stack.clusters import ClusterKind
 from demo.stack.commands import StackSettings
 from demo.stack.stack import Stack
 from shared.core import labels
+from standins.controlplane.plane import ControlPlane
 from tests.clusters import SPEEDS
 from tests.kinds.living import LIVED, LONG, Life
 from tests.kinds.optional_rights import read_optional_rights
 from tests.lives.cloud import Cloud, wait_for
 from tests.lives.jobset_bodies import PINNED, RUN_SECONDS, Job, jobset
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from standins.controlplane.plane import ControlPlane
 
 pytestmark = [pytest.mark.timeout(900), pytest.mark.slow]
 Json = dict[str, Any]
@@ -143,8 +138,10 @@ def test_without_the_right_to_change_it_the_jobset_is_told_and_nothing_is_bought
     life = Life(cloud, "denied", "JobSet")
     life.create(suspended(life))
 
-    said = wait_for("an Event about the right", lambda: [each for each in _list_messages(life) if "patch" in each])
-    assert "permission_denied" in said[0]
+    message = wait_for(
+        "an Event about the right", lambda: [each for each in _list_messages(life) if "patch" in each]
+    )
+    assert "permission_denied" in message[0]
     assert life.calls() == []
     own_plane.apply(read_optional_rights(FOLDER))
     life.wait_running(4)  # the sweep tries again

@@ -6,29 +6,25 @@ KubeRay makes the RayCluster suspended, because the RayJob's `rayClusterSpec` sa
 the annotations to it. Ray's dashboards are a stand-in (`tests.kinds.ray_dashboards`).
 """
 
-from __future__ import annotations
-
 import copy
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from demo.stack.clusters import ClusterKind
 from demo.stack.commands import StackSettings
+from demo.stack.stack import Stack
 from shared.core import labels
 from shared.core.times import parse_time
+from standins.controlplane.plane import ControlPlane
 from tests.clusters import SPEED
 from tests.kinds.controllers import with_controllers
 from tests.kinds.optional_rights import read_optional_rights
+from tests.kinds.ray_dashboards import Dashboards
 from tests.kinds.rays import Json, a_group, a_spec
 from tests.kinds.test_kinds_rayjob_real import COMPLETE, FAILED, SUSPENDED, JobLife
 from tests.lives.cloud import Cloud, wait_for
-
-if TYPE_CHECKING:
-    from demo.stack.stack import Stack
-    from standins.controlplane.plane import ControlPlane
-    from tests.kinds.ray_dashboards import Dashboards
 
 KUBERAY = "kuberay-1.6"
 pytestmark = [*with_controllers(KUBERAY), pytest.mark.usefixtures("dashboards")]
@@ -161,8 +157,10 @@ def test_without_the_right_to_change_it_the_rayjob_is_told_and_nothing_is_bought
     life = AskingLife(cloud, dashboards, "denied")
     life.ask()
 
-    said = wait_for("an Event about the right", lambda: [each for each in life.list_messages() if "patch" in each])
-    assert "permission_denied" in said[0]
+    message = wait_for(
+        "an Event about the right", lambda: [each for each in life.list_messages() if "patch" in each]
+    )
+    assert "permission_denied" in message[0]
     assert (life.calls(), life.read_job()[0]) == ([], True)
     plane.apply(read_optional_rights(FOLDER))
     life.wait_running(4)  # the sweep tries again

@@ -3,18 +3,12 @@
 Each workload and shape has one elastic pool, whose size follows demand.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import pytest
 
 from tests.clusters import ON_REAL
 from tests.kinds.living import places
 from tests.kinds.plain import L4, Plain, a_gpu_pod
-
-if TYPE_CHECKING:
-    from tests.lives.cloud import Cloud
+from tests.lives.cloud import Cloud
 
 pytestmark = [pytest.mark.timeout(900), pytest.mark.slow]
 

@@ -1,19 +1,15 @@
 """Ray workers with GPUs under KubeRay: one elastic pool for the group follows its replicas."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
+from demo.stack.stack import Stack
 from tests.kinds.controllers import with_controllers
 from tests.kinds.living import places
 from tests.kinds.rays import Life, a_group
+from tests.lives.cloud import Cloud
 from tests.lives.jobset_bodies import LIFE
-
-if TYPE_CHECKING:
-    from demo.stack.stack import Stack
-    from tests.lives.cloud import Cloud
 
 KUBERAY = "kuberay-1.6"
 pytestmark = with_controllers(KUBERAY)

@@ -1,19 +1,14 @@
 """Plain Jobs from first pod to last pool: exporter, functions, GKE and kubelet, both clusters."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from demo.stack.layout import TOPIC
 from tests.kinds.living import LONG
 from tests.kinds.plain import Plain, a_tpu_pod
-from tests.lives.cloud import wait_for
+from tests.lives.cloud import Cloud, wait_for
 from tests.lives.jobset_bodies import HOSTS, RUN_SECONDS, Job, alone, jobset
-
-if TYPE_CHECKING:
-    from tests.lives.cloud import Cloud
 
 pytestmark = [pytest.mark.timeout(900), pytest.mark.slow]
 
@@ -75,10 +70,10 @@ def test_the_jobs_of_another_workload_are_spoken_of_as_that_workload_alone(cloud
     life.wait_running(2)
     life.end()
 
-    def said() -> list[dict[str, Any]]:
+    def read_messages() -> list[dict[str, Any]]:
         return [each for each in cloud.messages(TOPIC) if each["namespace"] == life.namespace]
 
     # A sweep may have been faster than the word of the JobSet's end.
-    wait_for("the word of both", lambda: len({each["observed"] for each in said()}) > 1)
-    assert {each["kind"] for each in said()} == {"JobSet"}
+    wait_for("the word of both", lambda: len({each["observed"] for each in read_messages()}) > 1)
+    assert {each["kind"] for each in read_messages()} == {"JobSet"}
     assert life.accepted("CreateNodePool") == 1

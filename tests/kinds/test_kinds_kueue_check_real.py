@@ -1,18 +1,19 @@
 """Kueue with our admission check: all slices' pools come before any pod, or the quota goes back."""
 
-from __future__ import annotations
-
 import copy
 import dataclasses
 import os
 import signal
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from demo.stack.clusters import ClusterKind
 from demo.stack.commands import StackSettings
+from demo.stack.stack import Stack
 from exporter.watched_kinds import watch_queues
 from shared.core.errors import Denied, StaleView
 from shared.core.kueue import CONTROLLER
@@ -20,19 +21,13 @@ from shared.core.labels import CAPACITY_CHECKED
 from shared.core.workloads import WorkloadView
 from shared.edges.kubernetes_api import KubernetesApi, connection_from_kubeconfig
 from shared.edges.kueue_objects import KueueQueues
+from standins.controlplane.plane import ControlPlane
 from tests.clusters import SPEED
 from tests.kinds.controllers import with_controllers
 from tests.kinds.optional_rights import NAMESPACE, read_optional_rights
 from tests.kinds.queues import API, BODIES, LONG, SLICE_CHIPS, V6E, Queue, a_jobset
 from tests.lives.cloud import Cloud, wait_for
 from tests.lives.jobset_bodies import TOPOLOGY, Job, jobset
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from demo.stack.stack import Stack
-    from standins.controlplane.plane import ControlPlane
 
 KUEUE, KUBERAY = "kueue-0.15", "kuberay-1.6"
 pytestmark = with_controllers(KUEUE, KUBERAY)
@@ -370,8 +365,8 @@ def _take_each_right(plane: ControlPlane, accounts: Accounts, queue: Queue) -> N
         if not lesser["rules"][index]["verbs"]:
             del lesser["rules"][index]
         plane.apply([lesser])
-        said = wait_for(f"{verb} {resource} is missed", lambda: _find_denial(accounts, queue))
-        assert resource.partition("/")[0] in said
+        answer = wait_for(f"{verb} {resource} is missed", lambda: _find_denial(accounts, queue))
+        assert resource.partition("/")[0] in answer
         plane.apply(read_optional_rights(FOLDER))
         wait_for("the rights to be enough", lambda: not _find_denial(accounts, queue))
 

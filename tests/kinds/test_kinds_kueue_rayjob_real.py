@@ -3,19 +3,13 @@
 Ray's dashboards, which say that a job has ended, are a stand-in (`tests.kinds.ray_dashboards`).
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import pytest
 
+from demo.stack.stack import Stack
 from tests.kinds.controllers import with_controllers
 from tests.kinds.queues import GO, V6E, Queue, a_rayjob
+from tests.kinds.ray_dashboards import Dashboards
 from tests.lives.cloud import Cloud, wait_for
-
-if TYPE_CHECKING:
-    from demo.stack.stack import Stack
-    from tests.kinds.ray_dashboards import Dashboards
 
 KUEUE, KUBERAY = "kueue-0.15", "kuberay-1.6"
 pytestmark = [*with_controllers(KUEUE, KUBERAY), pytest.mark.usefixtures("dashboards")]

@@ -1,33 +1,19 @@
 """Kueue itself before the whole loop: only admitted workloads get pools, of the flavor's shape."""
 
-from __future__ import annotations
-
 import json
-from typing import TYPE_CHECKING
 
 import pytest
 
 from demo.stack.clusters import ClusterKind
 from demo.stack.commands import StackSettings
 from demo.stack.layout import TOPIC
+from demo.stack.stack import Stack
 from shared.core import labels
 from tests.clusters import SPEED
 from tests.kinds.controllers import with_controllers
-from tests.kinds.queues import (
-    BODIES,
-    GO,
-    V5E,
-    V6E,
-    Queue,
-    a_jobset,
-    a_leaderworkerset,
-    a_pinned_job,
-)
+from tests.kinds.queues import BODIES, GO, V5E, V6E, Queue, a_jobset, a_leaderworkerset, a_pinned_job
 from tests.lives.cloud import Cloud, wait_for
 from tests.log_records import read_records
-
-if TYPE_CHECKING:
-    from demo.stack.stack import Stack
 
 KUEUE, KUBERAY, LWS = "kueue-0.15", "kuberay-1.6", "lws-0.7"
 pytestmark = with_controllers(KUEUE, KUBERAY, LWS)
@@ -195,8 +181,8 @@ def test_pods_with_nodes_booked_by_a_provisioning_request_are_left_to_gke(cloud:
         body["spec"]["template"]["metadata"]["annotations"][annotation] = "booked"
         _submit(queue, body)
     for name in names:
-        said = wait_for(f"the decision on {name}", lambda name=name: _records(stack, name))  # type: ignore[misc]
-        assert {each["reason"] for each in said} == {"demand_left_to_gke"}
+        answer = wait_for(f"the decision on {name}", lambda name=name: _records(stack, name))  # type: ignore[misc]
+        assert {each["reason"] for each in answer} == {"demand_left_to_gke"}
         queue.delete("Job", name)
     assert queue.calls() == []
     queue.wait_no_pods()

@@ -1,19 +1,15 @@
 """LeaderWorkerSets under their own controller, from first leader to last pool: the whole loop."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
+from demo.stack.stack import Stack
 from tests.kinds.controllers import with_controllers
 from tests.kinds.living import LONG, POOL, Life, is_running
 from tests.kinds.plain import a_gpu_pod, ask
 from tests.lives.cloud import Cloud, wait_for
 from tests.lives.jobset_bodies import HOSTS, LIFE, RUN_SECONDS, select
-
-if TYPE_CHECKING:
-    from demo.stack.stack import Stack
 
 LWS = "lws-0.7"
 pytestmark = with_controllers(LWS)
@@ -94,8 +90,8 @@ class Set(Life):
         """Return the revisions of the pods of each group, by its index."""
         found: dict[str, set[str]] = {}
         for pod in self.pods():
-            said = pod["metadata"]["labels"]
-            found.setdefault(said[f"{_PREFIX}group-index"], set()).add(said.get("revision", "first"))
+            answer = pod["metadata"]["labels"]
+            found.setdefault(answer[f"{_PREFIX}group-index"], set()).add(answer.get("revision", "first"))
         return found
 
     def _running(self, count: int) -> list[Json]:

@@ -4,18 +4,14 @@ That controller is not run here: the bodies are what it writes, field by field, 
 https://github.com/google/pathways-job/blob/c0cc7594c9d03a1d96a89110008a0f2d3c9ef189/internal/controller/pathwaysjob_controller.go.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from tests.clusters import ON_REAL
 from tests.kinds.living import LONG, POOL, Life
+from tests.lives.cloud import Cloud
 from tests.lives.jobset_bodies import EXCLUSIVE, GRACE_SECONDS, HOSTS, LIFE, RUN_SECONDS, select
-
-if TYPE_CHECKING:
-    from tests.lives.cloud import Cloud
 
 pytestmark = [pytest.mark.timeout(900), pytest.mark.slow]
 
@@ -59,8 +55,8 @@ class Pathways(Life):
             "coordinator": {"replicatedJob": "pathways-head", "jobIndex": 0, "podIndex": 0},
             "replicatedJobs": jobs,
         }
-        said = {"apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet", "metadata": {"name": self.name}}
-        self.create(said | {"spec": spec})
+        fields = {"apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet", "metadata": {"name": self.name}}
+        self.create(fields | {"spec": spec})
 
     def end_well(self) -> None:
         """Let the head succeed, which is the end of the whole, and return once nothing is left."""
@@ -95,12 +91,12 @@ class Pathways(Life):
     ) -> Json:
         """A replicated job with annotations on the pods, as by the PathwaysJob controller."""
         spec = {"restartPolicy": "Never", "terminationGracePeriodSeconds": GRACE_SECONDS} | pod
-        said = annotations | {RUN_SECONDS: str(LONG)}
+        fields = annotations | {RUN_SECONDS: str(LONG)}
         job = {
             "parallelism": pods,
             "completions": pods,
             "backoffLimit": backoff_limit,
-            "template": {"metadata": {"annotations": said}, "spec": spec},
+            "template": {"metadata": {"annotations": fields}, "spec": spec},
         }
         return {"name": name, "replicas": replicas, "template": {"spec": job}}
 

@@ -1,8 +1,7 @@
 """Ray's own autoscaler requests and releases workers, and the pools follow (docs/demo-ray.md)."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -12,13 +11,8 @@ from demo.ray.ray_run import Run
 from demo.stack.clusters import ClusterKind
 from demo.stack.commands import StackSettings
 from demo.stack.stack import Stack
+from standins.controlplane.plane import ControlPlane
 from tests.clusters import SPEED
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from standins.controlplane.plane import ControlPlane
 
 KUBERAY = "kuberay-1.6"
 SECONDS_MAX = 900.0
@@ -38,9 +32,11 @@ def test_actors_of_ray_get_a_slice_and_gpus_and_the_pools_go_when_they_are_let_g
 ) -> None:
     ray = find_ray(default_folder())
     settings = StackSettings(speed=SPEED, cluster=ClusterKind.REAL, images=(write_image(tmp_path / "image", ray),))
-    said: list[str] = []
+    messages: list[str] = []
     with Stack(tmp_path / "stack", settings, plane=plane_with(KUBERAY)) as stack:
-        run = Run(stack, ray, tell=lambda line: said.append(f"{line.who} {line.what}"), seconds_max=SECONDS_MAX)
+        run = Run(
+            stack, ray, tell=lambda line: messages.append(f"{line.who} {line.what}"), seconds_max=SECONDS_MAX
+        )
         outcome = run.perform(("TPU", "GPU"))
 
-    assert outcome.problems == [], "\n".join(said)
+    assert outcome.problems == [], "\n".join(messages)

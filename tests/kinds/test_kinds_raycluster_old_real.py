@@ -1,17 +1,11 @@
 """RayClusters under KubeRay 1.5, whose pods do not name their replica: the whole loop."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import pytest
 
+from demo.stack.stack import Stack
 from tests.kinds.controllers import with_controllers
 from tests.kinds.rays import Json, Life, a_group
 from tests.lives.cloud import Cloud, wait_for
-
-if TYPE_CHECKING:
-    from demo.stack.stack import Stack
 
 KUBERAY = "kuberay-1.5"
 pytestmark = with_controllers(KUBERAY)
@@ -51,13 +45,13 @@ def test_hosts_that_cannot_be_told_or_kept_apart_are_refused_with_what_would_hel
     untold, mixing = Life(cloud, "untold"), Life(cloud, "mixing")
     untold.submit(a_group("untold", replicas=2))
     mixing.submit(*(a_group("mixing", groupName=name, maxReplicas=1, apart=False) for name in ("a", "b")))
-    (said,) = set(wait_for("a refusal of what cannot be told", untold.refusals))
-    assert "[slice_unknown]" in said
-    assert "install GKE's Ray TPU webhook" in said
-    assert "or set maxReplicas to 1" in said
-    said = wait_for("a refusal of what could mix", mixing.refusals)[0]
-    assert "[slices_may_mix]" in said
-    assert "install GKE's Ray TPU webhook" in said
+    (answer,) = set(wait_for("a refusal of what cannot be told", untold.refusals))
+    assert "[slice_unknown]" in answer
+    assert "install GKE's Ray TPU webhook" in answer
+    assert "or set maxReplicas to 1" in answer
+    answer = wait_for("a refusal of what could mix", mixing.refusals)[0]
+    assert "[slices_may_mix]" in answer
+    assert "install GKE's Ray TPU webhook" in answer
     assert untold.calls() == mixing.calls() == []
     untold.delete()
     mixing.delete()

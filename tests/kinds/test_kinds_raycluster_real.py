@@ -1,18 +1,12 @@
 """RayClusters under KubeRay, from the first pod of a replica to its last pool: the whole loop."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import pytest
 
+from demo.stack.stack import Stack
 from tests.kinds.controllers import with_controllers
 from tests.kinds.plain import ask
 from tests.kinds.rays import Json, Life, a_group, a_spec, names
 from tests.lives.cloud import Cloud, wait_for
-
-if TYPE_CHECKING:
-    from demo.stack.stack import Stack
 
 KUBERAY = "kuberay-1.6"
 pytestmark = with_controllers(KUBERAY)

@@ -6,24 +6,18 @@ The control plane is one of its own: the operator is replaced on it. GKE's Ray T
 tells and keeps apart the slices under both versions, is a stand-in (`tests.kinds.ray_webhook`).
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import pytest
 
+from demo.stack.stack import Stack
+from standins.controlplane.cache import Build
 from standins.controlplane.commands import Choices
 from standins.controlplane.plane import ControlPlane
 from tests.kinds.controllers import with_controllers
 from tests.kinds.ray_webhook import RayWebhook
 from tests.kinds.rays import REPLICA_INDEX, Life, a_group
 from tests.lives.cloud import Cloud, wait_for
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from demo.stack.stack import Stack
-    from standins.controlplane.cache import Build
 
 BEFORE, AFTER = "kuberay-1.5", "kuberay-1.6"
 pytestmark = with_controllers(BEFORE, AFTER)

@@ -4,24 +4,18 @@ The webhook is a stand-in that the API server calls (`tests.kinds.ray_webhook`).
 is one of its own, for the webhook sees the pods of every RayCluster.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import pytest
 
+from demo.stack.stack import Stack
+from standins.controlplane.cache import Build
 from standins.controlplane.commands import Choices
 from standins.controlplane.plane import ControlPlane
 from tests.kinds.controllers import with_controllers
 from tests.kinds.ray_webhook import REPLICA_INDEX, RayWebhook
 from tests.kinds.rays import Life, a_group
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from demo.stack.stack import Stack
-    from standins.controlplane.cache import Build
-    from tests.lives.cloud import Cloud
+from tests.lives.cloud import Cloud
 
 KUBERAY = "kuberay-1.5"
 pytestmark = with_controllers(KUBERAY)

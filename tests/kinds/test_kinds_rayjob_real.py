@@ -5,19 +5,15 @@ KubeRay does all that it does anywhere; only Ray's dashboards are a stand-in
 Nothing is written into a status by a test.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
+from demo.stack.stack import Stack
 from tests.kinds.controllers import with_controllers
+from tests.kinds.ray_dashboards import Dashboards
 from tests.kinds.rays import Json, Life, a_group, a_spec
 from tests.lives.cloud import Cloud, wait_for
-
-if TYPE_CHECKING:
-    from demo.stack.stack import Stack
-    from tests.kinds.ray_dashboards import Dashboards
 
 KUBERAY = "kuberay-1.6"
 pytestmark = [*with_controllers(KUBERAY), pytest.mark.usefixtures("dashboards")]
@@ -59,8 +55,8 @@ class JobLife(Life):
         """Return RayCluster and id of a submitted job, on another RayCluster than before."""
 
         def look() -> tuple[str, str] | None:
-            said = self.status()
-            cluster, job = said.get("rayClusterName", ""), said.get("jobId", "")
+            answer = self.status()
+            cluster, job = answer.get("rayClusterName", ""), answer.get("jobId", "")
             return (cluster, job) if cluster not in ("", before) and self.dashboards.has(job) else None
 
         return wait_for(f"{self.name}: the job is submitted", look)

@@ -1,18 +1,10 @@
 """A stranger takes a host of a pool, so the pod that returns waits and is told who it is."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import pytest
 
 from shared.core import labels
-from tests.kinds.plain import Plain, a_tpu_pod
-from tests.lives.cloud import wait_for
-
-if TYPE_CHECKING:
-    from tests.kinds.plain import Json
-    from tests.lives.cloud import Cloud
+from tests.kinds.plain import Json, Plain, a_tpu_pod
+from tests.lives.cloud import Cloud, wait_for
 
 pytestmark = [pytest.mark.timeout(900), pytest.mark.slow]
 

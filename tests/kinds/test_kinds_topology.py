@@ -1,17 +1,13 @@
 """Pods that must be together by their author's own node label: pools get it, or none is made."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from tests.kinds.living import LONG
 from tests.kinds.plain import Plain, a_tpu_pod
+from tests.lives.cloud import Cloud
 from tests.lives.jobset_bodies import RUN_SECONDS, Job, alone, jobset
-
-if TYPE_CHECKING:
-    from tests.lives.cloud import Cloud
 
 pytestmark = [pytest.mark.timeout(900), pytest.mark.slow]
 

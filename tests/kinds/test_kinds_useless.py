@@ -1,18 +1,12 @@
 """Pools that none of their pods could use: refused, or made so that they can."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import pytest
 
 from shared.core import labels
 from tests.kinds.living import LONG
 from tests.kinds.plain import Plain, a_gpu_pod, a_tpu_pod, ask
+from tests.lives.cloud import Cloud
 from tests.lives.jobset_bodies import RUN_SECONDS, Job, alone, jobset
-
-if TYPE_CHECKING:
-    from tests.lives.cloud import Cloud
 
 pytestmark = [pytest.mark.timeout(900), pytest.mark.slow]
 

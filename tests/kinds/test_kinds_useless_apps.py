@@ -3,17 +3,11 @@
 On the real control plane only: the embedded cluster has no controllers for these.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import pytest
 
 from tests.clusters import ON_REAL
 from tests.kinds.plain import Plain, a_gpu_pod, a_tpu_pod, ask
-
-if TYPE_CHECKING:
-    from tests.lives.cloud import Cloud
+from tests.lives.cloud import Cloud
 
 pytestmark = [pytest.mark.timeout(900), pytest.mark.slow, ON_REAL]
 

@@ -1,6 +1,4 @@
 """Cells of the table of kinds that no test proves, with reasons; a test compares the marks."""
 
-from __future__ import annotations
-
 UNPROVED: dict[tuple[str, str], str] = {}
 """By kind and cell. A reason is read in docs/kinds-proof.md, after "not proved:"."""

@@ -4,19 +4,14 @@ One watch on pods and one on nodes, from before anything happens to after everyt
 passes here.
 """
 
-from __future__ import annotations
-
 import threading
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any, Self
 
 from demo.loop.watching import ResourceWatch
 from shared.core import labels
 from shared.core.kinds import jobset as jobset_keys
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from typing import Self
 
 Json = dict[str, Any]
 _NODES, _PODS = "/api/v1/nodes", "/api/v1/pods"
@@ -54,7 +49,7 @@ class Host:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sighting:
+class PodState:
     """One state of one pod of a slice, in the order of the watch."""
 
     uid: str
@@ -76,7 +71,7 @@ class Sighting:
 class Binding:
     """One pod and the pool that it was bound to."""
 
-    pod: Sighting
+    pod: PodState
     host: Host
 
     @property
@@ -86,16 +81,12 @@ class Binding:
 
 
 class Bindings:
-    """Follows a cluster; used as a context manager.
-
-    Args:
-        kubeconfig: Of its administrator.
-    """
+    """Follows a cluster, as its administrator; used as a context manager."""
 
     def __init__(self, kubeconfig: str) -> None:
         self._lock = threading.Lock()
         self._hosts: dict[str, Host] = {}
-        self._sightings: list[Sighting] = []
+        self._states: list[PodState] = []
         self._standing: set[str] = set()
         self._newest = {_NODES: 0, _PODS: 0}
         """The version of the newest change that each watch has shown."""
@@ -141,16 +132,16 @@ class Bindings:
         """Return every binding of a slice's pod to a node of the provisioner's, in order."""
         with self._lock:
             found: dict[str, Binding] = {}
-            for each in self._sightings:
+            for each in self._states:
                 host = self._hosts.get(each.node)
                 if host is not None and each.uid not in found and namespace in ("", each.of.namespace):
                     found[each.uid] = Binding(each, host)
             return list(found.values())
 
-    def running(self) -> list[Sighting]:
+    def running(self) -> list[PodState]:
         """Return the pods of slices that run now."""
         with self._lock:
-            latest = {each.uid: each for each in self._sightings}
+            latest = {each.uid: each for each in self._states}
         return [each for each in latest.values() if each.holds and each.phase == "Running"]
 
     def shared(self) -> list[str]:
@@ -160,9 +151,9 @@ class Bindings:
         that was made again may come while those of the first still end.
         """
         with self._lock:
-            holding: dict[str, dict[str, Sighting]] = {}
+            holding: dict[str, dict[str, PodState]] = {}
             problems = []
-            for each in self._sightings:
+            for each in self._states:
                 host = self._hosts.get(each.node)
                 if host is None:
                     continue
@@ -210,7 +201,7 @@ class Bindings:
         found = metadata.get("labels") or {}
         if jobset_keys.JOB_KEY not in found:
             return
-        seen = Sighting(
+        seen = PodState(
             uid=metadata["uid"],
             name=metadata["name"],
             jobset=found[jobset_keys.JOBSET_NAME_ON_POD],
@@ -221,7 +212,7 @@ class Bindings:
             gone=gone,
         )
         with self._lock:
-            self._sightings.append(seen)
+            self._states.append(seen)
 
 
 def _ignore(_observation: object) -> None:

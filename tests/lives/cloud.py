@@ -3,25 +3,19 @@
 What lives here: calls and bounded waiting. What is done with them is in the scripts of the lives.
 """
 
-from __future__ import annotations
-
 import base64
 import json
 import time
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Callable
+from typing import Any, Self, TypeVar
 
 import httpx
 
 from demo.stack.clusters import ClusterKind
+from demo.stack.stack import Stack
 from shared.core.errors import MalformedEvent
 from shared.core.messages import parse_message
 from standins.processes.kubeconfig import open_client
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Self
-
-    from demo.stack.stack import Stack
 
 Json = dict[str, Any]
 T = TypeVar("T")
@@ -50,7 +44,6 @@ class Cloud:
         self.is_real = stack.settings.cluster is ClusterKind.REAL
         self.controller_speed = 1.0 if self.is_real else stack.settings.speed
         """Virtual seconds per real second of the controllers; real ones have no virtual time."""
-        self._at_end: list[Callable[[], None]] = []
         self._kubernetes = open_client(addresses.kubeconfig, timeout_seconds=30)
         self._gke = httpx.Client(base_url=addresses.gke_rest, timeout=30)
         self._pubsub = httpx.Client(base_url=addresses.pubsub_rest, timeout=30)
@@ -59,16 +52,8 @@ class Cloud:
         return self
 
     def __exit__(self, *_: object) -> None:
-        try:
-            for look in self._at_end:
-                look()
-        finally:
-            for client in (self._kubernetes, self._gke, self._pubsub):
-                client.close()
-
-    def at_end(self, look: Callable[[], None]) -> None:
-        """Look once more before this is closed, in the order of these calls."""
-        self._at_end.append(look)
+        for client in (self._kubernetes, self._gke, self._pubsub):
+            client.close()
 
     def get(self, path: str, **params: str) -> Json | None:
         """Return an object or a list of the Kubernetes API; None for what is not there."""
@@ -104,8 +89,8 @@ class Cloud:
     def succeed(self, namespace: str, pod: str) -> None:
         """Report that a pod has succeeded, as its kubelet would; one that is gone is fine."""
         path = f"/api/v1/namespaces/{namespace}/pods/{pod}/status"
-        said = json.dumps({"status": {"phase": "Succeeded"}})
-        answer = self._kubernetes.patch(path, content=said, headers=MERGE)
+        found_answer = json.dumps({"status": {"phase": "Succeeded"}})
+        answer = self._kubernetes.patch(path, content=found_answer, headers=MERGE)
         if answer.status_code != httpx.codes.NOT_FOUND:
             _body(answer)
 

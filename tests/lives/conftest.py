@@ -1,17 +1,10 @@
 """One run of all lives on each cluster, for the tests that look at one life each."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import pytest
 
+from demo.stack.stack import Stack
 from tests.lives.results import keep
-from tests.lives.running import live_all
-
-if TYPE_CHECKING:
-    from demo.stack.stack import Stack
-    from tests.lives.running import Run
+from tests.lives.running import Run, live_all
 
 
 @pytest.fixture(scope="session")

@@ -4,8 +4,6 @@ What lives here: bodies only. What a pod does (how long it runs, whether it fail
 annotations that the local stack's simulated kubelet reads.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -76,14 +74,7 @@ def select(topology: str) -> dict[str, str]:
 
 
 def jobset(name: str, *jobs: Job, annotations: dict[str, str] | None = None, **spec: Any) -> Json:
-    """Return a JobSet; exclusive placement by pool unless the annotations say otherwise.
-
-    Args:
-        name: Of the JobSet; its namespace is where it is sent.
-        jobs: The replicated jobs; none means one slice of 2x4.
-        annotations: Of the JobSet.
-        spec: Further fields of the spec, in the API's spelling.
-    """
+    """Return a JobSet, by default of one 2x4 slice, exclusive by pool; `spec` has more fields."""
     return {
         "apiVersion": "jobset.x-k8s.io/v1alpha2",
         "kind": "JobSet",

@@ -1,37 +1,14 @@
-"""The measured lives as files, so that the tables can be made of runs on both clusters.
-
-The lives of a JobSet run together and have one file per cluster; the scenarios of all kinds one
-each.
-"""
-
-from __future__ import annotations
+"""The measured lives as files, one for each cluster: the tables are made of both runs."""
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from tests.lives.running import Measured
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from tests.lives.running import Run
-    from tests.lives.slices import Shuffle
+from tests.lives.running import Measured, Run
+from tests.lives.slices import Shuffle
 
 FOLDER = Path(__file__).resolve().parents[2] / "build" / "lives"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LifeOfKind:
-    """What one life of a scenario in tests/kinds came to."""
-
-    kind: str
-    life: str
-    elastic: bool
-    """Whether its pools' sizes follow demand."""
-    calls_most: int
-    measured: Measured
 
 
 class NotMeasured(Exception):
@@ -79,28 +56,3 @@ def _read(path: Path) -> dict[str, Any]:
         raise NotMeasured(f"{path} is missing; run: python -m pytest tests/lives, and again with -m cluster")
     found: dict[str, Any] = json.loads(path.read_text())
     return found
-
-
-def keep_scenario(cluster: str, test: str, lives: Sequence[LifeOfKind], folder: Path = FOLDER) -> None:
-    """Write what the lives of one scenario came to.
-
-    Args:
-        cluster: ``embedded`` or ``real``.
-        test: As pytest names it, without parameters: ``FILE::FUNCTION``.
-        lives: Of this scenario, of all its parameters.
-        folder: Of all results.
-    """
-    path = _scenario_path(cluster, test, folder)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps([asdict(each) for each in lives], indent=2) + "\n")
-
-
-def read_scenario(cluster: str, test: str, folder: Path = FOLDER) -> list[LifeOfKind]:
-    """Return what the latest run of a scenario came to; nothing where it was not run."""
-    path = _scenario_path(cluster, test, folder)
-    found = json.loads(path.read_text()) if path.exists() else []
-    return [LifeOfKind(**each | {"measured": Measured(**each["measured"])}) for each in found]
-
-
-def _scenario_path(cluster: str, test: str, folder: Path) -> Path:
-    return folder / "kinds" / cluster / f"{test.rpartition('/')[2].replace('.py::', '.')}.json"

@@ -4,26 +4,20 @@ Every life has a thread and a namespace of its own. What went wrong in one is ke
 that one.
 """
 
-from __future__ import annotations
-
 import threading
 import time
 from collections import Counter
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from demo.stack.clusters import ClusterKind
+from demo.stack.stack import Stack
 from tests.lives.bindings import Bindings
-from tests.lives.catalogue import LIVES
+from tests.lives.catalogue import LIVES, Life
 from tests.lives.cloud import Cloud
 from tests.lives.scene import Scene
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from demo.stack.stack import Stack
-    from tests.lives.catalogue import Life
 
 Json = dict[str, Any]
 _START_GAP_SECONDS = 0.3
@@ -51,7 +45,7 @@ class Measured:
 
     @property
     def compute_calls(self) -> int:
-        return sum(count for said, count in self.calls.items() if said.startswith(COMPUTE))
+        return sum(count for text, count in self.calls.items() if text.startswith(COMPUTE))
 
     @property
     def resizes(self) -> int:

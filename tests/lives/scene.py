@@ -4,15 +4,11 @@ What lives here: verbs. Which of them make up a life, and what must come of it, 
 `catalogue`.
 """
 
-from __future__ import annotations
+from typing import Any
 
-from typing import TYPE_CHECKING, Any
-
+from tests.lives.bindings import Binding, Bindings
 from tests.lives.cloud import JSON_PATCH, Cloud, wait_for
 from tests.lives.jobset_bodies import LIFE, alone
-
-if TYPE_CHECKING:
-    from tests.lives.bindings import Binding, Bindings
 
 Json = dict[str, Any]
 
@@ -23,14 +19,7 @@ _JOBSETS = "/apis/jobset.x-k8s.io/v1alpha2/namespaces/{}/jobsets"
 
 
 class Scene:
-    """Where one life happens.
-
-    Args:
-        name: Of the JobSet; its pools are told from others' by it.
-        cloud: The stack.
-        bindings: What is seen of pods and nodes.
-        namespace: Made here if it is missing.
-    """
+    """Where one life happens: a namespace with a JobSet, whose name its pools begin with."""
 
     def __init__(self, name: str, cloud: Cloud, bindings: Bindings, *, namespace: str = "") -> None:
         self.name, self.cloud, self._bindings = name, cloud, bindings
@@ -118,8 +107,8 @@ class Scene:
 
     def wait_pool(self, *statuses: str) -> str:
         """Return the name of a pool of this life once it has one of these statuses."""
-        said = " or ".join(statuses)
-        return wait_for(f"{self.name}: a pool that is {said}", lambda: self._pool_that_is(statuses))
+        message = " or ".join(statuses)
+        return wait_for(f"{self.name}: a pool that is {message}", lambda: self._pool_that_is(statuses))
 
     def wait_no_pools(self) -> None:
         """Return once GKE has no pool of this life, and Kubernetes none of their nodes.

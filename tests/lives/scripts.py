@@ -5,10 +5,9 @@ what). What is the same for all lives, how they end and what they cost, is measu
 expected in `catalogue`.
 """
 
-from __future__ import annotations
+from collections.abc import Iterable
 
-from typing import TYPE_CHECKING
-
+from tests.lives.bindings import Binding
 from tests.lives.cloud import Json, wait_for
 from tests.lives.jobset_bodies import (
     EXCLUSIVE,
@@ -21,11 +20,6 @@ from tests.lives.jobset_bodies import (
     select,
 )
 from tests.lives.scene import PROVISIONING, STOPPING, Scene
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from tests.lives.bindings import Binding
 
 SPOT = {"cloud.google.com/gke-spot": "true"}
 ATTEMPT = "jobset.sigs.k8s.io/in-place-restart-attempt"
@@ -204,9 +198,9 @@ def readmit_to_another_place(scene: Scene) -> None:
     scene.wait_running(2)
     scene.suspend()
     scene.resume(selectors=select("2x4") | SPOT)
-    said = scene.wait_event("NodePoolRefused")
-    assert "pool_differs" in said
-    assert "replace_differing_pools" in said
+    answer = scene.wait_event("NodePoolRefused")
+    assert "pool_differs" in answer
+    assert "replace_differing_pools" in answer
     scene.delete()
     scene.wait_no_pools()
 

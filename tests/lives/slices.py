@@ -6,26 +6,18 @@ ready in another order than they were asked for, and pods wait while pools of th
 empty.
 """
 
-from __future__ import annotations
-
 import random
 import threading
 import time
 from collections import Counter
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
-from tests.lives.bindings import Bindings
+from demo.stack.stack import Stack
+from tests.lives.bindings import Binding, Bindings, PodState
 from tests.lives.cloud import Cloud, wait_for
 from tests.lives.jobset_bodies import EXCLUSIVE, PINNED, Job, jobset, runs
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from concurrent.futures import Future
-
-    from demo.stack.stack import Stack
-    from tests.lives.bindings import Binding, Sighting
 
 PINNED_PAIRS, DEFAULT_PAIRS = 50, 15
 PODS = 2
@@ -105,7 +97,7 @@ class Ends:
 
     def look(self) -> None:
         """End what has run for long enough."""
-        slices: dict[tuple[str, str], list[Sighting]] = {}
+        slices: dict[tuple[str, str], list[PodState]] = {}
         for pod in self._bindings.running():
             slices.setdefault((pod.of.namespace, pod.jobset), []).append(pod)
         now = time.monotonic()

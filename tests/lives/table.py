@@ -1,29 +1,20 @@
 """The tables of docs/lives.md: what the catalogue promises, and what the latest runs measured.
 
 ``python -m tests.lives.table --write`` writes them anew between their markers. Needs a whole run on
-each cluster before: ``python -m pytest tests/lives -m "not cluster"``, then ``-m cluster``. With
-``kinds`` it is the table of docs/lives-kinds.md, which needs a run of no more than the scenarios in
-question.
+each cluster before: ``python -m pytest tests/lives -m "not cluster"``, then ``-m cluster``.
 """
-
-from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from demo.stack.clusters import ClusterKind
-from tests.lives import kinds_table
-from tests.lives.catalogue import LIVES
+from tests.lives.catalogue import LIVES, Life
 from tests.lives.results import NotMeasured, read, read_shuffle
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from tests.lives.catalogue import Life
-    from tests.lives.running import Measured
+from tests.lives.running import Measured
 
 DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "lives.md"
 _KINDS = (ClusterKind.EMBEDDED, ClusterKind.REAL)
@@ -85,11 +76,11 @@ def render(seen: Mapping[str, Seen]) -> str:
 def render_slices(found: Mapping[str, Mapping[str, Any]]) -> str:
     """Return the table of the shuffled runs, given what each cluster's came to."""
     rows = []
-    for strategy, said in STRATEGIES.items():
+    for strategy, text in STRATEGIES.items():
         for kind, run in found.items():
             tally = run[strategy]
             counts = (tally["slices"], tally["pools_made"], len(tally["foreign"]), len(tally["drained"]))
-            rows.append((said, kind, *map(str, counts), str(len(run["shared"]))))
+            rows.append((text, kind, *map(str, counts), str(len(run["shared"]))))
     return show_table(SLICE_HEADINGS, rows)
 
 
@@ -140,15 +131,7 @@ def _put(text: str, begin: str, end: str, table: str) -> str:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--write", action="store_true", help="write the tables into their document")
-    choices = ("jobsets", "kinds")
-    parser.add_argument(
-        "of", nargs="?", choices=choices, default=choices[0], help="docs/lives.md or lives-kinds.md"
-    )
     options = parser.parse_args()
-    if options.of == "kinds":
-        text = kinds_table.DOCUMENT.read_text()
-        table = show_table(kinds_table.HEADINGS, kinds_table.render(kinds_table.collect(text)))
-        return _show(kinds_table.DOCUMENT, [(kinds_table.BEGIN, kinds_table.END, table)], write=options.write)
     try:
         lives = render(measured_calls())
         slices = render_slices({str(kind): read_shuffle(str(kind)) for kind in _KINDS})
@@ -156,17 +139,13 @@ def main() -> int:
         sys.stderr.write(f"error: {error}\n")
         return 1
     tables = [(BEGIN, END, lives), (SLICES_BEGIN, SLICES_END, slices)]
-    return _show(DOCUMENT, tables, write=options.write)
-
-
-def _show(document: Path, tables: Sequence[tuple[str, str, str]], *, write: bool) -> int:
-    if not write:
+    if not options.write:
         sys.stdout.write("\n".join(table for _, _, table in tables))
         return 0
-    text = document.read_text()
+    text = DOCUMENT.read_text()
     for begin, end, table in tables:
         text = _put(text, begin, end, table)
-    document.write_text(text)
+    DOCUMENT.write_text(text)
     return 0
 
 

@@ -1,17 +1,10 @@
 """Every life of a JobSet ends as the catalogue says, with its pools and calls, on both clusters."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import pytest
 
 from tests.clusters import ON_REAL
-from tests.lives.catalogue import LIVES
-
-if TYPE_CHECKING:
-    from tests.lives.catalogue import Life
-    from tests.lives.running import Run
+from tests.lives.catalogue import LIVES, Life
+from tests.lives.running import Run
 
 pytestmark = [pytest.mark.timeout(900), pytest.mark.slow]
 """The first test of a cluster waits for its stack and for all lives, which run in parallel."""

@@ -1,7 +1,5 @@
 """What the simulated kubelet does with a pod whose containers fail and restart in place."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
@@ -10,8 +8,8 @@ from standins.kubelet.run_plan import EXIT_CODE, FAIL_RUNS, PlanError, plan_for
 
 
 def pod(policy: str, **annotations: str) -> dict[str, Any]:
-    said = {f"local.tpu-provisioner/{key.replace('_', '-')}": value for key, value in annotations.items()}
-    return {"metadata": {"name": "p", "annotations": said}, "spec": {"restartPolicy": policy}}
+    fields = {f"local.tpu-provisioner/{key.replace('_', '-')}": value for key, value in annotations.items()}
+    return {"metadata": {"name": "p", "annotations": fields}, "spec": {"restartPolicy": policy}}
 
 
 def test_containers_fail_as_often_as_they_are_told_and_then_succeed_in_the_same_pod() -> None:

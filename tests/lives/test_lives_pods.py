@@ -4,28 +4,22 @@ The texts of a scheduler that finds no place, and that a pod is reported whateve
 tolerations of pods of a slice beside the taints of its pool; who else may go there.
 """
 
-from __future__ import annotations
-
 import re
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 
 from demo.stack.layout import TOPIC
+from demo.stack.stack import Stack
 from shared.core.kinds.jobset import NAMESPACED_JOB, NO_SCHEDULE_TAINT
-from tests.lives.bindings import Bindings
+from tests.lives.bindings import Bindings, Host
 from tests.lives.cloud import Cloud, wait_for
 from tests.lives.jobset_bodies import LIFE, PINNED, Job, jobset, runs, select
 from tests.lives.scene import Scene
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from demo.stack.stack import Stack
-    from tests.lives.bindings import Host
-
-    MakeScene = Callable[[str], Scene]
-    AddNode = Callable[[str, list[dict[str, Any]], int], None]
+MakeScene = Callable[[str], Scene]
+AddNode = Callable[[str, list[dict[str, Any]], int], None]
 
 Json = dict[str, Any]
 

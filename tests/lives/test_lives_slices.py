@@ -5,18 +5,11 @@ slices may swap pools, and one that lies on another's may have to begin again; h
 counted.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import pytest
 
+from demo.stack.stack import Stack
 from tests.lives.results import keep_shuffle
-from tests.lives.slices import DEFAULT_KIND, DEFAULT_PAIRS, PINNED_KIND, PINNED_PAIRS, PODS, draw, shuffle
-
-if TYPE_CHECKING:
-    from demo.stack.stack import Stack
-    from tests.lives.slices import Shuffle
+from tests.lives.slices import DEFAULT_KIND, DEFAULT_PAIRS, PINNED_KIND, PINNED_PAIRS, PODS, Shuffle, draw, shuffle
 
 SEED = 20261121
 

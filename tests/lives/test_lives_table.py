@@ -1,16 +1,12 @@
 """The documented table says what the catalogue says of every life, and shows runs that kept it."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from demo.stack.clusters import ClusterKind
-from shared.core.kinds.table import KIND_NAMES
-from tests.lives import kinds_table
 from tests.lives.catalogue import LIVES
-from tests.lives.results import LifeOfKind, NotMeasured, keep, keep_scenario, read
+from tests.lives.results import NotMeasured, keep, read
 from tests.lives.running import Measured, Run
 from tests.lives.table import (
     BEGIN,
@@ -24,11 +20,7 @@ from tests.lives.table import (
     parse,
     promise,
     render,
-    show_table,
 )
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def test_the_document_has_one_row_for_each_life_and_says_what_the_catalogue_says() -> None:
@@ -67,7 +59,7 @@ def test_the_documented_pinned_slices_are_all_on_their_own_pools() -> None:
     table, _, _ = rest.partition(SLICES_END)
     rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in table.strip().splitlines()[2:]]
     assert [(row[0], row[1]) for row in rows] == [
-        (said, str(kind)) for said in STRATEGIES.values() for kind in (ClusterKind.EMBEDDED, ClusterKind.REAL)
+        (text, str(kind)) for text in STRATEGIES.values() for kind in (ClusterKind.EMBEDDED, ClusterKind.REAL)
     ]
     assert [row[2:] for row in rows if row[0] == "node selector"] == [["100", "100", "0", "0", "0"]] * 2
     assert {row[-1] for row in rows} == {"0"}
@@ -83,26 +75,3 @@ def test_only_a_run_whose_lives_were_all_lived_is_kept(tmp_path: Path) -> None:
         read("real", tmp_path)
     keep(Run(str(ClusterKind.REAL), measured=measured), tmp_path)
     assert read("real", tmp_path) == measured
-
-
-def test_the_calls_of_a_scenario_are_summed_up_kind_by_kind_and_its_old_rows_replaced(tmp_path: Path) -> None:
-    (test, other, *_) = kinds_table.list_scenarios()
-    first, second = KIND_NAMES[:2]
-    calls = {"CreateNodePool OK": 1, "DeleteNodePool OK": 1, "GetNodePool OK": 2, "compute.get OK": 5}
-    measured = Measured(end="gone", pools=1, creates=1, deletes=1, calls=calls)
-    lives = [
-        LifeOfKind(kind=kind, life=name, elastic=kind == first, calls_most=8, measured=measured)
-        for kind, name in ((second, "a"), (first, "b"), (second, "c"))
-    ]
-    keep_scenario("real", test, lives, tmp_path)
-    old = kinds_table.count(test, "real", lives[:1]) + kinds_table.count(other, "real", lives[:1])
-    before = f"{kinds_table.BEGIN}\n{show_table(kinds_table.HEADINGS, kinds_table.render(old))}{kinds_table.END}"
-
-    rows = kinds_table.collect(before, tmp_path)
-    mine = [row for row in rows if row.test == test]
-    assert [(row.kind, row.cells) for row in mine] == [
-        (first, ("gone", "1 (elastic)", "1 / 2 / 1 / 0", "4", "8", "4.0", "5")),
-        (second, ("gone", "2", "2 / 4 / 2 / 0", "8", "16", "4.0", "10")),
-    ]
-    assert [row for row in rows if row.test == other] == [row for row in old if row.test == other]
-    assert {row.is_counted for row in rows if row.test not in (test, other)} == {False}

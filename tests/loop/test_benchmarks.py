@@ -48,9 +48,9 @@ def test_a_part_fails_if_no_pool_comes() -> None:
 
 
 def test_many_leaders_at_once_get_their_pools(tmp_path: Path) -> None:
-    said = bench("benchmarks.field", "fan-out", "--limit=20", "--leaders=3", f"--records={tmp_path}")
+    answer = bench("benchmarks.field", "fan-out", "--limit=20", "--leaders=3", f"--records={tmp_path}")
 
-    assert "creates accepted" in said
+    assert "creates accepted" in answer
     assert len(json.loads((tmp_path / "fan-out-20.json").read_text())["accepted_at"]) == 3
 
 

@@ -110,8 +110,8 @@ def test_the_installed_command_runs_from_another_folder(installed: Path) -> None
 
 
 def test_the_command_imports_itself_and_what_its_requirements_lock(installed: Path) -> None:
-    said = run_installed(installed, sys.executable, "-c", ASK_FOR_FILES).stdout
-    files = json.loads(said.splitlines()[-1])
+    output = run_installed(installed, sys.executable, "-c", ASK_FOR_FILES).stdout
+    files = json.loads(output.splitlines()[-1])
     locked = set(re.findall(r"^([a-z0-9-]+)==", (ROOT / "cli/requirements.txt").read_text(), re.MULTILINE))
     owners = metadata.packages_distributions()
     foreign = {

@@ -4,13 +4,9 @@ What differs from one run to the next is masked on both sides. A field that a ta
 is left out; the table says why.
 """
 
-from __future__ import annotations
-
 import re
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
 
 _MASKS = tuple(
     (re.compile(pattern), mask)
@@ -30,26 +26,16 @@ _SHOWN_MAX = 2
 
 
 def compare(recorded: Any, ours: Any, allowed: Mapping[str, str]) -> list[str]:
-    """Return how the stand-in's answer differs from the recorded one; empty if it does not.
-
-    Args:
-        recorded: the recorded answer.
-        ours: the stand-in's.
-        allowed: why a field may differ, by its path, with what is below it (``config.labels``).
-    """
+    """Return how our answer differs from a recorded one, but for paths that are `allowed` to."""
     found = find_differences(recorded, ours)
-    return [f"{path}: {said}" for path, said in found if not is_below(path, allowed)]
+    return [f"{path}: {text}" for path, text in found if not is_below(path, allowed)]
 
 
 def gather(differences: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
-    """Return each difference once, with the first exchanges that show it.
-
-    Args:
-        differences: pairs of an exchange's name and what differs.
-    """
+    """Return each difference once, with the names of the first exchanges that show it."""
     found: dict[str, list[str]] = {}
-    for name, said in differences:
-        shown = found.setdefault(mask(said), [])
+    for name, text in differences:
+        shown = found.setdefault(mask(text), [])
         if len(shown) < _SHOWN_MAX:
             shown.append(name)
     return found

@@ -9,23 +9,19 @@ of GKE show it: the mock calls every instance group alike. Other APIs' files do 
 older recordings, `_vcr_cassettes`, are of Google alone, but have no texts of errors.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re
 import subprocess
 import urllib.parse
 from collections import Counter
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import yaml
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
 
 VARIABLE = "GOOGLE_RECORDINGS"
 """Does not begin as the settings do: the command refuses such a variable that is no setting."""
@@ -84,7 +80,7 @@ JUDGES: dict[str, Exchange] = {}
 
 def find_recordings() -> bool:
     """Return whether the variable names a git directory, or a clone, that has the files."""
-    return (clone := _find_clone()) is not None and bool(_list_files(clone))
+    return (clone := find_clone()) is not None and bool(_list_files(clone))
 
 
 def judge(exchanges: Iterable[Exchange]) -> list[Exchange]:
@@ -98,8 +94,10 @@ def count_judges() -> list[str]:
     """Return for each API how many exchanges judged this run."""
     hosts = Counter(each.host for each in JUDGES.values())
     mocked = Counter(each.host for each in JUDGES.values() if each.mocked)
-    said = [f"{host}: {number} ({mocked[host]} known to be the mock's)" for host, number in sorted(hosts.items())]
-    return [*said, f"all: {hosts.total()} ({mocked.total()} known to be the mock's)"]
+    messages = [
+        f"{host}: {number} ({mocked[host]} known to be the mock's)" for host, number in sorted(hosts.items())
+    ]
+    return [*messages, f"all: {hosts.total()} ({mocked.total()} known to be the mock's)"]
 
 
 @cache
@@ -108,11 +106,11 @@ def read_recordings() -> tuple[Exchange, ...]:
 
     A file whose object is left out of a partial clone is passed over.
     """
-    clone = _find_clone()
+    clone = find_clone()
     if clone is None:
         return ()
     files = _list_files(clone)
-    return tuple(each for name, text in _read_files(clone, files) for each in _read_file(name, text))
+    return tuple(each for name, text in read_files(clone, files) for each in _read_file(name, text))
 
 
 def read_log(file: str, text: str) -> Iterator[Exchange]:
@@ -183,19 +181,25 @@ def _read_json(lines: list[str]) -> dict[str, Any]:
     return found
 
 
-def _find_clone() -> Path | None:
-    root = Path(os.environ.get(VARIABLE) or "/nowhere")
+def find_clone(variable: str = VARIABLE) -> Path | None:
+    """Return the git directory that a variable names; None if there is none."""
+    root = Path(os.environ.get(variable) or "/nowhere")
     return next((each for each in (root / ".git", root) if (each / "HEAD").is_file()), None)
 
 
 def _list_files(clone: Path) -> list[str]:
-    command = ["git", f"--git-dir={clone}", "ls-tree", "-r", "--name-only", "HEAD", "--"]
-    command += [f"{FOLDER}/{each}" for each in FOLDERS]
+    return list_files(clone, [f"{FOLDER}/{each}" for each in FOLDERS], ENDS)
+
+
+def list_files(clone: Path, folders: list[str], ends: str | tuple[str, ...]) -> list[str]:
+    """Return the files of some folders of a git directory, by the end of their names."""
+    command = ["git", f"--git-dir={clone}", "ls-tree", "-r", "--name-only", "HEAD", "--", *folders]
     done = subprocess.run(command, capture_output=True, check=False, text=True, timeout=_SECONDS)
-    return [name for name in done.stdout.splitlines() if name.endswith(ENDS)]
+    return [name for name in done.stdout.splitlines() if name.endswith(ends)]
 
 
-def _read_files(clone: Path, files: list[str]) -> Iterator[tuple[str, str]]:
+def read_files(clone: Path, files: list[str]) -> Iterator[tuple[str, str]]:
+    """Yield name and text of the files of a git directory that it has."""
     command = ["git", f"--git-dir={clone}", "cat-file", "--batch"]
     asked = "".join(f"HEAD:{file}\n" for file in files).encode()
     rest = subprocess.run(command, input=asked, capture_output=True, check=True, timeout=_SECONDS).stdout

@@ -1,10 +1,9 @@
 """Recorded traffic is read in place, and compared field by field. No recording is needed here."""
 
-from __future__ import annotations
-
 import json
 import subprocess
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -20,10 +19,6 @@ from tests.recordings.recorded_traffic import (
     read_log,
     read_recordings,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 LOG = """GET https://container.googleapis.com/v1beta1/projects/${projectId}/locations/l/operations/${operationID}?alt=json
 User-Agent: x

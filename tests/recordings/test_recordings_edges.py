@@ -1,23 +1,17 @@
 """Our edges accept what is recorded, and say what a person reads in it."""
 
-from __future__ import annotations
-
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 
 from shared.core.errors import ClusterNotFound, Denied, NotFound
 from shared.core.identity.pools import PoolSnapshot, PoolStatus
+from shared.edges.gke import GkeNodePools
 from shared.edges.google_errors import classify_refusal
 from tests.fuzz.canned_http import Canned, CannedHttp, open_pools
-from tests.recordings.recorded_traffic import judge, read_recordings
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from shared.edges.gke import GkeNodePools
-    from tests.recordings.recorded_traffic import Exchange
+from tests.recordings.recorded_traffic import Exchange, judge, read_recordings
 
 pytestmark = pytest.mark.recordings
 GKE, COMPUTE = "container.googleapis.com", "compute.googleapis.com"

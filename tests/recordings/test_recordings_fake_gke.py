@@ -4,21 +4,15 @@ The requests of a file are sent to it in their order. Files that were written wi
 Connector's mock judge nothing here: they say what its authors assume, as our stand-in does.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 import httpx
 import pytest
 
 from standins.fakegke.tests.fakegke_worlds import LoopThread, ServedWorld
 from tests.recordings.answer_comparison import compare, gather, is_below
-from tests.recordings.recorded_traffic import judge, read_recordings
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from tests.recordings.recorded_traffic import Exchange
+from tests.recordings.recorded_traffic import Exchange, judge, read_recordings
 
 pytestmark = pytest.mark.recordings
 GKE, COMPUTE = "container.googleapis.com", "compute.googleapis.com"
@@ -58,7 +52,7 @@ ALLOWED_EVERYWHERE = {
 }
 
 
-class Story:
+class Replay:
     """One file's requests, sent to the fake."""
 
     def __init__(self, world: ServedWorld, loop: LoopThread, http: httpx.Client) -> None:
@@ -150,8 +144,8 @@ class Story:
         allowed = {**ALLOWED_EVERYWHERE, **ALLOWED.get(each.kind, {}), **self._changed}
         allowed |= {f"nodePools[].{path}": why for path, why in self._changed.items()}
         found = [] if answer.status_code == each.status else [f"status: {each.status}, {answer.status_code}"]
-        found += [said for said in compare(recorded, ours, allowed) if said.partition(":")[0] not in leave_out]
-        self.differences += [(each.name, said) for said in found]
+        found += [text for text in compare(recorded, ours, allowed) if text.partition(":")[0] not in leave_out]
+        self.differences += [(each.name, text) for text in found]
 
     def _note_groups(self, recorded: dict[str, Any], ours: dict[str, Any]) -> None:
         """Remember which of our groups stands for which recorded one."""
@@ -170,18 +164,18 @@ def loop() -> Iterator[LoopThread]:
 
 
 def test_each_recorded_request_is_answered_as_gke_answered_it(loop: LoopThread) -> None:
-    stories: dict[str, list[Exchange]] = {}
+    files: dict[str, list[Exchange]] = {}
     for each in read_recordings():
         if each.file.startswith("container/") and not each.mocked:
-            stories.setdefault(each.file, []).append(each)
-    differences, judges, world = [], 0, ServedWorld(loop, "rest")
+            files.setdefault(each.file, []).append(each)
+    differences, judges, world = [], 0, ServedWorld(loop)
     try:
         with httpx.Client(base_url=world.rest) as http:
-            for exchanges in stories.values():
-                story = Story(world, loop, http)
-                story.play_all(exchanges)
-                differences += story.differences
-                judges += len(judge(story.judges))
+            for exchanges in files.values():
+                replay = Replay(world, loop, http)
+                replay.play_all(exchanges)
+                differences += replay.differences
+                judges += len(judge(replay.judges))
     finally:
         world.close()
 
@@ -195,7 +189,7 @@ def test_an_absent_instance_group_is_refused_as_compute_engine_refuses_it(loop: 
         for each in read_recordings()
         if (each.host, each.kind, each.status) == (COMPUTE, "instanceGroupManagers", httpx.codes.NOT_FOUND)
     )
-    world = ServedWorld(loop, "rest")
+    world = ServedWorld(loop)
     try:
         ours = [httpx.get(f"{world.rest}/compute/v1/{each.path}") for each in absent]
     finally:
@@ -203,7 +197,7 @@ def test_an_absent_instance_group_is_refused_as_compute_engine_refuses_it(loop: 
 
     assert [answer.status_code for answer in ours] == [each.status for each in absent]
     pairs = zip(absent, ours, strict=True)
-    assert gather((one.name, said) for one, two in pairs for said in compare(one.answer, two.json(), {})) == {}
+    assert gather((one.name, body) for one, two in pairs for body in compare(one.answer, two.json(), {})) == {}
     assert absent
 
 

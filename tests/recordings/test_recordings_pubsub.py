@@ -1,19 +1,14 @@
 """The stand-in of Pub/Sub answers recorded requests as Pub/Sub did."""
 
-from __future__ import annotations
-
 import asyncio
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import httpx
 import pytest
 
 from standins.pubsub.server import PubSubServer, ServerSettings
 from tests.recordings.answer_comparison import compare, gather
-from tests.recordings.recorded_traffic import judge, read_recordings
-
-if TYPE_CHECKING:
-    from tests.recordings.recorded_traffic import Exchange
+from tests.recordings.recorded_traffic import Exchange, judge, read_recordings
 
 pytestmark = pytest.mark.recordings
 NOT_FOUND = httpx.codes.NOT_FOUND
@@ -45,7 +40,7 @@ async def play_all(exchanges: list[Exchange]) -> list[tuple[str, str]]:
             made = each.path if each.method == "PUT" else ""
             found = [] if answer.status_code == each.status else [f"status: {each.status}, {answer.status_code}"]
             found += compare(strip(each.answer), answer.json(), ALLOWED)
-            differences += [(each.name, f"{each.method} {each.kind}: {said}") for said in found]
+            differences += [(each.name, f"{each.method} {each.kind}: {text}") for text in found]
     return differences
 
 

@@ -4,10 +4,9 @@ A field that Google answers in another form can show a difference in each plan. 
 some of them. The fields are those of the module `provisioner`, by their names in the API.
 """
 
-from __future__ import annotations
-
 import re
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -15,9 +14,6 @@ from tests.infra.terraform_cli import TERRAFORM
 from tests.infra.terraform_text import read_configuration
 from tests.recordings.answer_comparison import find_differences
 from tests.recordings.recorded_traffic import judge, read_recordings
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 pytestmark = pytest.mark.recordings
 KINDS = {
@@ -108,8 +104,8 @@ def test_what_our_terraform_sets_comes_back_as_it_was_sent() -> None:
         differ = {
             path.replace("[]", "")
             for body, answer in pairs
-            for path, said in find_differences(body, answer)
-            if not said.startswith("not recorded")
+            for path, text in find_differences(body, answer)
+            if not text.startswith("not recorded")
         }
         changed |= {(resource, path): "" for path in ours & differ}
         unseen |= {resource: ours - sent} if ours - sent else {}

@@ -1,24 +1,18 @@
-"""``python -m tests.simulation SEEDS``: runs stories, prints figures, and tells a failing story.
+"""``python -m tests.simulation SEEDS``: runs scenarios, prints figures, and tells a failing one.
 
-``0:1000`` runs a thousand stories. ``17`` tells the story of one seed, line by line.
+``0:1000`` runs a thousand scenarios. ``17`` tells the scenario of one seed, line by line.
 """
-
-from __future__ import annotations
 
 import argparse
 import re
 import sys
 import time
-from typing import TYPE_CHECKING
 
 from tests.numbers_given import parse_count
-from tests.simulation.campaigns import list_mended, run_campaign, tell_story
+from tests.simulation.campaigns import Figures, list_mended, run_campaign, tell_scenario
 from tests.simulation.known_findings import KNOWN
 
-if TYPE_CHECKING:
-    from tests.simulation.campaigns import Figures
-
-STORIES_TOLD_MAX = 3
+SCENARIOS_TOLD_MAX = 3
 PROGRESS_SECONDS = 20.0
 
 
@@ -27,10 +21,10 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="tests.simulation", description=__doc__)
     parser.add_argument("seeds", type=_parse_seeds, help="one seed, or FIRST:END")
     parser.add_argument("--processes", type=parse_count, default=None, help="default: one for each core")
-    parser.add_argument("--whole", action="store_true", help="do not make the story of one seed short")
+    parser.add_argument("--whole", action="store_true", help="do not make the scenario of one seed short")
     options = parser.parse_args()
     if isinstance(options.seeds, int):
-        _say("\n".join(tell_story(options.seeds, short=not options.whole)))
+        _say("\n".join(tell_scenario(options.seeds, short=not options.whole)))
         return 0
     seeds, began = options.seeds, time.monotonic()
     figures = run_campaign(seeds, _Progress(len(seeds)).note, options.processes)
@@ -45,44 +39,47 @@ def _parse_seeds(text: str) -> int | range:
     if found and int(found[2] or 0) < int(found[3]):
         return range(int(found[2] or 0), int(found[3]))
     raise argparse.ArgumentTypeError(
-        f"no story has such a seed (got {text!r}); valid: one seed, or FIRST:END with FIRST below END"
+        f"no scenario has such a seed (got {text!r}); valid: one seed, or FIRST:END with FIRST below END"
     )
 
 
 class _Progress:
     """Says now and then how far a campaign is."""
 
-    def __init__(self, stories: int) -> None:
-        self._stories, self._began, self._said_at = stories, time.monotonic(), time.monotonic()
+    def __init__(self, scenarios: int) -> None:
+        self._scenarios, self._began, self._said_at = scenarios, time.monotonic(), time.monotonic()
         self._told: set[str] = set()
 
     def note(self, figures: Figures) -> None:
         for text in figures.unknown.keys() - self._told:
             self._told.add(text)
-            _say(f"VIOLATED in story {figures.unknown[text][0]}: {text}")
+            _say(f"VIOLATED in scenario {figures.unknown[text][0]}: {text}")
         now = time.monotonic()
         if now - self._said_at >= PROGRESS_SECONDS:
             self._said_at = now
-            rate = figures.stories / (now - self._began)
+            rate = figures.scenarios / (now - self._began)
             unknown = sum(map(len, figures.unknown.values()))
-            _say(f"{figures.stories:,} of {self._stories:,} stories, {rate:.0f}/s, {unknown} unknown violations")
+            _say(
+                f"{figures.scenarios:,} of {self._scenarios:,} scenarios, {rate:.0f}/s, "
+                f"{unknown} unknown violations"
+            )
 
 
 def _report(figures: Figures, seeds: range, seconds: float) -> int:
-    _say(f"{figures.stories:,} stories, seeds {seeds.start} to {seeds.stop - 1}, in {seconds:.0f} s")
-    _say(f"  {figures.stories / max(figures.seconds, 0.001):.0f} stories per second of one processor")
+    _say(f"{figures.scenarios:,} scenarios, seeds {seeds.start} to {seeds.stop - 1}, in {seconds:.0f} s")
+    _say(f"  {figures.scenarios / max(figures.seconds, 0.001):.0f} scenarios per second of one processor")
     for name, count in sorted(figures.counts.items()):
         _say(f"  {count:,} {name}")
     for known in KNOWN:
-        _say(f"  known: {known.name}: {figures.known[known.name]:,} stories. {known.sentence}")
+        _say(f"  known: {known.name}: {figures.known[known.name]:,} scenarios. {known.sentence}")
     mended = list_mended()
     for name in mended:
         _say(f"error: the finding {name!r} no longer occurs in its seed; take its row out of known_findings.py")
     for text, found in sorted(figures.unknown.items(), key=lambda each: -len(each[1])):
-        _say(f"VIOLATED in {len(found):,} stories, first in {found[0]}: {text}")
-    told = sorted({found[0] for found in figures.unknown.values()})[:STORIES_TOLD_MAX]
+        _say(f"VIOLATED in {len(found):,} scenarios, first in {found[0]}: {text}")
+    told = sorted({found[0] for found in figures.unknown.values()})[:SCENARIOS_TOLD_MAX]
     for seed in told:
-        _say("\n".join(["", *tell_story(seed)]))
+        _say("\n".join(["", *tell_scenario(seed)]))
     return 1 if figures.unknown or mended else 0
 
 

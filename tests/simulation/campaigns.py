@@ -1,4 +1,4 @@
-"""Runs the stories of many seeds on all cores, and adds up what they show."""
+"""Runs the scenarios of many seeds on all cores, and adds up what they show."""
 
 from __future__ import annotations
 
@@ -6,42 +6,38 @@ import os
 import re
 import time
 from collections import Counter
+from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from tests.simulation.known_findings import KNOWN, find_known
 from tests.simulation.shrinking import shrink_violation
+from tests.simulation.sim_judge import Violation
 from tests.simulation.sim_process import prepared
-from tests.simulation.sim_run import run_story
-from tests.simulation.sim_stories import make_story
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from tests.simulation.sim_judge import Violation
+from tests.simulation.sim_run import run_scenario
+from tests.simulation.sim_scenarios import make_scenario
 
 CHUNK = 250
 NAMES = re.compile(r"[a-z0-9-]+-[a-z2-7]{11}-\w+|\bw\d\S*|team-pool\S*|\d+")
-"""Names and numbers, which differ from story to story."""
+"""Names and numbers, which differ from scenario to scenario."""
 
 
 @dataclass(slots=True)
 class Figures:
-    """What the stories of some seeds show."""
+    """What the scenarios of some seeds show."""
 
-    stories: int = 0
+    scenarios: int = 0
     seconds: float = 0.0
     """Of all processes together."""
     counts: Counter[str] = field(default_factory=Counter)
     known: Counter[str] = field(default_factory=Counter)
-    """Stories with a known finding, by its name."""
+    """Scenarios with a known finding, by its name."""
     unknown: dict[str, list[int]] = field(default_factory=dict)
     """Seeds by what is violated."""
 
     def add(self, other: Figures) -> None:
         """Take in what other seeds show."""
-        self.stories += other.stories
+        self.scenarios += other.scenarios
         self.seconds += other.seconds
         self.counts.update(other.counts)
         self.known.update(other.known)
@@ -55,12 +51,12 @@ def generalise(violation: Violation) -> str:
 
 
 def run_seeds(seeds: range) -> Figures:
-    """Run the stories of some seeds in this process."""
+    """Run the scenarios of some seeds in this process."""
     figures, began = Figures(), time.process_time()
     with prepared():
         for seed in seeds:
-            result = run_story(make_story(seed))
-            figures.stories += 1
+            result = run_scenario(make_scenario(seed))
+            figures.scenarios += 1
             figures.counts.update(result.figures)
             names = set()
             for violation in result.violations:
@@ -75,7 +71,7 @@ def run_seeds(seeds: range) -> Figures:
 
 
 def run_campaign(seeds: range, note: Callable[[Figures], None], processes: int | None = None) -> Figures:
-    """Run the stories of many seeds in several processes; `note` hears of each step."""
+    """Run the scenarios of many seeds in several processes; `note` hears of each step."""
     chunks = [seeds[at : at + CHUNK] for at in range(0, len(seeds), CHUNK)]
     figures = Figures()
     with ProcessPoolExecutor(processes or os.cpu_count() or 1) as pool:
@@ -90,19 +86,19 @@ def list_mended() -> list[str]:
     mended = []
     with prepared():
         for known in KNOWN:
-            found = run_story(make_story(known.seed)).violations
+            found = run_scenario(make_scenario(known.seed)).violations
             if not any(known.covers(violation) for violation in found):
                 mended.append(known.name)
     return mended
 
 
-def tell_story(seed: int, *, short: bool = True) -> list[str]:
-    """Return the story of a seed for a person, made short around its first unknown violation."""
-    story = make_story(seed)
+def tell_scenario(seed: int, *, short: bool = True) -> list[str]:
+    """Return the scenario of a seed for a person, made short around its first unknown violation."""
+    scenario = make_scenario(seed)
     with prepared():
-        found = [each for each in run_story(story).violations if find_known(each) is None]
+        found = [each for each in run_scenario(scenario).violations if find_known(each) is None]
         if found and short:
-            story = shrink_violation(story, found[0], generalise)
-        result = run_story(story, tell=True)
+            scenario = shrink_violation(scenario, found[0], generalise)
+        result = run_scenario(scenario, tell=True)
     verdict = [f"  {violation}" for violation in result.violations] or ["  nothing is violated"]
-    return [*story.describe(), "", "what happened:", *result.lines, "", "violations:", *verdict]
+    return [*scenario.describe(), "", "what happened:", *result.lines, "", "violations:", *verdict]

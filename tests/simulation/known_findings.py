@@ -1,13 +1,9 @@
 """Violations that are known and not mended yet. A row goes when its seed no longer shows it."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from tests.simulation.sim_judge import Violation
+from tests.simulation.sim_judge import Violation
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +17,7 @@ class Known:
     sentence: str
     """What is wrong, and why it stays for now."""
     seed: int
-    """A story that shows it."""
+    """A scenario that shows it."""
 
     def covers(self, violation: Violation) -> bool:
         """Return whether a violation is this finding."""

@@ -1,12 +1,11 @@
 """The product broken on purpose, one safety at a time, to see that the simulator notices."""
 
-from __future__ import annotations
-
 import dataclasses
 import sys
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from unittest.mock import patch
 
 from shared.core.decide import (
@@ -25,7 +24,7 @@ from shared.core.decide.attempts import AttemptDecision
 from shared.core.decide.pool_facts import OwnerState, PoolFacts, PoolPods
 from shared.core.decisions import Decision, Reason, Verdict
 from shared.core.errors import ProvisionerError, StaleView
-from shared.core.identity.names import Claim, PoolOwner, build_owner_labels
+from shared.core.identity.names import PoolOwner, SliceClaim, build_owner_labels
 from shared.core.identity.pools import PoolStatus
 from shared.core.nodepool import build_node_pool
 from shared.perform import changes, gather, make_attempt, release_pools, serving_pools
@@ -33,12 +32,8 @@ from shared.perform.places import Places
 from shared.perform.sweep_report import DeletionCap
 from tests.simulation.campaigns import generalise
 from tests.simulation.known_findings import find_known
-from tests.simulation.sim_run import run_story
-from tests.simulation.sim_stories import make_story
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
+from tests.simulation.sim_run import run_scenario
+from tests.simulation.sim_scenarios import make_scenario
 
 Function = Any
 """A function of the product, of any signature."""
@@ -52,7 +47,7 @@ class Mutation:
     places: tuple[tuple[object, str, Callable[[Function], Function]], ...]
     """Module or class, name in it, and what replaces the function there."""
     seed: int = 0
-    """A seed that shows it: it saves the search. When stories have changed and this seed shows
+    """A seed that shows it: it saves the search. When scenarios have changed and this seed shows
     nothing any more, the search finds another one."""
 
     @contextmanager
@@ -73,16 +68,16 @@ def _list_modules() -> list[object]:
 
 
 def find_catch(mutation: Mutation, seeds: range) -> tuple[int, str] | None:
-    """Return a seed whose story shows that the product is broken, and what it shows.
+    """Return a seed whose scenario shows that the product is broken, and what it shows.
 
     The mutation's own seed is tried first, then all in their order.
     """
     for seed in (mutation.seed, *seeds):
-        story = make_story(seed)
+        scenario = make_scenario(seed)
         with mutation.applied():
-            found = {generalise(each) for each in run_story(story).violations if find_known(each) is None}
+            found = {generalise(each) for each in run_scenario(scenario).violations if find_known(each) is None}
         if found:
-            new = found - {generalise(each) for each in run_story(story).violations}
+            new = found - {generalise(each) for each in run_scenario(scenario).violations}
             if new:
                 return seed, min(new)
     return None
@@ -140,8 +135,8 @@ def _let_stopping_serve(plain: Function) -> Function:
 def _believe_any_claim(plain: Function) -> Function:
     def decide(demand: Any, pool: Any, **named: Any) -> Any:
         if pool is not None and (pool.owner is None or pool.owner.claim_hash != demand.claim.hash):
-            said = build_owner_labels(demand.claim, attempt=0, created_at=0, fingerprint=demand.fingerprint)
-            pool = dataclasses.replace(pool, labels=said)
+            pod_labels = build_owner_labels(demand.claim, attempt=0, created_at=0, fingerprint=demand.fingerprint)
+            pool = dataclasses.replace(pool, labels=pod_labels)
         return plain(demand, pool, **named)
 
     return decide
@@ -264,7 +259,7 @@ MUTATIONS = (
         "name without UID",
         (
             (
-                Claim,
+                SliceClaim,
                 "hash",
                 lambda plain: property(lambda self: plain.func(dataclasses.replace(self, owner_uid="-"))),
             ),
@@ -280,15 +275,15 @@ MUTATIONS = (
     Mutation(
         "no proof of the cluster",
         (
-            (changes, "is_proven", lambda _: lambda *_: True),
-            (changes, "is_other", lambda _: lambda *_: False),
+            (gather, "is_proven", lambda _: lambda *_: True),
+            (gather, "is_other", lambda _: lambda *_: False),
         ),
         seed=100,
     ),
     Mutation("no try after a pause", ((attempts, "find_pause", lambda _: lambda *_: float(10**9)),), seed=2),
     Mutation("no pause", ((attempts, "find_pause", lambda _: lambda *_: 0.0),)),
     Mutation("the same candidate again", ((attempts, "choose_next", _repeat_candidate),), seed=2),
-    Mutation("no list before a candidate", ((changes, "_read_again", lambda _: lambda *_: None),), seed=19),
+    Mutation("no list before a candidate", ((changes, "_read_again", lambda _: lambda *_: None),), seed=767),
     Mutation("idle pools deleted at once", ((warm_pools, "decide_warm", _forget_marks),), seed=131),
     Mutation(
         "stale views believed",

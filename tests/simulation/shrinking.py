@@ -1,17 +1,11 @@
-"""Makes a failing story short: leaves out acts, faults, sweeps and settings."""
+"""Makes a failing scenario short: leaves out acts, faults, sweeps and settings."""
 
-from __future__ import annotations
-
+from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
-from tests.simulation.sim_run import run_story
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from tests.simulation.sim_judge import Violation
-    from tests.simulation.sim_story import Story
+from tests.simulation.sim_judge import Violation
+from tests.simulation.sim_run import run_scenario
+from tests.simulation.sim_scenario import Scenario
 
 PLAIN = (
     {"clusters": 1},
@@ -29,43 +23,38 @@ PLAIN = (
 )
 
 
-def shrink(story: Story, fails: Callable[[Story], bool]) -> Story:
-    """Return a story that still fails, of which nothing more can be left out.
-
-    Args:
-        story: one that fails.
-        fails: whether a story fails in the same way.
-    """
+def shrink(scenario: Scenario, fails: Callable[[Scenario], bool]) -> Scenario:
+    """Return a scenario that still fails in the same way, of which nothing more can be left out."""
     shorter = True
     while shorter:
         shorter = False
-        for candidate in _list_shorter(story):
+        for candidate in _list_shorter(scenario):
             if fails(candidate):
-                story, shorter = candidate, True
+                scenario, shorter = candidate, True
                 break
-    return story
+    return scenario
 
 
-def shrink_violation(story: Story, violation: Violation, name: Callable[[Violation], str]) -> Story:
-    """Return a short story with a violation of the same name."""
+def shrink_violation(scenario: Scenario, violation: Violation, name: Callable[[Violation], str]) -> Scenario:
+    """Return a short scenario with a violation of the same name."""
     wanted = name(violation)
-    return shrink(story, lambda each: any(name(found) == wanted for found in run_story(each).violations))
+    return shrink(scenario, lambda each: any(name(found) == wanted for found in run_scenario(each).violations))
 
 
-def _list_shorter(story: Story) -> Iterator[Story]:
-    """Yield the story without one of its parts, large parts first."""
+def _list_shorter(scenario: Scenario) -> Iterator[Scenario]:
+    """Yield the scenario without one of its parts, large parts first."""
     for values in PLAIN:
-        if any(getattr(story, key) != value for key, value in values.items()):
-            yield replace(story, **values)
-    for index in range(len(story.acts)):
-        yield replace(story, acts=story.acts[:index] + story.acts[index + 1 :])
-    for index in range(len(story.faults)):
-        yield replace(story, faults=story.faults[:index] + story.faults[index + 1 :])
-    for index in range(len(story.stock)):
-        yield replace(story, stock=story.stock[:index] + story.stock[index + 1 :])
-    for index in range(len(story.sweeps)):
-        yield replace(story, sweeps=story.sweeps[:index] + story.sweeps[index + 1 :])
-    for index, act in enumerate(story.acts):
+        if any(getattr(scenario, key) != value for key, value in values.items()):
+            yield replace(scenario, **values)
+    for index in range(len(scenario.acts)):
+        yield replace(scenario, acts=scenario.acts[:index] + scenario.acts[index + 1 :])
+    for index in range(len(scenario.faults)):
+        yield replace(scenario, faults=scenario.faults[:index] + scenario.faults[index + 1 :])
+    for index in range(len(scenario.stock)):
+        yield replace(scenario, stock=scenario.stock[:index] + scenario.stock[index + 1 :])
+    for index in range(len(scenario.sweeps)):
+        yield replace(scenario, sweeps=scenario.sweeps[:index] + scenario.sweeps[index + 1 :])
+    for index, act in enumerate(scenario.acts):
         if act.verb == "create" and act.count > 1:
             fewer = replace(act, count=act.count - 1)
-            yield replace(story, acts=(*story.acts[:index], fewer, *story.acts[index + 1 :]))
+            yield replace(scenario, acts=(*scenario.acts[:index], fewer, *scenario.acts[index + 1 :]))

@@ -1,17 +1,16 @@
-"""The model's own account of a story: what became of each pool's chips, by the truth.
+"""The model's own account of a scenario: what became of each pool's chips, by the truth.
 
 It looks at every change of the truth and adds up the time since the last one. The log records of
-the same story are kept beside it, so that what they tell can be compared.
+the same scenario are kept beside it, so that what they tell can be compared.
 """
-
-from __future__ import annotations
 
 import logging
 import sys
 from collections import defaultdict
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from unittest.mock import patch
 
 from cli.usage.folding import UsageFold
@@ -19,17 +18,12 @@ from cli.usage.hours import Hours
 from shared.core.identity.pools import PoolStatus
 from tests.simulation.sim_process import forget, prepared
 from tests.simulation.sim_run import MINUTE_SECONDS, live
-from tests.simulation.sim_stories import make_story
-from tests.simulation.sim_story import START
+from tests.simulation.sim_scenario import START, Scenario
+from tests.simulation.sim_scenarios import make_scenario
 from tests.simulation.sim_world import World
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from tests.simulation.sim_story import Story
-
 REST_MINUTES = 40
-ALL, ALONE = "all stories", "stories that are left alone"
+ALL, ALONE = "all scenarios", "scenarios that are left alone"
 SIZELESS, ENDLESS, NAMELESS = "sizeless", "endless", "nameless"
 """Hours of pools that the records do not tell, as the answer says."""
 _STANDARD = frozenset(vars(logging.makeLogRecord({})))
@@ -41,7 +35,7 @@ Sums = defaultdict[str, float]
 
 @dataclass(slots=True)
 class Truth:
-    """The account of one story, and its log records."""
+    """The account of one scenario, and its log records."""
 
     chip_hours: Sums = field(default_factory=lambda: defaultdict(float))
     records: list[tuple[float, dict[str, Any]]] = field(default_factory=list)
@@ -86,15 +80,15 @@ class Truth:
 
 
 class _Records(logging.Handler):
-    """Keeps every record of the functions with the story's time."""
+    """Keeps every record of the functions with the scenario's time."""
 
     def __init__(self, truth: Truth, world: World) -> None:
         super().__init__()
         self._truth, self._world = truth, world
 
     def emit(self, record: logging.LogRecord) -> None:
-        said = {key: value for key, value in vars(record).items() if key not in _STANDARD}
-        self._truth.records.append((self._world.time.now, said | {"message": record.getMessage()}))
+        fields = {key: value for key, value in vars(record).items() if key not in _STANDARD}
+        self._truth.records.append((self._world.time.now, fields | {"message": record.getMessage()}))
 
 
 @contextmanager
@@ -124,9 +118,9 @@ def _recorded(truth: Truth, world: World) -> Iterator[None]:
 
 
 def observe(seed: int) -> Truth:
-    """Return the account of a story in which the sweep runs each minute. `prepared` must be on."""
-    story, truth = make_story(seed), Truth()
-    world = World(replace(story, sweeps=tuple(float(at) for at in range(60, int(story.length) + 1, 60))))
+    """Return the account of a scenario with a sweep each minute. `prepared` must be on."""
+    scenario, truth = make_scenario(seed), Truth()
+    world = World(replace(scenario, sweeps=tuple(float(at) for at in range(60, int(scenario.length) + 1, 60))))
     with _recorded(truth, world):
         live(world)
         world.faults.disarm()
@@ -141,27 +135,29 @@ def observe(seed: int) -> Truth:
 
 
 def read_records(truth: Truth) -> Sums:
-    """Return the chip-hours that the records of a story tell, and the pool-hours that they lack."""
+    """Return the chip-hours that a scenario's records tell, and the pool-hours that they lack."""
     found = UsageFold(START, lambda _claim, _size: "")
-    for at, said in truth.records:
-        found.see(at, said)
+    for at, text in truth.records:
+        found.see(at, text)
     account = found.total(truth.now)
     untold = {SIZELESS: account.sizeless_hours, ENDLESS: account.endless_hours, NAMELESS: account.nameless_hours}
     return defaultdict(float, {**account.sum_all().chip_hours, **untold})
 
 
-def is_left_alone(story: Story) -> bool:
+def is_left_alone(scenario: Scenario) -> bool:
     """Return whether only the provisioner and GKE change pools, and GKE keeps what it accepts.
 
     Else a person renames or takes pools, endpoints are swapped, or a pool vanishes. No record of
     the functions says so.
     """
-    hands = {act.verb for act in story.acts} & {"relabel", "take-name"}
-    return not hands and story.versions == 1 and not {each.kind for each in story.faults} & {"vanish", "swap"}
+    hands = {act.verb for act in scenario.acts} & {"relabel", "take-name"}
+    return (
+        not hands and scenario.versions == 1 and not {each.kind for each in scenario.faults} & {"vanish", "swap"}
+    )
 
 
 def compare(seeds: Iterable[int]) -> dict[str, tuple[Sums, Sums]]:
-    """Return the chip-hours of all stories, and of those that are left alone.
+    """Return the chip-hours of all scenarios, and of those that are left alone.
 
     First by the model, then by the records. `prepared` must be on.
     """
@@ -169,7 +165,7 @@ def compare(seeds: Iterable[int]) -> dict[str, tuple[Sums, Sums]]:
     for seed in seeds:
         truth = observe(seed)
         told = read_records(truth)
-        for name in (ALL, ALONE) if is_left_alone(make_story(seed)) else (ALL,):
+        for name in (ALL, ALONE) if is_left_alone(make_scenario(seed)) else (ALL,):
             for into, more in zip(found[name], (truth.chip_hours, told), strict=True):
                 for key, value in more.items():
                     into[key] += value
@@ -177,7 +173,7 @@ def compare(seeds: Iterable[int]) -> dict[str, tuple[Sums, Sums]]:
 
 
 def main() -> None:
-    """Print the sums of the stories of ``FIRST:END``."""
+    """Print the sums of the scenarios of ``FIRST:END``."""
     first, _, end = sys.argv[1].partition(":")
     with prepared():
         for name, (model, told) in compare(range(int(first), int(end))).items():

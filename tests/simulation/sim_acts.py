@@ -1,8 +1,6 @@
-"""What people and controllers do in a story, applied to its world."""
+"""What people and controllers do in a scenario, applied to its world."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 from shared.core import labels
 from shared.core.demand.demand import claim_slice
@@ -12,19 +10,13 @@ from shared.core.identity.pools import PoolStatus
 from shared.core.kinds import jobset
 from shared.core.kinds.table import list_slices
 from shared.core.messages import Message
+from tests.simulation.sim_cluster import SimCluster
 from tests.simulation.sim_creations import EXHAUSTED
 from tests.simulation.sim_pool_bodies import Pool
+from tests.simulation.sim_scenario import CLUSTERS, Act
 from tests.simulation.sim_shapes import OTHER, SHAPES, Shape
-from tests.simulation.sim_story import CLUSTERS
 from tests.simulation.sim_workloads import NAMESPACE, Workload
-from tests.simulation.sim_world import Sent, build_push
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from tests.simulation.sim_cluster import SimCluster
-    from tests.simulation.sim_story import Act
-    from tests.simulation.sim_world import World
+from tests.simulation.sim_world import Sent, World, build_push
 
 SUSPENDED = ("JobSet", "RayCluster", "Job")
 ENDING = ("JobSet", "Job", "Pod")
@@ -61,8 +53,11 @@ def _create(world: World, cluster: SimCluster, act: Act) -> None:
 def _ask(world: World, cluster: SimCluster, act: Act) -> None:
     """Create a suspended workload that waits for its capacity."""
     if _find(cluster, act.name) is None:
-        said = {labels.CAPACITY_FIRST: "true", labels.CAPACITY_FIRST_SECONDS: str(world.story.gang_seconds)}
-        _add(world, cluster, act.kind, act.name, act.shape, act.count, pinned=act.flag, asks=said)
+        pod_labels = {
+            labels.CAPACITY_FIRST: "true",
+            labels.CAPACITY_FIRST_SECONDS: str(world.scenario.gang_seconds),
+        }
+        _add(world, cluster, act.kind, act.name, act.shape, act.count, pinned=act.flag, asks=pod_labels)
 
 
 def _add(
@@ -79,7 +74,7 @@ def _add(
     base, _, tier = shape.partition("+")
     uid, now = world.make_uid("uid"), world.time.now
     made = Workload(
-        kind, name, uid, SHAPES[base], replicas, pinned, made_at=now + world.story.skew_seconds, changed_at=now
+        kind, name, uid, SHAPES[base], replicas, pinned, made_at=now + world.scenario.skew_seconds, changed_at=now
     )
     made.spot, made.tolerates = bool(tier), tier != "spot-intolerant"
     made.marks = dict(asks or {})
@@ -171,7 +166,7 @@ def _complete(world: World, cluster: SimCluster, made: Workload, act: Act) -> No
         return
     word = "Failed" if act.flag else {"JobSet": "Completed", "Job": "Complete"}.get(made.kind, "Succeeded")
     made.terminal, made.changed_at = word, world.time.now
-    made.terminal_since = made.changed_at + world.story.skew_seconds
+    made.terminal_since = made.changed_at + world.scenario.skew_seconds
     for pod in cluster.list_pods_of(made):
         if act.flag and made.kind != "Pod":
             cluster.end_pod(pod, world.draw_termination())
@@ -201,9 +196,9 @@ def _preempt(world: World, cluster: SimCluster, made: Workload, act: Act) -> Non
         for name in names if act.count > 1 else names[:1]:
             cluster.remove_node(name)
         if pool.autoscaled and not pool.short:
-            left, said = len(cluster.list_nodes_of(pool.name)), EXHAUSTED.format(zone=pool.zone)
-            coming, said = (0, said) if act.flag else (pool.size - left, "")
-            pool.note_machines(world.time.now, made=left, coming=coming, error=said, stays=False)
+            left, answer = len(cluster.list_nodes_of(pool.name)), EXHAUSTED.format(zone=pool.zone)
+            coming, answer = (0, answer) if act.flag else (pool.size - left, "")
+            pool.note_machines(world.time.now, made=left, coming=coming, error=answer, stays=False)
         if not act.flag:
             world.time.after(60 + world.rng.random() * 200, lambda pool=pool: _repair(world, pool))  # type: ignore[misc]
 
@@ -260,14 +255,14 @@ def _add_foreign(
     world: World,
     cluster: SimCluster,
     name: str,
-    said: dict[str, str],
+    given: dict[str, str],
     *,
     shape: Shape = SHAPES["one"],
     failed: bool = False,
 ) -> None:
     status = PoolStatus.ERROR if failed else PoolStatus.RUNNING
-    pool = Pool(cluster.name, name, said, status, shape.hosts, shape.machine_type, shape.topology, world.time.now)
-    pool.size, pool.accelerator, pool.pinned = shape.hosts, shape.accelerator, "team" in said
+    pool = Pool(cluster.name, name, given, status, shape.hosts, shape.machine_type, shape.topology, world.time.now)
+    pool.size, pool.accelerator, pool.pinned = shape.hosts, shape.accelerator, "team" in given
     pool.gpus = shape.units if shape.gpu else 0
     world.gke.add(pool)
     if not failed:
@@ -278,7 +273,7 @@ def _add_go_pool(world: World, cluster: SimCluster, made: Workload, _act: Act) -
     """Let there be a pool that the Go provisioner made for a JobSet."""
     name = f"tpu-provisioner-{made.name}"
     if made.kind == "JobSet" and name not in world.gke.pools[cluster.name]:
-        said = {
+        fields = {
             labels.MANAGER: labels.MANAGER_VALUE,
             labels.PARENT_KIND: "job",
             labels.PARENT_NAME: f"{made.name}-w-0",
@@ -286,7 +281,7 @@ def _add_go_pool(world: World, cluster: SimCluster, made: Workload, _act: Act) -
             jobset.JOBSET_NAME: made.name,
             jobset.JOBSET_NAMESPACE: NAMESPACE,
         }
-        _add_foreign(world, cluster, name, said, shape=made.shape)
+        _add_foreign(world, cluster, name, fields, shape=made.shape)
 
 
 # --- the rest -------------------------------------------------------------------------------------

@@ -32,7 +32,7 @@ class Autoscaler:
 
     def __init__(self, world: World, cluster: SimCluster) -> None:
         self._world, self._cluster = world, cluster
-        self._rng = Random(f"{world.story.seed} autoscaler of {cluster.name}")
+        self._rng = Random(f"{world.scenario.seed} autoscaler of {cluster.name}")
         self._model = model.Autoscaler(TIMES)
         self._due = math.inf
 
@@ -87,9 +87,9 @@ class Autoscaler:
 
     def _act(self, action: picture.Action) -> None:
         if isinstance(action, picture.Event):
-            said = read_scale_up(StoredEvent(reason=action.reason, message=action.message))
-            if action.pod and said:
-                self._cluster.note_scale_up(action.pod.uid, said)
+            message = read_scale_up(StoredEvent(reason=action.reason, message=action.message))
+            if action.pod and message:
+                self._cluster.note_scale_up(action.pod.uid, message)
             return
         pool = self._pools[action.group.pool]
         if isinstance(action, picture.Resize):

@@ -1,4 +1,4 @@
-"""One cluster of a story: its workloads, pods and nodes, and the scheduler between them."""
+"""One cluster of a scenario: its workloads, pods and nodes, and the scheduler between them."""
 
 from __future__ import annotations
 
@@ -77,6 +77,8 @@ class SimCluster:
     def __init__(self, world: World, name: str) -> None:
         self.world, self.name = world, name
         self.workloads: dict[tuple[str, str], Workload] = {}
+        self.gone_at: dict[str, float] = {}
+        """By the UID of each workload that was removed."""
         self.pods: dict[str, SimPod] = {}
         """By UID."""
         self.waiting: dict[str, SimPod] = {}
@@ -87,7 +89,7 @@ class SimCluster:
         """By the pod's UID and the text: each Event of the autoscaler, with its last time."""
         self.autoscaler = Autoscaler(world, self)
         self.ledgers: dict[str, Ledger] = {}
-        """The reservations, by namespace."""
+        """The holds, by namespace."""
         self.stop_mode, self.stopped_at = "", 0.0
         """The emergency stop: the mode of the label on our own namespace, and since when."""
         self._pass_due = False
@@ -112,7 +114,7 @@ class SimCluster:
 
     def suspend(self, made: Workload, *, says: bool = True) -> None:
         """Suspend a workload; its controller says since when a moment later, or never."""
-        now, ahead = self.world.time.now, self.world.story.skew_seconds
+        now, ahead = self.world.time.now, self.world.scenario.skew_seconds
         made.suspended, made.generation = True, made.generation + 1
         made.suspended_at = made.changed_at = now
 
@@ -144,6 +146,7 @@ class SimCluster:
         """Take a workload away; its pods follow."""
         if self.workloads.get((made.kind, made.name)) is made:
             del self.workloads[made.kind, made.name]
+        self.gone_at[made.uid] = self.world.time.now
         made.deleting_since = made.deleting_since or self.world.time.now
         made.touch()
         self.world.note_change()
@@ -192,7 +195,7 @@ class SimCluster:
             controller_name=plan.controller_name,
             controller_uid=plan.controller_uid,
             controller_api_version=plan.api_version,
-            created_at=float(int(world.time.now + world.story.skew_seconds)),
+            created_at=float(int(world.time.now + world.scenario.skew_seconds)),
         )
         kind = find_kind_of_pod(view)
         leads = kind is not None and is_leader(kind, view)
@@ -308,7 +311,7 @@ class SimCluster:
             if node is not None:
                 self._bind(pod, node)
             elif not pod.view.unschedulable:
-                since = float(int(self.world.time.now + self.world.story.skew_seconds))
+                since = float(int(self.world.time.now + self.world.scenario.skew_seconds))
                 pod.view = replace(pod.view, unschedulable=True, unschedulable_since=since)
                 self.world.exporters[self.name].see_pod(pod)
                 self.world.note_change()
@@ -362,8 +365,8 @@ class SimCluster:
         found = self.events.setdefault(notice.uid, {})
         found[notice.reason, notice.message] = self.world.time.now
 
-    def note_scale_up(self, uid: str, said: FillError) -> None:
+    def note_scale_up(self, uid: str, expected: FillError) -> None:
         """Let the autoscaler write an Event on a pod."""
         if uid in self.waiting:
-            at = float(int(self.world.time.now + self.world.story.skew_seconds))
-            self.scale_ups.setdefault(uid, {})[said.said] = replace(said, at=at)
+            at = float(int(self.world.time.now + self.world.scenario.skew_seconds))
+            self.scale_ups.setdefault(uid, {})[expected.message] = replace(expected, at=at)

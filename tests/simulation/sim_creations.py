@@ -14,7 +14,7 @@ from shared.core.identity.pools import PoolStatus
 if TYPE_CHECKING:
     from tests.simulation.sim_pool_bodies import Pool
     from tests.simulation.sim_pools import GkePools
-    from tests.simulation.sim_story import Fault
+    from tests.simulation.sim_scenario import Fault
 
 STUCK_SECONDS = 4500.0
 EMPTY_SECONDS = 22.0
@@ -55,8 +55,8 @@ def follow_creation(gke: GkePools, pool: Pool, outcome: Fault | None) -> None:
         return
     short = kind == "stockout" and pool.dry_until - time.now <= SOON_SECONDS
     if short or gke.world.faults.fails_soon(pool.cluster):
-        said = _NO_QUOTA.format(pool=pool.name)
-        time.after(26 + 25 * rng.random(), lambda: gke.set_status(pool, PoolStatus.ERROR, said))
+        answer = _NO_QUOTA.format(pool=pool.name)
+        time.after(26 + 25 * rng.random(), lambda: gke.set_status(pool, PoolStatus.ERROR, answer))
         return
     if not gke.has_machines(pool):
         tries = RESERVED_SECONDS if pool.reserved else TRIES_SECONDS
@@ -107,9 +107,9 @@ def _fail(gke: GkePools, pool: Pool) -> None:
     dry = gke.world.faults.is_out_of_stock(pool.cluster, pool.zone) or pool.dry_until > gke.world.time.now
     some = 0 if dry or not pool.gpus else max(0, int(min(gke.find_room(pool.cluster, pool.zone), pool.size - 1)))
     pool.short = pool.size - some
-    said = _FAILED.format(size=pool.size, made=some, short=pool.short, pool=pool.name, zone=pool.zone)
+    answer = _FAILED.format(size=pool.size, made=some, short=pool.short, pool=pool.name, zone=pool.zone)
     pool.note_machines(gke.world.time.now, made=some, error=EXHAUSTED.format(zone=pool.zone))
-    gke.set_status(pool, PoolStatus.ERROR, said)
+    gke.set_status(pool, PoolStatus.ERROR, answer)
     if some:
         gke.fill(pool)
 

@@ -1,4 +1,4 @@
-"""The exporter of a story: the real sightings, shown what a watch of the cluster would show."""
+"""The exporter of a scenario: the real memory sees what a watch of the cluster would show."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from exporter.merging import MERGE_SECONDS, Merging, Waiting
-from exporter.sightings import PodSightings, WorkloadSightings
+from exporter.observed_objects import ObservedPods, ObservedWorkloads
 from shared.core.kinds.table import KINDS, get_kind
 from shared.core.times import format_time
 from shared.edges.kubernetes_objects import Condition, ObjectMeta, OwnerReference
@@ -32,8 +32,8 @@ class SimExporter:
         self._start()
 
     def _start(self) -> None:
-        self._pods: dict[str, PodSightings] = {}
-        self._workloads: dict[str, WorkloadSightings] = {}
+        self._pods: dict[str, ObservedPods] = {}
+        self._workloads: dict[str, ObservedWorkloads] = {}
         self._seen: set[str] = set()
         self._merging = Merging()
 
@@ -58,7 +58,7 @@ class SimExporter:
         if self.up and pod.leads and pod.kind:
             name = pod.kind.name
             if name not in self._pods:
-                self._pods[name] = PodSightings(self._cluster, pod.kind)
+                self._pods[name] = ObservedPods(self._cluster, pod.kind)
             self._seen.add(pod.view.uid)
             self._publish(self._pods[name].see(build_pod(pod)))
 
@@ -78,9 +78,9 @@ class SimExporter:
         if self.up and made.kind != KINDS[-1].name:
             self._publish(self._find(made).lose(made.view))
 
-    def _find(self, made: Workload) -> WorkloadSightings:
+    def _find(self, made: Workload) -> ObservedWorkloads:
         if made.kind not in self._workloads:
-            self._workloads[made.kind] = WorkloadSightings(self._cluster, get_kind(made.kind))
+            self._workloads[made.kind] = ObservedWorkloads(self._cluster, get_kind(made.kind))
         return self._workloads[made.kind]
 
     def _publish(self, events: Iterable[Event]) -> None:
@@ -124,8 +124,8 @@ def build_pod(pod: SimPod) -> Pod:
         annotations=template.annotations,
         owner_references=owners,
     )
-    said = pod.workload.build_template()["spec"]
-    spec = msgspec.convert(said | {"nodeSelector": template.node_selector, "nodeName": view.node_name}, PodSpec)
+    answer = pod.workload.build_template()["spec"]
+    spec = msgspec.convert(answer | {"nodeSelector": template.node_selector, "nodeName": view.node_name}, PodSpec)
     conditions = None
     if view.unschedulable:
         since = format_time(view.unschedulable_since)

@@ -1,10 +1,9 @@
-"""What fails in a story: it is applied where the product calls a port."""
-
-from __future__ import annotations
+"""What fails in a scenario: it is applied where the product calls a port."""
 
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from random import Random
 
 from greenlet import getcurrent
 
@@ -17,13 +16,8 @@ from shared.core.errors import (
     Throttled,
     Unavailable,
 )
-from tests.simulation.sim_story import CLUSTERS, Fault
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from random import Random
-
-    from tests.simulation.virtual_time import VirtualTime
+from tests.simulation.sim_scenario import CLUSTERS, Fault
+from tests.simulation.virtual_time import VirtualTime
 
 LATENCY_SECONDS = 0.4
 """The longest usual call."""
@@ -52,7 +46,7 @@ OUTCOMES = frozenset({"stockout", "vanish", "degraded", "slow", "half"})
 MESSAGES = frozenset({"lose", "duplicate", "delay"})
 WINDOWS = frozenset({"outage", "swap", "no-quota", "no-stock", "no-chips", "no-right"})
 STILL = frozenset({"no-quota", "no-stock"})
-"""Windows that may stay open when the story comes to rest."""
+"""Windows that may stay open when the scenario comes to rest."""
 
 
 class Crash(BaseException):
@@ -112,7 +106,7 @@ class Invocation:
 
 
 class FaultTable:
-    """The faults of one story that can strike now."""
+    """The faults of one scenario that can strike now."""
 
     def __init__(self, time: VirtualTime, rng: Random, tell: Callable[[str], None]) -> None:
         self._time, self._rng, self._tell = time, rng, tell

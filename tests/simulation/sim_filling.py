@@ -140,8 +140,8 @@ class FillJudge:
 
         After a sweep with errors, or one that may not delete, nothing is known.
         """
-        story = self._world.story
-        free = story.mode == "active" and story.cap == 50 and story.versions == 1
+        scenario = self._world.scenario
+        free = scenario.mode == "active" and scenario.cap == 50 and scenario.versions == 1
         if not clean or not free or run.swapped or "stale" in run.notes:
             return
         for cluster in self._world.clusters.values():

@@ -14,7 +14,7 @@ from shared.core import labels
 from shared.core.identity.pools import PoolStatus
 from tests.simulation.sim_creations import NO_CAPACITY
 from tests.simulation.sim_faults import Invocation
-from tests.simulation.sim_story import ZONE
+from tests.simulation.sim_scenario import ZONE
 from tests.simulation.sim_workloads import list_pods, list_wanted
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from tests.simulation.sim_world import World
 
 STALE_SECONDS = 300.0
-"""The oldest answer of GKE in any story."""
+"""The oldest answer of GKE in any scenario."""
 WAIT_SECONDS = 1800
 """How long a part is held where the workload does not say it."""
 PAUSE_SECONDS_MAX = 2300.0
@@ -72,7 +72,7 @@ class GangJudge:
         slices = {plan.slice_name for plan in list_wanted(made)}
         running = set(self._find_running(cluster, made))
         known = {name for name in slices if self._ran_until.get((made.uid, name), -1.0) >= since}
-        if self._world.story.mode == "report-only":
+        if self._world.scenario.mode == "report-only":
             report("mode", f"{made.kind} {made.name} is changed in mode report-only")
         if suspended is True:
             self.releases += 1
@@ -85,7 +85,7 @@ class GangJudge:
                 report("gangs", f"{made.name} is suspended, and all {len(slices)} slices have their pools")
         elif suspended is False:
             self.resumes += 1
-            lacking = sorted(slices - running - known)
+            lacking = sorted(slices - running - known - self._list_whole(cluster, made))
             if lacking:
                 report("gangs", f"{made.name} is resumed, and {len(lacking)} of {len(slices)} slices have no pool")
             if made.uid in self._had:
@@ -117,7 +117,7 @@ class GangJudge:
             return  # nothing was created since the round ended, so what comes late goes in the pause
         if any(each.status != PoolStatus.RUNNING and each.recall_machines(now).errors for each in owned):
             return  # GKE has told that another slice finds no capacity, so this round cannot succeed
-        if now - oldest < min(_read_bound(made), self._world.story.release_seconds or math.inf) - 1:
+        if now - oldest < min(_read_bound(made), self._world.scenario.release_seconds or math.inf) - 1:
             text = f"{pool.name} is given back {now - oldest:.0f} s after the first creation"
             self._world.judge.report("gangs", text)
 
@@ -129,10 +129,10 @@ class GangJudge:
 
     def see_sweep(self, run: Invocation, *, clean: bool) -> None:
         """Judge what a sweep leaves; after one with errors nothing is known."""
-        story = self._world.story
-        if not story.gang_seconds:
+        scenario = self._world.scenario
+        if not scenario.gang_seconds:
             return
-        doubtful = run.swapped or "stale" in run.notes or story.mode == "report-only"
+        doubtful = run.swapped or "stale" in run.notes or scenario.mode == "report-only"
         if not clean or doubtful or self._world.faults.was_swapped(run.began):
             self._held.clear()
             return
@@ -145,7 +145,7 @@ class GangJudge:
                     held |= self._judge_held(cluster, made, run.began)
                 elif not made.suspended and made.changed_at < run.began - CHANGE_SECONDS:
                     self._note_awake(made)
-                    if run.doubtful[cluster.name] < story.cap:  # else the next ways are left to the next sweep
+                    if run.doubtful[cluster.name] < scenario.cap:  # else the next ways are left to the next sweep
                         self._judge_running(cluster, made, run.began)
         self._held = held
 
@@ -157,7 +157,7 @@ class GangJudge:
         """Report each pool of an incomplete gang that is held past its time; return those held."""
         running = self._find_running(cluster, made)
         # What a limit refuses, or a stranger's pool of that name, gives nothing back.
-        refused = bool(self._world.story.limit_chips) or self._is_taken(made)
+        refused = bool(self._world.scenario.limit_chips) or self._is_taken(made)
         if refused or {plan.slice_name for plan in list_wanted(made)} <= running.keys():
             return {}
         pools = [each for each in self._world.gke.pools[cluster.name].values() if _is_of(each, made)]
@@ -178,10 +178,10 @@ class GangJudge:
 
     def _judge_running(self, cluster: SimCluster, made: Workload, began: float) -> None:
         """Report a running JobSet of which only a part has had its pools for too long."""
-        story, seconds = self._world.story, self._world.story.release_seconds
-        if not seconds or made.kind != "JobSet" or made.over or made.shape.gpu or story.skew_seconds:
+        scenario, seconds = self._world.scenario, self._world.scenario.release_seconds
+        if not seconds or made.kind != "JobSet" or made.over or made.shape.gpu or scenario.skew_seconds:
             return
-        if story.limit_chips:
+        if scenario.limit_chips:
             return  # what a limit refuses gives nothing back
         running = self._find_running(cluster, made)
         long = [pool for pool in running.values() if pool.made_at < began - seconds - CHANGE_SECONDS]
@@ -193,16 +193,29 @@ class GangJudge:
             return  # one workload in a sweep, and none whose slice lacks its pool for another cause
         if any(_was_served(pod, began) for pod in leaders):
             return  # its pool was on its way when the sweep looked
-        for pod in waiting:
+        lacking = []
+        for pod in sorted(waiting, key=lambda each: each.view.unschedulable_since or 0.0):
             ran = self._ran_until.get((made.uid, pod.plan.slice_name), -1.0) >= began
             held = pod.plan.slice_name in running and not self._is_swapped(cluster, pod, began)
             if not ran and not held and _waits(pod, began - seconds - 1):
-                text = f"{pod.plan.slice_name} has no pool for {seconds} s, and {made.name} keeps {len(running)}"
-                self._world.judge.report("gangs", text)
+                lacking.append(pod.plan.slice_name)
+        for name in lacking[self._count_lent(cluster, made) :]:
+            text = f"{name} has no pool for {seconds} s, and {made.name} keeps {len(running)}"
+            self._world.judge.report("gangs", text)
+
+    def _count_lent(self, cluster: SimCluster, made: Workload) -> int:
+        """Return how many of its pools only others use, which no release gives back.
+
+        So they are to spare, that of the Go provisioner too.
+        """
+        other = self._world.gke.pools[cluster.name].get(f"tpu-provisioner-{made.name}")
+        owned = [*self._list_running(cluster, made), *([other] if other else [])]
+        users = [{pod.workload.uid for pod in _list_users(cluster, pool)} for pool in owned]
+        return sum(bool(found) and made.uid not in found for found in users)
 
     def _is_taken(self, made: Workload) -> bool:
         """Return whether a stranger's pool may have the name of one of a workload's."""
-        return any(act.verb == "take-name" and act.name == made.name for act in self._world.story.acts)
+        return any(act.verb == "take-name" and act.name == made.name for act in self._world.scenario.acts)
 
     def _starves(self, cluster: SimCluster, waiting: SimPod, began: float) -> bool:
         """Return whether GKE told before a sweep that it has no capacity for a slice's pool.
@@ -212,16 +225,26 @@ class GangJudge:
         made, name = waiting.workload, waiting.plan.slice_name
         pools = self._world.gke.pools[cluster.name].values()
         owned = [pool for pool in pools if _is_of(pool, made) and pool.owner and pool.owner.slice_name == name]
+        if not made.pinned and self._has_free(cluster, made):
+            return False  # its pods go there
         newest = max(owned, key=lambda pool: pool.made_at, default=None)
         asked_after = CHANGE_SECONDS if newest and newest.autoscaled else CREATION_SECONDS
         if newest is None or newest.made_at > began - asked_after:
             return False
         tries = PoolStatus.RUNNING if newest.autoscaled else PoolStatus.PROVISIONING
-        said = newest.recall_machines(before := began - CHANGE_SECONDS)
-        again = any(each.coming for each in (said, *(later for at, later in newest.machines if at > before)))
-        told = newest.short == newest.size and said.errors and not again
+        answer = newest.recall_machines(before := began - CHANGE_SECONDS)
+        again = any(each.coming for each in (answer, *(later for at, later in newest.machines if at > before)))
+        told = newest.short == newest.size and answer.errors and not again
         failed = newest.status == PoolStatus.ERROR and any(code in newest.error for code in NO_CAPACITY)
         return failed or (newest.status == tries and bool(told))
+
+    def _has_free(self, cluster: SimCluster, made: Workload) -> bool:
+        """Return whether the autoscaler may fill a pool whose own slice runs on that of another."""
+        runs = {pod.plan.slice_name for pod in cluster.list_pods_of(made) if pod.units and pod.node}
+        pools = self._world.gke.pools[cluster.name].values()
+        filled = [pool for pool in pools if pool.autoscaled and pool.status == PoolStatus.RUNNING]
+        free = [pool for pool in filled if _is_of(pool, made) and not cluster.list_nodes_of(pool.name)]
+        return any(pool.owner and pool.owner.slice_name in runs for pool in free)
 
     def _is_swapped(self, cluster: SimCluster, waiting: SimPod, began: float) -> bool:
         """Return whether other slices use each pool that runs, that of the slice that waits too."""
@@ -260,19 +283,42 @@ class GangJudge:
             and (not pool.autoscaled or (cluster.list_nodes_of(pool.name) and not made.waits))
         ]
 
+    def _list_whole(self, cluster: SimCluster, made: Workload) -> set[str]:
+        """Return the slices whose pool has errors and all of its nodes, so that it serves."""
+        pools = [each for each in self._world.gke.pools[cluster.name].values() if _is_of(each, made)]
+        broken = [each for each in pools if each.owner and each.status in BROKEN]
+        whole = [each for each in broken if len(cluster.list_nodes_of(each.name)) >= each.size]
+        return {each.owner.slice_name for each in whole if each.owner}
+
     def _is_used(self, cluster: SimCluster, pool: Pool) -> bool:
-        return any(pod.units for node in cluster.nodes.values() if node.pool is pool for pod in node.pods)
+        return bool(_list_users(cluster, pool))
 
     # --- at rest ----------------------------------------------------------------------------------
 
     def judge_rest(self, cluster: SimCluster, made: Workload) -> None:
         """Report a workload that waits without a word, or although there is capacity for it."""
         world = self._world
-        events = cluster.events.get(made.uid, {}).items()
-        told = [(at, message) for (_, message), at in events if world.time.now - at <= CURRENT_SECONDS]
+        told = self._list_told(cluster, made)
         if not told:
             world.judge.report("every demand answered", f"silence for {made.kind} {made.name}, which waits")
-        plain = world.story.mode == "active" and not world.story.limit_chips and made.tolerates
+        elif self._is_left(cluster, made):
+            text = f"{max(told)[1]!r} is the last word for {made.kind} {made.name}, and there is room"
+            world.judge.report("served when there is capacity", text)
+
+    def leaves_room(self) -> bool:
+        """Return whether a workload waits although there is capacity for it."""
+        clusters = self._world.clusters.values()
+        return any(
+            self._is_left(each, made) for each in clusters for made in each.workloads.values() if made.waits
+        )
+
+    def _list_told(self, cluster: SimCluster, made: Workload) -> list[tuple[float, str]]:
+        events = cluster.events.get(made.uid, {}).items()
+        return [(at, message) for (_, message), at in events if self._world.time.now - at <= CURRENT_SECONDS]
+
+    def _is_left(self, cluster: SimCluster, made: Workload) -> bool:
+        world = self._world
+        plain = world.scenario.mode == "active" and not world.scenario.limit_chips and made.tolerates
         # Where a stranger's pool has the name of a slice, that slice gets none.
         taken = self._is_taken(made)
         # The rounds of others take room and leave it, at any moment of the pause.
@@ -280,9 +326,7 @@ class GangJudge:
         owned = [pool for pool in world.gke.pools[cluster.name].values() if _is_of(pool, made)]
         tries = any(pool.status == PoolStatus.PROVISIONING for pool in owned)  # the next way follows its failure
         short = taken or moves or tries or world.faults.is_short(cluster.name) or self._is_borrowed(cluster, made)
-        if told and plain and not short and self._has_room(cluster, made):
-            text = f"{max(told)[1]!r} is the last word for {made.kind} {made.name}, and there is room"
-            world.judge.report("served when there is capacity", text)
+        return plain and not short and self._has_room(cluster, made)
 
     def _is_borrowed(self, cluster: SimCluster, made: Workload) -> bool:
         """Return whether pods of other workloads keep one of its pools that does not count.
@@ -309,13 +353,17 @@ class GangJudge:
 
         A workload without slices waits for none, and its owner is told so.
         """
-        story, gke, slices = self._world.story, self._world.gke, len(list_wanted(made))
-        zones = [f"us-east5-{letter}" for letter in "abc"[: story.candidates] if not made.spot] or [ZONE]
+        scenario, gke, slices = self._world.scenario, self._world.gke, len(list_wanted(made))
+        zones = [f"us-east5-{letter}" for letter in "abc"[: scenario.candidates] if not made.spot] or [ZONE]
         own = dict.fromkeys(zones, 0)
         for pool in gke.pools[cluster.name].values():
             if _is_of(pool, made):
                 own[pool.zone] += pool.size - pool.short
         return any(gke.find_room(cluster.name, zone) + own[zone] >= slices > 0 for zone in zones)
+
+
+def _list_users(cluster: SimCluster, pool: Pool) -> list[SimPod]:
+    return [pod for node in cluster.nodes.values() if node.pool is pool for pod in node.pods if pod.units]
 
 
 def _read_bound(made: Workload) -> float:

@@ -20,8 +20,8 @@ def judge_idle_pools(world: World, began: float) -> None:
 
     So a pool is gone at most its idle time and the time between three sweeps after its last use.
     """
-    story = world.story
-    if not story.idle_seconds or story.mode == "report-only" or story.cap < len(world.gke.pools) * 10:
+    scenario = world.scenario
+    if not scenario.idle_seconds or scenario.mode == "report-only" or scenario.cap < len(world.gke.pools) * 10:
         return
     for cluster in world.clusters.values():
         if cluster.stop_mode:
@@ -47,7 +47,7 @@ def _is_of_ended(cluster: SimCluster, pool: Pool, before: float) -> bool:
 def _judge(world: World, pool: Pool, nodes: list[Node], began: float) -> None:
     marks = [node.mark for node in nodes]
     since = min((mark.since for mark in marks if mark), default=None)
-    idle = world.story.idle_seconds
+    idle = world.scenario.idle_seconds
     pods = [pod for node in nodes for pod in node.pods if pod.units and not pod.view.finished]
     if pods:  # those that take very long to end count neither way
         if any(marks) and any(pod.live for pod in pods):

@@ -11,8 +11,8 @@ from shared.core.times import AHEAD_SECONDS_MAX
 from tests.simulation.sim_faults import Invocation, PoolRead
 from tests.simulation.sim_filling import fits
 from tests.simulation.sim_growth import LIVE
+from tests.simulation.sim_scenario import DRAIN_SECONDS, GRACE_SECONDS, START
 from tests.simulation.sim_sharing import count_chips, is_never_made, judge_sharing
-from tests.simulation.sim_story import DRAIN_SECONDS, GRACE_SECONDS, START
 from tests.simulation.sim_workloads import Workload, list_pods, list_wanted
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ class Violation:
 
 
 class Judge:
-    """Collects the violations of one story."""
+    """Collects the violations of one scenario."""
 
     def __init__(self, world: World) -> None:
         self._world = world
@@ -71,7 +71,7 @@ class Judge:
         """Pools that were deleted before their idle time was over, under a limit."""
         self.late_creates = 0
         """Second pools of a claim whose request was on its way when the other one was created."""
-        self._created: dict[tuple[str, str], list[Pool]] = {}  # by claim
+        self._created: dict[tuple[str, str, str], list[Pool]] = {}  # by claim and shape
         self._known_from: dict[tuple[str, str], float] = {}
         self.creates = self.deletes = self.errors_at_rest = 0
 
@@ -87,7 +87,7 @@ class Judge:
         """Judge a create that GKE accepts now."""
         self.creates += 1
         self._check_mode("create", pool, creates=True)
-        now, owner, story, run = self._world.time.now, pool.owner, self._world.story, self._get_run()
+        now, owner, scenario, run = self._world.time.now, pool.owner, self._world.scenario, self._get_run()
         self._judge_pace(pool)
         self._world.fills.see_create(pool, run)
         others = [each for each in self._world.gke.pools[pool.cluster].values() if each.owner]
@@ -95,7 +95,8 @@ class Judge:
             own = [each for each in others if each.owner and each.owner.claim_hash == owner.claim_hash]
             late = now - run.find_call_began() > LOOK_SECONDS_MAX  # it comes after the look of another function
             self._known_from[pool.cluster, pool.name] = now + LOOK_SECONDS_MAX * late
-            for other in [each for each in own if each.status in LIVE]:
+            gone = late and owner.owner_uid in self._world.clusters[pool.cluster].gone_at
+            for other in [each for each in own if each.status in LIVE and not gone]:
                 if self._known_from.get((other.cluster, other.name), other.made_at) > run.find_call_began():
                     self.late_creates += 1  # nothing can recall a request that is on its way
                 elif not self._serves_others(other, now) and not self._mixes(pool):
@@ -104,10 +105,10 @@ class Judge:
                         f"{pool.name} is a second pool of {owner.kind} {owner.slice_name} beside {other.name}, "
                         f"which is {other.status} and serves no other slice",
                     )
-        if story.limit_chips:
+        if scenario.limit_chips:
             chips = count_chips(others, pool, run)
-            if chips > story.limit_chips:
-                self.report("limits", f"with {pool.name} there are {chips} chips, above {story.limit_chips}")
+            if chips > scenario.limit_chips:
+                self.report("limits", f"with {pool.name} there are {chips} chips, above {scenario.limit_chips}")
 
     def _judge_pace(self, pool: Pool) -> None:
         """Report a create too many in an hour, and one before the pause after a failure is over.
@@ -118,10 +119,10 @@ class Judge:
         next one follows. Of two with the same second, the later counts. A gang's round ends with
         its records, so an hour has the tries of two. A request follows no failure of a later pool.
         """
-        now, owner, ways = self._world.time.now, pool.owner, max(self._world.story.candidates, 1)
+        now, owner, ways = self._world.time.now, pool.owner, max(self._world.scenario.candidates, 1)
         if owner is None or not owner.claim_hash:
             return
-        made = self._created.setdefault((pool.cluster, owner.claim_hash), [])
+        made = self._created.setdefault((pool.cluster, owner.claim_hash, owner.fingerprint), [])
         made.append(pool)
         erased_at = max(each.relabelled_at for each in made)  # a person took the record of failures away
         lately = [each for each in made if now - each.made_at < HOUR_SECONDS and each.made_at > erased_at]
@@ -163,8 +164,7 @@ class Judge:
 
     def _serves_others(self, pool: Pool, now: float) -> bool:
         """Return whether pods of other slices than its own use a pool, or did a moment ago."""
-        owner = pool.owner
-        pods = self._list_pods_on(pool)
+        owner, pods = pool.owner, self._list_pods_on(pool)
         foreign = [pod for pod in pods if owner is None or pod.plan.slice_name != owner.slice_name]
         return bool(foreign) or (not pods and pool.used_at > 0 and now - pool.used_at < SHARED_SECONDS)
 
@@ -225,7 +225,7 @@ class Judge:
         if pod.deleting_since is not None and now - pod.deleting_since > DRAIN_SECONDS:
             return
         own = owner is not None and (owner.kind, owner.name) == (made.kind, made.name)
-        if own and pool.healthy_since is None and self._world.story.candidates > 1 and not pool.gpus:
+        if own and pool.healthy_since is None and self._world.scenario.candidates > 1 and not pool.gpus:
             return  # a TPU slice without all of its hosts cannot go on
         if own and made.terminal and made.terminal_since and now - made.terminal_since > DRAIN_SECONDS - 1:
             return
@@ -276,21 +276,23 @@ class Judge:
 
     def _judge_warmth(self, pool: Pool, run: Invocation) -> None:
         """Report the delete of a whole, marked pool before its idle time is over."""
-        owner, story, now = pool.owner, self._world.story, self._world.time.now
+        owner, scenario, now = pool.owner, self._world.scenario, self._world.time.now
         truth = self._world.clusters[pool.cluster]
         made = truth.workloads.get((owner.kind, owner.name)) if owner else None
-        own = made is not None and owner is not None and made.uid == owner.owner_uid
+        own = bool(made and owner and made.uid == owner.owner_uid)
         marks = [node.mark for node in truth.nodes.values() if node.pool is pool]
         if owner is None or not owner.idle_seconds or (own and made and not made.terminal):
             return
         if pool.status != PoolStatus.RUNNING or not marks:
             return
         since = min((mark.since for mark in marks if mark), default=now)
-        idle = now - since >= min(owner.idle_seconds, story.idle_seconds) - 1
-        if not idle and story.limit_chips and now - since >= GRACE_SECONDS - 1:
+        idle = now - since >= min(owner.idle_seconds, scenario.idle_seconds) - 1
+        if not idle and scenario.limit_chips and now - since >= GRACE_SECONDS - 1:
             self.displaced += 1
         elif self._world.fills.count_late_nodes(pool, run):
             return
+        elif truth.gone_at.get(owner.owner_uid, 0.0) > run.find_call_began():
+            self.late_changes += 1  # as surplus, while its owner lived: nothing recalls the request
         elif not idle or not all(mark and mark.closed for mark in marks):
             text = f"delete of {pool.name}, idle for {now - since:.0f} s"
             self.report("idle time", f"{text}{'' if all(marks) else ', with nodes that were not closed'}")
@@ -304,8 +306,7 @@ class Judge:
     def _judge_suspension(self, pool: Pool, made: Workload) -> None:
         """Report the delete of a whole pool whose workload may resume within the grace."""
         told, owner = tells_suspension(self._world, made), pool.owner
-        # docs/decisions/0017-nets.md: without a time that can be true, it counts from the creation.
-        # The record of that is the pool's label, which is written before the request is sent.
+        # docs/decisions/0017-nets.md: without a time that can be true, the label counts.
         counted = made.suspended_at if told else (owner and owner.created_at) or pool.made_at
         waited = self._world.time.now - counted
         slices = {plan.slice_name for plan in list_wanted(made)}
@@ -326,7 +327,7 @@ class Judge:
             return
         run.doubtful[pool.cluster] += 1
         count = run.doubtful[pool.cluster]
-        if count > self._world.story.cap:
+        if count > self._world.scenario.cap:
             self.report("cap", f"one sweep deletes {count} pools without a word of their owners: {pool.name}")
 
     def _describe_doubt(self) -> str:
@@ -359,15 +360,15 @@ class Judge:
                 )
 
     def _find_told(self, cluster: str, notice: Notice) -> Workload | None:
-        """Return the workload that an Event is about."""
+        """Return the workload that an Event is about; none if another of its name is there now."""
         truth = self._world.clusters[cluster]
-        pod = truth.pods.get(notice.uid)
-        return pod.workload if pod else truth.workloads.get((notice.kind, notice.name))
+        pod, made = truth.pods.get(notice.uid), truth.workloads.get((notice.kind, notice.name))
+        return pod.workload if pod else made if made and made.uid == notice.uid else None
 
     # --- what several of them ask -----------------------------------------------------------------
 
     def _check_mode(self, act: str, pool: Pool, *, creates: bool) -> None:
-        mode = self._world.story.mode
+        mode = self._world.scenario.mode
         if mode == "report-only" or (creates and mode == "no-create"):
             self.report("mode", f"{act} of {pool.name} in mode {mode}")
         truth, run = self._world.clusters[pool.cluster], self._get_run()
@@ -396,4 +397,4 @@ def read_reason(message: str) -> str:
 
 def tells_suspension(world: World, made: Workload) -> bool:
     """Return whether a workload says since when it is suspended, with a time that can be true."""
-    return made.suspended_since is not None and world.story.skew_seconds <= AHEAD_SECONDS_MAX
+    return made.suspended_since is not None and world.scenario.skew_seconds <= AHEAD_SECONDS_MAX

@@ -1,27 +1,22 @@
-"""One node pool of a story, as GKE keeps it, and what a request says of it."""
-
-from __future__ import annotations
+"""One node pool of a scenario, as GKE keeps it, and what a request says of it."""
 
 import functools
 import hashlib
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from shared.core import labels
+from shared.core.identity.names import PoolOwner
 from shared.core.identity.pools import PoolSnapshot, PoolStatus
 from shared.core.ports import FillError, Machines
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from shared.core.identity.names import PoolOwner
 
 Json = dict[str, Any]
 MACHINES = {"ct4p-hightpu-4t": ("tpu-v4-podslice", "2x2x1", 4), "ct6e-standard-4t": ("tpu-v6e-slice", "2x2", 4)}
 """Accelerator, topology of one host, and chips."""
 HELD = (PoolStatus.PROVISIONING, PoolStatus.RECONCILING, PoolStatus.STOPPING)
 DEFAULT_POOL = "default-pool"
-"""Each cluster has a pool of this name for its own pods; no pod of a story can run there."""
+"""Each cluster has a pool of this name for its own pods; no pod of a scenario can run there."""
 
 
 @dataclass(slots=True)
@@ -121,7 +116,7 @@ class Pool:
 
     def recall_machines(self, then: float) -> Machines:
         """Return what its instance group said at some moment."""
-        return next((said for at, said in reversed(self.machines) if at <= then), Machines())
+        return next((text for at, text in reversed(self.machines) if at <= then), Machines())
 
     def relabel(self, found: dict[str, str], now: float) -> None:
         """Give it other labels."""

@@ -1,4 +1,4 @@
-"""The node pools of a story, as GKE keeps them, behind the product's port."""
+"""The node pools of a scenario, as GKE keeps them, behind the product's port."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.simulation.sim_creations import follow_creation
 from tests.simulation.sim_faults import Invocation, PoolRead
 from tests.simulation.sim_growth import choose_end, find_short, give_up, name_missing
 from tests.simulation.sim_pool_bodies import HELD, make_default_pool, read_body
-from tests.simulation.sim_story import START
+from tests.simulation.sim_scenario import START
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -28,7 +28,7 @@ Json = dict[str, Any]
 
 @dataclass(slots=True)
 class GkePools:
-    """`shared.core.ports.NodePools` of one story; the truth is `pools`."""
+    """`shared.core.ports.NodePools` of one scenario; the truth is `pools`."""
 
     world: World
     pools: dict[str, dict[str, Pool]] = field(default_factory=dict)
@@ -51,12 +51,12 @@ class GkePools:
         world.tell(f"GKE accepts the create of {name}")
         outcome = world.faults.choose_outcome(cluster)
         vanishes = outcome is not None and outcome.kind == "vanish"
-        said = "the simulator lets this creation leave no pool" if vanishes else ""
+        message = "the simulator lets this creation leave no pool" if vanishes else ""
         ended_at = world.time.now if vanishes else None
-        begun = Creation(pool=name, ended=vanishes, error=said, began_at=world.time.now, ended_at=ended_at)
+        begun = Creation(pool=name, ended=vanishes, error=message, began_at=world.time.now, ended_at=ended_at)
         self.creations.setdefault((cluster, name), []).append(begun)
         if vanishes:
-            world.end_operation(cluster, name, "Create", said)
+            world.end_operation(cluster, name, "Create", message)
         else:
             self.add(pool)
             follow_creation(self, pool, outcome)
@@ -85,7 +85,7 @@ class GkePools:
         return [make_default_pool(cluster), *(pool.snapshot for pool in self.pools[cluster].values())]
 
     def find_channel(self, cluster: str) -> str:
-        """Return the release channel, which each cluster of a story has."""
+        """Return the release channel, which each cluster of a scenario has."""
         return "REGULAR" if cluster in self.pools else ""
 
     def list_creations(self, cluster: str) -> Sequence[Creation]:
@@ -168,7 +168,7 @@ class GkePools:
 
     def find_room(self, cluster: str, zone: str) -> float:
         """Return for how many more hosts a zone has machines now."""
-        now, rows = self.world.time.now - START, self.world.story.stock
+        now, rows = self.world.time.now - START, self.world.scenario.stock
         known = [each for each in rows if each.zone == zone[-1:] and each.at <= now]
         if not known:
             return math.inf

@@ -1,4 +1,4 @@
-"""The ports of a story: what the product sees of a cluster, and where it keeps dead letters."""
+"""The ports of a scenario: what the product sees of a cluster, and where it keeps dead letters."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ EVENT_SECONDS = 3600.0
 
 
 class SimClock:
-    """`shared.core.ports.Clock` of one story."""
+    """`shared.core.ports.Clock` of one scenario."""
 
     def __init__(self, world: World) -> None:
         self._time = world.time
@@ -47,7 +47,7 @@ class SimClock:
 
 @dataclass(slots=True)
 class ClusterPort:
-    """`shared.core.ports.Cluster` of one story."""
+    """`shared.core.ports.Cluster` of one scenario."""
 
     world: World
     name: str
@@ -61,7 +61,7 @@ class ClusterPort:
 
     def get_pod(self, namespace: str, name: str) -> PodView | None:
         """Return one pod."""
-        del namespace  # a story has one
+        del namespace  # a scenario has one
         found = (pod.view for pod in self._begin("get_pod").pods.values() if pod.view.name == name)
         return next(found, None)
 
@@ -72,27 +72,27 @@ class ClusterPort:
         return made.view if made else None
 
     def get_parent(self, parent: Parent, kind: str) -> Parent | None:
-        """Return nothing: no workload of a story has a parent."""
+        """Return nothing: no workload of a scenario has a parent."""
         del parent, kind
         return None
 
     def get_namespace(self, name: str) -> Namespace | None:
         """Return a namespace, which says of which cluster it is."""
         truth = self._begin("get_namespace")
-        said = {labels.MODE: truth.stop_mode} if truth.stop_mode and name == OWN_NAMESPACE else {}
-        return Namespace(uid=f"{name}-of-{truth.name.rpartition('/')[2]}", labels=said)
+        pod_labels = {labels.MODE: truth.stop_mode} if truth.stop_mode and name == OWN_NAMESPACE else {}
+        return Namespace(uid=f"{name}-of-{truth.name.rpartition('/')[2]}", labels=pod_labels)
 
     def find_disk(self, namespace: str, claim: str) -> Disk | None:
-        """Return nothing: no pod of a story has claims."""
+        """Return nothing: no pod of a scenario has claims."""
         del namespace, claim
         return None
 
     def read_ledger(self, namespace: str) -> Ledger:
-        """Return the reservations of a cluster."""
+        """Return the holds of a cluster."""
         return self._begin("read_ledger").ledgers.get(namespace, Ledger(version="", entries={}))
 
     def write_ledger(self, namespace: str, ledger: Ledger) -> Ledger:
-        """Write the reservations over the version that was read."""
+        """Write the holds over the version that was read."""
         ledgers = self._begin("write_ledger").ledgers
         known = ledgers.get(namespace, Ledger(version="", entries={}))
         if ledger.version != known.version:
@@ -125,7 +125,7 @@ class ClusterPort:
         return [each for each in found if is_asking(each)]
 
     def list_asking_parents(self) -> list[WorkloadView]:
-        """Return nothing: no workload of a story has a parent."""
+        """Return nothing: no workload of a scenario has a parent."""
         return []
 
     def change_workload(
@@ -186,8 +186,8 @@ class ClusterPort:
     def list_scale_ups(self, pod: PodView) -> list[FillError]:
         """Return what the autoscaler told a pod, as long as API servers keep Events."""
         found = self._begin("list_scale_ups").scale_ups.get(pod.uid, {})
-        oldest = self.world.time.now + self.world.story.skew_seconds - EVENT_SECONDS
-        return [said for said in found.values() if said.at and said.at > oldest]
+        oldest = self.world.time.now + self.world.scenario.skew_seconds - EVENT_SECONDS
+        return [text for text in found.values() if text.at and text.at > oldest]
 
     def list_surplus_marks(self, pool_name: str) -> dict[str, SurplusMark | None]:
         """Return the marks of a pool's nodes, and remember the look."""
@@ -222,14 +222,14 @@ class ClusterPort:
             kind=pod.kind.name if pod.kind else "",
             workload=pod.kind.find_owner(pod.view) if pod.kind else "",
             chips=pod.units,
-            deleting_since=None if ending is None else ending + self.world.story.skew_seconds,
+            deleting_since=None if ending is None else ending + self.world.scenario.skew_seconds,
             node=pod.view.node_name,
             created_at=pod.view.created_at,
         )
 
 
 class DeadLetterPort:
-    """`shared.core.ports.DeadLetters` of one story."""
+    """`shared.core.ports.DeadLetters` of one scenario."""
 
     def __init__(self, world: World) -> None:
         self._world = world

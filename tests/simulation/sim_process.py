@@ -1,14 +1,12 @@
-"""Prepares a process for stories: tasks for threads, pure functions with a memory, no logs."""
-
-from __future__ import annotations
+"""Prepares a process for scenarios: tasks for threads, pure functions with a memory, no logs."""
 
 import gc
 import logging
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from unittest.mock import patch
 
 from shared.core.decide.demands import decide_demand, decide_planned_demand
@@ -17,12 +15,9 @@ from shared.core.demand.demand import Demand
 from shared.core.identity.names import build_pool_name, parse_owner
 from shared.core.kinds.elastic import find_slice, leave_out_elastic, list_elastic
 from shared.core.kinds.table import list_slices
-from shared.perform import reservations, shared_reads
+from shared.perform import limit_holds, shared_reads
 from tests.simulation.sim_faults import Invocation
 from tests.simulation.virtual_time import TaskLock, VirtualTime
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 Function = Callable[..., Any]
 PURE: tuple[Function, ...] = (
@@ -36,18 +31,18 @@ PURE: tuple[Function, ...] = (
     decide_planned_demand,
     classify_failure,
 )
-"""Functions of the product that a story asks again and again about the same values."""
+"""Functions of the product that a scenario asks again and again about the same values."""
 _MEMORIES: list[dict[tuple[int, ...], tuple[tuple[Any, ...], Any]]] = []
 
 
 @contextmanager
 def prepared() -> Iterator[None]:
-    """Prepare this process for stories, and undo it."""
+    """Prepare this process for scenarios, and undo it."""
     watch, log = _Bugs(), logging.getLogger("functions")
     before = logging.root.manager.disable, log.propagate
     with ExitStack() as stack:
         # Locks are held across calls of ports, so tasks need their own.
-        for module in (shared_reads, reservations):
+        for module in (shared_reads, limit_holds):
             stack.enter_context(patch.object(module, "threading", SimpleNamespace(Lock=TaskLock)))
         for plain in PURE:
             remembering, name = _remember(plain), plain.__name__
@@ -71,7 +66,7 @@ def prepared() -> Iterator[None]:
 
 
 def forget() -> None:
-    """Empty the memories: values of a story that is over never come again."""
+    """Empty the memories: values of a scenario that is over never come again."""
     for known in _MEMORIES:
         known.clear()
 
@@ -90,7 +85,7 @@ def _remember(plain: Function) -> Function:
     """Return a pure function with a memory, which knows what it was given by identity.
 
     It keeps what it was given, so that no other value can have that identity. Nothing changes a
-    value in place: neither the product, nor a story.
+    value in place: neither the product, nor a scenario.
     """
     known: dict[tuple[int, ...], tuple[tuple[Any, ...], Any]] = {}
     _MEMORIES.append(known)

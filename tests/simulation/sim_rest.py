@@ -1,22 +1,15 @@
-"""Judges a story that has come to rest: every demand answered, every pool needed, nothing lost."""
-
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+"""Judges a scenario at rest: every demand answered, every pool needed, nothing lost."""
 
 from shared.core.identity.pools import PoolStatus
 from shared.core.kinds.table import get_kind
 from shared.core.times import AHEAD_SECONDS_MAX
+from tests.simulation.sim_cluster import SimCluster, SimPod
 from tests.simulation.sim_filling import fits
 from tests.simulation.sim_judge import read_reason, tells_suspension
-from tests.simulation.sim_story import DRAIN_SECONDS, ZONE
-from tests.simulation.sim_workloads import list_pods, list_wanted
-
-if TYPE_CHECKING:
-    from tests.simulation.sim_cluster import SimCluster, SimPod
-    from tests.simulation.sim_pool_bodies import Pool
-    from tests.simulation.sim_workloads import Workload
-    from tests.simulation.sim_world import World
+from tests.simulation.sim_pool_bodies import Pool
+from tests.simulation.sim_scenario import DRAIN_SECONDS, ZONE
+from tests.simulation.sim_workloads import Workload, list_pods, list_wanted
+from tests.simulation.sim_world import World
 
 CURRENT_SECONDS = 3600.0
 """How long API servers keep Events."""
@@ -44,7 +37,7 @@ def judge_rest(world: World) -> None:
         _judge_demands(world, cluster)
         for made in [each for each in cluster.workloads.values() if each.waits]:
             world.gangs.judge_rest(cluster, made)
-        if world.story.mode != "report-only":
+        if world.scenario.mode != "report-only":
             _judge_pools(world, cluster)
 
 
@@ -89,23 +82,29 @@ def _judge_demands(world: World, cluster: SimCluster) -> None:
 def _is_left_without(world: World, cluster: SimCluster, pods: list[SimPod], latest: str, what: str) -> bool:
     """Return whether a slice waits for capacity although a zone of its list has had it for long.
 
-    The story has rested for longer than the longest pause and a round of the list together.
+    The scenario has rested for longer than the longest pause and a round of the list together.
     """
     made, name = pods[0].workload, pods[0].plan.slice_name
     hosts = sum(made.elastic or plan.slice_name == name for plan in list_pods(made))
-    zones = [f"us-east5-{letter}" for letter in "abc"[: world.story.candidates] if not made.spot] or [ZONE]
+    zones = [f"us-east5-{letter}" for letter in "abc"[: world.scenario.candidates] if not made.spot] or [ZONE]
     stocked = any(
         world.gke.find_room(cluster.name, zone) >= hosts and not world.faults.is_out_of_stock(cluster.name, zone)
         for zone in zones
     )
     moves = any(each.waits for each in cluster.workloads.values())  # its rounds take room and leave it
-    if made.elastic and world.story.candidates > 1 and not made.spot and world.story.mode == "active":
+    if made.elastic and world.scenario.candidates > 1 and not made.spot and world.scenario.mode == "active":
         return not moves and _is_left_short(world, cluster, made, latest, zones)
     if not stocked or moves or "PROVISIONING" in what:
         return False
     # Where other pods of the slice run elsewhere, their affinity keeps the rest off an empty pool.
     usable = any(cluster.may_share(pod, pool.name) for pool in _list_empty(world, cluster, pods) for pod in pods)
-    return (usable and read_reason(latest) in EMPTY_REASONS) or read_reason(latest) == "stockout"
+    counted = usable and not _is_wait_ahead(world)
+    return (counted and read_reason(latest) in EMPTY_REASONS) or read_reason(latest) == "stockout"
+
+
+def _is_wait_ahead(world: World) -> bool:
+    """Return whether pods wait since a time to come, which counts when it can be true."""
+    return world.scenario.skew_seconds > AHEAD_SECONDS_MAX
 
 
 def _list_empty(world: World, cluster: SimCluster, pods: list[SimPod]) -> list[Pool]:
@@ -118,18 +117,20 @@ def _list_empty(world: World, cluster: SimCluster, pods: list[SimPod]) -> list[P
 def _is_left_short(world: World, cluster: SimCluster, made: Workload, latest: str, zones: list[str]) -> bool:
     """Return whether pods of an elastic pool wait although a zone of its list has their machines.
 
-    The pool may run: then the next candidate has what it could not get.
+    The pool may run: then the next candidate has what it could not get. A pool of an earlier object
+    of the same name does not count: a new one is asked for all pods of the spec.
     """
-    owned = [each for each in world.gke.pools[cluster.name].values() if _is_of(each, made)]
+    pools = world.gke.pools[cluster.name].values()
+    owned = [each for each in pools if each.owner and each.owner.owner_uid == made.uid]
     missing = len(list_pods(made)) - sum(len(cluster.list_nodes_of(each.name)) for each in owned)
     stocked = any(
         world.gke.find_room(cluster.name, zone) >= missing and not world.faults.is_out_of_stock(cluster.name, zone)
         for zone in zones
     )
-    ahead = world.story.skew_seconds > AHEAD_SECONDS_MAX  # a wait counts when its begin can be true
-    if world.story.limit_chips or world.faults.lacks_quota(cluster.name) or ahead or missing <= 0:
+    if world.scenario.limit_chips or world.faults.lacks_quota(cluster.name) or missing <= 0:
         return False
-    return stocked and read_reason(latest) in ("stockout", "pool_serves", "pod_unplaced", "pool_degraded")
+    short = read_reason(latest) in ("stockout", "pool_serves", "pod_unplaced", "pool_degraded")
+    return stocked and short and not _is_wait_ahead(world)
 
 
 def _keeps_wrong_shape(world: World, cluster: SimCluster, made: Workload, what: str) -> bool:
@@ -137,7 +138,7 @@ def _keeps_wrong_shape(world: World, cluster: SimCluster, made: Workload, what: 
 
     A version takes the pools of another one for good, so it replaces none of them.
     """
-    free = world.story.mode == "active" and world.story.versions == 1
+    free = world.scenario.mode == "active" and world.scenario.versions == 1
     stocked = not world.faults.is_out_of_stock(cluster.name)
     return free and stocked and get_kind(made.kind).reshapes and "RUNNING of another shape used by nobody" in what
 
@@ -177,7 +178,7 @@ def _find_latest(world: World, cluster: SimCluster, pods: list[SimPod]) -> tuple
 def _describe_pools(world: World, cluster: SimCluster, pods: list[SimPod]) -> str:
     """Return in words what the pools of a waiting slice do."""
     made, slice_name = pods[0].workload, pods[0].plan.slice_name
-    said, hollow = [], False
+    messages, hollow = [], False
     for pool in world.gke.pools[cluster.name].values():
         owner = pool.owner
         if owner is None or owner.owner_uid != made.uid:
@@ -201,18 +202,18 @@ def _describe_pools(world: World, cluster: SimCluster, pods: list[SimPod]) -> st
         other = "" if fits(pool, made) else " of another shape"
         hollow = hollow or (nodes < pool.size and "own" not in users)
         whole = "" if nodes == pool.size else f", {nodes} of {pool.size} nodes"
-        said.append(f"{pool.status}{other}{whole} used by {'+'.join(sorted(users)) or 'nobody'}")
+        messages.append(f"{pool.status}{other}{whole} used by {'+'.join(sorted(users)) or 'nobody'}")
     if hollow:
-        said.append("another pool of the workload short of nodes, or with strangers")
+        messages.append("another pool of the workload short of nodes, or with strangers")
     spot = " spot" if made.spot else ""
-    spot += ", clock ahead" if world.story.skew_seconds > AHEAD_SECONDS_MAX else ""
-    return ("; ".join(said) or "no pool") + spot
+    spot += ", clock ahead" if _is_wait_ahead(world) else ""
+    return ("; ".join(messages) or "no pool") + spot
 
 
 def _stays_short(world: World, cluster: SimCluster, pool: Pool, made: Workload) -> bool:
     """Return whether a pool lacks nodes, and is not left for the next way of a list for that."""
-    story, nodes = world.story, len(cluster.list_nodes_of(pool.name))
-    left = story.candidates > 1 and story.mode == "active" and pool.status == PoolStatus.RUNNING
+    scenario, nodes = world.scenario, len(cluster.list_nodes_of(pool.name))
+    left = scenario.candidates > 1 and scenario.mode == "active" and pool.status == PoolStatus.RUNNING
     return nodes < pool.size and not (left and (made.shape.hosts > 1 or not nodes))
 
 
@@ -244,7 +245,7 @@ def _judge_pools(world: World, cluster: SimCluster) -> None:
 def _report_orphan(world: World, cluster: SimCluster, pool: Pool, why: str) -> None:
     users = _list_users(world, cluster, pool)
     if not users:
-        swaps = any(each.kind == "swap" for each in world.story.faults)
+        swaps = any(each.kind == "swap" for each in world.scenario.faults)
         swapped = "; endpoints had been swapped" if swaps else ""
         world.judge.report("every pool ends", f"{pool.name} ({pool.status}) stays: {why}{swapped}")
 

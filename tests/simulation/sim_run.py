@@ -1,22 +1,18 @@
-"""Runs one story to its rest and beyond: acts, faults and sweeps, then calm, then a replay."""
-
-from __future__ import annotations
+"""Runs one scenario to its rest and beyond: acts, faults and sweeps, then calm, then a replay."""
 
 import functools
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from shared.core.decide.filling import CREATION_TRIES_SECONDS
 from shared.core.identity.pools import PoolStatus
 from tests.simulation.sim_acts import apply_act
 from tests.simulation.sim_growth import refill
+from tests.simulation.sim_judge import Violation
 from tests.simulation.sim_process import forget
 from tests.simulation.sim_rest import judge_rest, take_truth
-from tests.simulation.sim_story import START
+from tests.simulation.sim_scenario import START, Scenario
 from tests.simulation.sim_world import World
-
-if TYPE_CHECKING:
-    from tests.simulation.sim_judge import Violation
-    from tests.simulation.sim_story import Story
 
 REST_SWEEPS = (40, 110, 430, 500, 1010, 1080, 1200, 2200, 2300, 3800, 3900, 4000, 5000, 5100, 5300, 8000)
 """When the sweep runs after everything has happened, in seconds. Each wait of the product ends
@@ -35,21 +31,22 @@ PAUSE_SECONDS_MAX = 1800.0 * 1.25
 
 @dataclass(slots=True)
 class Result:
-    """What became of one story."""
+    """What became of one scenario."""
 
-    story: Story
+    scenario: Scenario
     violations: list[Violation] = field(default_factory=list)
     lines: list[str] = field(default_factory=list)
     figures: dict[str, int] = field(default_factory=dict)
 
 
-def run_story(story: Story, *, tell: bool = False) -> Result:
-    """Run one story and judge it; with `tell`, keep a line of everything that happens."""
-    result = Result(story)
-    world = World(story, tell=result.lines.append if tell else None)
+def run_scenario(scenario: Scenario, *, tell: bool = False) -> Result:
+    """Run one scenario and judge it; with `tell`, keep a line of everything that happens."""
+    result = Result(scenario)
+    world = World(scenario, tell=result.lines.append if tell else None)
     try:
         live(world)
         _rest(world, REST_SWEEPS)
+        _end_rounds(world)
         judge_rest(world)
         _replay(world)
     finally:
@@ -77,7 +74,7 @@ def run_story(story: Story, *, tell: bool = False) -> Result:
         "creations that failed after 35 minutes": world.fills.slow_stockouts,
         "creations that came good late": world.fills.late_successes,
         "machines that came after the look": world.fills.late_machines,
-        "stories with an autoscaled pool or a slow stockout": int(
+        "scenarios with an autoscaled pool or a slow stockout": int(
             world.fills.empty_pools + world.fills.slow_stockouts + world.fills.late_successes > 0
         ),
     }
@@ -85,21 +82,21 @@ def run_story(story: Story, *, tell: bool = False) -> Result:
 
 
 def live(world: World) -> None:
-    """Let everything of a story happen."""
-    story, time = world.story, world.time
-    for act in story.acts:
+    """Let everything of a scenario happen."""
+    scenario, time = world.scenario, world.time
+    for act in scenario.acts:
         time.at(START + act.at, functools.partial(apply_act, world, act))
-    for stock in story.stock:
+    for stock in scenario.stock:
         time.at(START + stock.at, functools.partial(refill, world.gke))
-    for fault in story.faults:
+    for fault in scenario.faults:
         time.at(START + fault.at, functools.partial(world.faults.arm, fault))
-    for at in story.sweeps:
+    for at in scenario.sweeps:
         time.at(START + at, world.sweep)
-    time.run_until(START + story.length + 1)
+    time.run_until(START + scenario.length + 1)
 
 
 def _rest(world: World, sweeps: tuple[int, ...]) -> None:
-    """Let the story come to rest: nothing fails, and the sweep runs until nothing changes."""
+    """Let the scenario come to rest: nothing fails, and the sweep runs until nothing changes."""
     world.faults.disarm()
     world.settled = True
     began = world.time.now
@@ -120,13 +117,26 @@ def _rest(world: World, sweeps: tuple[int, ...]) -> None:
         swept_at = world.time.now
     # One sweep deletes only so many failed pools, so those that are left need a sweep each.
     pools = sum(map(len, world.gke.pools.values()))
-    for _ in range(LAST_SWEEPS_MAX + pools // world.story.cap):
+    for _ in range(LAST_SWEEPS_MAX + pools // world.scenario.cap):
         changes = world.changes
         world.sweep()
         world.time.run_until(world.time.now + 60)
         if world.changes == changes:
             break
         world.time.run_until(world.time.now + 300)
+
+
+def _end_rounds(world: World) -> None:
+    """Let a workload that waits, and has room, begin a round with each of its candidates.
+
+    A cycle has an odd number of rounds (`shared.perform.gang_pools`), and the longest pause comes
+    before each, so the rest may be over before a cycle is.
+    """
+    rounds = world.scenario.candidates | 1 if world.gangs.leaves_room() else 0
+    until = world.time.now + rounds * (PAUSE_SECONDS_MAX + CREATION_TRIES_SECONDS)
+    while world.time.now < until and _has_waiting(world):
+        world.time.run_until(world.time.now + MINUTE_SECONDS)
+        world.sweep()
 
 
 def _is_calm(world: World) -> bool:
@@ -147,15 +157,17 @@ def _has_waiting(world: World) -> bool:
 def _replay(world: World) -> None:
     """Deliver every message again: nothing may change."""
     before, calls = take_truth(world), (world.judge.creates, world.judge.deletes)
-    restless = bool(world.story.stock) or any(world.faults.is_out_of_stock(name) for name in world.cluster_names)
-    if world.story.versions > 1:
+    restless = bool(world.scenario.stock) or any(
+        world.faults.is_out_of_stock(name) for name in world.cluster_names
+    )
+    if world.scenario.versions > 1:
         return  # the sweeps may all have been one version's, and the replay the other's
     if restless or world.time.next_moment is not None:
         return  # something goes on by itself: creates that fail, or a pod that ends very slowly
     world.replay()
     world.time.run_until(world.time.now + 90)
     after = take_truth(world)
-    swapped = "; endpoints had been swapped" if any(each.kind == "swap" for each in world.story.faults) else ""
+    swapped = "; endpoints had been swapped" if any(each.kind == "swap" for each in world.scenario.faults) else ""
     if (world.judge.creates, world.judge.deletes) != calls or after != before:
         world.judge.report("replay changes nothing", f"{_describe(before, after)}{swapped}")
 

@@ -1,6 +1,4 @@
-"""What the pods of a story's slices ask for, and GKE's machines for it."""
-
-from __future__ import annotations
+"""What the pods of a scenario's slices ask for, and GKE's machines for it."""
 
 from dataclasses import dataclass
 

@@ -24,14 +24,7 @@ CHANGED_SECONDS = 30.0
 
 
 def judge_sharing(world: World, run: Invocation, pool: Pool, nodes: int) -> bool:
-    """Return whether a pool may have others of its claim beside it; report if all are too large.
-
-    Args:
-        world: of the story.
-        run: the invocation that asks for the nodes.
-        pool: it is created, or resized.
-        nodes: its new size.
-    """
+    """Return whether a pool may have others of its claim beside it; report if all are too large."""
     made = _find_owner(world, pool)
     if made is None or not made.elastic or pool.owner is None or pool.owner.candidates[1] == 1:
         return False
@@ -88,12 +81,13 @@ def _find_owner(world: World, pool: Pool) -> Workload | None:
 def count_chips(others: Iterable[Pool], pool: Pool, run: Invocation) -> int:
     """Return the chips of a cluster's pools with one that is created now.
 
-    Another program reserves nothing, so what it has made since the list cannot be counted.
+    Another program reserves nothing, so what it has made since the list cannot be counted. The list
+    that counts is older than the last one, which only shows whether the slice has a pool.
     """
     read, chips = run.pool_reads.get((pool.cluster, "")), pool.size * pool.units
     for each in others:
         ours = each.owner is not None and bool(each.owner.claim_hash)
-        known = ours or read is None or each.made_at <= read.shows
+        known = ours or read is None or each.made_at <= read.shows - CHANGED_SECONDS
         if known and each.status != PoolStatus.STOPPING and not is_never_made(each):
             chips += each.size * each.units
     return chips

@@ -1,9 +1,8 @@
-"""The workloads of a story: their objects as the API has them, and the pods that they want."""
+"""The workloads of a scenario: their objects as the API has them, and the pods that they want."""
 
-from __future__ import annotations
-
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from shared.core import labels
 from shared.core.kinds import jobset, leaderworkerset, raycluster
@@ -12,13 +11,9 @@ from shared.core.kinds.job import JOB_NAME_ON_POD
 from shared.core.kinds.statefulset import POD_NAME
 from shared.core.kinds.table import get_kind
 from shared.core.times import format_time
+from shared.core.workloads import PodTemplate, WorkloadView
 from shared.edges.workload_objects import read_template, read_workload
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from shared.core.workloads import PodTemplate, WorkloadView
-    from tests.simulation.sim_shapes import Shape
+from tests.simulation.sim_shapes import Shape
 
 Json = dict[str, Any]
 NAMESPACE = "default"
@@ -88,7 +83,8 @@ class Workload:
     @property
     def elastic(self) -> bool:
         """Return whether its pods share one pool of changing size."""
-        return self.shape.gpu or (self.kind in ELASTIC_KINDS and self.shape.hosts == 1)
+        sliced = self.kind in ("JobSet", "LeaderWorkerSet") and self.pinned
+        return (self.shape.gpu and not sliced) or (self.kind in ELASTIC_KINDS and self.shape.hosts == 1)
 
     @property
     def waits(self) -> bool:
@@ -244,9 +240,9 @@ def list_wanted(made: Workload) -> list[PodPlan]:
     return _PLANS[made.kind](made)
 
 
-def _say(made: Workload, said: dict[str, str], notes: dict[str, str] | None = None) -> PodTemplate:
+def _say(made: Workload, given: dict[str, str], notes: dict[str, str] | None = None) -> PodTemplate:
     known = made.template
-    return replace(known, labels=known.labels | said, annotations=known.annotations | (notes or {}))
+    return replace(known, labels=known.labels | given, annotations=known.annotations | (notes or {}))
 
 
 def _plan_jobset(made: Workload) -> list[PodPlan]:
@@ -255,7 +251,7 @@ def _plan_jobset(made: Workload) -> list[PodPlan]:
         job = f"{made.name}-w-{index}"
         pinned = f"{NAMESPACE}_{job}"
         for host in range(made.shape.hosts):
-            said = {
+            fields = {
                 jobset.JOBSET_NAME_ON_POD: made.name,
                 jobset.JOBSET_UID_ON_POD: made.uid,
                 jobset.REPLICATED_JOB_ON_POD: "w",
@@ -265,7 +261,7 @@ def _plan_jobset(made: Workload) -> list[PodPlan]:
                 JOB_NAME_ON_POD: job,
                 labels.COMPLETION_INDEX: str(host),
             }
-            template = _say(made, said, {jobset.EXCLUSIVE_TOPOLOGY: labels.NODE_POOL} if made.pinned else None)
+            template = _say(made, fields, {jobset.EXCLUSIVE_TOPOLOGY: labels.NODE_POOL} if made.pinned else None)
             if made.pinned:
                 template = replace(
                     template, node_selector=template.node_selector | {jobset.NAMESPACED_JOB: pinned}
@@ -280,17 +276,17 @@ def _plan_ray(made: Workload) -> list[PodPlan]:
     found = []
     for index in range(made.replicas):
         for host in range(made.shape.hosts):
-            said = {
+            fields = {
                 raycluster.CLUSTER: made.name,
                 raycluster.GROUP: "g",
                 raycluster.NODE_TYPE: raycluster.WORKER,
                 raycluster.REPLICA_INDEX: str(index),
             }
             if made.shape.hosts > 1:
-                said[raycluster.HOST_INDEX] = str(host)
+                fields[raycluster.HOST_INDEX] = str(host)
             slice_name = f"{made.name}-g-{index}"
             key = slice_name if made.pinned and made.shape.hosts > 1 else ""
-            template, name = _say(made, said), f"{made.name}-g-worker-{index}{host}"
+            template, name = _say(made, fields), f"{made.name}-g-worker-{index}{host}"
             found.append(
                 PodPlan(
                     f"{name}/{made.restarts}/{made.shape.accelerator}",
@@ -312,14 +308,14 @@ def _plan_lws(made: Workload) -> list[PodPlan]:
     for index in range(made.replicas):
         leader = f"{made.name}-{index}"
         for host in range(made.shape.hosts):
-            said = {
+            fields = {
                 leaderworkerset.SET_NAME: made.name,
                 leaderworkerset.GROUP_INDEX: str(index),
                 leaderworkerset.WORKER_INDEX: str(host),
             }
             notes = {leaderworkerset.SIZE: str(made.shape.hosts), leaderworkerset.LEADER_ASKS_FOR_CHIPS: "true"}
             name, owner = (f"{leader}-{host}", leader) if host else (leader, made.name)
-            key, template = leader if made.pinned else "", _say(made, said, notes)
+            key, template = leader if made.pinned else "", _say(made, fields, notes)
             age = f"{name}/{made.restarts}/{made.shape.accelerator}"
             uid = f"{made.uid}-{owner}"
             found.append(PodPlan(age, leader, name, template, "StatefulSet", owner, uid, "apps/v1", key))
@@ -333,10 +329,10 @@ def _plan_job(made: Workload) -> list[PodPlan]:
     for index in range(count):
         if index in made.ended:
             continue
-        said = {JOB_NAME_ON_POD: made.name, labels.COMPLETION_INDEX: str(index)}
+        pod_labels = {JOB_NAME_ON_POD: made.name, labels.COMPLETION_INDEX: str(index)}
         name = f"{made.name}-{index}"
         slice_name = made.name if several else name
-        template = _say(made, said)
+        template = _say(made, pod_labels)
         key = f"{name}/{made.restarts}"
         found.append(PodPlan(key, slice_name, name, template, "Job", made.name, made.uid, "batch/v1"))
     return found

@@ -1,18 +1,16 @@
-"""The world of one story: everything outside of the product, and the runs of its functions."""
-
-from __future__ import annotations
+"""The world of one scenario: everything outside of the product, and the runs of its functions."""
 
 import base64
 import dataclasses
 import functools
+from collections.abc import Callable
 from dataclasses import dataclass
 from random import Random
-from typing import TYPE_CHECKING
 
 import msgspec
 from greenlet import GreenletExit
 
-from shared.core.messages import EventType, Message, format_message
+from shared.core.messages import Event, EventType, Message, format_message
 from shared.core.ports import Ports
 from shared.core.priorities import CapacityPolicy, NodeSource, Priority, ReservationRef
 from shared.core.settings import ClusterSettings, Mode, Settings
@@ -28,19 +26,12 @@ from tests.simulation.sim_idle import judge_idle_pools
 from tests.simulation.sim_judge import Judge
 from tests.simulation.sim_pools import GkePools
 from tests.simulation.sim_ports import ClusterPort, DeadLetterPort, SimClock
-from tests.simulation.sim_story import CLUSTERS, START, ZONE
+from tests.simulation.sim_scenario import CLUSTERS, START, ZONE, Scenario
 from tests.simulation.virtual_time import VirtualTime
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from shared.core.messages import Event
-    from tests.simulation.sim_story import Story
 
 BACKOFF_SECONDS = (10.0, 600.0)
 """Of the subscriptions, the shortest a little longer than in infra/terraform."""
 ATTEMPTS_MAX = 40
-DEADLINE_SECONDS = 600.0
 _OK = range(200, 300)
 
 
@@ -70,7 +61,7 @@ def build_settings(
     gangs: bool,
     release_seconds: int,
 ) -> Settings:
-    """Return the settings of a story's deployment."""
+    """Return the settings of a scenario's deployment."""
     zones = tuple(f"us-east5-{letter}" for letter in "abc"[:candidates])
     ways = tuple(map(_build_priority, zones, sources)) if sources else (Priority(zones=zones),)
     return Settings(
@@ -94,20 +85,20 @@ def _build_priority(zone: str, source: str) -> Priority:
 
 
 class World:
-    """Everything that is true in one story at one moment."""
+    """Everything that is true in one scenario at one moment."""
 
-    def __init__(self, story: Story, *, tell: Callable[[str], None] | None = None) -> None:
-        self.story, self.rng = story, Random(story.seed)
-        self.log_rng = Random(f"{story.seed} audit log")
+    def __init__(self, scenario: Scenario, *, tell: Callable[[str], None] | None = None) -> None:
+        self.scenario, self.rng = scenario, Random(scenario.seed)
+        self.log_rng = Random(f"{scenario.seed} audit log")
         self.time = VirtualTime(START)
         self._tell = tell
         self.changes = 0
         self.swept_at = 0.0
         """When the last sweep began."""
         self.settled = False
-        """Whether the story has come to rest: nothing fails any more."""
-        self.keeps_history = any(fault.kind == "stale" for fault in story.faults)
-        self.cluster_names = CLUSTERS[: story.clusters]
+        """Whether the scenario has come to rest: nothing fails any more."""
+        self.keeps_history = any(fault.kind == "stale" for fault in scenario.faults)
+        self.cluster_names = CLUSTERS[: scenario.clusters]
         self.faults = FaultTable(self.time, self.rng, self.tell)
         self.judge = Judge(self)
         self.gangs = GangJudge(self)
@@ -125,19 +116,19 @@ class World:
         """By function, since each one runs in processes of its own."""
 
     def _build_ports(self) -> Ports:
-        story = self.story
+        scenario = self.scenario
         return Ports(
             settings=build_settings(
-                story.clusters,
-                story.mode,
-                cap=story.cap,
-                limit_chips=story.limit_chips,
-                candidates=story.candidates,
-                sources=story.sources,
-                autoscaled_max=story.autoscaled_max,
-                idle_seconds=story.idle_seconds,
-                gangs=story.gang_seconds > 0,
-                release_seconds=story.release_seconds,
+                scenario.clusters,
+                scenario.mode,
+                cap=scenario.cap,
+                limit_chips=scenario.limit_chips,
+                candidates=scenario.candidates,
+                sources=scenario.sources,
+                autoscaled_max=scenario.autoscaled_max,
+                idle_seconds=scenario.idle_seconds,
+                gangs=scenario.gang_seconds > 0,
+                release_seconds=scenario.release_seconds,
             ),
             pools=self.gke,
             clusters={name: ClusterPort(self, name) for name in self.cluster_names},
@@ -154,7 +145,7 @@ class World:
     # --- words for others -------------------------------------------------------------------------
 
     def tell(self, text: str) -> None:
-        """Write a line of the story, if a person reads it."""
+        """Write a line of the scenario, if a person reads it."""
         if self._tell is not None:
             run = self.time.get_owner()
             who = f"{run.label}: " if isinstance(run, Invocation) else ""
@@ -253,7 +244,7 @@ class World:
         self.time.after(seconds, lambda: None if sent.answered else self.deliver(sent))
 
     def replay(self) -> None:
-        """Deliver every message of the story once more, in any order."""
+        """Deliver every message of the scenario once more, in any order."""
         again = list(self.sent)
         self.rng.shuffle(again)
         for sent in again:
@@ -272,12 +263,13 @@ class World:
                 answer, counts = deliver_sweep(self._get_ports("sweep"), {})
                 if self.settled and counts.get("errors"):
                     self.judge.errors_at_rest += 1
-                elif self.settled and not run.swapped:
+                elif self.settled and not run.swapped and "stale" not in run.notes:
                     judge_idle_pools(self, began)
                 self.gangs.see_sweep(run, clean=not counts.get("errors"))
                 self.fills.see_sweep(run, clean=not counts.get("errors"))
                 self.tell(f"answers {answer.status}")
             except Crash:
+                self.gangs.see_sweep(run, clean=False)
                 self.tell("crashes")
             except GreenletExit:
                 raise
@@ -294,7 +286,7 @@ class World:
 
     def _begin(self, label: str) -> Invocation:
         self.running += 1
-        version = self.rng.randrange(self.story.versions) if self.story.versions > 1 else 0
+        version = self.rng.randrange(self.scenario.versions) if self.scenario.versions > 1 else 0
         return Invocation(label, version, self.time.now, swapped=self.faults.swapped)
 
 

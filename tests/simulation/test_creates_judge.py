@@ -1,9 +1,6 @@
 """The judge of creates knows that a request which is on its way follows no later failure."""
 
-from __future__ import annotations
-
 import dataclasses
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -15,18 +12,10 @@ from tests.simulation.sim_faults import Invocation
 from tests.simulation.sim_filling import _Left
 from tests.simulation.sim_judge import CREATES_PER_HOUR_MAX, FAILURES_PER_HOUR_MAX
 from tests.simulation.sim_pool_bodies import Pool
-from tests.simulation.sim_process import prepared
-from tests.simulation.sim_story import CLUSTERS, START, Act, Story
+from tests.simulation.sim_scenario import CLUSTERS, START, Act, Scenario
 from tests.simulation.sim_world import World
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-
-@pytest.fixture(autouse=True)
-def _prepared() -> Iterator[None]:
-    with prepared():
-        yield
+pytestmark = pytest.mark.usefixtures("_prepared")
 
 
 @pytest.mark.parametrize(
@@ -39,7 +28,7 @@ def test_a_create_follows_only_a_pool_that_was_there_when_it_was_sent(
     candidate: str, invariant: str, sent: int, *, left: bool, reported: bool
 ) -> None:
     """Seed 8123362: GKE takes a create after 600 s, and other pools have failed since."""
-    world = World(Story(seed=1, acts=(), faults=(), sweeps=(), candidates=2))
+    world = World(Scenario(seed=1, acts=(), faults=(), sweeps=(), candidates=2))
     made = a_failed_pool(candidate)
     fail(world, made, left=left)
     create(world, made, at=110, sent=sent)
@@ -51,7 +40,7 @@ def test_a_create_follows_only_a_pool_that_was_there_when_it_was_sent(
 @pytest.mark.parametrize(("at", "reported"), [(158, True), (159, False)])
 def test_a_pause_counts_from_the_time_on_the_failed_pool_s_label(at: int, *, left: bool, reported: bool) -> None:
     """Seed 8254049: GKE took the create 1.3 s later, and the pause was 54 ms longer than 120 s."""
-    world = World(Story(seed=1, acts=(), faults=(), sweeps=(), candidates=2))
+    world = World(Scenario(seed=1, acts=(), faults=(), sweeps=(), candidates=2))
     made = a_failed_pool("2-of-2")
     fail(world, made, left=left)
     create(world, made, at=at, sent=at)
@@ -59,20 +48,22 @@ def test_a_pause_counts_from_the_time_on_the_failed_pool_s_label(at: int, *, lef
     assert {each.invariant for each in world.judge.violations} == ({"pauses"} if reported else set())
 
 
-@pytest.mark.parametrize("removed", [False, True])
-def test_a_person_who_removes_a_pool_takes_the_record_of_failures_away(*, removed: bool) -> None:
-    """Seed 8414526: the rounds of an hour begin anew after that."""
-    world = World(Story(seed=1, acts=(), faults=(), sweeps=()))
+@pytest.mark.parametrize("event", ["", "pool removed", "shape changed"])
+def test_the_tries_of_an_hour_begin_anew_when_a_person_acts(event: str) -> None:
+    """Seeds 8414526 and 8697211: a removed pool was the record; another shape has its own."""
+    world = World(Scenario(seed=1, acts=(), faults=(), sweeps=()))
     apply_act(world, Act(0.0, "create", 0, "train", "Job", "one", 1))
     world.time.run_until(START + 300)
     (pool,) = world.gke.pools[CLUSTERS[0]].values()
     for number in range(CREATES_PER_HOUR_MAX + 2):
-        if removed and number == FAILURES_PER_HOUR_MAX - 1:
+        if number == FAILURES_PER_HOUR_MAX - 1 and event == "pool removed":
             apply_act(world, Act(0.0, "remove-pool", 0, "train"))
+        if number == FAILURES_PER_HOUR_MAX - 1 and event == "shape changed":
+            pool.relabel(pool.labels | {labels.FINGERPRINT: "1-anotherone"}, 0.0)
         create(world, pool, at=300 + 10 * number, sent=300 + 10 * number)
 
     found = {each.invariant for each in world.judge.violations}
-    assert ("creates per hour" in found) != removed
+    assert ("creates per hour" in found) != bool(event)
 
 
 def a_failed_pool(candidate: str) -> Pool:
@@ -81,8 +72,8 @@ def a_failed_pool(candidate: str) -> Pool:
         labels.CANDIDATE: f"{candidate}-3r66yazj",
         labels.CREATED_AT: str(int(START + 99)),
     }
-    said = dict(a_pool(extra_labels=told).labels)
-    return Pool(CLUSTERS[0], "later", said, PoolStatus.ERROR, 1, "ct4p-hightpu-4t", "2x2x1", START + 100)
+    pool_labels = dict(a_pool(extra_labels=told).labels)
+    return Pool(CLUSTERS[0], "later", pool_labels, PoolStatus.ERROR, 1, "ct4p-hightpu-4t", "2x2x1", START + 100)
 
 
 def fail(world: World, pool: Pool, *, left: bool) -> None:

@@ -1,7 +1,5 @@
 """Each safety of the product that is taken away shows within a fixed number of seeds."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.simulation.mutations import MUTATIONS, Mutation, find_catch
@@ -19,6 +17,6 @@ def test_a_missing_safety_is_caught(mutation: Mutation) -> None:
     with prepared():
         caught = find_catch(mutation, SEEDS)
 
-    assert caught is not None, f"{len(SEEDS)} stories do not show that the product is broken: {mutation.name}"
+    assert caught is not None, f"{len(SEEDS)} scenarios do not show that the product is broken: {mutation.name}"
     assert caught[0] in SEEDS
     assert not caught[1].startswith("no exception"), f"the mutation itself raises: {caught[1]}"

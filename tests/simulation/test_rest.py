@@ -1,29 +1,21 @@
-"""The judge of a story at rest takes the right Event as the last word for a slice."""
-
-from __future__ import annotations
+"""The judge of a scenario at rest takes the right Event as the last word for a slice."""
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import pytest
 
 from shared.core.identity.pools import PoolStatus
+from shared.core.kinds.elastic import list_elastic
 from shared.perform import sweep_pools
 from tests.simulation.sim_acts import apply_act
-from tests.simulation.sim_process import prepared
 from tests.simulation.sim_rest import judge_rest
-from tests.simulation.sim_run import run_story
-from tests.simulation.sim_story import START, Act, Story
+from tests.simulation.sim_run import run_scenario
+from tests.simulation.sim_scenario import START, Act, Scenario
+from tests.simulation.sim_shapes import SHAPES
+from tests.simulation.sim_workloads import Workload
 from tests.simulation.sim_world import World
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-
-@pytest.fixture(autouse=True)
-def _prepared() -> Iterator[None]:
-    with prepared():
-        yield
+pytestmark = pytest.mark.usefixtures("_prepared")
 
 
 @pytest.mark.parametrize("last", ["stockout", "pool_serves"])
@@ -39,7 +31,7 @@ def test_the_last_word_for_a_slice_is_on_a_pod_that_shares_its_pools(
 
     The first pod has a reason, and the second one a promise that is not kept.
     """
-    world = World(Story(seed=1, acts=(), faults=(), sweeps=()))
+    world = World(Scenario(seed=1, acts=(), faults=(), sweeps=()))
     act = Act(5.0, "create", 0, "train", "JobSet", shape, 2, flag=pinned)
     world.time.at(START + act.at, lambda: apply_act(world, act))
     world.time.run_until(START + 30)
@@ -53,8 +45,8 @@ def test_the_last_word_for_a_slice_is_on_a_pod_that_shares_its_pools(
     judge_rest(world)
     world.time.close()
 
-    said = [each.text for each in world.judge.violations if each.invariant == "every demand answered"]
-    assert ["[pool_serves] is the last word" in each for each in said] == [True] * reported
+    messages = [each.text for each in world.judge.violations if each.invariant == "every demand answered"]
+    assert ["[pool_serves] is the last word" in each for each in messages] == [True] * reported
 
 
 @pytest.mark.parametrize(("ways", "reported"), [(2, 1), (0, 0)], ids=["a list of capacity", "one way"])
@@ -63,7 +55,7 @@ def test_a_slice_does_not_wait_at_rest_for_a_pool_without_nodes_that_a_list_woul
 ) -> None:
     """The first slice runs on the pool of the second one, and its own pool has lost its node."""
     sources = ("creation",) * ways
-    world = World(Story(seed=1, acts=(), faults=(), sweeps=(), candidates=ways, sources=sources))
+    world = World(Scenario(seed=1, acts=(), faults=(), sweeps=(), candidates=ways, sources=sources))
     act = Act(5.0, "create", 0, "train", "JobSet", "one", 2)
     world.time.at(START + act.at, lambda: apply_act(world, act))
     world.time.run_until(START + 300)
@@ -81,8 +73,8 @@ def test_a_slice_does_not_wait_at_rest_for_a_pool_without_nodes_that_a_list_woul
     judge_rest(world)
     world.time.close()
 
-    said = [each.text for each in world.judge.violations if each.invariant == "every demand answered"]
-    assert ["[pool_in_use] is the last word" in each for each in said] == [True] * reported
+    messages = [each.text for each in world.judge.violations if each.invariant == "every demand answered"]
+    assert ["[pool_in_use] is the last word" in each for each in messages] == [True] * reported
 
 
 @pytest.mark.parametrize("failed", [False, True], ids=["RUNNING_WITH_ERROR", "ERROR"])
@@ -97,10 +89,43 @@ def test_an_elastic_pool_with_errors_is_judged_by_its_nodes(
         Act(1305.0, "degrade", 0, "train", flag=failed),
         Act(1310.0, "scale", 0, "train", count=wanted),
     )
-    story = Story(seed=1, acts=acts, faults=(), sweeps=(900.0, 1300.0))
-    assert run_story(story).violations == []
+    scenario = Scenario(seed=1, acts=acts, faults=(), sweeps=(900.0, 1300.0))
+    assert run_scenario(scenario).violations == []
     monkeypatch.setattr(sweep_pools, "is_resizable", lambda pool: pool.status == PoolStatus.RUNNING)
-    found = run_story(story).violations
+    found = run_scenario(scenario).violations
 
     assert {each.invariant for each in found} == {"every pool ends"}
     assert f"RayCluster wants {wanted}" in found[0].text
+
+
+@pytest.mark.parametrize(
+    "kind", ["JobSet", "RayCluster", "LeaderWorkerSet", "Job", "Deployment", "StatefulSet", "Pod"]
+)
+@pytest.mark.parametrize(("shape", "pinned"), [("one", False), ("one", True), ("gpu", False), ("gpu", True)])
+def test_the_judge_and_the_product_agree_which_workloads_are_elastic(
+    kind: str, shape: str, *, pinned: bool
+) -> None:
+    """Seed 8690272: the judge asked of a slice what only an elastic pool can: grow elsewhere."""
+    made = Workload(kind, "train", "uid-1", SHAPES[shape], 2, pinned)
+
+    assert made.elastic == bool(list_elastic(made.view))
+
+
+@pytest.mark.parametrize(("skew", "reported"), [(0.0, True), (3600.0, False)])
+def test_a_wait_that_begins_in_the_future_does_not_count_yet(skew: float, *, reported: bool) -> None:
+    """Seed 8706048: an empty pool is not left before the wait of its pod can be true."""
+    world = World(Scenario(seed=1, acts=(), faults=(), sweeps=(), candidates=2, skew_seconds=skew))
+    act = Act(5.0, "create", 0, "train", "JobSet", "one", 1)
+    world.time.at(START + act.at, lambda: apply_act(world, act))
+    world.time.run_until(START + 60)
+    (cluster,) = world.clusters.values()
+    (made,) = cluster.workloads.values()
+    (pod,) = cluster.list_pods_of(made)
+    (pool,) = world.gke.pools[cluster.name].values()
+    assert pool.autoscaled
+    pool.short = pool.size
+    cluster.events[pod.view.uid] = {("", "[pool_in_progress]"): world.time.now + 1}
+    judge_rest(world)
+    world.time.close()
+
+    assert ("served when there is capacity" in {each.invariant for each in world.judge.violations}) == reported

@@ -1,34 +1,25 @@
 """The judge of pools that share the nodes of one claim knows since when fewer nodes are wanted."""
 
-from __future__ import annotations
-
 import dataclasses
-from typing import TYPE_CHECKING
+from functools import partial
 
 import pytest
 
+from shared.core import labels
+from shared.core.ports import Notice
 from tests.simulation.sim_acts import apply_act
-from tests.simulation.sim_faults import Invocation
-from tests.simulation.sim_process import prepared
-from tests.simulation.sim_sharing import CHANGED_SECONDS, judge_sharing
-from tests.simulation.sim_story import START, Act, Story
+from tests.simulation.sim_faults import Invocation, PoolRead
+from tests.simulation.sim_pool_bodies import Pool
+from tests.simulation.sim_scenario import START, Act, Scenario
+from tests.simulation.sim_sharing import CHANGED_SECONDS, count_chips, judge_sharing
 from tests.simulation.sim_world import World
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from tests.simulation.sim_pool_bodies import Pool
-
-
-@pytest.fixture(autouse=True)
-def _prepared() -> Iterator[None]:
-    with prepared():
-        yield
+pytestmark = pytest.mark.usefixtures("_prepared")
 
 
 def _make_pool() -> tuple[World, Pool]:
     """Return the world of a workload with three pods, after a minute, and its pool."""
-    world = World(Story(seed=1, acts=(), faults=(), sweeps=(), candidates=2))
+    world = World(Scenario(seed=1, acts=(), faults=(), sweeps=(), candidates=2))
     act = Act(5.0, "create", 0, "train", "Job", "gpu", 3)
     world.time.at(START + act.at, lambda: apply_act(world, act))
     world.time.run_until(START + 120)
@@ -73,3 +64,41 @@ def test_a_request_that_is_on_its_way_while_another_pool_gets_nodes_is_no_violat
     world.time.close()
 
     assert reported == [0, 1]
+
+
+@pytest.mark.parametrize(("seconds", "counts"), [(0.2, False), (CHANGED_SECONDS + 1, True)])
+def test_what_another_program_makes_in_the_turn_of_a_create_counts_for_no_limit(
+    seconds: float, *, counts: bool
+) -> None:
+    """Seed 8618096: chips are counted, then others make a pool, then the slice's are listed."""
+    world = World(Scenario(seed=1, acts=(), faults=(), sweeps=()))
+    for act in (Act(5.0, "create", 0, "train", "JobSet", "one", 1), Act(90.0, "go-pool", 0, "train")):
+        world.time.at(START + act.at, partial(apply_act, world, act))
+    world.time.run_until(START + 90)
+    ours, other = sorted(world.gke.pools[world.cluster_names[0]].values(), key=lambda each: each.made_at)
+    run = Invocation("sweep", 0, START)
+    listed_at = other.made_at + seconds
+    run.pool_reads[ours.cluster, ""] = PoolRead(listed_at, listed_at)
+
+    assert count_chips([other], ours, run) == (8 if counts else 4)
+
+
+@pytest.mark.parametrize(("uid", "violations"), [("", 1), ("uid-of-an-earlier-one", 0)])
+def test_an_event_that_was_late_is_about_the_workload_whose_uid_it_names(uid: str, violations: int) -> None:
+    """Seed 8638038: the write took ten minutes, and the workload was made anew meanwhile."""
+    world, pool = _make_pool()
+    (made,) = world.clusters[pool.cluster].workloads.values()
+    pool.relabel(pool.labels | {labels.OWNER_UID: "of-another"}, world.time.now)
+    message = f"node pool {pool.name} serves this pod [pool_serves]"
+    told = Notice(
+        kind=made.kind,
+        namespace="default",
+        name=made.name,
+        uid=uid or made.uid,
+        reason="NodePoolReady",
+        message=message,
+        warning=False,
+    )
+    world.judge.see_notice(pool.cluster, told)
+
+    assert [each.invariant for each in world.judge.violations] == ["true reasons"] * violations

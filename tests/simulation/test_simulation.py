@@ -1,29 +1,24 @@
-"""The simulator finds nothing new, and a seed gives the same story and a short one."""
-
-from __future__ import annotations
+"""The simulator finds nothing new, and a seed gives the same scenario and a short one."""
 
 import gc
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import pytest
 
 from tests.simulation.__main__ import main
-from tests.simulation.campaigns import generalise, list_mended, run_seeds, tell_story
+from tests.simulation.campaigns import generalise, list_mended, run_seeds, tell_scenario
 from tests.simulation.known_findings import KNOWN
 from tests.simulation.shrinking import shrink
 from tests.simulation.sim_judge import Violation
 from tests.simulation.sim_process import prepared
-from tests.simulation.sim_run import run_story
-from tests.simulation.sim_stories import make_story
-from tests.simulation.sim_story import Act, Stock, Story
+from tests.simulation.sim_run import run_scenario
+from tests.simulation.sim_scenario import Act, Scenario, Stock
+from tests.simulation.sim_scenarios import make_scenario
 from tests.simulation.virtual_time import Task
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-STORIES = 500
+SCENARIOS = 500
 
 
 @pytest.fixture(name="_prepared")
@@ -32,23 +27,23 @@ def prepare() -> Iterator[None]:
         yield
 
 
-def test_five_hundred_stories_violate_nothing_new() -> None:
-    figures = run_seeds(range(STORIES))
+def test_five_hundred_scenarios_violate_nothing_new() -> None:
+    figures = run_seeds(range(SCENARIOS))
 
-    assert figures.stories == STORIES
-    told = [line for seeds in figures.unknown.values() for line in tell_story(seeds[0])]
+    assert figures.scenarios == SCENARIOS
+    told = [line for seeds in figures.unknown.values() for line in tell_scenario(seeds[0])]
     assert not figures.unknown, "\n".join(told)
-    # What would show that the stories are empty.
-    assert figures.counts["creates"] > STORIES
-    assert figures.counts["deletes"] > STORIES / 2
-    assert figures.counts["faults struck"] > STORIES / 4
-    assert figures.counts["stories with an autoscaled pool or a slow stockout"] >= STORIES / 3
+    # What would show that the scenarios are empty.
+    assert figures.counts["creates"] > SCENARIOS
+    assert figures.counts["deletes"] > SCENARIOS / 2
+    assert figures.counts["faults struck"] > SCENARIOS / 4
+    assert figures.counts["scenarios with an autoscaled pool or a slow stockout"] >= SCENARIOS / 3
     for name in (
         "scale-ups without machines",
         "creations that failed after 35 minutes",
         "creations that came good late",
     ):
-        assert figures.counts[name] > STORIES / 50, name
+        assert figures.counts[name] > SCENARIOS / 50, name
 
 
 def test_a_finding_that_is_mended_leaves_the_table() -> None:
@@ -56,8 +51,8 @@ def test_a_finding_that_is_mended_leaves_the_table() -> None:
     assert len({known.name for known in KNOWN}) == len(KNOWN)
 
 
-def test_a_seed_gives_the_same_story_in_another_process() -> None:
-    here = tell_story(7, short=False)
+def test_a_seed_gives_the_same_scenario_in_another_process() -> None:
+    here = tell_scenario(7, short=False)
 
     there = subprocess.run(
         [sys.executable, "-m", "tests.simulation", "7", "--whole"], capture_output=True, text=True, check=True
@@ -74,7 +69,7 @@ def test_a_workload_that_is_called_like_an_elastic_pool_keeps_its_slice(kind: st
         Act(900.0, "preempt", 0, "eval-any-policy", count=2),
     )
 
-    result = run_story(Story(seed=1, acts=acts, faults=(), sweeps=(60.0, 910.0)))
+    result = run_scenario(Scenario(seed=1, acts=acts, faults=(), sweeps=(60.0, 910.0)))
 
     assert result.violations == []
     assert (result.figures["creates"], result.figures["deletes"]) == (1, 0)
@@ -87,16 +82,16 @@ def test_a_plain_life_violates_nothing() -> None:
         Act(900.0, "restart", 0, "train"),
         Act(1500.0, "complete", 0, "train"),
     )
-    story = Story(seed=1, acts=acts, faults=(), sweeps=(60.0, 600.0, 1200.0))
+    scenario = Scenario(seed=1, acts=acts, faults=(), sweeps=(60.0, 600.0, 1200.0))
 
-    result = run_story(story, tell=True)
+    result = run_scenario(scenario, tell=True)
 
     assert result.violations == []
     assert (result.figures["creates"], result.figures["deletes"]) == (2, 2), "\n".join(result.lines)
 
 
 @pytest.mark.usefixtures("_prepared")
-def test_a_story_whose_last_sweep_begins_something_is_not_at_rest() -> None:
+def test_a_scenario_whose_last_sweep_begins_something_is_not_at_rest() -> None:
     """Seed 1022713: the last wait ended after the last sweep but one, and GKE tries for long."""
     acts = (
         Act(5.0, "create", 0, "train", "StatefulSet", "gpu", 1),
@@ -104,19 +99,19 @@ def test_a_story_whose_last_sweep_begins_something_is_not_at_rest() -> None:
     )
     stock = (Stock(0.0, "a", 1), Stock(0.0, "b", 0))
 
-    result = run_story(Story(seed=1, acts=acts, faults=(), sweeps=(), candidates=2, stock=stock), tell=True)
+    result = run_scenario(Scenario(seed=1, acts=acts, faults=(), sweeps=(), candidates=2, stock=stock), tell=True)
 
     assert result.violations == [], "\n".join(result.lines)
     assert result.figures["creations that failed after 35 minutes"] == 1
 
 
 @pytest.mark.usefixtures("_prepared")
-def test_a_story_is_shrunk_to_what_it_needs() -> None:
-    story = make_story(11)
-    verbs = {act.verb for act in story.acts}
+def test_a_scenario_is_shrunk_to_what_it_needs() -> None:
+    scenario = make_scenario(11)
+    verbs = {act.verb for act in scenario.acts}
     assert len(verbs) > 1
 
-    short = shrink(story, lambda each: any(act.verb == "create" for act in each.acts))
+    short = shrink(scenario, lambda each: any(act.verb == "create" for act in each.acts))
 
     assert [act.verb for act in short.acts] == ["create"]
     assert (short.faults, short.sweeps) == ((), ())
@@ -130,7 +125,7 @@ def test_violations_are_counted_without_their_names() -> None:
 
 
 @pytest.mark.parametrize("seeds", ["abc", "", ":", "5:1", "5:5", "-3", "1:2:3", "1.5"])
-def test_seeds_that_no_story_has_are_refused_with_what_is_valid(
+def test_seeds_that_no_scenario_has_are_refused_with_what_is_valid(
     seeds: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(sys, "argv", ["simulation", "--", seeds])
@@ -142,9 +137,9 @@ def test_seeds_that_no_story_has_are_refused_with_what_is_valid(
 
 
 @pytest.mark.usefixtures("_prepared")
-def test_a_story_that_is_over_keeps_no_task_in_memory() -> None:
-    """A campaign runs thousands of stories in one process."""
-    assert run_story(make_story(3)).violations == []
+def test_a_scenario_that_is_over_keeps_no_task_in_memory() -> None:
+    """A campaign runs thousands of scenarios in one process."""
+    assert run_scenario(make_scenario(3)).violations == []
     gc.collect()
 
     assert [each for each in gc.get_objects() if isinstance(each, Task)] == []

@@ -3,31 +3,20 @@
 The bounds are promises of docs/capacity.md. The figures themselves are in docs/benchmarks.md.
 """
 
-from __future__ import annotations
-
 import math
-from typing import TYPE_CHECKING
 
 import pytest
 
 from benchmarks.scarce_world import CREATION, THIS, Slices, scarce
 from benchmarks.scarcity import live_scarcity
 from benchmarks.stockouts import live_crowded, live_five_ways
-from tests.simulation.sim_process import prepared
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 MINUTES_MAX = 15.0
 OPERATION_SECONDS_MAX = 120.0
 BOTH_SECONDS_MAX = 60.0
 SEEDS = range(4)
 
-
-@pytest.fixture(autouse=True)
-def _prepared() -> Iterator[None]:
-    with prepared():
-        yield
+pytestmark = pytest.mark.usefixtures("_prepared")
 
 
 @pytest.mark.parametrize("exporter", [True, False], ids=["messages", "sweeps alone"])

@@ -1,17 +1,17 @@
 """What `usage` tells from the log records agrees with the model's own account.
 
-The figures of 2,000 stories are in docs/cost.md; ``python -m tests.simulation.sim_account 0:2000``
-prints them.
+The figures of 1,000 scenarios are in docs/cost.md; ``python -m tests.simulation.sim_account
+0:1000`` prints them.
 """
-
-from __future__ import annotations
 
 from cli.usage.hours import Hours
 from tests.simulation.sim_account import ALL, ALONE, ENDLESS, compare
 from tests.simulation.sim_process import prepared
 
-SEEDS = range(60)
+SEEDS = range(200)
 SHARE = 0.01
+OWN_SHARE = 0.03
+"""In 1,000 scenarios starting is within 0.1% and wasted within 2%. In 200 one weighs more."""
 
 
 def test_the_records_tell_what_became_of_the_chips_within_one_percent() -> None:
@@ -21,13 +21,14 @@ def test_the_records_tell_what_became_of_the_chips_within_one_percent() -> None:
 
     assert total > 100
     assert all(model[each] > 0 for each in Hours if each != Hours.UNKNOWN)
-    assert abs(told[Hours.USED] - model[Hours.USED]) <= SHARE * model[Hours.USED]
+    for each, share in ((Hours.USED, SHARE), (Hours.STARTING, OWN_SHARE), (Hours.WASTED, OWN_SHARE)):
+        assert abs(told[each] - model[each]) <= share * model[each], each
     off = {each: (told[each] - model[each]) / total for each in Hours}
     assert all(abs(share) <= SHARE for share in off.values()), off
 
 
 def test_a_pool_whose_labels_a_person_changes_is_told_as_one_without_end() -> None:
-    """Without this the comparison above would hide the stories that it leaves out: seed 92."""
+    """Without this the comparison above would hide the scenarios that it leaves out: seed 92."""
     with prepared():
         model, told = compare([92])[ALL]
 

@@ -6,15 +6,13 @@ others go on. Only one runs at a time, and who is next depends on the queue alon
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from heapq import heappop, heappush
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from greenlet import getcurrent, greenlet
 
 from shared.core.errors import OutOfTime
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
 
 T = TypeVar("T")
 LOCK_SECONDS = 0.05
@@ -49,7 +47,7 @@ class TaskLock:
 
 
 class VirtualTime:
-    """The moments of one story. `now` is in unix seconds and moves only from one to the next."""
+    """The moments of one scenario. `now` is in unix seconds and moves only from one to the next."""
 
     def __init__(self, start: float) -> None:
         self.now = start
@@ -154,7 +152,7 @@ class VirtualTime:
         return self._queue[0][0] if self._queue else None
 
     def close(self) -> None:
-        """End the tasks that still wait; nothing of them runs on, and none keeps the story."""
+        """End the tasks that still wait; nothing of them runs on, and none keeps the scenario."""
         self._queue.clear()
         for task in self._tasks:
             if task and not task.dead:

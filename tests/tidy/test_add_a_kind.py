@@ -1,7 +1,5 @@
 """The page "Add a kind of workload" is followed to the letter in a copy of the project."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil
@@ -75,13 +73,13 @@ def test_a_kind_is_one_module_and_one_row() -> None:
 
 def test_the_kind_of_the_page_is_planned(home: Path) -> None:
     (command,) = re.findall(r"^tpu-provisioner (plan .*)$", PAGE, re.MULTILINE)
-    (said,) = re.findall(r"^```text\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+    (answer,) = re.findall(r"^```text\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
 
     table = run(home, "cli", *command.split())
     (planned,) = json.loads(run(home, "cli", *command.split(), "--json").stdout)["slices"]
 
     assert table.returncode == 0, table.stderr
-    assert table.stdout.endswith(said)
+    assert table.stdout.endswith(answer)
     assert (planned["kind"], planned["machine_type"], planned["node_count"]) == ("Workflow", "ct6e-standard-4t", 1)
 
 

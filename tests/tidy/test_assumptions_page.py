@@ -1,7 +1,5 @@
 """Each fact about Google that the code relies on is in one list, with place and question."""
 
-from __future__ import annotations
-
 import re
 
 from cli.conformance.assumption_list import read_assumptions
@@ -56,6 +54,17 @@ def test_each_question_and_switch_exists_and_each_question_is_about_an_entry() -
 
     assert {each.question for each in entries if each.question} == questions
     assert {each.switch for each in entries if each.switch} <= set(SWITCHES)
+
+
+def test_each_piece_names_what_google_itself_says_about_it_or_none() -> None:
+    table = (ROOT / "docs/proof.md").read_text().partition("## The pieces\n")[2].partition("\n\n## ")[0]
+    answer = [line.rstrip(" |").rpartition(" | ")[2] for line in table.splitlines() if line.startswith("| ")][2:]
+    questions = {each.name for each in list_questions()}
+    whole = re.compile(r"none|(?:\[recorded\]|its source|each question|`).*")
+
+    assert len(answer) > 25
+    assert [each for each in answer if not whole.fullmatch(each)] == []
+    assert {name for each in answer for name in re.findall(r"`([a-z-]+)`", each)} <= questions
 
 
 def test_each_entry_is_whole() -> None:

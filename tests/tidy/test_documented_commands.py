@@ -1,11 +1,10 @@
 """Each command that a page shows exists, with its options, variables and files."""
 
-from __future__ import annotations
-
 import os
 import re
 import shlex
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -17,8 +16,6 @@ ROOT = Path(__file__).resolve().parents[2]
 COMMAND = typer.main.get_command(app)
 SHOWN = re.compile(r"(?:`|^|\$ |\$\()tpu-provisioner +([^`|#\n]+)", re.MULTILINE)
 """In a code span, or at the beginning of a line of a block."""
-
-
 MADE = re.compile(r"(?:`|^|\$ |\$\(|^ {4})make +([^`|#;)\n]+)", re.MULTILINE)
 MODULE = re.compile(r"(?:`|^|\$ |^ {4}|/)python3? -m ([a-z][\w.]*[^`|#\n]*)", re.MULTILINE)
 MAKEFILE = (ROOT / "Makefile").read_text()
@@ -47,53 +44,6 @@ def find_unknown(arguments: str) -> list[str]:
         command = commands[name]
     known = {option for each in command.params for option in (*each.opts, *each.secondary_opts)} | {"--help"}
     return [word for word in rest if word.startswith("-") and word.partition("=")[0].rstrip(",.") not in known]
-
-
-def test_each_command_that_a_page_shows_exists_with_its_options() -> None:
-    shown = list_shown()
-    unknown = {
-        f"{page}: tpu-provisioner {words}": found
-        for words, page in shown.items()
-        if (found := find_unknown(words))
-    }
-
-    assert len(shown) > 10
-    assert unknown == {}
-
-
-@pytest.mark.parametrize(
-    ("arguments", "unknown"),
-    [
-        ("status", []),
-        ("plan a.yaml --zone=us-east5-b --diff", []),
-        ("statsu", ["statsu"]),
-        ("why team/job --colour", ["--colour"]),
-    ],
-)
-def test_what_the_command_does_not_know_is_found(arguments: str, unknown: list[str]) -> None:
-    assert find_unknown(arguments) == unknown
-
-
-def test_each_target_and_variable_of_make_that_a_page_shows_exists() -> None:
-    shown = list_shown(MADE)
-    unknown = {f"{page}: make {words}": found for words, page in shown.items() if (found := find_not_made(words))}
-
-    assert len(shown) > 40
-    assert unknown == {}
-
-
-@pytest.mark.parametrize(
-    ("arguments", "unknown"),
-    [
-        ("demo SPEED=60", []),
-        ('demo JOBSET="a.yaml b/" BOARD=1', []),
-        ("-s env", []),
-        ("down up", []),
-        ("dmeo SPED=60", ["dmeo", "SPED"]),
-    ],
-)
-def test_what_make_does_not_know_is_found(arguments: str, unknown: list[str]) -> None:
-    assert find_not_made(arguments) == unknown
 
 
 def find_not_made(arguments: str) -> list[str]:
@@ -130,29 +80,6 @@ def test_make_says_each_variable_of_its_help() -> None:
     assert set(re.findall(r"^([A-Z]+) \?=", MAKEFILE, re.MULTILINE)) <= VARIABLES
 
 
-def test_each_module_that_a_page_runs_exists_with_its_options() -> None:
-    own = {
-        words: page for words, page in list_shown(MODULE).items() if (ROOT / re.split(r"[. ]", words)[0]).is_dir()
-    }
-    missing = {f"{page}: {words}": find_missing(words) for words, page in own.items() if find_missing(words)}
-
-    assert len(own) > 10
-    assert missing == {}
-
-
-@pytest.mark.parametrize(
-    ("words", "missing"),
-    [
-        ("demo.stack up --speed=3", []),
-        ("tests.unit.golden_tables --write", []),
-        ("demo.stak", ["demo.stak"]),
-        ("demo.loop --sped=3", ["--sped"]),
-    ],
-)
-def test_what_a_module_does_not_know_is_found(words: str, missing: list[str]) -> None:
-    assert find_missing(words) == missing
-
-
 def find_missing(words: str) -> list[str]:
     """The module, if there is none, or the options that its sources do not name."""
     name, *rest = words.split()
@@ -163,6 +90,73 @@ def find_missing(words: str) -> list[str]:
     texts = "".join(each.read_text() for each in files)
     options = [word.partition("=")[0] for word in rest if word.startswith("--")]
     return [each for each in options if not {each, each[2:].replace("-", "_")} & set(re.findall(r"[\w-]+", texts))]
+
+
+def is_ours(words: str) -> bool:
+    """Return whether a module is one of the project's, and not of Python's."""
+    return (ROOT / re.split(r"[. ]", words)[0]).is_dir()
+
+
+Find = Callable[[str], list[str]]
+
+
+@pytest.mark.parametrize(
+    ("form", "find", "least"), [(SHOWN, find_unknown, 10), (MADE, find_not_made, 40), (MODULE, find_missing, 10)]
+)
+def test_each_command_that_a_page_shows_exists_with_its_words(
+    form: re.Pattern[str], find: Find, least: int
+) -> None:
+    shown = {words: page for words, page in list_shown(form).items() if form is not MODULE or is_ours(words)}
+
+    assert len(shown) > least
+    assert {f"{page}: {words}": found for words, page in shown.items() if (found := find(words))} == {}
+
+
+@pytest.mark.parametrize(
+    ("find", "words", "unknown"),
+    [
+        (find_unknown, "status", []),
+        (find_unknown, "plan a.yaml --zone=us-east5-b --diff", []),
+        (find_unknown, "statsu", ["statsu"]),
+        (find_unknown, "why team/job --colour", ["--colour"]),
+        (find_not_made, "demo SPEED=60", []),
+        (find_not_made, 'demo JOBSET="a.yaml b/" BOARD=1', []),
+        (find_not_made, "-s env", []),
+        (find_not_made, "down up", []),
+        (find_not_made, "dmeo SPED=60", ["dmeo", "SPED"]),
+        (find_missing, "demo.stack up --speed=3", []),
+        (find_missing, "tests.unit.golden_tables --write", []),
+        (find_missing, "demo.stak", ["demo.stak"]),
+        (find_missing, "demo.loop --sped=3", ["--sped"]),
+    ],
+)
+def test_what_the_command_make_or_a_module_does_not_know_is_found(
+    find: Find, words: str, unknown: list[str]
+) -> None:
+    assert find(words) == unknown
+
+
+STARTED = re.compile(r'"-m",\s*"((?:standins|demo|benchmarks|cli)[\w.]*)"')
+FOREIGN = {"--install-completion", "--no-cache"}
+"""Of a test that also starts one of our programs: refused on purpose, and an option of ruff."""
+
+
+def test_each_option_that_a_test_gives_a_program_exists() -> None:
+    """A test of a slow tier runs late, so this check finds first that an option is gone."""
+    listed = subprocess.run(["git", "ls-files", "*.py"], cwd=ROOT, capture_output=True, text=True, check=True)
+    files = {path: (ROOT / path).read_text() for path in listed.stdout.split()}
+    tests = {path: text for path, text in files.items() if "/test" in path or path.startswith("tests/")}
+    words = {word for path in files.keys() - tests.keys() for word in re.findall(r"[\w-]+", files[path])}
+    starting = {path: text for path, text in tests.items() if STARTED.search(text) and path != "tests/run.py"}
+
+    assert len(starting) > 10
+    given = {path: set(re.findall(r'"(--[a-z][a-z-]+)', text)) - FOREIGN for path, text in starting.items()}
+    assert {
+        (path, option)
+        for path, options in given.items()
+        for option in options
+        if not {option, option[2:].replace("-", "_")} & words
+    } == set()
 
 
 TOOL = re.compile(r"^(?:\$ | {4})?((?:kubectl|gcloud|helm|terraform) +[^`#\n]+)", re.MULTILINE)

@@ -1,7 +1,5 @@
 """Our own rules, executed: sizes, words, layers, and documents that name what exists."""
 
-from __future__ import annotations
-
 import ast
 import re
 import subprocess

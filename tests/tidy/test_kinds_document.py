@@ -1,8 +1,6 @@
 """The documents of the kinds say what the table and the marks on the tests say."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -10,10 +8,6 @@ from infra.build.write_kinds import DOCUMENT, write_table
 from shared.core.kinds.table import KIND_NAMES
 from tests.kinds import proofs
 from tests.kinds.unproved import UNPROVED
-from tests.lives import kinds_table
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 KIND = KIND_NAMES[0]
 
@@ -25,28 +19,13 @@ def test_the_document_of_the_kinds_is_the_table() -> None:
 
 
 def test_the_document_of_the_proofs_is_the_marks() -> None:
-    said = proofs.render(proofs.list_proofs(), UNPROVED)
+    answer = proofs.render(proofs.list_proofs(), UNPROVED)
 
-    assert proofs.DOCUMENT.read_text() == said, "run: python -m tests.kinds.proofs --write"
+    assert proofs.DOCUMENT.read_text() == answer, "run: python -m tests.kinds.proofs --write"
 
 
 def test_every_cell_is_proved_or_says_why_not() -> None:
     assert proofs.find_gaps(proofs.list_proofs(), UNPROVED) == []
-
-
-def test_the_table_of_calls_has_all_scenarios_and_no_others() -> None:
-    rows = kinds_table.parse(kinds_table.DOCUMENT.read_text())
-
-    assert {row.test for row in rows} == set(kinds_table.list_scenarios()), (
-        "run the scenarios in question, then: python -m tests.lives.table --write kinds"
-    )
-
-
-def test_the_counted_scenarios_stayed_within_what_is_allowed() -> None:
-    rows = [row for row in kinds_table.parse(kinds_table.DOCUMENT.read_text()) if row.is_counted]
-
-    assert [row for row in rows if row.calls > row.calls_most] == []
-    assert {row.kind for row in rows} >= set(KIND_NAMES)
 
 
 def test_a_cell_without_any_proof_is_missed_and_a_proved_one_needs_no_excuse() -> None:
@@ -72,7 +51,7 @@ def test_a_mark_is_read_with_the_constants_of_its_module(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize(
-    ("mark", "said"),
+    ("mark", "message"),
     [
         (f'"{KIND}", "colour", on="embedded"', "'colour' is not valid; valid: leader pods"),
         ('"Kettle", "slice", on="embedded"', "'Kettle' is not valid"),
@@ -82,8 +61,8 @@ def test_a_mark_is_read_with_the_constants_of_its_module(tmp_path: Path) -> None
         (f'"{KIND}", "slice", on=elsewhere()', "a constant of the module"),
     ],
 )
-def test_a_mark_that_says_what_there_is_not_is_refused_by_name(tmp_path: Path, mark: str, said: str) -> None:
+def test_a_mark_that_says_what_there_is_not_is_refused_by_name(tmp_path: Path, mark: str, message: str) -> None:
     (tmp_path / "test_x.py").write_text(f"@pytest.mark.proves({mark})\ndef test_x(): ...\n")
 
-    with pytest.raises(proofs.BadMark, match=said.replace("(", r"\(")):
+    with pytest.raises(proofs.BadMark, match=message.replace("(", r"\(")):
         proofs.list_proofs(tmp_path)

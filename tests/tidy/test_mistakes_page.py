@@ -1,7 +1,5 @@
 """The page of mistakes is what the tests say, and no row ends with a build that fails for ever."""
 
-from __future__ import annotations
-
 from tests.mistakes import COLUMNS, PAGE, list_rows, render_page
 
 

@@ -1,7 +1,5 @@
 """A new TPU family is one row of the catalogue: a copy of the product serves an invented one."""
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 import sys

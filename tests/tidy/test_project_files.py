@@ -1,7 +1,6 @@
 """Licence, versions, forms and hooks are valid and agree with the code."""
 
-from __future__ import annotations
-
+import ast
 import hashlib
 import re
 import subprocess
@@ -80,6 +79,34 @@ def test_each_hook_runs_a_tool_that_the_development_requirements_pin() -> None:
     assert tools == {"ruff-check": "ruff", "ruff-format": "ruff", "mypy": "mypy"}
     assert set(tools.values()) <= set(pinned)
     assert [tool for tool in tools.values() if not (BIN / tool).exists()] == []
+
+
+def list_pinned(requirements: str) -> set[str]:
+    """The packages that a file of requirements installs, as modules are named."""
+    lines = (ROOT / "requirements" / requirements).read_text()
+    return {name.replace("-", "_") for name in re.findall(r"^([a-z0-9-]+)==", lines, re.MULTILINE)}
+
+
+def list_collected(tree: Path) -> dict[str, set[str]]:
+    """The packages that pytest imports when it collects the tests of a folder, and where."""
+    found: dict[str, set[str]] = {}
+    for path in tree.rglob("*.py"):
+        for node in ast.parse(path.read_text()).body:  # of the module: a test's own imports run later
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+            for name in names:
+                found.setdefault(name.partition(".")[0], set()).add(str(path.relative_to(tree)))
+    return found
+
+
+def test_no_test_needs_the_package_of_one_tier_to_be_collected(tmp_path: Path) -> None:
+    """pytest collects all tests before it selects those of a tier: one import ends every tier."""
+    of_one_tier = (list_pinned("browser.txt") | list_pinned("docs.txt")) - list_pinned("development.txt")
+    (tmp_path / "test_early.py").write_text("from playwright.sync_api import Page\n")
+
+    assert {"playwright", "mkdocs"} <= of_one_tier
+    assert list_collected(tmp_path)["playwright"] == {"test_early.py"}
+    assert {name: paths for name, paths in list_collected(ROOT / "tests").items() if name in of_one_tier} == {}
 
 
 @pytest.mark.parametrize("name", ["bug_report.yml", "feature_request.yml"])

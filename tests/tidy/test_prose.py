@@ -1,7 +1,5 @@
 """Our rules for prose (docs/develop/style.md): 100 columns, and no phrases of the old style."""
 
-from __future__ import annotations
-
 import ast
 import json
 import re

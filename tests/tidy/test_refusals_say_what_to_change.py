@@ -1,10 +1,8 @@
 """Each refusal answers the question "what do I change?": with what is valid, or what to do."""
 
-from __future__ import annotations
-
 import ast
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -15,15 +13,10 @@ from shared.core import errors
 from shared.core.decide.cluster_proof import decide_other_cluster
 from shared.core.decide.limits import Usage, decide_limit
 from shared.core.decide.provision import refuse_by_mode
-from shared.core.decisions import Reason
+from shared.core.decisions import Decision, Reason
 from shared.core.errors import Rejected
 from shared.core.settings import Mode
 from tests.builders import a_demand, settings
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from shared.core.decisions import Decision
 
 ROOT = Path(__file__).parents[2]
 CORE = ROOT / "shared" / "core"

@@ -1,7 +1,5 @@
 """Every file is where a reader looks for it: one name, one module; decisions in the tables only."""
 
-from __future__ import annotations
-
 import ast
 from collections import defaultdict
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The navigation of the documentation's site, and its generated pages, without building it."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -4,17 +4,13 @@ That goes for a test's own thread and those that it starts. A process of the tes
 tests' stacks still running, whose threads reconnect whenever they like.
 """
 
-from __future__ import annotations
-
 import functools
 import socket
 import threading
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 import pytest
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 
 class ConnectionInAUnitTest(AssertionError):

@@ -4,8 +4,6 @@ The rules are called on the full product; `judge_provision` and `judge_collect` 
 a decision breaks. The axes are named in words, since the golden tables print them.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import math
 from collections.abc import Callable, Iterator
@@ -121,9 +119,9 @@ def build_settings(mode: str, replace: str = "no", limits: str = "no limit") -> 
 
 
 @cache
-def build_snapshot(status: str, said: str, age: str) -> PoolSnapshot:
+def build_snapshot(status: str, message: str, age: str) -> PoolSnapshot:
     name = build_pool_name(a_claim())
-    if said == "foreign":
+    if message == "foreign":
         return a_foreign_pool(name, status=PoolStatus[status])
     changes: dict[str, dict[str, str | None]] = {
         "ours, no fingerprint": {labels.FINGERPRINT: None},
@@ -135,7 +133,7 @@ def build_snapshot(status: str, said: str, age: str) -> PoolSnapshot:
     return a_pool(
         PoolStatus[status],
         age_seconds=AGES.get(age),
-        extra_labels=changes.get(said),
+        extra_labels=changes.get(message),
         name=name,
         error="GKE's words",
     )
@@ -357,11 +355,11 @@ def follow_with(rule: AttemptRule, situation: Situation) -> AttemptDecision:
     """Ask a rule about one failed attempt."""
     ago = FAILED_AGO[situation["failed"]]
     demand = DEMAND if situation["list"] == "none" else LISTED
-    attempt, said = int(situation["attempt"]), LISTS[situation["list"]]
+    attempt, answer = int(situation["attempt"]), LISTS[situation["list"]]
     failed = FailedAttempt(
         pool="failed-pool",
         attempt=attempt,
-        candidate=demand.on_attempt(attempt).candidate_mark if said is None else said,
+        candidate=demand.on_attempt(attempt).candidate_mark if answer is None else answer,
         error=WORDS[Failure(situation["failure"])],
         at=None if ago is None else NOW - ago,
         binding=situation["record"] == "its pool",

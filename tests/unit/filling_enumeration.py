@@ -1,7 +1,5 @@
 """Every situation of an autoscaled pool without nodes, and what must hold in each."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import cache
 

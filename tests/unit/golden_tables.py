@@ -4,13 +4,13 @@
 difference is what the change means. ``*`` stands for any value of a column, ``a | b`` for either.
 """
 
-from __future__ import annotations
-
 import sys
 from collections import defaultdict
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from shared.core.decisions import Decision
 from tests.unit.decision_enumeration import (
     ATTEMPT_AXES,
     BROKEN_AXES,
@@ -24,11 +24,6 @@ from tests.unit.decision_enumeration import (
 )
 from tests.unit.filling_enumeration import FILLING_AXES, decide_everything_empty
 from tests.unit.warm_enumeration import WARM_AXES, decide_everything_warm
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from shared.core.decisions import Decision
 
 FOLDER = Path(__file__).parent / "golden"
 Axes = dict[str, tuple[str, ...]]

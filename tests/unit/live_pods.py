@@ -3,24 +3,20 @@
 The pod is made from the template, as the kind's controller makes it, and a test may change either.
 """
 
-from __future__ import annotations
-
 import copy
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
 from shared.core import labels
 from shared.core.decide.demands import decide_demand
+from shared.core.decisions import Decision
+from shared.core.demand.demand import Demand
 from shared.core.kinds.table import get_kind
+from shared.core.settings import Settings
+from shared.core.workloads import PodView, WorkloadView
 from shared.edges.workload_objects import Pod, read_workload, view_pod
 from tests.builders import CLUSTER, settings
-
-if TYPE_CHECKING:
-    from shared.core.decisions import Decision
-    from shared.core.demand.demand import Demand
-    from shared.core.settings import Settings
-    from shared.core.workloads import PodView, WorkloadView
 
 UID = "5e7d3a52-4f0c-4b7e-9a52-0d9f0f0c1a01"
 HOSTS = 4
@@ -78,7 +74,7 @@ def a_workload(kind: str, template: Json, *, hosts: int = HOSTS, leader: Json | 
 def a_leader(kind: str, body: Json) -> PodView:
     """The waiting leader pod of the workload's first slice, with this body."""
     index = {labels.COMPLETION_INDEX: "0"}
-    said, owner = {
+    answer, owner = {
         "JobSet": ({f"{_JOBSET}jobset-name": "train", **index}, ("batch/v1", "Job", "train-workers-0")),
         "RayCluster": (
             {f"{_RAY}cluster": "train", f"{_RAY}group": "tpu", f"{_RAY}node-type": "worker"}
@@ -95,7 +91,12 @@ def a_leader(kind: str, body: Json) -> PodView:
         "Pod": ({}, None),
     }[kind]
     own = body["metadata"]
-    metadata = own | {"namespace": "default", "name": "train", "uid": UID, "labels": own.get("labels", {}) | said}
+    metadata = own | {
+        "namespace": "default",
+        "name": "train",
+        "uid": UID,
+        "labels": own.get("labels", {}) | answer,
+    }
     if owner:
         version, of_kind, name = owner
         uid = UID if of_kind != "Job" or kind == "Job" else "of-the-job"

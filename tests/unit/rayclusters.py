@@ -4,11 +4,10 @@ The plain case: RayCluster ``default/llm`` with a worker group ``tpu`` of two re
 hosts each.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from shared.core import labels
+from shared.core.kinds.kind import Json
 from shared.core.kinds.raycluster import (
     CLUSTER,
     GROUP,
@@ -20,9 +19,6 @@ from shared.core.kinds.raycluster import (
     REPLICA_OF_WEBHOOK,
 )
 from shared.core.workloads import PodTemplate, PodView, WorkloadView
-
-if TYPE_CHECKING:
-    from shared.core.kinds.kind import Json
 
 UID = "0b6a1a52-3f0e-4c57-9d8c-6a3c7c1f2d11"
 EARLIER_UID = "0b6a1a52-3f0e-4c57-9d8c-6a3c7c1f2d00"
@@ -65,7 +61,7 @@ def a_worker(
     *,
     name: str = "llm-tpu-worker-x7f2k",
     group: str = "tpu",
-    said: dict[str, str] | None = None,
+    pod_labels: dict[str, str] | None = None,
     selector: dict[str, str] | None = None,
     affinity: bool = False,
     **overrides: Any,
@@ -73,7 +69,7 @@ def a_worker(
     base = {CLUSTER: "llm", GROUP: group, NODE_TYPE: "worker"}
     chosen = {labels.ACCELERATOR: "tpu-v6e-slice", labels.TOPOLOGY: "2x4", **(selector or {})}
     template = PodTemplate(
-        labels=base | (said or {}), node_selector=chosen, node_pool_affinity=affinity, container_chips=(4,)
+        labels=base | (pod_labels or {}), node_selector=chosen, node_pool_affinity=affinity, container_chips=(4,)
     )
     plain = {
         "namespace": "default",

@@ -1,9 +1,7 @@
 """When an elastic pool with a list of capacity is full, and how several share a claim's nodes."""
 
-from __future__ import annotations
-
 import dataclasses
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -27,9 +25,6 @@ from tests.builders import CLUSTER, NOW, expect_demand, settings
 from tests.unit.test_elastic import a_gpu_body, a_gpu_job
 from tests.unit.test_kind_job import a_pod
 
-if TYPE_CHECKING:
-    from shared.core.demand.demand import Demand
-
 SETTINGS = settings(
     capacity_policies=read_policies("[{priorities: [{location: {zones: [us-east5-a, us-east5-b]}}]}]")
 )
@@ -43,7 +38,7 @@ def a_demand(nodes: int = 5) -> Demand:
 
 def a_pool(attempt: int = 0, *, status: str = "RUNNING", made: float | None = OLD, **other: Any) -> PoolSnapshot:
     demand = a_demand().on_attempt(attempt)
-    said = build_owner_labels(
+    pool_labels = build_owner_labels(
         demand.claim,
         attempt=attempt,
         created_at=int(made or 0),
@@ -51,9 +46,9 @@ def a_pool(attempt: int = 0, *, status: str = "RUNNING", made: float | None = OL
         optional={labels.CANDIDATE: demand.candidate_mark},
     )
     if made is None:  # a person has removed the label
-        said = {key: value for key, value in said.items() if key != labels.CREATED_AT}
+        pool_labels = {key: value for key, value in pool_labels.items() if key != labels.CREATED_AT}
     name = build_pool_name(demand.claim, attempt)
-    return PoolSnapshot(name=name, status=PoolStatus(status), labels=said, **other)
+    return PoolSnapshot(name=name, status=PoolStatus(status), labels=pool_labels, **other)
 
 
 def some_nodes(count: int, since: float | None = OLD) -> list[NodeView]:
@@ -186,9 +181,9 @@ def test_a_round_that_is_over_is_followed_by_a_pause_and_the_event_says_so() -> 
     pod = dataclasses.replace(POD, unschedulable_since=OLD)
     found = plan_addition(a_demand(), pod, [a_look()], used={0}, now=NOW, settings=SETTINGS)
     assert found is not None
-    said = found[1].decision.message
-    assert "has 3 of 5 nodes: attempt 0 (candidate 1 of 2" in said
-    assert "no capacity in us-east5-a (GKE: it adds no nodes); attempt 1: creating 2 x " in said
+    message = found[1].decision.message
+    assert "has 3 of 5 nodes: attempt 0 (candidate 1 of 2" in message
+    assert "no capacity in us-east5-a (GKE: it adds no nodes); attempt 1: creating 2 x " in message
 
     late = dataclasses.replace(SETTINGS, grace_seconds=10)
     pod = dataclasses.replace(POD, unschedulable_since=NOW - 30)

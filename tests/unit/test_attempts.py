@@ -1,8 +1,6 @@
 """What follows a failed creation: its class, the pause, the number of the next attempt."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -18,12 +16,10 @@ from shared.core.decide.attempts import (
 )
 from shared.core.decisions import Decision, Reason, Verdict
 from shared.core.identity.names import ATTEMPTS_MAX, build_pool_name
+from shared.core.identity.pools import PoolSnapshot
 from shared.core.times import format_minute
 from tests.builders import NOW, a_claim, a_foreign_pool, a_pool
 from tests.unit.decision_enumeration import ATTEMPT_AXES, DEMAND, enumerate_situations, follow_with, judge_attempt
-
-if TYPE_CHECKING:
-    from shared.core.identity.pools import PoolSnapshot
 
 HASHES = [a_claim(name=f"w{number}").hash for number in range(200)]
 
@@ -111,9 +107,9 @@ def attempt_of(
     attempt: int, status: str = "ERROR", *, age_seconds: float | None = 60.0, **of: Any
 ) -> PoolSnapshot:
     claim = a_claim(**of)
-    said: dict[str, str | None] = {"google.com/tpu-provisioner-attempt": str(attempt)}
+    pool_labels: dict[str, str | None] = {"google.com/tpu-provisioner-attempt": str(attempt)}
     name = build_pool_name(claim, attempt)
-    return a_pool(status, claim=claim, name=name, age_seconds=age_seconds, extra_labels=said)
+    return a_pool(status, claim=claim, name=name, age_seconds=age_seconds, extra_labels=pool_labels)
 
 
 def test_the_newest_attempt_is_the_youngest_pool_since_numbers_wrap() -> None:

@@ -1,8 +1,6 @@
 """A demand's candidates: what a list means for pods, and refusals before anything is bought."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -12,12 +10,10 @@ from shared.core.decide.demands import decide_demand
 from shared.core.decisions import Decision, Verdict
 from shared.core.demand.candidates import CANDIDATES_MAX
 from shared.core.demand.capacity import Tier
+from shared.core.demand.demand import Demand
 from shared.core.nodepool import build_node_pool
 from shared.core.workloads import Toleration
 from tests.builders import CLUSTER, ZONE, a_demand, a_jobset, a_pod, expect_decision, settings
-
-if TYPE_CHECKING:
-    from shared.core.demand.demand import Demand
 
 SPOT_TOLERATION = (Toleration(key=labels.SPOT, operator="Exists"),)
 LIST = """
@@ -41,8 +37,8 @@ NAMES = [
 def listing(text: str, **shape: Any) -> dict[str, Any]:
     """A pod's template with the annotation, and by default a toleration of spot nodes."""
     annotations = {labels.CAPACITY: text} | shape.pop("annotations", {})
-    said = {"annotations": annotations, "priorities": read_priorities(text)}
-    return {"tolerations": SPOT_TOLERATION, **said, **shape}
+    fields = {"annotations": annotations, "priorities": read_priorities(text)}
+    return {"tolerations": SPOT_TOLERATION, **fields, **shape}
 
 
 def refusal(shape: dict[str, Any], **use: Any) -> Decision:
@@ -174,7 +170,7 @@ def test_forced_on_demand_knows_no_list() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "shape", "said"),
+    ("text", "shape", "message"),
     [
         ("- spot: true", {"tolerations": ()}, "candidate 1, spot in us-east5-b: the pods do not tolerate"),
         ("- {}\n- location: {zones: [us-west1-c]}", {}, "candidate 2, on-demand in us-west1-c: not a zone of the"),
@@ -220,13 +216,13 @@ def test_forced_on_demand_knows_no_list() -> None:
     ],
 )
 def test_a_candidate_that_the_pods_could_not_run_on_is_refused_by_name(
-    text: str, shape: dict[str, Any], said: str
+    text: str, shape: dict[str, Any], message: str
 ) -> None:
     found = refusal(listing(text, **shape))
 
     assert found.reason == "capacity_conflict"
     assert found.message.startswith(f"annotation {labels.CAPACITY}: ")
-    assert said in found.message
+    assert message in found.message
 
 
 @pytest.mark.parametrize(
@@ -235,8 +231,11 @@ def test_a_candidate_that_the_pods_could_not_run_on_is_refused_by_name(
 def test_flex_start_waits_for_as_long_as_the_annotation_says_or_else_the_setting(
     annotation: str | None, setting: int, expected: int
 ) -> None:
-    said = {} if annotation is None else {labels.FLEX_START_WAIT: annotation}
-    assert a_demand(use=settings(flex_start_wait_seconds=setting), annotations=said).flex_wait_seconds == expected
+    annotations = {} if annotation is None else {labels.FLEX_START_WAIT: annotation}
+    assert (
+        a_demand(use=settings(flex_start_wait_seconds=setting), annotations=annotations).flex_wait_seconds
+        == expected
+    )
 
 
 @pytest.mark.parametrize("text", [" ", "a day", "-1", "1.5", "604801"])
@@ -256,8 +255,8 @@ def test_flex_start_may_stand_before_others_if_its_wait_has_an_end() -> None:
 
 
 def test_a_list_that_cannot_be_read_is_refused_with_its_place() -> None:
-    said = {"annotations": {labels.CAPACITY: "spot"}, "unreadable_priorities": "Expected `array`, got `str`"}
-    found = refusal(said)
+    fields = {"annotations": {labels.CAPACITY: "spot"}, "unreadable_priorities": "Expected `array`, got `str`"}
+    found = refusal(fields)
 
     assert found.reason == "capacity_conflict"
     assert "Expected `array`, got `str`" in found.message

@@ -1,7 +1,5 @@
 """A suspended workload that asks for capacity first: what it asks, refusals, and the pause."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
@@ -12,11 +10,11 @@ from shared.core.decide.capacity_first import (
     end_round,
     find_wait,
     is_asking,
-    read_wish,
+    read_request,
     write_resumed,
     write_round,
 )
-from shared.core.decide.gangs import Wish
+from shared.core.decide.gangs import CapacityRequest
 from shared.core.decide.pool_facts import OwnerState
 from shared.core.decisions import Decision, Reason, Verdict
 from shared.core.kueue import SECONDS
@@ -33,9 +31,9 @@ def a_waiting_jobset(marks: dict[str, str] | None = None, **overrides: Any) -> W
 
 
 def test_a_suspended_workload_with_the_annotation_asks() -> None:
-    assert read_wish(a_waiting_jobset(), ON) == Wish(seconds=SECONDS)
+    assert read_request(a_waiting_jobset(), ON) == CapacityRequest(seconds=SECONDS)
     asked = {labels.CAPACITY_FIRST_SECONDS: "90", labels.CAPACITY_FIRST_ROUND: "3 from 2027-01-15T08:00:00Z"}
-    assert read_wish(a_waiting_jobset(asked), ON) == Wish(seconds=90, round=3, begins_at=NOW)
+    assert read_request(a_waiting_jobset(asked), ON) == CapacityRequest(seconds=90, round=3, begins_at=NOW)
 
 
 @pytest.mark.parametrize(
@@ -51,7 +49,7 @@ def test_a_suspended_workload_with_the_annotation_asks() -> None:
     ],
 )
 def test_no_other_asks(workload: WorkloadView) -> None:
-    assert read_wish(workload, ON) is None
+    assert read_request(workload, ON) is None
     assert find_wait(CLUSTER, workload, (), ON, now=NOW) is None
 
 
@@ -73,7 +71,7 @@ def test_no_other_asks(workload: WorkloadView) -> None:
     ],
 )
 def test_what_cannot_be_is_refused_by_name(marks: dict[str, str], overrides: dict[str, Any], words: str) -> None:
-    found = expect_decision(read_wish(a_waiting_jobset(marks, **overrides), ON))
+    found = expect_decision(read_request(a_waiting_jobset(marks, **overrides), ON))
 
     assert (found.verdict, found.reason) == (Verdict.REFUSE, Reason.REQUEST_NOT_ALLOWED)
     assert "capacity-first" in found.message
@@ -81,8 +79,8 @@ def test_what_cannot_be_is_refused_by_name(marks: dict[str, str], overrides: dic
 
 
 def test_seconds_alone_and_a_setting_that_is_off_are_refused_too() -> None:
-    alone = read_wish(a_jobset(suspended=True, marks={labels.CAPACITY_FIRST_SECONDS: "90"}), ON)
-    off = read_wish(a_waiting_jobset(), settings())
+    alone = read_request(a_jobset(suspended=True, marks={labels.CAPACITY_FIRST_SECONDS: "90"}), ON)
+    off = read_request(a_waiting_jobset(), settings())
 
     assert isinstance(alone, Decision)
     assert "no value" in alone.message
@@ -94,35 +92,35 @@ def test_seconds_alone_and_a_setting_that_is_off_are_refused_too() -> None:
 def test_the_owner_is_live_in_a_round_and_returning_in_the_pause_after_it() -> None:
     waiting = a_waiting_jobset()
     assert find_wait(CLUSTER, waiting, (), ON, now=NOW) == OwnerState.LIVE
-    said = end_round(waiting, 0, NOW)
-    paused = a_waiting_jobset({labels.CAPACITY_FIRST_ROUND: str(said[labels.CAPACITY_FIRST_ROUND])})
+    answer = end_round(waiting, 0, NOW)
+    paused = a_waiting_jobset({labels.CAPACITY_FIRST_ROUND: str(answer[labels.CAPACITY_FIRST_ROUND])})
 
     assert find_wait(CLUSTER, paused, (), ON, now=NOW + 59) == OwnerState.RETURNING
     assert find_wait(CLUSTER, paused, (), ON, now=NOW + 76) == OwnerState.LIVE
-    wish = read_wish(paused, ON)
-    assert isinstance(wish, Wish)
-    assert wish.round == 1
-    assert "round 2 begins at 08:0" in decide_pause(wish).message
+    request = read_request(paused, ON)
+    assert isinstance(request, CapacityRequest)
+    assert request.round == 1
+    assert "round 2 begins at 08:0" in decide_pause(request).message
 
 
 def test_the_pause_doubles_up_to_half_an_hour() -> None:
     workload, pauses = a_waiting_jobset(), []
     for number in (0, 1, 4, 5, 9_999):
-        said = a_waiting_jobset({k: str(v) for k, v in end_round(workload, number, NOW).items()})
-        wish = read_wish(said, ON)
-        assert isinstance(wish, Wish)
-        assert wish.begins_at is not None
-        pauses.append(wish.begins_at - NOW)
+        answer = a_waiting_jobset({k: str(v) for k, v in end_round(workload, number, NOW).items()})
+        request = read_request(answer, ON)
+        assert isinstance(request, CapacityRequest)
+        assert request.begins_at is not None
+        pauses.append(request.begins_at - NOW)
 
     for pause, least in zip(pauses, (60, 120, 960, 1800, 1800), strict=True):
         assert least - 1 <= pause <= least * 1.25
 
 
-@pytest.mark.parametrize("said", ["", "x", "1", "1 from tomorrow", "-1 from 2027-01-15T08:30:00Z", "9" * 99])
-def test_a_round_that_nobody_wrote_so_is_the_first(said: str) -> None:
-    assert read_wish(a_waiting_jobset({labels.CAPACITY_FIRST_ROUND: said}), ON) in (
-        Wish(seconds=SECONDS),
-        Wish(seconds=SECONDS, round=1),
+@pytest.mark.parametrize("message", ["", "x", "1", "1 from tomorrow", "-1 from 2027-01-15T08:30:00Z", "9" * 99])
+def test_a_round_that_nobody_wrote_so_is_the_first(message: str) -> None:
+    assert read_request(a_waiting_jobset({labels.CAPACITY_FIRST_ROUND: message}), ON) in (
+        CapacityRequest(seconds=SECONDS),
+        CapacityRequest(seconds=SECONDS, round=1),
     )
 
 

@@ -1,7 +1,5 @@
 """A capacity list's text: GKE's words become items, anything else an error with its place."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -45,7 +43,7 @@ def test_json_is_read_too() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("", "Expected `array`, got `"),
         ("[]", "the list is empty"),
@@ -80,11 +78,11 @@ def test_json_is_read_too() -> None:
         ("[" * 3000, "valid: a list like"),
     ],
 )
-def test_any_other_text_is_an_error_that_names_the_place(text: str, said: str) -> None:
+def test_any_other_text_is_an_error_that_names_the_place(text: str, message: str) -> None:
     with pytest.raises(UnreadableList) as caught:
         read_priorities(text)
 
-    assert said in str(caught.value)
+    assert message in str(caught.value)
     assert "valid: " in str(caught.value)
     assert len(str(caught.value).splitlines()) == 1
 
@@ -114,13 +112,13 @@ WORDS = st.sampled_from(
 
 @given(st.lists(WORDS | st.text(max_size=3), max_size=12).map("".join))
 def test_no_text_fails_in_another_way(text: str) -> None:
-    said = "valid: "
+    message = "valid: "
     try:
         read_priorities(text)
     except UnreadableList as error:
-        said = str(error)
+        message = str(error)
 
-    assert "valid: " in said
+    assert "valid: " in message
 
 
 def test_a_policy_is_for_namespaces_and_accelerators() -> None:
@@ -135,7 +133,7 @@ def test_a_policy_is_for_namespaces_and_accelerators() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ('[{"namespace": "a", "priorities": [{}]}]', "unknown field `namespace`"),
         ('[{"priorities": []}]', "the list is empty"),
@@ -143,7 +141,7 @@ def test_a_policy_is_for_namespaces_and_accelerators() -> None:
         ("spot", "Expected `array`, got `str`"),
     ],
 )
-def test_a_wrong_policy_stops_the_start_with_the_name_of_the_variable(text: str, said: str) -> None:
+def test_a_wrong_policy_stops_the_start_with_the_name_of_the_variable(text: str, message: str) -> None:
     variables = {
         "TPU_PROVISIONER_CLUSTERS": f'{{"{CLUSTER}": {{"endpoint": "https://a.gke.goog"}}}}',
         "TPU_PROVISIONER_CAPACITY_POLICIES": text,
@@ -151,4 +149,4 @@ def test_a_wrong_policy_stops_the_start_with_the_name_of_the_variable(text: str,
     with pytest.raises(Misconfigured, match="TPU_PROVISIONER_CAPACITY_POLICIES") as caught:
         read_settings(variables)
 
-    assert said in str(caught.value)
+    assert message in str(caught.value)

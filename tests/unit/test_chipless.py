@@ -1,10 +1,8 @@
 """Pods without chips that select TPU nodes must be able to run there, beside pods with chips."""
 
-from __future__ import annotations
-
 import copy
 import dataclasses
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -13,15 +11,13 @@ from shared.core.decide.demands import decide_planned_demand
 from shared.core.decisions import Decision, Reason, Verdict
 from shared.core.demand.demand import Demand
 from shared.core.kinds.table import KIND_NAMES, list_slices
+from shared.core.workloads import WorkloadView
 from tests.builders import CLUSTER, settings
 from tests.unit.live_pods import ONE_HOST, a_body, a_leader, a_workload, decide
 
-if TYPE_CHECKING:
-    from shared.core.workloads import WorkloadView
-
 Json = dict[str, Any]
 CLAIMS = [{"name": "chips", "resourceClaimTemplateName": "all-chips"}]
-SAID = (
+MESSAGES = (
     "requests no chips",
     "google.com/tpu=present:NoSchedule",
     "google.com/tpu in the limits",
@@ -40,11 +36,11 @@ def plan(workload: WorkloadView) -> list[Demand | Decision]:
     return [decide_planned_demand(CLUSTER, workload, each, settings()) for each in list_slices(workload)]
 
 
-def is_refused(found: Demand | Decision, *said: str) -> bool:
+def is_refused(found: Demand | Decision, *messages: str) -> bool:
     return (
         isinstance(found, Decision)
         and (found.verdict, found.reason) == (Verdict.REFUSE, Reason.SHAPE_UNSUPPORTED)
-        and all(each in found.message for each in said)
+        and all(each in found.message for each in messages)
     )
 
 
@@ -55,8 +51,8 @@ CHIPLESS = change(a_body(chips=0, selectors=ONE_HOST["spec"]["nodeSelector"]), t
 def test_pods_that_could_not_run_on_tpu_nodes_get_none_in_plan_and_live(kind: str) -> None:
     workload = a_workload(kind, CHIPLESS, hosts=1)
 
-    assert [is_refused(each, *SAID) for each in plan(workload)] == [True]
-    assert is_refused(decide(a_leader(kind, CHIPLESS), workload), *SAID)
+    assert [is_refused(each, *MESSAGES) for each in plan(workload)] == [True]
+    assert is_refused(decide(a_leader(kind, CHIPLESS), workload), *MESSAGES)
 
 
 @pytest.mark.parametrize("kind", KIND_NAMES)
@@ -107,7 +103,7 @@ def headed(head: Json) -> WorkloadView:
 def test_a_slice_is_not_bought_if_its_head_could_not_run_there(make: Any) -> None:
     workload = make(change(a_body(chips=0), tolerations=[]))
 
-    assert [is_refused(each, *SAID) for each in plan(workload)] == [True]
+    assert [is_refused(each, *MESSAGES) for each in plan(workload)] == [True]
 
 
 @pytest.mark.parametrize("make", [led, headed])

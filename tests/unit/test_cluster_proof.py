@@ -1,16 +1,10 @@
 """A node proves the cluster if its name cannot be that of a node of another cluster."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import pytest
 
 from shared.core.decide.cluster_proof import judge_nodes, list_witnesses
+from shared.core.identity.pools import PoolSnapshot
 from tests.builders import a_foreign_pool, a_go_pool, a_pool
-
-if TYPE_CHECKING:
-    from shared.core.identity.pools import PoolSnapshot
 
 GROUP = "gke-main-default-pool-12ab34cd"
 URLS = (f"https://www.googleapis.com/compute/v1/projects/p/zones/z/instanceGroupManagers/{GROUP}-grp",)

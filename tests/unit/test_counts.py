@@ -1,7 +1,5 @@
 """Numbers of objects: any text and any size is a number within the bounds, or none."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

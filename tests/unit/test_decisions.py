@@ -1,11 +1,10 @@
 """The deciders over whole tables: invariants, the committed policy, and broken deciders caught."""
 
-from __future__ import annotations
-
 import dataclasses
 import difflib
+from collections.abc import Callable
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -44,9 +43,6 @@ from tests.unit.decision_enumeration import (
     provision_with,
 )
 from tests.unit.golden_tables import FOLDER, TABLES
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 
 @pytest.mark.parametrize(
@@ -298,7 +294,7 @@ def test_only_the_own_word_of_an_owner_needs_no_cap(owner: str, *, found: bool, 
 
 
 @pytest.mark.parametrize(
-    ("owner", "over", "staying", "said"),
+    ("owner", "over", "staying", "message"),
     [
         ("GONE", True, 0, f"deleting node pool {a_pool().name}: its workload is gone"),
         (
@@ -314,12 +310,12 @@ def test_only_the_own_word_of_an_owner_needs_no_cap(owner: str, *, found: bool, 
     ],
 )
 def test_a_slice_that_was_scaled_away_is_told_from_a_workload_that_is_gone(
-    owner: str, *, over: bool, staying: int, said: str
+    owner: str, *, over: bool, staying: int, message: str
 ) -> None:
     pods = PoolPods(own=staying, staying=staying)
     facts = PoolFacts(pool=a_pool(), owner=OwnerState[owner], workload_over=over, pods=pods)
 
-    assert decide_collect(facts, now=NOW, settings=settings()).message == said
+    assert decide_collect(facts, now=NOW, settings=settings()).message == message
 
 
 def test_a_status_is_read_by_name_and_by_number_and_anything_else_is_unknown() -> None:

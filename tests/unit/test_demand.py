@@ -1,9 +1,7 @@
 """From a live leader pod and its live JobSet to one demand, or to the reason why there is none."""
 
-from __future__ import annotations
-
 import dataclasses
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -12,6 +10,7 @@ from shared.core.decide.demands import decide_demand
 from shared.core.decisions import Decision, Reason, Verdict
 from shared.core.demand.demand import Demand
 from shared.core.kinds import jobset as jobset_keys
+from shared.core.settings import Settings
 from shared.core.shapes.shape import Placement
 from shared.core.workloads import PodView, SliceGroup, WorkloadView
 from tests.builders import (
@@ -25,9 +24,6 @@ from tests.builders import (
     expect_demand,
     settings,
 )
-
-if TYPE_CHECKING:
-    from shared.core.settings import Settings
 
 
 def read(
@@ -170,7 +166,7 @@ NO_DEMAND = [
     ),
     pytest.param({"pod_labels": {labels.COMPLETION_INDEX: "1"}}, {}, Reason.NOT_A_LEADER, id="not the leader"),
     pytest.param({"nominated_node": "n"}, {}, Reason.DEMAND_NOMINATED, id="nominated"),
-    pytest.param({"gated": True}, {}, Reason.DEMAND_NOT_UNSCHEDULABLE, id="gated"),
+    pytest.param({"gates": ("example.com/hold",)}, {}, Reason.DEMAND_NOT_UNSCHEDULABLE, id="gated"),
     pytest.param({"unschedulable": False}, {}, Reason.DEMAND_NOT_UNSCHEDULABLE, id="not yet looked at"),
     pytest.param({}, {"deleting": True}, Reason.OWNER_GONE, id="the JobSet is being deleted"),
     pytest.param({}, {"terminal": "Completed"}, Reason.WORKLOAD_OVER, id="completed"),
@@ -287,12 +283,12 @@ def test_free_text_within_the_operator_s_lists_is_honoured() -> None:
         allowed_node_networks=("net:*",),
         node_additional_networks=("always:there",),
     )
-    said = {
+    annotations = {
         labels.NODE_SERVICE_ACCOUNT: "tpu-1@p.iam",
         labels.ADDITIONAL_NODE_NETWORKS: " net:a , net:b,",
         labels.COPY_LABELS: " team , ,absent",
     }
-    demand = a_demand(pod=a_pod(annotations=said, pod_labels={"team": "vision"}), use=use)
+    demand = a_demand(pod=a_pod(annotations=annotations, pod_labels={"team": "vision"}), use=use)
 
     assert demand.node_service_account == "tpu-1@p.iam"
     assert demand.networks == ("net:a", "net:b")

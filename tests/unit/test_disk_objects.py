@@ -1,7 +1,5 @@
 """In which zones a PersistentVolumeClaim's volume can be used, by what Kubernetes says of it."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import msgspec

@@ -1,8 +1,6 @@
 """A disk of one zone pins the pods: the pool moves there, or the candidate is refused by name."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -10,6 +8,7 @@ from shared.capacity_lists import read_policies
 from shared.core import labels
 from shared.core.decide.demands import decide_demand, decide_planned_demand
 from shared.core.decisions import Decision, Verdict
+from shared.core.demand.demand import Demand
 from shared.core.kinds.table import list_slices
 from shared.core.settings import ClusterSettings
 from shared.core.workloads import Disk
@@ -26,9 +25,6 @@ from tests.builders import (
 )
 from tests.unit.test_candidates import listing
 
-if TYPE_CHECKING:
-    from shared.core.demand.demand import Demand
-
 A, C, ELSEWHERE = "us-east5-a", "us-east5-c", "europe-west4-a"
 LIST = f"[{{location: {{zones: [{A}, {C}]}}}}, {{spot: true}}]"
 """The last candidate is in the zone of the setting, us-east5-b."""
@@ -41,8 +37,8 @@ def a_disk(*zones: str, claim: str = "data", **fields: Any) -> Disk:
 def decide(*disks: Disk, use: dict[str, Any] | None = None, text: str = "", **shape: Any) -> Demand | Decision:
     """Decide about a pod with the claims of these disks, and one of which nothing is known."""
     claims = ("scratch", *(each.claim for each in disks))
-    said = listing(text, **shape) if text else shape
-    pod = a_pod(template=a_template(disk_claims=claims, **said))
+    answer = listing(text, **shape) if text else shape
+    pod = a_pod(template=a_template(volume_claims=claims, **answer))
     jobset = a_jobset(template=pod.template, disks=disks, created_at=NOW)
     return decide_demand(CLUSTER, pod, jobset, settings(**(use or {})))
 
@@ -94,9 +90,9 @@ def test_a_selected_zone_without_the_disk_is_refused() -> None:
 
 
 def test_disks_without_a_zone_in_common_are_refused_with_both_names() -> None:
-    said = refusal(a_disk(A), a_disk(C, claim="more"))
+    answer = refusal(a_disk(A), a_disk(C, claim="more"))
 
-    assert f"the disk of claim data is in {A}, and the disk of claim more is in {C}" in said
+    assert f"the disk of claim data is in {A}, and the disk of claim more is in {C}" in answer
     assert "no zone" in refusal(a_disk(A, C), a_disk(A, ZONE, claim="more"), a_disk(ZONE, C, claim="most"))
 
 
@@ -107,7 +103,7 @@ def test_a_disk_outside_the_cluster_s_region_is_refused() -> None:
 
 
 def test_a_disk_of_a_claim_that_the_pod_does_not_name_counts_for_nothing() -> None:
-    pod = a_pod(template=a_template(disk_claims=("mine",)))
+    pod = a_pod(template=a_template(volume_claims=("mine",)))
     jobset = a_jobset(template=pod.template, disks=(a_disk(A, claim="of-others"),))
 
     found = expect_demand(decide_demand(CLUSTER, pod, jobset, settings()))
@@ -116,7 +112,7 @@ def test_a_disk_of_a_claim_that_the_pod_does_not_name_counts_for_nothing() -> No
 
 
 def test_the_demand_of_the_spec_is_that_of_the_pod() -> None:
-    template = a_template(disk_claims=("data",))
+    template = a_template(volume_claims=("data",))
     jobset = a_jobset(template=template, disks=(a_disk(A),))
 
     (first, *_) = list_slices(jobset)
@@ -150,9 +146,11 @@ def test_candidates_without_a_disk_that_the_pods_made_themselves_are_left_out() 
 
 
 def test_a_list_of_which_no_candidate_is_left_is_refused() -> None:
-    said = refusal(a_disk("us-east5-d", made_at=NOW + 60), text=LIST)
+    answer = refusal(a_disk("us-east5-d", made_at=NOW + 60), text=LIST)
 
-    assert said.startswith(f"annotation {labels.CAPACITY}: candidate 1, on-demand in {A}: the disk of claim data")
+    assert answer.startswith(
+        f"annotation {labels.CAPACITY}: candidate 1, on-demand in {A}: the disk of claim data"
+    )
 
 
 def test_a_policy_of_the_operator_leaves_out_the_zones_without_the_disk() -> None:

@@ -1,7 +1,5 @@
 """Slices that GKE's dynamic slicing forms are left alone, and the text names the feature."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Elastic pools: which pods share one, its name, when it is still wanted, what quantities mean."""
 
-from __future__ import annotations
-
 import dataclasses
 from decimal import Decimal
 from typing import Any
@@ -41,8 +39,8 @@ def a_gpu_body(gpus: Any = 1, *, selector: dict[str, str] | None = None, **reque
     return {"spec": spec}
 
 
-def a_gpu_template(gpus: Any = 1, **said: Any) -> PodTemplate:
-    return read_template(a_gpu_body(gpus, **said))
+def a_gpu_template(gpus: Any = 1, **options: Any) -> PodTemplate:
+    return read_template(a_gpu_body(gpus, **options))
 
 
 @pytest.mark.parametrize(

@@ -1,10 +1,9 @@
 """Each error has a reason of the closed list and an answer; GKE's refusals give the right error."""
 
-from __future__ import annotations
-
 import json
 import logging
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -38,9 +37,6 @@ from shared.core.errors import (
 from shared.edges import kubernetes_errors
 from shared.edges.google_errors import classify_refusal, find_request
 from shared.edges.kubernetes_objects import Status
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 LEAVES_LIVE_IN = (errors, capacity, selectors, workloads, kubernetes_errors)
 """Imported, so that `__subclasses__` knows them."""
@@ -114,9 +110,9 @@ def test_what_a_retry_cannot_mend_is_acknowledged_and_what_it_can_is_handed_back
     assert (answer.status, answer.severity) == (status, severity)
 
 
-@pytest.mark.parametrize(("advised", "said"), [(None, None), (0.0, 1), (0.2, 1), (7.0, 7), (30.6, 31)])
-def test_the_pause_that_the_other_side_advised_is_passed_on(advised: float | None, said: int | None) -> None:
-    assert answer_error(Throttled("slow", retry_after_seconds=advised)).retry_after_seconds == said
+@pytest.mark.parametrize(("advised", "expected"), [(None, None), (0.0, 1), (0.2, 1), (7.0, 7), (30.6, 31)])
+def test_the_pause_that_the_other_side_advised_is_passed_on(advised: float | None, expected: int | None) -> None:
+    assert answer_error(Throttled("slow", retry_after_seconds=advised)).retry_after_seconds == expected
 
 
 @pytest.mark.parametrize("verdict", list(Verdict))

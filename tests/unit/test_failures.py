@@ -1,7 +1,5 @@
 """The table of failures, held to messages of Google that are quoted in public."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

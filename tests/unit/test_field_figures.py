@@ -1,11 +1,10 @@
 """The pure parts of benchmarks/field: from a run's record to its figures, its picture, its page."""
 
-from __future__ import annotations
-
 import xml.etree.ElementTree as ET
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import httpx
 import msgspec
@@ -17,7 +16,7 @@ from benchmarks.field.heartbeats import build_report
 from benchmarks.field.jobsets import build_crowd, build_jobset
 from benchmarks.field.page import group_runs, read_records, render
 from benchmarks.field.picture import draw_fan_outs, draw_runs
-from benchmarks.field.recorder import Sightings, ask_again
+from benchmarks.field.recorder import FirstSeen, ask_again
 from benchmarks.field.records import (
     Call,
     FanOut,
@@ -31,9 +30,6 @@ from benchmarks.field.records import (
 from demo.loop.observations import JobSetSeen, NodeSeen, PodSeen
 from demo.stack.layout import Layout
 from demo.stack.stack import Stack
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 EVIDENCE = Path(__file__).resolve().parents[2] / "docs" / "evidence"
 BEGIN = 1_000_000.0
@@ -169,7 +165,7 @@ def test_the_shortest_possible_time_is_one_operation_for_each_further_round(
 
 
 def test_the_pools_are_mapped_to_slices_by_the_nodes_that_their_pods_ran_on() -> None:
-    seen = Sightings()
+    seen = FirstSeen()
     waiting = pod(job="job-0", index="0", unschedulable="0/1 nodes")
     seen.note(replace(waiting, at=5))
     seen.note(replace(waiting, at=6))
@@ -276,7 +272,7 @@ def test_the_page_has_a_row_for_each_run_and_each_process() -> None:
     page = render([record()], [crowd()])["field.md"]
 
     assert "| 2 slices | Go TPU Provisioner | 2.0 s | 65.0 s | 3.5 | 0.0 | 10.0 s | 90.0 s | 2 | 2 |" in page
-    assert "| 2 slices | go-provisioner | 50 MiB | 49 MiB |" in page
+    assert "| run | `go-provisioner` |\n| --- | ---: |\n| 2 slices | 50, 49 |" in page
     assert "| 5 | 10 | 10 | 80 s | 61 s | 1.31 | 7 | 2 |" in page
     assert "`example.com/provisioner`\n  at `6789e2a`" in page
 

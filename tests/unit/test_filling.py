@@ -1,7 +1,5 @@
 """What follows while GKE's autoscaler has not filled a pool: promises over every situation."""
 
-from __future__ import annotations
-
 import pytest
 
 from shared.core.decide.attempts import record_empty
@@ -17,7 +15,9 @@ STOCKOUT = "ZONE_RESOURCE_POOL_EXHAUSTED: The zone has no capacity."
 
 
 def test_no_situation_of_an_empty_pool_breaks_a_promise() -> None:
-    broken = [(row, said) for row, decision in decide_everything_empty() if (said := judge_empty(row, decision))]
+    broken = [
+        (row, answer) for row, decision in decide_everything_empty() if (answer := judge_empty(row, decision))
+    ]
     assert broken == []
 
 
@@ -68,12 +68,12 @@ def test_the_autoscaler_gets_no_pool_whose_pods_it_could_move(units: int, source
     assert find_node_source(way, template, demand.shape, settings(), ways=2, elastic=False) == source
 
 
-@pytest.mark.parametrize(("said_at", "counts_from"), [(60.0, 60.0), (5000.0, 900.0)])
+@pytest.mark.parametrize(("reported_at", "counts_from"), [(60.0, 60.0), (5000.0, 900.0)])
 def test_the_pause_ends_although_gke_forgets_old_errors_and_adds_new_ones(
-    said_at: float, counts_from: float
+    reported_at: float, counts_from: float
 ) -> None:
     pool = a_pool(age_seconds=6000.0)
     created_at = NOW - 6000.0
-    failed = record_empty(pool, FillError(STOCKOUT, created_at + said_at), seconds=900)
+    failed = record_empty(pool, FillError(STOCKOUT, created_at + reported_at), seconds=900)
 
     assert failed.at == created_at + counts_from

@@ -4,8 +4,6 @@
 with these labels exist.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import json
 from pathlib import Path

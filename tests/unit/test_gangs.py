@@ -1,7 +1,5 @@
 """A workload's slices at once: all demands or one refusal, the sum of the limits, and the time."""
 
-from __future__ import annotations
-
 import dataclasses
 from typing import Any
 
@@ -45,7 +43,7 @@ def failed_pool(index: int, error: str) -> Any:
     return dataclasses.replace(pool_of(index, "ERROR"), error=error)
 
 
-def pool_of(index: int, status: str = "RUNNING", *, age_seconds: float = 60.0) -> Any:
+def pool_of(index: int, status: str = "RUNNING", *, age_seconds: float | None = 60.0) -> Any:
     return a_pool(status, claim=claim_of(index), age_seconds=age_seconds)
 
 
@@ -150,8 +148,8 @@ def test_all_are_bought_or_none(overrides: dict[str, Any], usage: Usage | None, 
 
 
 def test_a_namespace_that_opts_out_and_labels_beyond_the_budget_refuse_all() -> None:
-    said = {labels.DISABLE_AUTOPROVISIONING: "true"}
-    opted_out = decide_purchase(plan(), said, now=NOW, settings=settings())
+    pod_labels = {labels.DISABLE_AUTOPROVISIONING: "true"}
+    opted_out = decide_purchase(plan(), pod_labels, now=NOW, settings=settings())
     long = [dataclasses.replace(each, node_labels={f"key-{n}": "x" * 60 for n in range(30)}) for each in plan()]
     too_long = decide_purchase(long, {}, now=NOW, settings=settings())
 
@@ -229,11 +227,12 @@ def test_a_gang_is_held_since_its_oldest_pool_that_lives() -> None:
         (500, NOW - 400, {0: NOW - 450}, 400),
         (500, NOW - 400, {0: NOW - 100}, 100),
         (2300, NOW - 400, {0: NOW - 100}, 200),
+        (None, NOW - 400, {}, 400),  # a person removed the label of its age: seed 8525689
         (500, NOW - 400, None, 400),  # before the nodes are read: what is not late then is not late
     ],
 )
 def test_a_pool_of_an_earlier_round_is_held_since_its_nodes_came_or_gke_ended_its_tries(
-    age_seconds: float, since: float, came: dict[int, float] | None, held_seconds: float
+    age_seconds: float | None, since: float, came: dict[int, float] | None, held_seconds: float
 ) -> None:
     pool = pool_of(0, age_seconds=age_seconds)
     read = None if came is None else {pool_of(index).name: at for index, at in came.items()}
@@ -245,7 +244,7 @@ WAITS = Decision(Verdict.WAIT, Reason.STOCKOUT, "no stock")
 
 
 @pytest.mark.parametrize(
-    ("statuses", "said", "verdict"),
+    ("statuses", "expected", "verdict"),
     [
         (["RUNNING", "PROVISIONING", "PROVISIONING"], {1: WAITS}, Verdict.DELETE),
         (["PROVISIONING", "RUNNING", "PROVISIONING"], {1: WAITS}, None),  # of another pool of that slice
@@ -263,17 +262,18 @@ WAITS = Decision(Verdict.WAIT, Reason.STOCKOUT, "no stock")
     ],
 )
 def test_one_slice_without_capacity_ends_a_round_if_others_hold_nodes(
-    statuses: list[str], said: dict[int, Decision], verdict: Verdict | None
+    statuses: list[str], expected: dict[int, Decision], verdict: Verdict | None
 ) -> None:
     pools = [pool_of(index, status) for index, status in enumerate(statuses)]
-    by_slice = {f"train-workers-{index}": decision for index, decision in said.items()}
+    by_slice = {f"train-workers-{index}": decision for index, decision in expected.items()}
 
     found = decide_round(hold(pools, told=by_slice), 600, now=NOW)
 
     assert (found.verdict if found else None) == verdict
     if found:
         assert (
-            f"slices have their node pools; train-workers-{min(said)}: {said[min(said)].message}" in found.message
+            f"slices have their node pools; train-workers-{min(expected)}: {expected[min(expected)].message}"
+            in found.message
         )
 
 

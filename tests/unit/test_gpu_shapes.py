@@ -1,7 +1,5 @@
 """From what a pod says of GPUs to machines, and to the node pool that GKE is asked for."""
 
-from __future__ import annotations
-
 import dataclasses
 from typing import Any
 
@@ -28,10 +26,10 @@ L4 = {labels.GPU_ACCELERATOR: "nvidia-l4"}
 
 
 def a_template(
-    kind: str = "nvidia-l4", gpus: int = 1, *, cpu: float = 0, memory_gb: float = 0, **said: str
+    kind: str = "nvidia-l4", gpus: int = 1, *, cpu: float = 0, memory_gb: float = 0, **options: str
 ) -> PodTemplate:
     """Keys of `said` are names of `shared.core.labels`."""
-    selector = {labels.GPU_ACCELERATOR: kind} | {getattr(labels, key): value for key, value in said.items()}
+    selector = {labels.GPU_ACCELERATOR: kind} | {getattr(labels, key): value for key, value in options.items()}
     return dataclasses.replace(
         a_gpu_template(gpus, selector=selector), cpu_millis=int(cpu * 1000), memory_bytes=int(memory_gb * GIB)
     )
@@ -94,7 +92,7 @@ def test_a_node_takes_as_many_pods_as_its_gpus_cpu_and_memory_allow(
 
 
 @pytest.mark.parametrize(
-    ("template", "said"),
+    ("template", "message"),
     [
         (a_template(gpus=9), "at most 8"),
         (a_template(GPU_PARTITION="1g.5gb"), "cannot be partitioned"),
@@ -112,16 +110,16 @@ def test_a_node_takes_as_many_pods_as_its_gpus_cpu_and_memory_allow(
         (a_template(memory_gb=400), "384 GiB"),
     ],
 )
-def test_what_no_machine_can_give_is_refused_with_what_would_be_valid(template: PodTemplate, said: str) -> None:
-    with pytest.raises(UnsupportedShape, match=said):
+def test_what_no_machine_can_give_is_refused_with_what_would_be_valid(template: PodTemplate, message: str) -> None:
+    with pytest.raises(UnsupportedShape, match=message):
         find_gpu_shape(template, pods=1)
 
 
 @pytest.mark.parametrize(
-    ("kind", "said"), [("nvidia-l5", "nvidia-l4"), ("nvidia-tesla-k80", "retired"), ("", "no GPU type")]
+    ("kind", "message"), [("nvidia-l5", "nvidia-l4"), ("nvidia-tesla-k80", "retired"), ("", "no GPU type")]
 )
-def test_an_unknown_type_is_refused_by_name(kind: str, said: str) -> None:
-    with pytest.raises(UnknownGpu, match=said):
+def test_an_unknown_type_is_refused_by_name(kind: str, message: str) -> None:
+    with pytest.raises(UnknownGpu, match=message):
         find_gpu_shape(a_template(kind), pods=1)
 
 

@@ -1,8 +1,6 @@
 """The Deployment: its pods' way to it, one pool for all, and how many a rollout has at once."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 import pytest
@@ -12,12 +10,10 @@ from shared.core.kinds.deployment import DEPLOYMENT, TEMPLATE_HASH
 from shared.core.kinds.elastic import has_slice
 from shared.core.kinds.objects import UnexpectedValue
 from shared.core.kinds.table import find_kind_of_pod, list_slices, select_pods
+from shared.core.workloads import PodView, WorkloadView
 from shared.edges.workload_objects import Pod, read_template, view_pod
 from tests.builders import expect_decision, expect_demand
 from tests.unit.live_pods import a_pod_body, decide
-
-if TYPE_CHECKING:
-    from shared.core.workloads import PodView, WorkloadView
 
 UID = "7a1c52d0-5b0e-4d62-8a52-3d9f0f0c1a31"
 HASH = "5d9c7b6f8"
@@ -37,13 +33,15 @@ def a_deployment(
     return DEPLOYMENT.read(body, read_template)
 
 
-def a_pod(*, template: dict[str, Any] | None = None, said: dict[str, str] | None = None, **owner: Any) -> PodView:
+def a_pod(
+    *, template: dict[str, Any] | None = None, pod_labels: dict[str, str] | None = None, **owner: Any
+) -> PodView:
     controller = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": f"serve-{HASH}", "uid": "of-the-set"}
     metadata = {
         "name": f"serve-{HASH}-x2x4z",
         "namespace": "default",
         "uid": "pod",
-        "labels": {TEMPLATE_HASH: HASH} if said is None else said,
+        "labels": {TEMPLATE_HASH: HASH} if pod_labels is None else pod_labels,
         "ownerReferences": [controller | {"controller": True} | owner],
     }
     unschedulable = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
@@ -59,7 +57,7 @@ def test_a_pod_leads_to_its_deployment_by_the_name_of_its_set_and_its_hash() -> 
 
 
 @pytest.mark.parametrize(
-    ("said", "owner"),
+    ("pod_labels", "owner"),
     [
         pytest.param({}, {}, id="no hash: a set of its own"),
         pytest.param({TEMPLATE_HASH: "other"}, {}, id="another hash than the set's"),
@@ -68,8 +66,8 @@ def test_a_pod_leads_to_its_deployment_by_the_name_of_its_set_and_its_hash() -> 
         pytest.param(None, {"apiVersion": "extensions/v1beta1"}, id="a ReplicaSet of another API"),
     ],
 )
-def test_a_pod_of_anything_else_is_not_its_pod(said: dict[str, str] | None, owner: dict[str, Any]) -> None:
-    assert DEPLOYMENT.find_owner(a_pod(said=said, **owner)) == ""
+def test_a_pod_of_anything_else_is_not_its_pod(pod_labels: dict[str, str] | None, owner: dict[str, Any]) -> None:
+    assert DEPLOYMENT.find_owner(a_pod(pod_labels=pod_labels, **owner)) == ""
 
 
 @pytest.mark.proves("Deployment", "slice")

@@ -1,8 +1,6 @@
 """The plain Job as one slice, or one per index: which pods lead, what is over, what is refused."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 import pytest
@@ -11,11 +9,9 @@ from shared.core import labels
 from shared.core.errors import SliceUnknown
 from shared.core.kinds.job import JOB, JOB_NAME_ON_POD
 from shared.core.kinds.objects import UnexpectedValue
+from shared.core.workloads import PodView, WorkloadView
 from shared.edges.workload_objects import Pod, read_template, view_pod
 from tests.unit.live_pods import a_pod_body
-
-if TYPE_CHECKING:
-    from shared.core.workloads import PodView, WorkloadView
 
 SEVERAL_HOSTS = a_pod_body(topology="4x4")
 UID = "7a1c52d0-5b0e-4d62-8a52-3d9f0f0c1a07"
@@ -46,9 +42,14 @@ def a_job(
 
 def a_pod(index: str | None = "0", *, template: dict[str, Any] | None = None, **owner: Any) -> PodView:
     body = template or SEVERAL_HOSTS
-    said = {JOB_NAME_ON_POD: "train"} | ({} if index is None else {labels.COMPLETION_INDEX: index})
+    pod_labels = {JOB_NAME_ON_POD: "train"} | ({} if index is None else {labels.COMPLETION_INDEX: index})
     controller = {"apiVersion": "batch/v1", "kind": "Job", "name": "train", "uid": UID, "controller": True} | owner
-    metadata = {"name": "train-0-abcde", "namespace": "default", "labels": said, "ownerReferences": [controller]}
+    metadata = {
+        "name": "train-0-abcde",
+        "namespace": "default",
+        "labels": pod_labels,
+        "ownerReferences": [controller],
+    }
     return view_pod(msgspec.convert(body | {"metadata": metadata}, Pod))
 
 

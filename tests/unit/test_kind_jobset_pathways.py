@@ -1,9 +1,7 @@
 """JobSets of Pathways: a head without chips beside slices of workers, and whose slice it is."""
 
-from __future__ import annotations
-
 import dataclasses
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -11,15 +9,12 @@ from shared.core import labels
 from shared.core.decide.demands import decide_demand
 from shared.core.decide.needed_pools import plan_pools
 from shared.core.decide.occupancy import measure_occupancy
+from shared.core.demand.demand import Demand
 from shared.core.kinds.jobset import EXCLUSIVE_TOPOLOGY, JOBSET, NODE_SELECTOR_STRATEGY
 from shared.core.kinds.table import list_slices, may_swap
-from shared.core.workloads import SliceGroup
+from shared.core.workloads import PodView, SliceGroup, WorkloadView
 from shared.edges.workload_objects import read_template
 from tests.builders import CLUSTER, JOBSET_UID, a_claim, a_pod, a_pool, a_template, expect_demand, settings
-
-if TYPE_CHECKING:
-    from shared.core.demand.demand import Demand
-    from shared.core.workloads import PodView, WorkloadView
 
 EXCLUSIVE = {EXCLUSIVE_TOPOLOGY: labels.NODE_POOL}
 ON_SLICE = {labels.ACCELERATOR: "tpu-v6e-slice", labels.TOPOLOGY: "4x4"}

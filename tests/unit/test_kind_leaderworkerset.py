@@ -4,9 +4,7 @@ Pods are built as the controller and its webhook build them, names and labels as
 https://github.com/kubernetes-sigs/lws/blob/v0.7.0/pkg/webhooks/pod_webhook.go.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 import pytest
@@ -25,10 +23,8 @@ from shared.core.kinds.leaderworkerset import (
     WORKER_INDEX,
 )
 from shared.core.kinds.objects import UnexpectedValue
+from shared.core.workloads import PodView, WorkloadView
 from shared.edges.workload_objects import Pod, read_template, view_pod
-
-if TYPE_CHECKING:
-    from shared.core.workloads import PodView, WorkloadView
 
 UID = "3c6e52d0-5b0e-4d62-8a52-3d9f0f0c1a08"
 
@@ -88,10 +84,10 @@ def a_pod(
     **overrides: Any,
 ) -> PodView:
     leader = f"serve-{group}"
-    said = {SET_NAME: "serve", GROUP_INDEX: str(group), WORKER_INDEX: str(worker)}
+    pod_labels = {SET_NAME: "serve", GROUP_INDEX: str(group), WORKER_INDEX: str(worker)}
     notes = {SIZE: str(size)} | ({LEADER_ASKS_FOR_CHIPS: "true"} if leader_asks and worker else {})
     if subgroup is not None:
-        said[SUBGROUP_INDEX] = str(subgroup)
+        pod_labels[SUBGROUP_INDEX] = str(subgroup)
     if subgroup_size is not None:
         notes[SUBGROUP_SIZE] = str(subgroup_size)
     owner = {
@@ -104,7 +100,7 @@ def a_pod(
         "name": f"{leader}-{worker}" if worker else leader,
         "namespace": "default",
         "uid": f"uid-of-{group}-{worker}",
-        "labels": said,
+        "labels": pod_labels,
         "annotations": notes,
         "ownerReferences": [owner],
     } | overrides

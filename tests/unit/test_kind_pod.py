@@ -1,8 +1,6 @@
 """The bare pod as its own workload, and the pods that belong to nobody who is known here."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 import pytest
@@ -12,11 +10,9 @@ from shared.core.decide.demands import decide_demand
 from shared.core.decisions import Decision, Reason, Verdict
 from shared.core.demand.demand import Demand
 from shared.core.kinds.table import KINDS, find_kind_of_pod, get_kind, list_slices, select_pods
+from shared.core.workloads import PodView, WorkloadView
 from shared.edges.workload_objects import Pod, read_template, view_pod
 from tests.builders import CLUSTER, expect_decision, expect_demand, settings
-
-if TYPE_CHECKING:
-    from shared.core.workloads import PodView, WorkloadView
 
 POD = get_kind("Pod")
 Json = dict[str, Any]
@@ -55,8 +51,8 @@ def test_a_bare_pod_is_its_own_workload_with_a_pool_of_one_node() -> None:
 
 def test_flex_start_of_a_pool_that_grows_and_shrinks_waits_without_end() -> None:
     """Its nodes come and go with its pods, so that it has none is no failure."""
-    said = {labels.CAPACITY: "[{flexStart: {enabled: true}}, {}]", labels.FLEX_START_WAIT: "600"}
-    found = expect_decision(ask(a_body(annotations=said)))
+    annotations = {labels.CAPACITY: "[{flexStart: {enabled: true}}, {}]", labels.FLEX_START_WAIT: "600"}
+    found = expect_decision(ask(a_body(annotations=annotations)))
 
     assert "candidate 1 is flex-start, which waits without end" in found.message
 

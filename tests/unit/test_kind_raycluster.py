@@ -1,8 +1,6 @@
 """Ray's replicas as slices: what each KubeRay and GKE's webhook leave on pods, and refusals."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -18,6 +16,7 @@ from shared.core.kinds.raycluster import (
     REPLICA_NAME,
     REPLICA_OF_WEBHOOK,
 )
+from shared.core.workloads import PodView, WorkloadView
 from tests.unit.rayclusters import (
     EARLIER_UID,
     SUSPENDED,
@@ -31,9 +30,6 @@ from tests.unit.rayclusters import (
     webhooked,
 )
 
-if TYPE_CHECKING:
-    from shared.core.workloads import PodView, WorkloadView
-
 ONE_HOST = a_group(numOfHosts=1, topology="2x2")
 ONLY_REPLICA = a_group(replicas=1, maxReplicas=1)
 
@@ -42,7 +38,7 @@ ONLY_REPLICA = a_group(replicas=1, maxReplicas=1)
 
 
 @pytest.mark.parametrize(
-    ("group", "said", "affinity", "name"),
+    ("group", "pod_labels", "affinity", "name"),
     [
         pytest.param(a_group(), indexed(1), True, "llm-tpu-1", id="KubeRay 1.6, two hosts"),
         pytest.param(a_group(), indexed(1) | webhooked(0), True, "llm-tpu-1", id="KubeRay's index is preferred"),
@@ -63,8 +59,10 @@ ONLY_REPLICA = a_group(replicas=1, maxReplicas=1)
         ),
     ],
 )
-def test_a_replica_is_known_by(group: dict[str, Any], said: dict[str, str], affinity: bool, name: str) -> None:
-    assert name_of(a_worker(said=said, affinity=affinity), a_raycluster(group)) == name
+def test_a_replica_is_known_by(
+    group: dict[str, Any], pod_labels: dict[str, str], affinity: bool, name: str
+) -> None:
+    assert name_of(a_worker(pod_labels=pod_labels, affinity=affinity), a_raycluster(group)) == name
 
 
 def test_hosts_that_say_nothing_of_their_replica_are_refused_with_what_to_install() -> None:
@@ -75,11 +73,13 @@ def test_hosts_that_say_nothing_of_their_replica_are_refused_with_what_to_instal
 def test_a_replica_that_comes_again_under_another_name_keeps_its_slice() -> None:
     before, after = indexed(1, replica="tpu-abcde"), indexed(1, replica="tpu-vwxyz")
 
-    assert name_of(a_worker(said=before, affinity=True)) == name_of(a_worker(said=after, affinity=True))
+    assert name_of(a_worker(pod_labels=before, affinity=True)) == name_of(
+        a_worker(pod_labels=after, affinity=True)
+    )
 
 
 @pytest.mark.parametrize(
-    "said",
+    "pod_labels",
     [
         {REPLICA_INDEX: "x"},
         {REPLICA_INDEX: ""},
@@ -92,8 +92,8 @@ def test_a_replica_that_comes_again_under_another_name_keeps_its_slice() -> None
         {REPLICA_OF_WEBHOOK: "1"},
     ],
 )
-def test_a_label_that_is_no_slot_is_a_forgery_and_no_lack_of_one(said: dict[str, str]) -> None:
-    assert name_of(a_worker(said=said, affinity=True)) is None
+def test_a_label_that_is_no_slot_is_a_forgery_and_no_lack_of_one(pod_labels: dict[str, str]) -> None:
+    assert name_of(a_worker(pod_labels=pod_labels, affinity=True)) is None
 
 
 # --- pods that are not of the cluster -------------------------------------------------------------
@@ -104,7 +104,7 @@ def test_a_label_that_is_no_slot_is_a_forgery_and_no_lack_of_one(said: dict[str,
     [{"controller_name": "other"}, {"controller_kind": "Job"}, {"controller_kind": "", "controller_name": ""}],
 )
 def test_a_pod_is_ray_s_only_when_the_cluster_of_its_label_controls_it(overrides: dict[str, Any]) -> None:
-    pod = a_worker(said=indexed(0), affinity=True, **overrides)
+    pod = a_worker(pod_labels=indexed(0), affinity=True, **overrides)
 
     assert RAYCLUSTER.find_owner(pod) == ""
     assert RAYCLUSTER.find_owner_uid(pod) == ""
@@ -120,20 +120,22 @@ def test_the_owner_is_named_with_its_uid() -> None:
 
 def test_a_head_that_asks_for_chips_is_told_that_only_workers_get_any() -> None:
     with pytest.raises(SliceUnknown, match=r"requests accelerators but is not a worker.*valid: worker"):
-        name_of(a_worker(said={NODE_TYPE: "head", **indexed(0)}, affinity=True))
+        name_of(a_worker(pod_labels={NODE_TYPE: "head", **indexed(0)}, affinity=True))
 
 
 def test_a_group_that_the_spec_no_longer_has_has_no_slices() -> None:
-    assert name_of(a_worker(group="old", said=indexed(0), affinity=True)) is None
+    assert name_of(a_worker(group="old", pod_labels=indexed(0), affinity=True)) is None
 
 
 @pytest.mark.parametrize("fields", [{"suspend": True}, {"replicas": 0}])
 def test_the_last_pods_of_a_group_of_which_nothing_is_wanted_ask_for_nothing(fields: dict[str, Any]) -> None:
-    assert name_of(a_worker(said=indexed(0), affinity=True), a_raycluster(a_group(**fields))) is None
+    assert name_of(a_worker(pod_labels=indexed(0), affinity=True), a_raycluster(a_group(**fields))) is None
 
 
 def test_an_index_above_the_replicas_is_a_slice_since_a_scale_down_leaves_gaps() -> None:
-    assert name_of(a_worker(said=indexed(3), affinity=True), a_raycluster(a_group(replicas=2))) == "llm-tpu-3"
+    assert (
+        name_of(a_worker(pod_labels=indexed(3), affinity=True), a_raycluster(a_group(replicas=2))) == "llm-tpu-3"
+    )
 
 
 # --- two replicas never share a pool --------------------------------------------------------------
@@ -184,21 +186,21 @@ def refusal_of(pod: PodView, workload: WorkloadView) -> type[Rejected] | None:
 def test_hosts_of_two_replicas_are_kept_apart_or_refused(
     groups: list[dict[str, Any]], given: dict[str, Any], refused: type[Rejected] | None
 ) -> None:
-    assert refusal_of(a_worker(said=indexed(1), **given), a_raycluster(*groups)) is refused
+    assert refusal_of(a_worker(pod_labels=indexed(1), **given), a_raycluster(*groups)) is refused
 
 
 def test_the_refusal_says_what_to_install_and_names_the_slice() -> None:
     with pytest.raises(
         SlicesMayMix, match=r"two replicas on separate node pools.*webhook.*podAntiAffinity.*llm-tpu-1"
     ):
-        RAYCLUSTER.find_slice(a_worker(said=indexed(1)), a_raycluster())
+        RAYCLUSTER.find_slice(a_worker(pod_labels=indexed(1)), a_raycluster())
 
 
 # --- which pods are leaders -----------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
-    ("said", "is_leader", "hint"),
+    ("pod_labels", "is_leader", "hint"),
     [
         (indexed(1, host=0), True, "tpu/1"),
         (indexed(1, host=1), False, "tpu/1"),
@@ -209,9 +211,9 @@ def test_the_refusal_says_what_to_install_and_names_the_slice() -> None:
     ],
 )
 def test_the_first_host_is_the_leader_and_where_none_knows_all_are(
-    said: dict[str, str], is_leader: bool, hint: str
+    pod_labels: dict[str, str], is_leader: bool, hint: str
 ) -> None:
-    pod = a_worker(said=said)
+    pod = a_worker(pod_labels=pod_labels)
 
     assert RAYCLUSTER.is_leader(pod) is is_leader
     assert RAYCLUSTER.slice_hint(pod) == hint

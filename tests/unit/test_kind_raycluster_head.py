@@ -1,8 +1,6 @@
 """The head of a RayCluster: GPUs give it an elastic pool, TPUs are refused."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 import pytest
@@ -15,13 +13,11 @@ from shared.core.errors import SliceUnknown
 from shared.core.kinds.elastic import find_slice
 from shared.core.kinds.raycluster import CLUSTER, GROUP, HEAD_GROUP, NODE_TYPE, RAYCLUSTER
 from shared.core.kinds.table import list_slices
+from shared.core.workloads import PodView, WorkloadView
 from shared.edges.workload_objects import Pod, read_template, view_pod
 from tests.builders import CLUSTER as GKE_CLUSTER
 from tests.builders import expect_decision, settings
 from tests.unit.rayclusters import UID, a_body, a_group
-
-if TYPE_CHECKING:
-    from shared.core.workloads import PodView, WorkloadView
 
 Json = dict[str, Any]
 L4, T4 = ({labels.GPU_ACCELERATOR: f"nvidia-{name}"} for name in ("l4", "tesla-t4"))
@@ -46,8 +42,14 @@ def gpu_workers(selector: dict[str, str] | None = None) -> Json:
 
 def a_pod(template: Json, node_type: str = "head", group: str = HEAD_GROUP) -> PodView:
     owner = {"apiVersion": "ray.io/v1", "kind": "RayCluster", "name": "llm", "uid": UID, "controller": True}
-    said = {CLUSTER: "llm", GROUP: group, NODE_TYPE: node_type}
-    metadata = {"namespace": "default", "name": "llm-head", "uid": "u", "labels": said, "ownerReferences": [owner]}
+    pod_labels = {CLUSTER: "llm", GROUP: group, NODE_TYPE: node_type}
+    metadata = {
+        "namespace": "default",
+        "name": "llm-head",
+        "uid": "u",
+        "labels": pod_labels,
+        "ownerReferences": [owner],
+    }
     status = {"conditions": [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}]}
     return view_pod(msgspec.convert({"metadata": metadata, "spec": template["spec"], "status": status}, Pod))
 
@@ -123,8 +125,8 @@ def test_a_head_with_tpus_is_refused_and_no_worker_gets_a_pool_for_it() -> None:
 
     with pytest.raises(SliceUnknown, match="no TPUs in the head; move its work"):
         list_slices(workload)
-    for pod, said in ((a_pod(head), "request TPUs in a worker group"), (worker, "no TPUs in the head")):
+    for pod, text in ((a_pod(head), "request TPUs in a worker group"), (worker, "no TPUs in the head")):
         found = expect_decision(decide_demand(GKE_CLUSTER, pod, workload, settings()))
         assert found.reason == Reason.SLICE_UNKNOWN
-        assert said in found.message
+        assert text in found.message
     assert find_slice(RAYCLUSTER, worker, workload) is not None, "workers that run keep their pool"

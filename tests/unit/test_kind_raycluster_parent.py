@@ -1,7 +1,5 @@
 """A RayJob that has ended and keeps its RayCluster: when that is so, and what is said of it."""
 
-from __future__ import annotations
-
 import dataclasses
 from typing import Any
 
@@ -98,11 +96,11 @@ def test_nothing_is_said_of_a_rayjob_that_goes_on_or_lets_go(body: Json) -> None
     ],
 )
 def test_a_rayjob_that_keeps_its_cluster_is_told_what_would_release_it(body: Json, remedy: str) -> None:
-    said = RAYJOB.judge(body)
+    answer = RAYJOB.judge(body)
 
-    assert said.startswith(f"RayJob default/train is {body['status']['jobDeploymentStatus']} and keeps")
-    assert remedy in said
-    assert said.endswith("delete the RayJob or the RayCluster")
+    assert answer.startswith(f"RayJob default/train is {body['status']['jobDeploymentStatus']} and keeps")
+    assert remedy in answer
+    assert answer.endswith("delete the RayJob or the RayCluster")
 
 
 def test_a_status_that_is_no_text_is_not_judged() -> None:

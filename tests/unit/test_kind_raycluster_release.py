@@ -1,21 +1,17 @@
 """When a slot of a Ray worker group is given back: never for the mere absence of pods."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from shared.core.kinds.raycluster import CLUSTER, RAYCLUSTER
+from shared.core.workloads import PodView
 from tests.unit.rayclusters import EARLIER_UID, a_group, a_raycluster, a_worker, indexed, name_of, webhooked
-
-if TYPE_CHECKING:
-    from shared.core.workloads import PodView
 
 
 def pods_in(*slots: int, **overrides: Any) -> list[PodView]:
     return [
-        a_worker(name=f"llm-tpu-worker-{slot}{host}", said=indexed(slot, host), **overrides)
+        a_worker(name=f"llm-tpu-worker-{slot}{host}", pod_labels=indexed(slot, host), **overrides)
         for slot in slots
         for host in (0, 1)
     ]
@@ -52,7 +48,7 @@ def test_one_host_of_a_slot_keeps_it() -> None:
 
 def test_pods_of_another_group_keep_no_slot() -> None:
     workload = a_raycluster(a_group(replicas=1), a_group("more"))
-    others = [a_worker(group="more", said=indexed(1))]
+    others = [a_worker(group="more", pod_labels=indexed(1))]
 
     assert not RAYCLUSTER.has_slice(workload, "llm-tpu-1", [*pods_in(0), *others])
 
@@ -77,8 +73,8 @@ def test_hosts_that_say_nothing_of_their_replica_release_nothing() -> None:
 
 def test_the_second_set_of_an_upgraded_operator_takes_the_slots_of_the_first() -> None:
     workload = a_raycluster(a_group(replicas=1))
-    old = a_worker(name="llm-tpu-worker-old", said=webhooked(0), affinity=True)
-    new = a_worker(name="llm-tpu-worker-new", said=indexed(0), affinity=True)
+    old = a_worker(name="llm-tpu-worker-old", pod_labels=webhooked(0), affinity=True)
+    new = a_worker(name="llm-tpu-worker-new", pod_labels=indexed(0), affinity=True)
 
     assert name_of(old, workload) == name_of(new, workload) == "llm-tpu-0"
 

@@ -1,9 +1,7 @@
 """A RayJob that asks for its capacity before it is resumed: how it is read, and what is refused."""
 
-from __future__ import annotations
-
 import dataclasses
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -13,20 +11,18 @@ from shared.core.decide.capacity_first import (
     find_wait,
     is_asking,
     is_resumed_by_others,
-    read_wish,
+    read_request,
     write_resumed,
 )
-from shared.core.decide.gangs import Wish
+from shared.core.decide.gangs import CapacityRequest
 from shared.core.decisions import Reason, Verdict
 from shared.core.kinds.objects import UnexpectedValue
 from shared.core.kinds.raycluster import RAYCLUSTER
 from shared.core.kinds.rayjob import RAYJOB
 from shared.core.kinds.table import SUSPENDABLE, get_suspendable, is_parent_kind
+from shared.core.workloads import WorkloadView
 from tests.builders import CLUSTER, NOW, expect_decision, settings
 from tests.unit.rayclusters import a_body, read_template
-
-if TYPE_CHECKING:
-    from shared.core.workloads import WorkloadView
 
 Json = dict[str, Any]
 ON = settings(capacity_first=True)
@@ -47,8 +43,8 @@ def a_rayjob(
     if owner:
         meta["ownerReferences"] = [{"kind": owner, "name": "maker", "uid": "m", "controller": True}]
     usual = {"suspend": True, "shutdownAfterJobFinishes": True, "rayClusterSpec": {"rayVersion": "2.52.0"}} | spec
-    said = {key: value for key, value in usual.items() if value is not None}
-    return {"metadata": meta, "spec": said, "status": {"jobDeploymentStatus": deployment}}
+    fields = {key: value for key, value in usual.items() if value is not None}
+    return {"metadata": meta, "spec": fields, "status": {"jobDeploymentStatus": deployment}}
 
 
 def read(body: Json) -> WorkloadView:
@@ -60,7 +56,7 @@ def test_a_suspended_rayjob_asks_and_has_no_slices_itself() -> None:
 
     assert (found.kind, found.name, found.uid, found.version) == ("RayJob", "train", "u", "7")
     assert (found.groups, found.suspended, found.marks) == ((), True, ASKS)
-    assert isinstance(read_wish(found, ON), Wish)
+    assert isinstance(read_request(found, ON), CapacityRequest)
     assert is_parent_kind("RayJob")
     assert SUSPENDABLE == ("JobSet", "RayCluster", "Job", "RayJob")
     assert (get_suspendable("RayJob"), get_suspendable("RayCluster")) == (RAYJOB, RAYCLUSTER)
@@ -78,7 +74,7 @@ def test_a_suspended_rayjob_asks_and_has_no_slices_itself() -> None:
     ],
 )
 def test_no_other_rayjob_asks(body: Json) -> None:
-    assert read_wish(read(body), ON) is None
+    assert read_request(read(body), ON) is None
 
 
 @pytest.mark.parametrize(
@@ -100,7 +96,7 @@ def test_no_other_rayjob_asks(body: Json) -> None:
     ],
 )
 def test_what_does_not_fit_is_refused_by_name(body: Json, words: str) -> None:
-    found = expect_decision(read_wish(read(body), ON))
+    found = expect_decision(read_request(read(body), ON))
 
     assert (found.verdict, found.reason) == (Verdict.REFUSE, Reason.REQUEST_NOT_ALLOWED)
     assert words in found.message
@@ -117,26 +113,26 @@ def test_what_does_not_fit_is_refused_by_name(body: Json, words: str) -> None:
     ],
 )
 def test_what_fits_is_not_refused(body: Json) -> None:
-    assert isinstance(read_wish(read(body), ON), Wish)
+    assert isinstance(read_request(read(body), ON), CapacityRequest)
 
 
 def test_the_setting_that_is_off_is_told() -> None:
-    found = expect_decision(read_wish(read(a_rayjob()), settings()))
+    found = expect_decision(read_request(read(a_rayjob()), settings()))
 
     assert "the setting capacity_first is off" in found.message
 
 
 def test_the_mark_of_the_rayjob_is_not_that_of_the_raycluster_which_inherits_it() -> None:
     rayjob = read(a_rayjob())
-    said = {key: value for key, value in write_resumed(rayjob, NOW).items() if value}
-    handed = dataclasses.replace(rayjob, marks=rayjob.marks | said)
+    fields = {key: value for key, value in write_resumed(rayjob, NOW).items() if value}
+    handed = dataclasses.replace(rayjob, marks=rayjob.marks | fields)
     made = a_body(suspend=True)
     made["metadata"] |= {"annotations": handed.marks}
     cluster = RAYCLUSTER.read(made, read_template)
 
-    assert set(said) == {labels.CAPACITY_FIRST_HANDED}
+    assert set(fields) == {labels.CAPACITY_FIRST_HANDED}
     assert (is_asking(handed), is_asking(cluster)) == (False, True)
-    assert isinstance(read_wish(cluster, ON), Wish)
+    assert isinstance(read_request(cluster, ON), CapacityRequest)
     assert decide_handed(rayjob).reason == Reason.WORKLOAD_RESUMED
 
 
@@ -178,6 +174,6 @@ def test_a_raycluster_of_another_controller_is_refused_by_name() -> None:
     made = a_body(suspend=True)
     made["metadata"] |= {"annotations": ASKS}
     made["metadata"]["ownerReferences"] = [{"kind": "RayService", "name": "serve", "uid": "s", "controller": True}]
-    found = expect_decision(read_wish(RAYCLUSTER.read(made, read_template), ON))
+    found = expect_decision(read_request(RAYCLUSTER.read(made, read_template), ON))
 
     assert "RayService serve controls it and decides whether it is suspended" in found.message

@@ -1,8 +1,6 @@
 """The StatefulSet: interchangeable single hosts, or one slice made by hand, and what is neither."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 import pytest
@@ -13,12 +11,10 @@ from shared.core.errors import SliceUnknown
 from shared.core.kinds.elastic import has_slice
 from shared.core.kinds.statefulset import POD_NAME, STATEFULSET
 from shared.core.kinds.table import find_kind_of_pod, list_slices
+from shared.core.workloads import PodView, WorkloadView
 from shared.edges.workload_objects import Pod, read_template, view_pod
 from tests.builders import expect_decision, expect_demand
 from tests.unit.live_pods import a_pod_body, decide
-
-if TYPE_CHECKING:
-    from shared.core.workloads import PodView, WorkloadView
 
 UID = "7a1c52d0-5b0e-4d62-8a52-3d9f0f0c1a41"
 PARALLEL = {"podManagementPolicy": "Parallel"}
@@ -72,7 +68,7 @@ def test_as_many_parallel_pods_as_hosts_are_one_slice() -> None:
 
 @pytest.mark.proves("StatefulSet", "refused")
 @pytest.mark.parametrize(
-    ("spec", "reason", "said"),
+    ("spec", "reason", "message"),
     [
         pytest.param(SLICE, Reason.SLICE_UNKNOWN, "valid: Parallel", id="one after another by default"),
         pytest.param(
@@ -84,12 +80,12 @@ def test_as_many_parallel_pods_as_hosts_are_one_slice() -> None:
     ],
 )
 def test_a_slice_that_would_never_be_whole_is_refused_with_what_is_valid(
-    spec: dict[str, Any], reason: Reason, said: str
+    spec: dict[str, Any], reason: Reason, message: str
 ) -> None:
     found = expect_decision(decide(a_pod(template=SLICE["template"]), a_set(**spec)))
 
     assert found.reason == reason
-    assert said in found.message
+    assert message in found.message
 
 
 def test_what_is_refused_is_not_listed_either() -> None:

@@ -1,10 +1,8 @@
 """Kueue's objects, read from JSON as Kueue 0.15 writes it, and what is written back."""
 
-from __future__ import annotations
-
 import copy
 import dataclasses
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -41,11 +39,9 @@ from shared.core.labels import (
     RESERVATION_PROJECT,
 )
 from shared.core.settings import ClusterSettings
+from shared.core.workloads import PodTemplate
 from tests.builders import CLUSTER, NOW, a_demand, a_jobset, settings
 from tests.builders import a_template as a_pod_template
-
-if TYPE_CHECKING:
-    from shared.core.workloads import PodTemplate
 
 Json = dict[str, Any]
 OWNER = {

@@ -1,7 +1,5 @@
 """A running pool that has lost nodes: slices of TPUs need all of their hosts, others may go on."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import pytest

@@ -1,7 +1,5 @@
 """Wire messages read back as written; malformed ones are refused by field and valid values."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 
@@ -95,14 +93,14 @@ def test_a_demand_of_a_workload_is_exactly_this_on_the_wire() -> None:
     assert message.attributes["ce-subject"] == "namespaces/default/jobsets/train"
 
 
-@pytest.mark.parametrize("said", [{"uid": ""}, {}])
-def test_a_demand_of_a_workload_may_lack_its_uid(said: dict[str, str]) -> None:
+@pytest.mark.parametrize("given", [{"uid": ""}, {}])
+def test_a_demand_of_a_workload_may_lack_its_uid(given: dict[str, str]) -> None:
     event = a_workload_demand(uid="")
     message = format_message(event)
     found = json.loads(message.data)
     del found["uid"]
 
-    assert parse_message(json.dumps(found | said).encode(), message.attributes) == event
+    assert parse_message(json.dumps(found | given).encode(), message.attributes) == event
 
 
 def test_all_other_messages_have_the_version_that_older_functions_read() -> None:
@@ -119,7 +117,7 @@ def test_no_other_message_may_have_version_2(event: Event) -> None:
     assert refusal(json.dumps(found).encode(), message.attributes).field == "data.version"
 
 
-def test_two_leaders_of_one_workload_are_two_sightings_of_it() -> None:
+def test_two_leaders_of_one_workload_are_two_observations_of_it() -> None:
     assert a_workload_demand().id != a_workload_demand(incarnation="another").id
 
 
@@ -131,7 +129,7 @@ def test_a_workload_s_end_names_the_jobset() -> None:
     assert "workload" not in json.loads(message.data)
 
 
-def test_the_same_sighting_has_the_same_id_whoever_reports_it() -> None:
+def test_the_same_observation_has_the_same_id_whoever_reports_it() -> None:
     assert an_over_event(time="a").id == an_over_event(time="b").id
     assert a_demand_event(workload=None).id == a_demand_event().id
 
@@ -146,7 +144,7 @@ def test_the_same_sighting_has_the_same_id_whoever_reports_it() -> None:
         {"type": EventType.DEMAND},
     ],
 )
-def test_another_sighting_has_another_id(change: dict[str, Any]) -> None:
+def test_another_observation_has_another_id(change: dict[str, Any]) -> None:
     assert an_over_event(**change).id != an_over_event().id
 
 
@@ -161,9 +159,9 @@ def body(**change: Any) -> bytes:
     return json.dumps({key: value for key, value in found.items() if value != "left out"}).encode()
 
 
-def refusal(data: bytes, said: dict[str, str]) -> MalformedEvent:
+def refusal(data: bytes, given: dict[str, str]) -> MalformedEvent:
     with pytest.raises(MalformedEvent) as refused:
-        parse_message(data, said)
+        parse_message(data, given)
     assert refused.value.reason == Reason.EVENT_MALFORMED
     return refused.value
 
@@ -283,10 +281,10 @@ def test_fields_that_a_later_version_adds_are_let_through() -> None:
     assert parse_message(body(priority="high"), attributes(ce_dataschema="x")) == a_demand_event()
 
 
-@given(data=st.binary(max_size=200), said=st.dictionaries(st.text(max_size=20), st.text(max_size=20), max_size=5))
-def test_garbage_is_refused_and_nothing_else_happens(data: bytes, said: dict[str, str]) -> None:
-    refusal(data, said)
-    refusal(data, attributes() | said)
+@given(data=st.binary(max_size=200), given=st.dictionaries(st.text(max_size=20), st.text(max_size=20), max_size=5))
+def test_garbage_is_refused_and_nothing_else_happens(data: bytes, given: dict[str, str]) -> None:
+    refusal(data, given)
+    refusal(data, attributes() | given)
 
 
 JSON = st.recursive(
@@ -344,7 +342,7 @@ def test_what_is_no_push_is_refused_by_field(raw: bytes, field: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("raw", "said"),
+    ("raw", "message"),
     [
         (b"{", "it is not JSON, or not all of it (got '{'); valid: a wrapped Pub/Sub push: {message: "),
         (b"a=b", "it is not JSON (see character 1) (got 'a=b'); valid: a wrapped Pub/Sub push: {message: "),
@@ -357,10 +355,10 @@ def test_what_is_no_push_is_refused_by_field(raw: bytes, field: str) -> None:
         (b'{"message": {"data": "YQ"}}', "is not base64 (got 'YQ'); valid: base64"),
     ],
 )
-def test_what_is_no_push_is_told_in_our_words(raw: bytes, said: str) -> None:
+def test_what_is_no_push_is_told_in_our_words(raw: bytes, message: str) -> None:
     with pytest.raises(MalformedEvent) as refused:
         parse_push(raw)
-    assert said in str(refused.value)
+    assert message in str(refused.value)
 
 
 def test_a_push_is_read_with_its_delivery_attempt() -> None:

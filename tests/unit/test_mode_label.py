@@ -1,7 +1,5 @@
 """The label that stops a cluster: no-create stops every create, whatever its reason."""
 
-from __future__ import annotations
-
 import pytest
 
 from shared.core.decide.mode_label import Stop, decide_stop

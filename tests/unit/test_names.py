@@ -1,7 +1,5 @@
 """Names and owner labels: legal, reversible, and practically never the same for two claims."""
 
-from __future__ import annotations
-
 import dataclasses
 import math
 import re
@@ -18,7 +16,7 @@ from shared.core.errors import Broken, LabelBudgetExceeded
 from shared.core.identity.names import (
     ATTEMPTS_MAX,
     HASH_CHARACTERS,
-    Claim,
+    SliceClaim,
     build_owner_labels,
     build_pool_name,
     parse_owner,
@@ -49,7 +47,7 @@ KUBERNETES_NAMES = st.from_regex(r"[a-z0-9]([-a-z0-9.]{0,61}[a-z0-9])?", fullmat
 ATTEMPTS = st.integers(min_value=0, max_value=ATTEMPTS_MAX - 1)
 
 
-def claim_of(job: str, *, namespace: str = "default", uid: str = "u-1") -> Claim:
+def claim_of(job: str, *, namespace: str = "default", uid: str = "u-1") -> SliceClaim:
     return a_claim(namespace=namespace, name=job, owner_uid=uid, slice_key=f"{namespace}/{job}")
 
 
@@ -137,9 +135,9 @@ def test_each_field_of_the_claim_changes_the_name(field: str) -> None:
 
 @given(parts=st.lists(st.text(alphabet="ab/:1", max_size=3), min_size=6, max_size=6))
 def test_two_claims_whose_fields_run_together_are_still_two(parts: list[str]) -> None:
-    claim = Claim(**dict(zip(FIELDS, parts, strict=True)))
+    claim = SliceClaim(**dict(zip(FIELDS, parts, strict=True)))
     text = "".join(parts)
-    moved = Claim(**dict(zip(FIELDS, ("", "", "", "", "", text), strict=True)))
+    moved = SliceClaim(**dict(zip(FIELDS, ("", "", "", "", "", text), strict=True)))
 
     assert (claim.hash == moved.hash) == (claim == moved)
 
@@ -153,9 +151,9 @@ def test_100_000_identities_get_100_000_hashes() -> None:
     """The part of the name that tells claims apart, alone: prefix and attempt only add to it."""
     plain = {"cluster": CLUSTER, "kind": "JobSet", "name": "train"}
     hashes = {
-        Claim(**plain, namespace=namespace, owner_uid=uid, slice_key=f"{namespace}/train-workers-{index}").hash[
-            :HASH_CHARACTERS
-        ]
+        SliceClaim(
+            **plain, namespace=namespace, owner_uid=uid, slice_key=f"{namespace}/train-workers-{index}"
+        ).hash[:HASH_CHARACTERS]
         for namespace, uid, index in product("abc", map(str, range(50)), range(667))
     }
 
@@ -200,7 +198,7 @@ def test_owner_labels_read_back_as_what_they_were_made_of(
 
 
 def test_owner_labels_are_legal_kubernetes_labels_of_half_the_budget_at_most() -> None:
-    longest = Claim(
+    longest = SliceClaim(
         cluster=CLUSTER,
         kind="JobSet",
         namespace="n" * 63,

@@ -1,7 +1,5 @@
 """A selector that is almost one of GKE's keys is refused by name: no node has such a label."""
 
-from __future__ import annotations
-
 import pytest
 
 from shared.core import labels

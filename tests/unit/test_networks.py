@@ -1,8 +1,6 @@
 """Networks that pods claim or select: GKE makes them if a machine has them, or refusals say so."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -10,10 +8,8 @@ from shared.core import labels
 from shared.core.decide.demands import decide_demand
 from shared.core.decisions import Reason, Verdict
 from shared.core.nodepool import build_node_pool
+from shared.core.settings import Settings
 from tests.builders import CLUSTER, a_demand, a_jobset, a_pod, expect_decision, settings
-
-if TYPE_CHECKING:
-    from shared.core.settings import Settings
 
 AUTO = {"acceleratorNetworkProfile": "auto"}
 OWN = {"additionalNodeNetworkConfigs": [{"network": "n", "subnetwork": "s"}]}

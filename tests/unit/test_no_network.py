@@ -1,15 +1,10 @@
 """The guard of this folder: it stops these tests, and nobody else who shares their process."""
 
-from __future__ import annotations
-
 import socket
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING
 
 import pytest
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 
 def use_the_network() -> int:

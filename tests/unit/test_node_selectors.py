@@ -1,7 +1,5 @@
 """Node labels, zones, capacity tiers: a selector is satisfied or refused; nothing is ignored."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

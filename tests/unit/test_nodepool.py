@@ -1,8 +1,6 @@
 """The pool that is asked for: a test per feature, and each body in the official client's terms."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from google.cloud.container_v1.types import NodePool
@@ -13,14 +11,25 @@ from shared.core.errors import LabelBudgetExceeded
 from shared.core.identity.names import build_pool_name, parse_owner
 from shared.core.kinds import jobset as jobset_keys
 from shared.core.nodepool import build_node_pool, describe_placement
+from shared.core.settings import Settings
 from shared.core.shapes.tpu_catalogue import FAMILIES
 from shared.core.workloads import Toleration
 from tests.builders import JOBSET_UID, OWNER_KEYS, a_claim, a_demand, a_jobset, a_pod, settings
 
-if TYPE_CHECKING:
-    from shared.core.settings import Settings
-
 CREATED_AT = 1_800_000_000
+EVERYTHING: dict[str, Any] = {
+    "node_secondary_boot_disk": "projects/p/global/images/i",
+    "node_additional_networks": ("n:s",),
+    "node_service_account": "nodes@p.iam",
+    "node_tags": ("a",),
+    "node_disk_type": "pd-ssd",
+    "node_disk_size_gb": 200,
+    "node_boot_disk_kms_key": "projects/p/locations/us/keyRings/r/cryptoKeys/k",
+    "node_confidential_storage": True,
+    "resource_labels": {"a": "b"},
+    "copy_labels": ("team",),
+}
+"""Settings of all that a pool may have."""
 
 
 def build(use: Settings | None = None, *, pod: Any = None, jobset: Any = None, **shape: Any) -> dict[str, Any]:
@@ -30,8 +39,8 @@ def build(use: Settings | None = None, *, pod: Any = None, jobset: Any = None, *
     body = build_node_pool(demand, attempt=0, created_at=CREATED_AT, settings=use)
     message = NodePool.pb(NodePool())
     json_format.ParseDict(body, message, ignore_unknown_fields=False)
-    said = json_format.MessageToDict(message)
-    assert said["name"] == body["name"]
+    text = json_format.MessageToDict(message)
+    assert text["name"] == body["name"]
     return body
 
 
@@ -321,18 +330,7 @@ def test_the_attempt_is_in_the_name_and_in_the_labels(attempt: int) -> None:
 
 
 def test_every_feature_at_once_is_still_a_node_pool_of_the_official_client() -> None:
-    use = settings(
-        node_secondary_boot_disk="projects/p/global/images/i",
-        node_additional_networks=("n:s",),
-        node_service_account="nodes@p.iam",
-        node_tags=("a",),
-        node_disk_type="pd-ssd",
-        node_disk_size_gb=200,
-        node_boot_disk_kms_key="projects/p/locations/us/keyRings/r/cryptoKeys/k",
-        node_confidential_storage=True,
-        resource_labels={"a": "b"},
-        copy_labels=("team",),
-    )
+    use = settings(**EVERYTHING)
     for family in FAMILIES:
         topology = family.topologies[-1] if family.topologies else "2x2x1" if family.cubes_max else "2x2"
         build(use, accelerator=family.accelerator, topology=topology, selectors={labels.SPOT: "true"})

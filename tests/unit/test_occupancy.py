@@ -1,9 +1,8 @@
 """Slices of equal shape swap pools: whose pods are on a pool decides, not whose name it bears."""
 
-from __future__ import annotations
-
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -16,17 +15,13 @@ from shared.core.decide.pool_use import TAKERS_NAMED_MAX, decide_holder, decide_
 from shared.core.decisions import Reason, Verdict
 from shared.core.errors import SliceUnknown
 from shared.core.identity.names import build_pool_name
+from shared.core.identity.pools import PoolSnapshot
 from shared.core.kinds.jobset import JOBSET
 from shared.core.kinds.kind import Kind, SliceOfPod
 from shared.core.kinds.table import KINDS
 from shared.core.ports import BoundPod
 from shared.core.workloads import PodTemplate, PodView, SliceGroup, WorkloadView
 from tests.builders import CLUSTER, NOW, a_claim, a_demand, a_foreign_pool, a_pool, settings
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from shared.core.identity.pools import PoolSnapshot
 
 POOL_0, POOL_1, POOL_2 = ["n00", "n01"], ["n10", "n11"], ["n20", "n21"]
 HOMES = {"a0": POOL_0, "a1": POOL_1, "a2": POOL_2}
@@ -72,9 +67,9 @@ def pods_on(slot: str, nodes: list[str], **overrides: Any) -> list[PodView]:
 
 def pool_of(slot: str, attempt: int = 0, status: str = "RUNNING", **overrides: Any) -> PoolSnapshot:
     claim = a_claim(name="w", owner_uid="u1", slice_key=f"default/{slot}")
-    said = {labels.ATTEMPT: str(attempt)}
+    pool_labels = {labels.ATTEMPT: str(attempt)}
     name = build_pool_name(claim, attempt)
-    return a_pool(status, claim=claim, name=name, extra_labels=dict(said), fingerprint="1-x", **overrides)
+    return a_pool(status, claim=claim, name=name, extra_labels=dict(pool_labels), fingerprint="1-x", **overrides)
 
 
 def seen(pods: list[PodView], pools: Sequence[PoolSnapshot], *, replicas: int, more: int = 0) -> Occupancy:
@@ -231,7 +226,10 @@ def test_a_pod_whose_slice_nobody_can_tell_asks_for_no_further_pool() -> None:
             id="its second pool has failed, and is made again",
         ),
         pytest.param(
-            [*pods_on("a0", POOL_1), a_pod("a1", gated=True)], [pool_of("a1")], {}, id="a queue holds it"
+            [*pods_on("a0", POOL_1), a_pod("a1", gates=("example.com/hold",))],
+            [pool_of("a1")],
+            {},
+            id="a queue holds it",
         ),
         pytest.param([a_pod("a0"), a_pod("a1")], [pool_of("a1")], {}, id="its pool is free"),
         pytest.param(

@@ -1,7 +1,5 @@
 """Of the audit log's entries only the ends of creates and deletes are read, each field strictly."""
 
-from __future__ import annotations
-
 import copy
 import json
 from typing import Any

@@ -1,7 +1,5 @@
 """Our annotations and labels: misspelt, with an unknown value, or in a place that is not read."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

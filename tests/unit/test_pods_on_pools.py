@@ -1,7 +1,5 @@
 """Which pods on a pool need it, and how old the look at them may be: the boundaries."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

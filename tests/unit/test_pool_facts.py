@@ -1,20 +1,16 @@
 """The state of a pool's owner, by the labels of the pool and the workload of that name."""
 
-from __future__ import annotations
-
 import dataclasses
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from shared.core.decide.collect import needs_cap
 from shared.core.decide.pool_facts import OwnerState, PoolFacts, classify_owner, has_ended, is_owner
+from shared.core.workloads import WorkloadView
 from tests.builders import a_claim, a_jobset, a_pool
 from tests.unit.test_elastic import a_gpu_job
 from tests.unit.test_kind_job import ONE_HOST, SINCE_SECONDS, a_job, held
-
-if TYPE_CHECKING:
-    from shared.core.workloads import WorkloadView
 
 ALL_ENDED = {"completedIndexes": "0-2", "failedIndexes": "3"}
 SUSPENDED = {"suspend": True}

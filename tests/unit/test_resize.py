@@ -1,25 +1,19 @@
 """How large an elastic pool shall be: every combination of sizes, and of what a node may be."""
 
-from __future__ import annotations
-
 import itertools
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 
 import pytest
 
 from shared.core.decide.elastic_sizes import SeenPool, Shrink, decide_growth, plan_shrink
 from shared.core.decide.limits import Usage
 from shared.core.decisions import Reason, Verdict
+from shared.core.demand.demand import Demand
 from shared.core.ports import SurplusMark
 from shared.core.settings import Mode
 from tests.builders import a_pool, expect_demand, settings
 from tests.unit.test_elastic import a_gpu_body
 from tests.unit.test_gpu_shapes import plan
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from shared.core.demand.demand import Demand
 
 GRACE, NOW = 300.0, 10_000.0
 CLOSED = SurplusMark(NOW - 2 * GRACE, closed=True)

@@ -1,8 +1,7 @@
 """What a node leaves to pods, and the boot disk that their ephemeral storage needs."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+import dataclasses
+from typing import Any
 
 import pytest
 
@@ -10,11 +9,10 @@ from shared.core.decide.demands import decide_demand
 from shared.core.decisions import Decision, Reason, Verdict
 from shared.core.demand.demand import Demand
 from shared.core.nodepool import build_node_pool
+from shared.core.settings import Settings
 from shared.core.shapes.room import DISK_GB_MAX, GIB, Room, find_disk_size, measure_allocatable, measure_storage
+from shared.core.shapes.tpu_catalogue import MACHINES
 from tests.builders import CLUSTER, a_jobset, a_pod, a_template, expect_decision, expect_demand, settings
-
-if TYPE_CHECKING:
-    from shared.core.settings import Settings
 
 
 def decide(use: Settings | None = None, **template: Any) -> Demand | Decision:
@@ -73,8 +71,10 @@ def test_memory_counts_like_cpu_and_the_daemonsets_share_is_the_operators() -> N
     assert refused(memory_bytes=memory).reason == Reason.SHAPE_UNSUPPORTED
 
 
-def test_a_machine_of_unknown_size_is_not_held_against_its_pods() -> None:
-    tiny: dict[str, Any] = {"accelerator": "tpu7x", "topology": "1x1x1", "chips": 1}
+def test_a_machine_of_unknown_size_is_not_held_against_its_pods(monkeypatch: pytest.MonkeyPatch) -> None:
+    name, tiny = "tpu7x-standard-1t", dict[str, Any](accelerator="tpu7x", topology="1x1x1", chips=1)
+    assert refused(cpu_millis=1_000_000, **tiny).reason == Reason.SHAPE_UNSUPPORTED
+    monkeypatch.setitem(MACHINES, name, dataclasses.replace(MACHINES[name], cpus=0))
     assert isinstance(decide(cpu_millis=1_000_000, **tiny), Demand)
 
 

@@ -1,7 +1,5 @@
 """Settings from the environment: strict, all problems at once, and every field explained."""
 
-from __future__ import annotations
-
 import ast
 import base64
 import json
@@ -72,18 +70,18 @@ def test_each_type_of_setting_is_read(key: str, text: str, value: Any) -> None:
 
 
 def test_a_cluster_s_own_settings_are_read() -> None:
-    said = {"endpoint": "https://c", "zone": "us-east5-b", "ca_file": "/ca", "token_file": "/t"}
-    said["ca_data"] = base64.b64encode(b"-----BEGIN CERTIFICATE-----\nMIIB\n").decode()
-    found = read_settings({f"{PREFIX}CLUSTERS": json.dumps({CLUSTER: said})})
+    fields = {"endpoint": "https://c", "zone": "us-east5-b", "ca_file": "/ca", "token_file": "/t"}
+    fields["ca_data"] = base64.b64encode(b"-----BEGIN CERTIFICATE-----\nMIIB\n").decode()
+    found = read_settings({f"{PREFIX}CLUSTERS": json.dumps({CLUSTER: fields})})
 
-    assert found.clusters[CLUSTER] == ClusterSettings(**said)
+    assert found.clusters[CLUSTER] == ClusterSettings(**fields)
 
 
 def test_a_key_that_an_earlier_release_had_is_ignored_with_a_warning(caplog: pytest.LogCaptureFixture) -> None:
-    said = {"endpoint": "https://c"}
-    found = read_settings({f"{PREFIX}CLUSTERS": json.dumps({CLUSTER: said | {"on_release_channel": False}})})
+    fields = {"endpoint": "https://c"}
+    found = read_settings({f"{PREFIX}CLUSTERS": json.dumps({CLUSTER: fields | {"on_release_channel": False}})})
 
-    assert found.clusters[CLUSTER] == ClusterSettings(**said)
+    assert found.clusters[CLUSTER] == ClusterSettings(**fields)
     (record,) = caplog.records
     assert (record.levelname, vars(record)["cluster"]) == ("WARNING", CLUSTER)
     assert record.message.startswith("on_release_channel is ignored")
@@ -129,16 +127,16 @@ def test_a_key_that_an_earlier_release_had_is_ignored_with_a_warning(caplog: pyt
     ],
 )
 def test_a_wrong_value_is_named_with_its_variable(key: str, text: str, words: tuple[str, ...]) -> None:
-    said = problem(**{key: text})
+    message = problem(**{key: text})
 
-    assert said.startswith(f"{PREFIX}{key}: ")
-    assert [word for word in words if word not in said] == []
+    assert message.startswith(f"{PREFIX}{key}: ")
+    assert [word for word in words if word not in message] == []
 
 
 def test_a_missing_cluster_is_named() -> None:
-    (said,) = problems({})
+    (message,) = problems({})
 
-    assert said.startswith(f"{PREFIX}CLUSTERS: is required; valid: ")
+    assert message.startswith(f"{PREFIX}CLUSTERS: is required; valid: ")
 
 
 @pytest.mark.parametrize(
@@ -154,10 +152,10 @@ def test_a_missing_cluster_is_named() -> None:
     ],
 )
 def test_an_unknown_setting_is_refused_with_the_nearest(key: str, words: str) -> None:
-    said = problem(**{key: "x"})
+    message = problem(**{key: "x"})
 
-    assert said.startswith(f"{PREFIX}{key}: is not a setting")
-    assert words in said
+    assert message.startswith(f"{PREFIX}{key}: is not a setting")
+    assert words in message
 
 
 def test_every_problem_is_told_at_once() -> None:

@@ -1,7 +1,5 @@
 """The pods of a JobSet's slice against the hosts of its topology."""
 
-from __future__ import annotations
-
 import dataclasses
 from typing import Any
 

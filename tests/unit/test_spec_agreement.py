@@ -1,7 +1,5 @@
 """The spec decides the shape: what a live pod may add, and what is refused, for every kind."""
 
-from __future__ import annotations
-
 import dataclasses
 from typing import Any
 
@@ -117,7 +115,7 @@ def test_a_pod_that_changes_the_tier_or_the_zone_of_the_spec_buys_nothing(
 
 
 @pytest.mark.parametrize(
-    "said",
+    "annotations",
     [
         {labels.NODE_SERVICE_ACCOUNT: "a@p.iam"},
         {labels.ADDITIONAL_NODE_NETWORKS: "n:s"},
@@ -128,10 +126,10 @@ def test_a_pod_that_changes_the_tier_or_the_zone_of_the_spec_buys_nothing(
     ],
     ids=str,
 )
-def test_a_pod_without_an_annotation_of_its_spec_buys_nothing(said: dict[str, str]) -> None:
-    body = change(a_body(), {labels.TOPOLOGY: None if labels.SLICE_TOPOLOGY in said else "4x4"})
+def test_a_pod_without_an_annotation_of_its_spec_buys_nothing(annotations: dict[str, str]) -> None:
+    body = change(a_body(), {labels.TOPOLOGY: None if labels.SLICE_TOPOLOGY in annotations else "4x4"})
 
-    refused("JobSet", change(body, {}, annotations=said), body)
+    refused("JobSet", change(body, {}, annotations=annotations), body)
 
 
 def test_a_topology_selector_does_not_replace_the_annotation_of_the_spec() -> None:
@@ -344,8 +342,10 @@ def test_a_slice_of_several_gpu_hosts_is_no_part_of_another_group_s_elastic_pool
     )
     pod = a_leader("RayCluster", body)
     if not labelled:  # KubeRay before 1.6 does not say which host of a replica a pod is
-        said = {key: value for key, value in pod.template.labels.items() if key != "ray.io/replica-host-index"}
-        pod = dataclasses.replace(pod, template=dataclasses.replace(pod.template, labels=said))
+        pool_labels = {
+            key: value for key, value in pod.template.labels.items() if key != "ray.io/replica-host-index"
+        }
+        pod = dataclasses.replace(pod, template=dataclasses.replace(pod.template, labels=pool_labels))
     found = expect_demand(decide(pod, workload))
 
     assert (found.claim.slice_name, found.shape.node_count) == ("train-tpu-0", 2)

@@ -1,10 +1,7 @@
 """Random pods against random specs: a pod never gets more than its spec describes."""
 
-from __future__ import annotations
-
 import copy
 import random
-from typing import TYPE_CHECKING
 
 from shared.core import labels
 from shared.core.decide.demands import decide_planned_demand
@@ -12,11 +9,9 @@ from shared.core.demand.capacity import find_tier
 from shared.core.demand.demand import Demand
 from shared.core.errors import Rejected
 from shared.core.kinds.table import list_slices
+from shared.core.workloads import WorkloadView
 from tests.builders import CLUSTER, settings
 from tests.unit.live_pods import ALL, Json, a_body, a_leader, a_workload, change, decide
-
-if TYPE_CHECKING:
-    from shared.core.workloads import WorkloadView
 
 SEEDS = 6_000
 VALUES = {

@@ -4,11 +4,8 @@ That no pool is larger than its slice is in `test_spec_agreement_random`. Here i
 pools.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import re
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -17,13 +14,10 @@ from shared.core.decisions import Reason, Verdict
 from shared.core.demand.demand import Demand
 from shared.core.kinds import leaderworkerset, raycluster
 from shared.core.kinds.raycluster import RAYCLUSTER
+from shared.core.workloads import PodView, WorkloadView
 from tests.builders import expect_decision
-from tests.unit.live_pods import ALL, ONE_HOST, a_body, a_leader, a_workload, decide
+from tests.unit.live_pods import ALL, ONE_HOST, Json, a_body, a_leader, a_workload, decide
 from tests.unit.rayclusters import a_group, a_raycluster, a_worker, indexed, webhooked
-
-if TYPE_CHECKING:
-    from shared.core.workloads import PodView, WorkloadView
-    from tests.unit.live_pods import Json
 
 FORGED, SLICES = 60, 3
 INDEXES = (labels.COMPLETION_INDEX, leaderworkerset.GROUP_INDEX, raycluster.REPLICA_INDEX)
@@ -33,8 +27,8 @@ TWICE = 2 * SLICES
 
 def forge(pod: PodView, index: int) -> PodView:
     """The same pod, which says wherever it can that its slice has this index."""
-    said = {key: str(index) for key in INDEXES if key in pod.template.labels}
-    template = dataclasses.replace(pod.template, labels=pod.template.labels | said)
+    pod_labels = {key: str(index) for key in INDEXES if key in pod.template.labels}
+    template = dataclasses.replace(pod.template, labels=pod.template.labels | pod_labels)
     return dataclasses.replace(
         pod,
         uid=f"forged-{index}",
@@ -96,12 +90,12 @@ def test_workers_that_share_an_elastic_pool_may_have_any_index() -> None:
 
 def test_a_replica_index_far_beyond_the_spec_is_refused_with_what_to_do() -> None:
     workload = a_raycluster(a_group(topology="2x2", numOfHosts=1, replicas=2, maxReplicas=10**9))
-    for said in (indexed(4), webhooked(4), indexed(10**9)):
-        pod = a_worker(said=said, selector={labels.TOPOLOGY: "2x2"}, unschedulable=True)
+    for text in (indexed(4), webhooked(4), indexed(10**9)):
+        pod = a_worker(pod_labels=text, selector={labels.TOPOLOGY: "2x2"}, unschedulable=True)
         found = expect_decision(decide(pod, workload))
 
         assert (found.verdict, found.reason) == (Verdict.REFUSE, Reason.SLICE_UNKNOWN)
         assert "below 4" in found.message
         # What runs there since a scale-down is still known, so its pool stays.
         assert RAYCLUSTER.find_slice(pod, workload) is not None
-        assert RAYCLUSTER.has_slice(workload, f"llm-tpu-{said.get(raycluster.REPLICA_INDEX, 4)}", [pod])
+        assert RAYCLUSTER.has_slice(workload, f"llm-tpu-{text.get(raycluster.REPLICA_INDEX, 4)}", [pod])

@@ -1,7 +1,5 @@
 """Times that other clocks wrote are bounded by our own."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

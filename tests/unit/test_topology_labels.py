@@ -1,9 +1,7 @@
 """Terms about a node label of the author's own: the pool gets it, or the refusal names it."""
 
-from __future__ import annotations
-
 import dataclasses
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 import pytest
@@ -15,11 +13,9 @@ from shared.core.demand.demand import Demand
 from shared.core.demand.topology_labels import ONE_FOR_ALL
 from shared.core.kinds.table import get_kind, list_slices
 from shared.core.topology_terms import Requirement, TermKind, TopologyTerm
+from shared.core.workloads import WorkloadView
 from shared.edges.workload_objects import Pod, read_workload, view_pod
 from tests.builders import CLUSTER, expect_decision, expect_demand, settings
-
-if TYPE_CHECKING:
-    from shared.core.workloads import WorkloadView
 
 Json = dict[str, Any]
 
@@ -192,8 +188,8 @@ def test_a_live_group_is_told_from_others_by_its_own_key() -> None:
     workload = read("LeaderWorkerSet", {"replicas": 2, "leaderWorkerTemplate": inner}, {OF_GROUPS: "rack"})
     own = list_slices(workload)[0].group.template.labels
     body = a_template(together(term("rack", (GROUP_KEY, "In", [own[GROUP_KEY]]))))
-    said = {"app": "train", "leaderworkerset.sigs.k8s.io/worker-index": "0"} | own
-    body["metadata"] |= {"name": "train-0", "namespace": "ml", "uid": "u", "labels": said}
+    fields = {"app": "train", "leaderworkerset.sigs.k8s.io/worker-index": "0"} | own
+    body["metadata"] |= {"name": "train-0", "namespace": "ml", "uid": "u", "labels": fields}
     owner = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "train", "controller": True}
     body["metadata"]["ownerReferences"] = [owner]
     body["status"] = {"conditions": [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}]}
@@ -219,7 +215,7 @@ def test_slices_spread_over_as_many_domains_as_there_are_slices() -> None:
 
 
 @pytest.mark.parametrize(
-    ("workload", "said"),
+    ("workload", "expected"),
     [
         pytest.param(
             a_jobset(together(term("rack", ("app", "In", ["cache"])))),
@@ -254,11 +250,11 @@ def test_slices_spread_over_as_many_domains_as_there_are_slices() -> None:
     ],
 )
 def test_terms_that_no_value_satisfies_are_refused_with_what_to_change(
-    workload: WorkloadView, said: tuple[str, ...]
+    workload: WorkloadView, expected: tuple[str, ...]
 ) -> None:
     message = refusal(workload)
 
-    assert [each for each in said if each not in message] == []
+    assert [each for each in expected if each not in message] == []
 
 
 def test_one_replica_may_keep_its_like_away() -> None:

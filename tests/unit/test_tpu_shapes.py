@@ -1,7 +1,5 @@
 """From selectors and chips to machine, hosts and placement: exact, or refused with the nearest."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

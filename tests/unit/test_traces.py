@@ -1,7 +1,5 @@
 """An event's trace is its own, survives the message, and is believed only in its exact form."""
 
-from __future__ import annotations
-
 import pytest
 
 from shared.core.messages import format_message, parse_message
@@ -28,7 +26,7 @@ def test_a_traced_message_says_the_same_event() -> None:
 
 
 @pytest.mark.parametrize(
-    "said",
+    "message",
     [
         "",
         "00",
@@ -39,8 +37,8 @@ def test_a_traced_message_says_the_same_event() -> None:
         f"00-{'a' * 32}-{SPAN}-01 projects/other/traces/x",
     ],
 )
-def test_what_is_no_traceparent_is_no_trace(said: str) -> None:
-    assert read_trace_id({TRACE_ATTRIBUTE: said}) == ""
+def test_what_is_no_traceparent_is_no_trace(message: str) -> None:
+    assert read_trace_id({TRACE_ATTRIBUTE: message}) == ""
     assert build_log_field(CLUSTER, "") == {}
 
 

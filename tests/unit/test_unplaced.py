@@ -1,7 +1,5 @@
 """Why a pod waits although its pool runs: each case of nodes, in plain sentences with numbers."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

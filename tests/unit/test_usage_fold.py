@@ -1,7 +1,5 @@
 """Log records become chip-hours and waits: each kind of record, and each kind that is missing."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
@@ -307,7 +305,7 @@ def test_the_fold_keeps_nothing_of_slices_that_ended(told: Told) -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "chips", "accelerator"),
+    ("given", "chips", "accelerator"),
     [
         (SHAPE, 16, "tpu-v6e-slice"),
         ({"machine_type": "ct6e-standard-4t", "node_count": 4}, 16, "tpu-v6e-slice"),
@@ -315,9 +313,9 @@ def test_the_fold_keeps_nothing_of_slices_that_ended(told: Told) -> None:
     ],
 )
 def test_records_of_earlier_versions_have_their_chips_from_the_machine(
-    said: dict[str, Any], chips: int, accelerator: str
+    given: dict[str, Any], chips: int, accelerator: str
 ) -> None:
-    size = read_size(said)
+    size = read_size(given)
 
     assert size is not None
     assert (size.chips, size.accelerator) == (chips, accelerator)

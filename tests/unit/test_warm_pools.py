@@ -1,9 +1,6 @@
 """Idle pools: the whole table, since when they count, and which of them make room under a limit."""
 
-from __future__ import annotations
-
 from functools import partial
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -11,14 +8,12 @@ from shared.core import labels
 from shared.core.decide.limits import CountedPools
 from shared.core.decide.pool_facts import OwnerState, PoolFacts
 from shared.core.decide.warm_pools import choose_displaced, find_idle_since, list_displaceable
+from shared.core.demand.demand import Demand
 from shared.core.identity.names import build_owner_labels, build_pool_name, parse_owner
-from shared.core.ports import Reservation, SurplusMark
+from shared.core.identity.pools import PoolSnapshot
+from shared.core.ports import LimitHold, SurplusMark
 from tests.builders import NOW, a_claim, a_demand, a_jobset, a_pod, a_pool, a_template, settings
 from tests.unit.warm_enumeration import decide_everything_warm, judge_warm
-
-if TYPE_CHECKING:
-    from shared.core.demand.demand import Demand
-    from shared.core.identity.pools import PoolSnapshot
 
 
 def test_idle_pools_keep_every_invariant_in_every_situation() -> None:
@@ -42,9 +37,11 @@ def test_the_oldest_mark_that_can_be_true_counts() -> None:
 
 
 def test_the_idle_time_is_written_once_and_read_from_the_label() -> None:
-    said = build_owner_labels(a_claim(), attempt=0, created_at=1, fingerprint="1-a", optional={labels.IDLE: 900})
+    pod_labels = build_owner_labels(
+        a_claim(), attempt=0, created_at=1, fingerprint="1-a", optional={labels.IDLE: 900}
+    )
 
-    owner = parse_owner(said)
+    owner = parse_owner(pod_labels)
     assert owner is not None
     assert owner.idle_seconds == 900
     assert labels.IDLE not in build_owner_labels(a_claim(), attempt=0, created_at=1, fingerprint="1-a")
@@ -81,7 +78,7 @@ def choose(
     pools: list[PoolSnapshot],
     *,
     demands: int = 1,
-    reserved: dict[str, Reservation] | None = None,
+    holds: dict[str, LimitHold] | None = None,
     gone: tuple[str, ...] = (),
     limits: dict[str, int],
 ) -> list[str]:
@@ -89,7 +86,7 @@ def choose(
     pods = [a_pod(jobset="next", index=at) for at in range(demands)]
     jobset = a_jobset(name="next", replicas=demands)
     wanted = [a_demand(pod=pod, jobset=jobset) for pod in pods]
-    use, counted = settings(**limits), CountedPools(pools, reserved or {})
+    use, counted = settings(**limits), CountedPools(pools, holds or {})
     warm = [
         PoolFacts(pool=pool, owner=OwnerState.GONE, marks={"n": SurplusMark(idle[pool.name], closed=False)})
         for pool in pools
@@ -137,6 +134,6 @@ def test_what_this_sweep_has_deleted_makes_room_too() -> None:
 
 
 def test_a_pool_that_is_about_to_be_created_takes_its_room() -> None:
-    coming = {name: Reservation(namespace="default", chips=16, made_at=NOW) for name in ("a", "b", "c")}
+    coming = {name: LimitHold(namespace="default", chips=16, made_at=NOW) for name in ("a", "b", "c")}
 
-    assert choose(IDLE, FOUR, reserved=coming, limits={"limit_chips": 64}) == []
+    assert choose(IDLE, FOUR, holds=coming, limits={"limit_chips": 64}) == []

@@ -1,8 +1,7 @@
 """From the Kubernetes API's JSON to what rules read: chips, selectors, conditions; no guesses."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 import msgspec
 import pytest
@@ -15,9 +14,6 @@ from shared.core.topology_terms import Requirement, TermKind, TopologyTerm
 from shared.core.workloads import AmbiguousSelector, PodTemplate
 from shared.edges import workload_objects
 from shared.edges.workload_objects import Pod, read_workload, view_pod
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 TPU = labels.TPU_RESOURCE
 
@@ -192,7 +188,7 @@ def test_a_pod_is_read_in_full() -> None:
     assert (view.controller_kind, view.controller_name) == ("Job", "train-workers-0")
     assert (view.node_name, view.nominated_node, view.phase) == ("n", "m", "Pending")
     assert view.deleting
-    assert view.gated
+    assert view.gates == ("kueue.x-k8s.io/admission",)
     assert view.unschedulable
     assert JOBSET.is_leader(view)
 
@@ -212,7 +208,7 @@ def test_a_pod_is_queued_while_kueue_holds_its_admission(gates: list[dict[str, s
     view = view_pod(msgspec.convert({"metadata": metadata, "spec": {"schedulingGates": gates}}, Pod))
 
     assert view.queued_since == since
-    assert view.gated == bool(gates)
+    assert view.gates == tuple(gate.get("name", "") for gate in gates)
 
 
 @pytest.mark.parametrize(
@@ -349,9 +345,9 @@ def test_the_claims_of_a_pod_are_those_of_its_volumes() -> None:
         {"name": "token", "projected": {"sources": []}},
     ]
 
-    assert read_template(volumes=volumes).disk_claims == ("shared-data", "p-scratch")
-    assert workload_objects.read_template({"spec": {"volumes": volumes}}).disk_claims == ("shared-data",)
-    assert read_template(volumes=None).disk_claims == ()
+    assert read_template(volumes=volumes).volume_claims == ("shared-data", "p-scratch")
+    assert workload_objects.read_template({"spec": {"volumes": volumes}}).volume_claims == ("shared-data",)
+    assert read_template(volumes=None).volume_claims == ()
 
 
 def test_a_claim_s_name_that_is_no_text_is_named() -> None:

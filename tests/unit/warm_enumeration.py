@@ -1,7 +1,5 @@
 """Every situation of a pool that may stay unused after its workload, and what must hold in each."""
 
-from __future__ import annotations
-
 from functools import cache
 
 from shared.core import labels

@@ -1,8 +1,8 @@
 """One loop per cluster for all scenarios of this folder, on a control plane that may be broken."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -17,10 +17,6 @@ from standins.controlplane.plane import ControlPlane
 from tests.clusters import SPEED, SPEEDS
 from tests.watch_faults.watchfaults_loop import Loop, wait_for
 from tests.watch_faults.watchfaults_real_only import REAL_ONLY
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 COMPACTION_SECONDS = 20
 LEASE_SECONDS = 300

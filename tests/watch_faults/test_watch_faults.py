@@ -4,20 +4,16 @@ And nobody lists in a storm. Each scenario is one definition for both clusters;
 `watchfaults_real_only` names those that only the real one can play.
 """
 
-from __future__ import annotations
-
+from collections.abc import Callable
 from functools import partial
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from standins.controlplane.commands import CONTROLLERS, JOBSET, SCHEDULER
 from tests.watch_faults.watchfaults_calls import counted_by_server, of_exporter, read_audit
 from tests.watch_faults.watchfaults_loop import JOBSETS, Loop, jobset, wait_for
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 Json = dict[str, Any]
 
@@ -39,27 +35,16 @@ FILLER = {"metadata": {"generateName": "filler-"}, "data": {"a": "b"}}
 
 
 def served(loop: Loop, jobsets: dict[str, int]) -> None:
-    """See that each JobSet was reported and completed, and that this was reported too.
-
-    Args:
-        loop: Where they run.
-        jobsets: Each with the number of its slices.
-    """
+    """See that each JobSet, with so many slices, was reported, completed and reported again."""
     for name in jobsets:
         wait_for(f"the end of {name}", partial(loop.ends_as, "Completed", name))
-        wait_for(f"word of {name}", partial(loop.said, "completed", name))
+        wait_for(f"word of {name}", partial(loop.has_published, "completed", name))
         # Where the sweep may serve a slice, it may do so before the exporter has told of it.
-        wait_for(f"word of the leaders of {name}", partial(loop.said, "unschedulable", name))
+        wait_for(f"word of the leaders of {name}", partial(loop.has_published, "unschedulable", name))
 
 
 def ended_well(loop: Loop, jobsets: dict[str, int], *, gone: int = 0) -> None:
-    """See that each slice got one pool, created once, and that nothing is left or lost.
-
-    Args:
-        loop: Where they ran.
-        jobsets: Each with the number of its slices.
-        gone: How many more slices were served, of JobSets that were deleted.
-    """
+    """See that each slice, and `gone` more, got one pool by one create, and nothing is left."""
     served(loop, jobsets)
     assert loop.problems(list(jobsets)) == []
     created = loop.created()
@@ -101,7 +86,7 @@ def test_jobset_that_is_installed_later_is_noticed_without_a_restart(loop: Loop)
 def test_an_exporter_that_was_paused_past_the_history_meets_410_and_misses_nothing(loop: Loop) -> None:
     loop.begin("history")
     loop.submit("long", run_seconds=120)
-    wait_for("word of the first", lambda: loop.said("unschedulable", "long"))
+    wait_for("word of the first", lambda: loop.has_published("unschedulable", "long"))
     before = loop.restarts("expired")
     with loop.paused(SWEEPING):
         with loop.paused("exporter"):
@@ -147,7 +132,7 @@ def test_data_that_was_set_back_is_noticed_by_who_was_away_meanwhile(loop: Loop)
             restart_what_kubernetes_says(plane.kill, plane.start)
         wait_for("that it is noticed", lambda: grown(before, loop.restarts("rewound")))
         loop.submit("after", slices=2)
-        wait_for("word of the lost one", lambda: loop.said("deleted", "lost"))
+        wait_for("word of the lost one", lambda: loop.has_published("deleted", "lost"))
         served(loop, {"after": 2})
         assert loop.runs("kept")
 
@@ -185,7 +170,7 @@ def test_without_jobsets_webhooks_what_is_refused_comes_later_and_what_is_over_i
     assert loop.pods("half") == []
     loop.delete("leaving", propagation="Foreground")
     wait_for("the end of its pool", lambda: len(loop.deleted()) == 1)
-    wait_for("word of it", lambda: loop.said("deleted", "leaving"))  # the sweep may have been first
+    wait_for("word of it", lambda: loop.has_published("deleted", "leaving"))  # the sweep may have been first
     assert loop.phase("leaving") != "gone", "its last finalizer cannot be taken off: that is an update"
 
     plane.start(JOBSET)

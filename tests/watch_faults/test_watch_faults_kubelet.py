@@ -1,7 +1,5 @@
 """The simulated kubelet's own watch: it follows the cluster, even to a state that is older."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections import deque

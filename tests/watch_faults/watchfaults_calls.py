@@ -1,20 +1,16 @@
 """Who asked the API server for lists and watches, by its own audit log and by its own counters."""
 
-from __future__ import annotations
-
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import parse_qs, urlsplit
+
+import httpx
 
 from shared.core.kinds.jobset import JOBSET
 from shared.core.kinds.table import select_pods
 from tests.watch_faults.watchfaults_loop import sample
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    import httpx
 
 EXPORTER = "system:serviceaccount:tpu-provisioner:tpu-provisioner-exporter"
 PROBE_LIMIT = "1"

@@ -1,32 +1,27 @@
 """The whole loop on either cluster, as the scenarios see it: faults, inputs and results."""
 
-from __future__ import annotations
-
 import base64
 import json
 import os
 import signal
 import time
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import httpx
 from prometheus_client.parser import text_string_to_metric_families
 
 from demo.loop.verification import Verifier
 from demo.stack.layout import TOPIC
+from demo.stack.stack import Stack
 from standins.controlplane.commands import API_SERVER
+from standins.controlplane.plane import ControlPlane
 from standins.processes.kubeconfig import open_client
 from tests.log_records import read_records
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from demo.stack.stack import Stack
-    from standins.controlplane.plane import ControlPlane
 
 Json = dict[str, Any]
 T = TypeVar("T")
@@ -198,8 +193,8 @@ class Loop:
         found = answer.raise_for_status().json()["messages"][self.since.messages :]
         return [json.loads(base64.b64decode(each["data"])) for each in found]
 
-    def said(self, observed: str, name: str) -> bool:
-        """Tell whether a sighting of an object whose name begins so has been published."""
+    def has_published(self, observed: str, name: str) -> bool:
+        """Tell whether a observation of an object whose name begins so has been published."""
         return any(each["observed"] == observed and each["name"].startswith(name) for each in self.of_here())
 
     def of_here(self) -> list[Json]:

@@ -1,7 +1,5 @@
 """Which scenarios only the real cluster can play, and why."""
 
-from __future__ import annotations
-
 REAL_ONLY = {
     "test_jobset_that_is_installed_later_is_noticed_without_a_restart": (
         "the embedded cluster knows JobSets from its start: its kinds are a table and not definitions"

@@ -1,7 +1,7 @@
 """A Ray program: two actors for each kind of accelerator, a question to each, then none.
 
 Run by Ray's interpreter: ``driver.py GCS_ADDRESS ASK…``, each ASK one of the keys of `ASKS`. Every
-line that it prints is a JSON object with `said` in it.
+line that it prints is a JSON object with `step` in it.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ class Worker:
         }
 
 
-def say(said: str, **fields: Any) -> None:
+def say(step: str, **fields: Any) -> None:
     """Write one line for the process that started this."""
-    sys.stdout.write(json.dumps({"said": said, "at": time.time()} | fields) + "\n")
+    sys.stdout.write(json.dumps({"step": step, "at": time.time()} | fields) + "\n")
     sys.stdout.flush()
 
 
@@ -78,8 +78,7 @@ def main() -> None:
 def perform(kinds: list[str]) -> None:
     """Ask for the actors of these kinds, read their answers, and release them.
 
-    Raises:
-        RayError: an actor could not be had, or was lost.
+    Raises RayError: an actor could not be had, or was lost.
     """
     # As everyone who works on machines that may go: what is lost is made again, and asked again.
     remote = ray.remote(max_restarts=-1, max_task_retries=-1)(Worker)

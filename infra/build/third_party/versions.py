@@ -80,10 +80,10 @@ def _download(module: str, folder: Path) -> Path:
         text=True,
         check=False,
     )
-    said = json.loads(done.stdout) if done.stdout.lstrip().startswith("{") else {}
-    if done.returncode or "Error" in said or "Dir" not in said:
-        raise RuntimeError(f"{module}: {said.get('Error') or done.stderr.strip() or 'go returned no folder'}")
-    return Path(said["Dir"])
+    answer = json.loads(done.stdout) if done.stdout.lstrip().startswith("{") else {}
+    if done.returncode or "Error" in answer or "Dir" not in answer:
+        raise RuntimeError(f"{module}: {answer.get('Error') or done.stderr.strip() or 'go returned no folder'}")
+    return Path(answer["Dir"])
 
 
 def main() -> int | str:

@@ -36,7 +36,7 @@ JITTER_SHARE = 0.25
 """A pause is longer by up to this share: slices that failed together do not try together."""
 _LONGEST_ROUND = 5
 """From this round on the pause is the longest."""
-_SAID_LENGTH_MAX = 400
+_MESSAGE_LENGTH_MAX = 400
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +76,7 @@ class AttemptDecision:
     decision: Decision
     failure: Failure | None = None
     """The class of the failure that the decision follows; None without one."""
-    said: str = ""
+    error: str = ""
     """GKE's words about that failure."""
     next_at: float | None = None
     """Unix seconds of the next try, if a pause comes before it."""
@@ -176,7 +176,7 @@ def record_empty(pool: PoolSnapshot, error: FillError | None, *, seconds: int) -
         pool=pool.name,
         attempt=owner.attempt if owner else 0,
         candidate=owner.candidate if owner else "",
-        error=error.said if error else "",
+        error=error.message if error else "",
         empty_seconds=0 if error else seconds,
         at=owner.created_at if owner and at is None else at,
     )
@@ -206,8 +206,8 @@ def decide_next_attempt(
     failure, tried = failed.failure, demand.on_attempt(failed.attempt)
     rule, edited = RULES[failure], failed.candidate not in (None, tried.candidate_mark)
     empty = f"no nodes for {failed.empty_seconds} s" if failed.empty_seconds else ""
-    said, place = empty or _shorten(failed.error), "" if edited else tried.place_of_list
-    cause = f"failed: {rule.words.format(zone='its zone' if edited else tried.zone)} ({empty or f'GKE: {said}'})"
+    error, place = empty or _shorten(failed.error), "" if edited else tried.place_of_list
+    cause = f"failed: {rule.words.format(zone='its zone' if edited else tried.zone)} ({empty or f'GKE: {error}'})"
     head = f"attempt {failed.attempt}{f' ({place})' if place else ''} {cause}"
     if rule.lasting and failed.binding and not edited and demand.choices == 1:
         message = (
@@ -215,7 +215,7 @@ def decide_next_attempt(
             f"node pool {failed.pool} to try again"
         )
         decision = Decision(Verdict.REFUSE, rule.reason, message)
-        return AttemptDecision(attempt=failed.attempt, decision=decision, failure=failure, said=said)
+        return AttemptDecision(attempt=failed.attempt, decision=decision, failure=failure, error=error)
     ended = failed.attempt if failed.rounds is None else failed.rounds * demand.choices - 1
     counted = ended + rule.doublings * demand.choices
     pause = 0.0 if edited else find_pause(demand.claim.hash, counted, demand.choices)
@@ -224,19 +224,19 @@ def decide_next_attempt(
         next_at = failed.at + pause
         decision = Decision(Verdict.WAIT, rule.reason, f"{head}; next try at {format_minute(next_at)}")
         return AttemptDecision(
-            attempt=failed.attempt, decision=decision, failure=failure, said=said, next_at=next_at
+            attempt=failed.attempt, decision=decision, failure=failure, error=error, next_at=next_at
         )
     # The number of a candidate means another one in a list that was edited: begin with its first.
     last = failed.attempt - failed.attempt % demand.choices + demand.choices - 1 if edited else failed.attempt
     attempt = choose_next(last, used, demand.choices) if number is None else number
     message = f"{head}; attempt {attempt}: {describe_creation(demand.on_attempt(attempt))}"
     decision = Decision(create.verdict, Reason.POOL_FAILED, message)
-    return AttemptDecision(attempt=attempt, decision=decision, failure=failure, said=said)
+    return AttemptDecision(attempt=attempt, decision=decision, failure=failure, error=error)
 
 
 def _shorten(error: str) -> str:
-    said = leave_out_operations(error or "ERROR")
-    return said if len(said) <= _SAID_LENGTH_MAX else f"{said[: _SAID_LENGTH_MAX - 1]}…"
+    text = leave_out_operations(error or "ERROR")
+    return text if len(text) <= _MESSAGE_LENGTH_MAX else f"{text[: _MESSAGE_LENGTH_MAX - 1]}…"
 
 
 def decide_after_creation(

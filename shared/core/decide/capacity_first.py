@@ -15,7 +15,7 @@ from shared.core import labels
 from shared.core.decide.attempts import find_pause
 from shared.core.decide.demands import find_claim
 from shared.core.decide.filling import is_empty
-from shared.core.decide.gangs import Holding, Wish, measure_gang, plan_gang
+from shared.core.decide.gangs import CapacityRequest, Holding, measure_gang, plan_gang
 from shared.core.decide.needed_pools import plan_pools, select_pools_of
 from shared.core.decide.pool_facts import OwnerState
 from shared.core.decisions import Decision, Reason, Verdict
@@ -51,7 +51,7 @@ def _find_mark(workload: WorkloadView) -> str:
     return labels.CAPACITY_FIRST_HANDED if is_parent_kind(workload.kind) else labels.CAPACITY_FIRST_RESUMED
 
 
-def read_wish(workload: WorkloadView, settings: Settings) -> Wish | Decision | None:
+def read_request(workload: WorkloadView, settings: Settings) -> CapacityRequest | Decision | None:
     """Return what a workload asks for, or why that is refused; None if it asks for nothing now.
 
     A kind that cannot be suspended is refused at any time, any other only while it is suspended.
@@ -62,12 +62,12 @@ def read_wish(workload: WorkloadView, settings: Settings) -> Wish | Decision | N
     if not is_asking(workload) or (able and not workload.suspended) or over:
         return None
     try:
-        return _read_wish(workload, settings, able=able)
+        return _read_request(workload, settings, able=able)
     except NotAllowed as error:
         return Decision(Verdict.REFUSE, Reason(error.reason), str(error))
 
 
-def _read_wish(workload: WorkloadView, settings: Settings, *, able: bool) -> Wish:
+def _read_request(workload: WorkloadView, settings: Settings, *, able: bool) -> CapacityRequest:
     marks, (unfit, fit) = workload.marks, workload.unfit or ("", "")
     value = marks.get(labels.CAPACITY_FIRST, "")
     opts_out = f"contradicts {labels.DISABLE_AUTOPROVISIONING}=true, which opts out of node pools"
@@ -93,7 +93,7 @@ def _read_wish(workload: WorkloadView, settings: Settings, *, able: bool) -> Wis
             raise NotAllowed(what, field=f"annotation {labels.CAPACITY_FIRST}", value=got, valid=valid)
     seconds = find_seconds(marks, labels.CAPACITY_FIRST_SECONDS, SECONDS)
     number, begins_at = _read_round(marks.get(labels.CAPACITY_FIRST_ROUND, ""))
-    return Wish(seconds=seconds, round=number, begins_at=begins_at)
+    return CapacityRequest(seconds=seconds, round=number, begins_at=begins_at)
 
 
 def _read_round(text: str) -> tuple[int, float | None]:
@@ -109,10 +109,10 @@ def find_wait(
     It is live during a round. In the pause after one its pools are deleted, unless the last one
     came good by now. None if it does not wait, so that it is as suspended as any other.
     """
-    wish = read_wish(workload, settings)
-    if not isinstance(wish, Wish):
+    request = read_request(workload, settings)
+    if not isinstance(request, CapacityRequest):
         return None
-    gang = plan_gang(cluster, workload, settings) if wish.is_paused(now) else None
+    gang = plan_gang(cluster, workload, settings) if request.is_paused(now) else None
     lacks = gang is not None and (isinstance(gang, Decision) or bool(measure_gang(gang, pools).wanting))
     return OwnerState.RETURNING if lacks else OwnerState.LIVE
 
@@ -135,11 +135,11 @@ def write_resumed(workload: WorkloadView, now: float) -> dict[str, str | None]:
     return {_find_mark(workload): format_time(now), labels.CAPACITY_FIRST_ROUND: None}
 
 
-def decide_pause(wish: Wish) -> Decision:
+def decide_pause(request: CapacityRequest) -> Decision:
     """Return the decision in the pause before a round."""
     message = (
         "not all slices got their node pools in time, so all of them were deleted; "
-        f"round {wish.round + 1} begins at {format_minute(wish.begins_at or 0.0)}"
+        f"round {request.round + 1} begins at {format_minute(request.begins_at or 0.0)}"
     )
     return Decision(Verdict.WAIT, Reason.GANG_INCOMPLETE, message)
 
@@ -207,10 +207,10 @@ def is_releasable(workload: WorkloadView, settings: Settings) -> bool:
         or workload.marks.get(labels.CAPACITY_FIRST) == "false"
     ):
         return False
-    marks = {
-        key: said for key, said in (workload.marks | write_waiting(workload, 0.0)).items() if said is not None
-    }
-    return isinstance(read_wish(dataclasses.replace(workload, suspended=True, marks=marks), settings), Wish)
+    waiting = workload.marks | write_waiting(workload, 0.0)
+    marks = {key: mark for key, mark in waiting.items() if mark is not None}
+    asked = dataclasses.replace(workload, suspended=True, marks=marks)
+    return isinstance(read_request(asked, settings), CapacityRequest)
 
 
 def measure_used(

@@ -53,8 +53,8 @@ def judge_nodes(witnesses: Sequence[PoolSnapshot], nodes: Mapping[str, str]) -> 
 
 def is_contradicted(pools: Iterable[PoolSnapshot], cluster_uid: str) -> bool:
     """Return whether pools have the UID of a cluster as their label, and none has this UID."""
-    said = {pool.owner.cluster_uid for pool in pools if pool.owner and pool.owner.cluster_uid}
-    return bool(said) and cluster_uid not in said
+    uids = {pool.owner.cluster_uid for pool in pools if pool.owner and pool.owner.cluster_uid}
+    return bool(uids) and cluster_uid not in uids
 
 
 def decide_unproven(pool_name: str) -> Decision:

@@ -169,11 +169,13 @@ def decide_broken(facts: PoolFacts, *, now: float, settings: Settings) -> Decisi
         return _keep_broken(facts, "it has the grace") if young else _delete_broken(facts, failed=failed)
     leader_since = facts.waiting.leader_since
     never_used = created is not None and leader_since is not None and leader_since <= created + SKEW_SECONDS
-    never_made = failed and never_used and not facts.ready_nodes
+    never_made = failed and not (facts.ready_nodes if never_used else facts.nodes or may_hold_machines(pool))
     if facts.pods.own or facts.pods.others:
         why = "pods run on it"
-    elif 0 < (facts.nodes if pool.owner and pool.owner.elastic else pool.node_count) <= facts.ready_nodes:
+    elif is_whole(facts):
         why = "all of its nodes are Ready"
+    elif pool.autoscaled and not failed and not facts.nodes:
+        why = "GKE's autoscaler fills it"
     elif failed and facts.superseded and not facts.nodes:
         return _delete_broken(facts, failed=True)
     elif leader_since is None:
@@ -186,6 +188,18 @@ def decide_broken(facts: PoolFacts, *, now: float, settings: Settings) -> Decisi
     else:
         return _delete_broken(facts, failed=never_made)
     return _keep_broken(facts, why)
+
+
+def is_whole(facts: PoolFacts) -> bool:
+    """Return whether all nodes of a pool with errors are Ready, so that it serves all the same."""
+    owner = facts.pool.owner
+    return 0 < (facts.nodes if owner and owner.elastic else facts.pool.node_count) <= facts.ready_nodes
+
+
+def decide_whole(pool_name: str) -> Decision:
+    """Return the decision for a slice without pods whose pool has errors and is whole."""
+    message = f"node pool {pool_name} has errors, and all of its nodes are Ready"
+    return Decision(Verdict.KEEP, Reason.POOL_SERVES, message)
 
 
 def _holds_machines(facts: PoolFacts, settings: Settings) -> bool:

@@ -17,7 +17,7 @@ from shared.core.kinds.table import find_kind_of_pod, get_kind
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from shared.core.identity.names import Claim
+    from shared.core.identity.names import SliceClaim
     from shared.core.identity.pools import PoolSnapshot
     from shared.core.kinds.kind import Kind, SliceOfPod
     from shared.core.settings import Settings
@@ -28,8 +28,6 @@ _DYNAMIC = (
     "{0} leaves the slice to GKE's dynamic slicing, which forms it from node pools that an operator creates; "
     f"for a node pool of its own, remove {{0}} and select {labels.TOPOLOGY}"
 )
-
-
 _MADE = (PoolStatus.RUNNING, PoolStatus.RECONCILING)
 
 
@@ -141,7 +139,7 @@ def find_slice_name(pod: PodView, workload: WorkloadView | None) -> str:
     return found.name if found else pod.controller_name or pod.name
 
 
-def find_claim(cluster: str, pod: PodView, workload: WorkloadView | None) -> Claim | None:
+def find_claim(cluster: str, pod: PodView, workload: WorkloadView | None) -> SliceClaim | None:
     """Return the claim of the slice of any pod of a workload; None if the slice is not clear."""
     kind = find_kind_of_pod(pod)
     if kind is None or workload is None or kind.find_owner_uid(pod) not in ("", workload.uid):
@@ -181,9 +179,11 @@ def _list_pod_obstacles(pod: PodView, kind: Kind | None) -> tuple[Row, ...]:
             f"the scheduler is about to place the pod on {pod.nominated_node}",
         ),
         (
-            pod.gated or not pod.unschedulable,
+            bool(pod.gates) or not pod.unschedulable,
             Reason.DEMAND_NOT_UNSCHEDULABLE,
-            "the scheduler does not report the pod as Unschedulable",
+            f"the scheduling gate {' and '.join(pod.gates)} holds the pod; what set the gate must remove it"
+            if pod.gates
+            else "the scheduler does not report the pod as Unschedulable",
         ),
     )
 

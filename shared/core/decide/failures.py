@@ -136,9 +136,9 @@ def classify_failure(error: str, code: int = 0) -> Failure:
             instance group it is ``CODE: message``.
         code: ``google.rpc.Code`` of the operation; 0 if it is not known.
     """
-    said = error.lower().replace("_", " ")
+    text = error.lower().replace("_", " ")
     for failure, pattern in _PATTERNS:
-        if pattern.search(said):
+        if pattern.search(text):
             return failure
     return _CODES.get(code, Failure.UNKNOWN)
 
@@ -175,8 +175,8 @@ def decide_failure(act: str, error: ProvisionerError) -> Decision:
     """
     if isinstance(error, Denied):
         return Decision(Verdict.REFUSE, Reason(error.reason), f"{act}: {error}{_REMEDIES[Reason(error.reason)]}")
-    said = leave_out_operations(str(error))
-    return Decision(Verdict.WAIT, Reason(error.reason), f"{act} yet, and is tried again: {said}")
+    message = leave_out_operations(str(error))
+    return Decision(Verdict.WAIT, Reason(error.reason), f"{act} yet, and is tried again: {message}")
 
 
 def leave_out_operations(text: str) -> str:
@@ -184,9 +184,9 @@ def leave_out_operations(text: str) -> str:
     return _OPERATION.sub("operation", text)
 
 
-def decide_letter_error(error: ProvisionerError) -> Decision:
-    """Return the decision for a dead letter that fails with this error when it is replayed."""
+def decide_read_error(error: ProvisionerError) -> Decision:
+    """Return the decision that a command shows when it fails with this error."""
     reason = Reason(error.reason)
     if isinstance(error, Rejected):
         return Decision(Verdict.REFUSE, reason, f"would become a dead letter again: {error}")
-    return Decision(Verdict.WAIT, reason, f"not decided, because a source does not answer: {error}")
+    return Decision(Verdict.WAIT, reason, f"not decided, because a read failed: {error}")

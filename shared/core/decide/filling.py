@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 from shared.core.decide.failures import RULES, classify_failure
 from shared.core.decisions import Decision, Reason, Verdict
 from shared.core.demand.capacity import Tier
-from shared.core.identity.pools import PoolStatus
+from shared.core.identity.pools import RUNNING
 from shared.core.settings import Mode
 from shared.core.times import format_time, measure_seconds
 
@@ -90,10 +90,10 @@ def decide_empty(
     if error is None and not late:
         message = f"node pool {name} runs without nodes; GKE's autoscaler adds {count} when there is capacity"
         return Decision(Verdict.WAIT, Reason.POOL_IN_PROGRESS, message)
-    rule = RULES[classify_failure(error.said)] if error else None
-    said = f"{rule.words.format(zone=_find_zone(demand, pool))} (GKE: {error.said})" if rule and error else ""
+    rule = RULES[classify_failure(error.message)] if error else None
+    cause = f"{rule.words.format(zone=_find_zone(demand, pool))} (GKE: {error.message})" if rule and error else ""
     reason = rule.reason if rule else Reason.STOCKOUT
-    what = f"node pool {name} gets no nodes: {said or f'none for more than {patience} s'}"
+    what = f"node pool {name} gets no nodes: {cause or f'none for more than {patience} s'}"
     if demand.choices == 1 or mode != Mode.ACTIVE:
         why = f"the mode is {mode}" if mode != Mode.ACTIVE else "no list of capacity has another way"
         message = f"{what}; GKE's autoscaler continues to try, because {why}"
@@ -121,7 +121,7 @@ def find_error(
     since = max(created_at, pod.unschedulable_since or 0.0) if waits else created_at
     machines = filling.machines.errors if filling.machines else ()
     zone, known = _find_zone(demand, pool), filling.told or ()
-    told = [each for each in known if not each.tries and _is_about(zone, each.said)]
+    told = [each for each in known if not each.tries and zone in (_ZONE.findall(each.message) or [zone])]
     of_groups = _list_since(machines, since, now)
     found = of_groups or _list_since(told, max(since, created_at + TOLD_SECONDS), now)
     return min(found, key=lambda each: now if each.at is None else each.at, default=None)
@@ -144,12 +144,12 @@ def decide_trying(demand: Demand, pool: PoolSnapshot, machines: Machines, *, now
     error = min(_list_since(machines.errors, created_at, now), key=lambda each: each.at or now, default=None)
     if error is None or machines.made + machines.coming >= pool.node_count:
         return None  # groups remember errors of tries before the one that succeeds
-    rule = RULES[classify_failure(error.said)]
+    rule = RULES[classify_failure(error.message)]
     since = f" since {format_time(created_at)}" if created_at else ""
     until = f" until {format_time(created_at + CREATION_TRIES_SECONDS)}" if created_at else ""
     message = (
         f"node pool {pool.name} is being created and lacks nodes{since}: "
-        f"{rule.words.format(zone=_find_zone(demand, pool))} (GKE: {error.said}); GKE tries again{until}"
+        f"{rule.words.format(zone=_find_zone(demand, pool))} (GKE: {error.message}); GKE tries again{until}"
     )
     return Decision(Verdict.WAIT, rule.reason, message)
 
@@ -157,11 +157,6 @@ def decide_trying(demand: Demand, pool: PoolSnapshot, machines: Machines, *, now
 def _find_zone(demand: Demand, pool: PoolSnapshot) -> str:
     """Return the zone of a pool: a list of capacity may have been edited since it was created."""
     return next((zone for url in pool.group_urls for zone in _ZONE.findall(url)), demand.zone)
-
-
-def _is_about(zone: str, said: str) -> bool:
-    zones = _ZONE.findall(said)
-    return not zones or zone in zones
 
 
 def _list_since(errors: Iterable[FillError], since: float, now: float) -> list[FillError]:
@@ -175,7 +170,7 @@ def _is_late(
 ) -> bool:
     """Return whether a pool got no node for too long since the autoscaler first tried it."""
     groups = [url.rpartition("/")[2] for url in pool.group_urls]
-    tries = [each.at for each in told or () if any(name in each.said for name in groups)]
+    tries = [each.at for each in told or () if any(name in each.message for name in groups)]
     ages = [found for at in tries if (found := measure_seconds(at, now)) is not None]
     since = ((pool.owner.created_at if pool.owner else None) or 0.0) + TOLD_SECONDS
     untried = told is not None and not pool.flex_start and not _list_since(told, since, now)
@@ -198,7 +193,7 @@ def decide_lost(
     The wait of the pod is the proof that the pool of its slice does not serve.
     """
     active = settings.find_mode(demand.claim.namespace) == Mode.ACTIVE
-    if demand.elastic or pool.status != PoolStatus.RUNNING or not active or is_empty(pool, nodes):
+    if demand.elastic or pool.status not in RUNNING or not active or is_empty(pool, nodes):
         return None
     patience = LOST_GRACES * settings.grace_seconds
     waits = [

@@ -5,8 +5,8 @@ from __future__ import annotations
 LOOKS_MAX = 3
 """How often the same thing is looked at before a later delivery or sweep tries again."""
 SHARED_SECONDS = 3.0
-"""How long reads serve others: of an owner, and a list of pools, the looks at the other pools of a
-batch; a list of waiting leaders, and one of pools, the ends of other operations. The seconds count
+"""How long reads serve others: of an owner, and a list of pools, the other deletions of a batch; a
+list of waiting leaders, or of pools, and namespaces, the other deliveries of a process. They count
 as the age of the look. 16 looks side by side at one workload of 4,000 pods would hold 600 MiB."""
 FRESH_SECONDS = 5.0
 """A leader that has waited for less is left out, because its message is about to be handled."""

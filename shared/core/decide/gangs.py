@@ -43,7 +43,7 @@ NO_CAPACITY = (Reason.STOCKOUT, Reason.QUOTA_EXCEEDED, Reason.RESERVATION_UNFIT,
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wish:
+class CapacityRequest:
     """What a gang waits for: node pools for all slices before its workload is resumed."""
 
     seconds: int
@@ -86,8 +86,8 @@ class Holding:
     @property
     def starved(self) -> dict[str, Decision]:
         """Return what GKE says about the slices for which it finds no capacity."""
-        said = self.told or {}
-        return {name: said[name] for name in self.wanting if name in said and said[name].reason in NO_CAPACITY}
+        told = self.told or {}
+        return {name: told[name] for name in self.wanting if name in told and told[name].reason in NO_CAPACITY}
 
     @property
     def unread(self) -> str:
@@ -112,10 +112,11 @@ class Holding:
     def is_late(self, seconds: float, now: float) -> bool:
         """Return whether a part is held for so long, while another slice has no pool that runs.
 
-        It is held from the creation of its oldest pool, as the label says. A pool from before the
-        round counts from when its nodes came, because nothing else was held until then. Without a
-        node that is when GKE ended its tries. If no node was read, it counts from the begin of the
-        round, so that what is not late then is not late.
+        It is held from the creation of its oldest pool, as the label says, or from the begin of the
+        round if a person removed that label. A pool from before the round counts from when its
+        nodes came, because nothing else was held until then. Without a node that is when GKE ended
+        its tries. If no node was read, it counts from the begin of the round, so that what is not
+        late then is not late.
         """
 
         def find_begin(pool: PoolSnapshot, at: float) -> float:
@@ -123,8 +124,8 @@ class Holding:
                 return max(at, self.since)
             return max(self.since, min(at + CREATION_TRIES_SECONDS, self.came.get(pool.name, now)))
 
-        known = [(each, each.owner.created_at) for each in self.list_held() if each.owner]
-        held_since = min((find_begin(pool, at) for pool, at in known if at is not None), default=now)
+        known = [(each, each.owner.created_at or self.since or now) for each in self.list_held() if each.owner]
+        held_since = min((find_begin(*each) for each in known), default=now)
         return bool(self.wanting) and now - held_since >= seconds
 
 
@@ -156,10 +157,7 @@ def plan_gang(cluster: str, workload: WorkloadView, settings: Settings) -> Gang 
     Claims and fingerprints are those of the later pods. A slice that needs no accelerators is left
     out. One that this provisioner would not serve is a refusal for all.
 
-    Args:
-        cluster: ``projects/P/locations/L/clusters/C``.
-        workload: as it is now; that it is suspended does not count.
-        settings: the operator's.
+    That the workload is suspended does not count.
     """
     awake, demands = dataclasses.replace(workload, suspended=False), []
     try:
@@ -198,12 +196,7 @@ def decide_purchase(
 ) -> Decision | None:
     """Return why not all of some pools may be created, apart from limits; None if all may.
 
-    Args:
-        missing: the demands without a pool.
-        namespace_labels: those of the workload's namespace.
-        stop: the emergency stop of the cluster.
-        now: unix seconds.
-        settings: the operator's.
+    `missing` are the demands without a pool, and `now` is in unix seconds.
     """
     for demand in missing:
         refused = decide_namespace(demand, namespace_labels)
@@ -230,8 +223,8 @@ def judge_gang(slices: Sequence[tuple[Demand, AttemptDecision]]) -> GangAnswer:
     """Return how far a gang is from what was decided for each slice."""
     ready = sum(_is_ready(made.decision) for _, made in slices)
     demand, slowest = max(slices, key=lambda each: _rank(each[1].decision))
-    verdict, reason, said = slowest.decision.verdict, slowest.decision.reason, slowest.decision.message
-    message = f"{ready} of {len(slices)} slices have their node pools; {demand.claim.slice_name}: {said}"
+    verdict, reason, why = slowest.decision.verdict, slowest.decision.reason, slowest.decision.message
+    message = f"{ready} of {len(slices)} slices have their node pools; {demand.claim.slice_name}: {why}"
     if ready == len(slices):
         message = f"all {ready} slices have their node pools" if ready > 1 else "the slice has its node pool"
     held = any(made.decision.verdict != Verdict.REFUSE for _, made in slices)
@@ -260,10 +253,7 @@ def _rank(decision: Decision) -> int:
 def measure_gang(gang: Gang, pools: Sequence[PoolSnapshot], *, since: float = 0.0) -> Holding:
     """Return what a gang holds before its workload has pods, so that each slice has its own pools.
 
-    Args:
-        gang: the demands of all slices.
-        pools: at least all pools of the workload.
-        since: unix seconds in which the round began.
+    `pools` has at least all pools of the workload. The round began at `since`, in unix seconds.
     """
     index = PoolIndex.of(pools)
     own = {each.claim.slice_name: index.list_claimed(each.claim.hash) for each in gang}
@@ -307,13 +297,13 @@ def decide_round(
         now: unix seconds.
     """
     have, gang = f"{len(holding.running)} of {len(holding.gang)} slices", holding.gang
-    for name, said in holding.starved.items():
-        words = f"{have} have their node pools; {name}: {said.message}"
+    for name, answer in holding.starved.items():
+        words = f"{have} have their node pools; {name}: {answer.message}"
         if any(is_running(pool) for pool in holding.list_held()):
             message = f"{words}; so the node pools of the other slices are deleted"
             return Decision(Verdict.DELETE, Reason.GANG_INCOMPLETE, message)
         words += "; nothing is created for the other slices meanwhile" if len(gang) > 1 else ""
-        return Decision(Verdict.WAIT, said.reason, words)
+        return Decision(Verdict.WAIT, answer.reason, words)
     if name := holding.unread:
         message = (
             f"node pool {name} is PROVISIONING since an earlier round; the next sweep decides about the others"

@@ -18,22 +18,22 @@ from shared.core.decisions import Decision, Reason, Verdict
 from shared.core.identity.names import build_pool_name
 from shared.core.identity.pool_index import PoolIndex
 from shared.core.identity.pools import PoolStatus
-from shared.core.ports import Reservation
+from shared.core.ports import LimitHold
 from shared.core.shapes.tpu_catalogue import CHIPS_BY_MACHINE
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
     from shared.core.demand.demand import Demand
-    from shared.core.identity.names import Claim
+    from shared.core.identity.names import SliceClaim
     from shared.core.identity.pools import PoolSnapshot
     from shared.core.settings import Settings
 
 _RUNNING = re.compile(r"\brunning [1-9]")
 LISTED_SECONDS = 300.0  # assumes: list-after-create
-"""How long a reservation still counts after GKE has listed its pool: another list may be older."""
-RESERVED_SECONDS = 900.0 + LISTED_SECONDS
-"""How long a reservation counts without that. A process that is frozen in the moment before its
+"""How long a hold still counts after GKE has listed its pool: another list may be older."""
+HOLD_SECONDS = 900.0 + LISTED_SECONDS
+"""How long a hold counts without that. A process that is frozen in the moment before its
 create goes on within the first part or never, because Cloud Run stops an idle instance after 15
 minutes: https://cloud.google.com/run/docs/about-instance-autoscaling#idle-instances."""
 
@@ -75,18 +75,18 @@ def decide_limit(demand: Demand, settings: Settings, usage: Usage | None) -> Dec
 
 
 class CountedPools:
-    """The pools and reservations of one cluster as they count. What changes is counted alone."""
+    """The pools and holds of one cluster as they count. What changes is counted alone."""
 
-    def __init__(self, pools: Sequence[PoolSnapshot], reserved: Mapping[str, Reservation]) -> None:
-        self.pools, self.entries = PoolIndex.of(pools), dict[str, Reservation]()
-        self.until = min((each.made_at for each in reserved.values()), default=math.inf) + RESERVED_SECONDS
-        """Unix seconds at which the first of the reservations no longer counts."""
+    def __init__(self, pools: Sequence[PoolSnapshot], holds: Mapping[str, LimitHold]) -> None:
+        self.pools, self.entries = PoolIndex.of(pools), dict[str, LimitHold]()
+        self.until = min((each.made_at for each in holds.values()), default=math.inf) + HOLD_SECONDS
+        """Unix seconds at which the first of the holds no longer counts."""
         self._chips = Counter(self.pools.sum_by_namespace(_count_kept_chips))
         self._slices = self.pools.sum_by_namespace(may_hold_machines).total()
-        self.put(reserved)
+        self.put(holds)
 
-    def put(self, entries: Mapping[str, Reservation | None]) -> None:
-        """Count reservations in place of those of the same names; None ends one."""
+    def put(self, entries: Mapping[str, LimitHold | None]) -> None:
+        """Count holds in place of those of the same names; None ends one."""
         for name, each in entries.items():
             before = self._weigh(name)
             self.entries.pop(name, None)
@@ -113,8 +113,8 @@ class CountedPools:
     def _weigh(self, name: str) -> tuple[str, int, int]:
         """Return the namespace, chips and slices (0 or 1) that count for one name.
 
-        A pool that is listed and reserved counts once, with the larger figure. A failed one without
-        machines, whose name nobody else is about to create, counts nothing.
+        A pool that is listed and has a hold counts once, with the larger figure. A failed one
+        without machines, whose name nobody else is about to create, counts nothing.
         """
         pool, entry = self.pools.find(name), self.entries.get(name)
         kept = pool is not None and may_hold_machines(pool)
@@ -125,13 +125,13 @@ class CountedPools:
         return entry.namespace, entry.chips, 1
 
 
-def name_pools(demand: Demand, pool_name: str, pools: Sequence[PoolSnapshot]) -> dict[Claim, str]:
+def name_pools(demand: Demand, pool_name: str, pools: Sequence[PoolSnapshot]) -> dict[SliceClaim, str]:
     """Return the name of a demand's pool, and of the pool of each companion (`name_pool`)."""
     index = PoolIndex.of(pools)
     return {demand.claim: pool_name} | {each.claim: name_pool(each.claim, index) for each in demand.companions}
 
 
-def name_pool(claim: Claim, pools: PoolIndex) -> str:
+def name_pool(claim: SliceClaim, pools: PoolIndex) -> str:
     """Return the name of the pool of a claim: as it is listed, else as it will be."""
     own = pools.list_claimed(claim.hash)
     return own[-1].name if own else build_pool_name(claim)
@@ -141,21 +141,21 @@ def _count_kept_chips(pool: PoolSnapshot) -> int:
     return count_pool_chips(pool) * may_hold_machines(pool)
 
 
-def keep_current(entries: Mapping[str, Reservation], now: float) -> dict[str, Reservation]:
-    """Return the reservations that still count. One of the future is as old as one of now."""
+def keep_current(entries: Mapping[str, LimitHold], now: float) -> dict[str, LimitHold]:
+    """Return the holds that still count. One of the future is as old as one of now."""
     return {
         name: each if each.made_at <= now else replace(each, made_at=now)
         for name, each in entries.items()
-        if now - each.made_at < RESERVED_SECONDS
+        if now - each.made_at < HOLD_SECONDS
     }
 
 
-def end_listed(entries: Mapping[str, Reservation], pools: PoolIndex, now: float) -> dict[str, Reservation]:
-    """Return the reservations that still count; those of pools that GKE lists end sooner.
+def end_listed(entries: Mapping[str, LimitHold], pools: PoolIndex, now: float) -> dict[str, LimitHold]:
+    """Return the holds that still count; those of pools that GKE lists end sooner.
 
-    A pool with fewer chips may still be about to grow. One that is reserved again may come again.
+    A pool with fewer chips may still be about to grow. One that is held again may come again.
     """
-    latest = now - RESERVED_SECONDS + LISTED_SECONDS
+    latest = now - HOLD_SECONDS + LISTED_SECONDS
     found = keep_current(entries, now)
     for name, each in found.items():
         pool = pools.find(name)
@@ -164,16 +164,16 @@ def end_listed(entries: Mapping[str, Reservation], pools: PoolIndex, now: float)
     return found
 
 
-def make_reservations(
-    counted: CountedPools, demand: Demand, names: Mapping[Claim, str], now: float, *, others: Collection[str]
-) -> dict[str, Reservation]:
-    """Return the reservations of a pool and its companions; other processes made `others`."""
+def make_holds(
+    counted: CountedPools, demand: Demand, names: Mapping[SliceClaim, str], now: float, *, others: Collection[str]
+) -> dict[str, LimitHold]:
+    """Return the holds of a pool and its companions; other processes made `others`."""
     made = {}
     for each in (demand, *demand.companions):
         known = counted.entries.get(name := names[each.claim])
         chips = max(each.shape.chips, known.chips if known else 0)  # none becomes less
         again = known is not None and (known.again or (name in others and not counted.pools.find(name)))
-        made[name] = Reservation(namespace=each.claim.namespace, chips=chips, made_at=now, again=again)
+        made[name] = LimitHold(namespace=each.claim.namespace, chips=chips, made_at=now, again=again)
     return made
 
 

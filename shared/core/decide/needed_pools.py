@@ -88,12 +88,12 @@ def plan_pools(
         taken: names of pools that pods of other workloads use.
     """
     staying = [pool for pool in select_pools_of(seen.workload, pools) if pool.status != PoolStatus.STOPPING]
-    ending = [pool for pool in select_named(seen.workload, pools) if pool.status == PoolStatus.STOPPING]
+    stopping = [pool for pool in select_named(seen.workload, pools) if pool.status == PoolStatus.STOPPING]
     alive = [pool for pool in staying if pool.status not in LOST]
     serving = _match_running(alive, seen)
     _match_own(serving, alive, seen)
     _match_free(serving, alive, seen, taken)
-    moving = any(seen.list_on(pool.name) for pool in ending)
+    moving = any(seen.list_on(pool.name) for pool in stopping)
     settled = set[str]() if moving else _find_settled(seen)
     return PoolPlan(
         serving=serving,
@@ -166,8 +166,8 @@ def _is_of_one_shape(one: PoolSnapshot, other: PoolSnapshot) -> bool:
 
     A fingerprint of another version, or of the Go provisioner, which has none, cannot be compared.
     """
-    said = ((one.machine_type, other.machine_type), (one.topology, other.topology))
-    same = all(mine == theirs or not (mine and theirs) for mine, theirs in said)
+    pairs = ((one.machine_type, other.machine_type), (one.topology, other.topology))
+    same = all(mine == theirs or not (mine and theirs) for mine, theirs in pairs)
     return same and bool(one.owner and other.owner and one.owner.was_made_for(other.owner.fingerprint))
 
 
@@ -184,7 +184,7 @@ def _find_missing(
     Where two slices mix on one pool, the slice that waits with its leader may not be the one that
     no pool serves. Then it gets the pool, because only a waiting leader asks for one.
     """
-    leaders = (pod for pod in seen.waiting if not pod.gated and is_leader(seen.kind, pod))
+    leaders = (pod for pod in seen.waiting if not pod.gates and is_leader(seen.kind, pod))
     asking = {known.name for pod in leaders if (known := seen.slices[pod.name]) is not None}
     held = [
         (_get_slice(pool), set(seen.count_slices_on(pool.name))) for pool in staying if pool.status not in LOST

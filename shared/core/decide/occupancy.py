@@ -61,7 +61,7 @@ class Occupancy:
     @cached_property
     def waiting_slices(self) -> dict[str, SliceOfPod]:
         """Each slice, by name, that has a pod which is bound to no node and held by no queue."""
-        known = (self.slices[pod.name] for pod in self.waiting if not pod.gated)
+        known = (self.slices[pod.name] for pod in self.waiting if not pod.gates)
         return {each.name: each for each in known if each is not None}
 
     @cached_property

@@ -138,7 +138,7 @@ def measure_waiting(owner: PoolOwner, workload: WorkloadView, pods: Sequence[Pod
     mine = [
         pod
         for pod in pods
-        if not (pod.node_name or pod.deleting or pod.finished or pod.gated)
+        if not (pod.node_name or pod.deleting or pod.finished or pod.gates)
         and kind.find_owner(pod) == workload.name
         and kind.find_owner_uid(pod) in ("", workload.uid)
     ]

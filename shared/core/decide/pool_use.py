@@ -205,7 +205,7 @@ def _name_some(pods: Sequence[PodView]) -> str:
     return ", ".join(sorted(pod.name for pod in pods)[:TAKERS_NAMED_MAX])
 
 
-def decide_squatters(
+def decide_foreign_pods(
     pool: PoolSnapshot, others: Sequence[BoundPod]
 ) -> list[tuple[Decision, tuple[str, str, str], list[BoundPod]]]:
     """Return what to tell each workload that keeps a pool, with its kind, namespace, name and pods.

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from shared.core.decide.limits import decide_limit
 from shared.core.decisions import Decision, Reason, Verdict
 from shared.core.identity.pool_index import PoolIndex
-from shared.core.identity.pools import PoolStatus
+from shared.core.identity.pools import RUNNING, PoolStatus
 from shared.core.kinds.table import get_kind
 from shared.core.settings import Mode
 from shared.core.shapes.tpu_catalogue import tell_unlisted
@@ -127,10 +127,10 @@ def _decide_ours(pool: PoolSnapshot, *, same: bool, old: bool, replace: bool) ->
         return Decision(Verdict.WAIT, Reason.POOL_STOPPING, message)
     if status == PoolStatus.ERROR:
         return Decision(Verdict.DELETE, Reason.POOL_FAILED, f"node pool {name} failed: {pool.error or 'ERROR'}")
-    if status == PoolStatus.RUNNING_WITH_ERROR and (same or not replace):
+    if status == PoolStatus.RUNNING_WITH_ERROR and not pool.autoscaled and (same or not replace):
         message = f"node pool {name} runs with errors: {pool.error or status}"
         return Decision(Verdict.DELETE if old else Verdict.WAIT, Reason.POOL_DEGRADED, message)
-    if status in (PoolStatus.RUNNING, PoolStatus.RUNNING_WITH_ERROR):  # assumes: status-after-end
+    if status in RUNNING:  # assumes: status-after-end
         return _decide_running(pool, same=same, replace=replace)
     message = f"node pool {name} has a status that this version does not know"
     return Decision(Verdict.WAIT, Reason.STATUS_UNKNOWN, message)

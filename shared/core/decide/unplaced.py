@@ -59,16 +59,16 @@ def decide_unplaced(
     causes = "; ".join(_list_causes(pod, nodes, wanted)) if nodes is not None else ""
     words = _tell_scheduler(pod)
     advice = (text for word, told, text in _ADVICE if word in words and told not in causes)
-    said = "; ".join((words, *advice))
-    message = f"{state}, but the scheduler finds no place for this pod: {said}"
+    why = "; ".join((words, *advice))
+    message = f"{state}, but the scheduler finds no place for this pod: {why}"
     if causes:
-        message = f"{state}, but this pod cannot run on it: {causes}. The scheduler says: {said}"
+        message = f"{state}, but this pod cannot run on it: {causes}. The scheduler says: {why}"
     return Decision(Verdict.WAIT, Reason.POD_UNPLACED, message)
 
 
 def _tell_scheduler(pod: PodView) -> str:
-    said = {_COUNT.sub("", part).strip(" .") for part in _PREFIX.sub("", pod.scheduler_message).split(", ")}
-    return "; ".join(sorted(filter(None, said))) or "it has not said why"
+    parts = {_COUNT.sub("", part).strip(" .") for part in _PREFIX.sub("", pod.scheduler_message).split(", ")}
+    return "; ".join(sorted(filter(None, parts))) or "it has not said why"
 
 
 def _list_causes(pod: PodView, nodes: Sequence[NodeView], wanted: int) -> Iterator[str]:

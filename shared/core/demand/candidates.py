@@ -62,8 +62,8 @@ class Candidate:
     def hash(self) -> str:
         """Return 40 bits over its fields, which tell it from the others of a list."""
         capacity = self.capacity
-        said = (capacity.tier, capacity.reservation_path, str(capacity.max_run_duration_seconds), self.zone)
-        return labels.hash_text("\n".join(said), _DIGEST_CHARACTERS)
+        fields = (capacity.tier, capacity.reservation_path, str(capacity.max_run_duration_seconds), self.zone)
+        return labels.hash_text("\n".join(fields), _DIGEST_CHARACTERS)
 
 
 def read_candidates(

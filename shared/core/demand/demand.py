@@ -22,7 +22,7 @@ from shared.core.demand.own_keys import check_own_keys
 from shared.core.demand.topology_labels import read_topology_labels
 from shared.core.demand.wanted_shapes import find_wanted_shape
 from shared.core.errors import NotAllowed, Rejected
-from shared.core.identity.names import Claim
+from shared.core.identity.names import SliceClaim
 from shared.core.kinds.elastic import list_elastic
 from shared.core.kinds.table import get_kind
 from shared.core.priorities import NodeSource
@@ -42,7 +42,7 @@ _FINGERPRINT_CHARACTERS = 13
 class Demand:
     """What one slice needs: everything that `shared.core.nodepool` uses, and nothing else."""
 
-    claim: Claim
+    claim: SliceClaim
     shape: Shape
     capacity: Capacity
     zone: str
@@ -172,9 +172,9 @@ def _write_gpus(gpus: GpuSharing) -> str:
     return f"GpuSharing({', '.join(asked)})"
 
 
-def claim_slice(cluster: str, workload: WorkloadView, found: SliceOfPod) -> Claim:
+def claim_slice(cluster: str, workload: WorkloadView, found: SliceOfPod) -> SliceClaim:
     """Return the claim of one slice of a live workload."""
-    return Claim(
+    return SliceClaim(
         cluster=cluster,
         kind=workload.kind,
         namespace=workload.namespace,
@@ -260,7 +260,7 @@ def _build_demand(
     )
 
 
-def _read_pins(claim: Claim, found: SliceOfPod) -> dict[str, str]:
+def _read_pins(claim: SliceClaim, found: SliceOfPod) -> dict[str, str]:
     label = get_kind(claim.kind).pin_label
     if not label:
         return {}

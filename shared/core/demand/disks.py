@@ -18,15 +18,15 @@ if TYPE_CHECKING:
     from shared.core.workloads import Disk, PodTemplate, WorkloadView
 
 
-def list_claims(workload: WorkloadView) -> tuple[str, ...]:
+def list_volume_claims(workload: WorkloadView) -> tuple[str, ...]:
     """Return the claims that the pods with accelerators of a workload's spec name, each once."""
     asking = [group.template for group in workload.groups if group.template.wants_accelerator]
-    return tuple(dict.fromkeys(claim for template in asking for claim in template.disk_claims))
+    return tuple(dict.fromkeys(claim for template in asking for claim in template.volume_claims))
 
 
 def list_disks(template: PodTemplate, workload: WorkloadView) -> tuple[Disk, ...]:
     """Return the disks of the claims that a template names, as far as they were read."""
-    return tuple(each for each in workload.disks if each.claim in template.disk_claims)
+    return tuple(each for each in workload.disks if each.claim in template.volume_claims)
 
 
 def list_older(disks: Iterable[Disk], workload: WorkloadView) -> tuple[Disk, ...]:

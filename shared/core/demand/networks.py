@@ -66,11 +66,11 @@ def read_networks(template: PodTemplate, shape: Shape, settings: Settings) -> Ne
     driver = _selects(template, labels.NETWORK_DRIVER, "true", shape, known=driven) or (
         driven and template.claims_devices and labels.POD_INTERFACES not in template.annotations
     )
-    said = {labels.NETWORK_PROFILE: "auto"} if profile else {}
-    said |= {labels.NETWORK_DRIVER: "true"} if driver else {}
+    keys = {labels.NETWORK_PROFILE: "auto"} if profile else {}
+    keys |= {labels.NETWORK_DRIVER: "true"} if driver else {}
     named = _read_pairs(template, settings)
     pairs = named or (() if profile else settings.node_additional_networks)
-    return Networks(pairs=pairs, profile=(profile or driver or shape.own_networks) and not pairs, node_labels=said)
+    return Networks(pairs=pairs, profile=(profile or driver or shape.own_networks) and not pairs, node_labels=keys)
 
 
 def _selects(template: PodTemplate, key: str, value: str, shape: Shape, *, known: bool) -> bool:

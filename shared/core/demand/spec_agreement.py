@@ -133,11 +133,11 @@ def _list_differences(pod: PodTemplate, spec: PodTemplate, settings: Settings) -
         yield _Difference(labels.ZONE, " or ".join(of_pod_zone), " or ".join(of_spec_zone))
     if labels.SLICE_TOPOLOGY in spec.annotations and pod.topology != spec.topology:
         yield _Difference(labels.TOPOLOGY, pod.topology or _NONE, spec.topology or _NONE)
-    yield from _list_said(pod, spec, settings)
+    yield from _list_annotations(pod, spec, settings)
     yield from () if settings.force_on_demand else _list_capacity(pod, spec)
 
 
-def _list_said(pod: PodTemplate, spec: PodTemplate, settings: Settings) -> Iterator[_Difference]:
+def _list_annotations(pod: PodTemplate, spec: PodTemplate, settings: Settings) -> Iterator[_Difference]:
     """Yield the annotations and the labels for nodes in which a pod differs from the spec."""
     for key in _ANNOTATIONS:
         if key in spec.annotations and pod.annotations.get(key) != spec.annotations[key]:

@@ -39,7 +39,7 @@ _OUR_NAME = re.compile(rf"([a-z][-a-z0-9]*)-([a-z2-7]{{{HASH_CHARACTERS}}})-([0-
 
 
 @dataclass(frozen=True, kw_only=True)
-class Claim:
+class SliceClaim:
     """The identity of one slice: the same after a restart, another for a re-created owner."""
 
     cluster: str
@@ -82,7 +82,7 @@ class ParsedName:
         return self.prefix.startswith(_readable_prefix(workload_name))
 
 
-def build_pool_name(claim: Claim, attempt: int = 0) -> str:
+def build_pool_name(claim: SliceClaim, attempt: int = 0) -> str:
     """Return the name of a claim's pool in one attempt; at most 40 characters.
 
     Raises:
@@ -162,7 +162,7 @@ class PoolOwner:
 
 
 def build_owner_labels(
-    claim: Claim,
+    claim: SliceClaim,
     *,
     attempt: int,
     created_at: int,

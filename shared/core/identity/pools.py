@@ -34,6 +34,7 @@ class PoolStatus(StrEnum):
 
 
 BROKEN = (PoolStatus.ERROR, PoolStatus.RUNNING_WITH_ERROR)
+RUNNING = (PoolStatus.RUNNING, PoolStatus.RUNNING_WITH_ERROR)
 LOST = (PoolStatus.STOPPING, PoolStatus.ERROR)
 """The status of pools on which no pod will run any more."""
 STATUS_BY_NAME = {str(status): status for status in PoolStatus}

@@ -72,12 +72,12 @@ def _count_pods(body: Json, replicas: int) -> int:
 
 def _read_surge(body: Json, replicas: int) -> int:
     """Return maxSurge, the additional pods of a rollout; a percentage is rounded up."""
-    said = read_object(body, "spec", "strategy", "rollingUpdate").get("maxSurge", _SURGE_DEFAULT)
-    if isinstance(said, int) and not isinstance(said, bool):
-        return max(bound_count(said), 0)
-    surge = take_percent(replicas, said) if isinstance(said, str) else None
+    given = read_object(body, "spec", "strategy", "rollingUpdate").get("maxSurge", _SURGE_DEFAULT)
+    if isinstance(given, int) and not isinstance(given, bool):
+        return max(bound_count(given), 0)
+    surge = take_percent(replicas, given) if isinstance(given, str) else None
     if surge is None:
-        raise UnexpectedValue("spec.strategy.rollingUpdate.maxSurge", said, "a whole number or a percentage")
+        raise UnexpectedValue("spec.strategy.rollingUpdate.maxSurge", given, "a whole number or a percentage")
     return surge
 
 

@@ -162,11 +162,11 @@ def _list_slices(workload: WorkloadView) -> Sequence[SliceOfPod]:
 
 def _fill_template(workload: WorkloadView, group: SliceGroup, index: int) -> PodTemplate:
     """Return the template with what the controller adds; the index is not read without indexes."""
-    template, said = group.template, {labels.COMPLETION_INDEX: str(index)}
+    template, own = group.template, {labels.COMPLETION_INDEX: str(index)}
     return dataclasses.replace(
         template,
-        labels=template.labels | said | {JOB_NAME_ON_POD: workload.name},
-        annotations=template.annotations | said,
+        labels=template.labels | own | {JOB_NAME_ON_POD: workload.name},
+        annotations=template.annotations | own,
     )
 
 

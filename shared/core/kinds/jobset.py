@@ -52,8 +52,8 @@ _POD_SPEC = ("template", "spec", "template", "spec")
 
 
 def _find_owner(pod: PodView) -> str:
-    said = pod.template
-    return said.labels.get(JOBSET_NAME_ON_POD) or said.annotations.get(JOBSET_NAME_ON_POD, "")
+    template = pod.template
+    return template.labels.get(JOBSET_NAME_ON_POD) or template.annotations.get(JOBSET_NAME_ON_POD, "")
 
 
 def _find_owner_uid(pod: PodView) -> str:
@@ -203,7 +203,7 @@ def _fill_template(workload: WorkloadView, group: SliceGroup, index: int, name: 
     writes it.
     """
     key = hashlib.sha1(f"{workload.namespace}/{name}".encode(), usedforsecurity=False).hexdigest()
-    said = {
+    own = {
         JOBSET_NAME_ON_POD: workload.name,
         JOBSET_UID_ON_POD: workload.uid,
         REPLICATED_JOB_ON_POD: group.name,
@@ -216,7 +216,7 @@ def _fill_template(workload: WorkloadView, group: SliceGroup, index: int, name: 
     if group.pinned:
         selector[NAMESPACED_JOB] = f"{workload.namespace}_{name}"
     return dataclasses.replace(
-        template, labels=template.labels | said, annotations=template.annotations | said, node_selector=selector
+        template, labels=template.labels | own, annotations=template.annotations | own, node_selector=selector
     )
 
 

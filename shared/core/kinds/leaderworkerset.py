@@ -108,18 +108,18 @@ def _find_no_uid(_pod: PodView) -> str:
 
 
 def _is_leader(pod: PodView) -> bool:
-    said = pod.template
-    worker = parse_index(said.labels.get(WORKER_INDEX, ""))
+    template = pod.template
+    worker = parse_index(template.labels.get(WORKER_INDEX, ""))
     if worker == 0:
-        return said.wants_accelerator
-    subgroup = parse_index(said.labels.get(SUBGROUP_INDEX, LEADER_INDEX))
+        return template.wants_accelerator
+    subgroup = parse_index(template.labels.get(SUBGROUP_INDEX, LEADER_INDEX))
     layout = _Layout(
-        size=parse_index(said.annotations.get(SIZE, "")) or 1,
-        subgroup_size=parse_index(said.annotations.get(SUBGROUP_SIZE, "")) or 0,
+        size=parse_index(template.annotations.get(SIZE, "")) or 1,
+        subgroup_size=parse_index(template.annotations.get(SUBGROUP_SIZE, "")) or 0,
     )
     if worker is None or subgroup is None or worker != layout.find_first_worker(subgroup):
         return False
-    return subgroup > 0 or said.annotations.get(LEADER_ASKS_FOR_CHIPS) != "true"
+    return subgroup > 0 or template.annotations.get(LEADER_ASKS_FOR_CHIPS) != "true"
 
 
 def _hint(pod: PodView) -> str:
@@ -146,7 +146,7 @@ def _read(body: Json, read_template: TemplateReader) -> WorkloadView:
 
 def _read_exclusion(body: Json) -> tuple[TopologyTerm, ...]:
     """Return what the controller's webhook adds to the pods for exclusive topologies."""
-    said = read_texts(body, "metadata", "annotations")
+    annotations = read_texts(body, "metadata", "annotations")
     keys = {
         EXCLUSIVE_TOPOLOGY: (SET_NAME, GROUP_INDEX),
         SUBGROUP_EXCLUSIVE_TOPOLOGY: (SET_NAME, GROUP_INDEX, SUBGROUP_INDEX),
@@ -154,9 +154,9 @@ def _read_exclusion(body: Json) -> tuple[TopologyTerm, ...]:
     if not read_object(body, "spec", "leaderWorkerTemplate", "subGroupPolicy"):
         del keys[SUBGROUP_EXCLUSIVE_TOPOLOGY]
     return tuple(
-        make_exclusive(said[each], *same)
+        make_exclusive(annotations[each], *same)
         for each, same in keys.items()
-        if said.get(each, labels.NODE_POOL) != labels.NODE_POOL
+        if annotations.get(each, labels.NODE_POOL) != labels.NODE_POOL
     )
 
 
@@ -267,15 +267,15 @@ def _find_template(pod: PodView, workload: WorkloadView) -> PodTemplate | None:
 
 
 def _find_slice(pod: PodView, workload: WorkloadView) -> SliceOfPod | None:
-    said = pod.template.labels
-    index, worker = said.get(GROUP_INDEX, ""), said.get(WORKER_INDEX, "")
+    pod_labels = pod.template.labels
+    index, worker = pod_labels.get(GROUP_INDEX, ""), pod_labels.get(WORKER_INDEX, "")
     leader = f"{workload.name}-{index}"
     names = (workload.name, leader) if worker == LEADER_INDEX else (leader, f"{leader}-{worker}")
     if (pod.controller_kind, pod.controller_name, pod.name) != ("StatefulSet", *names):
         return None
     _refuse_apart(workload)
     # A leader without chips and without a sub-group belongs to the first sub-group.
-    subgroup = said.get(SUBGROUP_INDEX, LEADER_INDEX)
+    subgroup = pod_labels.get(SUBGROUP_INDEX, LEADER_INDEX)
     for group in workload.groups:
         if group.name in ("", subgroup) and is_index_below(index, group.replicas):
             return SliceOfPod(name=_name_slice(workload, group, index), group=group)
@@ -300,10 +300,10 @@ def _list_slices(workload: WorkloadView) -> Sequence[SliceOfPod]:
 
 def _fill_template(workload: WorkloadView, group: SliceGroup, index: int) -> PodTemplate:
     leader = f"{workload.namespace}/{workload.name}-{index}"
-    said = {SET_NAME: workload.name, GROUP_INDEX: str(index), GROUP_KEY: _hash(leader)}
+    pod_labels = {SET_NAME: workload.name, GROUP_INDEX: str(index), GROUP_KEY: _hash(leader)}
     if group.name:
-        said |= {SUBGROUP_INDEX: group.name, SUBGROUP_KEY: _hash(f"{leader.partition('/')[2]}/{group.name}")}
-    return dataclasses.replace(group.template, labels=group.template.labels | said)
+        pod_labels |= {SUBGROUP_INDEX: group.name, SUBGROUP_KEY: _hash(f"{leader.partition('/')[2]}/{group.name}")}
+    return dataclasses.replace(group.template, labels=group.template.labels | pod_labels)
 
 
 def _hash(text: str) -> str:

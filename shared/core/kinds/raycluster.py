@@ -91,9 +91,9 @@ def _hint_slice(pod: PodView) -> str:
 
 def _read_slot(pod: PodView) -> str:
     """Return the slot in the pod's labels; empty if they have none that is valid."""
-    said = pod.template.labels
-    group, _, slot = said.get(REPLICA_OF_WEBHOOK, "").rpartition("-")
-    slot = said.get(REPLICA_INDEX, slot if group == said.get(GROUP) else "")
+    pod_labels = pod.template.labels
+    group, _, slot = pod_labels.get(REPLICA_OF_WEBHOOK, "").rpartition("-")
+    slot = pod_labels.get(REPLICA_INDEX, slot if group == pod_labels.get(GROUP) else "")
     return slot if parse_index(slot) is not None else ""
 
 
@@ -195,8 +195,8 @@ def _find_slot(pod: PodView, group: SliceGroup) -> str | None:
     Raises:
         SliceUnknown: it has no label, and its replicas have several hosts.
     """
-    said = pod.template.labels
-    if REPLICA_INDEX in said or REPLICA_OF_WEBHOOK in said:
+    pod_labels = pod.template.labels
+    if REPLICA_INDEX in pod_labels or REPLICA_OF_WEBHOOK in pod_labels:
         return _read_slot(pod) or None
     if group.slots == 1:
         return _FIRST
@@ -300,10 +300,10 @@ def _fill_template(workload: WorkloadView, group: SliceGroup, index: int) -> Pod
     The random `REPLICA_NAME` and what the webhook adds are left out. See
     https://github.com/ray-project/kuberay/blob/v1.6.1/ray-operator/controllers/ray/common/pod.go.
     """
-    said = {CLUSTER: workload.name, GROUP: group.name, NODE_TYPE: WORKER, REPLICA_INDEX: str(index)}
+    pod_labels = {CLUSTER: workload.name, GROUP: group.name, NODE_TYPE: WORKER, REPLICA_INDEX: str(index)}
     if group.hosts > 1:
-        said[HOST_INDEX] = _FIRST
-    return dataclasses.replace(group.template, labels=group.template.labels | said)
+        pod_labels[HOST_INDEX] = _FIRST
+    return dataclasses.replace(group.template, labels=group.template.labels | pod_labels)
 
 
 def _has_slice(workload: WorkloadView, name: str, pods: Sequence[PodView] | None) -> bool:

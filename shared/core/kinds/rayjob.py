@@ -47,12 +47,12 @@ def _judge_rayjob(body: Json) -> str:
     if ended not in _ENDED or (ended != _INVALID and _lets_go(body, ended)):
         return ""
     identity = f"{read_text(body, 'metadata', 'namespace')}/{read_text(body, 'metadata', 'name')}"
-    said = f"RayJob {identity} is {ended} and keeps its RayCluster with all its node pools"
+    message = f"RayJob {identity} is {ended} and keeps its RayCluster with all its node pools"
     if ended == _INVALID:
-        return f"{said}; KubeRay does not delete them: delete the RayJob or the RayCluster"
+        return f"{message}; KubeRay does not delete them: delete the RayJob or the RayCluster"
     by_rule = bool(read_object(body, "spec", "deletionStrategy"))
     remedy = "add a deletion rule that applies to this end" if by_rule else "set shutdownAfterJobFinishes: true"
-    return f"{said}; to release them, {remedy}, or delete the RayJob or the RayCluster"
+    return f"{message}; to release them, {remedy}, or delete the RayJob or the RayCluster"
 
 
 def _lets_go(body: Json, ended: str) -> bool:

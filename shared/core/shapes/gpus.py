@@ -93,10 +93,10 @@ def _find_family(template: PodTemplate) -> GpuFamily:
     if name in BY_GPU:
         return BY_GPU[name]
     near = difflib.get_close_matches(name or "", BY_GPU, n=_SHOWN, cutoff=0.6)
-    said = "the pod selects no GPU type"
+    what = "the pod selects no GPU type"
     if name:
-        said = "this GPU type is retired" if name in RETIRED else "unknown GPU type"
-    raise UnknownGpu(said, field=labels.GPU_ACCELERATOR, value=name or "", valid=", ".join(near or sorted(BY_GPU)))
+        what = "this GPU type is retired" if name in RETIRED else "unknown GPU type"
+    raise UnknownGpu(what, field=labels.GPU_ACCELERATOR, value=name or "", valid=", ".join(near or sorted(BY_GPU)))
 
 
 def _read_cut(template: PodTemplate, family: GpuFamily) -> _Cut:

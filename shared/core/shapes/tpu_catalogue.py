@@ -3,9 +3,9 @@
 Sources: https://cloud.google.com/kubernetes-engine/docs/concepts/plan-tpus,
 https://cloud.google.com/tpu/docs/supported-tpu-configurations, and GKE's published autoscaler
 (https://github.com/GoogleCloudPlatform/cluster-autoscaler, ``pkg/cloudprovider/gke/machinetypes``).
-The pages disagree on the upper bounds of the cube families, and on the memory of ct6e-standard-1t
-(176 or 448 GiB). The larger value is used here, and GKE decides. vCPUs and memory are those of the
-pages https://cloud.google.com/tpu/docs/v5e, v5p, v6e, tpu7x and of the autoscaler.
+They disagree on the upper bounds of the cube families, and on the memory of ct6e-standard-1t (176
+or 448 GiB) and tpu7x-standard-4t (960 or 992 GiB). The larger value is used here, and GKE decides.
+vCPUs and memory are those of https://cloud.google.com/tpu/docs/v5e, v5p, v6e, tpu7x and of it.
 """
 
 from __future__ import annotations
@@ -150,9 +150,9 @@ FAMILIES = (
         generation="tpu7x",
         accelerator="tpu7x",
         machines=(
-            Machine("tpu7x-standard-1t", 1, "1x1x1", multi_host=False),
-            Machine("tpu7x-standard-4t", 4, "2x2x1", multi_host=True, cpus=224, memory_gb=960),
-            Machine("tpu7x-ultranet-4t", 4, "2x2x1", multi_host=True, by_name_only=True),
+            Machine("tpu7x-standard-1t", 1, "1x1x1", multi_host=False, cpus=56, memory_gb=248),
+            Machine("tpu7x-standard-4t", 4, "2x2x1", multi_host=True, cpus=224, memory_gb=992),
+            Machine("tpu7x-ultranet-4t", 4, "2x2x1", multi_host=True, by_name_only=True, cpus=224, memory_gb=992),
         ),
         placement=Placement.WORKLOAD_POLICY,
         boot_disks=_HYPERDISK,
@@ -193,5 +193,5 @@ def tell_unlisted(accelerator: str, zone: str) -> str:
     generation = BY_ACCELERATOR[accelerator].generation if accelerator in BY_ACCELERATOR else ""
     listed = ZONES.get(generation, zone).split()
     near = ", ".join(each for each in listed if each.startswith(zone.rpartition("-")[0] + "-"))
-    said = f"on 2026-11-23 no {generation} was listed in {zone}, but in {near or 'other regions only'}"
-    return "" if zone in listed else said
+    note = f"on 2026-11-23 no {generation} was listed in {zone}, but in {near or 'other regions only'}"
+    return "" if zone in listed else note

@@ -4,18 +4,12 @@
 program does where upstream's differs is in docs/evidence/autoscaler.md.
 """
 
-from __future__ import annotations
-
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from standins.autoscaler.tests.autoscaler_world import GPU, TPU_HOSTS
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from standins.autoscaler.tests.autoscaler_world import AutoscalerWorld
+from standins.autoscaler.tests.autoscaler_world import GPU, TPU_HOSTS, AutoscalerWorld
 
 MINUTE = 60.0
 SOON, LATER = 5 * MINUTE, 30 * MINUTE
@@ -222,8 +216,13 @@ def _run_beside_room(
 def pods_with_half_of_their_hosts_gpus_or_that_must_stay_are_not_moved(world: AutoscalerWorld) -> None:
     """The next scenario is this one's control: there a pod is moved in the same time."""
     homes = {
-        name: _run_beside_room(world, name, requests=_gpus(count), annotations=said)
-        for name, count, said in (("all", 8, {}), ("half", 4, {}), ("unsafe", 1, STAYS), ("annotated", 1, {}))
+        name: _run_beside_room(world, name, requests=_gpus(count), annotations=annotations)
+        for name, count, annotations in (
+            ("all", 8, {}),
+            ("half", 4, {}),
+            ("unsafe", 1, STAYS),
+            ("annotated", 1, {}),
+        )
     }
     world.keep_node(homes["annotated"])
     world.see_that(lambda: all(world.find_node_of(f"runs-{name}") == homes[name] for name in homes), LATER)

@@ -3,16 +3,12 @@
 Each stage runs one autoscaler: the stand-in, or upstream's program.
 """
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from standins.fakegke.tests.fakegke_worlds import slice_pool
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 GPU: dict[str, Any] = {
     "placement_policy": {},
@@ -32,7 +28,7 @@ _TOLERATIONS = [{"key": key, "operator": "Exists"} for key in _TAINTS]
 
 
 @dataclass(frozen=True)
-class Said:
+class PodEvent:
     """An Event about a pod."""
 
     at: float
@@ -94,7 +90,7 @@ class AutoscalerWorld(ABC):
         """Return on which node a pod runs, empty for none."""
 
     @abstractmethod
-    def list_events(self, pod: str, reason: str) -> list[Said]:
+    def list_events(self, pod: str, reason: str) -> list[PodEvent]:
         """Return the Events about a pod."""
 
     def wait_for(self, what: Callable[[], object], seconds: float) -> float:

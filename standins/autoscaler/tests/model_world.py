@@ -1,24 +1,19 @@
 """The stage on which the stand-in's model plays, in virtual time."""
 
-from __future__ import annotations
-
 import itertools
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from google.protobuf import json_format
 
 from standins.autoscaler.model import Autoscaler, Times
-from standins.autoscaler.picture import Event, GiveUp, RemoveNodes, Resize, Seen
+from standins.autoscaler.picture import Action, Event, GiveUp, Group, Pod, RemoveNodes, Resize, Seen
 from standins.autoscaler.placing import Placing
 from standins.autoscaler.reading import KEEPS, read_group, read_node, read_pod, read_template
-from standins.autoscaler.tests.autoscaler_world import POOL, AutoscalerWorld, Said, build_pool, build_template
+from standins.autoscaler.tests.autoscaler_world import POOL, AutoscalerWorld, PodEvent, build_pool, build_template
 from standins.fakegke.model.instance_groups import InstanceGroups
 from standins.fakegke.model.templates import Templates
 from standins.fakegke.resource_names import ClusterName
 from standins.fakegke.tests.fakegke_worlds import LOCATION, PROJECT, ZONE, InProcessWorld
-
-if TYPE_CHECKING:
-    from standins.autoscaler.picture import Action, Group, Pod
 
 _READY = [{"type": "Ready", "status": "True"}]
 
@@ -34,7 +29,7 @@ class ModelWorld(AutoscalerWorld):
         self._pods: dict[str, dict[str, Any]] = {}
         self._near: dict[str, str] = {}
         self._kept: set[str] = set()
-        self._events: dict[str, list[Said]] = {}
+        self._events: dict[str, list[PodEvent]] = {}
         self._uids = itertools.count()
         self.actions: list[tuple[float, Action]] = []
 
@@ -97,7 +92,7 @@ class ModelWorld(AutoscalerWorld):
         """Return on which node a pod runs."""
         return str(self._pods[pod]["spec"].get("nodeName", ""))
 
-    def list_events(self, pod: str, reason: str) -> list[Said]:
+    def list_events(self, pod: str, reason: str) -> list[PodEvent]:
         """Return the Events about a pod."""
         return [each for each in self._events.get(pod, ()) if each.reason == reason]
 
@@ -157,8 +152,8 @@ class ModelWorld(AutoscalerWorld):
     def _act(self, action: Action) -> None:
         if isinstance(action, Event):
             if action.pod is not None:
-                said = Said(self.now, action.reason, action.message, action.type)
-                self._events.setdefault(action.pod.name, []).append(said)
+                event = PodEvent(self.now, action.reason, action.message, action.type)
+                self._events.setdefault(action.pod.name, []).append(event)
             return
         name = self._name_group(action.group.pool)
         if isinstance(action, Resize):

@@ -1,7 +1,5 @@
 """The stand-in autoscaler plays the scenarios, against the fake GKE's model in virtual time."""
 
-from __future__ import annotations
-
 import pytest
 
 from standins.autoscaler.model import Autoscaler, Times

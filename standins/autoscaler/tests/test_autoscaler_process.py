@@ -1,10 +1,10 @@
 """The process: it fills a group of the fake GKE for a pod, and writes Events, over real APIs."""
 
-from __future__ import annotations
-
 import json
 import sys
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -13,10 +13,6 @@ from standins.fakegke.tests.fakegke_processes import fake_process
 from standins.processes.child import Command
 from standins.processes.kubeconfig import open_client
 from standins.processes.stand_ins import ROOT, running, running_stand_in, wait_until
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 CLUSTER = "projects/demo/locations/us-east5/clusters/alpha"
 SPEED = "120"

@@ -1,8 +1,7 @@
 """What the autoscaler is told over gRPC of groups that are read from Compute's REST API."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 import grpc
 import httpx
@@ -11,9 +10,6 @@ import pytest
 from standins.autoscaler_real.compute_groups import ComputeGroups
 from standins.autoscaler_real.messages import CLASSES, SERVICE
 from standins.autoscaler_real.provider import Provider
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 Json = dict[str, Any]
 

@@ -4,19 +4,15 @@
 `objects` and `store`.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from standins.cluster.admission import job_admission, jobset_admission, node_admission, pod_admission
 from standins.cluster.admission.refusals import read
+from standins.cluster.clock import Clock
 from standins.cluster.objects.jobset_shapes import JobSetView
 from standins.cluster.objects.shapes import AnyObject, JobView, NodeView, PodView
 from standins.cluster.store.kinds import JOB, JOBSET, NAMESPACE, NODE, POD, Kind
-
-if TYPE_CHECKING:
-    from standins.cluster.clock import Clock
-    from standins.cluster.store.object_store import Store
+from standins.cluster.store.object_store import Store
 
 Json = dict[str, Any]
 
@@ -31,11 +27,7 @@ class Admission:
         self._clock = clock
 
     def create(self, kind: Kind, body: Json) -> None:
-        """Default and check a new object in place.
-
-        Raises:
-            ApiError: 400, 403 or 422.
-        """
+        """Default and check a new object in place. Raises ApiError: 400, 403 or 422."""
         self.check_shape(kind, body)
         if kind is POD:
             pod_admission.admit_new(self._store, body, self._clock.timestamp())
@@ -49,11 +41,7 @@ class Admission:
             _admit_namespace(body)
 
     def update(self, kind: Kind, old: Json, new: Json) -> None:
-        """Default and check a changed object in place.
-
-        Raises:
-            ApiError: 400, 403 or 422.
-        """
+        """Default and check a changed object in place. Raises ApiError: 400, 403 or 422."""
         self.check_shape(kind, new)
         if kind is POD:
             pod_admission.admit_change(old, new)
@@ -69,8 +57,7 @@ class Admission:
     def check_shape(self, kind: Kind, body: Json) -> None:
         """Refuse an object whose fields have values of the wrong type.
 
-        Raises:
-            ApiError: 400, naming the field.
+        Raises ApiError: 400, naming the field.
         """
         read(kind, body, _SHAPES.get(kind, AnyObject))
 

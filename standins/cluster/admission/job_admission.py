@@ -3,19 +3,15 @@
 Source: https://kubernetes.io/docs/concepts/workloads/controllers/job/
 """
 
-from __future__ import annotations
-
 import copy
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 from standins.cluster.admission.pod_spec_rules import default_spec, spec_problems, write_quantities
 from standins.cluster.admission.refusals import Problem, not_played, refuse, unsupported
 from standins.cluster.objects.label_names import CONTROLLER_UID, JOB_NAME
 from standins.cluster.store.errors import invalid
 from standins.cluster.store.kinds import JOB
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 Json = dict[str, Any]
 
@@ -38,8 +34,7 @@ _REPLACEMENT = "TerminatingOrFailed"
 def admit_new(body: Json) -> None:
     """Default and check a new Job in place.
 
-    Raises:
-        ApiError: 400 (quantities) or 422, naming the field.
+    Raises ApiError: 400 (quantities) or 422, naming the field.
     """
     name, uid = body["metadata"]["name"], body["metadata"]["uid"]
     spec = body.setdefault("spec", {})
@@ -107,8 +102,7 @@ def _spec_problems(spec: Json) -> Iterator[Problem]:
 def admit_change(old: Json, new: Json) -> None:
     """Refuse changes that a Job does not allow: parts of its template change before its start only.
 
-    Raises:
-        ApiError: 400 (quantities) or 422, naming the field.
+    Raises ApiError: 400 (quantities) or 422, naming the field.
     """
     name = new["metadata"]["name"]
     before, after = old["spec"], new.get("spec", {})

@@ -6,25 +6,19 @@ Source: https://github.com/kubernetes-sigs/jobset/tree/v0.11.1 (pkg/webhooks/job
 config/components/crd).
 """
 
-from __future__ import annotations
-
 import copy
 import re
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 import msgspec
 
 from standins.cluster.admission.job_admission import not_played_by_jobs
 from standins.cluster.admission.pod_spec_rules import containers, write_quantities
 from standins.cluster.admission.refusals import Problem, not_played, refuse
-from standins.cluster.objects.jobset_shapes import JobSetView
+from standins.cluster.objects.jobset_shapes import JobSetView, ReplicatedJob
 from standins.cluster.store.errors import denied
 from standins.cluster.store.kinds import JOBSET
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from standins.cluster.objects.jobset_shapes import ReplicatedJob
 
 Json = dict[str, Any]
 
@@ -42,8 +36,7 @@ _CHANGEABLE_WHEN_SUSPENDED = ("nodeSelector", "tolerations", "schedulingGates")
 def admit_new(body: Json) -> None:
     """Default and check a new JobSet in place.
 
-    Raises:
-        ApiError: 400 (quantities), 403 (its webhook), 422 (its schema, or not played here).
+    Raises ApiError: 400 (quantities), 403 (its webhook), 422 (its schema, or not played here).
     """
     spec = body.setdefault("spec", {})
     _default_by_schema(spec)
@@ -64,8 +57,7 @@ def admit_change(old: Json, new: Json) -> None:
     removes the webhook's defaults, and quantities are stored as they are sent.
     Source: https://github.com/kubernetes-sigs/jobset/blob/v0.11.1/config/components/webhook/manifests.yaml
 
-    Raises:
-        ApiError: 400 (quantities), 403 (its webhook) or 422 (its schema), naming the field.
+    Raises ApiError: 400 (quantities), 403 (its webhook) or 422 (its schema), naming the field.
     """
     before, after = old["spec"], new.setdefault("spec", {})
     _default_by_schema(after)

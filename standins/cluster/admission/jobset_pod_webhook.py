@@ -4,9 +4,7 @@ Source: https://jobset.sigs.k8s.io/docs/concepts/#exclusive-job-to-topology-plac
 of https://github.com/kubernetes-sigs/jobset (pkg/webhooks/pod_webhook.go, release 0.11.1).
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from standins.cluster.objects.label_names import (
     COMPLETION_INDEX,
@@ -19,9 +17,7 @@ from standins.cluster.objects.label_names import (
 from standins.cluster.objects.shapes import NodeView, PodView
 from standins.cluster.store.errors import ApiError, denied
 from standins.cluster.store.kinds import NODE, POD
-
-if TYPE_CHECKING:
-    from standins.cluster.store.object_store import Store
+from standins.cluster.store.object_store import Store
 
 Json = dict[str, Any]
 
@@ -29,8 +25,7 @@ Json = dict[str, Any]
 def admit_new(store: Store, body: Json) -> None:
     """Change and check a new pod of a JobSet in place; other pods are left alone.
 
-    Raises:
-        ApiError: 403, when a follower may not exist yet.
+    Raises ApiError: 403, when a follower may not exist yet.
     """
     metadata = body["metadata"]
     annotations = metadata.get("annotations", {})

@@ -4,19 +4,14 @@ Sources: https://kubernetes.io/docs/concepts/overview/working-with-objects/names
 https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/#syntax-and-character-set
 """
 
-from __future__ import annotations
-
+import random
 import re
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 from standins.cluster.admission.refusals import Problem, refuse
 from standins.cluster.store.errors import bad_request, invalid
-
-if TYPE_CHECKING:
-    import random
-    from collections.abc import Iterator
-
-    from standins.cluster.store.kinds import Kind
+from standins.cluster.store.kinds import Kind
 
 Json = dict[str, Any]
 
@@ -66,8 +61,7 @@ def without_nulls(value: Any) -> Any:
 def settle_name(kind: Kind, metadata: Json, source: random.Random) -> str:
     """Set the name from `generateName` when there is none, and return it.
 
-    Raises:
-        ApiError: 422, when there is no name at all or one that is not valid.
+    Raises ApiError: 422, when there is no name at all or one that is not valid.
     """
     prefix = metadata.get("generateName")
     if not metadata.get("name") and prefix:
@@ -82,11 +76,7 @@ def settle_name(kind: Kind, metadata: Json, source: random.Random) -> str:
 
 
 def settle_namespace(kind: Kind, metadata: Json, namespace: str) -> None:
-    """Set the namespace of the path.
-
-    Raises:
-        ApiError: 400, when the object names another one.
-    """
+    """Set the namespace of the path. Raises ApiError: 400, when the object names another one."""
     own = metadata.pop("namespace", "")
     if not kind.namespaced:
         return
@@ -108,11 +98,7 @@ def label_problems(labels: Any, field: str) -> Iterator[Problem]:
 
 
 def check_metadata(kind: Kind, metadata: Json) -> None:
-    """Refuse metadata of the wrong form.
-
-    Raises:
-        ApiError: 422, naming the field.
-    """
+    """Refuse metadata of the wrong form. Raises ApiError: 422, naming the field."""
     problems = list(label_problems(metadata.get("labels", {}), "metadata.labels"))
     annotations = metadata.get("annotations", {})
     if not isinstance(annotations, dict) or not all(isinstance(value, str) for value in annotations.values()):

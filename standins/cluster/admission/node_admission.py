@@ -3,8 +3,6 @@
 Source: https://kubernetes.io/docs/reference/access-authn-authz/admission-controllers/#taintnodesbycondition
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from standins.cluster.admission.refusals import unreadable
@@ -18,8 +16,7 @@ Json = dict[str, Any]
 def admit_new(body: Json) -> None:
     """Add the taint not-ready and check quantities.
 
-    Raises:
-        ApiError: 400, for a capacity that is not a quantity.
+    Raises ApiError: 400, for a capacity that is not a quantity.
     """
     admit_change(body)
     body.setdefault("status", {})
@@ -31,8 +28,7 @@ def admit_new(body: Json) -> None:
 def admit_change(body: Json) -> None:
     """Write quantities as text, in place.
 
-    Raises:
-        ApiError: 400, for a capacity that is not a quantity.
+    Raises ApiError: 400, for a capacity that is not a quantity.
     """
     status = body.get("status", {})
     for field in {"capacity", "allocatable"} & set(status):

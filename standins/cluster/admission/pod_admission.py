@@ -7,9 +7,8 @@ and, for gated pods,
 https://kubernetes.io/docs/concepts/scheduling-eviction/pod-scheduling-readiness/
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 from standins.cluster.admission import jobset_pod_webhook
 from standins.cluster.admission.pod_spec_rules import (
@@ -23,11 +22,7 @@ from standins.cluster.admission.pod_spec_rules import (
 from standins.cluster.admission.refusals import Problem, refuse, unsupported
 from standins.cluster.store.errors import forbidden, invalid
 from standins.cluster.store.kinds import POD, PRIORITY_CLASS
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from standins.cluster.store.object_store import Store
+from standins.cluster.store.object_store import Store
 
 Json = dict[str, Any]
 
@@ -40,8 +35,7 @@ _CHANGEABLE_WHILE_GATED = ("nodeSelector", "affinity")
 def admit_new(store: Store, body: Json, now: str) -> None:
     """Default and check a new pod in place.
 
-    Raises:
-        ApiError: 400 (quantities), 403 (priority class, JobSet's webhooks) or 422.
+    Raises ApiError: 400 (quantities), 403 (priority class, JobSet's webhooks) or 422.
     """
     spec = body.setdefault("spec", {})
     name = body["metadata"]["name"]
@@ -75,8 +69,7 @@ def _problems(spec: Json) -> Iterator[Problem]:
 def admit_change(old: Json, new: Json) -> None:
     """Refuse changes of a pod's spec other than the few that are allowed; put tolerations back.
 
-    Raises:
-        ApiError: 400 (quantities) or 422.
+    Raises ApiError: 400 (quantities) or 422.
     """
     name = new["metadata"]["name"]
     write_quantities(POD, new.setdefault("spec", {}))

@@ -3,18 +3,13 @@
 Source: https://kubernetes.io/docs/reference/kubernetes-api/workload-resources/pod-v1/#PodSpec
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 from standins.cluster.admission.metadata_rules import label_problems
 from standins.cluster.admission.refusals import Problem, unreadable
 from standins.cluster.objects.quantities import canonical, milli_units
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from standins.cluster.store.kinds import Kind
+from standins.cluster.store.kinds import Kind
 
 Json = dict[str, Any]
 
@@ -44,8 +39,7 @@ def containers(spec: Json) -> list[Json]:
 def write_quantities(kind: Kind, spec: Json) -> None:
     """Write the quantities of a pod spec as text, in place.
 
-    Raises:
-        ApiError: 400, when one is no quantity.
+    Raises ApiError: 400, when one is no quantity.
     """
     for container in containers(spec):
         resources = container.get("resources", {})

@@ -3,18 +3,13 @@
 Source: https://github.com/kubernetes/apimachinery (pkg/util/validation/field, pkg/api/errors).
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Iterable
+from typing import Any, NamedTuple
 
 import msgspec
 
 from standins.cluster.store.errors import ApiError, bad_request, invalid
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from standins.cluster.store.kinds import Kind
+from standins.cluster.store.kinds import Kind
 
 Json = dict[str, Any]
 
@@ -43,11 +38,7 @@ def unsupported(field: str, value: object, valid: Iterable[str]) -> Problem:
 
 
 def refuse(kind: Kind, name: str, problems: Iterable[Problem]) -> None:
-    """Return when there are no problems.
-
-    Raises:
-        ApiError: 422, with every problem.
-    """
+    """Return when there are no problems. Raises ApiError: 422, with every problem."""
     found = list(problems)
     if not found:
         return
@@ -66,8 +57,7 @@ def unreadable(kind: Kind, why: str) -> ApiError:
 def read(kind: Kind, body: Json, shape: type) -> None:
     """Return when all values are of the right types.
 
-    Raises:
-        ApiError: 400, with the path of the field.
+    Raises ApiError: 400, with the path of the field.
     """
     try:
         msgspec.convert(body, type=shape)

@@ -1,12 +1,13 @@
 """The ASGI application: reads a request, calls the verb, writes the answer. No rules of its own."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from collections.abc import AsyncIterator
+from typing import Any
 
 from starlette.applications import Starlette
+from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from standins.cluster.api.discovery import document
 from standins.cluster.api.lists import encoded_list, page, read_selection
@@ -15,16 +16,9 @@ from standins.cluster.api.paths import Target, read_path
 from standins.cluster.api.tables import table, wants_table
 from standins.cluster.api.verbs import CREATED, OK, Verbs
 from standins.cluster.api.watches import Watch, WatchDropped, read_options
+from standins.cluster.embedded import Cluster
 from standins.cluster.store.errors import ApiError, method_not_allowed
 from standins.cluster.store.stored import Stored, encode
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-
-    from starlette.requests import Request
-    from starlette.types import ASGIApp, Receive, Scope, Send
-
-    from standins.cluster.embedded import Cluster
 
 Json = dict[str, Any]
 

@@ -4,8 +4,6 @@ The OpenAPI documents hold no schemas. In version 3 the patch of every kind take
 so that kubectl leaves validation to the server.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from standins.cluster.store.kinds import KINDS, Kind

@@ -1,7 +1,5 @@
 """JSON patch, RFC 6902 (https://www.rfc-editor.org/rfc/rfc6902): add, remove, replace and test."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from standins.cluster.store.errors import ApiError
@@ -16,8 +14,7 @@ def _refused(why: str) -> ApiError:
 def apply_json_patch(document: Json, operations: list[Any]) -> Json:
     """Return the document after all operations, in order.
 
-    Raises:
-        ApiError: 422, naming the operation that cannot be applied.
+    Raises ApiError: 422, naming the operation that cannot be applied.
     """
     for operation in operations:
         try:

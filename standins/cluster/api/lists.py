@@ -3,31 +3,20 @@
 Source: https://kubernetes.io/docs/reference/using-api/api-concepts/#retrieving-large-results-sets-in-chunks
 """
 
-from __future__ import annotations
-
 import base64
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
 from standins.cluster.store.errors import ApiError, bad_request
 from standins.cluster.store.fields import selectable
-from standins.cluster.store.selectors import (
-    EVERYTHING,
-    Selector,
-    parse_fields,
-    parse_labels,
-)
-from standins.cluster.store.stored import encode
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from standins.cluster.store.kinds import Kind
-    from standins.cluster.store.object_store import Store
-    from standins.cluster.store.stored import Stored
+from standins.cluster.store.kinds import Kind
+from standins.cluster.store.object_store import Store
+from standins.cluster.store.selectors import EVERYTHING, Selector, parse_fields, parse_labels
+from standins.cluster.store.stored import Stored, encode
 
 Json = dict[str, Any]
 
@@ -51,8 +40,7 @@ class Selection:
 def read_selection(kind: Kind, namespace: str | None, query: Mapping[str, str]) -> Selection:
     """Return the selection of a request.
 
-    Raises:
-        ApiError: 400, for a selector that cannot be read.
+    Raises ApiError: 400, for a selector that cannot be read.
     """
     labels = parse_labels(query["labelSelector"]) if query.get("labelSelector") else EVERYTHING
     fields = parse_fields(query["fieldSelector"], selectable(kind)) if query.get("fieldSelector") else EVERYTHING
@@ -62,8 +50,7 @@ def read_selection(kind: Kind, namespace: str | None, query: Mapping[str, str]) 
 def read_number(query: Mapping[str, str], name: str) -> int:
     """Return a whole number of the query, 0 when absent.
 
-    Raises:
-        ApiError: 400, naming the parameter.
+    Raises ApiError: 400, naming the parameter.
     """
     text = query.get(name) or "0"
     if not text.isdigit():
@@ -87,8 +74,7 @@ class _Token(msgspec.Struct):
 def page(store: Store, selection: Selection, query: Mapping[str, str]) -> Page:
     """Return the page that a list request asks for; later pages show the version of the first.
 
-    Raises:
-        ApiError: 400, 410 (token or exact version too old) or 504 (version in the future).
+    Raises ApiError: 400, 410 (token or exact version too old) or 504 (version in the future).
     """
     limit = read_number(query, "limit")
     version = read_number(query, "resourceVersion")

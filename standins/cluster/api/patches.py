@@ -5,20 +5,15 @@ no ownership of fields.
 Source: https://kubernetes.io/docs/tasks/manage-kubernetes-objects/update-api-object-kubectl-patch/
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 import msgspec
 import yaml
 
 from standins.cluster.api.json_patch import apply_json_patch
 from standins.cluster.store.errors import ApiError, bad_request
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from standins.cluster.store.kinds import Kind
+from standins.cluster.store.kinds import Kind
 
 Json = dict[str, Any]
 
@@ -49,8 +44,7 @@ def media_type(content_type: str) -> str:
 def read_patch(kind: Kind, content_type: str, body: bytes) -> Callable[[Json], Json]:
     """Return the change that a patch request asks for, as a function of the stored body.
 
-    Raises:
-        ApiError: 400 for an unreadable body, 415 for a patch type that the kind does not take.
+    Raises ApiError: 400 for an unreadable body, 415 for a patch type that the kind does not take.
     """
     wanted = media_type(content_type)
     custom = ".x-k8s.io" in kind.group
@@ -68,11 +62,7 @@ def read_patch(kind: Kind, content_type: str, body: bytes) -> Callable[[Json], J
 
 
 def read_object(body: bytes) -> Json:
-    """Return a JSON or YAML body that must be an object.
-
-    Raises:
-        ApiError: 400.
-    """
+    """Return a JSON or YAML body that must be an object. Raises ApiError: 400."""
     if body.lstrip().startswith(b"{"):
         return _read(body, dict)  # type: ignore[no-any-return]  # the type is given
     try:

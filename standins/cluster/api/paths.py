@@ -3,8 +3,6 @@
 Source: https://kubernetes.io/docs/reference/using-api/api-concepts/#resource-uris
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from standins.cluster.store.errors import path_not_found
@@ -22,11 +20,7 @@ class Target:
 
 
 def read_path(path: str) -> Target:
-    """Return the target of a path.
-
-    Raises:
-        ApiError: 404, when no kind is served there.
-    """
+    """Return the target of a path. Raises ApiError: 404, when no kind is served there."""
     parts = path.strip("/").split("/")
     if parts[0] == "api" and len(parts) > 2:  # noqa: PLR2004  /api/v1/<resource>
         group, version, rest = "", parts[1], parts[2:]

@@ -3,20 +3,14 @@
 Source: https://kubernetes.io/docs/reference/using-api/api-concepts/#receiving-resources-as-tables
 """
 
-from __future__ import annotations
-
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
 from standins.cluster.store.kinds import EVENT, JOB, JOBSET, NODE, POD, Kind
-from standins.cluster.store.stored import encode
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
-    from standins.cluster.store.stored import Stored
+from standins.cluster.store.stored import Stored, encode
 
 Json = dict[str, Any]
 Column = tuple[str, "Callable[[Json], Any]"]

@@ -3,23 +3,17 @@
 Lists and watches are in `lists` and `watches`.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 from standins.cluster.api.lists import read_selection
 from standins.cluster.api.patches import read_object, read_patch
+from standins.cluster.api.paths import Target
 from standins.cluster.store.errors import bad_request, method_not_allowed
 from standins.cluster.store.kinds import NAMESPACE, POD, SERVICE
-from standins.cluster.store.stored import encode
+from standins.cluster.store.stored import Stored, encode
 from standins.cluster.writing.deletion import delete, read_options
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from standins.cluster.api.paths import Target
-    from standins.cluster.store.stored import Stored
-    from standins.cluster.writing.registry import Registry
+from standins.cluster.writing.registry import Registry
 
 Json = dict[str, Any]
 

@@ -5,26 +5,20 @@ object that enters it is ADDED.
 Source: https://kubernetes.io/docs/reference/using-api/api-concepts/#efficient-detection-of-changes
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import random
 import time
 from collections import deque
+from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from standins.cluster.api.lists import Selection, read_number
 from standins.cluster.api.tables import table
 from standins.cluster.store.errors import ApiError, bad_request
-from standins.cluster.store.stored import encode
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Mapping
-
-    from standins.cluster.store.object_store import Store
-    from standins.cluster.store.stored import Change, Stored
+from standins.cluster.store.object_store import Store
+from standins.cluster.store.stored import Change, Stored, encode
 
 Json = dict[str, Any]
 
@@ -49,11 +43,7 @@ class WatchOptions:
 
 
 def read_options(query: Mapping[str, str]) -> WatchOptions:
-    """Return the options of a watch request.
-
-    Raises:
-        ApiError: 400, naming the parameter.
-    """
+    """Return the options of a watch request. Raises ApiError: 400, naming the parameter."""
     if "sendInitialEvents" in query:
         raise bad_request("sendInitialEvents: the embedded cluster does not stream lists. List, then watch.")
     return WatchOptions(
@@ -119,8 +109,7 @@ class Watch:
     async def stream(self) -> AsyncIterator[bytes]:
         """Yield event lines until the timeout, the end or a drop.
 
-        Raises:
-            WatchDropped: when the connection is to break off.
+        Raises WatchDropped: when the connection is to break off.
         """
         deadline = time.monotonic() + self._options.timeout_seconds
         next_bookmark = next_bookmark_time(time.monotonic(), deadline)

@@ -8,17 +8,14 @@ https://kubernetes.io/docs/reference/scheduling/config/#scheduling-plugins
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from standins.cluster.objects.quantities import milli_units
+from standins.cluster.objects.shapes import NodeView, PodAffinityTerm, PodSpec, PodView
 from standins.cluster.objects.taints import UNSCHEDULABLE_TAINT
 from standins.cluster.store.selectors import Requirement, Selector, parse_expressions, parse_structured
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from standins.cluster.objects.shapes import NodeView, PodAffinityTerm, PodSpec, PodView
 
 UNSCHEDULABLE_NODE = "node(s) were unschedulable"
 UNTOLERATED_TAINT = "node(s) had untolerated taint(s)"

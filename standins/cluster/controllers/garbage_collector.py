@@ -3,20 +3,14 @@
 Source: https://kubernetes.io/docs/concepts/architecture/garbage-collection/
 """
 
-from __future__ import annotations
+from collections.abc import Iterable
 
-from typing import TYPE_CHECKING
-
+from standins.cluster.controllers.runner import Key
 from standins.cluster.objects.shapes import AnyObject, Owner
 from standins.cluster.store.kinds import BY_TYPE
+from standins.cluster.store.stored import Change, Stored
 from standins.cluster.writing.deletion import BACKGROUND, FOREGROUND, IN_FOREGROUND, ORPHAN, delete
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from standins.cluster.controllers.runner import Key
-    from standins.cluster.store.stored import Change, Stored
-    from standins.cluster.writing.registry import Registry
+from standins.cluster.writing.registry import Registry
 
 
 class GarbageCollector:

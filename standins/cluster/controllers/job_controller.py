@@ -4,10 +4,9 @@ A pod carries the tracking finalizer until it is counted, so that no pod is coun
 Source: https://kubernetes.io/docs/concepts/workloads/controllers/job/
 """
 
-from __future__ import annotations
-
+from collections.abc import Iterable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from standins.cluster.controllers.pods_of_job import (
     JobPod,
@@ -19,20 +18,16 @@ from standins.cluster.controllers.pods_of_job import (
     pods_of,
     surplus,
 )
+from standins.cluster.controllers.runner import Key
 from standins.cluster.objects.conditions import set_condition
 from standins.cluster.objects.label_names import JOB_TRACKING
 from standins.cluster.objects.shapes import JobView, PodView
 from standins.cluster.store.errors import ApiError
 from standins.cluster.store.kinds import JOB, POD
+from standins.cluster.store.stored import Change, Stored
 from standins.cluster.writing.deletion import BACKGROUND, IN_FOREGROUND, delete
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from standins.cluster.controllers.runner import Key
-    from standins.cluster.store.stored import Change, Stored
-    from standins.cluster.writing.event_recorder import Recorder
-    from standins.cluster.writing.registry import Registry
+from standins.cluster.writing.event_recorder import Recorder
+from standins.cluster.writing.registry import Registry
 
 Json = dict[str, Any]
 

@@ -4,18 +4,13 @@ Source: https://github.com/kubernetes-sigs/jobset (pkg/controllers/jobset_contro
 release 0.11.1).
 """
 
-from __future__ import annotations
-
 import hashlib
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from standins.cluster.objects import label_names as names
-from standins.cluster.objects.jobset_shapes import JobSetView
+from standins.cluster.objects.jobset_shapes import JobSetView, ReplicatedJob
 from standins.cluster.store.kinds import JOBSET
-
-if TYPE_CHECKING:
-    from standins.cluster.objects.jobset_shapes import ReplicatedJob
-    from standins.cluster.store.stored import Stored
+from standins.cluster.store.stored import Stored
 
 Json = dict[str, Any]
 

@@ -5,9 +5,8 @@ is terminal one pass before its active Jobs are deleted.
 Source: https://github.com/kubernetes-sigs/jobset (pkg/controllers, release 0.11.1).
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable
+from typing import Any
 
 from standins.cluster.controllers.jobset_children import (
     job_name,
@@ -18,20 +17,16 @@ from standins.cluster.controllers.jobset_children import (
 )
 from standins.cluster.controllers.jobset_policy import apply_failure_policy, has_succeeded
 from standins.cluster.controllers.jobset_status import ChildJobs, StatusDraft, child_jobs
+from standins.cluster.controllers.runner import Key
 from standins.cluster.objects.jobset_shapes import JobSetView
 from standins.cluster.objects.label_names import REPLICATED_JOB_NAME
 from standins.cluster.objects.shapes import JobView
 from standins.cluster.store.errors import ApiError
 from standins.cluster.store.kinds import JOB, JOBSET, SERVICE
+from standins.cluster.store.stored import Change, Stored
 from standins.cluster.writing.deletion import IN_FOREGROUND, delete
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from standins.cluster.controllers.runner import Key
-    from standins.cluster.store.stored import Change, Stored
-    from standins.cluster.writing.event_recorder import Recorder
-    from standins.cluster.writing.registry import Registry
+from standins.cluster.writing.event_recorder import Recorder
+from standins.cluster.writing.registry import Registry
 
 Json = dict[str, Any]
 

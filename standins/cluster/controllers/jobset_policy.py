@@ -4,17 +4,11 @@ Source: https://github.com/kubernetes-sigs/jobset (pkg/controllers/failure_polic
 success_policy.go, release 0.11.1).
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
+from standins.cluster.controllers.jobset_status import StatusDraft
+from standins.cluster.objects.jobset_shapes import JobSetView
 from standins.cluster.objects.label_names import REPLICATED_JOB_NAME
 from standins.cluster.objects.shapes import JobView
-
-if TYPE_CHECKING:
-    from standins.cluster.controllers.jobset_status import StatusDraft
-    from standins.cluster.objects.jobset_shapes import JobSetView
-    from standins.cluster.store.stored import Stored
+from standins.cluster.store.stored import Stored
 
 
 def has_succeeded(jobset: JobSetView, successful: list[Stored]) -> bool:

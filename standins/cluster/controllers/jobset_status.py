@@ -4,20 +4,16 @@ Source: https://github.com/kubernetes-sigs/jobset (pkg/controllers/jobset_contro
 pkg/constants, release 0.11.1).
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from standins.cluster.objects.conditions import set_condition
 from standins.cluster.objects.jobset_shapes import JobSetView
 from standins.cluster.objects.label_names import REPLICATED_JOB_NAME, RESTART_ATTEMPT
 from standins.cluster.objects.shapes import JobView
 from standins.cluster.store.kinds import JOB
-
-if TYPE_CHECKING:
-    from standins.cluster.store.object_store import Store
-    from standins.cluster.store.stored import Stored
+from standins.cluster.store.object_store import Store
+from standins.cluster.store.stored import Stored
 
 Json = dict[str, Any]
 

@@ -3,20 +3,14 @@
 Source: https://kubernetes.io/docs/concepts/overview/working-with-objects/namespaces/
 """
 
-from __future__ import annotations
+from collections.abc import Iterable
 
-from typing import TYPE_CHECKING
-
+from standins.cluster.controllers.runner import Key
 from standins.cluster.objects.shapes import AnyObject
 from standins.cluster.store.kinds import KINDS, NAMESPACE
+from standins.cluster.store.stored import Change
 from standins.cluster.writing.deletion import BACKGROUND, delete
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from standins.cluster.controllers.runner import Key
-    from standins.cluster.store.stored import Change
-    from standins.cluster.writing.registry import Registry
+from standins.cluster.writing.registry import Registry
 
 _LOOK_AGAIN_SECONDS = 0.1
 

@@ -4,22 +4,17 @@ Source: https://kubernetes.io/docs/reference/node/node-status/ and
 https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/#pod-garbage-collection
 """
 
-from __future__ import annotations
+from collections.abc import Iterable
+from typing import Any
 
-from typing import TYPE_CHECKING, Any
-
+from standins.cluster.controllers.runner import Key
 from standins.cluster.objects.conditions import set_condition
 from standins.cluster.objects.shapes import NodeView, PodView
 from standins.cluster.objects.taints import NOT_READY_TAINT, UNSCHEDULABLE_TAINT
 from standins.cluster.store.kinds import NODE, POD
+from standins.cluster.store.stored import Change, Stored
 from standins.cluster.writing.deletion import BACKGROUND_NOW, delete
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from standins.cluster.controllers.runner import Key
-    from standins.cluster.store.stored import Change, Stored
-    from standins.cluster.writing.registry import Registry
+from standins.cluster.writing.registry import Registry
 
 Json = dict[str, Any]
 

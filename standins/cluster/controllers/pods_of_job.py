@@ -3,19 +3,14 @@
 Source: https://kubernetes.io/docs/concepts/workloads/controllers/job/
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from standins.cluster.objects.label_names import COMPLETION_INDEX, JOB_TRACKING
-from standins.cluster.objects.shapes import PodView
+from standins.cluster.objects.shapes import JobView, PodView
 from standins.cluster.store.kinds import JOB, POD
-
-if TYPE_CHECKING:
-    from standins.cluster.objects.shapes import JobView
-    from standins.cluster.store.object_store import Store
-    from standins.cluster.store.stored import Stored
+from standins.cluster.store.object_store import Store
+from standins.cluster.store.stored import Stored
 
 Json = dict[str, Any]
 

@@ -3,24 +3,19 @@
 As in the real ones, a key is reconciled from the present state, however many changes there were.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import heapq
 import itertools
 import json
 import sys
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Iterable
+from typing import Protocol
 
+from standins.cluster.clock import Clock
 from standins.cluster.store.errors import ApiError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from standins.cluster.clock import Clock
-    from standins.cluster.store.object_store import Store
-    from standins.cluster.store.stored import Change
+from standins.cluster.store.object_store import Store
+from standins.cluster.store.stored import Change
 
 LATENCY_SECONDS = 0.002
 RETRY_VIRTUAL_SECONDS = 1.0

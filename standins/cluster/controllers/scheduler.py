@@ -5,10 +5,8 @@ pending pods again after a change that could help one, and writes a condition on
 Source: https://kubernetes.io/docs/concepts/scheduling-eviction/kube-scheduler/
 """
 
-from __future__ import annotations
-
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 
 from standins.cluster.controllers.feasibility import (
     NodeFacts,
@@ -19,17 +17,13 @@ from standins.cluster.controllers.feasibility import (
     pod_facts,
     unschedulable_message,
 )
+from standins.cluster.controllers.runner import Key
 from standins.cluster.objects.conditions import set_condition
 from standins.cluster.objects.shapes import NodeView, PodView
 from standins.cluster.store.kinds import NODE, POD
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from standins.cluster.controllers.runner import Key
-    from standins.cluster.store.stored import Change, Stored
-    from standins.cluster.writing.event_recorder import Recorder
-    from standins.cluster.writing.registry import Registry
+from standins.cluster.store.stored import Change, Stored
+from standins.cluster.writing.event_recorder import Recorder
+from standins.cluster.writing.registry import Registry
 
 NAME = "default-scheduler"
 _ROUND: Key = ("round",)

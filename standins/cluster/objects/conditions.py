@@ -3,8 +3,6 @@
 Source: https://github.com/kubernetes/community/blob/master/contributors/devel/sig-architecture/api-conventions.md
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 Json = dict[str, Any]

@@ -3,8 +3,6 @@
 Source of fields: https://jobset.sigs.k8s.io/docs/reference/jobset.v1alpha2/
 """
 
-from __future__ import annotations
-
 from msgspec import field
 
 from standins.cluster.objects.shapes import Condition, JobSpec, Json, Metadata, Shape, TemplateMetadata

@@ -4,8 +4,6 @@ Sources: https://jobset.sigs.k8s.io/docs/reference/ and
 https://kubernetes.io/docs/reference/labels-annotations-taints/
 """
 
-from __future__ import annotations
-
 JOBSET_PREFIX = "jobset.sigs.k8s.io/"
 JOBSET_NAME = f"{JOBSET_PREFIX}jobset-name"
 JOBSET_UID = f"{JOBSET_PREFIX}jobset-uid"

@@ -3,8 +3,6 @@
 Grammar: https://kubernetes.io/docs/reference/kubernetes-api/common-definitions/quantity/
 """
 
-from __future__ import annotations
-
 import re
 from decimal import ROUND_CEILING, Decimal
 from functools import lru_cache
@@ -33,8 +31,7 @@ _SCALE = {
 def milli_units(quantity: str | float) -> int:
     """Return a quantity in thousandths, rounded up.
 
-    Raises:
-        ValueError: when the text is not a quantity.
+    Raises ValueError: when the text is not a quantity.
     """
     found = _QUANTITY.fullmatch(str(quantity))
     if found is None:
@@ -49,8 +46,7 @@ def milli_units(quantity: str | float) -> int:
 def canonical(quantity: str | float) -> str:
     """Return a quantity as the text that the API server stores; fractions are in thousandths.
 
-    Raises:
-        ValueError: when it is not a quantity.
+    Raises ValueError: when it is not a quantity.
     """
     if isinstance(quantity, str):
         milli_units(quantity)

@@ -4,8 +4,6 @@ Every write is read through its shape first: a value of the wrong type is refuse
 its field. Fields that are not listed here are stored and served, but nothing reads them.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import msgspec

@@ -3,8 +3,6 @@
 Source: https://kubernetes.io/docs/reference/labels-annotations-taints/
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 NOT_READY_TAINT: dict[str, Any] = {"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}

@@ -4,12 +4,9 @@ Every refusal that a client can see is an `ApiError`; nothing else maps to an HT
 Source of codes and reasons: https://kubernetes.io/docs/reference/kubernetes-api/common-definitions/status/
 """
 
-from __future__ import annotations
+from typing import Any
 
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from standins.cluster.store.kinds import Kind
+from standins.cluster.store.kinds import Kind
 
 Json = dict[str, Any]
 

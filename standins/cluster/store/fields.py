@@ -3,8 +3,6 @@
 Source: https://kubernetes.io/docs/concepts/overview/working-with-objects/field-selectors/
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from standins.cluster.store.kinds import EVENT, NAMESPACE, NODE, POD, Kind

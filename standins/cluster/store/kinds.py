@@ -3,8 +3,6 @@
 Kinds without a controller (Deployment, ConfigMap) are stored and served, and nothing else happens.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 

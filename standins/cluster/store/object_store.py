@@ -4,19 +4,13 @@ One counter numbers the writes of all kinds, as in etcd. History is kept per kin
 with many writes does not shorten the history of the others.
 """
 
-from __future__ import annotations
-
 from bisect import bisect_left, bisect_right
 from collections import deque
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 from standins.cluster.store.errors import expired
+from standins.cluster.store.kinds import Kind
 from standins.cluster.store.stored import Change, ChangeType, Json, Stored
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from standins.cluster.store.kinds import Kind
 
 Key = tuple[str, str]
 DEFAULT_HISTORY = 10_000
@@ -105,8 +99,7 @@ class Store:
     def objects_at(self, kind: Kind, version: int) -> list[Stored]:
         """Return the objects of a kind as they were at a version, in order.
 
-        Raises:
-            ApiError: 410, when the history does not reach back that far.
+        Raises ApiError: 410, when the history does not reach back that far.
         """
         state = dict(self._shelf(kind).objects)
         for change in reversed(self.changes_since(kind, version)):
@@ -119,8 +112,7 @@ class Store:
     def changes_since(self, kind: Kind, version: int) -> list[Change]:
         """Return the changes of a kind after a version, oldest first.
 
-        Raises:
-            ApiError: 410, when the history does not reach back that far.
+        Raises ApiError: 410, when the history does not reach back that far.
         """
         shelf = self._shelf(kind)
         if version < shelf.compacted:

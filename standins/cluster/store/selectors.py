@@ -4,16 +4,12 @@ Grammar of label selectors: https://kubernetes.io/docs/concepts/overview/working
 Which fields a kind can be selected by is in `store.fields`.
 """
 
-from __future__ import annotations
-
 import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from standins.cluster.store.errors import bad_request
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
 
 _KEY = r"(?:[A-Za-z0-9](?:[-A-Za-z0-9.]*[A-Za-z0-9])?/)?[A-Za-z0-9](?:[-A-Za-z0-9_.]*[A-Za-z0-9])?"
 _VALUE = r"[A-Za-z0-9](?:[-A-Za-z0-9_.]*[A-Za-z0-9])?|"
@@ -78,8 +74,7 @@ EVERYTHING = Selector()
 def parse_labels(text: str) -> Selector:
     """Return the selector of a `labelSelector` query.
 
-    Raises:
-        ApiError: 400, naming the part that cannot be read.
+    Raises ApiError: 400, naming the part that cannot be read.
     """
     parts = [part.strip() for part in _COMMA_OUTSIDE_PARENTHESES.split(text)] if text.strip() else []
     return Selector(tuple(_requirement(part) for part in parts))
@@ -122,8 +117,7 @@ def parse_expressions(expressions: Iterable[Mapping[str, Any]]) -> tuple[Require
 def parse_fields(text: str, selectable: Iterable[str]) -> Selector:
     """Return the selector of a `fieldSelector` query.
 
-    Raises:
-        ApiError: 400, for another form than `=`, `==`, `!=`, or a field that is not selectable.
+    Raises ApiError: 400, for another form than `=`, `==`, `!=`, or a field that is not selectable.
     """
     requirements = []
     for part in filter(None, text.split(",")):

@@ -4,18 +4,14 @@ The body is kept as JSON bytes: lists and watches join bytes without copying, an
 changes a body gets a fresh one. A `Stored` never changes.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import Any, Literal, TypeVar
 
 import msgspec
 
 from standins.cluster.store.fields import field_values
-
-if TYPE_CHECKING:
-    from standins.cluster.store.kinds import Kind
+from standins.cluster.store.kinds import Kind
 
 Json = dict[str, Any]
 ChangeType = Literal["ADDED", "MODIFIED", "DELETED"]

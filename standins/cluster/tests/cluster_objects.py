@@ -1,7 +1,5 @@
 """Builders of the objects that the cluster's tests submit."""
 
-from __future__ import annotations
-
 from typing import Any
 
 Json = dict[str, Any]

@@ -1,24 +1,18 @@
 """The clusters of the tests: how to reach them, and how to break their watches."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import httpx
 
 from standins.controlplane.commands import API_SERVER
+from standins.controlplane.plane import ControlPlane
+from standins.processes.child import Child
 from standins.processes.kubeconfig import open_client
 from standins.processes.stand_ins import running_stand_in, wait_until
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from standins.controlplane.plane import ControlPlane
-    from standins.processes.child import Child
 
 WARNINGS_FAIL = {"PYTHONWARNINGS": "error"}
 REQUEST_SECONDS = 60.0

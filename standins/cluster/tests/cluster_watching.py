@@ -1,16 +1,12 @@
 """Requests about pods that nobody schedules, and watches of them, as plain HTTP."""
 
-from __future__ import annotations
-
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
+
+import httpx
 
 from standins.cluster.tests.cluster_objects import pod
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    import httpx
 
 Json = dict[str, Any]
 

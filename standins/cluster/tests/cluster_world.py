@@ -5,18 +5,14 @@ plane. A test says what becomes of its objects `eventually`; no test
 asserts how many seconds that takes.
 """
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from standins.cluster.store.kinds import EVENT, JOB, JOBSET, NODE, POD, Kind
 from standins.cluster.tests.cluster_objects import INDEX, node
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
 
 Json = dict[str, Any]
 

@@ -1,10 +1,10 @@
 """Fixtures of the cluster's tests: each of the two clusters, and clients of them."""
 
-from __future__ import annotations
-
 import itertools
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from pathlib import Path
 
+import httpx
 import pytest
 
 from standins.cluster.tests.cluster_processes import (
@@ -16,20 +16,13 @@ from standins.cluster.tests.cluster_processes import (
     running_cluster,
 )
 from standins.cluster.tests.cluster_watching import make_namespace
+from standins.cluster.tests.cluster_world import World
 from standins.cluster.tests.embedded_world import EmbeddedWorld
 from standins.cluster.tests.real_world import RealWorld
 from standins.controlplane.commands import Choices
 from standins.controlplane.plane import ControlPlane
 from standins.processes.kubeconfig import open_client
 from standins.processes.stand_ins import wait_until
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    import httpx
-
-    from standins.cluster.tests.cluster_world import World
 
 REAL = "real"
 """The value of the fixture `cluster_kind` (tests/clusters.py) for the real control plane."""

@@ -1,22 +1,17 @@
 """The embedded cluster in this process, on a manual clock: every run is the same."""
 
-from __future__ import annotations
-
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from standins.cluster.api.patches import strategic_merge
 from standins.cluster.clock import ManualClock
 from standins.cluster.embedded import Cluster
 from standins.cluster.store.errors import ApiError
+from standins.cluster.store.kinds import Kind
+from standins.cluster.store.stored import Change as StoreChange
 from standins.cluster.tests.cluster_world import Change, Json, Refused, World, ours
 from standins.cluster.writing.deletion import DeleteOptions, delete
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from standins.cluster.store.kinds import Kind
-    from standins.cluster.store.stored import Change as StoreChange
 
 SETTLE_SECONDS = 0.5
 REST_SECONDS = 2.0

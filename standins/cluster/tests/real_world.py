@@ -4,27 +4,19 @@ The real controllers take seconds: the Job controller collects the changes of po
 the scheduler waits one second before it tries a pod again. So every look has a long time-out.
 """
 
-from __future__ import annotations
-
 import itertools
 import json
 import time
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
 
-from standins.cluster.store.kinds import ACCOUNT, JOB, JOBSET, NAMESPACE, NODE, POD, SERVICE
+import httpx
+
+from standins.cluster.store.kinds import ACCOUNT, JOB, JOBSET, NAMESPACE, NODE, POD, SERVICE, Kind
 from standins.cluster.tests.cluster_world import Change, Json, Refused, World, ours
 from standins.processes.kubeconfig import open_client
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-    from types import TracebackType
-    from typing import Self
-
-    import httpx
-
-    from standins.cluster.store.kinds import Kind
-
 
 PATIENCE_SECONDS = 90
 QUIET_SECONDS = 1.6

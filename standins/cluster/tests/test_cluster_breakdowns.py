@@ -1,18 +1,13 @@
 """What clients see of a cluster that forgets its history or breaks off its watches."""
 
-from __future__ import annotations
-
 import itertools
-from typing import TYPE_CHECKING
 
 import httpx
 import pytest
 
+from standins.cluster.tests.cluster_processes import BreakableCluster
 from standins.cluster.tests.cluster_watching import create, make_namespace, pods_path, shown, version_now, watch
 from standins.processes.kubeconfig import open_client
-
-if TYPE_CHECKING:
-    from standins.cluster.tests.cluster_processes import BreakableCluster
 
 _numbers = itertools.count()
 

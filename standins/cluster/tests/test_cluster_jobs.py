@@ -1,19 +1,14 @@
 """The Job controller and the garbage collector."""
 
-from __future__ import annotations
-
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from standins.cluster.objects.label_names import JOB_TRACKING
 from standins.cluster.store.kinds import CONFIG_MAP, JOB, NODE, POD
 from standins.cluster.tests.cluster_objects import INDEX, node
-from standins.cluster.tests.cluster_world import Refused
-
-if TYPE_CHECKING:
-    from standins.cluster.tests.cluster_world import World
+from standins.cluster.tests.cluster_world import Refused, World
 
 Json = dict[str, Any]
 
@@ -151,12 +146,16 @@ def test_how_the_pods_of_a_suspended_job_end_counts_for_nothing_though_it_is_res
     world.edit(JOB, "j", lambda body: body["spec"].update(suspend=True))
     world.eventually(lambda: world.body(JOB, "j")["status"].get("terminating"), 2)
 
-    ending = [change.body["metadata"] for change in changes() if "deletionTimestamp" in change.body["metadata"]]
-    assert {found["name"] for found in ending} == set(world.names(POD))
-    assert not any(JOB_TRACKING in found.get("finalizers", []) for found in ending), "let go before it is deleted"
+    terminating = [
+        change.body["metadata"] for change in changes() if "deletionTimestamp" in change.body["metadata"]
+    ]
+    assert {found["name"] for found in terminating} == set(world.names(POD))
+    assert not any(JOB_TRACKING in found.get("finalizers", []) for found in terminating), (
+        "let go before it is deleted"
+    )
 
     world.edit(JOB, "j", lambda body: body["spec"].update(suspend=False))
-    for name in sorted({found["name"] for found in ending}):
+    for name in sorted({found["name"] for found in terminating}):
         world.set_phase("Failed", pod=name)
     world.remove_terminating_pods(2)
     world.eventually(world.phases, ["Pending", "Pending"], within_seconds=20)

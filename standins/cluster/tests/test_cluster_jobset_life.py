@@ -1,17 +1,13 @@
 """The life of a JobSet, from submission to its end, as a watcher of its objects sees it."""
 
-from __future__ import annotations
-
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from standins.cluster.store.kinds import JOB, JOBSET, POD, SERVICE
 from standins.cluster.tests.cluster_objects import TPU_SELECTOR, jobset, replicated_job
-
-if TYPE_CHECKING:
-    from standins.cluster.tests.cluster_world import Change, World
+from standins.cluster.tests.cluster_world import Change, World
 
 Json = dict[str, Any]
 ATTEMPT = "jobset.sigs.k8s.io/restart-attempt"

@@ -1,9 +1,7 @@
 """What a JobSet becomes: Jobs, pods, labels, placement; and which JobSets are refused."""
 
-from __future__ import annotations
-
 import hashlib
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -16,10 +14,7 @@ from standins.cluster.tests.cluster_objects import (
     jobset,
     replicated_job,
 )
-from standins.cluster.tests.cluster_world import Refused
-
-if TYPE_CHECKING:
-    from standins.cluster.tests.cluster_world import World
+from standins.cluster.tests.cluster_world import Refused, World
 
 Json = dict[str, Any]
 JOB_INDEX = "jobset.sigs.k8s.io/job-index"

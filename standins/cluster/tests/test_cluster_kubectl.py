@@ -1,20 +1,16 @@
 """The commands of kubectl that the manuals show, with each of the two clusters."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import subprocess
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
 
 from standins.cluster.tests.cluster_objects import jobset, pod, replicated_job
 from standins.processes.stand_ins import ROOT, wait_until
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 Json = dict[str, Any]
 

@@ -1,22 +1,16 @@
 """The official Python client with each of the two clusters."""
 
-from __future__ import annotations
-
+from collections.abc import Iterator
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
+import httpx
 import kubernetes as official
 import pytest
 
 from standins.cluster.tests.cluster_objects import jobset, node
 from standins.processes.stand_ins import wait_until
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    import httpx
-
 
 kubernetes: Any = official
 """Its types make every field optional; the tests here are about the values."""

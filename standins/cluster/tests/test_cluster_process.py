@@ -1,14 +1,14 @@
 """Whole runs with the kubelet on each of the two clusters; the end of the process."""
 
-from __future__ import annotations
-
 import asyncio
 import errno
 import json
 import sys
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -28,10 +28,6 @@ from standins.processes.free_ports import PortTaken
 from standins.processes.kubeconfig import open_client
 from standins.processes.private_files import NotWritten
 from standins.processes.stand_ins import ROOT, running, wait_until
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 Json = dict[str, Any]
 

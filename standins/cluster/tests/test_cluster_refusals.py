@@ -3,20 +3,15 @@
 On the embedded cluster only: the real control plane plays all of this.
 """
 
-from __future__ import annotations
+from typing import Any
 
-from typing import TYPE_CHECKING, Any
-
+import httpx
 import pytest
 
 from standins.cluster.store.kinds import JOB, JOBSET
 from standins.cluster.tests.cluster_objects import jobset, replicated_job
 from standins.cluster.tests.cluster_world import Refused
-
-if TYPE_CHECKING:
-    import httpx
-
-    from standins.cluster.tests.embedded_world import EmbeddedWorld
+from standins.cluster.tests.embedded_world import EmbeddedWorld
 
 Json = dict[str, Any]
 

@@ -1,17 +1,13 @@
 """What the scheduler says and does: its messages are those of kube-scheduler."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from standins.cluster.store.kinds import JOBSET, NODE, POD
 from standins.cluster.tests.cluster_objects import jobset, node, pod, replicated_job
-
-if TYPE_CHECKING:
-    from standins.cluster.tests.cluster_world import World
-    from standins.cluster.tests.embedded_world import EmbeddedWorld
+from standins.cluster.tests.cluster_world import World
+from standins.cluster.tests.embedded_world import EmbeddedWorld
 
 Json = dict[str, Any]
 

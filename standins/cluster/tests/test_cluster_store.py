@@ -1,7 +1,5 @@
 """The store by itself: versions, history, its bounds; selectors and patches as pure functions."""
 
-from __future__ import annotations
-
 import copy
 from typing import Any
 

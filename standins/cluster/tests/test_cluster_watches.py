@@ -1,19 +1,15 @@
 """Lists and watches over plain HTTP, on each of the two clusters."""
 
-from __future__ import annotations
-
 import json
 import threading
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import httpx
 import pytest
 
 from standins.cluster.tests.cluster_objects import node, pod
 from standins.cluster.tests.cluster_watching import create, pods_path, shown, version_now, watch
 from standins.processes.stand_ins import wait_until
-
-if TYPE_CHECKING:
-    import httpx
 
 Json = dict[str, Any]
 

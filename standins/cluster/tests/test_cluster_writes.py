@@ -1,15 +1,12 @@
 """Writes over plain HTTP, on each of the two clusters."""
 
-from __future__ import annotations
-
 import json
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import httpx
 
 from standins.cluster.tests.cluster_objects import jobset, node, pod
 from standins.processes.stand_ins import wait_until
-
-if TYPE_CHECKING:
-    import httpx
 
 Json = dict[str, Any]
 

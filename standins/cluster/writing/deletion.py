@@ -5,18 +5,14 @@ Sources: https://kubernetes.io/docs/concepts/architecture/garbage-collection/ an
 https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/#pod-termination
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import msgspec
 
 from standins.cluster.store.errors import bad_request, conflict
 from standins.cluster.store.kinds import NAMESPACE, POD, Kind
+from standins.cluster.store.stored import Stored
 from standins.cluster.writing.registry import Registry, may_leave
-
-if TYPE_CHECKING:
-    from standins.cluster.store.stored import Stored
 
 Json = dict[str, Any]
 
@@ -48,8 +44,7 @@ IN_FOREGROUND = DeleteOptions(propagation_policy="Foreground")
 def read_options(body: bytes, query: dict[str, str]) -> DeleteOptions:
     """Return the options of a request: its body, overridden by its query.
 
-    Raises:
-        ApiError: 400, naming the field.
+    Raises ApiError: 400, naming the field.
     """
     try:
         options = msgspec.json.decode(body, type=DeleteOptions) if body.strip() else DeleteOptions()
@@ -68,8 +63,7 @@ def read_options(body: bytes, query: dict[str, str]) -> DeleteOptions:
 def delete(registry: Registry, stored: Stored, options: DeleteOptions) -> tuple[Stored, bool]:
     """Delete an object, now or once nothing holds it; return its last state and whether it is gone.
 
-    Raises:
-        ApiError: 409, when a precondition does not hold.
+    Raises ApiError: 409, when a precondition does not hold.
     """
     kind = stored.kind
     _check_preconditions(kind, stored, options.preconditions)

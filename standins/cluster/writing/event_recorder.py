@@ -3,17 +3,13 @@
 No logic depends on them: the oldest ones are removed when there are too many.
 """
 
-from __future__ import annotations
-
 from collections import OrderedDict
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from standins.cluster.store.errors import ApiError
 from standins.cluster.store.kinds import EVENT
-
-if TYPE_CHECKING:
-    from standins.cluster.store.stored import Stored
-    from standins.cluster.writing.registry import Registry
+from standins.cluster.store.stored import Stored
+from standins.cluster.writing.registry import Registry
 
 Json = dict[str, Any]
 _MAX_EVENTS = 5_000

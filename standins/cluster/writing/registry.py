@@ -4,14 +4,14 @@ HTTP requests and controllers call the same methods, so that admission, optimist
 the counting of generations hold for both.
 """
 
-from __future__ import annotations
-
 import random
 import uuid
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 from standins.cluster.admission import Admission
 from standins.cluster.admission import metadata_rules as meta
+from standins.cluster.clock import Clock
 from standins.cluster.objects.conditions import set_condition
 from standins.cluster.store.errors import (
     already_exists,
@@ -23,13 +23,8 @@ from standins.cluster.store.errors import (
     not_found,
 )
 from standins.cluster.store.kinds import JOBSET, LEASE, NAMESPACE, NODE, POD, Kind
+from standins.cluster.store.object_store import Store
 from standins.cluster.store.stored import Stored
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from standins.cluster.clock import Clock
-    from standins.cluster.store.object_store import Store
 
 Json = dict[str, Any]
 
@@ -47,11 +42,7 @@ class Registry:
         self.admission = Admission(store, clock)
 
     def get(self, kind: Kind, namespace: str, name: str) -> Stored:
-        """Return an object.
-
-        Raises:
-            ApiError: 404.
-        """
+        """Return an object. Raises ApiError: 404."""
         found = self.store.get(kind, namespace, name)
         if found is None:
             raise not_found(kind, name)
@@ -60,8 +51,7 @@ class Registry:
     def create(self, kind: Kind, body: Json, namespace: str = "") -> Stored:
         """Store a new object after defaulting and validation, and return it.
 
-        Raises:
-            ApiError: 400, 403, 404 (namespace), 409 or 422, as the API server answers.
+        Raises ApiError: 400, 403, 404 (namespace), 409 or 422, as the API server answers.
         """
         body = self._of_kind(kind, meta.without_nulls(body))
         metadata = body.setdefault("metadata", {})
@@ -89,8 +79,7 @@ class Registry:
     def replace(self, kind: Kind, namespace: str, name: str, body: Json, *, status_only: bool = False) -> Stored:
         """Store a changed object and return it; a write that changes nothing makes no new version.
 
-        Raises:
-            ApiError: 404, 409 when `metadata.resourceVersion` is not the stored one, or 422.
+        Raises ApiError: 404, 409 when `metadata.resourceVersion` is not the stored one, or 422.
         """
         old = self.get(kind, namespace, name)
         new = self._merge_with_stored(kind, old, meta.without_nulls(body), status_only=status_only)
@@ -130,8 +119,7 @@ class Registry:
     def bind(self, namespace: str, name: str, node: str) -> Stored:
         """Bind a pod to a node, as a scheduler asks for it.
 
-        Raises:
-            ApiError: 404, or 409 when the pod is bound, going or gated.
+        Raises ApiError: 404, or 409 when the pod is bound, going or gated.
         """
         old = self.get(POD, namespace, name)
         body = old.body()

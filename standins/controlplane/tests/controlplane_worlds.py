@@ -2,24 +2,19 @@
 read back.
 """
 
-from __future__ import annotations
-
 import contextlib
 import itertools
 import time
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from http import HTTPStatus
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import httpx
 
 from standins.controlplane.api_client import MERGE, STRATEGIC, exists, is_refusal
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from standins.controlplane.plane import ControlPlane
+from standins.controlplane.plane import ControlPlane
 
 Json = dict[str, Any]
 T = TypeVar("T")

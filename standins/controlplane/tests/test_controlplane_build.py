@@ -2,14 +2,13 @@
 Go.
 """
 
-from __future__ import annotations
-
 import io
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import pytest
 from rich.console import Console
@@ -29,9 +28,6 @@ from standins.controlplane.progress import Progress
 from standins.controlplane.recipe import ADDITIONS, BINARIES, PRODUCTS, hash_sources
 from standins.controlplane.tests.controlplane_worlds import is_alive, wait_for
 from standins.controlplane.toolchain import NoToolchain
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 ROOT = Path(__file__).resolve().parents[3]
 COMMAND = [sys.executable, "-m", "standins.controlplane"]

@@ -1,23 +1,17 @@
 """Parts are killed, paused, started again and set back, as tests of our code need it."""
 
-from __future__ import annotations
-
 import os
 import signal
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import httpx
 import pytest
 
 from standins.controlplane.api_client import exists
+from standins.controlplane.cache import Build
 from standins.controlplane.commands import API_SERVER, CONTROLLERS, JOBSET, Choices
 from standins.controlplane.plane import ControlPlane, ProcessDied
 from standins.controlplane.tests.controlplane_worlds import World, jobset, wait_for
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from standins.controlplane.cache import Build
 
 pytestmark = pytest.mark.cluster
 

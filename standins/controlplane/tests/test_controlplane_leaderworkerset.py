@@ -2,12 +2,12 @@
 slice is told.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 
+from standins.controlplane.plane import ControlPlane
 from standins.controlplane.tests.controlplane_worlds import (
     POOL,
     SELECTOR,
@@ -19,11 +19,6 @@ from standins.controlplane.tests.controlplane_worlds import (
     wait_for,
     wait_for_count,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from standins.controlplane.plane import ControlPlane
 
 Json = dict[str, Any]
 

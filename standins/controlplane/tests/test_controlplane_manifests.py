@@ -2,8 +2,6 @@
 starting one.
 """
 
-from __future__ import annotations
-
 import base64
 import contextlib
 import ssl

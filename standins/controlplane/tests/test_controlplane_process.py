@@ -1,31 +1,26 @@
 """The server process: its start, its end, the death of one of its parts, and what it refuses."""
 
-from __future__ import annotations
-
 import os
 import signal
 import socket
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from contextlib import contextmanager
 from http import HTTPStatus
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import httpx
 import pytest
 
 from standins.controlplane.api_client import MERGE, is_refusal, open_api
+from standins.controlplane.cache import Build
 from standins.controlplane.commands import API_SERVER, CONTROLLERS, ETCD, JOBSET, SCHEDULER
 from standins.controlplane.tests.controlplane_worlds import START_SECONDS_MAX, is_alive, wait_for
 from standins.processes.free_ports import HOST
 from tests.log_records import read_records
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from standins.controlplane.cache import Build
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(START_SECONDS_MAX)]
 
@@ -223,7 +218,7 @@ def test_two_of_them_run_side_by_side_and_know_nothing_of_each_other(build: Buil
 def test_old_resource_versions_expire_after_the_compaction_that_was_asked_for(
     build: Build, tmp_path: Path
 ) -> None:
-    with serving(tmp_path, "--compaction-seconds=1", "--no-jobset") as server, open_api(server.kubeconfig) as api:
+    with serving(tmp_path, "--compaction-seconds=1") as server, open_api(server.kubeconfig) as api:
         made = api.post(NAMESPACES, json={"metadata": {"name": "first"}}).json()
         old = {"resourceVersion": made["metadata"]["resourceVersion"], "resourceVersionMatch": "Exact"}
 

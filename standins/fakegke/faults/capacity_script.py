@@ -3,16 +3,12 @@
 Pure data and its checks. Who gets machines is decided in `model/supply.py`.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
+from standins.fakegke.faults.fault_rules import Target
 from standins.fakegke.resource_names import is_zone
-
-if TYPE_CHECKING:
-    from standins.fakegke.faults.fault_rules import Target
 
 TIERS = ("on-demand", "spot", "preemptible", "reservation", "flex-start")
 _UNITS = ("nodes", "chips")

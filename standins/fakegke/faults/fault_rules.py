@@ -7,19 +7,15 @@ A fault is one mapping: `switch` names it, `pool`, `cluster`, `method`, `zone`, 
 firings (null = no bound). Unknown switches and unknown fields are refused by name.
 """
 
-from __future__ import annotations
-
+from collections.abc import Callable
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import Any, Literal, TypeVar
 
 import msgspec
 
 from standins.fakegke.errors import parse_code
 from standins.fakegke.faults.shape_words import describe_shape
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 Answer = Literal["precondition", "exists"]
 
@@ -88,28 +84,12 @@ class MaxInflightOps(Fault, tag="max_inflight_ops", kw_only=True):
     value: int = 5
 
 
-class RateLimitPerMin(Fault, tag="rate_limit_per_min", kw_only=True):
-    """Answer 429 above `value` requests per virtual minute and project (default 3,000)."""
-
-    value: int = 60
-
-
 class ClusterBusy(Fault, tag="cluster_busy", kw_only=True):
     """Start a cluster-level operation `type` of `seconds` at the next call."""
 
     count: int | None = 1
     seconds: float = 300.0
     type: Literal["UPGRADE_MASTER", "UPDATE_CLUSTER", "REPAIR_CLUSTER", "RESIZE_CLUSTER"] = "UPGRADE_MASTER"
-
-
-class PoolBusy(Fault, tag="pool_busy", kw_only=True):
-    """Start an operation `type` of `seconds` on each matching resting pool at the next call."""
-
-    count: int | None = 1
-    seconds: float = 300.0
-    type: Literal["UPGRADE_NODES", "AUTO_REPAIR_NODES", "SET_NODE_POOL_MANAGEMENT", "SET_NODE_POOL_SIZE"] = (
-        "UPGRADE_NODES"
-    )
 
 
 class Outcome(Fault, tag="outcome", kw_only=True):
@@ -130,26 +110,6 @@ class Outcome(Fault, tag="outcome", kw_only=True):
     nodes: int = 0
     seconds: float | None = None
     status: Literal["ERROR", "RUNNING_WITH_ERROR"] | None = None
-
-
-class HealAfter(Fault, tag="heal_after", kw_only=True):
-    """Turn a pool that failed to RUNNING, with all nodes, after `seconds`, without an operation."""
-
-    seconds: float = 600.0
-
-
-class StuckProvisioning(Fault, tag="stuck_provisioning", kw_only=True):
-    """Never end create operations; they go on once the fault is cleared."""
-
-
-class StuckStopping(Fault, tag="stuck_stopping", kw_only=True):
-    """Never end delete operations; they go on once the fault is cleared."""
-
-
-class DeleteFails(Fault, tag="delete_fails", kw_only=True):
-    """End the next `count` delete operations in error; the pool remains, in ERROR."""
-
-    count: int | None = 1
 
 
 class ReadLag(Fault, tag="read_lag", kw_only=True):
@@ -177,10 +137,9 @@ class OpGc(Fault, tag="op_gc", kw_only=True):
 
 
 class ExternalActor(Fault, tag="external_actor", kw_only=True):
-    """Let a person `delete`, `upgrade` or `relabel` a pool, `seconds` after it became RUNNING."""
+    """Let a person give a pool other `labels`, `seconds` after it became RUNNING."""
 
     count: int | None = 1
-    action: Literal["delete", "upgrade", "relabel"] = "delete"
     seconds: float = 60.0
     labels: dict[str, str] = {}
 
@@ -198,12 +157,6 @@ class LateNodes(Fault, tag="late_nodes", kw_only=True):
     seconds: float = 60.0
 
 
-class FlexStartArrives(Fault, tag="flex_start_arrives", kw_only=True):
-    """Bring an autoscaled pool to its maximum `seconds` after its create ended (default never)."""
-
-    seconds: float = 120.0
-
-
 class AuditEntries(Fault, tag="audit_entries", kw_only=True):
     """Write an audit log entry `copies` times (0: it is lost), `delay` seconds later than usual."""
 
@@ -218,20 +171,13 @@ class Duration(Fault, tag="duration", kw_only=True):
     seconds: float = 60.0
 
 
-class RpcLatency(Fault, tag="rpc_latency", kw_only=True):
-    """Make matching calls take `seconds` before they are looked at (over gRPC and REST)."""
-
-    seconds: float = 5.0
-
-
 F = TypeVar("F", bound=Fault)
 SWITCHES: dict[str, type[Fault]] = {
     str(kind.__struct_config__.tag): kind
     for kind in (
         FailSync, LoseReply, DupCreateInflight, CreateWhileStopping, BadNodeCount, MaxRunningOps, MaxInflightOps,
-        RateLimitPerMin, ClusterBusy, PoolBusy, Outcome, HealAfter, StuckProvisioning, StuckStopping, DeleteFails,
-        ReadLag, StaleList, Get404AfterCreate, OpGc, ExternalActor, ByteLimit, LateNodes, FlexStartArrives,
-        AuditEntries, Duration, RpcLatency,
+        ClusterBusy, Outcome, ReadLag, StaleList, Get404AfterCreate, OpGc, ExternalActor, ByteLimit, LateNodes,
+        AuditEntries, Duration,
     )
 }  # fmt: skip
 
@@ -272,8 +218,8 @@ def parse_fault(raw: object) -> Fault:
         fault = msgspec.convert(raw, SWITCHES[switch])
     except msgspec.ValidationError as error:
         fields = ", ".join(sorted(SWITCHES[switch].__struct_fields__))
-        said = describe_shape(error, SWITCHES[switch])
-        raise FaultError(f"switch {switch!r}: {said}; valid fields: {fields}") from error
+        message = describe_shape(error, SWITCHES[switch])
+        raise FaultError(f"switch {switch!r}: {message}; valid fields: {fields}") from error
     if fault.nth < 1 or (fault.count is not None and fault.count < 1):
         raise FaultError(f"switch {switch!r}: nth ({fault.nth}) and count ({fault.count}) must be 1 or more")
     if isinstance(fault, FailSync):

@@ -9,11 +9,10 @@ refused by name. The default timings are those observed on real clusters where a
 and educated guesses elsewhere (docs/fake-gke.md says which).
 """
 
-from __future__ import annotations
-
 import json
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, Literal
+from pathlib import Path
+from typing import Literal
 
 import msgspec
 import yaml
@@ -22,9 +21,6 @@ from standins.fakegke.faults.capacity_script import Stock, parse_capacity
 from standins.fakegke.faults.fault_rules import Fault, parse_fault
 from standins.fakegke.faults.shape_words import describe_shape
 from standins.fakegke.resource_names import region_of
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 Range = tuple[float, float]
 READS = frozenset({"GetNodePool", "ListNodePools", "GetOperation", "ListOperations", "GetCluster", "ListClusters"})
@@ -49,7 +45,6 @@ class Timings(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     delete_nodes: Range = (160.0, 270.0)
     update: Range = (14.0, 16.0)
     resize: Range = (60.0, 120.0)
-    abort: float = 10.0
     late_failure: float = 50.0
     stockout: float = 2100.0
     stockout_atomic: float = 2100.0
@@ -61,7 +56,7 @@ class Timings(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
 
     def latency(self, method: str) -> float:
         """Return how long a call takes before it is answered."""
-        if method in READS or method == "GetServerConfig":
+        if method in READS:
             return self.read_latency
         if method == "CreateNodePool":
             return self.create_latency
@@ -146,8 +141,8 @@ def parse_scenario(raw: object) -> tuple[Scenario, list[Fault]]:
         plain = {key: value for key, value in raw.items() if key not in ("faults", "capacity")}
         scenario = msgspec.convert(plain, Scenario)
     except msgspec.ValidationError as error:
-        said = describe_shape(error, Scenario)
-        raise ScenarioError(f"{said}; valid keys: faults, capacity, policies, reservations, timings") from error
+        message = describe_shape(error, Scenario)
+        raise ScenarioError(f"{message}; valid keys: faults, capacity, policies, reservations, timings") from error
     scenario.capacity = parse_capacity([] if raw.get("capacity") is None else raw["capacity"])
     return scenario, [parse_fault(fault) for fault in faults]
 
@@ -159,9 +154,9 @@ def load_answers(path: Path, scenario: Scenario) -> list[Fault]:
     """
     valid = "a report of tpu-provisioner conformance"
     try:
-        said = json.loads(path.read_text(encoding="utf-8"))["scenario"]
-        known, faults = parse_scenario(said)
-        for name in said.get("timings", {}):
+        answers = json.loads(path.read_text(encoding="utf-8"))["scenario"]
+        known, faults = parse_scenario(answers)
+        for name in answers.get("timings", {}):
             setattr(scenario.timings, name, getattr(known.timings, name))
     except OSError as error:
         raise ScenarioError(f"{path}: cannot be read ({error.strerror}); valid: {valid}") from error

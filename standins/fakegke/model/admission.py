@@ -4,10 +4,7 @@ Permission, cluster, request rate, specification, name and running operations, t
 operations, quota. The effects of a call that passes are in `lifecycle`.
 """
 
-from __future__ import annotations
-
 from collections import deque
-from typing import TYPE_CHECKING
 
 from standins.fakegke.errors import (
     GkeError,
@@ -27,16 +24,13 @@ from standins.fakegke.faults.fault_rules import (
     DupCreateInflight,
     FailSync,
     MaxInflightOps,
-    RateLimitPerMin,
     Target,
 )
+from standins.fakegke.model.operations import OperationDesk
 from standins.fakegke.model.proto_messages import Message, PoolStatus
+from standins.fakegke.model.state import ClusterRecord, PoolRecord, World
 from standins.fakegke.model.validation import Shape, check_pool
 from standins.fakegke.resource_names import ClusterName, Place, is_zone, project_number
-
-if TYPE_CHECKING:
-    from standins.fakegke.model.operations import OperationDesk
-    from standins.fakegke.model.state import ClusterRecord, PoolRecord, World
 
 _MOST_IN_FLIGHT = 100
 _REQUESTS_PER_MINUTE = 3000
@@ -74,15 +68,13 @@ class Admission:
             raise cluster_not_found(name.spelled)
         return record
 
-    def rate(self, project: str, target: Target) -> None:
+    def rate(self, project: str) -> None:
         """Count a request and refuse it above the limit per virtual minute."""
-        limit = self._world.faults.peek(RateLimitPerMin, target)
-        most = limit.value if limit is not None else _REQUESTS_PER_MINUTE
         recent = self._requests.setdefault(project, deque())
         now = self._world.now
         while recent and recent[0] <= now - _MINUTE:
             recent.popleft()
-        if len(recent) >= most:
+        if len(recent) >= _REQUESTS_PER_MINUTE:
             raise rate_limited(project_number(project))
         recent.append(now)
 

@@ -3,17 +3,12 @@
 Knows nothing about GKE.
 """
 
-from __future__ import annotations
-
 import heapq
 import itertools
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from standins.fakegke.model.clock import Clock
+from standins.fakegke.model.clock import Clock
 
 
 @dataclass(order=True)

@@ -6,19 +6,13 @@ https://github.com/kubernetes/autoscaler/blob/master/cluster-autoscaler/cloudpro
 It knows the errors of reservations by their words; their code here is a guess.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from standins.fakegke.errors import Code
 from standins.fakegke.model.instances import InstanceError
 from standins.fakegke.model.proto_messages import ConditionCode, reservation_of
-from standins.fakegke.resource_names import region_of
-
-if TYPE_CHECKING:
-    from standins.fakegke.model.state import PoolRecord
-    from standins.fakegke.resource_names import ClusterName
+from standins.fakegke.model.state import PoolRecord
+from standins.fakegke.resource_names import ClusterName, region_of
 
 NO_RESERVATION = "no_reservation"
 """The kind of a pool whose reservation does not exist: no switch, but what the scenario says."""

@@ -5,8 +5,6 @@ stands still until it is told. Timestamps that callers see are wall-clock times,
 computed by a caller stay true at any speed.
 """
 
-from __future__ import annotations
-
 import time
 from datetime import UTC, datetime
 from typing import Protocol

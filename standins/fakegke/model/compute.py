@@ -5,20 +5,16 @@ https://cloud.google.com/compute/docs/reference/rest/v1/resourcePolicies. The gr
 are in `instance_groups`.
 """
 
-from __future__ import annotations
-
 import re
 import uuid
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from standins.fakegke.errors import Code, GkeError, invalid, invalid_field
 from standins.fakegke.faults.scenario import WorkloadPolicy
 from standins.fakegke.model.machines import dimensions_of
+from standins.fakegke.model.state import World
 from standins.fakegke.resource_names import region_of
-
-if TYPE_CHECKING:
-    from standins.fakegke.model.state import World
 
 Json = dict[str, Any]
 API = "https://www.googleapis.com/compute/v1"

@@ -1,17 +1,15 @@
-"""What GKE fills in: the stored form of a new node pool, and the cluster and server descriptions.
+"""What GKE fills in: the stored form of a new node pool, and the description of a cluster.
 
 Taken from recordings of the real API published in
 https://github.com/GoogleCloudPlatform/k8s-config-connector (containernodepool fixtures), which the
 tier `recordings` compares it with. An omitted node count stays 0.
 """
 
-from __future__ import annotations
-
 import math
 import zlib
-from typing import TYPE_CHECKING
 
 from standins.fakegke.model.machine_zones import list_zones
+from standins.fakegke.model.machines import Machine
 from standins.fakegke.model.proto_messages import (
     CgroupMode,
     Cluster,
@@ -19,15 +17,11 @@ from standins.fakegke.model.proto_messages import (
     LocationPolicy,
     Message,
     NetworkTier,
-    ServerConfig,
     UpdateStrategy,
     copy_of,
     tier_of,
 )
 from standins.fakegke.resource_names import ClusterName, is_zone, region_of
-
-if TYPE_CHECKING:
-    from standins.fakegke.model.machines import Machine
 
 VERSION = "1.34.1-gke.3084001"
 _MODEL_LABEL = "goog-gke-node-pool-provisioning-model"
@@ -139,15 +133,4 @@ def described_cluster(
         cluster_ipv4_cidr="192.168.64.0/20",
         services_ipv4_cidr="192.168.80.0/20",
         release_channel={"channel": release_channel},
-    )
-
-
-def described_server() -> Message:
-    """Return what GetServerConfig says: one version, the usual images."""
-    return ServerConfig(
-        default_cluster_version=VERSION,
-        valid_node_versions=[VERSION],
-        valid_master_versions=[VERSION],
-        default_image_type="COS_CONTAINERD",
-        valid_image_types=["COS_CONTAINERD", "UBUNTU_CONTAINERD"],
     )

@@ -2,21 +2,14 @@
 
 Google's own operations, and other people's.
 
-Driven by the faults `cluster_busy`, `pool_busy` and `external_actor`.
+Driven by the faults `cluster_busy` and `external_actor`.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
-from standins.fakegke.faults.fault_rules import ClusterBusy, ExternalActor, PoolBusy
+from standins.fakegke.faults.fault_rules import ClusterBusy, ExternalActor, Target
+from standins.fakegke.model.lifecycle import Lifecycle
+from standins.fakegke.model.operations import OperationDesk
 from standins.fakegke.model.proto_messages import OperationType
-
-if TYPE_CHECKING:
-    from standins.fakegke.faults.fault_rules import Target
-    from standins.fakegke.model.lifecycle import Lifecycle
-    from standins.fakegke.model.operations import OperationDesk
-    from standins.fakegke.model.state import ClusterRecord, PoolRecord, World
+from standins.fakegke.model.state import ClusterRecord, PoolRecord, World
 
 _TRY_AGAIN = 10.0
 
@@ -37,17 +30,6 @@ class Disturbances:
             busy = faults.take(ClusterBusy, target)
             if busy is not None:
                 self._lifecycle.occupy_cluster(cluster, OperationType[busy.type], busy.seconds)
-        if not faults.has(PoolBusy):
-            return
-        for pool in list(cluster.pools.values()):
-            if pool.resting and self._desk.blocking(cluster.name, pool.name) is None:
-                self._occupy(cluster, pool)
-
-    def _occupy(self, cluster: ClusterRecord, pool: PoolRecord) -> None:
-        busy = self._world.faults.take(PoolBusy, self._world.target(cluster.name, pool))
-        if busy is not None:
-            visible = busy.type != "SET_NODE_POOL_MANAGEMENT"
-            self._lifecycle.reconcile(cluster, pool, OperationType[busy.type], busy.seconds, visible=visible)
 
     def _expect_somebody(self, cluster: ClusterRecord, pool: PoolRecord) -> None:
         fault = self._world.faults.take(ExternalActor, self._world.target(cluster.name, pool))
@@ -60,12 +42,8 @@ class Disturbances:
         if not pool.resting or self._desk.blocking(cluster.name, pool.name) is not None:
             self._world.agenda.after(_TRY_AGAIN, lambda: self._act(cluster, pool, fault))
             return
-        if fault.action == "delete":
-            self._lifecycle.delete(cluster, pool)
-            return
-        if fault.action == "relabel":
-            pool.message.config.labels.clear()
-            pool.message.config.labels.update(fault.labels)
+        pool.message.config.labels.clear()
+        pool.message.config.labels.update(fault.labels)
         self._lifecycle.renew_etag(cluster, pool)
         seconds = self._world.draw(
             f"update:{cluster.name.cluster}:{pool.name}", self._world.scenario.timings.update

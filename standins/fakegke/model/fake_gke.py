@@ -4,23 +4,21 @@ Pure: it takes a clock, a seed, a scenario and faults, and does no I/O. Requests
 protobuf messages of `google.container.v1`; refusals are `GkeError`. The skins only translate.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 from standins.fakegke.errors import Code, GkeError, LostReply, invalid, not_emulated
-from standins.fakegke.faults.fault_rules import FaultPlan, LoseReply, RpcLatency, Target
+from standins.fakegke.faults.fault_rules import FaultPlan, LoseReply, Target
 from standins.fakegke.faults.scenario import Scenario
 from standins.fakegke.model.admission import Admission
 from standins.fakegke.model.agenda import Agenda
-from standins.fakegke.model.clock import ManualClock
-from standins.fakegke.model.defaults import default_zones, described_cluster, described_server
+from standins.fakegke.model.clock import Clock, ManualClock
+from standins.fakegke.model.defaults import default_zones, described_cluster
 from standins.fakegke.model.disturbances import Disturbances
 from standins.fakegke.model.lifecycle import Lifecycle
-from standins.fakegke.model.node_events import CallMade
+from standins.fakegke.model.node_events import CallMade, Listener
 from standins.fakegke.model.operations import OperationDesk
 from standins.fakegke.model.proto_messages import (
-    Empty,
     ListClustersResponse,
     ListNodePoolsResponse,
     ListOperationsResponse,
@@ -31,7 +29,6 @@ from standins.fakegke.model.proto_messages import (
 from standins.fakegke.model.reads import Reads
 from standins.fakegke.model.state import ClusterRecord, World, pool_target
 from standins.fakegke.model.updates import apply_update, check_update
-from standins.fakegke.model.validation import wrong_size
 from standins.fakegke.resource_names import (
     ClusterName,
     Place,
@@ -44,12 +41,6 @@ from standins.fakegke.resource_names import (
     project_number,
     region_of,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from standins.fakegke.model.clock import Clock
-    from standins.fakegke.model.node_events import Listener
 
 
 class FakeGke:
@@ -83,14 +74,10 @@ class FakeGke:
             "ListNodePools": self._list_node_pools,
             "UpdateNodePool": self._update_node_pool,
             "SetNodePoolSize": self._set_node_pool_size,
-            "SetNodePoolAutoscaling": self._set_node_pool_autoscaling,
-            "SetNodePoolManagement": self._set_node_pool_management,
             "GetOperation": self._get_operation,
             "ListOperations": self._list_operations,
-            "CancelOperation": self._cancel_operation,
             "GetCluster": self._get_cluster,
             "ListClusters": self._list_clusters,
-            "GetServerConfig": self._get_server_config,
         }
 
     def add_cluster(
@@ -113,14 +100,6 @@ class FakeGke:
     def listen(self, listener: Listener) -> None:
         """Tell `listener` about pool states, nodes and calls from now on."""
         self.world.listeners.append(listener)
-
-    def latency(self, method: str, request: Message) -> float:
-        """Return how many virtual seconds a call takes to be answered."""
-        if self.faults.has(RpcLatency):
-            slow = self.faults.take(RpcLatency, self._subject(method, request))
-            if slow is not None:
-                return slow.seconds
-        return self.world.scenario.timings.latency(method)
 
     def call(self, method: str, request: Message, skin: str = "inprocess") -> Message:
         """Answer one call.
@@ -195,7 +174,7 @@ class FakeGke:
     def _enter_as(self, place: Place, target: Target) -> ClusterRecord:
         self._admission.scripted(target)
         cluster = self._admission.cluster(place)
-        self._admission.rate(cluster.name.project, target)
+        self._admission.rate(cluster.name.project)
         self._disturbances.before_call(cluster, target)
         return cluster
 
@@ -253,29 +232,6 @@ class FakeGke:
         self._admission.change(cluster, place.leaf, target)
         return copy_of(self._lifecycle.resize(cluster, pool, request.node_count).message)
 
-    def _set_node_pool_autoscaling(self, request: Message, method: str) -> Message:
-        place = parse_pool("name", request.name)
-        cluster, target = self._enter(place, method, place.leaf)
-        pool = self._admission.change(cluster, place.leaf, target)
-        scaling = request.autoscaling
-        if pool.shape.atomic and scaling.enabled and scaling.max_node_count != pool.shape.hosts:
-            raise wrong_size(scaling.max_node_count, pool.shape.topology)
-        pool.message.autoscaling.CopyFrom(scaling)
-        return self._edited(cluster, pool.name, OperationType.UPDATE_CLUSTER)
-
-    def _set_node_pool_management(self, request: Message, method: str) -> Message:
-        place = parse_pool("name", request.name)
-        cluster, _ = self._enter(place, method, place.leaf)
-        pool = self._admission.pool(cluster, place.leaf)
-        pool.message.management.CopyFrom(request.management)
-        return self._edited(cluster, pool.name, OperationType.SET_NODE_POOL_MANAGEMENT)
-
-    def _edited(self, cluster: ClusterRecord, name: str, kind: int) -> Message:
-        pool = cluster.pools[name]
-        self._lifecycle.renew_etag(cluster, pool)
-        seconds = self.world.draw(f"update:{cluster.name.cluster}:{name}", self.world.scenario.timings.update)
-        return copy_of(self._lifecycle.reconcile(cluster, pool, kind, seconds, visible=False).message)
-
     def _get_operation(self, request: Message, method: str) -> Message:
         place = parse_operation("name", request.name)
         project = self._enter_project(place, method)
@@ -285,12 +241,6 @@ class FakeGke:
         place = parse_location("parent", request.parent)
         records = self._desk.listed(self._enter_project(place, method), place.location)
         return ListOperationsResponse(operations=[record.message for record in records])
-
-    def _cancel_operation(self, request: Message, method: str) -> Message:
-        place = parse_operation("name", request.name)
-        project = self._enter_project(place, method)
-        self._desk.cancel(self._desk.find(place.leaf, project, place.location))
-        return Empty()
 
     def _get_cluster(self, request: Message, method: str) -> Message:
         cluster, _ = self._enter(parse_cluster("name", request.name), method)
@@ -314,16 +264,11 @@ class FakeGke:
         message.current_node_count = sum(len(pool.nodes) for pool in cluster.pools.values())
         return message
 
-    def _get_server_config(self, request: Message, method: str) -> Message:
-        self._enter_project(parse_location("name", request.name), method)
-        return described_server()
-
     def _enter_project(self, place: Place, method: str) -> str:
-        target = Target(method=method)
-        self._admission.scripted(target)
+        self._admission.scripted(Target(method=method))
         known = {str(project_number(name.project)): name.project for name in self.world.clusters}
         project = known.get(place.project, place.project)
-        self._admission.rate(project, target)
+        self._admission.rate(project)
         return project
 
 

@@ -3,18 +3,13 @@
 What for is decided in `lifecycle`.
 """
 
-from __future__ import annotations
-
 import hashlib
-from typing import TYPE_CHECKING
 
 from standins.fakegke.faults.fault_rules import LateNodes
 from standins.fakegke.model.instances import Coming
 from standins.fakegke.model.node_events import NodeChanged, NodesDown, NodesDraining, NodeUp
 from standins.fakegke.model.node_objects import Node, node_object
-
-if TYPE_CHECKING:
-    from standins.fakegke.model.state import ClusterRecord, PoolRecord, World
+from standins.fakegke.model.state import ClusterRecord, PoolRecord, World
 
 _LETTERS = "bcdfghjklmnpqrstvwxz0123456789"
 

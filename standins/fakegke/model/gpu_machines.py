@@ -9,15 +9,10 @@ https://cloud.google.com/kubernetes-engine/docs/how-to/gpus-multi,
 https://cloud.google.com/kubernetes-engine/docs/concepts/timesharing-gpus.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from standins.fakegke.errors import invalid, invalid_field
-
-if TYPE_CHECKING:
-    from standins.fakegke.model.proto_messages import Message
+from standins.fakegke.model.proto_messages import Message
 
 # machine type: (accelerator, GPUs, vCPUs, GB)
 BUILT_IN: dict[str, tuple[str, int, int, int]] = {
@@ -93,19 +88,19 @@ def gpus_of(config: Message) -> Gpus | None:
     built_in = BUILT_IN.get(config.machine_type)
     if not config.accelerators and built_in is None:
         return None
-    said = config.accelerators[0] if config.accelerators else None
-    kind, count = (said.accelerator_type, int(said.accelerator_count)) if said else built_in[:2]  # type: ignore[index]  # not None, see above
+    gpus = config.accelerators[0] if config.accelerators else None
+    kind, count = (gpus.accelerator_type, int(gpus.accelerator_count)) if gpus else built_in[:2]  # type: ignore[index]  # not None, see above
     labels = {"cloud.google.com/gke-accelerator": kind, "cloud.google.com/gke-gpu": "true"}
     each = 1
-    if said is not None:
-        driver = said.gpu_driver_installation_config.gpu_driver_version
+    if gpus is not None:
+        driver = gpus.gpu_driver_installation_config.gpu_driver_version
         labels["cloud.google.com/gke-gpu-driver-version"] = _DRIVERS[driver]
-        if said.gpu_partition_size:
-            labels["cloud.google.com/gke-gpu-partition-size"] = said.gpu_partition_size
-            each *= _PARTITIONS[kind][said.gpu_partition_size]
-        strategy = _STRATEGIES[said.gpu_sharing_config.gpu_sharing_strategy]
+        if gpus.gpu_partition_size:
+            labels["cloud.google.com/gke-gpu-partition-size"] = gpus.gpu_partition_size
+            each *= _PARTITIONS[kind][gpus.gpu_partition_size]
+        strategy = _STRATEGIES[gpus.gpu_sharing_config.gpu_sharing_strategy]
         if strategy:
-            clients = int(said.gpu_sharing_config.max_shared_clients_per_gpu)
+            clients = int(gpus.gpu_sharing_config.max_shared_clients_per_gpu)
             labels["cloud.google.com/gke-gpu-sharing-strategy"] = strategy
             labels["cloud.google.com/gke-max-shared-clients-per-gpu"] = str(clients)
             each *= clients
@@ -125,15 +120,15 @@ def check_accelerators(config: Message, cpus: int, *, is_tpu: bool) -> None:
         raise invalid_field("node_pool.config.accelerators", "", "TPU machines have no other accelerators.")
     if len(config.accelerators) > 1:
         raise invalid_field("node_pool.config.accelerators", "", "Only one type of accelerator is supported.")
-    said = config.accelerators[0]
-    _check_count(config.machine_type, said, cpus)
-    sizes = _PARTITIONS.get(said.accelerator_type, {})
-    if said.gpu_partition_size and said.gpu_partition_size not in sizes:
+    gpus = config.accelerators[0]
+    _check_count(config.machine_type, gpus, cpus)
+    sizes = _PARTITIONS.get(gpus.accelerator_type, {})
+    if gpus.gpu_partition_size and gpus.gpu_partition_size not in sizes:
         raise invalid_field(
-            "accelerators.gpu_partition_size", said.gpu_partition_size, f"Must be one of {sorted(sizes)}."
+            "accelerators.gpu_partition_size", gpus.gpu_partition_size, f"Must be one of {sorted(sizes)}."
         )
-    clients = int(said.gpu_sharing_config.max_shared_clients_per_gpu)
-    shared = said.gpu_sharing_config.gpu_sharing_strategy != 0
+    clients = int(gpus.gpu_sharing_config.max_shared_clients_per_gpu)
+    shared = gpus.gpu_sharing_config.gpu_sharing_strategy != 0
     if shared != (clients != 0) or (shared and not _FEWEST_CLIENTS <= clients <= _MOST_CLIENTS):
         raise invalid_field(
             "accelerators.gpu_sharing_config.max_shared_clients_per_gpu",
@@ -144,8 +139,8 @@ def check_accelerators(config: Message, cpus: int, *, is_tpu: bool) -> None:
         raise invalid("Nodes with GPUs need an OAuth scope to read from storage.")
 
 
-def _check_count(machine_type: str, said: Message, cpus: int) -> None:
-    kind, count = said.accelerator_type, int(said.accelerator_count)
+def _check_count(machine_type: str, gpus: Message, cpus: int) -> None:
+    kind, count = gpus.accelerator_type, int(gpus.accelerator_count)
     built_in = BUILT_IN.get(machine_type)
     if built_in is not None:
         if (kind, count) != built_in[:2]:

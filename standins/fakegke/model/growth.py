@@ -4,20 +4,15 @@ The autoscaler resizes groups: https://cloud.google.com/compute/docs/reference/r
 What GKE's own operations do is in `lifecycle`.
 """
 
-from __future__ import annotations
-
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING
 
 from standins.fakegke.faults.fault_rules import Outcome
 from standins.fakegke.model.causes import NO_RESERVATION
+from standins.fakegke.model.fleet import Fleet
 from standins.fakegke.model.outcomes import kind_of
 from standins.fakegke.model.proto_messages import reservation_of
-
-if TYPE_CHECKING:
-    from standins.fakegke.model.fleet import Fleet
-    from standins.fakegke.model.state import ClusterRecord, PoolRecord, World
-    from standins.fakegke.model.supply import Supply
+from standins.fakegke.model.state import ClusterRecord, PoolRecord, World
+from standins.fakegke.model.supply import Supply
 
 
 class Growth:

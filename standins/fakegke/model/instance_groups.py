@@ -6,25 +6,20 @@ zonal; the same calls answer below its region too. Operations end at once. What 
 a pool is decided in `growth`.
 """
 
-from __future__ import annotations
-
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 from standins.fakegke.errors import Code, GkeError, invalid, invalid_field
 from standins.fakegke.model.clock import rfc3339
 from standins.fakegke.model.compute import API, describe_operation
 from standins.fakegke.model.fleet import group_name, group_urls
+from standins.fakegke.model.growth import Growth
+from standins.fakegke.model.instances import InstanceError, PastError
 from standins.fakegke.model.node_events import CallMade
 from standins.fakegke.model.proto_messages import PoolStatus
+from standins.fakegke.model.state import ClusterRecord, PoolRecord, World
 from standins.fakegke.resource_names import region_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from standins.fakegke.model.growth import Growth
-    from standins.fakegke.model.instances import InstanceError, PastError
-    from standins.fakegke.model.state import ClusterRecord, PoolRecord, World
 
 Json = dict[str, Any]
 _PAGE_MAX = 500

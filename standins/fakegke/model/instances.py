@@ -3,14 +3,10 @@
 Records and what they show at a moment. Who changes them is decided in `fleet` and `supply`.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from standins.fakegke.faults.fault_rules import Fault
-    from standins.fakegke.model.agenda import Entry
+from standins.fakegke.faults.fault_rules import Fault
+from standins.fakegke.model.agenda import Entry
 
 RETRY_SECONDS = 60.0
 """How often a group tries again to make an instance: a guess."""

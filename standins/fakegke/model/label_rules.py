@@ -5,16 +5,11 @@ https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/ (synta
 https://cloud.google.com/compute/docs/labeling-resources (resource labels).
 """
 
-from __future__ import annotations
-
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Mapping
 
 from standins.fakegke.errors import invalid, invalid_field
 from standins.fakegke.model.proto_messages import Message, TaintEffect
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
 
 NODE_LABEL_BUDGET = 1024
 _MOST_RESOURCE_LABELS = 64

@@ -7,19 +7,11 @@ RECONCILING -> resting; resting -> STOPPING -> absent. Failed creates stay, thei
 Whether a call is let in at all is decided in `admission`.
 """
 
-from __future__ import annotations
+from collections.abc import Callable
 
-from typing import TYPE_CHECKING
-
-from standins.fakegke.errors import Code
 from standins.fakegke.faults.fault_rules import (
-    DeleteFails,
     Duration,
-    FlexStartArrives,
-    HealAfter,
     Outcome,
-    StuckProvisioning,
-    StuckStopping,
     Target,
 )
 from standins.fakegke.model.causes import NO_RESERVATION
@@ -29,10 +21,10 @@ from standins.fakegke.model.growth import Growth
 from standins.fakegke.model.node_events import PoolState
 from standins.fakegke.model.operations import Failure, OperationDesk, OperationRecord, Work
 from standins.fakegke.model.outcomes import (
-    Ending,
-    ending_of,
+    CreateResult,
     failure_of,
     kind_of,
+    result_of,
     shortage_kind,
     try_seconds,
     wrong_gang_size,
@@ -47,11 +39,7 @@ from standins.fakegke.model.proto_messages import (
 )
 from standins.fakegke.model.state import ClusterRecord, PoolRecord, World
 from standins.fakegke.model.supply import Supply
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from standins.fakegke.model.validation import Shape
+from standins.fakegke.model.validation import Shape
 
 _DRAIN_FROM, _DOWN_FROM = 0.1, 0.7
 
@@ -79,63 +67,65 @@ class Lifecycle:
         cluster.pools[pool.name] = pool
         self.set_status(cluster, pool, PoolStatus.PROVISIONING)
         self.renew_etag(cluster, pool)
-        endings: list[Ending] = []
+        results: list[CreateResult] = []
 
         started: list[float] = []
 
         def start() -> float:
-            ending, seconds = self._choose_ending(cluster, pool)
-            endings.append(ending)
+            result, seconds = self._choose_result(cluster, pool)
+            results.append(result)
             started.append(self._world.now)
-            keeps = ending.failure is not None and ending.holds_capacity and reservation_of(pool.message)
+            keeps = result.failure is not None and result.holds_capacity and reservation_of(pool.message)
             pool.held = pool.planned_nodes if keeps else 0
-            usual = seconds if ending.failure is None else min(seconds, self._draw_creation(cluster, pool))
-            self._fleet.bring_up(cluster, pool, ending.nodes, usual)
-            if ending.kind:
-                missing = pool.planned_nodes - ending.nodes
-                self._miss(cluster, pool, missing, ending)
+            usual = seconds if result.failure is None else min(seconds, self._draw_creation(cluster, pool))
+            self._fleet.bring_up(cluster, pool, result.nodes, usual)
+            if result.kind:
+                missing = pool.planned_nodes - result.nodes
+                self._miss(cluster, pool, missing, result)
             return seconds
 
         def end() -> Failure | None:
-            ending = self._final_ending(cluster, pool, endings[0], self._world.now - started[0])
-            if pool.all_or_none or ending.fault is not None:
+            result = self._final_result(cluster, pool, results[0], self._world.now - started[0])
+            if pool.all_or_none or result.fault is not None:
                 self._fleet.stop_waiting(pool)
-            return self._created(cluster, pool, ending)
+            return self._created(cluster, pool, result)
 
-        work = Work(start, end, stuck_by=StuckProvisioning, target=self._target(cluster, pool))
+        work = Work(start, end, target=self._target(cluster, pool))
         return self._desk.submit(cluster.name, pool.name, OperationType.CREATE_NODE_POOL, work)
 
-    def _miss(self, cluster: ClusterRecord, pool: PoolRecord, count: int, ending: Ending) -> None:
+    def _miss(self, cluster: ClusterRecord, pool: PoolRecord, count: int, result: CreateResult) -> None:
         """Let the pool's groups try in vain to make `count` instances."""
-        if ending.fault is not None or ending.kind == NO_RESERVATION:
-            self._supply.block(cluster, pool, ending.kind, fault=ending.fault, count=count)
+        if result.fault is not None or result.kind == NO_RESERVATION:
+            self._supply.block(cluster, pool, result.kind, fault=result.fault, count=count)
         else:
             self._supply.expect(cluster, pool, count)
 
-    def _final_ending(self, cluster: ClusterRecord, pool: PoolRecord, chosen: Ending, waited: float) -> Ending:
+    def _final_result(
+        self, cluster: ClusterRecord, pool: PoolRecord, chosen: CreateResult, waited: float
+    ) -> CreateResult:
         """Return how a create ends, which machines that came or went meanwhile may have changed."""
         if pool.short and chosen.fault is None:
             kind = chosen.kind or shortage_kind(pool)
             failure = failure_of(kind, pool, cluster.name, (len(pool.nodes), waited))
-            return Ending(len(pool.nodes), int(PoolStatus.ERROR), failure)
+            return CreateResult(len(pool.nodes), int(PoolStatus.ERROR), failure)
         if chosen.kind and not pool.short and chosen.nodes < pool.planned_nodes:
-            return Ending(pool.planned_nodes)
+            return CreateResult(pool.planned_nodes)
         return chosen
 
-    def _choose_ending(self, cluster: ClusterRecord, pool: PoolRecord) -> tuple[Ending, float]:
+    def _choose_result(self, cluster: ClusterRecord, pool: PoolRecord) -> tuple[CreateResult, float]:
         target = self._target(cluster, pool)
         # A pool without nodes has no instances that could fail: its groups meet the fault later.
         fault = self._world.faults.take(Outcome, target, lambda it: pool.planned_nodes > 0 or it.kind == "invalid")
         if fault is not None:
-            ending = ending_of(fault, pool, cluster.name, self._try_seconds(cluster, pool, kind_of(fault)))
+            result = result_of(fault, pool, cluster.name, self._try_seconds(cluster, pool, kind_of(fault)))
         else:
-            ending = self._honest_ending(cluster, pool)
+            result = self._honest_result(cluster, pool)
         exact = self._world.faults.take(Duration, target, lambda fault: fault.operation == "create")
         if exact is not None:
-            return ending, exact.seconds
-        if ending.seconds is not None:
-            return ending, ending.seconds
-        return ending, self._draw_creation(cluster, pool)
+            return result, exact.seconds
+        if result.seconds is not None:
+            return result, result.seconds
+        return result, self._draw_creation(cluster, pool)
 
     def _draw_creation(self, cluster: ClusterRecord, pool: PoolRecord) -> float:
         timings = self._world.scenario.timings
@@ -149,30 +139,29 @@ class Lifecycle:
         jitter = self._world.draw(f"jitter:{cluster.name.cluster}:{pool.name}", timings.stockout_jitter)
         return try_seconds(kind, pool, timings, jitter)
 
-    def _honest_ending(self, cluster: ClusterRecord, pool: PoolRecord) -> Ending:
+    def _honest_result(self, cluster: ClusterRecord, pool: PoolRecord) -> CreateResult:
         if not pool.planned_nodes:
-            return Ending(0)
+            return CreateResult(0)
         if pool.shape.atomic and pool.planned_nodes != pool.shape.hosts:
             return wrong_gang_size(pool, self._world.scenario.timings)
         if self.growth.lacks_reservation(pool):
             return self._failed(cluster, pool, NO_RESERVATION)
         if not self._supply.fits(pool, pool.planned_nodes):
             return self._failed(cluster, pool, shortage_kind(pool))
-        return Ending(pool.planned_nodes)
+        return CreateResult(pool.planned_nodes)
 
-    def _failed(self, cluster: ClusterRecord, pool: PoolRecord, kind: str) -> Ending:
+    def _failed(self, cluster: ClusterRecord, pool: PoolRecord, kind: str) -> CreateResult:
         seconds = self._try_seconds(cluster, pool, kind)
         failure = failure_of(kind, pool, cluster.name, (0, seconds))
-        return Ending(0, int(PoolStatus.ERROR), failure, seconds, holds_capacity=False, kind=kind)
+        return CreateResult(0, int(PoolStatus.ERROR), failure, seconds, holds_capacity=False, kind=kind)
 
-    def _created(self, cluster: ClusterRecord, pool: PoolRecord, ending: Ending) -> Failure | None:
+    def _created(self, cluster: ClusterRecord, pool: PoolRecord, result: CreateResult) -> Failure | None:
         pool.finished_at = self._world.now
-        if ending.failure is not None:
-            self._fail(cluster, pool, ending.failure, ending.status)
-            self._heal_later(cluster, pool)
-            return ending.failure
+        if result.failure is not None:
+            self._fail(cluster, pool, result.failure, result.status)
+            return result.failure
         pool.failed = False
-        self.set_status(cluster, pool, ending.status)
+        self.set_status(cluster, pool, result.status)
         if is_autoscaled(pool.message):
             self._scale_up_later(cluster, pool)
         for told in self.when_running:
@@ -214,30 +203,10 @@ class Lifecycle:
         pool.message.ClearField("conditions")
         self.set_status(cluster, pool, PoolStatus.RUNNING)
 
-    def _heal_later(self, cluster: ClusterRecord, pool: PoolRecord) -> None:
-        fault = self._world.faults.take(HealAfter, self._target(cluster, pool))
-        if fault is None:
-            return
-
-        def heal() -> None:
-            if not self.exists(cluster, pool) or pool.status not in (
-                PoolStatus.ERROR,
-                PoolStatus.RUNNING_WITH_ERROR,
-            ):
-                return
-            self._fleet.stop_waiting(pool)
-            self._fleet.bring_up(cluster, pool, pool.planned_nodes - len(pool.nodes), 0.0)
-            self.complete(cluster, pool)
-
-        self._world.agenda.after(fault.seconds, heal)
-
     def _scale_up_later(self, cluster: ClusterRecord, pool: PoolRecord) -> None:
-        fault = self._world.faults.take(FlexStartArrives, self._target(cluster, pool))
         scaling = pool.message.autoscaling
         most = scaling.max_node_count * len(pool.zones) or scaling.total_max_node_count
-        if fault is not None:
-            self._fleet.bring_up(cluster, pool, most - len(pool.nodes), fault.seconds)
-        elif tier_of(pool.message) == "flex-start" and pool.stock is not None:
+        if tier_of(pool.message) == "flex-start" and pool.stock is not None:
             self.growth.grow(cluster, pool, most - pool.target)
 
     def delete(self, cluster: ClusterRecord, pool: PoolRecord) -> OperationRecord:
@@ -246,34 +215,24 @@ class Lifecycle:
         self._fleet.stop_arrivals(pool)
         self.renew_etag(cluster, pool)
         self.set_status(cluster, pool, PoolStatus.STOPPING)
-        fails: list[bool] = []
 
         def start() -> float:
             target = self._target(cluster, pool)
-            fails.append(self._world.faults.take(DeleteFails, target) is not None)
             bounds = timings.delete_nodes if pool.nodes else timings.delete_empty
             drawn = self._world.draw(f"delete:{cluster.name.cluster}:{pool.name}", bounds)
             exact = self._world.faults.take(Duration, target, lambda fault: fault.operation == "delete")
             seconds = exact.seconds if exact is not None else drawn
-            if not fails[0]:
-                names = list(pool.nodes)
-                after = self._world.agenda.after
-                after(seconds * _DRAIN_FROM, lambda: self._fleet.drain(cluster, pool, names))
-                after(seconds * _DOWN_FROM, lambda: self._fleet.take_down(cluster, pool, names))
+            names = list(pool.nodes)
+            after = self._world.agenda.after
+            after(seconds * _DRAIN_FROM, lambda: self._fleet.drain(cluster, pool, names))
+            after(seconds * _DOWN_FROM, lambda: self._fleet.take_down(cluster, pool, names))
             return seconds
 
-        def end() -> Failure | None:
-            if fails[0]:
-                return self._delete_failed(cluster, pool)
+        def end() -> None:
             self._gone(cluster, pool)
-            return None
 
-        work = Work(start, end, stuck_by=StuckStopping, target=self._target(cluster, pool))
+        work = Work(start, end, target=self._target(cluster, pool))
         return self._desk.submit(cluster.name, pool.name, OperationType.DELETE_NODE_POOL, work)
-
-    def _delete_failed(self, cluster: ClusterRecord, pool: PoolRecord) -> Failure:
-        text = "Google Compute Engine: The instance group manager could not be deleted: Internal error."
-        return self._fail(cluster, pool, Failure(Code.INTERNAL, text, text), PoolStatus.ERROR)
 
     def _gone(self, cluster: ClusterRecord, pool: PoolRecord) -> None:
         del cluster.pools[pool.name]
@@ -317,18 +276,13 @@ class Lifecycle:
         work = Work(start, end, target=self._target(cluster, pool))
         return self._desk.submit(cluster.name, pool.name, OperationType.SET_NODE_POOL_SIZE, work)
 
-    def reconcile(
-        self, cluster: ClusterRecord, pool: PoolRecord, kind: int, seconds: float, *, visible: bool = True
-    ) -> OperationRecord:
-        """Accept an operation that only keeps the pool busy.
-
-        RECONCILING (when visible), then as before.
+    def reconcile(self, cluster: ClusterRecord, pool: PoolRecord, kind: int, seconds: float) -> OperationRecord:
+        """Accept an operation that only keeps the pool busy: RECONCILING, then as before.
 
         The nodes' labels and taints follow the pool's description at the end.
         """
         before = pool.status
-        if visible:
-            self.set_status(cluster, pool, PoolStatus.RECONCILING)
+        self.set_status(cluster, pool, PoolStatus.RECONCILING)
 
         def end() -> None:
             if not self.exists(cluster, pool):
@@ -337,7 +291,7 @@ class Lifecycle:
                 self.set_status(cluster, pool, before)
             self._fleet.relabel(cluster, pool)
 
-        work = Work(lambda: seconds, end, cancelled=end, target=self._target(cluster, pool))
+        work = Work(lambda: seconds, end, target=self._target(cluster, pool))
         return self._desk.submit(cluster.name, pool.name, kind, work)
 
     def occupy_cluster(self, cluster: ClusterRecord, kind: int, seconds: float) -> OperationRecord:

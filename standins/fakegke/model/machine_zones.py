@@ -6,15 +6,9 @@ https://github.com/skypilot-org/skypilot-catalog/blob/006059e/catalogs/v8/gcp/vm
 A family that is not here is everywhere, because the list has none of its zones.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 from standins.fakegke.errors import invalid, invalid_field
+from standins.fakegke.model.machines import Machine
 from standins.fakegke.resource_names import region_of
-
-if TYPE_CHECKING:
-    from standins.fakegke.model.machines import Machine
 
 _USUAL = "a b c"
 _LETTERS = {

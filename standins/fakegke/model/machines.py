@@ -8,8 +8,6 @@ https://github.com/GoogleCloudPlatform/cluster-autoscaler (machine tables),
 https://cloud.google.com/tpu/docs/v6e.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from dataclasses import dataclass

@@ -1,15 +1,11 @@
 """What the model tells the outside: pool states and nodes that came, changed or went. Data only."""
 
-from __future__ import annotations
-
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from standins.fakegke.model.node_objects import Node
-    from standins.fakegke.resource_names import ClusterName
+from standins.fakegke.model.node_objects import Node
+from standins.fakegke.resource_names import ClusterName
 
 
 @dataclass(frozen=True)

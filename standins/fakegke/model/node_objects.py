@@ -6,17 +6,13 @@ automatic on Standard), https://github.com/GoogleCloudPlatform/cluster-autoscale
 control plane writes from a pool's fields).
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from standins.fakegke.model.gpu_machines import TAINT, architecture_of, gpus_of
+from standins.fakegke.model.machines import Machine
 from standins.fakegke.model.proto_messages import Message, is_queued, reservation_path, tier_of
 from standins.fakegke.resource_names import ClusterName, region_of
-
-if TYPE_CHECKING:
-    from standins.fakegke.model.machines import Machine
 
 _GKE = "cloud.google.com"
 _DEFAULT_PODS = 110

@@ -1,4 +1,4 @@
-"""Operations: acceptance, queue, locks, end, cancelling, forgetting.
+"""Operations: acceptance, queue, locks, end, forgetting.
 
 What an operation does is in `lifecycle`.
 
@@ -7,13 +7,12 @@ wait as PENDING
 (https://cloud.google.com/kubernetes-engine/docs/troubleshooting/concurrent-operations).
 """
 
-from __future__ import annotations
-
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from standins.fakegke.errors import Code, GkeError
-from standins.fakegke.faults.fault_rules import Fault, MaxRunningOps, OpGc, Target
+from standins.fakegke.faults.fault_rules import MaxRunningOps, OpGc, Target
+from standins.fakegke.model.agenda import Entry
 from standins.fakegke.model.node_events import OperationMoved
 from standins.fakegke.model.proto_messages import (
     ConditionCode,
@@ -23,20 +22,11 @@ from standins.fakegke.model.proto_messages import (
     OperationType,
     StatusCondition,
 )
-from standins.fakegke.resource_names import is_zone
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from standins.fakegke.model.agenda import Entry
-    from standins.fakegke.model.state import World
-    from standins.fakegke.resource_names import ClusterName
+from standins.fakegke.model.state import World
+from standins.fakegke.resource_names import ClusterName, is_zone
 
 DEFAULT_RUNNING = 20
 _KEPT_AT_MOST = 20_000
-_STUCK_PAUSE = 30.0
-_EXEMPT = (OperationType.SET_NODE_POOL_MANAGEMENT, OperationType.AUTO_REPAIR_NODES)
-_CANCELLABLE = (OperationType.UPGRADE_NODES,)
 
 
 @dataclass(frozen=True)
@@ -71,8 +61,6 @@ class Work:
 
     start: Callable[[], float]
     end: Callable[[], Failure | None]
-    cancelled: Callable[[], None] | None = None
-    stuck_by: type[Fault] | None = None
     target: Target = field(default_factory=Target)
 
 
@@ -97,11 +85,6 @@ class OperationRecord:
     def started(self) -> bool:
         """Return whether it has left the queue."""
         return self.started_at is not None
-
-    @property
-    def exempt(self) -> bool:
-        """Return whether the operation may run beside others."""
-        return self.message.operation_type in _EXEMPT
 
 
 class OperationDesk:
@@ -142,7 +125,7 @@ class OperationDesk:
         An empty `pool` means the whole cluster.
         """
         for record in self._open.values():
-            if record.cluster == cluster and not record.exempt and (not pool or record.pool in ("", pool)):
+            if record.cluster == cluster and (not pool or record.pool in ("", pool)):
                 return record
         return None
 
@@ -183,24 +166,6 @@ class OperationDesk:
             and not self._is_forgotten(record)
         ]
 
-    def cancel(self, record: OperationRecord) -> None:
-        """Abort an upgrade.
-
-        Raises GkeError (FAILED_PRECONDITION) for anything that cannot be cancelled.
-        """
-        if record.name not in self._open or record.message.operation_type not in _CANCELLABLE:
-            raise GkeError(Code.FAILED_PRECONDITION, f"Operation {record.name} cannot be cancelled.")
-        if record.entry is not None:
-            record.entry.cancelled = True
-        record.message.status = OperationStatus.ABORTING
-        abort = self._world.scenario.timings.abort
-        record.entry = self._world.agenda.after(abort, lambda: self._aborted(record))
-
-    def _aborted(self, record: OperationRecord) -> None:
-        if record.work.cancelled is not None:
-            record.work.cancelled()
-        self._close(record, Failure(Code.CANCELLED, "Operation was cancelled.", "Operation was cancelled."))
-
     def _try_start(self, record: OperationRecord) -> None:
         limit = self._world.faults.peek(MaxRunningOps, record.work.target)
         most = limit.value if limit is not None else DEFAULT_RUNNING
@@ -214,10 +179,6 @@ class OperationDesk:
         record.entry = self._world.agenda.after(seconds, lambda: self._end(record))
 
     def _end(self, record: OperationRecord) -> None:
-        stuck_by = record.work.stuck_by
-        if stuck_by is not None and self._world.faults.peek(stuck_by, record.work.target) is not None:
-            record.entry = self._world.agenda.after(_STUCK_PAUSE, lambda: self._end(record))
-            return
         self._close(record, record.work.end())
 
     def _close(self, record: OperationRecord, failure: Failure | None) -> None:

@@ -7,28 +7,22 @@ https://github.com/GoogleCloudPlatform/cluster-toolkit/pull/6278 (stockout) and
 https://github.com/AI-Hypercomputer/xpk/issues/751 (node count and topology).
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from standins.fakegke.errors import Code
-from standins.fakegke.model.causes import find_cause
+from standins.fakegke.faults.fault_rules import Outcome
+from standins.fakegke.faults.scenario import Timings
+from standins.fakegke.model.causes import Cause, find_cause
 from standins.fakegke.model.operations import Failure
 from standins.fakegke.model.proto_messages import PoolStatus, reservation_of
-
-if TYPE_CHECKING:
-    from standins.fakegke.faults.fault_rules import Outcome
-    from standins.fakegke.faults.scenario import Timings
-    from standins.fakegke.model.causes import Cause
-    from standins.fakegke.model.state import PoolRecord
-    from standins.fakegke.resource_names import ClusterName
+from standins.fakegke.model.state import PoolRecord
+from standins.fakegke.resource_names import ClusterName
 
 _GCE = "Google Compute Engine: "
 
 
 @dataclass(frozen=True)
-class Ending:
+class CreateResult:
     """What a create comes to.
 
     Nodes up, final status, failure, and the time it takes (None: draw it).
@@ -45,17 +39,17 @@ class Ending:
     """What keeps them from being made although there are machines."""
 
 
-def ending_of(fault: Outcome, pool: PoolRecord, cluster: ClusterName, typical_seconds: float) -> Ending:
-    """Return the ending that an `outcome` fault asks for."""
+def result_of(fault: Outcome, pool: PoolRecord, cluster: ClusterName, typical_seconds: float) -> CreateResult:
+    """Return the result that an `outcome` fault asks for."""
     if fault.kind == "ok":
-        return Ending(pool.planned_nodes, seconds=fault.seconds)
+        return CreateResult(pool.planned_nodes, seconds=fault.seconds)
     nodes = min(fault.nodes, pool.planned_nodes) if fault.kind == "partial" else 0
     status = PoolStatus.RUNNING_WITH_ERROR if nodes else PoolStatus.ERROR
     if fault.status is not None:
         status = PoolStatus[fault.status]
     kind = kind_of(fault)
     seconds = fault.seconds if fault.seconds is not None else typical_seconds
-    return Ending(
+    return CreateResult(
         nodes,
         int(status),
         failure_of(kind, pool, cluster, (nodes, seconds)),
@@ -71,14 +65,14 @@ def kind_of(fault: Outcome) -> str:
     return "stockout" if fault.kind == "partial" else fault.kind
 
 
-def wrong_gang_size(pool: PoolRecord, timings: Timings) -> Ending:
-    """Return the ending of a slice whose node count does not fit its topology."""
+def wrong_gang_size(pool: PoolRecord, timings: Timings) -> CreateResult:
+    """Return the result of a slice whose node count does not fit its topology."""
     text = (
         f"{_GCE}Invalid value for field 'resource.resizeBy': '{pool.planned_nodes}'. Requested invalid target "
         f"size '{pool.planned_nodes}' for a Managed Instance Group in the gang mode of size '{pool.shape.hosts}'. "
         "Should be equal to the gang size."
     )
-    return Ending(
+    return CreateResult(
         0,
         int(PoolStatus.ERROR),
         Failure(Code.INVALID_ARGUMENT, text, text),

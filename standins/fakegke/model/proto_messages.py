@@ -4,12 +4,9 @@ The model keeps and answers these raw messages, so that no skin has to translate
 at run time and carry no types: `Message` is an honest `Any`. No rule about GKE lives here.
 """
 
-from __future__ import annotations
-
 from typing import Any, TypeAlias
 
 from google.cloud.container_v1.types import cluster_service as types
-from google.protobuf import empty_pb2
 
 Message: TypeAlias = Any
 
@@ -23,12 +20,10 @@ def raw_class(name: str) -> Any:
 NodePool = raw_class("NodePool")
 Operation = raw_class("Operation")
 Cluster = raw_class("Cluster")
-ServerConfig = raw_class("ServerConfig")
 StatusCondition = raw_class("StatusCondition")
 ListNodePoolsResponse = raw_class("ListNodePoolsResponse")
 ListOperationsResponse = raw_class("ListOperationsResponse")
 ListClustersResponse = raw_class("ListClustersResponse")
-Empty: Any = empty_pb2.Empty
 
 PoolStatus: Any = types.NodePool.Status
 OperationStatus: Any = types.Operation.Status

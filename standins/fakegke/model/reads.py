@@ -3,16 +3,10 @@
 Changes no pool.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 from standins.fakegke.errors import pool_not_found
 from standins.fakegke.faults.fault_rules import Get404AfterCreate, ReadLag, StaleList
 from standins.fakegke.model.proto_messages import Message, copy_of
-
-if TYPE_CHECKING:
-    from standins.fakegke.model.state import ClusterRecord, Version, World
+from standins.fakegke.model.state import ClusterRecord, Version, World
 
 
 class Reads:

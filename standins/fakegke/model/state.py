@@ -5,30 +5,22 @@ Clusters, pools, their history, and the shared room in which its parts meet.
 Records only: who may change them and when is decided in `lifecycle`, `operations` and `admission`.
 """
 
-from __future__ import annotations
-
 import random
 import uuid
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
+from standins.fakegke.faults.capacity_script import Stock
 from standins.fakegke.faults.fault_rules import FaultPlan, Target
-from standins.fakegke.model.clock import rfc3339
-from standins.fakegke.model.instances import PastError
+from standins.fakegke.faults.scenario import Scenario
+from standins.fakegke.model.agenda import Agenda
+from standins.fakegke.model.clock import Clock, rfc3339
+from standins.fakegke.model.instances import Coming, PastError, Wait
+from standins.fakegke.model.node_events import Event, Listener
+from standins.fakegke.model.node_objects import Node
 from standins.fakegke.model.proto_messages import Message, PoolStatus, copy_of, reservation_of, tier_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from standins.fakegke.faults.capacity_script import Stock
-    from standins.fakegke.faults.scenario import Scenario
-    from standins.fakegke.model.agenda import Agenda
-    from standins.fakegke.model.clock import Clock
-    from standins.fakegke.model.instances import Coming, Wait
-    from standins.fakegke.model.node_events import Event, Listener
-    from standins.fakegke.model.node_objects import Node
-    from standins.fakegke.model.validation import Shape
-    from standins.fakegke.resource_names import ClusterName
+from standins.fakegke.model.validation import Shape
+from standins.fakegke.resource_names import ClusterName
 
 _HISTORY_SECONDS = 3600.0
 _ERRORS_KEPT = 200

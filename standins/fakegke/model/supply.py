@@ -5,26 +5,20 @@ nodes: they come when machines are there, for the oldest pool first. A slice get
 or none, and so does a pool of a reservation.
 """
 
-from __future__ import annotations
-
 import math
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
-from standins.fakegke.faults.capacity_script import is_exact, refuse
+from standins.fakegke.faults.capacity_script import Stock, is_exact, refuse
+from standins.fakegke.faults.fault_rules import Fault
 from standins.fakegke.model.causes import find_cause
+from standins.fakegke.model.fleet import Fleet
 from standins.fakegke.model.gpu_machines import gpus_of
 from standins.fakegke.model.instances import RETRY_SECONDS, Wait
 from standins.fakegke.model.machines import find_machine
-from standins.fakegke.model.node_events import NodesDown, NodeUp, PoolState
+from standins.fakegke.model.node_events import Event, NodesDown, NodeUp, PoolState
 from standins.fakegke.model.outcomes import shortage_kind
 from standins.fakegke.model.proto_messages import PoolStatus, reservation_of, tier_of
-
-if TYPE_CHECKING:
-    from standins.fakegke.faults.capacity_script import Stock
-    from standins.fakegke.faults.fault_rules import Fault
-    from standins.fakegke.model.fleet import Fleet
-    from standins.fakegke.model.node_events import Event
-    from standins.fakegke.model.state import ClusterRecord, PoolRecord, World
+from standins.fakegke.model.state import ClusterRecord, PoolRecord, World
 
 _TAKEN_BACK = ("spot", "preemptible")
 

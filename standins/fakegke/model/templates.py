@@ -5,17 +5,13 @@ there for it (`node_labels`, `node_taints`, `extended_resources`):
 https://github.com/kubernetes/autoscaler/blob/master/cluster-autoscaler/cloudprovider/gce/templates.go.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from standins.fakegke.errors import Code, GkeError
 from standins.fakegke.model.fleet import group_name
 from standins.fakegke.model.machines import find_machine
 from standins.fakegke.model.node_objects import node_object
-
-if TYPE_CHECKING:
-    from standins.fakegke.model.state import ClusterRecord, PoolRecord, World
+from standins.fakegke.model.state import ClusterRecord, PoolRecord, World
 
 Json = dict[str, Any]
 _MEGABYTES = 1024

@@ -7,16 +7,11 @@ the preconditions of https://github.com/GoogleCloudPlatform/cluster-toolkit
 (modules/compute/gke-node-pool). Pure; raises INVALID_ARGUMENT.
 """
 
-from __future__ import annotations
-
 import re
-from typing import TYPE_CHECKING
 
 from standins.fakegke.errors import invalid, invalid_field
+from standins.fakegke.model.machines import Machine
 from standins.fakegke.model.proto_messages import Message, ReservationType, is_autoscaled, is_queued
-
-if TYPE_CHECKING:
-    from standins.fakegke.model.machines import Machine
 
 RESERVATION_KEY = "compute.googleapis.com/reservation-name"
 _WEEK = 7 * 86_400

@@ -3,17 +3,11 @@
 Everything else is refused loudly.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 from standins.fakegke.errors import Code, GkeError, invalid, not_emulated
 from standins.fakegke.model.label_rules import check_node_labels, check_resource_labels, check_tags, check_taints
 from standins.fakegke.model.node_objects import labels_by_gke
-
-if TYPE_CHECKING:
-    from standins.fakegke.model.proto_messages import Message
-    from standins.fakegke.model.state import PoolRecord
+from standins.fakegke.model.proto_messages import Message
+from standins.fakegke.model.state import PoolRecord
 
 _ADDRESS = frozenset({"name", "project_id", "zone", "cluster_id", "node_pool_id", "etag"})
 _CHANGEABLE = frozenset({"labels", "resource_labels", "taints", "tags"})

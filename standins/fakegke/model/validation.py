@@ -8,13 +8,11 @@ https://github.com/GoogleCloudPlatform/cluster-autoscaler. Whether a name is fre
 is decided in `admission`.
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from standins.fakegke.errors import invalid, invalid_field
+from standins.fakegke.faults.scenario import Scenario
 from standins.fakegke.model.gpu_machines import check_accelerators
 from standins.fakegke.model.label_rules import check_node_labels, check_resource_labels, check_tags, check_taints
 from standins.fakegke.model.machine_zones import check_machine_zone
@@ -23,9 +21,6 @@ from standins.fakegke.model.node_objects import labels_by_gke
 from standins.fakegke.model.proto_messages import Message, PlacementType, is_autoscaled
 from standins.fakegke.model.tiers import check_tier
 from standins.fakegke.resource_names import POOL_NAME, is_zone, region_of
-
-if TYPE_CHECKING:
-    from standins.fakegke.faults.scenario import Scenario
 
 _SMALLEST_DISK_GB, _LARGEST_DISK_GB = 10, 65_536
 _FEWEST_PODS, _MOST_PODS = 8, 256

@@ -4,8 +4,6 @@ The API server is given as a URL or as a kubeconfig (its current context; tokens
 certificates). What to register is decided in `registrar`.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

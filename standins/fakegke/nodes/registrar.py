@@ -5,21 +5,16 @@ is tried again and logged, and never holds up the model. Uses nothing but the pu
 so that any API server will do.
 """
 
-from __future__ import annotations
-
 import asyncio
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import httpx
 
-from standins.fakegke.model.node_events import NodeChanged, NodesDown, NodesDraining, NodeUp
+from standins.fakegke.model.node_events import Event, NodeChanged, NodesDown, NodesDraining, NodeUp
+from standins.fakegke.model.node_objects import Node
+from standins.fakegke.nodes.kubernetes_calls import KubernetesApi
 from standins.processes.journal import write_record
-
-if TYPE_CHECKING:
-    from standins.fakegke.model.node_events import Event
-    from standins.fakegke.model.node_objects import Node
-    from standins.fakegke.nodes.kubernetes_calls import KubernetesApi
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.2, 5.0
 _POD_PATIENCE, _POD_POLL = 3.0, 0.1

@@ -1,14 +1,9 @@
 """A bounded record of every call that was made, for tests and for people."""
 
-from __future__ import annotations
-
 from collections import deque
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from standins.fakegke.model.node_events import CallMade
-
-if TYPE_CHECKING:
-    from standins.fakegke.model.node_events import Event
+from standins.fakegke.model.node_events import CallMade, Event
 
 _KEPT = 200_000
 

@@ -1,14 +1,7 @@
 """Writes what happens in the model into the log of the process."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
-from standins.fakegke.model.node_events import CallMade, NodesDown, NodesDraining, NodeUp, PoolState
+from standins.fakegke.model.node_events import CallMade, Event, NodesDown, NodesDraining, NodeUp, PoolState
 from standins.processes.journal import write_record
-
-if TYPE_CHECKING:
-    from standins.fakegke.model.node_events import Event
 
 
 def log_event(event: Event) -> None:

@@ -1,22 +1,17 @@
 """The admin endpoints beside the API: faults, calls, pools, the manual clock. Not part of GKE."""
 
-from __future__ import annotations
-
 import json
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
+from starlette.requests import Request
 from starlette.responses import JSONResponse
 from starlette.routing import Route
 
 from standins.fakegke.faults.fault_rules import parse_fault
-
-if TYPE_CHECKING:
-    from starlette.requests import Request
-
-    from standins.fakegke.model.clock import ManualClock
-    from standins.fakegke.model.fake_gke import FakeGke
-    from standins.fakegke.records.calls import CallLog
+from standins.fakegke.model.clock import ManualClock
+from standins.fakegke.model.fake_gke import FakeGke
+from standins.fakegke.records.calls import CallLog
 
 
 class Admin:

@@ -3,27 +3,20 @@
 What is kept is in `compute` and `instance_groups`.
 """
 
-from __future__ import annotations
-
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from starlette.responses import JSONResponse
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from standins.fakegke.errors import GkeError
 from standins.fakegke.model.compute import Compute, describe_operation
+from standins.fakegke.model.fake_gke import FakeGke
 from standins.fakegke.model.instance_groups import InstanceGroups
 from standins.fakegke.model.templates import Templates
 from standins.fakegke.skins.rest_skin import error_response, read_object
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping
-
-    from starlette.requests import Request
-    from starlette.responses import Response
-
-    from standins.fakegke.model.fake_gke import FakeGke
 
 _PROJECT = "/compute/v1/projects/{project}"
 _PLACES = (f"{_PROJECT}/zones/{{zone}}", f"{_PROJECT}/regions/{{region}}")

@@ -4,16 +4,12 @@ Arguments and answers are those of `google.cloud.container_v1.ClusterManagerClie
 `GkeError`, a lost reply is `LostReply`. For tests that want speed and a clock of their own.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 from google.cloud.container_v1.types import cluster_service as types
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from standins.fakegke.model.fake_gke import FakeGke
+from standins.fakegke.model.fake_gke import FakeGke
 
 
 class InProcessGke:
@@ -34,7 +30,6 @@ class InProcessGke:
         def call(request: Any = None, **fields: Any) -> Any:
             message = wrapper(request) if request is not None else wrapper(**fields)
             answer = self.gke.call(method, wrapper.pb(message))
-            name = answer.DESCRIPTOR.name
-            return None if name == "Empty" else getattr(types, name).wrap(answer)
+            return getattr(types, answer.DESCRIPTOR.name).wrap(answer)
 
         return call

@@ -5,8 +5,6 @@ From the HTTP rules of `google.container.v1`
 are in `rest_skin`.
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 

@@ -6,28 +6,24 @@ Unknown JSON fields and wrong types are refused as the real API refuses them. On
 fields that only v1beta1 has are accepted, kept and shown again on v1beta1 paths.
 """
 
-from __future__ import annotations
-
+import asyncio
 import json
 import re
+from collections.abc import Callable
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from google.protobuf import json_format
+from starlette.requests import Request
 from starlette.responses import Response
 
 from standins.fakegke.errors import HTTP, Code, GkeError, LostReply, invalid
-from standins.fakegke.skins.frontdoor import REQUESTS, FrontDoor
-from standins.fakegke.skins.rest_routes import match_route
+from standins.fakegke.model.fake_gke import FakeGke
+from standins.fakegke.model.proto_messages import Message, raw_class
+from standins.fakegke.skins.rest_routes import METHODS, match_route
 from standins.processes.urls import STAND_IN
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from starlette.requests import Request
-
-    from standins.fakegke.model.proto_messages import Message
-
+_REQUESTS: dict[str, Callable[[], Any]] = {method: raw_class(f"{method}Request") for method in METHODS}
 _LOST = {"unavailable": Code.UNAVAILABLE, "deadline": Code.DEADLINE_EXCEEDED}
 _UNKNOWN_FIELD = re.compile(r'has no field named "(?P<field>[^"]+)" at "(?P<at>[^"]+)"')
 _SYSTEM_PARAMETERS = frozenset(
@@ -45,10 +41,14 @@ _SYSTEM_PARAMETERS = frozenset(
 
 
 class RestSkin:
-    """Answers HTTP requests by way of the front door. `drop` cuts the connection of a request."""
+    """Answers HTTP requests after the virtual time that each call takes.
 
-    def __init__(self, door: FrontDoor, drop: Callable[[Request], None]) -> None:
-        self._door = door
+    `speed` 0 means that time stands still: answer at once. `drop` cuts the connection of a request.
+    """
+
+    def __init__(self, gke: FakeGke, speed: float, drop: Callable[[Request], None]) -> None:
+        self._gke = gke
+        self._speed = speed
         self._drop = drop
 
     async def endpoint(self, request: Request) -> Response:
@@ -61,7 +61,9 @@ class RestSkin:
         try:
             message = _request_message(match.method, match.fields, await request.body(), beta=beta)
             _apply_query(message, request)
-            answer = await self._door.answer(match.method, message, _name_skin(request))
+            if self._speed:
+                await asyncio.sleep(self._gke.world.scenario.timings.latency(match.method) / self._speed)
+            answer = self._gke.call(match.method, message, _name_skin(request))
         except LostReply as lost:
             if lost.how == "drop":
                 self._drop(request)
@@ -142,7 +144,7 @@ def _beta_class(name: str) -> Any:
 
 
 def _request_message(method: str, fields: dict[str, str], body: bytes, *, beta: bool) -> Message:
-    message = REQUESTS[method]()
+    message = _REQUESTS[method]()
     _parse_into(message, read_object(body), beta=beta)
     for name, value in fields.items():
         setattr(message, name, value)
@@ -182,7 +184,7 @@ def _apply_query(message: Message, request: Request) -> None:
 
 def _as_json(answer: Message, *, beta: bool, integers: bool) -> dict[str, Any]:
     shown = answer
-    if beta and answer.DESCRIPTOR.name != "Empty":
+    if beta:
         shown = _beta_class(answer.DESCRIPTOR.name)()
         shown.ParseFromString(answer.SerializeToString())
     return dict(json_format.MessageToDict(shown, use_integers_for_enums=integers))

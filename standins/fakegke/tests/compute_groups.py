@@ -1,16 +1,11 @@
 """The instance groups of a served fake, called as Compute Engine is."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import httpx
 from google.cloud import container_v1
 
-from standins.fakegke.tests.fakegke_worlds import EMPTY, LOCATION, PROJECT, ZONE
-
-if TYPE_CHECKING:
-    from standins.fakegke.tests.fakegke_worlds import ServedWorld
+from standins.fakegke.tests.fakegke_worlds import EMPTY, LOCATION, PROJECT, ZONE, ServedWorld
 
 PLACES = (f"zones/{ZONE}", f"regions/{LOCATION}")
 STOCKOUT = "ZONE_RESOURCE_POOL_EXHAUSTED_WITH_DETAILS"

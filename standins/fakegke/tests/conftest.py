@@ -2,18 +2,11 @@
 run.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import pytest
 
-from standins.fakegke.tests.fakegke_worlds import InProcessWorld, LoopThread, ServedWorld
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from standins.fakegke.tests.fakegke_worlds import World
+from standins.fakegke.tests.fakegke_worlds import InProcessWorld, LoopThread, ServedWorld, World
 
 
 @pytest.fixture(scope="session")
@@ -24,24 +17,17 @@ def loop_thread() -> Iterator[LoopThread]:
 
 
 @pytest.fixture(scope="session")
-def grpc_world(loop_thread: LoopThread) -> Iterator[ServedWorld]:
-    made = ServedWorld(loop_thread, "grpc")
-    yield made
-    made.close()
-
-
-@pytest.fixture(scope="session")
 def rest_world(loop_thread: LoopThread) -> Iterator[ServedWorld]:
-    made = ServedWorld(loop_thread, "rest")
+    made = ServedWorld(loop_thread)
     yield made
     made.close()
 
 
-@pytest.fixture(params=["inprocess", "grpc", "rest"])
+@pytest.fixture(params=["inprocess", "rest"])
 def world(request: pytest.FixtureRequest) -> World:
     if request.param == "inprocess":
         return InProcessWorld()
-    served: ServedWorld = request.getfixturevalue(f"{request.param}_world")
+    served: ServedWorld = request.getfixturevalue("rest_world")
     return served.begin()
 
 

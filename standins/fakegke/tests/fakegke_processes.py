@@ -1,19 +1,12 @@
 """A fake GKE as a process of its own, started and ended by a test."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from pathlib import Path
 
-from standins.processes.stand_ins import ROOT, running_stand_in
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from standins.processes.stand_ins import StandIn
+from standins.processes.stand_ins import ROOT, StandIn, running_stand_in
 
 PATIENCE = 60.0
 
@@ -22,12 +15,8 @@ class FakeProcess:
     """A running `python -m standins.fakegke serve`."""
 
     def __init__(self, stand_in: StandIn) -> None:
-        self.child, self.log, self.ports_file = stand_in.child, stand_in.log, stand_in.ports_file
-        self.rest, self.grpc = stand_in.addresses["rest"], stand_in.addresses["grpc"]
-
-    def cli(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        """Run another command of the command line against this process."""
-        return run_cli(*arguments, "--url", str(self.ports_file))
+        self.child, self.log = stand_in.child, stand_in.log
+        self.rest = stand_in.addresses["rest"]
 
 
 def run_cli(*arguments: str) -> subprocess.CompletedProcess[str]:

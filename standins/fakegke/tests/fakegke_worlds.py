@@ -7,32 +7,25 @@ from __future__ import annotations
 import asyncio
 import threading
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-import grpc
 import httpx
 from google.api_core.exceptions import GoogleAPICallError
 from google.auth.credentials import AnonymousCredentials
 from google.cloud import container_v1
-from google.cloud.container_v1.services.cluster_manager.transports import (
-    ClusterManagerGrpcTransport,
-    ClusterManagerRestTransport,
-)
+from google.cloud.container_v1.services.cluster_manager.transports import ClusterManagerRestTransport
 
 from standins.fakegke.errors import GkeError, LostReply
 from standins.fakegke.faults.fault_rules import FaultPlan, parse_fault
 from standins.fakegke.faults.scenario import parse_scenario
 from standins.fakegke.model.clock import ManualClock
 from standins.fakegke.model.fake_gke import FakeGke
+from standins.fakegke.model.state import PoolRecord
 from standins.fakegke.resource_names import ClusterName
 from standins.fakegke.server import RunningFake, Settings
 from standins.fakegke.skins.inprocess import InProcessGke
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from standins.fakegke.model.state import PoolRecord
 
 PROJECT, LOCATION, ZONE = "demo", "us-east5", "us-east5-b"
 LONG = 5_000.0
@@ -144,10 +137,13 @@ def cpu_pool(name: str = "pool-1", **changes: Any) -> container_v1.NodePool:
     )
 
 
+def open_transport(rest: str) -> ClusterManagerRestTransport:
+    """Return how the official client reaches a fake at this address."""
+    host, nobody = rest.removeprefix("http://"), AnonymousCredentials()  # type: ignore[no-untyped-call]
+    return ClusterManagerRestTransport(host=host, url_scheme="http", credentials=nobody)
+
+
 def _refusal_of(error: GoogleAPICallError) -> Refusal:
-    if not hasattr(error.response, "json"):
-        code = error.grpc_status_code
-        return Refusal(code.name if code else "", error.reason or "", str(error.message))
     body = error.response.json()["error"]
     return Refusal(body["status"], error.reason or "", body["message"])
 
@@ -196,16 +192,16 @@ class LoopThread:
 
 
 class ServedWorld(World):
-    """The fake served on free ports, with the official client on one of the transports."""
+    """The fake served on a free port, with the official client."""
 
-    def __init__(self, loop: LoopThread, skin: str) -> None:
+    def __init__(self, loop: LoopThread) -> None:
         self._loop = loop
         self._begun = 0
         self.fake = RunningFake(Settings(PROJECT, LOCATION, [], seed=7, manual_clock=True))
         self._loop.run(self.fake.start())
         self.rest = self.fake.ports["rest"]
         self._admin = httpx.Client(base_url=self.rest)
-        self.transport = self._transport(skin)
+        self.transport = open_transport(self.rest)
         self.client = container_v1.ClusterManagerClient(transport=self.transport)
 
     def begin(self) -> ServedWorld:
@@ -220,12 +216,6 @@ class ServedWorld(World):
         self.fake.gke.add_cluster(PROJECT, LOCATION, self.cluster, [ZONE])
         self.fake.gke.add_cluster(PROJECT, ZONE, self.zonal)
 
-    def _transport(self, skin: str) -> Any:
-        if skin == "grpc":
-            return ClusterManagerGrpcTransport(channel=grpc.insecure_channel(self.fake.ports["grpc"]))
-        host = self.rest.removeprefix("http://")
-        return ClusterManagerRestTransport(host=host, url_scheme="http", credentials=AnonymousCredentials())  # type: ignore[no-untyped-call]
-
     def advance(self, seconds: float) -> None:
         self._admin.post("/admin/clock", json={"advance_seconds": seconds}).raise_for_status()
 
@@ -239,6 +229,6 @@ class ServedWorld(World):
         return self._admin.get(path).raise_for_status().json()
 
     def close(self) -> None:
-        self.transport.close()
+        self.transport.close()  # type: ignore[no-untyped-call]
         self._admin.close()
         self._loop.run(self.fake.stop())

@@ -1,7 +1,5 @@
 """The capacity script as data: what it says, and how a wrong one is refused."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,18 +1,12 @@
 """What Terraform needs beside node pools: sizes by instance group, and workload policies."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 import httpx
 import pytest
 
-from standins.fakegke.tests.fakegke_worlds import LOCATION, PROJECT, ZONE
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from standins.fakegke.tests.fakegke_worlds import ServedWorld
+from standins.fakegke.tests.fakegke_worlds import LOCATION, PROJECT, ZONE, ServedWorld
 
 POLICY: dict[str, Any] = {
     "name": "mine-2x2x2",

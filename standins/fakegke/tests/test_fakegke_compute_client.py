@@ -1,8 +1,6 @@
 """Google's own client of Compute Engine judges the form of the groups' answers."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from google.auth.credentials import AnonymousCredentials
@@ -14,10 +12,7 @@ from google.cloud.compute_v1.services.region_instance_group_managers.transports 
 from google.protobuf import json_format
 
 from standins.fakegke.tests.compute_groups import PLACES, STOCKOUT, Groups, created_empty, sold_out
-from standins.fakegke.tests.fakegke_worlds import PROJECT
-
-if TYPE_CHECKING:
-    from standins.fakegke.tests.fakegke_worlds import ServedWorld
+from standins.fakegke.tests.fakegke_worlds import PROJECT, ServedWorld
 
 
 def _judges(served: ServedWorld) -> dict[str, Any]:

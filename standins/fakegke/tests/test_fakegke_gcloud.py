@@ -2,23 +2,17 @@
 absent.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import shutil
 import subprocess
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from pathlib import Path
 
+import httpx
 import pytest
 
-from standins.fakegke.tests.fakegke_processes import fake_process
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from standins.fakegke.tests.fakegke_processes import FakeProcess
+from standins.fakegke.tests.fakegke_processes import FakeProcess, fake_process
 
 pytestmark = [pytest.mark.tool, pytest.mark.slow]
 HERE = ["--cluster", "alpha", "--region", "us-east5"]
@@ -86,7 +80,7 @@ def test_gcloud_creates_lists_describes_and_deletes_a_slice(gcloud: Gcloud) -> N
 
 
 def test_gcloud_reports_why_an_accepted_create_failed(gcloud: Gcloud) -> None:
-    gcloud.fake.cli("fault", "add", "outcome", "--set", "kind=stockout")
+    httpx.post(f"{gcloud.fake.rest}/admin/faults", json={"switch": "outcome"}).raise_for_status()
     ended = gcloud.run(
         *["node-pools", "create", "pool-1", *HERE, "--node-locations", "us-east5-b", "--num-nodes", "4"],
         *["--machine-type", "ct6e-standard-4t", "--tpu-topology", "4x4"],

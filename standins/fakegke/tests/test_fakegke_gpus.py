@@ -2,19 +2,13 @@
 instances.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
-from standins.fakegke.model.node_events import NodeUp
+from standins.fakegke.model.node_events import Event, NodeUp
 from standins.fakegke.tests.compute_groups import Groups
-from standins.fakegke.tests.fakegke_worlds import LONG, InProcessWorld, cpu_pool
-
-if TYPE_CHECKING:
-    from standins.fakegke.model.node_events import Event
-    from standins.fakegke.tests.fakegke_worlds import ServedWorld
+from standins.fakegke.tests.fakegke_worlds import LONG, InProcessWorld, ServedWorld, cpu_pool
 
 L4: dict[str, Any] = {"accelerator_type": "nvidia-l4", "accelerator_count": 1}
 
@@ -29,7 +23,7 @@ def create(world: InProcessWorld | ServedWorld, pool: Any) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("pool", "said"),
+    ("pool", "message"),
     [
         (gpu_pool("g2-standard-24"), "has 2 x nvidia-l4"),
         (gpu_pool("g2-standard-4", L4 | {"accelerator_type": "nvidia-tesla-t4"}), "has 1 x nvidia-l4"),
@@ -49,11 +43,11 @@ def create(world: InProcessWorld | ServedWorld, pool: Any) -> Any:
         (gpu_pool(config={"oauth_scopes": ["https://www.googleapis.com/auth/monitoring"]}), "read from storage"),
     ],
 )
-def test_gpus_that_the_machine_does_not_have_are_refused(pool: Any, said: str) -> None:
+def test_gpus_that_the_machine_does_not_have_are_refused(pool: Any, message: str) -> None:
     world = InProcessWorld()
     refused = world.refusal(lambda: create(world, pool))
     assert refused.code == "INVALID_ARGUMENT"
-    assert said in refused.text
+    assert message in refused.text
 
 
 def test_a_node_says_what_it_has_and_keeps_others_off() -> None:
@@ -79,12 +73,14 @@ def test_a_node_says_what_it_has_and_keeps_others_off() -> None:
     node, rack = (nodes[name] for name in ("pool-1", "rack"))
     assert rack["metadata"]["labels"]["kubernetes.io/arch"] == "arm64"
     assert "kubernetes.io/arch" in {taint["key"] for taint in rack["spec"]["taints"]}
-    said = {key.removeprefix("cloud.google.com/"): value for key, value in node["metadata"]["labels"].items()}
-    assert said["gke-accelerator"] == "nvidia-tesla-a100"
-    assert said["gke-gpu-partition-size"] == "3g.20gb"
-    assert said["gke-gpu-sharing-strategy"] == "time-sharing"
-    assert said["gke-max-shared-clients-per-gpu"] == "3"
-    assert said["gke-gpu-driver-version"] == "latest"
+    pod_labels = {
+        key.removeprefix("cloud.google.com/"): value for key, value in node["metadata"]["labels"].items()
+    }
+    assert pod_labels["gke-accelerator"] == "nvidia-tesla-a100"
+    assert pod_labels["gke-gpu-partition-size"] == "3g.20gb"
+    assert pod_labels["gke-gpu-sharing-strategy"] == "time-sharing"
+    assert pod_labels["gke-max-shared-clients-per-gpu"] == "3"
+    assert pod_labels["gke-gpu-driver-version"] == "latest"
     assert node["status"]["allocatable"]["nvidia.com/gpu"] == "12"
     assert {"key": "nvidia.com/gpu", "value": "present", "effect": "NoSchedule"} in node["spec"]["taints"]
 

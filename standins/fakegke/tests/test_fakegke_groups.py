@@ -1,17 +1,10 @@
 """The instance groups of the pools: what they say while GKE tries, and what a resize does."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import pytest
 from google.cloud import container_v1
 
 from standins.fakegke.tests.compute_groups import NO_STOCK, STOCKOUT, Groups, created_empty, sold_out
-from standins.fakegke.tests.fakegke_worlds import FLEX_START, LONG, cpu_pool, reserved
-
-if TYPE_CHECKING:
-    from standins.fakegke.tests.fakegke_worlds import ServedWorld
+from standins.fakegke.tests.fakegke_worlds import FLEX_START, LONG, ServedWorld, cpu_pool, reserved
 
 Pool = container_v1.NodePool.Status
 TIERS = {

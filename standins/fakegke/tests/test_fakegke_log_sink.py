@@ -3,15 +3,15 @@
 Faults make them late, lost or doubled.
 """
 
-from __future__ import annotations
-
 import asyncio
 import base64
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 from starlette.applications import Starlette
+from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
@@ -19,11 +19,6 @@ from standins.fakegke.log_sink import LogSink
 from standins.fakegke.server import RunningFake, Settings
 from standins.fakegke.tests.fakegke_worlds import LONG, PROJECT, InProcessWorld
 from standins.processes.http_server import serving
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from starlette.requests import Request
 
 TOPIC = "projects/demo/topics/ends"
 PATIENCE = 20.0
@@ -133,10 +128,10 @@ def test_a_failure_has_its_code_and_text_and_a_delete_its_method(model: InProces
 
 
 def test_what_gke_does_by_itself_has_another_method_and_a_refused_call_no_entry(model: InProcessWorld) -> None:
+    model.add_fault(switch="external_actor", seconds=LONG)
     model.created()
 
     def act() -> None:
-        model.add_fault(switch="pool_busy", type="AUTO_REPAIR_NODES", seconds=5)
         model.refusal(lambda: model.delete("pool-2"))
         model.advance(LONG)
 

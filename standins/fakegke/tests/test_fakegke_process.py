@@ -1,20 +1,13 @@
 """The fake GKE as a process: start, log, faults from a file, clean end."""
 
-from __future__ import annotations
-
 import json
-from typing import TYPE_CHECKING
+from pathlib import Path
 
-import grpc
 import httpx
 from google.cloud import container_v1
-from google.cloud.container_v1.services.cluster_manager.transports import ClusterManagerGrpcTransport
 
 from standins.fakegke.tests.fakegke_processes import fake_process, run_cli
-from standins.fakegke.tests.fakegke_worlds import slice_pool
-
-if TYPE_CHECKING:
-    from pathlib import Path
+from standins.fakegke.tests.fakegke_worlds import open_transport, slice_pool
 
 PARENT = "projects/demo/locations/us-east5/clusters/alpha"
 
@@ -23,8 +16,7 @@ def test_a_process_takes_faults_from_a_file_serves_logs_and_ends_quickly(tmp_pat
     path = tmp_path / "faults.yaml"
     path.write_text("faults:\n- {switch: fail_sync, pool: bad-*, code: INTERNAL}\nreservations: []\n")
     with fake_process(tmp_path, "--speed", "3000", "--faults", str(path)) as fake:
-        with grpc.insecure_channel(fake.grpc) as channel:
-            client = container_v1.ClusterManagerClient(transport=ClusterManagerGrpcTransport(channel=channel))
+        with container_v1.ClusterManagerClient(transport=open_transport(fake.rest)) as client:
             client.create_node_pool(parent=PARENT, node_pool=slice_pool("good-1"))
         answer = httpx.delete(f"{fake.rest}/v1/{PARENT}/nodePools/bad-1")
         assert answer.status_code == 500
@@ -36,7 +28,7 @@ def test_a_process_takes_faults_from_a_file_serves_logs_and_ends_quickly(tmp_pat
     assert (messages[0], messages[-1]) == ("listening", "stopped")
     calls = [record for record in records if record["message"] == "call"]
     assert [(call["method"], call["pool"], call["code"], call["skin"]) for call in calls] == [
-        ("CreateNodePool", "good-1", "OK", "grpc"),
+        ("CreateNodePool", "good-1", "OK", "rest"),
         ("DeleteNodePool", "bad-1", "INTERNAL", "rest"),
     ]
     state = records[messages.index("pool state")]
@@ -48,8 +40,7 @@ def test_a_process_has_the_machines_of_its_file_and_no_more(tmp_path: Path) -> N
     path = tmp_path / "faults.yaml"
     path.write_text("capacity:\n- {tier: spot, nodes: 7}\n")
     with fake_process(tmp_path, "--manual-clock", "--faults", str(path)) as fake:
-        with grpc.insecure_channel(fake.grpc) as channel:
-            client = container_v1.ClusterManagerClient(transport=ClusterManagerGrpcTransport(channel=channel))
+        with container_v1.ClusterManagerClient(transport=open_transport(fake.rest)) as client:
             for name in ("slice-1", "slice-2"):
                 client.create_node_pool(parent=PARENT, node_pool=slice_pool(name))
         httpx.post(f"{fake.rest}/admin/clock", json={"advance_seconds": 5000}).raise_for_status()

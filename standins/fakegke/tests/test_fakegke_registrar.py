@@ -2,11 +2,10 @@
 removed.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 import httpx
 import pytest
@@ -16,9 +15,6 @@ from standins.fakegke.model.node_events import NodeUp
 from standins.fakegke.nodes.kubernetes_calls import KubernetesApi
 from standins.fakegke.nodes.registrar import Registrar
 from standins.fakegke.tests.fakegke_worlds import LONG, InProcessWorld, cpu_pool, reserved
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 Json = dict[str, Any]
 

@@ -1,17 +1,12 @@
 """What only REST shows: paths, JSON, error bodies, v1beta1, cut connections."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import httpx
 import pytest
 
-from standins.fakegke.tests.fakegke_worlds import ZONE
+from standins.fakegke.tests.fakegke_worlds import ZONE, ServedWorld
 from standins.processes.urls import STAND_IN
-
-if TYPE_CHECKING:
-    from standins.fakegke.tests.fakegke_worlds import ServedWorld
 
 BODY: dict[str, Any] = {
     "nodePool": {
@@ -116,6 +111,14 @@ def test_every_call_is_recorded_with_its_answer(served: ServedWorld) -> None:
         ("CreateNodePool", "pool-1", "OK", "rest"),
         ("ListNodePools", "", "OK", STAND_IN),
     ]
+
+
+def test_faults_are_added_listed_and_removed_over_http(served: ServedWorld) -> None:
+    faults = f"{served.rest}/admin/faults"
+    added = httpx.post(faults, json={"switch": "outcome", "kind": "quota", "pool": "bad-*"}).json()["added"][0]
+    assert (added["kind"], added["pool"]) == ("quota", "bad-*")
+    assert [row["pool"] for row in served.admin("/admin/faults")["faults"]] == ["bad-*"]
+    assert httpx.delete(faults, params={"number": added["number"]}).json() == {"removed": 1}
 
 
 def test_the_admin_endpoints_refuse_nonsense(served: ServedWorld) -> None:

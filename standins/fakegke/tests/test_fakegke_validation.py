@@ -2,11 +2,10 @@
 text.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
+from google.cloud import container_v1
 
 from standins.fakegke.model.machines import TPU_MACHINES, hosts_for
 from standins.fakegke.tests.fakegke_worlds import (
@@ -18,9 +17,6 @@ from standins.fakegke.tests.fakegke_worlds import (
     slice_pool,
     specific_reservation,
 )
-
-if TYPE_CHECKING:
-    from google.cloud import container_v1
 
 COMPACT = 1
 FLEX: dict[str, Any] = {**EMPTY, "config": FLEX_START}

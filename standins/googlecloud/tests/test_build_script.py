@@ -47,27 +47,27 @@ def test_each_missing_program_is_named_with_its_place(tmp_path: Path) -> None:
     for words in ((), ("--test",), ("a", "b")):
         assert build(path, *words) == (2, f"error: FOLDER: is missing; valid: {SCRIPT} [--test] FOLDER\n")
 
-    code, said = build(path, str(tmp_path / "out"))
-    assert (code, "https://git-scm.com" in said) == (2, True)
+    code, output = build(path, str(tmp_path / "out"))
+    assert (code, "https://git-scm.com" in output) == (2, True)
 
     (path / "git").symlink_to("/bin/true")
-    code, said = build(path, str(tmp_path / "out"))
-    assert (code, "https://go.dev/dl/" in said) == (2, True)
+    code, output = build(path, str(tmp_path / "out"))
+    assert (code, "https://go.dev/dl/" in output) == (2, True)
 
 
 def test_an_old_go_is_refused(tmp_path: Path) -> None:
-    code, said = build(a_path(tmp_path, git="true", go="echo go1.9.7"), str(tmp_path / "out"))
+    code, output = build(a_path(tmp_path, git="true", go="echo go1.9.7"), str(tmp_path / "out"))
 
-    assert (code, "Go is too old (got go1.9.7)" in said) == (2, True)
+    assert (code, "Go is too old (got go1.9.7)" in output) == (2, True)
 
 
 def test_a_repository_that_cannot_be_reached_is_named(tmp_path: Path) -> None:
     path = a_path(tmp_path, git='case "$*" in *fetch*) exit 1;; esac', go="echo go1.26.1")
-    code, said = build(path, str(tmp_path / "out"), CONFIG_CONNECTOR="https://nowhere.invalid/a")
+    code, output = build(path, str(tmp_path / "out"), CONFIG_CONNECTOR="https://nowhere.invalid/a")
 
     assert code == 2
-    assert "https://nowhere.invalid/a: commit " in said
-    assert "cannot be fetched" in said
+    assert "https://nowhere.invalid/a: commit " in output
+    assert "cannot be fetched" in output
 
 
 @pytest.mark.parametrize("fails", ["", "vet", "test"])

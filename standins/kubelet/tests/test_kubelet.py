@@ -2,12 +2,11 @@
 pod.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 import time
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -17,9 +16,6 @@ from standins.kubelet.images import Images
 from standins.kubelet.kubelet import Kubelet
 from standins.kubelet.pod_processes import PodProcesses
 from standins.kubelet.statuses import partly_ended
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 Json = dict[str, Any]
 WAIT_SECONDS = 30.0

@@ -2,18 +2,13 @@
 names the field.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from standins.processes.kubeconfig import KubeconfigError, open_async_client, open_client, render_kubeconfig
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 URL = "http://127.0.0.1:1"
 

@@ -1,7 +1,5 @@
 """An option that names a server accepts its URL, and says what is valid for anything else."""
 
-from __future__ import annotations
-
 import pytest
 import typer
 

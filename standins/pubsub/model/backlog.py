@@ -4,21 +4,15 @@ It knows nothing of names, filters or topics: the subscription puts in what matc
 through `forward` whether a message that has failed too often has found another home.
 """
 
-from __future__ import annotations
-
 import heapq
 import secrets
 from collections import deque
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable
 
 from standins.pubsub.model.entries import Delivery, Entry, State
 from standins.pubsub.model.errors import invalid
+from standins.pubsub.model.published import Message
 from standins.pubsub.model.rules import Counters, Rules
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
-    from standins.pubsub.model.published import Message
 
 
 class Backlog:

@@ -4,21 +4,16 @@ Every change of a subscription is told to the listeners by name, so that a skin 
 waits. Single-threaded by design: the caller serialises.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
 
 from standins.pubsub.model import seek as replay
+from standins.pubsub.model.entries import Delivery
 from standins.pubsub.model.errors import already_exists, invalid, not_found
 from standins.pubsub.model.published import Draft, Message, check_drafts
 from standins.pubsub.model.resource_names import DELETED_TOPIC, check_name
 from standins.pubsub.model.subscription import Subscription
 from standins.pubsub.model.terms import MAX_ACK_DEADLINE_SECONDS, SubscriptionTerms, TopicTerms
 from standins.pubsub.model.topic import Topic
-
-if TYPE_CHECKING:
-    from standins.pubsub.model.entries import Delivery
 
 Listener = Callable[[str], None]
 

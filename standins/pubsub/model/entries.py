@@ -3,14 +3,10 @@
 Nothing here decides when something happens; `backlog` does.
 """
 
-from __future__ import annotations
-
 import enum
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from standins.pubsub.model.published import Message
+from standins.pubsub.model.published import Message
 
 
 class State(enum.Enum):

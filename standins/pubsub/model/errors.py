@@ -3,8 +3,6 @@
 The skins translate `Code` to a gRPC status or an HTTP status; nothing here knows of either library.
 """
 
-from __future__ import annotations
-
 import enum
 
 

@@ -3,15 +3,10 @@
 Limits: https://cloud.google.com/pubsub/quotas#resource_limits
 """
 
-from __future__ import annotations
-
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from standins.pubsub.model.errors import BrokerError, Code, invalid
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
 
 MAX_MESSAGE_BYTES = 10_000_000
 MAX_REQUEST_BYTES = 10_000_000
@@ -56,8 +51,7 @@ class Message:
 def check_drafts(drafts: Sequence[Draft]) -> None:
     """Accept the messages of one publish request, all or none.
 
-    Raises:
-        BrokerError: INVALID_ARGUMENT for the first limit that is exceeded.
+    Raises BrokerError: INVALID_ARGUMENT for the first limit that is exceeded.
     """
     if not 1 <= len(drafts) <= MAX_MESSAGES:
         raise invalid("messages", f"{len(drafts)} messages", f"1 to {MAX_MESSAGES} messages in a request")

@@ -3,8 +3,6 @@
 Only their grammar; whether a resource exists is the broker's business.
 """
 
-from __future__ import annotations
-
 import re
 
 from standins.pubsub.model.errors import invalid
@@ -23,9 +21,8 @@ _RULE = (
 def check_name(name: str, kind: str, *, field: str = "name") -> None:
     """Accept a resource name of the wanted kind (`topics`, `subscriptions`, `snapshots`).
 
-    Raises:
-        BrokerError: INVALID_ARGUMENT for a name outside the documented rules, see
-            https://cloud.google.com/pubsub/docs/pubsub-basics#resource_names
+    Raises BrokerError: INVALID_ARGUMENT for a name outside the documented rules, see
+    https://cloud.google.com/pubsub/docs/pubsub-basics#resource_names
     """
     match = _NAME.fullmatch(name)
     if match is None or match[2] != kind or _IDENTIFIER.fullmatch(match[3]) is None:

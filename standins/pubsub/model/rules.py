@@ -3,13 +3,9 @@
 Plain values, no state machine.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from standins.pubsub.model.terms import RetryPolicy
+from standins.pubsub.model.terms import RetryPolicy
 
 
 @dataclass(frozen=True)

@@ -3,20 +3,14 @@
 Source: https://cloud.google.com/pubsub/docs/replay-overview
 """
 
-from __future__ import annotations
-
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from standins.pubsub.model.errors import BrokerError, Code, invalid
+from standins.pubsub.model.published import Message
 from standins.pubsub.model.resource_names import DELETED_TOPIC, identifier_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from standins.pubsub.model.published import Message
-    from standins.pubsub.model.subscription import Subscription
-    from standins.pubsub.model.topic import Topic
+from standins.pubsub.model.subscription import Subscription
+from standins.pubsub.model.topic import Topic
 
 SNAPSHOT_LIFETIME_SECONDS = 7 * 86_400.0
 SNAPSHOT_MIN_LIFETIME_SECONDS = 3_600.0
@@ -75,8 +69,7 @@ def seek_to_time(
 def seek_to_snapshot(subscription: Subscription, topic: Topic | None, snapshot: Snapshot, *, now: float) -> None:
     """Make pending what was pending in the snapshot, and everything published after it.
 
-    Raises:
-        BrokerError: INVALID_ARGUMENT if the snapshot is of another topic.
+    Raises BrokerError: INVALID_ARGUMENT if the snapshot is of another topic.
     """
     if topic is None or snapshot.topic != topic.name:
         raise invalid(

@@ -3,21 +3,16 @@
 Terms are checked before they come here; leases and retries are the backlog's.
 """
 
-from __future__ import annotations
-
 import datetime as dt
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from standins.pubsub.model.backlog import Backlog
+from standins.pubsub.model.entries import Entry
 from standins.pubsub.model.filters import Filter, parse_filter
 from standins.pubsub.model.published import Draft, Message
 from standins.pubsub.model.resource_names import identifier_of, project_of
 from standins.pubsub.model.rules import Rules
-
-if TYPE_CHECKING:
-    from standins.pubsub.model.entries import Entry
-    from standins.pubsub.model.terms import SubscriptionTerms
+from standins.pubsub.model.terms import SubscriptionTerms
 
 DEAD_LETTER_PREFIX = "CloudPubSubDeadLetterSource"
 

@@ -4,8 +4,6 @@ The state that follows from them is kept elsewhere (`topic`, `subscription`). Du
 as the API states them; the broker divides them by its speed when it uses them.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 
 from standins.pubsub.model.errors import invalid

@@ -4,14 +4,10 @@ The whole history is kept for whoever asks what happened; `retained` says what t
 still have.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from standins.pubsub.model.published import Message
-    from standins.pubsub.model.terms import TopicTerms
+from standins.pubsub.model.published import Message
+from standins.pubsub.model.terms import TopicTerms
 
 
 @dataclass

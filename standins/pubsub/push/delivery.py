@@ -4,25 +4,20 @@ The model leases, counts and retries; here is only HTTP. No answer by the ack de
 like any status that is not one of the documented acknowledgements.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import httpx
 
+from standins.pubsub.bells import Bells
+from standins.pubsub.model.broker import Broker
+from standins.pubsub.model.entries import Delivery
 from standins.pubsub.model.errors import BrokerError
+from standins.pubsub.model.subscription import Subscription
 from standins.pubsub.push.envelope import body_of
+from standins.pubsub.push.tokens import TokenSigner
 from standins.pubsub.push.window import PushWindow
-
-if TYPE_CHECKING:
-    from standins.pubsub.bells import Bells
-    from standins.pubsub.model.broker import Broker
-    from standins.pubsub.model.entries import Delivery
-    from standins.pubsub.model.subscription import Subscription
-    from standins.pubsub.push.tokens import TokenSigner
 
 # Source: https://cloud.google.com/pubsub/docs/push#receive_push
 ACK_STATUSES = frozenset({102, 200, 201, 202, 204})

@@ -3,16 +3,12 @@
 Source: https://cloud.google.com/pubsub/docs/push
 """
 
-from __future__ import annotations
-
 import base64
 import json
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from standins.pubsub.model.entries import Delivery
 from standins.pubsub.model.subscription import Subscription, timestamp
-
-if TYPE_CHECKING:
-    from standins.pubsub.model.entries import Delivery
 
 
 def body_of(delivery: Delivery, subscription: Subscription) -> bytes:

@@ -5,18 +5,14 @@ https://cloud.google.com/pubsub/docs/authenticate-push-subscriptions; the public
 JWKS, so that a handler under test can verify for real.
 """
 
-from __future__ import annotations
-
 import base64
 import hashlib
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 from google.auth import crypt, jwt
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 ISSUER = "https://accounts.google.com"
 LIFETIME_SECONDS = 3_600

@@ -5,8 +5,6 @@ every window's worth of acks, keeps its size while answers are slow, and halves 
 pause doubles per failure and halves per ack.
 """
 
-from __future__ import annotations
-
 from collections import deque
 
 START_SIZE = 4

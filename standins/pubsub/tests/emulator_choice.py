@@ -4,8 +4,6 @@ answers.
 The variable TEST_PUBSUB_EMULATOR picks one on purpose. How each is started is in emulator_process.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

@@ -2,11 +2,10 @@
 whole.
 """
 
-from __future__ import annotations
-
 import contextlib
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from pathlib import Path
 
 import docker.errors  # type: ignore[import-untyped]
 import httpx
@@ -17,10 +16,6 @@ from standins.processes.child import Command
 from standins.processes.free_ports import draw_ports
 from standins.processes.stand_ins import running
 from standins.pubsub.tests.emulator_choice import REMEDY, EmulatorMissingError, Way, choose_way, find_launcher
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 START_SECONDS = 120.0
 IMAGE = "gcr.io/google.com/cloudsdktool/google-cloud-cli:528.0.0-emulators"
@@ -78,8 +73,8 @@ def _wait_for_container(container: DockerContainer, url: str) -> None:
     while not _answers(url):
         container.reload()
         if container.status != "running" or time.monotonic() > until:
-            said = container.get_wrapped_container().logs().decode(errors="replace")
-            raise RuntimeError(f"the emulator in {IMAGE} did not start; its log ends with:\n{said[-2000:]}")
+            output = container.get_wrapped_container().logs().decode(errors="replace")
+            raise RuntimeError(f"the emulator in {IMAGE} did not start; its log ends with:\n{output[-2000:]}")
         time.sleep(0.2)
 
 

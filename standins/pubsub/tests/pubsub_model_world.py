@@ -1,15 +1,11 @@
 """A broker with a clock that only a test moves, and short ways to publish and pull."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from standins.pubsub.model.broker import Broker
+from standins.pubsub.model.entries import Delivery
 from standins.pubsub.model.published import Draft
 from standins.pubsub.model.terms import SubscriptionTerms, TopicTerms
-
-if TYPE_CHECKING:
-    from standins.pubsub.model.entries import Delivery
 
 TOPIC = "projects/p/topics/events"
 DEAD = "projects/p/topics/dead"

@@ -2,12 +2,11 @@
 to ask.
 """
 
-from __future__ import annotations
-
 import contextlib
 import itertools
 import time
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 import grpc
 from google.api_core import exceptions
@@ -18,9 +17,6 @@ from google.pubsub_v1.services.publisher.transports import PublisherGrpcTranspor
 from google.pubsub_v1.services.subscriber.transports import SubscriberGrpcTransport
 
 from standins.pubsub.tests.push_receiver import Receiver
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 PROJECT = "projects/conformance"
 ACCEPTED = "OK"

@@ -4,15 +4,10 @@ A scenario returns what it saw; the same function runs against the broker and ag
 emulator.
 """
 
-from __future__ import annotations
-
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from standins.pubsub.tests.pubsub_world import World
+from standins.pubsub.tests.pubsub_world import World
 
 
 @dataclass(frozen=True)

@@ -1,15 +1,10 @@
 """Scenarios of publishing and pulling: leases, attempts, dead letters."""
 
-from __future__ import annotations
-
 import time
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from standins.pubsub.tests.pubsub_world import refusal, texts
+from standins.pubsub.tests.pubsub_world import World, refusal, texts
 from standins.pubsub.tests.scenarios import scenario
-
-if TYPE_CHECKING:
-    from standins.pubsub.tests.pubsub_world import World
 
 
 def _dead_letters(world: World, **settings: Any) -> tuple[str, str, str]:

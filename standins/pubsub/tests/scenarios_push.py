@@ -1,16 +1,11 @@
 """Scenarios of push: what is sent, which answers acknowledge, retries, dead letters."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from standins.processes.stand_ins import wait_until
-from standins.pubsub.tests.pubsub_world import texts
+from standins.pubsub.tests.pubsub_world import World, texts
+from standins.pubsub.tests.push_receiver import Push, Receiver
 from standins.pubsub.tests.scenarios import scenario
-
-if TYPE_CHECKING:
-    from standins.pubsub.tests.pubsub_world import World
-    from standins.pubsub.tests.push_receiver import Push, Receiver
 
 QUICK = {"minimum_backoff": {"seconds": 0}, "maximum_backoff": {"seconds": 1}}
 ACCOUNT = "invoker@conformance.iam.gserviceaccount.com"

@@ -4,9 +4,7 @@ emulator.
 Where the emulator is known to differ, it must differ in exactly the stated way.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import pytest
 
@@ -18,9 +16,6 @@ from standins.pubsub.tests.emulator_differences import DIFFERENCES
 from standins.pubsub.tests.emulator_process import running_emulator
 from standins.pubsub.tests.pubsub_world import World
 from standins.pubsub.tests.scenarios import SCENARIOS
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 
 @pytest.fixture(scope="module")

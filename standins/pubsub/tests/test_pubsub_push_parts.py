@@ -1,7 +1,5 @@
 """The parts of push without a network: the window, the body, the token."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

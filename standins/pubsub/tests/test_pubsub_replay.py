@@ -1,7 +1,5 @@
 """The model's seek: to a time, to a snapshot, to the future, with and without retention."""
 
-from __future__ import annotations
-
 import pytest
 
 from standins.pubsub.model.errors import BrokerError

@@ -2,18 +2,13 @@
 stay.
 """
 
-from __future__ import annotations
-
 import asyncio
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 import pytest
 
 from standins.pubsub.bells import Timekeeper
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 
 class Changing:

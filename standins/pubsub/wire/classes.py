@@ -4,8 +4,6 @@ The rest of the package asks for them here, so that the client library appears i
 are `Any` to the type checker because the library builds them at run time.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from google.protobuf.empty_pb2 import Empty as _Empty

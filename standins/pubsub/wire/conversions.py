@@ -4,13 +4,14 @@ A feature that the broker does not have (schemas, exports, order, unwrapped push
 refused by name.
 """
 
-from __future__ import annotations
+from typing import Any
 
-from typing import TYPE_CHECKING, Any
-
+from standins.pubsub.model.entries import Delivery
 from standins.pubsub.model.errors import BrokerError, Code, invalid
 from standins.pubsub.model.published import Draft, Message
 from standins.pubsub.model.resource_names import DELETED_TOPIC
+from standins.pubsub.model.seek import Snapshot
+from standins.pubsub.model.subscription import Subscription
 from standins.pubsub.model.terms import (
     DEFAULT_EXPIRATION_SECONDS,
     DEFAULT_MINIMUM_BACKOFF_SECONDS,
@@ -24,13 +25,8 @@ from standins.pubsub.model.terms import (
     SubscriptionTerms,
     TopicTerms,
 )
+from standins.pubsub.model.topic import Topic
 from standins.pubsub.wire import classes
-
-if TYPE_CHECKING:
-    from standins.pubsub.model.entries import Delivery
-    from standins.pubsub.model.seek import Snapshot
-    from standins.pubsub.model.subscription import Subscription
-    from standins.pubsub.model.topic import Topic
 
 _MICROSECONDS = 1_000_000
 _FOREIGN_TOPIC_FIELDS = ("schema_settings", "ingestion_data_source_settings", "message_transforms")

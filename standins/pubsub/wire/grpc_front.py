@@ -6,19 +6,15 @@ It can drop every client connection and listen again on the same port, as a serv
 would.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import grpc
 
 from standins.processes.http_server import listen
+from standins.pubsub.bells import Bells
 from standins.pubsub.model.errors import BrokerError
 from standins.pubsub.wire.service import PULL, SERVICES, Answer, Service, request_class
 from standins.pubsub.wire.waiting import pull_waiting
-
-if TYPE_CHECKING:
-    from standins.pubsub.bells import Bells
 
 PACKAGE = "google.pubsub.v1"
 HOST = "127.0.0.1"

@@ -3,24 +3,20 @@
 Paths and bodies as in https://cloud.google.com/pubsub/docs/reference/rest
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from google.protobuf import json_format
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from standins.pubsub.bells import Bells
 from standins.pubsub.model.errors import BrokerError, Code, invalid
 from standins.pubsub.wire.service import ANSWERS, PULL, Service, request_class
 from standins.pubsub.wire.waiting import pull_waiting
-
-if TYPE_CHECKING:
-    from standins.pubsub.bells import Bells
 
 PULL_WAIT_SECONDS = 5.0
 

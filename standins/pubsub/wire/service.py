@@ -4,21 +4,15 @@ Everything answers at once except `Pull`, which may wait.
 `SERVICES` is the table that both skins are built from.
 """
 
-from __future__ import annotations
-
 import dataclasses
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from google.protobuf.field_mask_pb2 import FieldMask
 
+from standins.pubsub.model.broker import Broker
 from standins.pubsub.model.errors import invalid
 from standins.pubsub.wire import classes, conversions
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from standins.pubsub.model.broker import Broker
 
 MAX_PAGE = 1_000
 

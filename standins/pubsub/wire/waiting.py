@@ -1,13 +1,10 @@
 """Pulling with patience: hand out what there is, else wait for a while until there is something."""
 
-from __future__ import annotations
-
 import asyncio
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from standins.pubsub.bells import Bells
-    from standins.pubsub.wire.service import Service
+from standins.pubsub.bells import Bells
+from standins.pubsub.wire.service import Service
 
 
 async def pull_waiting(service: Service, bells: Bells, request: Any, patience_seconds: float) -> Any:

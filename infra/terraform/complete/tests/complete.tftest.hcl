@@ -72,7 +72,7 @@ run "and_others_by_name" {
   }
 }
 
-run "every_wish_reaches_its_module" {
+run "every_setting_reaches_its_module" {
   variables {
     name                       = "blue"
     exporter_namespace         = "tpu-blue"
@@ -91,11 +91,11 @@ run "every_wish_reaches_its_module" {
 
   assert {
     condition     = output.topics.nodepool_events == null && strcontains(output.replay_commands[0], "seek blue-") && endswith(output.exporter_principals["training-project"], "/subject/ns/tpu-blue/sa/exporter")
-    error_message = "The provisioner's wishes must arrive."
+    error_message = "The provisioner's settings must arrive."
   }
   assert {
     condition     = endswith(output.workload.principal, "/subject/ns/training/sa/trainer") && output.tensorboard != "" && output.workload.more_namespaces == tolist(["research"]) && endswith(output.image_repository, "/training-project/training") && keys(output.tpu_pools) == ["tpu-node-pool-0", "tpu-node-pool-1"]
-    error_message = "The environment's wishes must arrive."
+    error_message = "The environment's settings must arrive."
   }
   assert {
     condition     = output.workload_policies == { "2x2x2" = "blue-2x2x2", "4x4x4" = "blue-4x4x4" } && output.workload_policy_prefix == "blue-"

@@ -76,7 +76,7 @@ locals {
       lines = { "$${service_name}" = "histogram_quantile(0.99, sum by (le, service_name) (rate(run_googleapis_com:request_latencies_bucket{monitored_resource=\"cloud_run_revision\",service_name=~\"${local.all_services}\"}[5m])))" }
     },
     {
-      title = "Exporter: from sighting to stored message, 99 of 100 within"
+      title = "Exporter: from observation to stored message, 99 of 100 within"
       unit  = "seconds"
       lines = { "$${cluster}" = "histogram_quantile(0.99, sum by (le, cluster) (rate(tpu_provisioner_exporter_publish_seconds_bucket[5m])))" }
     },

@@ -33,6 +33,8 @@ var creates = []struct {
 		func(r *http.Request, body map[string]any) string {
 			return fmt.Sprintf("%s@%s.iam.gserviceaccount.com", text(body, "accountId"), strings.Split(r.URL.Path, "/")[3])
 		}},
+	{"iam.googleapis.com", http.MethodPost, regexp.MustCompile(`^/v1/projects/[^/]+/roles$`),
+		func(_ *http.Request, body map[string]any) string { return text(body, "roleId") }},
 }
 
 // lists are the collections that mockgcp does not list, with the field of the answer.
@@ -40,6 +42,7 @@ var lists = map[string]string{
 	"logging.googleapis.com/metrics":       "metrics",
 	"logging.googleapis.com/sinks":         "sinks",
 	"iam.googleapis.com/serviceAccounts":   "accounts",
+	"iam.googleapis.com/roles":             "roles",
 	"monitoring.googleapis.com/dashboards": "dashboards",
 }
 
@@ -94,11 +97,11 @@ func (c *cloud) serveDoubles(w http.ResponseWriter, r *http.Request, body []byte
 func (c *cloud) createDashboard(w http.ResponseWriter, r *http.Request, body []byte) {
 	recorder := newRecorder()
 	c.serveMock(recorder, r, body)
-	said := parse(recorder.Body.Bytes())
+	reply := parse(recorder.Body.Bytes())
 	if recorder.Code == http.StatusOK {
-		everMade.Store("https://"+r.Host+r.URL.Path+"/"+path.Base(text(said, "name")), true)
+		everMade.Store("https://"+r.Host+r.URL.Path+"/"+path.Base(text(reply, "name")), true)
 	}
-	answer(w, recorder.Code, said)
+	answer(w, recorder.Code, reply)
 }
 
 func exists(w http.ResponseWriter, address string) {
@@ -109,8 +112,9 @@ func (c *cloud) listMade(prefix string) []any {
 	found := []any{}
 	everMade.Range(func(address, _ any) bool {
 		if strings.HasPrefix(address.(string), prefix) {
-			if code, said := c.call(http.MethodGet, address.(string), nil); code == http.StatusOK {
-				found = append(found, said)
+			// A deleted role is kept for a week, and only who asks for deleted ones sees it in a list.
+			if code, reply := c.call(http.MethodGet, address.(string), nil); code == http.StatusOK && reply["deleted"] != true {
+				found = append(found, reply)
 			}
 		}
 		return true

@@ -28,14 +28,16 @@ func TestASecondCreateOfANameIsRefused(t *testing.T) {
 		{"an account", "iam.googleapis.com/v1/projects/doubles-project/serviceAccounts",
 			"iam.googleapis.com/v1/projects/doubles-project/serviceAccounts/an-account@doubles-project.iam.gserviceaccount.com",
 			map[string]any{"accountId": "an-account", "serviceAccount": map[string]any{"displayName": "a"}}},
+		{"a role", "iam.googleapis.com/v1/projects/doubles-project/roles", "iam.googleapis.com/v1/projects/doubles-project/roles/a_role",
+			map[string]any{"roleId": "a_role", "role": map[string]any{"title": "a"}}},
 		{"a service", service + "?serviceId=calls", service + "/calls", map[string]any{"custom": map[string]any{}, "displayName": "calls"}},
 		{"an objective", service + "/calls/serviceLevelObjectives?serviceLevelObjectiveId=answers",
 			service + "/calls/serviceLevelObjectives/answers", objective},
 	} {
 		c.want(t, 200, http.MethodPost, each.create, each.body)
 		first := c.want(t, 200, http.MethodGet, each.read, nil)
-		said := c.want(t, 409, http.MethodPost, each.create, each.body)
-		same(t, each.what, text(said, "error", "status"), "ALREADY_EXISTS")
+		reply := c.want(t, 409, http.MethodPost, each.create, each.body)
+		same(t, each.what, text(reply, "error", "status"), "ALREADY_EXISTS")
 		same(t, each.what, c.want(t, 200, http.MethodGet, each.read, nil), first)
 	}
 }
@@ -52,6 +54,19 @@ func TestANameThatWasDeletedCanBeMadeAgain(t *testing.T) {
 		listed, _ = c.want(t, 200, http.MethodGet, metrics, nil)["metrics"].([]any)
 		same(t, "the metrics", len(listed), 0)
 	}
+}
+
+func TestADeletedRoleIsKeptAndNotListed(t *testing.T) {
+	c := startProject(t, "kept-roles-project")
+	roles := "iam.googleapis.com/v1/projects/kept-roles-project/roles"
+	for _, name := range []string{"first", "second"} {
+		c.want(t, 200, http.MethodPost, roles, map[string]any{"roleId": name, "role": map[string]any{"title": name}})
+	}
+	c.want(t, 200, http.MethodDelete, roles+"/first", nil)
+	same(t, "the first", c.want(t, 200, http.MethodGet, roles+"/first", nil)["deleted"], true)
+	listed, _ := c.want(t, 200, http.MethodGet, roles+"?showDeleted=false", nil)["roles"].([]any)
+	same(t, "the roles", len(listed), 1)
+	same(t, "its name", within(listed[0].(map[string]any), "name"), "projects/kept-roles-project/roles/second")
 }
 
 func TestTheDashboardsOfAProjectAreListed(t *testing.T) {

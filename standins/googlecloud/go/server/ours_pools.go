@@ -61,21 +61,21 @@ func (c *cloud) servePools(w http.ResponseWriter, r *http.Request, body []byte) 
 func (c *cloud) readCluster(w http.ResponseWriter, r *http.Request, cluster, project string) {
 	recorder := newRecorder()
 	c.serveMock(recorder, r, nil)
-	said := parse(recorder.Body.Bytes())
-	endpoint, _ := within(said, "controlPlaneEndpointsConfig", "dnsEndpointConfig").(map[string]any)
+	reply := parse(recorder.Body.Bytes())
+	endpoint, _ := within(reply, "controlPlaneEndpointsConfig", "dnsEndpointConfig").(map[string]any)
 	if _, region, found := strings.Cut(text(endpoint, "endpoint"), "."); found {
 		_, owner := c.call(http.MethodGet, "https://cloudresourcemanager.googleapis.com/v1/projects/"+project, nil)
 		endpoint["endpoint"] = fmt.Sprintf("gke-%08x-%s.%s", crc32.ChecksumIEEE([]byte(cluster)), text(owner, "projectNumber"), region)
 	}
-	answer(w, recorder.Code, said)
+	answer(w, recorder.Code, reply)
 }
 
 // listGroups lists the instance groups of pools, which the mock makes but does not list.
 func (c *cloud) listGroups(w http.ResponseWriter, r *http.Request) {
 	items := []any{}
 	groupNames.Range(func(name, _ any) bool {
-		if code, said := c.call(http.MethodGet, "https://compute.googleapis.com"+r.URL.Path+"/"+name.(string), nil); code == http.StatusOK {
-			items = append(items, said)
+		if code, reply := c.call(http.MethodGet, "https://compute.googleapis.com"+r.URL.Path+"/"+name.(string), nil); code == http.StatusOK {
+			items = append(items, reply)
 		}
 		return true
 	})
@@ -89,8 +89,8 @@ func (c *cloud) nameGroups(cluster, project, short string, pool map[string]any) 
 	name := text(pool, "name")
 	zones, _ := pool["locations"].([]any)
 	if len(zones) == 0 {
-		_, said := c.call(http.MethodGet, container+cluster, nil)
-		zones, _ = said["locations"].([]any)
+		_, reply := c.call(http.MethodGet, container+cluster, nil)
+		zones, _ = reply["locations"].([]any)
 	}
 	group := fmt.Sprintf("gke-%.20s-%.20s-%08x-grp", short, name, crc32.ChecksumIEEE([]byte(cluster+"/"+name)))
 	groupNames.Store(group, true)

@@ -36,11 +36,11 @@ func startProject(t *testing.T, id string) *cloud {
 
 func (c *cloud) want(t *testing.T, status int, method, address string, body any) map[string]any {
 	t.Helper()
-	code, said := c.call(method, "https://"+address, body)
+	code, reply := c.call(method, "https://"+address, body)
 	if code != status {
-		t.Fatalf("%s %s: %d, not %d: %v", method, address, code, status, said)
+		t.Fatalf("%s %s: %d, not %d: %v", method, address, code, status, reply)
 	}
-	return said
+	return reply
 }
 
 func same(t *testing.T, what string, got, expected any) {
@@ -69,9 +69,9 @@ func sizes(t *testing.T, c *cloud, pool string) map[string]float64 {
 	groups, _ := c.want(t, 200, http.MethodGet, pool, nil)["instanceGroupUrls"].([]any)
 	for _, group := range groups {
 		address := strings.Replace(fmt.Sprint(group), "https://www.", "compute.", 1)
-		code, said := c.call(http.MethodGet, "https://"+address, nil)
+		code, reply := c.call(http.MethodGet, "https://"+address, nil)
 		if code == http.StatusOK {
-			found[strings.Split(address, "/")[6]] = number(said, "targetSize")
+			found[strings.Split(address, "/")[6]] = number(reply, "targetSize")
 		}
 	}
 	return found
@@ -80,8 +80,8 @@ func sizes(t *testing.T, c *cloud, pool string) map[string]float64 {
 func TestEachServiceTellsItsRegions(t *testing.T) {
 	c := startProject(t, "regions-project")
 	for host, has := range map[string]bool{"cloudscheduler": false, "cloudfunctions": true, "run": true} {
-		said := c.want(t, 200, http.MethodGet, host+".googleapis.com/v1/projects/regions-project/locations", nil)
-		same(t, host, strings.Contains(fmt.Sprint(said["locations"]), "us-east5"), has)
+		reply := c.want(t, 200, http.MethodGet, host+".googleapis.com/v1/projects/regions-project/locations", nil)
+		same(t, host, strings.Contains(fmt.Sprint(reply["locations"]), "us-east5"), has)
 	}
 }
 
@@ -129,14 +129,14 @@ func TestAPoolLosesTheLabelsThatAnUpdateDoesNotName(t *testing.T) {
 	labels := map[string]any{"a": "1", "b": "2"}
 	pool := makePool(t, c, "pools-project", "first", map[string]any{"name": "cpu", "config": map[string]any{"labels": labels, "resourceLabels": labels}})
 	c.want(t, 200, http.MethodPut, pool, map[string]any{"name": "cpu", "labels": map[string]any{"labels": map[string]any{"a": "1"}}})
-	said := c.want(t, 200, http.MethodGet, pool, nil)
-	same(t, "labels", within(said, "config", "labels"), map[string]any{"a": "1"})
-	same(t, "resourceLabels", within(said, "config", "resourceLabels", "b"), "2")
+	reply := c.want(t, 200, http.MethodGet, pool, nil)
+	same(t, "labels", within(reply, "config", "labels"), map[string]any{"a": "1"})
+	same(t, "resourceLabels", within(reply, "config", "resourceLabels", "b"), "2")
 
 	c.want(t, 200, http.MethodPut, pool, map[string]any{"resourceLabels": map[string]any{}})
-	said = c.want(t, 200, http.MethodGet, pool, nil)
-	same(t, "labels", within(said, "config", "labels"), map[string]any{"a": "1"})
-	same(t, "resourceLabels", within(said, "config", "resourceLabels"), nil)
+	reply = c.want(t, 200, http.MethodGet, pool, nil)
+	same(t, "labels", within(reply, "config", "labels"), map[string]any{"a": "1"})
+	same(t, "resourceLabels", within(reply, "config", "resourceLabels"), nil)
 	c.want(t, 404, http.MethodPut, pool+"2", map[string]any{"labels": map[string]any{}})
 }
 
@@ -182,22 +182,43 @@ func TestTheTextsOfACustomRoleChange(t *testing.T) {
 		"title": "Sweeper", "description": "first", "includedPermissions": []string{"a.b.get"}, "stage": "BETA",
 	}})
 	// Terraform's provider names no mask; gcloud does.
-	said := c.want(t, 200, http.MethodPatch, roles+"/sweeper", map[string]any{"title": "Sweeper", "description": "second", "stage": "GA"})
-	same(t, "etag", said["etag"], c.want(t, 200, http.MethodGet, roles+"/sweeper", nil)["etag"])
-	delete(said, "etag")
-	same(t, "the role", said, map[string]any{
+	reply := c.want(t, 200, http.MethodPatch, roles+"/sweeper", map[string]any{"title": "Sweeper", "description": "second", "stage": "GA"})
+	same(t, "etag", reply["etag"], c.want(t, 200, http.MethodGet, roles+"/sweeper", nil)["etag"])
+	delete(reply, "etag")
+	same(t, "the role", reply, map[string]any{
 		"name": "projects/roles-project/roles/sweeper", "title": "Sweeper", "description": "second",
 		"includedPermissions": []any{"a.b.get"}, "stage": "GA",
 	})
 	c.want(t, 200, http.MethodPatch, roles+"/sweeper?updateMask=description,included_permissions",
 		map[string]any{"title": "another", "includedPermissions": []string{"a.b.list"}})
-	said = c.want(t, 200, http.MethodGet, roles+"/sweeper", nil)
-	delete(said, "etag")
-	same(t, "the role", said, map[string]any{
+	reply = c.want(t, 200, http.MethodGet, roles+"/sweeper", nil)
+	delete(reply, "etag")
+	same(t, "the role", reply, map[string]any{
 		"name": "projects/roles-project/roles/sweeper", "title": "Sweeper", "includedPermissions": []any{"a.b.list"}, "stage": "GA",
 	})
 	c.want(t, 400, http.MethodPatch, roles+"/sweeper", map[string]any{"stage": "SOON"})
 	c.want(t, 404, http.MethodPatch, roles+"/sleeper", map[string]any{"title": "a"})
+}
+
+func TestALogSinkGetsWhatTheMaskNames(t *testing.T) {
+	c := startProject(t, "sinks-project")
+	sinks := "logging.googleapis.com/v2/projects/sinks-project/sinks"
+	made := c.want(t, 200, http.MethodPost, sinks+"?uniqueWriterIdentity=true", map[string]any{
+		"name": "ends", "destination": "pubsub.googleapis.com/first", "filter": "a", "description": "first",
+		"exclusions": []any{map[string]any{"name": "b", "filter": "c"}},
+	})
+	// Terraform's provider names the exclusions each time, and leaves them out of the body if there are none.
+	reply := c.want(t, 200, http.MethodPatch, sinks+"/ends?updateMask=destination,description,exclusions&uniqueWriterIdentity=true",
+		map[string]any{"destination": "pubsub.googleapis.com/second", "filter": "z", "description": "second"})
+	same(t, "a newer time", text(reply, "updateTime") > text(made, "updateTime"), true)
+	delete(reply, "updateTime")
+	same(t, "the sink", reply, map[string]any{
+		"name": "ends", "destination": "pubsub.googleapis.com/second", "filter": "a", "description": "second",
+		"writerIdentity": made["writerIdentity"], "createTime": made["createTime"],
+	})
+	same(t, "what is kept", c.want(t, 200, http.MethodGet, sinks+"/ends", nil)["filter"], "a")
+	c.want(t, 400, http.MethodPatch, sinks+"/ends?updateMask=colour", map[string]any{"colour": "red"})
+	c.want(t, 404, http.MethodPatch, sinks+"/starts?updateMask=filter", map[string]any{"filter": "a"})
 }
 
 func TestASubscriptionIsThereAtOnceAndCannotBeCreatedTwice(t *testing.T) {
@@ -214,8 +235,8 @@ func TestASubscriptionIsThereAtOnceAndCannotBeCreatedTwice(t *testing.T) {
 	}
 	same(t, "two creates at once", (<-codes)+(<-codes), http.StatusOK+http.StatusConflict)
 
-	said := c.want(t, 200, http.MethodGet, resources+"subscriptions/letters", nil)
-	same(t, "its topic", said["topic"], body["topic"])
+	reply := c.want(t, 200, http.MethodGet, resources+"subscriptions/letters", nil)
+	same(t, "its topic", reply["topic"], body["topic"])
 	c.want(t, 409, http.MethodPut, resources+"subscriptions/letters", body)
 	c.want(t, 409, http.MethodPut, resources+"topics/letters", map[string]any{})
 	c.want(t, 200, http.MethodDelete, resources+"subscriptions/letters", nil)

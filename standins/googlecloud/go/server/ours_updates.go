@@ -6,25 +6,38 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"path"
 	"regexp"
-	"time"
 
+	sinks "cloud.google.com/go/logging/apiv2/loggingpb"
 	roles "github.com/GoogleCloudPlatform/k8s-config-connector/mockgcp/generated/mockgcp/iam/admin/v1"
 	buckets "github.com/GoogleCloudPlatform/k8s-config-connector/mockgcp/generated/mockgcp/storage/v1"
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 )
 
-// Updates that mockgcp refuses: the description and stage of a custom role, and labels that are taken from a bucket.
+// Updates that mockgcp refuses: the description and stage of a custom role, the destination and exclusions of a log sink,
+// and labels that are taken from a bucket.
 
-var rolePath = regexp.MustCompile(`^/v1/((?:projects|organizations)/[^/]+/roles/[^/:]+)$`)
+var (
+	rolePath = regexp.MustCompile(`^/v1/((?:projects|organizations)/[^/]+/roles/[^/:]+)$`)
+	sinkPath = regexp.MustCompile(`^/v2/(projects/[^/]+/sinks/[^/]+)$`)
+)
 
 func (c *cloud) serveUpdates(w http.ResponseWriter, r *http.Request, body []byte) bool {
 	if r.Method != http.MethodPatch {
 		return false
 	}
 	if found := rolePath.FindStringSubmatch(r.URL.Path); found != nil && r.Host == "iam.googleapis.com" {
-		c.updateRole(w, r, found[1], parse(body))
+		c.update(w, r, found[1], &roles.Role{}, parse(body), func(role map[string]any) {
+			role["name"], role["etag"] = found[1], base64.StdEncoding.EncodeToString([]byte(now()))
+		})
+		return true
+	}
+	if found := sinkPath.FindStringSubmatch(r.URL.Path); found != nil && r.Host == "logging.googleapis.com" {
+		c.update(w, r, found[1], &sinks.LogSink{}, parse(body), func(sink map[string]any) {
+			sink["name"], sink["updateTime"] = path.Base(found[1]), now()
+		})
 		return true
 	}
 	if found := bucketPath.FindStringSubmatch(r.URL.Path); found != nil && r.Host == "storage.googleapis.com" {
@@ -33,22 +46,23 @@ func (c *cloud) serveUpdates(w http.ResponseWriter, r *http.Request, body []byte
 	return false
 }
 
-func (c *cloud) updateRole(w http.ResponseWriter, r *http.Request, name string, given map[string]any) {
-	address := "https://iam.googleapis.com/v1/" + name
+// update changes the fields that the mask names, and what the API itself writes.
+func (c *cloud) update(w http.ResponseWriter, r *http.Request, name string, object proto.Message, given map[string]any, write func(map[string]any)) {
+	address := "https://" + r.Host + r.URL.Path
 	if !c.exists(address) {
 		notFound(w, name)
 		return
 	}
-	err := c.rewrite(name, &roles.Role{}, func(role map[string]any) {
-		patch(role, given, r.URL.Query().Get("updateMask"))
-		role["name"], role["etag"] = name, base64.StdEncoding.EncodeToString([]byte(time.Now().Format(time.RFC3339Nano)))
+	err := c.rewrite(name, object, func(kept map[string]any) {
+		patch(kept, given, r.URL.Query().Get("updateMask"))
+		write(kept)
 	})
 	if err != nil {
 		fail(w, http.StatusBadRequest, "INVALID_ARGUMENT", err.Error())
 		return
 	}
-	code, said := c.call(http.MethodGet, address, nil)
-	answer(w, code, said)
+	code, reply := c.call(http.MethodGet, address, nil)
+	answer(w, code, reply)
 }
 
 // relabelBucket does what a merge of JSON does: a label that is null goes, one that is not named stays. The mock takes

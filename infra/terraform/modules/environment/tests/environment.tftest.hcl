@@ -1,4 +1,4 @@
-# What is made of which wish, without Google Cloud: the provider's schema is real, its answers are made up.
+# What is made of which setting, without Google Cloud: the provider's schema is real, its answers are made up.
 
 mock_provider "google" {
   source = "./tests/mocks"

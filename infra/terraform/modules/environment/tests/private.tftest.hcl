@@ -14,7 +14,7 @@ variables {
   artifact_repository_bucket_name = "training-project-artifacts"
 }
 
-run "without_a_wish_nothing_is_limited" {
+run "without_a_setting_nothing_is_limited" {
   command = plan
 
   assert {

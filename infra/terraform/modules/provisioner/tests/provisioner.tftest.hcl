@@ -267,7 +267,7 @@ run "another_name_and_no_sink" {
 
   assert {
     condition     = endswith(google_monitoring_alert_policy.this["idle_chips"].conditions[0].condition_prometheus_query_language[0].query, " > 16")
-    error_message = "The alert about idle chips must have the wished number."
+    error_message = "The alert about idle chips must have the set number."
   }
 
   assert {

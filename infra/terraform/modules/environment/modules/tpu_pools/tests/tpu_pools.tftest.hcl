@@ -1,4 +1,4 @@
-# What is made of which wish.
+# What is made of which setting.
 
 mock_provider "google" {}
 

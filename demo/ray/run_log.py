@@ -3,16 +3,12 @@
 Pure: objects and records in, lines out. Who looks is in `demo.ray.looking`.
 """
 
-from __future__ import annotations
-
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from demo.loop.observations import Called, Decided, MessagePublished
 from demo.ray.ray_manifests import REPLICA_NAME
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 Json = dict[str, Any]
 
@@ -60,7 +56,7 @@ class Facts:
     """The replicas of each group, whenever they changed."""
 
 
-class Story:
+class RunLog:
     """Turns looks into lines, each once."""
 
     def __init__(self) -> None:
@@ -88,22 +84,22 @@ class Story:
         self.lines += found
         return found
 
-    def _driver(self, said: Json) -> Iterable[Line]:
-        at = float(said["at"])
-        if said["said"] == "asked":
+    def _driver(self, record: Json) -> Iterable[Line]:
+        at = float(record["at"])
+        if record["step"] == "asked":
             asks = " and ".join(
-                f"{said['actors']} actors with {_ask(each)} each" for each in said["asks"].values()
+                f"{record['actors']} actors with {_ask(each)} each" for each in record["asks"].values()
             )
             yield Line(at, "driver", f"asks for {asks}")
-        elif said["said"] == "answered":
-            self.facts.answers.append(said)
-            given = ", ".join(f"{kind} {amount:g}" for kind, amount in sorted(said["given"].items()))
-            yield Line(at, "driver", f"an actor answers from {said['pod']}, which gave it {given}")
-        elif said["said"] == "let go":
-            self.facts.let_go.add(said["kind"])
-            yield Line(at, "driver", f"releases its {said['kind']} actors")
-        elif said["said"] == "failed":
-            yield Line(at, "driver", f"fails: {said['error']}")
+        elif record["step"] == "answered":
+            self.facts.answers.append(record)
+            given = ", ".join(f"{kind} {amount:g}" for kind, amount in sorted(record["given"].items()))
+            yield Line(at, "driver", f"an actor answers from {record['pod']}, which gave it {given}")
+        elif record["step"] == "let go":
+            self.facts.let_go.add(record["kind"])
+            yield Line(at, "driver", f"releases its {record['kind']} actors")
+        elif record["step"] == "failed":
+            yield Line(at, "driver", f"fails: {record['error']}")
         else:
             yield Line(at, "driver", "is connected")
 

@@ -1,24 +1,19 @@
 """Is each fact reported once, and none that is not one?"""
 
-from __future__ import annotations
-
 import dataclasses
 import json
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 import pytest
 
-from exporter.sightings import PodSightings, WorkloadSightings
+from exporter.observed_objects import ObservedPods, ObservedWorkloads
 from shared.core.kinds.jobset import JOBSET
 from shared.core.kinds.table import get_kind
 from shared.core.messages import Event, EventType, ObjectName, Observed, format_message
-from shared.core.workloads import SliceGroup
+from shared.core.workloads import PodView, SliceGroup, WorkloadView
 from shared.edges.workload_objects import Pod, read_workload
 from tests.exporter.exporter_builders import CLUSTER, SINCE, a_jobset, a_leader, completed, resumed, suspended
-
-if TYPE_CHECKING:
-    from shared.core.workloads import PodView, WorkloadView
 
 LATER = "2026-11-20T11:00:00Z"
 
@@ -36,7 +31,7 @@ def facts(events: Any) -> list[tuple[str, str]]:
 
 
 def test_a_demand_names_the_jobset_and_tells_the_pod_apart() -> None:
-    (event,) = PodSightings(CLUSTER, JOBSET).see(pod("u1"))
+    (event,) = ObservedPods(CLUSTER, JOBSET).see(pod("u1"))
     assert event == Event(
         type=EventType.DEMAND,
         cluster=CLUSTER,
@@ -47,68 +42,68 @@ def test_a_demand_names_the_jobset_and_tells_the_pod_apart() -> None:
 
 
 def test_a_demand_of_a_bare_pod_names_the_pod() -> None:
-    (event,) = PodSightings(CLUSTER, get_kind("Pod")).see(pod("u1", labels={}))
+    (event,) = ObservedPods(CLUSTER, get_kind("Pod")).see(pod("u1", labels={}))
     assert event.subject == ObjectName(kind="Pod", namespace="team-a", name="train-slice-0-0-u1", uid="u1")
     assert json.loads(format_message(event).data)["version"] == 1
 
 
 def test_two_slices_of_one_workload_are_two_events_about_it() -> None:
-    sightings = PodSightings(CLUSTER, JOBSET)
-    first, second = (event for uid in ("u1", "u2") for event in sightings.see(pod(uid)))
+    observed = ObservedPods(CLUSTER, JOBSET)
+    first, second = (event for uid in ("u1", "u2") for event in observed.see(pod(uid)))
     assert first.subject == second.subject
     assert first.id != second.id
 
 
 def test_a_leader_of_an_old_jobset_without_uid_label_is_reported_without_its_uid() -> None:
     labels = {k: v for k, v in a_leader()["metadata"]["labels"].items() if not k.endswith("jobset-uid")}
-    (event,) = PodSightings(CLUSTER, JOBSET).see(pod(labels=labels))
+    (event,) = ObservedPods(CLUSTER, JOBSET).see(pod(labels=labels))
     assert event.subject == ObjectName(kind="JobSet", namespace="team-a", name="train", uid="")
 
 
 def test_a_leader_is_reported_once_however_often_it_changes() -> None:
-    sightings = PodSightings(CLUSTER, JOBSET)
-    assert not sightings.see(pod(status={"conditions": []}))
-    assert len(list(sightings.see(pod()))) == 1
-    assert not sightings.see(pod(version="102"))
-    assert not sightings.see(pod(status={"nominatedNodeName": "n"}))
-    assert not sightings.see(pod(version="104"))
+    observed = ObservedPods(CLUSTER, JOBSET)
+    assert not observed.see(pod(status={"conditions": []}))
+    assert len(list(observed.see(pod()))) == 1
+    assert not observed.see(pod(version="102"))
+    assert not observed.see(pod(status={"nominatedNodeName": "n"}))
+    assert not observed.see(pod(version="104"))
 
 
 def test_a_leader_whose_opt_out_is_withdrawn_is_reported_then() -> None:
-    sightings = PodSightings(CLUSTER, JOBSET)
+    observed = ObservedPods(CLUSTER, JOBSET)
     opt_out = {"tpu-provisioner.cloud.google.com/disable-autoprovisioning": "true"}
-    assert not sightings.see(pod(annotations=opt_out))
-    assert sightings.see(pod())
+    assert not observed.see(pod(annotations=opt_out))
+    assert observed.see(pod())
 
 
 def test_a_pod_that_leaves_is_forgotten_and_never_reported() -> None:
-    sightings = PodSightings(CLUSTER, JOBSET)
-    sightings.see(pod())
-    assert not sightings.lose(pod())
-    assert (len(sightings), sightings.standing, len(sightings._reported)) == (0, 0, 0)
+    observed = ObservedPods(CLUSTER, JOBSET)
+    observed.see(pod())
+    assert not observed.lose(pod())
+    assert (len(observed), observed.standing, len(observed._reported)) == (0, 0, 0)
 
 
 def test_what_a_listing_does_not_show_is_forgotten_and_what_it_shows_is_not_reported_again() -> None:
-    sightings = PodSightings(CLUSTER, JOBSET)
-    sightings.see(pod("bound"))
-    sightings.see(pod("waits"))
-    sightings.begin_listing()
-    assert not sightings.see(pod("waits"))
-    assert not sightings.finish_listing()
-    assert (len(sightings), sightings.standing) == (1, 1)
+    observed = ObservedPods(CLUSTER, JOBSET)
+    observed.see(pod("bound"))
+    observed.see(pod("waits"))
+    observed.begin_listing()
+    assert not observed.see(pod("waits"))
+    assert not observed.finish_listing()
+    assert (len(observed), observed.standing) == (1, 1)
 
 
 def test_a_listing_that_broke_off_forgets_nothing() -> None:
-    sightings = PodSightings(CLUSTER, JOBSET)
-    sightings.see(pod("a"))
-    sightings.see(pod("b"))
-    sightings.begin_listing()
-    sightings.see(pod("a"))
-    sightings.begin_listing()
-    assert not sightings.see(pod("a"))
-    assert not sightings.see(pod("b"))
-    assert not sightings.finish_listing()
-    assert len(sightings) == 2
+    observed = ObservedPods(CLUSTER, JOBSET)
+    observed.see(pod("a"))
+    observed.see(pod("b"))
+    observed.begin_listing()
+    observed.see(pod("a"))
+    observed.begin_listing()
+    assert not observed.see(pod("a"))
+    assert not observed.see(pod("b"))
+    assert not observed.finish_listing()
+    assert len(observed) == 2
 
 
 def tell_slice(view: PodView) -> str:
@@ -130,32 +125,32 @@ def uids(events: Any) -> list[str]:
 
 
 def test_several_leaders_of_one_slice_are_reported_once() -> None:
-    sightings = PodSightings(CLUSTER, ALL_LEADERS)
-    assert uids(sightings.see(of_slice("a0", "a"))) == ["a0"]
-    assert uids(sightings.see(of_slice("a1", "a"))) == []
-    assert uids(sightings.see(of_slice("b0", "b"))) == ["b0"]
-    assert uids(sightings.see(pod("alone"))) == ["alone"]
-    assert (len(sightings), sightings.standing) == (4, 4)
+    observed = ObservedPods(CLUSTER, ALL_LEADERS)
+    assert uids(observed.see(of_slice("a0", "a"))) == ["a0"]
+    assert uids(observed.see(of_slice("a1", "a"))) == []
+    assert uids(observed.see(of_slice("b0", "b"))) == ["b0"]
+    assert uids(observed.see(pod("alone"))) == ["alone"]
+    assert (len(observed), observed.standing) == (4, 4)
 
 
 def test_when_the_reported_pod_leaves_another_that_waits_for_its_slice_is_reported() -> None:
-    sightings = PodSightings(CLUSTER, ALL_LEADERS)
+    observed = ObservedPods(CLUSTER, ALL_LEADERS)
     for uid in ("a0", "a1", "a2"):
-        sightings.see(of_slice(uid, "a"))
-    sightings.see(of_slice("a1", "a", status={"nominatedNodeName": "n"}))
-    assert uids(sightings.lose(of_slice("a1", "a"))) == []
-    assert uids(sightings.lose(of_slice("a0", "a"))) == ["a2"]
-    assert uids(sightings.lose(of_slice("a2", "a"))) == []
-    assert (sightings._reported, sightings._slices, sightings._others) == ({}, {}, {})
+        observed.see(of_slice(uid, "a"))
+    observed.see(of_slice("a1", "a", status={"nominatedNodeName": "n"}))
+    assert uids(observed.lose(of_slice("a1", "a"))) == []
+    assert uids(observed.lose(of_slice("a0", "a"))) == ["a2"]
+    assert uids(observed.lose(of_slice("a2", "a"))) == []
+    assert (observed._reported, observed._slices, observed._others) == ({}, {}, {})
 
 
 def test_a_slice_whose_reported_pod_left_while_nobody_watched_is_reported_by_another() -> None:
-    sightings = PodSightings(CLUSTER, ALL_LEADERS)
+    observed = ObservedPods(CLUSTER, ALL_LEADERS)
     for uid in ("a0", "a1"):
-        sightings.see(of_slice(uid, "a"))
-    sightings.begin_listing()
-    assert uids(sightings.see(of_slice("a1", "a"))) == []
-    assert uids(sightings.finish_listing()) == ["a1"]
+        observed.see(of_slice(uid, "a"))
+    observed.begin_listing()
+    assert uids(observed.see(of_slice("a1", "a"))) == []
+    assert uids(observed.finish_listing()) == ["a1"]
 
 
 def ray(replicas: int, active: int) -> WorkloadView:
@@ -165,7 +160,7 @@ def ray(replicas: int, active: int) -> WorkloadView:
 
 
 OVER = (completed(),)
-STORIES: dict[str, list[tuple[WorkloadView, list[tuple[str, str]]]]] = {
+CASES: dict[str, list[tuple[WorkloadView, list[tuple[str, str]]]]] = {
     "one that wants fewer slices is reported, and one that wants more is not": [
         (jobset(replicas=2), []),
         (jobset(replicas=3), []),
@@ -229,85 +224,85 @@ STORIES: dict[str, list[tuple[WorkloadView, list[tuple[str, str]]]]] = {
 """What the watch shows of one workload, in turn, each with what is then reported."""
 
 
-@pytest.mark.parametrize("story", STORIES.values(), ids=STORIES)
-def test_a_workload_is_reported_when_that_is_new(story: list[tuple[WorkloadView, list[tuple[str, str]]]]) -> None:
-    sightings = WorkloadSightings(CLUSTER, JOBSET)
+@pytest.mark.parametrize("steps", CASES.values(), ids=CASES)
+def test_a_workload_is_reported_when_that_is_new(steps: list[tuple[WorkloadView, list[tuple[str, str]]]]) -> None:
+    observed = ObservedWorkloads(CLUSTER, JOBSET)
 
-    assert [facts(sightings.see(seen)) for seen, _ in story] == [reported for _, reported in story]
+    assert [facts(observed.see(seen)) for seen, _ in steps] == [reported for _, reported in steps]
 
 
 def test_a_second_suspension_is_a_second_event_with_another_id() -> None:
-    sightings = WorkloadSightings(CLUSTER, JOBSET)
-    (first,) = sightings.see(jobset(conditions=(suspended(),)))
-    assert facts(sightings.see(jobset(conditions=(resumed(),)))) == []
-    (second,) = sightings.see(jobset(conditions=(suspended(LATER),)))
+    observed = ObservedWorkloads(CLUSTER, JOBSET)
+    (first,) = observed.see(jobset(conditions=(suspended(),)))
+    assert facts(observed.see(jobset(conditions=(resumed(),)))) == []
+    (second,) = observed.see(jobset(conditions=(suspended(LATER),)))
     assert (first.observed, second.observed) == (Observed.SUSPENDED, Observed.SUSPENDED)
     assert first.id != second.id
 
 
 def test_a_foreground_deletion_is_reported_when_it_begins_and_when_it_ends() -> None:
-    sightings = WorkloadSightings(CLUSTER, JOBSET)
-    begun = list(sightings.see(jobset(deleting=LATER)))
+    observed = ObservedWorkloads(CLUSTER, JOBSET)
+    begun = list(observed.see(jobset(deleting=LATER)))
     assert facts(begun) == [("deleted", LATER)]
-    assert facts(sightings.see(jobset(deleting=LATER, active=(1,)))) == []
-    ended = list(sightings.lose(jobset(deleting=LATER)))
+    assert facts(observed.see(jobset(deleting=LATER, active=(1,)))) == []
+    ended = list(observed.lose(jobset(deleting=LATER)))
     assert facts(ended) == [("deleted", "")]
     assert begun[0].id != ended[0].id
-    assert len(sightings) == 0
+    assert len(observed) == 0
 
 
 def test_a_jobset_deleted_while_nobody_watched_is_reported_at_the_end_of_the_listing() -> None:
-    sightings = WorkloadSightings(CLUSTER, JOBSET)
-    sightings.see(jobset("gone"))
-    sightings.see(jobset("stays"))
-    sightings.begin_listing()
-    sightings.see(jobset("stays"))
-    (event,) = sightings.finish_listing()
+    observed = ObservedWorkloads(CLUSTER, JOBSET)
+    observed.see(jobset("gone"))
+    observed.see(jobset("stays"))
+    observed.begin_listing()
+    observed.see(jobset("stays"))
+    (event,) = observed.finish_listing()
     assert (event.observed, event.subject.uid, event.subject.name) == (Observed.DELETED, "gone", "train")
-    assert not sightings.finish_listing()
+    assert not observed.finish_listing()
 
 
 def test_a_jobset_of_another_manager_is_neither_kept_nor_reported() -> None:
-    sightings = WorkloadSightings(CLUSTER, JOBSET)
+    observed = ObservedWorkloads(CLUSTER, JOBSET)
     elsewhere = jobset(managed_by="kueue.x-k8s.io/multikueue", conditions=(completed(),))
-    assert facts(sightings.see(elsewhere)) == []
-    assert facts(sightings.lose(elsewhere)) == []
-    assert len(sightings) == 0
+    assert facts(observed.see(elsewhere)) == []
+    assert facts(observed.lose(elsewhere)) == []
+    assert len(observed) == 0
 
 
 def test_a_new_process_reports_what_stands_under_the_same_ids() -> None:
-    first, second = WorkloadSightings(CLUSTER, JOBSET), WorkloadSightings(CLUSTER, JOBSET)
+    first, second = ObservedWorkloads(CLUSTER, JOBSET), ObservedWorkloads(CLUSTER, JOBSET)
     over = jobset(conditions=(completed(),))
     assert [e.id for e in first.see(over)] == [e.id for e in second.see(over)]
 
 
 def test_a_workload_that_never_asked_for_accelerators_is_never_spoken_of() -> None:
-    sightings = WorkloadSightings(CLUSTER, JOBSET)
+    observed = ObservedWorkloads(CLUSTER, JOBSET)
     of_cpu = dataclasses.replace(jobset(conditions=(completed(),)), groups=())
-    sightings.begin_listing()
-    assert not sightings.see(of_cpu)
-    assert not sightings.finish_listing()
-    assert not sightings.lose(of_cpu)
-    assert len(sightings) == 0
+    observed.begin_listing()
+    assert not observed.see(of_cpu)
+    assert not observed.finish_listing()
+    assert not observed.lose(of_cpu)
+    assert len(observed) == 0
 
 
 def test_a_workload_that_no_longer_asks_for_accelerators_is_spoken_of_to_its_end() -> None:
-    sightings = WorkloadSightings(CLUSTER, JOBSET)
-    sightings.see(jobset())
+    observed = ObservedWorkloads(CLUSTER, JOBSET)
+    observed.see(jobset())
     of_cpu = dataclasses.replace(jobset(), groups=())
-    assert [observed for observed, _ in facts(sightings.see(of_cpu))] == ["scaled"]
-    assert [observed for observed, _ in facts(sightings.lose(of_cpu))] == ["deleted"]
+    assert [fact for fact, _ in facts(observed.see(of_cpu))] == ["scaled"]
+    assert [fact for fact, _ in facts(observed.lose(of_cpu))] == ["deleted"]
 
 
 def test_a_pod_that_a_listing_shows_but_that_cannot_be_read_is_not_forgotten() -> None:
-    sightings = PodSightings(CLUSTER, JOBSET)
-    sightings.see(pod("a"))
-    sightings.see(pod("b"))
-    sightings.begin_listing()
-    sightings.miss("a")
-    sightings.finish_listing()
-    assert len(sightings) == 1
-    sightings.begin_listing()
-    sightings.miss("")
-    sightings.finish_listing()
-    assert len(sightings) == 1
+    observed = ObservedPods(CLUSTER, JOBSET)
+    observed.see(pod("a"))
+    observed.see(pod("b"))
+    observed.begin_listing()
+    observed.miss("a")
+    observed.finish_listing()
+    assert len(observed) == 1
+    observed.begin_listing()
+    observed.miss("")
+    observed.finish_listing()
+    assert len(observed) == 1

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from cli.fleet.failed_creations import tell_failures
-from cli.fleet.status import tell_reason
+from cli.fleet.status_rows import tell_reason
 from cli.moments import format_moment
 from cli.printing import format_age, print_columns, print_line, short_cluster, styled
 from shared.core.decisions import Verdict
@@ -18,17 +18,17 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.text import Text
 
-    from cli.explanation.why import Story
-    from cli.fleet.status import WaitingRow
+    from cli.explanation.why import History
+    from cli.fleet.status_rows import WaitingRow
     from cli.logs.history import Entry
 
 _VARIES = re.compile(r"\d{4}-\d\d-\d\dT[\d:.]+Z|\boperation-[-\w]+|\d+")
 """What differs between repetitions: times, names of operations, numbers."""
 
 
-def select_entries(story: Story, *, wide: bool, since: float | None) -> list[Entry]:
+def select_entries(history: History, *, wide: bool, since: float | None) -> list[Entry]:
     """Return the entries that are shown, in order of time; details only when `wide`."""
-    return [each for each in story.entries if (wide or not each.detail) and (since is None or each.at >= since)]
+    return [each for each in history.entries if (wide or not each.detail) and (since is None or each.at >= since)]
 
 
 def collapse(entries: Sequence[Entry], *, now: float) -> list[Entry]:
@@ -51,31 +51,31 @@ def collapse(entries: Sequence[Entry], *, now: float) -> list[Entry]:
     return sorted(found, key=lambda each: each.at)
 
 
-def print_story(
-    console: Console, story: Story, *, several: bool, wide: bool, now: float, since: float | None = None
+def print_history(
+    console: Console, history: History, *, several: bool, wide: bool, now: float, since: float | None = None
 ) -> None:
     """Print a history for people, then the present state.
 
     Args:
         console: where to.
-        story: of one workload in one cluster.
+        history: of one workload in one cluster.
         several: there are several clusters, so this one is named.
         wide: with details, and each repetition.
         now: unix seconds.
         since: unix seconds; earlier entries are left out.
     """
     if several:
-        print_line(console, styled(short_cluster(story.cluster), "dim"))
-    shown = select_entries(story, wide=wide, since=since)
-    rows = _divide(shown if wide else collapse(shown, now=now), story)
+        print_line(console, styled(short_cluster(history.cluster), "dim"))
+    shown = select_entries(history, wide=wide, since=since)
+    rows = _divide(shown if wide else collapse(shown, now=now), history)
     if rows:
         print_columns(console, ["TIME", "SOURCE", "ABOUT", "WHAT"], rows)
         print_line(console)
-    hidden = len(select_entries(story, wide=True, since=since)) - len(shown)
+    hidden = len(select_entries(history, wide=True, since=since)) - len(shown)
     if hidden:
         print_line(console, styled(f"{hidden} more with -o wide: steps of Kubernetes, and repetitions", "dim"))
-    _print_present(console, story)
-    for each in story.unread:
+    _print_present(console, history)
+    for each in history.unread:
         print_line(console, styled(f"not read: {each}", "warn"))
 
 
@@ -86,15 +86,17 @@ def print_entries(console: Console, entries: Iterable[Entry]) -> None:
         print_line(console, styled(line, "bad" if each.bad else ""))
 
 
-def _divide(entries: Sequence[Entry], story: Story) -> list[list[str | Text]]:
+def _divide(entries: Sequence[Entry], history: History) -> list[list[str | Text]]:
     """Return a row for each entry, and one before each later workload of this name."""
     rows: list[list[str | Text]] = []
     known: set[str] = set()
     for each in entries:
         if each.owner_uid and each.owner_uid not in known:
             if known:
-                what = f"another {story.kind or 'workload'} of this name, UID {each.owner_uid}"
-                rows.append([format_moment(each.at), "-", f"{story.namespace}/{story.name}", styled(what, "dim")])
+                what = f"another {history.kind or 'workload'} of this name, UID {each.owner_uid}"
+                rows.append(
+                    [format_moment(each.at), "-", f"{history.namespace}/{history.name}", styled(what, "dim")]
+                )
             known.add(each.owner_uid)
         rows.append(
             [format_moment(each.at), each.source, each.about, styled(each.text, "bad" if each.bad else "")]
@@ -102,28 +104,31 @@ def _divide(entries: Sequence[Entry], story: Story) -> list[list[str | Text]]:
     return rows
 
 
-def _print_present(console: Console, story: Story) -> None:
-    now = story.now
+def _print_present(console: Console, history: History) -> None:
+    now = history.now
     for row in now.pools:
-        said = f"now: pool {row.pool} is {row.state}: {row.message} {tell_reason(row)}"
-        print_line(console, styled(said, _look(row.stuck)))
+        line = f"now: pool {row.pool} is {row.state}: {row.message} {tell_reason(row)}"
+        print_line(console, styled(line, _look(row.stuck)))
     failing = {each.key for each in now.failures}
     told = {row.key for row in now.waiting if row.failure}
     for waiting in now.waiting:
         if waiting.decision == Verdict.CREATE and waiting.key in failing - told:
             continue  # what it would ask for is not news: GKE has refused it
-        said = f"now: {_tell_who(waiting)}: {waiting.message} {tell_reason(waiting)}"
-        print_line(console, styled(said, _look(waiting.stuck)))
+        line = f"now: {_tell_who(waiting)}: {waiting.message} {tell_reason(waiting)}"
+        print_line(console, styled(line, _look(waiting.stuck)))
     for failed in (each for each in now.failures if each.key not in told):
-        print_line(console, styled(f"now: {tell_failures(failed)}", _look(failed.lasts)))
+        print_line(console, styled(f"now: {tell_failures(failed, now.pools)}", _look(failed.lasts)))
     for alone in now.left_alone:
         why = f"{alone.message} {tell_reason(alone)}"
-        said = f"now: pod {alone.pod} waits, and no node pool is created for it: {why}"
-        print_line(console, styled(said, "warn"))
+        line = f"now: pod {alone.pod} waits, and no node pool is created for it: {why}"
+        print_line(console, styled(line, "warn"))
     if now.is_empty:
-        state = "has no pools and needs none" if story.exists else "does not exist, and has no pools"
-        said = f"now: {story.kind or 'workload'} {story.namespace}/{story.name} {story.suspended or state}"
-        print_line(console, styled(said, "warn" if story.suspended else ""))
+        here = "has no pools with its labels, and no pod that waits for one"
+        state = here if history.exists else "does not exist, and has no pools"
+        if now.errors:
+            state = "has an unknown state, because a source could not be read"
+        line = f"now: {history.kind or 'workload'} {history.namespace}/{history.name} {history.suspended or state}"
+        print_line(console, styled(line, "warn" if history.suspended else ""))
 
 
 def _tell_who(waiting: WaitingRow) -> str:

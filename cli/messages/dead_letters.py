@@ -1,8 +1,8 @@
 """Reads dead letters, says what would be decided about each now, and publishes them again.
 
-A letter is acknowledged only after its copy was stored. So an interruption can duplicate a message,
-but cannot lose one. Duplicates are harmless, because a message only names an object. Letters that
-are not chosen are released to the subscription.
+A dead letter is acknowledged only after its copy was stored. So an interruption can duplicate a
+message, but cannot lose one. Duplicates are harmless, because a message only names an object. Dead
+letters that are not chosen are released to the subscription.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import time
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from shared.core.decide.failures import decide_letter_error
+from shared.core.decide.failures import decide_read_error
 from shared.core.errors import ProvisionerError, UnknownCluster
 from shared.core.messages import EventType, Message, parse_message
 from shared.core.operations import parse_entry
@@ -32,19 +32,19 @@ from shared.perform.tell import Outcome
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from cli.access.subscriptions import Letter, PubsubAdmin
+    from cli.access.subscriptions import PubsubAdmin, PulledMessage
     from shared.core.decisions import Decision
     from shared.core.ports import Ports
     from shared.edges.pubsub_topic import PubsubTopic
 
 GIVEN_UP = "attempts_exhausted"
-"""The reason of a letter that Pub/Sub itself forwarded after its last delivery attempt."""
+"""The reason of a dead letter that Pub/Sub itself forwarded after its last delivery attempt."""
 FORWARDED = "CloudPubSubDeadLetterSource"
 """Prefix of the attributes that Pub/Sub adds then
 (https://cloud.google.com/pubsub/docs/dead-letter-topics)."""
 OURS = (REASON_ATTRIBUTE, ERROR_ATTRIBUTE, FUNCTION_ATTRIBUTE, MESSAGE_ID_ATTRIBUTE)
 MOST = 1000
-"""Letters that one run takes if nothing else is asked for."""
+"""Dead letters that one run takes if nothing else is asked for."""
 HOLD_SECONDS = 600
 EMPTY_PULLS = 3
 """Pub/Sub may answer a pull with nothing although there is something."""
@@ -67,21 +67,21 @@ class DeadLetter:
 
 
 @dataclass(slots=True)
-class LetterReport:
+class DeadLetterReport:
     """What one run did."""
 
-    letters: list[DeadLetter] = field(default_factory=list)
+    dead_letters: list[DeadLetter] = field(default_factory=list)
     """Those that were chosen."""
     published: int = 0
     kept: int = 0
     """Seen and left where they are: not chosen."""
     newer: int = 0
     """Left where they are too: by this clock they came during the run, so one of them can be a
-    letter that this run published and that was refused again."""
+    dead letter that this run published and that was refused again."""
     seen: set[str] = field(default_factory=set)
-    """The IDs of all letters that are there, chosen or not."""
+    """The IDs of all dead letters that are there, chosen or not."""
     obstacles: dict[str, str] = field(default_factory=dict)
-    """Why a letter whose ID was named is not chosen, by its ID."""
+    """Why a dead letter whose ID was named is not chosen, by its ID."""
     bounded: bool = False
     """There may be more: the bound was reached."""
     empty: int = 0
@@ -101,32 +101,31 @@ class Choice:
     operations: bool = True
     """Whether the ends of node pool operations are meant too."""
 
-    def fits(self, letter: DeadLetter) -> bool:
-        """Return whether a letter is meant."""
-        return (not self.ids or letter.message_id in self.ids) and not self.find_obstacle(letter)
+    def fits(self, dead_letter: DeadLetter) -> bool:
+        """Return whether a dead letter is meant."""
+        return (not self.ids or dead_letter.message_id in self.ids) and not self.find_obstacle(dead_letter)
 
-    def find_obstacle(self, letter: DeadLetter) -> str:
-        """Return why a letter is not meant also if its ID is named; empty if it is."""
-        if self.reasons and letter.reason not in self.reasons:
-            return f"its reason is {letter.reason}, and --reason names {', '.join(self.reasons)}"
-        if self.functions and letter.function not in self.functions:
-            return (
-                f"its function is {letter.function or 'unknown'}, and --function names {', '.join(self.functions)}"
-            )
-        if not self.operations and letter.function == SETTLE:
+    def find_obstacle(self, dead_letter: DeadLetter) -> str:
+        """Return why a dead letter is not meant also if its ID is named; empty if it is."""
+        if self.reasons and dead_letter.reason not in self.reasons:
+            return f"its reason is {dead_letter.reason}, and --reason names {', '.join(self.reasons)}"
+        if self.functions and dead_letter.function not in self.functions:
+            named = ", ".join(self.functions)
+            return f"its function is {dead_letter.function or 'unknown'}, and --function names {named}"
+        if not self.operations and dead_letter.function == SETTLE:
             return "it is the end of a node pool operation, and TPU_PROVISIONER_OPERATIONS_TOPIC is not set"
         return ""
 
 
-class LetterBox:
+class DeadLetterQueue:
     """The subscription of dead letters while it is being emptied.
 
     Args:
         admin: Pub/Sub.
         subscription: its full name.
-        now: unix seconds; letters that come later are left for another run, unless IDs are named.
-            Whoever only looks leaves it out, because the clocks of Pub/Sub and of this computer
-            differ.
+        now: unix seconds; dead letters that come later are left for another run, unless IDs are
+            named. Whoever only looks leaves it out, because the clocks of Pub/Sub and of this
+            computer differ.
     """
 
     def __init__(self, admin: PubsubAdmin, subscription: str, *, now: float = math.inf) -> None:
@@ -134,8 +133,10 @@ class LetterBox:
         self._held: list[str] = []
         self._sent: set[str] = set()
 
-    def pull_batches(self, choice: Choice, report: LetterReport) -> Iterator[list[tuple[Letter, DeadLetter]]]:
-        """Yield batches of the chosen letters, each one held. The report counts the others."""
+    def pull_batches(
+        self, choice: Choice, report: DeadLetterReport
+    ) -> Iterator[list[tuple[PulledMessage, DeadLetter]]]:
+        """Yield batches of the chosen dead letters, each one held. The report counts the others."""
         empty = 0
         while empty < EMPTY_PULLS:
             pulled = self._admin.pull(self._subscription)
@@ -148,17 +149,17 @@ class LetterBox:
             fresh = list({each.message_id: each for each in pulled if each.message_id not in report.seen}.values())
             empty = 0 if fresh else empty + 1
             report.seen.update(each.message_id for each in fresh)
-            old = [(each, read_letter(each)) for each in fresh if self._is_old(each, choice)]
+            old = [(each, read_dead_letter(each)) for each in fresh if self._is_old(each, choice)]
             report.obstacles |= {
-                letter.message_id: why
-                for _, letter in old
-                if letter.message_id in choice.ids and (why := choice.find_obstacle(letter))
+                dead_letter.message_id: why
+                for _, dead_letter in old
+                if dead_letter.message_id in choice.ids and (why := choice.find_obstacle(dead_letter))
             }
-            chosen = [(each, letter) for each, letter in old if choice.fits(letter)]
-            room = choice.most - len(report.letters)
+            chosen = [(each, dead_letter) for each, dead_letter in old if choice.fits(dead_letter)]
+            room = choice.most - len(report.dead_letters)
             report.newer += len(fresh) - len(old)
             report.kept += len(old) - len(chosen[:room])
-            report.letters += [letter for _, letter in chosen[:room]]
+            report.dead_letters += [dead_letter for _, dead_letter in chosen[:room]]
             if chosen[:room]:
                 yield chosen[:room]
             if len(chosen) >= room:
@@ -166,12 +167,12 @@ class LetterBox:
                 return
 
     def note_sent(self, message_ids: Iterable[str]) -> None:
-        """Leave for another run what was published under these IDs and comes back as a letter."""
+        """Leave for another run what was published under these IDs and is a dead letter again."""
         self._sent.update(message_ids)
 
-    def acknowledge(self, letters: list[Letter]) -> None:
-        """Take letters away for good."""
-        ids = [each.ack_id for each in letters]
+    def acknowledge(self, dead_letters: list[PulledMessage]) -> None:
+        """Take dead letters away for good."""
+        ids = [each.ack_id for each in dead_letters]
         self._admin.acknowledge(self._subscription, ids)
         self._held = [each for each in self._held if each not in set(ids)]
 
@@ -181,35 +182,37 @@ class LetterBox:
             self._admin.hold(self._subscription, self._held, 0)
             self._held = []
 
-    def _is_old(self, letter: Letter, choice: Choice) -> bool:
+    def _is_old(self, dead_letter: PulledMessage, choice: Choice) -> bool:
         # This clock and Pub/Sub's differ, so the time alone does not show what comes back.
-        if letter.message.attributes.get(MESSAGE_ID_ATTRIBUTE) in self._sent:
+        if dead_letter.message.attributes.get(MESSAGE_ID_ATTRIBUTE) in self._sent:
             return False
         if choice.ids:
-            return True  # a letter that comes back has another ID
-        published = parse_time(letter.publish_time)
+            return True  # a dead letter that comes back has another ID
+        published = parse_time(dead_letter.publish_time)
         return published is None or published <= self._now
 
 
-def read_letter(letter: Letter) -> DeadLetter:
+def read_dead_letter(dead_letter: PulledMessage) -> DeadLetter:
     """Return what a dead letter says of itself."""
-    said = letter.message.attributes
-    source = next((said[key] for key in said if key == f"{FORWARDED}Subscription"), "")
-    function = said.get(FUNCTION_ATTRIBUTE) or source.rpartition("-")[2]
+    attributes = dead_letter.message.attributes
+    source = next((attributes[key] for key in attributes if key == f"{FORWARDED}Subscription"), "")
+    function = attributes.get(FUNCTION_ATTRIBUTE) or source.rpartition("-")[2]
     return DeadLetter(
-        message_id=letter.message_id,
-        publish_time=letter.publish_time,
-        reason=said.get(REASON_ATTRIBUTE) or (GIVEN_UP if source else "unknown"),
+        message_id=dead_letter.message_id,
+        publish_time=dead_letter.publish_time,
+        reason=attributes.get(REASON_ATTRIBUTE) or (GIVEN_UP if source else "unknown"),
         function=function.rpartition("/")[2],
-        subject=said.get("ce-subject", ""),
-        error=said.get(ERROR_ATTRIBUTE, ""),
+        subject=attributes.get("ce-subject", ""),
+        error=attributes.get(ERROR_ATTRIBUTE, ""),
     )
 
 
 def strip(message: Message) -> Message:
     """Return the message as its publisher sent it."""
     kept = {
-        key: said for key, said in message.attributes.items() if key not in OURS and not key.startswith(FORWARDED)
+        key: value
+        for key, value in message.attributes.items()
+        if key not in OURS and not key.startswith(FORWARDED)
     }
     return Message(message.data, kept)
 
@@ -222,85 +225,85 @@ def is_publishable(message: Message) -> bool:
     return bool(message.data or message.attributes)
 
 
-def read_letters(box: LetterBox, choice: Choice) -> tuple[LetterReport, list[Letter]]:
-    """Return the chosen letters, which all stay where they are."""
-    report, found = LetterReport(), []
+def read_dead_letters(queue: DeadLetterQueue, choice: Choice) -> tuple[DeadLetterReport, list[PulledMessage]]:
+    """Return the chosen dead letters, which all stay where they are."""
+    report, found = DeadLetterReport(), []
     try:
-        for batch in box.pull_batches(choice, report):
-            found += [letter for letter, _ in batch]
+        for batch in queue.pull_batches(choice, report):
+            found += [dead_letter for dead_letter, _ in batch]
     finally:
-        box.give_back()
+        queue.give_back()
     return report, found
 
 
-def discard(box: LetterBox, choice: Choice) -> LetterReport:
-    """Take the chosen letters away for good."""
-    report = LetterReport()
+def discard(queue: DeadLetterQueue, choice: Choice) -> DeadLetterReport:
+    """Take the chosen dead letters away for good."""
+    report = DeadLetterReport()
     try:
-        for batch in box.pull_batches(choice, report):
-            box.acknowledge([letter for letter, _ in batch])
+        for batch in queue.pull_batches(choice, report):
+            queue.acknowledge([dead_letter for dead_letter, _ in batch])
             report.discarded += len(batch)
     finally:
-        box.give_back()
+        queue.give_back()
     return report
 
 
 def publish_again(
-    box: LetterBox,
+    queue: DeadLetterQueue,
     topic: PubsubTopic,
     choice: Choice,
     *,
     operations: PubsubTopic | None = None,
     progress: Callable[[int], None],
-) -> LetterReport:
+) -> DeadLetterReport:
     """Publish the chosen dead letters again, batch by batch, and take them away.
 
     Args:
-        box: where they are.
+        queue: where they are.
         topic: where they go.
         choice: which of them.
         operations: where the ends of node pool operations go; None to leave them where they are.
-        progress: called with the number of letters after each batch.
+        progress: called with the number of dead letters after each batch.
     """
-    report = LetterReport()
+    report = DeadLetterReport()
     choice = replace(choice, operations=operations is not None)
     try:
-        for batch in box.pull_batches(choice, report):
-            empty = [letter for letter, _ in batch if not is_publishable(strip(letter.message))]
+        for batch in queue.pull_batches(choice, report):
+            empty = [dead_letter for dead_letter, _ in batch if not is_publishable(strip(dead_letter.message))]
             report.empty += len(empty)
-            batch = [(letter, read) for letter, read in batch if letter not in empty]  # noqa: PLW2901 -- the rest of it
-            events = [strip(letter.message) for letter, read in batch if read.function != SETTLE]
-            ends = [strip(letter.message) for letter, read in batch if read.function == SETTLE]
+            batch = [(dead_letter, read) for dead_letter, read in batch if dead_letter not in empty]  # noqa: PLW2901 -- the rest of it
+            events = [strip(dead_letter.message) for dead_letter, read in batch if read.function != SETTLE]
+            ends = [strip(dead_letter.message) for dead_letter, read in batch if read.function == SETTLE]
             if events:
-                box.note_sent(topic.publish(events))
+                queue.note_sent(topic.publish(events))
             if operations is not None and ends:
-                box.note_sent(operations.publish(ends))
+                queue.note_sent(operations.publish(ends))
             if batch:
-                box.acknowledge([letter for letter, _ in batch])
+                queue.acknowledge([dead_letter for dead_letter, _ in batch])
             report.published += len(batch)
             progress(report.published)
     finally:
-        box.give_back()
+        queue.give_back()
     return report
 
 
-def rehearse_letters(box: LetterBox, ports: Ports, choice: Choice) -> LetterReport:
+def rehearse_dead_letters(queue: DeadLetterQueue, ports: Ports, choice: Choice) -> DeadLetterReport:
     """Say of each chosen dead letter what would be decided now; all of them stay where they are.
 
     Args:
-        box: where they are.
+        queue: where they are.
         ports: from `cli.rehearsal.rehearse`.
         choice: which of them.
     """
-    report = LetterReport()
+    report = DeadLetterReport()
     decided: list[DeadLetter] = []
     try:
-        for batch in box.pull_batches(choice, report):
-            for letter, read in batch:
-                decided += _describe(read, _decide(strip(letter.message), read.function, ports))
+        for batch in queue.pull_batches(choice, report):
+            for dead_letter, read in batch:
+                decided += _describe(read, _decide(strip(dead_letter.message), read.function, ports))
     finally:
-        box.give_back()
-    report.letters = decided
+        queue.give_back()
+    report.dead_letters = decided
     return report
 
 
@@ -313,17 +316,17 @@ def _decide(message: Message, function: str, ports: Ports) -> list[Decision]:
             raise UnknownCluster(f"this deployment does not serve {event.cluster}")
         return _list_decisions((provision if event.type == EventType.DEMAND else collect)(event, ports))
     except ProvisionerError as error:
-        return [decide_letter_error(error)]
+        return [decide_read_error(error)]
 
 
 def _list_decisions(answers: Sequence[Outcome | ProvisionerError]) -> list[Decision]:
-    return [each.decision if isinstance(each, Outcome) else decide_letter_error(each) for each in answers]
+    return [each.decision if isinstance(each, Outcome) else decide_read_error(each) for each in answers]
 
 
-def _describe(letter: DeadLetter, decisions: list[Decision]) -> list[DeadLetter]:
+def _describe(dead_letter: DeadLetter, decisions: list[Decision]) -> list[DeadLetter]:
     return [
         replace(
-            letter,
+            dead_letter,
             decision=str(each.verdict),
             decided_because=str(each.reason),
             message=each.message,

@@ -1,6 +1,4 @@
-"""A story: what people do, what fails, and when the sweep runs. A seed gives one story."""
-
-from __future__ import annotations
+"""A scenario: what people do, what fails, and when the sweep runs. A seed gives one scenario."""
 
 from dataclasses import dataclass
 
@@ -67,14 +65,14 @@ class Stock:
 
 
 @dataclass(frozen=True, slots=True)
-class Story:
+class Scenario:
     """Everything that happens, apart from what follows from it."""
 
     seed: int
     acts: tuple[Act, ...]
     faults: tuple[Fault, ...]
     sweeps: tuple[float, ...]
-    """When the sweep runs, in seconds from the start, until the story comes to rest."""
+    """When the sweep runs, in seconds from the start, until the scenario comes to rest."""
     clusters: int = 1
     mode: str = "active"
     cap: int = 50
@@ -90,7 +88,7 @@ class Story:
     """The machines of zones. A zone without such a row has enough."""
     gang_seconds: int = 0
     """How long a part of the slices of a workload that waits for its capacity is held; 0: no
-    workload of the story does, and the setting is off."""
+    workload of the scenario does, and the setting is off."""
     release_seconds: int = 0
     """How long a part of a running JobSet's slices is held; 0: for ever."""
     idle_seconds: int = 0
@@ -107,15 +105,15 @@ class Story:
         return max((*moments, *self.sweeps), default=0.0)
 
     def describe(self) -> list[str]:
-        """Return the story for a person, line by line."""
-        heading = [f"story {self.seed}: {self.clusters} cluster(s), mode {self.mode}"]
+        """Return the scenario for a person, line by line."""
+        heading = [f"scenario {self.seed}: {self.clusters} cluster(s), mode {self.mode}"]
         if self.cap < 50:
             heading.append(f"sweep_deletions_max {self.cap}")
         if self.limit_chips:
             heading.append(f"limit_chips {self.limit_chips}")
         if self.candidates:
-            said = f" ({', '.join(each or 'default' for each in self.sources)})" if self.sources else ""
-            heading.append(f"{self.candidates} candidates{said}")
+            message = f" ({', '.join(each or 'default' for each in self.sources)})" if self.sources else ""
+            heading.append(f"{self.candidates} candidates{message}")
         if self.autoscaled_max < 150:
             heading.append(f"autoscaled_pools_max {self.autoscaled_max}")
         if self.gang_seconds:

@@ -1,9 +1,9 @@
-"""Reserves the chips of pools that are about to be created, so that the limits hold.
+"""Writes holds for the chips of pools that are about to be created, so that limits are kept.
 
-Before such an act the pool's chips are reserved in a ledger of the cluster, if a limit is set. The
-ledger is written only if no other process has written since it was read, so of two processes that
-count at the same time one counts again. No process waits for another. While one thread writes the
-ledger, others wait, and the next write has the reservations of all of them.
+Before such an act the pool's chips are written as a hold into a ledger of the cluster, if a limit
+is set. The ledger is written only if no other process has written since it was read, so of two
+processes that count at the same time one counts again. No process waits for another. While one
+thread writes the ledger, others wait, and the next write has the holds of all of them.
 """
 
 from __future__ import annotations
@@ -15,35 +15,28 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
 from shared.core.decide.freshness import is_fresh
-from shared.core.decide.limits import (
-    CountedPools,
-    decide_limit,
-    end_listed,
-    keep_current,
-    make_reservations,
-    name_pools,
-)
+from shared.core.decide.limits import CountedPools, decide_limit, end_listed, keep_current, make_holds, name_pools
 from shared.core.decisions import Decision
 from shared.core.errors import ProvisionerError, StaleView
 from shared.core.identity.pool_index import PoolIndex
 from shared.core.ports import Ledger
-from shared.perform.pool_sizes import measure_elastic
+from shared.perform.pool_reads import measure_elastic
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
     from shared.core.decide.limits import Usage
     from shared.core.demand.demand import Demand
-    from shared.core.identity.names import Claim
-    from shared.core.ports import Ports, Reservation
+    from shared.core.identity.names import SliceClaim
+    from shared.core.ports import LimitHold, Ports
 
 TRIES_MAX = 20
-"""In each try one process succeeds, so as many can reserve at the same moment."""
+"""In each try one process succeeds, so as many can write at the same moment."""
 _LOG = logging.getLogger("limits")
 
 
 class Limits:
-    """What counts against the limits of one cluster: the pools that GKE lists, and reservations.
+    """What counts against the limits of one cluster: the pools that GKE lists, and holds.
 
     One serves a delivery, or all leaders of a sweep. Several threads may share it.
     """
@@ -54,21 +47,17 @@ class Limits:
         self._ledger: Ledger | None = None
         self._counted: CountedPools | None = None
         """Of the ledger above; None while that is unknown."""
-        self._waiting, self._mine = deque[_Wish](), set[str]()
+        self._waiting, self._mine = deque[_Call](), set[str]()
         self._lock = threading.Lock()
 
     def list_pools(self) -> PoolIndex:
-        """Return the pools as they were listed last, elastic pools measured; list them at first.
-
-        Raises:
-            Retryable: GKE could not be asked.
-        """
+        """Return the pools as they were listed last, elastic pools measured; list them at first."""
         if self._listed_at == float("-inf"):
             self._list_now()
         return self._pools
 
     def start(self, pools: PoolIndex, *, listed_at: float) -> None:
-        """Use a list of the sweep, and let the reservations of listed pools end sooner.
+        """Use a list of the sweep, and let the holds of listed pools end sooner.
 
         Args:
             pools: with the sizes of elastic pools.
@@ -88,58 +77,58 @@ class Limits:
         return self.count_known().measure(demand, pool_name, *others)
 
     def count_known(self) -> CountedPools:
-        """Return the pools and reservations that count, as far as they are known."""
+        """Return the pools and holds that count, as far as they are known."""
         pools, counted, ledger, now = self.list_pools(), self._counted, self._ledger, self._ports.clock.now()
         if counted is None or counted.pools is not pools or now >= counted.until:
             counted = CountedPools(pools, keep_current(ledger.entries if ledger else {}, now))
         return counted
 
     def forget(self) -> None:
-        """Let the pools be listed and measured again before the next reservation."""
+        """Let the pools be listed and measured again before the next hold."""
         self._listed_at = float("-inf")
 
-    def reserve(self, demand: Demand, pool_name: str, *, instead_of: Collection[str] = ()) -> Reserved | Decision:
-        """Return the pool's reservation, or the refusal by a limit; `instead_of` does not count.
+    def hold(self, demand: Demand, pool_name: str, *, instead_of: Collection[str] = ()) -> OwnHolds | Decision:
+        """Return the pool's hold, or the refusal by a limit; `instead_of` does not count.
 
         A ledger that was read earlier serves too, since it is written only if it is still the same.
 
         Raises:
-            StaleView: too many processes reserve at the same time.
+            StaleView: too many processes write holds at the same time.
             Retryable: something could not be read.
         """
-        wish = _Wish(demand, pool_name, instead_of)
-        self._waiting.append(wish)
+        call = _Call(demand, pool_name, instead_of)
+        self._waiting.append(call)
         with self._lock:
-            if wish.answer is None:
-                wishes = [self._waiting.popleft() for _ in range(len(self._waiting))]
+            if call.answer is None:
+                calls = [self._waiting.popleft() for _ in range(len(self._waiting))]
                 try:
-                    self._answer(wishes)
+                    self._answer(calls)
                 finally:  # after an error each of the others tries again itself
-                    self._waiting.extend(each for each in wishes if each.answer is None and each is not wish)
-        return cast("Reserved | Decision", wish.answer)
+                    self._waiting.extend(each for each in calls if each.answer is None and each is not call)
+        return cast("OwnHolds | Decision", call.answer)
 
-    def _answer(self, wishes: Sequence[_Wish]) -> None:
-        """Answer all wishes by one write of the ledger, in their order."""
+    def _answer(self, calls: Sequence[_Call]) -> None:
+        """Answer all calls by one write of the ledger, in their order."""
         for _ in range(TRIES_MAX):
             counted, now = self._count(), self._ports.clock.now()
-            answers = [self._add(counted, wish, now) for wish in wishes]
+            answers = [self._add(counted, call, now) for call in calls]
             if all(isinstance(each, Decision) for each in answers) or self._write(counted.entries):
-                for wish, answer in zip(wishes, answers, strict=True):
-                    wish.answer = answer
-                    self._mine.update(answer.names.values() if isinstance(answer, Reserved) else ())
+                for call, answer in zip(calls, answers, strict=True):
+                    call.answer = answer
+                    self._mine.update(answer.names.values() if isinstance(answer, OwnHolds) else ())
                 return
-        name = wishes[0].pool_name
-        raise StaleView(f"other processes wrote the reservations {TRIES_MAX} times; node pool {name} has to wait")
+        name = calls[0].pool_name
+        raise StaleView(f"other processes wrote the ledger {TRIES_MAX} times; node pool {name} has to wait")
 
-    def _add(self, counted: CountedPools, wish: _Wish, now: float) -> Reserved | Decision:
-        demand, name, names = wish.demand, wish.pool_name, name_pools(wish.demand, wish.pool_name, counted.pools)
-        if refused := decide_limit(demand, self._ports.settings, counted.measure(demand, name, *wish.instead_of)):
+    def _add(self, counted: CountedPools, call: _Call, now: float) -> OwnHolds | Decision:
+        demand, name, names = call.demand, call.pool_name, name_pools(call.demand, call.pool_name, counted.pools)
+        if refused := decide_limit(demand, self._ports.settings, counted.measure(demand, name, *call.instead_of)):
             return refused
         others = self._read().entries.keys() & {*names.values()} - self._mine
-        made = make_reservations(counted, demand, names, now, others=others)
+        made = make_holds(counted, demand, names, now, others=others)
         first = {} if name in counted.entries else {each: made[each] for each in made.keys() - counted.entries}
-        counted.put({**dict.fromkeys(counted.leave_out(wish.instead_of)), **made})
-        return Reserved(now, names, first)
+        counted.put({**dict.fromkeys(counted.leave_out(call.instead_of)), **made})
+        return OwnHolds(now, names, first)
 
     def _count(self) -> CountedPools:
         self._read()
@@ -148,22 +137,22 @@ class Limits:
         self._counted = self.count_known()
         return self._counted
 
-    def give_back(self, reserved: Reserved) -> None:
-        """Take a reservation back if that is possible, so that others need not wait for its end."""
+    def give_back(self, holds: OwnHolds) -> None:
+        """Take a hold back if that is possible, so that others need not wait for its end."""
         try:
             with self._lock:
-                self._mine.difference_update(reserved.first)
-                for _ in range(TRIES_MAX if reserved.first else 0):
+                self._mine.difference_update(holds.first)
+                for _ in range(TRIES_MAX if holds.first else 0):
                     entries = self._read().entries
-                    ended = {name: None for name, each in reserved.first.items() if entries.get(name) == each}
+                    ended = {name: None for name, each in holds.first.items() if entries.get(name) == each}
                     left = {name: each for name, each in entries.items() if name not in ended}
                     if not ended or self._write(left):
                         if self._counted is not None:
                             self._counted.put(ended)
                         return
         except ProvisionerError as error:
-            said = {"pools": sorted(reserved.first), "error": str(error)}
-            _LOG.info("the reservation was not removed, so it expires by itself", extra=said)
+            fields = {"pools": sorted(holds.first), "error": str(error)}
+            _LOG.info("the limit hold was not removed, so it expires by itself", extra=fields)
 
     def _list_now(self) -> None:
         at = self._ports.clock.now()
@@ -177,7 +166,7 @@ class Limits:
             self._ledger = self._ports.clusters[self._cluster].read_ledger(self._ports.settings.own_namespace)
         return self._ledger
 
-    def _write(self, entries: Mapping[str, Reservation]) -> bool:
+    def _write(self, entries: Mapping[str, LimitHold]) -> bool:
         """Write the ledger that was read; return False if another process has written since."""
         wanted, written = Ledger(version=self._read().version, entries=dict(entries)), None
         live = self._ports.clusters[self._cluster]
@@ -193,25 +182,25 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True)
-class Reserved:
-    """The reservation of this process."""
+class OwnHolds:
+    """The hold of this process."""
 
     made_at: float
-    names: Mapping[Claim, str]
+    names: Mapping[SliceClaim, str]
     """Of the pool and of its companions."""
-    first: Mapping[str, Reservation]
-    """What this process may give back, by the pool: nothing if another had reserved for its pool,
+    first: Mapping[str, LimitHold]
+    """What this process may give back, by the pool: nothing if another had a hold for its pool,
     else that of the pool, and those of its companions that were not there before."""
 
 
 @dataclass(eq=False, slots=True)
-class _Wish:
-    """A pool that one thread wants to reserve for, and its answer as soon as the ledger has it."""
+class _Call:
+    """A pool that one thread needs a hold for, and its answer as soon as the ledger has it."""
 
     demand: Demand
     pool_name: str
     instead_of: Collection[str]
-    answer: Reserved | Decision | None = None
+    answer: OwnHolds | Decision | None = None
 
 
 def find_limits(cluster: str, ports: Ports) -> Limits | None:

@@ -22,7 +22,7 @@ LAPTOP_HINT = (
 )
 
 
-class Ending(IntEnum):
+class ExitCode(IntEnum):
     """Exit codes; the same in every command, and listed in its ``--help``."""
 
     FINE = 0
@@ -70,10 +70,10 @@ def told() -> Iterator[None]:
         request = find_request(error)
         where = f" [{request}]" if request else ""
         typer.echo(f"error ({error.reason}): {say(error)}{where}", err=True)
-        raise typer.Exit(Ending.UNREACHABLE) from error
+        raise typer.Exit(ExitCode.UNREACHABLE) from error
 
 
-def end_with(ending: Ending) -> None:
+def end_with(code: ExitCode) -> None:
     """End the command with a code; returns when all is fine."""
-    if ending is not Ending.FINE:
-        raise typer.Exit(ending)
+    if code is not ExitCode.FINE:
+        raise typer.Exit(code)

@@ -1,10 +1,8 @@
 """What workloads are told that keep the pool of another one, and what its owner is told of them."""
 
-from __future__ import annotations
-
 from typing import Any
 
-from shared.core.decide.pool_use import decide_replacement, decide_squatters
+from shared.core.decide.pool_use import decide_foreign_pods, decide_replacement
 from shared.core.decisions import Decision, Reason, Verdict
 from shared.core.ports import BoundPod
 from tests.builders import NOW, a_foreign_pool, a_pool
@@ -20,7 +18,7 @@ def a_bound(name: str, workload: str = "serving", **overrides: Any) -> BoundPod:
 def test_each_workload_is_told_once_of_all_of_its_pods() -> None:
     pods = [a_bound("s2"), a_bound("s1", created_at=NOW - 60), a_bound("bare", workload="", kind="")]
 
-    told = decide_squatters(a_pool(node_count=64), pods)
+    told = decide_foreign_pods(a_pool(node_count=64), pods)
 
     assert [workload for _, workload, _ in told] == [
         ("Deployment", "default", "serving"),
@@ -34,11 +32,11 @@ def test_each_workload_is_told_once_of_all_of_its_pods() -> None:
 
 
 def test_nobody_on_a_pool_is_told_nothing() -> None:
-    assert decide_squatters(a_pool(), []) == []
+    assert decide_foreign_pods(a_pool(), []) == []
 
 
 def test_a_pool_without_owner_labels_is_told_of_too() -> None:
-    ((decision, _, _),) = decide_squatters(a_foreign_pool(), [a_bound("s1")])
+    ((decision, _, _),) = decide_foreign_pods(a_foreign_pool(), [a_bound("s1")])
 
     assert "another workload, for which the pool was created" in decision.message
 

@@ -29,7 +29,7 @@ Seen = TypeVar("Seen")
 Entry = TypeVar("Entry")
 
 
-class Sightings(ABC, Generic[Seen, Entry]):
+class ObservedObjects(ABC, Generic[Seen, Entry]):
     """What a watch tells, and the events that follow from it.
 
     One entry by UID for each object in the watch, and which of them a listing has not shown.
@@ -95,7 +95,7 @@ class Sightings(ABC, Generic[Seen, Entry]):
         )
 
 
-class PodSightings(Sightings["Pod", bool]):
+class ObservedPods(ObservedObjects["Pod", bool]):
     """Slices without nodes: each is reported once, when its leader pod first needs nodes.
 
     The event names the workload of the pod, because one answer serves all of its slices.
@@ -203,7 +203,7 @@ class _Entry:
     """Whether more of it still runs than is wanted since that was reported."""
 
 
-class WorkloadSightings(Sightings["WorkloadView", _Entry]):
+class ObservedWorkloads(ObservedObjects["WorkloadView", _Entry]):
     """Workloads of one kind that are over: completed, failed, suspended, deleted; then drained.
 
     And those that need fewer slices than before.
@@ -310,7 +310,7 @@ class WorkloadSightings(Sightings["WorkloadView", _Entry]):
         )
 
 
-class QueueSightings(Sightings["QueuedWorkload", str]):
+class ObservedQueues(ObservedObjects["QueuedWorkload", str]):
     """Kueue's Workloads that have quota and wait for a check: each reservation is reported once.
 
     Which checks this provisioner answers is not known here; the receiver looks.

@@ -1,13 +1,12 @@
 """`letters` lists, shows, replays and discards, asks before a change, and skips the hopeless."""
 
-from __future__ import annotations
-
 import json
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
-from cli.messages.letters import Choice, LetterBox, publish_again
+from cli.access.operator_access import Deployment
+from cli.messages.dead_letters import Choice, DeadLetterQueue, publish_again
 from shared.core.messages import Message
 from shared.deliver import FUNCTION_ATTRIBUTE, MESSAGE_ID_ATTRIBUTE
 from shared.edges.pubsub_topic import PubsubTopic
@@ -26,10 +25,7 @@ from tests.cli.test_cli_replay import (
     url,
     world,
 )
-
-if TYPE_CHECKING:
-    from cli.access.operator_access import Deployment
-    from tests.component.world import World
+from tests.component.world import World
 
 __all__ = ["deployment", "url", "world"]
 pytestmark = pytest.mark.usefixtures("deployment")
@@ -49,7 +45,7 @@ def answer(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return asked
 
 
-def test_letters_are_listed_shown_and_stay(url: str) -> None:
+def test_dead_letters_are_listed_shown_and_stay(url: str) -> None:
     bury(url, GOOD, **REFUSED)
     bury(url, Message(b"?", {}), tpu_provisioner_reason="event_malformed")
 
@@ -63,14 +59,14 @@ def test_letters_are_listed_shown_and_stay(url: str) -> None:
     assert backlog(url) == 2
 
 
-def test_an_empty_letter_blocks_no_other(url: str) -> None:
+def test_an_empty_dead_letter_blocks_no_other(url: str) -> None:
     bury(url, Message(b"", {}), tpu_provisioner_reason="event_malformed")
     bury(url, GOOD, **REFUSED)
 
     result = run("letters", "replay", "--yes")
 
     assert result.exit_code == 0, result.stderr
-    assert "1 published again, 0 not selected\n1 letter cannot be published" in result.stdout
+    assert "1 published again, 0 not selected\n1 dead letter cannot be published" in result.stdout
     assert (len(published(url)), backlog(url)) == (1, 1)
 
 
@@ -87,21 +83,21 @@ class TopicThatRefuses(PubsubTopic):
         return ids
 
 
-def test_a_letter_that_returns_at_once_is_counted_once_by_a_clock_that_is_ahead(
+def test_a_dead_letter_that_returns_at_once_is_counted_once_by_a_clock_that_is_ahead(
     url: str, deployment: Deployment
 ) -> None:
     bury(url, GOOD, **REFUSED)
-    box = LetterBox(deployment.pubsub, SUBSCRIPTIONS["dead_letters"], now=4e9)
+    queue = DeadLetterQueue(deployment.pubsub, SUBSCRIPTIONS["dead_letters"], now=4e9)
     topic = TopicThatRefuses(deployment.open_publisher, TOPIC)
     topic.url = url
 
-    report = publish_again(box, topic, Choice(), progress=lambda _count: None)
+    report = publish_again(queue, topic, Choice(), progress=lambda _count: None)
 
-    assert (len(report.letters), report.published, report.kept, report.newer) == (1, 1, 0, 1)
+    assert (len(report.dead_letters), report.published, report.kept, report.newer) == (1, 1, 0, 1)
     assert (len(published(url)), backlog(url), drain(url, "dead_letters")) == (1, 1, 1)
 
 
-def test_a_letter_that_one_pull_brings_twice_is_published_once(
+def test_a_dead_letter_that_one_pull_brings_twice_is_published_once(
     url: str, deployment: Deployment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bury(url, GOOD, **REFUSED)
@@ -147,7 +143,7 @@ def test_where_nobody_can_be_asked_nothing_is_changed(url: str, options: tuple[s
     assert (published(url, TOPIC), backlog(url)) == ([], 1)
 
 
-def test_named_letters_are_removed_and_the_others_stay(url: str) -> None:
+def test_named_dead_letters_are_removed_and_the_others_stay(url: str) -> None:
     bury(url, GOOD, **REFUSED)
     bury(url, Message(b"", {}), tpu_provisioner_reason="event_malformed")
     first, _ = json.loads(run("letters", "list", "--json").stdout)["letters"]
@@ -160,26 +156,28 @@ def test_named_letters_are_removed_and_the_others_stay(url: str) -> None:
 
 
 @pytest.mark.parametrize("command", ["replay", "discard"])
-def test_an_id_that_no_letter_has_is_named_and_the_others_are_answered(url: str, command: str) -> None:
+def test_an_id_that_no_dead_letter_has_is_named_and_the_others_are_answered(url: str, command: str) -> None:
     bury(url, GOOD, **REFUSED)
     (known,) = json.loads(run("letters", "list", "--json").stdout)["letters"]
 
     result = run("letters", command, known["message_id"], "no-such-id", "--yes")
 
-    said = "no dead letter has the ID 'no-such-id'; tpu-provisioner letters list shows them\n"
-    assert (result.exit_code, result.stderr, backlog(url)) == (1, said, 0)
+    message = "no dead letter has the ID 'no-such-id'; tpu-provisioner letters list shows them\n"
+    assert (result.exit_code, result.stderr, backlog(url)) == (1, message, 0)
 
 
 @pytest.mark.parametrize("command", ["replay", "discard"])
-def test_a_named_letter_that_a_reason_leaves_out_is_told_from_one_that_is_absent(url: str, command: str) -> None:
+def test_a_named_dead_letter_that_a_reason_leaves_out_is_told_from_one_that_is_absent(
+    url: str, command: str
+) -> None:
     bury(url, GOOD, **REFUSED)
     (known,) = json.loads(run("letters", "list", "--json").stdout)["letters"]
 
     result = run("letters", command, known["message_id"], "--reason", "event_malformed", "--yes")
 
-    said = "its reason is cluster_unknown, and --reason names event_malformed\n"
+    message = "its reason is cluster_unknown, and --reason names event_malformed\n"
     assert (result.exit_code, backlog(url)) == (1, 1)
-    assert result.stderr == f"dead letter {known['message_id']} stays, because {said}"
+    assert result.stderr == f"dead letter {known['message_id']} stays, because {message}"
 
 
 def test_a_named_end_of_an_operation_says_which_setting_it_needs(url: str, answer: list[str]) -> None:
@@ -189,11 +187,11 @@ def test_a_named_end_of_an_operation_says_which_setting_it_needs(url: str, answe
     result = run("letters", "replay", known["message_id"])
 
     assert (result.exit_code, backlog(url), answer) == (1, 1, ["Publish 0 dead letters again?"])
-    said = "it is the end of a node pool operation, and TPU_PROVISIONER_OPERATIONS_TOPIC is not set\n"
-    assert result.stderr == f"dead letter {known['message_id']} stays, because {said}"
+    message = "it is the end of a node pool operation, and TPU_PROVISIONER_OPERATIONS_TOPIC is not set\n"
+    assert result.stderr == f"dead letter {known['message_id']} stays, because {message}"
 
 
-def test_letters_that_are_newer_than_the_clock_are_listed_and_can_be_named(url: str, world: World) -> None:
+def test_dead_letters_that_are_newer_than_the_clock_are_listed_and_can_be_named(url: str, world: World) -> None:
     world.clock.advance(-20_000_000)  # now everything is newer than each run
     bury(url, GOOD, **REFUSED)
     bury(url, GOOD, **REFUSED)
@@ -209,7 +207,7 @@ def test_letters_that_are_newer_than_the_clock_are_listed_and_can_be_named(url: 
     assert (len(published(url)), backlog(url)) == (1, 0)
 
 
-def test_letters_that_came_during_the_run_are_told_when_all_are_removed(url: str, world: World) -> None:
+def test_dead_letters_that_came_during_the_run_are_told_when_all_are_removed(url: str, world: World) -> None:
     bury(url, GOOD, **REFUSED)
     (first,) = json.loads(run("letters", "list", "--json").stdout)["letters"]
 
@@ -233,7 +231,7 @@ def test_letters_that_came_during_the_run_are_told_when_all_are_removed(url: str
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "message"),
     [
         (("discard",), "letters discard: needs IDs or --reason, or --all alone"),
         (("discard", "1", "--all"), "letters discard: needs IDs or --reason, or --all alone"),
@@ -243,7 +241,7 @@ def test_letters_that_came_during_the_run_are_told_when_all_are_removed(url: str
         (("list", "-o", "wide", "--json"), "--json: contradicts --output=wide"),
     ],
 )
-def test_what_names_no_letter_ends_with_2(options: tuple[str, ...], said: str) -> None:
+def test_what_names_no_dead_letter_ends_with_2(options: tuple[str, ...], message: str) -> None:
     result = run("letters", *options)
 
-    assert (result.exit_code, said in result.stderr) == (2, True), result.stderr
+    assert (result.exit_code, message in result.stderr) == (2, True), result.stderr

@@ -3,17 +3,13 @@
 At once, in its event loop, or a little later.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import signal
 import threading
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from types import FrameType
+from collections.abc import Iterator
+from types import FrameType
+from typing import Any
 
 _NUMBERS = (signal.SIGINT, signal.SIGTERM)
 _TERMINATED = 143

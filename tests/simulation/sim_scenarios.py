@@ -1,12 +1,10 @@
-"""Makes the story of a seed: a few workloads, what is done to them, and what fails meanwhile."""
-
-from __future__ import annotations
+"""Makes the scenario of a seed: a few workloads, what is done to them, and what fails meanwhile."""
 
 from random import Random
 
 from tests.simulation.sim_acts import ENDING, RESTARTED, SCALED, SUSPENDED
 from tests.simulation.sim_faults import GKE, OUTCOMES
-from tests.simulation.sim_story import Act, Fault, Stock, Story
+from tests.simulation.sim_scenario import Act, Fault, Scenario, Stock
 
 LENGTH_SECONDS = 2400.0
 STOPPED_SHARE = 0.05
@@ -54,8 +52,8 @@ _ONCE = (
 )
 
 
-def make_story(seed: int) -> Story:
-    """Return the story of a seed; the same for the same seed in every process."""
+def make_scenario(seed: int) -> Scenario:
+    """Return the scenario of a seed; the same for the same seed in every process."""
     rng = Random(f"story {seed}")
     clusters = 2 if rng.random() < 0.15 else 1
     acts = _make_acts(rng, clusters) + _make_stop(seed, clusters)
@@ -76,7 +74,7 @@ def make_story(seed: int) -> Story:
     sources, autoscaled_max = _draw_sources(seed, candidates)
     drawn = rng.random()
     mode = "report-only" if drawn < 0.03 else "no-create" if drawn < 0.05 else "active"
-    return Story(
+    return Scenario(
         seed=seed,
         acts=tuple(sorted(acts, key=lambda act: act.at)),
         faults=tuple(sorted(faults, key=lambda fault: fault.at)),
@@ -131,7 +129,7 @@ def _make_acts(rng: Random, clusters: int) -> list[Act]:
 
 
 def _make_life(rng: Random, birth: Act) -> list[Act]:
-    """Return what is done to one workload during the story."""
+    """Return what is done to one workload during the scenario."""
     kind, acts = birth.kind, []
     verbs = ["delete", "recreate", "recreate", "evict", "preempt", "preempt", "degrade", "remove-pool"]
     verbs += ["relabel", "take-name"]
@@ -166,7 +164,7 @@ def _make_event(rng: Random, cluster: int) -> Act:
 
 
 def _make_stop(seed: int, clusters: int) -> list[Act]:
-    """Return the emergency stop of some stories."""
+    """Return the emergency stop of some scenarios."""
     rng = Random(f"stop {seed}")
     if rng.random() >= STOPPED_SHARE:
         return []
@@ -193,7 +191,7 @@ def _make_faults(rng: Random, clusters: int) -> list[Fault]:
 
 
 def _make_blindness(seed: int, acts: list[Act]) -> list[Fault]:
-    """Return the loss of the right to read workloads, in some stories while a pool is empty."""
+    """Return the loss of the right to read workloads, in some scenarios while a pool is empty."""
     rng = Random(f"blindness {seed}")
     empties = [act for act in acts if act.verb in ("suspend", "restart")]
     if not empties or rng.random() >= BLIND_SHARE:
@@ -203,7 +201,7 @@ def _make_blindness(seed: int, acts: list[Act]) -> list[Fault]:
 
 
 def _make_doubles(seed: int, birth: Act, candidates: int) -> list[Fault]:
-    """Let the first message come twice in some stories, with what makes the second one dangerous.
+    """Let the first message come twice in some scenarios, with what makes the second one dangerous.
 
     With a list, GKE refuses the first candidate at once. Without one, GKE's next answer about the
     pool is stale.
@@ -218,7 +216,7 @@ def _make_doubles(seed: int, birth: Act, candidates: int) -> list[Fault]:
 
 
 def _add_scarcity(seed: int, acts: list[Act], faults: list[Fault], sweeps: list[float], candidates: int) -> None:
-    """Let some stories have no stock for a while, with sweeps each minute and messages again.
+    """Let some scenarios have no stock for a while, with sweeps each minute and messages again.
 
     With a list of capacity it is often a part of its zones that has none. Without one it is often a
     quota of Compute Engine, which lets each creation fail within a minute.
@@ -237,7 +235,7 @@ def _add_scarcity(seed: int, acts: list[Act], faults: list[Fault], sweeps: list[
 
 
 def _make_stock(seed: int, candidates: int, sweeps: list[float]) -> tuple[Stock, ...]:
-    """Let the machines of some stories' zones come and go at any moment, with sweeps meanwhile.
+    """Let the machines of some scenarios' zones come and go at any moment, with sweeps meanwhile.
 
     At the end each zone has none, some or enough, and that lasts.
     """
@@ -257,7 +255,7 @@ def _make_stock(seed: int, candidates: int, sweeps: list[float]) -> tuple[Stock,
 def _draw_sources(seed: int, candidates: int) -> tuple[tuple[str, ...], int]:
     """Return what makes the nodes in each zone of a list, and the most autoscaled pools.
 
-    In most stories with a list, all zones have the default, which is the autoscaler.
+    In most scenarios with a list, all zones have the default, which is the autoscaler.
     """
     rng = Random(f"sources {seed}")
     mixed, few = rng.random() < SOURCES_SHARE, rng.random() < FEW_SHARE
@@ -267,7 +265,7 @@ def _draw_sources(seed: int, candidates: int) -> tuple[tuple[str, ...], int]:
 
 
 def _add_warmth(seed: int, acts: list[Act], sweeps: list[float]) -> tuple[int, int]:
-    """Let pools stay idle in some stories, where one workload after the other wants the same.
+    """Let pools stay idle in some scenarios, where one workload after the other wants the same.
 
     Return for how long, and the limit of chips: with one, the last workload wants another shape.
     """
@@ -294,7 +292,7 @@ def _add_warmth(seed: int, acts: list[Act], sweeps: list[float]) -> tuple[int, i
 
 
 def _add_gang(seed: int, acts: list[Act], sweeps: list[float]) -> tuple[int, int, tuple[Stock, ...]]:
-    """Let a workload of several slices wait for its capacity in some stories, and others run.
+    """Let a workload of several slices wait for its capacity in some scenarios, and others run.
 
     Often there is room for a part of it only. Return how long a part is held, and of a running
     JobSet, and the machines of zones.
@@ -323,7 +321,7 @@ def _add_gang(seed: int, acts: list[Act], sweeps: list[float]) -> tuple[int, int
 
 
 def _add_growth(seed: int, acts: list[Act], sweeps: list[float]) -> tuple[Stock, ...]:
-    """Let an elastic pool grow in some stories where its zone has room for a part of it only.
+    """Let an elastic pool grow in some scenarios where its zone has room for a part of it only.
 
     Return the machines of zones. At the end each zone has none, some or enough, and that lasts.
     """
@@ -356,7 +354,7 @@ def _make_once(rng: Random, at: float, cluster: int) -> Fault:
     elif kind in ("busy", "quota"):
         method = ""
     elif kind == "cluster-not-found":
-        method = rng.choice(sorted(GKE - {"list_missing"}))  # so that stories stay what they were
+        method = rng.choice(sorted(GKE - {"list_missing"}))  # so that scenarios stay what they were
     return Fault(at, kind, method, cluster, seconds)
 
 

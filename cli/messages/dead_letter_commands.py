@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cli.access.deployment_choice import open_chosen
-from cli.endings import EPILOG, BadInput, Ending, end_with, told
+from cli.exit_codes import EPILOG, BadInput, ExitCode, end_with, told
 from cli.printing import Format, choose_format, open_console, print_data, print_line
 
 if TYPE_CHECKING:
-    from cli.messages.letters import Choice
+    from cli.messages.dead_letters import Choice
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -29,12 +29,12 @@ Output = Annotated[Format, typer.Option("--output", "-o", help="Format of the ou
 
 
 def _choose(ids: list[str] | None, reasons: list[str] | None) -> Choice:
-    """Return which letters are meant.
+    """Return which dead letters are meant.
 
     Raises:
         BadInput: a reason is none.
     """
-    from cli.messages.letters import Choice  # noqa: PLC0415 -- its libraries take half a second to load
+    from cli.messages.dead_letters import Choice  # noqa: PLC0415 -- its libraries take half a second to load
     from cli.messages.replay import check_reasons  # noqa: PLC0415 -- see above
 
     check_reasons(tuple(reasons or ()))
@@ -42,38 +42,38 @@ def _choose(ids: list[str] | None, reasons: list[str] | None) -> Choice:
 
 
 @app.command("list", epilog=EPILOG)
-def list_letters(reason: Reasons = None, output: Output = Format.TABLE, *, as_json: AsJson = False) -> None:
+def list_dead_letters(reason: Reasons = None, output: Output = Format.TABLE, *, as_json: AsJson = False) -> None:
     """List the dead letters. All of them stay."""
-    from cli.messages.letters import read_letters  # noqa: PLC0415 -- see _choose
-    from cli.messages.replay import open_box_to_look, print_letter_list  # noqa: PLC0415 -- see _choose
+    from cli.messages.dead_letters import read_dead_letters  # noqa: PLC0415 -- see _choose
+    from cli.messages.replay import open_queue_to_look, print_dead_letter_list  # noqa: PLC0415 -- see _choose
 
     with told():
         form = choose_format(output, as_json=as_json)
         choice = _choose(None, reason)
-        report, _ = read_letters(open_box_to_look(open_chosen()), choice)
+        report, _ = read_dead_letters(open_queue_to_look(open_chosen()), choice)
     if form.for_programs:
-        print_data({"letters": [asdict(each) for each in report.letters], "bounded": report.bounded}, form)
+        print_data({"letters": [asdict(each) for each in report.dead_letters], "bounded": report.bounded}, form)
     else:
-        print_letter_list(open_console(), report)
+        print_dead_letter_list(open_console(), report)
 
 
 @app.command("show", epilog=EPILOG)
-def show_letter(
+def show_dead_letter(
     message_id: Annotated[str, typer.Argument(metavar="ID", help="ID of the message.")],
     output: Output = Format.TABLE,
     *,
     as_json: AsJson = False,
 ) -> None:
     """Print one dead letter: its attributes and its data."""
-    from cli.messages.letters import read_letters  # noqa: PLC0415 -- see _choose
-    from cli.messages.replay import open_box_to_look  # noqa: PLC0415 -- see _choose
+    from cli.messages.dead_letters import read_dead_letters  # noqa: PLC0415 -- see _choose
+    from cli.messages.replay import open_queue_to_look  # noqa: PLC0415 -- see _choose
 
     with told():
         form = choose_format(output, as_json=as_json)
-        _, letters = read_letters(open_box_to_look(open_chosen()), _choose([message_id], None))
-        if not letters:
+        _, dead_letters = read_dead_letters(open_queue_to_look(open_chosen()), _choose([message_id], None))
+        if not dead_letters:
             raise BadInput(f"ID: no dead letter has it (got {message_id[:80]!r}); valid: an ID of letters list")
-    message = letters[0].message
+    message = dead_letters[0].message
     data = message.data.decode("utf-8", "replace")
     if form.for_programs:
         print_data({"message_id": message_id, "attributes": message.attributes, "data": data}, form)
@@ -86,7 +86,7 @@ def show_letter(
 
 
 @app.command("replay", epilog=EPILOG)
-def replay_letters(
+def replay_dead_letters(
     ids: Ids = None,
     reason: Reasons = None,
     output: Output = Format.TABLE,
@@ -101,24 +101,16 @@ def replay_letters(
 
     It takes the named ones, those with a reason, or all.
     """
-    from cli.messages import replay as replaying  # noqa: PLC0415 -- see _choose
+    from cli.messages.replay import Request, replay_chosen  # noqa: PLC0415 -- see _choose
 
-    with told():
-        request = replaying.Request(
-            dead_letters=True,
-            ids=tuple(ids or ()),
-            reasons=tuple(reason or ()),
-            dry_run=dry_run,
-            sure=sure,
-        )
-        replaying.check(request)
-        form = choose_format(output, as_json=as_json)
-        ending = replaying.run(request, open_chosen(), open_console(), form)
-    end_with(ending)
+    request = Request(
+        dead_letters=True, ids=tuple(ids or ()), reasons=tuple(reason or ()), dry_run=dry_run, sure=sure
+    )
+    replay_chosen(request, output, as_json=as_json)
 
 
 @app.command("discard", epilog=EPILOG)
-def discard_letters(
+def discard_dead_letters(
     ids: Ids = None,
     reason: Reasons = None,
     output: Output = Format.TABLE,
@@ -132,8 +124,8 @@ def discard_letters(
     It takes the named ones, those with a reason, or with --all every one.
     """
     from cli.messages.asking import confirm  # noqa: PLC0415 -- see _choose
-    from cli.messages.letters import discard  # noqa: PLC0415 -- see _choose
-    from cli.messages.replay import count_letters, name_left, open_box, print_discarded  # noqa: PLC0415 -- see _choose
+    from cli.messages.dead_letters import discard  # noqa: PLC0415 -- see _choose
+    from cli.messages.replay import count_dead_letters, name_left, open_queue, print_discarded  # noqa: PLC0415 -- see _choose
 
     with told():
         if bool(ids or reason) == everything:
@@ -141,8 +133,8 @@ def discard_letters(
         form = choose_format(output, as_json=as_json)
         deployment, choice = open_chosen(), _choose(ids, reason)
         if not sure:
-            confirm(f"Remove {count_letters(deployment, choice)} for good?", sure=False)
-        report = discard(open_box(deployment), choice)
+            confirm(f"Remove {count_dead_letters(deployment, choice)} for good?", sure=False)
+        report = discard(open_queue(deployment), choice)
     print_discarded(open_console(), report, form)
     left = name_left(choice.ids, report)
-    end_with(Ending.FINE if not left and (report.discarded or everything) else Ending.FINDINGS)
+    end_with(ExitCode.FINE if not left and (report.discarded or everything) else ExitCode.FINDINGS)

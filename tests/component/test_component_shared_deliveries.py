@@ -1,0 +1,75 @@
+"""Deliveries of the same few seconds share a list of pools and namespaces, and never the stop."""
+
+import dataclasses
+
+import pytest
+
+from shared.core import labels
+from shared.core.decide.freshness import SHARED_SECONDS
+from shared.perform.shared_reads import RecentReads
+from tests.builders import CLUSTER, a_jobset, a_pod, a_pool, a_workload_demand, an_over_event
+from tests.component.world import World
+
+OWN = "tpu-provisioner"
+NAMES = ("one", "two", "three")
+
+
+@pytest.fixture
+def crowd(world: World) -> World:
+    """Three JobSets of one slice wait, and one instance of the function answers all messages."""
+    world.cluster.empty()
+    for name in NAMES:
+        world.cluster.add(a_jobset(name=name), a_pod(jobset=name, uid=f"pod-{name}"))
+    share(world)
+    return world
+
+
+def share(world: World) -> None:
+    world.ports = dataclasses.replace(world.ports, lists=RecentReads(world.clock, SHARED_SECONDS))
+
+
+def demand(world: World, name: str) -> list[str]:
+    """Return which namespaces were read to answer a message."""
+    read, plain = list[str](), world.cluster.get_namespace
+    world.cluster.get_namespace = lambda name: read.append(name) or plain(name)  # type: ignore[method-assign,func-returns-value]
+    world.deliver(a_workload_demand(name=name))
+    world.cluster.get_namespace = plain  # type: ignore[method-assign]
+    return read
+
+
+def test_what_one_delivery_has_read_serves_the_next_one_for_some_seconds(crowd: World) -> None:
+    first, second = demand(crowd, "one"), demand(crowd, "two")
+
+    assert first == ["kube-system", "default", OWN]
+    assert second == [OWN], "the stop is read right before each create"
+    assert (crowd.pools.count("list"), crowd.pools.count("create")) == (1, 2)
+
+    crowd.clock.advance(SHARED_SECONDS + 0.1)
+    assert demand(crowd, "three") == first
+    assert (crowd.pools.count("list"), crowd.pools.count("create")) == (2, 3)
+
+
+def test_a_stop_that_came_a_moment_ago_is_obeyed(crowd: World) -> None:
+    demand(crowd, "one")
+    crowd.cluster.namespace_labels[OWN] = {labels.MODE: "no-create"}
+    demand(crowd, "two")
+
+    assert crowd.pools.count("create") == 1
+
+
+def test_with_a_limit_each_delivery_lists_the_pools_that_it_counts(crowd: World) -> None:
+    crowd.use(limit_chips=64)
+    share(crowd)
+    demand(crowd, "one")
+    demand(crowd, "two")
+
+    assert (crowd.pools.count("list"), crowd.pools.count("create")) == (2, 2)
+
+
+def test_no_pool_is_deleted_by_a_list_of_another_delivery(crowd: World) -> None:
+    """A pool that came since then is found, because each delivery of `collect` lists the pools."""
+    demand(crowd, "one")
+    crowd.pools.add(CLUSTER, a_pool())
+    crowd.collect(an_over_event())
+
+    assert crowd.pools.count("delete") == 1
