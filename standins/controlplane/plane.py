@@ -185,7 +185,10 @@ class ControlPlane:
     def restore_data(self, copy: Path) -> None:
         """Put the data back to what `save_data` copied, as a restored backup would.
 
-        Later writes are lost.
+        Later writes are lost. The scheduler and all controllers that run are started again, as
+        Kubernetes says: a watch of theirs that goes on from a later version than the restored one
+        gets no event before the versions have caught up
+        (https://kubernetes.io/docs/tasks/administer-cluster/configure-upgrade-etcd/#restoring-an-etcd-cluster).
         """
         self.kill(API_SERVER)
         self._stop_etcd()
@@ -193,6 +196,9 @@ class ControlPlane:
         shutil.copytree(copy, self.layout.data)
         self.start(ETCD)
         self.start(API_SERVER)
+        for name in set(self.processes) - {ETCD, API_SERVER}:
+            self.kill(name)
+            self.start(name)
 
     def install_jobset(self) -> None:
         """Install JobSet into a running cluster; return once a JobSet would be admitted.

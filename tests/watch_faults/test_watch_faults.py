@@ -4,14 +4,13 @@ And nobody lists in a storm. Each scenario is one definition for both clusters;
 `watchfaults_real_only` names those that only the real one can play.
 """
 
-from collections.abc import Callable
 from functools import partial
 from itertools import pairwise
 from typing import Any
 
 import pytest
 
-from standins.controlplane.commands import CONTROLLERS, JOBSET, SCHEDULER
+from standins.controlplane.commands import CONTROLLERS, JOBSET
 from tests.watch_faults.watchfaults_calls import counted_by_server, of_exporter, read_audit
 from tests.watch_faults.watchfaults_loop import JOBSETS, Loop, jobset, wait_for
 
@@ -129,7 +128,6 @@ def test_data_that_was_set_back_is_noticed_by_who_was_away_meanwhile(loop: Loop)
     with loop.paused(SWEEPING):
         with loop.paused("exporter"):
             plane.restore_data(saved)
-            restart_what_kubernetes_says(plane.kill, plane.start)
         wait_for("that it is noticed", lambda: grown(before, loop.restarts("rewound")))
         loop.submit("after", slices=2)
         wait_for("word of the lost one", lambda: loop.has_published("deleted", "lost"))
@@ -139,13 +137,6 @@ def test_data_that_was_set_back_is_noticed_by_who_was_away_meanwhile(loop: Loop)
     loop.delete("kept")
     ended_well(loop, {"after": 2}, gone=2)
     listed_little(loop, at_most=2 * LISTINGS_MAX, requests=2 * REQUESTS_MAX)  # saving was an outage too
-
-
-def restart_what_kubernetes_says(kill: Callable[[str], None], start: Callable[[str], None]) -> None:
-    """Restart the controllers: https://kubernetes.io/docs/tasks/administer-cluster/configure-upgrade-etcd/#restoring-an-etcd-cluster."""
-    for name in (CONTROLLERS, SCHEDULER, JOBSET):
-        kill(name)
-        start(name)
 
 
 def test_without_jobsets_webhooks_what_is_refused_comes_later_and_what_is_over_is_given_back(loop: Loop) -> None:
