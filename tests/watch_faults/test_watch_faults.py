@@ -4,6 +4,7 @@ And nobody lists in a storm. Each scenario is one definition for both clusters;
 `watchfaults_real_only` names those that only the real one can play.
 """
 
+from collections.abc import Mapping
 from functools import partial
 from itertools import pairwise
 from typing import Any
@@ -60,7 +61,7 @@ def listed_little(loop: Loop, *, at_most: int = LISTINGS_MAX, requests: int = RE
         assert listings <= len(lists) <= requests, (resource, lists)
 
 
-def grown(before: dict[str, float], now: dict[str, float]) -> bool:
+def grown(before: Mapping[str, float], now: Mapping[str, float]) -> bool:
     """Tell whether a count has grown for every watch."""
     return all(now[name] > count for name, count in before.items())
 
@@ -86,14 +87,15 @@ def test_an_exporter_that_was_paused_past_the_history_meets_410_and_misses_nothi
     loop.begin("history")
     loop.submit("long", run_seconds=120)
     wait_for("word of the first", lambda: loop.has_published("unschedulable", "long"))
-    before = loop.restarts("expired")
+    before, listed = loop.restarts("expired"), loop.listings()
     with loop.paused(SWEEPING):
         with loop.paused("exporter"):
             loop.cut_off()  # else what follows would wait for it in the connection
             loop.submit("missed", slices=2)
             wait_for("pods that wait", lambda: len(loop.pods("missed")) == 2)
             loop.lose_history()
-        wait_for("a 410 for each watch", lambda: grown(before, loop.restarts("expired")))
+        wait_for("a listing of each kind", lambda: grown(listed, loop.listings()))
+        assert grown(before, loop.restarts("expired")), loop.interruptions()
         served(loop, {"long": 1, "missed": 2})
 
     ended_well(loop, {"long": 1, "missed": 2})

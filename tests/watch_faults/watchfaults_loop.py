@@ -141,6 +141,8 @@ class Loop:
         if self.plane:
             self.plane.kill(API_SERVER)
             self.plane.start(API_SERVER)
+            # It may be ready before it serves them, and a watch that gets 404 lists again.
+            wait_for("served JobSets", lambda: self.kubernetes.get(JOBSETS.format("default")).is_success)
         else:
             httpx.post(f"{self.stack.addresses.kubernetes}/admin/disconnect").raise_for_status()
 
@@ -237,6 +239,11 @@ class Loop:
         """How often the exporter has listed each kind in full, by its own log."""
         listed = [each["resource"] for each in self.exporter_log() if each["message"] == "listed"]
         return {name: listed.count(name) for name in ("pods", "jobsets")}
+
+    def interruptions(self) -> list[str]:
+        """What has interrupted the exporter's watches, by its own log."""
+        ended = [each for each in self.exporter_log() if each["message"] == "watch interrupted"]
+        return [f"{each['resource']}: {each['reason']}: {each['problem']}" for each in ended]
 
     def audit_log(self) -> list[Json]:
         """The lists and watches that the API server was asked for, by its own account."""
