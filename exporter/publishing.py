@@ -194,6 +194,7 @@ def _facts(event: Event) -> dict[str, str]:
     return {
         "event_type": str(event.type),
         "event_id": event.id,
+        "cluster": event.cluster,
         "subject": f"namespaces/{event.subject.namespace}/{plural}/{event.subject.name}",
         "observed": str(event.observed),
         "uid": event.subject.uid,

@@ -126,7 +126,8 @@ def check_exporter(deployment: Deployment) -> Iterator[Finding]:
     """Yield whether the exporter says that it is ready, where it can be asked."""
     url = deployment.own.exporter_url
     if not url:
-        yield from _check_reports(deployment)
+        for cluster in deployment.settings.clusters:
+            yield from _check_reports(deployment, cluster)
         return
     try:
         answer = deployment.http.request("GET", f"{url.rstrip('/')}/readyz", timeout=5.0, retries=False)
@@ -153,17 +154,17 @@ def _say_readiness(body: bytes, *, ready: bool) -> str:
     return f"its role is {role}" + (f"; missing: {', '.join(missing)}" if missing else "")
 
 
-def _check_reports(deployment: Deployment) -> Iterator[Finding]:
-    """Yield when the exporter last published an event, where logs can be read."""
+def _check_reports(deployment: Deployment, cluster: str) -> Iterator[Finding]:
+    """Yield when a cluster's exporter last published an event, where logs can be read."""
     if deployment.open_logs is None:
         return
-    now = deployment.ports.clock.now()
-    last = find_last_report(deployment.open_logs, next(iter(deployment.settings.clusters)), now=now)
+    check, now = f"{short_cluster(cluster)} exporter", deployment.ports.clock.now()
+    last = find_last_report(deployment.open_logs, cluster, now=now)
     if last is None:
         text = "published no event in the last day; that is normal only if no workload needed a pool or ended"
-        yield warn("exporter", text, _LOGS)
+        yield warn(check, text, _LOGS)
     else:
-        yield fine("exporter", f"published its last event {format_age(max(0.0, now - last))} ago")
+        yield fine(check, f"published its last event {format_age(max(0.0, now - last))} ago")
 
 
 _LOGS = "kubectl --namespace=tpu-provisioner logs deployment/tpu-provisioner-exporter"

@@ -140,12 +140,15 @@ def find_last_sweep(open_logs: OpenLogs, cluster: str, *, now: float, ours: str 
 
 
 def find_last_report(open_logs: OpenLogs, cluster: str, *, now: float) -> float | None:
-    """Return when the exporter last published an event, in unix seconds; None for none of a day.
+    """Return when a cluster's exporter last published an event, in unix seconds.
+
+    It is None if it published none in the last day.
 
     Raises:
         ProvisionerError: the logs could not be read.
     """
-    found = _list(open_logs, cluster, 'jsonPayload.message="published"', now=now, most=1)
+    wanted = f'jsonPayload.message="published" AND jsonPayload.cluster="{cluster}"'
+    found = _list(open_logs, cluster, wanted, now=now, most=1)
     return read_moment(found[0]) if found else None
 
 

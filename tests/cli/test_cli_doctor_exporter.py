@@ -2,13 +2,17 @@
 
 import dataclasses
 from collections.abc import Iterator
+from unittest.mock import Mock
 
 import pytest
 
+from cli.diagnosis import cluster_checks
 from cli.diagnosis.cluster_checks import check_exporter
 from cli.diagnosis.findings import Finding, Result
+from cli.printing import short_cluster
 from exporter.health import Health, HealthServer, Role
 from standins.processes.local_answers import Answer, LocalAnswers
+from tests.builders import CLUSTER
 from tests.cli.cli_world import a_deployment
 
 
@@ -59,3 +63,19 @@ def test_an_answer_that_is_not_the_exporters_is_shown_as_it_is(body: bytes) -> N
         found = check(server.url)
 
     assert found.text == "ready: " + " ".join(body.decode().split())
+
+
+def test_the_log_is_asked_about_the_exporter_of_each_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
+    deployment, another = a_deployment(), f"{CLUSTER}-b"
+    (served,) = deployment.settings.clusters.values()
+    settings = dataclasses.replace(deployment.settings, clusters={CLUSTER: served, another: served})
+    reports: dict[str, float | None] = {CLUSTER: deployment.ports.clock.now() - 60, another: None}
+    monkeypatch.setattr(cluster_checks, "find_last_report", lambda _logs, cluster, **_now: reports[cluster])
+
+    found = check_exporter(dataclasses.replace(deployment, settings=settings, open_logs=Mock()))
+
+    results = {each.check: (each.result, each.text.partition(";")[0]) for each in found}
+    assert results == {
+        f"{short_cluster(CLUSTER)} exporter": (Result.OK, "published its last event 60s ago"),
+        f"{short_cluster(another)} exporter": (Result.WARN, "published no event in the last day"),
+    }

@@ -15,7 +15,15 @@ from google.auth.credentials import AnonymousCredentials
 from typer.testing import CliRunner
 
 from cli.access.cli_settings import OperatorSettings, name_services
-from cli.logs.log_search import Answered, Swept, find_last_sweep, open_logs, read_answers, read_logs
+from cli.logs.log_search import (
+    Answered,
+    Swept,
+    find_last_report,
+    find_last_sweep,
+    open_logs,
+    read_answers,
+    read_logs,
+)
 from shared.core.times import parse_time
 from standins.logging.__main__ import app
 from standins.logging.filters import BadFilter, parse_filter
@@ -154,7 +162,9 @@ def test_google_s_client_reads_what_it_shows(tmp_path: Path, tmp_path_factory: A
         "failure": "f",
     }
     throttled: dict[str, Any] = {"severity": "WARNING", "time": "2027-01-15T07:31:00Z", "claim": claim, **fields}
-    lines = [json.dumps(each) for each in (*records, swept, of_others, throttled)]
+    published = {"severity": "INFO", "time": "2027-01-15T07:32:00Z", "message": "published", "cluster": CLUSTER}
+    of_another = {**published, "time": "2027-01-15T07:50:00Z", "cluster": f"{CLUSTER}-b"}
+    lines = [json.dumps(each) for each in (*records, swept, of_others, throttled, published, of_another)]
     (tmp_path / "sweep.log").write_text("\n".join(lines) + "\n")
     options = (f"--folder={tmp_path}", "--project=p")
     own = OperatorSettings(subscriptions={"provision": "projects/p/subscriptions/ours-provision"})
@@ -165,7 +175,9 @@ def test_google_s_client_reads_what_it_shows(tmp_path: Path, tmp_path_factory: A
         last_sweep = find_last_sweep(logs, CLUSTER, now=NOW, ours=ours)
         last_of_all = find_last_sweep(logs, CLUSTER, now=NOW)
         (answer,) = read_answers(logs, CLUSTER, now=NOW)
+        last_report = find_last_report(logs, CLUSTER, now=NOW)
 
+    assert last_report == parse_time("2027-01-15T07:32:00Z")
     assert [each.text for each in entries] == ["none: no [throttled]", ": m2 []", ": m1 []", ": m0 []"]
     assert last_sweep == Swept(at=parse_time("2027-01-15T07:30:00Z") or 0, errors=2)
     assert last_of_all == Swept(at=parse_time("2027-01-15T07:45:00Z") or 0, errors=2)
