@@ -189,8 +189,11 @@ def _answer_own(look: Look, ended: EndedOperation, name: ParsedName) -> Answers:
 
 def _read_made(look: Look, name: str) -> PoolSnapshot | None:
     """Return a pool whose creation has ended; one list serves the ends that come at one time."""
+    began = look.now()
     listed = look.list_shared().find(name)
-    return listed if decide_succeeded(listed) else look.get_pool(name)
+    if not decide_succeeded(listed):
+        listed = look.list_shared(since=began).find(name) or look.get_pool(name)
+    return listed
 
 
 def _answer_owner(look: Look, workload: WorkloadView | None) -> list[Outcome]:

@@ -13,6 +13,7 @@ from shared.core.errors import Denied, Unavailable
 from shared.core.identity.names import build_pool_name
 from shared.core.messages import Message
 from shared.core.workloads import PodView
+from shared.perform.look import open_look
 from shared.perform.shared_reads import RecentReads
 from tests.audit_entries import STOCKOUT, an_entry, as_message
 from tests.builders import (
@@ -143,6 +144,22 @@ def test_the_successes_of_one_workload_share_one_list_and_none_reads_all_of_its_
     asked = Counter(each.args[0] for each in world.cluster.begin.call_args_list)
     assert (asked["list_workload_pods"], asked["list_waiting_leaders"], asked["get_workload"]) == (0, 1, 20)
     assert Counter(each.kind for each in world.cluster.notices)["Pod"] == 20
+
+
+def test_successes_that_the_shared_list_does_not_show_yet_share_the_next_one(world: World) -> None:
+    world.ports = dataclasses.replace(world.ports, lists=RecentReads(world.ports.clock, SHARED_SECONDS))
+    claims = [a_claim(slice_key=f"default/train-workers-{index}") for index in range(3)]
+    world.cluster.add(a_jobset(replicas=3))
+    open_look(CLUSTER, world.ports).list_shared()
+    world.clock.advance(1)
+    for claim in claims:
+        world.pools.add(CLUSTER, a_pool(claim=claim))
+    for claim in claims:
+        assert settle(world, an_entry(pool=build_pool_name(claim))) == 200
+        world.clock.advance(0.1)
+
+    assert Counter(each.kind for each in world.cluster.notices)["JobSet"] == 3
+    assert (world.pools.count("list"), world.pools.count("get")) == (2, 0)
 
 
 def test_a_success_is_told_to_no_other_workload_of_the_name(world: World) -> None:
