@@ -79,11 +79,14 @@ class SharedReads:
 class OneRead:
     """One read, made by the first who asks; the others wait for it and get its answer or error."""
 
-    def __init__(self, read: Callable[[], object], clock: Clock, *, after: OneRead | None = None) -> None:
-        """Prepare; nothing is read yet, nor before `after` has ended."""
+    def __init__(
+        self, read: Callable[[], object], clock: Clock, *, after: OneRead | None = None, apart: float = 0.0
+    ) -> None:
+        """Prepare; nothing is read yet, nor before `after` has ended, nor soon after it began."""
         self.begun_at = math.inf
         """Unix seconds; infinite until it begins."""
-        self._read, self._clock, self._after, self._lock = read, clock, after, threading.Lock()
+        self._read, self._clock, self._lock = read, clock, threading.Lock()
+        self._after, self._apart = after, apart
         self._found: object = None
         self._error: ProvisionerError | None = None
         self._done = False
@@ -94,7 +97,10 @@ class OneRead:
             if not self._done:
                 if self._after is not None:
                     with self._after._lock:  # noqa: SLF001 -- its own class
+                        early = self._after.begun_at + self._apart - self._clock.now()
                         self._after = None
+                    if 0 < early <= self._apart:
+                        self._clock.pause(early)
                 self.begun_at = self._clock.now()
                 try:
                     self._found = self._read()
@@ -109,9 +115,9 @@ class OneRead:
 class RecentReads:
     """What was read, by key, each kept for some seconds; threads may share it."""
 
-    def __init__(self, clock: Clock, seconds: float) -> None:
-        """Prepare; nothing is read yet."""
-        self._clock, self._seconds = clock, seconds
+    def __init__(self, clock: Clock, seconds: float, *, apart: float = 0.0) -> None:
+        """Prepare; nothing is read yet. Reads of one key begin at least `apart` seconds apart."""
+        self._clock, self._seconds, self._apart = clock, seconds, apart
         self._lock = threading.Lock()
         self._known: dict[str | tuple[str, ...], OneRead] = {}
 
@@ -126,7 +132,7 @@ class RecentReads:
             begun_at = known.begun_at if known else -math.inf  # before the clock, which goes on meanwhile
             age = self._clock.now() - begun_at if math.isfinite(begun_at) else 0.0
             if known is None or begun_at <= since or not 0 <= age <= self._seconds:
-                known = self._known[key] = OneRead(read, self._clock, after=known)
+                known = self._known[key] = OneRead(read, self._clock, after=known, apart=self._apart)
         return cast("T", known.get())
 
     def forget(self) -> None:

@@ -214,3 +214,14 @@ def test_a_pool_that_changes_after_its_deletion_was_decided_is_not_deleted(
     assert len(deleted) == POOLS - 1
     assert name not in deleted
     assert name in ticking.pools.names(CLUSTER)
+
+
+def test_reads_begin_apart_so_that_one_serves_more_who_ask() -> None:
+    clock, begins = StepClock(NOW), list[float]()
+    recent = RecentReads(clock, 10.0, apart=0.5)
+
+    for asks_at in (0.0, 0.1, 2.0):
+        clock.advance(max(0.0, NOW + asks_at - clock.now()))
+        recent.share("pools", lambda: begins.append(clock.now() - NOW), since=clock.now())
+
+    assert begins == pytest.approx([0.0, 0.5, 2.0])
