@@ -27,7 +27,7 @@ GIVEN := $(foreach each,$(.VARIABLES),$(if $(findstring command line,$(origin $(
 WRONG := $(if $(filter 0,$(MAKELEVEL)),$(filter-out $(VALID),$(GIVEN)))
 $(if $(WRONG),$(error $(WRONG): is not a variable of this Makefile; valid: $(VALID)))
 
-# The fake GKE reads this variable, in whatever process it is started.
+# The fake GKE and the simulator read this variable, in whatever process they are started.
 $(if $(ANSWERS),$(if $(wildcard $(ANSWERS)),,$(error ANSWERS: $(ANSWERS) does not exist; valid: a report of conformance)))
 $(if $(ANSWERS),$(eval export FAKEGKE_ANSWERS := $(abspath $(ANSWERS))))
 
@@ -53,7 +53,7 @@ help: ## List what people call; CONTRIBUTING.md has all targets
 	@echo "  INPUTS=20000                 how many inputs make fuzz passes; BORDER, SEED and RECIPE narrow it"
 	@echo "  SEEDS=0:5000                 the scenarios of make simulate; one seed is told line by line"
 	@echo "  PROGRAM=path/to/manager      the Go TPU Provisioner of make bench-field; without it only ours runs"
-	@echo "  ANSWERS=report.json          the fake GKE answers as that project did (docs/conformance.md)"
+	@echo "  ANSWERS=report.json          the fake GKE and the simulator answer as that project did (docs/conformance.md)"
 	@echo "  NICE=19                      make controlplane and controllers step back behind others"
 
 demo: $(VENV)/.demo ## Run a two-slice JobSet on a local cloud and show how it gets its node pools

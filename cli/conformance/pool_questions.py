@@ -110,8 +110,11 @@ def ask_list_after_create(lab: Lab) -> Seen:
         return len(at) == 2  # noqa: PLR2004 -- both
 
     lab.wait(f"{name} in the list", is_over, every=1.0)
-    # The fake's switch counts from the end of the operation.
-    return _late(at["listed"] - began, LISTED_SECONDS, "stale_list", at["listed"] - at["ended"])
+    # The fake counts from the end of the operation, unless the pool was listed before that.
+    seconds, after = at["listed"] - began, at["listed"] - at["ended"]
+    if after < 0:
+        return _late(seconds, LISTED_SECONDS, "stale_list", seconds, created=False)
+    return _late(seconds, LISTED_SECONDS, "stale_list", after)
 
 
 @question("status-after-end", minutes=6, assumed=f"within {STATUS_SECONDS:.0f} s")
@@ -124,8 +127,8 @@ def ask_status_after_end(lab: Lab) -> Seen:
     return _late(seconds, STATUS_SECONDS, "read_lag", seconds)
 
 
-def _late(seconds: float, most: float, switch: str, setting: float) -> Seen:
-    fault = {"switch": switch, "seconds": max(1.0, round(setting, 1))}
+def _late(seconds: float, most: float, switch: str, setting: float, **more: Any) -> Seen:
+    fault = {"switch": switch, "seconds": max(1.0, round(setting, 1)), **more}
     return Seen(
         text=f"within {most:.0f} s" if seconds <= most else "later",
         details={"seconds": f"{seconds:.1f}"},

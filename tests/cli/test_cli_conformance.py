@@ -143,6 +143,15 @@ def test_a_lag_that_the_code_allows_for_is_as_assumed_and_the_fake_plays_it(
     assert project.report.scenario["faults"] == [lag(switch, 12.0)]
 
 
+def test_a_list_that_has_a_pool_late_but_before_its_end_is_played_so(project: Project) -> None:
+    project.add_fault(**lag("stale_list", 12), created=False)
+
+    assert ask(project, "list-after-create").verdict == Verdict.AS_ASSUMED
+    fault = project.report.scenario["faults"][0]
+    assert (fault["switch"], fault["created"]) == ("stale_list", False)
+    assert 12 <= fault["seconds"] <= 15
+
+
 def test_a_field_that_comes_back_with_another_value_is_named(project: Project) -> None:
     labels = {TO_LABEL: "2", LABEL: project.report.run}
     project.add_fault(switch="external_actor", seconds=0, labels=labels)

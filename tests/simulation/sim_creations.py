@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
 STUCK_SECONDS = 4500.0
 EMPTY_SECONDS = 22.0
-TRIES_SECONDS = 2104.0
-"""Quoted messages say "after 35m4s" to "after 35m11s"."""
 RESERVED_SECONDS = 40.0
 SOON_SECONDS = 120.0
 """A stockout of at most this length is one of quota, which GKE tells within 26 to 51 seconds."""
@@ -45,10 +43,12 @@ NO_CAPACITY = ("[GCE_QUOTA_EXCEEDED]", "[GCE_STOCKOUT]")
 def follow_creation(gke: GkePools, pool: Pool, outcome: Fault | None) -> None:
     """Let a creation end in time, with the nodes that there are then."""
     kind, rng, time = outcome.kind if outcome else "", gke.world.rng, gke.world.time
-    seconds = 60 + rng.random() * 60
+    seconds, answers = 60 + rng.random() * 60, gke.world.scenario.answers
+    tries = answers.tries_gpu if pool.gpus else answers.tries_tpu
     if kind == "stockout":
         # A stockout of a known length may come good late.
-        pool.dry_until = time.now + (outcome.seconds if outcome and outcome.seconds else TRIES_SECONDS + 60)
+        known = outcome.seconds if outcome else 0.0
+        pool.dry_until = time.now + (known or max(tries, SOON_SECONDS) + 60)
     if pool.autoscaled:
         end = STUCK_SECONDS if kind == "slow" else EMPTY_SECONDS + 6 * (rng.random() - 0.5)
         time.after(end, lambda: _run_empty(gke, pool))
@@ -59,7 +59,7 @@ def follow_creation(gke: GkePools, pool: Pool, outcome: Fault | None) -> None:
         time.after(26 + 25 * rng.random(), lambda: gke.set_status(pool, PoolStatus.ERROR, answer))
         return
     if not gke.has_machines(pool):
-        tries = RESERVED_SECONDS if pool.reserved else TRIES_SECONDS
+        tries = RESERVED_SECONDS if pool.reserved else tries
         _try_again(gke, pool, until=time.now + tries + 14 * (rng.random() - 0.5))
         return
     _take_machines(gke, pool)

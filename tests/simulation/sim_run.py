@@ -133,7 +133,8 @@ def _end_rounds(world: World) -> None:
     before each, so the rest may be over before a cycle is.
     """
     rounds = world.scenario.candidates | 1 if world.gangs.leaves_room() else 0
-    until = world.time.now + rounds * (PAUSE_SECONDS_MAX + CREATION_TRIES_SECONDS)
+    tries = max(CREATION_TRIES_SECONDS, world.scenario.answers.tries_gpu, world.scenario.answers.tries_tpu)
+    until = world.time.now + rounds * (PAUSE_SECONDS_MAX + tries)
     while world.time.now < until and _has_waiting(world):
         world.time.run_until(world.time.now + MINUTE_SECONDS)
         world.sweep()

@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from tests.simulation.sim_answers import OWN, Answers
+
 CLUSTERS = ("projects/p/locations/us-east5/clusters/a", "projects/p/locations/us-east5/clusters/b")
 ZONE = "us-east5-b"
 START = 1_800_000_000.0
@@ -97,6 +99,8 @@ class Scenario:
     """How many versions of the product answer, each with its own fingerprint."""
     skew_seconds: float = 0.0
     """How far the clocks of Kubernetes are ahead."""
+    answers: Answers = OWN
+    """What a real project answered."""
 
     @property
     def length(self) -> float:
@@ -124,6 +128,8 @@ class Scenario:
             heading.append("two versions side by side")
         if self.skew_seconds:
             heading.append(f"the clock of Kubernetes is {self.skew_seconds:+.0f} s off")
+        if self.answers != OWN:
+            heading.append("GKE answers as in the report")
         rows = [(each.at, "act  ", str(each)) for each in self.acts]
         rows += [(each.at, "fault", str(each)) for each in self.faults]
         rows += [(each.at, "stock", str(each)) for each in self.stock]

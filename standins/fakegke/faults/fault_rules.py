@@ -119,9 +119,10 @@ class ReadLag(Fault, tag="read_lag", kw_only=True):
 
 
 class StaleList(Fault, tag="stale_list", kw_only=True):
-    """Let list show each change, and a new pool after its create ended, only `seconds` later."""
+    """Let list show each change only `seconds` later, a new pool not before it is `created`."""
 
     seconds: float = 10.0
+    created: bool = True
 
 
 class Get404AfterCreate(Fault, tag="get_404_after_create", kw_only=True):

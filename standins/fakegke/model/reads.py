@@ -39,7 +39,7 @@ class Reads:
         shown = self._as_of(cluster, name, seconds)
         if shown is None or shown.message is None:
             return None
-        if stale is not None and shown.finished_at is None:
+        if stale is not None and stale.created and shown.finished_at is None:
             return None
         return copy_of(shown.message)
 

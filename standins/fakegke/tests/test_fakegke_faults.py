@@ -161,6 +161,14 @@ def test_stale_list_hides_a_new_pool_from_list_but_not_from_get(model: InProcess
     assert [pool.status for pool in model.pools()] == [Pool.RUNNING]
 
 
+def test_a_list_that_is_only_late_shows_a_pool_before_it_is_created(model: InProcessWorld) -> None:
+    model.add_fault(switch="stale_list", seconds=10, created=False)
+    model.create()
+    assert model.pools() == []
+    model.advance(11)
+    assert [pool.status for pool in model.pools()] == [Pool.PROVISIONING]
+
+
 def test_get_404_after_create_is_transient(model: InProcessWorld) -> None:
     model.create()
     model.add_fault(switch="get_404_after_create", count=2)
