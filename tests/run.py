@@ -2,15 +2,15 @@
 
 The first tier needs nothing but PyPI. The tool tier (marker `tool`) needs gcloud, kubectl and
 Google's Pub/Sub emulator. The terraform tier (marker `terraform`) needs that program and the google
-provider. The image tier (marker `image`) needs a container engine. The deploy tier (marker
-`deploy`) needs gcloud, Terraform and a mock of Google Cloud; its tests that take minutes each
-(marker `by_hand`) run only with --deploy --all, and one of them needs a real control plane. The
-browser tier (marker `browser`) needs the system's Chromium, Playwright, and axe-core from npm. The
-corpus tier (marker `corpus`) needs public manifests, from GitHub or from clones. The recordings
-tier (marker `recordings`) needs a clone with recorded traffic of Google's APIs. The docs tier
-(marker `docs`) needs MkDocs in an environment of its own. The cluster tier (marker `cluster`) needs
-Go, and builds a real control plane from its modules first. None skips quietly: asked for without
-what it needs, it fails and says how to get it.
+provider. The image tier (marker `image`) needs a container engine, and some of its tests (marker
+`own_engine`) root on Debian. The deploy tier (marker `deploy`) needs gcloud, Terraform and a mock
+of Google Cloud; its tests that take minutes each (marker `by_hand`) run only with --deploy --all,
+and one of them needs a real control plane. The browser tier (marker `browser`) needs the system's
+Chromium, Playwright, and axe-core from npm. The corpus tier (marker `corpus`) needs public
+manifests, from GitHub or from clones. The recordings tier (marker `recordings`) needs a clone with
+recorded traffic of Google's APIs. The docs tier (marker `docs`) needs MkDocs in an environment of
+its own. The cluster tier (marker `cluster`) needs Go, and builds a real control plane from its
+modules first. None skips quietly: asked for without what it needs, it fails and says how to get it.
 """
 
 from __future__ import annotations
@@ -102,9 +102,7 @@ def find_provider() -> bool:
 
 def find_engine() -> bool:
     """Return whether an engine answers, or this is root and can start one on its own bases."""
-    return shutil.which("docker") is not None and (
-        _an_engine_answers() or (os.geteuid() == 0 and all(map(shutil.which, ("dockerd", "mmdebstrap"))))
-    )
+    return shutil.which("docker") is not None and (_an_engine_answers() or _may_start_engine())
 
 
 def may_run_engine() -> bool:
@@ -112,6 +110,10 @@ def may_run_engine() -> bool:
     if not find_engine() or _an_engine_answers():
         return True
     return subprocess.call([sys.executable, ROOT / "tests" / "image" / "own_engine.py"]) == 0
+
+
+def _may_start_engine() -> bool:
+    return os.geteuid() == 0 and all(map(shutil.which, ("dockerd", "mmdebstrap")))
 
 
 def _an_engine_answers() -> bool:
@@ -277,6 +279,10 @@ def _run_tier(marker: str, missing: list[Tool], rest: list[str], *, whole: bool)
 
 
 def _without_by_hand(marker: str) -> str:
+    if marker == "image" and not _may_start_engine():
+        _say("NOT RUN: the image tier's tests of the build's script; they need root, dockerd and mmdebstrap")
+        _say("(Debian: apt-get install docker.io mmdebstrap)")
+        return "image and not own_engine"
     if marker == "deploy":
         _say("NOT RUN: the deploy tier's tests that take minutes each; run them with: make test-deploy ALL=1")
     return f"{marker} and not cluster and not by_hand"

@@ -41,7 +41,7 @@ class GoogleEdge:
     def __init__(self, folder: Path, gke_rest: str) -> None:
         self._host, _, port = gke_rest.removeprefix("http://").rstrip("/").partition(":")
         self._port = int(port)
-        write_controller_credentials(folder, authority_name="field.invalid", host_name=GKE)
+        write_controller_credentials(folder, authority_name="field.invalid", host_names=(GKE,))
         self._authority = folder / "ca.crt"
         self._tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         self._tls.load_cert_chain(folder / "tls.crt", folder / "tls.key")

@@ -41,19 +41,19 @@ def write_credentials(layout: Layout) -> None:
     )
 
 
-def write_controller_credentials(folder: Path, *, authority_name: str, host_name: str) -> None:
+def write_controller_credentials(folder: Path, *, authority_name: str, host_names: tuple[str, ...]) -> None:
     """Write an authority, its key and a serving certificate for a controller that checks names.
 
     Args:
         folder: Gets ``ca.crt``, ``ca.key``, ``tls.crt`` and ``tls.key``.
         authority_name: DNS name that the authority must bear.
-        host_name: DNS name that the serving certificate must bear, beside the loopback address.
+        host_names: DNS names that the serving certificate must bear, beside the loopback address.
     """
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     # RSA: what such controllers make themselves, and all that Kueue's can read.
     authority_key = rsa.generate_private_key(65537, 2048)
     authority = _authority(authority_key, authority_name)
-    serving_key, serving = _serving(authority_key, authority, (host_name,))
+    serving_key, serving = _serving(authority_key, authority, host_names)
     _write(folder / "ca.crt", authority.public_bytes(serialization.Encoding.PEM))
     _write(folder / "ca.key", _pem(authority_key))
     _write(folder / "tls.crt", serving.public_bytes(serialization.Encoding.PEM))

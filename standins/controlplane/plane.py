@@ -347,7 +347,7 @@ class ControlPlane:
                 write_controller_credentials(
                     self._plan.certificates_of(name),
                     authority_name=own.authority_name,
-                    host_name=own.host_name,
+                    host_names=(own.host_name,),
                 )
         tokens = users.make_tokens()
         write_private(self.layout.tokens, users.render_token_table(tokens))

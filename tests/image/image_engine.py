@@ -1,8 +1,8 @@
 """A container engine for the image's tests: the running one, or an own one that ends with them.
 
 An engine that runs is taken to reach the registries, and builds on the real bases. An own one
-cannot pull, so bases of Debian's packages are made for it: the same Python, and the certificates of
-this machine.
+cannot pull, so bases of Debian's packages are made for it: the same Python, and the wheels that pip
+would fetch.
 """
 
 import os
@@ -19,15 +19,16 @@ import pytest
 
 from tests.image.image_text import ROOT
 from tests.image.own_engine import run_engine
-from tests.program_runs import run_program
+from tests.program_runs import run_program, run_python
 
 NEEDED = (
     "the tests marked `image` need a running Docker engine that can pull, or as root the programs docker, dockerd "
     "and mmdebstrap (Debian: apt install docker.io mmdebstrap)"
 )
 CERTIFICATES = Path("/etc/ssl/certs/ca-certificates.crt")
+"""pip reads it at its start, even if it fetches nothing."""
 DEBIAN = "trixie"
-"""Whose Python is that of the real bases."""
+"""Whose Python is that of the real bases: 3.13."""
 PACKAGES = {
     "BUILDER": "python3,python3-pip,base-files",
     # Google's Python image is based on its `cc` image, which has the C++ library that gRPC needs:
@@ -71,18 +72,28 @@ def find_engine() -> Iterator[Engine]:
     if os.geteuid() != 0 or not (shutil.which("dockerd") and shutil.which("mmdebstrap")):
         pytest.fail(NEEDED)
     with tempfile.TemporaryDirectory(prefix="image-engine-") as folder, run_engine(Path(folder)) as host:
-        engine = Engine(host)
-        yield Engine(host, {name: _make_base(engine, name, Path(folder)) for name in PACKAGES})
+        tags = {name: f"base-{name.lower()}" for name in PACKAGES}
+        yield Engine(host, {name: make_base(Engine(host), name, Path(folder), tag) for name, tag in tags.items()})
 
 
-def _make_base(engine: Engine, name: str, folder: Path) -> str:
-    """Make a base of Debian's packages and return its name."""
-    tar, tag = folder / f"{name}.tar", f"base-{name.lower()}"
+def unpack(packages: str, target: Path) -> None:
+    """Unpack Debian's packages, with those that they need, into a folder or an archive."""
+    command = ["mmdebstrap", "--mode=root", "--variant=extract", f"--include={packages}", DEBIAN, str(target)]
     mirror = f"deb http://deb.debian.org/debian {DEBIAN} main"
-    command = ["mmdebstrap", "--mode=root", "--variant=extract", f"--include={PACKAGES[name]}"]
-    subprocess.run([*command, DEBIAN, str(tar), mirror], check=True, capture_output=True, timeout=120)
-    with tarfile.open(tar, "a") as opened:
-        opened.add(CERTIFICATES.resolve(), arcname=f".{CERTIFICATES}")
-    changes = [f"--change=ENV PIP_CERT={CERTIFICATES} SSL_CERT_FILE={CERTIFICATES}", "--change=ENV PATH=/usr/bin"]
+    subprocess.run([*command, mirror], check=True, capture_output=True, timeout=120)
+
+
+def make_base(engine: Engine, name: str, folder: Path, tag: str) -> str:
+    """Make a base of Debian's packages, and return its tag."""
+    tar, wheels = folder / f"{name}.tar", folder / "wheels"
+    unpack(PACKAGES[name], tar)
+    if name == "BUILDER":
+        options = ("--no-deps", "--only-binary=:all:", "--python-version=3.13", f"--dest={wheels}")
+        listed = f"--requirement={ROOT / 'exporter/requirements.txt'}"
+        run_python("-m", "pip", "download", *options, listed, seconds=120, succeeds=True)
+        with tarfile.open(tar, "a") as opened:
+            opened.add(wheels, arcname="./wheels")
+            opened.add(CERTIFICATES.resolve(), arcname=f".{CERTIFICATES}")
+    changes = ["--change=ENV PIP_NO_INDEX=1 PIP_FIND_LINKS=/wheels", "--change=ENV PATH=/usr/bin"]
     engine.run("import", *changes, str(tar), tag)
     return tag

@@ -15,13 +15,18 @@ START_SECONDS_MAX = 90.0
 
 
 @contextmanager
-def run_engine(folder: Path) -> Iterator[str]:
+def run_engine(folder: Path, *network: str) -> Iterator[str]:
     """Run an engine that changes nothing outside of its folder: no bridge, no firewall rules.
 
     Gives its address, once it answers there.
+
+    Args:
+        folder: For all that it writes.
+        network: What starts it in a network of its own, where it may have a bridge.
     """
     host = f"unix://{folder}/socket"
-    command = ["dockerd", f"--host={host}", "--bridge=none", "--iptables=false", "--ip6tables=false"]
+    command = [*network, "dockerd", f"--host={host}", "--iptables=false", "--ip6tables=false"]
+    command += [] if network else ["--bridge=none"]
     command += [f"--data-root={folder}/data", f"--exec-root={folder}/exec", f"--pidfile={folder}/pid"]
     log = folder / "log"
     with log.open("wb") as output:

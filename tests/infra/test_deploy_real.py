@@ -7,6 +7,7 @@ remove the same with real gcloud and kubectl, by the cluster's DNS endpoint.
 
 from __future__ import annotations
 
+import os
 import shutil
 from typing import TYPE_CHECKING
 
@@ -19,6 +20,7 @@ from demo.loop.demo_manifests import load
 from demo.stack.clusters import ClusterKind
 from demo.stack.layout import CLUSTER, CLUSTER_PATH, LOCATION, PROJECT
 from demo.stack.readiness import read_ports
+from infra.build.third_party.versions import NONE, PRODUCTS, choose_version
 from standins.controlplane.api_client import open_api
 from standins.controlplane.tests.controlplane_worlds import wait_for
 from standins.googlecloud.mock_program import VARIABLE, MockCloud, find_program
@@ -39,6 +41,7 @@ pytestmark = [pytest.mark.deploy, pytest.mark.cluster, pytest.mark.by_hand, pyte
 
 BINDING = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings/tpu-provisioner-provision"
 BINDINGS = BINDING.rpartition("/")[0]
+WEBHOOKS = "/apis/admissionregistration.k8s.io/v1"
 EXPORTER = "/api/v1/namespaces/tpu-provisioner"
 IMAGE = f"exporter@sha256:{'0' * 64}"
 """The one that the kubelets run: demo/deploy/exporter_image.py."""
@@ -161,13 +164,24 @@ def test_the_builds_install_the_exporter_and_remove_it(builder: dict[str, str], 
     assert [each["name"] for each in bound] == [ACCOUNT]
 
 
-def test_the_builds_install_jobset(builder: dict[str, str]) -> None:
-    """Of the release; its webhooks then answer no more, because there is no network of Services."""
-    asked = builder | {"KUEUE_API_VERSION": "none", "JOBSET_API_VERSION": "v0.11.1"}
-    run_script(asked, "provision-06-fetch-queueing.sh")
-    answer = run_script(asked, "provision-08-install-queueing.sh")
+def test_the_builds_install_jobset_and_kueue(builder: dict[str, str], api: httpx.Client) -> None:
+    """Of the releases; their webhooks then answer no more: there is no network of Services.
 
-    assert 'deployment "jobset-controller-manager" successfully rolled out' in answer
+    Those of the local JobSet go first, because a cluster without JobSet has none. Go's module proxy
+    is no part of the mock.
+    """
+    for kind in ("mutating", "validating"):
+        api.delete(f"{WEBHOOKS}/{kind}webhookconfigurations/jobset-{kind}-webhook-configuration")
+    asked = {"BUILD_FOLDER": builder["BUILD_FOLDER"], "JOBSET_API_VERSION": choose_version("jobset", "")}
+    for kueue in (NONE, choose_version("kueue", "")):  # JobSet is installed twice
+        asked |= {"CREATE_ENVIRONMENT": "false", "KUEUE_API_VERSION": kueue}
+        run_script(os.environ | asked, "provision-06-fetch-queueing.sh")
+        answer = run_script(builder | asked, "provision-08-install-queueing.sh")
+
+    for each in PRODUCTS:
+        assert f'deployment "{each}-controller-manager" successfully rolled out' in answer
+    deployment = "/apis/apps/v1/namespaces/jobset-system/deployments/jobset-controller-manager"
+    assert api.get(deployment).json()["metadata"]["generation"] == 1
 
 
 def test_nothing_is_left(loop: ClosedLoop) -> None:

@@ -120,7 +120,7 @@ def test_a_controller_that_makes_its_own_certificates_finds_them_made(tmp_path: 
     kueue = CONTROLLERS["kueue-0.15"]
     own = kueue.certificates
     assert own is not None
-    write_controller_credentials(tmp_path, authority_name=own.authority_name, host_name=own.host_name)
+    write_controller_credentials(tmp_path, authority_name=own.authority_name, host_names=(own.host_name,))
     (secret,) = render_secret(kueue, tmp_path)
     client = ssl.create_default_context(cafile=tmp_path / "ca.crt")
 
