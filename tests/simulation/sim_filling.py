@@ -62,7 +62,8 @@ class FillJudge:
 
     def see_delete(self, pool: Pool, run: Invocation) -> None:
         """Judge the delete of a pool that GKE accepts now."""
-        made = self._find_waiting(pool)
+        look = run.looks.get((pool.cluster, pool.name), run.began)
+        made = self._find_waiting(pool, since=max(look, run.find_call_began() - LOOK_SECONDS_MAX))
         if made is None or not pool.autoscaled or pool.status != PoolStatus.RUNNING:
             return
         self._judge_machines(pool, run)
@@ -188,14 +189,21 @@ class FillJudge:
         made = self._world.clusters[pool.cluster].workloads.get((owner.kind, owner.name)) if owner else None
         return made if made is not None and owner and owner.owner_uid == made.uid else None
 
-    def _find_waiting(self, pool: Pool) -> Workload | None:
-        """Return the owner of a pool whose slice waits for it; None if it does not."""
+    def _find_waiting(self, pool: Pool, *, since: float) -> Workload | None:
+        """Return the owner of a pool whose slice has waited for it since a time; None if not.
+
+        A pod that was evicted elsewhere after the look is one that the delete could not know.
+        """
         made = self._find_owner(pool)
         if made is None or made.over or pool.owner is None or not fits(pool, made):
             return None
         pods = self._world.clusters[pool.cluster].waiting.values()
         waits = any(
-            pod.live and pod.workload is made and pod.plan.slice_name == pool.owner.slice_name for pod in pods
+            pod.live
+            and pod.made_at <= since
+            and pod.workload is made
+            and pod.plan.slice_name == pool.owner.slice_name
+            for pod in pods
         )
         return made if waits else None
 

@@ -390,3 +390,8 @@ def test_a_slice_is_left_without_only_if_gke_would_create_its_pool(monkeypatch: 
 def test_what_the_product_cannot_prevent_is_no_violation(seed: int) -> None:
     """The mutations show that the same promises are still judged."""
     assert run_scenario(make_scenario(seed)).violations == []
+
+
+def test_a_pod_that_was_evicted_elsewhere_after_the_look_did_not_wait_for_the_pool() -> None:
+    """Seed 8716559: its slice ran on another pool until a second before the delete."""
+    assert run_scenario(make_scenario(8716559)).violations == []
