@@ -42,6 +42,7 @@ from tests.browser.browser_tools import (
 from tests.corpus.corpus_files import REMEDY as CORPUS_REMEDY
 from tests.corpus.corpus_files import find_corpus
 from tests.failed_tests import VARIABLE as FAILURES_VARIABLE
+from tests.image.own_engine import OWN_NETWORK
 from tests.recordings.recorded_traffic import REMEDY as RECORDINGS_REMEDY
 from tests.recordings.recorded_traffic import find_recordings
 
@@ -109,7 +110,11 @@ def may_run_engine() -> bool:
     """Return whether the machine can run the engine that is installed; most containers cannot."""
     if not find_engine() or _an_engine_answers():
         return True
-    return subprocess.call([sys.executable, ROOT / "tests" / "image" / "own_engine.py"]) == 0
+    return _runs_engine()
+
+
+def _runs_engine(*network: str) -> bool:
+    return subprocess.call([sys.executable, ROOT / "tests" / "image" / "own_engine.py", *network]) == 0
 
 
 def _may_start_engine() -> bool:
@@ -279,9 +284,9 @@ def _run_tier(marker: str, missing: list[Tool], rest: list[str], *, whole: bool)
 
 
 def _without_by_hand(marker: str) -> str:
-    if marker == "image" and not _may_start_engine():
-        _say("NOT RUN: the image tier's tests of the build's script; they need root, dockerd and mmdebstrap")
-        _say("(Debian: apt-get install docker.io mmdebstrap)")
+    if marker == "image" and not (_may_start_engine() and _runs_engine(*OWN_NETWORK)):
+        _say("NOT RUN: the image tier's tests of the build's script; they need root, a network of their own, and")
+        _say("dockerd and mmdebstrap (Debian: apt-get install docker.io mmdebstrap)")
         return "image and not own_engine"
     if marker == "deploy":
         _say("NOT RUN: the deploy tier's tests that take minutes each; run them with: make test-deploy ALL=1")

@@ -1,6 +1,6 @@
 """A container engine of the tests' own, which ends with them.
 
-As a program, it says whether one can run here.
+As a program, it says whether one can run here; with words, whether it can behind these.
 """
 
 import subprocess
@@ -12,6 +12,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 START_SECONDS_MAX = 90.0
+OWN_NETWORK = ("unshare", "--net", "--mount")
+"""What starts a program in a network of its own."""
 
 
 @contextmanager
@@ -54,7 +56,7 @@ def _unmount(folder: Path) -> None:
 
 if __name__ == "__main__":
     try:
-        with tempfile.TemporaryDirectory(prefix="image-engine-") as home, run_engine(Path(home)):
+        with tempfile.TemporaryDirectory(prefix="image-engine-") as home, run_engine(Path(home), *sys.argv[1:]):
             pass
     except (AssertionError, OSError, subprocess.SubprocessError) as error:
         sys.exit(f"no engine can run here: {error}")

@@ -17,7 +17,7 @@ from standins.processes.child import Command
 from standins.processes.stand_ins import running
 from tests.image.image_engine import PACKAGES, Engine, make_base, unpack
 from tests.image.image_text import ROOT, read_defaults
-from tests.image.own_engine import run_engine
+from tests.image.own_engine import OWN_NETWORK, run_engine
 from tests.program_runs import run_program
 
 GOOGLES, RELEASES = "us-east5-docker.pkg.dev", "ghcr.io"
@@ -70,7 +70,7 @@ def run_registry(folder: Path) -> Iterator[OwnRegistry]:
     storage = {"filesystem": {"rootdirectory": str(folder / "stored")}}
     settings.write_text(json.dumps({"version": 0.1, "storage": storage, "http": served}))
     trusting = f"SSL_CERT_FILE={tls / 'ca.crt'}"
-    network = ("env", trusting, "unshare", "--net", "--mount", sys.executable, "-c", _BEGIN, str(hosts))
+    network = ("env", trusting, *OWN_NETWORK, sys.executable, "-c", _BEGIN, str(hosts))
     with run_engine(folder, *network) as host:
         within = ("nsenter", f"--target={(folder / 'pid').read_text()}", "--net", "--mount")
         words = (*within, str(programs / "usr/bin/docker-registry"), "serve", str(settings))
