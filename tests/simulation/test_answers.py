@@ -130,9 +130,7 @@ def test_a_creation_without_machines_fails_when_the_report_says() -> None:
 def test_the_variable_is_for_whole_campaigns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     plain = run_seeds(range(4)).counts
 
-    # With one operation at a time, creations may still wait for their turn when a scenario ends.
-    faults = [*HARD, {"switch": "max_running_ops", "value": 5}]
-    monkeypatch.setenv(VARIABLE, _write(tmp_path / "report.json", *reversed(faults)))
+    monkeypatch.setenv(VARIABLE, _write(tmp_path / "report.json", *HARD))
 
     figures = run_seeds(range(4))
     assert not figures.unknown
