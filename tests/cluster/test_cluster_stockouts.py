@@ -22,6 +22,7 @@ from demo.stack.operator_environment import operator_environment
 from demo.stack.stack import Stack
 from shared.core import labels
 from shared.core.decide.filling import CREATION_TRIES_SECONDS
+from shared.core.decide.freshness import FRESH_SECONDS
 from shared.core.times import format_time, parse_time
 from shared.perform.gather import TRYING_SECONDS
 from standins.controlplane.plane import ControlPlane
@@ -122,6 +123,7 @@ def test_a_stockout_of_an_autoscaled_pool_is_told_and_the_next_candidate_runs(pl
     assert "no capacity in us-east5-a" in why
     assert "no capacity in us-east5-a" in board
 
+    time.sleep(FRESH_SECONDS)  # a sweep leaves a younger leader to its message
     failed = "(candidate 1 of 2, spot in us-east5-a) failed: no capacity in us-east5-a"
     place.sweep_until(lambda: told(life, failed))
     assert told(life, failed).keys() == {"JobSet", "Pod"}
