@@ -86,13 +86,10 @@ class ObservedObjects(ABC, Generic[Seen, Entry]):
         return gone
 
     def _demand(self, workload: ObjectName, observed: Observed, incarnation: str) -> Event:
-        return Event(
-            type=EventType.DEMAND,
-            cluster=self._cluster,
-            subject=workload,
-            observed=observed,
-            incarnation=incarnation,
-        )
+        return self._event(EventType.DEMAND, workload, observed, incarnation)
+
+    def _event(self, kind: EventType, of: ObjectName, observed: Observed, incarnation: str) -> Event:
+        return Event(type=kind, cluster=self._cluster, subject=of, observed=observed, incarnation=incarnation)
 
 
 class ObservedPods(ObservedObjects["Pod", bool]):
@@ -301,13 +298,7 @@ class ObservedWorkloads(ObservedObjects["WorkloadView", _Entry]):
         return (self._over(entry.name, Observed.DRAINED, f"scaled@generation {seen.generation}"),)
 
     def _over(self, name: ObjectName, observed: Observed, incarnation: str) -> Event:
-        return Event(
-            type=EventType.WORKLOAD_OVER,
-            cluster=self._cluster,
-            subject=name,
-            observed=observed,
-            incarnation=incarnation,
-        )
+        return self._event(EventType.WORKLOAD_OVER, name, observed, incarnation)
 
 
 class ObservedQueues(ObservedObjects["QueuedWorkload", str]):
