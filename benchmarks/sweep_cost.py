@@ -28,7 +28,7 @@ from shared.core.settings import ClusterSettings, Mode, Settings
 from shared.core.workloads import PodTemplate, PodView, SliceGroup, WorkloadView
 from shared.edges.clock import SYSTEM_CLOCK
 from shared.edges.threads import Threads
-from shared.perform.sweep import sweep
+from shared.engine.entries.sweep import sweep
 
 SECTION = "sweep: 20 ms for each call"
 CLUSTER = "projects/p/locations/us-east5/clusters/c"

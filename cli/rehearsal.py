@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from shared.core.errors import AlreadyExists, Denied, KindAbsent, ProvisionerError
 from shared.core.identity.pool_index import PoolIndex
-from shared.perform.answer_waiting import provision_pod
-from shared.perform.limit_holds import find_limits
-from shared.perform.limited_ports import OptionalReads
-from shared.perform.look import Look, RecentPools
-from shared.perform.pool_reads import Creations
-from shared.perform.release_pools import collect_pool
-from shared.perform.resume_workloads import answer_workload, hand_over, list_parents
-from shared.perform.serving_pools import judge_followers
+from shared.engine.entries.answer_waiting import provision_pod
+from shared.engine.looks.limit_holds import find_limits
+from shared.engine.looks.limited_ports import OptionalReads
+from shared.engine.looks.look import Look, RecentPools
+from shared.engine.looks.pool_reads import Creations
+from shared.engine.steps.release_pools import collect_pool
+from shared.engine.steps.resume_workloads import answer_workload, hand_over, list_parents
+from shared.engine.steps.serving_pools import judge_followers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from shared.core.identity.pools import PoolSnapshot
     from shared.core.ports import Cluster, Ledger, NodePools, Notice, Ports
     from shared.core.workloads import PodView, WorkloadView
-    from shared.perform.tell import Outcome
+    from shared.engine.tell import Outcome
 
 T = TypeVar("T")
 logging.getLogger("emergency_stop").addHandler(logging.NullHandler())

@@ -13,12 +13,12 @@ from shared.core.errors import Broken, KindAbsent, ProvisionerError, Rejected, U
 from shared.core.messages import Event, EventType, Message, parse_message
 from shared.core.operations import parse_entry
 from shared.edges.google_errors import find_request
-from shared.perform.answer_waiting import provision
-from shared.perform.limited_ports import bound_ports
-from shared.perform.release_pools import collect
-from shared.perform.settle import settle
-from shared.perform.sweep import sweep
-from shared.perform.tell import Outcome, name_error
+from shared.engine.entries.answer_waiting import provision
+from shared.engine.entries.settle import settle
+from shared.engine.entries.sweep import sweep
+from shared.engine.looks.limited_ports import bound_ports
+from shared.engine.steps.release_pools import collect
+from shared.engine.tell import Outcome, name_error
 from shared.push import Push, parse_push
 from shared.traces import LOG_FIELD, build_log_field, read_trace_id
 

@@ -12,10 +12,10 @@ import threading
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from shared.core.decide.freshness import SHARED_SECONDS
 from shared.core.errors import ProvisionerError
 from shared.core.kinds.table import choose_kinds
 from shared.core.ports import Ports
+from shared.core.times import SHARED_SECONDS
 from shared.edges.clock import SYSTEM_CLOCK
 from shared.edges.gke import GkeNodePools
 from shared.edges.google_account import GoogleAccount
@@ -25,9 +25,9 @@ from shared.edges.kubernetes_connection import connection_from_settings
 from shared.edges.kueue_objects import KueueQueues
 from shared.edges.pubsub_topic import PubsubTopic, open_publisher_over_rest
 from shared.edges.threads import Threads
+from shared.engine.looks.shared_reads import RecentReads
+from shared.engine.places import Places
 from shared.environment import read_settings
-from shared.perform.places import Places
-from shared.perform.shared_reads import RecentReads
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -21,7 +21,7 @@ from shared.core.kueue import API_VERSION as KUEUE_VERSION
 from shared.core.times import parse_time
 from shared.edges.kubernetes_objects import JsonObject, Lease, Record
 from shared.edges.ledger_objects import NAME as LEDGER
-from shared.perform.gather import read_stop
+from shared.engine.looks.gather import read_stop
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

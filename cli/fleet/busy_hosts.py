@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from shared.core.decide.sweep_figures import PAID
 from shared.core.errors import KindAbsent
+from shared.core.identity.pools import PAID
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

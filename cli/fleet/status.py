@@ -35,10 +35,10 @@ from shared.core.decide.pool_facts import OwnerState, PoolFacts
 from shared.core.decide.warm_pools import find_idle_since
 from shared.core.decisions import Reason, Verdict
 from shared.core.errors import Denied, ProvisionerError
-from shared.perform.gather import read_stop
-from shared.perform.pool_reads import measure_elastic
-from shared.perform.release_pools import judge_pool
-from shared.perform.tell import Outcome, describe_pool_outcome, name_error
+from shared.engine.looks.gather import read_stop
+from shared.engine.looks.pool_reads import measure_elastic
+from shared.engine.steps.release_pools import judge_pool
+from shared.engine.tell import Outcome, describe_pool_outcome, name_error
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from cli.logs.log_search import OpenLogs
     from shared.core.identity.pools import PoolSnapshot
     from shared.core.ports import Ports
-    from shared.perform.look import Look
+    from shared.engine.looks.look import Look
 
 T = TypeVar("T")
 

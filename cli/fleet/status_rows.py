@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from shared.core.identity.pools import PoolSnapshot
     from shared.core.ports import Ports
     from shared.core.workloads import WorkloadView
-    from shared.perform.tell import Outcome
+    from shared.engine.tell import Outcome
 
 STUCK = FAILURE_REASONS | frozenset(
     {

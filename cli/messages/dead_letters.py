@@ -24,10 +24,10 @@ from shared.deliver import (
     REASON_ATTRIBUTE,
     SETTLE,
 )
-from shared.perform.answer_waiting import provision
-from shared.perform.release_pools import collect
-from shared.perform.settle import settle
-from shared.perform.tell import Outcome
+from shared.engine.entries.answer_waiting import provision
+from shared.engine.entries.settle import settle
+from shared.engine.steps.release_pools import collect
+from shared.engine.tell import Outcome
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence

@@ -12,7 +12,7 @@ from cli.rehearsal import open_rehearsal, rehearse, rehearse_leaders, rehearse_p
 from shared.core.decisions import Verdict
 from shared.core.errors import NotFound
 from shared.deliver import SETTLE
-from shared.perform.tell import get_results
+from shared.engine.tell import get_results
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from cli.access.cli_settings import OperatorSettings
     from cli.access.subscriptions import PubsubAdmin
     from shared.core.ports import Ports
-    from shared.perform.tell import Outcome
+    from shared.engine.tell import Outcome
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

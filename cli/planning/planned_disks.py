@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from cli.exit_codes import say
 from shared.core.demand.disks import list_volume_claims
 from shared.core.errors import ProvisionerError
-from shared.perform.gather import read_disks
+from shared.engine.looks.gather import read_disks
 
 if TYPE_CHECKING:
     from shared.core.ports import Cluster

@@ -59,7 +59,7 @@ _OVER = frozenset({Reason.GRACE_NOT_OVER, Reason.POOL_WARM, Reason.MODE_REPORT_O
 """A pool that is kept with one of them is needed by no pod."""
 _GONE = frozenset({Reason.POOL_GONE, Reason.POOL_STOPPING})
 _NO_NODE = re.compile(r": 0 of \d+ nodes exist")
-"""What a record says of a pool that has lost all of its nodes (`shared.core.decide.unplaced`)."""
+"""What a record says of a pool that has lost all of its nodes (`shared.core.decide.pool_use`)."""
 _SOME_NODES = re.compile(r": [1-9]\d* of \d+ nodes exist")
 """Other pods of the slice run on these nodes."""
 _REMOVED = re.compile(r"\((\d+) nodes, \d+ needed\): (.+)$")

@@ -44,8 +44,8 @@ from shared.edges.google_account import GoogleAccount
 from shared.edges.kubernetes_api import KubernetesApi
 from shared.edges.kubernetes_cluster import KubernetesCluster
 from shared.edges.kubernetes_connection import connection_from_settings
-from shared.perform.gather import count_bound, gather_facts, is_proven
-from shared.perform.look import open_look
+from shared.engine.looks.gather import count_bound, gather_facts, is_proven
+from shared.engine.looks.look import open_look
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -174,6 +174,33 @@ FAILURE_REASONS = frozenset(
     }
 )
 """With these the Event is ``NodePoolCreationFailed`` for every verdict."""
+LACKING_REASONS = FAILURE_REASONS | frozenset(
+    {
+        Reason.POOL_ABSENT,
+        Reason.POOL_IN_PROGRESS,
+        Reason.POOL_IN_PROGRESS_DIFFERS,
+        Reason.POOL_GROWS,
+        Reason.POOL_STOPPING,
+        Reason.POOL_DEGRADED,
+        Reason.PERMISSION_DENIED,
+        Reason.GKE_BUSY,
+        Reason.SWEEP_OVER_CAP,
+    }
+)
+"""A leader that is answered with one of them has no running pool, and waits for GKE."""
+IDLE_REASONS = frozenset(
+    {
+        Reason.POOL_SERVES,
+        Reason.POD_UNPLACED,
+        Reason.GRACE_NOT_OVER,
+        Reason.PARENT_OVER,
+        Reason.POOL_WARM,
+        Reason.MODE_REPORT_ONLY,
+        Reason.SWEEP_OVER_CAP,
+        Reason.GKE_BUSY,
+    }
+)
+"""The leader waits beside its running pool (the first two), or the pool's workload is over."""
 EVENTS_OF_REASONS = {
     **dict.fromkeys(FAILURE_REASONS, EventReason.CREATION_FAILED),
     Reason.POOL_CREATED: EventReason.CREATION_SUCCEEDED,

@@ -381,4 +381,4 @@ class Ports:
     reads_fillings: bool = False
     """What keeps pools empty is read: in a sweep, and to show an operator the present state."""
     until: float = float("inf")
-    """Unix seconds of the end of this delivery; see `shared.perform.limited_ports`."""
+    """Unix seconds of the end of this delivery; see `shared.engine.looks.limited_ports`."""

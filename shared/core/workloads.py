@@ -350,7 +350,7 @@ class WorkloadView:
     unfit: tuple[str, str] | None = None
     """Why it cannot wait for its capacity with such a spec, and what is valid; None if it can."""
     disks: tuple[Disk, ...] = ()
-    """The disks of its pods' claims, as far as `shared.perform.gather` has read them."""
+    """The disks of its pods' claims, as far as `shared.engine.looks.gather` has read them."""
 
     def __str__(self) -> str:
         return f"{self.kind} {self.namespace}/{self.name}"

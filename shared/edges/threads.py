@@ -30,7 +30,8 @@ class Threads:
         """Return what each task returned or raised, in the order of the tasks.
 
         A task that has not begun at `until` never begins. One that runs is left to itself; its
-        thread does not keep the process alive.
+        thread does not keep the process alive. A single task runs in the caller's thread and has
+        its own time-out, as a direct call has.
         """
         waiting = deque(enumerate(tasks))
         done: dict[int, T | Exception] = {}
@@ -46,7 +47,9 @@ class Threads:
                 except Exception as error:  # noqa: BLE001 -- the caller gets every error
                     done[place] = error
 
-        threads = [threading.Thread(target=work, daemon=True) for _ in range(min(at_once, len(tasks)))]
+        if len(tasks) == 1:
+            work()
+        threads = [threading.Thread(target=work, daemon=True) for _ in range(min(at_once, len(waiting)))]
         for thread in threads:
             thread.start()
         for thread in threads:

@@ -10,8 +10,8 @@ from shared.core.workloads import PodView
 from shared.edges.clock import SYSTEM_CLOCK
 from shared.edges.kubernetes_api import KubernetesApi, connection_from_kubeconfig
 from shared.edges.kubernetes_cluster import KubernetesCluster
-from shared.perform.gather import add_disks
-from shared.perform.look import open_look
+from shared.engine.looks.gather import add_disks
+from shared.engine.looks.look import open_look
 from standins.controlplane.plane import ControlPlane
 from standins.controlplane.tests.controlplane_worlds import World, jobset, wait_for
 from tests.builders import CLUSTER, ZONE, settings

@@ -26,7 +26,7 @@ from shared.core.workloads import Parent
 from shared.edges.kubernetes_api import KubernetesApi, connection_from_kubeconfig
 from shared.edges.kubernetes_objects import Stored
 from shared.edges.ledger_objects import NAME as LEDGER
-from shared.perform.gather import read_cluster_uid
+from shared.engine.looks.gather import read_cluster_uid
 from shared.wiring import build_ports
 from standins.controlplane.api_client import MERGE, exists
 from standins.controlplane.api_objects import apply

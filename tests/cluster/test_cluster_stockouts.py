@@ -22,9 +22,8 @@ from demo.stack.operator_environment import operator_environment
 from demo.stack.stack import Stack
 from shared.core import labels
 from shared.core.decide.filling import CREATION_TRIES_SECONDS
-from shared.core.decide.freshness import FRESH_SECONDS
-from shared.core.times import format_time, parse_time
-from shared.perform.gather import TRYING_SECONDS
+from shared.core.times import FRESH_SECONDS, format_time, parse_time
+from shared.engine.looks.gather import TRYING_SECONDS
 from standins.controlplane.plane import ControlPlane
 from tests.cli.cli_world import run
 from tests.kinds.living import LONG, Life

@@ -12,7 +12,7 @@ import pytest
 from shared.core import labels
 from shared.core.identity.names import build_pool_name
 from shared.core.times import format_time
-from shared.perform.side_by_side import CALLS_AT_ONCE
+from shared.engine.looks.side_by_side import CALLS_AT_ONCE
 from tests.builders import CLUSTER, NOW, a_claim, a_jobset, a_pod, a_pool, an_over_event
 from tests.component.world import Records, World
 

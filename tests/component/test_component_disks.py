@@ -7,7 +7,7 @@ from cli.rehearsal import open_rehearsal, rehearse, rehearse_leaders
 from shared.core import labels
 from shared.core.errors import Denied, Unavailable
 from shared.core.workloads import Disk
-from shared.perform.tell import Outcome
+from shared.engine.tell import Outcome
 from tests.builders import CLUSTER, NOW, a_demand_event, a_jobset, a_pod, a_template
 from tests.component.fake_queues import reserve_quota
 from tests.component.looks import Look, by_message, by_sweep

@@ -9,7 +9,7 @@ from shared.core.errors import Busy
 from shared.core.messages import Event, EventType, ObjectName, Observed
 from shared.core.ports import SurplusMark
 from shared.core.workloads import PodView
-from shared.perform.pool_reads import measure_elastic
+from shared.engine.looks.pool_reads import measure_elastic
 from tests.builders import CLUSTER, NOW
 from tests.component.world import World
 from tests.unit.test_elastic import a_gpu_body, a_gpu_job

@@ -11,7 +11,7 @@ import pytest
 from shared.core import labels
 from shared.core.errors import Denied, Unavailable
 from shared.core.identity.names import build_pool_name
-from shared.perform.changes import GUARDS, Verb
+from shared.engine.changes import GUARDS, Verb
 from tests.builders import CLUSTER, a_claim, a_demand_event, a_jobset, a_pod, a_pool, an_over_event
 from tests.component.test_component_elastic import Elastic, a_demand
 from tests.component.world import OTHER, Records, World, two_clusters
@@ -19,7 +19,7 @@ from tests.component.world import OTHER, Records, World, two_clusters
 NAME = build_pool_name(a_claim())
 OWN = "tpu-provisioner"
 ACTS = ("create", "delete", "resize", "remove_nodes")
-PERFORM = Path(__file__).resolve().parents[2] / "shared/perform"
+PERFORM = Path(__file__).resolve().parents[2] / "shared/engine"
 
 
 def stop(world: World, value: str | None) -> None:

@@ -9,7 +9,7 @@ from shared.core import labels
 from shared.core.errors import Unavailable
 from shared.core.identity.names import build_owner_labels
 from shared.core.ports import FillError, Machines
-from shared.perform.limit_holds import Limits, OwnHolds
+from shared.engine.looks.limit_holds import Limits, OwnHolds
 from tests.builders import CLUSTER, NOW, a_claim, a_demand, a_demand_event, a_pod
 from tests.component.empty_pools import (
     POLICY,

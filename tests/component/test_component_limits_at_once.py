@@ -22,7 +22,7 @@ from shared.core.ports import Ledger, LimitHold
 from shared.core.workloads import PodView
 from shared.deliver import deliver
 from shared.edges.threads import Threads
-from shared.perform.limit_holds import TRIES_MAX, Limits, OwnHolds
+from shared.engine.looks.limit_holds import TRIES_MAX, Limits, OwnHolds
 from tests.builders import CLUSTER, NOW, a_demand, a_demand_event, a_jobset, a_pod, a_pool, a_push
 from tests.component.crowd import CHIPS, Crowd
 from tests.component.test_component_elastic import a_demand as a_gpu_demand

@@ -9,7 +9,7 @@ import pytest
 from shared.core.decisions import Decision
 from shared.core.errors import ProvisionerError, StaleView, Unavailable
 from shared.core.ports import Ledger
-from shared.perform.limit_holds import Limits, OwnHolds
+from shared.engine.looks.limit_holds import Limits, OwnHolds
 from tests.builders import CLUSTER, a_claim, a_demand
 from tests.component.crowd import CHIPS
 from tests.component.world import World

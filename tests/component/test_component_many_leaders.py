@@ -9,9 +9,9 @@ from shared.core.errors import Throttled
 from shared.core.identity.names import build_pool_name
 from shared.core.ports import NodePools
 from shared.edges.threads import Threads
-from shared.perform import sweep_leaders
-from shared.perform.limited_ports import RestingPools
-from shared.perform.side_by_side import CALLS_AT_ONCE, PAUSE_SECONDS
+from shared.engine.entries import sweep_leaders
+from shared.engine.looks.limited_ports import RestingPools
+from shared.engine.looks.side_by_side import CALLS_AT_ONCE, PAUSE_SECONDS
 from tests.builders import CLUSTER, NOW, a_claim, a_jobset, a_pod, a_template
 from tests.component.fakes import FakeNodePools, StepClock
 from tests.component.world import World

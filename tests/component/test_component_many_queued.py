@@ -2,7 +2,7 @@
 
 import pytest
 
-from shared.perform import admit_workloads
+from shared.engine.steps import admit_workloads
 from tests.builders import NOW, a_jobset
 from tests.component.test_component_admission import Queued
 from tests.component.world import Records

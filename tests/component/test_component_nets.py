@@ -88,13 +88,13 @@ def test_a_list_of_leaders_that_fails_in_any_way_stops_no_pool(world: World) -> 
     assert world.sweep()[1] == {"delete": 1, "errors": 1}
 
 
-@pytest.mark.parametrize("where", ["sweep_leaders", "serving_pools"])
+@pytest.mark.parametrize("where", ["entries.sweep_leaders", "steps.serving_pools"])
 def test_a_pod_whose_kind_cannot_be_told_stops_no_other(
     world: World, monkeypatch: pytest.MonkeyPatch, where: str
 ) -> None:
-    path = f"shared.perform.{where}.find_kind_of_pod"
+    path = f"shared.engine.{where}.find_kind_of_pod"
     follower = a_pod(name="bad", uid="bad", pod_labels={COMPLETION_INDEX: "1"})
-    world.cluster.add(a_pod(name="bad", uid="bad", index=1) if where == "sweep_leaders" else follower)
+    world.cluster.add(a_pod(name="bad", uid="bad", index=1) if where == "entries.sweep_leaders" else follower)
 
     def find(pod: PodView) -> object:
         if pod.name == "bad":

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from shared.core.decide.freshness import SHARED_SECONDS, TURN_SECONDS
 from shared.core.errors import Denied, NoCapacity, Throttled, Unavailable
 from shared.core.identity.names import build_pool_name
-from shared.perform.places import REMEMBERED_SECONDS, Places
-from shared.perform.shared_reads import RecentReads
+from shared.core.times import SHARED_SECONDS, TURN_SECONDS
+from shared.engine.looks.shared_reads import RecentReads
+from shared.engine.places import REMEMBERED_SECONDS, Places
 from tests.audit_entries import an_entry, as_message
 from tests.builders import CLUSTER, NOW, a_claim, a_jobset, a_pod, a_pool, a_workload_demand
 from tests.component.world import World

@@ -8,13 +8,13 @@ from unittest.mock import Mock
 import pytest
 
 from shared.core import labels
-from shared.core.decide.freshness import SHARED_SECONDS
 from shared.core.errors import Denied, Unavailable
 from shared.core.identity.names import build_pool_name
 from shared.core.messages import Message
+from shared.core.times import SHARED_SECONDS
 from shared.core.workloads import PodView
-from shared.perform.look import open_look
-from shared.perform.shared_reads import RecentReads
+from shared.engine.looks.look import open_look
+from shared.engine.looks.shared_reads import RecentReads
 from tests.audit_entries import STOCKOUT, an_entry, as_message
 from tests.builders import (
     CLUSTER,

@@ -5,8 +5,8 @@ import dataclasses
 import pytest
 
 from shared.core import labels
-from shared.core.decide.freshness import SHARED_SECONDS
-from shared.perform.shared_reads import RecentReads
+from shared.core.times import SHARED_SECONDS
+from shared.engine.looks.shared_reads import RecentReads
 from tests.builders import CLUSTER, a_jobset, a_pod, a_pool, a_workload_demand, an_over_event
 from tests.component.world import World
 

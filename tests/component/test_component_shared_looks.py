@@ -10,13 +10,13 @@ from unittest.mock import Mock
 
 import pytest
 
-from shared.core.decide.freshness import SHARED_SECONDS
 from shared.core.identity.names import build_pool_name
 from shared.core.identity.pools import PoolStatus
 from shared.core.messages import ObjectName
+from shared.core.times import SHARED_SECONDS
 from shared.edges.threads import Threads
-from shared.perform.shared_reads import RecentReads
-from shared.perform.side_by_side import CALLS_AT_ONCE
+from shared.engine.looks.shared_reads import RecentReads
+from shared.engine.looks.side_by_side import CALLS_AT_ONCE
 from tests.builders import CLUSTER, JOBSET_UID, NOW, a_claim, a_jobset, a_pool, an_over_event
 from tests.component.fakes import StepClock
 from tests.component.world import World

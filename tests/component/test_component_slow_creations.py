@@ -12,7 +12,7 @@ from shared.core.identity.creations import Creation
 from shared.core.identity.names import build_pool_name
 from shared.core.messages import EventType, Observed
 from shared.core.ports import FillError, Machines
-from shared.perform.limited_ports import READS_MAX, OptionalReads
+from shared.engine.looks.limited_ports import READS_MAX, OptionalReads
 from tests.audit_entries import an_entry, as_message
 from tests.builders import CLUSTER, NOW, a_claim, a_jobset, a_pod, an_over_event
 from tests.component.fake_queues import FakeQueues, reserve_quota

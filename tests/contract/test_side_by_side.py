@@ -11,7 +11,7 @@ from shared.core.errors import OutOfTime, Unavailable
 from shared.core.ports import SideBySide
 from shared.edges.clock import SYSTEM_CLOCK
 from shared.edges.threads import Threads
-from shared.perform.side_by_side import OneByOne
+from shared.engine.looks.side_by_side import OneByOne
 
 RUNNERS = [pytest.param(OneByOne(SYSTEM_CLOCK), id="one-by-one"), pytest.param(Threads(), id="threads")]
 

@@ -17,9 +17,9 @@ from shared.core.decisions import Reason, Verdict
 from shared.core.settings import Settings
 from shared.deliver import CHARTED
 from shared.edges.threads import CONNECTIONS_MAX
+from shared.engine.looks.side_by_side import CALLS_AT_ONCE, CLUSTERS_AT_ONCE
+from shared.engine.looks.sweep_report import ClusterFigures
 from shared.environment import PREFIX, read_settings
-from shared.perform.side_by_side import CALLS_AT_ONCE, CLUSTERS_AT_ONCE
-from shared.perform.sweep_report import ClusterFigures
 from tests.builders import CLUSTER, NOW, a_pod, an_over_event
 from tests.component.world import Records, World
 from tests.infra.terraform_cli import ROOT, TERRAFORM

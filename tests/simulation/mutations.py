@@ -27,9 +27,11 @@ from shared.core.errors import ProvisionerError, StaleView
 from shared.core.identity.names import PoolOwner, SliceClaim, build_owner_labels
 from shared.core.identity.pools import PoolStatus
 from shared.core.nodepool import build_node_pool
-from shared.perform import changes, gather, make_attempt, release_pools, serving_pools
-from shared.perform.places import Places
-from shared.perform.sweep_report import DeletionCap
+from shared.engine import changes
+from shared.engine.looks import gather
+from shared.engine.looks.sweep_report import DeletionCap
+from shared.engine.places import Places
+from shared.engine.steps import make_attempt, release_pools, serving_pools
 from tests.simulation.campaigns import generalise
 from tests.simulation.known_findings import find_known
 from tests.simulation.sim_run import run_scenario

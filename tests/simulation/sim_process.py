@@ -16,7 +16,7 @@ from shared.core.demand.demand import Demand
 from shared.core.identity.names import build_pool_name, parse_owner
 from shared.core.kinds.elastic import find_slice, leave_out_elastic, list_elastic
 from shared.core.kinds.table import list_slices
-from shared.perform import limit_holds, shared_reads
+from shared.engine.looks import limit_holds, shared_reads
 from tests.simulation.sim_faults import Invocation
 from tests.simulation.virtual_time import TaskLock, VirtualTime
 

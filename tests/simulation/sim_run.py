@@ -129,8 +129,8 @@ def _rest(world: World, sweeps: tuple[int, ...]) -> None:
 def _end_rounds(world: World) -> None:
     """Let a workload that waits, and has room, begin a round with each of its candidates.
 
-    A cycle has an odd number of rounds (`shared.perform.gang_pools`), and the longest pause comes
-    before each, so the rest may be over before a cycle is.
+    A cycle has an odd number of rounds (`shared.engine.steps.gang_pools`), and the longest pause
+    comes before each, so the rest may be over before a cycle is.
     """
     rounds = world.scenario.candidates | 1 if world.gangs.leaves_room() else 0
     tries = max(CREATION_TRIES_SECONDS, world.scenario.answers.tries_gpu, world.scenario.answers.tries_tpu)

@@ -15,7 +15,7 @@ from shared.core.ports import Ports
 from shared.core.priorities import CapacityPolicy, NodeSource, Priority, ReservationRef
 from shared.core.settings import ClusterSettings, Mode, Settings
 from shared.deliver import deliver, deliver_sweep
-from shared.perform.places import Places
+from shared.engine.places import Places
 from tests.audit_entries import an_entry, as_message
 from tests.simulation.sim_cluster import SimCluster
 from tests.simulation.sim_exporter import SimExporter

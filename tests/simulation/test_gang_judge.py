@@ -6,7 +6,7 @@ import pytest
 
 from shared.core.decide import capacity_first
 from shared.core.decisions import Decision, Reason, Verdict
-from shared.perform import gang_pools, resume_workloads
+from shared.engine.steps import gang_pools, resume_workloads
 from tests.simulation import sim_run
 from tests.simulation.sim_gangs import GangJudge
 from tests.simulation.sim_run import run_scenario

@@ -13,8 +13,9 @@ from shared.core.decisions import Decision
 from shared.core.identity.pools import PoolStatus
 from shared.core.settings import Settings
 from shared.core.workloads import WorkloadView
-from shared.perform import answer_waiting, gang_pools, resume_workloads, serving_pools
-from shared.perform.places import Places
+from shared.engine.entries import answer_waiting
+from shared.engine.places import Places
+from shared.engine.steps import gang_pools, resume_workloads, serving_pools
 from tests.builders import a_pool
 from tests.simulation.mutations import forget_sent
 from tests.simulation.sim_acts import apply_act

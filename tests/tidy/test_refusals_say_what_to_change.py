@@ -10,7 +10,7 @@ import shared.core.demand.capacity
 import shared.core.demand.node_selectors
 import shared.core.workloads
 from shared.core import errors
-from shared.core.decide.cluster_proof import decide_other_cluster
+from shared.core.decide.cluster_stops import decide_other_cluster
 from shared.core.decide.limits import Usage, decide_limit
 from shared.core.decide.provision import refuse_by_mode
 from shared.core.decisions import Decision, Reason

@@ -2,7 +2,7 @@
 
 import pytest
 
-from shared.core.decide.cluster_proof import judge_nodes, list_witnesses
+from shared.core.decide.cluster_stops import judge_nodes, list_witnesses
 from shared.core.identity.pools import PoolSnapshot
 from tests.builders import a_foreign_pool, a_go_pool, a_pool
 

@@ -8,6 +8,7 @@ import pytest
 from shared.capacity_lists import read_policies
 from shared.core import labels
 from shared.core.decide.attempts import AttemptDecision
+from shared.core.decide.cluster_stops import Stop
 from shared.core.decide.demands import decide_demand
 from shared.core.decide.gangs import (
     Gang,
@@ -19,7 +20,6 @@ from shared.core.decide.gangs import (
     plan_gang,
 )
 from shared.core.decide.limits import Usage, decide_limit
-from shared.core.decide.mode_label import Stop
 from shared.core.decisions import Decision, Reason, Verdict
 from shared.core.demand.demand import Demand
 from shared.core.settings import Mode

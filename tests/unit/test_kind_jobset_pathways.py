@@ -8,7 +8,7 @@ import pytest
 from shared.core import labels
 from shared.core.decide.demands import decide_demand
 from shared.core.decide.needed_pools import plan_pools
-from shared.core.decide.occupancy import measure_occupancy
+from shared.core.decide.pool_facts import measure_occupancy
 from shared.core.demand.demand import Demand
 from shared.core.kinds.jobset import EXCLUSIVE_TOPOLOGY, JOBSET, NODE_SELECTOR_STRATEGY
 from shared.core.kinds.table import list_slices, may_swap

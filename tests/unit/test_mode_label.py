@@ -2,7 +2,7 @@
 
 import pytest
 
-from shared.core.decide.mode_label import Stop, decide_stop
+from shared.core.decide.cluster_stops import Stop, decide_stop
 from shared.core.decisions import Decision, Reason, Verdict
 from shared.core.settings import Mode
 

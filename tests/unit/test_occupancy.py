@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from shared.core import labels
 from shared.core.decide.needed_pools import PoolPlan, plan_pools
-from shared.core.decide.occupancy import Occupancy, find_queued_since, measure_occupancy
+from shared.core.decide.pool_facts import Occupancy, find_queued_since, measure_occupancy
 from shared.core.decide.pool_use import TAKERS_NAMED_MAX, decide_holder, decide_taken, find_takers
 from shared.core.decisions import Reason, Verdict
 from shared.core.errors import SliceUnknown

@@ -8,7 +8,7 @@ from shared.core import labels
 from shared.core.decisions import Decision, Reason, Verdict
 from shared.core.messages import ObjectName
 from shared.core.workloads import Parent, WorkloadView
-from shared.perform.tell import list_told
+from shared.engine.tell import list_told
 from tests.builders import a_pod
 from tests.unit.rayclusters import a_raycluster
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from shared.core.decide.gangs import Gang
-    from shared.core.decide.occupancy import Occupancy
+    from shared.core.decide.pool_facts import Occupancy
     from shared.core.identity.pools import PoolSnapshot
     from shared.core.settings import Settings
     from shared.core.workloads import PodView, WorkloadView
@@ -55,7 +55,7 @@ def read_request(workload: WorkloadView, settings: Settings) -> CapacityRequest 
     """Return what a workload asks for, or why that is refused; None if it asks for nothing now.
 
     A kind that cannot be suspended is refused at any time, any other only while it is suspended.
-    Nothing is asked for a parent that has ended (`shared.perform.gather.see_parent` reads it).
+    Nothing is asked for a parent that has ended (`shared.engine.looks.gather.see_parent` reads it).
     """
     able, over = workload.kind in SUSPENDABLE, workload.deleting or bool(workload.terminal)
     over = over or (workload.parent is not None and bool(workload.parent.ended))

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 
 from shared.core import labels
 from shared.core.decide.attempts import JITTER_SHARE, PAUSE_SECONDS_MAX
+from shared.core.decide.cluster_stops import decide_stop
 from shared.core.decide.demands import decide_namespace, decide_planned_demand, refuse_rejected
 from shared.core.decide.failures import RULES, classify_failure
 from shared.core.decide.filling import CREATION_TRIES_SECONDS
-from shared.core.decide.mode_label import decide_stop
 from shared.core.decide.provision import decide_provision
 from shared.core.decisions import FAILURE_REASONS, Decision, Reason, Verdict
 from shared.core.demand.capacity import Tier
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from shared.core.decide.attempts import AttemptDecision
-    from shared.core.decide.mode_label import Stop
+    from shared.core.decide.cluster_stops import Stop
     from shared.core.demand.demand import Demand
     from shared.core.identity.pools import PoolSnapshot
     from shared.core.settings import Settings

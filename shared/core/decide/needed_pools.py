@@ -27,7 +27,7 @@ from shared.core.kinds.elastic import has_slice, is_leader, leave_out_elastic, l
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
-    from shared.core.decide.occupancy import Occupancy
+    from shared.core.decide.pool_facts import Occupancy
     from shared.core.identity.pools import PoolSnapshot
     from shared.core.settings import Settings
     from shared.core.workloads import WorkloadView

@@ -15,7 +15,7 @@ locals {
     failed    = "pool_failed"
   }
 
-  # Each of them is a figure in the record of each cluster that a sweep writes, 0 too (shared/perform/sweep_report.py).
+  # Each of them is a figure in the record of each cluster that a sweep writes, 0 too (shared/engine/looks/sweep_report.py).
   cluster_figures = {
     waiting_demands     = { unit = "1", description = "Demands that wait for capacity from GKE." }
     oldest_wait_seconds = { unit = "s", description = "Seconds for which the oldest of these demands has waited; 0 without one." }

@@ -6,17 +6,17 @@ from dataclasses import replace
 from functools import cache, partial
 from typing import TYPE_CHECKING
 
-from shared.core.decide.cluster_proof import decide_unproven
+from shared.core.decide.cluster_stops import decide_unproven
 from shared.core.decide.collect import decide_over_cap
 from shared.core.decide.pool_facts import OwnerState, PoolFacts
 from shared.core.decide.warm_pools import choose_displaced, decide_room, list_displaceable
 from shared.core.decisions import Reason, Verdict
 from shared.core.identity.pools import PoolStatus, sort_for_cap
-from shared.perform.elastic_pools import shrink_pool
-from shared.perform.gather import gather_facts, is_other, read_owner
-from shared.perform.pool_reads import is_resizable
-from shared.perform.release_pools import JudgedPool, judge_pool, release_pool
-from shared.perform.tell import describe_owner, describe_pool_outcome, explain
+from shared.engine.looks.gather import gather_facts, is_other, read_owner
+from shared.engine.looks.pool_reads import is_resizable
+from shared.engine.steps.elastic_pools import shrink_pool
+from shared.engine.steps.release_pools import JudgedPool, judge_pool, release_pool
+from shared.engine.tell import describe_owner, describe_pool_outcome, explain
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from shared.core.identity.pool_index import PoolIndex
     from shared.core.identity.pools import PoolSnapshot
     from shared.core.workloads import PodView
-    from shared.perform.look import Look, SweptCluster
-    from shared.perform.tell import Outcome
+    from shared.engine.looks.look import Look, SweptCluster
+    from shared.engine.tell import Outcome
 
 _UNTOLD = (
     *((Verdict.KEEP, each) for each in (Reason.POOL_FAILED, Reason.POOL_WARM, Reason.POOL_LENT)),

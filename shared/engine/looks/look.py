@@ -9,16 +9,15 @@ from random import Random
 from typing import TYPE_CHECKING, TypeVar, cast
 
 from shared.core.decide.attempts import find_used
-from shared.core.decide.freshness import FRESH_SECONDS, SHARED_SECONDS, TURN_SECONDS
 from shared.core.identity.names import build_pool_name
 from shared.core.identity.pool_index import PoolIndex
-from shared.core.times import measure_seconds
-from shared.perform.limit_holds import find_limits
-from shared.perform.limited_ports import OptionalReads, RestingPools
-from shared.perform.pool_reads import Creations
-from shared.perform.shared_reads import RecentReads, SharedReads, share_list
-from shared.perform.side_by_side import CALLS_AT_ONCE, get_runner
-from shared.perform.sweep_report import ClusterFigures, DeletionCap
+from shared.core.times import FRESH_SECONDS, SHARED_SECONDS, TURN_SECONDS, measure_seconds
+from shared.engine.looks.limit_holds import find_limits
+from shared.engine.looks.limited_ports import OptionalReads, RestingPools
+from shared.engine.looks.pool_reads import Creations
+from shared.engine.looks.shared_reads import RecentReads, SharedReads, share_list
+from shared.engine.looks.side_by_side import CALLS_AT_ONCE, get_runner
+from shared.engine.looks.sweep_report import ClusterFigures, DeletionCap
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -30,8 +29,8 @@ if TYPE_CHECKING:
     from shared.core.ports import Clock, Cluster, NodePools, Ports
     from shared.core.settings import Settings
     from shared.core.workloads import PodView, WorkloadView
-    from shared.perform.limit_holds import Limits
-    from shared.perform.sweep_report import SweepReport
+    from shared.engine.looks.limit_holds import Limits
+    from shared.engine.looks.sweep_report import SweepReport
 
 T = TypeVar("T")
 R = TypeVar("R")

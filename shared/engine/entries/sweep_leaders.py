@@ -8,25 +8,25 @@ from random import Random
 from typing import TYPE_CHECKING
 
 from shared.core.decide.capacity_first import WaitingLeaders
-from shared.core.decide.freshness import LOOK_SECONDS
 from shared.core.decide.gangs import NO_CAPACITY
 from shared.core.decisions import Reason, Verdict
 from shared.core.errors import OutOfTime, ProvisionerError
 from shared.core.kinds.table import find_kind_of_pod
-from shared.perform.answer_waiting import provision_pod
-from shared.perform.look import AnsweredClaims, is_fresh_leader
-from shared.perform.pool_reads import measure_elastic
-from shared.perform.resume_workloads import release_partial
-from shared.perform.serving_pools import judge_followers
-from shared.perform.side_by_side import take_some
+from shared.core.times import LOOK_SECONDS
+from shared.engine.entries.answer_waiting import provision_pod
+from shared.engine.looks.look import AnsweredClaims, is_fresh_leader
+from shared.engine.looks.pool_reads import measure_elastic
+from shared.engine.looks.side_by_side import take_some
+from shared.engine.steps.resume_workloads import release_partial
+from shared.engine.steps.serving_pools import judge_followers
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from shared.core.identity.pool_index import PoolIndex
     from shared.core.workloads import PodView
-    from shared.perform.look import SweptCluster
-    from shared.perform.tell import Outcome
+    from shared.engine.looks.look import SweptCluster
+    from shared.engine.tell import Outcome
 
 LEADERS_MAX = 10_000
 """The most waiting leaders that one sweep looks at. Of more, each sweep takes others."""

@@ -27,19 +27,18 @@ from shared.core.decide.filling import (
     is_empty,
 )
 from shared.core.decide.needed_pools import plan_pools
-from shared.core.decide.pool_use import decide_holder, decide_shared, decide_taken, find_takers
+from shared.core.decide.pool_use import decide_holder, decide_shared, decide_taken, decide_unplaced, find_takers
 from shared.core.decide.provision import decide_provision
-from shared.core.decide.unplaced import decide_unplaced
 from shared.core.decisions import Reason, Verdict
 from shared.core.errors import ProvisionerError, StaleView
 from shared.core.identity.pools import LOST, PoolStatus
 from shared.core.kinds.table import find_kind_of_pod, may_swap
 from shared.core.times import measure_seconds
-from shared.perform.gather import OwnerRead, add_disks, read_filling, read_occupancy, read_owner, read_trying
-from shared.perform.look import Turn
-from shared.perform.make_attempt import create_allowed, make_attempt, replace_pool
-from shared.perform.pool_reads import is_resizable
-from shared.perform.tell import Outcome, describe_claim, explain, try_to_read
+from shared.engine.looks.gather import OwnerRead, add_disks, read_filling, read_occupancy, read_owner, read_trying
+from shared.engine.looks.look import Turn
+from shared.engine.looks.pool_reads import is_resizable
+from shared.engine.steps.make_attempt import create_allowed, make_attempt, replace_pool
+from shared.engine.tell import Outcome, describe_claim, explain, try_to_read
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -50,7 +49,7 @@ if TYPE_CHECKING:
     from shared.core.identity.pool_index import PoolIndex
     from shared.core.identity.pools import PoolSnapshot
     from shared.core.workloads import PodView
-    from shared.perform.look import Look
+    from shared.engine.looks.look import Look
 
 _LOG = logging.getLogger("serving_pools")
 FOLLOWERS_MAX = 10_000

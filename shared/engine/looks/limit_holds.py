@@ -14,13 +14,13 @@ from collections import deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
-from shared.core.decide.freshness import is_fresh
 from shared.core.decide.limits import CountedPools, decide_limit, end_listed, keep_current, make_holds, name_pools
 from shared.core.decisions import Decision
 from shared.core.errors import ProvisionerError, StaleView
 from shared.core.identity.pool_index import PoolIndex
 from shared.core.ports import Ledger
-from shared.perform.pool_reads import measure_elastic
+from shared.core.times import is_fresh
+from shared.engine.looks.pool_reads import measure_elastic
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence

@@ -18,16 +18,15 @@ from typing import TYPE_CHECKING, TypeVar, cast
 
 from shared.core.decide.attempts import find_newest
 from shared.core.decide.capacity_first import decide_mode
-from shared.core.decide.cluster_proof import decide_unproven
+from shared.core.decide.cluster_stops import decide_stop, decide_unproven
 from shared.core.decide.collect import decide_over_cap
 from shared.core.decide.failures import decide_failure
-from shared.core.decide.freshness import LOOKS_MAX, TURN_SECONDS, is_fresh
-from shared.core.decide.mode_label import decide_stop
 from shared.core.decide.provision import decide_sent
 from shared.core.decisions import Decision, Verdict
 from shared.core.errors import AlreadyExists, Busy, Denied, OldLook, ProvisionerError, Unavailable
-from shared.perform.gather import is_proven, read_stop
-from shared.perform.tell import explain
+from shared.core.times import LOOKS_MAX, TURN_SECONDS, is_fresh
+from shared.engine.looks.gather import is_proven, read_stop
+from shared.engine.tell import explain
 
 if TYPE_CHECKING:
     from typing import Any
@@ -35,9 +34,9 @@ if TYPE_CHECKING:
     from shared.core.demand.demand import Demand
     from shared.core.identity.pools import PoolSnapshot
     from shared.core.workloads import WorkloadView
-    from shared.perform.limit_holds import OwnHolds
-    from shared.perform.look import Look, Turn
-    from shared.perform.sweep_report import DeletionCap
+    from shared.engine.looks.limit_holds import OwnHolds
+    from shared.engine.looks.look import Look, Turn
+    from shared.engine.looks.sweep_report import DeletionCap
 
 T = TypeVar("T")
 _LOG = logging.getLogger("emergency_stop")

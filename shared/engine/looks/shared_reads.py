@@ -11,10 +11,10 @@ import threading
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from shared.core.decide.freshness import LOOK_SECONDS
 from shared.core.errors import ProvisionerError
-from shared.perform.side_by_side import CALLS_AT_ONCE, get_runner
-from shared.perform.tell import note_unwritten
+from shared.core.times import LOOK_SECONDS
+from shared.engine.looks.side_by_side import CALLS_AT_ONCE, get_runner
+from shared.engine.tell import note_unwritten
 
 if TYPE_CHECKING:
     from collections.abc import Callable

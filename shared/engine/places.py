@@ -12,11 +12,11 @@ import threading
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from shared.core.decide.freshness import TURN_SECONDS
 from shared.core.errors import ProvisionerError, Throttled, Unavailable
 from shared.core.identity.names import parse_pool_name
 from shared.core.identity.pool_index import PoolIndex
 from shared.core.identity.pools import PoolStatus
+from shared.core.times import TURN_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

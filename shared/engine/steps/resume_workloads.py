@@ -36,11 +36,11 @@ from shared.core.decisions import Decision, Verdict
 from shared.core.errors import Denied, ProvisionerError
 from shared.core.kinds.table import is_parent_kind
 from shared.core.times import format_time, measure_seconds
-from shared.perform.changes import change_workload
-from shared.perform.gang_pools import describe_slices, give_back, give_pools, refuse_purchase
-from shared.perform.gather import add_disks, read_occupancy, see_parent
-from shared.perform.side_by_side import take_some
-from shared.perform.tell import Outcome, explain
+from shared.engine.changes import change_workload
+from shared.engine.looks.gather import add_disks, read_occupancy, see_parent
+from shared.engine.looks.side_by_side import take_some
+from shared.engine.steps.gang_pools import describe_slices, give_back, give_pools, refuse_purchase
+from shared.engine.tell import Outcome, explain
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -48,8 +48,8 @@ if TYPE_CHECKING:
     from shared.core.decide.gangs import Gang
     from shared.core.ports import Cluster
     from shared.core.workloads import WorkloadView
-    from shared.perform.admit_workloads import Answered
-    from shared.perform.look import Look
+    from shared.engine.looks.look import Look
+    from shared.engine.steps.admit_workloads import Answered
 
 _LOG = logging.getLogger("parents")
 ASKING_MAX = 10_000

@@ -26,15 +26,15 @@ from shared.core.identity.names import build_pool_name
 from shared.core.kinds.table import find_kind_of_pod
 from shared.core.messages import POD
 from shared.core.times import measure_seconds
-from shared.perform.admit_workloads import answer_reserved
-from shared.perform.elastic_pools import add_pool, share_nodes
-from shared.perform.gather import add_disks, read_trying
-from shared.perform.look import Turn, open_look
-from shared.perform.make_attempt import FIRST_ATTEMPT, list_attempts, make_attempt
-from shared.perform.resume_workloads import answer_workload
-from shared.perform.serving_pools import is_overdue, judge_serving
-from shared.perform.side_by_side import run_widening
-from shared.perform.tell import Outcome, describe_attempt, describe_claim, describe_demand, explain, name_error
+from shared.engine.looks.gather import add_disks, read_trying
+from shared.engine.looks.look import Turn, open_look
+from shared.engine.looks.side_by_side import run_widening
+from shared.engine.steps.admit_workloads import answer_reserved
+from shared.engine.steps.elastic_pools import add_pool, share_nodes
+from shared.engine.steps.make_attempt import FIRST_ATTEMPT, list_attempts, make_attempt
+from shared.engine.steps.resume_workloads import answer_workload
+from shared.engine.steps.serving_pools import is_overdue, judge_serving
+from shared.engine.tell import Outcome, describe_attempt, describe_claim, describe_demand, explain, name_error
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from shared.core.messages import Event
     from shared.core.ports import Ports
     from shared.core.workloads import PodView, WorkloadView
-    from shared.perform.look import Look
+    from shared.engine.looks.look import Look
 
     Answers = list[Outcome | ProvisionerError]
 

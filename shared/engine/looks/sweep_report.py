@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 from shared.core.decide.gangs import measure_gang
 from shared.core.decide.limits import count_pool_chips
-from shared.core.decide.sweep_figures import PAID, is_idle, lacks_capacity
+from shared.core.decisions import IDLE_REASONS, LACKING_REASONS, Verdict
 from shared.core.errors import KindAbsent, OutOfTime, ProvisionerError, Throttled
 from shared.core.identity.pool_index import PoolIndex
+from shared.core.identity.pools import PAID
 from shared.core.times import measure_seconds
-from shared.perform.pool_reads import is_resizable
-from shared.perform.tell import describe_claim, name_error
+from shared.engine.looks.pool_reads import is_resizable
+from shared.engine.tell import describe_claim, name_error
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from shared.core.identity.names import SliceClaim
     from shared.core.identity.pools import PoolSnapshot
     from shared.core.workloads import PodView
-    from shared.perform.tell import Outcome
+    from shared.engine.tell import Outcome
 
 
 @dataclass(slots=True)
@@ -84,14 +85,14 @@ class ClusterFigures:
 
     def add_pool(self, pool: PoolSnapshot, decision: Decision) -> None:
         """Add the decision about one of our pools."""
-        if is_idle(pool, decision):
+        if _is_idle(pool, decision):
             self._idle[pool.name] = count_pool_chips(pool)
 
     def add_answer(self, pod: PodView, outcome: Outcome, pool: PoolSnapshot | None, *, now: float) -> None:
         """Add what a waiting leader was answered, with the listed pool that the answer names."""
-        if lacks_capacity(outcome.decision):
+        if outcome.decision.reason in LACKING_REASONS:
             self.add_unanswered(pod, outcome.facts.get("claim"), now=now)
-        elif pool is not None and not is_resizable(pool) and is_idle(pool, outcome.decision):
+        elif pool is not None and not is_resizable(pool) and _is_idle(pool, outcome.decision):
             self._idle[pool.name] = count_pool_chips(pool)
 
     def add_unanswered(self, pod: PodView, claim: Mapping[str, str] | None, *, now: float) -> None:
@@ -120,7 +121,7 @@ class ClusterFigures:
 
     def settle_gang(self, gang: Gang, slices: Iterable[tuple[Demand, AttemptDecision]]) -> None:
         """Leave out the slices whose answer is no lack of capacity, or that were not answered."""
-        lacking = {demand.claim.hash for demand, made in slices if lacks_capacity(made.decision)}
+        lacking = {demand.claim.hash for demand, made in slices if made.decision.reason in LACKING_REASONS}
         for demand in gang:
             if demand.claim.hash not in lacking:
                 self._waits.pop(_find_key(demand.claim), None)
@@ -189,3 +190,8 @@ class DeletionCap:
         """Count one deletion less, because GKE refused it."""
         with self._lock:
             self.left += 1
+
+
+def _is_idle(pool: PoolSnapshot, decision: Decision) -> bool:
+    """Return whether a pool is paid for and idle, by a decision about it or its slice's leader."""
+    return pool.status in PAID and (decision.verdict == Verdict.DELETE or decision.reason in IDLE_REASONS)

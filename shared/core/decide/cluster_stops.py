@@ -1,4 +1,7 @@
-"""Decides whether an API is that of the cluster whose pools are judged by it. Pure.
+"""Decides what is not done in a cluster: its mode forbids it, or its API is not proven. Pure.
+
+The label of the mode works beside the settings: each of them can only forbid, so the stricter one
+applies.
 
 What GKE lists and what the API shows come from two addresses in the settings. A node in the API
 that belongs to a pool in GKE's list proves that both are of one cluster. A label that we wrote
@@ -7,19 +10,77 @@ proves less, because it repeats what the API said at that time.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from shared.core import labels
 from shared.core.decisions import Decision, Reason, Verdict
 from shared.core.identity.pool_index import PoolIndex
 from shared.core.identity.pools import PoolStatus
+from shared.core.settings import Mode
 from shared.core.shapes.tpu_catalogue import CHIPS_BY_MACHINE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from shared.core.identity.pools import PoolSnapshot
+    from shared.core.ports import Namespace
 
+_ADDS_NODES = frozenset(
+    {
+        (Verdict.RESIZE, Reason.POOL_GROWS),
+        (Verdict.DELETE, Reason.POOL_DIFFERS),  # a running pool, which could not be made again
+    }
+)
+"""The acts that the mode no-create stops, beside every create."""
 _WITH_NODES = (PoolStatus.RUNNING, PoolStatus.RUNNING_WITH_ERROR, PoolStatus.RECONCILING)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stop:
+    """A mode that stops acts in one cluster."""
+
+    mode: Mode
+    """`Mode.NO_CREATE` or `Mode.REPORT_ONLY`."""
+    reason: Reason
+    cause: str
+    """Where the mode comes from, in words."""
+
+
+def read_mode_label(name: str, namespace: Namespace | None) -> Stop | None:
+    """Return what the provisioner's own namespace stops; None when it stops nothing.
+
+    An absent namespace and an unknown value stop every act: a stop that is not understood must not
+    be passed over.
+
+    Args:
+        name: the name of the namespace, from the settings.
+        namespace: as it is now; None when it does not exist.
+    """
+    if namespace is None:
+        cause = f"namespace {name}, whose label sets the mode, does not exist in this cluster"
+        return Stop(mode=Mode.REPORT_ONLY, reason=Reason.MODE_UNKNOWN, cause=cause)
+    value = namespace.labels.get(labels.MODE)
+    label = f"the label {labels.MODE}={value} of namespace {name}"
+    if value is None or value == Mode.ACTIVE:
+        return None
+    if value == Mode.NO_CREATE:
+        return Stop(mode=Mode.NO_CREATE, reason=Reason.MODE_NO_CREATE, cause=label)
+    if value == Mode.REPORT_ONLY:
+        return Stop(mode=Mode.REPORT_ONLY, reason=Reason.MODE_REPORT_ONLY, cause=label)
+    cause = f"{label} has an unknown value; valid: {', '.join(Mode)}"
+    return Stop(mode=Mode.REPORT_ONLY, reason=Reason.MODE_UNKNOWN, cause=cause)
+
+
+def decide_stop(act: Decision, stop: Stop | None) -> Decision | None:
+    """Return the decision that replaces an act; None when the act may be done."""
+    adds_nodes = act.verdict == Verdict.CREATE or (act.verdict, act.reason) in _ADDS_NODES
+    if stop is None or (stop.mode == Mode.NO_CREATE and not adds_nodes):
+        return None
+    verdict = Verdict.REFUSE if adds_nodes else Verdict.KEEP
+    remedy = "; an operator must correct that first" if adds_nodes else ""
+    message = f"not done: {act.message}; the mode is {stop.mode}: {stop.cause}{remedy}"
+    return Decision(verdict, stop.reason, message)
 
 
 def list_witnesses(pools: Sequence[PoolSnapshot]) -> PoolIndex:

@@ -19,19 +19,19 @@ from typing import TYPE_CHECKING
 
 from shared.core.decide.capacity_first import is_asking
 from shared.core.decide.demands import decide_succeeded, decide_unclaimed, decide_unrelated, find_claim
-from shared.core.decide.freshness import SHARED_SECONDS
 from shared.core.decide.pool_facts import is_owner
 from shared.core.decisions import Verdict
 from shared.core.errors import ProvisionerError
 from shared.core.identity.names import parse_pool_name
 from shared.core.kinds.table import find_kind_of_pod
-from shared.perform.admit_workloads import answer_reserved
-from shared.perform.answer_waiting import answer_pods
-from shared.perform.look import is_fresh_leader, open_look
-from shared.perform.pool_reads import Creations
-from shared.perform.resume_workloads import answer_workload
-from shared.perform.shared_reads import share_list
-from shared.perform.tell import Outcome, describe_pool_outcome, explain
+from shared.core.times import SHARED_SECONDS
+from shared.engine.entries.answer_waiting import answer_pods
+from shared.engine.looks.look import is_fresh_leader, open_look
+from shared.engine.looks.pool_reads import Creations
+from shared.engine.looks.shared_reads import share_list
+from shared.engine.steps.admit_workloads import answer_reserved
+from shared.engine.steps.resume_workloads import answer_workload
+from shared.engine.tell import Outcome, describe_pool_outcome, explain
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -42,8 +42,8 @@ if TYPE_CHECKING:
     from shared.core.operations import EndedOperation
     from shared.core.ports import Ports
     from shared.core.workloads import PodView, WorkloadView
-    from shared.perform.answer_waiting import Answers
-    from shared.perform.look import Look
+    from shared.engine.entries.answer_waiting import Answers
+    from shared.engine.looks.look import Look
 
 LEADERS_MAX = 10_000
 """The most waiting leaders that one entry is compared with; the sweep answers the others."""

@@ -92,7 +92,7 @@ def run_widening(tasks: Sequence[Callable[[], T]], ports: Ports, *, first: int =
     """Run tasks that create pools side by side: at first a few, then twice as many, and so on.
 
     If GKE has no place for one more operation, only the first few are refused, and the others know
-    it (`shared.perform.places`).
+    it (`shared.engine.places`).
     """
     done: list[T | Exception] = []
     while len(done) < len(tasks):

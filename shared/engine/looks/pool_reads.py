@@ -15,8 +15,8 @@ from shared.core.errors import ProvisionerError
 from shared.core.identity.names import HASH_CHARACTERS, parse_pool_name
 from shared.core.identity.pool_index import PoolIndex
 from shared.core.identity.pools import BROKEN, PoolStatus
-from shared.perform.shared_reads import OneRead
-from shared.perform.side_by_side import CALLS_AT_ONCE, get_runner
+from shared.engine.looks.shared_reads import OneRead
+from shared.engine.looks.side_by_side import CALLS_AT_ONCE, get_runner
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING
 
 from shared.core.decide.collect import decide_absent_pool, decide_collect, decide_without_pools, needs_cap
 from shared.core.decide.failures import decide_gke_answer
-from shared.core.decide.freshness import SHARED_SECONDS
 from shared.core.decide.pool_facts import OwnerState, PoolFacts
 from shared.core.decide.warm_pools import decide_idle_marking, plan_marks
 from shared.core.decisions import Decision, Reason, Verdict
 from shared.core.errors import Busy, OldLook
 from shared.core.identity.pools import PoolStatus
-from shared.perform.changes import delete_pool, look_again_if_old, mark_nodes
-from shared.perform.gather import gather_again, gather_facts
-from shared.perform.look import open_look
-from shared.perform.side_by_side import run_paced
-from shared.perform.tell import Outcome, describe_pool_outcome, explain, get_results, tell_foreign_pods
+from shared.core.times import SHARED_SECONDS
+from shared.engine.changes import delete_pool, look_again_if_old, mark_nodes
+from shared.engine.looks.gather import gather_again, gather_facts
+from shared.engine.looks.look import open_look
+from shared.engine.looks.side_by_side import run_paced
+from shared.engine.tell import Outcome, describe_pool_outcome, explain, get_results, tell_foreign_pods
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from shared.core.identity.pools import PoolSnapshot
     from shared.core.messages import Event
     from shared.core.ports import Ports
-    from shared.perform.look import Look
+    from shared.engine.looks.look import Look
 
 _LOG = logging.getLogger("warm")
 

@@ -16,13 +16,11 @@ from typing import TYPE_CHECKING
 
 from shared.core.decide.attempts import is_superseded
 from shared.core.decide.capacity_first import find_wait, is_asking
-from shared.core.decide.cluster_proof import is_contradicted, judge_nodes, list_witnesses
+from shared.core.decide.cluster_stops import is_contradicted, judge_nodes, list_witnesses, read_mode_label
 from shared.core.decide.demands import decide_namespace
 from shared.core.decide.failures import decide_failure
 from shared.core.decide.filling import Filling, decide_trying
-from shared.core.decide.mode_label import read_mode_label
 from shared.core.decide.needed_pools import plan_pools, select_named
-from shared.core.decide.occupancy import measure_occupancy
 from shared.core.decide.pool_facts import (
     OwnerState,
     PoolFacts,
@@ -31,6 +29,7 @@ from shared.core.decide.pool_facts import (
     count_pods,
     has_ended,
     is_owner,
+    measure_occupancy,
     measure_waiting,
 )
 from shared.core.decide.pool_use import depends_on_use, judge_use
@@ -39,21 +38,20 @@ from shared.core.demand.disks import list_volume_claims
 from shared.core.errors import Denied
 from shared.core.identity.pools import BROKEN, PoolStatus
 from shared.core.kinds.table import get_kind
-from shared.perform.tell import explain, find_parent, try_to_read
+from shared.engine.tell import explain, find_parent, try_to_read
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from shared.core.decide.mode_label import Stop
+    from shared.core.decide.cluster_stops import Stop
     from shared.core.decide.needed_pools import PoolPlan
-    from shared.core.decide.occupancy import Occupancy
-    from shared.core.decide.pool_facts import PoolPods
+    from shared.core.decide.pool_facts import Occupancy, PoolPods
     from shared.core.decisions import Decision
     from shared.core.demand.demand import Demand
     from shared.core.identity.pools import PoolSnapshot
     from shared.core.ports import Cluster, Machines, Ports
     from shared.core.workloads import Parent, PodView, WorkloadView
-    from shared.perform.look import Look
+    from shared.engine.looks.look import Look
 
 Use = tuple["Occupancy", "PoolPlan"]
 

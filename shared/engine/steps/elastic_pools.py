@@ -35,10 +35,10 @@ from shared.core.demand.demand import Demand
 from shared.core.identity.pools import BROKEN, PoolStatus
 from shared.core.kinds.elastic import list_elastic
 from shared.core.settings import Mode
-from shared.perform.changes import look_again_if_old, mark_nodes, remove_nodes
-from shared.perform.gather import read_namespace_obstacle
-from shared.perform.make_attempt import create_allowed
-from shared.perform.pool_reads import measure_pools
+from shared.engine.changes import look_again_if_old, mark_nodes, remove_nodes
+from shared.engine.looks.gather import read_namespace_obstacle
+from shared.engine.looks.pool_reads import measure_pools
+from shared.engine.steps.make_attempt import create_allowed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from shared.core.identity.pool_index import PoolIndex
     from shared.core.identity.pools import PoolSnapshot
     from shared.core.workloads import PodView, WorkloadView
-    from shared.perform.look import Look, Turn
+    from shared.engine.looks.look import Look, Turn
 _MAY_BE_SHORT = (Reason.POOL_SERVES, Reason.POOL_DEGRADED)
 
 

@@ -20,7 +20,7 @@ from shared.core.decide.attempts import (
     find_newest,
     record_failure,
 )
-from shared.core.decide.cluster_proof import decide_other_cluster
+from shared.core.decide.cluster_stops import decide_other_cluster
 from shared.core.decide.collect import decide_collect, decide_whole, is_whole
 from shared.core.decide.demands import decide_left
 from shared.core.decide.elastic_sizes import decide_growth, list_sharing, may_add_pools
@@ -42,7 +42,7 @@ from shared.core.errors import (
 from shared.core.identity.names import build_pool_name
 from shared.core.identity.pools import BROKEN, PoolStatus
 from shared.core.nodepool import build_node_pool
-from shared.perform.changes import (
+from shared.engine.changes import (
     create_pool,
     delete_pool,
     expect_no_other,
@@ -50,15 +50,15 @@ from shared.perform.changes import (
     look_again_if_old,
     resize_pool,
 )
-from shared.perform.gather import gather_again, is_other, read_cluster_uid, read_namespace_obstacle
-from shared.perform.release_pools import release_pool
-from shared.perform.tell import tell_foreign_pods
+from shared.engine.looks.gather import gather_again, is_other, read_cluster_uid, read_namespace_obstacle
+from shared.engine.steps.release_pools import release_pool
+from shared.engine.tell import tell_foreign_pods
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from shared.core.identity.pools import PoolSnapshot
-    from shared.perform.look import Turn
+    from shared.engine.looks.look import Turn
 
 _RECORD = (Verdict.KEEP, Reason.POOL_FAILED)
 """What is decided about a pool that is only the record of a failed creation."""

@@ -19,10 +19,10 @@ from shared.core.errors import Rejected
 from shared.core.identity.pools import LOST
 from shared.core.kueue import find_seconds
 from shared.core.times import format_time
-from shared.perform.gang_pools import describe_slices, give_pools
-from shared.perform.gather import add_disks
-from shared.perform.side_by_side import take_some
-from shared.perform.tell import Outcome, explain
+from shared.engine.looks.gather import add_disks
+from shared.engine.looks.side_by_side import take_some
+from shared.engine.steps.gang_pools import describe_slices, give_pools
+from shared.engine.tell import Outcome, explain
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from shared.core.kueue import Check, CheckState, QueuedWorkload
     from shared.core.ports import Queues
     from shared.core.workloads import WorkloadView
-    from shared.perform.look import Look
+    from shared.engine.looks.look import Look
 
 QUEUED_MAX = 1_000
 """The most workloads that one sweep answers. Of more, each sweep takes others."""

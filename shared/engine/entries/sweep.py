@@ -11,21 +11,21 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from shared.core.decisions import Verdict
-from shared.perform.admit_workloads import answer_queues
-from shared.perform.limited_ports import bound_ports
-from shared.perform.look import open_sweep
-from shared.perform.resume_workloads import answer_asking
-from shared.perform.side_by_side import CLUSTERS_AT_ONCE, get_runner
-from shared.perform.sweep_leaders import answer_leaders
-from shared.perform.sweep_pools import act_on_pools, judge_pools, make_room
-from shared.perform.sweep_report import SweepReport
+from shared.engine.entries.sweep_leaders import answer_leaders
+from shared.engine.entries.sweep_pools import act_on_pools, judge_pools, make_room
+from shared.engine.looks.limited_ports import bound_ports
+from shared.engine.looks.look import open_sweep
+from shared.engine.looks.side_by_side import CLUSTERS_AT_ONCE, get_runner
+from shared.engine.looks.sweep_report import SweepReport
+from shared.engine.steps.admit_workloads import answer_queues
+from shared.engine.steps.resume_workloads import answer_asking
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from shared.core.ports import Ports
-    from shared.perform.admit_workloads import Answered
-    from shared.perform.look import Look
+    from shared.engine.looks.look import Look
+    from shared.engine.steps.admit_workloads import Answered
 
 
 def sweep(ports: Ports) -> SweepReport:

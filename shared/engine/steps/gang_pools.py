@@ -24,12 +24,12 @@ from shared.core.decisions import FAILURE_REASONS, Decision, Reason, Verdict
 from shared.core.errors import Denied, Throttled, Unavailable
 from shared.core.identity.names import build_pool_name
 from shared.core.identity.pools import PoolStatus
-from shared.perform.gather import is_used_by_others, read_stop, read_trying
-from shared.perform.look import Turn
-from shared.perform.make_attempt import list_attempts, make_attempt
-from shared.perform.release_pools import collect_pools
-from shared.perform.side_by_side import run_paced
-from shared.perform.tell import Outcome, describe_attempt, describe_claim, describe_demand, explain, get_results
+from shared.engine.looks.gather import is_used_by_others, read_stop, read_trying
+from shared.engine.looks.look import Turn
+from shared.engine.looks.side_by_side import run_paced
+from shared.engine.steps.make_attempt import list_attempts, make_attempt
+from shared.engine.steps.release_pools import collect_pools
+from shared.engine.tell import Outcome, describe_attempt, describe_claim, describe_demand, explain, get_results
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from shared.core.demand.demand import Demand
     from shared.core.identity.pool_index import PoolIndex
     from shared.core.workloads import WorkloadView
-    from shared.perform.look import Look
+    from shared.engine.looks.look import Look
 
 _QUIET = (Verdict.KEEP, Verdict.WAIT)
 _COMES = (Reason.POOL_IN_PROGRESS, Reason.POOL_SERVES)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from shared.core.errors import Denied, OutOfTime, Throttled
-from shared.perform.side_by_side import PAUSE_SECONDS
+from shared.engine.looks.side_by_side import PAUSE_SECONDS
 
 if TYPE_CHECKING:
     from shared.core.ports import Clock, NodePools, Ports

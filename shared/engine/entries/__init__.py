@@ -1,0 +1,1 @@
+"""How the engine is entered: a message, the end of an operation, the sweep."""
