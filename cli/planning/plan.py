@@ -25,7 +25,7 @@ from shared.core.errors import LabelBudgetExceeded, Rejected
 from shared.core.kinds.table import SLICES_MAX, get_kind, list_slices
 from shared.core.nodepool import build_labels, build_node_pool, describe_placement
 from shared.core.priorities import NodeSource
-from shared.core.shapes.tpu_catalogue import tell_unlisted
+from shared.core.shapes.zones import tell_unlisted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from shared.core import labels
 from shared.core.errors import UnsupportedShape
 from shared.core.shapes.shape import Placement, Shape
-from shared.core.shapes.tpu_catalogue import BY_ACCELERATOR, FAMILIES, ZONES, Family, tell_unlisted
+from shared.core.shapes.tpu_catalogue import BY_ACCELERATOR, FAMILIES, Family
 from shared.core.shapes.tpus import count_chips, find_shape, list_topologies
 
 # accelerator, topology, chips per pod -> machine, hosts, placement.
@@ -383,15 +383,3 @@ def test_the_catalogue_is_consistent() -> None:
             assert machine.multi_host or machine.single_host
             if machine.single_host:
                 assert count_chips(machine.single_host) == machine.chips
-
-
-@pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.accelerator)
-def test_no_zone_of_a_family_without_a_list_is_warned_of(family: Family) -> None:
-    warned = tell_unlisted(family.accelerator, "mars-north1-a") != ""
-
-    assert warned == (family.generation in ZONES)
-    assert all(tell_unlisted(family.accelerator, zone) == "" for zone in ZONES.get(family.generation, "").split())
-
-
-def test_no_zone_of_a_gpu_is_warned_of() -> None:
-    assert tell_unlisted("nvidia-l4", "mars-north1-a") == ""

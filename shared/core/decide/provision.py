@@ -11,7 +11,7 @@ from shared.core.identity.pool_index import PoolIndex
 from shared.core.identity.pools import RUNNING, PoolStatus
 from shared.core.kinds.table import get_kind
 from shared.core.settings import Mode
-from shared.core.shapes.tpu_catalogue import tell_unlisted
+from shared.core.shapes.zones import tell_unlisted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -163,20 +163,6 @@ FAMILIES = (
     ),
 )
 
-ZONES = {
-    "v4": "us-central2-b",
-    "v5e": "asia-east1-a asia-east1-b asia-east1-c asia-northeast1-b asia-southeast1-b europe-north1-a "
-    "europe-north1-c europe-west1-b europe-west1-c europe-west3-c europe-west4-a europe-west4-b "
-    "northamerica-northeast1-b southamerica-west1-b southamerica-west1-c us-central1-a us-east1-b us-east1-c "
-    "us-east4-b us-east5-a us-east5-b us-east5-c us-south1-a us-south1-b us-west1-c us-west4-a us-west4-b",
-    "v5p": "europe-west1-b europe-west1-d europe-west4-b us-central1-a us-east1-d us-east5-a us-east5-b "
-    "us-east5-c us-south1-a us-south1-b us-south1-c",
-    "v6e": "asia-east1-c asia-northeast1-b asia-south1-b asia-south1-c asia-southeast1-b europe-west4-a "
-    "southamerica-east1-c southamerica-west1-a us-central1-a us-central1-b us-central1-c us-central2-b us-east1-d "
-    "us-east4-a us-east5-a us-east5-b us-east5-c us-south1-a us-south1-ai1b us-south1-c us-west1-c",
-}
-"""By generation, as listed on 2026-11-23; a hint that refuses nothing, since Google adds zones:
-https://github.com/skypilot-org/skypilot-catalog/blob/006059e/catalogs/v8/gcp/vms.csv"""
 BY_ACCELERATOR = {family.accelerator: family for family in FAMILIES}
 MACHINES = {machine.name: machine for family in FAMILIES for machine in family.machines}
 CHIPS_BY_MACHINE = {machine.name: machine.chips for family in FAMILIES for machine in family.machines}
@@ -186,12 +172,3 @@ CHIPS_BY_MACHINE = {machine.name: machine.chips for family in FAMILIES for machi
 def list_flex_start_generations() -> list[str]:
     """Return the generations that GKE offers with flex-start, in the order of the catalogue."""
     return list(dict.fromkeys(family.generation for family in FAMILIES if family.flex_start))
-
-
-def tell_unlisted(accelerator: str, zone: str) -> str:
-    """Return a warning if `ZONES` has other zones for an accelerator only; empty if it has none."""
-    generation = BY_ACCELERATOR[accelerator].generation if accelerator in BY_ACCELERATOR else ""
-    listed = ZONES.get(generation, zone).split()
-    near = ", ".join(each for each in listed if each.startswith(zone.rpartition("-")[0] + "-"))
-    note = f"on 2026-11-23 no {generation} was listed in {zone}, but in {near or 'other regions only'}"
-    return "" if zone in listed else note

@@ -1,0 +1,37 @@
+"""The dated list of zones: it warns of a zone that it lacks, and says nothing of unknown types."""
+
+import pytest
+
+from shared.core.shapes.gpu_catalogue import FAMILIES as GPU_FAMILIES
+from shared.core.shapes.tpu_catalogue import FAMILIES
+from shared.core.shapes.zones import ZONES, tell_unlisted
+
+ZONELESS = {"nvidia-rtx-pro-6000", "nvidia-gb200", "nvidia-gb300"}
+"""Types without a zone in the list."""
+ACCELERATORS = {family.accelerator: family.generation for family in FAMILIES} | {
+    family.accelerator: family.accelerator for family in GPU_FAMILIES if family.accelerator not in ZONELESS
+}
+
+
+@pytest.mark.parametrize(("accelerator", "kind"), ACCELERATORS.items(), ids=ACCELERATORS)
+def test_a_zone_outside_the_list_is_warned_of_and_each_listed_one_is_not(accelerator: str, kind: str) -> None:
+    regions = dict(each.split(":") for each in ZONES[kind].split())
+    listed = [f"{region}-{letter}" for region, letters in regions.items() for letter in letters.split(",")]
+
+    assert [tell_unlisted(accelerator, zone) for zone in listed] == [""] * len(listed)
+    assert tell_unlisted(accelerator, "mars-north1-a") == (
+        f"on 2026-11-23 no {kind} was listed in mars-north1-a, but in other regions only"
+    )
+
+
+@pytest.mark.parametrize("accelerator", sorted(ZONELESS))
+def test_an_accelerator_that_is_not_in_the_list_is_warned_of_nowhere(accelerator: str) -> None:
+    assert tell_unlisted(accelerator, "mars-north1-a") == ""
+
+
+def test_every_row_of_the_list_is_of_an_accelerator_that_we_know() -> None:
+    assert set(ZONES) == set(ACCELERATORS.values())
+
+
+def test_the_zones_of_the_same_region_are_named() -> None:
+    assert tell_unlisted("tpu7x", "us-central1-a").endswith("but in us-central1-c, us-central1-ai1a")
