@@ -1,4 +1,4 @@
-"""What follows while GKE's autoscaler has not filled a pool: promises over every situation."""
+"""What follows while GKE's autoscaler has not filled a pool; the promises are in its table."""
 
 import pytest
 
@@ -9,20 +9,13 @@ from shared.core.demand.candidates import Candidate, find_node_source
 from shared.core.ports import FillError, Machines
 from shared.core.priorities import NodeSource
 from tests.builders import NOW, a_demand, a_pool, a_template, settings
-from tests.unit.filling_enumeration import decide_everything_empty, judge_empty
+from tests.unit.filling_enumeration import FILLING
 
 STOCKOUT = "ZONE_RESOURCE_POOL_EXHAUSTED: The zone has no capacity."
 
 
-def test_no_situation_of_an_empty_pool_breaks_a_promise() -> None:
-    broken = [
-        (row, answer) for row, decision in decide_everything_empty() if (answer := judge_empty(row, decision))
-    ]
-    assert broken == []
-
-
 def test_each_verdict_is_met() -> None:
-    assert {decision.verdict for _, decision in decide_everything_empty()} == {Verdict.WAIT, Verdict.DELETE}
+    assert {decision.verdict for _, decision in FILLING.everything} == {Verdict.WAIT, Verdict.DELETE}
 
 
 def test_while_gke_tries_to_create_a_pool_its_words_are_told_with_both_times() -> None:
