@@ -40,7 +40,7 @@ from shared.core.labels import (
 )
 from shared.core.settings import ClusterSettings
 from shared.core.workloads import PodTemplate
-from tests.builders import CLUSTER, NOW, a_demand, a_jobset, settings
+from tests.builders import CLUSTER, NOW, a_demand, a_jobset, expect_decision, settings
 from tests.builders import a_template as a_pod_template
 
 Json = dict[str, Any]
@@ -119,17 +119,11 @@ def test_a_workload_names_its_owner_flavors_and_checks() -> None:
         (a_workload(deletionTimestamp="2026-11-23T11:00:00Z"), False),
         (a_workload(checks=[CHECKS[0], CHECKS[1] | {"state": "Retry"}]), False),
         (a_workload(checks=[CHECKS[0] | {"state": "Rejected"}, CHECKS[1]]), False),
+        (a_workload() | {"spec": a_workload()["spec"] | {"active": False}}, False),
     ],
 )
 def test_quota_counts_until_it_is_about_to_be_lost(body: Json, holds: bool) -> None:
     assert read_queued(body).holds_quota is holds
-
-
-def test_a_deactivated_workload_holds_no_quota() -> None:
-    body = a_workload()
-    body["spec"]["active"] = False
-
-    assert not read_queued(body).holds_quota
 
 
 def test_a_workload_of_a_wrong_type_is_an_error_that_names_the_field() -> None:
@@ -352,9 +346,8 @@ def test_the_pause_doubles_up_to_half_an_hour_and_a_quarter() -> None:
 def test_a_rayjob_is_refused_with_what_it_lacks_while_it_is_suspended() -> None:
     ray = {"apiVersion": "ray.io/v1", "kind": "RayJob"}
 
-    refused = refuse_owner(read_queued(a_workload(ownerReferences=[OWNER | ray])), KIND_NAMES)
+    refused = expect_decision(refuse_owner(read_queued(a_workload(ownerReferences=[OWNER | ray])), KIND_NAMES))
 
-    assert refused is not None
     assert "RayJob (ray.io/v1) exist: it makes its RayCluster when it is resumed" in refused.message
 
 
@@ -365,7 +358,6 @@ def test_an_owner_is_served_by_kind_and_group() -> None:
     raising = read_queued(a_workload(ownerReferences=[OWNER | {"kind": "LeaderWorkerSet"}]))
 
     for queued, words in ((foreign, "example.com/v1"), (pods, "without an owner"), (raising, "LeaderWorkerSet")):
-        refused = refuse_owner(queued, KIND_NAMES)
-        assert refused is not None
+        refused = expect_decision(refuse_owner(queued, KIND_NAMES))
         assert words in refused.message
         assert "valid: JobSet, RayCluster, Job" in refused.message

@@ -23,10 +23,6 @@ from tests.builders import OWNER_KEYS as OF_OWNERS
 NAMES = st.from_regex(r"[a-z]([-a-z0-9]{0,20}[a-z0-9])?", fullmatch=True)
 
 
-def selecting(*, affinity: dict[str, tuple[str, ...]] | None = None, **selectors: str) -> dict[str, Any]:
-    return {"selectors": selectors, "node_affinity": affinity or {}}
-
-
 def rejection(**shape: Any) -> Decision:
     pod = a_pod(shape=shape)
     found = expect_decision(decide_demand(CLUSTER, pod, a_jobset(), settings()))
