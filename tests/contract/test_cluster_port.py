@@ -6,7 +6,7 @@ asked of the edge alone, in `test_kubernetes_edge`.
 """
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -21,7 +21,7 @@ from shared.core.ports import BoundPod, Cluster, Ledger, LimitHold, SurplusMark
 from shared.core.workloads import Disk, PodView, Taint, WorkloadView
 from tests.builders import CLUSTER, NOW, a_jobset, expect_demand, settings
 from tests.contract.cluster_worlds import JOBSETS, ClusterWorld, a_notice, edge_world, fake_world, open_edge
-from tests.contract.stand_ins import ask, stand_in
+from tests.contract.stand_ins import ask
 from tests.unit.rayclusters import a_raycluster
 
 PODS = "/api/v1/namespaces/default/pods"
@@ -118,17 +118,15 @@ def fill_disks(url: str) -> None:
 
 
 @pytest.fixture(scope="module")
-def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def url(cluster_url: str) -> str:
     """A cluster where a JobSet of two slices and one without chips wait, and pods run on nodes."""
-    with stand_in(tmp_path_factory.mktemp("cluster"), "standins.cluster", "serve", "--speed", "30") as ports:
-        found = ports["url"]
-        fill_pools(found)
-        ask("POST", f"{found}{JOBSETS}", a_jobset_body("train", chips=4, slices=2))
-        ask("POST", f"{found}{JOBSETS}", a_jobset_body("chipless", chips=0, slices=1))
-        port = open_edge(found)
-        eventually(lambda: len([pod for pod in port.list_waiting_leaders() if pod.unschedulable]) == 2)
-        eventually(lambda: len(unbound_followers(found)) == 3)
-        yield found
+    fill_pools(cluster_url)
+    ask("POST", f"{cluster_url}{JOBSETS}", a_jobset_body("train", chips=4, slices=2))
+    ask("POST", f"{cluster_url}{JOBSETS}", a_jobset_body("chipless", chips=0, slices=1))
+    port = open_edge(cluster_url)
+    eventually(lambda: len([pod for pod in port.list_waiting_leaders() if pod.unschedulable]) == 2)
+    eventually(lambda: len(unbound_followers(cluster_url)) == 3)
+    return cluster_url
 
 
 def unbound_followers(url: str) -> list[dict[str, Any]]:
