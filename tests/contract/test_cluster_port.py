@@ -5,8 +5,6 @@ cluster's objects. What only HTTP and Events have (codes, wrong addresses, count
 asked of the edge alone, in `test_kubernetes_edge`.
 """
 
-import time
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -19,6 +17,7 @@ from shared.core.kinds import raycluster
 from shared.core.kinds.deployment import TEMPLATE_HASH
 from shared.core.ports import BoundPod, Cluster, Ledger, LimitHold, SurplusMark
 from shared.core.workloads import Disk, PodView, Taint, WorkloadView
+from standins.processes.stand_ins import wait_until
 from tests.builders import CLUSTER, NOW, a_jobset, expect_demand, settings
 from tests.contract.cluster_worlds import JOBSETS, ClusterWorld, a_notice, edge_world, fake_world, open_edge
 from tests.contract.stand_ins import ask
@@ -28,14 +27,6 @@ PODS = "/api/v1/namespaces/default/pods"
 POOL, MARKED_POOL, READY_POOL = "pool-of-ours", "pool-with-marks", "pool-with-a-ready-node"
 WORKER = {raycluster.CLUSTER: "llm", raycluster.NODE_TYPE: raycluster.WORKER}
 NO_SUCH = "no-such-name"
-
-
-def eventually(read: Callable[[], Any]) -> None:
-    """Return once a reading is not empty; controllers and the scheduler need a moment."""
-    give_up_at = time.monotonic() + 90
-    while not read():
-        assert time.monotonic() < give_up_at, "nothing came"
-        time.sleep(0.05)
 
 
 def a_jobset_body(name: str, *, chips: int, slices: int) -> dict[str, Any]:
@@ -124,8 +115,8 @@ def url(cluster_url: str) -> str:
     ask("POST", f"{cluster_url}{JOBSETS}", a_jobset_body("train", chips=4, slices=2))
     ask("POST", f"{cluster_url}{JOBSETS}", a_jobset_body("chipless", chips=0, slices=1))
     port = open_edge(cluster_url)
-    eventually(lambda: len([pod for pod in port.list_waiting_leaders() if pod.unschedulable]) == 2)
-    eventually(lambda: len(unbound_followers(cluster_url)) == 3)
+    wait_until(lambda: len([pod for pod in port.list_waiting_leaders() if pod.unschedulable]) == 2)
+    wait_until(lambda: len(unbound_followers(cluster_url)) == 3)
     return cluster_url
 
 
