@@ -228,14 +228,11 @@ def test_nodes_are_removed_by_name_and_measured(world: PoolsWorld) -> None:
     assert world.port.measure(pool) == 1
 
 
-def test_nodes_that_are_up_are_not_missing(world: PoolsWorld) -> None:
+def test_the_machines_of_a_pool_that_runs_are_made_and_none_is_missing(world: PoolsWorld) -> None:
     pool = get(world, running(world, a_gpu_pool_body()))
-    assert list(world.port.list_missing(pool)) == []
 
-
-def test_the_machines_of_a_pool_that_runs_are_made(world: PoolsWorld) -> None:
-    pool = get(world, running(world, a_gpu_pool_body()))
     assert world.port.read_machines(pool) == Machines(made=1)
+    assert list(world.port.list_missing(pool)) == []
 
 
 def test_a_pool_that_is_absent_cannot_be_resized(world: PoolsWorld) -> None:

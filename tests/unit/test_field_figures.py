@@ -89,7 +89,7 @@ def crowd(limit: int = 5, last: float = 40.0, **changes: Any) -> FanOut:
     return FanOut(**values | changes)
 
 
-def pod(job: str, index: str, *, at: float = 7, phase: str = "Pending", **seen: str) -> PodSeen:
+def pod(job: str, index: str, *, at: float = 7, phase: str = "Pending", **seen: Any) -> PodSeen:
     plain = {"node": "", "unschedulable": ""} | seen
     return PodSeen(at=at, namespace="default", name="p", uid="u", job=job, index=index, phase=phase, **plain)
 

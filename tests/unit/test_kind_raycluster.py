@@ -17,6 +17,7 @@ from shared.core.kinds.raycluster import (
     REPLICA_OF_WEBHOOK,
 )
 from shared.core.workloads import PodView, WorkloadView
+from shared.edges.workload_objects import read_template
 from tests.unit.rayclusters import (
     EARLIER_UID,
     SUSPENDED,
@@ -26,7 +27,6 @@ from tests.unit.rayclusters import (
     a_worker,
     indexed,
     name_of,
-    read_template,
     webhooked,
 )
 

@@ -21,8 +21,9 @@ from shared.core.kinds.raycluster import RAYCLUSTER
 from shared.core.kinds.rayjob import RAYJOB
 from shared.core.kinds.table import SUSPENDABLE, get_suspendable, is_parent_kind
 from shared.core.workloads import WorkloadView
+from shared.edges.workload_objects import read_template
 from tests.builders import CLUSTER, NOW, expect_decision, settings
-from tests.unit.rayclusters import a_body, read_template
+from tests.unit.rayclusters import a_body
 
 Json = dict[str, Any]
 ON = settings(capacity_first=True)
