@@ -121,6 +121,11 @@ LEADER_EXCLUDED = {"subGroupSize": 2, "subGroupPolicyType": "LeaderExcluded"}
         pytest.param(
             {"size": 1, "leader": CHIPLESS}, {"serve-0": 0, "serve-1": 0}, id="a leader alone without chips"
         ),
+        pytest.param(
+            {"size": 1, "leader": OF_OTHER_SHAPE, "replicas": 1},
+            {"serve-0": 1},
+            id="a leader alone is not apart",
+        ),
         pytest.param({"replicas": 0}, {}, id="scaled to nothing"),
         pytest.param({"leader": OF_CPU, "worker": OF_CPU}, {}, id="no accelerators"),
         pytest.param(
@@ -259,10 +264,6 @@ def test_a_leader_with_chips_apart_from_its_workers_is_refused(fields: dict[str,
     with pytest.raises(SliceUnknown, match="without chips"):
         LEADERWORKERSET.list_slices(found)
     assert not LEADERWORKERSET.has_slice(found, "serve-0", None)
-
-
-def test_a_leader_alone_is_never_apart() -> None:
-    assert names(a_set(size=1, leader=OF_OTHER_SHAPE, replicas=1)) == ["serve-0"]
 
 
 def test_an_ambiguous_selector_is_left_to_the_demand_to_refuse() -> None:
