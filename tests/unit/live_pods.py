@@ -50,8 +50,13 @@ OF_CPU = a_body(chips=0, selectors={})
 ONE_HOST = a_body(selectors={labels.ACCELERATOR: "tpu-v6e-slice", labels.TOPOLOGY: "2x2"})
 
 
-def a_workload(kind: str, template: Json, *, hosts: int = HOSTS, leader: Json | None = None) -> WorkloadView:
-    """One slice of so many hosts, or so many single hosts; `leader` is the leaders' template."""
+def a_workload(
+    kind: str, template: Json, *, hosts: int = HOSTS, leader: Json | None = None, **more: dict[str, str]
+) -> WorkloadView:
+    """One slice of so many hosts, or so many single hosts; `leader` is the leaders' template.
+
+    What is more goes to the metadata.
+    """
     job = {"parallelism": hosts, "completions": hosts, "completionMode": "Indexed", "template": template}
     ray = {"groupName": "tpu", "replicas": 1, "maxReplicas": 1, "numOfHosts": hosts, "template": template}
     group = {"size": hosts + (leader is not None), "workerTemplate": template}
@@ -68,7 +73,7 @@ def a_workload(kind: str, template: Json, *, hosts: int = HOSTS, leader: Json | 
         "Pod": template["spec"],
     }[kind]
     own = copy.deepcopy(template["metadata"]) if kind == "Pod" else {}
-    metadata = own | {"namespace": "default", "name": "train", "uid": UID}
+    metadata = own | {"namespace": "default", "name": "train", "uid": UID} | more
     return read_workload(get_kind(kind), {"metadata": metadata, "spec": spec, "status": {}})
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from shared.core import labels
 from shared.core.decide.admission_checks import Word, answer_gang, is_final, refuse_owner
 from shared.core.decide.attempts import AttemptDecision
 from shared.core.decide.gangs import GangAnswer, judge_gang
@@ -24,19 +25,6 @@ from shared.core.kueue import (
     read_check,
     read_flavor,
     read_queued,
-)
-from shared.core.labels import (
-    ADDITIONAL_NODE_NETWORKS,
-    CAPACITY_CHECK_SECONDS,
-    CAPACITY_CHECKED,
-    COPY_LABELS,
-    DISABLE_AUTOPROVISIONING,
-    FLEX_START,
-    IDLE_SECONDS,
-    NODE_POOL,
-    NODE_SERVICE_ACCOUNT,
-    RESERVATION_NAME,
-    RESERVATION_PROJECT,
 )
 from shared.core.settings import ClusterSettings
 from shared.core.workloads import PodTemplate
@@ -74,7 +62,7 @@ def a_workload(*, conditions: dict[str, str] | None = None, checks: list[Json] |
             "active": True,
             "podSets": [
                 {"name": "workers", "template": {"metadata": {}}},
-                {"name": "marked", "template": {"metadata": {"labels": {CAPACITY_CHECKED: "mine"}}}},
+                {"name": "marked", "template": {"metadata": {"labels": {labels.CAPACITY_CHECKED: "mine"}}}},
             ],
         },
         "status": {
@@ -218,12 +206,12 @@ def test_pods_that_are_admitted_get_our_label_unless_they_have_it() -> None:
 
     (check,) = format_state(read_queued(a_workload()), state)["status"]["admissionChecks"]
 
-    assert check["podSetUpdates"] == [{"name": "workers", "labels": {CAPACITY_CHECKED: "true"}}]
+    assert check["podSetUpdates"] == [{"name": "workers", "labels": {labels.CAPACITY_CHECKED: "true"}}]
 
 
 @pytest.mark.parametrize("text", ["0", "59", "86401", "-60", "30m", "", "9" * 5000])
 def test_a_check_whose_time_is_no_time_is_not_active_and_says_what_is_valid(text: str) -> None:
-    annotations = {CAPACITY_CHECK_SECONDS: text}
+    annotations = {labels.CAPACITY_CHECK_SECONDS: text}
     body = {"metadata": {"name": "x", "annotations": annotations}, "spec": {"controllerName": CONTROLLER}}
 
     check = read_check(body)
@@ -241,7 +229,7 @@ def test_a_check_whose_time_is_no_time_is_not_active_and_says_what_is_valid(text
 
 @pytest.mark.parametrize(("text", "seconds"), [("60", 60), ("86400", 86_400), (None, 1800)])
 def test_a_check_says_for_how_long_a_part_of_the_pools_is_held(text: str | None, seconds: int) -> None:
-    annotations = {CAPACITY_CHECK_SECONDS: text} if text else {}
+    annotations = {labels.CAPACITY_CHECK_SECONDS: text} if text else {}
     body = {"metadata": {"name": "x", "annotations": annotations}, "spec": {"controllerName": CONTROLLER}}
 
     check = read_check(body)
@@ -303,14 +291,14 @@ def test_a_refusal_is_final_only_if_the_spec_alone_meets_it(
     ("template", "final"),
     [
         (a_pod_template(topology="3x7"), True),
-        (a_pod_template(selectors={NODE_POOL: "mine"}), True),
-        (a_pod_template(annotations={DISABLE_AUTOPROVISIONING: "true"}), True),
-        (a_pod_template(annotations={COPY_LABELS: "kubernetes.io/os"}), True),
-        (a_pod_template(annotations={NODE_SERVICE_ACCOUNT: "a@p.iam.gserviceaccount.com"}), False),
-        (a_pod_template(annotations={ADDITIONAL_NODE_NETWORKS: "net:sub"}), False),
-        (a_pod_template(topology="2x2", annotations={IDLE_SECONDS: "600"}), False),
-        (a_pod_template(selectors={FLEX_START: "true"}), False),
-        (a_pod_template(selectors={RESERVATION_NAME: "r", RESERVATION_PROJECT: "other"}), False),
+        (a_pod_template(selectors={labels.NODE_POOL: "mine"}), True),
+        (a_pod_template(annotations={labels.DISABLE_AUTOPROVISIONING: "true"}), True),
+        (a_pod_template(annotations={labels.COPY_LABELS: "kubernetes.io/os"}), True),
+        (a_pod_template(annotations={labels.NODE_SERVICE_ACCOUNT: "a@p.iam.gserviceaccount.com"}), False),
+        (a_pod_template(annotations={labels.ADDITIONAL_NODE_NETWORKS: "net:sub"}), False),
+        (a_pod_template(topology="2x2", annotations={labels.IDLE_SECONDS: "600"}), False),
+        (a_pod_template(selectors={labels.FLEX_START: "true"}), False),
+        (a_pod_template(selectors={labels.RESERVATION_NAME: "r", labels.RESERVATION_PROJECT: "other"}), False),
         (dataclasses.replace(a_pod_template(), cpu_millis=100_000), False),
     ],
 )
