@@ -12,7 +12,7 @@ from google.protobuf import json_format
 from shared.core.decide.demands import decide_demand
 from shared.core.identity.pools import PoolStatus
 from shared.core.nodepool import build_node_pool
-from shared.core.ports import Clock
+from shared.core.ports import Clock, NodePools
 from shared.core.settings import Credentials, Settings
 from shared.edges.clock import SYSTEM_CLOCK
 from shared.edges.gke import GkeNodePools
@@ -144,16 +144,22 @@ def misshapen(body: dict[str, Any], call: str) -> dict[str, Any]:
     return body | {"initialNodeCount": 3} if call.endswith("misshapen") else body
 
 
+def call_port(port: NodePools, method: str, body: dict[str, Any], *, cluster: str = CLUSTER) -> object:
+    """Make one call about the pool of a body."""
+    name = str(body["name"])
+    calls: dict[str, Callable[[], object]] = {
+        "create": lambda: port.create(cluster, body),
+        "get": lambda: port.get(cluster, name),
+        "list": lambda: port.list(cluster),
+        "delete": lambda: port.delete(cluster, name),
+        "resize": lambda: port.resize(cluster, name, 2),
+    }
+    return calls[method]()
+
+
 def by_edge(gke: Gke, call: str, body: dict[str, Any]) -> None:
     cluster = NO_CLUSTER if call.endswith("elsewhere") else CLUSTER
-    name = body["name"]
-    calls: dict[str, Callable[[], Any]] = {
-        "create": lambda: gke.edge.create(cluster, misshapen(body, call)),
-        "get": lambda: gke.edge.get(cluster, name),
-        "list": lambda: gke.edge.list(cluster),
-        "delete": lambda: gke.edge.delete(cluster, name),
-    }
-    calls[call.split(maxsplit=1)[0]]()
+    call_port(gke.edge, call.split(maxsplit=1)[0], misshapen(body, call), cluster=cluster)
 
 
 def by_official(client: ClusterManagerClient, call: str, body: dict[str, Any]) -> None:

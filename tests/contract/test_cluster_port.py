@@ -5,8 +5,6 @@ cluster's objects. What only HTTP and Events have (codes, wrong addresses, count
 asked of the edge alone, in `test_kubernetes_edge`.
 """
 
-import time
-from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -19,23 +17,16 @@ from shared.core.kinds import raycluster
 from shared.core.kinds.deployment import TEMPLATE_HASH
 from shared.core.ports import BoundPod, Cluster, Ledger, LimitHold, SurplusMark
 from shared.core.workloads import Disk, PodView, Taint, WorkloadView
+from standins.processes.stand_ins import wait_until
 from tests.builders import CLUSTER, NOW, a_jobset, expect_demand, settings
 from tests.contract.cluster_worlds import JOBSETS, ClusterWorld, a_notice, edge_world, fake_world, open_edge
-from tests.contract.stand_ins import ask, stand_in
+from tests.contract.stand_ins import ask
 from tests.unit.rayclusters import a_raycluster
 
 PODS = "/api/v1/namespaces/default/pods"
 POOL, MARKED_POOL, READY_POOL = "pool-of-ours", "pool-with-marks", "pool-with-a-ready-node"
 WORKER = {raycluster.CLUSTER: "llm", raycluster.NODE_TYPE: raycluster.WORKER}
 NO_SUCH = "no-such-name"
-
-
-def eventually(read: Callable[[], Any]) -> None:
-    """Return once a reading is not empty; controllers and the scheduler need a moment."""
-    give_up_at = time.monotonic() + 90
-    while not read():
-        assert time.monotonic() < give_up_at, "nothing came"
-        time.sleep(0.05)
 
 
 def a_jobset_body(name: str, *, chips: int, slices: int) -> dict[str, Any]:
@@ -118,17 +109,15 @@ def fill_disks(url: str) -> None:
 
 
 @pytest.fixture(scope="module")
-def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def url(cluster_url: str) -> str:
     """A cluster where a JobSet of two slices and one without chips wait, and pods run on nodes."""
-    with stand_in(tmp_path_factory.mktemp("cluster"), "standins.cluster", "serve", "--speed", "30") as ports:
-        found = ports["url"]
-        fill_pools(found)
-        ask("POST", f"{found}{JOBSETS}", a_jobset_body("train", chips=4, slices=2))
-        ask("POST", f"{found}{JOBSETS}", a_jobset_body("chipless", chips=0, slices=1))
-        port = open_edge(found)
-        eventually(lambda: len([pod for pod in port.list_waiting_leaders() if pod.unschedulable]) == 2)
-        eventually(lambda: len(unbound_followers(found)) == 3)
-        yield found
+    fill_pools(cluster_url)
+    ask("POST", f"{cluster_url}{JOBSETS}", a_jobset_body("train", chips=4, slices=2))
+    ask("POST", f"{cluster_url}{JOBSETS}", a_jobset_body("chipless", chips=0, slices=1))
+    port = open_edge(cluster_url)
+    wait_until(lambda: len([pod for pod in port.list_waiting_leaders() if pod.unschedulable]) == 2)
+    wait_until(lambda: len(unbound_followers(cluster_url)) == 3)
+    return cluster_url
 
 
 def unbound_followers(url: str) -> list[dict[str, Any]]:

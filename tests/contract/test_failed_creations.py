@@ -42,21 +42,18 @@ def test_the_pool_and_its_operation_tell_the_same_class(gke: Gke, kind: str) -> 
     assert 0 < made.ended_at - made.began_at < 5000
 
 
-@pytest.mark.parametrize("reserved", [False, True])
-def test_a_pool_tells_whether_it_takes_machines_from_a_reservation(gke: Gke, *, reserved: bool) -> None:
-    body = a_body(selectors=RESERVED if reserved else {})
+@pytest.mark.parametrize(
+    ("selectors", "told"),
+    [({}, (False, False)), (RESERVED, (True, False)), ({labels.SPOT: "true"}, (False, True))],
+    ids=["on-demand", "of a reservation", "spot"],
+)
+def test_a_pool_tells_whether_its_machines_are_of_a_reservation_or_spot(
+    gke: Gke, selectors: dict[str, str], told: tuple[bool, bool]
+) -> None:
+    body = a_body(selectors=selectors)
     gke.edge.create(CLUSTER, body)
     pool = gke.edge.get(CLUSTER, str(body["name"]))
 
     assert pool is not None
-    assert pool.reserved == reserved
-
-
-@pytest.mark.parametrize("spot", [False, True])
-def test_a_pool_tells_whether_it_has_spot_machines(gke: Gke, *, spot: bool) -> None:
-    body = a_body(selectors={labels.SPOT: "true"} if spot else {})
-    gke.edge.create(CLUSTER, body)
-
-    (pool,) = [each for each in gke.edge.list(CLUSTER) if each.name == body["name"]]
-
-    assert pool.spot == spot
+    assert (pool.reserved, pool.spot) == told
+    assert pool in gke.edge.list(CLUSTER)

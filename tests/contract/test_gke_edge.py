@@ -27,7 +27,7 @@ from shared.core.errors import (
     Throttled,
     Unavailable,
 )
-from shared.core.identity.pools import PoolSnapshot, PoolStatus
+from shared.core.identity.pools import PoolStatus
 from tests.builders import CLUSTER, settings
 from tests.contract.gke_world import (
     CODES_OVER_HTTP,
@@ -47,6 +47,7 @@ from tests.contract.gke_world import (
     under_way,
     upgrading,
 )
+from tests.contract.test_google_calls_once import CALLS
 
 ROWS = [
     # what the world is like, the call, what the edge raises, the canonical code
@@ -212,23 +213,13 @@ def test_not_found_on_create_is_never_taken_for_success(gke: Gke) -> None:
         gke.edge.create(CLUSTER, a_body())
 
 
-GROUP = "https://www.googleapis.com/compute/v1/projects/p/zones/z/instanceGroupManagers/g"
-
-
 @pytest.mark.parametrize("step", [20.0, -60.0])
 @pytest.mark.parametrize("act", ["create", "delete", "resize", "remove_nodes"])
 def test_what_rests_on_a_look_is_not_sent_late(act: str, step: float) -> None:
     """Nothing listens there: what is sent fails with other words."""
     edge = open_edge("http://127.0.0.1:9", LeapingClock(step))
-    pool = PoolSnapshot(name="p", status=PoolStatus.RUNNING, group_urls=(GROUP,))
-    acts: dict[str, Callable[[], None]] = {
-        "create": lambda: edge.create(CLUSTER, a_body()),
-        "delete": lambda: edge.delete(CLUSTER, "p"),
-        "resize": lambda: edge.resize(CLUSTER, "p", 4),
-        "remove_nodes": lambda: edge.remove_nodes(pool, ["n"]),
-    }
 
     with pytest.raises(Unavailable, match="not sent"):
-        acts[act]()
+        CALLS[act](edge)
     with pytest.raises(Unavailable, match="refused"):
         edge.get(CLUSTER, "p")

@@ -1,10 +1,7 @@
 """Each call is one request, whatever its answer becomes: counted at the other side's socket."""
 
-import socket
-import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
-from typing import BinaryIO
 
 import pytest
 
@@ -12,6 +9,7 @@ from shared.core.errors import Busy, ProvisionerError, Throttled, Unavailable
 from shared.core.identity.pools import PoolSnapshot, PoolStatus
 from shared.edges.gke import GkeNodePools
 from tests.builders import CLUSTER
+from tests.contract.counting_socket import Socket, refuse
 from tests.contract.gke_world import LeapingClock, a_body, open_edge
 
 GROUP = "https://www.googleapis.com/compute/v1/projects/p/zones/z/instanceGroupManagers/g"
@@ -29,62 +27,6 @@ CALLS: dict[str, Callable[[GkeNodePools], object]] = {
     "remove_nodes": lambda edge: edge.remove_nodes(POOL, ["n"]),
 }
 GOOD = b'HTTP/1.1 200 OK\r\nContent-Length: 30\r\n\r\n{"name": "p", "targetSize": 1}'
-
-
-class Socket:
-    """Answers each request by a text of bytes, and counts the requests."""
-
-    def __init__(self) -> None:
-        self.answers: list[bytes] = []
-        self.requests = 0
-        self._listening = socket.create_server(("127.0.0.1", 0))
-        self.url = f"http://127.0.0.1:{self._listening.getsockname()[1]}"
-        self._thread = threading.Thread(target=self._serve, daemon=True)
-        self._thread.start()
-
-    def _serve(self) -> None:
-        while True:
-            try:
-                connection, _ = self._listening.accept()
-            except OSError:
-                return
-            threading.Thread(target=self._answer, args=(connection,), daemon=True).start()
-
-    def _answer(self, connection: socket.socket) -> None:
-        with connection, connection.makefile("rb") as reader, suppress(OSError):
-            while self._read_request(reader):
-                self.requests += 1
-                if not self.answers:
-                    break
-                connection.sendall(self.answers.pop(0))
-
-    @staticmethod
-    def _read_request(reader: BinaryIO) -> bool:
-        length, line = 0, reader.readline()
-        if not line:
-            return False
-        while line.strip():
-            name, _, value = line.partition(b":")
-            length = int(value) if name.lower() == b"content-length" else length
-            line = reader.readline()
-        reader.read(length)
-        return True
-
-    def close(self) -> None:
-        self._listening.shutdown(socket.SHUT_RDWR)
-        self._listening.close()
-        self._thread.join(5)
-
-
-@pytest.fixture
-def server() -> Iterator[Socket]:
-    found = Socket()
-    yield found
-    found.close()
-
-
-def refuse(status: str) -> bytes:
-    return f"HTTP/1.1 {status}\r\nContent-Length: 0\r\n\r\n".encode()
 
 
 @pytest.mark.parametrize("call", CALLS)

@@ -28,13 +28,17 @@ from shared.edges.ledger_objects import NAME as LEDGER
 from shared.edges.node_taints import Node
 from standins.processes.local_answers import Answer, LocalAnswers
 from tests.contract.cluster_worlds import COMPONENT, EVENTS, a_notice, list_events, open_edge
-from tests.contract.stand_ins import ask, stand_in
+from tests.contract.stand_ins import ask
 
-
-@pytest.fixture(scope="module")
-def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with stand_in(tmp_path_factory.mktemp("cluster"), "standins.cluster", "serve", "--speed", "30") as ports:
-        yield ports["url"]
+READS: dict[str, Callable[[KubernetesCluster], object]] = {
+    "get_pod": lambda edge: edge.get_pod("default", "p"),
+    "get_workload": lambda edge: edge.get_workload("JobSet", "default", "j"),
+    "get_namespace": lambda edge: edge.get_namespace("default"),
+    "read_ledger": lambda edge: edge.read_ledger("default"),
+    "list_waiting_leaders": lambda edge: list(edge.list_waiting_leaders()),
+    "list_waiting_followers": lambda edge: list(edge.list_waiting_followers()),
+    "list_pool_pods": lambda edge: edge.list_pool_pods("n"),
+}
 
 
 def test_some_nodes_cost_one_small_page_for_a_hundred_pools(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -55,11 +59,11 @@ def test_some_nodes_cost_one_small_page_for_a_hundred_pools(monkeypatch: pytest.
     assert asked == [50, 50]
 
 
-def test_a_notice_is_written_once_and_counted_up_only_when_it_is_old(url: str) -> None:
-    cluster = open_edge(url)
+def test_a_notice_is_written_once_and_counted_up_only_when_it_is_old(cluster_url: str) -> None:
+    cluster = open_edge(cluster_url)
 
     def written_so_far() -> dict[str, Any]:
-        return {event["message"]: event for event in list_events(url, "u-1")}
+        return {event["message"]: event for event in list_events(cluster_url, "u-1")}
 
     for message in ("wrong topology", "wrong topology", "wrong topology", "another thing"):
         cluster.write_notice(a_notice(message))
@@ -70,10 +74,10 @@ def test_a_notice_is_written_once_and_counted_up_only_when_it_is_old(url: str) -
     }
     for event in events.values():
         event["lastTimestamp"] = "2026-01-01T00:00:00Z"
-        ask("PUT", f"{url}{EVENTS}/{event['metadata']['name']}", event)
+        ask("PUT", f"{cluster_url}{EVENTS}/{event['metadata']['name']}", event)
     cluster.write_notice(a_notice("wrong topology"))
     assert written_so_far()["wrong topology"]["count"] == 1, "a warm instance remembers what it wrote"
-    cold = KubernetesCluster(KubernetesApi(Connection(url=url)), component=COMPONENT)
+    cold = KubernetesCluster(KubernetesApi(Connection(url=cluster_url)), component=COMPONENT)
     for _ in range(2):
         cold.write_notice(a_notice("wrong topology"))
 
@@ -91,22 +95,14 @@ def test_a_notice_is_written_once_and_counted_up_only_when_it_is_old(url: str) -
 def test_an_api_out_of_reach_is_unavailable_and_never_absence() -> None:
     nowhere = KubernetesCluster(KubernetesApi(Connection(url="http://127.0.0.1:9")))
 
-    for read in (
-        lambda: nowhere.get_pod("default", "p"),
-        lambda: nowhere.get_workload("JobSet", "default", "j"),
-        lambda: nowhere.get_namespace("default"),
-        lambda: nowhere.read_ledger("default"),
-        lambda: list(nowhere.list_waiting_leaders()),
-        lambda: list(nowhere.list_waiting_followers()),
-        lambda: nowhere.list_pool_pods("n"),
-    ):
+    for read in READS.values():
         with pytest.raises(Unavailable):
-            read()
+            read(nowhere)
 
 
-def test_a_404_that_is_not_about_the_jobset_is_no_proof_that_it_is_gone(url: str) -> None:
+def test_a_404_that_is_not_about_the_jobset_is_no_proof_that_it_is_gone(cluster_url: str) -> None:
     """Its absence deletes pools: a wrong address or an uninstalled JobSet must not look like it."""
-    astray = KubernetesCluster(KubernetesApi(Connection(url=f"{url}/wrong/prefix")))
+    astray = KubernetesCluster(KubernetesApi(Connection(url=f"{cluster_url}/wrong/prefix")))
 
     with pytest.raises(Unavailable, match="cannot tell whether namespace default exists"):
         astray.get_namespace("default")
@@ -157,15 +153,9 @@ def test_errors_keep_their_class_whatever_is_asked(
 ) -> None:
     refusing.status, refusing.body = status, body
     edge = KubernetesCluster(KubernetesApi(Connection(url=refusing.url)))
-    calls: dict[str, Callable[[], Any]] = {
-        "get_pod": lambda: edge.get_pod("default", "p"),
-        "get_workload": lambda: edge.get_workload("JobSet", "default", "j"),
-        "list_waiting_leaders": lambda: list(edge.list_waiting_leaders()),
-        "list_pool_pods": lambda: edge.list_pool_pods("n"),
-    }
 
     with pytest.raises(ProvisionerError) as raised:
-        calls[what]()
+        READS[what](edge)
     assert type(raised.value) is kind
 
 
@@ -173,19 +163,19 @@ def test_errors_keep_their_class_whatever_is_asked(
     "text",
     ["", "16", "{}", '{"namespace":"a","chips":-1,"made_at":1}', '{"namespace":"a","chips":1e400,"made_at":1}'],
 )
-def test_a_reservation_that_cannot_be_read_is_left_out_and_the_others_count(url: str, text: str) -> None:
+def test_a_reservation_that_cannot_be_read_is_left_out_and_the_others_count(cluster_url: str, text: str) -> None:
     """A hand that edits the ledger stops nothing."""
-    maps = f"{url}/api/v1/namespaces/kube-public/configmaps"
+    maps = f"{cluster_url}/api/v1/namespaces/kube-public/configmaps"
     good = '{"namespace":"a","chips":16,"made_at":1800000000.0}'
     ask("POST", maps, {"metadata": {"name": LEDGER}, "data": {"bad": text, "good": good}})
     try:
-        found = open_edge(url).read_ledger("kube-public")
+        found = open_edge(cluster_url).read_ledger("kube-public")
     finally:
         ask("DELETE", f"{maps}/{LEDGER}")
 
     assert {name: each.chips for name, each in found.entries.items()} == {"good": 16}
 
 
-def test_a_ledger_whose_namespace_is_gone_is_a_matter_of_a_later_try(url: str) -> None:
+def test_a_ledger_whose_namespace_is_gone_is_a_matter_of_a_later_try(cluster_url: str) -> None:
     with pytest.raises(StaleView, match="no-such-namespace"):
-        open_edge(url).write_ledger("no-such-namespace", Ledger(version="", entries={}))
+        open_edge(cluster_url).write_ledger("no-such-namespace", Ledger(version="", entries={}))

@@ -5,7 +5,6 @@ lost connections, answers that cannot be read) and what only GKE checks (names, 
 asked of the edge alone, in `test_gke_edge`.
 """
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -15,7 +14,7 @@ from shared.core.errors import AlreadyExists, Busy, ClusterNotFound, NoCapacity,
 from shared.core.identity.pools import PoolSnapshot, PoolStatus
 from shared.core.ports import Machines
 from tests.builders import CLUSTER
-from tests.contract.gke_world import NO_CLUSTER, a_body, a_gpu_pool_body
+from tests.contract.gke_world import NO_CLUSTER, a_body, a_gpu_pool_body, call_port
 from tests.contract.pools_worlds import EdgeWorld, FakeWorld, PoolsWorld
 
 CALLS = ("create", "delete", "resize")
@@ -39,18 +38,6 @@ def running(world: PoolsWorld, body: dict[str, Any]) -> str:
     name = str(body["name"])
     assert get(world, name).status == PoolStatus.RUNNING
     return name
-
-
-def call(world: PoolsWorld, method: str, body: dict[str, Any], *, cluster: str = CLUSTER) -> object:
-    port, name = world.port, str(body["name"])
-    calls: dict[str, Callable[[], object]] = {
-        "create": lambda: port.create(cluster, body),
-        "get": lambda: port.get(cluster, name),
-        "list": lambda: port.list(cluster),
-        "delete": lambda: port.delete(cluster, name),
-        "resize": lambda: port.resize(cluster, name, 2),
-    }
-    return calls[method]()
 
 
 def test_a_pool_lives_and_ends_as_the_rules_expect(world: PoolsWorld) -> None:
@@ -144,7 +131,7 @@ def test_a_pool_on_which_gke_works_is_busy(world: PoolsWorld, state: str, method
         world.port.resize(CLUSTER, running(world, body), 3)
 
     with pytest.raises(Busy):
-        call(world, method, body)
+        call_port(world.port, method, body)
 
 
 @pytest.mark.parametrize("method", CALLS)
@@ -154,7 +141,7 @@ def test_a_cluster_on_which_gke_itself_works_is_busy(world: PoolsWorld, method: 
     world.upgrade_cluster()
 
     with pytest.raises(Busy):
-        call(world, method, another if method == "create" else body)
+        call_port(world.port, method, another if method == "create" else body)
     assert get(world, body["name"]).status == PoolStatus.RUNNING
     assert world.port.get(CLUSTER, another["name"]) is None
 
@@ -162,7 +149,7 @@ def test_a_cluster_on_which_gke_itself_works_is_busy(world: PoolsWorld, method: 
 @pytest.mark.parametrize("method", ["create", "get", "list", "delete"])
 def test_a_cluster_that_is_not_there_is_never_taken_for_an_empty_one(world: PoolsWorld, method: str) -> None:
     with pytest.raises(ClusterNotFound):
-        call(world, method, a_body(), cluster=NO_CLUSTER)
+        call_port(world.port, method, a_body(), cluster=NO_CLUSTER)
 
 
 def test_a_pool_whose_reply_was_lost_is_there(world: PoolsWorld) -> None:
@@ -241,14 +228,11 @@ def test_nodes_are_removed_by_name_and_measured(world: PoolsWorld) -> None:
     assert world.port.measure(pool) == 1
 
 
-def test_nodes_that_are_up_are_not_missing(world: PoolsWorld) -> None:
+def test_the_machines_of_a_pool_that_runs_are_made_and_none_is_missing(world: PoolsWorld) -> None:
     pool = get(world, running(world, a_gpu_pool_body()))
-    assert list(world.port.list_missing(pool)) == []
 
-
-def test_the_machines_of_a_pool_that_runs_are_made(world: PoolsWorld) -> None:
-    pool = get(world, running(world, a_gpu_pool_body()))
     assert world.port.read_machines(pool) == Machines(made=1)
+    assert list(world.port.list_missing(pool)) == []
 
 
 def test_a_pool_that_is_absent_cannot_be_resized(world: PoolsWorld) -> None:

@@ -1,7 +1,7 @@
 """Whether a cluster is on a release channel: GKE is asked, and its answer counts for minutes."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -10,21 +10,14 @@ from shared.core.errors import ClusterNotFound, Unavailable
 from shared.edges.gke import CHANNEL_SECONDS
 from tests.builders import CLUSTER, NOW
 from tests.component.fakes import StepClock
+from tests.contract.counting_socket import Socket, refuse
 from tests.contract.gke_world import NO_CLUSTER, Gke, open_edge
 from tests.contract.stand_ins import ask, stand_in
-from tests.contract.test_google_calls_once import Socket, refuse
 from tests.infra.function_runs import Run
 
 GKE = ("standins.fakegke", "serve", "--project=p", "--location=us-east5", "--cluster=c", "--manual-clock")
 ON = {"name": "c", "releaseChannel": {"channel": "STABLE"}}
 OFF: dict[str, object] = {"name": "c", "releaseChannel": {}}
-
-
-@pytest.fixture
-def server() -> Iterator[Socket]:
-    found = Socket()
-    yield found
-    found.close()
 
 
 def answer(body: Mapping[str, object]) -> bytes:

@@ -1,6 +1,5 @@
 """What GKE's autoscaler tells a pod by Events: the edge and the fake, and each form of an Event."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import msgspec
@@ -10,7 +9,7 @@ from shared.core.ports import FillError
 from shared.edges.event_writer import StoredEvent, read_scale_up
 from tests.builders import NOW
 from tests.contract.cluster_worlds import EVENTS, edge_world, fake_world
-from tests.contract.stand_ins import ask, stand_in
+from tests.contract.stand_ins import ask
 
 PODS = "/api/v1/namespaces/default/pods"
 FAILED = (
@@ -25,7 +24,6 @@ def an_event(pod: dict[str, Any], reason: str, message: str, **more: Any) -> dic
     meta = pod["metadata"]
     about = {"kind": "Pod", "namespace": "default", "name": meta["name"], "uid": meta["uid"]}
     return {
-        "metadata": {"generateName": f"{meta['name']}.", "namespace": "default"},
         "involvedObject": about,
         "reason": reason,
         "message": message,
@@ -36,29 +34,22 @@ def an_event(pod: dict[str, Any], reason: str, message: str, **more: Any) -> dic
 
 
 @pytest.fixture(scope="module")
-def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def url(cluster_url: str) -> str:
     """A cluster with Events on two pods, of which one was told of scale-ups."""
-    with stand_in(tmp_path_factory.mktemp("cluster"), "standins.cluster", "serve", "--speed", "30") as ports:
-        found = ports["url"]
-        for name in ("told", "other"):
-            ask(
-                "POST",
-                f"{found}{PODS}",
-                {"metadata": {"name": name}, "spec": {"containers": [{"name": "c", "image": "i"}]}},
-            )
-        told, other = (ask("GET", f"{found}{PODS}/{name}") for name in ("told", "other"))
-        for number, each in enumerate(
-            (
-                an_event(told, "FailedScaleUp", FAILED, lastTimestamp="2027-01-15T08:00:00Z"),
-                an_event(told, "NotTriggerScaleUp", BACK_OFF, eventTime="2027-01-15T08:01:00.000000Z"),
-                an_event(told, "NotTriggerScaleUp", FOREIGN, lastTimestamp="2027-01-15T08:00:00Z"),
-                an_event(told, "TriggeredScaleUp", "pod triggered scale-up"),
-                an_event(other, "FailedScheduling", "0/3 nodes are available"),
-            )
-        ):
-            each["metadata"] = {"name": f"e-{number}"}
-            ask("POST", f"{found}{EVENTS}", each)
-        yield found
+    for name in ("told", "other"):
+        pod = {"metadata": {"name": name}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
+        ask("POST", f"{cluster_url}{PODS}", pod)
+    told, other = (ask("GET", f"{cluster_url}{PODS}/{name}") for name in ("told", "other"))
+    events = (
+        an_event(told, "FailedScaleUp", FAILED, lastTimestamp="2027-01-15T08:00:00Z"),
+        an_event(told, "NotTriggerScaleUp", BACK_OFF, eventTime="2027-01-15T08:01:00.000000Z"),
+        an_event(told, "NotTriggerScaleUp", FOREIGN, lastTimestamp="2027-01-15T08:00:00Z"),
+        an_event(told, "TriggeredScaleUp", "pod triggered scale-up"),
+        an_event(other, "FailedScheduling", "0/3 nodes are available"),
+    )
+    for number, each in enumerate(events):
+        ask("POST", f"{cluster_url}{EVENTS}", each | {"metadata": {"name": f"e-{number}"}})
+    return cluster_url
 
 
 @pytest.mark.parametrize("kind", ["edge", "fake"])

@@ -2,7 +2,6 @@
 
 import contextlib
 import dataclasses
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ from shared.core.workloads import WorkloadView
 from shared.edges.kubernetes_api import Connection, KubernetesApi
 from shared.edges.kubernetes_cluster import KubernetesCluster
 from shared.edges.kubernetes_objects import Page
+from standins.processes.stand_ins import wait_until
 from tests.contract.cluster_worlds import JOBSETS, open_edge
 from tests.contract.stand_ins import ask, stand_in
 from tests.contract.test_cluster_port import PODS, a_jobset_body
@@ -60,10 +60,11 @@ def test_a_suspended_jobset_is_found_changed_in_place_and_resumed(url: str) -> N
     assert not resumed.suspended
     assert labels.CAPACITY_FIRST_ROUND not in resumed.marks
     assert list(edge.list_asking_workloads()) == []
-    give_up_at = time.monotonic() + 60
-    while not [pod for pod in ask("GET", f"{url}{PODS}")["items"] if pod["metadata"]["name"].startswith("asks-")]:
-        assert time.monotonic() < give_up_at, "the controller made no pods"
-        time.sleep(0.05)
+
+    def has_pods() -> bool:
+        return any(pod["metadata"]["name"].startswith("asks-") for pod in ask("GET", f"{url}{PODS}")["items"])
+
+    wait_until(has_pods, what="the controller's pods")
 
 
 RAYJOBS = "/apis/ray.io/v1/namespaces/default/rayjobs"

@@ -15,7 +15,7 @@ from tests.builders import CLUSTER, a_demand_event, a_pool, an_over_event
 from tests.component.world import World
 from tests.fuzz.border import Border, Lost
 from tests.fuzz.canned_http import Canned, CannedHttp, open_pools
-from tests.fuzz.recording import recording
+from tests.fuzz.recording import read_told, recording
 from tests.fuzz.spoiling import Recipe, odd_text, spoil, spoil_text, write
 
 _GROUP_URL = "https://compute.googleapis.com/compute/v1/projects/p/zones/us-east5-b/instanceGroupManagers/grp"
@@ -46,50 +46,34 @@ def _write_pool(pool: PoolSnapshot) -> dict[str, object]:
 
 
 _OURS = _write_pool(a_pool())
+_NO_STOCK = {"code": "ZONE_RESOURCE_POOL_EXHAUSTED", "message": "no stock"}
+_NO_QUOTA = {"code": "QUOTA_EXCEEDED", "message": "no quota"}
+_PROGRESS = {"error": {"errors": [_NO_STOCK]}, "timestamp": "2027-01-15T08:00:00Z"}
+_MACHINE = {"instance": "zones/z/instances/n-1", "currentAction": "NONE", "instanceStatus": "RUNNING"}
+_MISSING = {
+    "instance": "zones/z/instances/n-2",
+    "currentAction": "CREATING",
+    "lastAttempt": {"errors": {"errors": [_NO_QUOTA]}},
+}
 _ANSWERS = {
-    "list": json.dumps({"nodePools": [_OURS, _FOREIGN]}).encode(),
-    "get": json.dumps(_OURS).encode(),
-    "cluster": json.dumps(
-        {"name": CLUSTER.rpartition("/")[2], "releaseChannel": {"channel": "REGULAR"}, "nodePools": [_OURS]}
-    ).encode(),
-    "group": json.dumps(
-        {
+    call: json.dumps(answer).encode()
+    for call, answer in {
+        "list": {"nodePools": [_OURS, _FOREIGN]},
+        "get": _OURS,
+        "cluster": {
+            "name": CLUSTER.rpartition("/")[2],
+            "releaseChannel": {"channel": "REGULAR"},
+            "nodePools": [_OURS],
+        },
+        "group": {
             "targetSize": 4,
             "name": "grp",
-            "status": {
-                "bulkInstanceOperation": {
-                    "inProgress": True,
-                    "lastProgressCheck": {
-                        "error": {"errors": [{"code": "ZONE_RESOURCE_POOL_EXHAUSTED", "message": "no stock"}]},
-                        "timestamp": "2027-01-15T08:00:00Z",
-                    },
-                }
-            },
-        }
-    ).encode(),
-    "machines": json.dumps(
-        {
-            "managedInstances": [
-                {"instance": "zones/z/instances/n-1", "currentAction": "NONE", "instanceStatus": "RUNNING"},
-                {
-                    "instance": "zones/z/instances/n-2",
-                    "currentAction": "CREATING",
-                    "lastAttempt": {"errors": {"errors": [{"code": "QUOTA_EXCEEDED", "message": "no quota"}]}},
-                },
-            ]
-        }
-    ).encode(),
-    "errors": json.dumps(
-        {
-            "items": [
-                {
-                    "error": {"code": "ZONE_RESOURCE_POOL_EXHAUSTED", "message": "no stock"},
-                    "timestamp": "2027-01-15T08:00:00.000-08:00",
-                }
-            ]
-        }
-    ).encode(),
-    "write": json.dumps({"name": "operation-1", "status": "RUNNING"}).encode(),
+            "status": {"bulkInstanceOperation": {"inProgress": True, "lastProgressCheck": _PROGRESS}},
+        },
+        "machines": {"managedInstances": [_MACHINE, _MISSING]},
+        "errors": {"items": [{"error": _NO_STOCK, "timestamp": "2027-01-15T08:00:00.000-08:00"}]},
+        "write": {"name": "operation-1", "status": "RUNNING"},
+    }.items()
 }
 _REFUSAL = json.dumps(
     {
@@ -149,10 +133,8 @@ def _check(odd: OddAnswer) -> None:
             world.sweep()
         else:
             _use_edge(pools)
-    if odd.act != "edge" and not [each for each in records.found if each.get("logger") == "functions"]:
-        raise Lost(f"nothing was said: {records.found}")
-    if broken := [record for record in records.found if record.get("reason") == "internal_error"]:
-        raise Lost(f"an error that is not documented: {broken}")
+    if odd.act != "edge":
+        read_told(records)
     touched = [(method, url) for method, url, _ in http.sent if method != "GET" and "default-pool" in url]
     if touched:
         raise Lost(f"a pool that is not ours was touched: {touched}")

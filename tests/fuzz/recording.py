@@ -3,8 +3,10 @@
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 from tests.component.world import Records
+from tests.fuzz.border import Lost
 
 
 @contextmanager
@@ -19,3 +21,13 @@ def recording() -> Iterator[Records]:
     finally:
         root.handlers[:] = handlers
         root.setLevel(level)
+
+
+def read_told(records: Records) -> list[dict[str, Any]]:
+    """Return what the functions said of an input; it is lost if that is nothing, or a fault."""
+    told = [record for record in records.found if record.get("logger") == "functions"]
+    if not told:
+        raise Lost(f"nothing was said: {records.found}")
+    if broken := [record for record in records.found if record.get("reason") == "internal_error"]:
+        raise Lost(f"an error that is not documented: {broken}")
+    return told

@@ -64,6 +64,12 @@ _MORE: dict[str, dict[tuple[str, ...], Any]] = {
     },
 }
 """What controllers and authors add to the examples: fields whose numbers decisions read."""
+_CONTROLLERS = {
+    "JobSet": ("Job", "batch/v1", ""),
+    "Deployment": ("ReplicaSet", "apps/v1", "-7c9f"),
+    "LeaderWorkerSet": ("StatefulSet", "apps/v1", ""),
+}
+"""What controls the pods where it is not the workload, and the end of its name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,28 +105,18 @@ def _make_pod(kind: Kind, body: Any) -> Any:
     name = body["metadata"]["name"]
     first = list_slices(read_workload(kind, body))[0]
     template, uid = _find_template(body["spec"], first.group.name), body["metadata"]["uid"]
-    owner = {"kind": kind.name, "apiVersion": kind.api_version, "name": name, "uid": uid, "controller": True}
-    pod_labels = dict(first.group.template.labels)
-    pod_name = f"{first.name}-0-abcde"
-    if kind.name == "JobSet":
-        owner |= {"kind": "Job", "apiVersion": "batch/v1", "name": first.name}
-    elif kind.name == "Deployment":
-        owner |= {"kind": "ReplicaSet", "name": f"{name}-7c9f"}
-        pod_labels |= {"pod-template-hash": "7c9f"}
-    elif kind.name == "StatefulSet":
-        pod_name = f"{name}-0"
-        pod_labels |= {"statefulset.kubernetes.io/pod-name": pod_name}
-    elif kind.name == "LeaderWorkerSet":
-        pod_name = f"{name}-0"
-        owner |= {"kind": "StatefulSet", "apiVersion": "apps/v1"}
-        pod_labels |= {
-            "leaderworkerset.sigs.k8s.io/worker-index": "0",
-            "leaderworkerset.sigs.k8s.io/group-index": "0",
-        }
-    elif kind.name == "RayCluster":
-        pod_labels |= {"ray.io/cluster": name, "ray.io/group": first.group.name, "ray.io/node-type": "worker"}
-    elif kind.name == "Job":
-        pod_labels |= {"batch.kubernetes.io/job-name": name, labels.COMPLETION_INDEX: "0"}
+    of_kind, version, suffix = _CONTROLLERS.get(kind.name, (kind.name, kind.api_version, ""))
+    owner_name = first.name if kind.name == "JobSet" else f"{name}{suffix}"
+    owner = {"kind": of_kind, "apiVersion": version, "name": owner_name, "uid": uid, "controller": True}
+    pod_name = f"{name}-0" if of_kind == "StatefulSet" else f"{first.name}-0-abcde"
+    written: dict[str, dict[str, str]] = {
+        "Deployment": {"pod-template-hash": "7c9f"},
+        "StatefulSet": {"statefulset.kubernetes.io/pod-name": pod_name},
+        "LeaderWorkerSet": {"leaderworkerset.sigs.k8s.io/worker-index": "0"},
+        "RayCluster": {"ray.io/cluster": name, "ray.io/group": first.group.name, "ray.io/node-type": "worker"},
+        "Job": {"batch.kubernetes.io/job-name": name, labels.COMPLETION_INDEX: "0"},
+    }
+    pod_labels = first.group.template.labels | written.get(kind.name, {})
     metadata = template.get("metadata", {})
     return {
         "apiVersion": "v1",

@@ -6,9 +6,7 @@ a decision breaks. The axes are named in words, since the golden tables print th
 
 import dataclasses
 import math
-from collections.abc import Callable, Iterator
 from functools import cache
-from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -27,11 +25,7 @@ from shared.core.identity.names import ATTEMPTS_MAX, build_pool_name
 from shared.core.identity.pools import PoolSnapshot, PoolStatus
 from shared.core.settings import Mode, Settings
 from tests.builders import NOW, a_bound_pod_of_others, a_claim, a_demand, a_foreign_pool, a_pool, settings
-
-Situation = dict[str, str]
-ProvisionRule = Callable[..., Decision]
-CollectRule = Callable[..., Decision]
-AttemptRule = Callable[..., AttemptDecision]
+from tests.unit.decision_table import DecisionTable, Rule, Situation, list_broken
 
 STATUSES = tuple(status.name for status in PoolStatus)
 GRACE, CREATION, DRAIN = 300, 3600, 900
@@ -107,12 +101,6 @@ BROKEN_AXES = {
 """For a pool of ours whose owner is live."""
 
 
-def enumerate_situations(axes: dict[str, tuple[str, ...]]) -> Iterator[Situation]:
-    """Yield the full product of the axes."""
-    for values in product(*axes.values()):
-        yield dict(zip(axes, values, strict=True))
-
-
 @cache
 def build_settings(mode: str, replace: str = "no", limits: str = "no limit") -> Settings:
     return settings(**MODES[mode], replace_differing_pools=replace == "yes", **LIMITS[limits][0])
@@ -142,7 +130,7 @@ def build_snapshot(status: str, message: str, age: str) -> PoolSnapshot:
 DEMAND = a_demand()
 
 
-def provision_with(rule: ProvisionRule, situation: Situation) -> Decision:
+def provision_with(rule: Rule, situation: Situation) -> Any:
     """Ask a rule of provisioning about one situation."""
     absent = situation["pool"] == "absent"
     pool = None if absent else build_snapshot(situation["pool"], situation["labels"], situation["age"])
@@ -150,7 +138,7 @@ def provision_with(rule: ProvisionRule, situation: Situation) -> Decision:
     return rule(DEMAND, pool, now=NOW, settings=use, usage=LIMITS[situation["limits"]][1])
 
 
-def collect_with(rule: CollectRule, situation: Situation) -> Decision:
+def collect_with(rule: Rule, situation: Situation) -> Any:
     """Ask a rule of collecting about one situation."""
     since = SINCE[situation["since"]]
     facts = PoolFacts(
@@ -162,7 +150,7 @@ def collect_with(rule: CollectRule, situation: Situation) -> Decision:
     return rule(facts, now=NOW, settings=build_settings(situation["mode"]))
 
 
-def judge_broken_with(rule: CollectRule, situation: Situation) -> Decision:
+def judge_broken_with(rule: Rule, situation: Situation) -> Any:
     """Ask a rule of collecting about one pool with errors."""
     pool = build_snapshot(situation["pool"], "ours", situation["age"])
     facts = PoolFacts(
@@ -176,28 +164,6 @@ def judge_broken_with(rule: CollectRule, situation: Situation) -> Decision:
         waiting=WAITING[situation["waits"]],
     )
     return rule(facts, now=NOW, settings=build_settings(situation["mode"]))
-
-
-@cache
-def decide_everything_broken() -> tuple[tuple[Situation, Decision], ...]:
-    """Return what the real rule decides about pools with errors."""
-    return tuple((row, judge_broken_with(decide_collect, row)) for row in enumerate_situations(BROKEN_AXES))
-
-
-@cache
-def decide_everything_to_provision() -> tuple[tuple[Situation, Decision], ...]:
-    """Return what the real rule decides in every situation."""
-    return tuple((row, provision_with(decide_provision, row)) for row in enumerate_situations(PROVISION_AXES))
-
-
-@cache
-def decide_everything_to_collect() -> tuple[tuple[Situation, Decision], ...]:
-    """Return what the real rule decides in every situation."""
-    return tuple((row, collect_with(decide_collect, row)) for row in enumerate_situations(COLLECT_AXES))
-
-
-def _broken(rules: dict[str, bool]) -> list[str]:
-    return [name for name, holds in rules.items() if not holds]
 
 
 def judge_provision(situation: Situation, decision: Decision) -> list[str]:
@@ -220,7 +186,7 @@ def judge_provision(situation: Situation, decision: Decision) -> list[str]:
         )
     )
     resting = pool in ("RUNNING", "RUNNING_WITH_ERROR", "ERROR")
-    return _broken(
+    return list_broken(
         {
             "a decision is complete": reason in Reason and verdict in Verdict and bool(decision.message),
             "a demand is never nothing": verdict != Verdict.NOTHING,
@@ -252,7 +218,7 @@ def judge_collect(situation: Situation, decision: Decision) -> list[str]:
         and pool in ("RUNNING", "RUNNING_WITH_ERROR", "ERROR", "RECONCILING")
         and not situation["mode"].endswith("report-only")
     )
-    return _broken(
+    return list_broken(
         {
             "a decision is complete": reason in Reason and bool(decision.message),
             "only keep, wait or delete": verdict in (Verdict.KEEP, Verdict.WAIT, Verdict.DELETE),
@@ -295,7 +261,7 @@ def judge_broken(situation: Situation, decision: Decision) -> list[str]:
     record = never_made and situation["holds"] == "nothing" and not superseded
     due = pods == "none" and ready == "none" and waits in NO_GRACE and old
     due = due and situation["mode"] == "active"
-    return _broken(
+    return list_broken(
         {
             "never delete under pods": not (delete and looked and pods != "none"),
             "never delete a pool whose nodes are all Ready": not (delete and looked and ready == "all"),
@@ -351,7 +317,7 @@ _ZONES = '[{"priorities": [{"location": {"zones": ["us-east5-a", "us-east5-b", "
 LISTED = a_demand(use=settings(capacity_policies=read_policies(_ZONES)))
 
 
-def follow_with(rule: AttemptRule, situation: Situation) -> AttemptDecision:
+def follow_with(rule: Rule, situation: Situation) -> Any:
     """Ask a rule about one failed attempt."""
     ago = FAILED_AGO[situation["failed"]]
     demand = DEMAND if situation["list"] == "none" else LISTED
@@ -367,14 +333,6 @@ def follow_with(rule: AttemptRule, situation: Situation) -> AttemptDecision:
     return rule(demand, Decision(Verdict.CREATE, Reason.POOL_ABSENT, "creating"), failed, now=NOW)
 
 
-@cache
-def decide_everything_to_follow() -> tuple[tuple[Situation, Decision], ...]:
-    """Return what the real rule decides about failed attempts."""
-    return tuple(
-        (row, follow_with(decide_next_attempt, row).decision) for row in enumerate_situations(ATTEMPT_AXES)
-    )
-
-
 def judge_attempt(situation: Situation, found: AttemptDecision) -> list[str]:
     """Return the invariants about failed attempts that a decision breaks."""
     verdict, ago, attempt = found.decision.verdict, FAILED_AGO[situation["failed"]], int(situation["attempt"])
@@ -384,7 +342,7 @@ def judge_attempt(situation: Situation, found: AttemptDecision) -> list[str]:
     counted = attempt + (2 * choices if situation["failure"] == "internal" else 0)
     pausing = ago is not None and not edited and 0 <= ago < find_pause(DEMAND.claim.hash, counted, choices)
     following = 0 if edited else (attempt + 1) % choices
-    return _broken(
+    return list_broken(
         {
             "what fails again is refused": lasting == (verdict == Verdict.REFUSE),
             "a pause has a record, and ends": lasting or pausing == (verdict == Verdict.WAIT),
@@ -396,3 +354,17 @@ def judge_attempt(situation: Situation, found: AttemptDecision) -> list[str]:
             "the owner is told": "GKE: " in found.decision.message,
         }
     )
+
+
+PROVISION = DecisionTable(
+    axes=PROVISION_AXES, rule=decide_provision, ask=provision_with, judge=judge_provision, more_than=10_000
+)
+COLLECT = DecisionTable(
+    axes=COLLECT_AXES, rule=decide_collect, ask=collect_with, judge=judge_collect, more_than=30_000
+)
+BROKEN = DecisionTable(
+    axes=BROKEN_AXES, rule=decide_collect, ask=judge_broken_with, judge=judge_broken, more_than=1_000
+)
+ATTEMPTS = DecisionTable(
+    axes=ATTEMPT_AXES, rule=decide_next_attempt, ask=follow_with, judge=judge_attempt, more_than=400
+)

@@ -1,7 +1,7 @@
 """Every situation of an autoscaled pool without nodes, and what must hold in each."""
 
 from dataclasses import replace
-from functools import cache
+from typing import Any
 
 from shared.capacity_lists import read_policies
 from shared.core.decide.filling import Filling, decide_empty
@@ -9,7 +9,7 @@ from shared.core.decisions import Decision, Reason, Verdict
 from shared.core.ports import FillError, Machines
 from shared.core.settings import Mode
 from tests.builders import NOW, a_demand, a_pod, a_pool, settings
-from tests.unit.decision_enumeration import Situation, enumerate_situations
+from tests.unit.decision_table import DecisionTable, Rule, Situation, list_broken
 
 WAIT = 900
 AGES = {"under the wait": WAIT - 1, "the wait": WAIT, "the longest wait": 3600}
@@ -42,17 +42,10 @@ WAYS = {
     "two": "[{}, {location: {zones: [us-east5-a]}}]",
     "two, flex-start": "[{flexStart: {enabled: true}}, {location: {zones: [us-east5-a]}}]",
 }
-FILLING_AXES = {
-    "machines": tuple(MACHINES),
-    "told": tuple(TOLD),
-    "age": tuple(AGES),
-    "ways": tuple(WAYS),
-    "mode": ("active", "no-create", "report-only"),
-}
 FLEX_WAIT = 86_400
 
 
-def _decide(row: Situation) -> Decision:
+def _ask(rule: Rule, row: Situation) -> Any:
     policies = read_policies(f"[{{priorities: {WAYS[row['ways']]}}}]")
     use = settings(capacity_policies=policies, mode=Mode(row["mode"]), flex_start_wait_seconds=FLEX_WAIT)
     age, told = AGES[row["age"]], TOLD[row["told"]]
@@ -61,39 +54,41 @@ def _decide(row: Situation) -> Decision:
     pod = a_pod(unschedulable_since=NOW - age)
     looked = row["machines"] != "not looked"
     filling = Filling(machines=MACHINES[row["machines"]], told=[told] if told and looked else [], looked=looked)
-    return decide_empty(a_demand(use=use), pod, pool, filling, now=NOW, settings=use)
-
-
-@cache
-def decide_everything_empty() -> tuple[tuple[Situation, Decision], ...]:
-    """Return what the real rule decides in every situation."""
-    return tuple((row, _decide(row)) for row in enumerate_situations(FILLING_AXES))
+    return rule(a_demand(use=use), pod, pool, filling, now=NOW, settings=use)
 
 
 def judge_empty(row: Situation, decision: Decision) -> list[str]:
     """Return which promises a decision breaks."""
     coming = row["machines"] == "on their way" and row["age"] == "under the wait"
     silent = row["told"] in ("nothing", "before the pool", "asked another pool") and row["machines"] == "none"
-    rows = (
-        (decision.verdict not in (Verdict.WAIT, Verdict.DELETE), "an empty pool is waited for or left"),
-        (decision.reason == Reason.POOL_SERVES, "an empty pool serves nothing"),
-        (decision.verdict == Verdict.DELETE and row["mode"] != "active", "only the mode active leaves a pool"),
-        (decision.verdict == Verdict.DELETE and row["ways"] == "one", "there must be another way"),
-        (
-            decision.verdict == Verdict.DELETE and (row["machines"] == "made" or coming),
-            "a machine on its way keeps the pool",
-        ),
-        (
-            decision.verdict == Verdict.DELETE and silent and row["age"] != "the longest wait",
-            "a pool that the autoscaler has not tried keeps its place",
-        ),
-        (
-            decision.verdict == Verdict.DELETE and row["told"] == "just asked" and row["machines"] == "none",
-            "the wait counts from the first try",
-        ),
-        (
-            decision.verdict == Verdict.DELETE and row["machines"] == "not looked",
-            "a machine may be there, so no pool is left without a look",
-        ),
+    left, looked = decision.verdict == Verdict.DELETE, row["machines"] != "not looked"
+    just_asked = row["told"] == "just asked" and row["machines"] == "none"
+    return list_broken(
+        {
+            "an empty pool is waited for or left": decision.verdict in (Verdict.WAIT, Verdict.DELETE),
+            "an empty pool serves nothing": decision.reason != Reason.POOL_SERVES,
+            "only the mode active leaves a pool": not left or row["mode"] == "active",
+            "there must be another way": not left or row["ways"] != "one",
+            "a machine on its way keeps the pool": not left or not (row["machines"] == "made" or coming),
+            "a pool that the autoscaler has not tried keeps its place": (
+                not left or not silent or row["age"] == "the longest wait"
+            ),
+            "the wait counts from the first try": not left or not just_asked,
+            "a machine may be there, so no pool is left without a look": not left or looked,
+        }
     )
-    return [promise for broken, promise in rows if broken]
+
+
+FILLING = DecisionTable(
+    axes={
+        "machines": tuple(MACHINES),
+        "told": tuple(TOLD),
+        "age": tuple(AGES),
+        "ways": tuple(WAYS),
+        "mode": ("active", "no-create", "report-only"),
+    },
+    rule=decide_empty,
+    ask=_ask,
+    judge=judge_empty,
+    more_than=1_000,
+)

@@ -6,71 +6,34 @@ difference is what the change means. ``*`` stands for any value of a column, ``a
 
 import sys
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from shared.core.decisions import Decision
-from tests.unit.decision_enumeration import (
-    ATTEMPT_AXES,
-    BROKEN_AXES,
-    COLLECT_AXES,
-    PROVISION_AXES,
-    Situation,
-    decide_everything_broken,
-    decide_everything_to_collect,
-    decide_everything_to_follow,
-    decide_everything_to_provision,
-)
-from tests.unit.filling_enumeration import FILLING_AXES, decide_everything_empty
-from tests.unit.warm_enumeration import WARM_AXES, decide_everything_warm
+from shared.core.decide.attempts import AttemptDecision
+from tests.unit.decision_enumeration import ATTEMPTS, BROKEN, COLLECT, PROVISION
+from tests.unit.decision_table import DecisionTable
+from tests.unit.filling_enumeration import FILLING
+from tests.unit.warm_enumeration import WARM
 
 FOLDER = Path(__file__).parent / "golden"
 Axes = dict[str, tuple[str, ...]]
-
-
-def render_provision() -> str:
-    """Return the table of provisioning."""
-    return _render(PROVISION_AXES, decide_everything_to_provision())
-
-
-def render_collect() -> str:
-    """Return the table of collecting."""
-    return _render(COLLECT_AXES, decide_everything_to_collect())
-
-
-def render_broken() -> str:
-    """Return the table of pools with errors whose owner is live."""
-    return _render(BROKEN_AXES, decide_everything_broken())
-
-
-def render_warm() -> str:
-    """Return the table of pools that may stay without use."""
-    return _render(WARM_AXES, decide_everything_warm())
-
-
-def render_filling() -> str:
-    """Return the table of autoscaled pools without nodes."""
-    return _render(FILLING_AXES, decide_everything_empty())
-
-
-def render_attempts() -> str:
-    """Return the table of what follows a failed creation."""
-    return _render(ATTEMPT_AXES, decide_everything_to_follow())
-
-
 TABLES = {
-    "provision.txt": render_provision,
-    "collect.txt": render_collect,
-    "broken.txt": render_broken,
-    "attempts.txt": render_attempts,
-    "warm.txt": render_warm,
-    "filling.txt": render_filling,
+    "provision.txt": PROVISION,
+    "collect.txt": COLLECT,
+    "broken.txt": BROKEN,
+    "attempts.txt": ATTEMPTS,
+    "warm.txt": WARM,
+    "filling.txt": FILLING,
 }
 
 
-def _render(axes: Axes, decided: Iterable[tuple[Situation, Decision]]) -> str:
-    answers = {tuple(row.values()): f"{decision.verdict:<7} {decision.reason}" for row, decision in decided}
+def render(table: DecisionTable) -> str:
+    """Return a table as text."""
+    axes, answers = table.axes, {}
+    for row, found in table.everything:
+        decision = found.decision if isinstance(found, AttemptDecision) else found
+        answers[tuple(row.values())] = f"{decision.verdict:<7} {decision.reason}"
     rows = [(*axes, "decision"), *_unfold(axes, _fold(tuple(axes.values()), (), answers))]
     widths = [max(len(row[column]) for row in rows) for column in range(len(axes) + 1)]
     lines = ("  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)) for row in rows)
@@ -102,8 +65,8 @@ def main() -> int:
     if sys.argv[1:] != ["--write"]:
         sys.stderr.write(f"{__doc__}\n")
         return 2
-    for name, render in TABLES.items():
-        (FOLDER / name).write_text(render())
+    for name, table in TABLES.items():
+        (FOLDER / name).write_text(render(table))
         sys.stdout.write(f"wrote {FOLDER / name}\n")
     return 0
 

@@ -9,15 +9,16 @@ from typing import Any
 import msgspec
 
 from shared.core import labels
-from shared.core.decide.demands import decide_demand
+from shared.core.decide.demands import decide_demand, decide_planned_demand
 from shared.core.decisions import Decision
 from shared.core.demand.demand import Demand
-from shared.core.kinds.table import get_kind
+from shared.core.kinds.table import get_kind, list_slices
 from shared.core.settings import Settings
 from shared.core.workloads import PodView, WorkloadView
 from shared.edges.workload_objects import Pod, read_workload, view_pod
 from tests.builders import CLUSTER, settings
 
+WAITS = {"conditions": [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}]}
 UID = "5e7d3a52-4f0c-4b7e-9a52-0d9f0f0c1a01"
 HOSTS = 4
 SLICED = ("JobSet", "RayCluster", "LeaderWorkerSet", "Job", "StatefulSet")
@@ -49,8 +50,13 @@ OF_CPU = a_body(chips=0, selectors={})
 ONE_HOST = a_body(selectors={labels.ACCELERATOR: "tpu-v6e-slice", labels.TOPOLOGY: "2x2"})
 
 
-def a_workload(kind: str, template: Json, *, hosts: int = HOSTS, leader: Json | None = None) -> WorkloadView:
-    """One slice of so many hosts, or so many single hosts; `leader` is the leaders' template."""
+def a_workload(
+    kind: str, template: Json, *, hosts: int = HOSTS, leader: Json | None = None, **more: dict[str, str]
+) -> WorkloadView:
+    """One slice of so many hosts, or so many single hosts; `leader` is the leaders' template.
+
+    What is more goes to the metadata.
+    """
     job = {"parallelism": hosts, "completions": hosts, "completionMode": "Indexed", "template": template}
     ray = {"groupName": "tpu", "replicas": 1, "maxReplicas": 1, "numOfHosts": hosts, "template": template}
     group = {"size": hosts + (leader is not None), "workerTemplate": template}
@@ -67,7 +73,7 @@ def a_workload(kind: str, template: Json, *, hosts: int = HOSTS, leader: Json | 
         "Pod": template["spec"],
     }[kind]
     own = copy.deepcopy(template["metadata"]) if kind == "Pod" else {}
-    metadata = own | {"namespace": "default", "name": "train", "uid": UID}
+    metadata = own | {"namespace": "default", "name": "train", "uid": UID} | more
     return read_workload(get_kind(kind), {"metadata": metadata, "spec": spec, "status": {}})
 
 
@@ -90,21 +96,23 @@ def a_leader(kind: str, body: Json) -> PodView:
         "StatefulSet": ({"statefulset.kubernetes.io/pod-name": "train-0"}, ("apps/v1", "StatefulSet", "train")),
         "Pod": ({}, None),
     }[kind]
-    own = body["metadata"]
-    metadata = own | {
-        "namespace": "default",
-        "name": "train",
-        "uid": UID,
-        "labels": own.get("labels", {}) | answer,
-    }
-    if owner:
-        version, of_kind, name = owner
-        uid = UID if of_kind != "Job" or kind == "Job" else "of-the-job"
-        controller = {"apiVersion": version, "kind": of_kind, "name": name, "uid": uid, "controller": True}
-        metadata |= {"name": "train-0", "uid": "of-the-pod", "ownerReferences": [controller]}
-    waits = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
-    pod = {"metadata": metadata, "spec": body["spec"], "status": {"conditions": [waits]}}
-    return view_pod(msgspec.convert(pod, Pod))
+    metadata = body["metadata"] | {"labels": body["metadata"].get("labels", {}) | answer}
+    if owner is None:
+        return a_pod_of(None, body, name="train", uid=UID, **metadata)
+    version, of_kind, name = owner
+    uid = UID if of_kind != "Job" or kind == "Job" else "of-the-job"
+    controller = {"apiVersion": version, "kind": of_kind, "name": name, "uid": uid}
+    return a_pod_of(controller, body, name="train-0", uid="of-the-pod", **metadata)
+
+
+def a_pod_of(
+    controller: Json | None, template: Json, *, name: str, status: Json = WAITS, **metadata: Any
+) -> PodView:
+    """A pod as its controller makes it from a template, for which the scheduler has no place."""
+    owners = [{"controller": True} | controller] if controller else []
+    plain = {"namespace": "default", "name": name, "uid": f"uid-of-{name}", "ownerReferences": owners}
+    body = {"metadata": plain | metadata, "spec": template["spec"], "status": status}
+    return view_pod(msgspec.convert(body, Pod))
 
 
 def change(body: Json, selectors: dict[str, str | None], **metadata: dict[str, str]) -> Json:
@@ -115,6 +123,20 @@ def change(body: Json, selectors: dict[str, str | None], **metadata: dict[str, s
     for field, values in metadata.items():
         changed["metadata"][field] = changed["metadata"].get(field, {}) | values
     return changed
+
+
+def require(template: Json, key: str, *values: str) -> Json:
+    """Return a template whose affinity requires one of these values of a node label."""
+    expressions = [{"key": key, "operator": "In", "values": list(values)}]
+    required = {"nodeSelectorTerms": [{"matchExpressions": expressions}]}
+    changed = copy.deepcopy(template)
+    changed["spec"]["affinity"] = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}}
+    return changed
+
+
+def plan(workload: WorkloadView) -> list[Demand | Decision]:
+    """Return what the rule says of each slice of the spec."""
+    return [decide_planned_demand(CLUSTER, workload, each, settings()) for each in list_slices(workload)]
 
 
 def decide(pod: PodView, workload: WorkloadView | None, use: Settings | None = None) -> Demand | Decision:

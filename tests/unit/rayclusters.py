@@ -7,7 +7,6 @@ hosts each.
 from typing import Any
 
 from shared.core import labels
-from shared.core.kinds.kind import Json
 from shared.core.kinds.raycluster import (
     CLUSTER,
     GROUP,
@@ -19,20 +18,11 @@ from shared.core.kinds.raycluster import (
     REPLICA_OF_WEBHOOK,
 )
 from shared.core.workloads import PodTemplate, PodView, WorkloadView
+from shared.edges.workload_objects import read_template
 
 UID = "0b6a1a52-3f0e-4c57-9d8c-6a3c7c1f2d11"
 EARLIER_UID = "0b6a1a52-3f0e-4c57-9d8c-6a3c7c1f2d00"
 SUSPENDED = {"type": "RayClusterSuspended", "status": "True", "lastTransitionTime": "2027-01-15T08:00:00Z"}
-
-
-def read_template(body: Json) -> PodTemplate:
-    spec = body.get("spec", {})
-    chips = [each.get("resources", {}).get("limits", {}).get("google.com/tpu", 0) for each in spec["containers"]]
-    return PodTemplate(
-        labels=dict(body.get("metadata", {}).get("labels", {})),
-        node_selector=spec.get("nodeSelector", {}),
-        container_chips=tuple(int(each) for each in chips),
-    )
 
 
 def a_group(name: str = "tpu", *, topology: str = "2x4", chips: int = 4, **fields: Any) -> dict[str, Any]:

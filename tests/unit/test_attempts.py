@@ -6,7 +6,6 @@ import pytest
 
 from shared.core.decide.attempts import (
     JITTER_SHARE,
-    AttemptDecision,
     FailedAttempt,
     choose_next,
     decide_next_attempt,
@@ -19,7 +18,7 @@ from shared.core.identity.names import ATTEMPTS_MAX, build_pool_name
 from shared.core.identity.pools import PoolSnapshot
 from shared.core.times import format_minute
 from tests.builders import NOW, a_claim, a_foreign_pool, a_pool
-from tests.unit.decision_enumeration import ATTEMPT_AXES, DEMAND, enumerate_situations, follow_with, judge_attempt
+from tests.unit.decision_enumeration import DEMAND
 
 HASHES = [a_claim(name=f"w{number}").hash for number in range(200)]
 
@@ -136,40 +135,6 @@ def test_a_failed_pool_is_superseded_by_a_later_one_of_its_claim_that_stays(
 ) -> None:
     assert is_superseded(attempt_of(0), [attempt_of(0), other]) == superseded
     assert not is_superseded(a_foreign_pool(), [other])
-
-
-# --- the table ------------------------------------------------------------------------------------
-
-
-def test_a_failed_attempt_keeps_every_invariant_in_every_situation() -> None:
-    rows = list(enumerate_situations(ATTEMPT_AXES))
-    broken = [(name, row) for row in rows for name in judge_attempt(row, follow_with(decide_next_attempt, row))]
-
-    assert len(rows) > 400
-    assert broken[:5] == []
-
-
-def creates_at_once(demand: Any, create: Any, failed: Any, **rest: Any) -> AttemptDecision:
-    found = decide_next_attempt(demand, create, failed, **rest)
-    return found if found.decision.verdict != Verdict.WAIT else AttemptDecision(attempt=1, decision=create)
-
-
-def repeats_the_name(demand: Any, create: Any, failed: Any, **rest: Any) -> AttemptDecision:
-    found = decide_next_attempt(demand, create, failed, **rest)
-    return AttemptDecision(attempt=failed.attempt, decision=found.decision, failure=found.failure)
-
-
-@pytest.mark.parametrize(
-    ("rule", "caught"),
-    [
-        (creates_at_once, "a pause has a record, and ends"),
-        (repeats_the_name, "the next attempt has another number"),
-    ],
-)
-def test_a_broken_rule_is_caught(rule: Any, caught: str) -> None:
-    rows = enumerate_situations(ATTEMPT_AXES)
-
-    assert any(caught in judge_attempt(row, follow_with(rule, row)) for row in rows)
 
 
 def test_the_next_try_is_told_in_whole_minutes_rounded_up() -> None:

@@ -6,14 +6,13 @@ import pytest
 
 from shared.capacity_lists import read_policies, read_priorities
 from shared.core import labels
-from shared.core.decide.demands import decide_demand
-from shared.core.decisions import Decision, Verdict
 from shared.core.demand.candidates import CANDIDATES_MAX
 from shared.core.demand.capacity import Tier
 from shared.core.demand.demand import Demand
 from shared.core.nodepool import build_node_pool
 from shared.core.workloads import Toleration
-from tests.builders import CLUSTER, ZONE, a_demand, a_jobset, a_pod, expect_decision, settings
+from tests.builders import ZONE, a_demand, settings
+from tests.unit.asked_shapes import refuse_shape
 
 SPOT_TOLERATION = (Toleration(key=labels.SPOT, operator="Exists"),)
 LIST = """
@@ -39,13 +38,6 @@ def listing(text: str, **shape: Any) -> dict[str, Any]:
     annotations = {labels.CAPACITY: text} | shape.pop("annotations", {})
     fields = {"annotations": annotations, "priorities": read_priorities(text)}
     return {"tolerations": SPOT_TOLERATION, **fields, **shape}
-
-
-def refusal(shape: dict[str, Any], **use: Any) -> Decision:
-    pod = a_pod(shape=shape)
-    found = expect_decision(decide_demand(CLUSTER, pod, a_jobset(template=pod.template), settings(**use)))
-    assert found.verdict == Verdict.REFUSE
-    return found
 
 
 def names(demand: Demand) -> list[str]:
@@ -218,7 +210,7 @@ def test_forced_on_demand_knows_no_list() -> None:
 def test_a_candidate_that_the_pods_could_not_run_on_is_refused_by_name(
     text: str, shape: dict[str, Any], message: str
 ) -> None:
-    found = refusal(listing(text, **shape))
+    found = refuse_shape(**listing(text, **shape))
 
     assert found.reason == "capacity_conflict"
     assert found.message.startswith(f"annotation {labels.CAPACITY}: ")
@@ -240,7 +232,7 @@ def test_flex_start_waits_for_as_long_as_the_annotation_says_or_else_the_setting
 
 @pytest.mark.parametrize("text", [" ", "a day", "-1", "1.5", "604801"])
 def test_a_wait_that_is_no_such_number_is_refused(text: str) -> None:
-    found = refusal({"annotations": {labels.FLEX_START_WAIT: text}})
+    found = refuse_shape(annotations={labels.FLEX_START_WAIT: text})
 
     assert found.reason == "capacity_conflict"
     assert f"{labels.FLEX_START_WAIT}: not a time to wait (got '{text}'); valid: a number from 0" in found.message
@@ -255,11 +247,11 @@ def test_flex_start_may_stand_before_others_if_its_wait_has_an_end() -> None:
 
 
 def test_a_list_that_cannot_be_read_is_refused_with_its_place() -> None:
-    fields = {"annotations": {labels.CAPACITY: "spot"}, "unreadable_priorities": "Expected `array`, got `str`"}
-    found = refusal(fields)
+    words = "Expected `array`, got `str`"
+    found = refuse_shape(annotations={labels.CAPACITY: "spot"}, unreadable_priorities=words)
 
     assert found.reason == "capacity_conflict"
-    assert "Expected `array`, got `str`" in found.message
+    assert words in found.message
 
 
 LENT = "- reservations: {specific: [{name: train, project: lender-1}]}"
@@ -281,7 +273,7 @@ LENT = "- reservations: {specific: [{name: train, project: lender-1}]}"
 def test_a_reservation_of_another_project_is_used_only_if_the_operator_lists_it(
     shape: dict[str, Any], allowed: tuple[str, ...], shown: str
 ) -> None:
-    found = refusal(shape, allowed_shared_reservations=allowed)
+    found = refuse_shape(settings(allowed_shared_reservations=allowed), **shape)
 
     assert found.reason == "request_not_allowed"
     assert f"(got 'lender-1/train'); valid: {shown}" in found.message
@@ -295,7 +287,7 @@ def test_a_reservation_of_another_project_is_used_only_if_the_operator_lists_it(
     ids=["listed", "selected"],
 )
 def test_an_operator_can_limit_the_reservations_of_the_own_project(shape: dict[str, Any]) -> None:
-    found = refusal(shape, allowed_reservations=("spare-*",))
+    found = refuse_shape(settings(allowed_reservations=("spare-*",)), **shape)
 
     assert found.reason == "request_not_allowed"
     assert "allowed_reservations does not list this reservation (got 'train'); valid: spare-*" in found.message

@@ -16,7 +16,7 @@ from shared.core.decide.capacity_first import (
 )
 from shared.core.decide.gangs import CapacityRequest
 from shared.core.decide.pool_facts import OwnerState
-from shared.core.decisions import Decision, Reason, Verdict
+from shared.core.decisions import Reason, Verdict
 from shared.core.kueue import SECONDS
 from shared.core.times import format_time
 from shared.core.workloads import Parent, WorkloadView
@@ -79,12 +79,11 @@ def test_what_cannot_be_is_refused_by_name(marks: dict[str, str], overrides: dic
 
 
 def test_seconds_alone_and_a_setting_that_is_off_are_refused_too() -> None:
-    alone = read_request(a_jobset(suspended=True, marks={labels.CAPACITY_FIRST_SECONDS: "90"}), ON)
-    off = read_request(a_waiting_jobset(), settings())
+    asking = a_jobset(suspended=True, marks={labels.CAPACITY_FIRST_SECONDS: "90"})
+    alone = expect_decision(read_request(asking, ON))
+    off = expect_decision(read_request(a_waiting_jobset(), settings()))
 
-    assert isinstance(alone, Decision)
     assert "no value" in alone.message
-    assert isinstance(off, Decision)
     assert "the setting capacity_first is off" in off.message
     assert find_wait(CLUSTER, a_waiting_jobset(), (), settings(), now=NOW) is None
 

@@ -7,13 +7,11 @@ from typing import Any
 import pytest
 
 from shared.core import labels
-from shared.core.decide.demands import decide_planned_demand
 from shared.core.decisions import Decision, Reason, Verdict
 from shared.core.demand.demand import Demand
-from shared.core.kinds.table import KIND_NAMES, list_slices
+from shared.core.kinds.table import KIND_NAMES
 from shared.core.workloads import WorkloadView
-from tests.builders import CLUSTER, settings
-from tests.unit.live_pods import ONE_HOST, a_body, a_leader, a_workload, decide
+from tests.unit.live_pods import ONE_HOST, a_body, a_leader, a_workload, decide, plan
 
 Json = dict[str, Any]
 CLAIMS = [{"name": "chips", "resourceClaimTemplateName": "all-chips"}]
@@ -30,10 +28,6 @@ def change(body: Json, **spec: Any) -> Json:
     changed = copy.deepcopy(body)
     changed["spec"] |= spec
     return changed
-
-
-def plan(workload: WorkloadView) -> list[Demand | Decision]:
-    return [decide_planned_demand(CLUSTER, workload, each, settings()) for each in list_slices(workload)]
 
 
 def is_refused(found: Demand | Decision, *messages: str) -> bool:

@@ -295,18 +295,13 @@ def test_free_text_within_the_operator_s_lists_is_honoured() -> None:
     assert demand.node_labels == {"team": "vision"}
 
 
-def test_without_annotations_the_operator_s_settings_hold() -> None:
+def test_without_annotations_the_operator_s_settings_hold_and_may_be_named_without_a_list() -> None:
     use = settings(node_service_account="nodes@p.iam", node_additional_networks=("n:s",))
-    demand = a_demand(use=use)
+    named = a_pod(annotations={labels.NODE_SERVICE_ACCOUNT: "nodes@p.iam"})
 
-    assert (demand.node_service_account, demand.networks) == ("nodes@p.iam", ("n:s",))
-
-
-def test_the_operator_s_own_account_may_be_named_without_a_list() -> None:
-    use = settings(node_service_account="nodes@p.iam")
-    pod = a_pod(annotations={labels.NODE_SERVICE_ACCOUNT: "nodes@p.iam"})
-
-    assert a_demand(pod=pod, use=use).node_service_account == "nodes@p.iam"
+    for pod in (None, named):
+        demand = a_demand(pod=pod, use=use)
+        assert (demand.node_service_account, demand.networks) == ("nodes@p.iam", ("n:s",))
 
 
 BOTH = {jobset_keys.EXCLUSIVE_TOPOLOGY: labels.NODE_POOL, jobset_keys.NODE_SELECTOR_STRATEGY: "true"}

@@ -5,20 +5,15 @@ from typing import Any
 import pytest
 
 from shared.core import labels
-from shared.core.decide.demands import decide_demand
-from shared.core.decisions import Decision, Reason, Verdict
+from shared.core.decisions import Reason, Verdict
 from shared.core.demand.demand import Demand
 from shared.core.topology_terms import TermKind, TopologyTerm
-from tests.builders import CLUSTER, a_jobset, a_pod, expect_decision, settings
+from tests.builders import expect_decision
+from tests.unit.asked_shapes import decide_shape
 
 SLICE = "cloud.google.com/gke-tpu-slice"
 PARTITION = "cloud.google.com/gke-tpu-partition-4x4x4-state"
 IRONWOOD: dict[str, Any] = {"accelerator": "tpu7x", "topology": "4x4x4"}
-
-
-def decide(**shape: Any) -> Demand | Decision:
-    pod = a_pod(shape=shape)
-    return decide_demand(CLUSTER, pod, a_jobset(template=pod.template), settings())
 
 
 @pytest.mark.parametrize(
@@ -49,7 +44,7 @@ def decide(**shape: Any) -> Demand | Decision:
     ],
 )
 def test_a_slice_that_gke_forms_is_left_alone_and_the_feature_is_named(shape: dict[str, Any], key: str) -> None:
-    found = expect_decision(decide(**shape))
+    found = expect_decision(decide_shape(**shape))
 
     assert (found.verdict, found.reason) == (Verdict.NOTHING, Reason.DEMAND_LEFT_TO_GKE)
     assert "dynamic slicing" in found.message
@@ -71,4 +66,4 @@ def test_a_slice_that_gke_forms_is_left_alone_and_the_feature_is_named(shape: di
     ],
 )
 def test_what_one_pool_serves_gets_it(shape: dict[str, Any]) -> None:
-    assert isinstance(decide(**shape), Demand)
+    assert isinstance(decide_shape(**shape), Demand)

@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shared.core import labels
-from shared.core.decide.demands import decide_planned_demand
 from shared.core.decisions import Decision, Reason
 from shared.core.demand.demand import Demand
 from shared.core.errors import SliceUnknown
@@ -27,7 +26,8 @@ from shared.core.kinds.table import list_slices
 from shared.core.workloads import PodTemplate, SliceGroup, WorkloadView
 from shared.edges.quantities import parse_quantity
 from shared.edges.workload_objects import read_template
-from tests.builders import CLUSTER, a_jobset, a_template, expect_decision, expect_demand, settings
+from tests.builders import a_jobset, a_template, expect_decision, expect_demand
+from tests.unit.live_pods import plan
 from tests.unit.test_kind_job import a_job, a_pod
 
 L4 = {labels.GPU_ACCELERATOR: "nvidia-l4"}
@@ -87,7 +87,7 @@ def test_gpus_are_summed_as_chips_are_and_requests_are_the_whole_pod_s() -> None
 @pytest.mark.parametrize("amount", ["0.5", "500m", "many", -1])
 def test_accelerators_that_are_not_whole_are_refused_with_the_amount(amount: Any) -> None:
     job = a_job(template=a_gpu_body(amount))
-    found = [decide_planned_demand(CLUSTER, job, each, settings()) for each in list_slices(job)]
+    found = plan(job)
     assert all(isinstance(each, Decision) for each in found)
     assert {each.reason for each in found if isinstance(each, Decision)} <= {Reason.SHAPE_UNSUPPORTED}
     assert a_gpu_template(amount).unreadable_amounts == (f"{labels.GPU_RESOURCE}={amount}",)
@@ -214,26 +214,19 @@ def a_tpu_workload(topology: str, replicas: int = 3) -> WorkloadView:
 
 def test_single_hosts_that_are_interchangeable_are_one_demand_of_as_many_nodes() -> None:
     workload = a_tpu_workload("2x2")
-    (only,) = list_slices(workload)
-    found = expect_demand(decide_planned_demand(CLUSTER, workload, only, settings()))
+    found = expect_demand(*plan(workload))
     assert (found.elastic, found.shape.node_count, found.shape.chips) == (True, 3, 12)
 
 
 def test_the_size_of_an_elastic_demand_is_no_part_of_its_identity() -> None:
-    found = []
-    for replicas in (1, 5):
-        workload = a_tpu_workload("2x2", replicas)
-        found += [decide_planned_demand(CLUSTER, workload, each, settings()) for each in list_slices(workload)]
-    one, five = found
-    assert isinstance(one, Demand)
-    assert isinstance(five, Demand)
+    one, five = (expect_demand(*plan(a_tpu_workload("2x2", replicas))) for replicas in (1, 5))
+
     assert (one.fingerprint, one.claim.hash) == (five.fingerprint, five.claim.hash)
 
 
 def test_several_hosts_of_a_slice_are_no_interchangeable_pods() -> None:
     workload = a_tpu_workload("4x4")
-    (only,) = list_slices(workload)
-    found = expect_decision(decide_planned_demand(CLUSTER, workload, only, settings()))
+    found = expect_decision(*plan(workload))
     assert found.reason == Reason.HOSTS_DIFFER
 
 
@@ -248,10 +241,6 @@ def a_group_of(
     metadata = {"namespace": "ml", "name": "lws", "annotations": annotations or {}}
     spec = {"replicas": 1, "leaderWorkerTemplate": template}
     return LEADERWORKERSET.read({"metadata": metadata, "spec": spec}, read_template)
-
-
-def plan(workload: WorkloadView) -> list[Demand | Decision]:
-    return [decide_planned_demand(CLUSTER, workload, each, settings()) for each in list_slices(workload)]
 
 
 def test_leaders_and_workers_with_other_gpus_have_a_pool_each() -> None:

@@ -62,16 +62,13 @@ def test_the_tree_is_seen_whole() -> None:
 
 
 @pytest.mark.parametrize("kind", ALL)
-def test_every_error_carries_a_reason_of_the_closed_list(kind: type[ProvisionerError]) -> None:
+def test_every_error_has_a_reason_of_the_closed_list_and_its_row_in_the_table_of_answers(
+    kind: type[ProvisionerError],
+) -> None:
+    rows = [answer for known, answer in ERRORS if issubclass(kind, known)]
+
     assert an_error(kind).reason in set(map(str, Reason))
-
-
-@pytest.mark.parametrize("kind", ALL)
-def test_every_error_has_its_row_in_the_table_of_answers(kind: type[ProvisionerError]) -> None:
-    row = next((answer for known, answer in ERRORS if issubclass(kind, known)), None)
-
-    assert row is not None
-    assert answer_error(an_error(kind)) == row
+    assert answer_error(an_error(kind)) == rows[0]
 
 
 def test_no_row_of_the_table_is_shadowed_by_one_before_it() -> None:

@@ -2,7 +2,6 @@
 
 import xml.etree.ElementTree as ET
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -90,32 +89,20 @@ def crowd(limit: int = 5, last: float = 40.0, **changes: Any) -> FanOut:
     return FanOut(**values | changes)
 
 
-def pod(*, job: str, index: str, phase: str = "Pending", node: str = "", unschedulable: str = "") -> PodSeen:
-    return PodSeen(
-        at=7,
-        namespace="default",
-        name="p",
-        uid="u",
-        job=job,
-        index=index,
-        phase=phase,
-        node=node,
-        unschedulable=unschedulable,
-    )
+def pod(job: str, index: str, *, at: float = 7, phase: str = "Pending", **seen: Any) -> PodSeen:
+    plain = {"node": "", "unschedulable": ""} | seen
+    return PodSeen(at=at, namespace="default", name="p", uid="u", job=job, index=index, phase=phase, **plain)
 
 
-def test_figures_count_from_the_first_unschedulable_leader_and_from_the_end_of_the_jobset() -> None:
+def test_figures_are_those_of_a_run_from_its_first_unschedulable_leader_to_its_end() -> None:
+    """Calls before the JobSet was applied do not count, and a refused call makes no pool."""
     figures = derive_figures(record())
 
     assert (figures.first_create, figures.last_create) == (2.0, 65.0)
     assert (figures.first_delete, figures.last_delete) == (10.0, 90.0)
-
-
-def test_calls_before_the_jobset_was_applied_do_not_count() -> None:
-    figures = derive_figures(record())
-
     assert figures.calls == {"CreateNodePool": 3, "DeleteNodePool": 3, "GetNodePool": 1}
     assert (figures.calls_per_slice, figures.reads_per_slice) == (3.5, 0.0)
+    assert (figures.refused, figures.pools) == (2, 2)
 
 
 def test_calls_of_compute_engine_are_counted_by_themselves() -> None:
@@ -124,13 +111,6 @@ def test_calls_of_compute_engine_are_counted_by_themselves() -> None:
     figures = derive_figures(msgspec.structs.replace(found, calls=[*found.calls, read]))
 
     assert (figures.calls_per_slice, figures.reads_per_slice) == (3.5, 0.5)
-
-
-def test_a_refused_call_is_told_apart_from_a_pool_that_is_absent_and_makes_no_pool() -> None:
-    figures = derive_figures(record())
-
-    assert figures.refused == 2
-    assert figures.pools == 2
 
 
 def test_a_run_without_deletes_or_end_has_no_figure_for_them() -> None:
@@ -166,12 +146,11 @@ def test_the_shortest_possible_time_is_one_operation_for_each_further_round(
 
 def test_the_pools_are_mapped_to_slices_by_the_nodes_that_their_pods_ran_on() -> None:
     seen = FirstSeen()
-    waiting = pod(job="job-0", index="0", unschedulable="0/1 nodes")
-    seen.note(replace(waiting, at=5))
-    seen.note(replace(waiting, at=6))
-    seen.note(pod(job="job-1", index="1", unschedulable="0/2 nodes"))
+    seen.note(pod("job-0", "0", at=5, unschedulable="0/1 nodes"))
+    seen.note(pod("job-0", "0", at=6, unschedulable="0/1 nodes"))
+    seen.note(pod("job-1", "1", unschedulable="0/2 nodes"))
     seen.note(NodeSeen(at=8, name="n", pool="a"))
-    seen.note(pod(job="job-0", index="0", node="n", phase="Running"))
+    seen.note(pod("job-0", "0", node="n", phase="Running"))
     seen.note(JobSetSeen(at=20, namespace="default", name="j", terminal="Completed"))
     seen.note(JobSetSeen(at=21, namespace="default", name="j", terminal="Completed"))
 

@@ -1,28 +1,26 @@
-"""What follows while GKE's autoscaler has not filled a pool: promises over every situation."""
+"""What follows while GKE's autoscaler has not filled a pool; the promises are in its table."""
+
+import dataclasses
 
 import pytest
 
+from shared.capacity_lists import read_policies
 from shared.core.decide.attempts import record_empty
-from shared.core.decide.filling import CREATION_TRIES_SECONDS, decide_trying
+from shared.core.decide.filling import CREATION_TRIES_SECONDS, LOST_GRACES, decide_lost, decide_trying
 from shared.core.decisions import Reason, Verdict
 from shared.core.demand.candidates import Candidate, find_node_source
 from shared.core.ports import FillError, Machines
 from shared.core.priorities import NodeSource
-from tests.builders import NOW, a_demand, a_pool, a_template, settings
-from tests.unit.filling_enumeration import decide_everything_empty, judge_empty
+from shared.core.shapes.shape import GpuSharing
+from shared.core.workloads import NodeView
+from tests.builders import NOW, a_demand, a_pod, a_pool, a_template, settings
+from tests.unit.filling_enumeration import FILLING
 
 STOCKOUT = "ZONE_RESOURCE_POOL_EXHAUSTED: The zone has no capacity."
 
 
-def test_no_situation_of_an_empty_pool_breaks_a_promise() -> None:
-    broken = [
-        (row, answer) for row, decision in decide_everything_empty() if (answer := judge_empty(row, decision))
-    ]
-    assert broken == []
-
-
 def test_each_verdict_is_met() -> None:
-    assert {decision.verdict for _, decision in decide_everything_empty()} == {Verdict.WAIT, Verdict.DELETE}
+    assert {decision.verdict for _, decision in FILLING.everything} == {Verdict.WAIT, Verdict.DELETE}
 
 
 def test_while_gke_tries_to_create_a_pool_its_words_are_told_with_both_times() -> None:
@@ -77,3 +75,24 @@ def test_the_pause_ends_although_gke_forgets_old_errors_and_adds_new_ones(
     failed = record_empty(pool, FillError(STOCKOUT, created_at + reported_at), seconds=900)
 
     assert failed.at == created_at + counts_from
+
+
+# --- a running pool that has lost nodes -----------------------------------------------------------
+
+
+SETTINGS = settings(
+    capacity_policies=read_policies("[{priorities: [{location: {zones: [us-east5-a, us-east5-b]}}]}]")
+)
+OLD = NOW - LOST_GRACES * SETTINGS.grace_seconds
+
+
+@pytest.mark.parametrize(("gpus", "left", "lost"), [(False, 3, True), (True, 3, False), (True, 0, True)])
+def test_a_slice_of_gpus_goes_on_with_the_nodes_that_are_left(*, gpus: bool, left: int, lost: bool) -> None:
+    demand = a_demand(use=SETTINGS)
+    if gpus:
+        demand = dataclasses.replace(demand, shape=dataclasses.replace(demand.shape, gpus=GpuSharing()))
+    nodes = [NodeView(name=f"n{at}", ready=True, created_at=OLD) for at in range(left)]
+    pod = a_pod(unschedulable_since=OLD)
+    found = decide_lost(demand, pod, a_pool(age_seconds=NOW - OLD), nodes, now=NOW, settings=SETTINGS)
+
+    assert (found is not None) is lost

@@ -149,13 +149,11 @@ def test_all_are_bought_or_none(overrides: dict[str, Any], usage: Usage | None, 
 
 def test_a_namespace_that_opts_out_and_labels_beyond_the_budget_refuse_all() -> None:
     pod_labels = {labels.DISABLE_AUTOPROVISIONING: "true"}
-    opted_out = decide_purchase(plan(), pod_labels, now=NOW, settings=settings())
+    opted_out = expect_decision(decide_purchase(plan(), pod_labels, now=NOW, settings=settings()))
     long = [dataclasses.replace(each, node_labels={f"key-{n}": "x" * 60 for n in range(30)}) for each in plan()]
-    too_long = decide_purchase(long, {}, now=NOW, settings=settings())
+    too_long = expect_decision(decide_purchase(long, {}, now=NOW, settings=settings()))
 
-    assert opted_out is not None
     assert opted_out.reason == Reason.DEMAND_OPTED_OUT
-    assert too_long is not None
     assert too_long.reason == Reason.LABELS_OVER_BUDGET
 
 
@@ -374,7 +372,6 @@ def test_our_own_refusal_ends_no_round_that_is_late() -> None:
 def test_the_emergency_stop_refuses_all() -> None:
     stop = Stop(mode=Mode.NO_CREATE, reason=Reason.MODE_NO_CREATE, cause="the label")
 
-    found = decide_purchase(plan(), {}, stop=stop, now=NOW, settings=settings())
+    found = expect_decision(decide_purchase(plan(), {}, stop=stop, now=NOW, settings=settings()))
 
-    assert found is not None
     assert (found.verdict, found.reason) == (Verdict.REFUSE, Reason.MODE_NO_CREATE)

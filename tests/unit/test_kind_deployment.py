@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import msgspec
 import pytest
 
 from shared.core.decisions import Reason
@@ -11,9 +10,9 @@ from shared.core.kinds.elastic import has_slice
 from shared.core.kinds.objects import UnexpectedValue
 from shared.core.kinds.table import find_kind_of_pod, list_slices, select_pods
 from shared.core.workloads import PodView, WorkloadView
-from shared.edges.workload_objects import Pod, read_template, view_pod
+from shared.edges.workload_objects import read_template
 from tests.builders import expect_decision, expect_demand
-from tests.unit.live_pods import a_pod_body, decide
+from tests.unit.live_pods import a_pod_body, a_pod_of, decide
 
 UID = "7a1c52d0-5b0e-4d62-8a52-3d9f0f0c1a31"
 HASH = "5d9c7b6f8"
@@ -36,17 +35,9 @@ def a_deployment(
 def a_pod(
     *, template: dict[str, Any] | None = None, pod_labels: dict[str, str] | None = None, **owner: Any
 ) -> PodView:
-    controller = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": f"serve-{HASH}", "uid": "of-the-set"}
-    metadata = {
-        "name": f"serve-{HASH}-x2x4z",
-        "namespace": "default",
-        "uid": "pod",
-        "labels": {TEMPLATE_HASH: HASH} if pod_labels is None else pod_labels,
-        "ownerReferences": [controller | {"controller": True} | owner],
-    }
-    unschedulable = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
-    body = (template or a_pod_body()) | {"metadata": metadata, "status": {"conditions": [unschedulable]}}
-    return view_pod(msgspec.convert(body, Pod))
+    controller = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": f"serve-{HASH}"} | owner
+    found = {TEMPLATE_HASH: HASH} if pod_labels is None else pod_labels
+    return a_pod_of(controller, template or a_pod_body(), name=f"serve-{HASH}-x2x4z", labels=found)
 
 
 @pytest.mark.proves("Deployment", "leader pods")

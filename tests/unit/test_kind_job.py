@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import msgspec
 import pytest
 
 from shared.core import labels
@@ -10,8 +9,8 @@ from shared.core.errors import SliceUnknown
 from shared.core.kinds.job import JOB, JOB_NAME_ON_POD
 from shared.core.kinds.objects import UnexpectedValue
 from shared.core.workloads import PodView, WorkloadView
-from shared.edges.workload_objects import Pod, read_template, view_pod
-from tests.unit.live_pods import a_pod_body
+from shared.edges.workload_objects import read_template
+from tests.unit.live_pods import a_pod_body, a_pod_of, require
 
 SEVERAL_HOSTS = a_pod_body(topology="4x4")
 UID = "7a1c52d0-5b0e-4d62-8a52-3d9f0f0c1a07"
@@ -41,16 +40,10 @@ def a_job(
 
 
 def a_pod(index: str | None = "0", *, template: dict[str, Any] | None = None, **owner: Any) -> PodView:
-    body = template or SEVERAL_HOSTS
     pod_labels = {JOB_NAME_ON_POD: "train"} | ({} if index is None else {labels.COMPLETION_INDEX: index})
-    controller = {"apiVersion": "batch/v1", "kind": "Job", "name": "train", "uid": UID, "controller": True} | owner
-    metadata = {
-        "name": "train-0-abcde",
-        "namespace": "default",
-        "labels": pod_labels,
-        "ownerReferences": [controller],
-    }
-    return view_pod(msgspec.convert(body | {"metadata": metadata}, Pod))
+    controller = {"apiVersion": "batch/v1", "kind": "Job", "name": "train", "uid": UID} | owner
+    body = template or SEVERAL_HOSTS
+    return a_pod_of(controller, body, name="train-0-abcde", uid="", labels=pod_labels, status={})
 
 
 def held(*types: str, status: str = "True") -> dict[str, Any]:
@@ -163,14 +156,7 @@ def test_which_pod_is_the_leader_of_a_slice(
 
 
 def test_an_ambiguous_topology_is_left_to_the_demand_to_refuse() -> None:
-    requirement = {"key": labels.TOPOLOGY, "operator": "In", "values": ["2x2", "4x4"]}
-    nodes = {
-        "requiredDuringSchedulingIgnoredDuringExecution": {
-            "nodeSelectorTerms": [{"matchExpressions": [requirement]}]
-        }
-    }
-    template = a_pod_body(topology=None)
-    template["spec"]["affinity"] = {"nodeAffinity": nodes}
+    template = require(a_pod_body(topology=None), labels.TOPOLOGY, "2x2", "4x4")
     assert JOB.is_leader(a_pod("0", template=template))
     assert not JOB.is_leader(a_pod("1", template=template))
     assert [each.name for each in JOB.list_slices(a_job(template=template))] == ["train"]

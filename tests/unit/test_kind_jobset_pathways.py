@@ -40,11 +40,11 @@ def a_job(
 
 
 def a_pathways(
-    *, head: dict[str, Any] | None = None, annotations: dict[str, str] | None = None, **workers: Any
+    *, head: dict[str, Any] | None = None, of_jobset: dict[str, str] | None = None, **workers: Any
 ) -> WorkloadView:
     jobs = [a_job("pathways-head", **(head or {})), a_job("worker", **{"chips": 4, "replicas": 2} | workers)]
     body = {
-        "metadata": {"namespace": "default", "name": "train", "uid": JOBSET_UID, "annotations": annotations or {}},
+        "metadata": {"namespace": "default", "name": "train", "uid": JOBSET_UID, "annotations": of_jobset or {}},
         "spec": {"replicatedJobs": jobs},
     }
     return JOBSET.read(body, read_template)
@@ -75,10 +75,10 @@ def test_a_head_on_the_nodes_of_its_workers_is_of_their_first_slice() -> None:
         pytest.param(a_pathways(head={"chips": 4}), id="the head asks for chips itself"),
         pytest.param(a_pathways(head={"replicas": 2}), id="several heads"),
         pytest.param(
-            a_pathways(annotations={**EXCLUSIVE, NODE_SELECTOR_STRATEGY: "true"}),
+            a_pathways(of_jobset={**EXCLUSIVE, NODE_SELECTOR_STRATEGY: "true"}),
             id="each Job is pinned to its nodes",
         ),
-        pytest.param(a_pathways(annotations=EXCLUSIVE), id="exclusive placement, said on the JobSet"),
+        pytest.param(a_pathways(of_jobset=EXCLUSIVE), id="exclusive placement, said on the JobSet"),
     ],
 )
 def test_a_head_that_cannot_share_nodes_with_workers_has_a_slice_of_its_own(workload: WorkloadView) -> None:
@@ -88,20 +88,10 @@ def test_a_head_that_cannot_share_nodes_with_workers_has_a_slice_of_its_own(work
     assert names[-2:] == ["train-worker-0", "train-worker-1"]
 
 
-def a_pathways_with_exclusive_workers(**workers: Any) -> WorkloadView:
-    """As the PathwaysJob controller writes it: the annotation stands on the pods of the workers."""
-    head = a_job("pathways-head")
-    worker = a_job("worker", chips=4, replicas=2, annotations=EXCLUSIVE, **workers)
-    body = {
-        "metadata": {"namespace": "default", "name": "train", "uid": JOBSET_UID},
-        "spec": {"replicatedJobs": [head, worker]},
-    }
-    return JOBSET.read(body, read_template)
-
-
 def test_exclusive_workers_of_another_priority_leave_the_head_on_their_pool() -> None:
-    shared = a_pathways_with_exclusive_workers(priorityClassName="workers")
-    apart = a_pathways_with_exclusive_workers()
+    """As the PathwaysJob controller writes it: the annotation stands on the pods of the workers."""
+    shared = a_pathways(annotations=EXCLUSIVE, priorityClassName="workers")
+    apart = a_pathways(annotations=EXCLUSIVE)
 
     assert len(list_slices(shared)) == 2
     assert len(list_slices(apart)) == 3

@@ -6,7 +6,6 @@ https://github.com/kubernetes-sigs/lws/blob/v0.7.0/pkg/webhooks/pod_webhook.go.
 
 from typing import Any
 
-import msgspec
 import pytest
 
 from shared.core import labels
@@ -24,21 +23,16 @@ from shared.core.kinds.leaderworkerset import (
 )
 from shared.core.kinds.objects import UnexpectedValue
 from shared.core.workloads import PodView, WorkloadView
-from shared.edges.workload_objects import Pod, read_template, view_pod
+from shared.edges.workload_objects import read_template
+from tests.unit.live_pods import a_pod_body, a_pod_of, require
 
 UID = "3c6e52d0-5b0e-4d62-8a52-3d9f0f0c1a08"
 
 
-def a_template(*, topology: str | None = "4x4", chips: int = 4) -> dict[str, Any]:
-    selector = {labels.ACCELERATOR: "tpu-v6e-slice", labels.TOPOLOGY: topology} if topology else {}
-    resources = {"limits": {labels.TPU_RESOURCE: str(chips)}} if chips else {}
-    return {"spec": {"nodeSelector": selector, "containers": [{"name": "c", "resources": resources}]}}
-
-
-WORKER = a_template()
-CHIPLESS = a_template(chips=0)
-OF_CPU = a_template(topology=None, chips=0)
-OF_OTHER_SHAPE = a_template(topology="1x1", chips=1)
+WORKER = a_pod_body(topology="4x4")
+CHIPLESS = a_pod_body(topology="4x4", chips=0)
+OF_CPU: dict[str, Any] = {"spec": {"nodeSelector": {}, "containers": [{"name": "c", "resources": {}}]}}
+OF_OTHER_SHAPE = a_pod_body(topology="1x1", chips=1)
 
 
 def a_set(
@@ -90,21 +84,14 @@ def a_pod(
         pod_labels[SUBGROUP_INDEX] = str(subgroup)
     if subgroup_size is not None:
         notes[SUBGROUP_SIZE] = str(subgroup_size)
-    owner = {
-        "apiVersion": "apps/v1",
-        "kind": "StatefulSet",
-        "name": leader if worker else "serve",
-        "controller": True,
-    }
-    metadata = {
+    owner = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": leader if worker else "serve"}
+    plain = {
         "name": f"{leader}-{worker}" if worker else leader,
-        "namespace": "default",
         "uid": f"uid-of-{group}-{worker}",
         "labels": pod_labels,
         "annotations": notes,
-        "ownerReferences": [owner],
-    } | overrides
-    return view_pod(msgspec.convert((template or WORKER) | {"metadata": metadata}, Pod))
+    }
+    return a_pod_of(owner, template or WORKER, status={}, **plain | overrides)
 
 
 def names(workload: WorkloadView) -> list[str]:
@@ -133,6 +120,11 @@ LEADER_EXCLUDED = {"subGroupSize": 2, "subGroupPolicyType": "LeaderExcluded"}
         pytest.param({"size": None, "replicas": None}, {"serve-0": 1}, id="as the API fills it in"),
         pytest.param(
             {"size": 1, "leader": CHIPLESS}, {"serve-0": 0, "serve-1": 0}, id="a leader alone without chips"
+        ),
+        pytest.param(
+            {"size": 1, "leader": OF_OTHER_SHAPE, "replicas": 1},
+            {"serve-0": 1},
+            id="a leader alone is not apart",
         ),
         pytest.param({"replicas": 0}, {}, id="scaled to nothing"),
         pytest.param({"leader": OF_CPU, "worker": OF_CPU}, {}, id="no accelerators"),
@@ -274,17 +266,9 @@ def test_a_leader_with_chips_apart_from_its_workers_is_refused(fields: dict[str,
     assert not LEADERWORKERSET.has_slice(found, "serve-0", None)
 
 
-def test_a_leader_alone_is_never_apart() -> None:
-    assert names(a_set(size=1, leader=OF_OTHER_SHAPE, replicas=1)) == ["serve-0"]
-
-
 def test_an_ambiguous_selector_is_left_to_the_demand_to_refuse() -> None:
-    requirement = {"key": labels.TOPOLOGY, "operator": "In", "values": ["2x4", "4x4"]}
-    terms = [{"matchExpressions": [requirement]}]
-    template = a_template(topology=None)
-    template["spec"]["affinity"] = {
-        "nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
-    }
+    template = require(a_pod_body(topology=None), labels.TOPOLOGY, "2x4", "4x4")
+    template["spec"]["nodeSelector"] = {}
     assert names(a_set(worker=template, leader=template, replicas=1)) == ["serve-0"]
 
 

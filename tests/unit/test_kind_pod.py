@@ -6,29 +6,22 @@ import msgspec
 import pytest
 
 from shared.core import labels
-from shared.core.decide.demands import decide_demand
 from shared.core.decisions import Decision, Reason, Verdict
 from shared.core.demand.demand import Demand
 from shared.core.kinds.table import KINDS, find_kind_of_pod, get_kind, list_slices, select_pods
 from shared.core.workloads import PodView, WorkloadView
 from shared.edges.workload_objects import Pod, read_template, view_pod
-from tests.builders import CLUSTER, expect_decision, expect_demand, settings
+from tests.builders import expect_decision, expect_demand
+from tests.unit.live_pods import WAITS, a_pod_body, decide
 
 POD = get_kind("Pod")
 Json = dict[str, Any]
 UNKNOWN = {"apiVersion": "kubeflow.org/v1", "kind": "MPIJob", "name": "train", "uid": "u", "controller": True}
 
 
-def a_body(*owners: Json, topology: str = "2x2", chips: int = 4, phase: str = "Pending", **meta: Any) -> Json:
-    selector = {labels.ACCELERATOR: "tpu-v6e-slice", labels.TOPOLOGY: topology} if chips else {}
-    resources = {"limits": {labels.TPU_RESOURCE: str(chips)}} if chips else {}
-    unschedulable = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
-    return {
-        "metadata": {"namespace": "default", "name": "lab", "uid": "of-lab", "ownerReferences": list(owners)}
-        | meta,
-        "spec": {"nodeSelector": selector, "containers": [{"name": "c", "resources": resources}]},
-        "status": {"phase": phase, "conditions": [unschedulable]},
-    }
+def a_body(*owners: Json, topology: str = "2x2", phase: str = "Pending", **meta: Any) -> Json:
+    plain = {"namespace": "default", "name": "lab", "uid": "of-lab", "ownerReferences": list(owners)}
+    return a_pod_body(topology=topology) | {"metadata": plain | meta, "status": WAITS | {"phase": phase}}
 
 
 def both(body: Json) -> tuple[PodView, WorkloadView]:
@@ -36,7 +29,7 @@ def both(body: Json) -> tuple[PodView, WorkloadView]:
 
 
 def ask(body: Json) -> Demand | Decision:
-    return decide_demand(CLUSTER, *both(body), settings())
+    return decide(*both(body))
 
 
 @pytest.mark.proves("Pod", "leader pods")
@@ -95,7 +88,7 @@ def test_what_belongs_to_a_node_asks_for_none(kind: str) -> None:
     pod, workload = both(a_body(UNKNOWN | {"kind": kind}))
 
     assert find_kind_of_pod(pod) is None
-    assert isinstance(found := decide_demand(CLUSTER, pod, workload, settings()), Decision)
+    assert isinstance(found := decide(pod, workload), Decision)
     assert found.verdict == Verdict.NOTHING
 
 

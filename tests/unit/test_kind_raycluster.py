@@ -17,6 +17,7 @@ from shared.core.kinds.raycluster import (
     REPLICA_OF_WEBHOOK,
 )
 from shared.core.workloads import PodView, WorkloadView
+from shared.edges.workload_objects import read_template
 from tests.unit.rayclusters import (
     EARLIER_UID,
     SUSPENDED,
@@ -26,7 +27,6 @@ from tests.unit.rayclusters import (
     a_worker,
     indexed,
     name_of,
-    read_template,
     webhooked,
 )
 
@@ -41,6 +41,8 @@ ONLY_REPLICA = a_group(replicas=1, maxReplicas=1)
     ("group", "pod_labels", "affinity", "name"),
     [
         pytest.param(a_group(), indexed(1), True, "llm-tpu-1", id="KubeRay 1.6, two hosts"),
+        pytest.param(a_group(), indexed(1, replica="tpu-vwxyz"), True, "llm-tpu-1", id="a replica comes again"),
+        pytest.param(a_group(replicas=2), indexed(3), True, "llm-tpu-3", id="above the replicas: a gap"),
         pytest.param(a_group(), indexed(1) | webhooked(0), True, "llm-tpu-1", id="KubeRay's index is preferred"),
         pytest.param(ONE_HOST, {REPLICA_INDEX: "3"}, False, "llm-tpu-3", id="KubeRay 1.6, one host"),
         pytest.param(
@@ -68,14 +70,6 @@ def test_a_replica_is_known_by(
 def test_hosts_that_say_nothing_of_their_replica_are_refused_with_what_to_install() -> None:
     with pytest.raises(SliceUnknown, match=r"2 hosts.*names its replica.*webhook.*KubeRay 1\.6.*maxReplicas"):
         RAYCLUSTER.find_slice(a_worker(affinity=True), a_raycluster())
-
-
-def test_a_replica_that_comes_again_under_another_name_keeps_its_slice() -> None:
-    before, after = indexed(1, replica="tpu-abcde"), indexed(1, replica="tpu-vwxyz")
-
-    assert name_of(a_worker(pod_labels=before, affinity=True)) == name_of(
-        a_worker(pod_labels=after, affinity=True)
-    )
 
 
 @pytest.mark.parametrize(
@@ -109,13 +103,8 @@ def test_a_pod_is_ray_s_only_when_the_cluster_of_its_label_controls_it(overrides
     assert RAYCLUSTER.find_owner(pod) == ""
     assert RAYCLUSTER.find_owner_uid(pod) == ""
     assert name_of(pod) is None
-
-
-def test_the_owner_is_named_with_its_uid() -> None:
-    pod = a_worker(controller_uid=EARLIER_UID)
-
-    assert RAYCLUSTER.find_owner(pod) == "llm"
-    assert RAYCLUSTER.find_owner_uid(pod) == EARLIER_UID
+    own = a_worker(controller_uid=EARLIER_UID)
+    assert (RAYCLUSTER.find_owner(own), RAYCLUSTER.find_owner_uid(own)) == ("llm", EARLIER_UID)
 
 
 def test_a_head_that_asks_for_chips_is_told_that_only_workers_get_any() -> None:
@@ -130,12 +119,6 @@ def test_a_group_that_the_spec_no_longer_has_has_no_slices() -> None:
 @pytest.mark.parametrize("fields", [{"suspend": True}, {"replicas": 0}])
 def test_the_last_pods_of_a_group_of_which_nothing_is_wanted_ask_for_nothing(fields: dict[str, Any]) -> None:
     assert name_of(a_worker(pod_labels=indexed(0), affinity=True), a_raycluster(a_group(**fields))) is None
-
-
-def test_an_index_above_the_replicas_is_a_slice_since_a_scale_down_leaves_gaps() -> None:
-    assert (
-        name_of(a_worker(pod_labels=indexed(3), affinity=True), a_raycluster(a_group(replicas=2))) == "llm-tpu-3"
-    )
 
 
 # --- two replicas never share a pool --------------------------------------------------------------

@@ -2,11 +2,9 @@
 
 from typing import Any
 
-import msgspec
 import pytest
 
 from shared.core import labels
-from shared.core.decide.demands import decide_demand, decide_planned_demand
 from shared.core.decisions import Decision, Reason
 from shared.core.demand.demand import Demand
 from shared.core.errors import SliceUnknown
@@ -14,9 +12,9 @@ from shared.core.kinds.elastic import find_slice
 from shared.core.kinds.raycluster import CLUSTER, GROUP, HEAD_GROUP, NODE_TYPE, RAYCLUSTER
 from shared.core.kinds.table import list_slices
 from shared.core.workloads import PodView, WorkloadView
-from shared.edges.workload_objects import Pod, read_template, view_pod
-from tests.builders import CLUSTER as GKE_CLUSTER
-from tests.builders import expect_decision, settings
+from shared.edges.workload_objects import read_template
+from tests.builders import expect_decision
+from tests.unit.live_pods import a_pod_of, decide, plan
 from tests.unit.rayclusters import UID, a_body, a_group
 
 Json = dict[str, Any]
@@ -41,22 +39,14 @@ def gpu_workers(selector: dict[str, str] | None = None) -> Json:
 
 
 def a_pod(template: Json, node_type: str = "head", group: str = HEAD_GROUP) -> PodView:
-    owner = {"apiVersion": "ray.io/v1", "kind": "RayCluster", "name": "llm", "uid": UID, "controller": True}
+    owner = {"apiVersion": "ray.io/v1", "kind": "RayCluster", "name": "llm", "uid": UID}
     pod_labels = {CLUSTER: "llm", GROUP: group, NODE_TYPE: node_type}
-    metadata = {
-        "namespace": "default",
-        "name": "llm-head",
-        "uid": "u",
-        "labels": pod_labels,
-        "ownerReferences": [owner],
-    }
-    status = {"conditions": [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}]}
-    return view_pod(msgspec.convert({"metadata": metadata, "spec": template["spec"], "status": status}, Pod))
+    return a_pod_of(owner, template, name="llm-head", labels=pod_labels)
 
 
 def pools(workload: WorkloadView) -> dict[str, int]:
     """The number of nodes by GPU type."""
-    found = [decide_planned_demand(GKE_CLUSTER, workload, each, settings()) for each in list_slices(workload)]
+    found = plan(workload)
     assert all(isinstance(each, Demand) for each in found), found
     return {each.shape.accelerator: each.shape.node_count for each in found if isinstance(each, Demand)}
 
@@ -77,7 +67,7 @@ def test_a_head_beside_slices_of_tpus_has_its_own_pool() -> None:
 
 def test_a_head_alone_is_a_complete_cluster() -> None:
     workload = a_cluster(head=a_template())
-    found = decide_demand(GKE_CLUSTER, a_pod(a_template()), workload, settings())
+    found = decide(a_pod(a_template()), workload)
 
     assert pools(workload) == {"nvidia-l4": 1}
     assert isinstance(found, Demand)
@@ -105,7 +95,7 @@ def test_a_worker_group_may_have_the_name_of_the_head_s() -> None:
 
 def test_a_head_without_accelerators_asks_for_nothing() -> None:
     workload = a_cluster(gpu_workers(), head=CPU)
-    found = decide_demand(GKE_CLUSTER, a_pod(CPU), workload, settings())
+    found = decide(a_pod(CPU), workload)
 
     assert pools(workload) == {"nvidia-l4": 2}
     assert isinstance(found, Decision)
@@ -126,7 +116,7 @@ def test_a_head_with_tpus_is_refused_and_no_worker_gets_a_pool_for_it() -> None:
     with pytest.raises(SliceUnknown, match="no TPUs in the head; move its work"):
         list_slices(workload)
     for pod, text in ((a_pod(head), "request TPUs in a worker group"), (worker, "no TPUs in the head")):
-        found = expect_decision(decide_demand(GKE_CLUSTER, pod, workload, settings()))
+        found = expect_decision(decide(pod, workload))
         assert found.reason == Reason.SLICE_UNKNOWN
         assert text in found.message
     assert find_slice(RAYCLUSTER, worker, workload) is not None, "workers that run keep their pool"

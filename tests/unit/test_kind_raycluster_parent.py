@@ -13,8 +13,9 @@ from shared.core.kinds.objects import UnexpectedValue
 from shared.core.kinds.raycluster import RAYCLUSTER
 from shared.core.kinds.rayjob import RAYJOB
 from shared.core.workloads import Parent
+from shared.edges.workload_objects import read_template
 from tests.builders import NOW, a_pool, settings
-from tests.unit.rayclusters import a_body, read_template
+from tests.unit.rayclusters import a_body
 
 Json = dict[str, Any]
 KEEPING = Parent(kind="RayJob", namespace="default", name="train", uid="u", keeps="RayJob default/train keeps it")

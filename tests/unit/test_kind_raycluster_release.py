@@ -25,6 +25,8 @@ def pods_in(*slots: int, **overrides: Any) -> list[PodView]:
         pytest.param(1, pods_in(1), {1}, id="scaled from two to one, and the lower one left"),
         pytest.param(1, [*pods_in(1), *pods_in(0, deleting=True)], {1}, id="the one that left is ending"),
         pytest.param(1, [*pods_in(1), *pods_in(0, phase="Failed")], {1}, id="the one that left has failed"),
+        pytest.param(1, pods_in(1)[1:], {1}, id="one host of a slot keeps it"),
+        pytest.param(1, [a_worker()], {0, 1, 2}, id="hosts that say nothing of their replica release nothing"),
         pytest.param(1, pods_in(0, 1), {0, 1}, id="the one to leave is not chosen yet"),
         pytest.param(2, pods_in(0), {0, 1, 2}, id="one is being replaced, nobody knows yet under which index"),
         pytest.param(2, [*pods_in(0), *pods_in(1, deleting=True)], {0, 1, 2}, id="one is being recreated"),
@@ -40,10 +42,6 @@ def test_a_slot_is_released_when_it_is_empty_and_no_replica_is_to_come(
     workload = a_raycluster(a_group(replicas=replicas))
 
     assert {slot for slot in range(3) if RAYCLUSTER.has_slice(workload, f"llm-tpu-{slot}", pods)} == kept
-
-
-def test_one_host_of_a_slot_keeps_it() -> None:
-    assert RAYCLUSTER.has_slice(a_raycluster(a_group(replicas=1)), "llm-tpu-1", pods_in(1)[1:])
 
 
 def test_pods_of_another_group_keep_no_slot() -> None:
@@ -63,12 +61,6 @@ def test_a_group_whose_name_begins_like_another_s_has_its_own_slots() -> None:
 
     assert RAYCLUSTER.has_slice(workload, "llm-tpu-big-0", [])
     assert not RAYCLUSTER.has_slice(workload, "llm-tpu-0", [])
-
-
-def test_hosts_that_say_nothing_of_their_replica_release_nothing() -> None:
-    workload = a_raycluster(a_group(replicas=1, maxReplicas=4))
-
-    assert RAYCLUSTER.has_slice(workload, "llm-tpu-0", [a_worker()])
 
 
 def test_the_second_set_of_an_upgraded_operator_takes_the_slots_of_the_first() -> None:

@@ -21,8 +21,9 @@ from shared.core.kinds.raycluster import RAYCLUSTER
 from shared.core.kinds.rayjob import RAYJOB
 from shared.core.kinds.table import SUSPENDABLE, get_suspendable, is_parent_kind
 from shared.core.workloads import WorkloadView
+from shared.edges.workload_objects import read_template
 from tests.builders import CLUSTER, NOW, expect_decision, settings
-from tests.unit.rayclusters import a_body, read_template
+from tests.unit.rayclusters import a_body
 
 Json = dict[str, Any]
 ON = settings(capacity_first=True)
@@ -49,6 +50,14 @@ def a_rayjob(
 
 def read(body: Json) -> WorkloadView:
     return RAYJOB.read(body, read_template)
+
+
+def a_made_cluster(*controllers: Json, marks: dict[str, str] = ASKS) -> WorkloadView:
+    """A suspended RayCluster with these annotations, as its controller makes it."""
+    made = a_body(suspend=True)
+    owners = [each | {"controller": True} for each in controllers]
+    made["metadata"] |= {"annotations": marks, "ownerReferences": owners}
+    return RAYCLUSTER.read(made, read_template)
 
 
 def test_a_suspended_rayjob_asks_and_has_no_slices_itself() -> None:
@@ -126,9 +135,7 @@ def test_the_mark_of_the_rayjob_is_not_that_of_the_raycluster_which_inherits_it(
     rayjob = read(a_rayjob())
     fields = {key: value for key, value in write_resumed(rayjob, NOW).items() if value}
     handed = dataclasses.replace(rayjob, marks=rayjob.marks | fields)
-    made = a_body(suspend=True)
-    made["metadata"] |= {"annotations": handed.marks}
-    cluster = RAYCLUSTER.read(made, read_template)
+    cluster = a_made_cluster(marks=handed.marks)
 
     assert set(fields) == {labels.CAPACITY_FIRST_HANDED}
     assert (is_asking(handed), is_asking(cluster)) == (False, True)
@@ -154,10 +161,7 @@ def test_one_that_a_person_resumed_counts_as_resumed() -> None:
     ],
 )
 def test_a_raycluster_waits_while_its_rayjob_needs_it(body: Json, ended: str) -> None:
-    made = a_body(suspend=True)
-    made["metadata"] |= {"annotations": ASKS}
-    made["metadata"]["ownerReferences"] = [{"kind": "RayJob", "name": "train", "uid": "u", "controller": True}]
-    cluster = RAYCLUSTER.read(made, read_template)
+    cluster = a_made_cluster({"kind": "RayJob", "name": "train", "uid": "u"})
     assert cluster.parent is not None
     now = dataclasses.replace(cluster, parent=dataclasses.replace(cluster.parent, ended=RAYJOB.find_end(body)))
 
@@ -171,9 +175,7 @@ def test_a_field_of_another_type_is_not_read() -> None:
 
 
 def test_a_raycluster_of_another_controller_is_refused_by_name() -> None:
-    made = a_body(suspend=True)
-    made["metadata"] |= {"annotations": ASKS}
-    made["metadata"]["ownerReferences"] = [{"kind": "RayService", "name": "serve", "uid": "s", "controller": True}]
-    found = expect_decision(read_request(RAYCLUSTER.read(made, read_template), ON))
+    cluster = a_made_cluster({"kind": "RayService", "name": "serve", "uid": "s"})
+    found = expect_decision(read_request(cluster, ON))
 
     assert "RayService serve controls it and decides whether it is suspended" in found.message

@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import msgspec
 import pytest
 
 from shared.core.decisions import Reason
@@ -12,9 +11,9 @@ from shared.core.kinds.elastic import has_slice
 from shared.core.kinds.statefulset import POD_NAME, STATEFULSET
 from shared.core.kinds.table import find_kind_of_pod, list_slices
 from shared.core.workloads import PodView, WorkloadView
-from shared.edges.workload_objects import Pod, read_template, view_pod
+from shared.edges.workload_objects import read_template
 from tests.builders import expect_decision, expect_demand
-from tests.unit.live_pods import a_pod_body, decide
+from tests.unit.live_pods import a_pod_body, a_pod_of, decide
 
 UID = "7a1c52d0-5b0e-4d62-8a52-3d9f0f0c1a41"
 PARALLEL = {"podManagementPolicy": "Parallel"}
@@ -34,17 +33,8 @@ def a_set(**spec: Any) -> WorkloadView:
 
 def a_pod(ordinal: int = 0, *, template: dict[str, Any] | None = None, **owner: Any) -> PodView:
     name = f"shard-{ordinal}"
-    controller = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "shard", "uid": UID, "controller": True}
-    metadata = {
-        "name": name,
-        "namespace": "default",
-        "uid": f"uid-{ordinal}",
-        "labels": {POD_NAME: name},
-        "ownerReferences": [controller | owner],
-    }
-    unschedulable = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
-    body = (template or a_pod_body()) | {"metadata": metadata, "status": {"conditions": [unschedulable]}}
-    return view_pod(msgspec.convert(body, Pod))
+    controller = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "shard", "uid": UID} | owner
+    return a_pod_of(controller, template or a_pod_body(), name=name, labels={POD_NAME: name})
 
 
 @pytest.mark.proves("StatefulSet", "leader pods")

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from shared.core import labels
 from shared.core.decide.admission_checks import Word, answer_gang, is_final, refuse_owner
 from shared.core.decide.attempts import AttemptDecision
 from shared.core.decide.gangs import GangAnswer, judge_gang
@@ -25,22 +26,9 @@ from shared.core.kueue import (
     read_flavor,
     read_queued,
 )
-from shared.core.labels import (
-    ADDITIONAL_NODE_NETWORKS,
-    CAPACITY_CHECK_SECONDS,
-    CAPACITY_CHECKED,
-    COPY_LABELS,
-    DISABLE_AUTOPROVISIONING,
-    FLEX_START,
-    IDLE_SECONDS,
-    NODE_POOL,
-    NODE_SERVICE_ACCOUNT,
-    RESERVATION_NAME,
-    RESERVATION_PROJECT,
-)
 from shared.core.settings import ClusterSettings
 from shared.core.workloads import PodTemplate
-from tests.builders import CLUSTER, NOW, a_demand, a_jobset, settings
+from tests.builders import CLUSTER, NOW, a_demand, a_jobset, expect_decision, settings
 from tests.builders import a_template as a_pod_template
 
 Json = dict[str, Any]
@@ -74,7 +62,7 @@ def a_workload(*, conditions: dict[str, str] | None = None, checks: list[Json] |
             "active": True,
             "podSets": [
                 {"name": "workers", "template": {"metadata": {}}},
-                {"name": "marked", "template": {"metadata": {"labels": {CAPACITY_CHECKED: "mine"}}}},
+                {"name": "marked", "template": {"metadata": {"labels": {labels.CAPACITY_CHECKED: "mine"}}}},
             ],
         },
         "status": {
@@ -119,17 +107,11 @@ def test_a_workload_names_its_owner_flavors_and_checks() -> None:
         (a_workload(deletionTimestamp="2026-11-23T11:00:00Z"), False),
         (a_workload(checks=[CHECKS[0], CHECKS[1] | {"state": "Retry"}]), False),
         (a_workload(checks=[CHECKS[0] | {"state": "Rejected"}, CHECKS[1]]), False),
+        (a_workload() | {"spec": a_workload()["spec"] | {"active": False}}, False),
     ],
 )
 def test_quota_counts_until_it_is_about_to_be_lost(body: Json, holds: bool) -> None:
     assert read_queued(body).holds_quota is holds
-
-
-def test_a_deactivated_workload_holds_no_quota() -> None:
-    body = a_workload()
-    body["spec"]["active"] = False
-
-    assert not read_queued(body).holds_quota
 
 
 def test_a_workload_of_a_wrong_type_is_an_error_that_names_the_field() -> None:
@@ -224,12 +206,12 @@ def test_pods_that_are_admitted_get_our_label_unless_they_have_it() -> None:
 
     (check,) = format_state(read_queued(a_workload()), state)["status"]["admissionChecks"]
 
-    assert check["podSetUpdates"] == [{"name": "workers", "labels": {CAPACITY_CHECKED: "true"}}]
+    assert check["podSetUpdates"] == [{"name": "workers", "labels": {labels.CAPACITY_CHECKED: "true"}}]
 
 
 @pytest.mark.parametrize("text", ["0", "59", "86401", "-60", "30m", "", "9" * 5000])
 def test_a_check_whose_time_is_no_time_is_not_active_and_says_what_is_valid(text: str) -> None:
-    annotations = {CAPACITY_CHECK_SECONDS: text}
+    annotations = {labels.CAPACITY_CHECK_SECONDS: text}
     body = {"metadata": {"name": "x", "annotations": annotations}, "spec": {"controllerName": CONTROLLER}}
 
     check = read_check(body)
@@ -247,7 +229,7 @@ def test_a_check_whose_time_is_no_time_is_not_active_and_says_what_is_valid(text
 
 @pytest.mark.parametrize(("text", "seconds"), [("60", 60), ("86400", 86_400), (None, 1800)])
 def test_a_check_says_for_how_long_a_part_of_the_pools_is_held(text: str | None, seconds: int) -> None:
-    annotations = {CAPACITY_CHECK_SECONDS: text} if text else {}
+    annotations = {labels.CAPACITY_CHECK_SECONDS: text} if text else {}
     body = {"metadata": {"name": "x", "annotations": annotations}, "spec": {"controllerName": CONTROLLER}}
 
     check = read_check(body)
@@ -309,14 +291,14 @@ def test_a_refusal_is_final_only_if_the_spec_alone_meets_it(
     ("template", "final"),
     [
         (a_pod_template(topology="3x7"), True),
-        (a_pod_template(selectors={NODE_POOL: "mine"}), True),
-        (a_pod_template(annotations={DISABLE_AUTOPROVISIONING: "true"}), True),
-        (a_pod_template(annotations={COPY_LABELS: "kubernetes.io/os"}), True),
-        (a_pod_template(annotations={NODE_SERVICE_ACCOUNT: "a@p.iam.gserviceaccount.com"}), False),
-        (a_pod_template(annotations={ADDITIONAL_NODE_NETWORKS: "net:sub"}), False),
-        (a_pod_template(topology="2x2", annotations={IDLE_SECONDS: "600"}), False),
-        (a_pod_template(selectors={FLEX_START: "true"}), False),
-        (a_pod_template(selectors={RESERVATION_NAME: "r", RESERVATION_PROJECT: "other"}), False),
+        (a_pod_template(selectors={labels.NODE_POOL: "mine"}), True),
+        (a_pod_template(annotations={labels.DISABLE_AUTOPROVISIONING: "true"}), True),
+        (a_pod_template(annotations={labels.COPY_LABELS: "kubernetes.io/os"}), True),
+        (a_pod_template(annotations={labels.NODE_SERVICE_ACCOUNT: "a@p.iam.gserviceaccount.com"}), False),
+        (a_pod_template(annotations={labels.ADDITIONAL_NODE_NETWORKS: "net:sub"}), False),
+        (a_pod_template(topology="2x2", annotations={labels.IDLE_SECONDS: "600"}), False),
+        (a_pod_template(selectors={labels.FLEX_START: "true"}), False),
+        (a_pod_template(selectors={labels.RESERVATION_NAME: "r", labels.RESERVATION_PROJECT: "other"}), False),
         (dataclasses.replace(a_pod_template(), cpu_millis=100_000), False),
     ],
 )
@@ -352,9 +334,8 @@ def test_the_pause_doubles_up_to_half_an_hour_and_a_quarter() -> None:
 def test_a_rayjob_is_refused_with_what_it_lacks_while_it_is_suspended() -> None:
     ray = {"apiVersion": "ray.io/v1", "kind": "RayJob"}
 
-    refused = refuse_owner(read_queued(a_workload(ownerReferences=[OWNER | ray])), KIND_NAMES)
+    refused = expect_decision(refuse_owner(read_queued(a_workload(ownerReferences=[OWNER | ray])), KIND_NAMES))
 
-    assert refused is not None
     assert "RayJob (ray.io/v1) exist: it makes its RayCluster when it is resumed" in refused.message
 
 
@@ -365,7 +346,6 @@ def test_an_owner_is_served_by_kind_and_group() -> None:
     raising = read_queued(a_workload(ownerReferences=[OWNER | {"kind": "LeaderWorkerSet"}]))
 
     for queued, words in ((foreign, "example.com/v1"), (pods, "without an owner"), (raising, "LeaderWorkerSet")):
-        refused = refuse_owner(queued, KIND_NAMES)
-        assert refused is not None
+        refused = expect_decision(refuse_owner(queued, KIND_NAMES))
         assert words in refused.message
         assert "valid: JobSet, RayCluster, Job" in refused.message

@@ -40,6 +40,14 @@ EVENTS = st.builds(
 )
 
 
+TRAIN = {
+    "kind": "JobSet",
+    "namespace": "default",
+    "name": "train",
+    "uid": "5e7d3a52-4f0c-4b7e-9a52-0d9f0f0c1a01",
+}
+
+
 @given(event=EVENTS)
 def test_what_is_written_reads_back_as_it_was(event: Event) -> None:
     message = format_message(event)
@@ -59,12 +67,7 @@ def test_a_demand_is_exactly_this_on_the_wire() -> None:
         "name": "train-workers-0-0-abcde",
         "uid": "9b1f4c62-7a54-4e0b-8a44-4d2b1c9e7f02",
         "observed": "unschedulable",
-        "workload": {
-            "kind": "JobSet",
-            "namespace": "default",
-            "name": "train",
-            "uid": "5e7d3a52-4f0c-4b7e-9a52-0d9f0f0c1a01",
-        },
+        "workload": TRAIN,
     }
     assert message.attributes.pop("ce-id").isalnum()
     assert message.attributes == {
@@ -80,12 +83,8 @@ def test_a_demand_is_exactly_this_on_the_wire() -> None:
 def test_a_demand_of_a_workload_is_exactly_this_on_the_wire() -> None:
     message = format_message(a_workload_demand())
 
-    assert json.loads(message.data) == {
+    assert json.loads(message.data) == TRAIN | {
         "version": 2,
-        "kind": "JobSet",
-        "namespace": "default",
-        "name": "train",
-        "uid": "5e7d3a52-4f0c-4b7e-9a52-0d9f0f0c1a01",
         "observed": "unschedulable",
         "incarnation": "9b1f4c62-7a54-4e0b-8a44-4d2b1c9e7f02",
     }
@@ -237,22 +236,21 @@ def test_a_malformed_field_is_named_with_what_would_be_valid(
     assert valid in error.valid
 
 
-@pytest.mark.parametrize("data", [b"", b"{", b"nonsense", b"\xff\xfe\xfa", b"[" * 60_000, b'{"a":1}{"b":2}'])
-def test_data_that_is_no_json_is_refused(data: bytes) -> None:
+@pytest.mark.parametrize(
+    "data",
+    [
+        *(b"", b"{", b"nonsense", b"\xff\xfe\xfa", b"[" * 60_000, b'{"a":1}{"b":2}'),
+        *(b"[]", b"null", b"1", b'"text"', b"NaN"),
+    ],
+)
+def test_data_that_is_no_json_or_no_object_is_refused(data: bytes) -> None:
     error = refusal(data, attributes())
 
     assert (error.field, error.valid) == ("data", "a JSON object")
 
 
-@pytest.mark.parametrize("data", [b"[]", b"null", b"1", b'"text"', b"NaN"])
-def test_data_that_is_no_object_is_refused(data: bytes) -> None:
-    assert refusal(data, attributes()).field == "data"
-
-
-def test_unicode_names_are_refused_and_shown() -> None:
-    error = refusal(body(name="träin"), attributes())
-
-    assert "träin" in str(error)
+def test_unicode_names_are_shown() -> None:
+    assert "träin" in str(refusal(body(name="träin"), attributes()))
 
 
 def test_data_beyond_its_bound_is_refused_unread() -> None:
@@ -307,58 +305,40 @@ def test_any_json_in_any_field_is_read_or_refused(change: dict[str, Any]) -> Non
 # --- the envelope ---
 
 
+LIBRARIES = ("Expected `", "Object missing", "JSON is malformed", "truncated", "padding", "Only base64", "codec")
+A_PUSH = "valid: a wrapped Pub/Sub push: {message: "
+
+
 @pytest.mark.parametrize(
-    ("raw", "field"),
+    ("raw", "field", "message"),
     [
-        (b"", "body"),
-        (b"not json", "body"),
-        (b"[]", "body"),
-        (b"{}", "body"),
-        (b'{"message": null}', "body"),
-        (b'{"message": {"attributes": {"a": 1}}}', "body"),
-        (b'{"message": {"attributes": null}}', "body"),
-        (b'{"message": {"data": 7}}', "body"),
-        (b'{"message": {"data": "%%%"}}', "body.message.data"),
-        (b'{"message": {"data": "YQ"}}', "body.message.data"),
-        ('{"message": {"data": "ü"}}'.encode(), "body.message.data"),
-        (b'{"message": {"data": "\xff"}}', "body"),
+        (b"", "body", ""),
+        (b"not json", "body", ""),
+        (b"{", "body", f"it is not JSON, or not all of it (got '{{'); {A_PUSH}"),
+        (b"a=b", "body", f"it is not JSON (see character 1) (got 'a=b'); {A_PUSH}"),
+        (b"[]", "body", f"it must be a map, not a list (got '[]'); {A_PUSH}"),
+        (b"{}", "body", f"it lacks the key 'message' (got '{{}}'); {A_PUSH}"),
+        (b'{"message": null}', "body", ""),
+        (
+            b'{"message": {"attributes": {"a": 1}}}',
+            "body",
+            "message.attributes.a value must be a text, not a whole number",
+        ),
+        (b'{"message": {"attributes": null}}', "body", ""),
+        (b'{"message": {"data": 7}}', "body", ""),
+        (b'{"message": {"data": "%%%"}}', "body.message.data", ""),
+        (b'{"message": {"data": "YQ"}}', "body.message.data", "is not base64 (got 'YQ'); valid: base64"),
+        ('{"message": {"data": "ü"}}'.encode(), "body.message.data", ""),
+        (b'{"message": {"data": "\xff"}}', "body", ""),
     ],
 )
-def test_what_is_no_push_is_refused_by_field(raw: bytes, field: str) -> None:
+def test_what_is_no_push_is_refused_by_field_in_our_words(raw: bytes, field: str, message: str) -> None:
     with pytest.raises(MalformedEvent) as refused:
         parse_push(raw)
     assert refused.value.field == field
     assert refused.value.valid
-    libraries = (
-        "Expected `",
-        "Object missing",
-        "JSON is malformed",
-        "truncated",
-        "padding",
-        "Only base64",
-        "codec",
-    )
-    assert not any(words in str(refused.value) for words in libraries)
-
-
-@pytest.mark.parametrize(
-    ("raw", "message"),
-    [
-        (b"{", "it is not JSON, or not all of it (got '{'); valid: a wrapped Pub/Sub push: {message: "),
-        (b"a=b", "it is not JSON (see character 1) (got 'a=b'); valid: a wrapped Pub/Sub push: {message: "),
-        (b"[]", "it must be a map, not a list (got '[]'); valid: a wrapped Pub/Sub push: {message: "),
-        (b"{}", "it lacks the key 'message' (got '{}'); valid: a wrapped Pub/Sub push: {message: "),
-        (
-            b'{"message": {"attributes": {"a": 1}}}',
-            "message.attributes.a value must be a text, not a whole number",
-        ),
-        (b'{"message": {"data": "YQ"}}', "is not base64 (got 'YQ'); valid: base64"),
-    ],
-)
-def test_what_is_no_push_is_told_in_our_words(raw: bytes, message: str) -> None:
-    with pytest.raises(MalformedEvent) as refused:
-        parse_push(raw)
     assert message in str(refused.value)
+    assert not any(words in str(refused.value) for words in LIBRARIES)
 
 
 def test_a_push_is_read_with_its_delivery_attempt() -> None:

@@ -5,13 +5,13 @@ import pytest
 from shared.core.decide.cluster_stops import Stop, decide_stop
 from shared.core.decisions import Decision, Reason, Verdict
 from shared.core.settings import Mode
+from tests.builders import expect_decision
 
 NO_CREATE = Stop(mode=Mode.NO_CREATE, reason=Reason.MODE_NO_CREATE, cause="the label")
 
 
 @pytest.mark.parametrize("reason", list(Reason))
 def test_no_create_stops_every_create(reason: Reason) -> None:
-    stopped = decide_stop(Decision(Verdict.CREATE, reason, "create it"), NO_CREATE)
+    stopped = expect_decision(decide_stop(Decision(Verdict.CREATE, reason, "create it"), NO_CREATE))
 
-    assert stopped is not None
     assert (stopped.verdict, stopped.reason) == (Verdict.REFUSE, Reason.MODE_NO_CREATE)

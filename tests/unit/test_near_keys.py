@@ -3,10 +3,10 @@
 import pytest
 
 from shared.core import labels
-from shared.core.decide.demands import decide_demand
 from shared.core.decisions import Reason
 from shared.core.demand.near_keys import find_near_key
-from tests.builders import CLUSTER, a_jobset, a_pod, a_template, expect_decision, settings
+from tests.builders import a_template
+from tests.unit.asked_shapes import refuse_shape
 
 
 @pytest.mark.parametrize(
@@ -21,9 +21,7 @@ from tests.builders import CLUSTER, a_jobset, a_pod, a_template, expect_decision
     ],
 )
 def test_a_selector_that_is_almost_a_key_of_gke_is_refused_with_that_key(key: str, near: str) -> None:
-    decision = expect_decision(
-        decide_demand(CLUSTER, a_pod(shape={"selectors": {key: "x"}}), a_jobset(), settings())
-    )
+    decision = refuse_shape(selectors={key: "x"})
 
     assert decision.reason == Reason.SELECTOR_UNSUPPORTED
     assert f"spec.nodeSelector: no node has this label (got '{key}'); valid: {near}" in decision.message

@@ -5,11 +5,11 @@ from typing import Any
 import pytest
 
 from shared.core import labels
-from shared.core.decide.demands import decide_demand
-from shared.core.decisions import Reason, Verdict
+from shared.core.decisions import Reason
 from shared.core.nodepool import build_node_pool
 from shared.core.settings import Settings
-from tests.builders import CLUSTER, a_demand, a_jobset, a_pod, expect_decision, settings
+from tests.builders import a_demand, settings
+from tests.unit.asked_shapes import refuse_shape
 
 AUTO = {"acceleratorNetworkProfile": "auto"}
 OWN = {"additionalNodeNetworkConfigs": [{"network": "n", "subnetwork": "s"}]}
@@ -35,9 +35,8 @@ def networks(use: Settings | None = None, **shape: Any) -> tuple[dict[str, str],
 
 
 def refusal(use: Settings | None = None, **shape: Any) -> str:
-    pod = a_pod(shape=shape)
-    found = expect_decision(decide_demand(CLUSTER, pod, a_jobset(template=pod.template), use or settings()))
-    assert (found.verdict, found.reason) == (Verdict.REFUSE, Reason.SELECTOR_UNSUPPORTED)
+    found = refuse_shape(use, **shape)
+    assert found.reason == Reason.SELECTOR_UNSUPPORTED
     return found.message
 
 

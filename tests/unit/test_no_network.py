@@ -1,7 +1,7 @@
 """The guard of this folder: it stops these tests, and nobody else who shares their process."""
 
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -21,9 +21,15 @@ def neighbour() -> Iterator[ThreadPoolExecutor]:
         yield threads
 
 
-def test_a_test_that_reaches_for_the_network_fails() -> None:
-    with pytest.raises(AssertionError, match="tests/contract"):
-        use_the_network()
+def connect() -> None:
+    with socket.socket() as plain:
+        plain.connect(("127.0.0.1", 9))
+
+
+@pytest.mark.parametrize("reach", [use_the_network, connect, lambda: socket.create_connection(("127.0.0.1", 9))])
+def test_a_test_that_reaches_for_the_network_fails(reach: Callable[[], object]) -> None:
+    with pytest.raises(AssertionError, match=r"must not use the network; .* live in tests/contract"):
+        reach()
 
 
 def test_threads_that_a_test_starts_are_held_to_it_too() -> None:

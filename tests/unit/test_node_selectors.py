@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from shared.core import labels
 from shared.core.decide.demands import decide_demand
-from shared.core.decisions import Decision, Reason, Verdict
+from shared.core.decisions import Decision, Reason
 from shared.core.demand.capacity import Capacity, CapacityConflict, Tier, read_capacity
 from shared.core.demand.demand import Demand
 from shared.core.demand.node_selectors import COPIED_FROM_SELECTORS, UnsupportedSelector, ZoneMissing, read_zone
@@ -17,21 +17,11 @@ from shared.core.kinds import jobset as jobset_keys
 from shared.core.nodepool import build_node_pool
 from shared.core.settings import ClusterSettings
 from shared.core.shapes.tpus import find_shape
-from tests.builders import CLUSTER, ZONE, a_demand, a_jobset, a_pod, a_template, expect_decision, settings
+from tests.builders import CLUSTER, ZONE, a_demand, a_jobset, a_pod, a_template, settings
 from tests.builders import OWNER_KEYS as OF_OWNERS
+from tests.unit.asked_shapes import refuse_shape
 
 NAMES = st.from_regex(r"[a-z]([-a-z0-9]{0,20}[a-z0-9])?", fullmatch=True)
-
-
-def selecting(*, affinity: dict[str, tuple[str, ...]] | None = None, **selectors: str) -> dict[str, Any]:
-    return {"selectors": selectors, "node_affinity": affinity or {}}
-
-
-def rejection(**shape: Any) -> Decision:
-    pod = a_pod(shape=shape)
-    found = expect_decision(decide_demand(CLUSTER, pod, a_jobset(), settings()))
-    assert found.verdict == Verdict.REFUSE
-    return found
 
 
 # --- node labels ---
@@ -65,7 +55,7 @@ def test_keys_that_gke_reads_from_labels_are_sent_as_labels(key: str) -> None:
 def test_a_selector_that_contradicts_the_shape_is_refused(key: str, right: str, wrong: str) -> None:
     a_demand(selectors={key: right})
 
-    decision = rejection(selectors={key: wrong})
+    decision = refuse_shape(selectors={key: wrong})
     assert decision.reason == Reason.SELECTOR_UNSUPPORTED
     assert all(part in decision.message for part in (key, wrong, right))
 
@@ -83,7 +73,7 @@ def test_a_selector_that_contradicts_the_shape_is_refused(key: str, right: str, 
     ],
 )
 def test_a_reserved_selector_that_no_pool_of_ours_carries_is_refused(key: str) -> None:
-    decision = rejection(selectors={key: "x"})
+    decision = refuse_shape(selectors={key: "x"})
 
     assert decision.reason == Reason.SELECTOR_UNSUPPORTED
     assert f"{key}=x" in decision.message
@@ -91,7 +81,7 @@ def test_a_reserved_selector_that_no_pool_of_ours_carries_is_refused(key: str) -
 
 @pytest.mark.parametrize("value", ["true", "false"])
 def test_no_tpu_node_has_the_label_of_gpu_nodes(value: str) -> None:
-    decision = rejection(selectors={labels.GPU_NODE: value})
+    decision = refuse_shape(selectors={labels.GPU_NODE: value})
 
     assert decision.reason == Reason.SELECTOR_UNSUPPORTED
     assert decision.message.startswith(labels.GPU_NODE)
@@ -101,7 +91,7 @@ def test_no_tpu_node_has_the_label_of_gpu_nodes(value: str) -> None:
 @pytest.mark.parametrize("key", ["team", "cloud.google.com/gke-boot-disk", labels.RESERVATION_AFFINITY])
 def test_a_label_that_must_exist_but_whose_value_nobody_says_is_refused(key: str) -> None:
     """The pool would be paid for, and the pod would never fit it."""
-    decision = rejection(node_affinity={key: ()})
+    decision = refuse_shape(node_affinity={key: ()})
 
     assert decision.reason == Reason.SELECTOR_UNSUPPORTED
     assert key in decision.message
@@ -110,7 +100,7 @@ def test_a_label_that_must_exist_but_whose_value_nobody_says_is_refused(key: str
 @pytest.mark.parametrize("key", [labels.SPOT, labels.FLEX_START])
 @pytest.mark.parametrize("affinity", [(), ("false",)])
 def test_a_tier_that_must_exist_or_not_be_is_refused(key: str, affinity: tuple[str, ...]) -> None:
-    assert rejection(node_affinity={key: affinity}).reason == Reason.CAPACITY_CONFLICT
+    assert refuse_shape(node_affinity={key: affinity}).reason == Reason.CAPACITY_CONFLICT
 
 
 @pytest.mark.parametrize("key", [labels.HOSTNAME, labels.OPERATING_SYSTEM, labels.ACCELERATOR_COUNT, "copied"])

@@ -17,14 +17,15 @@ from shared.core.workloads import Toleration
 from tests.builders import JOBSET_UID, OWNER_KEYS, a_claim, a_demand, a_jobset, a_pod, settings
 
 CREATED_AT = 1_800_000_000
+IMAGE, KEY = "projects/p/global/images/i", "projects/p/locations/us/keyRings/r/cryptoKeys/k"
 EVERYTHING: dict[str, Any] = {
-    "node_secondary_boot_disk": "projects/p/global/images/i",
+    "node_secondary_boot_disk": IMAGE,
     "node_additional_networks": ("n:s",),
     "node_service_account": "nodes@p.iam",
     "node_tags": ("a",),
     "node_disk_type": "pd-ssd",
     "node_disk_size_gb": 200,
-    "node_boot_disk_kms_key": "projects/p/locations/us/keyRings/r/cryptoKeys/k",
+    "node_boot_disk_kms_key": KEY,
     "node_confidential_storage": True,
     "resource_labels": {"a": "b"},
     "copy_labels": ("team",),
@@ -143,33 +144,62 @@ def test_flex_start_begins_empty_and_is_filled_by_gke() -> None:
     assert "maintenancePolicy" not in body
 
 
+WATCHED = {"enableIntegrityMonitoring": True}
+
+
+@pytest.mark.parametrize(
+    ("use", "expected"),
+    [
+        pytest.param({"node_tags": ("a", "b")}, {"tags": ["a", "b"]}, id="network tags"),
+        pytest.param({"node_disk_size_gb": 200}, {"diskSizeGb": 200}, id="the size of the disk"),
+        pytest.param(
+            {"node_boot_disk_kms_key": KEY, "node_confidential_storage": True},
+            {"bootDiskKmsKey": KEY, "enableConfidentialStorage": True},
+            id="boot disks are encrypted and confidential",
+        ),
+        pytest.param(
+            {"node_secondary_boot_disk": IMAGE},
+            {
+                "secondaryBootDisks": [{"diskImage": IMAGE, "mode": "CONTAINER_IMAGE_CACHE"}],
+                "gcfsConfig": {"enabled": True},
+            },
+            id="a secondary boot disk caches images and turns streaming on",
+        ),
+        *(
+            pytest.param(
+                {"node_secure_boot": secure},
+                {"shieldedInstanceConfig": WATCHED | {"enableSecureBoot": secure}},
+                id=f"secure boot {secure}, and integrity is watched",
+            )
+            for secure in (True, False)
+        ),
+        pytest.param({"node_workload_identity": False}, {"workloadMetadataConfig": None}, id="no identity"),
+    ],
+)
+def test_the_nodes_are_as_the_settings_say(use: dict[str, Any], expected: dict[str, Any]) -> None:
+    config = build(settings(**use))["config"]
+
+    assert {field: config.get(field) for field in expected} == expected
+
+
+def test_max_pods_per_node_is_as_set() -> None:
+    assert build(settings(node_max_pods=32))["maxPodsConstraint"] == {"maxPodsPerNode": "32"}
+
+
 def test_flex_start_without_a_duration_takes_the_setting_s() -> None:
     body = build(settings(max_run_duration_seconds=600), selectors={labels.PROVISIONING: "flex-start"})
 
     assert body["config"]["maxRunDuration"] == "600s"
 
 
-def test_a_secondary_boot_disk_caches_images_and_turns_streaming_on() -> None:
-    config = build(settings(node_secondary_boot_disk="projects/p/global/images/i"))["config"]
-
-    assert config["secondaryBootDisks"] == [
-        {"diskImage": "projects/p/global/images/i", "mode": "CONTAINER_IMAGE_CACHE"}
-    ]
-    assert config["gcfsConfig"] == {"enabled": True}
-
-
 def test_additional_networks_come_from_the_setting_or_the_pod() -> None:
-    by_setting = build(settings(node_additional_networks=("net-a:sub-a", "net-b:sub-b")))
-    by_pod = build(
-        settings(allowed_node_networks=("net-c:*",)),
-        pod=a_pod(annotations={labels.ADDITIONAL_NODE_NETWORKS: "net-c:sub-c"}),
-    )
+    of_pod = a_pod(annotations={labels.ADDITIONAL_NODE_NETWORKS: "net-c:sub-c"})
+    by_setting = build(settings(node_additional_networks=("net-a:sub-a", "net-b:sub-b")))["networkConfig"]
+    by_pod = build(settings(allowed_node_networks=("net-c:*",)), pod=of_pod)["networkConfig"]
+    a, b, c = ({"network": f"net-{each}", "subnetwork": f"sub-{each}"} for each in "abc")
 
-    assert by_setting["networkConfig"]["additionalNodeNetworkConfigs"] == [
-        {"network": "net-a", "subnetwork": "sub-a"},
-        {"network": "net-b", "subnetwork": "sub-b"},
-    ]
-    assert by_pod["networkConfig"]["additionalNodeNetworkConfigs"] == [{"network": "net-c", "subnetwork": "sub-c"}]
+    assert by_setting["additionalNodeNetworkConfigs"] == [a, b]
+    assert by_pod["additionalNodeNetworkConfigs"] == [c]
     assert "networkConfig" not in build()
 
 
@@ -180,10 +210,6 @@ def test_the_service_account_comes_from_the_setting_or_the_pod() -> None:
     assert build(use)["config"]["serviceAccount"] == "nodes@p.iam"
     assert build(use, pod=own)["config"]["serviceAccount"] == "own@p.iam"
     assert "serviceAccount" not in build()["config"]
-
-
-def test_network_tags_are_set() -> None:
-    assert build(settings(node_tags=("a", "b")))["config"]["tags"] == ["a", "b"]
 
 
 @pytest.mark.parametrize(
@@ -206,32 +232,6 @@ def test_one_disk_type_for_all_breaks_no_machine(
     config = build(settings(node_disk_type=wanted), accelerator=accelerator, topology=topology)["config"]
 
     assert config.get("diskType") == given
-
-
-def test_the_disk_size_is_set() -> None:
-    assert build(settings(node_disk_size_gb=200))["config"]["diskSizeGb"] == 200
-
-
-def test_boot_disks_are_encrypted_and_confidential_as_set() -> None:
-    key = "projects/p/locations/us/keyRings/r/cryptoKeys/k"
-    config = build(settings(node_boot_disk_kms_key=key, node_confidential_storage=True))["config"]
-
-    assert (config["bootDiskKmsKey"], config["enableConfidentialStorage"]) == (key, True)
-
-
-@pytest.mark.parametrize("secure", [True, False])
-def test_secure_boot_is_as_set_and_integrity_is_always_watched(secure: bool) -> None:
-    shielded = build(settings(node_secure_boot=secure))["config"]["shieldedInstanceConfig"]
-
-    assert shielded == {"enableIntegrityMonitoring": True, "enableSecureBoot": secure}
-
-
-def test_max_pods_per_node_is_as_set() -> None:
-    assert build(settings(node_max_pods=32))["maxPodsConstraint"] == {"maxPodsPerNode": "32"}
-
-
-def test_workload_identity_can_be_left_out() -> None:
-    assert "workloadMetadataConfig" not in build(settings(node_workload_identity=False))["config"]
 
 
 def test_labels_are_copied_to_nodes_by_setting_and_by_annotation() -> None:

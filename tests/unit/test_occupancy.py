@@ -21,7 +21,7 @@ from shared.core.kinds.kind import Kind, SliceOfPod
 from shared.core.kinds.table import KINDS
 from shared.core.ports import BoundPod
 from shared.core.workloads import PodTemplate, PodView, SliceGroup, WorkloadView
-from tests.builders import CLUSTER, NOW, a_claim, a_demand, a_foreign_pool, a_pool, settings
+from tests.builders import CLUSTER, NOW, a_claim, a_demand, a_foreign_pool, a_pool, expect_decision, settings
 
 POOL_0, POOL_1, POOL_2 = ["n00", "n01"], ["n10", "n11"], ["n20", "n21"]
 HOMES = {"a0": POOL_0, "a1": POOL_1, "a2": POOL_2}
@@ -378,17 +378,14 @@ def test_nothing_is_told_without_takers_and_none_is_waited_for_that_has_its_pool
 
 def test_a_few_takers_are_named_and_the_rest_counted() -> None:
     takers = [("Pod", "default", f"lab-{at}") for at in range(TAKERS_NAMED_MAX + 2)]
-    found, one = decide_taken(a_pool(), takers, pools=[]), decide_taken(a_pool(), takers[:1], pools=[])
+    found, one = (expect_decision(decide_taken(a_pool(), each, pools=[])) for each in (takers, takers[:1]))
 
-    assert found is not None
     assert "(Pod default/lab-0, Pod default/lab-1, Pod default/lab-2 and 2 more)" in found.message
-    assert one is not None
     assert "(Pod default/lab-0)" in one.message
 
 
 def test_what_would_pin_its_slices_is_said_where_the_kind_has_something() -> None:
     for kind in KINDS:
         pool = a_pool(claim=a_claim(kind=kind.name))
-        found = decide_taken(pool, [("Pod", "default", "lab")], pools=[])
-        assert found is not None
+        found = expect_decision(decide_taken(pool, [("Pod", "default", "lab")], pools=[]))
         assert (f"set on the {kind.name} " in found.message) == bool(kind.pin_taint)

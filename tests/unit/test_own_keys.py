@@ -1,17 +1,12 @@
 """Our annotations and labels: misspelt, with an unknown value, or in a place that is not read."""
 
-from typing import Any
-
 import pytest
 
 from shared.core import labels
-from shared.core.decide.demands import decide_planned_demand
 from shared.core.decisions import Decision, Reason
 from shared.core.demand.demand import Demand
-from shared.core.kinds.jobset import JOBSET
-from shared.core.kinds.table import list_slices
-from shared.edges.workload_objects import read_template
-from tests.builders import CLUSTER, expect_decision, settings
+from tests.builders import expect_decision
+from tests.unit.live_pods import ONE_HOST, a_workload, change, plan
 
 OWN = "tpu-provisioner.cloud.google.com/"
 
@@ -23,19 +18,9 @@ def decide(
     of_jobset: dict[str, str] | None = None,
 ) -> Demand | Decision:
     """Decide the one slice of a JobSet with these keys."""
-    pod: dict[str, Any] = {
-        "metadata": {"annotations": annotations or {}, "labels": pod_labels or {}},
-        "spec": {
-            "nodeSelector": {labels.ACCELERATOR: "tpu-v6e-slice", labels.TOPOLOGY: "2x2"},
-            "containers": [{"name": "c", "resources": {"limits": {labels.TPU_RESOURCE: 4}}}],
-        },
-    }
-    body = {
-        "metadata": {"namespace": "default", "name": "train", "uid": "u", "annotations": of_jobset or {}},
-        "spec": {"replicatedJobs": [{"name": "workers", "template": {"spec": {"template": pod}}}]},
-    }
-    workload = JOBSET.read(body, read_template)
-    return decide_planned_demand(CLUSTER, workload, list_slices(workload)[0], settings())
+    pod = change(ONE_HOST, {}, annotations=annotations or {}, labels=pod_labels or {})
+    (found,) = plan(a_workload("JobSet", pod, hosts=1, annotations=of_jobset or {}))
+    return found
 
 
 @pytest.mark.parametrize(

@@ -5,33 +5,21 @@ from typing import Any
 
 import pytest
 
-from shared.core.decide.demands import decide_demand
-from shared.core.decisions import Decision, Reason, Verdict
+from shared.core.decisions import Reason
 from shared.core.demand.demand import Demand
 from shared.core.nodepool import build_node_pool
 from shared.core.settings import Settings
 from shared.core.shapes.room import DISK_GB_MAX, GIB, Room, find_disk_size, measure_allocatable, measure_storage
 from shared.core.shapes.tpu_catalogue import MACHINES
-from tests.builders import CLUSTER, a_jobset, a_pod, a_template, expect_decision, expect_demand, settings
-
-
-def decide(use: Settings | None = None, **template: Any) -> Demand | Decision:
-    """Decide one slice, 4x4 of v6e unless another shape is asked for."""
-    found = a_template(**template)
-    return decide_demand(CLUSTER, a_pod(template=found), a_jobset(template=found), use or settings())
+from tests.builders import expect_demand, settings
+from tests.unit.asked_shapes import decide_shape, refuse_shape
 
 
 def disk_of(use: Settings | None = None, **template: Any) -> int | None:
-    demand = expect_demand(decide(use, **template))
+    demand = expect_demand(decide_shape(use, **template))
     body = build_node_pool(demand, attempt=0, created_at=0, settings=use or settings())
     size: int | None = body["config"].get("diskSizeGb")
     return size
-
-
-def refused(use: Settings | None = None, **template: Any) -> Decision:
-    found = expect_decision(decide(use, **template))
-    assert found.verdict == Verdict.REFUSE
-    return found
 
 
 @pytest.mark.parametrize(("disk_gb", "allocatable"), [(100, 47_060_071_478), (200, 104_638_878_617)])
@@ -58,7 +46,7 @@ def test_daemonsets_take_their_share_of_cpu_and_memory() -> None:
 
 
 def test_a_pod_that_no_host_has_room_for_is_refused_with_what_there_is() -> None:
-    found = refused(cpu_millis=1_000_000)
+    found = refuse_shape(cpu_millis=1_000_000)
     assert found.reason == Reason.SHAPE_UNSUPPORTED
     assert "got 'cpu 1000, memory 0Gi'" in found.message
     assert "at most cpu 179.18, memory 698.2Gi" in found.message
@@ -67,15 +55,15 @@ def test_a_pod_that_no_host_has_room_for_is_refused_with_what_there_is() -> None
 
 def test_memory_counts_like_cpu_and_the_daemonsets_share_is_the_operators() -> None:
     _, memory = measure_allocatable(180, 720, Room())
-    assert isinstance(decide(settings(node_daemonsets_memory_mib=0), memory_bytes=memory), Demand)
-    assert refused(memory_bytes=memory).reason == Reason.SHAPE_UNSUPPORTED
+    assert isinstance(decide_shape(settings(node_daemonsets_memory_mib=0), memory_bytes=memory), Demand)
+    assert refuse_shape(memory_bytes=memory).reason == Reason.SHAPE_UNSUPPORTED
 
 
 def test_a_machine_of_unknown_size_is_not_held_against_its_pods(monkeypatch: pytest.MonkeyPatch) -> None:
     name, tiny = "tpu7x-standard-1t", dict[str, Any](accelerator="tpu7x", topology="1x1x1", chips=1)
-    assert refused(cpu_millis=1_000_000, **tiny).reason == Reason.SHAPE_UNSUPPORTED
+    assert refuse_shape(cpu_millis=1_000_000, **tiny).reason == Reason.SHAPE_UNSUPPORTED
     monkeypatch.setitem(MACHINES, name, dataclasses.replace(MACHINES[name], cpus=0))
-    assert isinstance(decide(cpu_millis=1_000_000, **tiny), Demand)
+    assert isinstance(decide_shape(cpu_millis=1_000_000, **tiny), Demand)
 
 
 def test_the_disk_follows_the_pods_within_the_operators_bound() -> None:
@@ -83,7 +71,7 @@ def test_the_disk_follows_the_pods_within_the_operators_bound() -> None:
     assert disk_of(storage_bytes=40 * GIB) is None
     assert disk_of(storage_bytes=80 * GIB) == 170
     assert disk_of(settings(node_disk_size_gb=200), storage_bytes=80 * GIB) == 200
-    found = refused(settings(node_disk_size_gb_max=150), storage_bytes=80 * GIB)
+    found = refuse_shape(settings(node_disk_size_gb_max=150), storage_bytes=80 * GIB)
     assert found.reason == Reason.REQUEST_NOT_ALLOWED
     assert "resources.requests.ephemeral-storage: a boot disk of 170 GB would be needed" in found.message
     assert "node_disk_size_gb_max allows 150" in found.message
@@ -93,4 +81,4 @@ def test_the_disk_follows_the_pods_within_the_operators_bound() -> None:
 def test_a_bound_below_the_usual_disk_means_no_larger_disk() -> None:
     use = settings(node_disk_size_gb_max=0, node_disk_size_gb=200)
     assert disk_of(use, storage_bytes=90 * GIB) == 200
-    assert "allows 200" in refused(use, storage_bytes=120 * GIB).message
+    assert "allows 200" in refuse_shape(use, storage_bytes=120 * GIB).message

@@ -22,6 +22,7 @@ from tests.unit.live_pods import (
     a_workload,
     change,
     decide,
+    require,
 )
 
 CONTROLLED = tuple(kind for kind in ALL if kind != "Pod")
@@ -248,10 +249,7 @@ def test_a_sidecar_that_fits_beside_a_gpu_changes_the_machine_and_not_its_gpus()
 
 
 def test_a_pod_may_choose_among_the_values_of_the_spec_s_affinity() -> None:
-    spec = change(a_body(), {labels.TOPOLOGY: None})
-    term = {"matchExpressions": [{"key": labels.TOPOLOGY, "operator": "In", "values": ["2x4", "4x4"]}]}
-    required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}
-    spec["spec"]["affinity"] = {"nodeAffinity": required}
+    spec = require(change(a_body(), {labels.TOPOLOGY: None}), labels.TOPOLOGY, "2x4", "4x4")
 
     assert accepted("JobSet", spec, change(spec, {labels.TOPOLOGY: "4x4"})).shape.topology == "4x4"
     assert "2x4 or 4x4" in refused("JobSet", spec, change(spec, {labels.TOPOLOGY: "16x16"}))
@@ -285,12 +283,10 @@ def test_a_leader_without_chips_agrees_with_its_own_template(kind: str) -> None:
                 *(dataclasses.replace(each, name="rest") for each in a_workload(kind, workers).groups),
             ),
         )
-    found = decide(a_leader(kind, head), workload)
-    with_chips = decide(a_leader(kind, workers), workload)
+    found = expect_demand(decide(a_leader(kind, head), workload))
+    with_chips = expect_decision(decide(a_leader(kind, workers), workload))
 
-    assert isinstance(found, Demand)
     assert (found.shape.machine_type, found.shape.node_count) == ("ct6e-standard-4t", HOSTS)
-    assert isinstance(with_chips, Decision)
     assert with_chips.reason == Reason.POD_CONTRADICTS_SPEC
 
 
@@ -326,9 +322,9 @@ def test_pods_of_two_groups_with_one_elastic_pool_need_the_same_machine() -> Non
     workload = dataclasses.replace(small, groups=(group, dataclasses.replace(group, name="large", template=large)))
     pod = a_leader("RayCluster", body)
     template = dataclasses.replace(large, labels=pod.template.labels | {"ray.io/group": "large"})
-    one, other = (decide(each, workload) for each in (pod, dataclasses.replace(pod, template=template)))
+    pods = (pod, dataclasses.replace(pod, template=template))
+    one, other = (expect_demand(decide(each, workload)) for each in pods)
 
-    assert isinstance(one, Demand)
     assert one == other
     assert one.shape.machine_type == "g2-standard-32"
 

@@ -3,19 +3,19 @@
 import dataclasses
 from typing import Any
 
-import msgspec
 import pytest
 
 from shared.core import labels
-from shared.core.decide.demands import decide_demand, decide_planned_demand
-from shared.core.decisions import Decision, Reason, Verdict
+from shared.core.decide.demands import decide_planned_demand
+from shared.core.decisions import Reason, Verdict
 from shared.core.demand.demand import Demand
 from shared.core.demand.topology_labels import ONE_FOR_ALL
 from shared.core.kinds.table import get_kind, list_slices
 from shared.core.topology_terms import Requirement, TermKind, TopologyTerm
 from shared.core.workloads import WorkloadView
-from shared.edges.workload_objects import Pod, read_workload, view_pod
+from shared.edges.workload_objects import read_workload
 from tests.builders import CLUSTER, expect_decision, expect_demand, settings
+from tests.unit.live_pods import a_pod_of, decide, plan
 
 Json = dict[str, Any]
 
@@ -72,10 +72,6 @@ def a_deployment(spec: Json, replicas: int = 3) -> WorkloadView:
 def read(kind: str, spec: Json, annotations: dict[str, str] | None = None) -> WorkloadView:
     metadata = {"namespace": "ml", "name": "train", "uid": UID, "annotations": annotations or {}}
     return read_workload(get_kind(kind), {"metadata": metadata, "spec": spec})
-
-
-def plan(workload: WorkloadView) -> list[Demand | Decision]:
-    return [decide_planned_demand(CLUSTER, workload, each, settings()) for each in list_slices(workload)]
 
 
 def labels_of(workload: WorkloadView) -> list[dict[str, str]]:
@@ -159,12 +155,11 @@ def test_a_live_leader_with_the_terms_of_its_webhook_gets_what_is_planned() -> N
     exclusive["affinity"] |= apart(
         term("rack", (KEY, "Exists", []), (KEY, "NotIn", [own[KEY]]), namespaceSelector={})
     )["affinity"]
-    body = a_template(exclusive)
-    body["metadata"] |= {"name": "train-w-1-0-x", "namespace": "ml", "uid": "u", "labels": {"app": "train"} | own}
-    body["metadata"]["ownerReferences"] = [{"kind": "Job", "name": "train-w-1", "controller": True}]
-    body["status"] = {"conditions": [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}]}
-
-    found = decide_demand(CLUSTER, view_pod(msgspec.convert(body, Pod)), workload, settings())
+    owner = {"kind": "Job", "name": "train-w-1"}
+    pod_labels = {"app": "train"} | own
+    found = decide(
+        a_pod_of(owner, a_template(exclusive), name="train-w-1-0-x", namespace="ml", labels=pod_labels), workload
+    )
 
     assert found == plan(workload)[1]
     assert isinstance(found, Demand)
@@ -187,14 +182,12 @@ def test_a_live_group_is_told_from_others_by_its_own_key() -> None:
     inner: Json = {"size": 2, "workerTemplate": a_template({})}
     workload = read("LeaderWorkerSet", {"replicas": 2, "leaderWorkerTemplate": inner}, {OF_GROUPS: "rack"})
     own = list_slices(workload)[0].group.template.labels
-    body = a_template(together(term("rack", (GROUP_KEY, "In", [own[GROUP_KEY]]))))
+    template = a_template(together(term("rack", (GROUP_KEY, "In", [own[GROUP_KEY]]))))
     fields = {"app": "train", "leaderworkerset.sigs.k8s.io/worker-index": "0"} | own
-    body["metadata"] |= {"name": "train-0", "namespace": "ml", "uid": "u", "labels": fields}
-    owner = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "train", "controller": True}
-    body["metadata"]["ownerReferences"] = [owner]
-    body["status"] = {"conditions": [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}]}
+    owner = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "train"}
+    pod = a_pod_of(owner, template, name="train-0", namespace="ml", labels=fields)
 
-    found = expect_demand(decide_demand(CLUSTER, view_pod(msgspec.convert(body, Pod)), workload, settings()))
+    found = expect_demand(decide(pod, workload))
 
     assert found.node_labels == {"rack": "ml_train-0"}
 

@@ -127,17 +127,12 @@ def test_each_published_shape_gives_its_machine_and_hosts(
     assert shape.multi_host == (hosts > 1)
 
 
-def test_every_legal_topology_of_every_machine_gives_exact_hosts() -> None:
+def test_every_legal_topology_of_every_machine_gives_exact_hosts_and_several_are_placed_together() -> None:
     assert len(LEGAL) > 1000
     for family, machine, topology in LEGAL:
         shape = look_up(family.accelerator, topology, machine.chips, machine.name)
         assert shape.node_count * shape.chips_per_host == shape.chips == count_chips(topology)
         assert shape.machine_type == machine.name
-
-
-def test_a_placement_is_given_to_slices_of_several_hosts_only() -> None:
-    for family, machine, topology in LEGAL:
-        shape = look_up(family.accelerator, topology, machine.chips, machine.name)
         assert shape.placement == (family.placement if shape.node_count > 1 else Placement.NONE)
 
 
@@ -307,11 +302,8 @@ def test_a_pod_without_chips_gets_the_machine_of_its_topology(
         assert (shape.machine_type, shape.node_count) == (machine, hosts)
 
 
-def test_a_pod_without_chips_and_with_a_wrong_topology_hears_about_the_topology() -> None:
+def test_a_pod_without_chips_hears_of_a_wrong_topology_and_else_of_its_chips() -> None:
     assert refusal(V6E, "3x3", None).field == labels.TOPOLOGY
-
-
-def test_a_pod_without_chips_and_topology_of_a_family_of_several_machines_is_refused() -> None:
     assert labels.TPU_RESOURCE in refusal(V6E, None, None).field
 
 
@@ -321,10 +313,7 @@ def test_a_machine_named_by_the_pod_is_taken() -> None:
     assert (shape.machine_type, shape.node_count) == ("tpu7x-ultranet-4t", 16)
     assert look_up(V6E, "2x4", None, "ct6e-standard-8t").node_count == 1
     assert look_up(V6E, "2x4", None, "ct6e-standard-4t").node_count == 2
-
-
-def test_a_machine_that_is_chosen_by_name_only_is_never_derived() -> None:
-    assert look_up(T7X, "4x4x4", 4).machine_type == "tpu7x-standard-4t"
+    assert look_up(T7X, "4x4x4", 4).machine_type == "tpu7x-standard-4t", "this one is chosen by name only"
 
 
 @pytest.mark.parametrize(

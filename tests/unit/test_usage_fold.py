@@ -70,7 +70,7 @@ def told() -> Told:
     return Told()
 
 
-def test_a_plain_life_is_starting_then_used_until_its_delete(told: Told) -> None:
+def test_a_plain_life_is_starting_then_used_until_its_delete_and_use_has_its_list_price(told: Told) -> None:
     told.begin()
     told.sweeps(3600)
     told.pool(3700, "delete", "workload_over", function="collect")
@@ -80,15 +80,7 @@ def test_a_plain_life_is_starting_then_used_until_its_delete(told: Told) -> None
     assert hours(account) == {"starting": 100, "used": 3600}
     assert waits(account) == {"creation": 100}  # the 10 s before the begin of the time do not count
     assert account.sum_all().slices == 1
-
-
-def test_the_list_price_is_that_of_used_and_idle_chip_hours(told: Told) -> None:
-    told.begin()
-    told.sweeps(3600)
-    told.pool(3700, "delete", "workload_over", function="collect")
-
-    row = told.total(7200).sum_groups()["team"]
-
+    row = account.sum_groups()["team"]
     assert row.dollars == {"spot": pytest.approx(16 * 1.215)}  # the price of cli/prices.py in us-east5
     assert row.unpriced == 0
 

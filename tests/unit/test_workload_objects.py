@@ -68,31 +68,18 @@ def affinity(*terms: Sequence[tuple[str, str, list[str] | None]]) -> dict[str, A
     return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": found}}}
 
 
-def test_a_node_selector_wins_over_affinity() -> None:
-    template = read_template(nodeSelector={"k": "a"}, affinity=affinity([("k", "In", ["a", "b"])]))
+def test_a_required_value_is_a_selector_and_the_node_selector_wins() -> None:
+    ambiguous = [("k", "In", ["a", "b"])]
+    chosen = read_template(nodeSelector={"k": "a"}, affinity=affinity(ambiguous))
+    required = read_template(affinity=affinity([("k", "In", ["a"]), ("l", "NotIn", ["b"])]))
+    exists = read_template(affinity=affinity([("k", "Exists", None)]))
 
-    assert template.find_selector("k") == "a"
-
-
-def test_required_affinity_with_one_value_is_a_selector() -> None:
-    template = read_template(affinity=affinity([("k", "In", ["a"]), ("l", "NotIn", ["b"])]))
-
-    assert template.find_selector("k") == "a"
-    assert not template.selects("l")
-
-
-def test_required_affinity_with_several_values_is_ambiguous_and_says_so() -> None:
-    template = read_template(affinity=affinity([("k", "In", ["a", "b"])]))
-
+    assert chosen.find_selector("k") == required.find_selector("k") == "a"
+    assert not required.selects("l")
+    assert exists.selects("k"), "it names the label and no value"
+    assert exists.find_selector("k") is None
     with pytest.raises(AmbiguousSelector, match=r"nodeAffinity k: several values.*'a, b'.*valid: one value"):
-        template.find_selector("k")
-
-
-def test_exists_names_the_label_and_no_value() -> None:
-    template = read_template(affinity=affinity([("k", "Exists", None)]))
-
-    assert template.selects("k")
-    assert template.find_selector("k") is None
+        read_template(affinity=affinity(ambiguous)).find_selector("k")
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """Every situation of a pool that may stay unused after its workload, and what must hold in each."""
 
 from functools import cache
+from typing import Any
 
 from shared.core import labels
 from shared.core.decide.collect import decide_collect
@@ -11,7 +12,7 @@ from shared.core.identity.pools import PoolSnapshot, PoolStatus
 from shared.core.ports import SurplusMark
 from shared.core.settings import Mode, Settings
 from tests.builders import NOW, a_bound_pod_of_others, a_pool, settings
-from tests.unit.decision_enumeration import Situation, enumerate_situations
+from tests.unit.decision_table import DecisionTable, Rule, Situation, list_broken
 
 IDLE, DRAIN = 1800, 900
 OWNERS = {
@@ -42,20 +43,13 @@ MARKS: dict[str, tuple[SurplusMark | None, ...]] = {
 }
 ALLOWED = {"as labelled": IDLE, "less": 60, "nothing": 0}
 """What the settings allow now; the label says `IDLE`."""
-WARM_AXES = {
-    "owner": tuple(OWNERS),
-    "pool": tuple(status.name for status in PoolStatus),
-    "pods": tuple(PODS),
-    "marks": tuple(MARKS),
-    "allowed": tuple(ALLOWED),
-    "displaced": ("no", "yes"),
-    "mode": ("active", "report-only"),
-}
 
 
 @cache
 def build_pool(status: str) -> PoolSnapshot:
-    return a_pool(status, age_seconds=2 * DRAIN, extra_labels={labels.IDLE: str(IDLE)}, error="GKE's words")
+    return a_pool(
+        PoolStatus[status], age_seconds=2 * DRAIN, extra_labels={labels.IDLE: str(IDLE)}, error="GKE's words"
+    )
 
 
 def build_facts(situation: Situation) -> PoolFacts:
@@ -78,21 +72,17 @@ def build_settings(allowed: str, mode: str) -> Settings:
     return settings(idle_seconds_max=ALLOWED[allowed], mode=Mode(mode))
 
 
-@cache
-def decide_everything_warm() -> tuple[tuple[Situation, Decision], ...]:
-    """Return what the real rule decides in every situation."""
-    found = []
-    for row in enumerate_situations({**WARM_AXES, "pool": tuple(map(str, PoolStatus))}):
-        use = build_settings(row["allowed"], row["mode"])
-        decision = decide_collect(build_facts(row), now=NOW, settings=use)
-        found.append((row | {"pool": PoolStatus(row["pool"]).name}, decision))
-    return tuple(found)
+def ask(rule: Rule, situation: Situation) -> Any:
+    """Ask a rule of collecting about one situation."""
+    use = build_settings(situation["allowed"], situation["mode"])
+    return rule(build_facts(situation), now=NOW, settings=use)
 
 
 def plan_situation(situation: Situation) -> dict[str, tuple[float | None, bool]]:
     """Return which marks change in a situation."""
-    facts = build_facts(situation | {"pool": str(PoolStatus[situation["pool"]])})
-    return plan_marks(facts, now=NOW, settings=build_settings(situation["allowed"], situation["mode"]))
+    return plan_marks(
+        build_facts(situation), now=NOW, settings=build_settings(situation["allowed"], situation["mode"])
+    )
 
 
 def judge_warm(situation: Situation, decision: Decision) -> list[str]:
@@ -109,24 +99,42 @@ def judge_warm(situation: Situation, decision: Decision) -> list[str]:
     old = displaced and not marks.startswith("in the grace")
     due = marks.startswith("due") or old or (allowed == "less" and marks.startswith("young"))
     closed = marks.endswith(", closed")
-    rules = {
-        "only a pool whose workload is over stays": stays or not warm,
-        "a pool that may stay is not deleted unlooked": not (stays and pods == "not looked" and delete),
-        "one that others use stays": (stays and pods == "others") == lent,
-        "one that is not idle for long enough stays": not (stays and empty and not due) or warm,
-        "one with an open node stays": not (stays and empty and not closed) or warm,
-        "one that is due and closed goes": not (
-            stays and empty and due and closed and situation["mode"] == "active"
-        )
-        or (delete and (decision.reason == Reason.POOL_DISPLACED) == displaced),
-        "one without nodes is not warm": not (stays and pods == "none" and marks == "no nodes" and warm),
-        "the mode holds": situation["mode"] == "active" or not (delete or plan),
-        "marks change only where they are a record": stays or not plan,
-        "a pool in use has no mark": pods != "others" or all(since is None for since, _ in plan.values()),
-        "nodes are closed only when the pool is due": due or not any(shut for _, shut in plan.values()),
-        "a closed node is opened again when it is not due": not (
-            stays and empty and closed and not due and situation["mode"] == "active"
-        )
-        or (all(not shut for _, shut in plan.values()) and len(plan) == len(MARKS[marks])),
-    }
-    return [name for name, holds in rules.items() if not holds]
+    return list_broken(
+        {
+            "only a pool whose workload is over stays": stays or not warm,
+            "a pool that may stay is not deleted unlooked": not (stays and pods == "not looked" and delete),
+            "one that others use stays": (stays and pods == "others") == lent,
+            "one that is not idle for long enough stays": not (stays and empty and not due) or warm,
+            "one with an open node stays": not (stays and empty and not closed) or warm,
+            "one that is due and closed goes": not (
+                stays and empty and due and closed and situation["mode"] == "active"
+            )
+            or (delete and (decision.reason == Reason.POOL_DISPLACED) == displaced),
+            "one without nodes is not warm": not (stays and pods == "none" and marks == "no nodes" and warm),
+            "the mode holds": situation["mode"] == "active" or not (delete or plan),
+            "marks change only where they are a record": stays or not plan,
+            "a pool in use has no mark": pods != "others" or all(since is None for since, _ in plan.values()),
+            "nodes are closed only when the pool is due": due or not any(shut for _, shut in plan.values()),
+            "a closed node is opened again when it is not due": not (
+                stays and empty and closed and not due and situation["mode"] == "active"
+            )
+            or (all(not shut for _, shut in plan.values()) and len(plan) == len(MARKS[marks])),
+        }
+    )
+
+
+WARM = DecisionTable(
+    axes={
+        "owner": tuple(OWNERS),
+        "pool": tuple(status.name for status in PoolStatus),
+        "pods": tuple(PODS),
+        "marks": tuple(MARKS),
+        "allowed": tuple(ALLOWED),
+        "displaced": ("no", "yes"),
+        "mode": ("active", "report-only"),
+    },
+    rule=decide_collect,
+    ask=ask,
+    judge=judge_warm,
+    more_than=5_000,
+)
