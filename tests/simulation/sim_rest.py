@@ -111,7 +111,7 @@ def _list_empty(world: World, cluster: SimCluster, pods: list[SimPod]) -> list[P
     """Return the pools of a slice to which the autoscaler has added no machine."""
     made, name = pods[0].workload, pods[0].plan.slice_name
     owned = [each for each in world.gke.pools[cluster.name].values() if _is_of(each, made)]
-    return [each for each in owned if each.waits_empty and each.owner and each.owner.slice_name == name]
+    return [each for each in owned if each.waits_empty and each.slice_name == name]
 
 
 def _is_left_short(world: World, cluster: SimCluster, made: Workload, latest: str, zones: list[str]) -> bool:
@@ -120,8 +120,7 @@ def _is_left_short(world: World, cluster: SimCluster, made: Workload, latest: st
     The pool may run: then the next candidate has what it could not get. A pool of an earlier object
     of the same name does not count: a new one is asked for all pods of the spec.
     """
-    pools = world.gke.pools[cluster.name].values()
-    owned = [each for each in pools if each.owner and each.owner.owner_uid == made.uid]
+    owned = world.gke.list_owned(cluster.name, made)
     missing = len(list_pods(made)) - sum(len(cluster.list_nodes_of(each.name)) for each in owned)
     stocked = any(
         world.gke.find_room(cluster.name, zone) >= missing and not world.faults.is_out_of_stock(cluster.name, zone)
@@ -179,12 +178,9 @@ def _describe_pools(world: World, cluster: SimCluster, pods: list[SimPod]) -> st
     """Return in words what the pools of a waiting slice do."""
     made, slice_name = pods[0].workload, pods[0].plan.slice_name
     messages, hollow = [], False
-    for pool in world.gke.pools[cluster.name].values():
-        owner = pool.owner
-        if owner is None or owner.owner_uid != made.uid:
-            continue
-        if not made.elastic and owner.slice_name != slice_name:
-            here = [each for node in cluster.nodes.values() if node.pool is pool for each in node.pods]
+    for pool in world.gke.list_owned(cluster.name, made):
+        if not made.elastic and pool.slice_name != slice_name:
+            here = [each for node in cluster.list_nodes(pool) for each in node.pods]
             strangers = any(each.workload is not made for each in here)
             hollow = hollow or strangers or _stays_short(world, cluster, pool, made)
             continue
@@ -194,8 +190,7 @@ def _describe_pools(world: World, cluster: SimCluster, pods: list[SimPod]) -> st
             else "other"
             if each.workload is made
             else "foreign"
-            for node in cluster.nodes.values()
-            if node.pool is pool
+            for node in cluster.list_nodes(pool)
             for each in node.pods
         }
         nodes = len(cluster.list_nodes_of(pool.name))
@@ -227,7 +222,7 @@ def _judge_pools(world: World, cluster: SimCluster) -> None:
             continue
         if owner.created_at is None and not cluster.list_nodes_of(pool.name):
             continue  # the Go provisioner's, and without a node nothing proves its cluster
-        made = cluster.workloads.get((owner.kind, owner.name))
+        made = cluster.find_owner(pool)
         if made is None or owner.owner_uid not in ("", made.uid):
             _report_orphan(world, cluster, pool, "its owner is gone")
         elif made.terminal:
@@ -281,7 +276,7 @@ def _has_spare_nodes(cluster: SimCluster, pool: Pool, made: Workload, users: lis
     """
     if not made.elastic or not users or any(pod.workload is not made for pod in users):
         return False
-    nodes = [node for node in cluster.nodes.values() if node.pool is pool]
+    nodes = cluster.list_nodes(pool)
     closed = any(node.mark and node.mark.closed for node in nodes)
     of_all = sum(_is_of(node.pool, made) for node in cluster.nodes.values())
     return len(nodes) > max(wanted, len(users)) or (closed and of_all <= wanted)
@@ -289,7 +284,7 @@ def _has_spare_nodes(cluster: SimCluster, pool: Pool, made: Workload, users: lis
 
 def _is_left(pool: Pool, made: Workload) -> bool:
     """Return whether the slice of a pool was scaled away."""
-    name = pool.owner.slice_name if pool.owner else ""
+    name = pool.slice_name
     return bool(name) and not made.elastic and all(plan.slice_name != name for plan in list_wanted(made))
 
 
@@ -302,8 +297,6 @@ def _list_users(world: World, cluster: SimCluster, pool: Pool) -> list[SimPod]:
     now = world.time.now
     return [
         pod
-        for node in cluster.nodes.values()
-        if node.pool is pool
-        for pod in node.pods
-        if pod.units and not (pod.deleting_since is not None and now - pod.deleting_since > DRAIN_SECONDS)
+        for pod in cluster.list_users(pool)
+        if not (pod.deleting_since is not None and now - pod.deleting_since > DRAIN_SECONDS)
     ]

@@ -70,10 +70,10 @@ class Stock:
 class Scenario:
     """Everything that happens, apart from what follows from it."""
 
-    seed: int
-    acts: tuple[Act, ...]
-    faults: tuple[Fault, ...]
-    sweeps: tuple[float, ...]
+    seed: int = 1
+    acts: tuple[Act, ...] = ()
+    faults: tuple[Fault, ...] = ()
+    sweeps: tuple[float, ...] = ()
     """When the sweep runs, in seconds from the start, until the scenario comes to rest."""
     clusters: int = 1
     mode: str = "active"
