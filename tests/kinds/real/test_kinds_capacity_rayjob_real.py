@@ -14,7 +14,6 @@ import pytest
 
 from demo.stack.clusters import ClusterKind
 from demo.stack.commands import StackSettings
-from demo.stack.stack import Stack
 from shared.core import labels
 from shared.core.times import parse_time
 from standins.controlplane.plane import ControlPlane
@@ -23,7 +22,7 @@ from tests.kinds.controllers import with_controllers
 from tests.kinds.optional_rights import read_optional_rights
 from tests.kinds.ray_dashboards import Dashboards
 from tests.kinds.rays import Json, a_group, a_spec
-from tests.kinds.test_kinds_rayjob_real import COMPLETE, FAILED, SUSPENDED, JobLife
+from tests.kinds.real.test_kinds_rayjob_real import COMPLETE, FAILED, SUSPENDED, JobLife
 from tests.lives.cloud import Cloud, wait_for
 
 KUBERAY = "kuberay-1.6"
@@ -43,11 +42,6 @@ def plane(plane: ControlPlane) -> ControlPlane:
 @pytest.fixture(scope="module")
 def stack_settings() -> StackSettings:
     return StackSettings(speed=SPEED, cluster=ClusterKind.REAL, capacity_first=True)
-
-
-@pytest.fixture(scope="module")
-def stack(own_stack: Stack) -> Stack:
-    return own_stack
 
 
 class AskingLife(JobLife):

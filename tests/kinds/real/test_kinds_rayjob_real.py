@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from demo.stack.stack import Stack
 from tests.kinds.controllers import with_controllers
 from tests.kinds.ray_dashboards import Dashboards
 from tests.kinds.rays import Json, Life, a_group, a_spec
@@ -19,11 +18,6 @@ KUBERAY = "kuberay-1.6"
 pytestmark = [*with_controllers(KUBERAY), pytest.mark.usefixtures("dashboards")]
 COMPLETE, FAILED, SUSPENDED = "Complete", "Failed", "Suspended"
 SERVE = "applications:\n- name: app\n  import_path: app:app\n  route_prefix: /\n"
-
-
-@pytest.fixture(scope="module")
-def stack(own_stack: Stack) -> Stack:
-    return own_stack
 
 
 class JobLife(Life):

@@ -4,7 +4,6 @@ from typing import Any
 
 import pytest
 
-from demo.stack.stack import Stack
 from tests.kinds.controllers import with_controllers
 from tests.kinds.living import LONG, POOL, Life, is_running
 from tests.kinds.plain import a_gpu_pod, ask
@@ -20,11 +19,6 @@ BY_GROUP = {f"{_PREFIX}exclusive-topology": POOL}
 BY_SUBGROUP = {f"{_PREFIX}subgroup-exclusive-topology": POOL}
 ROLL_SECONDS = 400.0
 """Real ones: three groups, one after the other, each with its pods' end and beginning."""
-
-
-@pytest.fixture(scope="module")
-def stack(own_stack: Stack) -> Stack:
-    return own_stack
 
 
 class Set(Life):

@@ -29,11 +29,6 @@ def stack_settings() -> StackSettings:
     return StackSettings(speed=SPEED, cluster=ClusterKind.REAL, grace_virtual_seconds=grace)
 
 
-@pytest.fixture(scope="module")
-def stack(own_stack: Stack) -> Stack:
-    return own_stack
-
-
 @pytest.mark.proves("JobSet", "queued", on=(KUEUE, "jobset"))
 @pytest.mark.proves("RayCluster", "queued", on=(KUEUE, KUBERAY))
 @pytest.mark.proves("LeaderWorkerSet", "queued", on=(KUEUE, LWS))
