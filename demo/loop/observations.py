@@ -37,7 +37,6 @@ class PodSeen:
 
     at: float
     namespace: str
-    name: str
     uid: str
     job: str
     index: str
@@ -67,7 +66,6 @@ class MessagePublished:
     at: float
     subject: str
     observed: str
-    event_id: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -149,7 +149,6 @@ class Scene:
         seen = PodSeen(
             at=STARTED_AT + at,
             namespace="default",
-            name=f"{job}-{index}",
             uid=f"{job}-{index}",
             job=job,
             index=str(index),

@@ -59,7 +59,6 @@ def outcome() -> Outcome:
     pod = PodSeen(
         at=101,
         namespace="default",
-        name="train-slice-0-0-x",
         uid="u",
         job="train-slice-0",
         index="0",
