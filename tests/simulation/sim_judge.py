@@ -71,7 +71,7 @@ class Judge:
         """Second pools of a claim whose request was on its way when the other one was created."""
         self._created: dict[tuple[str, str, str], list[Pool]] = {}  # by claim and shape
         self._known_from: dict[tuple[str, str], float] = {}
-        self.creates = self.deletes = self.errors_at_rest = 0
+        self.creates = self.deletes = 0
 
     def report(self, invariant: str, text: str) -> None:
         """Note a violation."""

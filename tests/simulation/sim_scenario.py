@@ -9,7 +9,6 @@ ZONE = "us-east5-b"
 START = 1_800_000_000.0
 GRACE_SECONDS = 300
 DRAIN_SECONDS = 900
-CREATION_SECONDS = 3600
 
 
 @dataclass(frozen=True, slots=True)

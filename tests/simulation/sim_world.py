@@ -42,7 +42,6 @@ class Sent:
     function: str
     body: bytes
     text: str
-    readable: bool = True
     attempts: int = 0
     answered: bool = False
 
@@ -111,7 +110,6 @@ class World:
         self.dead_letters = DeadLetterPort(self)
         self.sent: list[Sent] = []
         self.running = 0
-        self.calls = 0
         self._uids = 0
         self.ports = self._build_ports()
         self._ports_of: dict[str, Ports] = {}
@@ -263,12 +261,11 @@ class World:
         def work() -> None:
             try:
                 answer, counts = deliver_sweep(self._get_ports("sweep"), {})
-                if self.settled and counts.get("errors"):
-                    self.judge.errors_at_rest += 1
-                elif self.settled and not run.swapped and "stale" not in run.notes:
+                clean = not counts.get("errors")
+                if self.settled and clean and not run.swapped and "stale" not in run.notes:
                     judge_idle_pools(self, began)
-                self.gangs.see_sweep(run, clean=not counts.get("errors"))
-                self.fills.see_sweep(run, clean=not counts.get("errors"))
+                self.gangs.see_sweep(run, clean=clean)
+                self.fills.see_sweep(run, clean=clean)
                 self.tell(f"answers {answer.status}")
             except Crash:
                 self.gangs.see_sweep(run, clean=False)

@@ -11,7 +11,7 @@ from tests.simulation.sim_rest import judge_rest
 from tests.simulation.sim_run import live, run_scenario
 from tests.simulation.sim_scenario import START, Act, Scenario
 from tests.simulation.sim_shapes import SHAPES
-from tests.simulation.sim_workloads import Workload
+from tests.simulation.sim_workloads import KIND_NAMES, Workload
 from tests.simulation.sim_world import World
 
 pytestmark = pytest.mark.usefixtures("_prepared")
@@ -95,9 +95,7 @@ def test_an_elastic_pool_with_errors_is_judged_by_its_nodes(
     assert f"RayCluster wants {wanted}" in found[0].text
 
 
-@pytest.mark.parametrize(
-    "kind", ["JobSet", "RayCluster", "LeaderWorkerSet", "Job", "Deployment", "StatefulSet", "Pod"]
-)
+@pytest.mark.parametrize("kind", KIND_NAMES)
 @pytest.mark.parametrize(("shape", "pinned"), [("one", False), ("one", True), ("gpu", False), ("gpu", True)])
 def test_the_judge_and_the_product_agree_which_workloads_are_elastic(
     kind: str, shape: str, *, pinned: bool
