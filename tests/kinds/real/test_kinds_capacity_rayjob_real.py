@@ -49,16 +49,9 @@ class AskingLife(JobLife):
 
     def ask(self, *, held: bool = True, cluster: Json | None = None, **spec: Any) -> None:
         """Create it; `held` is its own suspension, `cluster` more fields of ``rayClusterSpec``."""
-        usual: Json = {
-            "entrypoint": "python train.py",
-            "submissionMode": "HTTPMode",
-            "suspend": held,
-            "shutdownAfterJobFinishes": True,
-            "rayClusterSpec": a_spec(a_group(self.name, replicas=2)) | (cluster or {}),
-        }
-        marks = {"annotations": {labels.CAPACITY_FIRST: "true"}}
-        body = {"apiVersion": "ray.io/v1", "kind": "RayJob", "metadata": {"name": self.name} | marks}
-        self.cloud.create(self.job_path.rpartition("/")[0], body | {"spec": usual | spec})
+        spec |= {"suspend": held, "shutdownAfterJobFinishes": True}
+        spec["rayClusterSpec"] = a_spec(a_group(self.name, replicas=2)) | (cluster or {})
+        self.begin(annotations={labels.CAPACITY_FIRST: "true"}, **spec)
 
     def wait_all_running(self) -> set[str]:
         """Return the pools of both slices, once their pods run; all pools came before any pod."""

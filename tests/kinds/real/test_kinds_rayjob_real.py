@@ -31,11 +31,12 @@ class JobLife(Life):
     def job_path(self) -> str:
         return f"{self.path.rpartition('/rayclusters')[0]}/rayjobs/{self.name}"
 
-    def begin(self, **spec: Any) -> None:
+    def begin(self, *, annotations: dict[str, str] | None = None, **spec: Any) -> None:
         usual: Json = {"entrypoint": "python train.py", "submissionMode": "HTTPMode"}
         if "clusterSelector" not in spec:
             usual["rayClusterSpec"] = a_spec(a_group(self.name))
-        body = {"apiVersion": "ray.io/v1", "kind": "RayJob", "metadata": {"name": self.name}}
+        metadata = {"name": self.name, "annotations": annotations or {}}
+        body = {"apiVersion": "ray.io/v1", "kind": "RayJob", "metadata": metadata}
         self.cloud.create(self.job_path.rpartition("/")[0], body | {"spec": usual | spec})
 
     def change(self, **spec: Any) -> None:
