@@ -3,7 +3,8 @@
 import base64
 import dataclasses
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from random import Random
 
@@ -46,33 +47,21 @@ class Sent:
     answered: bool = False
 
 
-@functools.lru_cache(maxsize=64)
-def build_settings(
-    clusters: int,
-    mode: str,
-    *,
-    cap: int,
-    limit_chips: int,
-    candidates: int,
-    sources: tuple[str, ...],
-    autoscaled_max: int,
-    idle_seconds: int,
-    gangs: bool,
-    release_seconds: int,
-) -> Settings:
+def _build_settings(scenario: Scenario) -> Settings:
     """Return the settings of a scenario's deployment."""
-    zones = tuple(f"us-east5-{letter}" for letter in "abc"[:candidates])
+    zones = tuple(f"us-east5-{letter}" for letter in "abc"[: scenario.candidates])
+    sources, names = scenario.sources, CLUSTERS[: scenario.clusters]
     ways = tuple(map(_build_priority, zones, sources)) if sources else (Priority(zones=zones),)
     return Settings(
-        clusters={name: ClusterSettings(endpoint="https://sim", zone=ZONE) for name in CLUSTERS[:clusters]},
-        mode=Mode(mode),
-        sweep_deletions_max=cap,
-        limit_chips=limit_chips,
+        clusters={name: ClusterSettings(endpoint="https://sim", zone=ZONE) for name in names},
+        mode=Mode(scenario.mode),
+        sweep_deletions_max=scenario.cap,
+        limit_chips=scenario.limit_chips,
         capacity_policies=(CapacityPolicy(priorities=ways),) if zones else (),
-        autoscaled_pools_max=autoscaled_max,
-        idle_seconds=idle_seconds,
-        capacity_first=gangs,
-        release_partial_gang_seconds=release_seconds,
+        autoscaled_pools_max=scenario.autoscaled_max,
+        idle_seconds=scenario.idle_seconds,
+        capacity_first=scenario.gang_seconds > 0,
+        release_partial_gang_seconds=scenario.release_seconds,
     )
 
 
@@ -111,31 +100,16 @@ class World:
         self.sent: list[Sent] = []
         self.running = 0
         self._uids = 0
-        self.ports = self._build_ports()
-        self._ports_of: dict[str, Ports] = {}
-        """By function, since each one runs in processes of its own."""
-
-    def _build_ports(self) -> Ports:
-        scenario = self.scenario
-        return Ports(
-            settings=build_settings(
-                scenario.clusters,
-                scenario.mode,
-                cap=scenario.cap,
-                limit_chips=scenario.limit_chips,
-                candidates=scenario.candidates,
-                sources=scenario.sources,
-                autoscaled_max=scenario.autoscaled_max,
-                idle_seconds=scenario.idle_seconds,
-                gangs=scenario.gang_seconds > 0,
-                release_seconds=scenario.release_seconds,
-            ),
+        self.ports = Ports(
+            settings=_build_settings(scenario),
             pools=self.gke,
             clusters={name: ClusterPort(self, name) for name in self.cluster_names},
             clock=SimClock(self),
             dead_letters=self.dead_letters,
             threads=self.time.run_side_by_side,
         )
+        self._ports_of: dict[str, Ports] = {}
+        """By function, since each one runs in processes of its own."""
 
     def _get_ports(self, function: str) -> Ports:
         if function not in self._ports_of:
@@ -219,15 +193,8 @@ class World:
 
         def work() -> None:
             status = 0
-            try:
+            with self._judged(run, sent.function):
                 status = deliver(sent.function, sent.body, self._get_ports(sent.function), {}).status
-            except Crash:
-                self.tell("crashes")
-            except GreenletExit:
-                raise
-            except Exception as error:  # noqa: BLE001 -- this is what the judge looks for
-                self.judge.report("no exception", f"{sent.function} raised {error!r}")
-            self._end(run)
             self.tell(f"answers {status or 'nothing'}")
             if status in _OK:
                 sent.answered = True
@@ -259,7 +226,7 @@ class World:
         began = self.swept_at = self.time.now
 
         def work() -> None:
-            try:
+            with self._judged(run, "sweep"):
                 answer, counts = deliver_sweep(self._get_ports("sweep"), {})
                 clean = not counts.get("errors")
                 if self.settled and clean and not run.swapped and "stale" not in run.notes:
@@ -267,18 +234,22 @@ class World:
                 self.gangs.see_sweep(run, clean=clean)
                 self.fills.see_sweep(run, clean=clean)
                 self.tell(f"answers {answer.status}")
-            except Crash:
-                self.gangs.see_sweep(run, clean=False)
-                self.tell("crashes")
-            except GreenletExit:
-                raise
-            except Exception as error:  # noqa: BLE001 -- this is what the judge looks for
-                self.judge.report("no exception", f"sweep raised {error!r}")
-            self._end(run)
 
         self.time.spawn(work, run)
 
-    def _end(self, run: Invocation) -> None:
+    @contextmanager
+    def _judged(self, run: Invocation, function: str) -> Iterator[None]:
+        """Let a function work, and judge how it ends."""
+        try:
+            yield
+        except Crash:
+            if run.sweeping:
+                self.gangs.see_sweep(run, clean=False)
+            self.tell("crashes")
+        except GreenletExit:
+            raise
+        except Exception as error:  # noqa: BLE001 -- this is what the judge looks for
+            self.judge.report("no exception", f"{function} raised {error!r}")
         self.running -= 1
         for bug in run.bugs:
             self.judge.report("no exception", f"{run.label.split()[0]}: {bug}")
