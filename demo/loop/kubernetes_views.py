@@ -63,6 +63,7 @@ def read_pod(body: Json, at: float, *, gone: bool = False) -> PodSeen:
     return PodSeen(
         at=at,
         namespace=metadata["namespace"],
+        name=metadata["name"],
         uid=metadata["uid"],
         job=found.get(_JOB_NAME, ""),
         index=found.get(_INDEX, annotations.get(_INDEX, "")),

@@ -37,6 +37,7 @@ class PodSeen:
 
     at: float
     namespace: str
+    name: str
     uid: str
     job: str
     index: str

@@ -149,6 +149,7 @@ class Scene:
         seen = PodSeen(
             at=STARTED_AT + at,
             namespace="default",
+            name=f"{job}-{index}",
             uid=f"{job}-{index}",
             job=job,
             index=str(index),

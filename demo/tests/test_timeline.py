@@ -52,6 +52,7 @@ def pod(at: float, index: int = 0, *, node: str = "", phase: str = "Pending", st
     return PodSeen(
         at=at,
         namespace=NAMESPACE,
+        name=f"{JOB}-{index}-x",
         uid=f"uid-{index}",
         job=JOB,
         index=str(index),
@@ -250,7 +251,9 @@ def test_a_slice_on_the_pool_of_another_is_told_apart() -> None:
         name=JOBSET,
         slices=(SliceSpec(job=JOB, pods=1), SliceSpec(job=other, pods=1)),
     )
-    worker = PodSeen(at=9, namespace=NAMESPACE, uid="w", job=other, index="0", phase="Running", node="node-0")
+    worker = PodSeen(
+        at=9, namespace=NAMESPACE, name="w", uid="w", job=other, index="0", phase="Running", node="node-0"
+    )
     timeline = observe([seen, decided(2, "create", "pool_absent", pool=POOL), node(3, 0), worker])
     assert timeline.slices[NAMESPACE, other].pool == POOL
     assert timeline.slices[NAMESPACE, other].shares_pool
