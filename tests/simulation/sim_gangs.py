@@ -14,7 +14,7 @@ from shared.core import labels
 from shared.core.identity.pools import PoolStatus
 from tests.simulation.sim_creations import NO_CAPACITY
 from tests.simulation.sim_faults import Invocation
-from tests.simulation.sim_scenario import ZONE
+from tests.simulation.sim_scenario import EVENT_SECONDS
 from tests.simulation.sim_workloads import list_pods, list_wanted
 
 if TYPE_CHECKING:
@@ -33,8 +33,6 @@ CHANGE_SECONDS = 30.0
 """What changed so shortly before a sweep is left to the next one."""
 CREATION_SECONDS = 60.0
 """The sweep asks what GKE says of a creation when it has run for so long."""
-CURRENT_SECONDS = 3600.0
-"""How long API servers keep Events."""
 BROKEN = (PoolStatus.ERROR, PoolStatus.RUNNING_WITH_ERROR)
 
 
@@ -306,7 +304,7 @@ class GangJudge:
 
     def _list_told(self, cluster: SimCluster, made: Workload) -> list[tuple[float, str]]:
         events = cluster.events.get(made.uid, {}).items()
-        return [(at, message) for (_, message), at in events if self._world.time.now - at <= CURRENT_SECONDS]
+        return [(at, message) for (_, message), at in events if self._world.time.now - at <= EVENT_SECONDS]
 
     def _is_left(self, cluster: SimCluster, made: Workload) -> bool:
         world = self._world
@@ -343,12 +341,11 @@ class GangJudge:
 
         A workload without slices waits for none, and its owner is told so.
         """
-        scenario, gke, slices = self._world.scenario, self._world.gke, len(list_wanted(made))
-        zones = [f"us-east5-{letter}" for letter in "abc"[: scenario.candidates] if not made.spot] or [ZONE]
-        own = dict.fromkeys(zones, 0)
+        gke, slices = self._world.gke, len(list_wanted(made))
+        own = dict.fromkeys(self._world.list_zones(made), 0)
         for pool in gke.list_owned(cluster.name, made):
             own[pool.zone] += pool.size - pool.short
-        return any(gke.find_room(cluster.name, zone) + own[zone] >= slices > 0 for zone in zones)
+        return any(gke.find_room(cluster.name, zone) + own[zone] >= slices > 0 for zone in own)
 
 
 def _read_bound(made: Workload) -> float:

@@ -13,6 +13,7 @@ from shared.core.ports import BoundPod, FillError, Ledger, Namespace, SurplusMar
 from shared.core.workloads import NodeView
 from tests.component.fakes import is_selected
 from tests.simulation.sim_pool_bodies import DEFAULT_POOL, name_default_group
+from tests.simulation.sim_scenario import EVENT_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -26,8 +27,6 @@ if TYPE_CHECKING:
 
 
 OWN_NAMESPACE = "tpu-provisioner"
-EVENT_SECONDS = 3600.0
-"""How long API servers keep Events."""
 
 
 class SimClock:

@@ -7,12 +7,10 @@ from tests.simulation.sim_cluster import SimCluster, SimPod
 from tests.simulation.sim_filling import fits
 from tests.simulation.sim_judge import read_reason, tells_suspension
 from tests.simulation.sim_pool_bodies import Pool
-from tests.simulation.sim_scenario import DRAIN_SECONDS, ZONE
+from tests.simulation.sim_scenario import DRAIN_SECONDS, EVENT_SECONDS
 from tests.simulation.sim_workloads import Workload, list_pods, list_wanted
 from tests.simulation.sim_world import World
 
-CURRENT_SECONDS = 3600.0
-"""How long API servers keep Events."""
 IDLE_REASONS = {
     "pool_serves",
     "pool_absent",
@@ -86,14 +84,10 @@ def _is_left_without(world: World, cluster: SimCluster, pods: list[SimPod], late
     """
     made, name = pods[0].workload, pods[0].plan.slice_name
     hosts = sum(made.elastic or plan.slice_name == name for plan in list_pods(made))
-    zones = [f"us-east5-{letter}" for letter in "abc"[: world.scenario.candidates] if not made.spot] or [ZONE]
-    stocked = any(
-        world.gke.find_room(cluster.name, zone) >= hosts and not world.faults.is_out_of_stock(cluster.name, zone)
-        for zone in zones
-    )
+    stocked = _is_stocked(world, cluster, made, hosts)
     moves = any(each.waits for each in cluster.workloads.values())  # its rounds take room and leave it
     if made.elastic and world.scenario.candidates > 1 and not made.spot and world.scenario.mode == "active":
-        return not moves and _is_left_short(world, cluster, made, latest, zones)
+        return not moves and _is_left_short(world, cluster, made, latest)
     if not stocked or moves or "PROVISIONING" in what:
         return False
     # Where other pods of the slice run elsewhere, their affinity keeps the rest off an empty pool.
@@ -114,7 +108,15 @@ def _list_empty(world: World, cluster: SimCluster, pods: list[SimPod]) -> list[P
     return [each for each in owned if each.waits_empty and each.slice_name == name]
 
 
-def _is_left_short(world: World, cluster: SimCluster, made: Workload, latest: str, zones: list[str]) -> bool:
+def _is_stocked(world: World, cluster: SimCluster, made: Workload, hosts: int) -> bool:
+    """Return whether a zone of a workload's list has machines for so many hosts."""
+    return any(
+        world.gke.find_room(cluster.name, zone) >= hosts and not world.faults.is_out_of_stock(cluster.name, zone)
+        for zone in world.list_zones(made)
+    )
+
+
+def _is_left_short(world: World, cluster: SimCluster, made: Workload, latest: str) -> bool:
     """Return whether pods of an elastic pool wait although a zone of its list has their machines.
 
     The pool may run: then the next candidate has what it could not get. A pool of an earlier object
@@ -122,14 +124,10 @@ def _is_left_short(world: World, cluster: SimCluster, made: Workload, latest: st
     """
     owned = world.gke.list_owned(cluster.name, made)
     missing = len(list_pods(made)) - sum(len(cluster.list_nodes_of(each.name)) for each in owned)
-    stocked = any(
-        world.gke.find_room(cluster.name, zone) >= missing and not world.faults.is_out_of_stock(cluster.name, zone)
-        for zone in zones
-    )
     if world.scenario.limit_chips or world.faults.lacks_quota(cluster.name) or missing <= 0:
         return False
     short = read_reason(latest) in ("stockout", "pool_serves", "pod_unplaced", "pool_degraded")
-    return stocked and short and not _is_wait_ahead(world)
+    return short and _is_stocked(world, cluster, made, missing) and not _is_wait_ahead(world)
 
 
 def _keeps_wrong_shape(world: World, cluster: SimCluster, made: Workload, what: str) -> bool:
@@ -169,7 +167,7 @@ def _find_latest(world: World, cluster: SimCluster, pods: list[SimPod]) -> tuple
         if pod.plan.slice_name != name and (pod.plan.pool_key or not made.elastic):
             continue
         for (_, message), moment in cluster.events.get(pod.view.uid, {}).items():
-            if world.time.now - moment <= CURRENT_SECONDS:
+            if world.time.now - moment <= EVENT_SECONDS:
                 found.append((moment, message))
     return max(found, key=lambda each: (each[0], each[1] or ""))
 

@@ -28,6 +28,7 @@ from tests.simulation.sim_judge import Judge
 from tests.simulation.sim_pools import GkePools
 from tests.simulation.sim_ports import ClusterPort, DeadLetterPort, SimClock
 from tests.simulation.sim_scenario import CLUSTERS, START, ZONE, Scenario
+from tests.simulation.sim_workloads import Workload
 from tests.simulation.virtual_time import VirtualTime
 
 BACKOFF_SECONDS = (10.0, 600.0)
@@ -142,6 +143,10 @@ class World:
         if drawn < 0.8:
             return 1 + 29 * self.rng.random()
         return 60 + 500 * self.rng.random() if drawn < 0.96 else 1500.0
+
+    def list_zones(self, made: Workload) -> list[str]:
+        """Return the zones that a workload's pools may be in."""
+        return [f"us-east5-{each}" for each in "abc"[: self.scenario.candidates] if not made.spot] or [ZONE]
 
     def find_answering(self, cluster: str) -> SimCluster:
         """Return the cluster that answers under a cluster's endpoint."""
