@@ -76,7 +76,7 @@ def apply_example(kubeconfig: str, example: str) -> str:
             applied = applier.apply(renamed)
     except (BadManifest, httpx.HTTPError) as error:
         raise ActFailed(str(error)) from error
-    return f"created {', '.join(f'{each.namespace}/{each.name}' for each in applied.jobsets)}"
+    return f"created {', '.join(map('/'.join, applied.jobsets))}"
 
 
 def _rename(body: dict[str, Any]) -> dict[str, Any]:

@@ -27,7 +27,6 @@ from demo.deploy.google_tokens import GoogleTokens
 from demo.deploy.metadata_server import serve_metadata
 from demo.deploy.real_cluster import (
     are_exporters_ready,
-    cluster_command,
     describe_exporters,
     exporter_ports,
     install_manifests,
@@ -41,7 +40,7 @@ from demo.stack.commands import StackSettings
 from demo.stack.cpu_node import register_cpu_node
 from demo.stack.layout import CLUSTER, FUNCTIONS, LOCATION, PROJECT, PROJECT_ROOT, ZONE, Layout
 from demo.stack.own_namespace import create_own_namespace
-from demo.stack.readiness import NotReady, answers, listens, read_ports, wait_until
+from demo.stack.readiness import NotReady, answers, listens, read_ports
 from demo.stack.supervisor import Supervisor
 from standins.googlecloud.mock_program import MockCloud, name_service_host
 from standins.processes.child import Command
@@ -52,7 +51,6 @@ NAME = "tpu-provisioner"
 _BUILD = PROJECT_ROOT / "infra" / "build"
 _IMAGE = f"exporter@sha256:{'0' * 64}"
 """A placeholder: the exporter runs from this folder, not from an image."""
-_START_SECONDS_MAX = 180.0
 _SETTINGS = {"grace_seconds": "5", "drain_seconds_max": "20", "creation_seconds_max": "120"}
 """Waiting times of the functions, shortened as the stand-ins' clock is."""
 
@@ -113,7 +111,7 @@ class ClosedLoop:
         self._say(f"starting a cluster ({self._settings.cluster}), Pub/Sub and the mock of Google Cloud")
         self._supervisor.start(self._cluster_command())
         self._supervisor.start(commands.pubsub(self.layout))
-        broker = self._ports("pubsub")
+        broker = self._supervisor.wait_for_ports("pubsub")
         self.addresses |= {"pubsub": broker["rest"], "pubsub_grpc": broker["grpc"]}
         doors = {name_service_host(f"{NAME}-{key}", PROJECT, LOCATION): self._door_url(key) for key in FUNCTIONS}
         forwards = {"pubsub.googleapis.com": broker["rest"], **doors}
@@ -155,14 +153,14 @@ class ClosedLoop:
         self._say("starting what was deployed: the functions from the uploaded archive, the job, the exporter")
         (sink,) = self.deployment.sinks
         topic = sink["destination"].removeprefix("pubsub.googleapis.com/")
-        self._wait("the cluster", lambda: bool(read_ports(self.layout.ports_file("cluster"))))
+        self._supervisor.wait_for_ports("cluster")
         gke = commands.fake_gke(
             self.layout, self._settings, pubsub_rest=self.addresses["pubsub"], operations_topic=topic
         )
         self._supervisor.start(gke)
         self._supervisor.start(self._kubelet_command())
         register_cpu_node(self.layout.kubeconfig)
-        self.addresses["gke"] = self._ports("fakegke")["rest"]
+        self.addresses["gke"] = self._supervisor.wait_for_ports("fakegke")["rest"]
         autoscaler = commands.autoscaler(self.layout, self._settings, gke_rest=self.addresses["gke"])
         self._supervisor.start(autoscaler)
         rendered = self._render_exporter()
@@ -190,7 +188,7 @@ class ClosedLoop:
             NotReady, ProcessDied: a part does not start.
         """
         self._supervisor.start(commands.logging(self.layout))
-        hosts = {"logging.googleapis.com": self._ports("logging")["rest"]}
+        hosts = {"logging.googleapis.com": self._supervisor.wait_for_ports("logging")["rest"]}
         hosts["pubsub.googleapis.com"] = self.addresses["pubsub"]
         (port,) = draw_ports(1)
         return self._start_mock("edge-of-people", port, hosts)
@@ -251,7 +249,7 @@ class ClosedLoop:
             self._parts.enter_context(LocalAnswers(door.answer, self._door_ports[each.entry_point]))
         for each in deployed:
             port = self._function_ports[each.entry_point]
-            self._wait(f"the function {each.name}", lambda port=port: listens(port))  # type: ignore[misc]
+            self._supervisor.wait_for(f"the function {each.name}", lambda port=port: listens(port))  # type: ignore[misc]
         self._parts.enter_context(self._scheduler)
 
     def _render_exporter(self) -> Path:
@@ -282,11 +280,11 @@ class ClosedLoop:
             pubsub_grpc=self.addresses["pubsub_grpc"],
         )
         self._supervisor.start(command)
-        self._wait("the exporter", lambda: answers(f"http://{HOST}:{self._exporter_port}/readyz"))
+        self._supervisor.wait_for("the exporter", lambda: answers(f"http://{HOST}:{self._exporter_port}/readyz"))
 
     def _wait_for_pods(self) -> None:
         try:
-            self._wait("the exporter", lambda: are_exporters_ready(self.layout))
+            self._supervisor.wait_for("the exporter", lambda: are_exporters_ready(self.layout))
         except NotReady as error:
             raise NotReady(f"{error}; {describe_exporters(self.layout)}") from error
 
@@ -301,7 +299,7 @@ class ClosedLoop:
         if not self._is_real:
             return commands.cluster(self.layout, self._settings)
         reviews = self._parts.enter_context(LocalAnswers(self.tokens.review))
-        return cluster_command(self.layout, reviews=reviews.url)
+        return commands.control_plane(self.layout, f"--token-webhook={reviews.url}")
 
     def _kubelet_command(self) -> Command:
         if not self._is_real:
@@ -315,16 +313,8 @@ class ClosedLoop:
             folder=self.layout.home, name=name, port=port, project=PROJECT, forwards=forwards, trusts=trusts
         )
         self._supervisor.start(mock.command(self._program))
-        self._wait(f"the process {name!r}", mock.is_ready)
+        self._supervisor.wait_for(f"the process {name!r}", mock.is_ready)
         return mock
-
-    def _ports(self, name: str) -> dict[str, str]:
-        path = self.layout.ports_file(name)
-        self._wait(f"the process {name!r}", lambda: bool(read_ports(path)))
-        return read_ports(path)
-
-    def _wait(self, what: str, ready: Callable[[], bool]) -> None:
-        wait_until(what, ready, seconds=_START_SECONDS_MAX, check=self._supervisor.check_all_run)
 
 
 def _run_script(script: str, *words: str) -> None:

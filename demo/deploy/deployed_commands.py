@@ -5,7 +5,6 @@ stand-ins, a port. Pure but for reading the rendered manifests.
 """
 
 import json
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ from typing import Any
 import yaml
 
 from demo.deploy.deployments import Function
+from demo.stack.commands import run_function, run_module
 from demo.stack.layout import PROJECT_ROOT
 from standins.processes.child import Command
 
@@ -35,13 +35,10 @@ def function_command(
         clients: The variables by which it reaches Google's hosts.
     """
     variables = {key: value.replace(_PLACEHOLDER, number) for key, value in function.environment.items()}
-    return Command(
-        name=function.entry_point,
-        arguments=(
-            *(sys.executable, "-m", "functions_framework", "--source=main.py"),
-            *(f"--target={function.entry_point}", "--signature-type=http", "--host=127.0.0.1", f"--port={port}"),
-        ),
-        folder=source,
+    return run_function(
+        function.entry_point,
+        source,
+        port=port,
         environment={
             **clients,
             **variables,
@@ -89,10 +86,9 @@ def exporter_command(variables: Mapping[str, str], *, kubeconfig: Path, port: in
 
     It is for the embedded cluster, which has no Deployments.
     """
-    return Command(
-        name="exporter",
-        arguments=(sys.executable, "-m", "exporter"),
-        folder=PROJECT_ROOT,
+    return run_module(
+        "exporter",
+        "exporter",
         environment={
             **variables,
             "TPU_PROVISIONER_KUBECONFIG": str(kubeconfig),

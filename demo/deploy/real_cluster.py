@@ -7,37 +7,20 @@ manifests and no others. No one but the stand-ins of nodes is an administrator.
 import json
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 from demo.deploy.pod_monitoring import DEFINITION
-from demo.stack.layout import PROJECT_ROOT, Layout
+from demo.stack.layout import Layout
 from demo.stack.readiness import NotReady, answers, read_ports, wait_until
 from standins.controlplane.api_client import open_api
 from standins.controlplane.api_objects import apply
 from standins.controlplane.probes import are_served
-from standins.processes.child import Command, describe_last_words
+from standins.processes.child import describe_last_words
 
 _SECONDS_MAX = 60.0
 _LAST_LINES = 4
 _REFUSED = (401, 403)
 _EXPORTER = "/apis/apps/v1/namespaces/tpu-provisioner/deployments/tpu-provisioner-exporter"
-
-
-def cluster_command(layout: Layout, *, reviews: str) -> Command:
-    """Return the command of the control plane, without any manifest of ours.
-
-    `reviews` is the address of the server that says whose a Google token is.
-    """
-    return Command(
-        name="cluster",
-        arguments=(
-            *(sys.executable, "-m", "standins.controlplane", "serve", f"--folder={layout.control_plane}"),
-            *(f"--accounts-folder={layout.accounts}", f"--kubeconfig-file={layout.kubeconfig}"),
-            *(f"--ports-file={layout.ports_file('cluster')}", f"--token-webhook={reviews}"),
-        ),
-        folder=PROJECT_ROOT,
-    )
 
 
 def install_manifests(layout: Layout, rendered: Path) -> None:

@@ -27,9 +27,9 @@ def run_workload(loop: ClosedLoop, documents: list[Document], say: Callable[[str
     kubeconfig = str(loop.layout.kubeconfig)
     with closing(Applier(kubeconfig)) as applier:
         jobsets = applier.apply(documents).jobsets
-    paths = [f"/apis/jobset.x-k8s.io/v1alpha2/namespaces/{each.namespace}/jobsets/{each.name}" for each in jobsets]
-    for each in jobsets:
-        say(f"JobSet {each.namespace}/{each.name} is applied")
+    paths = [f"/apis/jobset.x-k8s.io/v1alpha2/namespaces/{space}/jobsets/{name}" for space, name in jobsets]
+    for space, name in jobsets:
+        say(f"JobSet {space}/{name} is applied")
     with (
         httpx.Client(base_url=loop.addresses["gke"], timeout=10, trust_env=False) as gke,
         open_client(kubeconfig) as cluster,

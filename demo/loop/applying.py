@@ -17,27 +17,12 @@ _CALL_SECONDS_MAX = 20.0
 
 
 @dataclass(frozen=True, slots=True)
-class AppliedJobSet:
-    """One JobSet that the cluster accepted, under the name that it has there."""
-
-    namespace: str
-    name: str
-    uid: str
-    where: str
-
-
-@dataclass(frozen=True, slots=True)
 class Applied:
     """What applying came to: the JobSets, and what a person should know about the rest."""
 
-    jobsets: tuple[AppliedJobSet, ...]
+    jobsets: tuple[tuple[str, str], ...]
+    """Namespace and name of each that the cluster accepted, as it is called there."""
     notes: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class _Resource:
-    path: str
-    namespaced: bool
 
 
 class Applier:
@@ -45,7 +30,8 @@ class Applier:
 
     def __init__(self, kubeconfig: str) -> None:
         self._client = open_client(kubeconfig, timeout_seconds=_CALL_SECONDS_MAX)
-        self._resources: dict[str, dict[str, _Resource]] = {}
+        self._paths: dict[str, dict[str, str]] = {}
+        """By API version and kind, with a place for the namespace."""
 
     def apply(self, documents: Iterable[Document]) -> Applied:
         """Create everything, the JobSets last, so that what they refer to is there.
@@ -56,17 +42,14 @@ class Applier:
         Raises BadManifest: the API refused an object; its own words are in the text.
         """
         notes: list[str] = []
-        jobsets: list[AppliedJobSet] = []
+        jobsets: list[tuple[str, str]] = []
         ordered = sorted(documents, key=_order)
         for namespace in dict.fromkeys(document.namespace for document in ordered):
             self._create_namespace(namespace)
         for document in ordered:
             created = self._create(document, notes)
             if created and document.is_jobset:
-                metadata = created["metadata"]
-                jobsets.append(
-                    AppliedJobSet(metadata["namespace"], metadata["name"], metadata["uid"], document.where)
-                )
+                jobsets.append((created["metadata"]["namespace"], created["metadata"]["name"]))
         return Applied(tuple(jobsets), tuple(notes))
 
     def delete_jobset(self, namespace: str, name: str) -> None:
@@ -75,9 +58,9 @@ class Applier:
 
     def delete(self, document: Document) -> None:
         """Delete an object likewise, of any kind that the cluster serves."""
-        resource = self._find_resource(document)
-        if resource is not None:
-            self._delete(f"{resource.path.format(namespace=document.namespace)}/{document.name}")
+        path = self._find_path(document)
+        if path:
+            self._delete(f"{path}/{document.name}")
 
     def close(self) -> None:
         """Close the connections."""
@@ -89,14 +72,13 @@ class Applier:
             answer.raise_for_status()
 
     def _create(self, document: Document, notes: list[str]) -> dict[str, Any] | None:
-        resource = self._find_resource(document)
-        if resource is None:
+        path = self._find_path(document)
+        if not path:
             notes.append(
                 f"{document.where}: skipped {document.kind} {document.name}:"
                 f" the local cluster does not serve {document.api_version} {document.kind}"
             )
             return None
-        path = resource.path.format(namespace=document.namespace)
         answer = self._client.post(path, json=document.body)
         if answer.status_code == httpx.codes.CONFLICT and not document.is_jobset:
             if document.kind != "Namespace":
@@ -115,26 +97,24 @@ class Applier:
         if answer.is_error and answer.status_code != httpx.codes.CONFLICT:
             raise BadManifest(f"metadata.namespace: the cluster refuses {name!r}: {_message(answer)}")
 
-    def _find_resource(self, document: Document) -> _Resource | None:
+    def _find_path(self, document: Document) -> str:
+        """Return the path of a document's collection; empty for a kind that is not served."""
         version = document.api_version
-        if version not in self._resources:
-            self._resources[version] = self._discover(version)
-        return self._resources[version].get(document.kind)
+        if version not in self._paths:
+            self._paths[version] = self._discover(version)
+        return self._paths[version].get(document.kind, "").format(namespace=document.namespace)
 
-    def _discover(self, version: str) -> dict[str, _Resource]:
+    def _discover(self, version: str) -> dict[str, str]:
         root = f"/apis/{version}" if "/" in version else f"/api/{version}"
         answer = self._client.get(root)
         if answer.status_code == httpx.codes.NOT_FOUND:
             return {}
         answer.raise_for_status()
-        found: dict[str, _Resource] = {}
-        for each in answer.json().get("resources", []):
-            if "/" in each["name"]:
-                continue
-            namespaced = bool(each.get("namespaced"))
-            middle = "/namespaces/{namespace}" if namespaced else ""
-            found[each["kind"]] = _Resource(f"{root}{middle}/{each['name']}", namespaced)
-        return found
+        resources = [each for each in answer.json().get("resources", []) if "/" not in each["name"]]
+        return {
+            each["kind"]: f"{root}{'/namespaces/{namespace}' if each.get('namespaced') else ''}/{each['name']}"
+            for each in resources
+        }
 
 
 def _order(document: Document) -> int:

@@ -31,7 +31,6 @@ def read_exporter_record(record: Json, seen_at: float) -> MessagePublished | Non
         at=_moment(record, seen_at),
         subject=str(record.get("subject", "")),
         observed=str(record.get("observed", "")),
-        event_id=str(record.get("event_id", "")),
     )
 
 

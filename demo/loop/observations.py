@@ -67,7 +67,6 @@ class MessagePublished:
     at: float
     subject: str
     observed: str
-    event_id: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,9 +13,9 @@ from typing import Self
 
 import httpx
 
+from demo.loop.growing_logs import CallLog, RecordLog
 from demo.loop.kubernetes_views import read_jobset, read_node, read_pod
-from demo.loop.log_records import parse_line, read_exporter_record, read_function_record
-from demo.loop.observations import Called, Observation, PoolsListed
+from demo.loop.observations import Observation, PoolsListed
 from demo.loop.watching import ResourceWatch
 from demo.stack.commands import Addresses
 from demo.stack.layout import CLUSTER_PATH, FUNCTIONS, Layout
@@ -80,26 +80,13 @@ class LogTail(threading.Thread):
 
     def __init__(self, path: Path, name: str, tell: Tell, stopping: threading.Event) -> None:
         super().__init__(name=f"log of {name}", daemon=True)
-        self._path, self._tell, self._stopping = path, tell, stopping
-        self._read = read_exporter_record if name == "exporter" else read_function_record
+        self._log, self._tell, self._stopping = RecordLog(path, name), tell, stopping
 
     def run(self) -> None:
-        """Follow until the end; a line is read only once it is whole."""
-        while not self._path.exists():
-            if self._stopping.wait(_POLL_SECONDS):
-                return
-        rest = ""
-        with self._path.open(encoding="utf-8", errors="replace") as stream:
-            while not self._stopping.wait(_POLL_SECONDS / 2):
-                *lines, rest = (rest + stream.read()).split("\n")
-                for line in lines:
-                    self._take(line)
-
-    def _take(self, line: str) -> None:
-        record = parse_line(line)
-        observation = self._read(record, time.time()) if record else None
-        if observation is not None:
-            self._tell(observation)
+        """Follow until the end."""
+        while not self._stopping.wait(_POLL_SECONDS / 2):
+            for observation in self._log.read():
+                self._tell(observation)
 
 
 class GkePoll(threading.Thread):
@@ -108,8 +95,8 @@ class GkePoll(threading.Thread):
     def __init__(self, url: str, tell: Tell, stopping: threading.Event) -> None:
         super().__init__(name="poll of GKE", daemon=True)
         self._client = httpx.Client(base_url=url, timeout=10)
+        self._calls = CallLog(self._client)
         self._tell, self._stopping = tell, stopping
-        self._told = 0
         self.lists = 0
         """How many list calls this thread made."""
 
@@ -123,11 +110,8 @@ class GkePoll(threading.Thread):
                     self._stopping.wait(_POLL_SECONDS)
 
     def _look(self) -> None:
-        calls = self._client.get("/admin/calls").raise_for_status().json()["calls"]
-        for each in calls[self._told :]:
-            code = str(each["code"])
-            self._tell(Called(at=float(each["at"]), method=str(each["method"]), pool=str(each["pool"]), code=code))
-        self._told = len(calls)
+        for call in self._calls.read():
+            self._tell(call)
         self._tell(PoolsListed(at=time.time(), pools=self._list()))
 
     def _list(self) -> dict[str, str]:

@@ -86,9 +86,8 @@ class Run:
             applied = applier.apply(each for each in documents if not each.after)
             for note in applied.notes:
                 self._view.say(note)
-            jobsets = [(each.namespace, each.name) for each in applied.jobsets]
-            jobsets += [(each.namespace, each.name) for each in self._later]
-            timeline = Timeline(jobsets, started_at)
+            later = [(each.namespace, each.name) for each in self._later]
+            timeline = Timeline([*applied.jobsets, *later], started_at)
             problems = self._follow(timeline, observer, applier, Asker(client))
             return self._conclude(timeline, observer, problems, applied.notes)
 

@@ -57,7 +57,6 @@ class Timeline:
         self._ready_at: dict[str, dict[str, float]] = {}
         """When each node of a pool was first ready; kept after its end, for decisions that are seen
         late."""
-        self._nodes: dict[str, str] = {}
         self._slice_of_pool: dict[str, SliceTimeline] = {}
         self._early: dict[tuple[str, str], list[Observation]] = {}
         """What was seen of a Job before the JobSet that says that it is a slice."""
@@ -82,7 +81,7 @@ class Timeline:
     @property
     def nodes_left(self) -> list[str]:
         """The nodes of pools that still exist."""
-        return sorted(self._nodes)
+        return sorted(self._node_lives)
 
     def calls_of(self, one: SliceTimeline) -> Counter[str]:
         """Return how often the GKE API was called about the pools of a slice, by method."""
@@ -190,8 +189,12 @@ class Timeline:
         elif any(each.phase == "Pending" for each in pods):
             one.finished = False
         note_stay(one.runs, at, holds=one.finished or len(running) >= one.pods)
-        pool = self._nodes.get(bound[0].node, "") if bound else ""
+        pool = self._find_pool(bound[0].node) if bound else ""
         note_stay(one.bindings, at, holds=bool(bound), pool=pool)
+
+    def _find_pool(self, node: str, unknown: str = "") -> str:
+        """Return the pool of a node that is there now."""
+        return self._node_lives[node].pool if node in self._node_lives else unknown
 
     def _see_leader(self, one: SliceTimeline, pod: PodSeen) -> None:
         if pod.unschedulable and not pod.node:
@@ -199,7 +202,7 @@ class Timeline:
             self._reach(one, Step.UNSCHEDULABLE, pod.at, pod.unschedulable)
             self._match_demand(one)
         if pod.node:
-            one.leader_pool = self._nodes.get(pod.node, one.leader_pool)
+            one.leader_pool = self._find_pool(pod.node, one.leader_pool)
             self._reach(one, Step.LEADER_BOUND, pod.at, pod.node)
             if one.pods == 1:
                 self._reach(one, Step.FOLLOWERS_CREATED, pod.at, "a slice of one pod has none")
@@ -208,16 +211,6 @@ class Timeline:
         one.leader_phase = pod.phase
 
     def _see_node(self, node: NodeSeen) -> None:
-        self._note_node(node)
-        if node.gone:
-            self._nodes.pop(node.name, None)
-            return
-        self._nodes[node.name] = node.pool
-        if node.ready:
-            self._ready_at.setdefault(node.pool, {}).setdefault(node.name, node.at)
-        self._check_nodes(node.pool)
-
-    def _note_node(self, node: NodeSeen) -> None:
         if node.gone:
             if node.name in self._node_lives:
                 self._node_lives.pop(node.name).ended_at = node.at
@@ -226,8 +219,10 @@ class Timeline:
             self._node_lives[node.name] = NodeLife(node.pool, node.at)
             self.nodes_seen.append(self._node_lives[node.name])
         life = self._node_lives[node.name]
-        if node.ready and life.ready_at is None:
-            life.ready_at = node.at
+        if node.ready:
+            life.ready_at = node.at if life.ready_at is None else life.ready_at
+            self._ready_at.setdefault(node.pool, {}).setdefault(node.name, node.at)
+        self._check_nodes(node.pool)
 
     def _check_nodes(self, pool: str) -> None:
         one = self._slice_of_pool.get(pool)

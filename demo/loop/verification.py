@@ -127,11 +127,8 @@ class Verifier:
         ]
 
     def _subscriptions(self) -> dict[str, dict[str, Any]]:
-        body = self._pubsub.get("/admin/subscriptions").raise_for_status().json()
-        found = body.get("subscriptions", body)
-        if isinstance(found, dict):
-            return found
-        return {str(each.get("name") or each.get("subscription")): each for each in found}
+        found = self._pubsub.get("/admin/subscriptions").raise_for_status().json()["subscriptions"]
+        return {str(each["name"]): each for each in found}
 
 
 def _is_pushed(name: str) -> bool:

@@ -7,7 +7,6 @@ import shutil
 import sys
 import tempfile
 import time
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -79,7 +78,7 @@ def demo(speed: Speed = 30.0, timeout: Timeout = 900.0, record: Record = None, k
     except (BadRecord, InstallFailed) as error:
         refuse(error)
     home = Path(tempfile.mkdtemp(prefix="tpu-provisioner-ray-"))
-    outcome = _run(home, build, ray, _RunOptions(asked, speed, timeout))
+    outcome = _run(home, build, ray, asked, speed=speed, seconds_max=timeout)
     _conclude(outcome, home)
     if record is not None:
         versions = f"Ray {ray_version()}, {KUBERAY.replace('kuberay-', 'KubeRay ')}"
@@ -87,22 +86,15 @@ def demo(speed: Speed = 30.0, timeout: Timeout = 900.0, record: Record = None, k
         typer.echo(f"wrote {record}")
 
 
-@dataclass(frozen=True, slots=True)
-class _RunOptions:
-    kinds: tuple[str, ...]
-    speed: float
-    seconds_max: float
-
-
-def _run(home: Path, build: Build, ray: Installation, options: _RunOptions) -> Outcome:
+def _run(
+    home: Path, build: Build, ray: Installation, kinds: tuple[str, ...], *, speed: float, seconds_max: float
+) -> Outcome:
     choices = Choices(controllers=(KUBERAY,), scheduler_backoff_seconds=1)
-    settings = StackSettings(
-        speed=options.speed, cluster=ClusterKind.REAL, images=(write_image(home / "image", ray),)
-    )
+    settings = StackSettings(speed=speed, cluster=ClusterKind.REAL, images=(write_image(home / "image", ray),))
     typer.echo("starting a real control plane with KubeRay, and the stack")
     try:
         with ControlPlane(build, choices) as plane, Stack(home, settings, plane=plane) as stack:
-            return Run(stack, ray, tell=Printer().show, seconds_max=options.seconds_max).perform(options.kinds)
+            return Run(stack, ray, tell=Printer().show, seconds_max=seconds_max).perform(kinds)
     except (KeyboardInterrupt, SystemExit):
         shutil.rmtree(home, ignore_errors=True)
         raise

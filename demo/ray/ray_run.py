@@ -1,7 +1,8 @@
 """One run: a RayCluster and a driver on a stack that runs, until everything is gone again."""
 
 import time
-from collections.abc import Callable
+from collections import Counter, defaultdict
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import httpx
@@ -34,7 +35,7 @@ class Outcome:
     """What is not as it should be; empty when all is well."""
     started_at: float
     kinds: tuple[str, ...]
-    calls: dict[str, dict[str, int]]
+    calls: Mapping[str, Mapping[str, int]]
     """How often GKE was called about each pool, by method."""
 
 
@@ -84,10 +85,9 @@ class Run:
         with Verifier(self._stack.addresses) as verifier:
             problems += verifier.verify([], settle_seconds=0.0 if problems else SETTLE_SECONDS)
         facts = self._run_log.facts
-        calls: dict[str, dict[str, int]] = {}
+        calls: defaultdict[str, Counter[str]] = defaultdict(Counter)
         for call in facts.calls:
-            methods = calls.setdefault(call.pool, {})
-            methods[call.method] = methods.get(call.method, 0) + 1
+            calls[call.pool][call.method] += 1
         return Outcome(
             lines=self._run_log.lines,
             problems=problems + list_problems(facts, kinds),

@@ -3,7 +3,6 @@
 from pathlib import Path
 
 from demo.ray.ray_run import Outcome
-from demo.ray.run_log import times
 
 BEGIN, END = "<!-- recorded: begin -->", "<!-- recorded: end -->"
 
@@ -31,8 +30,8 @@ def write_record(path: Path, outcome: Outcome, *, versions: str, speed: float) -
 
 def _render(outcome: Outcome, versions: str, speed: float) -> str:
     steps: dict[tuple[str, str], list[str]] = {}
-    for at, line in times(outcome.lines, outcome.started_at):
-        steps.setdefault((at, line.who), []).append(line.what)
+    for line in outcome.lines:
+        steps.setdefault((f"{line.at - outcome.started_at:.1f}", line.who), []).append(line.what)
     rows = [f"| {at} | {who} | {'; '.join(what)} |" for (at, who), what in steps.items()]
     calls = [
         f"| `{pool}` | {', '.join(f'{method} {count}' for method, count in sorted(methods.items()))} |"

@@ -196,9 +196,3 @@ def _pool(decided: Decided) -> str:
     if decided.decision == "create":
         return f"{decided.pool}, {decided.node_count} x {decided.machine_type}"
     return decided.pool or decided.message
-
-
-def times(lines: list[Line], started_at: float) -> Iterable[tuple[str, Line]]:
-    """Yield each line with its moment as seconds since the start."""
-    for line in lines:
-        yield f"{line.at - started_at:.1f}", line

@@ -7,6 +7,7 @@ layout, the settings and the addresses of the parts that were started before.
 import json
 import sys
 from dataclasses import dataclass
+from pathlib import Path
 
 from demo.stack.clusters import ClusterKind
 from demo.stack.layout import (
@@ -89,17 +90,9 @@ class Addresses:
 def cluster(layout: Layout, settings: StackSettings) -> Command:
     """Return the command of the chosen Kubernetes."""
     if settings.cluster is ClusterKind.REAL:
-        return _module(
-            "cluster",
-            "standins.controlplane",
-            "serve",
-            f"--folder={layout.control_plane}",
-            f"--manifests={_MANIFESTS_CAPACITY_FIRST if settings.capacity_first else MANIFESTS}",
-            f"--accounts-folder={layout.accounts}",
-            f"--kubeconfig-file={layout.kubeconfig}",
-            f"--ports-file={layout.ports_file('cluster')}",
-        )
-    return _module(
+        manifests = _MANIFESTS_CAPACITY_FIRST if settings.capacity_first else MANIFESTS
+        return control_plane(layout, f"--manifests={manifests}")
+    return run_module(
         "cluster",
         "standins.cluster",
         "serve",
@@ -110,14 +103,28 @@ def cluster(layout: Layout, settings: StackSettings) -> Command:
     )
 
 
+def control_plane(layout: Layout, *options: str) -> Command:
+    """Return the command of the real control plane."""
+    return run_module(
+        "cluster",
+        "standins.controlplane",
+        "serve",
+        f"--folder={layout.control_plane}",
+        f"--accounts-folder={layout.accounts}",
+        f"--kubeconfig-file={layout.kubeconfig}",
+        f"--ports-file={layout.ports_file('cluster')}",
+        *options,
+    )
+
+
 def pubsub(layout: Layout) -> Command:
     """Return the command of the Pub/Sub broker."""
-    return _module("pubsub", "standins.pubsub", "serve", f"--ports-file={layout.ports_file('pubsub')}")
+    return run_module("pubsub", "standins.pubsub", "serve", f"--ports-file={layout.ports_file('pubsub')}")
 
 
 def logging(layout: Layout) -> Command:
     """Return the command of the process that lets the logs be asked as Cloud Logging is."""
-    return _module(
+    return run_module(
         "logging",
         "standins.logging",
         "serve",
@@ -132,7 +139,7 @@ def fake_gke(
 ) -> Command:
     """Return the command of the fake GKE: nodes go to Kubernetes, the audit log to Pub/Sub."""
     faults = (f"--faults={settings.faults}",) if settings.faults else ()
-    return _module(
+    return run_module(
         "fakegke",
         "standins.fakegke",
         "serve",
@@ -152,7 +159,7 @@ def fake_gke(
 
 def kubelet(layout: Layout, settings: StackSettings) -> Command:
     """Return the command of the simulated kubelet."""
-    return _module(
+    return run_module(
         "kubelet",
         "standins.kubelet",
         f"--kubeconfig={layout.kubeconfig}",
@@ -166,7 +173,7 @@ def kubelet(layout: Layout, settings: StackSettings) -> Command:
 
 def autoscaler(layout: Layout, settings: StackSettings, *, gke_rest: str) -> Command:
     """Return the command of GKE's cluster autoscaler, which fills the autoscaled pools."""
-    return _module(
+    return run_module(
         "autoscaler",
         "standins.autoscaler",
         f"--kubeconfig={layout.kubeconfig}",
@@ -184,7 +191,7 @@ def exporter(layout: Layout, settings: StackSettings, *, pubsub_grpc: str, port:
     Lease.
     """
     real = settings.cluster is ClusterKind.REAL
-    return _module(
+    return run_module(
         "exporter",
         "exporter",
         restartable=True,
@@ -212,7 +219,7 @@ def function(
     gke_rest: str,
     pubsub_rest: str,
 ) -> Command:
-    """Return the command of one function, run by Google's own framework from the staged bundle.
+    """Return the command of one function, run from the staged bundle.
 
     Where Kubernetes knows accounts, the function has the rights of its own and no more.
     """
@@ -221,20 +228,10 @@ def function(
         token = layout.account_token(f"{ACCOUNT_PREFIX}{name}")
         access = {"ca_file": str(layout.authority), "token_file": str(token)}
     clusters = {CLUSTER_PATH: {"endpoint": kubernetes, "zone": ZONE, **access}}
-    return Command(
-        name=name,
-        arguments=(
-            sys.executable,
-            "-m",
-            "functions_framework",
-            "--source=main.py",
-            f"--target={name}",
-            "--signature-type=http",
-            "--host=127.0.0.1",
-            f"--port={port}",
-        ),
-        folder=layout.bundle,
-        restartable=True,
+    return run_function(
+        name,
+        layout.bundle,
+        port=port,
         environment={
             "TPU_PROVISIONER_CLUSTERS": json.dumps(clusters),
             "TPU_PROVISIONER_GKE_ENDPOINT": gke_rest,
@@ -248,6 +245,20 @@ def function(
             "TPU_PROVISIONER_IDLE_SECONDS_MAX": str(settings.idle_seconds_max),
             **_scaled_bounds(settings),
         },
+    )
+
+
+def run_function(name: str, source: Path, *, port: int, environment: dict[str, str]) -> Command:
+    """Return the command that runs a function's folder by Google's own framework."""
+    return Command(
+        name=name,
+        arguments=(
+            *(sys.executable, "-m", "functions_framework", "--source=main.py"),
+            *(f"--target={name}", "--signature-type=http", "--host=127.0.0.1", f"--port={port}"),
+        ),
+        folder=source,
+        restartable=True,
+        environment=environment,
     )
 
 
@@ -271,18 +282,19 @@ def _scaled_bounds(settings: StackSettings) -> dict[str, str]:
 def ticker(settings: StackSettings, *, sweep: str) -> Command:
     """Return the command of the process that calls the sweep as Cloud Scheduler would."""
     seconds = max(SWEEP_SECONDS_MIN, SWEEP_VIRTUAL_SECONDS / settings.speed)
-    return _module(
+    return run_module(
         "ticker", "demo.stack.ticker", f"--url={sweep}", f"--every-seconds={seconds:g}", restartable=True
     )
 
 
-def _module(
+def run_module(
     name: str,
     module: str,
     *arguments: str,
     environment: dict[str, str] | None = None,
     restartable: bool = False,
 ) -> Command:
+    """Return the command that runs a module of this project."""
     return Command(
         name=name,
         arguments=(sys.executable, "-m", module, *arguments),

@@ -23,14 +23,19 @@ def register_cpu_node(kubeconfig: Path) -> None:
     Raises httpx.HTTPStatusError: the API refused it.
     """
     with open_client(kubeconfig) as client:
-        created = client.post("/api/v1/nodes", json=_node())
-        if created.status_code != httpx.codes.CONFLICT:
-            created.raise_for_status()
+        create_unless_there(client, "/api/v1/nodes", _node())
         client.patch(
             f"/api/v1/nodes/{NAME}/status",
             json={"status": _status()},
             headers={"Content-Type": "application/merge-patch+json"},
         ).raise_for_status()
+
+
+def create_unless_there(client: httpx.Client, path: str, body: dict[str, Any]) -> None:
+    """Create an object of the Kubernetes API. Raises httpx.HTTPStatusError: it was refused."""
+    created = client.post(path, json=body)
+    if created.status_code != httpx.codes.CONFLICT:
+        created.raise_for_status()
 
 
 def _node() -> dict[str, Any]:

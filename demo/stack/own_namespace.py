@@ -2,8 +2,7 @@
 
 from pathlib import Path
 
-import httpx
-
+from demo.stack.cpu_node import create_unless_there
 from standins.processes.kubeconfig import open_client
 
 NAME = "tpu-provisioner"
@@ -15,6 +14,4 @@ def create_own_namespace(kubeconfig: Path) -> None:
     Raises httpx.HTTPStatusError: the API refused it.
     """
     with open_client(kubeconfig) as client:
-        created = client.post("/api/v1/namespaces", json={"metadata": {"name": NAME}})
-        if created.status_code != httpx.codes.CONFLICT:
-            created.raise_for_status()
+        create_unless_there(client, "/api/v1/namespaces", {"metadata": {"name": NAME}})

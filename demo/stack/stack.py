@@ -24,20 +24,15 @@ from demo.stack.layout import FUNCTIONS, PROJECT_ROOT, Layout
 from demo.stack.local_subscriptions import create_subscriptions
 from demo.stack.operator_environment import operator_environment
 from demo.stack.own_namespace import create_own_namespace
-from demo.stack.readiness import NotReady, answers, listens, read_ports, wait_until
+from demo.stack.readiness import NotReady, answers, listens
 from demo.stack.supervisor import Supervisor
 from standins.controlplane.plane import ControlPlane
 from standins.controlplane.product_manifests import read_kustomization
 from standins.controlplane.serving import Outputs
-from standins.processes.child import describe_last_words
 from standins.processes.private_files import write_private
 
-_START_SECONDS_MAX = 180.0
-"""Seconds on a machine that does nothing else; minutes where several of these start beside a test
-run."""
 _CLUSTER_SECONDS_MAX = 195.0
 """Longer than a control plane waits for one of its own parts, so that it can say which."""
-_LAST_LINES = 12
 _STARTING = {
     ClusterKind.EMBEDDED: "starting the cluster and Pub/Sub",
     ClusterKind.REAL: "starting a real Kubernetes control plane with JobSet, and Pub/Sub",
@@ -126,15 +121,18 @@ class Stack:
         self.supervisor.start(listen_on(commands.pubsub(self.layout), ports))
         self.supervisor.start(listen_on(commands.logging(self.layout), ports))
         _stage(self.layout)
-        kubernetes = self._move_in(self._plane) if self._plane else self._cluster_url()
-        broker = self._ports("pubsub")
+        if self._plane:
+            kubernetes = self._move_in(self._plane)
+        else:
+            kubernetes = self.supervisor.wait_for_ports("cluster", _CLUSTER_SECONDS_MAX)["url"]
+        broker = self.supervisor.wait_for_ports("pubsub")
         gke_command = commands.fake_gke(self.layout, self.settings, pubsub_rest=broker["rest"])
         self.supervisor.start(listen_on(gke_command, ports))
         self.supervisor.start(commands.kubelet(self.layout, self.settings))
         register_cpu_node(self.layout.kubeconfig)
         create_own_namespace(self.layout.kubeconfig)
         self._say("starting GKE and the functions")
-        gke = self._ports("fakegke")
+        gke = self.supervisor.wait_for_ports("fakegke")
         self.supervisor.start(commands.autoscaler(self.layout, self.settings, gke_rest=gke["rest"]))
         self._addresses = Addresses(
             kubernetes=kubernetes,
@@ -144,7 +142,7 @@ class Stack:
             pubsub_grpc=broker["grpc"],
             functions={name: f"http://127.0.0.1:{ports[name]}/" for name in FUNCTIONS},
             exporter=f"http://127.0.0.1:{ports['exporter']}",
-            logging=self._ports("logging")["rest"],
+            logging=self.supervisor.wait_for_ports("logging")["rest"],
         )
         self._start_functions(ports)
         self._start_exporter(ports["exporter"])
@@ -188,7 +186,7 @@ class Stack:
             )
         create_subscriptions(addresses.pubsub_grpc, addresses.functions)
         for name in FUNCTIONS:
-            self._wait(f"the function {name!r}", lambda port=ports[name]: listens(port))  # type: ignore[misc]
+            self.supervisor.wait_for(f"the function {name!r}", lambda port=ports[name]: listens(port))  # type: ignore[misc]
         self.supervisor.start(commands.ticker(self.settings, sweep=addresses.functions["sweep"]))
 
     def _start_exporter(self, port: int) -> None:
@@ -197,25 +195,7 @@ class Stack:
             commands.exporter(self.layout, self.settings, pubsub_grpc=self.addresses.pubsub_grpc, port=port)
         )
         probe = "healthz" if self._plane and not self._plane.has_jobset else "readyz"
-        self._wait("the exporter", lambda: answers(f"{self.addresses.exporter}/{probe}"))
-
-    def _cluster_url(self) -> str:
-        return self._ports("cluster", _CLUSTER_SECONDS_MAX)["url"]
-
-    def _ports(self, name: str, seconds: float = _START_SECONDS_MAX) -> dict[str, str]:
-        path = self.layout.ports_file(name)
-        try:
-            self._wait(f"the process {name!r}", lambda: bool(read_ports(path)), seconds)
-        except NotReady as error:
-            raise NotReady(f"{error}; {describe_last_words(self.layout.log(name), _LAST_LINES)}") from error
-        return read_ports(path)
-
-    def _wait(self, what: str, ready: Callable[[], bool], seconds: float = _START_SECONDS_MAX) -> None:
-        wait_until(what, ready, seconds=seconds, check=self._check_starting)
-
-    def _check_starting(self) -> None:
-        """While starting, a process that ends is an error even when it could be restarted."""
-        self.supervisor.check_all_run()
+        self.supervisor.wait_for("the exporter", lambda: answers(f"{self.addresses.exporter}/{probe}"))
 
     def _write_state(self) -> None:
         # The file says that everything is ready: a process that waits for it must find all parts.

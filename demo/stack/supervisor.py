@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Self
 
 from demo.stack.layout import Layout
+from demo.stack.readiness import NotReady, read_ports, wait_until
 from standins.processes.child import Child, Command, describe_last_words
 
 _LOOK_SECONDS = 0.1
@@ -19,6 +20,9 @@ _STEADY_SECONDS = 10.0
 """A process that ran this long starts its back-off anew."""
 _END_SECONDS = 3.0
 _LAST_LINES = 12
+_START_SECONDS_MAX = 180.0
+"""Seconds on a machine that does nothing else; minutes where several stacks start beside a test
+run."""
 
 
 class ProcessDied(Exception):
@@ -114,6 +118,24 @@ class Supervisor:
             for child in self._children.values():
                 if child.exit_code is not None:
                     raise ProcessDied(_obituary(child))
+
+    def wait_for(self, what: str, ready: Callable[[], bool], seconds: float = _START_SECONDS_MAX) -> None:
+        """Return once a part that starts is ready. No process may end meanwhile.
+
+        Raises:
+            NotReady: the time is over.
+            ProcessDied: a process ended.
+        """
+        wait_until(what, ready, seconds=seconds, check=self.check_all_run)
+
+    def wait_for_ports(self, name: str, seconds: float = _START_SECONDS_MAX) -> dict[str, str]:
+        """Return the ports file of a process that starts; raises as `wait_for`."""
+        path = self._layout.ports_file(name)
+        try:
+            self.wait_for(f"the process {name!r}", lambda: bool(read_ports(path)), seconds)
+        except NotReady as error:
+            raise NotReady(f"{error}; {describe_last_words(self._layout.log(name), _LAST_LINES)}") from error
+        return read_ports(path)
 
     def end_all(self) -> list[str]:
         """End every process, the youngest first; return the names of those that were killed."""

@@ -1,18 +1,19 @@
 """Reports: stable keys in JSON, a picture whose bars fit, pages that escape what they show."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
 import pytest
 
 from demo.loop.drawing import draw
-from demo.loop.observations import Called, Decided, JobSetSeen, PodSeen, PoolsListed, SliceSpec
 from demo.loop.progress import Refusal
 from demo.loop.report import build_report
 from demo.loop.run_outcome import Outcome
 from demo.loop.timeline import Timeline
 from demo.loop.writing import BadReportPath, parse_report_paths, write_report
+from demo.tests.report_scenes import Scene
 
 KEYS = {"verified", "slices", "refusals", "pools_left", "speed", "messages", "shared_gke_calls"}
 SLICE_KEYS = {
@@ -34,49 +35,16 @@ SLICE_KEYS = {
 }
 
 
-def decision(at: float, verdict: str, reason: str, message: str = "", pool: str = "p") -> Decided:
-    return Decided(
-        at=at,
-        function="provision",
-        decision=verdict,
-        reason=reason,
-        message=message,
-        namespace="default",
-        workload="train",
-        job="train-slice-0",
-        pool=pool,
-        machine_type="ct6e-standard-4t",
-        node_count=4,
-        topology="4x4",
-        placement="COMPACT 4x4",
-        tier="on-demand",
-    )
-
-
 @pytest.fixture
 def outcome() -> Outcome:
-    timeline = Timeline([("default", "train")], started_at=100.0)
-    pod = PodSeen(
-        at=101,
-        namespace="default",
-        name="train-slice-0-0-x",
-        uid="u",
-        job="train-slice-0",
-        index="0",
-        phase="Pending",
-        unschedulable="none",
-    )
-    for each in (
-        JobSetSeen(at=100, namespace="default", name="train", slices=(SliceSpec(job="train-slice-0", pods=4),)),
-        pod,
-        decision(102, "create", "pool_absent", "<b>& more"),
-        Called(at=103, method="CreateNodePool", pool="p", code="OK"),
-        Called(at=103, method="ListNodePools", pool="", code="OK"),
-        PoolsListed(at=104, pools={}),
-    ):
-        timeline.observe(each)
+    scene = Scene({"train": ["train-slice-0"]})
+    scene.wait("train-slice-0", 1)
+    scene.decide("train-slice-0", 2, "create", "pool_absent", pool="p", message="<b>& more")
+    scene.call("p", 3, "CreateNodePool")
+    scene.call("", 3, "ListNodePools")
+    scene.list(4, "p", "")
     refusal = Refusal("default", "train", "train-slice-0", "shape_unsupported", "3 <chips>")
-    return Outcome(timeline=timeline, ended_at=110.0, speed=30.0, refusals=(refusal,), own_list_calls=1)
+    return replace(scene.conclude(10), speed=30.0, refusals=(refusal,), own_list_calls=1)
 
 
 def test_the_json_report_has_the_promised_keys(outcome: Outcome, tmp_path: Path) -> None:

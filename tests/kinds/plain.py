@@ -56,10 +56,10 @@ class Plain(Life):
         body = {"apiVersion": group, "kind": self.kind, "metadata": {"name": self.name}}
         self.create(body | {"spec": usual | {"template": template} | spec})
 
-    def submit_pod(self, template: Json, *owners: Json, name: str = "") -> None:
-        """Create a bare pod, of the life's own name unless another one is given."""
+    def submit_pod(self, template: Json, *owners: Json) -> None:
+        """Create a bare pod of the life's own name."""
         template["spec"]["restartPolicy"] = "Never"
-        template["metadata"] |= {"name": name or self.name, "ownerReferences": list(owners)}
+        template["metadata"] |= {"name": self.name, "ownerReferences": list(owners)}
         self.create({"apiVersion": "v1", "kind": "Pod"} | template)
 
     def finish(self) -> None:

@@ -56,7 +56,7 @@ class Queue(Lived):
         beside: Queue | None = None,
     ) -> None:
         self.cloud, self.name, self.namespace = cloud, name, f"queue-{name}"
-        self.chips, self.shaped, self.kind = chips, shaped, "Job"
+        self.chips, self.kind = chips, "Job"
         own = [f"{name}-{number}" for number in range(len(flavors))]
         self._flavors: list[str] = beside._flavors if beside else own
         self._made: list[str] = []

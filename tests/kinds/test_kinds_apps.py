@@ -3,14 +3,20 @@
 On the real control plane only: the embedded cluster has no controllers for the first two.
 """
 
+from collections.abc import Callable
+
 import pytest
 
 from tests.clusters import ON_REAL
 from tests.kinds.living import places
-from tests.kinds.plain import Plain, a_tpu_pod
+from tests.kinds.plain import Json, Plain, a_gpu_pod, a_tpu_pod
 from tests.lives.cloud import Cloud
 
 pytestmark = [pytest.mark.timeout(900), pytest.mark.slow, ON_REAL]
+
+
+def a_host_pod(life: str) -> Json:
+    return a_tpu_pod(life, "2x2")
 
 
 @pytest.mark.proves("Deployment", "leader pods", on="kubernetes")
@@ -30,22 +36,32 @@ def test_all_replicas_of_a_deployment_share_one_pool_until_there_are_none(cloud:
 
 @pytest.mark.proves("Deployment", "slice", on="kubernetes")
 @pytest.mark.proves("Deployment", "released when", on="kubernetes")
-def test_the_pool_of_a_deployment_on_single_hosts_follows_its_replicas(cloud: Cloud) -> None:
-    life = Plain(cloud, "scaled", "Deployment")
-    life.submit(a_tpu_pod("scaled", "2x2"), 1)
+@pytest.mark.parametrize(
+    ("name", "build", "most", "least"),
+    [("scaled", a_host_pod, 3, 1), ("chat", a_gpu_pod, 4, 2)],
+    ids=["single hosts", "GPUs"],
+)
+def test_the_pool_of_a_deployment_follows_its_replicas_and_goes_with_it(
+    cloud: Cloud, name: str, build: Callable[[str], Json], most: int, least: int
+) -> None:
+    life = Plain(cloud, name, "Deployment")
+    life.submit(build(name), 1)
     (pool,) = life.pools_of(life.wait_running(1))
 
-    life.change(replicas=3)
-    three = places(life.wait_running(3))
-    assert len(set(three.values())) == 3
-
-    life.change(replicas=1)
-    one = places(life.wait_running(1))
-    life.wait_nodes(1)
-    assert set(life.nodes()) == set(one.values())
-    assert one.items() <= three.items(), "the replica that stays was not moved"
+    life.change(replicas=most)
+    before = places(life.wait_running(most))
     assert life.pools() == [pool]
+    assert len(set(before.values())) == most
+
+    life.change(replicas=least)
+    after = places(life.wait_running(least))
+    life.wait_nodes(least)
+    assert set(life.nodes()) == set(after.values())
+    assert after.items() <= before.items(), "the replicas that stay were not moved"
+    assert life.pools() == [pool]
+
     life.end(pools=1)
+    assert life.accepted("SetNodePoolSize") < most, "one for each pod that waits at most"
 
 
 @pytest.mark.proves("StatefulSet", "slice", on="kubernetes")
@@ -79,13 +95,20 @@ def test_a_slice_whose_pods_would_come_in_turn_is_refused_where_its_owner_looks(
 @pytest.mark.proves("Pod", "slice", on="kubernetes")
 @pytest.mark.proves("Pod", "over when", on="kubernetes")
 @pytest.mark.proves("Pod", "released when", on="kubernetes")
-def test_a_bare_pod_has_a_pool_of_one_node_until_it_has_ended(cloud: Cloud) -> None:
-    life = Plain(cloud, "lab", "Pod")
-    life.submit_pod(a_tpu_pod("lab", "2x2"))
+@pytest.mark.parametrize(
+    ("name", "build"), [("lab", a_host_pod), ("notebook", a_gpu_pod)], ids=["a TPU host", "a GPU"]
+)
+def test_a_bare_pod_has_a_pool_of_one_node_until_it_has_ended(
+    cloud: Cloud, name: str, build: Callable[[str], Json]
+) -> None:
+    life = Plain(cloud, name, "Pod")
+    life.submit_pod(build(name))
     life.expect_one_pool(life.wait_running(1))
+    assert len(life.nodes()) == 1
     life.succeed()
     life.wait_nothing_left()
-    assert life.accepted("DeleteNodePool") == 1
+    life.expect_given_back(1)
+    assert life.accepted("SetNodePoolSize") == 0
 
 
 @pytest.mark.proves("Pod", "refused", on="kubernetes")

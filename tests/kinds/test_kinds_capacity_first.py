@@ -108,9 +108,7 @@ def test_a_jobset_that_runs_in_part_is_suspended_gives_its_pool_back_and_is_serv
     wait_for("it is suspended", lambda: read(life)[0])
     assert first.startswith("torn-slice-0-")
     assert read(life)[1][labels.CAPACITY_FIRST_ROUND].startswith("1 from")
-    wait_for(
-        "an Event", lambda: [each for each in _list_messages(life) if "1 of 2 slices have node pools" in each]
-    )
+    life.wait_message("1 of 2 slices have node pools")
     life.wait_nothing_left()
     assert (read(life)[0], life.pods()) == (True, [])
 
@@ -138,16 +136,8 @@ def test_without_the_right_to_change_it_the_jobset_is_told_and_nothing_is_bought
     life = Life(cloud, "denied", "JobSet")
     life.create(suspended(life))
 
-    message = wait_for(
-        "an Event about the right", lambda: [each for each in _list_messages(life) if "patch" in each]
-    )
-    assert "permission_denied" in message[0]
+    assert "permission_denied" in life.wait_message("patch")
     assert life.calls() == []
     own_plane.apply(read_optional_rights(FOLDER))
     life.wait_running(4)  # the sweep tries again
     life.end()
-
-
-def _list_messages(life: Life) -> list[str]:
-    found = life.cloud.items(f"/api/v1/namespaces/{life.namespace}/events")
-    return [each["message"] for each in found]

@@ -5,7 +5,6 @@ Each workload and shape has one elastic pool, whose size follows demand.
 
 import pytest
 
-from tests.clusters import ON_REAL
 from tests.kinds.living import places
 from tests.kinds.plain import L4, Plain, a_gpu_pod
 from tests.lives.cloud import Cloud
@@ -72,42 +71,3 @@ def test_gpus_that_no_machine_has_are_refused_where_their_owner_looks(
     life = Plain(cloud, name, "Job")
     life.submit(a_gpu_pod(name, gpus, {"cloud.google.com/gke-accelerator": kind}), 2)
     life.expect_refusal(reason)
-
-
-@ON_REAL
-@pytest.mark.proves("Deployment", "slice", on="kubernetes")
-@pytest.mark.proves("Deployment", "released when", on="kubernetes")
-def test_the_pool_of_a_deployment_follows_its_replicas_and_goes_with_it(cloud: Cloud) -> None:
-    life = Plain(cloud, "chat", "Deployment")
-    life.submit(a_gpu_pod("chat"), 1)
-    (pool,) = life.pools_of(life.wait_running(1))
-
-    life.change(replicas=4)
-    four = places(life.wait_running(4))
-    assert life.pools() == [pool]
-    assert len(set(four.values())) == 4
-
-    life.change(replicas=2)
-    two = places(life.wait_running(2))
-    life.wait_nodes(2)
-    assert set(life.nodes()) == set(two.values())
-    assert two.items() <= four.items(), "the replicas that stay were not moved"
-    assert life.pools() == [pool]
-
-    life.end(pools=1)
-    assert life.accepted("SetNodePoolSize") <= 3, "one for each pod that waits at most"
-
-
-@ON_REAL
-@pytest.mark.proves("Pod", "slice", on="kubernetes")
-@pytest.mark.proves("Pod", "over when", on="kubernetes")
-@pytest.mark.proves("Pod", "released when", on="kubernetes")
-def test_a_bare_pod_with_a_gpu_has_a_pool_of_one_node_until_it_has_ended(cloud: Cloud) -> None:
-    life = Plain(cloud, "notebook", "Pod")
-    life.submit_pod(a_gpu_pod("notebook"))
-    life.expect_one_pool(life.wait_running(1))
-    assert len(life.nodes()) == 1
-    life.succeed()
-    life.wait_nothing_left()
-    life.expect_given_back(1)
-    assert life.accepted("SetNodePoolSize") == 0

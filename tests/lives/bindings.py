@@ -5,8 +5,9 @@ passes here.
 """
 
 import threading
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Self
 
 from demo.loop.watching import ResourceWatch
@@ -91,8 +92,8 @@ class Bindings:
         self._newest = {_NODES: 0, _PODS: 0}
         """The version of the newest change that each watch has shown."""
         self._watches = [
-            ResourceWatch(kubeconfig, _NODES, self._see_node, _ignore),
-            ResourceWatch(kubeconfig, _PODS, self._see_pod, _ignore),
+            ResourceWatch(kubeconfig, path, partial(self._see, path, keep), lambda _observation: None)
+            for path, keep in ((_NODES, self._keep_node), (_PODS, self._keep_pod))
         ]
 
     def __enter__(self) -> Self:
@@ -166,17 +167,10 @@ class Bindings:
                         problems.append(f"pool {host.pool} held {' and '.join(names)}")
             return list(dict.fromkeys(problems))
 
-    def _note(self, path: str, body: Json) -> None:
+    def _see(self, path: str, keep: Callable[..., None], body: Json, _at: float, *, gone: bool = False) -> None:
         with self._lock:
+            keep(body, gone=gone)
             self._newest[path] = max(self._newest[path], int(body["metadata"]["resourceVersion"]))
-
-    def _see_node(self, body: Json, at: float, *, gone: bool = False) -> None:
-        self._keep_node(body, gone=gone)
-        self._note(_NODES, body)
-
-    def _see_pod(self, body: Json, at: float, *, gone: bool = False) -> None:
-        self._keep_pod(body, gone=gone)
-        self._note(_PODS, body)
 
     def _keep_node(self, body: Json, *, gone: bool) -> None:
         found = body["metadata"].get("labels") or {}
@@ -192,9 +186,8 @@ class Bindings:
             labels=found,
             taints=tuple((each["key"], each["effect"]) for each in body["spec"].get("taints", ())),
         )
-        with self._lock:
-            self._hosts.setdefault(name, host)
-            (self._standing.discard if gone else self._standing.add)(name)
+        self._hosts.setdefault(name, host)
+        (self._standing.discard if gone else self._standing.add)(name)
 
     def _keep_pod(self, body: Json, *, gone: bool) -> None:
         metadata = body["metadata"]
@@ -211,9 +204,4 @@ class Bindings:
             phase=body.get("status", {}).get("phase", "Pending"),
             gone=gone,
         )
-        with self._lock:
-            self._states.append(seen)
-
-
-def _ignore(_observation: object) -> None:
-    """The readers above have kept what they were told."""
+        self._states.append(seen)

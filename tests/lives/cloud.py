@@ -44,7 +44,7 @@ class Cloud:
         self.is_real = stack.settings.cluster is ClusterKind.REAL
         self.controller_speed = 1.0 if self.is_real else stack.settings.speed
         """Virtual seconds per real second of the controllers; real ones have no virtual time."""
-        self._kubernetes = open_client(addresses.kubeconfig, timeout_seconds=30)
+        self.kubernetes = open_client(addresses.kubeconfig, timeout_seconds=30)
         self._gke = httpx.Client(base_url=addresses.gke_rest, timeout=30)
         self._pubsub = httpx.Client(base_url=addresses.pubsub_rest, timeout=30)
 
@@ -52,12 +52,12 @@ class Cloud:
         return self
 
     def __exit__(self, *_: object) -> None:
-        for client in (self._kubernetes, self._gke, self._pubsub):
+        for client in (self.kubernetes, self._gke, self._pubsub):
             client.close()
 
     def get(self, path: str, **params: str) -> Json | None:
         """Return an object or a list of the Kubernetes API; None for what is not there."""
-        answer = self._kubernetes.get(path, params=params)
+        answer = self.kubernetes.get(path, params=params)
         return None if answer.status_code == httpx.codes.NOT_FOUND else _body(answer)
 
     def items(self, path: str, **params: str) -> list[Json]:
@@ -67,7 +67,7 @@ class Cloud:
 
     def create(self, path: str, body: Json) -> Json:
         """Create an object and return what was stored."""
-        return _body(self._kubernetes.post(path, json=body))
+        return _body(self.kubernetes.post(path, json=body))
 
     def create_namespace(self, name: str) -> None:
         """Create a namespace, and return once it can have pods."""
@@ -78,11 +78,11 @@ class Cloud:
 
     def patch(self, path: str, body: Any, headers: dict[str, str] = MERGE) -> Json:
         """Change an object and return it."""
-        return _body(self._kubernetes.patch(path, content=json.dumps(body), headers=headers))
+        return _body(self.kubernetes.patch(path, content=json.dumps(body), headers=headers))
 
     def delete(self, path: str, propagation: str = "Background") -> None:
         """Delete an object as kubectl does; one that is gone is fine."""
-        answer = self._kubernetes.delete(path, params={"propagationPolicy": propagation})
+        answer = self.kubernetes.delete(path, params={"propagationPolicy": propagation})
         if answer.status_code != httpx.codes.NOT_FOUND:
             _body(answer)
 
@@ -90,7 +90,7 @@ class Cloud:
         """Report that a pod has succeeded, as its kubelet would; one that is gone is fine."""
         path = f"/api/v1/namespaces/{namespace}/pods/{pod}/status"
         found_answer = json.dumps({"status": {"phase": "Succeeded"}})
-        answer = self._kubernetes.patch(path, content=found_answer, headers=MERGE)
+        answer = self.kubernetes.patch(path, content=found_answer, headers=MERGE)
         if answer.status_code != httpx.codes.NOT_FOUND:
             _body(answer)
 

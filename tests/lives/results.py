@@ -19,9 +19,8 @@ def keep(run: Run, folder: Path = FOLDER) -> None:
     """Write what a run measured, if every life of it was lived to its end."""
     if run.errors:
         return
-    folder.mkdir(parents=True, exist_ok=True)
     body = {"seconds": round(run.seconds, 1), "lives": {name: asdict(m) for name, m in run.measured.items()}}
-    (folder / f"{run.kind}.json").write_text(json.dumps(body, indent=2) + "\n")
+    _write(folder / f"{run.kind}.json", body)
 
 
 def read(kind: str, folder: Path = FOLDER) -> dict[str, Measured]:
@@ -34,21 +33,24 @@ def read(kind: str, folder: Path = FOLDER) -> dict[str, Measured]:
     return {name: Measured(**each) for name, each in found["lives"].items()}
 
 
-def keep_shuffle(found: Shuffle, folder: Path = FOLDER) -> None:
+def keep_shuffle(found: Shuffle) -> None:
     """Write what a shuffled run came to."""
-    folder.mkdir(parents=True, exist_ok=True)
     body: dict[str, Any] = {kind: asdict(tally) for kind, tally in found.tallies.items()}
-    body |= {"shared": found.shared, "seconds": found.seconds}
-    (folder / f"slices-{found.kind}.json").write_text(json.dumps(body, indent=2) + "\n")
+    _write(FOLDER / f"slices-{found.kind}.json", body | {"shared": found.shared, "seconds": found.seconds})
 
 
-def read_shuffle(kind: str, folder: Path = FOLDER) -> dict[str, Any]:
+def read_shuffle(kind: str) -> dict[str, Any]:
     """Return what the latest shuffled run on a cluster came to.
 
     Raises:
         NotMeasured: there was none yet.
     """
-    return _read(folder / f"slices-{kind}.json")
+    return _read(FOLDER / f"slices-{kind}.json")
+
+
+def _write(path: Path, body: dict[str, Any]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(body, indent=2) + "\n")
 
 
 def _read(path: Path) -> dict[str, Any]:

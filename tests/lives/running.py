@@ -47,10 +47,6 @@ class Measured:
     def compute_calls(self) -> int:
         return sum(count for text, count in self.calls.items() if text.startswith(COMPUTE))
 
-    @property
-    def resizes(self) -> int:
-        return self.calls.get("SetNodePoolSize OK", 0)
-
 
 @dataclass(slots=True)
 class Run:

@@ -21,9 +21,9 @@ _JOBSETS = "/apis/jobset.x-k8s.io/v1alpha2/namespaces/{}/jobsets"
 class Scene:
     """Where one life happens: a namespace with a JobSet, whose name its pools begin with."""
 
-    def __init__(self, name: str, cloud: Cloud, bindings: Bindings, *, namespace: str = "") -> None:
+    def __init__(self, name: str, cloud: Cloud, bindings: Bindings) -> None:
         self.name, self.cloud, self._bindings = name, cloud, bindings
-        self.namespace = namespace or f"life-{name}"
+        self.namespace = f"life-{name}"
         self._faults: list[int] = []
         cloud.create_namespace(self.namespace)
 
@@ -123,14 +123,12 @@ class Scene:
         """Return once no pod can be bound to a deleting pool: its nodes are cordoned or gone."""
         wait_for(f"{self.name}: {pool} takes no pods", lambda: not self._open_nodes(pool))
 
-    def wait_call(self, method: str, *, count: int = 1, **fields: str) -> Json:
-        """Return the n-th call about a pool of this life that fits."""
-
-        def look() -> Json | None:
-            found = [each for each in self.calls(method) if fields.items() <= each.items()]
-            return found[count - 1] if len(found) >= count else None
-
-        return wait_for(f"{self.name}: {method} {fields}", look)
+    def wait_call(self, method: str, **fields: str) -> None:
+        """Return once a call about a pool of this life fits."""
+        wait_for(
+            f"{self.name}: {method} {fields}",
+            lambda: any(fields.items() <= each.items() for each in self.calls(method)),
+        )
 
     # --- what it asks
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from typing import Any
 
 from tests.simulation.sim_judge import Violation
 from tests.simulation.sim_run import run_scenario
@@ -46,14 +47,11 @@ def _list_shorter(scenario: Scenario) -> Iterator[Scenario]:
     for values in PLAIN:
         if any(getattr(scenario, key) != value for key, value in values.items()):
             yield replace(scenario, **values)
-    for index in range(len(scenario.acts)):
-        yield replace(scenario, acts=scenario.acts[:index] + scenario.acts[index + 1 :])
-    for index in range(len(scenario.faults)):
-        yield replace(scenario, faults=scenario.faults[:index] + scenario.faults[index + 1 :])
-    for index in range(len(scenario.stock)):
-        yield replace(scenario, stock=scenario.stock[:index] + scenario.stock[index + 1 :])
-    for index in range(len(scenario.sweeps)):
-        yield replace(scenario, sweeps=scenario.sweeps[:index] + scenario.sweeps[index + 1 :])
+    for key in ("acts", "faults", "stock", "sweeps"):
+        rows = getattr(scenario, key)
+        for index in range(len(rows)):
+            changed: dict[str, Any] = {key: rows[:index] + rows[index + 1 :]}
+            yield replace(scenario, **changed)
     for index, act in enumerate(scenario.acts):
         if act.verb == "create" and act.count > 1:
             fewer = replace(act, count=act.count - 1)

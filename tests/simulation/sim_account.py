@@ -64,12 +64,12 @@ class Truth:
 
     def _list_states(self, world: World) -> Iterator[tuple[str, tuple[Hours, int]]]:
         for cluster, pools in world.gke.pools.items():
-            nodes = world.clusters[cluster].nodes.values()
+            truth = world.clusters[cluster]
             for pool in pools.values():
-                own = [node for node in nodes if node.pool is pool]
-                busy = any(pod.units and not pod.view.finished for node in own for pod in node.pods)
+                own = truth.list_nodes(pool)
+                busy = any(not pod.view.finished for pod in truth.list_users(pool))
                 gone = pool.status in _ENDED and not (busy and pool.status == PoolStatus.ERROR)
-                if pool.owner is None or not pool.owner.claim_hash or gone:
+                if not pool.claim_hash or gone:
                     continue
                 what = Hours.USED if busy else Hours.IDLE if len(own) >= pool.size else Hours.STARTING
                 yield f"{cluster} {pool.name} {pool.made_at}", (what, pool.size * pool.units)

@@ -317,7 +317,7 @@ def _send_rubbish(world: World, cluster: SimCluster, act: Act) -> None:
     text = '{"version":1,"kind":"Pod","namespace":"default","name":"x","uid":"u","observed":"unschedulable"}'
     data = text.encode() if act.flag else b"rubbish"
     body = build_push(Message(data, attributes | {"ce-source": source}))
-    world.send(cluster.name, Sent("provision", body, "rubbish", readable=False))
+    world.send(cluster.name, Sent("provision", body, "rubbish"))
 
 
 _ON_WORLD: dict[str, Callable[[World, SimCluster, Act], None]] = {

@@ -64,7 +64,7 @@ class Autoscaler:
 
     def _draw_group(self, pool: Pool) -> picture.Group | None:
         """Return the group of a pool, None if it has none that works now."""
-        nodes = [node for node in self._cluster.nodes.values() if node.pool is pool]
+        nodes = self._cluster.list_nodes(pool)
         leaves = any(not node.ready for node in nodes)
         if not pool.autoscaled or leaves or pool.status != PoolStatus.RUNNING:
             return None

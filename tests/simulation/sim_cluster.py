@@ -153,6 +153,10 @@ class SimCluster:
         self.world.exporters[self.name].lose_workload(made)
         self._reconcile(made)
 
+    def find_owner(self, pool: Pool) -> Workload | None:
+        """Return the workload that has the name of a pool's owner now."""
+        return self.workloads.get((pool.owner.kind, pool.owner.name)) if pool.owner else None
+
     def list_pods_of(self, made: Workload) -> list[SimPod]:
         """Return the pods that a workload has, those that end included."""
         return [pod for pod in self.pods.values() if pod.workload is made]
@@ -289,6 +293,14 @@ class SimCluster:
             self.remove_pod(pod)
         self.world.gke.note_nodes(node.pool)
         self.world.note_change()
+
+    def list_nodes(self, pool: Pool) -> list[Node]:
+        """Return the nodes of this very pool, and of none before it of its name."""
+        return [node for node in self.nodes.values() if node.pool is pool]
+
+    def list_users(self, pool: Pool) -> list[SimPod]:
+        """Return the pods with accelerators on a pool, those that have ended among them."""
+        return [pod for node in self.list_nodes(pool) for pod in node.pods if pod.units]
 
     def list_nodes_of(self, pool_name: str) -> list[str]:
         """Return the names of a pool's nodes."""

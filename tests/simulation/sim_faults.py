@@ -1,7 +1,8 @@
 """What fails in a scenario: it is applied where the product calls a port."""
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from random import Random
 
@@ -146,7 +147,20 @@ class FaultTable:
             self._note_swap(fault)
         self._open = [each for each in self._open if each.kind in STILL and not each.seconds]
 
-    def begin(self, method: str, cluster: str) -> ProvisionerError | None:
+    def read(self, method: str, cluster: str) -> None:
+        """Wait as long as a call takes that changes nothing; raise its error."""
+        if lost := self._begin(method, cluster):
+            raise lost
+
+    @contextmanager
+    def changing(self, method: str, cluster: str) -> Iterator[None]:
+        """Wait as long as a call takes, or raise its error; the answer may be lost afterwards."""
+        lost = self._begin(method, cluster)
+        yield
+        if lost:
+            raise lost
+
+    def _begin(self, method: str, cluster: str) -> ProvisionerError | None:
         """Wait as long as a call takes; raise its error, or return the one to raise after it."""
         run = self._time.get_owner()
         if isinstance(run, Invocation):
@@ -207,8 +221,15 @@ class FaultTable:
 
     def choose_outcome(self, cluster: str) -> Fault | None:
         """Return what becomes of a create that is accepted now; None for what its zone has."""
+        return self._take(OUTCOMES, cluster)
+
+    def take_message_fault(self, cluster: str) -> Fault | None:
+        """Return what becomes of the message that is published now; None if it arrives."""
+        return self._take(MESSAGES, cluster)
+
+    def _take(self, kinds: Collection[str], cluster: str) -> Fault | None:
         for fault in self._armed:
-            if fault.kind in OUTCOMES and CLUSTERS[fault.cluster] == cluster:
+            if fault.kind in kinds and CLUSTERS[fault.cluster] == cluster:
                 self._armed.remove(fault)
                 self.struck += 1
                 return fault
@@ -220,33 +241,23 @@ class FaultTable:
         The method of such a fault has the last letters of its zones; empty for all of them. Without
         a zone it is about any.
         """
-        return any(
-            each.kind == "no-stock"
-            and CLUSTERS[each.cluster] == cluster
-            and (not zone or not each.method or zone[-1] in each.method)
-            for each in self._open
-        )
+        dry = self._list_open({"no-stock"}, cluster)
+        return any(not zone or not each.method or zone[-1] in each.method for each in dry)
 
     def lacks_quota(self, cluster: str) -> bool:
         """Return whether GKE refuses each create and resize now."""
-        return any(each.kind == "no-quota" and CLUSTERS[each.cluster] == cluster for each in self._open)
+        return bool(self._list_open({"no-quota"}, cluster))
 
     def fails_soon(self, cluster: str) -> bool:
         """Return whether a quota of Compute Engine lets each creation fail within a minute."""
-        return any(each.kind == "no-chips" and CLUSTERS[each.cluster] == cluster for each in self._open)
+        return bool(self._list_open({"no-chips"}, cluster))
 
     def is_short(self, cluster: str) -> bool:
         """Return whether stock or quota is missing anywhere now."""
-        return any(each.kind in STILL and CLUSTERS[each.cluster] == cluster for each in self._open)
+        return bool(self._list_open(STILL, cluster))
 
-    def take_message_fault(self, cluster: str) -> Fault | None:
-        """Return what becomes of the message that is published now; None if it arrives."""
-        for fault in self._armed:
-            if fault.kind in MESSAGES and CLUSTERS[fault.cluster] == cluster:
-                self._armed.remove(fault)
-                self.struck += 1
-                return fault
-        return None
+    def _list_open(self, kinds: Collection[str], cluster: str) -> list[Fault]:
+        return [each for each in self._open if each.kind in kinds and CLUSTERS[each.cluster] == cluster]
 
     @property
     def swapped(self) -> bool:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from tests.simulation.sim_world import World
 
 LOOK_SECONDS_MAX = 30.0
-"""The oldest look before a delete. A machine that came after a younger one is only counted."""
+"""The oldest look before a delete. What comes after a younger one is only counted."""
 BOTH_SECONDS = 60.0
 """So long two pools of one slice may have nodes."""
 PAUSE_SECONDS, PAUSE_SECONDS_MAX = 60, 1800
@@ -117,18 +117,9 @@ class FillJudge:
             return
         if left.pool.made_at > run.find_call_began():
             return
-        index, count = left.owner.candidates
-        follows = left.run is run and owner.candidates[1] == count
-        if follows and owner.candidates[0] <= index < count - 1:
-            text = f"{pool.name} is {owner.candidate} after {left.pool.name}, which is {left.owner.candidate}"
-            self._world.judge.report("candidates", text)
-        rounds = min(left.owner.attempt // count, 10)
-        pause = min(PAUSE_SECONDS * 2**rounds, PAUSE_SECONDS_MAX) if index + 1 == count else 0
         # The record of the creation is the pool's label, which is written before the request.
         passed = now - (left.owner.created_at or left.pool.made_at)
-        if passed < pause:
-            text = f"{pool.name} follows {left.pool.name} after {passed:.0f} s, and not {pause} s"
-            self._world.judge.report("pauses", text)
+        judge_next(self._world, pool, left.pool.name, left.owner, passed=passed, at_once=left.run is run)
 
     def see_serving(self, pool: Pool, run: Invocation) -> None:
         """Judge an Event that says that a pool serves."""
@@ -148,8 +139,8 @@ class FillJudge:
         for cluster in self._world.clusters.values():
             found: dict[str, list[Pool]] = {}
             for pool in self._world.gke.pools[cluster.name].values():
-                if pool.owner and pool.owner.claim_hash and self._keeps_nodes(pool, run.began - BOTH_SECONDS):
-                    found.setdefault(pool.owner.claim_hash, []).append(pool)
+                if pool.claim_hash and self._keeps_nodes(pool, run.began - BOTH_SECONDS):
+                    found.setdefault(pool.claim_hash, []).append(pool)
             for several in found.values():
                 both = select_ways(several)
                 if len(both) > 1 and not cluster.stop_mode:
@@ -159,35 +150,25 @@ class FillJudge:
     def _keeps_nodes(self, pool: Pool, since: float) -> bool:
         """Return whether a pool of a slice that wants pods has nodes that others have not used."""
         made = self._find_owner(pool)
-        nodes = [node for node in self._world.clusters[pool.cluster].nodes.values() if node.pool is pool]
+        nodes = self._world.clusters[pool.cluster].list_nodes(pool)
         old = bool(nodes) and all(node.created_at < since for node in nodes)
         wanted = made is not None and not made.elastic and not made.over and made.changed_at < since
         alone = not self._serves_others(pool) and pool.used_at < since  # nor did it serve them just now
         return old and wanted and self._world.gke.is_there(pool) and alone
 
     def _serves_others(self, pool: Pool) -> bool:
-        nodes = (node for node in self._world.clusters[pool.cluster].nodes.values() if node.pool is pool)
-        slices = {(pod.workload.uid, pod.plan.slice_name) for node in nodes for pod in node.pods if pod.units}
+        users = self._world.clusters[pool.cluster].list_users(pool)
+        slices = {(pod.workload.uid, pod.plan.slice_name) for pod in users}
         return bool(slices - {(pool.owner.owner_uid, pool.owner.slice_name)} if pool.owner else slices)
-
-    def _list_twins(self, pool: Pool) -> list[Pool]:
-        """Return the other pools of a pool's claim, which is not elastic."""
-        made = self._find_owner(pool)
-        if pool.owner is None or not pool.owner.claim_hash or made is None or made.elastic:
-            return []
-        mine = pool.owner.claim_hash
-        pools = self._world.gke.pools[pool.cluster].values()
-        return [each for each in pools if each is not pool and each.owner and each.owner.claim_hash == mine]
 
     # --- what several of them ask -----------------------------------------------------------------
 
     def _count_nodes(self, pool: Pool) -> int:
-        return sum(node.pool is pool for node in self._world.clusters[pool.cluster].nodes.values())
+        return len(self._world.clusters[pool.cluster].list_nodes(pool))
 
     def _find_owner(self, pool: Pool) -> Workload | None:
-        owner = pool.owner
-        made = self._world.clusters[pool.cluster].workloads.get((owner.kind, owner.name)) if owner else None
-        return made if made is not None and owner and owner.owner_uid == made.uid else None
+        made = self._world.clusters[pool.cluster].find_owner(pool)
+        return made if made and pool.owner and pool.owner.owner_uid == made.uid else None
 
     def _find_waiting(self, pool: Pool, *, since: float) -> Workload | None:
         """Return the owner of a pool whose slice has waited for it since a time; None if not.
@@ -195,17 +176,33 @@ class FillJudge:
         A pod that was evicted elsewhere after the look is one that the delete could not know.
         """
         made = self._find_owner(pool)
-        if made is None or made.over or pool.owner is None or not fits(pool, made):
+        if made is None or made.over or not fits(pool, made):
             return None
         pods = self._world.clusters[pool.cluster].waiting.values()
-        waits = any(
-            pod.live
-            and pod.made_at <= since
-            and pod.workload is made
-            and pod.plan.slice_name == pool.owner.slice_name
-            for pod in pods
-        )
-        return made if waits else None
+        mine = [pod for pod in pods if pod.workload is made and pod.plan.slice_name == pool.slice_name]
+        return made if any(pod.live and pod.made_at <= since for pod in mine) else None
+
+
+def judge_next(world: World, pool: Pool, before: str, failed: PoolOwner, *, passed: float, at_once: bool) -> None:
+    """Report a pool that is made after one that failed, if its candidate or its moment is wrong.
+
+    Args:
+        world: Whose.
+        pool: The one that is made now.
+        before: Name of the one that failed.
+        failed: Owner of that one, with its candidate.
+        passed: Seconds since the record of its creation.
+        at_once: Whether nothing came between, so that the next candidate must follow.
+    """
+    index, count = failed.candidates
+    owner = pool.owner
+    if at_once and owner and owner.candidates[1] == count and owner.candidates[0] <= index < count - 1:
+        text = f"{pool.name} is {owner.candidate} after {before}, which is {failed.candidate}"
+        world.judge.report("candidates", text)
+    rounds = min(failed.attempt // count, 10)
+    pause = min(PAUSE_SECONDS * 2**rounds, PAUSE_SECONDS_MAX) if index + 1 == count else 0
+    if passed < pause:
+        world.judge.report("pauses", f"{pool.name} follows {before} after {passed:.0f} s, and not {pause} s")
 
 
 def select_ways(pools: list[Pool]) -> list[Pool]:

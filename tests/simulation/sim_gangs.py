@@ -14,7 +14,7 @@ from shared.core import labels
 from shared.core.identity.pools import PoolStatus
 from tests.simulation.sim_creations import NO_CAPACITY
 from tests.simulation.sim_faults import Invocation
-from tests.simulation.sim_scenario import ZONE
+from tests.simulation.sim_scenario import EVENT_SECONDS
 from tests.simulation.sim_workloads import list_pods, list_wanted
 
 if TYPE_CHECKING:
@@ -33,8 +33,6 @@ CHANGE_SECONDS = 30.0
 """What changed so shortly before a sweep is left to the next one."""
 CREATION_SECONDS = 60.0
 """The sweep asks what GKE says of a creation when it has run for so long."""
-CURRENT_SECONDS = 3600.0
-"""How long API servers keep Events."""
 BROKEN = (PoolStatus.ERROR, PoolStatus.RUNNING_WITH_ERROR)
 
 
@@ -99,9 +97,9 @@ class GangJudge:
         self.returns += 1
         if pool.autoscaled:
             return  # it gets no nodes while there are no pods, so another one takes its place
-        if pool.owner is None or pool.owner.slice_name not in slices or pool.status != PoolStatus.RUNNING:
+        if pool.slice_name not in slices or pool.status != PoolStatus.RUNNING:
             return
-        owned = [each for each in self._world.gke.pools[pool.cluster].values() if _is_of(each, made)]
+        owned = self._world.gke.list_owned(pool.cluster, made)
         oldest = min(self._oldest.get(made.uid, now), *(each.made_at for each in owned))
         self._oldest[made.uid] = oldest
         running, run = self._find_running(cluster, made), self._world.time.get_owner()
@@ -160,13 +158,13 @@ class GangJudge:
         refused = bool(self._world.scenario.limit_chips) or self._is_taken(made)
         if refused or {plan.slice_name for plan in list_wanted(made)} <= running.keys():
             return {}
-        pools = [each for each in self._world.gke.pools[cluster.name].values() if _is_of(each, made)]
-        asked = [each.made_at for each in pools if each.owner and each.owner.slice_name not in running]
+        owned = self._world.gke.list_owned(cluster.name, made)
+        asked = [each.made_at for each in owned if each.slice_name not in running]
         # Only GKE ends a round (docs/capacity.md). If first asked now, it does in the next sweep.
         just_asked = bool(asked) and min(asked) >= began
         found = {}
         for pool in running.values():
-            if self._is_used(cluster, pool):
+            if cluster.list_users(pool):
                 continue
             since = self._held.get((cluster.name, pool.name), self._world.time.now)
             found[cluster.name, pool.name] = since
@@ -210,7 +208,7 @@ class GangJudge:
         """
         other = self._world.gke.pools[cluster.name].get(f"tpu-provisioner-{made.name}")
         owned = [*self._list_running(cluster, made), *([other] if other else [])]
-        users = [{pod.workload.uid for pod in _list_users(cluster, pool)} for pool in owned]
+        users = [{pod.workload.uid for pod in cluster.list_users(pool)} for pool in owned]
         return sum(bool(found) and made.uid not in found for found in users)
 
     def _is_taken(self, made: Workload) -> bool:
@@ -223,8 +221,7 @@ class GangJudge:
         Not if it has tried again since then: while machines come, it does not tell.
         """
         made, name = waiting.workload, waiting.plan.slice_name
-        pools = self._world.gke.pools[cluster.name].values()
-        owned = [pool for pool in pools if _is_of(pool, made) and pool.owner and pool.owner.slice_name == name]
+        owned = [pool for pool in self._world.gke.list_owned(cluster.name, made) if pool.slice_name == name]
         if not made.pinned and self._has_free(cluster, made):
             return False  # its pods go there
         newest = max(owned, key=lambda pool: pool.made_at, default=None)
@@ -241,10 +238,9 @@ class GangJudge:
     def _has_free(self, cluster: SimCluster, made: Workload) -> bool:
         """Return whether the autoscaler may fill a pool whose own slice runs on that of another."""
         runs = {pod.plan.slice_name for pod in cluster.list_pods_of(made) if pod.units and pod.node}
-        pools = self._world.gke.pools[cluster.name].values()
-        filled = [pool for pool in pools if pool.autoscaled and pool.status == PoolStatus.RUNNING]
-        free = [pool for pool in filled if _is_of(pool, made) and not cluster.list_nodes_of(pool.name)]
-        return any(pool.owner and pool.owner.slice_name in runs for pool in free)
+        owned = self._world.gke.list_owned(cluster.name, made)
+        filled = [pool for pool in owned if pool.autoscaled and pool.status == PoolStatus.RUNNING]
+        return any(pool.slice_name in runs for pool in filled if not cluster.list_nodes_of(pool.name))
 
     def _is_swapped(self, cluster: SimCluster, waiting: SimPod, began: float) -> bool:
         """Return whether other slices use each pool that runs, that of the slice that waits too."""
@@ -268,7 +264,7 @@ class GangJudge:
 
     def _find_running(self, cluster: SimCluster, made: Workload) -> dict[str, Pool]:
         """Return a pool that runs of each slice that has one."""
-        return {pool.owner.slice_name: pool for pool in self._list_running(cluster, made) if pool.owner}
+        return {pool.slice_name: pool for pool in self._list_running(cluster, made)}
 
     def _list_running(self, cluster: SimCluster, made: Workload) -> list[Pool]:
         """Return the pools that run.
@@ -277,21 +273,15 @@ class GangJudge:
         """
         return [
             pool
-            for pool in self._world.gke.pools[cluster.name].values()
-            if _is_of(pool, made)
-            and pool.status == PoolStatus.RUNNING
+            for pool in self._world.gke.list_owned(cluster.name, made)
+            if pool.status == PoolStatus.RUNNING
             and (not pool.autoscaled or (cluster.list_nodes_of(pool.name) and not made.waits))
         ]
 
     def _list_whole(self, cluster: SimCluster, made: Workload) -> set[str]:
         """Return the slices whose pool has errors and all of its nodes, so that it serves."""
-        pools = [each for each in self._world.gke.pools[cluster.name].values() if _is_of(each, made)]
-        broken = [each for each in pools if each.owner and each.status in BROKEN]
-        whole = [each for each in broken if len(cluster.list_nodes_of(each.name)) >= each.size]
-        return {each.owner.slice_name for each in whole if each.owner}
-
-    def _is_used(self, cluster: SimCluster, pool: Pool) -> bool:
-        return bool(_list_users(cluster, pool))
+        broken = [each for each in self._world.gke.list_owned(cluster.name, made) if each.status in BROKEN]
+        return {each.slice_name for each in broken if len(cluster.list_nodes_of(each.name)) >= each.size}
 
     # --- at rest ----------------------------------------------------------------------------------
 
@@ -314,7 +304,7 @@ class GangJudge:
 
     def _list_told(self, cluster: SimCluster, made: Workload) -> list[tuple[float, str]]:
         events = cluster.events.get(made.uid, {}).items()
-        return [(at, message) for (_, message), at in events if self._world.time.now - at <= CURRENT_SECONDS]
+        return [(at, message) for (_, message), at in events if self._world.time.now - at <= EVENT_SECONDS]
 
     def _is_left(self, cluster: SimCluster, made: Workload) -> bool:
         world = self._world
@@ -323,7 +313,7 @@ class GangJudge:
         taken = self._is_taken(made)
         # The rounds of others take room and leave it, at any moment of the pause.
         moves = any(each.waits and each is not made for each in cluster.workloads.values())
-        owned = [pool for pool in world.gke.pools[cluster.name].values() if _is_of(pool, made)]
+        owned = world.gke.list_owned(cluster.name, made)
         tries = any(pool.status == PoolStatus.PROVISIONING for pool in owned)  # the next way follows its failure
         short = taken or moves or tries or world.faults.is_short(cluster.name) or self._is_borrowed(cluster, made)
         return plain and not short and self._has_room(cluster, made)
@@ -334,18 +324,16 @@ class GangJudge:
         It has errors, is not the only one of its slice, or is the autoscaler's. It is not replaced,
         and its machines are not free, until these pods end (docs/capacity.md).
         """
-        owned = [pool for pool in self._world.gke.pools[cluster.name].values() if _is_of(pool, made)]
-        names = [pool.owner.slice_name for pool in owned if pool.owner]
+        owned = self._world.gke.list_owned(cluster.name, made)
+        names = [pool.slice_name for pool in owned]
         held = {
             node.pool.name
             for node in cluster.nodes.values()
             if any(pod.units and pod.workload is not made for pod in node.pods)
         }
         return any(
-            pool.name in held
-            and (pool.status in BROKEN or pool.autoscaled or names.count(pool.owner.slice_name) > 1)
+            pool.name in held and (pool.status in BROKEN or pool.autoscaled or names.count(pool.slice_name) > 1)
             for pool in owned
-            if pool.owner
         )
 
     def _has_room(self, cluster: SimCluster, made: Workload) -> bool:
@@ -353,25 +341,15 @@ class GangJudge:
 
         A workload without slices waits for none, and its owner is told so.
         """
-        scenario, gke, slices = self._world.scenario, self._world.gke, len(list_wanted(made))
-        zones = [f"us-east5-{letter}" for letter in "abc"[: scenario.candidates] if not made.spot] or [ZONE]
-        own = dict.fromkeys(zones, 0)
-        for pool in gke.pools[cluster.name].values():
-            if _is_of(pool, made):
-                own[pool.zone] += pool.size - pool.short
-        return any(gke.find_room(cluster.name, zone) + own[zone] >= slices > 0 for zone in zones)
-
-
-def _list_users(cluster: SimCluster, pool: Pool) -> list[SimPod]:
-    return [pod for node in cluster.nodes.values() if node.pool is pool for pod in node.pods if pod.units]
+        gke, slices = self._world.gke, len(list_wanted(made))
+        own = dict.fromkeys(self._world.list_zones(made), 0)
+        for pool in gke.list_owned(cluster.name, made):
+            own[pool.zone] += pool.size - pool.short
+        return any(gke.find_room(cluster.name, zone) + own[zone] >= slices > 0 for zone in own)
 
 
 def _read_bound(made: Workload) -> float:
     return float(made.marks.get(labels.CAPACITY_FIRST_SECONDS, WAIT_SECONDS))
-
-
-def _is_of(pool: Pool, made: Workload) -> bool:
-    return pool.owner is not None and pool.owner.owner_uid == made.uid
 
 
 def _was_served(pod: SimPod, since: float) -> bool:

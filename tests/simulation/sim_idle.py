@@ -27,7 +27,7 @@ def judge_idle_pools(world: World, began: float) -> None:
         if cluster.stop_mode:
             continue
         for pool in world.gke.pools[cluster.name].values():
-            nodes = [node for node in cluster.nodes.values() if node.pool is pool]
+            nodes = cluster.list_nodes(pool)
             if nodes and _is_of_ended(cluster, pool, began - QUIET_SECONDS):
                 _judge(world, pool, nodes, began)
 
@@ -37,7 +37,7 @@ def _is_of_ended(cluster: SimCluster, pool: Pool, before: float) -> bool:
     owner = pool.owner
     if owner is None or not owner.idle_seconds or pool.status != PoolStatus.RUNNING:
         return False
-    made = cluster.workloads.get((owner.kind, owner.name))
+    made = cluster.find_owner(pool)
     if made is not None and made.uid == owner.owner_uid and not made.terminal:
         return False
     healthy = pool.healthy_since is not None and pool.healthy_since < before

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from shared.core.identity.pools import PoolStatus
 from shared.core.times import AHEAD_SECONDS_MAX
 from tests.simulation.sim_faults import Invocation, PoolRead
-from tests.simulation.sim_filling import fits
+from tests.simulation.sim_filling import LOOK_SECONDS_MAX, fits, judge_next
 from tests.simulation.sim_growth import LIVE
 from tests.simulation.sim_scenario import DRAIN_SECONDS, GRACE_SECONDS, START
 from tests.simulation.sim_sharing import count_chips, is_never_made, judge_sharing
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from tests.simulation.sim_pool_bodies import Pool
     from tests.simulation.sim_world import World
 
-LOOK_SECONDS_MAX = 30.0
-"""The oldest look before a delete. What is bound after a younger one is only counted."""
 STOP_SECONDS = 5.0
 """So long after the emergency stop an act may still be on its way."""
 SHARED_SECONDS = 120.0
@@ -73,7 +71,7 @@ class Judge:
         """Second pools of a claim whose request was on its way when the other one was created."""
         self._created: dict[tuple[str, str, str], list[Pool]] = {}  # by claim and shape
         self._known_from: dict[tuple[str, str], float] = {}
-        self.creates = self.deletes = self.errors_at_rest = 0
+        self.creates = self.deletes = 0
 
     def report(self, invariant: str, text: str) -> None:
         """Note a violation."""
@@ -92,7 +90,7 @@ class Judge:
         self._world.fills.see_create(pool, run)
         others = [each for each in self._world.gke.pools[pool.cluster].values() if each.owner]
         if owner is not None and owner.claim_hash and not judge_sharing(self._world, run, pool, pool.size):
-            own = [each for each in others if each.owner and each.owner.claim_hash == owner.claim_hash]
+            own = [each for each in others if each.claim_hash == owner.claim_hash]
             late = now - run.find_call_began() > LOOK_SECONDS_MAX  # it comes after the look of another function
             self._known_from[pool.cluster, pool.name] = now + LOOK_SECONDS_MAX * late
             gone = late and owner.owner_uid in self._world.clusters[pool.cluster].gone_at
@@ -131,7 +129,7 @@ class Judge:
         if len(lately) > max(CREATES_PER_HOUR_MAX, tries) * ways or len(in_vain) > tries * ways:
             self.report("creates per hour", f"{pool.name} is create {len(lately)}, {len(in_vain)} without a node")
         pools = self._world.gke.pools[pool.cluster].values()
-        own = [each for each in pools if each.owner and each.owner.claim_hash == owner.claim_hash]
+        own = [each for each in pools if each.claim_hash == owner.claim_hash]
         ranks = {each.name: (each.owner.created_at or 0, each.owner.attempt) for each in own if each.owner}
         latest = max(ranks, key=ranks.__getitem__, default="")
         sent_at = self._get_run().find_call_began()
@@ -139,15 +137,8 @@ class Judge:
             failed = other.owner
             if failed is None or failed.created_at is None or not failed.was_made_for(owner.fingerprint):
                 continue
-            index, count = failed.candidates
-            pause = min(60 * 2 ** min(failed.attempt // count, 10), 1800) if index + 1 == count else 0
-            follows = other.name == latest and owner.candidates[1] == count
-            if follows and owner.candidates[0] <= index < count - 1:
-                text = f"{pool.name} is {owner.candidate} after {other.name}, which is {failed.candidate}"
-                self.report("candidates", text)
-            if (passed := now - failed.created_at) < pause:
-                text = f"{pool.name} follows {other.name} after {passed:.0f} s, and not {pause} s"
-                self.report("pauses", text)
+            passed, at_once = now - failed.created_at, other.name == latest
+            judge_next(self._world, pool, other.name, failed, passed=passed, at_once=at_once)
 
     def _mixes(self, pool: Pool) -> bool:
         """Return whether several slices of a pool's workload share one of its pools.
@@ -155,7 +146,7 @@ class Judge:
         Then the new pool is for any slice that has none, and the leader that waits asks for it.
         """
         truth = self._world.clusters[pool.cluster]
-        made = truth.workloads.get((pool.owner.kind, pool.owner.name)) if pool.owner else None
+        made = truth.find_owner(pool)
         homes: dict[str, set[str]] = {}
         for pod in truth.list_pods_of(made) if made else ():
             if pod.node is not None:
@@ -244,7 +235,7 @@ class Judge:
         """Report the delete of a whole pool that a live slice needs and has nothing else for."""
         owner, now = pool.owner, self._world.time.now
         cluster = self._world.clusters[pool.cluster]
-        made = cluster.workloads.get((owner.kind, owner.name)) if owner else None
+        made = cluster.find_owner(pool)
         if owner is None or made is None or owner.owner_uid != made.uid:
             return
         if made.suspended and not made.terminal and made.deleting_since is None:
@@ -278,9 +269,9 @@ class Judge:
         """Report the delete of a whole, marked pool before its idle time is over."""
         owner, scenario, now = pool.owner, self._world.scenario, self._world.time.now
         truth = self._world.clusters[pool.cluster]
-        made = truth.workloads.get((owner.kind, owner.name)) if owner else None
+        made = truth.find_owner(pool)
         own = bool(made and owner and made.uid == owner.owner_uid)
-        marks = [node.mark for node in truth.nodes.values() if node.pool is pool]
+        marks = [node.mark for node in truth.list_nodes(pool)]
         if owner is None or not owner.idle_seconds or (own and made and not made.terminal):
             return
         if pool.status != PoolStatus.RUNNING or not marks:
@@ -300,7 +291,7 @@ class Judge:
     def see_binding(self, pool: Pool, made: Workload) -> None:
         """Count the use of a pool whose own workload is over."""
         if (owner := pool.owner) is not None and owner.idle_seconds and owner.owner_uid != made.uid:
-            own = self._world.clusters[pool.cluster].workloads.get((owner.kind, owner.name))
+            own = self._world.clusters[pool.cluster].find_owner(pool)
             self.borrowed += own is None or own.uid != owner.owner_uid or bool(own.terminal)
 
     def _judge_suspension(self, pool: Pool, made: Workload) -> None:
@@ -321,7 +312,7 @@ class Judge:
     def _count_doubtful(self, pool: Pool, run: Invocation) -> None:
         """Count a delete of a sweep that no word of the owner asks for; see that the cap holds."""
         owner = pool.owner
-        made = self._world.clusters[pool.cluster].workloads.get((owner.kind, owner.name)) if owner else None
+        made = self._world.clusters[pool.cluster].find_owner(pool)
         found = owner is not None and made is not None and owner.owner_uid in ("", made.uid)
         if not run.sweeping or (found and made is not None and (made.terminal or made.suspended)):
             return
@@ -379,10 +370,7 @@ class Judge:
 
     def _list_pods_on(self, pool: Pool) -> list[SimPod]:
         """Return the unfinished accelerator pods on a pool."""
-        nodes = self._world.clusters[pool.cluster].nodes.values()
-        return [
-            pod for node in nodes if node.pool is pool for pod in node.pods if pod.units and not pod.view.finished
-        ]
+        return [pod for pod in self._world.clusters[pool.cluster].list_users(pool) if not pod.view.finished]
 
     def _get_run(self) -> Invocation:
         run = self._world.time.get_owner()

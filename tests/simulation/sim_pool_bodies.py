@@ -79,6 +79,16 @@ class Pool:
         return self._owner[0]
 
     @property
+    def claim_hash(self) -> str:
+        """Return the claim that it is of; empty for a pool that is not ours."""
+        return self.owner.claim_hash if self.owner else ""
+
+    @property
+    def slice_name(self) -> str:
+        """Return the slice that it was made for; empty for a pool that is not ours."""
+        return self.owner.slice_name if self.owner else ""
+
+    @property
     def units(self) -> int:
         """Return the chips or GPUs of each of its nodes."""
         return self.gpus or MACHINES[self.machine_type][2]

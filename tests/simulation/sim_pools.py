@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from shared.core.errors import ProvisionerError
     from shared.core.identity.pools import PoolSnapshot
     from tests.simulation.sim_pool_bodies import Pool
+    from tests.simulation.sim_workloads import Workload
     from tests.simulation.sim_world import World
 
 Json = dict[str, Any]
@@ -48,8 +49,11 @@ class GkePools:
 
     def create(self, cluster: str, node_pool: Mapping[str, Any]) -> None:
         """Accept one pool; what becomes of it shows later."""
+        with self.world.faults.changing("create", cluster):
+            self._create(cluster, node_pool)
+
+    def _create(self, cluster: str, node_pool: Mapping[str, Any]) -> None:
         world, name = self.world, node_pool["name"]
-        lost = world.faults.begin("create", cluster)
         if name in self.pools[cluster]:
             raise self._refuse_again(self.pools[cluster][name])
         self.operations.check(cluster)
@@ -68,14 +72,10 @@ class GkePools:
             pool.hidden_reads = world.scenario.answers.hidden_reads
             self.add(pool)
             self.operations.begin(cluster, name, lambda: follow_creation(self, pool, outcome))
-        if lost:
-            raise lost
 
     def get(self, cluster: str, name: str) -> PoolSnapshot | None:
         """Return one pool."""
-        lost = self.world.faults.begin("get", cluster)
-        if lost:
-            raise lost
+        self.world.faults.read("get", cluster)
         self._note_read(cluster, name)
         pool = self.pools[cluster].get(name)
         if pool and pool.hidden_reads:
@@ -87,9 +87,7 @@ class GkePools:
 
     def list(self, cluster: str) -> list[PoolSnapshot]:
         """Return every pool."""
-        lost = self.world.faults.begin("list", cluster)
-        if lost:
-            raise lost
+        self.world.faults.read("list", cluster)
         self._note_read(cluster, "")
         if self.world.faults.stale_seconds:
             known = self._look_back(cluster).values()
@@ -102,72 +100,71 @@ class GkePools:
 
     def list_creations(self, cluster: str) -> Sequence[Creation]:
         """Return every creation of a pool."""
-        lost = self.world.faults.begin("list_creations", cluster)
-        if lost:
-            raise lost
+        self.world.faults.read("list_creations", cluster)
         oldest = self.world.time.now - self.world.scenario.answers.operations_kept
         found = [each for (home, _), made in self.creations.items() if home == cluster for each in made]
         return [each for each in found if each.ended_at is None or each.ended_at > oldest]
 
     def delete(self, cluster: str, name: str) -> None:
         """Begin to delete one pool."""
-        lost = self.world.faults.begin("delete", cluster)
-        pool = self.pools[cluster].get(name)
-        if pool is not None:
-            if pool.status in HELD:
-                raise Busy(f"node pool {name} is {pool.status}")
-            self.operations.check(cluster)
-            self.world.judge.see_delete(pool)
-            self.world.tell(f"GKE begins to delete {name} ({pool.status})")
-            self.stop(pool)
-        if lost:
-            raise lost
+        with self.world.faults.changing("delete", cluster):
+            pool = self.pools[cluster].get(name)
+            if pool is not None:
+                self._check_free(pool)
+                self.world.judge.see_delete(pool)
+                self.world.tell(f"GKE begins to delete {name} ({pool.status})")
+                self.stop(pool)
 
     def measure(self, pool: PoolSnapshot) -> int:
         """Return how many nodes a pool is to have."""
         cluster, found = self._find(pool.name)
-        if lost := self.world.faults.begin("measure", cluster):
-            raise lost
+        self.world.faults.read("measure", cluster)
         return found.size if found else 0
 
     def read_machines(self, pool: PoolSnapshot) -> Machines:
         """Return what the instance group of a pool says of its machines."""
         cluster, found = self._find(pool.name)
-        if lost := self.world.faults.begin("read_machines", cluster):
-            raise lost
+        self.world.faults.read("read_machines", cluster)
         shows = self.world.time.now - self.world.faults.stale_seconds
         self.world.fills.note_look(cluster, pool.name, shows)
         return found.recall_machines(shows) if found else Machines()
 
     def resize(self, cluster: str, name: str, nodes: int) -> None:
         """Begin to add nodes to one pool."""
-        lost = self.world.faults.begin("resize", cluster)
-        pool = self.pools[cluster].get(name)
-        if pool is None:
-            raise NotFound(f"node pool {name} does not exist")
+        with self.world.faults.changing("resize", cluster):
+            pool = self.pools[cluster].get(name)
+            if pool is None:
+                raise NotFound(f"node pool {name} does not exist")
+            self._check_free(pool)
+            self.world.judge.see_resize(pool, nodes)
+            self.world.tell(f"GKE begins to resize {name} to {nodes}")
+            pool.short, pool.size, pool.grown_at = find_short(self, pool, nodes), nodes, self.world.time.now
+            self.set_status(pool, PoolStatus.RECONCILING)
+            self.operations.begin(cluster, name, lambda: self._grow(pool))
+
+    def _check_free(self, pool: Pool) -> None:
+        """Refuse a change of a pool while another operation runs on it, or too many on others.
+
+        Raises:
+            Busy: there is one on this pool.
+            Throttled: there are too many.
+        """
         if pool.status in HELD:
-            raise Busy(f"node pool {name} is {pool.status}")
-        self.operations.check(cluster)
-        self.world.judge.see_resize(pool, nodes)
-        self.world.tell(f"GKE begins to resize {name} to {nodes}")
-        pool.short, pool.size, pool.grown_at = find_short(self, pool, nodes), nodes, self.world.time.now
-        self.set_status(pool, PoolStatus.RECONCILING)
-        self.operations.begin(cluster, name, lambda: self._grow(pool))
-        if lost:
-            raise lost
+            raise Busy(f"node pool {pool.name} is {pool.status}")
+        self.operations.check(pool.cluster)
 
     def list_missing(self, pool: PoolSnapshot) -> Sequence[str]:
         """Return the nodes of one pool that GKE tries to make."""
         cluster, found = self._find(pool.name)
-        if lost := self.world.faults.begin("list_missing", cluster):
-            raise lost
+        self.world.faults.read("list_missing", cluster)
         return name_missing(self, found) if found else []
 
     def remove_nodes(self, pool: PoolSnapshot, names: Sequence[str]) -> None:
         """Remove nodes by name."""
         cluster, found = self._find(pool.name)
-        lost = self.world.faults.begin("remove_nodes", cluster)
-        if found is not None:
+        with self.world.faults.changing("remove_nodes", cluster):
+            if found is None:
+                return
             self.world.judge.see_remove_nodes(found, names)
             self.world.tell(f"GKE removes nodes {', '.join(names)}")
             truth = self.world.clusters[cluster]
@@ -177,10 +174,12 @@ class GkePools:
                 found.size -= name in truth.nodes
                 truth.remove_node(name)
             self.world.note_change()
-        if lost:
-            raise lost
 
     # --- the truth --------------------------------------------------------------------------------
+
+    def list_owned(self, cluster: str, made: Workload) -> Sequence[Pool]:
+        """Return the pools that were made for a workload, and for none before it of its name."""
+        return [each for each in self.pools[cluster].values() if each.owner and each.owner.owner_uid == made.uid]
 
     def find_room(self, cluster: str, zone: str) -> float:
         """Return for how many more hosts a zone has machines now."""

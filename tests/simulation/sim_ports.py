@@ -13,6 +13,7 @@ from shared.core.ports import BoundPod, FillError, Ledger, Namespace, SurplusMar
 from shared.core.workloads import NodeView
 from tests.component.fakes import is_selected
 from tests.simulation.sim_pool_bodies import DEFAULT_POOL, name_default_group
+from tests.simulation.sim_scenario import EVENT_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -26,8 +27,6 @@ if TYPE_CHECKING:
 
 
 OWN_NAMESPACE = "tpu-provisioner"
-EVENT_SECONDS = 3600.0
-"""How long API servers keep Events."""
 
 
 class SimClock:
@@ -54,9 +53,7 @@ class ClusterPort:
 
     def _begin(self, method: str) -> SimCluster:
         """Take the time of a call and return the cluster that answers it."""
-        lost = self.world.faults.begin(method, self.name)
-        if lost is not None:
-            raise lost
+        self.world.faults.read(method, self.name)
         return self.world.find_answering(self.name)
 
     def get_pod(self, namespace: str, name: str) -> PodView | None:
@@ -136,15 +133,13 @@ class ClusterPort:
         suspended: bool | None = None,
     ) -> WorkloadView:
         """Change a workload in place of the version that was read."""
-        lost = self.world.faults.begin("change_workload", self.name)
-        truth = self.world.find_answering(self.name)
-        made = truth.workloads.get((workload.kind, workload.name))
-        if made is None or (made.uid, str(made.version)) != (workload.uid, workload.version):
-            raise StaleView(f"{workload} has changed")
-        self.world.gangs.see_change(truth, made, suspended=suspended)
-        truth.change_workload(made, marks, suspended)
-        if lost is not None:
-            raise lost
+        with self.world.faults.changing("change_workload", self.name):
+            truth = self.world.find_answering(self.name)
+            made = truth.workloads.get((workload.kind, workload.name))
+            if made is None or (made.uid, str(made.version)) != (workload.uid, workload.version):
+                raise StaleView(f"{workload} has changed")
+            self.world.gangs.see_change(truth, made, suspended=suspended)
+            truth.change_workload(made, marks, suspended)
         return made.view
 
     def list_workload_pods(self, workload: WorkloadView) -> list[PodView]:
@@ -195,24 +190,20 @@ class ClusterPort:
 
     def mark_surplus(self, node: str, since: float | None, *, closed: bool = False) -> None:
         """Set or remove the mark of a node."""
-        lost = self.world.faults.begin("mark_surplus", self.name)
-        truth = self.world.find_answering(self.name)
-        found = truth.nodes.get(node)
-        if found is not None:
-            self.world.judge.see_change("mark_surplus", found.pool)
-            found.mark = None if since is None else SurplusMark(float(int(since)), closed)
-            self.world.note_change()
-            truth.schedule_soon()
-        if lost is not None:
-            raise lost
+        with self.world.faults.changing("mark_surplus", self.name):
+            truth = self.world.find_answering(self.name)
+            found = truth.nodes.get(node)
+            if found is not None:
+                self.world.judge.see_change("mark_surplus", found.pool)
+                found.mark = None if since is None else SurplusMark(float(int(since)), closed)
+                self.world.note_change()
+                truth.schedule_soon()
 
     def write_notice(self, notice: Notice) -> None:
         """Keep an Event."""
-        lost = self.world.faults.begin("write_notice", self.name)
-        self.world.judge.see_notice(self.name, notice)
-        self.world.find_answering(self.name).write_event(notice)
-        if lost is not None:
-            raise lost
+        with self.world.faults.changing("write_notice", self.name):
+            self.world.judge.see_notice(self.name, notice)
+            self.world.find_answering(self.name).write_event(notice)
 
     def _view(self, pod: SimPod) -> BoundPod:
         ending = pod.deleting_since
@@ -237,7 +228,5 @@ class DeadLetterPort:
 
     def keep(self, message: Message) -> None:
         """Keep one message."""
-        lost = self._world.faults.begin("keep", self._world.cluster_names[0])
-        self.kept.append(message)
-        if lost is not None:
-            raise lost
+        with self._world.faults.changing("keep", self._world.cluster_names[0]):
+            self.kept.append(message)

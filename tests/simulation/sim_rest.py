@@ -7,12 +7,10 @@ from tests.simulation.sim_cluster import SimCluster, SimPod
 from tests.simulation.sim_filling import fits
 from tests.simulation.sim_judge import read_reason, tells_suspension
 from tests.simulation.sim_pool_bodies import Pool
-from tests.simulation.sim_scenario import DRAIN_SECONDS, ZONE
+from tests.simulation.sim_scenario import DRAIN_SECONDS, EVENT_SECONDS
 from tests.simulation.sim_workloads import Workload, list_pods, list_wanted
 from tests.simulation.sim_world import World
 
-CURRENT_SECONDS = 3600.0
-"""How long API servers keep Events."""
 IDLE_REASONS = {
     "pool_serves",
     "pool_absent",
@@ -86,14 +84,10 @@ def _is_left_without(world: World, cluster: SimCluster, pods: list[SimPod], late
     """
     made, name = pods[0].workload, pods[0].plan.slice_name
     hosts = sum(made.elastic or plan.slice_name == name for plan in list_pods(made))
-    zones = [f"us-east5-{letter}" for letter in "abc"[: world.scenario.candidates] if not made.spot] or [ZONE]
-    stocked = any(
-        world.gke.find_room(cluster.name, zone) >= hosts and not world.faults.is_out_of_stock(cluster.name, zone)
-        for zone in zones
-    )
+    stocked = _is_stocked(world, cluster, made, hosts)
     moves = any(each.waits for each in cluster.workloads.values())  # its rounds take room and leave it
     if made.elastic and world.scenario.candidates > 1 and not made.spot and world.scenario.mode == "active":
-        return not moves and _is_left_short(world, cluster, made, latest, zones)
+        return not moves and _is_left_short(world, cluster, made, latest)
     if not stocked or moves or "PROVISIONING" in what:
         return False
     # Where other pods of the slice run elsewhere, their affinity keeps the rest off an empty pool.
@@ -111,26 +105,29 @@ def _list_empty(world: World, cluster: SimCluster, pods: list[SimPod]) -> list[P
     """Return the pools of a slice to which the autoscaler has added no machine."""
     made, name = pods[0].workload, pods[0].plan.slice_name
     owned = [each for each in world.gke.pools[cluster.name].values() if _is_of(each, made)]
-    return [each for each in owned if each.waits_empty and each.owner and each.owner.slice_name == name]
+    return [each for each in owned if each.waits_empty and each.slice_name == name]
 
 
-def _is_left_short(world: World, cluster: SimCluster, made: Workload, latest: str, zones: list[str]) -> bool:
+def _is_stocked(world: World, cluster: SimCluster, made: Workload, hosts: int) -> bool:
+    """Return whether a zone of a workload's list has machines for so many hosts."""
+    return any(
+        world.gke.find_room(cluster.name, zone) >= hosts and not world.faults.is_out_of_stock(cluster.name, zone)
+        for zone in world.list_zones(made)
+    )
+
+
+def _is_left_short(world: World, cluster: SimCluster, made: Workload, latest: str) -> bool:
     """Return whether pods of an elastic pool wait although a zone of its list has their machines.
 
     The pool may run: then the next candidate has what it could not get. A pool of an earlier object
     of the same name does not count: a new one is asked for all pods of the spec.
     """
-    pools = world.gke.pools[cluster.name].values()
-    owned = [each for each in pools if each.owner and each.owner.owner_uid == made.uid]
+    owned = world.gke.list_owned(cluster.name, made)
     missing = len(list_pods(made)) - sum(len(cluster.list_nodes_of(each.name)) for each in owned)
-    stocked = any(
-        world.gke.find_room(cluster.name, zone) >= missing and not world.faults.is_out_of_stock(cluster.name, zone)
-        for zone in zones
-    )
     if world.scenario.limit_chips or world.faults.lacks_quota(cluster.name) or missing <= 0:
         return False
     short = read_reason(latest) in ("stockout", "pool_serves", "pod_unplaced", "pool_degraded")
-    return stocked and short and not _is_wait_ahead(world)
+    return short and _is_stocked(world, cluster, made, missing) and not _is_wait_ahead(world)
 
 
 def _keeps_wrong_shape(world: World, cluster: SimCluster, made: Workload, what: str) -> bool:
@@ -170,7 +167,7 @@ def _find_latest(world: World, cluster: SimCluster, pods: list[SimPod]) -> tuple
         if pod.plan.slice_name != name and (pod.plan.pool_key or not made.elastic):
             continue
         for (_, message), moment in cluster.events.get(pod.view.uid, {}).items():
-            if world.time.now - moment <= CURRENT_SECONDS:
+            if world.time.now - moment <= EVENT_SECONDS:
                 found.append((moment, message))
     return max(found, key=lambda each: (each[0], each[1] or ""))
 
@@ -179,12 +176,9 @@ def _describe_pools(world: World, cluster: SimCluster, pods: list[SimPod]) -> st
     """Return in words what the pools of a waiting slice do."""
     made, slice_name = pods[0].workload, pods[0].plan.slice_name
     messages, hollow = [], False
-    for pool in world.gke.pools[cluster.name].values():
-        owner = pool.owner
-        if owner is None or owner.owner_uid != made.uid:
-            continue
-        if not made.elastic and owner.slice_name != slice_name:
-            here = [each for node in cluster.nodes.values() if node.pool is pool for each in node.pods]
+    for pool in world.gke.list_owned(cluster.name, made):
+        if not made.elastic and pool.slice_name != slice_name:
+            here = [each for node in cluster.list_nodes(pool) for each in node.pods]
             strangers = any(each.workload is not made for each in here)
             hollow = hollow or strangers or _stays_short(world, cluster, pool, made)
             continue
@@ -194,8 +188,7 @@ def _describe_pools(world: World, cluster: SimCluster, pods: list[SimPod]) -> st
             else "other"
             if each.workload is made
             else "foreign"
-            for node in cluster.nodes.values()
-            if node.pool is pool
+            for node in cluster.list_nodes(pool)
             for each in node.pods
         }
         nodes = len(cluster.list_nodes_of(pool.name))
@@ -227,7 +220,7 @@ def _judge_pools(world: World, cluster: SimCluster) -> None:
             continue
         if owner.created_at is None and not cluster.list_nodes_of(pool.name):
             continue  # the Go provisioner's, and without a node nothing proves its cluster
-        made = cluster.workloads.get((owner.kind, owner.name))
+        made = cluster.find_owner(pool)
         if made is None or owner.owner_uid not in ("", made.uid):
             _report_orphan(world, cluster, pool, "its owner is gone")
         elif made.terminal:
@@ -281,7 +274,7 @@ def _has_spare_nodes(cluster: SimCluster, pool: Pool, made: Workload, users: lis
     """
     if not made.elastic or not users or any(pod.workload is not made for pod in users):
         return False
-    nodes = [node for node in cluster.nodes.values() if node.pool is pool]
+    nodes = cluster.list_nodes(pool)
     closed = any(node.mark and node.mark.closed for node in nodes)
     of_all = sum(_is_of(node.pool, made) for node in cluster.nodes.values())
     return len(nodes) > max(wanted, len(users)) or (closed and of_all <= wanted)
@@ -289,7 +282,7 @@ def _has_spare_nodes(cluster: SimCluster, pool: Pool, made: Workload, users: lis
 
 def _is_left(pool: Pool, made: Workload) -> bool:
     """Return whether the slice of a pool was scaled away."""
-    name = pool.owner.slice_name if pool.owner else ""
+    name = pool.slice_name
     return bool(name) and not made.elastic and all(plan.slice_name != name for plan in list_wanted(made))
 
 
@@ -302,8 +295,6 @@ def _list_users(world: World, cluster: SimCluster, pool: Pool) -> list[SimPod]:
     now = world.time.now
     return [
         pod
-        for node in cluster.nodes.values()
-        if node.pool is pool
-        for pod in node.pods
-        if pod.units and not (pod.deleting_since is not None and now - pod.deleting_since > DRAIN_SECONDS)
+        for pod in cluster.list_users(pool)
+        if not (pod.deleting_since is not None and now - pod.deleting_since > DRAIN_SECONDS)
     ]

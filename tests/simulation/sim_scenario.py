@@ -9,7 +9,8 @@ ZONE = "us-east5-b"
 START = 1_800_000_000.0
 GRACE_SECONDS = 300
 DRAIN_SECONDS = 900
-CREATION_SECONDS = 3600
+EVENT_SECONDS = 3600.0
+"""How long API servers keep Events."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,10 +71,10 @@ class Stock:
 class Scenario:
     """Everything that happens, apart from what follows from it."""
 
-    seed: int
-    acts: tuple[Act, ...]
-    faults: tuple[Fault, ...]
-    sweeps: tuple[float, ...]
+    seed: int = 1
+    acts: tuple[Act, ...] = ()
+    faults: tuple[Fault, ...] = ()
+    sweeps: tuple[float, ...] = ()
     """When the sweep runs, in seconds from the start, until the scenario comes to rest."""
     clusters: int = 1
     mode: str = "active"
@@ -111,25 +112,23 @@ class Scenario:
     def describe(self) -> list[str]:
         """Return the scenario for a person, line by line."""
         heading = [f"scenario {self.seed}: {self.clusters} cluster(s), mode {self.mode}"]
-        if self.cap < 50:
-            heading.append(f"sweep_deletions_max {self.cap}")
-        if self.limit_chips:
-            heading.append(f"limit_chips {self.limit_chips}")
-        if self.candidates:
-            message = f" ({', '.join(each or 'default' for each in self.sources)})" if self.sources else ""
-            heading.append(f"{self.candidates} candidates{message}")
-        if self.autoscaled_max < 150:
-            heading.append(f"autoscaled_pools_max {self.autoscaled_max}")
-        if self.gang_seconds:
-            heading.append(f"parts held for {self.gang_seconds} s, of running JobSets {self.release_seconds} s")
-        if self.idle_seconds:
-            heading.append(f"idle_seconds {self.idle_seconds}")
-        if self.versions > 1:
-            heading.append("two versions side by side")
-        if self.skew_seconds:
-            heading.append(f"the clock of Kubernetes is {self.skew_seconds:+.0f} s off")
-        if self.answers != OWN:
-            heading.append("GKE answers as in the report")
+        sources = f" ({', '.join(each or 'default' for each in self.sources)})" if self.sources else ""
+        gangs = f"parts held for {self.gang_seconds} s, of running JobSets {self.release_seconds} s"
+        heading += [
+            text
+            for holds, text in (
+                (self.cap < 50, f"sweep_deletions_max {self.cap}"),
+                (self.limit_chips, f"limit_chips {self.limit_chips}"),
+                (self.candidates, f"{self.candidates} candidates{sources}"),
+                (self.autoscaled_max < 150, f"autoscaled_pools_max {self.autoscaled_max}"),
+                (self.gang_seconds, gangs),
+                (self.idle_seconds, f"idle_seconds {self.idle_seconds}"),
+                (self.versions > 1, "two versions side by side"),
+                (self.skew_seconds, f"the clock of Kubernetes is {self.skew_seconds:+.0f} s off"),
+                (self.answers != OWN, "GKE answers as in the report"),
+            )
+            if holds
+        ]
         rows = [(each.at, "act  ", str(each)) for each in self.acts]
         rows += [(each.at, "fault", str(each)) for each in self.faults]
         rows += [(each.at, "stock", str(each)) for each in self.stock]

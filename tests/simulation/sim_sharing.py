@@ -25,7 +25,7 @@ CHANGED_SECONDS = 30.0
 
 def judge_sharing(world: World, run: Invocation, pool: Pool, nodes: int) -> bool:
     """Return whether a pool may have others of its claim beside it; report if all are too large."""
-    made = _find_owner(world, pool)
+    made = world.clusters[pool.cluster].find_owner(pool)
     if made is None or not made.elastic or pool.owner is None or pool.owner.candidates[1] == 1:
         return False
     if text := _find_excess(world, run, pool, nodes):
@@ -45,15 +45,11 @@ def _find_excess(world: World, run: Invocation, pool: Pool, nodes: int) -> str:
     Nothing can recall a request that is on its way while another pool is created or grows, or while
     a person changes the workload. What GKE shows may be old.
     """
-    made, owner = _find_owner(world, pool), pool.owner
+    made = world.clusters[pool.cluster].find_owner(pool)
     others = [
         each
         for each in world.gke.pools[pool.cluster].values()
-        if each is not pool
-        and each.owner
-        and owner
-        and each.owner.claim_hash == owner.claim_hash
-        and _count_nodes(world, each)
+        if each is not pool and each.claim_hash == pool.claim_hash and _count_nodes(world, each)
     ]
     if not others or made is None or world.faults.stale_seconds:
         return ""
@@ -73,11 +69,6 @@ def _count_nodes(world: World, pool: Pool) -> int:
     return pool.size if pool.status in LIVE else 0
 
 
-def _find_owner(world: World, pool: Pool) -> Workload | None:
-    owner = pool.owner
-    return world.clusters[pool.cluster].workloads.get((owner.kind, owner.name)) if owner else None
-
-
 def count_chips(others: Iterable[Pool], pool: Pool, run: Invocation) -> int:
     """Return the chips of a cluster's pools with one that is created now.
 
@@ -86,8 +77,7 @@ def count_chips(others: Iterable[Pool], pool: Pool, run: Invocation) -> int:
     """
     read, chips = run.pool_reads.get((pool.cluster, "")), pool.size * pool.units
     for each in others:
-        ours = each.owner is not None and bool(each.owner.claim_hash)
-        known = ours or read is None or each.made_at <= read.shows - CHANGED_SECONDS
+        known = bool(each.claim_hash) or read is None or each.made_at <= read.shows - CHANGED_SECONDS
         if known and each.status != PoolStatus.STOPPING and not is_never_made(each):
             chips += each.size * each.units
     return chips

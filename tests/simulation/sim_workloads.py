@@ -1,6 +1,6 @@
 """The workloads of a scenario: their objects as the API has them, and the pods that they want."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -46,7 +46,6 @@ class Workload:
     deleting_since: float | None = None
     restarts: int = 0
     active: int = 0
-    ended: set[int] = field(default_factory=set)
     marks: dict[str, str] = field(default_factory=dict)
     """Its own annotations about its capacity."""
     version: int = 0
@@ -177,8 +176,6 @@ def _build_job(made: Workload, metadata: Json) -> Json:
     spec: Json = {"completionMode": "Indexed", "parallelism": pods, "completions": pods, "suspend": made.suspended}
     spec["template"] = made.build_template()
     status: Json = {"active": made.active, "conditions": made.list_conditions()}
-    if made.ended:
-        status["completedIndexes"] = ",".join(str(index) for index in sorted(made.ended))
     return {"metadata": metadata, "spec": spec, "status": status}
 
 
@@ -237,7 +234,7 @@ def list_pods(made: Workload) -> list[PodPlan]:
 
 def list_wanted(made: Workload) -> list[PodPlan]:
     """Return the pods of a workload's spec, whether it is suspended or over."""
-    return _PLANS[made.kind](made)
+    return list(_PLANS[made.kind](made))
 
 
 def _say(made: Workload, given: dict[str, str], notes: dict[str, str] | None = None) -> PodTemplate:
@@ -245,8 +242,7 @@ def _say(made: Workload, given: dict[str, str], notes: dict[str, str] | None = N
     return replace(known, labels=known.labels | given, annotations=known.annotations | (notes or {}))
 
 
-def _plan_jobset(made: Workload) -> list[PodPlan]:
-    found = []
+def _plan_jobset(made: Workload) -> Iterator[PodPlan]:
     for index in range(made.replicas):
         job = f"{made.name}-w-{index}"
         pinned = f"{NAMESPACE}_{job}"
@@ -268,12 +264,10 @@ def _plan_jobset(made: Workload) -> list[PodPlan]:
                 )
             name, uid = f"{job}-{host}", f"{made.uid}-{made.restarts}-{index}"
             key = pinned if made.pinned else ""
-            found.append(PodPlan(f"{name}/{made.restarts}", job, name, template, "Job", job, uid, "batch/v1", key))
-    return found
+            yield PodPlan(f"{name}/{made.restarts}", job, name, template, "Job", job, uid, "batch/v1", key)
 
 
-def _plan_ray(made: Workload) -> list[PodPlan]:
-    found = []
+def _plan_ray(made: Workload) -> Iterator[PodPlan]:
     for index in range(made.replicas):
         for host in range(made.shape.hosts):
             fields = {
@@ -287,24 +281,12 @@ def _plan_ray(made: Workload) -> list[PodPlan]:
             slice_name = f"{made.name}-g-{index}"
             key = slice_name if made.pinned and made.shape.hosts > 1 else ""
             template, name = _say(made, fields), f"{made.name}-g-worker-{index}{host}"
-            found.append(
-                PodPlan(
-                    f"{name}/{made.restarts}/{made.shape.accelerator}",
-                    slice_name,
-                    name,
-                    template,
-                    "RayCluster",
-                    made.name,
-                    made.uid,
-                    raycluster.API_VERSION,
-                    key,
-                )
-            )
-    return found
+            age = f"{name}/{made.restarts}/{made.shape.accelerator}"
+            owner = "RayCluster", made.name, made.uid, raycluster.API_VERSION
+            yield PodPlan(age, slice_name, name, template, *owner, key)
 
 
-def _plan_lws(made: Workload) -> list[PodPlan]:
-    found = []
+def _plan_lws(made: Workload) -> Iterator[PodPlan]:
     for index in range(made.replicas):
         leader = f"{made.name}-{index}"
         for host in range(made.shape.hosts):
@@ -318,52 +300,45 @@ def _plan_lws(made: Workload) -> list[PodPlan]:
             key, template = leader if made.pinned else "", _say(made, fields, notes)
             age = f"{name}/{made.restarts}/{made.shape.accelerator}"
             uid = f"{made.uid}-{owner}"
-            found.append(PodPlan(age, leader, name, template, "StatefulSet", owner, uid, "apps/v1", key))
-    return found
+            yield PodPlan(age, leader, name, template, "StatefulSet", owner, uid, "apps/v1", key)
 
 
-def _plan_job(made: Workload) -> list[PodPlan]:
+def _plan_job(made: Workload) -> Iterator[PodPlan]:
     several = made.shape.hosts > 1
     count = made.shape.hosts if several else made.replicas
-    found = []
     for index in range(count):
-        if index in made.ended:
-            continue
         pod_labels = {JOB_NAME_ON_POD: made.name, labels.COMPLETION_INDEX: str(index)}
         name = f"{made.name}-{index}"
         slice_name = made.name if several else name
         template = _say(made, pod_labels)
         key = f"{name}/{made.restarts}"
-        found.append(PodPlan(key, slice_name, name, template, "Job", made.name, made.uid, "batch/v1"))
-    return found
+        yield PodPlan(key, slice_name, name, template, "Job", made.name, made.uid, "batch/v1")
 
 
-def _plan_deployment(made: Workload) -> list[PodPlan]:
+def _plan_deployment(made: Workload) -> Iterator[PodPlan]:
     age = f"{made.shape.accelerator.replace('-', '')}{made.restarts}"
     template = _say(made, {TEMPLATE_HASH: age})
     owner = f"{made.name}-{age}"
-    names = (f"{owner}-{index}" for index in range(made.replicas))
-    uid = f"{made.uid}-{age}"
-    return [PodPlan(name, made.name, name, template, "ReplicaSet", owner, uid) for name in names]
+    for index in range(made.replicas):
+        name, uid = f"{owner}-{index}", f"{made.uid}-{age}"
+        yield PodPlan(name, made.name, name, template, "ReplicaSet", owner, uid)
 
 
-def _plan_set(made: Workload) -> list[PodPlan]:
+def _plan_set(made: Workload) -> Iterator[PodPlan]:
     several = made.shape.hosts > 1
     count = made.shape.hosts * min(made.replicas, 1) if several else made.replicas
-    found = []
     for index in range(count):
         name = f"{made.name}-{index}"
         key = f"{name}/{made.restarts}/{made.shape.accelerator}"
         template = _say(made, {POD_NAME: name})
-        found.append(PodPlan(key, made.name, name, template, "StatefulSet", made.name, made.uid))
-    return found
+        yield PodPlan(key, made.name, name, template, "StatefulSet", made.name, made.uid)
 
 
-def _plan_pod(made: Workload) -> list[PodPlan]:
-    return [PodPlan(made.name, made.name, made.name, made.template, api_version="")]
+def _plan_pod(made: Workload) -> Iterator[PodPlan]:
+    yield PodPlan(made.name, made.name, made.name, made.template, api_version="")
 
 
-_PLANS: dict[str, Callable[[Workload], list[PodPlan]]] = {
+_PLANS: dict[str, Callable[[Workload], Iterator[PodPlan]]] = {
     "JobSet": _plan_jobset,
     "RayCluster": _plan_ray,
     "LeaderWorkerSet": _plan_lws,

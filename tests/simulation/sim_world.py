@@ -3,7 +3,8 @@
 import base64
 import dataclasses
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from random import Random
 
@@ -27,6 +28,7 @@ from tests.simulation.sim_judge import Judge
 from tests.simulation.sim_pools import GkePools
 from tests.simulation.sim_ports import ClusterPort, DeadLetterPort, SimClock
 from tests.simulation.sim_scenario import CLUSTERS, START, ZONE, Scenario
+from tests.simulation.sim_workloads import Workload
 from tests.simulation.virtual_time import VirtualTime
 
 BACKOFF_SECONDS = (10.0, 600.0)
@@ -42,38 +44,25 @@ class Sent:
     function: str
     body: bytes
     text: str
-    readable: bool = True
     attempts: int = 0
     answered: bool = False
 
 
-@functools.lru_cache(maxsize=64)
-def build_settings(
-    clusters: int,
-    mode: str,
-    *,
-    cap: int,
-    limit_chips: int,
-    candidates: int,
-    sources: tuple[str, ...],
-    autoscaled_max: int,
-    idle_seconds: int,
-    gangs: bool,
-    release_seconds: int,
-) -> Settings:
+def _build_settings(scenario: Scenario) -> Settings:
     """Return the settings of a scenario's deployment."""
-    zones = tuple(f"us-east5-{letter}" for letter in "abc"[:candidates])
+    zones = tuple(f"us-east5-{letter}" for letter in "abc"[: scenario.candidates])
+    sources, names = scenario.sources, CLUSTERS[: scenario.clusters]
     ways = tuple(map(_build_priority, zones, sources)) if sources else (Priority(zones=zones),)
     return Settings(
-        clusters={name: ClusterSettings(endpoint="https://sim", zone=ZONE) for name in CLUSTERS[:clusters]},
-        mode=Mode(mode),
-        sweep_deletions_max=cap,
-        limit_chips=limit_chips,
+        clusters={name: ClusterSettings(endpoint="https://sim", zone=ZONE) for name in names},
+        mode=Mode(scenario.mode),
+        sweep_deletions_max=scenario.cap,
+        limit_chips=scenario.limit_chips,
         capacity_policies=(CapacityPolicy(priorities=ways),) if zones else (),
-        autoscaled_pools_max=autoscaled_max,
-        idle_seconds=idle_seconds,
-        capacity_first=gangs,
-        release_partial_gang_seconds=release_seconds,
+        autoscaled_pools_max=scenario.autoscaled_max,
+        idle_seconds=scenario.idle_seconds,
+        capacity_first=scenario.gang_seconds > 0,
+        release_partial_gang_seconds=scenario.release_seconds,
     )
 
 
@@ -111,33 +100,17 @@ class World:
         self.dead_letters = DeadLetterPort(self)
         self.sent: list[Sent] = []
         self.running = 0
-        self.calls = 0
         self._uids = 0
-        self.ports = self._build_ports()
-        self._ports_of: dict[str, Ports] = {}
-        """By function, since each one runs in processes of its own."""
-
-    def _build_ports(self) -> Ports:
-        scenario = self.scenario
-        return Ports(
-            settings=build_settings(
-                scenario.clusters,
-                scenario.mode,
-                cap=scenario.cap,
-                limit_chips=scenario.limit_chips,
-                candidates=scenario.candidates,
-                sources=scenario.sources,
-                autoscaled_max=scenario.autoscaled_max,
-                idle_seconds=scenario.idle_seconds,
-                gangs=scenario.gang_seconds > 0,
-                release_seconds=scenario.release_seconds,
-            ),
+        self.ports = Ports(
+            settings=_build_settings(scenario),
             pools=self.gke,
             clusters={name: ClusterPort(self, name) for name in self.cluster_names},
             clock=SimClock(self),
             dead_letters=self.dead_letters,
             threads=self.time.run_side_by_side,
         )
+        self._ports_of: dict[str, Ports] = {}
+        """By function, since each one runs in processes of its own."""
 
     def _get_ports(self, function: str) -> Ports:
         if function not in self._ports_of:
@@ -170,6 +143,10 @@ class World:
         if drawn < 0.8:
             return 1 + 29 * self.rng.random()
         return 60 + 500 * self.rng.random() if drawn < 0.96 else 1500.0
+
+    def list_zones(self, made: Workload) -> list[str]:
+        """Return the zones that a workload's pools may be in."""
+        return [f"us-east5-{each}" for each in "abc"[: self.scenario.candidates] if not made.spot] or [ZONE]
 
     def find_answering(self, cluster: str) -> SimCluster:
         """Return the cluster that answers under a cluster's endpoint."""
@@ -221,15 +198,8 @@ class World:
 
         def work() -> None:
             status = 0
-            try:
+            with self._judged(run, sent.function):
                 status = deliver(sent.function, sent.body, self._get_ports(sent.function), {}).status
-            except Crash:
-                self.tell("crashes")
-            except GreenletExit:
-                raise
-            except Exception as error:  # noqa: BLE001 -- this is what the judge looks for
-                self.judge.report("no exception", f"{sent.function} raised {error!r}")
-            self._end(run)
             self.tell(f"answers {status or 'nothing'}")
             if status in _OK:
                 sent.answered = True
@@ -261,27 +231,30 @@ class World:
         began = self.swept_at = self.time.now
 
         def work() -> None:
-            try:
+            with self._judged(run, "sweep"):
                 answer, counts = deliver_sweep(self._get_ports("sweep"), {})
-                if self.settled and counts.get("errors"):
-                    self.judge.errors_at_rest += 1
-                elif self.settled and not run.swapped and "stale" not in run.notes:
+                clean = not counts.get("errors")
+                if self.settled and clean and not run.swapped and "stale" not in run.notes:
                     judge_idle_pools(self, began)
-                self.gangs.see_sweep(run, clean=not counts.get("errors"))
-                self.fills.see_sweep(run, clean=not counts.get("errors"))
+                self.gangs.see_sweep(run, clean=clean)
+                self.fills.see_sweep(run, clean=clean)
                 self.tell(f"answers {answer.status}")
-            except Crash:
-                self.gangs.see_sweep(run, clean=False)
-                self.tell("crashes")
-            except GreenletExit:
-                raise
-            except Exception as error:  # noqa: BLE001 -- this is what the judge looks for
-                self.judge.report("no exception", f"sweep raised {error!r}")
-            self._end(run)
 
         self.time.spawn(work, run)
 
-    def _end(self, run: Invocation) -> None:
+    @contextmanager
+    def _judged(self, run: Invocation, function: str) -> Iterator[None]:
+        """Let a function work, and judge how it ends."""
+        try:
+            yield
+        except Crash:
+            if run.sweeping:
+                self.gangs.see_sweep(run, clean=False)
+            self.tell("crashes")
+        except GreenletExit:
+            raise
+        except Exception as error:  # noqa: BLE001 -- this is what the judge looks for
+            self.judge.report("no exception", f"{function} raised {error!r}")
         self.running -= 1
         for bug in run.bugs:
             self.judge.report("no exception", f"{run.label.split()[0]}: {bug}")

@@ -18,9 +18,7 @@ from tests.simulation.sim_scenario import Act, Fault, Scenario
 from tests.simulation.sim_scenarios import make_scenario
 
 LIFE = Scenario(
-    seed=1,
     acts=(Act(5.0, "create", 0, "train", "JobSet", "two", 3), Act(900.0, "complete", 0, "train")),
-    faults=(),
     sweeps=(60.0, 300.0, 1300.0),
 )
 HARD: list[dict[str, Any]] = [

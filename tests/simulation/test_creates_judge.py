@@ -28,7 +28,7 @@ def test_a_create_follows_only_a_pool_that_was_there_when_it_was_sent(
     candidate: str, invariant: str, sent: int, *, left: bool, reported: bool
 ) -> None:
     """Seed 8123362: GKE takes a create after 600 s, and other pools have failed since."""
-    world = World(Scenario(seed=1, acts=(), faults=(), sweeps=(), candidates=2))
+    world = World(Scenario(candidates=2))
     made = a_failed_pool(candidate)
     fail(world, made, left=left)
     create(world, made, at=110, sent=sent)
@@ -40,7 +40,7 @@ def test_a_create_follows_only_a_pool_that_was_there_when_it_was_sent(
 @pytest.mark.parametrize(("at", "reported"), [(158, True), (159, False)])
 def test_a_pause_counts_from_the_time_on_the_failed_pool_s_label(at: int, *, left: bool, reported: bool) -> None:
     """Seed 8254049: GKE took the create 1.3 s later, and the pause was 54 ms longer than 120 s."""
-    world = World(Scenario(seed=1, acts=(), faults=(), sweeps=(), candidates=2))
+    world = World(Scenario(candidates=2))
     made = a_failed_pool("2-of-2")
     fail(world, made, left=left)
     create(world, made, at=at, sent=at)
@@ -51,7 +51,7 @@ def test_a_pause_counts_from_the_time_on_the_failed_pool_s_label(at: int, *, lef
 @pytest.mark.parametrize("event", ["", "pool removed", "shape changed"])
 def test_the_tries_of_an_hour_begin_anew_when_a_person_acts(event: str) -> None:
     """Seeds 8414526 and 8697211: a removed pool was the record; another shape has its own."""
-    world = World(Scenario(seed=1, acts=(), faults=(), sweeps=()))
+    world = World(Scenario())
     apply_act(world, Act(0.0, "create", 0, "train", "Job", "one", 1))
     world.time.run_until(START + 300)
     (pool,) = world.gke.pools[CLUSTERS[0]].values()

@@ -23,7 +23,7 @@ def a_part_without_sweeps(refused_until: float) -> Scenario:
     """
     acts = (Act(5.0, "ask", 0, "gang", "JobSet", "one", 2, flag=True),)
     faults = (Fault(0.0, "quota", "create"), Fault(10.0, "no-quota", seconds=refused_until - 10))
-    return Scenario(seed=1, acts=acts, faults=faults, sweeps=(300.0, 950.0, 970.0), gang_seconds=600)
+    return Scenario(acts=acts, faults=faults, sweeps=(300.0, 950.0, 970.0), gang_seconds=600)
 
 
 def test_a_part_is_held_by_the_sweep_that_first_asks_gke_for_the_rest() -> None:
@@ -58,7 +58,6 @@ def a_part_of_a_running_jobset(*, candidates: int = 0, lacks: str = "") -> Scena
         Act(758.0, "degrade", 0, "train", flag=True),
     )
     return Scenario(
-        seed=1,
         acts=(create, *((Act(675.0, "remove-pool", 0, "train"),) if lacks else errors)),
         faults=(Fault(600.0, lacks, seconds=2000.0),) if lacks else (),
         sweeps=tuple(range(840, 2000, 60)) if lacks else (802.0,),
@@ -102,7 +101,6 @@ def a_pool_that_comes_during_a_sweep() -> Scenario:
     215 s, and its last read takes 150 s.
     """
     return Scenario(
-        seed=1,
         acts=(Act(50.0, "create", 0, "train", "JobSet", "one", 3, flag=True),),
         faults=(Fault(200.0, "stall", "list_waiting_followers", seconds=150.0),),
         sweeps=(215.0, 420.0),
@@ -133,9 +131,7 @@ def test_a_part_is_kept_by_a_sweep_in_which_the_pool_of_another_slice_comes(
 def a_pool_that_comes_late() -> Scenario:
     """Return a scenario where a zone has one host, and another one after the round has ended."""
     return Scenario(
-        seed=1,
         acts=(Act(5.0, "ask", 0, "gang", "JobSet", "one", 2, flag=True),),
-        faults=(),
         sweeps=(135.0, 300.0, 360.0),
         stock=(Stock(0.0, "b", 1), Stock(140.0, "b", 2)),
         gang_seconds=600,

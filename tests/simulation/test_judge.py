@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+import re
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -18,17 +19,17 @@ from shared.engine.places import Places
 from shared.engine.steps import gang_pools, resume_workloads, serving_pools
 from tests.builders import a_pool
 from tests.simulation.mutations import forget_sent
-from tests.simulation.sim_acts import apply_act
 from tests.simulation.sim_cluster import SimPod
 from tests.simulation.sim_faults import Invocation
 from tests.simulation.sim_filling import select_ways
 from tests.simulation.sim_pool_bodies import Pool
-from tests.simulation.sim_run import run_scenario
+from tests.simulation.sim_run import live, run_scenario
 from tests.simulation.sim_scenario import CLUSTERS, START, Act, Fault, Scenario, Stock
 from tests.simulation.sim_scenarios import make_scenario
 from tests.simulation.sim_world import World
 
 pytestmark = pytest.mark.usefixtures("_prepared")
+FAILS = Act(1275.0, "degrade", 0, "train", flag=True)
 
 
 def a_removal_of_labels(method: str) -> Scenario:
@@ -42,7 +43,7 @@ def a_removal_of_labels(method: str) -> Scenario:
         Act(1100.0, "relabel", 0, "train", flag=True),
     )
     stall = Fault(950.0, "stall", method, 0, 300.0)
-    return Scenario(seed=1, acts=acts, faults=(stall,), sweeps=(1000.0,))
+    return Scenario(acts=acts, faults=(stall,), sweeps=(1000.0,))
 
 
 def test_labels_that_are_removed_while_the_delete_is_on_its_way_are_counted() -> None:
@@ -70,7 +71,7 @@ def test_a_foreign_pool_that_gets_the_name_while_the_delete_is_on_its_way_is_cou
         Act(1010.0, "remove-pool", 0, "train"),
         Act(1200.0, "take-name", 0, "train"),
     )
-    scenario = Scenario(seed=1, acts=acts, faults=(Fault(950.0, "stall", "delete", 0, 300.0),), sweeps=(1000.0,))
+    scenario = Scenario(acts=acts, faults=(Fault(950.0, "stall", "delete", 0, 300.0),), sweeps=(1000.0,))
 
     result = run_scenario(scenario, tell=True)
 
@@ -78,33 +79,27 @@ def test_a_foreign_pool_that_gets_the_name_while_the_delete_is_on_its_way_is_cou
     assert result.figures["labels removed after the look"] == 1, "\n".join(result.lines)
 
 
-def test_a_pool_whose_last_nodes_the_autoscaler_removes_has_no_machine_that_comes() -> None:
-    """Seed 1019258: a node is lost for good, and 15 minutes later the other one is removed."""
-    acts = (
-        Act(5.0, "create", 0, "train", "StatefulSet", "two", 1),
-        Act(300.0, "preempt", 0, "train", flag=True),
-    )
-    scenario = Scenario(seed=1, acts=acts, faults=(), sweeps=(1202.0,), candidates=2)
+@pytest.mark.parametrize(
+    ("shape", "lost", "more", "sweeps", "deleted"),
+    [
+        pytest.param("two", 0, (), (1202.0,), r"sweep: GKE begins to delete", id="which the autoscaler empties"),
+        pytest.param("gpu", 2, (FAILS,), (1235.0, 1290.0), r"GKE begins to delete .*\(ERROR\)", id="in ERROR"),
+    ],
+)
+def test_a_pool_whose_nodes_are_lost_for_good_is_neither_needed_nor_about_to_get_machines(
+    shape: str, lost: int, more: tuple[Act, ...], sweeps: tuple[float, ...], deleted: str
+) -> None:
+    """Seed 1019258: a node is lost, and 15 minutes later the autoscaler removes the other one.
 
-    result = run_scenario(scenario, tell=True)
+    Seed 1003845: all nodes are lost, and the pods get a pool of the next way.
+    """
+    create = Act(5.0, "create", 0, "train", "StatefulSet", shape, 1)
+    acts = (create, Act(300.0, "preempt", 0, "train", count=lost, flag=True), *more)
 
-    assert result.violations == [], "\n".join(result.lines)
-    assert any("sweep: GKE begins to delete" in line for line in result.lines), "\n".join(result.lines)
-
-
-def test_a_pool_that_wants_no_node_any_more_is_not_one_that_a_workload_needs() -> None:
-    """Seed 1003845: all nodes are lost for good, and the pods get a pool of the next way."""
-    acts = (
-        Act(5.0, "create", 0, "train", "StatefulSet", "gpu", 1),
-        Act(300.0, "preempt", 0, "train", count=2, flag=True),
-        Act(1275.0, "degrade", 0, "train", flag=True),
-    )
-    scenario = Scenario(seed=1, acts=acts, faults=(), sweeps=(1235.0, 1290.0), candidates=2)
-
-    result = run_scenario(scenario, tell=True)
+    result = run_scenario(Scenario(acts=acts, sweeps=sweeps, candidates=2), tell=True)
 
     assert result.violations == [], "\n".join(result.lines)
-    assert any("GKE begins to delete" in line and "(ERROR)" in line for line in result.lines)
+    assert any(re.search(deleted, line) for line in result.lines), "\n".join(result.lines)
 
 
 @pytest.mark.parametrize(
@@ -116,7 +111,7 @@ def test_nodes_are_counted_only_if_they_come_after_a_young_look(
     looked: int | None, whole: int, asked: int, counted: bool
 ) -> None:
     """Seed 1022814: the nodes of a failed pool come while its next attempt is created."""
-    world = World(Scenario(seed=1, acts=(), faults=(), sweeps=()))
+    world = World(Scenario())
     pool = Pool("c", "p", {}, PoolStatus.ERROR, 2, "ct4p-hightpu-4t", "2x2x2", START)
     run = Invocation("sweep", 0, START, call_began=START + asked)
     pool.healthy_since = START + whole
@@ -149,16 +144,7 @@ def a_starving_slice(sweep: float) -> Scenario:
     """
     acts = (Act(5.0, "create", 0, "train", "JobSet", "one", 2, flag=True),)
     stock, sweeps = (Stock(0.0, "a", 1), Stock(0.0, "b", 0)), (65.0, 115.0, sweep)
-    return Scenario(
-        seed=1,
-        acts=acts,
-        faults=(),
-        sweeps=sweeps,
-        candidates=2,
-        stock=stock,
-        gang_seconds=300,
-        release_seconds=120,
-    )
+    return Scenario(acts=acts, sweeps=sweeps, candidates=2, stock=stock, gang_seconds=300, release_seconds=120)
 
 
 def test_a_part_is_kept_while_the_autoscaler_tries_again() -> None:
@@ -199,7 +185,7 @@ def test_a_part_is_kept_while_the_cap_leaves_its_next_way_to_the_next_sweep() ->
 def a_gang(*more: Act) -> Scenario:
     """Return a scenario where a workload waits for the capacity of its slices."""
     acts = (Act(5.0, "ask", 0, "gang", "RayCluster", "one", 1, flag=True), *more)
-    return Scenario(seed=1, acts=acts, faults=(), sweeps=(300.0, 360.0), gang_seconds=300)
+    return Scenario(acts=acts, sweeps=(300.0, 360.0), gang_seconds=300)
 
 
 def test_a_gang_without_slices_waits_for_no_capacity() -> None:
@@ -230,9 +216,8 @@ def test_a_jobset_is_suspended_only_if_a_slice_can_have_no_pool(
     *, waits: bool, spread: bool, reported: bool
 ) -> None:
     """Seed 1002948: two of three slices are spread over all pools."""
-    world = World(Scenario(seed=1, acts=(), faults=(), sweeps=()))
-    act = Act(5.0, "create", 0, "train", "JobSet", "two", 2)
-    world.time.at(START + act.at, lambda: apply_act(world, act))
+    world = World(Scenario(acts=(Act(5.0, "create", 0, "train", "JobSet", "two", 2),)))
+    live(world)
     world.time.run_until(START + 400)
     (cluster,) = world.clusters.values()
     (made,) = cluster.workloads.values()
@@ -282,7 +267,7 @@ def test_two_pools_of_one_slice_are_reported_also_if_both_were_on_their_way(
 
 def a_gang_world() -> tuple[World, Pool, SimPod]:
     """Return a world, the pool of a slice in it, and the slice's pod, which waits."""
-    world = World(Scenario(seed=1, acts=(), faults=(), sweeps=()))
+    world = World(Scenario())
     pool = Pool(CLUSTERS[0], "p0", dict(a_pool().labels), PoolStatus.RUNNING, 1, "ct4p-hightpu-4t", "2x2x1", START)
     world.gke.add(pool)
     made = SimpleNamespace(uid=pool.owner and pool.owner.owner_uid, kind="JobSet", name="train", pinned=True)
@@ -342,9 +327,7 @@ def test_a_gang_is_served_by_the_one_zone_with_room_for_all_of_it(
     )
     sweeps = (1380.5, 1620.2, 1984.4)
     stock = tuple(Stock(*row) for row in rows)
-    scenario = Scenario(
-        seed=7004175, acts=acts, faults=(), sweeps=sweeps, candidates=3, stock=stock, gang_seconds=300
-    )
+    scenario = Scenario(seed=7004175, acts=acts, sweeps=sweeps, candidates=3, stock=stock, gang_seconds=300)
 
     result = run_scenario(scenario, tell=True)
 
@@ -386,13 +369,9 @@ def test_a_slice_is_left_without_only_if_gke_would_create_its_pool(monkeypatch: 
         pytest.param(8539250, id="GKE takes the create of a workload that was made anew meanwhile"),
         pytest.param(8528681, id="a stale list of pools does not show that an idle pool runs"),
         pytest.param(7934530, id="GKE takes a create 90 s after its label was written"),
+        pytest.param(8716559, id="a pod is evicted elsewhere after the look, so it did not wait for the pool"),
     ],
 )
 def test_what_the_product_cannot_prevent_is_no_violation(seed: int) -> None:
     """The mutations show that the same promises are still judged."""
     assert run_scenario(make_scenario(seed)).violations == []
-
-
-def test_a_pod_that_was_evicted_elsewhere_after_the_look_did_not_wait_for_the_pool() -> None:
-    """Seed 8716559: its slice ran on another pool until a second before the delete."""
-    assert run_scenario(make_scenario(8716559)).violations == []

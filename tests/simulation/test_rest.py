@@ -6,13 +6,12 @@ import pytest
 
 from shared.core.identity.pools import PoolStatus
 from shared.core.kinds.elastic import list_elastic
-from shared.engine.entries import sweep_pools
-from tests.simulation.sim_acts import apply_act
+from shared.perform import sweep_pools
 from tests.simulation.sim_rest import judge_rest
-from tests.simulation.sim_run import run_scenario
+from tests.simulation.sim_run import live, run_scenario
 from tests.simulation.sim_scenario import START, Act, Scenario
 from tests.simulation.sim_shapes import SHAPES
-from tests.simulation.sim_workloads import Workload
+from tests.simulation.sim_workloads import KIND_NAMES, Workload
 from tests.simulation.sim_world import World
 
 pytestmark = pytest.mark.usefixtures("_prepared")
@@ -31,9 +30,8 @@ def test_the_last_word_for_a_slice_is_on_a_pod_that_shares_its_pools(
 
     The first pod has a reason, and the second one a promise that is not kept.
     """
-    world = World(Scenario(seed=1, acts=(), faults=(), sweeps=()))
-    act = Act(5.0, "create", 0, "train", "JobSet", shape, 2, flag=pinned)
-    world.time.at(START + act.at, lambda: apply_act(world, act))
+    world = World(Scenario(acts=(Act(5.0, "create", 0, "train", "JobSet", shape, 2, flag=pinned),)))
+    live(world)
     world.time.run_until(START + 30)
     (cluster,) = world.clusters.values()
     (made,) = cluster.workloads.values()
@@ -54,10 +52,9 @@ def test_a_slice_does_not_wait_at_rest_for_a_pool_without_nodes_that_a_list_woul
     ways: int, reported: int
 ) -> None:
     """The first slice runs on the pool of the second one, and its own pool has lost its node."""
-    sources = ("creation",) * ways
-    world = World(Scenario(seed=1, acts=(), faults=(), sweeps=(), candidates=ways, sources=sources))
     act = Act(5.0, "create", 0, "train", "JobSet", "one", 2)
-    world.time.at(START + act.at, lambda: apply_act(world, act))
+    world = World(Scenario(acts=(act,), candidates=ways, sources=("creation",) * ways))
+    live(world)
     world.time.run_until(START + 300)
     (cluster,) = world.clusters.values()
     (made,) = cluster.workloads.values()
@@ -89,7 +86,7 @@ def test_an_elastic_pool_with_errors_is_judged_by_its_nodes(
         Act(1305.0, "degrade", 0, "train", flag=failed),
         Act(1310.0, "scale", 0, "train", count=wanted),
     )
-    scenario = Scenario(seed=1, acts=acts, faults=(), sweeps=(900.0, 1300.0))
+    scenario = Scenario(acts=acts, sweeps=(900.0, 1300.0))
     assert run_scenario(scenario).violations == []
     monkeypatch.setattr(sweep_pools, "is_resizable", lambda pool: pool.status == PoolStatus.RUNNING)
     found = run_scenario(scenario).violations
@@ -98,9 +95,7 @@ def test_an_elastic_pool_with_errors_is_judged_by_its_nodes(
     assert f"RayCluster wants {wanted}" in found[0].text
 
 
-@pytest.mark.parametrize(
-    "kind", ["JobSet", "RayCluster", "LeaderWorkerSet", "Job", "Deployment", "StatefulSet", "Pod"]
-)
+@pytest.mark.parametrize("kind", KIND_NAMES)
 @pytest.mark.parametrize(("shape", "pinned"), [("one", False), ("one", True), ("gpu", False), ("gpu", True)])
 def test_the_judge_and_the_product_agree_which_workloads_are_elastic(
     kind: str, shape: str, *, pinned: bool
@@ -114,9 +109,9 @@ def test_the_judge_and_the_product_agree_which_workloads_are_elastic(
 @pytest.mark.parametrize(("skew", "reported"), [(0.0, True), (3600.0, False)])
 def test_a_wait_that_begins_in_the_future_does_not_count_yet(skew: float, *, reported: bool) -> None:
     """Seed 8706048: an empty pool is not left before the wait of its pod can be true."""
-    world = World(Scenario(seed=1, acts=(), faults=(), sweeps=(), candidates=2, skew_seconds=skew))
     act = Act(5.0, "create", 0, "train", "JobSet", "one", 1)
-    world.time.at(START + act.at, lambda: apply_act(world, act))
+    world = World(Scenario(acts=(act,), candidates=2, skew_seconds=skew))
+    live(world)
     world.time.run_until(START + 60)
     (cluster,) = world.clusters.values()
     (made,) = cluster.workloads.values()

@@ -1,7 +1,6 @@
 """The judge of pools that share the nodes of one claim knows since when fewer nodes are wanted."""
 
 import dataclasses
-from functools import partial
 
 import pytest
 
@@ -10,6 +9,7 @@ from shared.core.ports import Notice
 from tests.simulation.sim_acts import apply_act
 from tests.simulation.sim_faults import Invocation, PoolRead
 from tests.simulation.sim_pool_bodies import Pool
+from tests.simulation.sim_run import live
 from tests.simulation.sim_scenario import START, Act, Scenario
 from tests.simulation.sim_sharing import CHANGED_SECONDS, count_chips, judge_sharing
 from tests.simulation.sim_world import World
@@ -19,9 +19,8 @@ pytestmark = pytest.mark.usefixtures("_prepared")
 
 def _make_pool() -> tuple[World, Pool]:
     """Return the world of a workload with three pods, after a minute, and its pool."""
-    world = World(Scenario(seed=1, acts=(), faults=(), sweeps=(), candidates=2))
-    act = Act(5.0, "create", 0, "train", "Job", "gpu", 3)
-    world.time.at(START + act.at, lambda: apply_act(world, act))
+    world = World(Scenario(acts=(Act(5.0, "create", 0, "train", "Job", "gpu", 3),), candidates=2))
+    live(world)
     world.time.run_until(START + 120)
     (pool,) = world.gke.pools[world.cluster_names[0]].values()
     return world, pool
@@ -71,10 +70,9 @@ def test_what_another_program_makes_in_the_turn_of_a_create_counts_for_no_limit(
     seconds: float, *, counts: bool
 ) -> None:
     """Seed 8618096: chips are counted, then others make a pool, then the slice's are listed."""
-    world = World(Scenario(seed=1, acts=(), faults=(), sweeps=()))
-    for act in (Act(5.0, "create", 0, "train", "JobSet", "one", 1), Act(90.0, "go-pool", 0, "train")):
-        world.time.at(START + act.at, partial(apply_act, world, act))
-    world.time.run_until(START + 90)
+    acts = (Act(5.0, "create", 0, "train", "JobSet", "one", 1), Act(90.0, "go-pool", 0, "train"))
+    world = World(Scenario(acts=acts))
+    live(world)
     ours, other = sorted(world.gke.pools[world.cluster_names[0]].values(), key=lambda each: each.made_at)
     run = Invocation("sweep", 0, START)
     listed_at = other.made_at + seconds

@@ -3,7 +3,6 @@
 import gc
 import subprocess
 import sys
-from collections.abc import Iterator
 
 import pytest
 
@@ -12,19 +11,12 @@ from tests.simulation.campaigns import generalise, list_mended, run_seeds, tell_
 from tests.simulation.known_findings import KNOWN
 from tests.simulation.shrinking import shrink
 from tests.simulation.sim_judge import Violation
-from tests.simulation.sim_process import prepared
 from tests.simulation.sim_run import run_scenario
 from tests.simulation.sim_scenario import Act, Scenario, Stock
 from tests.simulation.sim_scenarios import make_scenario
 from tests.simulation.virtual_time import Task
 
 SCENARIOS = 500
-
-
-@pytest.fixture(name="_prepared")
-def prepare() -> Iterator[None]:
-    with prepared():
-        yield
 
 
 def test_five_hundred_scenarios_violate_nothing_new() -> None:
@@ -69,7 +61,7 @@ def test_a_workload_that_is_called_like_an_elastic_pool_keeps_its_slice(kind: st
         Act(900.0, "preempt", 0, "eval-any-policy", count=2),
     )
 
-    result = run_scenario(Scenario(seed=1, acts=acts, faults=(), sweeps=(60.0, 910.0)))
+    result = run_scenario(Scenario(acts=acts, sweeps=(60.0, 910.0)))
 
     assert result.violations == []
     assert (result.figures["creates"], result.figures["deletes"]) == (1, 0)
@@ -82,7 +74,7 @@ def test_a_plain_life_violates_nothing() -> None:
         Act(900.0, "restart", 0, "train"),
         Act(1500.0, "complete", 0, "train"),
     )
-    scenario = Scenario(seed=1, acts=acts, faults=(), sweeps=(60.0, 600.0, 1200.0))
+    scenario = Scenario(acts=acts, sweeps=(60.0, 600.0, 1200.0))
 
     result = run_scenario(scenario, tell=True)
 
@@ -99,7 +91,7 @@ def test_a_scenario_whose_last_sweep_begins_something_is_not_at_rest() -> None:
     )
     stock = (Stock(0.0, "a", 1), Stock(0.0, "b", 0))
 
-    result = run_scenario(Scenario(seed=1, acts=acts, faults=(), sweeps=(), candidates=2, stock=stock), tell=True)
+    result = run_scenario(Scenario(acts=acts, candidates=2, stock=stock), tell=True)
 
     assert result.violations == [], "\n".join(result.lines)
     assert result.figures["creations that failed after 35 minutes"] == 1

@@ -42,8 +42,8 @@ def loop(cluster_kind: ClusterKind, tmp_path_factory: pytest.TempPathFactory) ->
     """The loop; on the real cluster JobSet is installed only after the exporter runs."""
     home = tmp_path_factory.mktemp("loop")
     if cluster_kind is ClusterKind.EMBEDDED:
-        with Stack(home, StackSettings(speed=SPEEDS[cluster_kind])) as stack:
-            yield from looped(Loop(stack, None))
+        with Stack(home, StackSettings(speed=SPEEDS[cluster_kind])) as stack, Loop(stack, None) as loop:
+            yield loop
         return
     choices = Choices(compaction_seconds=COMPACTION_SECONDS, scheduler_backoff_seconds=1, jobset=False, audit=True)
     with ControlPlane(find_build(default_cache()), choices) as plane:
@@ -52,12 +52,11 @@ def loop(cluster_kind: ClusterKind, tmp_path_factory: pytest.TempPathFactory) ->
 
 def looped_on_a_plane(home: Path, plane: ControlPlane) -> Iterator[Loop]:
     settings = StackSettings(speed=SPEED, cluster=ClusterKind.REAL, lease_seconds=LEASE_SECONDS)
-    with Stack(home, settings, plane=plane) as stack:
-        loop = Loop(stack, plane)
+    with Stack(home, settings, plane=plane) as stack, Loop(stack, plane) as loop:
         wait_for("two looks for JobSets", lambda: loop.restarts("absent")["jobsets"] >= 2)
         loop.before_jobset = observe_without_jobset(loop)
         plane.install_jobset()
-        yield from looped(loop)
+        yield loop
 
 
 def observe_without_jobset(loop: Loop) -> dict[str, Any]:
@@ -72,10 +71,3 @@ def observe_without_jobset(loop: Loop) -> dict[str, Any]:
         "healthy": httpx.get(f"{loop.stack.addresses.exporter}/healthz").is_success,
         "audit": loop.audit_log(),
     }
-
-
-def looped(loop: Loop) -> Iterator[Loop]:
-    try:
-        yield loop
-    finally:
-        loop.close()

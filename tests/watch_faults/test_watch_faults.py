@@ -136,7 +136,7 @@ def test_data_that_was_set_back_is_noticed_by_who_was_away_meanwhile(loop: Loop)
         served(loop, {"after": 2})
         assert loop.runs("kept")
 
-    loop.delete("kept")
+    loop.delete_jobset("kept")
     ended_well(loop, {"after": 2}, gone=2)
     listed_little(loop, at_most=2 * LISTINGS_MAX, requests=2 * REQUESTS_MAX)  # saving was an outage too
 
@@ -161,7 +161,7 @@ def test_without_jobsets_webhooks_what_is_refused_comes_later_and_what_is_over_i
         "the refusal of pods", lambda: 'failed calling webhook "mpod.kb.io"' in words_of(loop, "FailedCreate")
     )
     assert loop.pods("half") == []
-    loop.delete("leaving", propagation="Foreground")
+    loop.delete_jobset("leaving", propagation="Foreground")
     wait_for("the end of its pool", lambda: len(loop.deleted()) == 1)
     wait_for("word of it", lambda: loop.has_published("deleted", "leaving"))  # the sweep may have been first
     assert loop.phase("leaving") != "gone", "its last finalizer cannot be taken off: that is an update"

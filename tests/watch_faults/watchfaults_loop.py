@@ -1,15 +1,11 @@
 """The whole loop on either cluster, as the scenarios see it: faults, inputs and results."""
 
-import base64
-import json
 import os
 import signal
-import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, TypeVar
 
 import httpx
@@ -20,30 +16,23 @@ from demo.stack.layout import TOPIC
 from demo.stack.stack import Stack
 from standins.controlplane.commands import API_SERVER
 from standins.controlplane.plane import ControlPlane
-from standins.processes.kubeconfig import open_client
+from tests.lives import cloud
+from tests.lives.jobset_bodies import PINNED, Job, runs
+from tests.lives.jobset_bodies import jobset as build_jobset
 from tests.log_records import read_records
 
 Json = dict[str, Any]
 T = TypeVar("T")
 
 JOBSETS = "/apis/jobset.x-k8s.io/v1alpha2/namespaces/{}/jobsets"
-PINNED = {
-    "alpha.jobset.sigs.k8s.io/exclusive-topology": "cloud.google.com/gke-nodepool",
-    "alpha.jobset.sigs.k8s.io/node-selector": "true",
-}
-"""Each slice runs on its own pool only, so that each leader is a demand, even if it is late."""
 EXPORTER_PREFIX = "tpu_provisioner_exporter_"
 CREATORS = 12
 PATIENCE_SECONDS = 120.0
 
 
-def wait_for(what: str, look: Callable[[], T | None], *, seconds: float = PATIENCE_SECONDS) -> T:
+def wait_for(what: str, look: Callable[[], T | None]) -> T:
     """Return what `look` finds as soon as that is something."""
-    deadline = time.monotonic() + seconds
-    while not (found := look()):
-        assert time.monotonic() < deadline, f"{what}: not within {seconds:g} s"
-        time.sleep(0.1)
-    return found
+    return cloud.wait_for(what, look, seconds=PATIENCE_SECONDS)
 
 
 def sample(text: str, name: str, **labels: str) -> float:
@@ -66,19 +55,16 @@ class Since:
     audit_records: int
 
 
-class Loop:
+class Loop(cloud.Cloud):
     """One running stack; `plane` is its control plane where that is a real one."""
 
     def __init__(self, stack: Stack, plane: ControlPlane | None) -> None:
+        super().__init__(stack)
         self.stack, self.plane = stack, plane
         self.namespace = ""
         self.since = Since(0, 0, 0, 0)
         self.before_jobset: Json = {}
         """What the exporter said of itself before the real cluster had JobSet."""
-
-    @cached_property
-    def kubernetes(self) -> httpx.Client:
-        return open_client(self.stack.addresses.kubeconfig, timeout_seconds=30)
 
     def begin(self, namespace: str, *, exporter_ready: bool = True) -> None:
         """Begin a scenario in its own namespace; if so told, once both kinds have been listed."""
@@ -87,24 +73,12 @@ class Loop:
             wait_for("the exporter", lambda: httpx.get(ready).is_success)
         self.since = Since(0, 0, 0, 0)
         self.since = Since(
-            len(self.messages()), len(self.calls()), len(self.exporter_log()), len(self.audit_log())
+            len(self.published()), len(self.calls()), len(self.exporter_log()), len(self.audit_log())
         )
         self.namespace = namespace
-        self.create("/api/v1/namespaces", {"metadata": {"name": namespace}})
-        account = f"/api/v1/namespaces/{namespace}/serviceaccounts/default"
-        if self.plane:
-            wait_for("the default account", lambda: self.kubernetes.get(account).is_success)
-
-    def close(self) -> None:
-        self.kubernetes.close()
+        self.create_namespace(namespace)
 
     # What goes in.
-
-    def create(self, path: str, body: Json) -> Json:
-        answer = self.kubernetes.post(path, json=body)
-        assert answer.is_success, f"POST {path}: {answer.status_code} {answer.text}"
-        created: Json = answer.json()
-        return created
 
     def create_many(self, things: list[tuple[str, Json]]) -> None:
         """Create objects, each in its list, as fast as the server takes them."""
@@ -119,10 +93,8 @@ class Loop:
     def submit(self, name: str, *, slices: int = 1, run_seconds: float = 180) -> None:
         self.create(JOBSETS.format(self.namespace), jobset(name, slices=slices, run_seconds=run_seconds))
 
-    def delete(self, name: str, propagation: str = "Background") -> None:
-        path = f"{JOBSETS.format(self.namespace)}/{name}"
-        answer = self.kubernetes.request("DELETE", path, json={"propagationPolicy": propagation})
-        assert answer.is_success, answer.text
+    def delete_jobset(self, name: str, propagation: str = "Background") -> None:
+        self.delete(f"{JOBSETS.format(self.namespace)}/{name}", propagation)
 
     # What strikes it.
 
@@ -168,10 +140,10 @@ class Loop:
 
     def phase(self, name: str) -> str:
         """The terminal condition of a JobSet, or what it lacks."""
-        answer = self.kubernetes.get(f"{JOBSETS.format(self.namespace)}/{name}")
-        if answer.status_code == httpx.codes.NOT_FOUND:
+        found = self.get(f"{JOBSETS.format(self.namespace)}/{name}")
+        if found is None:
             return "gone"
-        conditions = answer.json().get("status", {}).get("conditions", [])
+        conditions = found.get("status", {}).get("conditions", [])
         ended = [each["type"] for each in conditions if each["status"] == "True"]
         return next((each for each in ended if each in ("Completed", "Failed")), "")
 
@@ -179,34 +151,28 @@ class Loop:
         return self.phase(name) == phase
 
     def pods(self, jobset: str) -> list[Json]:
-        query = {"labelSelector": f"jobset.sigs.k8s.io/jobset-name={jobset}"}
-        answer = self.kubernetes.get(f"/api/v1/namespaces/{self.namespace}/pods", params=query)
-        pods: list[Json] = answer.json()["items"]
-        return pods
+        selector = f"jobset.sigs.k8s.io/jobset-name={jobset}"
+        return self.items(f"/api/v1/namespaces/{self.namespace}/pods", labelSelector=selector)
 
     def runs(self, jobset: str) -> bool:
         """Tell whether all pods of a JobSet run."""
         phases = {pod["status"].get("phase") for pod in self.pods(jobset)}
         return phases == {"Running"}
 
-    def messages(self) -> list[Json]:
+    def published(self) -> list[Json]:
         """The bodies of the messages published in this scenario."""
-        answer = httpx.get(f"{self.stack.addresses.pubsub_rest}/admin/messages", params={"topic": TOPIC})
-        found = answer.raise_for_status().json()["messages"][self.since.messages :]
-        return [json.loads(base64.b64decode(each["data"])) for each in found]
+        return self.messages(TOPIC)[self.since.messages :]
 
     def has_published(self, observed: str, name: str) -> bool:
         """Tell whether a observation of an object whose name begins so has been published."""
         return any(each["observed"] == observed and each["name"].startswith(name) for each in self.of_here())
 
     def of_here(self) -> list[Json]:
-        return [each for each in self.messages() if each["namespace"] == self.namespace]
+        return [each for each in self.published() if each["namespace"] == self.namespace]
 
     def calls(self) -> list[Json]:
         """The calls of this scenario to the GKE API."""
-        answer = httpx.get(f"{self.stack.addresses.gke_rest}/admin/calls")
-        calls: list[Json] = answer.raise_for_status().json()["calls"]
-        return calls[self.since.calls :]
+        return super().calls()[self.since.calls :]
 
     def accepted(self, method: str) -> list[str]:
         """The pools of the calls that GKE accepted, one entry per acceptance."""
@@ -258,21 +224,9 @@ class Loop:
 
 
 def jobset(name: str, *, slices: int, run_seconds: float) -> Json:
-    """A JobSet of slices of one machine each: the cheapest demand there is."""
-    pod = {
-        "restartPolicy": "Never",
-        "nodeSelector": {
-            "cloud.google.com/gke-tpu-accelerator": "tpu-v6e-slice",
-            "cloud.google.com/gke-tpu-topology": "2x2",
-        },
-        "containers": [{"name": "worker", "image": "worker", "resources": {"limits": {"google.com/tpu": 4}}}],
-    }
-    annotations = {"local.tpu-provisioner/run-seconds": f"{run_seconds:g}"}
-    template = {"metadata": {"annotations": annotations}, "spec": pod}
-    job = {"parallelism": 1, "completions": 1, "backoffLimit": 0, "template": template}
-    return {
-        "apiVersion": "jobset.x-k8s.io/v1alpha2",
-        "kind": "JobSet",
-        "metadata": {"name": name, "annotations": PINNED},
-        "spec": {"replicatedJobs": [{"name": "s", "replicas": slices, "template": {"spec": job}}]},
-    }
+    """A JobSet of slices of one machine each: the cheapest demand there is.
+
+    Each slice runs on its own pool only, so that each leader is a demand, even if it is late.
+    """
+    job = Job(name="s", replicas=slices, topology="2x2", does=runs(run_seconds))
+    return build_jobset(name, job, annotations=PINNED)

@@ -2,7 +2,6 @@
 
 import pytest
 
-from demo.stack.stack import Stack
 from tests.kinds.controllers import with_controllers
 from tests.kinds.plain import ask
 from tests.kinds.rays import Json, Life, a_group, a_spec, names
@@ -10,11 +9,6 @@ from tests.lives.cloud import Cloud, wait_for
 
 KUBERAY = "kuberay-1.6"
 pytestmark = with_controllers(KUBERAY)
-
-
-@pytest.fixture(scope="module")
-def stack(own_stack: Stack) -> Stack:
-    return own_stack
 
 
 @pytest.mark.proves("RayCluster", "leader pods", on=KUBERAY)

@@ -10,7 +10,6 @@ from collections.abc import Iterator
 
 import pytest
 
-from demo.stack.stack import Stack
 from standins.controlplane.cache import Build
 from standins.controlplane.commands import Choices
 from standins.controlplane.plane import ControlPlane
@@ -28,11 +27,6 @@ def plane(build: Build) -> Iterator[ControlPlane]:
     choices = Choices(scheduler_backoff_seconds=1, controllers=(BEFORE,))
     with ControlPlane(build, choices) as plane, RayWebhook(plane):
         yield plane
-
-
-@pytest.fixture(scope="module")
-def stack(own_stack: Stack) -> Stack:
-    return own_stack
 
 
 @pytest.mark.proves("RayCluster", "refused", on=(BEFORE, AFTER))

@@ -2,18 +2,12 @@
 
 import pytest
 
-from demo.stack.stack import Stack
 from tests.kinds.controllers import with_controllers
 from tests.kinds.rays import Json, Life, a_group
 from tests.lives.cloud import Cloud, wait_for
 
 KUBERAY = "kuberay-1.5"
 pytestmark = with_controllers(KUBERAY)
-
-
-@pytest.fixture(scope="module")
-def stack(own_stack: Stack) -> Stack:
-    return own_stack
 
 
 @pytest.mark.proves("RayCluster", "slice", on=KUBERAY)

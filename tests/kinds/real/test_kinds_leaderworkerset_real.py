@@ -4,7 +4,6 @@ from typing import Any
 
 import pytest
 
-from demo.stack.stack import Stack
 from tests.kinds.controllers import with_controllers
 from tests.kinds.living import LONG, POOL, Life, is_running
 from tests.kinds.plain import a_gpu_pod, ask
@@ -18,23 +17,18 @@ Json = dict[str, Any]
 _PREFIX = "leaderworkerset.sigs.k8s.io/"
 BY_GROUP = {f"{_PREFIX}exclusive-topology": POOL}
 BY_SUBGROUP = {f"{_PREFIX}subgroup-exclusive-topology": POOL}
+TOPOLOGY = "2x4"
 ROLL_SECONDS = 400.0
 """Real ones: three groups, one after the other, each with its pods' end and beginning."""
 
 
-@pytest.fixture(scope="module")
-def stack(own_stack: Stack) -> Stack:
-    return own_stack
-
-
 class Set(Life):
-    """One LeaderWorkerSet of groups of one topology."""
+    """One LeaderWorkerSet of groups of two hosts, unless their size is given."""
 
     prefix = "sets"
 
-    def __init__(self, cloud: Cloud, name: str, topology: str = "2x4") -> None:
+    def __init__(self, cloud: Cloud, name: str) -> None:
         super().__init__(cloud, name, "LeaderWorkerSet")
-        self.topology = topology
 
     def template(self, *, chips: int = 4, on_slice: bool = True) -> Json:
         """A pod; without chips it tolerates what pods with chips are made to tolerate."""
@@ -43,7 +37,7 @@ class Set(Life):
             container["resources"] = {"limits": {"google.com/tpu": chips}}
         pod: Json = {"containers": [container]}
         if on_slice:
-            pod["nodeSelector"] = select(self.topology) | {LIFE: self.name}
+            pod["nodeSelector"] = select(TOPOLOGY) | {LIFE: self.name}
             pod["tolerations"] = [{"key": "google.com/tpu", "operator": "Exists"}]
         return {"metadata": {"annotations": {RUN_SECONDS: str(LONG)}}, "spec": pod}
 
@@ -55,7 +49,7 @@ class Set(Life):
         leader: Json | None = None,
         **fields: Any,
     ) -> None:
-        template = {"size": HOSTS[self.topology], "workerTemplate": self.template()} | fields
+        template = {"size": HOSTS[TOPOLOGY], "workerTemplate": self.template()} | fields
         if leader is not None:
             template["leaderTemplate"] = leader
         body = {
@@ -144,28 +138,18 @@ def test_a_leader_on_a_cpu_node_is_not_the_leader_of_its_slice(cloud: Cloud) -> 
 
 @pytest.mark.proves("LeaderWorkerSet", "leader pods", on=LWS)
 @pytest.mark.proves("LeaderWorkerSet", "slice", on=LWS)
-def test_each_sub_group_has_a_pool_of_its_own(cloud: Cloud) -> None:
-    life = Set(cloud, "parts")
-    policy = {"subGroupPolicyType": "LeaderWorker", "subGroupSize": 2}
-    life.submit(size=4, subGroupPolicy=policy, annotations=BY_SUBGROUP)
-    pods = life.wait_running(4)
-    assert life.slices() == ["parts-0-0", "parts-0-1"]
-    for index in ("0", "1"):
-        mine = [pod for pod in pods if pod["metadata"]["labels"][f"{_PREFIX}subgroup-index"] == index]
-        assert len(life.pools_of(mine)) == 1
-    life.end()
-    assert life.accepted("CreateNodePool") == 2
-
-
-@pytest.mark.proves("LeaderWorkerSet", "leader pods", on=LWS)
-@pytest.mark.proves("LeaderWorkerSet", "slice", on=LWS)
-def test_sub_groups_beside_an_excluded_leader_on_a_cpu_node_have_a_pool_each(cloud: Cloud) -> None:
-    life = Set(cloud, "beside")
-    policy = {"subGroupPolicyType": "LeaderExcluded", "subGroupSize": 2}
-    leader = life.template(chips=0, on_slice=False)
-    life.submit(size=5, subGroupPolicy=policy, annotations=BY_SUBGROUP, leader=leader)
-    pods = life.wait_running(5)
-    assert life.slices() == ["beside-0-0", "beside-0-1"]
+@pytest.mark.parametrize(
+    ("name", "policy", "size"),
+    [("parts", "LeaderWorker", 4), ("beside", "LeaderExcluded", 5)],
+    ids=["with the leader in the first one", "beside an excluded leader on a CPU node"],
+)
+def test_each_sub_group_has_a_pool_of_its_own(cloud: Cloud, name: str, policy: str, size: int) -> None:
+    life = Set(cloud, name)
+    leader = life.template(chips=0, on_slice=False) if policy == "LeaderExcluded" else None
+    groups = {"subGroupPolicyType": policy, "subGroupSize": 2}
+    life.submit(size=size, subGroupPolicy=groups, annotations=BY_SUBGROUP, leader=leader)
+    pods = life.wait_running(size)
+    assert life.slices() == [f"{name}-0-0", f"{name}-0-1"]
     for index in ("0", "1"):
         mine = [pod for pod in pods if pod["metadata"]["labels"].get(f"{_PREFIX}subgroup-index") == index]
         assert len(mine) == 2

@@ -60,11 +60,6 @@ def stack_settings() -> StackSettings:
 
 
 @pytest.fixture(scope="module")
-def stack(own_stack: Stack) -> Stack:
-    return own_stack
-
-
-@pytest.fixture(scope="module")
 def cloud(stack: Stack) -> Iterator[Cloud]:
     with Cloud(stack) as cloud:
         body = {"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "AdmissionCheck", "metadata": {"name": CHECK}}

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from demo.stack.stack import Stack
 from tests.kinds.controllers import with_controllers
 from tests.kinds.ray_dashboards import Dashboards
 from tests.kinds.rays import Json, Life, a_group, a_spec
@@ -19,11 +18,6 @@ KUBERAY = "kuberay-1.6"
 pytestmark = [*with_controllers(KUBERAY), pytest.mark.usefixtures("dashboards")]
 COMPLETE, FAILED, SUSPENDED = "Complete", "Failed", "Suspended"
 SERVE = "applications:\n- name: app\n  import_path: app:app\n  route_prefix: /\n"
-
-
-@pytest.fixture(scope="module")
-def stack(own_stack: Stack) -> Stack:
-    return own_stack
 
 
 class JobLife(Life):
@@ -37,11 +31,12 @@ class JobLife(Life):
     def job_path(self) -> str:
         return f"{self.path.rpartition('/rayclusters')[0]}/rayjobs/{self.name}"
 
-    def begin(self, **spec: Any) -> None:
+    def begin(self, *, annotations: dict[str, str] | None = None, **spec: Any) -> None:
         usual: Json = {"entrypoint": "python train.py", "submissionMode": "HTTPMode"}
         if "clusterSelector" not in spec:
             usual["rayClusterSpec"] = a_spec(a_group(self.name))
-        body = {"apiVersion": "ray.io/v1", "kind": "RayJob", "metadata": {"name": self.name}}
+        metadata = {"name": self.name, "annotations": annotations or {}}
+        body = {"apiVersion": "ray.io/v1", "kind": "RayJob", "metadata": metadata}
         self.cloud.create(self.job_path.rpartition("/")[0], body | {"spec": usual | spec})
 
     def change(self, **spec: Any) -> None:

@@ -5,7 +5,6 @@ Ray's dashboards, which say that a job has ended, are a stand-in (`tests.kinds.r
 
 import pytest
 
-from demo.stack.stack import Stack
 from tests.kinds.controllers import with_controllers
 from tests.kinds.queues import GO, V6E, Queue, a_rayjob
 from tests.kinds.ray_dashboards import Dashboards
@@ -13,11 +12,6 @@ from tests.lives.cloud import Cloud, wait_for
 
 KUEUE, KUBERAY = "kueue-0.15", "kuberay-1.6"
 pytestmark = [*with_controllers(KUEUE, KUBERAY), pytest.mark.usefixtures("dashboards")]
-
-
-@pytest.fixture(scope="module")
-def stack(own_stack: Stack) -> Stack:
-    return own_stack
 
 
 @pytest.mark.proves("RayCluster", "queued", on=(KUEUE, KUBERAY))

@@ -14,7 +14,6 @@ import pytest
 
 from demo.stack.clusters import ClusterKind
 from demo.stack.commands import StackSettings
-from demo.stack.stack import Stack
 from shared.core import labels
 from shared.core.times import parse_time
 from standins.controlplane.plane import ControlPlane
@@ -23,7 +22,7 @@ from tests.kinds.controllers import with_controllers
 from tests.kinds.optional_rights import read_optional_rights
 from tests.kinds.ray_dashboards import Dashboards
 from tests.kinds.rays import Json, a_group, a_spec
-from tests.kinds.test_kinds_rayjob_real import COMPLETE, FAILED, SUSPENDED, JobLife
+from tests.kinds.real.test_kinds_rayjob_real import COMPLETE, FAILED, SUSPENDED, JobLife
 from tests.lives.cloud import Cloud, wait_for
 
 KUBERAY = "kuberay-1.6"
@@ -45,26 +44,14 @@ def stack_settings() -> StackSettings:
     return StackSettings(speed=SPEED, cluster=ClusterKind.REAL, capacity_first=True)
 
 
-@pytest.fixture(scope="module")
-def stack(own_stack: Stack) -> Stack:
-    return own_stack
-
-
 class AskingLife(JobLife):
     """A RayJob with two slices that asks for its capacity."""
 
     def ask(self, *, held: bool = True, cluster: Json | None = None, **spec: Any) -> None:
         """Create it; `held` is its own suspension, `cluster` more fields of ``rayClusterSpec``."""
-        usual: Json = {
-            "entrypoint": "python train.py",
-            "submissionMode": "HTTPMode",
-            "suspend": held,
-            "shutdownAfterJobFinishes": True,
-            "rayClusterSpec": a_spec(a_group(self.name, replicas=2)) | (cluster or {}),
-        }
-        marks = {"annotations": {labels.CAPACITY_FIRST: "true"}}
-        body = {"apiVersion": "ray.io/v1", "kind": "RayJob", "metadata": {"name": self.name} | marks}
-        self.cloud.create(self.job_path.rpartition("/")[0], body | {"spec": usual | spec})
+        spec |= {"suspend": held, "shutdownAfterJobFinishes": True}
+        spec["rayClusterSpec"] = a_spec(a_group(self.name, replicas=2)) | (cluster or {})
+        self.begin(annotations={labels.CAPACITY_FIRST: "true"}, **spec)
 
     def wait_all_running(self) -> set[str]:
         """Return the pools of both slices, once their pods run; all pools came before any pod."""

@@ -4,7 +4,6 @@ from typing import Any
 
 import pytest
 
-from demo.stack.stack import Stack
 from tests.kinds.controllers import with_controllers
 from tests.kinds.living import places
 from tests.kinds.rays import Life, a_group
@@ -15,11 +14,6 @@ KUBERAY = "kuberay-1.6"
 pytestmark = with_controllers(KUBERAY)
 
 Json = dict[str, Any]
-
-
-@pytest.fixture(scope="module")
-def stack(own_stack: Stack) -> Stack:
-    return own_stack
 
 
 def a_gpu_group(life: str, **fields: Any) -> Json:

@@ -1,6 +1,7 @@
 """Kueue itself before the whole loop: only admitted workloads get pools, of the flavor's shape."""
 
 import json
+from collections.abc import Callable
 
 import pytest
 
@@ -11,7 +12,7 @@ from demo.stack.stack import Stack
 from shared.core import labels
 from tests.clusters import SPEED
 from tests.kinds.controllers import with_controllers
-from tests.kinds.queues import BODIES, GO, V5E, V6E, Queue, a_jobset, a_leaderworkerset, a_pinned_job
+from tests.kinds.queues import BODIES, GO, V5E, V6E, Json, Queue, a_jobset, a_leaderworkerset, a_pinned_job
 from tests.lives.cloud import Cloud, wait_for
 from tests.log_records import read_records
 
@@ -27,11 +28,6 @@ RELEASE_SECONDS = 5.0 * GRACE_SECONDS
 def stack_settings() -> StackSettings:
     grace = GRACE_SECONDS * SPEED
     return StackSettings(speed=SPEED, cluster=ClusterKind.REAL, grace_virtual_seconds=grace)
-
-
-@pytest.fixture(scope="module")
-def stack(own_stack: Stack) -> Stack:
-    return own_stack
 
 
 @pytest.mark.proves("JobSet", "queued", on=(KUEUE, "jobset"))
@@ -63,48 +59,35 @@ def test_what_waits_for_quota_asks_for_nothing_and_what_is_admitted_gets_the_sha
 
 
 @pytest.mark.proves("JobSet", "released when", on=(KUEUE, "jobset"))
-def test_a_preempted_jobset_gives_its_pool_back_after_the_grace_and_gets_one_again(cloud: Cloud) -> None:
-    queue = Queue(cloud, "preempt", V6E, chips=16, shaped=False)
-    urgent = {"value": 1000}
-    queue.make("workloadpriorityclasses", "WorkloadPriorityClass", f"{queue.name}-urgent", urgent)
-    queue.submit("JobSet", a_jobset("preempt-low", "2x4"))
-    queue.wait_running(2, "preempt-low")
-    queue.submit("JobSet", a_jobset("preempt-high", "4x4"), priority=f"{queue.name}-urgent")
-
-    queue.wait_no_pods("preempt-low")
-    assert queue.conditions("preempt-low")["Evicted"] == "True Preempted"
-    wait_for(
-        "the pool of the preempted one goes", lambda: not queue.pools("preempt-low-"), seconds=RELEASE_SECONDS
-    )
-    queue.wait_running(4, "preempt-high")
-    queue.delete("JobSet", "preempt-high")
-    queue.wait_running(2, "preempt-low")
-    queue.delete("JobSet", "preempt-low")
-    queue.clear(pools=3)
-
-
 @pytest.mark.proves("LeaderWorkerSet", "queued", on=(KUEUE, LWS))
 @pytest.mark.proves("LeaderWorkerSet", "released when", on=(KUEUE, LWS))
-def test_a_preempted_leaderworkerset_is_held_by_gates_and_gives_its_pool_back_after_the_grace(
-    cloud: Cloud,
+@pytest.mark.parametrize(
+    ("kind", "name", "build"),
+    [("JobSet", "preempt", a_jobset), ("LeaderWorkerSet", "ousted", a_leaderworkerset)],
+    ids=["JobSet", "LeaderWorkerSet, held by gates"],
+)
+def test_what_is_preempted_gives_its_pool_back_after_the_grace_and_gets_one_again(
+    cloud: Cloud, kind: str, name: str, build: Callable[[str, str], Json]
 ) -> None:
-    queue = Queue(cloud, "ousted", V6E, chips=16, shaped=False)
-    urgent = {"value": 1000}
-    queue.make("workloadpriorityclasses", "WorkloadPriorityClass", f"{queue.name}-urgent", urgent)
-    queue.submit("LeaderWorkerSet", a_leaderworkerset("ousted-low", "2x4"))
-    queue.wait_running(2, "ousted-low")
-    before = queue.pools("ousted-low-")
-    queue.submit("LeaderWorkerSet", a_leaderworkerset("ousted-high", "4x4"), priority=f"{queue.name}-urgent")
+    queue, low, high = Queue(cloud, name, V6E, chips=16, shaped=False), f"{name}-low", f"{name}-high"
+    queue.make("workloadpriorityclasses", "WorkloadPriorityClass", f"{name}-urgent", {"value": 1000})
+    queue.submit(kind, build(low, "2x4"))
+    queue.wait_running(2, low)
+    before = queue.pools(f"{low}-")
+    queue.submit(kind, build(high, "4x4"), priority=f"{name}-urgent")
 
-    wait_for("all its pods wait at a gate", lambda: "kueue.x-k8s.io/admission" in queue.gates("ousted-low"))
-    assert queue.conditions("ousted-low")["Evicted"] == "True Preempted"
-    assert queue.pools("ousted-low-") == before
-    wait_for("the pool of the preempted one goes", lambda: not queue.pools("ousted-low-"), seconds=RELEASE_SECONDS)
-    queue.wait_running(4, "ousted-high")
-    queue.delete("LeaderWorkerSet", "ousted-high")
-    queue.wait_running(2, "ousted-low")
-    assert queue.pools("ousted-low-")
-    queue.delete("LeaderWorkerSet", "ousted-low")
+    if kind == "JobSet":
+        queue.wait_no_pods(low)
+    else:
+        wait_for("all its pods wait at a gate", lambda: "kueue.x-k8s.io/admission" in queue.gates(low))
+    assert queue.conditions(low)["Evicted"] == "True Preempted"
+    assert queue.pools(f"{low}-") == before
+    wait_for("the pool of the preempted one goes", lambda: not queue.pools(f"{low}-"), seconds=RELEASE_SECONDS)
+    queue.wait_running(4, high)
+    queue.delete(kind, high)
+    queue.wait_running(2, low)
+    assert queue.pools(f"{low}-")
+    queue.delete(kind, low)
     queue.clear(pools=3)
 
 
