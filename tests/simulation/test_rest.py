@@ -6,7 +6,7 @@ import pytest
 
 from shared.core.identity.pools import PoolStatus
 from shared.core.kinds.elastic import list_elastic
-from shared.perform import sweep_pools
+from shared.engine.entries import sweep_pools
 from tests.simulation.sim_rest import judge_rest
 from tests.simulation.sim_run import live, run_scenario
 from tests.simulation.sim_scenario import START, Act, Scenario
