@@ -7,8 +7,6 @@ import asyncio
 import contextlib
 import heapq
 import itertools
-import json
-import sys
 from collections.abc import Iterable
 from typing import Protocol
 
@@ -16,6 +14,7 @@ from standins.cluster.clock import Clock
 from standins.cluster.store.errors import ApiError
 from standins.cluster.store.object_store import Store
 from standins.cluster.store.stored import Change
+from standins.processes.journal import write_record
 
 LATENCY_SECONDS = 0.002
 RETRY_VIRTUAL_SECONDS = 1.0
@@ -78,15 +77,8 @@ class Runner:
             again = controller.reconcile(key)
         except ApiError as error:
             again = RETRY_VIRTUAL_SECONDS
-            record = {
-                "severity": "WARNING",
-                "message": "reconcile refused",
-                "time": self._clock.timestamp(),
-                "controller": controller.name,
-                "key": "/".join(key),
-                "error": error.message,
-            }
-            sys.stderr.write(json.dumps(record) + "\n")
+            where = {"controller": controller.name, "key": "/".join(key)}
+            write_record("reconcile refused", "WARNING", **where, error=error.message)
         if again is not None:
             self._schedule(controller, key, self._clock.monotonic() + self._clock.real_seconds(again))
 
