@@ -292,6 +292,13 @@ class FaultPlan:
                 return fault
         return None
 
+    def in_force(self, usual: F, target: Target) -> F:
+        """Return the first fault of a kind in force for the target, without counting.
+
+        `usual` where there is none: a fault that changes nothing.
+        """
+        return self.peek(type(usual), target) or usual
+
     def holds(self, fault: Fault) -> bool:
         """Return whether a fault was not cleared, also when it has fired as often as it may."""
         return any(armed.fault is fault for armed in (*self._armed, *self._standing))

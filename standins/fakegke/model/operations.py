@@ -25,7 +25,6 @@ from standins.fakegke.model.proto_messages import (
 from standins.fakegke.model.state import World
 from standins.fakegke.resource_names import ClusterName, is_zone
 
-DEFAULT_RUNNING = 20
 _KEPT_AT_MOST = 20_000
 
 
@@ -167,8 +166,7 @@ class OperationDesk:
         ]
 
     def _try_start(self, record: OperationRecord) -> None:
-        limit = self._world.faults.peek(MaxRunningOps, record.work.target)
-        most = limit.value if limit is not None else DEFAULT_RUNNING
+        most = self._world.faults.in_force(MaxRunningOps(), record.work.target).value
         running = sum(other.started and other.cluster == record.cluster for other in self._open.values())
         record.entry = None
         if running >= most:
@@ -216,9 +214,9 @@ class OperationDesk:
     def _is_forgotten(self, record: OperationRecord) -> bool:
         if record.ended_at is None:
             return False
-        gone = self._world.faults.peek(OpGc, record.work.target)
-        keep = gone.seconds if gone is not None else self._world.scenario.timings.keep_operations
-        return self._world.now - record.ended_at >= keep
+        usual = OpGc(seconds=self._world.scenario.timings.keep_operations)
+        gone = self._world.faults.in_force(usual, record.work.target)
+        return self._world.now - record.ended_at >= gone.seconds
 
     def _forget_surplus(self) -> None:
         if len(self._records) <= _KEPT_AT_MOST:
