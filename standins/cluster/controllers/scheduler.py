@@ -150,23 +150,14 @@ class Scheduler:
         self._recorder.record(NAME, stored, "Scheduled", message)
 
     def _choose(self, pod: PodView, facts: PodFacts) -> tuple[NodeFacts | None, list[Rejection]]:
-        rejections: list[Rejection] = []
-        candidates: list[NodeFacts] = []
-        for node in self._nodes.values():
-            rejection = node_rejection(pod, facts, node)
-            if rejection is None:
-                candidates.append(node)
-            else:
-                rejections.append(rejection)
-        if candidates:
+        found = [(node, node_rejection(pod, facts, node)) for node in self._nodes.values()]
+        if any(rejection is None for _, rejection in found):
             topology = Topology(facts, self._nodes.values())
-            for node in tuple(candidates):
-                rejection = topology.rejection(node)
-                if rejection is not None:
-                    candidates.remove(node)
-                    rejections.append(rejection)
+            found = [(node, rejection or topology.rejection(node)) for node, rejection in found]
+        candidates = [node for node, rejection in found if rejection is None]
         # The emptiest node, then by name: this spreads pods, and is the same in every run.
-        return min(candidates, key=lambda node: (len(node.pods), node.name), default=None), rejections
+        chosen = min(candidates, key=lambda node: (len(node.pods), node.name), default=None)
+        return chosen, [rejection for _, rejection in found if rejection is not None]
 
     def _refuse(self, stored: Stored, message: str) -> None:
         body = stored.body()

@@ -177,10 +177,7 @@ class OperationDesk:
         record.entry = self._world.agenda.after(seconds, lambda: self._end(record))
 
     def _end(self, record: OperationRecord) -> None:
-        self._close(record, record.work.end())
-
-    def _close(self, record: OperationRecord, failure: Failure | None) -> None:
-        message = record.message
+        failure, message = record.work.end(), record.message
         message.status = OperationStatus.DONE
         message.end_time = self._world.timestamp()
         record.ended_at = self._world.now
