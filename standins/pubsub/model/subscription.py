@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from standins.pubsub.model.backlog import Backlog
 from standins.pubsub.model.entries import Entry
-from standins.pubsub.model.filters import Filter, parse_filter
+from standins.pubsub.model.filters import parse_filter
 from standins.pubsub.model.published import Draft, Message
 from standins.pubsub.model.resource_names import identifier_of, project_of
 from standins.pubsub.model.rules import Rules
@@ -36,7 +36,7 @@ class Subscription:
         self.topic = terms.topic
         self.filtered = 0
         self.terms = terms
-        self._filter: Filter = parse_filter(terms.filter_text)
+        self._matches = parse_filter(terms.filter_text)
         self._speed = speed
         self._forward = forward
         self.backlog = Backlog(rules_of(terms, speed), clock=clock, forward=self._forward_entry)
@@ -52,7 +52,7 @@ class Subscription:
 
     def offer(self, message: Message) -> bool:
         """Take in a message if the filter matches, else count it as acknowledged by the service."""
-        if not self._filter.matches(message.attributes):
+        if not self._matches(message.attributes):
             self.filtered += 1
             return False
         self.backlog.add(message)
@@ -60,7 +60,7 @@ class Subscription:
 
     def wanted(self, messages: list[Message]) -> list[Message]:
         """Return those messages that the filter lets through."""
-        return [message for message in messages if self._filter.matches(message.attributes)]
+        return [message for message in messages if self._matches(message.attributes)]
 
     def _forward_entry(self, entry: Entry) -> bool:
         policy = self.terms.dead_letter
