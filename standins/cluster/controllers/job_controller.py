@@ -18,7 +18,7 @@ from standins.cluster.controllers.pods_of_job import (
     pods_of,
     surplus,
 )
-from standins.cluster.controllers.runner import Key
+from standins.cluster.controllers.runner import Controller, Key
 from standins.cluster.objects.conditions import set_condition
 from standins.cluster.objects.label_names import JOB_TRACKING
 from standins.cluster.objects.shapes import JobView, PodView
@@ -39,14 +39,13 @@ _COMPLETED = ("CompletionsReached", "Reached expected number of succeeded pods")
 _FAILED = ("BackoffLimitExceeded", "Job has reached the specified backoff limit")
 
 
-class JobController:
+class JobController(Controller):
     """The controller of batch/v1 Jobs."""
 
     name = "jobs"
 
     def __init__(self, registry: Registry, recorder: Recorder) -> None:
-        self.registry = registry
-        self.recorder = recorder
+        super().__init__(registry, recorder)
         self.backoffs: dict[str, tuple[float, float]] = {}
         """By Job: the seconds of its back-off, and until when on the monotonic clock."""
 
@@ -115,7 +114,7 @@ class _Sync:
 
     def __init__(self, controller: JobController, stored: Stored, job: JobView, pods: list[JobPod]) -> None:
         self._controller = controller
-        self._registry = controller.registry
+        self.registry = controller.registry
         self._stored = stored
         self._job = job
         self._pods = pods
@@ -148,7 +147,7 @@ class _Sync:
 
     def _set(self, condition_type: str, status: str, reason: str, message: str) -> bool:
         condition = {"type": condition_type, "status": status, "reason": reason, "message": message}
-        return set_condition(self._status, condition, self._registry.clock.timestamp())
+        return set_condition(self._status, condition, self.registry.clock.timestamp())
 
     def _event(self, reason: str, message: str, *, warning: bool = False) -> None:
         self._controller.recorder.record(NAME, self._stored, reason, message, warning=warning)
@@ -172,7 +171,7 @@ class _Sync:
 
     def _back_off(self) -> None:
         """Make no new pods for a while, twice as long as the last time."""
-        clock, backoffs = self._registry.clock, self._controller.backoffs
+        clock, backoffs = self.registry.clock, self._controller.backoffs
         last, _ = backoffs.get(self._stored.uid, (_BACKOFF_SECONDS / 2, 0.0))
         seconds = min(_BACKOFF_SECONDS_MAX, 2 * last)
         backoffs[self._stored.uid] = seconds, clock.monotonic() + clock.real_seconds(seconds)
@@ -223,22 +222,22 @@ class _Sync:
     def _resume(self) -> None:
         if self._has("Suspended"):
             self._set("Suspended", "False", "JobResumed", "Job resumed")
-            self._status["startTime"] = self._registry.clock.timestamp()
+            self._status["startTime"] = self.registry.clock.timestamp()
             self._event("Resumed", "Job resumed")
-        self._status.setdefault("startTime", self._registry.clock.timestamp())
+        self._status.setdefault("startTime", self.registry.clock.timestamp())
 
     def _fill(self, again: list[float]) -> None:
         self._pods = self._refreshed()
         for pod in surplus(self._job, self._pods):
             self._dismiss(pod)
-        clock = self._registry.clock
+        clock = self.registry.clock
         _, until = self._controller.backoffs.get(self._stored.uid, (0.0, 0.0))
         if until > clock.monotonic():
             again.append((until - clock.monotonic()) * clock.speed)
             return
         for index in missing_indexes(self._job, self._pods, self._completed):
             try:
-                created = self._registry.create(POD, new_pod(self._stored, index), self._stored.namespace)
+                created = self.registry.create(POD, new_pod(self._stored, index), self._stored.namespace)
             except ApiError as error:
                 self._event("FailedCreate", f"Error creating: {error.message}", warning=True)
                 again.append(_REFUSED_SECONDS)
@@ -253,11 +252,11 @@ class _Sync:
         self._delete(replace(pod, stored=self._controller.release(pod.stored)))
 
     def _delete(self, pod: JobPod) -> None:
-        delete(self._registry, pod.stored, BACKGROUND)
+        delete(self.registry, pod.stored, BACKGROUND)
         self._event("SuccessfulDelete", f"Deleted pod: {pod.stored.name}")
 
     def _refreshed(self) -> list[JobPod]:
-        return pods_of(self._registry.store, self._stored.uid)
+        return pods_of(self.registry.store, self._stored.uid)
 
     def _write_status(self) -> None:
         pods = self._refreshed()
@@ -273,12 +272,12 @@ class _Sync:
         if not counts["active"]:
             del self._status["active"]
         self._status.setdefault("uncountedTerminatedPods", {})
-        self._registry.set_status(self._stored, self._status)
+        self.registry.set_status(self._stored, self._status)
 
     def _finish(self) -> None:
         if self._has("SuccessCriteriaMet"):
             self._set("Complete", "True", *_COMPLETED)
-            self._status["completionTime"] = self._registry.clock.timestamp()
+            self._status["completionTime"] = self.registry.clock.timestamp()
             self._event("Completed", "Job completed")
         elif self._has("FailureTarget"):
             self._set("Failed", "True", *_FAILED)

@@ -7,13 +7,15 @@ import asyncio
 import contextlib
 import heapq
 import itertools
+from abc import ABC, abstractmethod
 from collections.abc import Iterable
-from typing import Protocol
 
 from standins.cluster.clock import Clock
 from standins.cluster.store.errors import ApiError
 from standins.cluster.store.object_store import Store
 from standins.cluster.store.stored import Change
+from standins.cluster.writing.event_recorder import Recorder
+from standins.cluster.writing.registry import Registry
 from standins.processes.journal import write_record
 
 LATENCY_SECONDS = 0.002
@@ -23,14 +25,20 @@ _SLICE_SECONDS = 0.01
 Key = tuple[str, ...]
 
 
-class Controller(Protocol):
+class Controller(ABC):
     """One control loop."""
 
     name: str
 
+    def __init__(self, registry: Registry, recorder: Recorder) -> None:
+        self.registry = registry
+        self.recorder = recorder
+
+    @abstractmethod
     def keys_for(self, change: Change) -> Iterable[Key]:
         """Return the keys that a change makes worth looking at."""
 
+    @abstractmethod
     def reconcile(self, key: Key) -> float | None:
         """Bring the key's objects closer to their spec; return virtual seconds to the next look."""
 
