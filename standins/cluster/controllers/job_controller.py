@@ -25,7 +25,7 @@ from standins.cluster.objects.shapes import JobView, PodView
 from standins.cluster.store.errors import ApiError
 from standins.cluster.store.kinds import JOB, POD
 from standins.cluster.store.stored import Change, Stored
-from standins.cluster.writing.deletion import BACKGROUND, IN_FOREGROUND, delete
+from standins.cluster.writing.deletion import BACKGROUND, delete
 from standins.cluster.writing.event_recorder import Recorder
 from standins.cluster.writing.registry import Registry
 
@@ -73,17 +73,20 @@ class JobController(Controller):
         pods = pods_of(self.registry.store, uid)
         if stored is None:
             self.backoffs.pop(uid, None)
-            for pod in pods:
-                self.release(pod.stored)
+            self._let_go(pods)
             return None
         job = stored.view(JobView)
+        if job.metadata.deletion_timestamp is None and not job.finished:
+            return _Sync(self, stored, job, pods).run()
+        self._let_go(pods)
         if job.metadata.deletion_timestamp is not None:
-            for pod in pods:
-                self.release(pod.stored)
             return None
-        if job.finished:
-            return self._after_the_end(stored, job, pods)
-        return _Sync(self, stored, job, pods).run()
+        ended = job.true_condition("Complete") or job.true_condition("Failed")
+        return self.expire(stored, job.spec.ttl_seconds_after_finished, ended)
+
+    def _let_go(self, pods: list[JobPod]) -> None:
+        for pod in pods:
+            self.release(pod.stored)
 
     def release(self, stored: Stored) -> Stored:
         """Return a pod without the tracking finalizer: it is counted, or need not be counted."""
@@ -93,20 +96,6 @@ class JobController(Controller):
             return stored
         finalizers.remove(JOB_TRACKING)
         return self.registry.write(POD, stored, body)
-
-    def _after_the_end(self, stored: Stored, job: JobView, pods: list[JobPod]) -> float | None:
-        for pod in pods:
-            self.release(pod.stored)
-        ttl = job.spec.ttl_seconds_after_finished
-        if ttl is None:
-            return None
-        ended = job.true_condition("Complete") or job.true_condition("Failed")
-        at = ended.last_transition_time if ended is not None else None
-        left = ttl - self.registry.clock.seconds_since(at)
-        if left > 0:
-            return left
-        delete(self.registry, stored, IN_FOREGROUND)
-        return None
 
 
 class _Sync:

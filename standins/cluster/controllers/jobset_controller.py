@@ -68,7 +68,7 @@ class JobSetController(Controller):
         draft.count(children)
         if jobset.finished is not None:
             self._delete_jobs(children.active)
-            return self._expire(stored, jobset)
+            return self.expire(stored, jobset.spec.ttl_seconds_after_finished, jobset.finished)
         self._delete_jobs(children.previous)
         if children.failed:
             apply_failure_policy(draft, children.failed)
@@ -88,16 +88,6 @@ class JobSetController(Controller):
         for job in jobs:
             if job.view(JobView).metadata.deletion_timestamp is None:
                 delete(self.registry, job, IN_FOREGROUND)
-
-    def _expire(self, stored: Stored, jobset: JobSetView) -> float | None:
-        ttl, ended = jobset.spec.ttl_seconds_after_finished, jobset.finished
-        if ttl is None or ended is None:
-            return None
-        left = ttl - self.registry.clock.seconds_since(ended.last_transition_time)
-        if left > 0:
-            return left
-        delete(self.registry, stored, IN_FOREGROUND)
-        return None
 
     def _create_service(self, stored: Stored, jobset: JobSetView) -> None:
         if not jobset.spec.network.enable_dns_hostnames:

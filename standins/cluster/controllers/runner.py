@@ -11,9 +11,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable
 
 from standins.cluster.clock import Clock
+from standins.cluster.objects.shapes import Condition
 from standins.cluster.store.errors import ApiError
 from standins.cluster.store.object_store import Store
-from standins.cluster.store.stored import Change
+from standins.cluster.store.stored import Change, Stored
+from standins.cluster.writing.deletion import IN_FOREGROUND, delete
 from standins.cluster.writing.event_recorder import Recorder
 from standins.cluster.writing.registry import Registry
 from standins.processes.journal import write_record
@@ -41,6 +43,16 @@ class Controller(ABC):
     @abstractmethod
     def reconcile(self, key: Key) -> float | None:
         """Bring the key's objects closer to their spec; return virtual seconds to the next look."""
+
+    def expire(self, stored: Stored, ttl: int | None, ended: Condition | None) -> float | None:
+        """Delete what has ended, once its time to live is over; return the rest of that time."""
+        if ttl is None or ended is None:
+            return None
+        left = ttl - self.registry.clock.seconds_since(ended.last_transition_time)
+        if left > 0:
+            return left
+        delete(self.registry, stored, IN_FOREGROUND)
+        return None
 
 
 class Runner:
