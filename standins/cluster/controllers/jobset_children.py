@@ -5,6 +5,7 @@ release 0.11.1).
 """
 
 import hashlib
+from itertools import takewhile
 from typing import Any
 
 from standins.cluster.objects import label_names as names
@@ -95,12 +96,7 @@ def coordinator_address(jobset: JobSetView) -> str:
 
 
 def _before(replicated_jobs: list[ReplicatedJob], until: ReplicatedJob) -> int:
-    total = 0
-    for found in replicated_jobs:
-        if found.name == until.name:
-            break
-        total += found.replicas
-    return total
+    return sum(found.replicas for found in takewhile(lambda found: found.name != until.name, replicated_jobs))
 
 
 def _placement(jobset: JobSetView, replicated: ReplicatedJob) -> dict[str, str]:

@@ -66,19 +66,12 @@ class NodeController(Controller):
         node = stored.view(NodeView)
         body = stored.body()
         before: list[Json] = body["spec"].get("taints", [])
-        wanted = [
-            taint
-            for taint, holds in (
-                (NOT_READY_TAINT, not node.ready),
-                (UNSCHEDULABLE_TAINT, node.spec.unschedulable),
-            )
-            if holds
-        ]
-        own = {NOT_READY_TAINT["key"], UNSCHEDULABLE_TAINT["key"]}
+        own = ((NOT_READY_TAINT, not node.ready), (UNSCHEDULABLE_TAINT, node.spec.unschedulable))
+        over = {taint["key"] for taint, holds in own if not holds}
         present = {taint["key"] for taint in before}
-        after = [t for t in before if t["key"] not in own or any(w["key"] == t["key"] for w in wanted)]
+        after = [taint for taint in before if taint["key"] not in over]
         since = {"timeAdded": self.registry.clock.timestamp()}
-        after += [taint | since for taint in wanted if taint["key"] not in present]
+        after += [taint | since for taint, holds in own if holds and taint["key"] not in present]
         body["spec"]["taints"] = after
         if not after:
             del body["spec"]["taints"]
