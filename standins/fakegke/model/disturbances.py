@@ -44,7 +44,5 @@ class Disturbances:
         pool.message.config.labels.clear()
         pool.message.config.labels.update(fault.labels)
         self._lifecycle.renew_etag(cluster, pool)
-        seconds = self._world.draw(
-            f"update:{cluster.name.cluster}:{pool.name}", self._world.scenario.timings.update
-        )
+        seconds = self._world.draw("update", cluster.name, pool.name, self._world.scenario.timings.update)
         self._lifecycle.reconcile(cluster, pool, OperationType.UPGRADE_NODES, seconds)

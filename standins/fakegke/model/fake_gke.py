@@ -199,7 +199,7 @@ class FakeGke:
         pool = self._admission.change(cluster, place.leaf, target)
         apply_update(request, pool)
         self._lifecycle.renew_etag(cluster, pool)
-        seconds = self.world.draw(f"update:{place.cluster}:{place.leaf}", self.world.scenario.timings.update)
+        seconds = self.world.draw("update", cluster.name, pool.name, self.world.scenario.timings.update)
         record = self._lifecycle.reconcile(cluster, pool, OperationType.UPGRADE_NODES, seconds)
         return copy_of(record.message)
 

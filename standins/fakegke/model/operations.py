@@ -55,11 +55,11 @@ class Failure:
 class Work:
     """What an operation does.
 
-    `start` returns how long it takes, `end` what went wrong (None: nothing).
+    `start` returns how long it takes, `end` what went wrong (None: nothing) after so many seconds.
     """
 
     start: Callable[[], float]
-    end: Callable[[], Failure | None]
+    end: Callable[[float], Failure | None]
     target: Target = field(default_factory=Target)
 
 
@@ -113,7 +113,7 @@ class OperationDesk:
         self._records[name] = record
         self._open[name] = record
         self._forget_surplus()
-        wait = world.draw(f"pending:{cluster.cluster}:{pool}", world.scenario.timings.pending)
+        wait = world.draw("pending", cluster, pool, world.scenario.timings.pending)
         record.entry = world.agenda.after(wait, lambda: self._try_start(record))
         self._tell(record)
         return record
@@ -177,7 +177,8 @@ class OperationDesk:
         record.entry = self._world.agenda.after(seconds, lambda: self._end(record))
 
     def _end(self, record: OperationRecord) -> None:
-        failure, message = record.work.end(), record.message
+        waited = self._world.now - (record.started_at or 0.0)
+        failure, message = record.work.end(waited), record.message
         message.status = OperationStatus.DONE
         message.end_time = self._world.timestamp()
         record.ended_at = self._world.now
