@@ -6,7 +6,6 @@ Flags: https://github.com/kubernetes/autoscaler/blob/master/cluster-autoscaler/F
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 import httpx
@@ -98,15 +97,13 @@ class RealAutoscaler:
         try:
             self._wait(f"http://{HOST}:{port}/health-check")
         except BaseException:
-            self.__exit__(None, None, None)
+            self.__exit__()
             raise
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._child.end(_END_SECONDS)
-        self._provider.__exit__(kind, error, trace)
+        self._provider.__exit__()
 
     def _wait(self, url: str) -> None:
         deadline = time.monotonic() + _START_SECONDS_MAX

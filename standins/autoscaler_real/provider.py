@@ -6,7 +6,6 @@ No TLS: both ends are on this machine.
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from types import TracebackType
 from typing import Any, Self
 
 import grpc
@@ -35,9 +34,7 @@ class Provider:
         self._server.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._server.stop(None).wait()
 
     def _handlers(self) -> dict[str, Any]:

@@ -1,13 +1,16 @@
 """Command line of the embedded cluster: `python -m standins.cluster serve`."""
 
+import asyncio
+import logging
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from standins.cluster.server import Settings, run
+from standins.cluster.server import Settings, serve
 from standins.cluster.store.object_store import DEFAULT_HISTORY
 from standins.processes.free_ports import PortTaken
+from standins.processes.journal import log_as_json
 from standins.processes.private_files import NotWritten, check_writable
 from terminal.wrong_arguments import Commands, refuse
 
@@ -39,9 +42,10 @@ def serve_command(
     Beside the API: POST /admin/disconnect breaks off all watches. POST /admin/compact forgets the
     history, so that older resource versions answer 410.
     """
+    log_as_json(logging.WARNING)
     settings = Settings(port, speed, seed, history, ports_file, kubeconfig_file)
     try:
-        run(settings)
+        asyncio.run(serve(settings))
     except (PortTaken, NotWritten) as error:
         refuse(error)
 

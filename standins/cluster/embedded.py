@@ -17,6 +17,14 @@ from standins.cluster.writing.event_recorder import Recorder
 from standins.cluster.writing.registry import Registry
 
 NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease")
+_CONTROLLERS = (
+    NodeController,
+    Scheduler,
+    JobController,
+    JobSetController,
+    GarbageCollector,
+    NamespaceController,
+)
 _MAX_STEPS = 100_000
 
 
@@ -31,14 +39,7 @@ class Cluster:
         self.runner = Runner(
             self.store,
             clock,
-            (
-                NodeController(self.registry),
-                Scheduler(self.registry, self.recorder),
-                JobController(self.registry, self.recorder),
-                JobSetController(self.registry, self.recorder),
-                GarbageCollector(self.registry),
-                NamespaceController(self.registry),
-            ),
+            [controller(self.registry, self.recorder) for controller in _CONTROLLERS],
         )
         for name in NAMESPACES:
             self.registry.create(NAMESPACE, {"metadata": {"name": name}})

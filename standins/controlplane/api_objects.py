@@ -27,7 +27,7 @@ _PLURALS = {
 _ATTEMPTS = 6
 """To apply again does no harm, and on a busy machine the largest definitions take longer than a
 request waits."""
-TOKEN_SECONDS = 30 * 24 * 3600
+_TOKEN_SECONDS = 30 * 24 * 3600
 
 
 def path_of(thing: Json) -> str:
@@ -61,7 +61,7 @@ def apply(api: httpx.Client, things: Iterable[Json]) -> None:
                     raise
 
 
-def issue_token(api: httpx.Client, namespace: str, account: str, *, seconds: int = TOKEN_SECONDS) -> str:
+def issue_token(api: httpx.Client, namespace: str, account: str) -> str:
     """Return a new token of a service account.
 
     Source:
@@ -73,6 +73,6 @@ def issue_token(api: httpx.Client, namespace: str, account: str, *, seconds: int
     request = {
         "apiVersion": "authentication.k8s.io/v1",
         "kind": "TokenRequest",
-        "spec": {"expirationSeconds": seconds},
+        "spec": {"expirationSeconds": _TOKEN_SECONDS},
     }
     return str(api.post(path, json=request).json()["status"]["token"])

@@ -14,7 +14,6 @@ import subprocess
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 from standins.controlplane.cache import (
@@ -31,7 +30,7 @@ from standins.controlplane.cache import (
     write_stamp,
 )
 from standins.controlplane.progress import Progress
-from standins.controlplane.recipe import PRODUCTS, Binary, Product, find_additions, hash_sources, list_binaries
+from standins.controlplane.recipe import PRODUCTS, Binary, Product, find_additions, hash_sources
 from standins.controlplane.toolchain import NoToolchain, Toolchain, find_toolchain, go_environment
 from standins.processes.shutdown import hold_interrupts
 
@@ -79,7 +78,7 @@ def make_build(cache: Path, progress: Progress, *, nice: int = 0) -> Build:
         RecipeBroken: our own go.mod files are damaged.
         OSError: the cache folder cannot be written.
     """
-    return _Builder(cache, progress, nice).make(cache, PRODUCTS)
+    return _make(cache, cache, PRODUCTS, progress, nice)
 
 
 def make_addition_build(cache: Path, name: str, progress: Progress, *, nice: int = 0) -> Build:
@@ -89,7 +88,7 @@ def make_addition_build(cache: Path, name: str, progress: Progress, *, nice: int
     `make_build`, and UnknownAddition when there is no such controller.
     """
     (addition,) = find_additions([name])
-    return _Builder(cache, progress, nice).make(addition_cache(cache, addition), (addition,))
+    return _make(cache, addition_cache(cache, addition), (addition,), progress, nice)
 
 
 def _find(folder: Path, products: tuple[Product, ...], command: str) -> Build:
@@ -103,45 +102,43 @@ def _find(folder: Path, products: tuple[Product, ...], command: str) -> Build:
         return newest
 
 
-@dataclass(frozen=True, slots=True)
-class _Builder:
-    """One run of building. One lock for all builds: two at a time would need twice the memory."""
+def _make(cache: Path, folder: Path, products: tuple[Product, ...], progress: Progress, nice: int) -> Build:
+    """Return the build of some products, whose builds are kept in a folder of their own.
 
-    cache: Path
-    progress: Progress
-    nice: int
-
-    def make(self, folder: Path, products: tuple[Product, ...]) -> Build:
-        """Return the build of some products, whose builds are kept in a folder of their own."""
-        sources, toolchain = hash_sources(products), find_toolchain()
-        target = build_folder(folder, sources, toolchain.label)
-        with contextlib.suppress(BuildBroken):
-            return open_build(target, products)
-        with hold_lock(self.cache, self.progress.say):
-            try:
-                return open_build(target, products)  # Another builder may have made it while we waited.
-            except BuildBroken as problem:
-                self.progress.say(f"building, because: {problem}")
-            with drafting(target) as draft:
-                started = time.monotonic()
-                for product in products:
-                    self._build(product, list_binaries(products), toolchain, draft)
-                stamp = Stamp(
-                    sources=sources,
-                    toolchain=toolchain.label,
-                    seconds=round(time.monotonic() - started, 1),
-                    versions={product.name: product.version for product in products},
-                    sizes=measure(draft),
-                )
-                write_stamp(draft, stamp)
+    One lock for all builds: two at a time would need twice the memory.
+    """
+    sources, toolchain = hash_sources(products), find_toolchain()
+    target = build_folder(folder, sources, toolchain.label)
+    with contextlib.suppress(BuildBroken):
         return open_build(target, products)
+    with hold_lock(cache, progress.say):
+        try:
+            return open_build(target, products)  # Another builder may have made it while we waited.
+        except BuildBroken as problem:
+            progress.say(f"building, because: {problem}")
+        with drafting(target) as draft:
+            started = time.monotonic()
+            _build(products, toolchain, draft, progress, nice)
+            stamp = Stamp(
+                sources=sources,
+                toolchain=toolchain.label,
+                seconds=round(time.monotonic() - started, 1),
+                versions={product.name: product.version for product in products},
+                sizes=measure(draft),
+            )
+            write_stamp(draft, stamp)
+    return open_build(target, products)
 
-    def _build(self, product: Product, all_binaries: tuple[str, ...], toolchain: Toolchain, draft: Path) -> None:
-        for binary in product.binaries:
-            number = all_binaries.index(binary.name) + 1
-            title = f"{number}/{len(all_binaries)} {binary.name} {product.version}"
-            with self.progress.step(title, binary.cold_seconds) as step:
-                _compile(product, binary, toolchain, draft / "bin" / binary.name, step, self.nice)
+
+def _build(
+    products: tuple[Product, ...], toolchain: Toolchain, draft: Path, progress: Progress, nice: int
+) -> None:
+    programs = [(product, binary) for product in products for binary in product.binaries]
+    for number, (product, binary) in enumerate(programs, start=1):
+        title = f"{number}/{len(programs)} {binary.name} {product.version}"
+        with progress.step(title, binary.cold_seconds) as step:
+            _compile(product, binary, toolchain, draft / "bin" / binary.name, step, nice)
+    for product in products:
         if product.manifests:
             _copy_manifests(product, toolchain, draft / "manifests" / product.name)
 

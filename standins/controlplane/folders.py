@@ -4,7 +4,6 @@ import fcntl
 import shutil
 import tempfile
 from pathlib import Path
-from types import TracebackType
 from typing import Self, TextIO
 
 PREFIX = "tpu-provisioner-controlplane-"
@@ -29,9 +28,7 @@ class OwnFolder:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.remove()
 
     def remove(self) -> None:

@@ -12,7 +12,6 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 import httpx
@@ -38,7 +37,7 @@ from standins.controlplane.controller_table import choose_controllers
 from standins.controlplane.folders import OwnFolder, remove_abandoned
 from standins.controlplane.jobset_controller import JOBSET as JOBSET_CONTROLLER
 from standins.controlplane.layout import Layout, choose_ports
-from standins.processes.child import Child, last_lines
+from standins.processes.child import Child, describe_last_words
 from standins.processes.kubeconfig import render_kubeconfig
 from standins.processes.private_files import write_private
 
@@ -112,9 +111,7 @@ class ControlPlane:
             raise
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.end()
 
     @property
@@ -380,9 +377,7 @@ class ControlPlane:
             time.sleep(_POLL_SECONDS)
 
     def _describe(self, name: str, what: str) -> str:
-        lines = last_lines(self.layout.log(name), _LAST_LINES) or ["(it wrote nothing)"]
-        shown = "\n".join(f"    {line}" for line in lines)
-        return f"the process {name!r} {what}; its last lines were:\n{shown}"
+        return f"the process {name!r} {what}; {describe_last_words(self.layout.log(name), _LAST_LINES)}"
 
     def _tell(self, name: str) -> None:
         seconds = round(time.monotonic() - self._started_at, 2)

@@ -15,9 +15,8 @@ _PLAIN_SECONDS = 20.0
 class Progress:
     """Tells a person what is being built; everything goes to standard error."""
 
-    def __init__(self, console: Console | None = None, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, console: Console | None = None) -> None:
         self._console = console or Console(stderr=True)
-        self._clock = clock
 
     def say(self, text: str) -> None:
         """Show one line."""
@@ -29,7 +28,7 @@ class Progress:
 
         `cold_seconds` is the forecast for two cores with nothing cached.
         """
-        started, packages = self._clock(), 0
+        started, packages = time.monotonic(), 0
         forecast = f"about {_spoken(cold_seconds)} on two cores when nothing is cached"
         with self._console.status("") as status:
             shown = float("-inf")
@@ -37,7 +36,7 @@ class Progress:
             def note(package: str) -> None:
                 nonlocal packages, shown
                 packages += 1
-                elapsed = self._clock() - started
+                elapsed = time.monotonic() - started
                 text = f"{title}: {_spoken(elapsed)}, {packages} packages, now {package}"
                 if self._console.is_terminal:
                     status.update(text)
@@ -50,7 +49,7 @@ class Progress:
             else:
                 self.say(f"{title} ({forecast})")
             yield note
-        self.say(f"{title}: done in {_spoken(self._clock() - started)}, {packages} packages compiled")
+        self.say(f"{title}: done in {_spoken(time.monotonic() - started)}, {packages} packages compiled")
 
 
 def _spoken(seconds: float) -> str:

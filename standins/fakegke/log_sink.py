@@ -50,7 +50,7 @@ class LogSink:
         world = self._world
         target = world.target(event.cluster, None, event.pool)
         fault = world.faults.take(AuditEntries, target) or AuditEntries()
-        wait = world.draw(f"audit:{event.cluster.cluster}:{event.pool}", world.scenario.timings.audit)
+        wait = world.draw("audit", event.cluster, event.pool, world.scenario.timings.audit)
         entry = build_entry(event, world.new_uuid("audit"))
         for _ in range(fault.copies):
             world.agenda.after(wait + fault.delay, lambda: self._due.put_nowait(entry))

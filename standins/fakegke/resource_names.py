@@ -7,6 +7,7 @@ operations carry the project's number, pools the project's id.
 import re
 import zlib
 from dataclasses import dataclass
+from functools import partial
 
 from standins.fakegke.errors import invalid
 
@@ -107,41 +108,16 @@ class Place:
         return ClusterName(self.project, self.location, self.cluster)
 
 
-def _parsed(pattern: re.Pattern[str], field: str, value: str, form: str) -> Place:
+def _parse(pattern: re.Pattern[str], form: str, field: str, value: str) -> Place:
+    """Return the parts of a name; raises GkeError (INVALID_ARGUMENT) naming the field."""
     match = pattern.fullmatch(value)
     if match is None:
         raise invalid(f'Invalid resource name in field "{field}": "{value}". Expected the form "{form}".')
-    groups = match.groupdict()
-    return Place(
-        groups["project"],
-        groups["location"],
-        groups.get("cluster") or "",
-        groups.get("leaf") or "",
-        groups["word"],
-    )
+    return Place(**match.groupdict())
 
 
-def parse_cluster(field: str, value: str) -> Place:
-    """Return the parts of a cluster's name; raises GkeError (INVALID_ARGUMENT) naming the field."""
-    return _parsed(_CLUSTER, field, value, "projects/*/locations/*/clusters/*")
-
-
-def parse_pool(field: str, value: str) -> Place:
-    """Return the parts of a node pool's name.
-
-    Raises GkeError (INVALID_ARGUMENT) naming the field.
-    """
-    return _parsed(_POOL, field, value, "projects/*/locations/*/clusters/*/nodePools/*")
-
-
-def parse_operation(field: str, value: str) -> Place:
-    """Return the parts of an operation's name.
-
-    Raises GkeError (INVALID_ARGUMENT) naming the field.
-    """
-    return _parsed(_OPERATION, field, value, "projects/*/locations/*/operations/*")
-
-
-def parse_location(field: str, value: str) -> Place:
-    """Return the parts of a location's name; `-` stands for every location."""
-    return _parsed(_PLACE, field, value, "projects/*/locations/*")
+parse_cluster = partial(_parse, _CLUSTER, "projects/*/locations/*/clusters/*")
+parse_pool = partial(_parse, _POOL, "projects/*/locations/*/clusters/*/nodePools/*")
+parse_operation = partial(_parse, _OPERATION, "projects/*/locations/*/operations/*")
+parse_location = partial(_parse, _PLACE, "projects/*/locations/*")
+"""Here `-` stands for every location."""

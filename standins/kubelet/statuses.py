@@ -13,45 +13,27 @@ NO_START_EXIT_CODE = 128
 
 def running(pod: Json, now: str, *, restarts: int = 0) -> Json:
     """Return the patch of a pod whose containers have started."""
-    state = {"running": {"startedAt": now}}
-    status = {
-        "phase": "Running",
-        "hostIP": "127.0.0.1",
-        "podIP": "127.0.0.1",
-        "podIPs": [{"ip": "127.0.0.1"}],
-        "startTime": now,
-        "containerStatuses": _containers(pod, state, ready=True, restarts=restarts),
-        "conditions": _conditions(now, ready=True, reason=""),
-    }
-    if restarts:
-        del status["startTime"]
-    return {"status": status}
+    statuses = _containers(pod, {"running": {"startedAt": now}}, ready=True, restarts=restarts)
+    patch = _patch("Running", statuses, _conditions(now, ready=True, reason=""))
+    patch["status"] |= {"hostIP": "127.0.0.1", "podIP": "127.0.0.1", "podIPs": [{"ip": "127.0.0.1"}]}
+    if not restarts:
+        patch["status"]["startTime"] = now
+    return patch
 
 
 def crashed(pod: Json, now: str, *, exit_code: int, restarts: int) -> Json:
     """Return the patch of a running pod whose containers ended and will be started again."""
     state = {"waiting": {"reason": "CrashLoopBackOff", "message": "back-off restarting failed container"}}
     last = {"terminated": _terminated(exit_code, now)}
-    return {
-        "status": {
-            "phase": "Running",
-            "containerStatuses": _containers(pod, state, ready=False, restarts=restarts, last=last),
-            "conditions": _conditions(now, ready=False, reason="ContainersNotReady"),
-        },
-    }
+    statuses = _containers(pod, state, ready=False, restarts=restarts, last=last)
+    return _patch("Running", statuses, _conditions(now, ready=False, reason="ContainersNotReady"))
 
 
 def ended(pod: Json, now: str, *, exit_code: int, restarts: int = 0) -> Json:
     """Return the patch of a pod whose containers have ended for good."""
-    state = {"terminated": _terminated(exit_code, now)}
-    reason = "PodFailed" if exit_code else "PodCompleted"
-    return {
-        "status": {
-            "phase": "Failed" if exit_code else "Succeeded",
-            "containerStatuses": _containers(pod, state, ready=False, restarts=restarts),
-            "conditions": _conditions(now, ready=False, reason=reason),
-        },
-    }
+    phase, reason = ("Failed", "PodFailed") if exit_code else ("Succeeded", "PodCompleted")
+    statuses = _containers(pod, {"terminated": _terminated(exit_code, now)}, ready=False, restarts=restarts)
+    return _patch(phase, statuses, _conditions(now, ready=False, reason=reason))
 
 
 def partly_ended(pod: Json, now: str, exit_codes: dict[str, int]) -> Json:
@@ -65,6 +47,10 @@ def partly_ended(pod: Json, now: str, exit_codes: dict[str, int]) -> Json:
         if (code := exit_codes.get(each["name"])) is not None:
             each |= {"ready": False, "started": False, "state": {"terminated": _terminated(code, now)}}
     return patch
+
+
+def _patch(phase: str, containers: list[Json], conditions: list[Json]) -> Json:
+    return {"status": {"phase": phase, "containerStatuses": containers, "conditions": conditions}}
 
 
 def _terminated(exit_code: int, now: str) -> Json:

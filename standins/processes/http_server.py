@@ -6,17 +6,18 @@ Uvicorn, on a port that is known before it serves.
 import asyncio
 import contextlib
 import socket
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from typing import Literal
 
 import uvicorn
-from starlette.applications import Starlette
+from starlette.types import ASGIApp
 
 from standins.processes.free_ports import HOST, PortTaken
 
 _POLL_SECONDS = 0.01
 _BACKLOG = 512
+_KEEP_ALIVE_SECONDS = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,9 +29,23 @@ class HttpServer:
     """Ends when the server ends."""
 
 
+class _Server(uvicorn.Server):
+    capture_signals = staticmethod(contextlib.nullcontext)  # type: ignore[assignment]  # uvicorn's own seam
+    before_end: Callable[[], object]
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        self.before_end()
+        await super().shutdown(sockets)
+
+
 @contextlib.asynccontextmanager
 async def serving(
-    application: Starlette, port: int = 0, *, http: type[asyncio.Protocol] | Literal["auto"] = "auto"
+    application: ASGIApp,
+    port: int = 0,
+    *,
+    http: type[asyncio.Protocol] | Literal["auto"] = "auto",
+    keep_alive_seconds: int = _KEEP_ALIVE_SECONDS,
+    before_end: Callable[[], object] = lambda: None,
 ) -> AsyncIterator[HttpServer]:
     """Serve an application while the block runs.
 
@@ -40,15 +55,23 @@ async def serving(
         application: What answers.
         port: Of 127.0.0.1; 0 takes a free one.
         http: The protocol class, where uvicorn's own does not do.
+        keep_alive_seconds: How long a connection may be idle.
+        before_end: Ends what would hold the server up: answers that have no end of their own.
 
     Raises PortTaken: the port is taken.
     """
     with listen(port) as listener:
         config = uvicorn.Config(
-            application, http=http, lifespan="off", log_config=None, access_log=False, timeout_graceful_shutdown=1
+            application,
+            http=http,
+            lifespan="off",
+            log_config=None,
+            access_log=False,
+            timeout_keep_alive=keep_alive_seconds,
+            timeout_graceful_shutdown=1,
         )
-        server = uvicorn.Server(config)
-        server.capture_signals = contextlib.nullcontext  # type: ignore[method-assign,assignment]  # uvicorn's own seam
+        server = _Server(config)
+        server.before_end = before_end
         task = asyncio.create_task(server.serve(sockets=[listener]))
         try:
             while not server.started:

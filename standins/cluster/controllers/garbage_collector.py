@@ -5,27 +5,22 @@ Source: https://kubernetes.io/docs/concepts/architecture/garbage-collection/
 
 from collections.abc import Iterable
 
-from standins.cluster.controllers.runner import Key
+from standins.cluster.controllers.runner import Controller, Key
 from standins.cluster.objects.shapes import AnyObject, Owner
 from standins.cluster.store.kinds import BY_TYPE
 from standins.cluster.store.stored import Change, Stored
 from standins.cluster.writing.deletion import BACKGROUND, FOREGROUND, IN_FOREGROUND, ORPHAN, delete
-from standins.cluster.writing.registry import Registry
 
 
-class GarbageCollector:
+class GarbageCollector(Controller):
     """Follows ownerReferences."""
 
     name = "garbage-collector"
 
-    def __init__(self, registry: Registry) -> None:
-        self._registry = registry
-        self._store = registry.store
-
     def keys_for(self, change: Change) -> Iterable[Key]:
         """Look at dependents of deleted owners, at owners that wait, and at new dependents."""
         if change.new is None:
-            yield from (("dependent", stored.uid) for stored in self._store.dependents(change.subject.uid))
+            yield from (("dependent", stored.uid) for stored in self.registry.store.dependents(change.subject.uid))
             yield from (("owner", uid) for uid in change.subject.owner_uids)
             return
         metadata = change.new.view(AnyObject).metadata
@@ -37,7 +32,7 @@ class GarbageCollector:
     def reconcile(self, key: Key) -> float | None:
         """Collect a dependent, or move an owner that is being deleted one step on."""
         role, uid = key
-        stored = self._store.by_uid(uid)
+        stored = self.registry.store.by_uid(uid)
         if stored is not None:
             if role == "dependent":
                 self._collect(stored)
@@ -47,7 +42,7 @@ class GarbageCollector:
 
     def _is_gone(self, owner: Owner) -> bool:
         known = (owner.api_version, owner.kind) in BY_TYPE
-        return known and self._store.by_uid(owner.uid) is None
+        return known and self.registry.store.by_uid(owner.uid) is None
 
     def _collect(self, stored: Stored) -> None:
         metadata = stored.view(AnyObject).metadata
@@ -56,7 +51,7 @@ class GarbageCollector:
             return
         if len(gone) == len(metadata.owner_references):
             if metadata.deletion_timestamp is None:
-                delete(self._registry, stored, BACKGROUND)
+                delete(self.registry, stored, BACKGROUND)
             return
         self._drop_references(stored, gone)
 
@@ -64,33 +59,33 @@ class GarbageCollector:
         body = stored.body()
         kept = [owner for owner in body["metadata"].get("ownerReferences", []) if owner["uid"] not in owners]
         body["metadata"]["ownerReferences"] = kept
-        self._registry.write(stored.kind, stored, body)
+        self.registry.write(stored.kind, stored, body)
 
     def _advance_owner(self, stored: Stored) -> None:
         metadata = stored.view(AnyObject).metadata
         if metadata.deletion_timestamp is None:
             return
         if ORPHAN in metadata.finalizers:
-            for dependent in self._store.dependents(stored.uid):
+            for dependent in self.registry.store.dependents(stored.uid):
                 self._drop_references(dependent, {stored.uid})
             self._drop_finalizer(stored, ORPHAN)
         elif FOREGROUND in metadata.finalizers:
             if not self._has_blocking(stored):
                 self._drop_finalizer(stored, FOREGROUND)
                 return
-            for dependent in self._store.dependents(stored.uid):
+            for dependent in self.registry.store.dependents(stored.uid):
                 if dependent.view(AnyObject).metadata.deletion_timestamp is None:
                     nested = self._has_blocking(dependent)
-                    delete(self._registry, dependent, IN_FOREGROUND if nested else BACKGROUND)
+                    delete(self.registry, dependent, IN_FOREGROUND if nested else BACKGROUND)
 
     def _has_blocking(self, stored: Stored) -> bool:
         return any(
             owner.uid == stored.uid and owner.block_owner_deletion
-            for dependent in self._store.dependents(stored.uid)
+            for dependent in self.registry.store.dependents(stored.uid)
             for owner in dependent.view(AnyObject).metadata.owner_references
         )
 
     def _drop_finalizer(self, stored: Stored, finalizer: str) -> None:
         body = stored.body()
         body["metadata"]["finalizers"] = [f for f in body["metadata"]["finalizers"] if f != finalizer]
-        self._registry.write(stored.kind, stored, body)
+        self.registry.write(stored.kind, stored, body)

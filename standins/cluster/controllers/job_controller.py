@@ -18,14 +18,14 @@ from standins.cluster.controllers.pods_of_job import (
     pods_of,
     surplus,
 )
-from standins.cluster.controllers.runner import Key
+from standins.cluster.controllers.runner import Controller, Key
 from standins.cluster.objects.conditions import set_condition
 from standins.cluster.objects.label_names import JOB_TRACKING
 from standins.cluster.objects.shapes import JobView, PodView
 from standins.cluster.store.errors import ApiError
 from standins.cluster.store.kinds import JOB, POD
 from standins.cluster.store.stored import Change, Stored
-from standins.cluster.writing.deletion import BACKGROUND, IN_FOREGROUND, delete
+from standins.cluster.writing.deletion import BACKGROUND, delete
 from standins.cluster.writing.event_recorder import Recorder
 from standins.cluster.writing.registry import Registry
 
@@ -39,14 +39,13 @@ _COMPLETED = ("CompletionsReached", "Reached expected number of succeeded pods")
 _FAILED = ("BackoffLimitExceeded", "Job has reached the specified backoff limit")
 
 
-class JobController:
+class JobController(Controller):
     """The controller of batch/v1 Jobs."""
 
     name = "jobs"
 
     def __init__(self, registry: Registry, recorder: Recorder) -> None:
-        self.registry = registry
-        self.recorder = recorder
+        super().__init__(registry, recorder)
         self.backoffs: dict[str, tuple[float, float]] = {}
         """By Job: the seconds of its back-off, and until when on the monotonic clock."""
 
@@ -74,17 +73,20 @@ class JobController:
         pods = pods_of(self.registry.store, uid)
         if stored is None:
             self.backoffs.pop(uid, None)
-            for pod in pods:
-                self.release(pod.stored)
+            self._let_go(pods)
             return None
         job = stored.view(JobView)
+        if job.metadata.deletion_timestamp is None and not job.finished:
+            return _Sync(self, stored, job, pods).run()
+        self._let_go(pods)
         if job.metadata.deletion_timestamp is not None:
-            for pod in pods:
-                self.release(pod.stored)
             return None
-        if job.finished:
-            return self._after_the_end(stored, job, pods)
-        return _Sync(self, stored, job, pods).run()
+        ended = job.true_condition("Complete") or job.true_condition("Failed")
+        return self.expire(stored, job.spec.ttl_seconds_after_finished, ended)
+
+    def _let_go(self, pods: list[JobPod]) -> None:
+        for pod in pods:
+            self.release(pod.stored)
 
     def release(self, stored: Stored) -> Stored:
         """Return a pod without the tracking finalizer: it is counted, or need not be counted."""
@@ -95,27 +97,13 @@ class JobController:
         finalizers.remove(JOB_TRACKING)
         return self.registry.write(POD, stored, body)
 
-    def _after_the_end(self, stored: Stored, job: JobView, pods: list[JobPod]) -> float | None:
-        for pod in pods:
-            self.release(pod.stored)
-        ttl = job.spec.ttl_seconds_after_finished
-        if ttl is None:
-            return None
-        ended = job.true_condition("Complete") or job.true_condition("Failed")
-        at = ended.last_transition_time if ended is not None else None
-        left = ttl - self.registry.clock.seconds_since(at)
-        if left > 0:
-            return left
-        delete(self.registry, stored, IN_FOREGROUND)
-        return None
-
 
 class _Sync:
     """One pass over one Job that is not over."""
 
     def __init__(self, controller: JobController, stored: Stored, job: JobView, pods: list[JobPod]) -> None:
         self._controller = controller
-        self._registry = controller.registry
+        self.registry = controller.registry
         self._stored = stored
         self._job = job
         self._pods = pods
@@ -148,7 +136,7 @@ class _Sync:
 
     def _set(self, condition_type: str, status: str, reason: str, message: str) -> bool:
         condition = {"type": condition_type, "status": status, "reason": reason, "message": message}
-        return set_condition(self._status, condition, self._registry.clock.timestamp())
+        return set_condition(self._status, condition, self.registry.clock.timestamp())
 
     def _event(self, reason: str, message: str, *, warning: bool = False) -> None:
         self._controller.recorder.record(NAME, self._stored, reason, message, warning=warning)
@@ -172,7 +160,7 @@ class _Sync:
 
     def _back_off(self) -> None:
         """Make no new pods for a while, twice as long as the last time."""
-        clock, backoffs = self._registry.clock, self._controller.backoffs
+        clock, backoffs = self.registry.clock, self._controller.backoffs
         last, _ = backoffs.get(self._stored.uid, (_BACKOFF_SECONDS / 2, 0.0))
         seconds = min(_BACKOFF_SECONDS_MAX, 2 * last)
         backoffs[self._stored.uid] = seconds, clock.monotonic() + clock.real_seconds(seconds)
@@ -223,22 +211,22 @@ class _Sync:
     def _resume(self) -> None:
         if self._has("Suspended"):
             self._set("Suspended", "False", "JobResumed", "Job resumed")
-            self._status["startTime"] = self._registry.clock.timestamp()
+            self._status["startTime"] = self.registry.clock.timestamp()
             self._event("Resumed", "Job resumed")
-        self._status.setdefault("startTime", self._registry.clock.timestamp())
+        self._status.setdefault("startTime", self.registry.clock.timestamp())
 
     def _fill(self, again: list[float]) -> None:
         self._pods = self._refreshed()
         for pod in surplus(self._job, self._pods):
             self._dismiss(pod)
-        clock = self._registry.clock
+        clock = self.registry.clock
         _, until = self._controller.backoffs.get(self._stored.uid, (0.0, 0.0))
         if until > clock.monotonic():
             again.append((until - clock.monotonic()) * clock.speed)
             return
         for index in missing_indexes(self._job, self._pods, self._completed):
             try:
-                created = self._registry.create(POD, new_pod(self._stored, index), self._stored.namespace)
+                created = self.registry.create(POD, new_pod(self._stored, index), self._stored.namespace)
             except ApiError as error:
                 self._event("FailedCreate", f"Error creating: {error.message}", warning=True)
                 again.append(_REFUSED_SECONDS)
@@ -253,11 +241,11 @@ class _Sync:
         self._delete(replace(pod, stored=self._controller.release(pod.stored)))
 
     def _delete(self, pod: JobPod) -> None:
-        delete(self._registry, pod.stored, BACKGROUND)
+        delete(self.registry, pod.stored, BACKGROUND)
         self._event("SuccessfulDelete", f"Deleted pod: {pod.stored.name}")
 
     def _refreshed(self) -> list[JobPod]:
-        return pods_of(self._registry.store, self._stored.uid)
+        return pods_of(self.registry.store, self._stored.uid)
 
     def _write_status(self) -> None:
         pods = self._refreshed()
@@ -273,12 +261,12 @@ class _Sync:
         if not counts["active"]:
             del self._status["active"]
         self._status.setdefault("uncountedTerminatedPods", {})
-        self._registry.set_status(self._stored, self._status)
+        self.registry.set_status(self._stored, self._status)
 
     def _finish(self) -> None:
         if self._has("SuccessCriteriaMet"):
             self._set("Complete", "True", *_COMPLETED)
-            self._status["completionTime"] = self._registry.clock.timestamp()
+            self._status["completionTime"] = self.registry.clock.timestamp()
             self._event("Completed", "Job completed")
         elif self._has("FailureTarget"):
             self._set("Failed", "True", *_FAILED)

@@ -5,11 +5,11 @@ release 0.11.1).
 """
 
 import hashlib
+from itertools import takewhile
 from typing import Any
 
 from standins.cluster.objects import label_names as names
 from standins.cluster.objects.jobset_shapes import JobSetView, ReplicatedJob
-from standins.cluster.store.kinds import JOBSET
 from standins.cluster.store.stored import Stored
 
 Json = dict[str, Any]
@@ -28,18 +28,6 @@ def job_key(namespace: str, job: str) -> str:
 def subdomain(jobset: JobSetView) -> str:
     """Return the subdomain of the pods, which is the service's name."""
     return jobset.spec.network.subdomain or jobset.metadata.name
-
-
-def owner_reference(stored: Stored) -> Json:
-    """Return the reference by which children name their JobSet."""
-    return {
-        "apiVersion": JOBSET.api_version,
-        "kind": JOBSET.kind,
-        "name": stored.name,
-        "uid": stored.uid,
-        "controller": True,
-        "blockOwnerDeletion": True,
-    }
 
 
 def new_job(stored: Stored, position: int, index: int) -> Json:
@@ -70,7 +58,7 @@ def new_job(stored: Stored, position: int, index: int) -> Json:
             "name": name,
             "labels": template_metadata.get("labels", {}) | labels,
             "annotations": job_annotations,
-            "ownerReferences": [owner_reference(stored)],
+            "ownerReferences": [stored.as_controller()],
         },
         "spec": spec,
     }
@@ -108,12 +96,7 @@ def coordinator_address(jobset: JobSetView) -> str:
 
 
 def _before(replicated_jobs: list[ReplicatedJob], until: ReplicatedJob) -> int:
-    total = 0
-    for found in replicated_jobs:
-        if found.name == until.name:
-            break
-        total += found.replicas
-    return total
+    return sum(found.replicas for found in takewhile(lambda found: found.name != until.name, replicated_jobs))
 
 
 def _placement(jobset: JobSetView, replicated: ReplicatedJob) -> dict[str, str]:
@@ -132,7 +115,7 @@ def new_service(stored: Stored) -> Json:
     jobset = stored.view(JobSetView)
     network = stored.body()["spec"]["network"]
     return {
-        "metadata": {"name": subdomain(jobset), "ownerReferences": [owner_reference(stored)]},
+        "metadata": {"name": subdomain(jobset), "ownerReferences": [stored.as_controller()]},
         "spec": {
             "clusterIP": "None",
             "clusterIPs": ["None"],

@@ -17,7 +17,7 @@ from standins.cluster.controllers.jobset_children import (
 )
 from standins.cluster.controllers.jobset_policy import apply_failure_policy, has_succeeded
 from standins.cluster.controllers.jobset_status import ChildJobs, StatusDraft, child_jobs
-from standins.cluster.controllers.runner import Key
+from standins.cluster.controllers.runner import Controller, Key
 from standins.cluster.objects.jobset_shapes import JobSetView
 from standins.cluster.objects.label_names import REPLICATED_JOB_NAME
 from standins.cluster.objects.shapes import JobView
@@ -25,8 +25,6 @@ from standins.cluster.store.errors import ApiError
 from standins.cluster.store.kinds import JOB, JOBSET, SERVICE
 from standins.cluster.store.stored import Change, Stored
 from standins.cluster.writing.deletion import IN_FOREGROUND, delete
-from standins.cluster.writing.event_recorder import Recorder
-from standins.cluster.writing.registry import Registry
 
 Json = dict[str, Any]
 
@@ -36,14 +34,10 @@ _IN_PROGRESS = ("InOrderStartupPolicyInProgress", "in order startup policy is in
 _IN_ORDER = ("InOrderStartupPolicyCompleted", "in order startup policy has completed")
 
 
-class JobSetController:
+class JobSetController(Controller):
     """The controller of jobset.x-k8s.io JobSets."""
 
     name = "jobsets"
-
-    def __init__(self, registry: Registry, recorder: Recorder) -> None:
-        self._registry = registry
-        self._recorder = recorder
 
     def keys_for(self, change: Change) -> Iterable[Key]:
         """Look at a JobSet when it, one of its Jobs or its service changes."""
@@ -55,26 +49,26 @@ class JobSetController:
 
     def reconcile(self, key: Key) -> float | None:
         """Bring one JobSet's Jobs and status closer to what they should be."""
-        stored = self._registry.store.by_uid(key[0])
+        stored = self.registry.store.by_uid(key[0])
         if stored is None or stored.kind is not JOBSET:
             return None
         jobset = stored.view(JobSetView)
         if jobset.metadata.deletion_timestamp is not None or jobset.spec.managed_by not in {None, MANAGER}:
             return None
-        draft = StatusDraft(stored, self._registry.clock.timestamp())
+        draft = StatusDraft(stored, self.registry.clock.timestamp())
         again = self._advance(stored, jobset, draft)
-        if self._registry.store.by_uid(stored.uid) is stored:
-            self._registry.set_status(stored, draft.status)
+        if self.registry.store.by_uid(stored.uid) is stored:
+            self.registry.set_status(stored, draft.status)
             for reason, message, warning in draft.events:
-                self._recorder.record(NAME, stored, reason, message, warning=warning)
+                self.recorder.record(NAME, stored, reason, message, warning=warning)
         return again
 
     def _advance(self, stored: Stored, jobset: JobSetView, draft: StatusDraft) -> float | None:
-        children = child_jobs(self._registry.store, jobset)
+        children = child_jobs(self.registry.store, jobset)
         draft.count(children)
         if jobset.finished is not None:
             self._delete_jobs(children.active)
-            return self._expire(stored, jobset)
+            return self.expire(stored, jobset.spec.ttl_seconds_after_finished, jobset.finished)
         self._delete_jobs(children.previous)
         if children.failed:
             apply_failure_policy(draft, children.failed)
@@ -93,23 +87,13 @@ class JobSetController:
     def _delete_jobs(self, jobs: list[Stored]) -> None:
         for job in jobs:
             if job.view(JobView).metadata.deletion_timestamp is None:
-                delete(self._registry, job, IN_FOREGROUND)
-
-    def _expire(self, stored: Stored, jobset: JobSetView) -> float | None:
-        ttl, ended = jobset.spec.ttl_seconds_after_finished, jobset.finished
-        if ttl is None or ended is None:
-            return None
-        left = ttl - self._registry.clock.seconds_since(ended.last_transition_time)
-        if left > 0:
-            return left
-        delete(self._registry, stored, IN_FOREGROUND)
-        return None
+                delete(self.registry, job, IN_FOREGROUND)
 
     def _create_service(self, stored: Stored, jobset: JobSetView) -> None:
         if not jobset.spec.network.enable_dns_hostnames:
             return
-        if self._registry.store.get(SERVICE, stored.namespace, subdomain(jobset)) is None:
-            self._registry.create(SERVICE, new_service(stored), stored.namespace)
+        if self.registry.store.get(SERVICE, stored.namespace, subdomain(jobset)) is None:
+            self.registry.create(SERVICE, new_service(stored), stored.namespace)
 
     def _create_jobs(self, stored: Stored, jobset: JobSetView, children: ChildJobs, draft: StatusDraft) -> None:
         in_order = _in_order(jobset) and not jobset.spec.suspend
@@ -137,10 +121,10 @@ class JobSetController:
             if name in children.names:
                 continue
             try:
-                self._registry.create(JOB, new_job(stored, position, index), stored.namespace)
+                self.registry.create(JOB, new_job(stored, position, index), stored.namespace)
             except ApiError as error:
                 message = f'job "{name}" creation failed with error: {error.message}'
-                self._recorder.record(NAME, stored, "JobCreationFailed", message, warning=True)
+                self.recorder.record(NAME, stored, "JobCreationFailed", message, warning=True)
                 raise
 
     def _suspend(self, children: ChildJobs, draft: StatusDraft) -> None:
@@ -148,7 +132,7 @@ class JobSetController:
             if not job.view(JobView).spec.suspend:
                 body = job.body()
                 body["spec"]["suspend"] = True
-                self._registry.replace(JOB, job.namespace, job.name, body)
+                self.registry.replace(JOB, job.namespace, job.name, body)
         draft.set("Suspended", "SuspendedJobs", "jobset is suspended")
 
     def _resume(self, stored: Stored, jobset: JobSetView, children: ChildJobs, draft: StatusDraft) -> None:
@@ -169,11 +153,11 @@ class JobSetController:
         status = job.body().get("status", {})
         # The template of a Job that has started is fixed, so its start is forgotten first.
         if status.pop("startTime", None) is not None:
-            job = self._registry.set_status(job, status)
+            job = self.registry.set_status(job, status)
         body = job.body()
         resumed_template(body, template)
         body["spec"]["suspend"] = False
-        self._registry.replace(JOB, job.namespace, job.name, body)
+        self.registry.replace(JOB, job.namespace, job.name, body)
 
 
 def _in_order(jobset: JobSetView) -> bool:

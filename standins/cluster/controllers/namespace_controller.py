@@ -5,23 +5,19 @@ Source: https://kubernetes.io/docs/concepts/overview/working-with-objects/namesp
 
 from collections.abc import Iterable
 
-from standins.cluster.controllers.runner import Key
+from standins.cluster.controllers.runner import Controller, Key
 from standins.cluster.objects.shapes import AnyObject
 from standins.cluster.store.kinds import KINDS, NAMESPACE
 from standins.cluster.store.stored import Change
 from standins.cluster.writing.deletion import BACKGROUND, delete
-from standins.cluster.writing.registry import Registry
 
 _LOOK_AGAIN_SECONDS = 0.1
 
 
-class NamespaceController:
+class NamespaceController(Controller):
     """Empties namespaces that are being deleted."""
 
     name = "namespaces"
-
-    def __init__(self, registry: Registry) -> None:
-        self._registry = registry
 
     def keys_for(self, change: Change) -> Iterable[Key]:
         """Look at a namespace that is being deleted."""
@@ -32,17 +28,17 @@ class NamespaceController:
 
     def reconcile(self, key: Key) -> float | None:
         """Delete everything in the namespace; let the namespace go once nothing is left."""
-        stored = self._registry.store.get(NAMESPACE, "", key[0])
+        stored = self.registry.store.get(NAMESPACE, "", key[0])
         if stored is None or stored.view(AnyObject).metadata.deletion_timestamp is None:
             return None
         kinds = (kind for kind in KINDS if kind.namespaced)
-        left = [content for kind in kinds for content in self._registry.store.objects(kind, key[0])]
+        left = [content for kind in kinds for content in self.registry.store.objects(kind, key[0])]
         for content in left:
             if content.view(AnyObject).metadata.deletion_timestamp is None:
-                delete(self._registry, content, BACKGROUND)
+                delete(self.registry, content, BACKGROUND)
         if left:
             return _LOOK_AGAIN_SECONDS
         body = stored.body()
         body["spec"].pop("finalizers", None)
-        self._registry.write(NAMESPACE, stored, body)
+        self.registry.write(NAMESPACE, stored, body)
         return None

@@ -7,13 +7,14 @@ https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/#pod-garbage-co
 from collections.abc import Iterable
 from typing import Any
 
-from standins.cluster.controllers.runner import Key
+from standins.cluster.controllers.runner import Controller, Key
 from standins.cluster.objects.conditions import set_condition
 from standins.cluster.objects.shapes import NodeView, PodView
 from standins.cluster.objects.taints import NOT_READY_TAINT, UNSCHEDULABLE_TAINT
 from standins.cluster.store.kinds import NODE, POD
 from standins.cluster.store.stored import Change, Stored
 from standins.cluster.writing.deletion import BACKGROUND_NOW, delete
+from standins.cluster.writing.event_recorder import Recorder
 from standins.cluster.writing.registry import Registry
 
 Json = dict[str, Any]
@@ -21,13 +22,13 @@ Json = dict[str, Any]
 _QUARANTINE_SECONDS = 40.0
 
 
-class NodeController:
+class NodeController(Controller):
     """Keeps nodes' taints in step, and removes pods of nodes that are gone."""
 
     name = "nodes"
 
-    def __init__(self, registry: Registry) -> None:
-        self._registry = registry
+    def __init__(self, registry: Registry, recorder: Recorder) -> None:
+        super().__init__(registry, recorder)
         self._gone_since: dict[str, float] = {}
 
     def keys_for(self, change: Change) -> Iterable[Key]:
@@ -36,23 +37,23 @@ class NodeController:
             return (("node", change.subject.name),)
         if change.kind is POD and change.new is not None:
             node = change.new.fields["spec.nodeName"]
-            if node and self._registry.store.get(NODE, "", node) is None:
+            if node and self.registry.store.get(NODE, "", node) is None:
                 return (("node", node),)
         return ()
 
     def reconcile(self, key: Key) -> float | None:
         """Bring one node's taints in step, or remove the pods it left behind."""
         name = key[1]
-        stored = self._registry.store.get(NODE, "", name)
+        stored = self.registry.store.get(NODE, "", name)
         if stored is not None:
             self._gone_since.pop(name, None)
             self._set_taints(stored)
             return None
-        left_behind = [pod for pod in self._registry.store.objects(POD) if pod.fields["spec.nodeName"] == name]
+        left_behind = [pod for pod in self.registry.store.objects(POD) if pod.fields["spec.nodeName"] == name]
         if not left_behind:
             self._gone_since.pop(name, None)
             return None
-        clock = self._registry.clock
+        clock = self.registry.clock
         gone = self._gone_since.setdefault(name, clock.monotonic())
         waited = (clock.monotonic() - gone) * clock.speed
         if waited < _QUARANTINE_SECONDS:
@@ -65,23 +66,16 @@ class NodeController:
         node = stored.view(NodeView)
         body = stored.body()
         before: list[Json] = body["spec"].get("taints", [])
-        wanted = [
-            taint
-            for taint, holds in (
-                (NOT_READY_TAINT, not node.ready),
-                (UNSCHEDULABLE_TAINT, node.spec.unschedulable),
-            )
-            if holds
-        ]
-        own = {NOT_READY_TAINT["key"], UNSCHEDULABLE_TAINT["key"]}
+        own = ((NOT_READY_TAINT, not node.ready), (UNSCHEDULABLE_TAINT, node.spec.unschedulable))
+        over = {taint["key"] for taint, holds in own if not holds}
         present = {taint["key"] for taint in before}
-        after = [t for t in before if t["key"] not in own or any(w["key"] == t["key"] for w in wanted)]
-        since = {"timeAdded": self._registry.clock.timestamp()}
-        after += [taint | since for taint in wanted if taint["key"] not in present]
+        after = [taint for taint in before if taint["key"] not in over]
+        since = {"timeAdded": self.registry.clock.timestamp()}
+        after += [taint | since for taint, holds in own if holds and taint["key"] not in present]
         body["spec"]["taints"] = after
         if not after:
             del body["spec"]["taints"]
-        self._registry.write(NODE, stored, body)
+        self.registry.write(NODE, stored, body)
 
     def _remove(self, stored: Stored) -> None:
         body = stored.body()
@@ -95,6 +89,6 @@ class NodeController:
                 "observedGeneration": body["metadata"]["generation"],
             }
             body["status"]["observedGeneration"] = body["metadata"]["generation"]
-            set_condition(body["status"], condition, self._registry.clock.timestamp())
-            stored = self._registry.write(POD, stored, body)
-        delete(self._registry, stored, BACKGROUND_NOW)
+            set_condition(body["status"], condition, self.registry.clock.timestamp())
+            stored = self.registry.write(POD, stored, body)
+        delete(self.registry, stored, BACKGROUND_NOW)

@@ -8,7 +8,7 @@ from typing import Any
 
 from standins.cluster.objects.label_names import COMPLETION_INDEX, JOB_TRACKING
 from standins.cluster.objects.shapes import JobView, PodView
-from standins.cluster.store.kinds import JOB, POD
+from standins.cluster.store.kinds import POD
 from standins.cluster.store.object_store import Store
 from standins.cluster.store.stored import Stored
 
@@ -95,16 +95,7 @@ def new_pod(stored: Stored, index: int | None) -> Json:
     spec = template["spec"]
     metadata["generateName"] = f"{stored.name}-" if index is None else f"{stored.name}-{index}-"
     metadata["finalizers"] = [JOB_TRACKING]
-    metadata["ownerReferences"] = [
-        {
-            "apiVersion": JOB.api_version,
-            "kind": JOB.kind,
-            "name": stored.name,
-            "uid": stored.uid,
-            "controller": True,
-            "blockOwnerDeletion": True,
-        },
-    ]
+    metadata["ownerReferences"] = [stored.as_controller()]
     if index is not None:
         metadata["annotations"] = metadata.get("annotations", {}) | {COMPLETION_INDEX: str(index)}
         metadata["labels"] = metadata.get("labels", {}) | {COMPLETION_INDEX: str(index)}

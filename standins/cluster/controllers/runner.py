@@ -7,15 +7,18 @@ import asyncio
 import contextlib
 import heapq
 import itertools
-import json
-import sys
+from abc import ABC, abstractmethod
 from collections.abc import Iterable
-from typing import Protocol
 
 from standins.cluster.clock import Clock
+from standins.cluster.objects.shapes import Condition
 from standins.cluster.store.errors import ApiError
 from standins.cluster.store.object_store import Store
-from standins.cluster.store.stored import Change
+from standins.cluster.store.stored import Change, Stored
+from standins.cluster.writing.deletion import IN_FOREGROUND, delete
+from standins.cluster.writing.event_recorder import Recorder
+from standins.cluster.writing.registry import Registry
+from standins.processes.journal import write_record
 
 LATENCY_SECONDS = 0.002
 RETRY_VIRTUAL_SECONDS = 1.0
@@ -24,16 +27,32 @@ _SLICE_SECONDS = 0.01
 Key = tuple[str, ...]
 
 
-class Controller(Protocol):
+class Controller(ABC):
     """One control loop."""
 
     name: str
 
+    def __init__(self, registry: Registry, recorder: Recorder) -> None:
+        self.registry = registry
+        self.recorder = recorder
+
+    @abstractmethod
     def keys_for(self, change: Change) -> Iterable[Key]:
         """Return the keys that a change makes worth looking at."""
 
+    @abstractmethod
     def reconcile(self, key: Key) -> float | None:
         """Bring the key's objects closer to their spec; return virtual seconds to the next look."""
+
+    def expire(self, stored: Stored, ttl: int | None, ended: Condition | None) -> float | None:
+        """Delete what has ended, once its time to live is over; return the rest of that time."""
+        if ttl is None or ended is None:
+            return None
+        left = ttl - self.registry.clock.seconds_since(ended.last_transition_time)
+        if left > 0:
+            return left
+        delete(self.registry, stored, IN_FOREGROUND)
+        return None
 
 
 class Runner:
@@ -78,15 +97,8 @@ class Runner:
             again = controller.reconcile(key)
         except ApiError as error:
             again = RETRY_VIRTUAL_SECONDS
-            record = {
-                "severity": "WARNING",
-                "message": "reconcile refused",
-                "time": self._clock.timestamp(),
-                "controller": controller.name,
-                "key": "/".join(key),
-                "error": error.message,
-            }
-            sys.stderr.write(json.dumps(record) + "\n")
+            where = {"controller": controller.name, "key": "/".join(key)}
+            write_record("reconcile refused", "WARNING", **where, error=error.message)
         if again is not None:
             self._schedule(controller, key, self._clock.monotonic() + self._clock.real_seconds(again))
 

@@ -17,7 +17,7 @@ from standins.cluster.controllers.feasibility import (
     pod_facts,
     unschedulable_message,
 )
-from standins.cluster.controllers.runner import Key
+from standins.cluster.controllers.runner import Controller, Key
 from standins.cluster.objects.conditions import set_condition
 from standins.cluster.objects.shapes import NodeView, PodView
 from standins.cluster.store.kinds import NODE, POD
@@ -30,14 +30,13 @@ _ROUND: Key = ("round",)
 _SLICE_SECONDS = 0.02
 
 
-class Scheduler:
+class Scheduler(Controller):
     """The default scheduler."""
 
     name = "scheduler"
 
     def __init__(self, registry: Registry, recorder: Recorder) -> None:
-        self._registry = registry
-        self._recorder = recorder
+        super().__init__(registry, recorder)
         self._nodes: dict[str, NodeFacts] = {}
         self._placed: dict[str, str] = {}
         self._pending: dict[str, Stored] = {}
@@ -66,7 +65,7 @@ class Scheduler:
         known = self._nodes.get(name)
         if known is None:
             self._nodes[name] = NodeFacts(view)
-            for stored in self._registry.store.objects(POD):
+            for stored in self.registry.store.objects(POD):
                 pod = stored.view(PodView)
                 if pod.spec.node_name == name and not pod.finished:
                     self._place(pod)
@@ -145,36 +144,27 @@ class Scheduler:
         if chosen is None:
             self._refuse(stored, unschedulable_message(len(self._nodes), rejections))
             return
-        self._registry.bind(pod.metadata.namespace, pod.metadata.name, chosen.name)
+        self.registry.bind(pod.metadata.namespace, pod.metadata.name, chosen.name)
         message = f"Successfully assigned {pod.metadata.namespace}/{pod.metadata.name} to {chosen.name}"
-        self._recorder.record(NAME, stored, "Scheduled", message)
+        self.recorder.record(NAME, stored, "Scheduled", message)
 
     def _choose(self, pod: PodView, facts: PodFacts) -> tuple[NodeFacts | None, list[Rejection]]:
-        rejections: list[Rejection] = []
-        candidates: list[NodeFacts] = []
-        for node in self._nodes.values():
-            rejection = node_rejection(pod, facts, node)
-            if rejection is None:
-                candidates.append(node)
-            else:
-                rejections.append(rejection)
-        if candidates:
+        found = [(node, node_rejection(pod, facts, node)) for node in self._nodes.values()]
+        if any(rejection is None for _, rejection in found):
             topology = Topology(facts, self._nodes.values())
-            for node in tuple(candidates):
-                rejection = topology.rejection(node)
-                if rejection is not None:
-                    candidates.remove(node)
-                    rejections.append(rejection)
+            found = [(node, rejection or topology.rejection(node)) for node, rejection in found]
+        candidates = [node for node, rejection in found if rejection is None]
         # The emptiest node, then by name: this spreads pods, and is the same in every run.
-        return min(candidates, key=lambda node: (len(node.pods), node.name), default=None), rejections
+        chosen = min(candidates, key=lambda node: (len(node.pods), node.name), default=None)
+        return chosen, [rejection for _, rejection in found if rejection is not None]
 
     def _refuse(self, stored: Stored, message: str) -> None:
         body = stored.body()
         condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": message}
         condition["observedGeneration"] = body["metadata"]["generation"]
-        if set_condition(body["status"], condition, self._registry.clock.timestamp()):
-            self._registry.write(POD, stored, body)
-            self._recorder.record(NAME, stored, "FailedScheduling", message, warning=True)
+        if set_condition(body["status"], condition, self.registry.clock.timestamp()):
+            self.registry.write(POD, stored, body)
+            self.recorder.record(NAME, stored, "FailedScheduling", message, warning=True)
 
 
 def _schedulable(pod: PodView) -> bool:

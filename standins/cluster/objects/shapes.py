@@ -37,9 +37,7 @@ class Metadata(Shape, frozen=True):
     annotations: dict[str, str] = field(default_factory=dict)
     finalizers: list[str] = field(default_factory=list)
     owner_references: list[Owner] = field(default_factory=list)
-    creation_timestamp: str = ""
     deletion_timestamp: str | None = None
-    deletion_grace_period_seconds: int | None = None
     generation: int = 0
 
     @property
@@ -184,11 +182,9 @@ class PodStatus(Shape, frozen=True):
     """What controllers read of a pod's status."""
 
     phase: str = ""
-    reason: str = ""
     conditions: list[Condition] = field(default_factory=list)
     container_statuses: list[ContainerStatus] = field(default_factory=list)
     init_container_statuses: list[ContainerStatus] = field(default_factory=list)
-    start_time: str | None = None
 
     @property
     def all_container_statuses(self) -> list[ContainerStatus]:
@@ -283,7 +279,6 @@ class JobStatus(Shape, frozen=True):
     active: int = 0
     ready: int = 0
     succeeded: int = 0
-    start_time: str | None = None
     completed_indexes: str = ""
     conditions: list[Condition] = field(default_factory=list)
 

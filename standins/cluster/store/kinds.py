@@ -3,7 +3,7 @@
 Kinds without a controller (Deployment, ConfigMap) are stored and served, and nothing else happens.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 
 @dataclass(frozen=True)
@@ -71,19 +71,11 @@ _CLAIM = Kind(
 )
 
 
+_APP = Kind("apps", "v1", "", "", has_status=True, has_generation=True, categories=_ALL, only_stored=True)
+
+
 def _app(kind: str, plural: str, short_name: str) -> Kind:
-    names = (short_name,)
-    return Kind(
-        "apps",
-        "v1",
-        kind,
-        plural,
-        short_names=names,
-        has_status=True,
-        has_generation=True,
-        categories=_ALL,
-        only_stored=True,
-    )
+    return replace(_APP, kind=kind, plural=plural, short_names=(short_name,))
 
 
 KINDS: tuple[Kind, ...] = (

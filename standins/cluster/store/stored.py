@@ -48,6 +48,11 @@ class Stored:
         """Return namespace and name."""
         return (self.namespace, self.name)
 
+    def as_controller(self) -> Json:
+        """Return the reference by which children name this object as their controller."""
+        kind = {"apiVersion": self.kind.api_version, "kind": self.kind.kind}
+        return kind | {"name": self.name, "uid": self.uid, "controller": True, "blockOwnerDeletion": True}
+
     def body(self) -> Json:
         """Return a fresh copy of the object, the caller's to change."""
         return _decoder.decode(self.encoded)

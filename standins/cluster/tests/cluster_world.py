@@ -132,8 +132,8 @@ class World(ABC):
             return
         raise AssertionError(f"{kind.kind} {name} changes all the time")
 
-    def edit_jobset(self, name: str = "train", **spec: Any) -> None:
-        self.edit(JOBSET, name, lambda body: body["spec"].update(spec))
+    def edit_jobset(self, **spec: Any) -> None:
+        self.edit(JOBSET, "train", lambda body: body["spec"].update(spec))
 
     def set_phase(self, phase: str, *, job: str = "", pod: str = "", **status: Any) -> None:
         """Report a phase of the pods that have not ended: all, those of one Job, or one."""

@@ -9,7 +9,6 @@ import json
 import time
 from collections.abc import Callable
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 import httpx
@@ -42,9 +41,7 @@ class RealWorld(World):
         self.eventually(lambda: self.body(ACCOUNT, "default")["metadata"]["name"], "default")
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         try:
             self._clear()
             self.delete(NAMESPACE, self.namespace)

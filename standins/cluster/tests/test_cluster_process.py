@@ -207,7 +207,7 @@ def test_only_what_stops_the_start_is_told_as_a_wrong_argument(
     def fail(_settings: Settings) -> None:
         raise error
 
-    monkeypatch.setattr("standins.cluster.__main__.run", fail)
+    monkeypatch.setattr("standins.cluster.__main__.serve", fail)
 
     result = CliRunner().invoke(application, ["serve"])
 

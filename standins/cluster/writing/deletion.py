@@ -71,14 +71,12 @@ def delete(registry: Registry, stored: Stored, options: DeleteOptions) -> tuple[
     metadata = body["metadata"]
     _set_finalizers(kind, metadata, options)
     grace = _grace_seconds(kind, body, options)
-    if "deletionTimestamp" not in metadata:
-        metadata["deletionTimestamp"] = registry.clock.timestamp(after_seconds=grace)
-        metadata["deletionGracePeriodSeconds"] = grace
-        if kind.has_generation:
-            metadata["generation"] = metadata.get("generation", 1) + 1
-        if kind is NAMESPACE:
-            body.setdefault("status", {})["phase"] = "Terminating"
-    elif grace < metadata.get("deletionGracePeriodSeconds", 0):
+    first = "deletionTimestamp" not in metadata
+    if first and kind.has_generation:
+        metadata["generation"] = metadata.get("generation", 1) + 1
+    if first and kind is NAMESPACE:
+        body.setdefault("status", {})["phase"] = "Terminating"
+    if first or grace < metadata.get("deletionGracePeriodSeconds", 0):
         metadata["deletionTimestamp"] = registry.clock.timestamp(after_seconds=grace)
         metadata["deletionGracePeriodSeconds"] = grace
     if may_leave(kind, body):

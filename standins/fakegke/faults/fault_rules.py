@@ -185,7 +185,7 @@ SWITCHES: dict[str, type[Fault]] = {
 
 @dataclass(frozen=True)
 class Target:
-    """What a call or an operation is about, as far as faults can tell."""
+    """What a call or an operation is about, as far as faults can tell: they have patterns of it."""
 
     cluster: str = ""
     pool: str = ""
@@ -292,24 +292,17 @@ class FaultPlan:
                 return fault
         return None
 
+    def in_force(self, usual: F, target: Target) -> F:
+        """Return the first fault of a kind in force for the target, without counting.
+
+        `usual` where there is none: a fault that changes nothing.
+        """
+        return self.peek(type(usual), target) or usual
+
     def holds(self, fault: Fault) -> bool:
         """Return whether a fault was not cleared, also when it has fired as often as it may."""
         return any(armed.fault is fault for armed in (*self._armed, *self._standing))
 
-    def has(self, kind: type[Fault]) -> bool:
-        """Return whether any fault of this kind is in force."""
-        return any(isinstance(armed.fault, kind) for armed in (*self._armed, *self._standing))
-
 
 def _matches(fault: Fault, target: Target) -> bool:
-    return all(
-        fnmatchcase(value, pattern)
-        for value, pattern in (
-            (target.pool, fault.pool),
-            (target.cluster, fault.cluster),
-            (target.method, fault.method),
-            (target.zone, fault.zone),
-            (target.tier, fault.tier),
-            (target.machine_type, fault.machine_type),
-        )
-    )
+    return all(fnmatchcase(value, getattr(fault, name)) for name, value in vars(target).items())

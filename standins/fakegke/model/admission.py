@@ -81,13 +81,13 @@ class Admission:
     def create(self, cluster: ClusterRecord, wanted: Message, target: Target) -> tuple[Shape, list[str]]:
         """Check a create after cluster and rate; return the pool's shape and zones."""
         zones = list(wanted.locations) or cluster.zones
-        late = self._world.faults.peek(BadNodeCount, target)
+        late = self._world.faults.in_force(BadNodeCount(answer="sync"), target)
         shape = check_pool(
             wanted,
             cluster.name.location,
             zones,
             self._world.scenario,
-            late_count=late is not None and late.answer == "async",
+            late_count=late.answer == "async",
         )
         self._byte_limit(cluster, wanted, target)
         self._free_name(cluster, wanted.name, target)
@@ -118,8 +118,7 @@ class Admission:
 
     def ceiling(self, cluster: ClusterName, target: Target) -> None:
         """Refuse above the number of operations that a cluster may have in flight."""
-        limit = self._world.faults.peek(MaxInflightOps, target)
-        most = limit.value if limit is not None else _MOST_IN_FLIGHT
+        most = self._world.faults.in_force(MaxInflightOps(value=_MOST_IN_FLIGHT), target).value
         if self._desk.in_flight(cluster) >= most:
             raise too_many_operations(cluster.cluster, most)
 
@@ -137,16 +136,13 @@ class Admission:
         pool = cluster.pools.get(name)
         if pool is None:
             return
-        answer = "exists"
-        if pool.status == PoolStatus.PROVISIONING:
-            inflight = self._world.faults.peek(DupCreateInflight, target)
-            answer = inflight.answer if inflight is not None else "precondition"
-        elif pool.status == PoolStatus.STOPPING:
-            stopping = self._world.faults.peek(CreateWhileStopping, target)
-            answer = stopping.answer if stopping is not None else "precondition"
-        if answer == "exists":
-            raise already_exists(f"{cluster.name.spelled}/nodePools/{name}")
-        self.unlocked(cluster.name, name)
+        moving: dict[int, DupCreateInflight | CreateWhileStopping] = {
+            PoolStatus.PROVISIONING: DupCreateInflight(answer="precondition"),
+            PoolStatus.STOPPING: CreateWhileStopping(answer="precondition"),
+        }
+        usual = moving.get(pool.status)
+        if usual is not None and self._world.faults.in_force(usual, target).answer == "precondition":
+            self.unlocked(cluster.name, name)
         raise already_exists(f"{cluster.name.spelled}/nodePools/{name}")
 
 

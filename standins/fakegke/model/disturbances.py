@@ -25,9 +25,8 @@ class Disturbances:
 
     def before_call(self, cluster: ClusterRecord, target: Target) -> None:
         """Start scripted operations where nothing stands in their way."""
-        faults = self._world.faults
-        if faults.has(ClusterBusy) and self._desk.blocking(cluster.name, "") is None:
-            busy = faults.take(ClusterBusy, target)
+        if self._desk.blocking(cluster.name, "") is None:
+            busy = self._world.faults.take(ClusterBusy, target)
             if busy is not None:
                 self._lifecycle.occupy_cluster(cluster, OperationType[busy.type], busy.seconds)
 
@@ -45,7 +44,5 @@ class Disturbances:
         pool.message.config.labels.clear()
         pool.message.config.labels.update(fault.labels)
         self._lifecycle.renew_etag(cluster, pool)
-        seconds = self._world.draw(
-            f"update:{cluster.name.cluster}:{pool.name}", self._world.scenario.timings.update
-        )
+        seconds = self._world.draw("update", cluster.name, pool.name, self._world.scenario.timings.update)
         self._lifecycle.reconcile(cluster, pool, OperationType.UPGRADE_NODES, seconds)

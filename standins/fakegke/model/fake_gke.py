@@ -67,7 +67,7 @@ class FakeGke:
         self._disturbances = Disturbances(self.world, self._desk, self._lifecycle)
         self._admission = Admission(self.world, self._desk)
         self._reads = Reads(self.world)
-        self._verbs: dict[str, Callable[[Any, str], Message]] = {
+        self._verbs: dict[str, Callable[[Any, Target], Message]] = {
             "CreateNodePool": self._create_node_pool,
             "DeleteNodePool": self._delete_node_pool,
             "GetNodePool": self._get_node_pool,
@@ -113,7 +113,7 @@ class FakeGke:
             verb = self._verbs.get(method)
             if verb is None:
                 raise not_emulated(f"the method {method}")
-            answer = verb(request, method)
+            answer = verb(request, subject)
             code = Code.OK
         except GkeError as error:
             code = error.code
@@ -158,68 +158,54 @@ class FakeGke:
             place = None
         if place is None:
             return Target(method=method)
-        if method == "CreateNodePool":
-            zones = list(request.node_pool.locations) or self._zones_of(place)
-            return pool_target(place.cluster_name, request.node_pool, zones, method)
         known = self.world.clusters.get(place.cluster_name)
+        if method == "CreateNodePool":
+            zones = list(request.node_pool.locations) or (known.zones if known is not None else [])
+            return pool_target(place.cluster_name, request.node_pool, zones, method)
         record = known.pools.get(place.leaf) if known is not None else None
         return self.world.target(place.cluster_name, record, place.leaf, method)
 
-    def _enter(self, place: Place, method: str, pool: str = "") -> tuple[ClusterRecord, Target]:
-        known = self.world.clusters.get(place.cluster_name)
-        record = known.pools.get(pool) if known is not None else None
-        target = self.world.target(place.cluster_name, record, pool, method)
-        return self._enter_as(place, target), target
-
-    def _enter_as(self, place: Place, target: Target) -> ClusterRecord:
+    def _enter(self, place: Place, target: Target) -> ClusterRecord:
         self._admission.scripted(target)
         cluster = self._admission.cluster(place)
         self._admission.rate(cluster.name.project)
         self._disturbances.before_call(cluster, target)
         return cluster
 
-    def _create_node_pool(self, request: Message, method: str) -> Message:
-        place = parse_cluster("parent", request.parent)
-        wanted = request.node_pool
-        zones = list(wanted.locations) or self._zones_of(place)
-        target = pool_target(place.cluster_name, wanted, zones, method)
-        cluster = self._enter_as(place, target)
-        shape, zones = self._admission.create(cluster, wanted, target)
-        return copy_of(self._lifecycle.create(cluster, wanted, shape, zones).message)
+    def _create_node_pool(self, request: Message, target: Target) -> Message:
+        cluster = self._enter(parse_cluster("parent", request.parent), target)
+        shape, zones = self._admission.create(cluster, request.node_pool, target)
+        return copy_of(self._lifecycle.create(cluster, request.node_pool, shape, zones).message)
 
-    def _zones_of(self, place: Place) -> list[str]:
-        known = self.world.clusters.get(place.cluster_name)
-        return known.zones if known is not None else []
-
-    def _delete_node_pool(self, request: Message, method: str) -> Message:
+    def _delete_node_pool(self, request: Message, target: Target) -> Message:
         place = parse_pool("name", request.name)
-        cluster, target = self._enter(place, method, place.leaf)
+        cluster = self._enter(place, target)
         pool = self._admission.change(cluster, place.leaf, target)
         return copy_of(self._lifecycle.delete(cluster, pool).message)
 
-    def _get_node_pool(self, request: Message, method: str) -> Message:
+    def _get_node_pool(self, request: Message, target: Target) -> Message:
         place = parse_pool("name", request.name)
-        cluster, _ = self._enter(place, method, place.leaf)
+        cluster = self._enter(place, target)
         return self._reads.pool(cluster, place.leaf)
 
-    def _list_node_pools(self, request: Message, method: str) -> Message:
-        cluster, _ = self._enter(parse_cluster("parent", request.parent), method)
+    def _list_node_pools(self, request: Message, target: Target) -> Message:
+        cluster = self._enter(parse_cluster("parent", request.parent), target)
         return ListNodePoolsResponse(node_pools=self._reads.pools(cluster))
 
-    def _update_node_pool(self, request: Message, method: str) -> Message:
+    def _update_node_pool(self, request: Message, target: Target) -> Message:
         place = parse_pool("name", request.name)
-        cluster, target = self._enter(place, method, place.leaf)
+        cluster = self._enter(place, target)
         check_update(request, self._admission.pool(cluster, place.leaf))
         pool = self._admission.change(cluster, place.leaf, target)
         apply_update(request, pool)
         self._lifecycle.renew_etag(cluster, pool)
-        seconds = self.world.draw(f"update:{place.cluster}:{place.leaf}", self.world.scenario.timings.update)
+        seconds = self.world.draw("update", cluster.name, pool.name, self.world.scenario.timings.update)
         record = self._lifecycle.reconcile(cluster, pool, OperationType.UPGRADE_NODES, seconds)
         return copy_of(record.message)
 
-    def _set_node_pool_size(self, request: Message, method: str) -> Message:
+    def _set_node_pool_size(self, request: Message, target: Target) -> Message:
         place = parse_pool("name", request.name)
-        cluster, target = self._enter(place, method, place.leaf)
+        cluster = self._enter(place, target)
         pool = self._admission.pool(cluster, place.leaf)
         if pool.shape.atomic:
             raise GkeError(
@@ -232,23 +218,22 @@ class FakeGke:
         self._admission.change(cluster, place.leaf, target)
         return copy_of(self._lifecycle.resize(cluster, pool, request.node_count).message)
 
-    def _get_operation(self, request: Message, method: str) -> Message:
+    def _get_operation(self, request: Message, target: Target) -> Message:
         place = parse_operation("name", request.name)
-        project = self._enter_project(place, method)
+        project = self._enter_project(place, target)
         return copy_of(self._desk.find(place.leaf, project, place.location).message)
 
-    def _list_operations(self, request: Message, method: str) -> Message:
+    def _list_operations(self, request: Message, target: Target) -> Message:
         place = parse_location("parent", request.parent)
-        records = self._desk.listed(self._enter_project(place, method), place.location)
+        records = self._desk.listed(self._enter_project(place, target), place.location)
         return ListOperationsResponse(operations=[record.message for record in records])
 
-    def _get_cluster(self, request: Message, method: str) -> Message:
-        cluster, _ = self._enter(parse_cluster("name", request.name), method)
-        return self._described(cluster)
+    def _get_cluster(self, request: Message, target: Target) -> Message:
+        return self._described(self._enter(parse_cluster("name", request.name), target))
 
-    def _list_clusters(self, request: Message, method: str) -> Message:
+    def _list_clusters(self, request: Message, target: Target) -> Message:
         place = parse_location("parent", request.parent)
-        project = self._enter_project(place, method)
+        project = self._enter_project(place, target)
         return ListClustersResponse(
             clusters=[
                 self._described(cluster)
@@ -264,8 +249,8 @@ class FakeGke:
         message.current_node_count = sum(len(pool.nodes) for pool in cluster.pools.values())
         return message
 
-    def _enter_project(self, place: Place, method: str) -> str:
-        self._admission.scripted(Target(method=method))
+    def _enter_project(self, place: Place, target: Target) -> str:
+        self._admission.scripted(target)
         known = {str(project_number(name.project)): name.project for name in self.world.clusters}
         project = known.get(place.project, place.project)
         self._admission.rate(project)

@@ -4,6 +4,7 @@ What for is decided in `lifecycle`.
 """
 
 import hashlib
+from functools import partial
 
 from standins.fakegke.faults.fault_rules import LateNodes
 from standins.fakegke.model.instances import Coming
@@ -46,13 +47,8 @@ class Fleet:
             due = first + (seconds - first) * (index + 1) / (count + 1)
             if late is not None and index >= count - late.nodes:
                 due = seconds + late.seconds
-            self._schedule(cluster, pool, (name, zones[name]), due)
-
-    def _schedule(self, cluster: ClusterRecord, pool: PoolRecord, place: tuple[str, str], due: float) -> None:
-        name, zone = place
-        now = self._world.now
-        entry = self._world.agenda.after(due, lambda: self._up(cluster, pool, name))
-        pool.coming[name] = Coming(zone, now, now + due, entry)
+            entry = world.agenda.after(due, partial(self._up, cluster, pool, name))
+            pool.coming[name] = Coming(zones[name], world.now, world.now + due, entry)
 
     def _up(self, cluster: ClusterRecord, pool: PoolRecord, name: str) -> None:
         node = self._node(cluster, pool, name, pool.coming.pop(name).zone)

@@ -67,7 +67,6 @@ _STRATEGIES = {0: "", 1: "time-sharing", 2: "mps"}
 _DRIVERS = {0: "default", 1: "disabled", 2: "default", 3: "latest"}
 _STORAGE_SCOPES = ("cloud-platform", "devstorage")
 _ARM = ("a4x-",)
-TAINT = {"key": "nvidia.com/gpu", "value": "present", "effect": "NoSchedule"}
 
 
 @dataclass(frozen=True)

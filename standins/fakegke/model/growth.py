@@ -37,9 +37,8 @@ class Growth:
         if fault is not None and fault.kind in ("ok", "partial"):
             can_come = count if fault.kind == "ok" else min(fault.nodes, count)
         if can_come:
-            seconds = self._world.draw(
-                f"supply:{target.cluster}:{target.pool}", self._world.scenario.timings.create_single
-            )
+            bounds = self._world.scenario.timings.create_single
+            seconds = self._world.draw("supply", cluster.name, pool.name, bounds)
             self._fleet.expect(cluster, pool, can_come, zones)
             self._fleet.grant(cluster, pool, list(pool.waiting)[-can_come:], seconds)
         if can_come < count:

@@ -69,12 +69,9 @@ class Lifecycle:
         self.renew_etag(cluster, pool)
         results: list[CreateResult] = []
 
-        started: list[float] = []
-
         def start() -> float:
             result, seconds = self._choose_result(cluster, pool)
             results.append(result)
-            started.append(self._world.now)
             keeps = result.failure is not None and result.holds_capacity and reservation_of(pool.message)
             pool.held = pool.planned_nodes if keeps else 0
             usual = seconds if result.failure is None else min(seconds, self._draw_creation(cluster, pool))
@@ -84,8 +81,8 @@ class Lifecycle:
                 self._miss(cluster, pool, missing, result)
             return seconds
 
-        def end() -> Failure | None:
-            result = self._final_result(cluster, pool, results[0], self._world.now - started[0])
+        def end(waited: float) -> Failure | None:
+            result = self._final_result(cluster, pool, results[0], waited)
             if pool.all_or_none or result.fault is not None:
                 self._fleet.stop_waiting(pool)
             return self._created(cluster, pool, result)
@@ -132,11 +129,11 @@ class Lifecycle:
         bounds = timings.create_empty
         if pool.planned_nodes:
             bounds = timings.create_slice if pool.shape.atomic else timings.create_single
-        return self._world.draw(f"create:{cluster.name.cluster}:{pool.name}", bounds)
+        return self._world.draw("create", cluster.name, pool.name, bounds)
 
     def _try_seconds(self, cluster: ClusterRecord, pool: PoolRecord, kind: str) -> float:
         timings = self._world.scenario.timings
-        jitter = self._world.draw(f"jitter:{cluster.name.cluster}:{pool.name}", timings.stockout_jitter)
+        jitter = self._world.draw("jitter", cluster.name, pool.name, timings.stockout_jitter)
         return try_seconds(kind, pool, timings, jitter)
 
     def _honest_result(self, cluster: ClusterRecord, pool: PoolRecord) -> CreateResult:
@@ -219,7 +216,7 @@ class Lifecycle:
         def start() -> float:
             target = self._target(cluster, pool)
             bounds = timings.delete_nodes if pool.nodes else timings.delete_empty
-            drawn = self._world.draw(f"delete:{cluster.name.cluster}:{pool.name}", bounds)
+            drawn = self._world.draw("delete", cluster.name, pool.name, bounds)
             exact = self._world.faults.take(Duration, target, lambda fault: fault.operation == "delete")
             seconds = exact.seconds if exact is not None else drawn
             names = list(pool.nodes)
@@ -228,7 +225,7 @@ class Lifecycle:
             after(seconds * _DOWN_FROM, lambda: self._fleet.take_down(cluster, pool, names))
             return seconds
 
-        def end() -> None:
+        def end(_: float) -> None:
             self._gone(cluster, pool)
 
         work = Work(start, end, target=self._target(cluster, pool))
@@ -244,15 +241,11 @@ class Lifecycle:
         before = pool.status
         self.renew_etag(cluster, pool)
         self.set_status(cluster, pool, PoolStatus.RECONCILING)
-        started: list[float] = []
 
         def start() -> float:
-            seconds = self._world.draw(
-                f"resize:{cluster.name.cluster}:{pool.name}", self._world.scenario.timings.resize
-            )
+            seconds = self._world.draw("resize", cluster.name, pool.name, self._world.scenario.timings.resize)
             self._fleet.stop_waiting(pool)
             more = per_zone * len(pool.zones) - pool.target
-            started.append(self._world.now)
             if not self._supply.fits(pool, more):
                 self._supply.expect(cluster, pool, more)
                 return self._try_seconds(cluster, pool, shortage_kind(pool))
@@ -262,11 +255,10 @@ class Lifecycle:
             self._fleet.take_down(cluster, pool, surplus)
             return seconds
 
-        def end() -> Failure | None:
+        def end(waited: float) -> Failure | None:
             if pool.short:
                 pool.message.ClearField("conditions")
-                seen = (len(pool.nodes), self._world.now - started[0])
-                failure = failure_of(shortage_kind(pool), pool, cluster.name, seen)
+                failure = failure_of(shortage_kind(pool), pool, cluster.name, (len(pool.nodes), waited))
                 return self._fail(cluster, pool, failure, PoolStatus.RUNNING_WITH_ERROR)
             self.set_status(cluster, pool, before)
             if pool.stock is not None:
@@ -284,7 +276,7 @@ class Lifecycle:
         before = pool.status
         self.set_status(cluster, pool, PoolStatus.RECONCILING)
 
-        def end() -> None:
+        def end(_: float) -> None:
             if not self.exists(cluster, pool):
                 return
             if pool.status == PoolStatus.RECONCILING:
@@ -296,7 +288,7 @@ class Lifecycle:
 
     def occupy_cluster(self, cluster: ClusterRecord, kind: int, seconds: float) -> OperationRecord:
         """Accept a cluster-level operation, which excludes pool operations."""
-        work = Work(lambda: seconds, lambda: None, target=self._world.target(cluster.name, None))
+        work = Work(lambda: seconds, lambda _: None, target=self._world.target(cluster.name, None))
         return self._desk.submit(cluster.name, "", kind, work)
 
     def renew_etag(self, cluster: ClusterRecord, pool: PoolRecord) -> None:

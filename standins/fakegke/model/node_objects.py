@@ -9,7 +9,7 @@ control plane writes from a pool's fields).
 from dataclasses import dataclass
 from typing import Any
 
-from standins.fakegke.model.gpu_machines import TAINT, architecture_of, gpus_of
+from standins.fakegke.model.gpu_machines import architecture_of, gpus_of
 from standins.fakegke.model.machines import Machine
 from standins.fakegke.model.proto_messages import Message, is_queued, reservation_path, tier_of
 from standins.fakegke.resource_names import ClusterName, region_of
@@ -105,25 +105,16 @@ def node_object(
 
 def taints_of(pool: Message, machine: Machine) -> list[dict[str, str]]:
     """Return the taints of a pool's nodes in Kubernetes' spelling: GKE's own, then the pool's."""
-    taints: dict[tuple[str, str], dict[str, str]] = {}
-    if machine.is_tpu:
-        taints["google.com/tpu", "NoSchedule"] = {
-            "key": "google.com/tpu",
-            "value": "present",
-            "effect": "NoSchedule",
-        }
-    if gpus_of(pool.config) is not None:
-        taints[TAINT["key"], TAINT["effect"]] = dict(TAINT)
-    if architecture_of(machine.name) != "amd64":
-        key = "kubernetes.io/arch"
-        taints[key, "NoSchedule"] = {"key": key, "value": architecture_of(machine.name), "effect": "NoSchedule"}
-    if is_queued(pool):
-        key = f"{_GKE}/gke-queued"
-        taints[key, "NoSchedule"] = {"key": key, "value": "true", "effect": "NoSchedule"}
-    for taint in pool.config.taints:
-        effect = _EFFECTS[taint.effect]
-        taints[taint.key, effect] = {"key": taint.key, "value": taint.value, "effect": effect}
-    return list(taints.values())
+    architecture = architecture_of(machine.name)
+    own = {
+        "google.com/tpu": ("present", machine.is_tpu),
+        "nvidia.com/gpu": ("present", gpus_of(pool.config) is not None),
+        "kubernetes.io/arch": (architecture, architecture != "amd64"),
+        f"{_GKE}/gke-queued": ("true", is_queued(pool)),
+    }
+    values = {(key, "NoSchedule"): value for key, (value, holds) in own.items() if holds}
+    values |= {(each.key, _EFFECTS[each.effect]): each.value for each in pool.config.taints}
+    return [{"key": key, "value": value, "effect": effect} for (key, effect), value in values.items()]
 
 
 def resources_of(pool: Message, machine: Machine) -> dict[str, str]:

@@ -25,7 +25,6 @@ from standins.fakegke.model.proto_messages import (
 from standins.fakegke.model.state import World
 from standins.fakegke.resource_names import ClusterName, is_zone
 
-DEFAULT_RUNNING = 20
 _KEPT_AT_MOST = 20_000
 
 
@@ -56,11 +55,11 @@ class Failure:
 class Work:
     """What an operation does.
 
-    `start` returns how long it takes, `end` what went wrong (None: nothing).
+    `start` returns how long it takes, `end` what went wrong (None: nothing) after so many seconds.
     """
 
     start: Callable[[], float]
-    end: Callable[[], Failure | None]
+    end: Callable[[float], Failure | None]
     target: Target = field(default_factory=Target)
 
 
@@ -114,7 +113,7 @@ class OperationDesk:
         self._records[name] = record
         self._open[name] = record
         self._forget_surplus()
-        wait = world.draw(f"pending:{cluster.cluster}:{pool}", world.scenario.timings.pending)
+        wait = world.draw("pending", cluster, pool, world.scenario.timings.pending)
         record.entry = world.agenda.after(wait, lambda: self._try_start(record))
         self._tell(record)
         return record
@@ -167,8 +166,7 @@ class OperationDesk:
         ]
 
     def _try_start(self, record: OperationRecord) -> None:
-        limit = self._world.faults.peek(MaxRunningOps, record.work.target)
-        most = limit.value if limit is not None else DEFAULT_RUNNING
+        most = self._world.faults.in_force(MaxRunningOps(), record.work.target).value
         running = sum(other.started and other.cluster == record.cluster for other in self._open.values())
         record.entry = None
         if running >= most:
@@ -179,10 +177,8 @@ class OperationDesk:
         record.entry = self._world.agenda.after(seconds, lambda: self._end(record))
 
     def _end(self, record: OperationRecord) -> None:
-        self._close(record, record.work.end())
-
-    def _close(self, record: OperationRecord, failure: Failure | None) -> None:
-        message = record.message
+        waited = self._world.now - (record.started_at or 0.0)
+        failure, message = record.work.end(waited), record.message
         message.status = OperationStatus.DONE
         message.end_time = self._world.timestamp()
         record.ended_at = self._world.now
@@ -216,9 +212,9 @@ class OperationDesk:
     def _is_forgotten(self, record: OperationRecord) -> bool:
         if record.ended_at is None:
             return False
-        gone = self._world.faults.peek(OpGc, record.work.target)
-        keep = gone.seconds if gone is not None else self._world.scenario.timings.keep_operations
-        return self._world.now - record.ended_at >= keep
+        usual = OpGc(seconds=self._world.scenario.timings.keep_operations)
+        gone = self._world.faults.in_force(usual, record.work.target)
+        return self._world.now - record.ended_at >= gone.seconds
 
     def _forget_surplus(self) -> None:
         if len(self._records) <= _KEPT_AT_MOST:

@@ -18,8 +18,8 @@ class Reads:
     def pool(self, cluster: ClusterRecord, name: str) -> Message:
         """Return a pool as a get shows it now; raises GkeError (NOT_FOUND)."""
         target = self._world.target(cluster.name, cluster.pools.get(name), name, "GetNodePool")
-        lag = self._world.faults.peek(ReadLag, target)
-        shown = self._as_of(cluster, name, lag.seconds if lag is not None else 0.0)
+        lag = self._world.faults.in_force(ReadLag(seconds=0.0), target)
+        shown = self._as_of(cluster, name, lag.seconds)
         if shown is None or shown.message is None:
             raise pool_not_found(name)
         if self._world.faults.take(Get404AfterCreate, target) is not None:
@@ -33,13 +33,12 @@ class Reads:
 
     def _in_list(self, cluster: ClusterRecord, name: str) -> Message | None:
         target = self._world.target(cluster.name, cluster.pools.get(name), name, "ListNodePools")
-        lag = self._world.faults.peek(ReadLag, target)
-        stale = self._world.faults.peek(StaleList, target)
-        seconds = max(lag.seconds if lag is not None else 0.0, stale.seconds if stale is not None else 0.0)
-        shown = self._as_of(cluster, name, seconds)
+        lag = self._world.faults.in_force(ReadLag(seconds=0.0), target)
+        stale = self._world.faults.in_force(StaleList(seconds=0.0, created=False), target)
+        shown = self._as_of(cluster, name, max(lag.seconds, stale.seconds))
         if shown is None or shown.message is None:
             return None
-        if stale is not None and stale.created and shown.finished_at is None:
+        if stale.created and shown.finished_at is None:
             return None
         return copy_of(shown.message)
 

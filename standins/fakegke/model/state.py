@@ -168,9 +168,9 @@ class World:
         self._draws[purpose] = number + 1
         return random.Random(f"{self.seed}:{purpose}:{number}")
 
-    def draw(self, purpose: str, bounds: tuple[float, float]) -> float:
-        """Return a duration drawn evenly from `bounds`."""
-        return self.chance(purpose).uniform(*bounds)
+    def draw(self, what: str, cluster: ClusterName, pool: str, bounds: tuple[float, float]) -> float:
+        """Return how long something of a pool takes, drawn evenly from `bounds`."""
+        return self.chance(f"{what}:{cluster.cluster}:{pool}").uniform(*bounds)
 
     def new_uuid(self, purpose: str) -> str:
         """Return the next UUID of this purpose."""

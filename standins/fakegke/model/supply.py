@@ -91,7 +91,7 @@ class Supply:
 
     def _new_wait(self, cluster: ClusterRecord, pool: PoolRecord, kind: str) -> Wait:
         world, name = self._world, cluster.name
-        after = world.draw(f"error:{name.cluster}:{pool.name}", world.scenario.timings.first_error)
+        after = world.draw("error", name, pool.name, world.scenario.timings.first_error)
         queued = tier_of(pool.message) == "flex-start" and kind == "stockout"
         error = None if queued else find_cause(kind, pool, name).instance
         return Wait(world.now, world.now + after, error)
@@ -175,7 +175,7 @@ class Supply:
             return
         timings = self._world.scenario.timings
         bounds = timings.create_slice if pool.shape.atomic else timings.create_single
-        seconds = self._world.draw(f"supply:{cluster.name.cluster}:{pool.name}", bounds)
+        seconds = self._world.draw("supply", cluster.name, pool.name, bounds)
         self._fleet.grant(cluster, pool, list(pool.waiting)[:count], seconds)
         if not pool.short:
             self._tell.granted(cluster, pool, seconds)

@@ -21,14 +21,4 @@ class CallLog:
 
     def listed(self) -> list[dict[str, Any]]:
         """Return the calls as plain data; `at` is Unix seconds."""
-        return [
-            {
-                "method": call.method,
-                "pool": call.pool,
-                "cluster": call.cluster,
-                "skin": call.skin,
-                "code": call.code,
-                "at": call.at,
-            }
-            for call in self._calls
-        ]
+        return [dict(vars(call)) for call in self._calls]

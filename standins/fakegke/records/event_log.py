@@ -7,15 +7,8 @@ from standins.processes.journal import write_record
 def log_event(event: Event) -> None:
     """Write one event of the model, if it is one that a person looks for."""
     if isinstance(event, CallMade):
-        write_record(
-            "call",
-            "INFO" if event.code == "OK" else "WARNING",
-            method=event.method,
-            cluster=event.cluster,
-            pool=event.pool,
-            skin=event.skin,
-            code=event.code,
-        )
+        fields = {name: value for name, value in vars(event).items() if name != "at"}
+        write_record("call", "INFO" if event.code == "OK" else "WARNING", **fields)
     elif isinstance(event, PoolState):
         severity = "WARNING" if "ERROR" in event.status else "INFO"
         write_record("pool state", severity, cluster=event.cluster.cluster, pool=event.pool, status=event.status)

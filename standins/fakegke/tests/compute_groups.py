@@ -15,17 +15,17 @@ NO_STOCK = f"The zone 'projects/{PROJECT}/zones/{ZONE}' does not have enough res
 class Groups:
     """The calls of Compute Engine on the one group of a pool."""
 
-    def __init__(self, served: ServedWorld, pool: str = "pool-1", place: str = PLACES[0]) -> None:
-        self.name = served.pool(pool).instance_group_urls[0].rsplit("/", 1)[-1]
+    def __init__(self, served: ServedWorld, place: str = PLACES[0]) -> None:
+        self.name = served.pool().instance_group_urls[0].rsplit("/", 1)[-1]
         self._rest = served.rest
-        self._rows = (served.cluster, pool)
+        self._cluster = served.cluster
         root = f"{served.rest}/compute/v1/projects/{PROJECT}/{place}"
         self._url = f"{root}/instanceGroupManagers/{self.name}"
 
     def node_names(self) -> list[str]:
         """Return the nodes of the pool, by name."""
         rows = httpx.get(f"{self._rest}/admin/pools").raise_for_status().json()["pools"]
-        (row,) = [row for row in rows if (row["cluster"], row["pool"]) == self._rows]
+        (row,) = [row for row in rows if row["cluster"] == self._cluster]
         return list(row["node_names"])
 
     def read(self) -> Any:

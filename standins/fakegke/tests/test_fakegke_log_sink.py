@@ -10,15 +10,12 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from starlette.applications import Starlette
-from starlette.requests import Request
-from starlette.responses import Response
-from starlette.routing import Route
 
 from standins.fakegke.log_sink import LogSink
 from standins.fakegke.server import RunningFake, Settings
 from standins.fakegke.tests.fakegke_worlds import LONG, PROJECT, InProcessWorld
-from standins.processes.http_server import serving
+from standins.processes.local_answers import Answer, Asked, LocalAnswers
+from standins.processes.stand_ins import wait_until
 
 TOPIC = "projects/demo/topics/ends"
 PATIENCE = 20.0
@@ -26,43 +23,34 @@ OF_CALLERS = {"authenticationInfo", "authorizationInfo", "requestMetadata", "req
 
 
 def publish(
-    world: InProcessWorld, act: Callable[[], None], count: int, *, refusals: int = 0
+    world: InProcessWorld, act: Callable[[], object], count: int, *, refusals: int = 0
 ) -> list[dict[str, Any]]:
-    """Return what came to the topic by `act`, in order.
+    """Return the entries that came to the topic by `act`, in order.
 
     Pub/Sub answers 503 to the first `refusals`.
     """
-    return asyncio.run(_publish(world, act, count, refusals))
-
-
-async def _publish(
-    world: InProcessWorld, act: Callable[[], None], count: int, refusals: int
-) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
-    left, complete = refusals, asyncio.Event()
+    left = [503] * refusals
 
-    async def take(request: Request) -> Response:
-        nonlocal left
-        left -= 1
-        if left >= 0:
-            return Response(status_code=503)
-        assert request.url.path == f"/v1/{TOPIC}:publish"
-        found.extend((await request.json())["messages"])
-        if len(found) >= count:
-            complete.set()
-        return Response("{}")
+    def take(asked: Asked) -> Answer:
+        if left or asked.path != f"/v1/{TOPIC}:publish":
+            return Answer(left.pop() if left else 404)
+        found.extend(json.loads(asked.body)["messages"])
+        return Answer(200, b"{}")
 
-    async with serving(Starlette(routes=[Route("/{path:path}", take, methods=["POST"])])) as server:
-        sink = LogSink(world.gke, server.url, TOPIC)
+    async def run(url: str) -> None:
+        sink = LogSink(world.gke, url, TOPIC)
         world.gke.listen(sink.note)
         running = asyncio.create_task(sink.run())
         act()
-        async with asyncio.timeout(PATIENCE):
-            await complete.wait()
+        await asyncio.to_thread(wait_until, lambda: len(found) >= count, seconds=PATIENCE)
         await asyncio.sleep(0.1)  # one too many would come now
         running.cancel()
+
+    with LocalAnswers(take) as server:
+        asyncio.run(run(server.url))
     assert len(found) == count
-    return found
+    return list(map(read, found))
 
 
 def read(message: dict[str, Any]) -> dict[str, Any]:
@@ -74,21 +62,12 @@ def read(message: dict[str, Any]) -> dict[str, Any]:
 def test_an_operation_has_a_first_and_a_last_entry_and_only_the_first_has_the_request(
     model: InProcessWorld,
 ) -> None:
-    operation = None
+    operations: list[Any] = []
+    first, last = publish(model, lambda: operations.append(model.created()), 2)
 
-    def act() -> None:
-        nonlocal operation
-        operation = model.created()
-
-    first, last = map(read, publish(model, act, 2))
-
-    assert operation is not None
-    assert first["operation"] == {
-        "id": operation.name,
-        "producer": "container.googleapis.com",
-        "first": True,
-    }
-    assert last["operation"] == {"id": operation.name, "producer": "container.googleapis.com", "last": True}
+    common = {"id": operations[0].name, "producer": "container.googleapis.com"}
+    assert first["operation"] == common | {"first": True}
+    assert last["operation"] == common | {"last": True}
     for entry in (first, last):
         assert entry["resource"] == {
             "type": "gke_nodepool",
@@ -118,8 +97,7 @@ def test_a_failure_has_its_code_and_text_and_a_delete_its_method(model: InProces
         model.delete()
         model.advance(LONG)
 
-    entries = [read(each) for each in publish(model, act, 4)]
-    failed, deleted = entries[1], entries[3]
+    _, failed, _, deleted = publish(model, act, 4)
 
     assert (failed["severity"], failed["protoPayload"]["status"]["code"]) == ("ERROR", 8)
     assert "does not have enough resources" in failed["protoPayload"]["status"]["message"]
@@ -135,9 +113,7 @@ def test_what_gke_does_by_itself_has_another_method_and_a_refused_call_no_entry(
         model.refusal(lambda: model.delete("pool-2"))
         model.advance(LONG)
 
-    entries = [read(each) for each in publish(model, act, 2)]
-
-    assert {each["protoPayload"]["methodName"] for each in entries} == {
+    assert {each["protoPayload"]["methodName"] for each in publish(model, act, 2)} == {
         "google.container.internal.ClusterManagerInternal.UpdateClusterInternal"
     }
 
@@ -149,9 +125,8 @@ def test_entries_are_lost_or_doubled_by_a_fault(model: InProcessWorld, copies: i
         model.add_fault(switch="audit_entries", copies=copies, count=1)
         model.advance(LONG)
 
-    found = [read(each) for each in publish(model, act, count)]
-
-    assert [each["operation"].get("last", False) for each in found] == [False] + [True] * copies
+    lasts = [each["operation"].get("last", False) for each in publish(model, act, count)]
+    assert lasts == [False] + [True] * copies
 
 
 def test_an_entry_is_as_late_as_a_fault_says(model: InProcessWorld) -> None:
@@ -161,7 +136,7 @@ def test_an_entry_is_as_late_as_a_fault_says(model: InProcessWorld) -> None:
         model.created()
         model.advance(11_000)
 
-    last, first = (read(each) for each in publish(model, act, 2))
+    last, first = publish(model, act, 2)
 
     assert (first["operation"]["first"], last["operation"]["last"]) == (True, True)
 

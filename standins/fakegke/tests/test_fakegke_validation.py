@@ -38,6 +38,7 @@ def _refusal_text(pool: container_v1.NodePool) -> str:
 REFUSED: list[tuple[container_v1.NodePool, str]] = [
     (slice_pool("a" * 41), "Must be a match of regex"),
     (slice_pool("1-pool"), "Must be a match of regex"),
+    (slice_pool("Pool_1"), 'Invalid value for field "node_pool.name": "Pool_1". Must be a match of regex'),
     (slice_pool("pool-"), "Must be a match of regex"),
     (slice_pool(config={"machine_type": "ct6e-standard-16t"}), '"ct6e-standard-16t". No such machine type'),
     (slice_pool(config={"machine_type": "banana"}), '"banana". No such machine type'),
@@ -115,22 +116,13 @@ REFUSED: list[tuple[container_v1.NodePool, str]] = [
     (slice_pool(config={"resource_labels": {"a": "Upper"}}), "[-a-z0-9_]{0,63}"),
     (slice_pool(config={"tags": ["Bad_Tag"]}), '"Bad_Tag"'),
     (slice_pool(config={"taints": [{"key": "a", "value": "b"}]}), "Must be one of NO_SCHEDULE"),
-    (
-        _ironwood({"type_": COMPACT, "tpu_topology": "2x2x4"}),
-        "need a workload policy",
-    ),
-    (
-        _ironwood({"policy_name": "somebody-elses-2x2x4"}),
-        "No such resource policy exists in region us-east5",
-    ),
+    (_ironwood({"type_": COMPACT, "tpu_topology": "2x2x4"}), "need a workload policy"),
+    (_ironwood({"policy_name": "somebody-elses-2x2x4"}), "No such resource policy exists in region us-east5"),
     (
         _ironwood({"policy_name": "tpu-provisioner-2x2x4", "tpu_topology": "2x2x2"}),
         'Policy "tpu-provisioner-2x2x4" is for topology "2x2x4"',
     ),
-    (
-        _ironwood({"policy_name": "tpu-provisioner-2x2x4", "type_": COMPACT}),
-        "exclude each other",
-    ),
+    (_ironwood({"policy_name": "tpu-provisioner-2x2x4", "type_": COMPACT}), "exclude each other"),
 ]
 
 

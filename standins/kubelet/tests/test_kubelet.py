@@ -5,6 +5,7 @@ pod.
 import asyncio
 import json
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -70,6 +71,17 @@ class Api:
         return httpx.Response(200, json={})
 
 
+def live(pod: Json, api: Api, images: Images, folder: Path, end: Callable[[], object]) -> None:
+    """Let a kubelet run a pod until `end` is true."""
+
+    async def run() -> None:
+        kubelet = Kubelet(api.client, speed=60, run_seconds=1, images=images, logs=folder / "logs")
+        kubelet.see(pod, gone=False)
+        await until(end)
+
+    asyncio.run(run())
+
+
 async def until(done: Any) -> None:
     deadline = time.monotonic() + WAIT_SECONDS
     while not done():
@@ -98,13 +110,8 @@ def test_a_container_finds_the_token_of_its_account(images: Images, tmp_path: Pa
     notes = tmp_path / "notes"
     reader = a_container("main", f'note $(cat "$POD_FOLDER/{TOKEN_FOLDER}/token")', notes, volumeMounts=[MOUNT])
     api = Api()
+    live(a_pod(reader), api, images, tmp_path, lambda: "Succeeded" in api.phases)
 
-    async def live() -> None:
-        kubelet = Kubelet(api.client, speed=60, run_seconds=1, images=images, logs=tmp_path / "logs")
-        kubelet.see(a_pod(reader), gone=False)
-        await until(lambda: "Succeeded" in api.phases)
-
-    asyncio.run(live())
     assert notes.read_text() == "secret\n"
     assert api.phases == ["Running", "Succeeded"]
 
@@ -159,13 +166,8 @@ def test_a_pod_with_a_variable_that_nobody_can_fill_fails(images: Images, tmp_pa
     container = a_container("main", "note", tmp_path / "notes")
     container["env"].append({"name": "X", "valueFrom": {"secretKeyRef": {"name": "s", "key": "k"}}})
     api = Api()
+    live(a_pod(container), api, images, tmp_path, lambda: api.phases)
 
-    async def live() -> None:
-        kubelet = Kubelet(api.client, speed=60, run_seconds=1, images=images, logs=tmp_path / "logs")
-        kubelet.see(a_pod(container), gone=False)
-        await until(lambda: api.phases)
-
-    asyncio.run(live())
     assert api.phases == ["Failed"]
 
 

@@ -9,10 +9,10 @@ import secrets
 from collections import deque
 from collections.abc import Callable, Iterable
 
-from standins.pubsub.model.entries import Delivery, Entry, State
+from standins.pubsub.model.entries import Counters, Delivery, Entry, State
 from standins.pubsub.model.errors import invalid
 from standins.pubsub.model.published import Message
-from standins.pubsub.model.rules import Counters, Rules
+from standins.pubsub.model.terms import SubscriptionTerms
 
 
 class Backlog:
@@ -24,14 +24,16 @@ class Backlog:
 
     def __init__(
         self,
-        rules: Rules,
+        terms: SubscriptionTerms,
         *,
+        speed: float,
         clock: Callable[[], float],
         forward: Callable[[Entry], bool],
     ) -> None:
-        self.rules = rules
+        self.terms = terms
         self.counters = Counters()
         self.outstanding = 0
+        self._speed = speed
         self._clock = clock
         self._forward = forward
         self._tag = secrets.token_hex(4)
@@ -59,7 +61,7 @@ class Backlog:
 
     def retained(self) -> list[Message]:
         """Return the acknowledged messages that are still kept."""
-        oldest = self._clock() - self.rules.retention_seconds
+        oldest = self._clock() - self.terms.retention_seconds / self._speed
         while self._retained and self._retained[0].publish_time < oldest:
             self._retained.popleft()
         return list(self._retained)
@@ -97,7 +99,7 @@ class Backlog:
     def replace(self, pending: Iterable[Message], retained: Iterable[Message]) -> None:
         """Forget all leases; start over with messages to deliver and ones kept as acknowledged."""
         self._clear()
-        if self.rules.retain_acked:
+        if self.terms.retain_acked:
             self._retained.extend(retained)
         for message in pending:
             self.add(message)
@@ -112,7 +114,7 @@ class Backlog:
             return
         self.counters.acked += 1
         self._remove(entry)
-        if self.rules.retain_acked:
+        if self.terms.retain_acked:
             self._retained.append(entry.message)
 
     def extend(self, ack_id: str, seconds: float) -> None:
@@ -199,12 +201,14 @@ class Backlog:
         """
         self._release(entry)
         entry.failures += 1
-        spent = self.rules.max_attempts is not None and entry.failures >= self.rules.max_attempts
+        policy, retry = self.terms.dead_letter, self.terms.retry
+        spent = policy is not None and entry.failures >= policy.max_delivery_attempts
         if spent and self._forward(entry):
             self.counters.dead_lettered += 1
             self._remove(entry)
             return
-        entry.available_at = self._clock() + self.rules.backoff_seconds(entry.failures)
+        wait = retry.backoff_seconds(entry.failures) if retry is not None else 0.0
+        entry.available_at = self._clock() + wait / self._speed
         self._offer(entry)
 
     def _remove(self, entry: Entry) -> None:
@@ -219,7 +223,7 @@ class Backlog:
         dropped = False
         while self._entries:
             entry = next(iter(self._entries.values()))
-            if entry.added_at + self.rules.retention_seconds > now:
+            if entry.added_at + self.terms.retention_seconds / self._speed > now:
                 break
             self.counters.dropped += 1
             self._remove(entry)

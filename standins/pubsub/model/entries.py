@@ -1,4 +1,4 @@
-"""The pieces that a subscription's backlog is made of: an entry, a delivery.
+"""The pieces that a subscription's backlog is made of: an entry, a delivery, what is counted.
 
 Nothing here decides when something happens; `backlog` does.
 """
@@ -44,3 +44,15 @@ class Delivery:
     ack_id: str
     message: Message
     attempt: int
+
+
+@dataclass
+class Counters:
+    """Count what happened to the messages of one subscription since it was created."""
+
+    delivered: int = 0
+    acked: int = 0
+    nacked: int = 0
+    expired: int = 0
+    dead_lettered: int = 0
+    dropped: int = 0

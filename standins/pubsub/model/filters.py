@@ -8,7 +8,6 @@ is refused: https://cloud.google.com/pubsub/docs/subscription-message-filter
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
 from standins.pubsub.model.errors import invalid
 
@@ -27,16 +26,8 @@ _COMPARISON = re.compile(
 )
 
 
-@dataclass(frozen=True)
-class Filter:
-    """Hold a filter's text and the predicate that it means."""
-
-    text: str
-    matches: Predicate
-
-
-def parse_filter(text: str) -> Filter:
-    """Return the filter that a text means; an empty text lets every message through.
+def parse_filter(text: str) -> Predicate:
+    """Return what a filter says of attributes; an empty text lets every message through.
 
     Raises BrokerError: INVALID_ARGUMENT, naming what would be valid.
     """
@@ -44,13 +35,13 @@ def parse_filter(text: str) -> Filter:
     if size > MAX_FILTER_BYTES:
         raise invalid("filter", text, f"at most {MAX_FILTER_BYTES} bytes, this has {size}")
     if not text.strip():
-        return Filter(text, lambda _: True)
+        return lambda _: True
     found = _COMPARISON.fullmatch(text)
     if found is None:
         raise invalid("filter", text, _VALID)
     wanted = found["negated"] is None
     if found["prefix"] is None:
         key, value = found["of_value"] or found["of_value_quoted"], found["value"]
-        return Filter(text, lambda attributes: (attributes.get(key) == value) is wanted)
+        return lambda attributes: (attributes.get(key) == value) is wanted
     key, prefix = found["of_prefix"] or found["of_prefix_quoted"], found["prefix"]
-    return Filter(text, lambda attributes: (key in attributes and attributes[key].startswith(prefix)) is wanted)
+    return lambda attributes: (key in attributes and attributes[key].startswith(prefix)) is wanted

@@ -8,10 +8,9 @@ from collections.abc import Callable
 
 from standins.pubsub.model.backlog import Backlog
 from standins.pubsub.model.entries import Entry
-from standins.pubsub.model.filters import Filter, parse_filter
+from standins.pubsub.model.filters import parse_filter
 from standins.pubsub.model.published import Draft, Message
 from standins.pubsub.model.resource_names import identifier_of, project_of
-from standins.pubsub.model.rules import Rules
 from standins.pubsub.model.terms import SubscriptionTerms
 
 DEAD_LETTER_PREFIX = "CloudPubSubDeadLetterSource"
@@ -36,10 +35,10 @@ class Subscription:
         self.topic = terms.topic
         self.filtered = 0
         self.terms = terms
-        self._filter: Filter = parse_filter(terms.filter_text)
+        self._matches = parse_filter(terms.filter_text)
         self._speed = speed
         self._forward = forward
-        self.backlog = Backlog(rules_of(terms, speed), clock=clock, forward=self._forward_entry)
+        self.backlog = Backlog(terms, speed=speed, clock=clock, forward=self._forward_entry)
 
     def lease_seconds(self, seconds: float | None = None) -> float:
         """Return the real seconds of a lease; the default is the subscription's ack deadline."""
@@ -48,11 +47,11 @@ class Subscription:
     def change(self, terms: SubscriptionTerms) -> None:
         """Adopt new terms; they govern what happens from now on."""
         self.terms = terms
-        self.backlog.rules = rules_of(terms, self._speed)
+        self.backlog.terms = terms
 
     def offer(self, message: Message) -> bool:
         """Take in a message if the filter matches, else count it as acknowledged by the service."""
-        if not self._filter.matches(message.attributes):
+        if not self._matches(message.attributes):
             self.filtered += 1
             return False
         self.backlog.add(message)
@@ -60,7 +59,7 @@ class Subscription:
 
     def wanted(self, messages: list[Message]) -> list[Message]:
         """Return those messages that the filter lets through."""
-        return [message for message in messages if self._filter.matches(message.attributes)]
+        return [message for message in messages if self._matches(message.attributes)]
 
     def _forward_entry(self, entry: Entry) -> bool:
         policy = self.terms.dead_letter
@@ -73,17 +72,6 @@ class Subscription:
             f"{DEAD_LETTER_PREFIX}TopicPublishTime": timestamp(entry.message.publish_time),
         }
         return self._forward(policy.topic, Draft(entry.message.data, attributes, entry.message.ordering_key))
-
-
-def rules_of(terms: SubscriptionTerms, speed: float) -> Rules:
-    """Return the backlog's rules that a subscription's terms mean at a speed."""
-    return Rules(
-        retain_acked=terms.retain_acked,
-        retention_seconds=terms.retention_seconds / speed,
-        retry=terms.retry,
-        max_attempts=terms.dead_letter.max_delivery_attempts if terms.dead_letter else None,
-        speed=speed,
-    )
 
 
 def timestamp(seconds: float) -> str:

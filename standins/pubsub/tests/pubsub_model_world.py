@@ -16,10 +16,10 @@ DEAD_SUBSCRIPTION = "projects/p/subscriptions/dead"
 class ModelWorld:
     """One topic, one subscription, one dead-letter topic, and time that stands still."""
 
-    def __init__(self, *, speed: float = 1.0, topic_retention: float | None = None, **terms: Any) -> None:
+    def __init__(self, *, speed: float = 1.0, **terms: Any) -> None:
         self.now = 1_000_000.0
         self.broker = Broker(clock=lambda: self.now, speed=speed)
-        self.broker.create_topic(TOPIC, TopicTerms(retention_seconds=topic_retention))
+        self.broker.create_topic(TOPIC, TopicTerms())
         self.broker.create_topic(DEAD, TopicTerms())
         self.broker.create_subscription(SUBSCRIPTION, SubscriptionTerms(topic=TOPIC, **terms))
         self.broker.create_subscription(DEAD_SUBSCRIPTION, SubscriptionTerms(topic=DEAD))

@@ -20,6 +20,7 @@ from standins.pubsub.tests.push_receiver import Receiver
 
 PROJECT = "projects/conformance"
 ACCEPTED = "OK"
+_QUIET_SECONDS = 1.5
 _numbers = itertools.count(1)
 
 
@@ -93,12 +94,12 @@ class World:
         assert len(received) >= count, f"{len(received)} of {count} messages came within {seconds} s"
         return received
 
-    def drain(self, subscription: str, *, seconds: float = 1.5, first_seconds: float | None = None) -> list[str]:
+    def drain(self, subscription: str, *, first_seconds: float = _QUIET_SECONDS) -> list[str]:
         """Return the texts of everything that is delivered until nothing comes for a while;
         acknowledge it all.
         """
         found: list[str] = []
-        while batch := self.pull(subscription, seconds=seconds if found else first_seconds or seconds):
+        while batch := self.pull(subscription, seconds=_QUIET_SECONDS if found else first_seconds):
             found += texts(batch)
             self.ack(subscription, batch)
         return found

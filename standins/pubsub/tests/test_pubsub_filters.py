@@ -32,7 +32,7 @@ OVER = {"ce-type": "tpuprovisioner.workload-over.v1"}
     ],
 )
 def test_a_filter_matches_what_it_says(text: str, attributes: dict[str, str], expected: bool) -> None:
-    assert parse_filter(text).matches(attributes) is expected
+    assert parse_filter(text)(attributes) is expected
 
 
 @pytest.mark.parametrize(
@@ -61,7 +61,7 @@ def test_another_filter_is_refused_with_what_would_be_valid(text: str, words: st
 @given(st.text(max_size=60))
 def test_any_text_is_either_a_filter_or_a_clear_refusal(text: str) -> None:
     try:
-        answer = str(parse_filter(text).matches({}))
+        answer = str(parse_filter(text)({}))
     except BrokerError as error:
         answer = error.text
     assert answer in {"True", "False"} or "argument=filter" in answer

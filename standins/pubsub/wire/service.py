@@ -80,21 +80,20 @@ class Service:
         """Change those fields of a subscription that the mask names."""
         name = request.subscription.name
         merged = _merged(self._show(name), request.subscription, request.update_mask)
-        terms = conversions.subscription_terms(merged)
-        if "topic" not in request.update_mask.paths:  # of a deleted topic the terms keep the name
+        self._change(name, merged, keeps_topic="topic" not in request.update_mask.paths)
+        return self._show(name)
+
+    def _change(self, name: str, resource: Any, *, keeps_topic: bool) -> None:
+        terms = conversions.subscription_terms(resource)
+        if keeps_topic:  # of a deleted topic the terms keep the name
             terms = dataclasses.replace(terms, topic=self.broker.subscription(name).terms.topic)
         self.broker.change_subscription(name, terms)
-        return self._show(name)
 
     def modify_push_config(self, request: Any) -> Any:
         """Change where a subscription pushes to; an empty config makes it a pull subscription."""
         resource = self._show(request.subscription)
         resource.push_config.CopyFrom(request.push_config)
-        terms = dataclasses.replace(
-            conversions.subscription_terms(resource),
-            topic=self.broker.subscription(request.subscription).terms.topic,
-        )
-        self.broker.change_subscription(request.subscription, terms)
+        self._change(request.subscription, resource, keeps_topic=True)
         return classes.Empty()
 
     def list_subscriptions(self, request: Any) -> Any:
