@@ -1,7 +1,5 @@
 """The staged folder, started as Google's buildpack starts it, without this repository."""
 
-from __future__ import annotations
-
 import json
 import os
 import re
@@ -10,10 +8,11 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from importlib import metadata
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 import urllib3
@@ -28,9 +27,6 @@ from tests.builders import CLUSTER, a_demand_event, a_push, an_over_event, setti
 from tests.component.fakes import FakeCluster, FakeNodePools, StepClock
 from tests.deploy.canned_cloud import CannedCloud
 from tests.program_runs import run_python
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 ROOT = Path(__file__).resolve().parents[2]
 STAGE = ROOT / "infra/build/stage_functions.py"

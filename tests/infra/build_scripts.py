@@ -3,15 +3,13 @@
 Inputs come by environment only.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import shutil
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import pytest
 import yaml
@@ -103,7 +101,7 @@ class Bench:
     folder: Path
 
     @classmethod
-    def make(cls, folder: Path) -> Bench:
+    def make(cls, folder: Path) -> Self:
         """Make one with an empty cloud."""
         build_cloud.install(folder / "bin")
         for name in NEEDED:

@@ -5,15 +5,13 @@ configuration file names (TF_CLI_CONFIG_FILE,
 https://developer.hashicorp.com/terraform/cli/config/config-file).
 """
 
-from __future__ import annotations
-
 import json
 import os
 import shutil
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import pytest
 
@@ -71,7 +69,7 @@ class Workspace:
             pytest.fail(f"terraform {' '.join(arguments)}:\n{result.stdout}{result.stderr}{hint}")
         return result
 
-    def initialise(self) -> Workspace:
+    def initialise(self) -> Self:
         """Fetch the provider; no backend is asked."""
         self.run("init", "-backend=false", "-input=false")
         return self

@@ -4,28 +4,23 @@ The mock has no operations that last, so it gives other answers than the fake GK
 tell them, touch no pool of others, and leave nothing, also after a kill.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import ssl
 import subprocess
 import sys
 import time
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
 
 from shared.environment import PREFIX
+from standins.googlecloud.mock_program import MockCloud
 from tests.infra.mock_google_cloud import PROJECT, serve_mock
 from tests.infra.terraform_cli import ROOT
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from standins.googlecloud.mock_program import MockCloud
 
 pytestmark = pytest.mark.deploy
 CLUSTER = f"projects/{PROJECT}/locations/us-east5/clusters/test"

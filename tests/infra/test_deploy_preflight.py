@@ -4,23 +4,17 @@ The mock knows no quotas, so a server with those of a new project answers for Co
 knows no policies either: what cannot be read is only mentioned.
 """
 
-from __future__ import annotations
-
 import json
 import sys
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import pytest
 
+from standins.googlecloud.mock_program import MockCloud
+from tests.deploy.created_objects import CreatedObjects
 from tests.infra.answering_apis import AnsweringApis
 from tests.infra.build_project import Project
 from tests.infra.mock_google_cloud import PROJECT, serve_mock
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from standins.googlecloud.mock_program import MockCloud
-    from tests.deploy.created_objects import CreatedObjects
 
 pytestmark = [pytest.mark.deploy, pytest.mark.timeout(600)]
 

@@ -3,8 +3,6 @@
 Built without the network by the build backend that requirements/development.in pins.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import shutil
@@ -13,16 +11,13 @@ import sys
 import tomllib
 import zipfile
 from email import message_from_bytes
+from email.message import Message
 from importlib import metadata
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
 from shared.version import VERSION
-
-if TYPE_CHECKING:
-    from email.message import Message
 
 pytestmark = pytest.mark.slow
 
