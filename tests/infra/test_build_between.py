@@ -11,6 +11,7 @@ from infra.build.move_grants import list_moves
 from infra.build.render_variables import keep_older
 from tests.infra.build_scripts import OLD_COMMAND_LINE, PROVISION, Bench
 from tests.infra.first_release import COMMIT
+from tests.infra.pretended_deployment import CLUSTER, a_change, a_plan, a_resource, a_state
 from tests.infra.terraform_cli import ROOT
 from tests.program_runs import run_program
 
@@ -131,12 +132,11 @@ def grant(key: str, actions: list[str], before: str = "", after: str = "", **mor
     """Return the change of one grant on the bucket, in these namespaces."""
     members = [f"principal://x/subject/ns/{each}/sa/cloud-tpu-sa" if each else "" for each in (before, after)]
     values = [{"bucket": "b", "role": "r", "member": each} if each else None for each in members]
-    change = {"actions": actions, "before": values[0], "after": values[1]}
-    return {"address": f'{GRANT}["{key}"]', "type": "google_storage_bucket_iam_member", "change": change} | more
+    return a_change(f'{GRANT}["{key}"]', *actions, before=values[0], after=values[1]) | more
 
 
 def test_another_namespace_does_not_take_the_bucket_from_running_jobs() -> None:
-    plan = {"resource_changes": [grant("kubernetes r", ["delete", "create"], "tpu-training", "research")]}
+    plan = a_plan(grant("kubernetes r", ["delete", "create"], "tpu-training", "research"))
     refused = refuse_losses(plan, "")
 
     assert "namespace/tpu-training loses its grants, and its jobs that run lose the bucket" in refused
@@ -151,7 +151,7 @@ def test_a_namespace_that_keeps_a_grant_or_belongs_to_the_exporter_is_not_lost()
         "c", ["delete"], "exporter", address="module.provisioner.google_pubsub_topic_iam_member.exporter"
     )
 
-    assert refuse_losses({"resource_changes": [*kept, exporter]}, "") == ""
+    assert refuse_losses(a_plan(*kept, exporter), "") == ""
 
 
 def test_a_grant_that_moves_to_another_address_is_moved_and_not_deleted() -> None:
@@ -162,8 +162,8 @@ def test_a_grant_that_moves_to_another_address_is_moved_and_not_deleted() -> Non
     ]
     moved[0]["change"]["before"]["bucket"] = "b/b"  # as the provider's state has it
 
-    assert refuse_losses({"resource_changes": moved}, "") == ""
-    assert list(list_moves({"resource_changes": moved})) == [
+    assert refuse_losses(a_plan(*moved), "") == ""
+    assert list(list_moves(a_plan(*moved))) == [
         (f'{GRANT}["kubernetes r"]', f'{GRANT}["kubernetes in tpu-training r"]')
     ]
 
@@ -185,36 +185,15 @@ def test_after_a_lost_state_the_custom_roles_of_the_deployment_are_taken_over(be
 TIME, EARLIER = "20261124050607", "20261101000000"
 
 
-def state(*resources: tuple[str, str, str, dict[str, Any]]) -> dict[str, Any]:
-    """Return a state with these: module, type, name and attributes."""
-    return {
-        "resources": [
-            {
-                "mode": "managed",
-                "module": each[0],
-                "type": each[1],
-                "name": each[2],
-                "instances": [{"attributes": each[3]}],
-            }
-            for each in resources
-        ]
-    }
+def cluster(*, private: bool, address: bool) -> dict[str, Any]:
+    return a_resource(
+        CLUSTER,
+        private_cluster_config=[{"enable_private_nodes": private}],
+        control_plane_endpoints_config=[{"ip_endpoints_config": [{"enabled": address}]}],
+    )
 
 
-def cluster(*, private: bool, address: bool) -> tuple[str, str, str, dict[str, Any]]:
-    values = {
-        "private_cluster_config": [{"enable_private_nodes": private}],
-        "control_plane_endpoints_config": [{"ip_endpoints_config": [{"enabled": address}]}],
-    }
-    return "module.environment", "google_container_cluster", "this", values
-
-
-ELASTIC: tuple[str, str, str, dict[str, Any]] = (
-    "module.provisioner",
-    "google_project_iam_custom_role",
-    "pool_sizes",
-    {},
-)
+ELASTIC = a_resource("module.provisioner.google_project_iam_custom_role.pool_sizes")
 
 
 @pytest.mark.parametrize(
@@ -222,11 +201,11 @@ ELASTIC: tuple[str, str, str, dict[str, Any]] = (
     [
         ({}, {}),
         (
-            state(cluster(private=False, address=True), ELASTIC),
+            a_state(cluster(private=False, address=True), ELASTIC),
             {"elastic_pools": True, "enable_private_nodes": False, "enable_ip_endpoints": True},
         ),
-        (state(cluster(private=True, address=False)), {}),
-        (state(("module.environment", "google_container_cluster", "this", {})), {"enable_private_nodes": False}),
+        (a_state(cluster(private=True, address=False)), {}),
+        (a_state(a_resource(CLUSTER)), {"enable_private_nodes": False}),
     ],
 )
 def test_what_an_older_release_made_by_its_defaults_stays(held: dict[str, Any], kept: dict[str, Any]) -> None:
@@ -244,7 +223,7 @@ def test_what_a_person_sets_is_stronger_than_what_was_made() -> None:
     asked = {"elastic_pools": False, "enable_private_nodes": True, "enable_ip_endpoints": False}
     values = dict(asked)
 
-    assert keep_older(values, state(cluster(private=False, address=True), ELASTIC)) == []
+    assert keep_older(values, a_state(cluster(private=False, address=True), ELASTIC)) == []
     assert values == asked
 
 

@@ -9,6 +9,7 @@ from infra.build.check_plan import refuse_losses
 from infra.build.check_state import find_difference
 from tests.infra import pretended_deployment
 from tests.infra.build_scripts import BESIDE_A_CLUSTER, OLD_COMMAND_LINE, PROVISION, ROOT, Bench
+from tests.infra.pretended_deployment import CLUSTER, a_change, a_plan, a_resource, a_state
 from tests.infra.terraform_text import read_configuration
 
 MISTAKES = [
@@ -43,9 +44,8 @@ INPUTS = {
 
 
 def cluster_resource(**attributes: str) -> dict[str, Any]:
-    named = {"name": "training", "location": "us-east5", "project": "a-project"} | attributes
-    kind = {"mode": "managed", "module": "module.environment", "type": "google_container_cluster", "name": "this"}
-    return kind | {"instances": [{"attributes": named}]}
+    named = {"name": "training", "location": "us-east5", "project": "a-project"}
+    return a_resource(CLUSTER, **(named | attributes))
 
 
 def served(key: str, name: str) -> dict[str, Any]:
@@ -56,12 +56,9 @@ def served(key: str, name: str) -> dict[str, Any]:
 def half_made(name: str, key: str = "main") -> dict[str, Any]:
     """Return the state after a killed first build: no outputs, but what was read."""
     attributes = {"name": name, "location": "us-east5", "project": "a-project"}
-    read = {"mode": "data", "module": "module.provisioner", "type": "google_container_cluster", "name": "served"}
-    topic = {"mode": "managed", "module": "module.provisioner", "type": "google_pubsub_topic", "name": "t"}
-    return {
-        "outputs": {},
-        "resources": [read | {"instances": [{"index_key": key, "attributes": attributes}]}, topic],
-    }
+    read = a_resource("module.provisioner.google_container_cluster.served", **attributes) | {"mode": "data"}
+    read["instances"][0]["index_key"] = key
+    return a_state(read, a_resource("module.provisioner.google_pubsub_topic.t"))
 
 
 def test_what_the_guard_reads_of_a_half_made_state_is_what_terraform_reads() -> None:
@@ -121,11 +118,7 @@ def test_a_state_of_something_else_is_refused_with_both_names(
 
 
 def change(kind: str, name: str, *actions: str) -> dict[str, Any]:
-    return {
-        "address": f"module.m.{kind}.this",
-        "type": kind,
-        "change": {"actions": list(actions), "before": {"name": name}},
-    }
+    return a_change(f"module.m.{kind}.this", *actions, before={"name": name})
 
 
 @pytest.mark.parametrize(
@@ -144,7 +137,7 @@ def change(kind: str, name: str, *actions: str) -> dict[str, Any]:
 def test_a_plan_that_loses_something_stops_with_the_list(
     kind: str, word: str, actions: list[str], how: str
 ) -> None:
-    plan = {"resource_changes": [change(kind, "train", *actions), change("google_pubsub_topic", "t", "delete")]}
+    plan = a_plan(change(kind, "train", *actions), change("google_pubsub_topic", "t", "delete"))
 
     refused = refuse_losses(plan, "cluster/other")
     assert f"  {word}/train {how}\n" in refused
@@ -160,7 +153,7 @@ def test_a_cluster_that_terraform_would_not_delete_is_refused_also_if_it_is_name
     cluster = change("google_container_cluster", "train", "delete", "create")
     cluster["change"]["before"]["deletion_protection"] = True
     cluster["action_reason"] = "replace_because_tainted"
-    plan = {"resource_changes": [cluster, change("google_container_node_pool", "cpu", "delete", "create")]}
+    plan = a_plan(cluster, change("google_container_node_pool", "cpu", "delete", "create"))
 
     refused = refuse_losses(plan, "cluster/train pool/cpu")
     assert "  cluster/train is replaced, because its creation failed\n" in refused
@@ -173,7 +166,7 @@ def test_a_cluster_that_terraform_would_not_delete_is_refused_also_if_it_is_name
 def test_the_repository_of_the_functions_may_go_because_the_next_build_fills_it() -> None:
     functions = change("google_artifact_registry_repository", "functions", "delete", "create")
     address = "module.provisioner.google_artifact_registry_repository.functions"
-    plan = {"resource_changes": [functions | {"address": address}]}
+    plan = a_plan(functions | {"address": address})
 
     assert refuse_losses(plan, "") == ""
     assert read_configuration(ROOT / "infra/terraform/modules/provisioner").of("resource", address.split(".")[2])
@@ -181,9 +174,8 @@ def test_the_repository_of_the_functions_may_go_because_the_next_build_fills_it(
 
 def test_a_plan_that_loses_nothing_passes() -> None:
     kinds = ("google_container_cluster", "google_storage_bucket")
-    plan = {"resource_changes": [change(each, "train", "update") for each in kinds]}
 
-    assert refuse_losses(plan, "") == ""
+    assert refuse_losses(a_plan(*(change(each, "train", "update") for each in kinds)), "") == ""
 
 
 ERRORS = """\
@@ -208,17 +200,14 @@ def test_only_what_exists_already_is_taken_over() -> None:
     network = "module.environment.google_compute_network.this[0]"
     account = 'module.provisioner.google_service_account.this["build"]'
     role = 'module.provisioner.google_project_iam_custom_role.node_pools["p"]'
-    changes = [
-        {"address": address, "type": address.split(".")[2], "change": {"after": {"project": "p"} | after}}
-        for address, after in (
-            (network, {"name": "training", "mtu": 1460}),
-            (account, {"account_id": "b"}),
-            (role, {"role_id": "r"}),
-        )
-    ]
+    plan = a_plan(
+        a_change(network, "create", after={"project": "p", "name": "training", "mtu": 1460}),
+        a_change(account, "create", after={"project": "p", "account_id": "b"}),
+        a_change(role, "create", after={"project": "p", "role_id": "r"}),
+    )
 
     assert find_existing(ERRORS) == [network, account, role]
-    blocks = list(list_imports({"resource_changes": changes}, find_existing(ERRORS)))
+    blocks = list(list_imports(plan, find_existing(ERRORS)))
     assert blocks == [
         f'import {{\n  to = {network}\n  id = "projects/p/global/networks/training"\n}}\n',
         f'import {{\n  to = {account}\n  id = "projects/p/serviceAccounts/b@p.iam.gserviceaccount.com"\n}}\n',
@@ -227,11 +216,11 @@ def test_only_what_exists_already_is_taken_over() -> None:
 
 
 def test_what_terraform_does_not_know_yet_and_unknown_types_are_not_taken_over() -> None:
-    changes = [
-        {"address": "a.b", "type": "google_container_node_pool", "change": {"after": {"name": "cpu"}}},
-        {"address": "c.d", "type": "google_monitoring_dashboard", "change": {"after": {"project": "p"}}},
-    ]
-    assert list(list_imports({"resource_changes": changes}, ["a.b", "c.d", "e.f"])) == []
+    pool, board = "module.m.google_container_node_pool.a", "module.m.google_monitoring_dashboard.b"
+    plan = a_plan(
+        a_change(pool, "create", after={"name": "cpu"}), a_change(board, "create", after={"project": "p"})
+    )
+    assert list(list_imports(plan, [pool, board, "e.f"])) == []
 
 
 @pytest.mark.parametrize(
@@ -275,12 +264,12 @@ def test_what_another_has_made_is_not_taken_over(kind: str, before: dict[str, An
     kept = kind.startswith("google_compute_")  # a plan ignores another description of these
     after = before if kept else before | {"description": "what we write", "display_name": "ours"}
     after = {name: value for name, value in after.items() if name in before}
-    change = {"importing": {"id": "the-id"}, "before": before, "after": after}
-    refusal = refuse_strangers({"resource_changes": [{"address": "a.b", "type": kind, "change": change}]}, INPUTS)
+    change = a_change(f"module.m.{kind}.b", importing={"id": "the-id"}, before=before, after=after)
+    refusal = refuse_strangers(a_plan(change), INPUTS)
 
     assert (refusal == "") == ours
     # An earlier plan of the same build may have been applied in part.
-    assert ours or "a.b (the-id)\nThis plan is not applied. Give other names" in refusal
+    assert ours or f"module.m.{kind}.b (the-id)\nThis plan is not applied. Give other names" in refusal
 
 
 @pytest.fixture(scope="module")

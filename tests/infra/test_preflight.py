@@ -16,6 +16,7 @@ from infra.build.region_quotas import count_cpus, list_needs, list_slice
 from shared.edges.google_session import GoogleSession
 from tests.infra.answering_apis import AnsweringApis
 from tests.infra.build_scripts import BESIDE_A_CLUSTER, BUILD, PROVISION, by_name, list_scripts
+from tests.infra.pretended_deployment import CLUSTER, a_resource, a_state
 from tests.infra.terraform_cli import ROOT, TERRAFORM
 from tests.infra.terraform_text import read_configuration
 
@@ -181,7 +182,9 @@ def test_a_quota_that_is_too_small_is_named_with_what_is_left_and_where_to_ask(a
 
 def test_what_the_state_has_is_not_counted_again(apis: AnsweringApis) -> None:
     limit(apis, SSD_TOTAL_GB=80, CPUS=4, IN_USE_ADDRESSES=1, CPUS_ALL_REGIONS=1)
-    apis.answers[STATE] = {"resources": [resource("google_container_node_pool", "cpu", name="cpu-node-pool")]}
+    apis.answers[STATE] = a_state(
+        a_resource("module.environment.google_container_node_pool.cpu", name="cpu-node-pool")
+    )
 
     assert run().refusals == []
 
@@ -358,20 +361,15 @@ def test_every_variable_is_read_with_its_default() -> None:
         assert len(plain) > 3
 
 
-def resource(kind: str, label: str, **attributes: str) -> dict[str, Any]:
-    given = {"mode": "managed", "module": "module.environment", "type": kind, "name": label}
-    return given | {"instances": [{"attributes": attributes}]}
-
-
 def test_the_region_of_a_state_is_compared_also_before_there_is_a_cluster(apis: AnsweringApis) -> None:
-    subnet = resource("google_compute_subnetwork", "this", region="us-east5")
-    cluster = resource("google_container_cluster", "this", name="training", location="us-east5", project=PROJECT)
+    subnet = a_resource("module.environment.google_compute_subnetwork.this", region="us-east5")
+    cluster = a_resource(CLUSTER, name="training", location="us-east5", project=PROJECT)
     for made in (subnet, cluster):
-        apis.answers[STATE] = {"resources": [made]}
+        apis.answers[STATE] = a_state(made)
         (refused,) = run().refusals
         assert "us-east5" in refused
         assert "us-central1" in refused
-    assert find_difference({"resources": [subnet]}, inputs_of(read_walk() | {"REGION": "us-east5"})) == ""
+    assert find_difference(a_state(subnet), inputs_of(read_walk() | {"REGION": "us-east5"})) == ""
 
 
 def test_beside_a_cluster_no_quota_is_compared(apis: AnsweringApis) -> None:
