@@ -15,6 +15,8 @@ from typing import Any, Self
 
 import pytest
 
+from tests.program_runs import run_program
+
 ROOT = Path(__file__).resolve().parents[2]
 TERRAFORM = ROOT / "infra/terraform"
 GOOGLE_MODULES = ("modules/environment", "modules/environment/modules/tpu_pools", "modules/provisioner")
@@ -51,19 +53,11 @@ class Workspace:
     data: Path
     """Where Terraform keeps the provider: outside of the configuration."""
 
-    def run(
-        self, *arguments: str, check: bool = True, environ: dict[str, str] | None = None
-    ) -> subprocess.CompletedProcess[str]:
+    def run(self, *arguments: str, check: bool = True) -> subprocess.CompletedProcess[str]:
         """Run one command. If it is checked, its failure fails the test with all of its output."""
-        result = subprocess.run(
-            [find_terraform(), *arguments, "-no-color"],
-            cwd=self.folder,
-            env=os.environ | {"TF_DATA_DIR": str(self.data), "TF_IN_AUTOMATION": "1"} | (environ or {}),
-            capture_output=True,
-            text=True,
-            timeout=TIMEOUT_SECONDS,
-            check=False,
-        )
+        command = (find_terraform(), *arguments, "-no-color")
+        environ = os.environ | {"TF_DATA_DIR": str(self.data), "TF_IN_AUTOMATION": "1"}
+        result = run_program(*command, cwd=self.folder, env=environ, seconds=TIMEOUT_SECONDS)
         if check and result.returncode != 0:
             hint = f"\n{REMEDY}" if arguments[0] == "init" else ""
             pytest.fail(f"terraform {' '.join(arguments)}:\n{result.stdout}{result.stderr}{hint}")
