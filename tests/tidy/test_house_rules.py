@@ -180,10 +180,14 @@ def test_every_link_between_the_documents_leads_somewhere() -> None:
     assert broken == []
 
 
+def name_anchor(title: str) -> str:
+    """The anchor of a heading, as GitHub and the site make it."""
+    return re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-")
+
+
 def list_anchors(document: Path) -> set[str]:
-    """The anchors of a document's headings, as GitHub makes them."""
-    titles = re.findall(r"^#+ (.+)$", document.read_text(), re.MULTILINE)
-    return {re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in titles}
+    """The anchors of a document's headings."""
+    return {name_anchor(each) for each in re.findall(r"^#+ (.+)$", document.read_text(), re.MULTILINE)}
 
 
 def test_every_link_to_a_heading_finds_it() -> None:
