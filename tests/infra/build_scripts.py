@@ -53,6 +53,8 @@ BESIDE_A_CLUSTER = {
     "_CLUSTER_NAME": "there-already",
     "_NODE_SERVICE_ACCOUNTS": "nodes@a-project.iam.gserviceaccount.com",
 }
+COMMAND_LINES = {"environment": OLD_COMMAND_LINE, "beside": BESIDE_A_CLUSTER}
+"""By the name of the fixture that has what it provisions."""
 
 
 def load(path: Path) -> dict[str, Any]:
@@ -113,6 +115,12 @@ class Bench:
         python.parent.mkdir(parents=True)
         python.write_text("#!/bin/sh\n")
         python.chmod(0o755)
+        return cls(folder)
+
+    @classmethod
+    def copy(cls, provisioned: Path, folder: Path) -> Self:
+        """Make one with all that is in another one's folder."""
+        shutil.copytree(provisioned, folder, symlinks=True)
         return cls(folder)
 
     @property

@@ -87,45 +87,38 @@ def apply(bench: Bench, *errors: str, code: int = 0, **inputs: str) -> subproces
     return bench.step("provision-07-terraform.sh", OLD_COMMAND_LINE | inputs, code=code)
 
 
-@pytest.fixture
-def deployed(bench: Bench) -> Bench:
-    """A deployment that one build has made."""
-    bench.run_all(PROVISION, OLD_COMMAND_LINE)
-    return bench
+def test_a_build_shows_which_inputs_are_not_those_of_the_last_one(environment: Bench) -> None:
+    assert "The last build had" not in apply(environment).stdout
 
-
-def test_a_build_shows_which_inputs_are_not_those_of_the_last_one(deployed: Bench) -> None:
-    assert "The last build had" not in apply(deployed).stdout
-
-    output = apply(deployed, _NAMESPACE="research", _LIMIT_CHIPS="64", _ALLOW_DELETE="pool/x").stdout
+    output = apply(environment, _NAMESPACE="research", _LIMIT_CHIPS="64", _ALLOW_DELETE="pool/x").stdout
     assert "The last build had: NAMESPACE=tpu-training\n" in output
     assert "This build has: NAMESPACE=research\n" in output
     assert "This build has: LIMIT_CHIPS=64\n" in output
     assert "ALLOW_DELETE" not in output
 
 
-def test_inputs_are_those_of_the_last_build_that_has_ended_well(deployed: Bench) -> None:
-    apply(deployed, "Error: quota", code=1, _LIMIT_CHIPS="64")
+def test_inputs_are_those_of_the_last_build_that_has_ended_well(environment: Bench) -> None:
+    apply(environment, "Error: quota", code=1, _LIMIT_CHIPS="64")
 
-    assert "This build has: LIMIT_CHIPS=64\n" in apply(deployed, _LIMIT_CHIPS="64").stdout
-    assert "This build has" not in apply(deployed, _LIMIT_CHIPS="64").stdout
+    assert "This build has: LIMIT_CHIPS=64\n" in apply(environment, _LIMIT_CHIPS="64").stdout
+    assert "This build has" not in apply(environment, _LIMIT_CHIPS="64").stdout
 
 
-def test_a_lock_is_told_with_the_one_command_that_removes_it(deployed: Bench) -> None:
-    put(deployed, "default.tflock", '{"Operation":"OperationTypeApply","Who":"root@build-7"}')
-    output = apply(deployed).stdout
+def test_a_lock_is_told_with_the_one_command_that_removes_it(environment: Bench) -> None:
+    put(environment, "default.tflock", '{"Operation":"OperationTypeApply","Who":"root@build-7"}')
+    output = apply(environment).stdout
 
     assert '"Who":"root@build-7"' in output
     assert f"remove the lock: gcloud storage rm {BUCKET}/{FOLDER}/default.tflock\n" in output
-    waits = [word for call in deployed.calls for word in call if word.startswith("-lock-timeout=")]
+    waits = [word for call in environment.calls for word in call if word.startswith("-lock-timeout=")]
     assert set(waits) == {"-lock-timeout=20m"}
 
 
-def test_a_plan_that_another_build_made_stale_is_made_again(deployed: Bench) -> None:
-    output = apply(deployed, STALE).stdout
+def test_a_plan_that_another_build_made_stale_is_made_again(environment: Bench) -> None:
+    output = apply(environment, STALE).stdout
     assert "Another build has changed this deployment meanwhile, so this build plans again" in output
 
-    assert "Terraform failed" in apply(deployed, STALE, STALE, STALE, code=1).stderr
+    assert "Terraform failed" in apply(environment, STALE, STALE, STALE, code=1).stderr
 
 
 def grant(key: str, actions: list[str], before: str = "", after: str = "", **more: str) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from infra.build.adopt import find_existing, list_imports, refuse_strangers
 from infra.build.check_plan import refuse_losses
 from infra.build.check_state import find_difference
 from tests.infra import pretended_deployment
-from tests.infra.build_scripts import BESIDE_A_CLUSTER, OLD_COMMAND_LINE, PROVISION, ROOT, Bench
+from tests.infra.build_scripts import COMMAND_LINES, OLD_COMMAND_LINE, PROVISION, ROOT, Bench
 from tests.infra.pretended_deployment import CLUSTER, a_change, a_plan, a_resource, a_state
 from tests.infra.terraform_text import read_configuration
 
@@ -272,13 +272,6 @@ def test_what_another_has_made_is_not_taken_over(kind: str, before: dict[str, An
     assert ours or f"module.m.{kind}.b (the-id)\nThis plan is not applied. Give other names" in refusal
 
 
-@pytest.fixture(scope="module")
-def environment(tmp_path_factory: pytest.TempPathFactory) -> Bench:
-    bench = Bench.make(tmp_path_factory.mktemp("environment"))
-    bench.run_all(PROVISION, OLD_COMMAND_LINE)
-    return bench
-
-
 def run(bench: Bench, script: str, *, code: int = 0, **values: str) -> tuple[str, list[str]]:
     """Run a script, which must end so; return its words, and the programs that it called."""
     bench.change(calls=[])
@@ -297,30 +290,21 @@ def test_a_second_cluster_name_is_refused_before_anything_is_planned(environment
     assert not any(verb in call for call in calls for verb in (" plan", " apply", " destroy"))
 
 
+@pytest.mark.parametrize("name", COMMAND_LINES)
 @pytest.mark.parametrize("deployed", [True, False])
-def test_every_build_keeps_to_the_lock_file_of_the_provider(bench: Bench, deployed: bool) -> None:
-    if deployed:
-        bench.run_all(PROVISION, OLD_COMMAND_LINE)
-    bench.run_all(PROVISION, OLD_COMMAND_LINE | {"_PLAN_ONLY": "true"})
-    inits = [call for call in bench.calls if call[0] == "terraform" and "init" in call]
+def test_a_plan_only_build_changes_nothing_and_every_build_keeps_to_the_lock_file_of_the_provider(
+    request: pytest.FixtureRequest, name: str, deployed: bool
+) -> None:
+    bench: Bench = request.getfixturevalue(name if deployed else "bench")
+    before, first = bench.state, bench.calls
+    message = "".join(bench.run_all(PROVISION, COMMAND_LINES[name] | {"_PLAN_ONLY": "true"}))
 
+    assert bench.state | {"state_object": ""} == before | {"state_object": ""}
+    assert message.count("Only planned: ") == 8
+    assert sum("plan" in call for call in bench.calls[len(first) :]) == 1
+    inits = [call for call in bench.calls if call[0] == "terraform" and "init" in call]
     assert len(inits) == (2 if deployed else 1)
     assert all("-lockfile=readonly" in call for call in inits)
-
-
-@pytest.mark.parametrize("substitutions", [OLD_COMMAND_LINE, BESIDE_A_CLUSTER], ids=["environment", "beside"])
-@pytest.mark.parametrize("deployed", [True, False])
-def test_a_plan_only_build_changes_nothing(bench: Bench, substitutions: dict[str, str], deployed: bool) -> None:
-    if deployed:
-        bench.run_all(PROVISION, substitutions)
-    before = bench.state
-    bench.change(calls=[])
-    message = "".join(bench.run_all(PROVISION, substitutions | {"_PLAN_ONLY": "true"}))
-
-    after = bench.state
-    assert after | {"state_object": ""} == before | {"state_object": ""}
-    assert message.count("Only planned: ") == 8
-    assert sum("plan" in call for call in bench.calls) == 1
 
 
 def test_the_destroy_build_refuses_to_be_a_plan(environment: Bench) -> None:

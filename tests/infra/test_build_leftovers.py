@@ -29,14 +29,13 @@ MISTAKES = [
 ]
 
 
-def test_a_protection_that_cannot_be_lifted_stops_the_build_before_it_deletes_anything(bench: Bench) -> None:
-    bench.run_all(PROVISION, OLD_COMMAND_LINE)
-    bench.step("terraform-init.sh", OLD_COMMAND_LINE)
-    bench.change(calls=[], fail_at=4, fail_text="Error: Failed to write state")
-    done = bench.step("destroy-05-terraform.sh", OLD_COMMAND_LINE, code=1)
+def test_a_protection_that_cannot_be_lifted_stops_the_build_before_it_deletes_anything(environment: Bench) -> None:
+    environment.step("terraform-init.sh", OLD_COMMAND_LINE)
+    environment.change(calls=[], fail_at=4, fail_text="Error: Failed to write state")
+    done = environment.step("destroy-05-terraform.sh", OLD_COMMAND_LINE, code=1)
 
     assert f"the protection of {pretended_deployment.CLUSTER} cannot be lifted in the state" in done.stderr
-    verbs = [call[2:4] for call in bench.calls if call[0] == "terraform"]
+    verbs = [call[2:4] for call in environment.calls if call[0] == "terraform"]
     assert [verb[:1] if verb[0] != "state" else verb for verb in verbs] == [
         ["state", "list"],
         ["state", "pull"],
@@ -91,15 +90,14 @@ def test_a_later_run_says_how_to_delete_what_an_earlier_one_kept(bench: Bench, d
         assert f"is not in the state, because an earlier run kept it. To delete it: {command}" in later
 
 
-def test_destroy_deletes_a_full_bucket_also_without_a_cluster(bench: Bench) -> None:
-    bench.run_all(PROVISION, OLD_COMMAND_LINE)
-    bench.step("terraform-init.sh", OLD_COMMAND_LINE)
-    left = bench.world["terraform"]
+def test_destroy_deletes_a_full_bucket_also_without_a_cluster(environment: Bench) -> None:
+    environment.step("terraform-init.sh", OLD_COMMAND_LINE)
+    left = environment.world["terraform"]
     left["resources"].remove(pretended_deployment.CLUSTER)
-    bench.change(terraform=left)
+    environment.change(terraform=left)
 
-    bench.step("destroy-05-terraform.sh", OLD_COMMAND_LINE | {"_DELETE_ARTIFACTS": "true"})
-    assert bench.world["unprotected"] == [pretended_deployment.ARTIFACTS]
+    environment.step("destroy-05-terraform.sh", OLD_COMMAND_LINE | {"_DELETE_ARTIFACTS": "true"})
+    assert environment.world["unprotected"] == [pretended_deployment.ARTIFACTS]
 
 
 MARK = "tpu-environment/unfinished-build"
@@ -167,17 +165,16 @@ def test_a_build_that_fails_by_itself_can_be_destroyed_at_once(bench: Bench, err
     assert is_marked(bench) == marked
 
 
-def test_destroy_deletes_the_state_of_no_deployment_below_its_own_folder(bench: Bench) -> None:
-    bench.run_all(PROVISION, OLD_COMMAND_LINE)
-    buckets = bench.world["buckets"]
+def test_destroy_deletes_the_state_of_no_deployment_below_its_own_folder(environment: Bench) -> None:
+    buckets = environment.world["buckets"]
     packed = "second/functions/functions-0123456789abcdef.zip"
     below = ("functions/default.tfstate", "second/default.tfstate", packed)
     others = [f"tpu-environment/{name}" for name in below]
     buckets["gs://old-state-bucket"]["objects"] += others
-    bench.change(buckets=buckets)
-    message = "".join(bench.run_all(DESTROY, OLD_COMMAND_LINE | {"_DELETE_STATE": "true"}))
+    environment.change(buckets=buckets)
+    message = "".join(environment.run_all(DESTROY, OLD_COMMAND_LINE | {"_DELETE_STATE": "true"}))
 
-    assert bench.world["buckets"]["gs://old-state-bucket"]["objects"] == others
+    assert environment.world["buckets"]["gs://old-state-bucket"]["objects"] == others
     assert "Kept: gs://old-state-bucket, which contains other objects" in message
 
 
