@@ -11,10 +11,8 @@ import yaml
 from infra.build.render_training import CHIPS, QUEUE, find_slice
 from shared.core.labels import ACCELERATOR, TOPOLOGY
 from tests.infra.build_scripts import (
-    BESIDE_A_CLUSTER,
     BUILD,
     DESTROY,
-    OLD_COMMAND_LINE,
     PROVISION,
     ROOT,
     find_sdk,
@@ -25,8 +23,6 @@ from tests.program_runs import run_program, run_python
 FILES = pytest.mark.parametrize("path", [PROVISION, DESTROY], ids=["provision", "destroy"])
 EXPORTER = ("exporter/requirements.txt", "exporter/Dockerfile")
 NAMED = ("functions/main.py", "requirements.txt", ".dockerignore", *EXPORTER)
-OF_OLD_PROVISION = {"_TENSORBOARD_REGION", "_NUM_TPU_POOLS", "_NUM_OF_CHIPS"}
-OLD_DESTROY = OLD_COMMAND_LINE.keys() - OF_OLD_PROVISION - {"_JOBSET_API_VERSION", "_KUEUE_API_VERSION"}
 LOADER = """
 import sys
 from googlecloudsdk.api_lib.cloudbuild import cloudbuild_util, config
@@ -149,12 +145,6 @@ def test_every_input_is_read_by_something() -> None:
     listed = re.sub(r"^INPUTS=\(.*?\)", "", text, flags=re.MULTILINE | re.DOTALL)
     for name in find_inputs():
         assert len(re.findall(rf"\b{name[1:]}\b", listed)) > 2, f"{name} is declared and used by nothing"
-
-
-def test_the_old_command_lines_still_work() -> None:
-    assert set(load(PROVISION)["substitutions"]) >= OLD_COMMAND_LINE.keys()
-    assert set(load(DESTROY)["substitutions"]) >= OLD_DESTROY
-    assert set(load(PROVISION)["substitutions"]) >= BESIDE_A_CLUSTER.keys()
 
 
 def test_destroy_takes_the_substitutions_of_provision_with_the_same_defaults() -> None:

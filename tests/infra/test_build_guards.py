@@ -41,6 +41,7 @@ INPUTS = {
     "TF_STATE_PREFIX": "here",
     "CREATE_ENVIRONMENT": "true",
 }
+BESIDE = {"CREATE_ENVIRONMENT": "false"}
 
 
 def cluster_resource(**attributes: str) -> dict[str, Any]:
@@ -70,9 +71,9 @@ def test_what_the_guard_reads_of_a_half_made_state_is_what_terraform_reads() -> 
 
 def test_the_state_of_the_same_cluster_and_an_empty_one_fit() -> None:
     assert find_difference({}, INPUTS) == ""
-    assert find_difference({"resources": [cluster_resource()]}, INPUTS) == ""
-    assert find_difference(served("main", "training"), INPUTS | {"CREATE_ENVIRONMENT": "false"}) == ""
-    assert find_difference(half_made("training"), INPUTS | {"CREATE_ENVIRONMENT": "false"}) == ""
+    assert find_difference(a_state(cluster_resource()), INPUTS) == ""
+    assert find_difference(served("main", "training"), INPUTS | BESIDE) == ""
+    assert find_difference(half_made("training"), INPUTS | BESIDE) == ""
     assert find_difference(half_made("training", "environment"), INPUTS) == ""
 
 
@@ -80,29 +81,21 @@ def test_the_state_of_the_same_cluster_and_an_empty_one_fit() -> None:
     ("state", "inputs", "message"),
     [
         (
-            {"resources": [cluster_resource(name="first")]},
+            a_state(cluster_resource(name="first")),
             {},
             "clusters/first, and the inputs name projects/a-project/locations/us-east5/clusters/training",
         ),
-        ({"resources": [cluster_resource(location="us-east1")]}, {}, "locations/us-east1/clusters/training, and"),
-        ({"resources": [cluster_resource(project="other")]}, {}, "projects/other/locations"),
+        (a_state(cluster_resource(location="us-east1")), {}, "locations/us-east1/clusters/training, and"),
+        (a_state(cluster_resource(project="other")), {}, "projects/other/locations"),
         (served("environment", "first"), {}, "clusters/first, and"),
-        (served("main", "first"), {"CREATE_ENVIRONMENT": "false"}, "clusters/first, and"),
-        (
-            served("main", "training"),
-            {"CREATE_ENVIRONMENT": "false", "CLUSTER_LOCATION": "us-east5-b"},
-            "us-east5-b",
-        ),
+        (served("main", "first"), BESIDE, "clusters/first, and"),
+        (served("main", "training"), BESIDE | {"CLUSTER_LOCATION": "us-east5-b"}, "us-east5-b"),
         (served("main", "training"), {}, "a provisioner without an environment; set CREATE_ENVIRONMENT=false"),
-        (half_made("first"), {"CREATE_ENVIRONMENT": "false"}, "clusters/first, and"),
+        (half_made("first"), BESIDE, "clusters/first, and"),
         (half_made("training"), {}, "a provisioner without an environment; set CREATE_ENVIRONMENT=false"),
+        (a_state(cluster_resource()), BESIDE, "the state of an environment; set CREATE_ENVIRONMENT=true"),
         (
-            {"resources": [cluster_resource()]},
-            {"CREATE_ENVIRONMENT": "false"},
-            "the state of an environment; set CREATE_ENVIRONMENT=true",
-        ),
-        (
-            {"resources": [cluster_resource() | {"module": "module.gke_cluster"}]},
+            a_state(cluster_resource() | {"module": "module.gke_cluster"}),
             {},
             "another configuration (it has module.gke_cluster.google_container_cluster.this)",
         ),

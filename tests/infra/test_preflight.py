@@ -124,17 +124,22 @@ def inputs_of(given: dict[str, str]) -> dict[str, str]:
     return own | given
 
 
-def run(**given: str) -> Preflight:
-    """Run the checks of the walk with some inputs."""
-    checked = Preflight(inputs_of(read_walk() | given))
+def check(given: dict[str, str]) -> Preflight:
+    """Run the checks with these inputs."""
+    checked = Preflight(inputs_of(given))
     checked.run()
     return checked
 
 
-def run_with(path: Path, more: dict[str, Any]) -> Preflight:
+def run(**given: str) -> Preflight:
+    """Run the checks of the walk with some inputs."""
+    return check(read_walk() | given)
+
+
+def run_with(path: Path, more: dict[str, Any], **given: str) -> Preflight:
     """Run the checks of the walk with a file of variables."""
     path.write_text(json.dumps(more))
-    return run(TERRAFORM_VARIABLES=str(path))
+    return run(TERRAFORM_VARIABLES=str(path), **given)
 
 
 def limit(server: AnsweringApis, **limits: float) -> None:
@@ -342,12 +347,9 @@ def test_a_value_of_a_wrong_form_is_refused_and_not_a_crash(
     apis: AnsweringApis, tmp_path: Path, more: dict[str, Any], message: str
 ) -> None:
     apis.answers.clear()
-    inputs = inputs_of({name: value for name, value in read_walk().items() if name != "TPU_TYPE"})
-    (tmp_path / "more.json").write_text(json.dumps(more))
-    checked = Preflight(inputs | {"TERRAFORM_VARIABLES": str(tmp_path / "more.json")})
-    checked.run()
+    refusals = run_with(tmp_path / "more.json", more, TPU_TYPE="").refusals
 
-    assert any(message in each for each in checked.refusals), checked.refusals
+    assert any(message in each for each in refusals), refusals
 
 
 def test_every_variable_is_read_with_its_default() -> None:
@@ -373,8 +375,7 @@ def test_the_region_of_a_state_is_compared_also_before_there_is_a_cluster(apis: 
 
 
 def test_beside_a_cluster_no_quota_is_compared(apis: AnsweringApis) -> None:
-    checked = Preflight(inputs_of(by_name(BESIDE_A_CLUSTER)))
-    checked.run()
+    checked = check(by_name(BESIDE_A_CLUSTER))
 
     assert (checked.refusals, checked.notes) == ([], [])
     assert not any(each.startswith("/compute/") for each in apis.asked)
