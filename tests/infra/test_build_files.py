@@ -10,14 +10,7 @@ import yaml
 
 from infra.build.render_training import CHIPS, QUEUE, find_slice
 from shared.core.labels import ACCELERATOR, TOPOLOGY
-from tests.infra.build_scripts import (
-    BUILD,
-    DESTROY,
-    PROVISION,
-    ROOT,
-    find_sdk,
-    load,
-)
+from tests.infra.build_scripts import BUILD, DESTROY, PROVISION, ROOT, find_sdk, load
 from tests.program_runs import run_program, run_python
 
 FILES = pytest.mark.parametrize("path", [PROVISION, DESTROY], ids=["provision", "destroy"])
