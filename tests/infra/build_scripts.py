@@ -5,6 +5,7 @@ Inputs come by environment only.
 
 import json
 import os
+import re
 import shutil
 import subprocess
 from dataclasses import dataclass
@@ -61,6 +62,13 @@ def load(path: Path) -> dict[str, Any]:
     """Return a build file."""
     found: dict[str, Any] = yaml.safe_load(path.read_text())
     return found
+
+
+def list_inputs() -> list[str]:
+    """Return the inputs that the scripts know."""
+    listed = re.search(r"^INPUTS=\((.*?)\)", (BUILD / "inputs.sh").read_text(), re.MULTILINE | re.DOTALL)
+    assert listed
+    return listed[1].split()
 
 
 def by_name(substitutions: dict[str, str]) -> dict[str, str]:

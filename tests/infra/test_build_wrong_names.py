@@ -1,12 +1,10 @@
 """Inputs that name something else than what is deployed: what the builds answer."""
 
-import re
-
 import pytest
 
 from infra.build.check_state import find_difference, find_kept_difference
 from tests.infra import pretended_deployment
-from tests.infra.build_scripts import BUILD, OLD_COMMAND_LINE, Bench
+from tests.infra.build_scripts import OLD_COMMAND_LINE, Bench, list_inputs
 from tests.infra.changed_inputs import APPLIED, ELSEWHERE, REFUSED
 from tests.infra.pretended_deployment import a_resource, a_state
 
@@ -90,10 +88,7 @@ MISTAKES = (
 
 def test_it_is_known_of_every_input_what_a_change_of_it_does() -> None:
     """test_deploy_changed_inputs.py and test_deploy_lifecycle.py change them on the mock."""
-    listed = re.search(r"^INPUTS=\((.*?)\)", (BUILD / "inputs.sh").read_text(), re.MULTILINE | re.DOTALL)
-    assert listed
-
-    assert sorted([*APPLIED, *REFUSED, *ELSEWHERE]) == sorted(listed[1].split())
+    assert sorted([*APPLIED, *REFUSED, *ELSEWHERE]) == sorted(list_inputs())
 
 
 @pytest.mark.parametrize(
