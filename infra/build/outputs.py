@@ -53,8 +53,6 @@ def list_clusters(outputs: dict[str, Any]) -> list[tuple[str, str, str, str, str
 
 def render(name: str, outputs: dict[str, Any]) -> list[str]:
     """Return the lines of one answer."""
-    if name == "kind":
-        return [kind] if (kind := find_kind(outputs)) else []
     if name == "clusters":
         return ["\t".join(row) for row in list_clusters(outputs)]
     if name == "topic":
@@ -62,8 +60,6 @@ def render(name: str, outputs: dict[str, Any]) -> list[str]:
     if name == "makers-subscriptions":
         found = outputs.get("subscriptions", {})
         return [found[each] for each in MAKERS if found.get(each)]
-    if name == "rbac-users":
-        return list(outputs.get("rbac_users", []))
     return [outputs["scheduler_job"]] if outputs.get("scheduler_job") else []
 
 
@@ -71,8 +67,7 @@ def main() -> int | str:
     """Print one answer."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--file", type=Path, required=True, help="the output of `terraform output -json`")
-    names = ("kind", "clusters", "topic", "makers-subscriptions", "rbac-users", "scheduler-job")
-    parser.add_argument("name", choices=names)
+    parser.add_argument("name", choices=("clusters", "topic", "makers-subscriptions", "scheduler-job"))
     arguments = parser.parse_args()
     try:
         outputs = read_outputs(arguments.file)

@@ -86,12 +86,9 @@ class Removal:
 
     def list_running(self) -> list[str]:
         """Return one line for each pool whose workload runs, or could not be asked about."""
-        found = []
-        for cluster, pool in self._list_ours():
-            why = self._find_use(cluster, pool)
-            if why:
-                found.append(f"{cluster}: node pool {pool.name}: {why}")
-        return found + self._list_running_of_others()
+        uses = [(cluster, pool, self._find_use(cluster, pool)) for cluster, pool in self._list_ours()]
+        uses += [(self.destroyed, pool, self._find_use_of_others(pool)) for pool in self._list_others()]
+        return [f"{cluster}: node pool {pool.name}: {why}" for cluster, pool, why in uses if why]
 
     def remove(self, timeout_seconds: float) -> int:
         """Delete all pools of ours and return how many there were, when the last is gone.
@@ -116,10 +113,7 @@ class Removal:
     def _list_ours(self) -> list[tuple[str, PoolSnapshot]]:
         found = []
         for cluster in self.ports.clusters:
-            try:
-                pools = self._list(cluster)
-            except ClusterNotFound:
-                continue  # and its pools with it
+            pools = self._list(cluster)
             found += [(cluster, pool) for pool in pools if self._is_ours(pool)]
             for pool in pools:
                 if pool.owner and not self._is_ours(pool):
@@ -155,17 +149,10 @@ class Removal:
         count = bound.own + len(bound.others)
         return f"{count} pods run on it" if count else ""
 
-    def _list_running_of_others(self) -> list[str]:
-        try:
-            pools = self._list(self.destroyed) if self.destroyed else []
-        except ClusterNotFound:
-            return []
-        found = []
-        for pool in pools:
-            why = "" if self._is_ours(pool) else self._find_use_of_others(pool)
-            if why:
-                found.append(f"{self.destroyed}: node pool {pool.name}: {why}")
-        return found
+    def _list_others(self) -> list[PoolSnapshot]:
+        """Return the pools that are not ours in the cluster that is destroyed."""
+        pools = self._list(self.destroyed) if self.destroyed else []
+        return [pool for pool in pools if not self._is_ours(pool)]
 
     def _find_use_of_others(self, pool: PoolSnapshot) -> str:
         live = self.ports.clusters.get(self.destroyed)
@@ -186,14 +173,17 @@ class Removal:
         return f"{len(used)} pods run on it, such as {min(used)}, and this cluster is destroyed" if used else ""
 
     def _list(self, cluster: str) -> list[PoolSnapshot]:
-        """Return all pools of a cluster, in spite of some failures in a row."""
-        for _ in range(LISTINGS_MAX - 1):
-            try:
-                return self.ports.pools.list(cluster)
-            except Retryable as error:
-                self.say(f"waiting: {error}")
-                self.sleep(self.pause_seconds)
-        return self.ports.pools.list(cluster)
+        """Return all pools of a cluster, in spite of some failures in a row; none if it is gone."""
+        try:
+            for _ in range(LISTINGS_MAX - 1):
+                try:
+                    return self.ports.pools.list(cluster)
+                except Retryable as error:
+                    self.say(f"waiting: {error}")
+                    self.sleep(self.pause_seconds)
+            return self.ports.pools.list(cluster)
+        except ClusterNotFound:
+            return []  # its pools are gone with it
 
     def _report(self, left: int, seen: int, waiting: list[str]) -> None:
         self.say(f"{left} of {seen} node pools left")

@@ -15,13 +15,7 @@ from pathlib import Path
 if __name__ == "__main__":  # as a script, only this folder is on the import path
     sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from shared.core.messages import (
-    Event,
-    EventType,
-    ObjectName,
-    Observed,
-    format_message,
-)
+from shared.core.messages import Event, EventType, ObjectName, Observed, format_message
 
 
 def build_event(cluster: str, uid: str) -> Event:

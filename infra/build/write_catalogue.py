@@ -10,6 +10,7 @@ cube-like one. The others are named by their topology: `v4-4x4x16`.
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import sys
 from pathlib import Path
@@ -20,7 +21,7 @@ if __name__ == "__main__":  # as a script, only this folder is on the import pat
     sys.path.insert(0, str(ROOT))
 
 from shared.core.errors import UnsupportedShape  # noqa: E402 -- after the path
-from shared.core.shapes.tpu_catalogue import FAMILIES, Family, Machine  # noqa: E402 -- after the path
+from shared.core.shapes.tpu_catalogue import FAMILIES, Family  # noqa: E402 -- after the path
 from shared.core.shapes.tpus import find_shape, list_topologies  # noqa: E402 -- after the path
 
 if TYPE_CHECKING:
@@ -93,13 +94,8 @@ def _group_by_public_names() -> dict[tuple[str, ...], list[Family]]:
 
 
 def _list_shapes(family: Family) -> Iterator[Shape]:
-    for machine in family.machines:
-        if not machine.by_name_only:
-            yield from _shapes_of(family, machine)
-
-
-def _shapes_of(family: Family, machine: Machine) -> Iterator[Shape]:
-    for topology in list_topologies(family):
+    machines = [each for each in family.machines if not each.by_name_only]
+    for machine, topology in itertools.product(machines, list_topologies(family)):
         try:
             yield find_shape(
                 accelerator=family.accelerator,

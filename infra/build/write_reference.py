@@ -39,18 +39,11 @@ _GROUP = re.compile(r"# --- (.+) ---")
 
 def write_pages() -> dict[str, str]:
     """Return the text of each page, by its file name."""
-    return {
-        "settings.md": _write_settings(),
-        "labels.md": _write_labels(),
-    }
+    return {"settings.md": _write_settings(), "labels.md": _write_labels()}
 
 
 def _write_settings() -> str:
-    parts = [
-        "# Settings",
-        _ORIGIN.format("the classes of settings"),
-        _SETTINGS,
-    ]
+    parts = ["# Settings", _ORIGIN.format("the classes of settings"), _SETTINGS]
     for title, note, kind in (
         ("Functions", "The four functions have the same settings.", Settings),
         ("One cluster", "These are the fields of each value of `TPU_PROVISIONER_CLUSTERS`.", ClusterSettings),
@@ -112,11 +105,7 @@ def _split_groups(source: str) -> Iterator[tuple[str, str]]:
 
 
 def _write_labels() -> str:
-    parts = [
-        "# Labels and annotations",
-        _ORIGIN.format("`shared/core/labels.py`"),
-        _LABELS,
-    ]
+    parts = ["# Labels and annotations", _ORIGIN.format("`shared/core/labels.py`"), _LABELS]
     for title, lines in _split_groups(inspect.getsource(labels)):
         keys = list(_list_keys(lines))
         rows = ((f"`{key}`", note) for key, note in keys if note)

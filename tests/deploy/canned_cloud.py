@@ -3,8 +3,6 @@
 For tests of whole processes only. The tests in tests/contract show what the real APIs do.
 """
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -3,22 +3,18 @@
 The calls are read from its journal, so a new kind of resource in Terraform is looked at too.
 """
 
-from __future__ import annotations
-
 import json
 import ssl
 from collections import Counter
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import quote
 
 import httpx
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from standins.googlecloud.mock_program import MockCloud
+from standins.googlecloud.mock_program import MockCloud
 
 Json = dict[str, Any]
 

@@ -5,25 +5,19 @@ Each kill is SIGKILL to all of its processes: Terraform keeps its lock, and its 
 has just made.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import signal
 import subprocess
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from pathlib import Path
 
 import httpx
 
+from tests.deploy.created_objects import CreatedObjects
+from tests.infra.build_project import Project
 from tests.infra.mock_google_cloud import PROJECT
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from tests.deploy.created_objects import CreatedObjects
-    from tests.infra.build_project import Project
 
 LOCK = f"gs://{PROJECT}-tpu-provisioner-state/tpu-provisioner/default.tflock"
 _DASHBOARDS = f"https://monitoring.googleapis.com/v1/projects/{PROJECT}/dashboards"

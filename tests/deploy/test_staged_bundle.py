@@ -1,24 +1,22 @@
 """The staged folder, started as Google's buildpack starts it, without this repository."""
 
-from __future__ import annotations
-
 import json
 import os
 import re
-import socket
 import subprocess
 import sys
-import threading
 import time
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from importlib import metadata
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 import urllib3
 from functions_framework import create_app
 
+from demo.stack.readiness import listens
 from shared.core.errors import Throttled
 from shared.core.ports import Ports
 from shared.wiring import use
@@ -28,9 +26,6 @@ from tests.builders import CLUSTER, a_demand_event, a_push, an_over_event, setti
 from tests.component.fakes import FakeCluster, FakeNodePools, StepClock
 from tests.deploy.canned_cloud import CannedCloud
 from tests.program_runs import run_python
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 ROOT = Path(__file__).resolve().parents[2]
 STAGE = ROOT / "infra/build/stage_functions.py"
@@ -67,23 +62,19 @@ def environment(cloud: CannedCloud | None = None, /, **change: str) -> dict[str,
 class Started:
     """One function's process: its address and the lines that it wrote."""
 
-    def __init__(self, process: subprocess.Popen[str], port: int) -> None:
-        self.process, self.port = process, port
-        self.lines: list[str] = []
-        self._reader = threading.Thread(target=self._read, daemon=True)
-        self._reader.start()
+    def __init__(self, process: subprocess.Popen[bytes], port: int, log: Path) -> None:
+        self.process, self.port, self.log = process, port, log
 
-    def _read(self) -> None:
-        assert self.process.stdout is not None
-        self.lines.extend(self.process.stdout)
+    @property
+    def lines(self) -> list[str]:
+        return self.log.read_text().splitlines()
 
     def wait_until_listening(self) -> None:
         give_up_at = time.monotonic() + START_SECONDS_MAX
         while time.monotonic() < give_up_at:
             assert self.process.poll() is None, f"the function ended: {self.lines}"
-            with socket.socket() as probe:
-                if probe.connect_ex(("127.0.0.1", self.port)) == 0:
-                    return
+            if listens(self.port):
+                return
             time.sleep(0.05)
         raise AssertionError(f"not listening after {START_SECONDS_MAX} s: {self.lines}")
 
@@ -98,9 +89,6 @@ class Started:
         """Stop the process and return its structured records."""
         self.process.terminate()
         self.process.wait(20)
-        self._reader.join(5)
-        if self.process.stdout:
-            self.process.stdout.close()
         return [json.loads(line) for line in self.lines if line.startswith("{")]
 
 
@@ -109,15 +97,11 @@ def started(bundle: Path, target: str, environ: dict[str, str]) -> Iterator[Star
     port = draw_ports(1)[0]
     command = [str(BIN / "functions-framework"), "--source", "main.py", "--target", target]
     command += ["--signature-type", "http", "--host", "127.0.0.1", "--port", str(port)]
-    process = subprocess.Popen(
-        command,
-        cwd=bundle,
-        env=environ | {"FUNCTION_TARGET": target, "PORT": str(port)},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    )
-    found = Started(process, port)
+    own = {"FUNCTION_TARGET": target, "PORT": str(port)}
+    log = bundle.with_name(f"{target}.log")
+    with log.open("wb") as output:
+        process = subprocess.Popen(command, cwd=bundle, env=environ | own, stdout=output, stderr=output)
+    found = Started(process, port, log)
     try:
         yield found
     finally:

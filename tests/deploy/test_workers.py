@@ -1,14 +1,12 @@
 """The functions are imported once and forked: each worker opens its own clients, before events."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -16,9 +14,6 @@ from standins.processes.free_ports import draw_ports
 from tests.builders import CLUSTER
 from tests.contract.fake_google import FakeGoogle
 from tests.program_runs import run_python
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 ROOT = Path(__file__).resolve().parents[2]
 FUNCTIONS = ROOT / "functions"

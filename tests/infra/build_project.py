@@ -1,12 +1,10 @@
 """A project of the mock of Google Cloud in which the build's own scripts deploy and destroy."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import subprocess
 from pathlib import Path
-from typing import IO
+from typing import IO, Self
 
 from tests.infra.build_scripts import BUILD, ROOT
 from tests.infra.mock_google_cloud import PROJECT
@@ -58,7 +56,7 @@ class Project:
         self.environ = environ | INPUTS | inputs | {"BUILD_FOLDER": str(build)}
 
     @classmethod
-    def make(cls, folder: Path, environ: dict[str, str], **inputs: str) -> Project:
+    def make(cls, folder: Path, environ: dict[str, str], **inputs: str) -> Self:
         """Make one with a source and a build folder of its own."""
         return cls(copy_source(folder / "source"), folder / "build", environ, **inputs)
 

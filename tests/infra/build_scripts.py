@@ -3,15 +3,14 @@
 Inputs come by environment only.
 """
 
-from __future__ import annotations
-
 import json
 import os
+import re
 import shutil
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import pytest
 import yaml
@@ -55,12 +54,21 @@ BESIDE_A_CLUSTER = {
     "_CLUSTER_NAME": "there-already",
     "_NODE_SERVICE_ACCOUNTS": "nodes@a-project.iam.gserviceaccount.com",
 }
+COMMAND_LINES = {"environment": OLD_COMMAND_LINE, "beside": BESIDE_A_CLUSTER}
+"""By the name of the fixture that has what it provisions."""
 
 
 def load(path: Path) -> dict[str, Any]:
     """Return a build file."""
     found: dict[str, Any] = yaml.safe_load(path.read_text())
     return found
+
+
+def list_inputs() -> list[str]:
+    """Return the inputs that the scripts know."""
+    listed = re.search(r"^INPUTS=\((.*?)\)", (BUILD / "inputs.sh").read_text(), re.MULTILINE | re.DOTALL)
+    assert listed
+    return listed[1].split()
 
 
 def by_name(substitutions: dict[str, str]) -> dict[str, str]:
@@ -103,7 +111,7 @@ class Bench:
     folder: Path
 
     @classmethod
-    def make(cls, folder: Path) -> Bench:
+    def make(cls, folder: Path) -> Self:
         """Make one with an empty cloud."""
         build_cloud.install(folder / "bin")
         for name in NEEDED:
@@ -115,6 +123,12 @@ class Bench:
         python.parent.mkdir(parents=True)
         python.write_text("#!/bin/sh\n")
         python.chmod(0o755)
+        return cls(folder)
+
+    @classmethod
+    def copy(cls, provisioned: Path, folder: Path) -> Self:
+        """Make one with all that is in another one's folder."""
+        shutil.copytree(provisioned, folder, symlinks=True)
         return cls(folder)
 
     @property
@@ -158,12 +172,24 @@ class Bench:
     ) -> subprocess.CompletedProcess[str]:
         """Run a script as a step of the build that it is named after; it must end so."""
         build_file = PROVISION if script.startswith("provision-") else DESTROY
-        done = self.run(script, self.environ(build_file, substitutions))
-        assert done.returncode == code, f"{script}:\n{done.stdout}{done.stderr}"
-        return done
+        return self.run(script, self.environ(build_file, substitutions), code=code)
 
-    def run(self, script: str, environ: dict[str, str], *arguments: str) -> subprocess.CompletedProcess[str]:
-        """Run one script with nothing but these variables, and those that the stubs need."""
+    def apply(
+        self, substitutions: dict[str, str], *errors: str, code: int = 0
+    ) -> subprocess.CompletedProcess[str]:
+        """Run the steps that Terraform's needs, and that one, whose applies fail so in turn."""
+        self.change(apply_fails=list(errors), calls=[])
+        for script in ("provision-02-state-bucket.sh", "provision-03-functions.sh"):
+            self.step(script, substitutions)
+        return self.step("provision-07-terraform.sh", substitutions, code=code)
+
+    def run(
+        self, script: str, environ: dict[str, str], *arguments: str, code: int | None = 0
+    ) -> subprocess.CompletedProcess[str]:
+        """Run one script with nothing but these variables, and those that the stubs need.
+
+        It must end so, or in any way if no code is given.
+        """
         own = {
             "PATH": str(self.folder / "bin"),
             "HOME": str(self.folder),
@@ -175,16 +201,15 @@ class Bench:
             build_cloud.WORLD: str(self.world_file),
             "PRETENDED_MODULES": str(self.folder / "modules"),
         }
-        return run_program("bash", BUILD / script, *arguments, env=own | environ, cwd=ROOT)
+        done = run_program("bash", BUILD / script, *arguments, env=own | environ, cwd=ROOT)
+        assert code in (None, done.returncode), f"{script}:\n{done.stdout}{done.stderr}"
+        return done
 
-    def run_all(self, build_file: Path, substitutions: dict[str, str], project: str = "a-project") -> list[str]:
+    def run_all(self, build_file: Path, substitutions: dict[str, str]) -> list[str]:
         """Run a build file's scripts as Cloud Build does; return their output. All must succeed."""
-        messages = []
-        for script, variables in list_scripts(build_file):
-            done = self.run(script, self.environ(build_file, substitutions, project) | stubbed(variables))
-            assert done.returncode == 0, f"{script}:\n{done.stdout}{done.stderr}"
-            messages.append(done.stdout)
-        return messages
+        environ = self.environ(build_file, substitutions)
+        scripts = list_scripts(build_file)
+        return [self.run(script, environ | stubbed(variables)).stdout for script, variables in scripts]
 
     def environ(
         self, build_file: Path, substitutions: dict[str, str], project: str = "a-project"

@@ -1,4 +1,7 @@
-"""A deployment as the pretended Terraform plans, makes and keeps it: resources, outputs, state."""
+"""A deployment as the pretended Terraform plans, makes and keeps it: resources, outputs, state.
+
+Tests of what reads a plan or a state build it of the same parts.
+"""
 
 import json
 from typing import Any
@@ -9,6 +12,30 @@ ARTIFACTS = "module.environment.google_storage_bucket.artifacts"
 TOPIC = "module.provisioner.google_pubsub_topic.workload_events"
 IMAGES = "module.environment.google_artifact_registry_repository.images[0]"
 
+Json = dict[str, Any]
+
+
+def a_resource(address: str, **attributes: Any) -> Json:
+    """Return one managed resource as `terraform state pull` has it, with one instance."""
+    module, kind, name = address.removesuffix("[0]").rsplit(".", 2)
+    made = {"mode": "managed", "module": module, "type": kind, "name": name}
+    return made | {"instances": [{"attributes": attributes}]}
+
+
+def a_state(*resources: Json) -> Json:
+    """Return a state that has only resources."""
+    return {"resources": [*resources]}
+
+
+def a_change(address: str, *actions: str, **values: Any) -> Json:
+    """Return what a plan does with one resource, as `terraform show -json` has it."""
+    return {"address": address, "type": address.split(".")[2], "change": {"actions": [*actions], **values}}
+
+
+def a_plan(*changes: Json) -> Json:
+    """Return a plan that has only changes."""
+    return {"resource_changes": [*changes]}
+
 
 def plan_changes(before: dict[str, Any], values: dict[str, Any]) -> list[dict[str, Any]]:
     """Return the plan as `terraform show -json` has it; another cluster is a replacement."""
@@ -18,15 +45,9 @@ def plan_changes(before: dict[str, Any], values: dict[str, Any]) -> list[dict[st
     if CLUSTER in had and before["outputs"]["clusters"] != after["outputs"]["clusters"]:
         changes[CLUSTER] = ["delete", "create"]
     return [
-        {
-            "address": address,
-            "type": address.split(".")[2],
-            "change": {
-                "actions": actions,
-                "before": {"name": address.rpartition(".")[2]},
-                "after": plan_values(address, values),
-            },
-        }
+        a_change(
+            address, *actions, before={"name": address.rpartition(".")[2]}, after=plan_values(address, values)
+        )
         for address, actions in changes.items()
     ]
 
@@ -48,7 +69,6 @@ def plan_values(address: str, values: dict[str, Any]) -> dict[str, Any]:
 
 def pull(address: str, outputs: dict[str, Any]) -> dict[str, Any]:
     """Return one resource as `terraform state pull` has it."""
-    module, kind, name = address.rsplit(".", 2)
     attributes: dict[str, Any] = {}
     if address == CLUSTER:
         _, project, _, location, _, cluster = outputs["clusters"]["environment"]["path"].split("/")
@@ -58,13 +78,7 @@ def pull(address: str, outputs: dict[str, Any]) -> dict[str, Any]:
     elif address == TOPIC:
         _, project, _, topic = outputs["topics"]["workload_events"].split("/")
         attributes = {"project": project, "name": topic}
-    return {
-        "module": module,
-        "mode": "managed",
-        "type": kind,
-        "name": name,
-        "instances": [{"attributes": attributes}],
-    }
+    return a_resource(address, **attributes)
 
 
 def deploy(values: dict[str, Any]) -> dict[str, Any]:

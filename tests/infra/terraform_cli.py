@@ -5,17 +5,17 @@ configuration file names (TF_CLI_CONFIG_FILE,
 https://developer.hashicorp.com/terraform/cli/config/config-file).
 """
 
-from __future__ import annotations
-
 import json
 import os
 import shutil
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import pytest
+
+from tests.program_runs import run_program
 
 ROOT = Path(__file__).resolve().parents[2]
 TERRAFORM = ROOT / "infra/terraform"
@@ -53,25 +53,17 @@ class Workspace:
     data: Path
     """Where Terraform keeps the provider: outside of the configuration."""
 
-    def run(
-        self, *arguments: str, check: bool = True, environ: dict[str, str] | None = None
-    ) -> subprocess.CompletedProcess[str]:
+    def run(self, *arguments: str, check: bool = True) -> subprocess.CompletedProcess[str]:
         """Run one command. If it is checked, its failure fails the test with all of its output."""
-        result = subprocess.run(
-            [find_terraform(), *arguments, "-no-color"],
-            cwd=self.folder,
-            env=os.environ | {"TF_DATA_DIR": str(self.data), "TF_IN_AUTOMATION": "1"} | (environ or {}),
-            capture_output=True,
-            text=True,
-            timeout=TIMEOUT_SECONDS,
-            check=False,
-        )
+        command = (find_terraform(), *arguments, "-no-color")
+        environ = os.environ | {"TF_DATA_DIR": str(self.data), "TF_IN_AUTOMATION": "1"}
+        result = run_program(*command, cwd=self.folder, env=environ, seconds=TIMEOUT_SECONDS)
         if check and result.returncode != 0:
             hint = f"\n{REMEDY}" if arguments[0] == "init" else ""
             pytest.fail(f"terraform {' '.join(arguments)}:\n{result.stdout}{result.stderr}{hint}")
         return result
 
-    def initialise(self) -> Workspace:
+    def initialise(self) -> Self:
         """Fetch the provider; no backend is asked."""
         self.run("init", "-backend=false", "-input=false")
         return self

@@ -25,7 +25,6 @@ class Block:
     """The resource's type; empty for blocks with one label."""
     name: str
     body: Body = field(repr=False)
-    file: str = ""
 
     @property
     def address(self) -> str:
@@ -45,7 +44,6 @@ class Block:
 class Configuration:
     """All ``*.tf`` files of one folder."""
 
-    folder: Path
     blocks: tuple[Block, ...]
     settings: tuple[Body, ...]
     """The ``terraform`` blocks."""
@@ -75,23 +73,20 @@ def read_configuration(folder: Path) -> Configuration:
         for kind in ("resource", "data"):
             for labelled in parsed.get(kind, []):
                 blocks += [
-                    Block(kind, type_, name, body, path.name)
+                    Block(kind, type_, name, body)
                     for type_, named in labelled.items()
                     for name, body in named.items()
                 ]
         for kind in ("module", "variable", "output", "provider"):
             for labelled in parsed.get(kind, []):
-                blocks += [Block(kind, "", name, body, path.name) for name, body in labelled.items()]
-    return Configuration(folder, tuple(blocks), tuple(settings), values)
+                blocks += [Block(kind, "", name, body) for name, body in labelled.items()]
+    return Configuration(tuple(blocks), tuple(settings), values)
 
 
 def read_test_runs(folder: Path) -> list[Body]:
-    """Return the ``run`` blocks of ``tests/*.tftest.hcl``, each with its name as ``run``."""
-    runs = []
-    for path in sorted((folder / "tests").glob("*.tftest.hcl")):
-        for labelled in _parse(path).get("run", []):
-            runs += [{**body, "run": name, "file": path.name} for name, body in labelled.items()]
-    return runs
+    """Return the ``run`` blocks of ``tests/*.tftest.hcl``, without their names."""
+    paths = sorted((folder / "tests").glob("*.tftest.hcl"))
+    return [body for path in paths for run in _parse(path).get("run", []) for body in run.values()]
 
 
 def expected_failures(run: Body) -> set[str]:

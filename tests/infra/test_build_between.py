@@ -11,6 +11,7 @@ from infra.build.move_grants import list_moves
 from infra.build.render_variables import keep_older
 from tests.infra.build_scripts import OLD_COMMAND_LINE, PROVISION, Bench
 from tests.infra.first_release import COMMIT
+from tests.infra.pretended_deployment import CLUSTER, a_change, a_plan, a_resource, a_state
 from tests.infra.terraform_cli import ROOT
 from tests.program_runs import run_program
 
@@ -86,57 +87,49 @@ def apply(bench: Bench, *errors: str, code: int = 0, **inputs: str) -> subproces
     return bench.step("provision-07-terraform.sh", OLD_COMMAND_LINE | inputs, code=code)
 
 
-@pytest.fixture
-def deployed(bench: Bench) -> Bench:
-    """A deployment that one build has made."""
-    bench.run_all(PROVISION, OLD_COMMAND_LINE)
-    return bench
+def test_a_build_shows_which_inputs_are_not_those_of_the_last_one(environment: Bench) -> None:
+    assert "The last build had" not in apply(environment).stdout
 
-
-def test_a_build_shows_which_inputs_are_not_those_of_the_last_one(deployed: Bench) -> None:
-    assert "The last build had" not in apply(deployed).stdout
-
-    output = apply(deployed, _NAMESPACE="research", _LIMIT_CHIPS="64", _ALLOW_DELETE="pool/x").stdout
+    output = apply(environment, _NAMESPACE="research", _LIMIT_CHIPS="64", _ALLOW_DELETE="pool/x").stdout
     assert "The last build had: NAMESPACE=tpu-training\n" in output
     assert "This build has: NAMESPACE=research\n" in output
     assert "This build has: LIMIT_CHIPS=64\n" in output
     assert "ALLOW_DELETE" not in output
 
 
-def test_inputs_are_those_of_the_last_build_that_has_ended_well(deployed: Bench) -> None:
-    apply(deployed, "Error: quota", code=1, _LIMIT_CHIPS="64")
+def test_inputs_are_those_of_the_last_build_that_has_ended_well(environment: Bench) -> None:
+    apply(environment, "Error: quota", code=1, _LIMIT_CHIPS="64")
 
-    assert "This build has: LIMIT_CHIPS=64\n" in apply(deployed, _LIMIT_CHIPS="64").stdout
-    assert "This build has" not in apply(deployed, _LIMIT_CHIPS="64").stdout
+    assert "This build has: LIMIT_CHIPS=64\n" in apply(environment, _LIMIT_CHIPS="64").stdout
+    assert "This build has" not in apply(environment, _LIMIT_CHIPS="64").stdout
 
 
-def test_a_lock_is_told_with_the_one_command_that_removes_it(deployed: Bench) -> None:
-    put(deployed, "default.tflock", '{"Operation":"OperationTypeApply","Who":"root@build-7"}')
-    output = apply(deployed).stdout
+def test_a_lock_is_told_with_the_one_command_that_removes_it(environment: Bench) -> None:
+    put(environment, "default.tflock", '{"Operation":"OperationTypeApply","Who":"root@build-7"}')
+    output = apply(environment).stdout
 
     assert '"Who":"root@build-7"' in output
     assert f"remove the lock: gcloud storage rm {BUCKET}/{FOLDER}/default.tflock\n" in output
-    waits = [word for call in deployed.calls for word in call if word.startswith("-lock-timeout=")]
+    waits = [word for call in environment.calls for word in call if word.startswith("-lock-timeout=")]
     assert set(waits) == {"-lock-timeout=20m"}
 
 
-def test_a_plan_that_another_build_made_stale_is_made_again(deployed: Bench) -> None:
-    output = apply(deployed, STALE).stdout
+def test_a_plan_that_another_build_made_stale_is_made_again(environment: Bench) -> None:
+    output = apply(environment, STALE).stdout
     assert "Another build has changed this deployment meanwhile, so this build plans again" in output
 
-    assert "Terraform failed" in apply(deployed, STALE, STALE, STALE, code=1).stderr
+    assert "Terraform failed" in apply(environment, STALE, STALE, STALE, code=1).stderr
 
 
 def grant(key: str, actions: list[str], before: str = "", after: str = "", **more: str) -> dict[str, Any]:
     """Return the change of one grant on the bucket, in these namespaces."""
     members = [f"principal://x/subject/ns/{each}/sa/cloud-tpu-sa" if each else "" for each in (before, after)]
     values = [{"bucket": "b", "role": "r", "member": each} if each else None for each in members]
-    change = {"actions": actions, "before": values[0], "after": values[1]}
-    return {"address": f'{GRANT}["{key}"]', "type": "google_storage_bucket_iam_member", "change": change} | more
+    return a_change(f'{GRANT}["{key}"]', *actions, before=values[0], after=values[1]) | more
 
 
 def test_another_namespace_does_not_take_the_bucket_from_running_jobs() -> None:
-    plan = {"resource_changes": [grant("kubernetes r", ["delete", "create"], "tpu-training", "research")]}
+    plan = a_plan(grant("kubernetes r", ["delete", "create"], "tpu-training", "research"))
     refused = refuse_losses(plan, "")
 
     assert "namespace/tpu-training loses its grants, and its jobs that run lose the bucket" in refused
@@ -151,7 +144,7 @@ def test_a_namespace_that_keeps_a_grant_or_belongs_to_the_exporter_is_not_lost()
         "c", ["delete"], "exporter", address="module.provisioner.google_pubsub_topic_iam_member.exporter"
     )
 
-    assert refuse_losses({"resource_changes": [*kept, exporter]}, "") == ""
+    assert refuse_losses(a_plan(*kept, exporter), "") == ""
 
 
 def test_a_grant_that_moves_to_another_address_is_moved_and_not_deleted() -> None:
@@ -162,8 +155,8 @@ def test_a_grant_that_moves_to_another_address_is_moved_and_not_deleted() -> Non
     ]
     moved[0]["change"]["before"]["bucket"] = "b/b"  # as the provider's state has it
 
-    assert refuse_losses({"resource_changes": moved}, "") == ""
-    assert list(list_moves({"resource_changes": moved})) == [
+    assert refuse_losses(a_plan(*moved), "") == ""
+    assert list(list_moves(a_plan(*moved))) == [
         (f'{GRANT}["kubernetes r"]', f'{GRANT}["kubernetes in tpu-training r"]')
     ]
 
@@ -185,36 +178,15 @@ def test_after_a_lost_state_the_custom_roles_of_the_deployment_are_taken_over(be
 TIME, EARLIER = "20261124050607", "20261101000000"
 
 
-def state(*resources: tuple[str, str, str, dict[str, Any]]) -> dict[str, Any]:
-    """Return a state with these: module, type, name and attributes."""
-    return {
-        "resources": [
-            {
-                "mode": "managed",
-                "module": each[0],
-                "type": each[1],
-                "name": each[2],
-                "instances": [{"attributes": each[3]}],
-            }
-            for each in resources
-        ]
-    }
+def cluster(*, private: bool, address: bool) -> dict[str, Any]:
+    return a_resource(
+        CLUSTER,
+        private_cluster_config=[{"enable_private_nodes": private}],
+        control_plane_endpoints_config=[{"ip_endpoints_config": [{"enabled": address}]}],
+    )
 
 
-def cluster(*, private: bool, address: bool) -> tuple[str, str, str, dict[str, Any]]:
-    values = {
-        "private_cluster_config": [{"enable_private_nodes": private}],
-        "control_plane_endpoints_config": [{"ip_endpoints_config": [{"enabled": address}]}],
-    }
-    return "module.environment", "google_container_cluster", "this", values
-
-
-ELASTIC: tuple[str, str, str, dict[str, Any]] = (
-    "module.provisioner",
-    "google_project_iam_custom_role",
-    "pool_sizes",
-    {},
-)
+ELASTIC = a_resource("module.provisioner.google_project_iam_custom_role.pool_sizes")
 
 
 @pytest.mark.parametrize(
@@ -222,11 +194,11 @@ ELASTIC: tuple[str, str, str, dict[str, Any]] = (
     [
         ({}, {}),
         (
-            state(cluster(private=False, address=True), ELASTIC),
+            a_state(cluster(private=False, address=True), ELASTIC),
             {"elastic_pools": True, "enable_private_nodes": False, "enable_ip_endpoints": True},
         ),
-        (state(cluster(private=True, address=False)), {}),
-        (state(("module.environment", "google_container_cluster", "this", {})), {"enable_private_nodes": False}),
+        (a_state(cluster(private=True, address=False)), {}),
+        (a_state(a_resource(CLUSTER)), {"enable_private_nodes": False}),
     ],
 )
 def test_what_an_older_release_made_by_its_defaults_stays(held: dict[str, Any], kept: dict[str, Any]) -> None:
@@ -244,7 +216,7 @@ def test_what_a_person_sets_is_stronger_than_what_was_made() -> None:
     asked = {"elastic_pools": False, "enable_private_nodes": True, "enable_ip_endpoints": False}
     values = dict(asked)
 
-    assert keep_older(values, state(cluster(private=False, address=True), ELASTIC)) == []
+    assert keep_older(values, a_state(cluster(private=False, address=True), ELASTIC)) == []
     assert values == asked
 
 

@@ -8,7 +8,8 @@ from infra.build.adopt import find_existing, list_imports, refuse_strangers
 from infra.build.check_plan import refuse_losses
 from infra.build.check_state import find_difference
 from tests.infra import pretended_deployment
-from tests.infra.build_scripts import BESIDE_A_CLUSTER, OLD_COMMAND_LINE, PROVISION, ROOT, Bench
+from tests.infra.build_scripts import COMMAND_LINES, OLD_COMMAND_LINE, PROVISION, ROOT, Bench
+from tests.infra.pretended_deployment import CLUSTER, a_change, a_plan, a_resource, a_state
 from tests.infra.terraform_text import read_configuration
 
 MISTAKES = [
@@ -40,12 +41,12 @@ INPUTS = {
     "TF_STATE_PREFIX": "here",
     "CREATE_ENVIRONMENT": "true",
 }
+BESIDE = {"CREATE_ENVIRONMENT": "false"}
 
 
 def cluster_resource(**attributes: str) -> dict[str, Any]:
-    named = {"name": "training", "location": "us-east5", "project": "a-project"} | attributes
-    kind = {"mode": "managed", "module": "module.environment", "type": "google_container_cluster", "name": "this"}
-    return kind | {"instances": [{"attributes": named}]}
+    named = {"name": "training", "location": "us-east5", "project": "a-project"}
+    return a_resource(CLUSTER, **(named | attributes))
 
 
 def served(key: str, name: str) -> dict[str, Any]:
@@ -56,12 +57,9 @@ def served(key: str, name: str) -> dict[str, Any]:
 def half_made(name: str, key: str = "main") -> dict[str, Any]:
     """Return the state after a killed first build: no outputs, but what was read."""
     attributes = {"name": name, "location": "us-east5", "project": "a-project"}
-    read = {"mode": "data", "module": "module.provisioner", "type": "google_container_cluster", "name": "served"}
-    topic = {"mode": "managed", "module": "module.provisioner", "type": "google_pubsub_topic", "name": "t"}
-    return {
-        "outputs": {},
-        "resources": [read | {"instances": [{"index_key": key, "attributes": attributes}]}, topic],
-    }
+    read = a_resource("module.provisioner.google_container_cluster.served", **attributes) | {"mode": "data"}
+    read["instances"][0]["index_key"] = key
+    return a_state(read, a_resource("module.provisioner.google_pubsub_topic.t"))
 
 
 def test_what_the_guard_reads_of_a_half_made_state_is_what_terraform_reads() -> None:
@@ -73,9 +71,9 @@ def test_what_the_guard_reads_of_a_half_made_state_is_what_terraform_reads() -> 
 
 def test_the_state_of_the_same_cluster_and_an_empty_one_fit() -> None:
     assert find_difference({}, INPUTS) == ""
-    assert find_difference({"resources": [cluster_resource()]}, INPUTS) == ""
-    assert find_difference(served("main", "training"), INPUTS | {"CREATE_ENVIRONMENT": "false"}) == ""
-    assert find_difference(half_made("training"), INPUTS | {"CREATE_ENVIRONMENT": "false"}) == ""
+    assert find_difference(a_state(cluster_resource()), INPUTS) == ""
+    assert find_difference(served("main", "training"), INPUTS | BESIDE) == ""
+    assert find_difference(half_made("training"), INPUTS | BESIDE) == ""
     assert find_difference(half_made("training", "environment"), INPUTS) == ""
 
 
@@ -83,29 +81,21 @@ def test_the_state_of_the_same_cluster_and_an_empty_one_fit() -> None:
     ("state", "inputs", "message"),
     [
         (
-            {"resources": [cluster_resource(name="first")]},
+            a_state(cluster_resource(name="first")),
             {},
             "clusters/first, and the inputs name projects/a-project/locations/us-east5/clusters/training",
         ),
-        ({"resources": [cluster_resource(location="us-east1")]}, {}, "locations/us-east1/clusters/training, and"),
-        ({"resources": [cluster_resource(project="other")]}, {}, "projects/other/locations"),
+        (a_state(cluster_resource(location="us-east1")), {}, "locations/us-east1/clusters/training, and"),
+        (a_state(cluster_resource(project="other")), {}, "projects/other/locations"),
         (served("environment", "first"), {}, "clusters/first, and"),
-        (served("main", "first"), {"CREATE_ENVIRONMENT": "false"}, "clusters/first, and"),
-        (
-            served("main", "training"),
-            {"CREATE_ENVIRONMENT": "false", "CLUSTER_LOCATION": "us-east5-b"},
-            "us-east5-b",
-        ),
+        (served("main", "first"), BESIDE, "clusters/first, and"),
+        (served("main", "training"), BESIDE | {"CLUSTER_LOCATION": "us-east5-b"}, "us-east5-b"),
         (served("main", "training"), {}, "a provisioner without an environment; set CREATE_ENVIRONMENT=false"),
-        (half_made("first"), {"CREATE_ENVIRONMENT": "false"}, "clusters/first, and"),
+        (half_made("first"), BESIDE, "clusters/first, and"),
         (half_made("training"), {}, "a provisioner without an environment; set CREATE_ENVIRONMENT=false"),
+        (a_state(cluster_resource()), BESIDE, "the state of an environment; set CREATE_ENVIRONMENT=true"),
         (
-            {"resources": [cluster_resource()]},
-            {"CREATE_ENVIRONMENT": "false"},
-            "the state of an environment; set CREATE_ENVIRONMENT=true",
-        ),
-        (
-            {"resources": [cluster_resource() | {"module": "module.gke_cluster"}]},
+            a_state(cluster_resource() | {"module": "module.gke_cluster"}),
             {},
             "another configuration (it has module.gke_cluster.google_container_cluster.this)",
         ),
@@ -121,11 +111,7 @@ def test_a_state_of_something_else_is_refused_with_both_names(
 
 
 def change(kind: str, name: str, *actions: str) -> dict[str, Any]:
-    return {
-        "address": f"module.m.{kind}.this",
-        "type": kind,
-        "change": {"actions": list(actions), "before": {"name": name}},
-    }
+    return a_change(f"module.m.{kind}.this", *actions, before={"name": name})
 
 
 @pytest.mark.parametrize(
@@ -144,7 +130,7 @@ def change(kind: str, name: str, *actions: str) -> dict[str, Any]:
 def test_a_plan_that_loses_something_stops_with_the_list(
     kind: str, word: str, actions: list[str], how: str
 ) -> None:
-    plan = {"resource_changes": [change(kind, "train", *actions), change("google_pubsub_topic", "t", "delete")]}
+    plan = a_plan(change(kind, "train", *actions), change("google_pubsub_topic", "t", "delete"))
 
     refused = refuse_losses(plan, "cluster/other")
     assert f"  {word}/train {how}\n" in refused
@@ -160,7 +146,7 @@ def test_a_cluster_that_terraform_would_not_delete_is_refused_also_if_it_is_name
     cluster = change("google_container_cluster", "train", "delete", "create")
     cluster["change"]["before"]["deletion_protection"] = True
     cluster["action_reason"] = "replace_because_tainted"
-    plan = {"resource_changes": [cluster, change("google_container_node_pool", "cpu", "delete", "create")]}
+    plan = a_plan(cluster, change("google_container_node_pool", "cpu", "delete", "create"))
 
     refused = refuse_losses(plan, "cluster/train pool/cpu")
     assert "  cluster/train is replaced, because its creation failed\n" in refused
@@ -173,7 +159,7 @@ def test_a_cluster_that_terraform_would_not_delete_is_refused_also_if_it_is_name
 def test_the_repository_of_the_functions_may_go_because_the_next_build_fills_it() -> None:
     functions = change("google_artifact_registry_repository", "functions", "delete", "create")
     address = "module.provisioner.google_artifact_registry_repository.functions"
-    plan = {"resource_changes": [functions | {"address": address}]}
+    plan = a_plan(functions | {"address": address})
 
     assert refuse_losses(plan, "") == ""
     assert read_configuration(ROOT / "infra/terraform/modules/provisioner").of("resource", address.split(".")[2])
@@ -181,9 +167,8 @@ def test_the_repository_of_the_functions_may_go_because_the_next_build_fills_it(
 
 def test_a_plan_that_loses_nothing_passes() -> None:
     kinds = ("google_container_cluster", "google_storage_bucket")
-    plan = {"resource_changes": [change(each, "train", "update") for each in kinds]}
 
-    assert refuse_losses(plan, "") == ""
+    assert refuse_losses(a_plan(*(change(each, "train", "update") for each in kinds)), "") == ""
 
 
 ERRORS = """\
@@ -208,17 +193,14 @@ def test_only_what_exists_already_is_taken_over() -> None:
     network = "module.environment.google_compute_network.this[0]"
     account = 'module.provisioner.google_service_account.this["build"]'
     role = 'module.provisioner.google_project_iam_custom_role.node_pools["p"]'
-    changes = [
-        {"address": address, "type": address.split(".")[2], "change": {"after": {"project": "p"} | after}}
-        for address, after in (
-            (network, {"name": "training", "mtu": 1460}),
-            (account, {"account_id": "b"}),
-            (role, {"role_id": "r"}),
-        )
-    ]
+    plan = a_plan(
+        a_change(network, "create", after={"project": "p", "name": "training", "mtu": 1460}),
+        a_change(account, "create", after={"project": "p", "account_id": "b"}),
+        a_change(role, "create", after={"project": "p", "role_id": "r"}),
+    )
 
     assert find_existing(ERRORS) == [network, account, role]
-    blocks = list(list_imports({"resource_changes": changes}, find_existing(ERRORS)))
+    blocks = list(list_imports(plan, find_existing(ERRORS)))
     assert blocks == [
         f'import {{\n  to = {network}\n  id = "projects/p/global/networks/training"\n}}\n',
         f'import {{\n  to = {account}\n  id = "projects/p/serviceAccounts/b@p.iam.gserviceaccount.com"\n}}\n',
@@ -227,11 +209,11 @@ def test_only_what_exists_already_is_taken_over() -> None:
 
 
 def test_what_terraform_does_not_know_yet_and_unknown_types_are_not_taken_over() -> None:
-    changes = [
-        {"address": "a.b", "type": "google_container_node_pool", "change": {"after": {"name": "cpu"}}},
-        {"address": "c.d", "type": "google_monitoring_dashboard", "change": {"after": {"project": "p"}}},
-    ]
-    assert list(list_imports({"resource_changes": changes}, ["a.b", "c.d", "e.f"])) == []
+    pool, board = "module.m.google_container_node_pool.a", "module.m.google_monitoring_dashboard.b"
+    plan = a_plan(
+        a_change(pool, "create", after={"name": "cpu"}), a_change(board, "create", after={"project": "p"})
+    )
+    assert list(list_imports(plan, [pool, board, "e.f"])) == []
 
 
 @pytest.mark.parametrize(
@@ -275,19 +257,12 @@ def test_what_another_has_made_is_not_taken_over(kind: str, before: dict[str, An
     kept = kind.startswith("google_compute_")  # a plan ignores another description of these
     after = before if kept else before | {"description": "what we write", "display_name": "ours"}
     after = {name: value for name, value in after.items() if name in before}
-    change = {"importing": {"id": "the-id"}, "before": before, "after": after}
-    refusal = refuse_strangers({"resource_changes": [{"address": "a.b", "type": kind, "change": change}]}, INPUTS)
+    change = a_change(f"module.m.{kind}.b", importing={"id": "the-id"}, before=before, after=after)
+    refusal = refuse_strangers(a_plan(change), INPUTS)
 
     assert (refusal == "") == ours
     # An earlier plan of the same build may have been applied in part.
-    assert ours or "a.b (the-id)\nThis plan is not applied. Give other names" in refusal
-
-
-@pytest.fixture(scope="module")
-def environment(tmp_path_factory: pytest.TempPathFactory) -> Bench:
-    bench = Bench.make(tmp_path_factory.mktemp("environment"))
-    bench.run_all(PROVISION, OLD_COMMAND_LINE)
-    return bench
+    assert ours or f"module.m.{kind}.b (the-id)\nThis plan is not applied. Give other names" in refusal
 
 
 def run(bench: Bench, script: str, *, code: int = 0, **values: str) -> tuple[str, list[str]]:
@@ -308,30 +283,21 @@ def test_a_second_cluster_name_is_refused_before_anything_is_planned(environment
     assert not any(verb in call for call in calls for verb in (" plan", " apply", " destroy"))
 
 
+@pytest.mark.parametrize("name", COMMAND_LINES)
 @pytest.mark.parametrize("deployed", [True, False])
-def test_every_build_keeps_to_the_lock_file_of_the_provider(bench: Bench, deployed: bool) -> None:
-    if deployed:
-        bench.run_all(PROVISION, OLD_COMMAND_LINE)
-    bench.run_all(PROVISION, OLD_COMMAND_LINE | {"_PLAN_ONLY": "true"})
-    inits = [call for call in bench.calls if call[0] == "terraform" and "init" in call]
+def test_a_plan_only_build_changes_nothing_and_every_build_keeps_to_the_lock_file_of_the_provider(
+    request: pytest.FixtureRequest, name: str, deployed: bool
+) -> None:
+    bench: Bench = request.getfixturevalue(name if deployed else "bench")
+    before, first = bench.state, bench.calls
+    message = "".join(bench.run_all(PROVISION, COMMAND_LINES[name] | {"_PLAN_ONLY": "true"}))
 
+    assert bench.state | {"state_object": ""} == before | {"state_object": ""}
+    assert message.count("Only planned: ") == 8
+    assert sum("plan" in call for call in bench.calls[len(first) :]) == 1
+    inits = [call for call in bench.calls if call[0] == "terraform" and "init" in call]
     assert len(inits) == (2 if deployed else 1)
     assert all("-lockfile=readonly" in call for call in inits)
-
-
-@pytest.mark.parametrize("substitutions", [OLD_COMMAND_LINE, BESIDE_A_CLUSTER], ids=["environment", "beside"])
-@pytest.mark.parametrize("deployed", [True, False])
-def test_a_plan_only_build_changes_nothing(bench: Bench, substitutions: dict[str, str], deployed: bool) -> None:
-    if deployed:
-        bench.run_all(PROVISION, substitutions)
-    before = bench.state
-    bench.change(calls=[])
-    message = "".join(bench.run_all(PROVISION, substitutions | {"_PLAN_ONLY": "true"}))
-
-    after = bench.state
-    assert after | {"state_object": ""} == before | {"state_object": ""}
-    assert message.count("Only planned: ") == 8
-    assert sum("plan" in call for call in bench.calls) == 1
 
 
 def test_the_destroy_build_refuses_to_be_a_plan(environment: Bench) -> None:

@@ -10,6 +10,7 @@ import pytest
 from infra.build.adopt import find_existing, list_imports
 from tests.infra import build_cloud, pretended_deployment
 from tests.infra.build_scripts import BUILD, DESTROY, OLD_COMMAND_LINE, PROVISION, Bench
+from tests.infra.pretended_deployment import a_change, a_plan
 from tests.program_runs import run_python
 
 MISTAKES = [
@@ -28,14 +29,13 @@ MISTAKES = [
 ]
 
 
-def test_a_protection_that_cannot_be_lifted_stops_the_build_before_it_deletes_anything(bench: Bench) -> None:
-    bench.run_all(PROVISION, OLD_COMMAND_LINE)
-    bench.step("terraform-init.sh", OLD_COMMAND_LINE)
-    bench.change(calls=[], fail_at=4, fail_text="Error: Failed to write state")
-    done = bench.step("destroy-05-terraform.sh", OLD_COMMAND_LINE, code=1)
+def test_a_protection_that_cannot_be_lifted_stops_the_build_before_it_deletes_anything(environment: Bench) -> None:
+    environment.step("terraform-init.sh", OLD_COMMAND_LINE)
+    environment.change(calls=[], fail_at=4, fail_text="Error: Failed to write state")
+    done = environment.step("destroy-05-terraform.sh", OLD_COMMAND_LINE, code=1)
 
     assert f"the protection of {pretended_deployment.CLUSTER} cannot be lifted in the state" in done.stderr
-    verbs = [call[2:4] for call in bench.calls if call[0] == "terraform"]
+    verbs = [call[2:4] for call in environment.calls if call[0] == "terraform"]
     assert [verb[:1] if verb[0] != "state" else verb for verb in verbs] == [
         ["state", "list"],
         ["state", "pull"],
@@ -90,15 +90,14 @@ def test_a_later_run_says_how_to_delete_what_an_earlier_one_kept(bench: Bench, d
         assert f"is not in the state, because an earlier run kept it. To delete it: {command}" in later
 
 
-def test_destroy_deletes_a_full_bucket_also_without_a_cluster(bench: Bench) -> None:
-    bench.run_all(PROVISION, OLD_COMMAND_LINE)
-    bench.step("terraform-init.sh", OLD_COMMAND_LINE)
-    left = bench.world["terraform"]
+def test_destroy_deletes_a_full_bucket_also_without_a_cluster(environment: Bench) -> None:
+    environment.step("terraform-init.sh", OLD_COMMAND_LINE)
+    left = environment.world["terraform"]
     left["resources"].remove(pretended_deployment.CLUSTER)
-    bench.change(terraform=left)
+    environment.change(terraform=left)
 
-    bench.step("destroy-05-terraform.sh", OLD_COMMAND_LINE | {"_DELETE_ARTIFACTS": "true"})
-    assert bench.world["unprotected"] == [pretended_deployment.ARTIFACTS]
+    environment.step("destroy-05-terraform.sh", OLD_COMMAND_LINE | {"_DELETE_ARTIFACTS": "true"})
+    assert environment.world["unprotected"] == [pretended_deployment.ARTIFACTS]
 
 
 MARK = "tpu-environment/unfinished-build"
@@ -108,51 +107,42 @@ Error: googleapi: Error 409: Topic already exists
 """
 
 
-def apply(bench: Bench, *errors: str, code: int = 1) -> subprocess.CompletedProcess[str]:
-    """Run Terraform's script, whose applies fail with these errors in turn."""
-    bench.change(apply_fails=list(errors), calls=[])
-    for script in ("provision-02-state-bucket.sh", "provision-03-functions.sh"):
-        bench.step(script, OLD_COMMAND_LINE)
-    return bench.step("provision-07-terraform.sh", OLD_COMMAND_LINE, code=code)
-
-
 def is_marked(bench: Bench) -> bool:
     return MARK in bench.world["buckets"]["gs://old-state-bucket"]["objects"]
 
 
-def destroy(bench: Bench, **substitutions: str) -> subprocess.CompletedProcess[str]:
+def destroy(bench: Bench, *, code: int = 0, **substitutions: str) -> str:
     bench.step("terraform-init.sh", OLD_COMMAND_LINE)
     environ = bench.environ(DESTROY, OLD_COMMAND_LINE | substitutions)
-    return bench.run("destroy-01-workloads.sh", environ | {"PYTHON": "pools"})
+    return bench.run("destroy-01-workloads.sh", environ | {"PYTHON": "pools"}, code=code).stderr
 
 
 def test_destroy_refuses_after_a_killed_build_until_a_build_has_ended(bench: Bench) -> None:
-    apply(bench, build_cloud.KILLED)
-    refused = destroy(bench)
-    assert refused.returncode == 1
-    assert "the last provision build was killed, or still runs" in refused.stderr
-    assert "Run the provision build again, then this build" in refused.stderr
-    assert destroy(bench, _FORCE="true").returncode == 0
+    bench.apply(OLD_COMMAND_LINE, build_cloud.KILLED, code=1)
+    refused = destroy(bench, code=1)
+    assert "the last provision build was killed, or still runs" in refused
+    assert "Run the provision build again, then this build" in refused
+    destroy(bench, _FORCE="true")
     bench.step("destroy-05-terraform.sh", OLD_COMMAND_LINE | {"_FORCE": "true"})
     assert not is_marked(bench), "its time would block the custom roles of the next deployment"
 
-    apply(bench, build_cloud.KILLED)
+    bench.apply(OLD_COMMAND_LINE, build_cloud.KILLED, code=1)
     # This one fails by itself, so what the killed one made may still be missing in the state.
-    apply(bench, "Error: Quota exceeded")
+    bench.apply(OLD_COMMAND_LINE, "Error: Quota exceeded", code=1)
     assert is_marked(bench)
-    apply(bench, code=0)
+    bench.apply(OLD_COMMAND_LINE)
     assert not is_marked(bench)
-    assert destroy(bench).returncode == 0
+    destroy(bench)
 
 
 def test_the_next_build_gives_the_custom_roles_the_time_of_the_killed_one(bench: Bench) -> None:
     """Their IDs have it, so that the roles are found and no grant of another role stays."""
-    apply(bench, build_cloud.KILLED)
+    bench.apply(OLD_COMMAND_LINE, build_cloud.KILLED, code=1)
     (killed_at,) = find_times(bench)
     (bench.world_file.with_name("objects") / MARK.replace("/", "_")).write_text("20260102030405\n")
-    apply(bench, code=0)
+    bench.apply(OLD_COMMAND_LINE)
     assert find_times(bench) == {"20260102030405"}
-    apply(bench, code=0)
+    bench.apply(OLD_COMMAND_LINE)
     assert min(find_times(bench)) >= killed_at, "the time of this build"
 
 
@@ -171,21 +161,20 @@ def find_times(bench: Bench) -> set[str]:
     ],
 )
 def test_a_build_that_fails_by_itself_can_be_destroyed_at_once(bench: Bench, error: str, marked: bool) -> None:
-    apply(bench, error)
+    bench.apply(OLD_COMMAND_LINE, error, code=1)
     assert is_marked(bench) == marked
 
 
-def test_destroy_deletes_the_state_of_no_deployment_below_its_own_folder(bench: Bench) -> None:
-    bench.run_all(PROVISION, OLD_COMMAND_LINE)
-    buckets = bench.world["buckets"]
+def test_destroy_deletes_the_state_of_no_deployment_below_its_own_folder(environment: Bench) -> None:
+    buckets = environment.world["buckets"]
     packed = "second/functions/functions-0123456789abcdef.zip"
     below = ("functions/default.tfstate", "second/default.tfstate", packed)
     others = [f"tpu-environment/{name}" for name in below]
     buckets["gs://old-state-bucket"]["objects"] += others
-    bench.change(buckets=buckets)
-    message = "".join(bench.run_all(DESTROY, OLD_COMMAND_LINE | {"_DELETE_STATE": "true"}))
+    environment.change(buckets=buckets)
+    message = "".join(environment.run_all(DESTROY, OLD_COMMAND_LINE | {"_DELETE_STATE": "true"}))
 
-    assert bench.world["buckets"]["gs://old-state-bucket"]["objects"] == others
+    assert environment.world["buckets"]["gs://old-state-bucket"]["objects"] == others
     assert "Kept: gs://old-state-bucket, which contains other objects" in message
 
 
@@ -195,7 +184,7 @@ def test_each_resource_is_imported_once_and_then_the_true_cause_is_told(tmp_path
         "module.provisioner.google_pubsub_topic.workload_events", pretended_deployment.ARTIFACTS
     )
     denied = "Error: googleapi: Error 403: Permission 'x' denied"
-    done = apply(Bench.make(tmp_path), EXISTS, bucket + EXISTS, *[denied] * 7)
+    done = Bench.make(tmp_path).apply(OLD_COMMAND_LINE, EXISTS, bucket + EXISTS, *[denied] * 7, code=1)
     assert done.stdout.count("A killed build created these resources, so this build imports them") == 2
     assert "wait 6 of 6" in done.stdout
     assert "Terraform failed; correct what it says above" in done.stderr
@@ -203,7 +192,7 @@ def test_each_resource_is_imported_once_and_then_the_true_cause_is_told(tmp_path
     assert (adopted.count("  to = "), adopted.count(".workload_events\n")) == (2, 1)
 
     (tmp_path / "again").mkdir()
-    done = apply(Bench.make(tmp_path / "again"), EXISTS, EXISTS)
+    done = Bench.make(tmp_path / "again").apply(OLD_COMMAND_LINE, EXISTS, EXISTS, code=1)
     assert "Terraform failed; correct what it says above" in done.stderr
 
 
@@ -220,8 +209,7 @@ def test_what_exists_inside_another_resource_is_found_by_the_providers_own_words
     """
     address = "module.environment.google_compute_router_nat.this[0]"
     after = {"project": "p", "region": "us-east5", "router": "training-router", "name": "training-nat"}
-    plan = {"resource_changes": [{"address": address, "type": address.split(".")[2], "change": {"after": after}}]}
 
     assert find_existing(NAT) == [address]
-    (block,) = list_imports(plan, find_existing(NAT))
+    (block,) = list_imports(a_plan(a_change(address, "create", after=after)), find_existing(NAT))
     assert 'id = "projects/p/regions/us-east5/routers/training-router/training-nat"' in block

@@ -19,6 +19,8 @@ from shared.core.workloads import SliceGroup, WorkloadView
 from standins.fakegke.tests.fakegke_processes import fake_process
 from tests.component.fakes import FakeCluster, FakeNodePools, StepClock
 from tests.infra.build_scripts import BUILD
+from tests.infra.pretended_deployment import CLUSTER as CLUSTER_ADDRESS
+from tests.infra.pretended_deployment import a_resource, a_state
 from tests.program_runs import run_python
 
 MISTAKES = [
@@ -293,10 +295,9 @@ def test_only_the_environments_own_cluster_is_destroyed() -> None:
 
 def test_a_cluster_of_a_build_that_failed_is_found_in_the_state() -> None:
     _, project, _, location, _, name = UNFINISHED.split("/")
-    attributes = {"project": project, "location": location, "name": name}
-    made = {"module": "module.environment", "type": "google_container_cluster", "mode": "managed"}
-    instances = [{"status": "tainted", "attributes": attributes}]
-    assert find_destroyed({}, {"resources": [made | {"name": "this", "instances": instances}]}) == UNFINISHED
+    made = a_resource(CLUSTER_ADDRESS, project=project, location=location, name=name)
+    made["instances"][0]["status"] = "tainted"
+    assert find_destroyed({}, a_state(made)) == UNFINISHED
 
 
 def test_pools_that_somebody_made_in_a_cluster_of_a_build_that_failed_hold_it() -> None:

@@ -36,7 +36,6 @@ OUTPUTS = {
     "clusters": {"main": {"path": CLUSTER, "endpoint": "https://x", "exporter_environment": {"A": "1", "B": "2"}}},
     "accounts": ACCOUNTS,
     "exporter_principals": {"a-project": "principal://x/subject/ns/tpu-provisioner/sa/tpu-provisioner-exporter"},
-    "rbac_users": list(ACCOUNTS.values()),
 }
 IMAGE = "us-east5-docker.pkg.dev/a-project/r/exporter"
 
@@ -179,9 +178,7 @@ def test_the_outputs_tell_which_root_made_them_even_if_it_failed_half_way(
     assert find_kind(outputs) == kind
 
 
-@pytest.mark.parametrize(
-    "name", ["kind", "clusters", "topic", "makers-subscriptions", "rbac-users", "scheduler-job"]
-)
+@pytest.mark.parametrize("name", ["clusters", "topic", "makers-subscriptions", "scheduler-job"])
 def test_nothing_deployed_answers_nothing(name: str) -> None:
     assert render(name, {}) == []
 

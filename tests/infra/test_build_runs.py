@@ -13,6 +13,7 @@ from infra.build.find_by_name import NAMED
 from tests.infra import build_cloud
 from tests.infra.build_scripts import (
     BESIDE_A_CLUSTER,
+    COMMAND_LINES,
     DESTROY,
     OLD_COMMAND_LINE,
     PROVISION,
@@ -32,40 +33,13 @@ MISTAKES = [
 ]
 DELETE_STATE = {"_DELETE_STATE": "true"}
 PRIVATE = {"_CONTROL_PLANE_ACCESS": "private", "_FUNCTIONS_EGRESS": "all"}
-COMMAND_LINES = {"environment": OLD_COMMAND_LINE, "beside": BESIDE_A_CLUSTER}
-
-
-@pytest.fixture(scope="module")
-def masters(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """A provisioned bench for each command line, made once; tests work on copies."""
-    found = {name: tmp_path_factory.mktemp(name) for name in COMMAND_LINES}
-    for name, folder in found.items():
-        Bench.make(folder).run_all(PROVISION, COMMAND_LINES[name])
-    return found
-
-
-def copy_of(master: Path, folder: Path) -> Bench:
-    shutil.copytree(master, folder / "bench", symlinks=True)
-    return Bench(folder / "bench")
-
-
-@pytest.fixture
-def environment(masters: dict[str, Path], tmp_path: Path) -> Bench:
-    """A bench with a provisioned environment."""
-    return copy_of(masters["environment"], tmp_path)
-
-
-@pytest.fixture
-def beside(masters: dict[str, Path], tmp_path: Path) -> Bench:
-    """A bench with a provisioner beside a cluster."""
-    return copy_of(masters["beside"], tmp_path)
 
 
 @pytest.mark.parametrize("name", COMMAND_LINES)
 def test_provisioning_twice_changes_nothing_and_destroying_leaves_nothing(
-    tmp_path: Path, masters: dict[str, Path], name: str
+    request: pytest.FixtureRequest, name: str
 ) -> None:
-    bench, substitutions = copy_of(masters[name], tmp_path), COMMAND_LINES[name]
+    bench, substitutions = request.getfixturevalue(name), COMMAND_LINES[name]
     first = comparable(bench)
     bench.run_all(PROVISION, substitutions)
     assert comparable(bench) == first
@@ -218,11 +192,9 @@ def test_the_smoke_test_publishes_again_instead_of_waiting_out_a_pause(
     assert asked[-1].count(" OR ") == published - 1
 
 
-def test_beside_a_cluster_nothing_is_made_in_it_but_the_exporter(masters: dict[str, Path]) -> None:
-    bench = Bench(masters["beside"])
-
-    assert bench.world["cluster"] == ["kubeconfig-main exporter-main.yaml"]
-    values = json.loads((bench.folder / "build/variables.tfvars.json").read_text())
+def test_beside_a_cluster_nothing_is_made_in_it_but_the_exporter(beside: Bench) -> None:
+    assert beside.world["cluster"] == ["kubeconfig-main exporter-main.yaml"]
+    values = json.loads((beside.folder / "build/variables.tfvars.json").read_text())
     assert values["clusters"] == {
         "main": {"name": "there-already", "location": "us-east5", "project": "a-project", "zone": ""}
     }
@@ -256,29 +228,29 @@ def test_the_destroy_build_stops_makers_before_it_removes_pools_and_terraform_co
 @pytest.mark.slow
 @pytest.mark.parametrize("build_file", [PROVISION, DESTROY], ids=["provision", "destroy"])
 def test_a_failure_at_any_call_ends_its_step_and_a_second_run_mends_it(
-    tmp_path: Path, masters: dict[str, Path], build_file: Path
+    request: pytest.FixtureRequest, tmp_path: Path, build_file: Path
 ) -> None:
     """Each script breaks at each of its calls in turn; the end is as after an unbroken run."""
     destroys = build_file == DESTROY
-    bench = copy_of(masters["environment"], tmp_path) if destroys else Bench.make(tmp_path)
+    bench: Bench = request.getfixturevalue("environment" if destroys else "bench")
     environ = bench.environ(build_file, OLD_COMMAND_LINE | (DELETE_STATE if destroys else {}))
     broken = 0
     for script, variables in list_scripts(build_file):
         values = environ | stubbed(variables)
         shutil.copy(bench.world_file, tmp_path / "before.json")
         bench.change(calls=[])
-        assert bench.run(script, values).returncode == 0
+        bench.run(script, values)
         wanted, calls = comparable(bench), bench.calls
         shutil.copy(bench.world_file, tmp_path / "after.json")
         for number in range(1, len(calls) + 1):
             shutil.copy(tmp_path / "before.json", bench.world_file)
             bench.change(calls=[], fail_at=number)
-            done = bench.run(script, values)
+            done = bench.run(script, values, code=None)
             if not is_forgiven(calls[number - 1]):
                 assert done.returncode != 0, f"{script} went on after {calls[number - 1]}"
                 assert "something broke" in done.stderr, f"{script} hides why {calls[number - 1]} failed"
             bench.change(calls=[], fail_at=0)
-            again = bench.run(script, values)
+            again = bench.run(script, values, code=None)
             assert again.returncode == 0, f"{script} after {calls[number - 1]}:\n{again.stdout}{again.stderr}"
             assert comparable(bench) == wanted, f"{script} after {calls[number - 1]}"
             broken += 1
@@ -290,7 +262,7 @@ def test_a_failure_at_any_call_ends_its_step_and_a_second_run_mends_it(
 def test_gcloud_has_every_command_and_flag_that_the_scripts_use(environment: Bench) -> None:
     """By the table that gcloud completes command lines from."""
     environment.run_all(DESTROY, OLD_COMMAND_LINE | DELETE_STATE)
-    assert environment.run("deployer.sh", {"PROJECT_ID": "a-project"}).returncode == 0
+    environment.run("deployer.sh", {"PROJECT_ID": "a-project"})
     table = runpy.run_path(str(find_sdk() / "data/cli/gcloud_completions.py"))["STATIC_COMPLETION_CLI_TREE"]
     calls = [call[1:] for call in environment.calls if call[0] == "gcloud"]
     calls += [kind.words.split() for kind in NAMED.values()]

@@ -67,8 +67,7 @@ SCRIPTS = sorted(path.name for path in BUILD.glob("*.sh") if path.name != "input
 
 def check_inputs(bench: Bench, changed: dict[str, str], project: str = "a-project") -> str:
     """Run the check of inputs, which must refuse, and return what it said."""
-    done = bench.run("check-inputs.sh", bench.environ(DESTROY, OLD_COMMAND_LINE | changed, project))
-    assert done.returncode == 1, done.stdout
+    done = bench.run("check-inputs.sh", bench.environ(DESTROY, OLD_COMMAND_LINE | changed, project), code=1)
     assert bench.calls == []
     return done.stderr
 
@@ -82,13 +81,11 @@ def test_shellcheck_has_nothing_to_say() -> None:
 @pytest.mark.parametrize("script", SCRIPTS)
 def test_a_script_explains_itself_and_takes_no_arguments(bench: Bench, script: str) -> None:
     told = bench.run(script, {}, "--help")
-    refused = bench.run(script, {}, "--force")
+    refused = bench.run(script, {}, "--force", code=1)
 
-    assert told.returncode == 0
     assert len(told.stdout.split("\n\n")) > 1
     assert "Inputs:" in told.stdout or "Always:" in told.stdout
     assert "shellcheck" not in told.stdout
-    assert refused.returncode == 1
     assert "takes no arguments (got: --force)" in refused.stderr
     assert bench.calls == []
 
@@ -205,9 +202,8 @@ def test_a_project_id_with_odd_characters_is_refused_by_name_and_run_by_nothing(
 
 def test_a_substitution_that_does_not_exist_is_refused_with_those_that_do(bench: Bench) -> None:
     environ = bench.environ(PROVISION, OLD_COMMAND_LINE) | {"_CLUSTERNAME": "x"}
-    done = bench.run("check-inputs.sh", environ)
+    done = bench.run("check-inputs.sh", environ, code=1)
 
-    assert done.returncode == 1
     assert "error: _CLUSTERNAME: is not a substitution; valid: _TF_STATE_BUCKET" in done.stderr
 
 
@@ -217,7 +213,6 @@ def test_empty_optional_values_mean_their_defaults(bench: Bench) -> None:
     empty = dict.fromkeys(bench.environ(DESTROY, {}), "")
     done = bench.run("check-inputs.sh", empty | given | {"PROJECT_ID": "a-project"})
 
-    assert done.returncode == 0, done.stderr
     assert "name tpu-provisioner, mode active" in done.stdout
     assert "gs://a-project-tpu-provisioner-state/tpu-provisioner" in done.stdout
 
@@ -249,8 +244,7 @@ def test_the_state_of_the_other_kind_is_not_touched(
     bench: Bench, first: dict[str, str], second: dict[str, str], complaint: str
 ) -> None:
     state = {"_TF_STATE_BUCKET": "state", "_TF_STATE_PREFIX": "p"}
-    for script in ("provision-02-state-bucket.sh", "provision-03-functions.sh", "provision-07-terraform.sh"):
-        bench.step(script, first | state)
+    bench.apply(first | state)
     before = bench.state
     done = bench.step("provision-07-terraform.sh", second | state, code=1)
 
@@ -272,12 +266,11 @@ def test_destroying_what_never_was_is_no_error(bench: Bench) -> None:
     assert (state["buckets"], state["terraform"]) == ({}, {})
 
 
-def test_the_state_is_kept_while_it_names_anything(bench: Bench) -> None:
-    bench.run_all(PROVISION, BESIDE_A_CLUSTER)
-    done = bench.step("destroy-07-state-bucket.sh", BESIDE_A_CLUSTER | {"_DELETE_STATE": "true"}, code=1)
+def test_the_state_is_kept_while_it_names_anything(beside: Bench) -> None:
+    done = beside.step("destroy-07-state-bucket.sh", BESIDE_A_CLUSTER | {"_DELETE_STATE": "true"}, code=1)
 
     assert "the state is kept, because it still has: module.provisioner" in done.stderr
-    assert "gs://a-project-tpu-provisioner-state" in bench.world["buckets"]
+    assert "gs://a-project-tpu-provisioner-state" in beside.world["buckets"]
 
 
 def test_a_build_says_before_the_plan_and_in_its_last_lines_what_is_not_set(bench: Bench) -> None:
@@ -295,8 +288,7 @@ def test_the_deployer_gets_no_basic_role_and_a_second_time_changes_nothing(bench
     inputs = {"PROJECT_ID": "a-project", "CREATE_ENVIRONMENT": "false", "CLUSTER_PROJECT": "clusters-project"}
     # Before it, APIs are enabled, and the policies of both projects are read.
     bench.change(fail_at=4, fail_text="ERROR: NOT_FOUND: Unknown service account")
-    done = bench.run("deployer.sh", inputs)
-    assert done.returncode == 0, done.stderr
+    bench.run("deployer.sh", inputs)
     calls = bench.calls
     granted = {role.removeprefix("roles/") for _, role, _ in bench.grants}
 
@@ -306,7 +298,7 @@ def test_the_deployer_gets_no_basic_role_and_a_second_time_changes_nothing(bench
     in_clusters = [call for call in calls if "clusters-project" in call]
     assert 0 < len(in_clusters) < len(granted)
     bench.change(calls=[], fail_at=0)
-    assert bench.run("deployer.sh", inputs).returncode == 0
+    bench.run("deployer.sh", inputs)
     assert not [call for call in bench.calls if "create" in call]
 
 

@@ -9,6 +9,7 @@ import pytest
 from infra.build.adopt import CANNOT_CLASH, IMPORT_IDS, refuse_strangers
 from infra.build.find_by_name import NAMED, list_imports
 from tests.infra.build_scripts import OLD_COMMAND_LINE, Bench
+from tests.infra.pretended_deployment import a_change, a_plan
 from tests.infra.terraform_cli import MODULES, TERRAFORM
 from tests.infra.terraform_text import read_configuration
 
@@ -31,15 +32,12 @@ def test_every_type_that_terraform_makes_is_taken_over_or_cannot_clash() -> None
 
 
 def planned(kind: str, **after: Any) -> dict[str, Any]:
-    change = {"actions": ["create"], "after": {"project": "p"} | after}
-    return {"address": f"module.m.{kind}.this", "type": kind, "change": change}
+    return a_change(f"module.m.{kind}.this", "create", after={"project": "p"} | after)
 
 
 def find(changes: list[dict[str, Any]], held: dict[str, list[dict[str, Any]]]) -> tuple[list[str], list[str]]:
     messages: list[str] = []
-    blocks = list_imports(
-        {"resource_changes": changes}, "blue", lambda words: held.get(words, []), messages.append
-    )
+    blocks = list_imports(a_plan(*changes), "blue", lambda words: held.get(words, []), messages.append)
     return [each.split('id = "')[1].split('"')[0] for each in blocks], messages
 
 
@@ -91,17 +89,14 @@ def test_what_the_state_has_is_not_looked_for_and_one_more_of_a_name_is_told() -
 @pytest.mark.parametrize(("name", "ours"), [("blue", True), ("green", False)])
 def test_the_dashboard_shows_by_its_title_whose_it_is(name: str, ours: bool) -> None:
     before = {"dashboard_json": f'{{"displayName": "TPU provisioner: {name}"}}'}
-    change = {"importing": {"id": "i"}, "before": before}
-    plan = {"resource_changes": [{"address": "a", "type": "google_monitoring_dashboard", "change": change}]}
+    board = a_change("module.m.google_monitoring_dashboard.this", importing={"id": "i"}, before=before)
 
-    assert (refuse_strangers(plan, {"NAME": "blue"}) == "") == ours
+    assert (refuse_strangers(a_plan(board), {"NAME": "blue"}) == "") == ours
 
 
 def provision(bench: Bench, **world: Any) -> str:
     bench.change(**world)
-    for script in ("provision-02-state-bucket.sh", "provision-03-functions.sh"):
-        bench.step(script, OLD_COMMAND_LINE)
-    return bench.step("provision-07-terraform.sh", OLD_COMMAND_LINE).stdout
+    return bench.apply(OLD_COMMAND_LINE).stdout
 
 
 def test_the_build_imports_an_alert_that_a_killed_one_left(bench: Bench) -> None:

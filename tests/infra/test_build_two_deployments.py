@@ -19,9 +19,10 @@ CHANGES = ("terraform apply", "kubectl apply", "kubectl delete")
 
 
 @pytest.fixture
-def bench(bench: Bench) -> Bench:
-    """A cluster that the first deployment serves."""
-    bench.change(exporters={"there-already": FIRST_TOPIC})
+def second(bench: Bench) -> Bench:
+    """A deployment whose cluster the first one serves by now."""
+    bench.run_all(PROVISION, SECOND)
+    bench.change(calls=[], exporters={"there-already": FIRST_TOPIC})
     return bench
 
 
@@ -33,6 +34,7 @@ def list_changes(bench: Bench) -> list[str]:
 
 @pytest.mark.parametrize("plan_only", ["false", "true"])
 def test_a_cluster_of_another_deployment_is_refused_before_anything_is_made(bench: Bench, plan_only: str) -> None:
+    bench.change(exporters={"there-already": FIRST_TOPIC})
     given = SECOND | {"_PLAN_ONLY": plan_only}
     scripts = [script for script, _ in list_scripts(PROVISION)]
     for script in scripts[: scripts.index("provision-07-terraform.sh")]:
@@ -45,38 +47,32 @@ def test_a_cluster_of_another_deployment_is_refused_before_anything_is_made(benc
     assert list_changes(bench) == []
 
 
-def test_a_cluster_that_could_not_be_read_then_is_refused_before_its_exporter_is_replaced(bench: Bench) -> None:
-    bench.change(exporters={})
-    bench.run_all(PROVISION, SECOND)
-    bench.change(calls=[], exporters={"there-already": FIRST_TOPIC})
-    bench.step("provision-07-terraform.sh", SECOND, code=1)
-    looks = [index for index, call in enumerate(bench.calls, 1) if call[0] == "kubectl"]
-    bench.change(calls=[], fail_at=looks[0])
-    done = bench.step("provision-07-terraform.sh", SECOND)
+def test_a_cluster_that_could_not_be_read_then_is_refused_before_its_exporter_is_replaced(second: Bench) -> None:
+    second.step("provision-07-terraform.sh", SECOND, code=1)
+    looks = [index for index, call in enumerate(second.calls, 1) if call[0] == "kubectl"]
+    second.change(calls=[], fail_at=looks[0])
+    done = second.step("provision-07-terraform.sh", SECOND)
     assert "Not checked yet: whether another deployment serves there-already" in done.stdout
 
-    bench.change(calls=[], fail_at=0)
-    done = bench.step("provision-09-exporter.sh", SECOND, code=1)
+    second.change(calls=[], fail_at=0)
+    done = second.step("provision-09-exporter.sh", SECOND, code=1)
     assert "is served by another deployment" in done.stderr
-    assert list_changes(bench) == []
+    assert list_changes(second) == []
 
 
-def test_the_destroy_build_keeps_the_exporter_of_another_deployment(bench: Bench) -> None:
-    bench.change(exporters={})
-    bench.run_all(PROVISION, SECOND)
-    bench.change(calls=[], exporters={"there-already": FIRST_TOPIC})
-    done = bench.step("destroy-02-exporter.sh", SECOND)
+def test_the_destroy_build_keeps_the_exporter_of_another_deployment(second: Bench) -> None:
+    done = second.step("destroy-02-exporter.sh", SECOND)
 
     assert (
         f"Kept: the exporter and the node pools in there-already, because it publishes to {FIRST_TOPIC}"
         in done.stdout
     )
-    assert list_changes(bench) == []
-    assert (bench.folder / "build/kept-clusters").read_text().endswith("/clusters/there-already\n")
-    bench.change(exporters={"there-already": FIRST_TOPIC.replace("tpu-provisioner", "second")})
-    bench.step("destroy-02-exporter.sh", SECOND)
-    assert list_changes(bench) == ["kubectl delete", "kubectl delete"]
-    assert (bench.folder / "build/kept-clusters").read_text() == ""
+    assert list_changes(second) == []
+    assert (second.folder / "build/kept-clusters").read_text().endswith("/clusters/there-already\n")
+    second.change(exporters={"there-already": FIRST_TOPIC.replace("tpu-provisioner", "second")})
+    second.step("destroy-02-exporter.sh", SECOND)
+    assert list_changes(second) == ["kubectl delete", "kubectl delete"]
+    assert (second.folder / "build/kept-clusters").read_text() == ""
 
 
 def test_the_clusters_that_are_checked_are_those_that_terraform_serves() -> None:

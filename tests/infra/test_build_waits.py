@@ -1,7 +1,5 @@
 """Terraform is applied again where time mends what Google refuses, and only there."""
 
-import subprocess
-
 from tests.infra.build_scripts import BESIDE_A_CLUSTER, Bench
 
 MISTAKES = [
@@ -30,22 +28,14 @@ LIMITED = 'Error: Error setting IAM policy for project "p": googleapi: Error 403
 TOO_EARLY = "Error: Provider produced inconsistent final plan"
 
 
-def apply(bench: Bench, *errors: str, code: int = 1) -> subprocess.CompletedProcess[str]:
-    """Run Terraform's script, whose applies fail with these errors in turn; it must end so."""
-    bench.change(apply_fails=[f"\n{each}\n" for each in errors])
-    for script in ("provision-02-state-bucket.sh", "provision-03-functions.sh"):
-        bench.step(script, BESIDE_A_CLUSTER)
-    return bench.step("provision-07-terraform.sh", BESIDE_A_CLUSTER, code=code)
-
-
 def test_what_an_update_of_the_cluster_changed_is_planned_again(bench: Bench) -> None:
-    done = apply(bench, TOO_EARLY, code=0)
+    done = bench.apply(BESIDE_A_CLUSTER, TOO_EARLY)
     assert "The cluster was updated, so what depends on it is planned again" in done.stdout
-    apply(bench, TOO_EARLY, TOO_EARLY, TOO_EARLY)
+    bench.apply(BESIDE_A_CLUSTER, TOO_EARLY, TOO_EARLY, TOO_EARLY, code=1)
 
 
 def test_terraform_is_applied_again_until_a_new_grant_has_its_effect(bench: Bench) -> None:
-    done = apply(bench, UNKNOWN, ACT_AS, code=0)
+    done = bench.apply(BESIDE_A_CLUSTER, UNKNOWN, ACT_AS)
 
     assert "may have no effect yet: wait 2 of 6" in done.stdout
     assert UNKNOWN in done.stderr
@@ -87,17 +77,17 @@ FRESH = [
 
 
 def test_what_is_not_known_everywhere_yet_is_tried_again_also_if_an_operation_says_so(bench: Bench) -> None:
-    done = apply(bench, *FRESH, code=0)
+    done = bench.apply(BESIDE_A_CLUSTER, *FRESH)
 
     assert "may have no effect yet: wait 6 of 6" in done.stdout
 
 
 def test_a_grant_that_never_has_an_effect_ends_the_build(bench: Bench) -> None:
-    done = apply(bench, *[ACT_AS] * 7)
+    done = bench.apply(BESIDE_A_CLUSTER, *[ACT_AS] * 7, code=1)
 
     assert "wait 6 of 6" in done.stdout
     assert "Terraform failed; correct what it says above" in done.stderr
-    done = apply(bench, *[LIMITED] * 7)
+    done = bench.apply(BESIDE_A_CLUSTER, *[LIMITED] * 7, code=1)
     assert "a person runs LIMIT_GRANTS=true infra/build/deployer.sh again" in done.stderr
 
 
@@ -105,5 +95,5 @@ def test_an_error_that_time_does_not_mend_is_not_tried_again(bench: Bench) -> No
     quota = "Error: googleapi: Error 403: Quota 'CPUS' exceeded. Limit: 8.0"
     broken = "Error: Error waiting for Creating function: Error code 3, message: Build failed: no main.py"
     for error in (quota, broken):
-        done = apply(bench, error)
+        done = bench.apply(BESIDE_A_CLUSTER, error, code=1)
         assert "wait 1 of" not in done.stdout

@@ -1,14 +1,12 @@
 """Inputs that name something else than what is deployed: what the builds answer."""
 
-import re
-from typing import Any
-
 import pytest
 
 from infra.build.check_state import find_difference, find_kept_difference
 from tests.infra import pretended_deployment
-from tests.infra.build_scripts import BUILD, OLD_COMMAND_LINE, Bench
+from tests.infra.build_scripts import OLD_COMMAND_LINE, Bench, list_inputs
 from tests.infra.changed_inputs import APPLIED, ELSEWHERE, REFUSED
+from tests.infra.pretended_deployment import a_resource, a_state
 
 INPUTS = {
     "PROJECT_ID": "a-project",
@@ -90,43 +88,34 @@ MISTAKES = (
 
 def test_it_is_known_of_every_input_what_a_change_of_it_does() -> None:
     """test_deploy_changed_inputs.py and test_deploy_lifecycle.py change them on the mock."""
-    listed = re.search(r"^INPUTS=\((.*?)\)", (BUILD / "inputs.sh").read_text(), re.MULTILINE | re.DOTALL)
-    assert listed
-
-    assert sorted([*APPLIED, *REFUSED, *ELSEWHERE]) == sorted(listed[1].split())
-
-
-def resource(address: str, **attributes: str) -> dict[str, Any]:
-    module, kind, name = address.removesuffix("[0]").rsplit(".", 2)
-    each = {"mode": "managed", "module": module, "type": kind, "name": name}
-    return each | {"instances": [{"attributes": attributes}]}
+    assert sorted([*APPLIED, *REFUSED, *ELSEWHERE]) == sorted(list_inputs())
 
 
 @pytest.mark.parametrize(
     ("project", "name"), [("a-project", "blue"), ("another", "tpu-provisioner"), ("a-project", "tpu-provisione")]
 )
 def test_a_state_of_another_deployment_is_refused(project: str, name: str) -> None:
-    made = resource(pretended_deployment.TOPIC, project=project, name=f"{name}-workload-events")
-    refused = find_difference({"resources": [made]}, INPUTS)
+    made = a_resource(pretended_deployment.TOPIC, project=project, name=f"{name}-workload-events")
+    refused = find_difference(a_state(made), INPUTS)
 
     assert f"is the state of the deployment {name} of {project}, and the inputs name tpu-provisioner of" in refused
 
 
 def test_the_name_of_the_deployment_is_that_of_its_topic() -> None:
-    made = resource(pretended_deployment.TOPIC, project="a-project", name=TOPIC.rpartition("/")[2])
+    made = a_resource(pretended_deployment.TOPIC, project="a-project", name=TOPIC.rpartition("/")[2])
 
-    assert find_difference({"resources": [made]}, INPUTS | {"CREATE_ENVIRONMENT": "false"}) == ""
+    assert find_difference(a_state(made), INPUTS | {"CREATE_ENVIRONMENT": "false"}) == ""
 
 
 def test_what_destroy_may_keep_has_the_name_that_the_inputs_give() -> None:
     made = [
-        resource(pretended_deployment.ARTIFACTS, name="training-artifacts"),
-        resource(pretended_deployment.IMAGES, repository_id="training-images"),
+        a_resource(pretended_deployment.ARTIFACTS, name="training-artifacts"),
+        a_resource(pretended_deployment.IMAGES, repository_id="training-images"),
     ]
 
-    assert find_kept_difference({"resources": made}, INPUTS) == ""
-    assert find_kept_difference({"resources": []}, {}) == ""
-    assert find_kept_difference({"resources": made}, INPUTS | {"IMAGE_REPOSITORY": ""}) == (
+    assert find_kept_difference(a_state(*made), INPUTS) == ""
+    assert find_kept_difference(a_state(), {}) == ""
+    assert find_kept_difference(a_state(*made), INPUTS | {"IMAGE_REPOSITORY": ""}) == (
         "IMAGE_REPOSITORY: is not what this deployment has (got: ); valid: training-images"
     )
 

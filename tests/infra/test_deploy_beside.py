@@ -4,17 +4,12 @@ The tests follow each other: an API that is not enabled, a state of something el
 deployment, an update.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from tests.infra.build_project import Project
 from tests.infra.mock_google_cloud import PROJECT
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 pytestmark = [pytest.mark.deploy, pytest.mark.by_hand, pytest.mark.timeout(1800)]
 

@@ -3,20 +3,14 @@
 test_build_between.py has the rest, and the rows of the page of mistakes.
 """
 
-from __future__ import annotations
-
 import json
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
+from tests.deploy.created_objects import CreatedObjects
 from tests.infra.build_project import TERRAFORM_SCRIPT, Project
 from tests.infra.mock_google_cloud import PROJECT
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.deploy.created_objects import CreatedObjects
 
 pytestmark = [pytest.mark.deploy, pytest.mark.by_hand, pytest.mark.timeout(3000)]
 

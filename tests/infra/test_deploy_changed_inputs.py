@@ -3,21 +3,15 @@
 test_deploy_lifecycle.py has the inputs whose change is refused.
 """
 
-from __future__ import annotations
-
 import json
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
+from tests.deploy.created_objects import CreatedObjects
 from tests.infra.build_project import TERRAFORM_SCRIPT, Project
 from tests.infra.changed_inputs import APPLIED, make_subnet
 from tests.infra.mock_google_cloud import PROJECT
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.deploy.created_objects import CreatedObjects
 
 pytestmark = [pytest.mark.deploy, pytest.mark.timeout(1800)]
 

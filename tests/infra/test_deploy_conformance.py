@@ -4,28 +4,23 @@ The mock has no operations that last, so it gives other answers than the fake GK
 tell them, touch no pool of others, and leave nothing, also after a kill.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import ssl
 import subprocess
 import sys
 import time
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from pathlib import Path
 
 import httpx
 import pytest
 
 from shared.environment import PREFIX
+from standins.googlecloud.mock_program import MockCloud
+from standins.processes.stand_ins import wait_until
 from tests.infra.mock_google_cloud import PROJECT, serve_mock
 from tests.infra.terraform_cli import ROOT
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from standins.googlecloud.mock_program import MockCloud
 
 pytestmark = pytest.mark.deploy
 CLUSTER = f"projects/{PROJECT}/locations/us-east5/clusters/test"
@@ -49,7 +44,7 @@ def mock(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MockCloud]:
             pool = {"name": FOREIGN, "initialNodeCount": 1}
             cluster = {"name": "test", "nodePools": [pool], "releaseChannel": {"channel": "REGULAR"}}
             client.post(f"{API}/{place}/clusters", json={"cluster": cluster}).raise_for_status()
-            wait_for(made, [FOREIGN])
+            wait_for_the_foreign_pool_alone(made)
         yield made
 
 
@@ -64,14 +59,11 @@ def list_pools(mock: MockCloud) -> list[str]:
     return [each["name"] for each in answer.get("nodePools", [])]
 
 
-def wait_for(mock: MockCloud, names: list[str]) -> None:
-    deadline = time.monotonic() + 60
-    while sorted(list_pools(mock)) != sorted(names):
-        assert time.monotonic() < deadline, list_pools(mock)
-        time.sleep(0.2)
+def wait_for_the_foreign_pool_alone(mock: MockCloud) -> None:
+    wait_until(lambda: list_pools(mock) == [FOREIGN], what="a cluster with the foreign pool only")
 
 
-def start(mock: MockCloud, report: Path, *names: str) -> subprocess.Popen[str]:
+def start(mock: MockCloud, report: Path) -> subprocess.Popen[str]:
     settings = {
         "CLUSTERS": json.dumps({CLUSTER: {"endpoint": "http://127.0.0.1:9"}}),
         "CREDENTIALS": "anonymous",
@@ -80,20 +72,16 @@ def start(mock: MockCloud, report: Path, *names: str) -> subprocess.Popen[str]:
     }
     environ = {key: value for key, value in os.environ.items() if key.lower() != "no_proxy"}
     environ |= mock.describe_clients() | {f"{PREFIX}{name}": value for name, value in settings.items()}
-    options = [f"--report={report}", "--yes", *(f"--only={name}" for name in names)]
+    options = [f"--report={report}", "--yes", *(f"--only={name}" for name in ASKED)]
     command = [sys.executable, "-m", "cli", "conformance", *options]
     return subprocess.Popen(
         command, cwd=ROOT, env=environ, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     )
 
 
-def read_answers(report: Path) -> dict[str, Any]:
-    return dict(json.loads(report.read_text())["answers"])
-
-
 def test_the_mocks_answers_are_told_and_nothing_is_left(mock: MockCloud, tmp_path: Path) -> None:
     report = tmp_path / "report.json"
-    killed = start(mock, report, *ASKED)
+    killed = start(mock, report)
     deadline = time.monotonic() + 60
     while list_pools(mock) == [FOREIGN]:
         assert time.monotonic() < deadline, killed.communicate()[0]
@@ -101,10 +89,11 @@ def test_the_mocks_answers_are_told_and_nothing_is_left(mock: MockCloud, tmp_pat
     killed.kill()
     killed.communicate()
 
-    done = start(mock, report, *ASKED)
+    done = start(mock, report)
     answer, _ = done.communicate(timeout=240)
 
-    seen = {name: (each["verdict"], each["seen"]) for name, each in read_answers(report).items()}
+    answers = json.loads(report.read_text())["answers"]
+    seen = {name: (each["verdict"], each["seen"]) for name, each in answers.items()}
     assert seen == {
         "missing-pool": ("as assumed", "404 NOT_FOUND, read as NotFound"),
         "missing-cluster": ("differs", "accepted"),  # the mock lists pools of any cluster
@@ -114,4 +103,4 @@ def test_the_mocks_answers_are_told_and_nothing_is_left(mock: MockCloud, tmp_pat
         "fields": ("as assumed", "all come back as they were sent"),
     }, answer
     assert done.returncode == 1
-    wait_for(mock, [FOREIGN])
+    wait_for_the_foreign_pool_alone(mock)

@@ -3,18 +3,13 @@
 The second one has the names that docs/deploy.md tells people to change.
 """
 
-from __future__ import annotations
-
 import re
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from tests.infra.build_project import Project
 from tests.infra.build_scripts import ROOT
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 pytestmark = [pytest.mark.deploy, pytest.mark.by_hand, pytest.mark.timeout(1800)]
 

@@ -3,18 +3,13 @@
 Terraform's provider takes over a log sink of the same name without a word.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from tests.deploy.created_objects import CreatedObjects, look_at
 from tests.infra.build_project import Project
 from tests.infra.mock_google_cloud import PROJECT, describe_programs, serve_mock
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 pytestmark = [pytest.mark.deploy, pytest.mark.by_hand, pytest.mark.timeout(1800)]
 

@@ -4,20 +4,14 @@ The gate kills one that takes over what an earlier deployment has kept. By hand,
 after another, and then the state is lost.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
+from tests.deploy.created_objects import CreatedObjects
 from tests.deploy.killed_builds import clear_up, kill_when
 from tests.infra.build_project import TERRAFORM_SCRIPT, Project
 from tests.infra.mock_google_cloud import PROJECT
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.deploy.created_objects import CreatedObjects
 
 pytestmark = [pytest.mark.deploy, pytest.mark.timeout(1800)]
 

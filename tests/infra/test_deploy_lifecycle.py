@@ -4,21 +4,16 @@ The cloud is a mock of Google's APIs (docs/proof.md says what it shows). The tes
 on one of its projects.
 """
 
-from __future__ import annotations
-
 import json
-from typing import TYPE_CHECKING
 
 import pytest
 
 from infra.build.check_state import find_difference
 from infra.build.limit_grants import TENSORBOARD, list_roles
+from tests.deploy.created_objects import CreatedObjects
 from tests.infra.build_project import TERRAFORM_SCRIPT, Project
 from tests.infra.changed_inputs import APPLIED, REFUSED, make_subnet
 from tests.infra.mock_google_cloud import HOST_PROJECT, PROJECT
-
-if TYPE_CHECKING:
-    from tests.deploy.created_objects import CreatedObjects
 
 pytestmark = [pytest.mark.deploy, pytest.mark.timeout(1800)]
 

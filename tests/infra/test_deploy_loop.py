@@ -3,8 +3,6 @@
 In between, the build's smoke test runs with real gcloud.
 """
 
-from __future__ import annotations
-
 import pytest
 
 from tests.infra.build_scripts import ROOT

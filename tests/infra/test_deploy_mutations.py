@@ -3,26 +3,20 @@
 `terraform validate` and `terraform test` accept all of them.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from demo.deploy.cloud_project import CloudProject, root_inputs
 from demo.deploy.terraform_root import TerraformFailed, TerraformRoot
+from standins.googlecloud.mock_program import MockCloud
 from tests.infra.build_scripts import BUILD
 from tests.infra.mock_google_cloud import PROJECT, serve_mock
 from tests.infra.terraform_cli import TERRAFORM
 from tests.program_runs import run_python
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from standins.googlecloud.mock_program import MockCloud
 
 pytestmark = [pytest.mark.deploy, pytest.mark.timeout(600)]
 

@@ -4,23 +4,18 @@ The mock knows no quotas, so a server with those of a new project answers for Co
 knows no policies either: what cannot be read is only mentioned.
 """
 
-from __future__ import annotations
-
 import json
 import sys
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import pytest
 
+from standins.googlecloud.mock_program import MockCloud
+from tests.deploy.created_objects import CreatedObjects
 from tests.infra.answering_apis import AnsweringApis
 from tests.infra.build_project import Project
 from tests.infra.mock_google_cloud import PROJECT, serve_mock
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from standins.googlecloud.mock_program import MockCloud
-    from tests.deploy.created_objects import CreatedObjects
+from tests.infra.pretended_deployment import CLUSTER, a_resource
 
 pytestmark = [pytest.mark.deploy, pytest.mark.timeout(600)]
 
@@ -28,15 +23,7 @@ SCRIPT = "provision-01-preflight.sh"
 LIMITS = {"SSD_TOTAL_GB": 500, "IN_USE_ADDRESSES": 8, "CPUS": 8}
 STATE = {
     "version": 4,
-    "resources": [
-        {
-            "mode": "managed",
-            "module": "module.environment",
-            "type": "google_container_cluster",
-            "name": "this",
-            "instances": [{"attributes": {"project": PROJECT, "location": "us-east5", "name": "training"}}],
-        }
-    ],
+    "resources": [a_resource(CLUSTER, project=PROJECT, location="us-east5", name="training")],
 }
 FOREIGN = {"version": 4, "resources": [{"mode": "managed", "type": "google_storage_bucket", "name": "b"}]}
 MISTAKES = [

@@ -1,17 +1,12 @@
 """A private deployment with real gcloud and terraform on the mock of Google Cloud, made twice."""
 
-from __future__ import annotations
-
 import json
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from tests.infra.build_project import Project
 from tests.infra.mock_google_cloud import PROJECT
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 pytestmark = [pytest.mark.deploy, pytest.mark.timeout(1800)]
 

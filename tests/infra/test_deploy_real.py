@@ -5,11 +5,10 @@ pods of its Deployment. A right that is missing is named. The scripts of the bui
 remove the same with real gcloud and kubectl, by the cluster's DNS endpoint.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from pathlib import Path
 
 import httpx
 import pytest
@@ -32,10 +31,6 @@ from tests.infra.build_scripts import ROOT
 from tests.infra.mock_google_cloud import describe_programs
 from tests.infra.terraform_cli import TERRAFORM
 from tests.program_runs import run_program
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 pytestmark = [pytest.mark.deploy, pytest.mark.cluster, pytest.mark.by_hand, pytest.mark.timeout(900)]
 

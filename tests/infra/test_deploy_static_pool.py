@@ -3,25 +3,20 @@
 The cloud is a mock, and the cluster's API is that of the embedded cluster.
 """
 
-from __future__ import annotations
-
 import json
 import sys
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
 
+from standins.googlecloud.mock_program import MockCloud
 from standins.processes.stand_ins import running_stand_in
 from tests.infra.build_project import TERRAFORM_SCRIPT, Project
 from tests.infra.build_scripts import DESTROY, list_scripts
 from tests.infra.mock_google_cloud import serve_mock
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from standins.googlecloud.mock_program import MockCloud
 
 pytestmark = [pytest.mark.deploy, pytest.mark.by_hand, pytest.mark.timeout(1800)]
 

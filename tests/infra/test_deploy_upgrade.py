@@ -3,19 +3,14 @@
 Nothing that a user would lose is deleted or replaced.
 """
 
-from __future__ import annotations
-
 import re
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from tests.infra.build_project import Project
 from tests.infra.build_scripts import ROOT
 from tests.infra.first_release import extract_first_release
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 pytestmark = [pytest.mark.deploy, pytest.mark.by_hand, pytest.mark.timeout(2400)]
 

@@ -16,6 +16,7 @@ from infra.build.region_quotas import count_cpus, list_needs, list_slice
 from shared.edges.google_session import GoogleSession
 from tests.infra.answering_apis import AnsweringApis
 from tests.infra.build_scripts import BESIDE_A_CLUSTER, BUILD, PROVISION, by_name, list_scripts
+from tests.infra.pretended_deployment import CLUSTER, a_resource, a_state
 from tests.infra.terraform_cli import ROOT, TERRAFORM
 from tests.infra.terraform_text import read_configuration
 
@@ -123,17 +124,22 @@ def inputs_of(given: dict[str, str]) -> dict[str, str]:
     return own | given
 
 
-def run(**given: str) -> Preflight:
-    """Run the checks of the walk with some inputs."""
-    checked = Preflight(inputs_of(read_walk() | given))
+def check(given: dict[str, str]) -> Preflight:
+    """Run the checks with these inputs."""
+    checked = Preflight(inputs_of(given))
     checked.run()
     return checked
 
 
-def run_with(path: Path, more: dict[str, Any]) -> Preflight:
+def run(**given: str) -> Preflight:
+    """Run the checks of the walk with some inputs."""
+    return check(read_walk() | given)
+
+
+def run_with(path: Path, more: dict[str, Any], **given: str) -> Preflight:
     """Run the checks of the walk with a file of variables."""
     path.write_text(json.dumps(more))
-    return run(TERRAFORM_VARIABLES=str(path))
+    return run(TERRAFORM_VARIABLES=str(path), **given)
 
 
 def limit(server: AnsweringApis, **limits: float) -> None:
@@ -181,7 +187,9 @@ def test_a_quota_that_is_too_small_is_named_with_what_is_left_and_where_to_ask(a
 
 def test_what_the_state_has_is_not_counted_again(apis: AnsweringApis) -> None:
     limit(apis, SSD_TOTAL_GB=80, CPUS=4, IN_USE_ADDRESSES=1, CPUS_ALL_REGIONS=1)
-    apis.answers[STATE] = {"resources": [resource("google_container_node_pool", "cpu", name="cpu-node-pool")]}
+    apis.answers[STATE] = a_state(
+        a_resource("module.environment.google_container_node_pool.cpu", name="cpu-node-pool")
+    )
 
     assert run().refusals == []
 
@@ -339,12 +347,9 @@ def test_a_value_of_a_wrong_form_is_refused_and_not_a_crash(
     apis: AnsweringApis, tmp_path: Path, more: dict[str, Any], message: str
 ) -> None:
     apis.answers.clear()
-    inputs = inputs_of({name: value for name, value in read_walk().items() if name != "TPU_TYPE"})
-    (tmp_path / "more.json").write_text(json.dumps(more))
-    checked = Preflight(inputs | {"TERRAFORM_VARIABLES": str(tmp_path / "more.json")})
-    checked.run()
+    refusals = run_with(tmp_path / "more.json", more, TPU_TYPE="").refusals
 
-    assert any(message in each for each in checked.refusals), checked.refusals
+    assert any(message in each for each in refusals), refusals
 
 
 def test_every_variable_is_read_with_its_default() -> None:
@@ -358,25 +363,19 @@ def test_every_variable_is_read_with_its_default() -> None:
         assert len(plain) > 3
 
 
-def resource(kind: str, label: str, **attributes: str) -> dict[str, Any]:
-    given = {"mode": "managed", "module": "module.environment", "type": kind, "name": label}
-    return given | {"instances": [{"attributes": attributes}]}
-
-
 def test_the_region_of_a_state_is_compared_also_before_there_is_a_cluster(apis: AnsweringApis) -> None:
-    subnet = resource("google_compute_subnetwork", "this", region="us-east5")
-    cluster = resource("google_container_cluster", "this", name="training", location="us-east5", project=PROJECT)
+    subnet = a_resource("module.environment.google_compute_subnetwork.this", region="us-east5")
+    cluster = a_resource(CLUSTER, name="training", location="us-east5", project=PROJECT)
     for made in (subnet, cluster):
-        apis.answers[STATE] = {"resources": [made]}
+        apis.answers[STATE] = a_state(made)
         (refused,) = run().refusals
         assert "us-east5" in refused
         assert "us-central1" in refused
-    assert find_difference({"resources": [subnet]}, inputs_of(read_walk() | {"REGION": "us-east5"})) == ""
+    assert find_difference(a_state(subnet), inputs_of(read_walk() | {"REGION": "us-east5"})) == ""
 
 
 def test_beside_a_cluster_no_quota_is_compared(apis: AnsweringApis) -> None:
-    checked = Preflight(inputs_of(by_name(BESIDE_A_CLUSTER)))
-    checked.run()
+    checked = check(by_name(BESIDE_A_CLUSTER))
 
     assert (checked.refusals, checked.notes) == ([], [])
     assert not any(each.startswith("/compute/") for each in apis.asked)

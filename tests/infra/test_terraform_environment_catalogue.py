@@ -1,9 +1,6 @@
 """The slices that Terraform can make, and the functions' catalogue that they are written from."""
 
 import json
-import shutil
-import subprocess
-from pathlib import Path
 from typing import Any
 
 from infra.build.write_catalogue import TARGET, list_slices, render
@@ -11,10 +8,7 @@ from shared.core.nodepool import build_node_pool
 from shared.core.shapes.tpu_catalogue import FAMILIES
 from shared.core.shapes.tpus import list_topologies
 from tests.builders import NOW, a_demand, settings
-from tests.infra.terraform_cli import ROOT
-from tests.program_runs import run_python
 
-SCRIPT = ROOT / "infra/build/write_catalogue.py"
 PUBLIC = """
     v4-8 2x2x1, v4-16 2x2x2, v4-32 2x2x4, v4-64 2x4x4, v4-128 4x4x4, v4-256 4x4x8, v4-512 4x8x8, v4-1024 8x8x8,
     v4-1536 8x8x12, v4-2048 8x8x16, v4-4096 8x16x16, v5litepod-16 4x4, v5litepod-32 4x8, v5litepod-64 8x8,
@@ -56,22 +50,6 @@ def what_would_come(given: dict[str, Any]) -> tuple[str, int, str]:
 
 def test_the_file_is_what_the_catalogue_says() -> None:
     assert TARGET.read_text() == render(), "run infra/build/write_catalogue.py"
-
-
-def test_the_script_notices_a_file_that_is_not(tmp_path: Path) -> None:
-    for name in ("shared", "infra/build", "infra/terraform/modules/environment"):
-        shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
-    script, target = tmp_path / SCRIPT.relative_to(ROOT), tmp_path / TARGET.relative_to(ROOT)
-    target.write_text(target.read_text().replace("4x4", "4x5", 1))
-
-    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-        return run_python(script, *arguments)
-
-    noticed = run("--check")
-    assert (noticed.returncode, noticed.stdout) == (1, "")
-    assert noticed.stderr == "catalogue.json differs from the catalogue; run infra/build/write_catalogue.py\n"
-    assert run().returncode == 0
-    assert (run("--check").returncode, target.read_text()) == (0, TARGET.read_text())
 
 
 def test_every_shape_of_the_catalogue_has_a_name() -> None:

@@ -61,12 +61,14 @@ def test_an_example_names_what_the_build_makes_by_default(path: Path) -> None:
             assert set(re.findall(r"\$\{?([A-Z][A-Z_]+)", container["args"][0])) <= known
 
 
-@EXAMPLES
-def test_an_example_fits_the_slice_of_the_walk_and_gets_its_pool(path: Path) -> None:
+@pytest.mark.parametrize("path", [*FILES, ROOT / "examples/first-slice.yaml"], ids=lambda path: path.stem)
+def test_an_example_fits_the_slice_and_queue_of_the_walk_and_gets_its_pool(path: Path) -> None:
     (tpu_type,) = set(re.findall(r"_TPU_TYPE=([\w-]+)", (ROOT / "docs/deploy.md").read_text()))
     chosen = find_slice(tpu_type)
-    pod = list_pods(read_jobset(path))["slice"]
+    jobset = read_jobset(path)
+    pod = list_pods(jobset)["slice"]
 
+    assert jobset["metadata"]["labels"]["kueue.x-k8s.io/queue-name"] == QUEUE
     assert pod["nodeSelector"] == {ACCELERATOR: chosen.accelerator, TOPOLOGY: chosen.topology}
     hosts = chosen.chips // pod["containers"][0]["resources"]["limits"][CHIPS]
     (found,) = plan(path)

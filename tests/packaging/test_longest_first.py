@@ -1,7 +1,5 @@
 """The longest files begin first."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 
 from tests.longest_first import LONGEST, pytest_collection_modifyitems

@@ -1,18 +1,13 @@
 """The file of a failed test runs a second time, alone, and the run says so."""
 
-from __future__ import annotations
-
+from collections.abc import Callable
+from pathlib import Path
 from textwrap import dedent
-from typing import TYPE_CHECKING
 
 import pytest
 
 from tests import run
 from tests.run import _SECOND_RUNS_MAX, ROOT
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
 
 
 @pytest.fixture

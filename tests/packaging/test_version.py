@@ -1,7 +1,5 @@
 """The command tells its version wherever it runs from."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from shared.version import VERSION

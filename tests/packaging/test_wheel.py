@@ -3,8 +3,6 @@
 Built without the network by the build backend that requirements/development.in pins.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import shutil
@@ -13,23 +11,21 @@ import sys
 import tomllib
 import zipfile
 from email import message_from_bytes
+from email.message import Message
 from importlib import metadata
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
 from shared.version import VERSION
-
-if TYPE_CHECKING:
-    from email.message import Message
+from tests.program_runs import run_program, run_python
 
 pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = ("cli", "shared", "terminal")
 NOT_SOURCES = (".*", "__pycache__", "build", "*.egg-info")
-PIP = (sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check", "--no-input")
+PIP = ("-m", "pip", "--quiet", "--disable-pip-version-check", "--no-input")
 ASK_FOR_FILES = """
 import json, sys, tpu_provisioner.cli.installed
 sys.argv = ["tpu-provisioner", "--version"]
@@ -47,7 +43,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("wheel")
     shutil.copytree(ROOT, folder / "source", ignore=shutil.ignore_patterns(*NOT_SOURCES))
     options = ("--no-deps", "--no-index", "--no-build-isolation", f"--wheel-dir={folder}")
-    subprocess.run([*PIP, "wheel", *options, str(folder / "source")], check=True, capture_output=True)
+    run_python(*PIP, "wheel", *options, folder / "source", seconds=280, succeeds=True)
     (built,) = folder.glob("*.whl")
     return built
 
@@ -57,7 +53,7 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Install the wheel into a folder of its own, beside the packages of this environment."""
     folder = tmp_path_factory.mktemp("installed")
     options = ("--no-deps", "--no-index", f"--target={folder}")
-    subprocess.run([*PIP, "install", *options, str(wheel)], check=True, capture_output=True)
+    run_python(*PIP, "install", *options, wheel, seconds=280, succeeds=True)
     return folder
 
 
@@ -69,7 +65,7 @@ def described(wheel: Path) -> Message:
 
 def run_installed(installed: Path, *command: str) -> subprocess.CompletedProcess[str]:
     environ = {"PATH": "/usr/bin:/bin", "HOME": "/nonexistent", "PYTHONPATH": str(installed)}
-    return subprocess.run(command, cwd=installed, env=environ, capture_output=True, text=True, check=True)
+    return run_program(*command, cwd=installed, env=environ, seconds=280, succeeds=True)
 
 
 def test_the_wheel_holds_the_packages_of_the_command_and_nothing_else(wheel: Path) -> None:

@@ -4,10 +4,11 @@ import json
 import re
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+
+from tests.program_runs import run_python
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "develop" / "add-a-kind.md").read_text(encoding="utf-8")
@@ -29,8 +30,7 @@ SECONDS = 300
 
 
 def run(home: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", *arguments]
-    return subprocess.run(command, cwd=home, capture_output=True, text=True, check=False, timeout=SECONDS)
+    return run_python("-m", *arguments, cwd=home, seconds=SECONDS)
 
 
 def change(path: Path, text: str) -> None:
@@ -100,13 +100,6 @@ def test_the_code_of_the_page_is_as_the_rules_want_it(home: Path) -> None:
 
 
 def test_without_the_row_the_object_gets_nothing(home: Path) -> None:
-    found = subprocess.run(
-        [sys.executable, "-m", "cli", "plan", str(home / "workflow.yaml")],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=SECONDS,
-    )
+    found = run(ROOT, "cli", "plan", str(home / "workflow.yaml"))
 
     assert "Workflow nightly (asks for accelerators, but no pools are made for this kind)" in found.stdout

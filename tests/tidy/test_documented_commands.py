@@ -3,7 +3,6 @@
 import os
 import re
 import shlex
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,6 +10,7 @@ import pytest
 import typer
 
 from cli.app import app
+from tests.program_runs import run_program
 
 ROOT = Path(__file__).resolve().parents[2]
 COMMAND = typer.main.get_command(app)
@@ -55,9 +55,7 @@ def find_not_made(arguments: str) -> list[str]:
 
 def test_a_variable_that_is_misspelt_ends_make_before_anything_runs() -> None:
     alone = {name: value for name, value in os.environ.items() if not name.startswith("MAKE")}
-    done = subprocess.run(
-        ["make", "-n", "demo", "SPED=60"], cwd=ROOT, env=alone, capture_output=True, text=True, check=False
-    )
+    done = run_program("make", "-n", "demo", "SPED=60", cwd=ROOT, env=alone)
 
     assert (done.returncode, done.stdout) == (2, "")
     assert "SPED: is not a variable of this Makefile; valid: VENV JOBSET SPEED " in done.stderr
@@ -143,7 +141,7 @@ FOREIGN = {"--install-completion", "--no-cache"}
 
 def test_each_option_that_a_test_gives_a_program_exists() -> None:
     """A test of a slow tier runs late, so this check finds first that an option is gone."""
-    listed = subprocess.run(["git", "ls-files", "*.py"], cwd=ROOT, capture_output=True, text=True, check=True)
+    listed = run_program("git", "ls-files", "*.py", cwd=ROOT, succeeds=True)
     files = {path: (ROOT / path).read_text() for path in listed.stdout.split()}
     tests = {path: text for path, text in files.items() if "/test" in path or path.startswith("tests/")}
     words = {word for path in files.keys() - tests.keys() for word in re.findall(r"[\w-]+", files[path])}

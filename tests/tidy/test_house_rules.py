@@ -2,15 +2,18 @@
 
 import ast
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from shared.core import errors
 from shared.core.decisions import Reason
 from shared.core.kinds.table import KINDS
+from tests.program_runs import run_program
 
 ROOT = Path(__file__).resolve().parents[2]
 DEPLOYED_ROOMS = ("shared", "functions", "exporter", "cli", "terminal")
@@ -177,10 +180,14 @@ def test_every_link_between_the_documents_leads_somewhere() -> None:
     assert broken == []
 
 
+def name_anchor(title: str) -> str:
+    """The anchor of a heading, as GitHub and the site make it."""
+    return re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-")
+
+
 def list_anchors(document: Path) -> set[str]:
-    """The anchors of a document's headings, as GitHub makes them."""
-    titles = re.findall(r"^#+ (.+)$", document.read_text(), re.MULTILINE)
-    return {re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in titles}
+    """The anchors of a document's headings."""
+    return {name_anchor(each) for each in re.findall(r"^#+ (.+)$", document.read_text(), re.MULTILINE)}
 
 
 def test_every_link_to_a_heading_finds_it() -> None:
@@ -205,14 +212,14 @@ def test_every_deployed_module_opens_with_a_charter(room: str) -> None:
     assert bare == []
 
 
+def lint_imports(folder: Path, **options: Any) -> subprocess.CompletedProcess[str]:
+    """Run the linter of the layers on a folder that has the project's packages."""
+    program = Path(sys.executable).parent / "lint-imports"
+    return run_program(program, "--no-cache", cwd=folder, seconds=280, **options)
+
+
 def test_the_layers_are_kept_and_the_linter_saw_them_all() -> None:
-    result = subprocess.run(
-        [str(Path(sys.executable).parent / "lint-imports"), "--no-cache"],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    result = lint_imports(ROOT)
 
     assert result.returncode == 0, result.stdout
     analysed = re.search(r"Analyzed (\d+) files", result.stdout)
@@ -226,19 +233,12 @@ def test_the_layer_contract_bites(tmp_path: Path) -> None:
     for room in (*DEPLOYED_ROOMS, "standins", "demo", "tests"):
         (tmp_path / room).symlink_to(ROOT / room)
     (tmp_path / "shared").unlink()
-    subprocess.run(["cp", "-r", str(ROOT / "shared"), str(tmp_path / "shared")], check=True)
+    shutil.copytree(ROOT / "shared", tmp_path / "shared")
     (tmp_path / "pyproject.toml").write_text((ROOT / "pyproject.toml").read_text())
     names = tmp_path / "shared/core/identity/names.py"
     names.write_text(names.read_text() + "\nimport time\n")
 
-    result = subprocess.run(
-        [str(Path(sys.executable).parent / "lint-imports"), "--no-cache"],
-        cwd=tmp_path,
-        env={"PYTHONPATH": str(tmp_path), "PATH": "/usr/bin:/bin"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    result = lint_imports(tmp_path, env={"PYTHONPATH": str(tmp_path), "PATH": "/usr/bin:/bin"})
 
     assert result.returncode != 0
     assert "shared.core.identity.names -> time" in result.stdout

@@ -2,10 +2,11 @@
 
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+
+from tests.program_runs import run_python
 
 ROOT = Path(__file__).resolve().parents[2]
 CATALOGUE = Path("shared/core/shapes/tpu_catalogue.py")
@@ -69,10 +70,7 @@ def copy(tmp_path: Path) -> Path:
 
 
 def run(folder: Path, *command: str) -> subprocess.CompletedProcess[str]:
-    environment = {"PYTHONPATH": str(folder), "PATH": "/usr/bin:/bin"}
-    return subprocess.run(
-        [sys.executable, *command], cwd=folder, env=environment, capture_output=True, text=True, check=False
-    )
+    return run_python(*command, cwd=folder, env={"PYTHONPATH": str(folder), "PATH": "/usr/bin:/bin"})
 
 
 def test_a_workload_of_the_new_family_gets_its_pool(copy: Path) -> None:
@@ -100,5 +98,6 @@ def test_the_generator_notices_the_new_row_and_writes_it_for_terraform(copy: Pat
     fresh = run(copy, generator, "--check")
 
     assert (stale.returncode, written.returncode, fresh.returncode) == (1, 0, 0)
-    assert "run infra/build/write_catalogue.py" in stale.stderr
+    assert stale.stdout == ""
+    assert stale.stderr == "catalogue.json differs from the catalogue; run infra/build/write_catalogue.py\n"
     assert '"v9x-16": {"topology": "4x4", "nodes": 4, "placement": "compact"}' in (copy / GENERATED).read_text()

@@ -3,7 +3,6 @@
 import ast
 import hashlib
 import re
-import subprocess
 import sys
 import tomllib
 from pathlib import Path
@@ -12,6 +11,7 @@ import pytest
 import yaml
 
 from shared.version import VERSION
+from tests.program_runs import run_python
 
 ROOT = Path(__file__).resolve().parents[2]
 BIN = Path(sys.executable).parent
@@ -23,14 +23,12 @@ FORMS = ROOT / ".github/ISSUE_TEMPLATE"
 
 def is_accepted(hooks: Path) -> bool:
     """Return whether pre-commit accepts a configuration."""
-    command = [sys.executable, "-m", "pre_commit", "validate-config", str(hooks)]
-    return subprocess.run(command, capture_output=True, timeout=60, check=False).returncode == 0
+    return run_python("-m", "pre_commit", "validate-config", hooks).returncode == 0
 
 
 def is_valid(path: Path, schema: str) -> bool:
     """Return whether a file is what GitHub's schema asks for."""
-    command = [sys.executable, "-m", "check_jsonschema", "--builtin-schema", f"vendor.{schema}", str(path)]
-    return subprocess.run(command, capture_output=True, timeout=60, check=False).returncode == 0
+    return run_python("-m", "check_jsonschema", "--builtin-schema", f"vendor.{schema}", path).returncode == 0
 
 
 def test_the_release_workflow_is_valid_by_githubs_schema() -> None:

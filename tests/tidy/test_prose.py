@@ -3,7 +3,6 @@
 import ast
 import json
 import re
-import subprocess
 import sys
 import tomllib
 from functools import cache
@@ -11,6 +10,8 @@ from itertools import chain
 from pathlib import Path
 
 import pytest
+
+from tests.program_runs import run_program
 
 ROOT = Path(__file__).resolve().parents[2]
 COLUMNS = 100
@@ -52,14 +53,9 @@ def find_long_documentation() -> frozenset[str]:
     ruff = Path(sys.executable).parent / "ruff"
     limit = f"lint.pycodestyle.max-doc-length={COLUMNS}"
     rooms = [str(path.parent.relative_to(ROOT)) for path in ROOT.glob("*/__init__.py")]
-    command = [str(ruff), "check", "--isolated", "--select=W505", "--exit-zero", "--output-format=json"]
-    result = subprocess.run(
-        [*command, "--config", limit, "infra", "conftest.py", *rooms],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    options = ("--isolated", "--select=W505", "--exit-zero", "--output-format=json", "--config", limit)
+    places = ("infra", "conftest.py", *rooms)
+    result = run_program(ruff, "check", *options, *places, cwd=ROOT, seconds=280, succeeds=True)
     return frozenset(str(Path(each["filename"]).relative_to(ROOT)) for each in json.loads(result.stdout))
 
 

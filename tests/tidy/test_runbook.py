@@ -8,6 +8,7 @@ import pytest
 from shared.core.decide.attempts import PAUSE_SECONDS, PAUSE_SECONDS_MAX
 from shared.core.decide.failures import RULES, Failure
 from shared.core.decisions import EventReason
+from tests.tidy.test_house_rules import name_anchor
 
 ROOT = Path(__file__).resolve().parents[2]
 RUNBOOK = (ROOT / "docs/runbook.md").read_text()
@@ -16,11 +17,6 @@ COMMANDS = ("gcloud ", "kubectl ", "tpu-provisioner ")
 ALERT = re.compile(r'title += "([^"]+)"\n +severity = "(\w+)"\n.+?heading += "([^"]+)"', re.DOTALL)
 ALERT_ROW = re.compile(r"^\| ([^|]+) \| ([A-Z]+) \| \[[^]]+\]\(#([-\w]+)\) \|$", re.MULTILINE)
 ROW = re.compile(r"^\| `(\w+)` \| ([^|]+) \| \[([^]]+)\]\(#([-\w]+)\) \|$", re.MULTILINE)
-
-
-def name_anchor(title: str) -> str:
-    """The anchor of a heading, as GitHub and the site make it."""
-    return re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-")
 
 
 def read_rows() -> dict[str, tuple[str, str, str]]:
