@@ -70,8 +70,8 @@ class Growth:
 
     def sweep(self, *, after: float = 60, errors: int = 0) -> None:
         self.world.clock.advance(after)
-        answer, counts = self.world.sweep()
-        assert (answer.status, counts["errors"]) == (503 if errors else 200, errors)
+        status, counts = self.world.sweep()
+        assert (status, counts["errors"]) == (503 if errors else 200, errors)
 
     @property
     def sizes(self) -> list[int]:
@@ -114,21 +114,17 @@ def test_without_a_choice_the_pool_waits_as_before(world: World, policy: str, st
     assert (len(zones(world)), growth.sizes, world.pools.count("list_missing")) == (1, [5], 0)
 
 
-def test_a_node_that_came_lately_is_a_sign_that_gke_adds_them(world: World) -> None:
-    growth = Growth(world)
-    world.cluster.node_views[f"{growth.first}-2"] = NodeView(
-        name=f"{growth.first}-2", ready=True, created_at=world.clock.now() - PATIENCE + 90
-    )
-    growth.sweep()
-    assert zones(world) == ["a"]
-    growth.sweep()
-    assert zones(world) == ["a", "b"]
-
-
-def test_a_pod_that_waits_for_less_than_twice_the_grace_gets_no_second_pool(world: World) -> None:
-    growth = Growth(world)
-    growth.pod = dataclasses.replace(growth.pod, unschedulable_since=world.clock.now() - PATIENCE + 90)
-    world.cluster.add(growth.pod)
+@pytest.mark.parametrize("young", ["node", "pod"])
+def test_a_node_that_came_lately_and_a_pod_that_waits_for_less_than_twice_the_grace_put_it_off(
+    world: World, young: str
+) -> None:
+    """Such a node is a sign that GKE adds them."""
+    growth, since = Growth(world), world.clock.now() - PATIENCE + 90
+    if young == "node":
+        name = f"{growth.first}-2"
+        world.cluster.node_views[name] = NodeView(name=name, ready=True, created_at=since)
+    else:
+        world.cluster.add(dataclasses.replace(growth.pod, unschedulable_since=since))
     growth.sweep()
     assert zones(world) == ["a"]
     growth.sweep()
@@ -157,19 +153,20 @@ def test_a_pool_that_has_all_its_machines_gets_none_beside_it(world: World) -> N
     assert (zones(world), growth.sizes) == (["a"], [5])
 
 
-@pytest.mark.parametrize("answered", [True, False])
-def test_a_lost_answer_costs_a_try_and_never_two_pools(world: World, answered: bool) -> None:
+@pytest.mark.parametrize(
+    ("method", "made", "sizes"),
+    [("create", ["a"], [5]), ("remove_nodes", ["a", "b"], [3, 2])],
+    ids=["the first pool is smaller, and grows again", "nothing was done"],
+)
+def test_a_lost_answer_costs_a_try_and_never_two_pools(
+    world: World, method: str, made: list[str], sizes: list[int]
+) -> None:
     growth = Growth(world)
-    if answered:
-        world.pools.fail_next("create", Unavailable("503"))
-    else:
-        world.pools.fail_next("remove_nodes", Unavailable("503"))
+    world.pools.fail_next(method, Unavailable("503"))
     growth.sweep(errors=1)
     growth.sweep()
-    if answered:  # the first pool is smaller, and grows again
-        assert (zones(world), growth.sizes) == (["a"], [5])
-    else:
-        assert (zones(world), growth.sizes) == (["a", "b"], [3, 2])
+
+    assert (zones(world), growth.sizes) == (made, sizes)
 
 
 @pytest.mark.parametrize("value", ["no-create", "report-only"])

@@ -340,31 +340,27 @@ def test_a_list_that_shows_a_failed_pool_which_is_gone_makes_no_second_pool(worl
         world.pools.move(CLUSTER, name_of(1), "PROVISIONING")
 
     world.pools.before_next("get", pass_on)
-    answer = world.deliver(a_demand_event())
-
-    assert answer.status == 503
+    assert world.deliver(a_demand_event()).status == 503
     assert world.pools.names(CLUSTER) == [name_of(1)]
     assert len(world.pools.bodies) == 1
 
 
-def test_an_attempt_does_not_follow_a_failed_pool_that_is_gone_by_now(world: World) -> None:
+def leave(world: World) -> None:
     """Another function, which does not find that pool, may begin with the first name."""
-    by_message(world)
-    fail(world, seconds=90)
-    world.pools.before_next("get", lambda: world.pools.move(CLUSTER, name_of(0), "gone"), skip=2)
-    answer = world.deliver(a_demand_event())
-
-    assert (answer.status, world.last["reason"]) == (503, "view_stale")
-    assert world.pools.count("create") == 1, "only the first"
+    world.pools.move(CLUSTER, name_of(0), "gone")
 
 
-def test_a_failed_pool_that_a_person_takes_over_meanwhile_is_neither_followed_nor_deleted(world: World) -> None:
+def pass_to_a_person(world: World) -> None:
     """Seed 721275: the last read before the create shows it."""
+    failed = world.pools.pools[CLUSTER, name_of(0)]
+    world.pools.add(CLUSTER, dataclasses.replace(failed, labels={"team": "other"}))
+
+
+@pytest.mark.parametrize("happens", [leave, pass_to_a_person])
+def test_a_failed_pool_that_is_ours_no_more_is_neither_followed_nor_deleted(world: World, happens: Look) -> None:
     by_message(world)
     fail(world, seconds=90)
-    failed = world.pools.pools[CLUSTER, name_of(0)]
-    theirs = dataclasses.replace(failed, labels={"team": "other"})
-    world.pools.before_next("get", lambda: world.pools.add(CLUSTER, theirs), skip=2)
+    world.pools.before_next("get", lambda: happens(world), skip=2)
     answer = world.deliver(a_demand_event())
 
     assert (answer.status, world.last["reason"]) == (503, "view_stale")

@@ -47,7 +47,34 @@ def expect_to_go_after(world: World, look: Look, seconds: float) -> None:
     assert world.pools.count("delete") == 1
 
 
-def test_in_the_seconds_of_a_restart_it_stays(world: World, look: Look) -> None:
+def restart_again(world: World) -> None:
+    """Let a restart begin the grace anew, just before it is over."""
+    world.clock.advance(GRACE - 7)
+    restart(world)
+    world.clock.advance(GRACE - 7)
+
+
+def repair(world: World) -> None:
+    world.cluster.unready.clear()
+    world.clock.advance(DAYS)
+
+
+def run_a_pod(world: World) -> None:
+    world.cluster.bind(NAME)
+    world.clock.advance(DAYS)
+
+
+@pytest.mark.parametrize(
+    "happens",
+    [
+        pytest.param(lambda _world: None, id="a restart, seconds ago"),
+        pytest.param(restart_again, id="two restarts"),
+        pytest.param(repair, id="all nodes are Ready, and pods wait for days"),
+        pytest.param(run_a_pod, id="a pod runs on it for days"),
+    ],
+)
+def test_it_stays_in_spite_of(world: World, look: Look, happens: Look) -> None:
+    happens(world)
     look(world)
 
     assert is_kept(world)
@@ -57,23 +84,6 @@ def test_a_pool_that_does_not_serve_for_the_grace_goes(world: World, look: Look)
     world.clock.advance(GRACE - 7)
     expect_to_go_after(world, look, 1)
     world.records.expect_in_order({"decision": "delete", "reason": "pool_degraded"})
-
-
-def test_a_restart_begins_the_grace_anew(world: World, look: Look) -> None:
-    world.clock.advance(GRACE - 7)
-    restart(world)
-    world.clock.advance(GRACE - 7)
-    look(world)
-
-    assert is_kept(world)
-
-
-def test_a_pool_whose_nodes_are_all_ready_serves_however_long_the_pods_wait(world: World, look: Look) -> None:
-    world.cluster.unready.clear()
-    world.clock.advance(DAYS)
-    look(world)
-
-    assert is_kept(world)
 
 
 def test_a_pool_that_lost_all_of_its_hosts_goes_after_the_grace(world: World, look: Look) -> None:
@@ -97,14 +107,6 @@ def test_without_any_pod_it_stays(world: World) -> None:
     world.cluster.pods.clear()
     world.clock.advance(DAYS)
     by_sweep(world)
-
-    assert is_kept(world)
-
-
-def test_under_a_pod_it_stays(world: World, look: Look) -> None:
-    world.cluster.bind(NAME)
-    world.clock.advance(DAYS)
-    look(world)
 
     assert is_kept(world)
 

@@ -39,10 +39,7 @@ def swapped(world: World) -> World:
 
 
 def test_a_sweep_deletes_nothing_and_raises_the_alarm(swapped: World) -> None:
-    answer, counts = swapped.sweep()
-
-    assert answer.status == 200
-    assert counts == {"keep": 1, "errors": 0}
+    assert swapped.sweep() == (200, {"keep": 1, "errors": 0})
     assert swapped.pools.calls == [("list", "")]
     swapped.records.expect_in_order({"severity": "CRITICAL", "reason": "cluster_unproven"})
 
@@ -68,9 +65,7 @@ def test_an_endpoint_that_changes_between_the_two_looks_deletes_nothing(swapped:
 
 def test_a_workload_of_the_other_cluster_gets_no_pool_here(swapped: World) -> None:
     swapped.cluster.add(a_jobset(uid="theirs"), a_pod(pod_labels={"jobset.sigs.k8s.io/jobset-uid": "theirs"}))
-    _, counts = swapped.sweep()
-
-    assert counts == {"keep": 1, "refuse": 1, "errors": 0}
+    assert swapped.sweep() == (200, {"keep": 1, "refuse": 1, "errors": 0})
     assert swapped.pools.bodies == []
 
 
@@ -117,9 +112,7 @@ def test_a_pool_that_a_leader_of_the_other_cluster_would_replace_stays(world: Wo
 def test_a_sweep_creates_no_first_pool_for_a_leader_of_the_other_cluster(world: World) -> None:
     """Seed 135866 of commit 89af47e, and the reason why wrong labels come into being."""
     stand_beside_default_pools(world, group=THERE)
-    _, counts = world.sweep()
-
-    assert counts == {"refuse": 1, "errors": 0}
+    assert world.sweep() == (200, {"refuse": 1, "errors": 0})
     assert world.pools.bodies == []
     world.records.expect_in_order({"severity": "CRITICAL", "reason": "cluster_unproven"})
 
@@ -151,9 +144,7 @@ def test_a_node_of_any_pool_proves_the_cluster_although_the_label_says_another(w
     orphan = a_claim(name="gone", owner_uid="gone")
     world.pools.add(CLUSTER, a_pool("ERROR", claim=orphan, extra_labels=wrong), a_go_pool(jobset="past"))
     stand_beside_default_pools(world, group=HERE)
-    _, counts = world.sweep()
-
-    assert counts == {"delete": 2, "create": 1, "errors": 0}
+    assert world.sweep() == (200, {"delete": 2, "create": 1, "errors": 0})
 
 
 def test_a_node_of_a_pool_of_ours_proves_the_cluster_of_the_others(world: World) -> None:
@@ -161,9 +152,7 @@ def test_a_node_of_a_pool_of_ours_proves_the_cluster_of_the_others(world: World)
     world.pools.add(CLUSTER, a_pool(), a_pool("ERROR", claim=orphan, extra_labels={labels.CLUSTER_UID: None}))
     stand_beside_default_pools(world, group=THERE)
     world.cluster.nodes[NAME] = ["a-node"]
-    _, counts = world.sweep()
-
-    assert counts["delete"] == 1
+    assert world.sweep()[1]["delete"] == 1
 
 
 @pytest.mark.parametrize("nodes", [0, 1])
@@ -171,9 +160,7 @@ def test_a_pool_without_the_label_goes_only_if_a_node_of_it_is_in_the_cluster(wo
     world.cluster.empty()
     world.pools.add(CLUSTER, a_pool(extra_labels={labels.CLUSTER_UID: None}), a_go_pool())
     world.cluster.nodes.update({name: [f"node-of-{name}"] * nodes for name in (NAME, "train-12345")})
-    _, counts = world.sweep()
-
-    assert counts == ({"delete": 2, "errors": 0} if nodes else {"keep": 2, "errors": 0})
+    assert world.sweep()[1] == ({"delete": 2, "errors": 0} if nodes else {"keep": 2, "errors": 0})
 
 
 def test_each_pool_that_is_created_says_its_cluster(world: World) -> None:

@@ -111,13 +111,6 @@ def test_it_grows_when_the_spec_wants_more(world: World) -> None:
     assert ("Job", "NodePoolResizeStarted", False) in world.notices()
 
 
-def test_the_sweep_grows_it_too(world: World) -> None:
-    elastic = Elastic(world, pods=1)
-    elastic.want(2)
-    elastic.sweep()
-    assert elastic.size == 2
-
-
 def test_a_resize_that_another_operation_holds_off_is_left_to_the_sweep(world: World) -> None:
     elastic = Elastic(world, pods=1)
     elastic.want(2)

@@ -7,7 +7,7 @@ import pytest
 from shared.core import labels
 from shared.core.errors import Busy, Denied, ProvisionerError, Unavailable
 from shared.core.identity.names import build_pool_name
-from shared.core.identity.pools import PoolStatus
+from shared.core.identity.pools import PoolSnapshot, PoolStatus
 from shared.core.times import format_time
 from tests.builders import CLUSTER, NOW, a_claim, a_foreign_pool, a_jobset, a_pod, a_pool, a_template
 from tests.component.test_component_elastic import Elastic, a_waiting_pod
@@ -17,6 +17,10 @@ NAME = build_pool_name(a_claim())
 SECOND = a_claim(slice_key="default/train-workers-1")
 CHIPS = 16
 NOTHING = (0, 0.0, 0)
+ERRORS = (
+    *("[GCE_STOCKOUT]", "[GCE_QUOTA_EXCEEDED]", "[PERMISSIONS_ERROR]"),
+    *("violates constraint constraints/compute.x", "Internal error.", "?"),
+)
 
 
 def measure(world: World, cluster: str = CLUSTER) -> tuple[int, float, int]:
@@ -69,31 +73,37 @@ def test_demands_are_counted_from_the_create_until_the_pool_runs(world: World) -
 
 
 @pytest.mark.parametrize(
-    "error",
+    "pool",
     [
-        *("[GCE_STOCKOUT]", "[GCE_QUOTA_EXCEEDED]", "[PERMISSIONS_ERROR]"),
-        *("violates constraint constraints/compute.x", "Internal error.", "?"),
+        *(
+            a_pool("ERROR", error=f"[{each}]")
+            for each in ("GCE_STOCKOUT", "GCE_QUOTA_EXCEEDED", "PERMISSIONS_ERROR")
+        ),
+        a_pool("ERROR", error="violates constraint constraints/compute.x"),
+        *(a_pool("ERROR", error="Internal error."), a_pool("ERROR", error="?")),
+        *map(a_pool, ("PROVISIONING", "STOPPING", "RECONCILING")),
     ],
+    ids=lambda pool: pool.error or str(pool.status),
 )
-def test_a_failed_creation_waits_whether_or_not_it_is_tried_again(world: World, error: str) -> None:
+def test_a_creation_that_failed_waits_whatever_follows_and_so_does_a_pool_that_gke_works_on(
+    world: World, pool: PoolSnapshot
+) -> None:
     wait_since(world, 3600)
-    world.pools.add(CLUSTER, a_pool("ERROR", error=error, age_seconds=5.0))
+    world.pools.add(CLUSTER, pool)
 
     assert measure(world) == (1, 3600.0, 0)
 
 
-@pytest.mark.parametrize("status", ["PROVISIONING", "STOPPING", "RECONCILING"])
-def test_a_pool_that_gke_still_works_on_is_waited_for(world: World, status: str) -> None:
-    wait_since(world, 90)
-    world.pools.add(CLUSTER, a_pool(status))
-
-    assert measure(world) == (1, 90.0, 0)
-
-
+@pytest.mark.parametrize("suspended", [False, True])
 @pytest.mark.parametrize("overrides", [{"limit_chips": 8}, {"mode": "no-create"}, {"mode": "report-only"}])
-def test_what_the_operator_forbids_does_not_wait_for_capacity(world: World, overrides: dict[str, Any]) -> None:
-    wait_since(world, 3600)
-    world.use(**overrides)
+def test_what_the_operator_forbids_does_not_wait_for_capacity(
+    world: World, overrides: dict[str, Any], *, suspended: bool
+) -> None:
+    if suspended:
+        put_waiting(world, **overrides)
+    else:
+        wait_since(world, 3600)
+        world.use(**overrides)
 
     assert measure(world) == NOTHING
 
@@ -252,15 +262,6 @@ def test_in_the_pause_all_slices_wait_and_pools_that_still_run_are_idle(world: W
     assert measure(world) == (2, 0.0, 0)
 
 
-@pytest.mark.parametrize("overrides", [{"limit_chips": 16}, {"mode": "no-create"}, {"mode": "report-only"}])
-def test_what_the_operator_forbids_a_suspended_workload_does_not_wait_for_capacity(
-    world: World, overrides: dict[str, Any]
-) -> None:
-    put_waiting(world, **overrides)
-
-    assert measure(world) == NOTHING
-
-
 @pytest.mark.parametrize("method", ["create", "change_workload"])
 def test_a_suspended_workload_without_the_rights_waits(world: World, method: str) -> None:
     put_waiting(world)
@@ -271,15 +272,12 @@ def test_a_suspended_workload_without_the_rights_waits(world: World, method: str
 
 def test_autoscaled_pools_are_counted_those_of_others_too(world: World) -> None:
     world.cluster.pods.clear()
+    (told,) = measure_all(world)
+    assert told["autoscaled_pools"] == 0
+
     world.pools.add(CLUSTER, a_pool(autoscaled=True), a_pool(claim=SECOND), a_foreign_pool("theirs"))
     for at, status in enumerate(("RUNNING", "PROVISIONING", "ERROR")):
         world.pools.add(CLUSTER, a_foreign_pool(f"theirs-{at}", status=PoolStatus(status), autoscaled=True))
 
     (told,) = measure_all(world)
     assert told["autoscaled_pools"] == 4
-
-
-def test_a_sweep_tells_that_no_pool_is_autoscaled(world: World) -> None:
-    (told,) = measure_all(world)
-
-    assert told["autoscaled_pools"] == 0

@@ -152,9 +152,7 @@ def test_a_pool_that_changed_since_its_nodes_were_read_stays(world: World) -> No
             world.pools.before_next("list", change)
 
     world.pools.before_next("list", change)
-    answer = world.deliver(a_demand_event())
-
-    assert answer.status == 503
+    assert world.deliver(a_demand_event()).status == 503
     assert world.pools.pools[CLUSTER, name_of(1)].status == "RECONCILING"
 
 

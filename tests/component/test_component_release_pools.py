@@ -40,9 +40,7 @@ def set_scene(world: World, jobset: dict[str, Any] | None, pod: dict[str, Any] |
 
 def test_a_completed_workload_s_pool_is_deleted_after_one_more_look(world: World) -> None:
     world.cluster.nodes[NAME] = ["a-node"]
-    answer = world.collect(an_over_event())
-
-    assert answer.status == 200
+    assert world.collect(an_over_event()).status == 200
     assert world.says() == ("delete", "workload_over")
     assert world.pools.calls == [("list", ""), ("get", NAME), ("get", NAME), ("delete", NAME)]
     assert world.notices() == [("JobSet", "NodePoolDeletionStarted", False)]
@@ -106,15 +104,6 @@ def test_pods_that_run_keep_the_pool_however_long(
     assert world.pools.count("delete") == 0
 
 
-def test_pods_that_run_on_do_not_contradict_a_completion(world: World) -> None:
-    """A Pathways JobSet is over while its workers run."""
-    world.cluster.bind(NAME)
-    world.clock.advance(901)
-    world.collect(an_over_event())
-
-    assert world.says() == ("delete", "workload_over")
-
-
 def test_every_pool_of_the_workload_is_looked_at(world: World) -> None:
     world.pools.add(CLUSTER, a_pool(claim=SECOND))
     world.collect(an_over_event())
@@ -122,7 +111,10 @@ def test_every_pool_of_the_workload_is_looked_at(world: World) -> None:
     assert world.pools.count("delete") == 2
 
 
-def test_pods_that_still_end_are_waited_for(world: World) -> None:
+def test_pods_that_still_end_are_waited_for_and_those_that_run_on_do_not_contradict_a_completion(
+    world: World,
+) -> None:
+    """A Pathways JobSet is over while its workers run."""
     world.cluster.bind(NAME)
     world.cluster.bind(NAME, chips=0)
     assert world.collect(an_over_event()).status == 200
@@ -158,24 +150,20 @@ def test_an_event_about_another_workload_is_no_news(world: World, change: dict[s
     assert world.says() == ("nothing", "pool_gone")
 
 
-def test_a_pool_of_the_go_provisioner_is_collected_by_name(world: World) -> None:
+def test_a_pool_of_the_go_provisioner_is_collected_by_name_and_kept_for_a_live_workload(world: World) -> None:
     world.pools.pools.clear()
     world.pools.add(CLUSTER, a_go_pool())
     world.collect(an_over_event())
     assert world.says() == ("keep", "cluster_unproven")
 
     world.cluster.nodes["train-12345"] = ["n"]
-    world.collect(an_over_event())
-    assert world.says() == ("delete", "workload_over")
-
-
-def test_a_pool_of_the_go_provisioner_of_a_live_workload_is_kept(world: World) -> None:
-    world.pools.pools.clear()
-    world.pools.add(CLUSTER, a_go_pool())
     world.cluster.add(a_jobset(uid="whatever"))
     world.collect(an_over_event())
-
     assert world.pools.count("delete") == 0
+
+    world.cluster.add(a_jobset(**DONE))
+    world.collect(an_over_event())
+    assert world.says() == ("delete", "workload_over")
 
 
 def test_a_slice_that_was_scaled_away_gives_its_pool_back(world: World) -> None:
@@ -210,23 +198,16 @@ def test_a_suspended_workload_keeps_its_pool_for_a_grace(
     assert world.says() == ("delete", "workload_suspended")
 
 
-def test_an_owner_that_came_back_between_the_two_looks_keeps_its_pool(world: World) -> None:
-    world.cluster.before_next("get_workload", lambda: world.cluster.add(a_jobset()), skip=1)
-    world.collect(an_over_event())
-
-    assert world.says() == ("keep", "owner_live")
-    assert world.pools.count("delete") == 0
-
-
 @pytest.mark.parametrize(
     ("happens", "says"),
     [
         (lambda world: world.pools.add(CLUSTER, a_foreign_pool(NAME)), ("keep", "foreign_labels")),
         (lambda world: world.cluster.bind(NAME, workload="other"), ("keep", "pool_in_use")),
+        (lambda world: world.cluster.add(a_jobset()), ("keep", "owner_live")),
         (lambda world: world.pools.move(CLUSTER, NAME, "gone"), ("nothing", "pool_gone")),
         (lambda world: world.pools.move(CLUSTER, NAME, "STOPPING"), ("wait", "pool_stopping")),
     ],
-    ids=["its labels change", "a pod is bound", "it goes", "somebody else deletes it"],
+    ids=["its labels change", "a pod is bound", "its owner comes back", "it goes", "somebody else deletes it"],
 )
 def test_what_happens_to_a_pool_between_the_two_looks_keeps_it_from_deletion(
     world: World, happens: Look, says: tuple[str, str]
@@ -251,9 +232,7 @@ def test_a_pool_that_gke_still_makes_is_deleted_when_it_can_be(world: World) -> 
 
 def test_a_pool_that_another_operation_holds_waits_for_the_next_look(world: World) -> None:
     world.pools.fail_next("delete", Busy("incompatible operation"))
-    answer = world.collect(an_over_event())
-
-    assert answer.status == 200
+    assert world.collect(an_over_event()).status == 200
     assert world.says() == ("wait", "gke_busy")
 
 

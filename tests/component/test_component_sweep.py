@@ -20,6 +20,7 @@ from tests.builders import (
     a_pool,
     an_over_event,
 )
+from tests.component.looks import by_sweep
 from tests.component.world import OTHER, Records, World, orphan, two_clusters
 
 NAME = build_pool_name(a_claim())
@@ -31,10 +32,7 @@ def add_slices(world: World, count: int) -> None:
 
 
 def test_a_waiting_leader_gets_its_pool_without_any_message(world: World) -> None:
-    answer, counts = world.sweep()
-
-    assert answer.status == 200
-    assert counts == {"create": 1, "errors": 0}
+    assert world.sweep() == (200, {"create": 1, "errors": 0})
     assert world.expect_one_pool() == NAME
     assert world.pools.calls == [("list", ""), ("list_creations", ""), ("create", NAME)]
 
@@ -72,10 +70,7 @@ def test_an_orphan_is_deleted_and_what_is_not_ours_is_not_looked_at(world: World
     world.cluster.pods.clear()
     world.pools.add(CLUSTER, orphan("gone-1"), a_foreign_pool(), a_go_pool(jobset="gone-too"))
     world.cluster.nodes["train-12345"] = ["n"]
-    answer, counts = world.sweep()
-
-    assert answer.status == 200
-    assert counts == {"delete": 2, "errors": 0}
+    assert world.sweep() == (200, {"delete": 2, "errors": 0})
     assert world.pools.pools[CLUSTER, "default-pool"].status == "RUNNING"
 
 
@@ -84,9 +79,7 @@ def test_sweeping_again_changes_nothing(world: World) -> None:
     world.sweep()
     before = dict(world.pools.pools)
     for _ in range(3):
-        answer, counts = world.sweep()
-        assert answer.status == 200
-        assert counts["errors"] == 0
+        by_sweep(world)
 
     assert world.pools.pools == before
     assert (world.pools.count("create"), world.pools.count("delete")) == (1, 1)
@@ -107,10 +100,10 @@ def test_each_sweep_says_what_it_saw_in_one_record(world: World) -> None:
     )
 
 
-def test_a_sweep_that_sees_nothing_counts_zero_for_each_chart(world: World) -> None:
+def test_a_sweep_of_an_empty_world_is_at_rest_and_counts_zero_for_each_chart(world: World) -> None:
     world.cluster.pods.clear()
-    world.sweep()
 
+    assert world.sweep()[1] == {"errors": 0}
     world.records.expect_in_order({"message": "swept", "reasons": dict(CHARTED)})
     assert set(CHARTED.values()) == {0}
 
@@ -137,10 +130,7 @@ def test_more_absent_owners_than_the_cap_are_deleted_by_the_next_sweeps_oldest_f
     world.cluster.pods.clear()
     old = [orphan(f"gone-{number}", age_seconds=100.0 - number) for number in range(4)]
     world.pools.add(CLUSTER, *reversed(old))
-    answer, counts = world.sweep()
-
-    assert answer.status == 200
-    assert counts == {"delete": 3, "keep": 1, "errors": 0}
+    assert world.sweep() == (200, {"delete": 3, "keep": 1, "errors": 0})
     deleted = [name for verb, name in world.pools.calls if verb == "delete"]
     assert deleted[:2] == [pool.name for pool in old[:2]]  # the last one of the cap may be any other
     world.records.expect_in_order({"severity": "CRITICAL", "reason": "sweep_over_cap"})
@@ -155,9 +145,7 @@ def test_pools_that_stay_do_not_count_and_block_no_orphan(world: World) -> None:
     world.pools.add(CLUSTER, *used, orphan("gone-9"))
     for pool in used:
         world.cluster.bind(pool.name, workload="another")
-    _, counts = world.sweep()
-
-    assert counts == {"keep": 5, "delete": 1, "errors": 0}
+    assert world.sweep() == (200, {"keep": 5, "delete": 1, "errors": 0})
     assert "sweep_over_cap" not in {record.get("reason") for record in world.records.found}
 
 
@@ -204,10 +192,7 @@ def test_an_owner_that_cannot_be_read_keeps_its_pools(world: World) -> None:
     world.cluster.pods.clear()
     world.pools.add(CLUSTER, orphan("gone-1"), orphan("gone-2"))
     world.cluster.fail_next("get_workload", Unavailable("connection refused"))
-    answer, counts = world.sweep()
-
-    assert answer.status == 503
-    assert counts == {"keep": 1, "delete": 1, "errors": 1}
+    assert world.sweep() == (503, {"keep": 1, "delete": 1, "errors": 1})
     world.records.expect_in_order({"severity": "WARNING", "reason": "unavailable", "decision": "none"})
 
 
@@ -215,10 +200,7 @@ def test_an_owner_of_several_pools_is_read_once_and_a_failure_keeps_them_all(wor
     world.cluster.empty()
     world.pools.add(CLUSTER, a_pool(), a_pool(claim=a_claim(slice_key="default/train-workers-1")))
     world.cluster.fail_next("get_workload", Denied("forbidden"))
-    answer, counts = world.sweep()
-
-    assert answer.status == 500
-    assert counts == {"keep": 2, "errors": 1}
+    assert world.sweep() == (500, {"keep": 2, "errors": 1})
     assert world.pools.count("delete") == 0
 
 
@@ -230,10 +212,7 @@ def test_a_cluster_that_is_away_or_unknown_does_not_stop_the_others(
     world.pools.down_clusters[CLUSTER] = error
     world.pools.add(OTHER, orphan("gone-1"))
     world.clusters[OTHER].add(a_pod(), a_jobset())
-    answer, counts = world.sweep()
-
-    assert answer.status == status
-    assert counts == {"delete": 1, "create": 1, "errors": 1}
+    assert world.sweep() == (status, {"delete": 1, "create": 1, "errors": 1})
     assert (world.pools.names(CLUSTER), world.pools.count("create")) == ([], 1)
 
 
@@ -252,8 +231,7 @@ def test_an_error_about_leaders_or_pools_does_not_stop_the_others(
     world.pools.add(CLUSTER, orphan("gone-1"), orphan("gone-2"))
     (world.cluster if method == "list_waiting_leaders" else world.pools).fail_next(method, error)
 
-    answer, found = world.sweep()
-    assert (answer.status, found) == (503, counts)
+    assert world.sweep() == (503, counts)
 
 
 def test_before_a_delete_the_sweep_looks_again(world: World) -> None:
@@ -261,9 +239,7 @@ def test_before_a_delete_the_sweep_looks_again(world: World) -> None:
     world.cluster.add(a_jobset(terminal="Completed", terminal_since=NOW))
     world.pools.add(CLUSTER, a_pool())
     world.pools.before_next("get", lambda: world.cluster.add(a_jobset()))
-    _, counts = world.sweep()
-
-    assert counts == {"keep": 1, "errors": 0}
+    assert world.sweep() == (200, {"keep": 1, "errors": 0})
     assert world.pools.count("delete") == 0
 
 
@@ -271,27 +247,19 @@ def test_pods_that_are_really_bound_keep_an_orphan(world: World) -> None:
     world.cluster.pods.clear()
     world.pools.add(CLUSTER, orphan("gone-1"))
     world.cluster.bind(orphan("gone-1").name, workload="somebody-else")
-    _, counts = world.sweep()
-
-    assert counts == {"keep": 1, "errors": 0}
+    assert world.sweep() == (200, {"keep": 1, "errors": 0})
 
 
 def test_a_failed_pool_with_a_waiting_leader_is_deleted_once_and_that_is_no_error(world: World) -> None:
     world.pools.add(CLUSTER, a_pool("ERROR", error="[INTERNAL_ERROR]", reserved=True))
-    answer, counts = world.sweep()
-
-    assert answer.status == 200
-    assert counts == {"delete": 1, "wait": 1, "errors": 0}
+    assert world.sweep() == (200, {"delete": 1, "wait": 1, "errors": 0})
     assert world.pools.count("delete") == 1
 
 
 def test_a_failed_pool_that_went_meanwhile_is_made_anew(world: World) -> None:
     world.pools.add(CLUSTER, a_pool("ERROR", reserved=True))
     world.cluster.before_next("list_waiting_leaders", lambda: world.pools.move(CLUSTER, NAME, "gone"))
-    answer, counts = world.sweep()
-
-    assert answer.status == 200
-    assert counts == {"create": 1, "wait": 1, "errors": 0}
+    assert world.sweep() == (200, {"create": 1, "wait": 1, "errors": 0})
 
 
 def test_a_stuck_create_is_given_up_after_its_bound(world: World) -> None:
@@ -313,10 +281,7 @@ def test_one_sweep_s_creates_count_against_the_limits_of_the_next_leader(
 ) -> None:
     add_slices(world, 5)
     world.use(**limit)
-    answer, counts = world.sweep()
-
-    assert answer.status == 200
-    assert counts == {"create": created, "refuse": 5 - created, "errors": 0}
+    assert world.sweep() == (200, {"create": created, "refuse": 5 - created, "errors": 0})
     assert len(world.pools.bodies) == created
 
 
@@ -325,12 +290,6 @@ def test_without_limits_one_list_is_enough_for_any_number_of_leaders(world: Worl
     world.sweep()
 
     assert (world.pools.count("list"), world.pools.count("create"), world.pools.count("get")) == (1, 5, 0)
-
-
-def test_an_empty_world_is_at_rest(world: World) -> None:
-    world.cluster.pods.clear()
-
-    assert world.sweep()[1] == {"errors": 0}
 
 
 @pytest.mark.parametrize("seed", range(15))
@@ -342,8 +301,8 @@ def test_messages_and_sweeps_in_any_order_come_to_the_same_rest(world: World, se
     steps = [*((a_demand_event(pod), "provision") for pod in pods)] * 3 + [(None, "sweep")] * 2
     order.shuffle(steps)
     for event, function in steps:
-        answer = world.sweep()[0] if event is None else world.deliver(event, function)
-        assert answer.status == 200
+        status = world.sweep()[0] if event is None else world.deliver(event, function).status
+        assert status == 200
     assert len(world.pools.bodies) == len(world.pools.names(CLUSTER)) == 2
 
     for name in world.pools.names(CLUSTER):
@@ -351,7 +310,7 @@ def test_messages_and_sweeps_in_any_order_come_to_the_same_rest(world: World, se
     world.cluster.pods.clear()
     world.cluster.add(a_jobset(terminal="Completed", terminal_since=world.clock.now()))
     for _ in range(4):
-        answer = order.choice((lambda: world.collect(an_over_event()), lambda: world.sweep()[0]))()
-        assert answer.status == 200
+        status = order.choice((lambda: world.collect(an_over_event()).status, lambda: world.sweep()[0]))()
+        assert status == 200
     assert {pool.status for pool in world.pools.pools.values()} == {"STOPPING"}
     assert world.pools.count("delete") == 2

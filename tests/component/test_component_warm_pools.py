@@ -159,16 +159,14 @@ def test_a_pod_that_comes_while_the_nodes_are_closed_keeps_the_pool(world: World
     assert world.cluster.marks == {}, "its nodes are open again"
 
 
-def test_a_pool_without_nodes_is_not_kept(world: World) -> None:
-    world.cluster.nodes[NAME] = []
+@pytest.mark.parametrize(
+    ("state", "nodes"),
+    [("RUNNING", []), ("ERROR", NODES), ("RUNNING_WITH_ERROR", NODES)],
+    ids=["without nodes", "failed", "with errors"],
+)
+def test_a_pool_that_could_not_serve_is_not_kept(world: World, state: str, nodes: list[str]) -> None:
+    world.cluster.nodes[NAME] = nodes
     world.cluster.nodes["default-pool"] = ["gke-default-pool-1"]
-    sweep(world)
-
-    assert status(world) == "STOPPING"
-
-
-@pytest.mark.parametrize("state", ["ERROR", "RUNNING_WITH_ERROR"])
-def test_a_pool_with_errors_is_not_kept(world: World, state: str) -> None:
     world.pools.move(CLUSTER, NAME, state)
     sweep(world)
 
@@ -297,7 +295,7 @@ def test_the_cap_holds_for_idle_pools_of_absent_owners(world: World) -> None:
 
 def test_without_the_right_to_mark_the_pool_is_an_error_and_the_others_go_on(world: World) -> None:
     world.cluster.fail_next("mark_surplus", Denied("nodes is forbidden"))
-    answer, counts = world.sweep()
+    answered, counts = world.sweep()
 
-    assert (answer.status, counts["errors"]) == (500, 1)
+    assert (answered, counts["errors"]) == (500, 1)
     assert status(world) == "RUNNING"

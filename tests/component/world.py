@@ -86,8 +86,10 @@ class World:
     def collect(self, event: Event) -> Answer:
         return self.deliver(event, "collect")
 
-    def sweep(self, *, threads: SideBySide | None = None) -> tuple[Answer, dict[str, int]]:
-        return deliver_sweep(dataclasses.replace(self.ports, threads=threads), TRACE)
+    def sweep(self, *, threads: SideBySide | None = None) -> tuple[int, dict[str, int]]:
+        """Return the status of the answer, and what the sweep counted."""
+        answer, counts = deliver_sweep(dataclasses.replace(self.ports, threads=threads), TRACE)
+        return answer.status, counts
 
     @property
     def last(self) -> dict[str, Any]:
