@@ -15,23 +15,20 @@ from shared.core.errors import (
     Throttled,
     Unavailable,
 )
-from shared.core.identity.names import build_pool_name
 from shared.core.kinds import jobset as jobset_keys
 from shared.core.workloads import PodView
 from tests.builders import (
     CLUSTER,
     JOBSET_UID,
     NOW,
-    a_claim,
     a_demand_event,
     a_foreign_pool,
     a_jobset,
     a_pod,
     a_pool,
 )
-from tests.component.world import World
+from tests.component.world import NAME, World
 
-NAME = build_pool_name(a_claim())
 STARTED = [("JobSet", "NodePoolCreationStarted", False), ("Pod", "NodePoolCreationStarted", False)]
 
 

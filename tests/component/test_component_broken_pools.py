@@ -5,12 +5,10 @@ from typing import Any
 import pytest
 
 from shared.core.decide.attempts import PAUSE_SECONDS
-from shared.core.identity.names import build_pool_name
-from tests.builders import CLUSTER, NOW, a_claim, a_jobset, a_pod, a_pool
+from tests.builders import CLUSTER, NOW, a_jobset, a_pod, a_pool
 from tests.component.looks import Look, by_sweep
-from tests.component.world import World
+from tests.component.world import NAME, World, name_of
 
-NAME = build_pool_name(a_claim())
 DAYS = 3 * 86_400.0
 GRACE = 300.0
 NODES = [f"n{number}" for number in range(4)]
@@ -138,7 +136,7 @@ def test_a_leader_that_is_made_anew_gets_the_next_attempt_of_a_creation_that_fai
     look(world)
 
     assert world.pools.count("delete") == 1
-    assert [body["name"] for body in world.pools.bodies] == [build_pool_name(a_claim(), 1)]
+    assert [body["name"] for body in world.pools.bodies] == [name_of(1)]
 
 
 @pytest.mark.parametrize("holds", ["a reservation", "nodes"])

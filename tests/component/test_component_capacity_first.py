@@ -7,16 +7,15 @@ import pytest
 
 from shared.core import labels
 from shared.core.errors import Denied, StaleView, Unavailable
-from shared.core.identity.names import build_pool_name
 from shared.core.messages import Event, EventType, Observed
 from shared.core.workloads import NodeView, WorkloadView
 from tests.audit_entries import an_entry, as_message
-from tests.builders import CLUSTER, NOW, a_claim, a_jobset, a_pod, an_over_event
+from tests.builders import CLUSTER, NOW, a_jobset, a_pod, an_over_event
 from tests.component.looks import Look, choose_look
-from tests.component.world import World
+from tests.component.world import World, slice_name
 
 ASKS = {labels.CAPACITY_FIRST: "true"}
-NAMES = [build_pool_name(a_claim(slice_key=f"default/train-workers-{index}")) for index in range(2)]
+NAMES = [slice_name(index) for index in range(2)]
 
 
 def an_event() -> Event:
@@ -176,7 +175,7 @@ def test_a_slice_follows_its_attempts_meanwhile(world: World, look: Look) -> Non
     world.clock.advance(80)
     look(world)
 
-    second = build_pool_name(a_claim(slice_key="default/train-workers-1"), 1)
+    second = slice_name(1, 1)
     assert second in world.pools.names(CLUSTER)
     run(world, second)
     look(world)

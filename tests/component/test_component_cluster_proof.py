@@ -22,9 +22,8 @@ from tests.builders import (
     an_over_event,
 )
 from tests.component.fakes import CLUSTER_UID
-from tests.component.world import World
+from tests.component.world import NAME, World, claim_of
 
-NAME = build_pool_name(a_claim())
 HERE, THERE = "gke-main-default-pool-12ab34cd", "gke-main-default-pool-99ff99ff"
 """The instance groups of the default pools of two clusters of one name."""
 
@@ -171,10 +170,10 @@ def test_each_pool_that_is_created_says_its_cluster(world: World) -> None:
 
 
 def test_one_wrong_label_does_not_stop_a_cluster(world: World) -> None:
-    other = a_claim(slice_key="default/train-workers-1")
     wrong: dict[str, str | None] = {labels.CLUSTER_UID: "uid-of-another"}
-    world.pools.add(CLUSTER, a_pool(claim=other))
-    world.pools.add(CLUSTER, a_pool(name="wrong", claim=a_claim(name="x"), extra_labels=wrong))
+    world.pools.add(
+        CLUSTER, a_pool(claim=claim_of(1)), a_pool(name="wrong", claim=a_claim(name="x"), extra_labels=wrong)
+    )
     world.sweep()
 
     assert len(world.pools.bodies) == 1

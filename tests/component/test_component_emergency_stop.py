@@ -10,13 +10,11 @@ import pytest
 
 from shared.core import labels
 from shared.core.errors import Denied, Unavailable
-from shared.core.identity.names import build_pool_name
 from shared.perform.changes import GUARDS, Verb
-from tests.builders import CLUSTER, a_claim, a_demand_event, a_jobset, a_pod, a_pool, an_over_event
+from tests.builders import CLUSTER, a_demand_event, a_jobset, a_pod, a_pool, an_over_event
 from tests.component.test_component_elastic import Elastic, a_demand
-from tests.component.world import OTHER, Records, World, two_clusters
+from tests.component.world import NAME, OTHER, Records, World, two_clusters
 
-NAME = build_pool_name(a_claim())
 OWN = "tpu-provisioner"
 ACTS = ("create", "delete", "resize", "remove_nodes")
 PERFORM = Path(__file__).resolve().parents[2] / "shared/perform"

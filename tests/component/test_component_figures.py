@@ -9,12 +9,11 @@ from shared.core.errors import Busy, Denied, ProvisionerError, Unavailable
 from shared.core.identity.names import build_pool_name
 from shared.core.identity.pools import PoolSnapshot, PoolStatus
 from shared.core.times import format_time
-from tests.builders import CLUSTER, NOW, a_claim, a_foreign_pool, a_jobset, a_pod, a_pool, a_template
+from tests.builders import CLUSTER, NOW, a_foreign_pool, a_jobset, a_pod, a_pool, a_template
 from tests.component.test_component_elastic import Elastic, a_waiting_pod
-from tests.component.world import OTHER, Records, World, two_clusters
+from tests.component.world import NAME, OTHER, Records, World, claim_of, two_clusters
 
-NAME = build_pool_name(a_claim())
-SECOND = a_claim(slice_key="default/train-workers-1")
+SECOND = claim_of(1)
 CHIPS = 16
 NOTHING = (0, 0.0, 0)
 ERRORS = (

@@ -23,8 +23,8 @@ from tests.component.empty_pools import (
     status,
 )
 from tests.component.looks import by_message, by_sweep
-from tests.component.test_component_needed_pools import HOSTS, JobSetWorld, slice_name
-from tests.component.world import Records, World, name_of
+from tests.component.test_component_needed_pools import HOSTS, JobSetWorld
+from tests.component.world import Records, World, name_of, slice_name
 
 
 @pytest.fixture(autouse=True)

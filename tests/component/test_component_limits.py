@@ -8,13 +8,11 @@ import pytest
 from shared.core import labels
 from shared.core.decide.limits import HOLD_SECONDS
 from shared.core.errors import Denied, Unavailable
-from shared.core.identity.names import build_pool_name
 from shared.core.kinds import jobset as jobset_keys
 from shared.core.messages import Event
 from tests.builders import CLUSTER, NOW, a_claim, a_demand_event, a_jobset, a_pod, a_pool
-from tests.component.world import World
+from tests.component.world import NAME, World
 
-NAME = build_pool_name(a_claim())
 STOCKOUT = "Atomic resize failed with [GCE_STOCKOUT]"
 BOTH = {jobset_keys.EXCLUSIVE_TOPOLOGY: labels.NODE_POOL, jobset_keys.NODE_SELECTOR_STRATEGY: "true"}
 
@@ -213,8 +211,7 @@ def test_the_same_notice_again_is_counted_and_not_added(world: World) -> None:
 
 @pytest.mark.parametrize("seed", range(20))
 def test_every_message_thrice_in_any_order_makes_one_pool_for_each_slice(world: World, seed: int) -> None:
-    pods = [a_pod(index=index, uid=f"pod-{index}") for index in range(4)]
-    world.cluster.add(a_jobset(replicas=4), *pods)
+    pods = world.add_slices(4)
     messages = [a_demand_event(pod) for pod in pods] * 3
     random.Random(seed).shuffle(messages)
     for message in messages:

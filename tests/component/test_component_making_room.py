@@ -9,8 +9,8 @@ from shared.core.errors import Busy
 from shared.core.kinds import jobset as jobset_keys
 from shared.core.ports import SurplusMark
 from tests.builders import CLUSTER, NOW, a_jobset, a_pod
-from tests.component.test_component_warm_pools import IDLE, NAME, add_idle, make_warm, status, sweep, use
-from tests.component.world import World
+from tests.component.test_component_warm_pools import IDLE, add_idle, make_warm, status, sweep, use
+from tests.component.world import NAME, World
 
 GRACE = 300
 

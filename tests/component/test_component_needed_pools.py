@@ -13,7 +13,6 @@ from tests.builders import (
     CLUSTER,
     JOBSET_UID,
     NOW,
-    a_claim,
     a_demand,
     a_demand_event,
     a_foreign_pool,
@@ -22,15 +21,11 @@ from tests.builders import (
     a_pool,
     an_over_event,
 )
-from tests.component.test_component_pool_use import RAYCLUSTER, RayWorld, name_of
-from tests.component.world import Records, World
+from tests.component.test_component_pool_use import RAYCLUSTER, RayWorld, name_of_slot
+from tests.component.world import Records, World, claim_of, slice_name
 
 HOSTS = 4
 EARLIER_UID = "0a5d2f51-1111-4b7e-9a52-0d9f0f0c1a00"
-
-
-def slice_name(index: int, attempt: int = 0, *, uid: str = JOBSET_UID) -> str:
-    return build_pool_name(a_claim(slice_key=f"default/train-workers-{index}", owner_uid=uid), attempt)
 
 
 class JobSetWorld(World):
@@ -50,7 +45,7 @@ class JobSetWorld(World):
         self.pools.add(CLUSTER, dataclasses.replace(pool, labels=own, **changes))
 
     def add_pool(self, index: int, status: str = "RUNNING", *, attempt: int = 0, uid: str = JOBSET_UID) -> str:
-        claim = a_claim(slice_key=f"default/train-workers-{index}", owner_uid=uid)
+        claim = dataclasses.replace(claim_of(index), owner_uid=uid)
         name = build_pool_name(claim, attempt)
         own = {labels.ATTEMPT: str(attempt)}
         self.pools.add(CLUSTER, a_pool(status, claim=claim, name=name, extra_labels=dict(own), age_seconds=3600))
@@ -198,7 +193,7 @@ def test_a_ray_slice_gets_a_pool_when_another_workload_holds_the_one_it_would_wa
     for _ in range(3):
         rays.sweep()
 
-    assert rays.alive() == {name_of(0), name_of(1), name_of(1, 1)}
+    assert rays.alive() == {name_of_slot(0), name_of_slot(1), name_of_slot(1, 1)}
     assert len(rays.pools.bodies) == 1
 
 

@@ -6,13 +6,11 @@ from typing import Any
 
 import pytest
 
-from shared.core.identity.names import build_pool_name
 from tests.builders import CLUSTER, NOW, a_claim, a_demand_event, a_jobset, a_pod, a_pool, an_over_event
 from tests.component.test_component_elastic import GRACE, Elastic, a_demand
-from tests.component.world import World
+from tests.component.world import NAME, World
 
 LATER = 12.0
-NAME = build_pool_name(a_claim())
 
 
 def freeze(world: World, meanwhile: Callable[[], Any]) -> Callable[[], None]:

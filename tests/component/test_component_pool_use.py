@@ -25,7 +25,7 @@ def claim_of(slot: int) -> SliceClaim:
     return a_claim(kind="RayCluster", name="llm", owner_uid=UID, slice_key=f"default/llm-tpu-{slot}")
 
 
-def name_of(slot: int, attempt: int = 0) -> str:
+def name_of_slot(slot: int, attempt: int = 0) -> str:
     return build_pool_name(claim_of(slot), attempt)
 
 
@@ -95,9 +95,9 @@ def test_of_two_swapped_pools_the_empty_one_goes_whatever_its_name_says(rays: Ra
 
     rays.sweep()
 
-    assert rays.alive() == {name_of(0)}
-    looks = [("list", ""), ("get", name_of(1)), ("get", name_of(1))]
-    assert rays.pools.calls == [*looks, ("delete", name_of(1))]
+    assert rays.alive() == {name_of_slot(0)}
+    looks = [("list", ""), ("get", name_of_slot(1)), ("get", name_of_slot(1))]
+    assert rays.pools.calls == [*looks, ("delete", name_of_slot(1))]
 
 
 @pytest.mark.parametrize("by", ["message", "sweep"])
@@ -148,7 +148,7 @@ def test_a_replica_that_comes_back_to_a_taken_pool_gets_one_further_pool(rays: R
     for _ in range(3):
         rays.sweep()
 
-    assert rays.alive() == {name_of(0), name_of(0, 1)}
+    assert rays.alive() == {name_of_slot(0), name_of_slot(0, 1)}
     assert len(rays.pools.bodies) == 1
 
 
@@ -181,7 +181,7 @@ def test_a_replica_waits_for_no_pool_of_another_one_that_has_lost_its_nodes(
         rays.sweep()
 
     lost = listed and nodes < NODES
-    assert rays.alive() == {name_of(0), free, *([name_of(0, 1)] if lost else [])}
+    assert rays.alive() == {name_of_slot(0), free, *([name_of_slot(0, 1)] if lost else [])}
     assert len(rays.pools.bodies) == lost
 
 
@@ -212,7 +212,7 @@ def test_a_replica_leaves_a_pool_of_another_one_that_has_lost_a_node_under_it(
     for _ in range(3):
         rays.sweep()
 
-    more = [name_of(0, 1)] * (taken and listed and not waiting)
+    more = [name_of_slot(0, 1)] * (taken and listed and not waiting)
     assert rays.alive() == {own, *([] if listed else [lost]), *more}
     assert len(rays.pools.bodies) == len(more)
 
@@ -233,7 +233,7 @@ def test_a_raycluster_that_waits_for_its_capacity_and_is_scaled_down_gives_a_poo
 
     rays.sweep()
 
-    assert rays.alive() == {name_of(slot) for slot in range(kept)}
+    assert rays.alive() == {name_of_slot(slot) for slot in range(kept)}
 
 
 def test_the_second_set_of_an_upgraded_operator_is_explained_and_not_bought(rays: RayWorld) -> None:
@@ -298,7 +298,7 @@ def test_the_empty_pool_of_a_departed_replica_stays_while_another_one_waits_for_
 
     rays.collect(an_over_event("drained", subject=RAYCLUSTER))
     rays.sweep()
-    assert rays.alive() == {name_of(0), left}
+    assert rays.alive() == {name_of_slot(0), left}
 
     rays.cluster.pods.clear()
     rays.run(0, left)
@@ -314,7 +314,7 @@ def test_of_many_pools_left_behind_as_many_stay_as_slices_wait(rays: RayWorld) -
 
     rays.sweep()
 
-    assert rays.alive() == {name_of(0), min(left)}
+    assert rays.alive() == {name_of_slot(0), min(left)}
 
 
 @pytest.mark.parametrize(

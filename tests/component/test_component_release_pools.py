@@ -7,18 +7,16 @@ import pytest
 
 from shared.core import labels
 from shared.core.errors import Busy, ClusterNotFound, Denied, Throttled, Unavailable
-from shared.core.identity.names import build_pool_name
 from shared.core.kinds import jobset as jobset_keys
 from tests.builders import CLUSTER, NOW, a_claim, a_foreign_pool, a_go_pool, a_jobset, a_pool, an_over_event
 from tests.component.looks import Look
-from tests.component.world import World
+from tests.component.world import NAME, World, claim_of, slice_name
 
-NAME = build_pool_name(a_claim())
 THROTTLED = Throttled("429", retry_after_seconds=60)
 """For longer than one delivery can wait."""
 DONE: dict[str, Any] = {"terminal": "Completed", "terminal_since": NOW}
 SUSPENDED = {"suspended": True, "suspended_since": NOW - 10_000}
-SECOND = a_claim(slice_key="default/train-workers-1")
+SECOND = claim_of(1)
 
 
 @pytest.fixture
@@ -167,7 +165,7 @@ def test_a_pool_of_the_go_provisioner_is_collected_by_name_and_kept_for_a_live_w
 
 
 def test_a_slice_that_was_scaled_away_gives_its_pool_back(world: World) -> None:
-    away = a_pool(claim=a_claim(slice_key="default/train-workers-7"))
+    away = a_pool(claim=claim_of(7))
     world.pools.add(CLUSTER, away)
     world.cluster.add(a_jobset())
     world.cluster.pods.clear()  # for a slice that waits, the pool would stay
@@ -269,7 +267,7 @@ def test_one_bad_pool_does_not_stop_the_others(world: World) -> None:
     answer = world.collect(an_over_event())
 
     assert (answer.status, answer.retry_after_seconds) == (503, 7)
-    assert world.pools.calls[-1] == ("delete", build_pool_name(SECOND))
+    assert world.pools.calls[-1] == ("delete", slice_name(1))
 
 
 def test_of_several_errors_the_one_that_a_person_must_mend_is_told(world: World) -> None:

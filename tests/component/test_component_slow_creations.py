@@ -9,16 +9,15 @@ from shared.capacity_lists import read_policies
 from shared.core import labels
 from shared.core.errors import Denied, NotFound, ProvisionerError, Throttled, Unavailable
 from shared.core.identity.creations import Creation
-from shared.core.identity.names import build_pool_name
 from shared.core.messages import EventType, Observed
 from shared.core.ports import FillError, Machines
 from shared.perform.limited_ports import READS_MAX, OptionalReads
 from tests.audit_entries import an_entry, as_message
-from tests.builders import CLUSTER, NOW, a_claim, a_jobset, a_pod, an_over_event
+from tests.builders import CLUSTER, NOW, a_jobset, a_pod, an_over_event
 from tests.component.fake_queues import FakeQueues, reserve_quota
 from tests.component.looks import Look, by_message, by_sweep
 from tests.component.test_component_capacity_first import jobset, run
-from tests.component.world import World
+from tests.component.world import World, slice_name
 
 STOCKOUT = (
     "ZONE_RESOURCE_POOL_EXHAUSTED_WITH_DETAILS: The zone 'projects/p/zones/us-east5-b' does not have enough "
@@ -26,7 +25,7 @@ STOCKOUT = (
 )
 DENIED = "PERMISSIONS_ERROR: Required 'compute.instances.create' permission"
 POLICY = "CONDITION_NOT_MET: Constraint constraints/compute.vmExternalIpAccess violated"
-FIRST, SECOND = (build_pool_name(a_claim(slice_key=f"default/train-workers-{index}")) for index in range(2))
+FIRST, SECOND = (slice_name(index) for index in range(2))
 LACKS = f"node pool {SECOND} is being created and lacks nodes since 2027-01-15T08:00:00Z: no capacity"
 UNTIL = "GKE tries again until 2027-01-15T08:35:00Z"
 
@@ -292,7 +291,7 @@ def test_a_pool_whose_creation_failed_at_last_gets_its_next_attempt_with_the_oth
     world.pools.fail(CLUSTER, SECOND, "Current errors: [GCE_STOCKOUT]", ended_at=world.clock.now() - 80)
     by_sweep(world)
 
-    following = build_pool_name(a_claim(slice_key="default/train-workers-1"), 1)
+    following = slice_name(1, 1)
     assert (status(world, FIRST), status(world, following)) == ("PROVISIONING", "PROVISIONING")
 
 

@@ -6,12 +6,10 @@ from typing import Any
 import pytest
 
 from shared.core.errors import Busy, ClusterNotFound, Denied, ProvisionerError, Throttled, Unavailable
-from shared.core.identity.names import build_pool_name
 from shared.deliver import CHARTED
 from tests.builders import (
     CLUSTER,
     NOW,
-    a_claim,
     a_demand_event,
     a_foreign_pool,
     a_go_pool,
@@ -21,14 +19,7 @@ from tests.builders import (
     an_over_event,
 )
 from tests.component.looks import by_sweep
-from tests.component.world import OTHER, Records, World, orphan, two_clusters
-
-NAME = build_pool_name(a_claim())
-
-
-def add_slices(world: World, count: int) -> None:
-    """Let so many slices of the JobSet wait."""
-    world.cluster.add(a_jobset(replicas=count), *(a_pod(index=index, uid=f"u{index}") for index in range(count)))
+from tests.component.world import NAME, OTHER, Records, World, orphan, two_clusters
 
 
 def test_a_waiting_leader_gets_its_pool_without_any_message(world: World) -> None:
@@ -153,18 +144,15 @@ def test_what_an_owner_says_itself_needs_no_cap(world: World) -> None:
     world.use(sweep_deletions_max=1)
     world.cluster.pods.clear()
     world.cluster.add(a_jobset(replicas=64, terminal="Completed", terminal_since=NOW))
-    slices = [f"default/train-workers-{index}" for index in range(64)]
-    world.pools.add(CLUSTER, *(a_pool(claim=a_claim(slice_key=each)) for each in slices))
+    world.add_pools(64)
 
     assert world.sweep()[1] == {"delete": 64, "errors": 0}
 
 
 def test_pools_that_are_replaced_for_waiting_leaders_count(world: World) -> None:
     world.use(sweep_deletions_max=2, replace_differing_pools=True)
-    add_slices(world, 5)
-    for index in range(5):
-        claim = a_claim(slice_key=f"default/train-workers-{index}")
-        world.pools.add(CLUSTER, a_pool(claim=claim, fingerprint="1-other"))
+    world.add_slices(5)
+    world.add_pools(5, fingerprint="1-other")
     _, counts = world.sweep()
 
     assert world.pools.count("delete") == 2
@@ -198,7 +186,7 @@ def test_an_owner_that_cannot_be_read_keeps_its_pools(world: World) -> None:
 
 def test_an_owner_of_several_pools_is_read_once_and_a_failure_keeps_them_all(world: World) -> None:
     world.cluster.empty()
-    world.pools.add(CLUSTER, a_pool(), a_pool(claim=a_claim(slice_key="default/train-workers-1")))
+    world.add_pools(2)
     world.cluster.fail_next("get_workload", Denied("forbidden"))
     assert world.sweep() == (500, {"keep": 2, "errors": 1})
     assert world.pools.count("delete") == 0
@@ -279,14 +267,14 @@ def test_a_stuck_create_is_given_up_after_its_bound(world: World) -> None:
 def test_one_sweep_s_creates_count_against_the_limits_of_the_next_leader(
     world: World, limit: dict[str, Any], created: int
 ) -> None:
-    add_slices(world, 5)
+    world.add_slices(5)
     world.use(**limit)
     assert world.sweep() == (200, {"create": created, "refuse": 5 - created, "errors": 0})
     assert len(world.pools.bodies) == created
 
 
 def test_without_limits_one_list_is_enough_for_any_number_of_leaders(world: World) -> None:
-    add_slices(world, 5)
+    world.add_slices(5)
     world.sweep()
 
     assert (world.pools.count("list"), world.pools.count("create"), world.pools.count("get")) == (1, 5, 0)
@@ -296,8 +284,7 @@ def test_without_limits_one_list_is_enough_for_any_number_of_leaders(world: Worl
 def test_messages_and_sweeps_in_any_order_come_to_the_same_rest(world: World, seed: int) -> None:
     """Two slices come up, their workload completes: one pool each, and in the end none."""
     order = random.Random(seed)
-    pods = [a_pod(index=index, uid=f"u{index}") for index in range(2)]
-    world.cluster.add(a_jobset(), *pods)
+    pods = world.add_slices(2)
     steps = [*((a_demand_event(pod), "provision") for pod in pods)] * 3 + [(None, "sweep")] * 2
     order.shuffle(steps)
     for event, function in steps:

@@ -3,11 +3,8 @@
 import pytest
 
 from shared.core.errors import Throttled
-from shared.core.identity.names import build_pool_name
 from tests.builders import CLUSTER, NOW, a_claim, a_jobset, a_pod, a_pool
 from tests.component.world import World, orphan
-
-NAME = build_pool_name(a_claim())
 
 
 def list_changes(world: World) -> list[str]:

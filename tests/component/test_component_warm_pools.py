@@ -22,9 +22,8 @@ from tests.builders import (
     a_template,
     an_over_event,
 )
-from tests.component.world import World
+from tests.component.world import NAME, World, claim_of, slice_name
 
-NAME = build_pool_name(a_claim())
 NODES = ["n0", "n1", "n2", "n3"]
 IDLE = 1800
 DONE: dict[str, Any] = {"terminal": "Completed", "terminal_since": NOW}
@@ -72,9 +71,8 @@ def use(world: World, *, workload: str = "next", **pod: Any) -> None:
 def add_idle(world: World, *slices: int) -> list[str]:
     names = []
     for at in slices:
-        claim = a_claim(slice_key=f"default/train-workers-{at}")
-        names.append(build_pool_name(claim))
-        world.pools.add(CLUSTER, a_warm_pool(names[-1], claim=claim))
+        names.append(slice_name(at))
+        world.pools.add(CLUSTER, a_warm_pool(names[-1], claim=claim_of(at)))
         world.cluster.nodes[names[-1]] = [f"n{at}-0"]
     return names
 
@@ -187,10 +185,7 @@ def test_a_slice_of_a_live_workload_that_is_not_needed_is_not_lent(world: World)
     """If it comes back, its pool of this name must be free."""
     first = a_template(**TOGETHER)
     world.cluster.add(a_jobset(replicas=1, template=first))
-    second = a_claim(slice_key="default/train-workers-1")
-    name = build_pool_name(second)
-    world.pools.add(CLUSTER, a_warm_pool(name, claim=second))
-    world.cluster.nodes[name] = ["m0"]
+    (name,) = add_idle(world, 1)
     sweep(world)
 
     assert (status(world), status(world, name)) == ("RUNNING", "STOPPING")

@@ -6,11 +6,10 @@ import pytest
 
 from shared.core import labels
 from shared.core.errors import Denied, Throttled, Unavailable
-from shared.core.identity.names import build_pool_name
 from shared.edges.threads import Threads
-from tests.builders import CLUSTER, JOBSET_UID, NOW, a_claim, a_jobset, a_pod, a_workload_demand
+from tests.builders import CLUSTER, JOBSET_UID, NOW, a_pod, a_workload_demand
 from tests.component.test_component_elastic import a_waiting_pod
-from tests.component.world import World
+from tests.component.world import World, slice_name
 from tests.unit.test_elastic import a_gpu_job
 
 SLICES = 20
@@ -19,9 +18,7 @@ SLICES = 20
 @pytest.fixture
 def crowd(world: World) -> World:
     """JobSet ``default/train`` waits for 20 slices."""
-    pods = [a_pod(index=index, uid=f"pod-{index}") for index in range(SLICES)]
-    world.cluster.pods.clear()
-    world.cluster.add(a_jobset(replicas=SLICES), *pods)
+    world.add_slices(SLICES)
     return world
 
 
@@ -106,7 +103,7 @@ def test_a_429_of_gke_brings_the_message_back(crowd: World) -> None:
 
 def test_a_slice_whose_pool_exists_waits_and_the_others_are_created(crowd: World) -> None:
     crowd.deliver(a_workload_demand())
-    gone = build_pool_name(a_claim(slice_key="default/train-workers-7"))
+    gone = slice_name(7)
     crowd.pools.move(CLUSTER, gone, "gone")
     crowd.pools.calls.clear()
     crowd.deliver(a_workload_demand())
