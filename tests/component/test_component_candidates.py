@@ -177,14 +177,6 @@ def test_the_list_of_a_sweep_does_not_hide_an_attempt_of_a_message(world: World)
     assert world.pools.names(CLUSTER) == [name_of(1)]
 
 
-def test_without_a_list_of_capacity_the_first_pool_is_one_list_and_one_create(world: World) -> None:
-    world.use()
-    world.cluster.add(a_pod(created_at=NOW - 20, unschedulable_since=NOW - 20))
-    by_message(world)
-
-    assert world.pools.calls == [("list", ""), ("create", name_of(0))]
-
-
 def test_if_gke_refuses_all_candidates_the_last_refusal_is_told(world: World) -> None:
     for _ in PLACES:
         world.pools.fail_next("create", InvalidRequest("no such machine"))

@@ -4,7 +4,7 @@ from collections.abc import Collection
 
 import pytest
 
-from shared.core.errors import Unavailable
+from shared.core.errors import Busy, Unavailable
 from shared.core.identity.names import build_pool_name
 from tests.builders import CLUSTER, NOW, a_claim, a_pool
 from tests.component.world import World, orphan
@@ -81,13 +81,24 @@ def test_a_leader_that_is_served_from_the_reserve_is_not_told_that_its_pool_stay
     assert {notice.reason for notice in world.cluster.notices} == {"NodePoolDeletionStarted"}
 
 
-def test_what_no_leader_needs_of_the_cap_is_for_orphans_too(world: World) -> None:
-    world.use(sweep_deletions_max=1)
-    world.pools.add(CLUSTER, orphan("gone-1"), orphan("gone-2"))
+@pytest.mark.parametrize(
+    ("cap", "orphans", "refused", "counts"),
+    [
+        (1, 2, 0, {"delete": 1, "keep": 1, "create": 1, "errors": 0}),
+        (3, 3, 0, {"delete": 3, "create": 1, "errors": 0}),
+        (1, 2, 1, {"wait": 1, "delete": 1, "create": 1, "errors": 0}),
+    ],
+    ids=["what no leader needs is for orphans too", "as many as the cap", "what GKE refuses does not count"],
+)
+def test_a_sweep_makes_as_many_deletions_as_the_cap(
+    world: World, cap: int, orphans: int, refused: int, counts: dict[str, int]
+) -> None:
+    world.use(sweep_deletions_max=cap)
+    world.pools.add(CLUSTER, *(orphan(f"gone-{number}") for number in range(orphans)))
+    for _ in range(refused):
+        world.pools.fail_next("delete", Busy("incompatible operation"))
 
-    _, counts = world.sweep()
-
-    assert (counts["delete"], counts["keep"]) == (1, 1)
+    assert world.sweep() == (200, counts)
 
 
 def test_the_pools_of_a_completed_job_of_single_hosts_all_go_in_one_sweep(world: World) -> None:

@@ -18,33 +18,25 @@ BOTH = {jobset_keys.EXCLUSIVE_TOPOLOGY: labels.NODE_POOL, jobset_keys.NODE_SELEC
 
 
 @pytest.mark.parametrize(
-    ("mode", "reason"), [("no-create", "mode_no_create"), ("report-only", "mode_report_only")]
-)
-def test_in_a_quiet_mode_nothing_is_created_and_the_owner_hears_why(world: World, mode: Any, reason: str) -> None:
-    world.use(mode=mode)
-    world.deliver(a_demand_event())
-
-    assert world.says() == ("refuse", reason)
-    assert world.pools.calls == [("list", "")]
-
-
-@pytest.mark.parametrize(
-    ("value", "says"),
+    ("mode", "value", "says"),
     [
-        ("true", ("nothing", "demand_opted_out")),
-        ("gpu", ("create", "pool_absent")),
-        ("false", ("create", "pool_absent")),
-        ("yes", ("refuse", "request_not_allowed")),
+        ("no-create", "false", ("refuse", "mode_no_create")),
+        ("report-only", "false", ("refuse", "mode_report_only")),
+        ("active", "false", ("create", "pool_absent")),
+        ("active", "gpu", ("create", "pool_absent")),
+        ("active", "true", ("nothing", "demand_opted_out")),
+        ("active", "yes", ("refuse", "request_not_allowed")),
     ],
 )
-def test_a_label_of_the_namespace_leaves_its_pods_to_others(
-    world: World, value: str, says: tuple[str, str]
+def test_a_quiet_mode_and_a_label_of_the_namespace_leave_its_pods_to_others(
+    world: World, mode: Any, value: str, says: tuple[str, str]
 ) -> None:
+    world.use(mode=mode)
     world.cluster.namespace_labels["default"] = {labels.DISABLE_AUTOPROVISIONING: value}
     world.deliver(a_demand_event())
 
     assert world.says() == says
-    assert world.pools.count("create") == (says[0] == "create")
+    assert [method for method, _ in world.pools.calls if method != "list"] == ["create"] * (says[0] == "create")
 
 
 def test_an_unknown_value_of_the_namespace_label_is_named_with_the_valid_ones(world: World) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.builders import CLUSTER, NOW, a_claim, a_demand_event, a_jobset, a_pod, a_pool, an_over_event
-from tests.component.test_component_elastic import GRACE, Elastic, a_demand
+from tests.component.test_component_elastic import Elastic, a_demand
 from tests.component.world import NAME, World
 
 LATER = 12.0
@@ -142,11 +142,7 @@ def test_a_sweep_that_takes_seconds_reads_no_leader_again(world: World) -> None:
 def closed(world: World) -> Elastic:
     """A pool with two nodes that are closed, and that the next sweep removes."""
     elastic = Elastic(world, pods=4)
-    elastic.use("n0", "n2")
-    elastic.want(2)
-    elastic.sweep()
-    elastic.sweep(after=GRACE)
-    assert all(mark.closed for mark in world.cluster.marks.values())
+    elastic.close("n0", "n2", want=2)
     return elastic
 
 
@@ -175,10 +171,8 @@ def test_a_pool_that_lost_its_labels_since_it_was_listed_does_not_grow(world: Wo
 
 def test_no_node_is_marked_in_a_pool_that_lost_its_labels_since_it_was_listed(world: World) -> None:
     elastic = Elastic(world, pods=2)
-    elastic.use("n0")
-    elastic.want(1)
     world.cluster.before_next("get_workload", lambda: disown(world, elastic.pool))
-    elastic.sweep()
+    elastic.mark("n0", want=1)
 
     assert world.cluster.marks == {}
 

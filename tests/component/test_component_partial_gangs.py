@@ -136,10 +136,21 @@ def test_a_pool_on_which_the_slice_cannot_run_does_not_serve_it(world: World) ->
     assert jobset(world).suspended
 
 
-def test_a_slice_that_has_just_lost_its_pool_does_not_end_the_others(world: World) -> None:
-    hold_a_part(world)
-    world.clock.advance(5000)
+def lose_a_pool(world: World) -> None:
+    """A slice has just lost its pool."""
     world.cluster.add(a_pod(index=1, uid="uid-1", unschedulable_since=world.clock.now() - 100))
+
+
+def report_no_lack(world: World) -> None:
+    """A creation is slow, and GKE reports no lack."""
+    world.pools.machines.clear()
+
+
+@pytest.mark.parametrize("happens", [lose_a_pool, report_no_lack])
+def test_a_slice_that_does_not_lack_its_pool_for_long_ends_no_other(world: World, happens: Look) -> None:
+    hold_a_part(world)
+    world.clock.advance(1200)
+    happens(world)
     world.sweep()
 
     assert not jobset(world).suspended
@@ -192,15 +203,6 @@ def test_what_we_refuse_ourselves_or_an_error_releases_nothing(world: World, ref
 
     assert not jobset(world).suspended
     assert world.pools.count("delete") == 0
-
-
-def test_a_slow_creation_releases_nothing_while_gke_reports_no_lack(world: World) -> None:
-    hold_a_part(world)
-    world.pools.machines.clear()
-    world.clock.advance(1200)
-    world.sweep()
-
-    assert not jobset(world).suspended
 
 
 def test_one_sweep_releases_one_workload_and_the_next_one_another(world: World) -> None:

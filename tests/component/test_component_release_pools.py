@@ -62,6 +62,7 @@ def test_a_message_is_only_a_hint_to_look(world: World, observed: str) -> None:
         pytest.param("failed", DONE | {"terminal": "Failed"}, None, "workload_over", id="failed"),
         pytest.param("deleted", {"deleting": True}, None, "owner_gone", id="being deleted"),
         pytest.param("deleted", {"uid": "new-uid"}, None, "owner_gone", id="made again under the name"),
+        pytest.param("deleted", None, None, "owner_gone", id="deleted"),
         pytest.param("deleted", None, {"deleting_since": NOW - 901}, "owner_gone", id="a pod ends for too long"),
         pytest.param("completed", DONE, {"workload": "", "chips": 0}, "workload_over", id="no chips: it moves"),
         pytest.param(
@@ -80,6 +81,7 @@ def test_a_workload_that_is_over_or_gone_gives_its_pool_back(
     world.collect(an_over_event(observed))
 
     assert world.says() == ("delete", reason)
+    assert bool(world.notices()) == (reason != "owner_gone"), "nobody is left to be told"
 
 
 @pytest.mark.parametrize(
@@ -123,14 +125,6 @@ def test_pods_that_still_end_are_waited_for_and_those_that_run_on_do_not_contrad
     assert world.says() == ("delete", "workload_over")
 
 
-def test_a_deleted_jobset_s_pool_is_deleted_and_nobody_is_told(world: World) -> None:
-    world.cluster.workloads.clear()
-    world.collect(an_over_event("deleted"))
-
-    assert world.says() == ("delete", "owner_gone")
-    assert world.notices() == []
-
-
 def test_the_end_of_the_old_jobset_does_not_touch_the_new_one_s_pool(world: World) -> None:
     world.pools.pools.clear()
     world.pools.add(CLUSTER, a_pool(claim=a_claim(owner_uid="new-uid")))
@@ -141,9 +135,20 @@ def test_the_end_of_the_old_jobset_does_not_touch_the_new_one_s_pool(world: Worl
     assert world.pools.calls == [("list", "")]
 
 
-@pytest.mark.parametrize("change", [{"uid": "another"}, {"name": "other"}], ids=str)
-def test_an_event_about_another_workload_is_no_news(world: World, change: dict[str, str]) -> None:
-    world.collect(an_over_event(**change))
+@pytest.mark.parametrize(
+    ("pool_labels", "subject"),
+    [
+        ({}, {"uid": "another"}),
+        ({}, {"name": "other"}),
+        ({jobset_keys.JOBSET_NAME: "other", labels.OWNER_UID: "other-uid"}, {}),
+    ],
+    ids=["another UID", "another name", "labels of the pool, which are believed and not its name"],
+)
+def test_what_names_another_workload_is_no_news(
+    world: World, pool_labels: dict[str, str | None], subject: dict[str, str]
+) -> None:
+    world.pools.add(CLUSTER, a_pool(extra_labels=pool_labels))
+    world.collect(an_over_event(**subject))
 
     assert world.says() == ("nothing", "pool_gone")
 
@@ -296,15 +301,6 @@ def test_the_mode_says_whether_what_is_over_goes(world: World, mode: str, says: 
 
     assert world.says() == says
     assert world.pools.count("delete") == (mode == "no-create")
-
-
-def test_labels_that_name_another_workload_are_believed_not_the_name(world: World) -> None:
-    world.pools.pools.clear()
-    other = {jobset_keys.JOBSET_NAME: "other", labels.OWNER_UID: "other-uid"}
-    world.pools.add(CLUSTER, a_pool(extra_labels=dict(other)))
-    world.collect(an_over_event())
-
-    assert world.says() == ("nothing", "pool_gone")
 
 
 @pytest.mark.parametrize("seed", range(20))

@@ -269,6 +269,10 @@ def test_the_end_of_a_deletion_creates_nothing_either(world: World, look: Look) 
     assert world.pools.names(CLUSTER) == [SECOND]
 
 
+def ask_by_message(world: World) -> None:
+    assert world.deliver(an_over_event(Observed.CAPACITY_FIRST, type=EventType.DEMAND)).status == 200
+
+
 @pytest.mark.parametrize("seconds", [120.0, 2050.0])
 def test_a_pool_that_gets_its_nodes_late_counts(world: World, seconds: float) -> None:
     end_first_round(world)
@@ -306,30 +310,27 @@ def test_nothing_is_deleted_before_another_slice_holds_nodes(world: World) -> No
 
 
 @pytest.mark.parametrize(
-    ("message", "error"), [(DENIED, None), (POLICY, None), ("words", None), (STOCKOUT, Denied("403"))], ids=str
+    ("message", "error", "act"),
+    [
+        *((words, None, by_sweep) for words in (DENIED, POLICY, "words")),
+        (STOCKOUT, Denied("403"), by_sweep),
+        (STOCKOUT, None, ask_by_message),
+    ],
+    ids=["no right", "a policy", "other words", "it cannot be read", "a message does not read it"],
 )
-def test_what_is_no_lack_of_capacity_or_cannot_be_read_leaves_the_round_as_it_was(
-    world: World, message: str, error: ProvisionerError | None
+def test_what_is_no_lack_of_capacity_or_is_not_read_leaves_the_round_as_it_was(
+    world: World, message: str, error: ProvisionerError | None, act: Look
 ) -> None:
     wait_for_capacity(world)
     run(world, FIRST)
     refuse(world, SECOND, message)
     if error:
         world.pools.fail_next("read_machines", error)
-    by_sweep(world)
+    act(world)
 
     assert (status(world, FIRST), status(world, SECOND)) == ("RUNNING", "PROVISIONING")
     assert jobset(world).marks[labels.CAPACITY_FIRST_ROUND].startswith("0 from ")
-
-
-def test_a_message_ends_no_round(world: World) -> None:
-    wait_for_capacity(world)
-    run(world, FIRST)
-    refuse(world, SECOND)
-    assert world.deliver(an_over_event(Observed.CAPACITY_FIRST, type=EventType.DEMAND)).status == 200
-
-    assert (status(world, FIRST), status(world, SECOND)) == ("RUNNING", "PROVISIONING")
-    assert world.pools.count("read_machines") == 0
+    assert bool(world.pools.count("read_machines")) == (act is by_sweep)
 
 
 # --- Kueue's check --------------------------------------------------------------------------------

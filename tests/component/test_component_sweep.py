@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from shared.core.errors import Busy, ClusterNotFound, Denied, ProvisionerError, Throttled, Unavailable
+from shared.core.errors import ClusterNotFound, Denied, ProvisionerError, Throttled, Unavailable
 from shared.deliver import CHARTED
 from tests.builders import (
     CLUSTER,
@@ -29,32 +29,23 @@ def test_a_waiting_leader_gets_its_pool_without_any_message(world: World) -> Non
 
 
 @pytest.mark.parametrize(
-    ("waiting_seconds", "calls"),
+    ("waiting_seconds", "later", "calls"),
     [
-        *((1.0, 0), (4.9, 0), (5.0, 1), (600.0, 1)),
-        *((-61.0, 1), (-3600.0, 1), (-86_400.0, 1)),  # the clock of its cluster is ahead
+        *((1.0, 0, 0), (4.9, 0, 0), (5.0, 0, 1), (600.0, 0, 1)),
+        *((-61.0, 0, 1), (-3600.0, 0, 1), (-86_400.0, 0, 1)),  # the clock of its cluster is ahead
+        # A long sweep has an old list: before it comes to the leader, a message has made its pool.
+        pytest.param(-1.0, 60, 0, id="it began to wait after the pools were listed"),
     ],
 )
 def test_a_leader_that_has_just_become_unschedulable_is_left_to_its_message(
-    world: World, waiting_seconds: float, calls: int
+    world: World, waiting_seconds: float, later: float, calls: int
 ) -> None:
-    world.cluster.pods.clear()
     world.cluster.add(a_pod(unschedulable_since=NOW - waiting_seconds))
+    world.cluster.before_next("list_waiting_leaders", lambda: world.clock.advance(later))
 
     world.sweep()
 
-    assert [verb for verb, _ in world.pools.calls].count("create") == calls
-
-
-def test_a_leader_that_began_to_wait_after_the_pools_were_listed_is_left_to_the_next_sweep(world: World) -> None:
-    """A long sweep has an old list: before it comes to this leader, a message has made its pool."""
-    world.cluster.pods.clear()
-    world.cluster.add(a_pod(unschedulable_since=NOW + 1))
-    world.cluster.before_next("list_waiting_leaders", lambda: world.clock.advance(60))
-
-    world.sweep()
-
-    assert world.pools.count("create") == 0
+    assert world.pools.count("create") == calls
 
 
 def test_an_orphan_is_deleted_and_what_is_not_ours_is_not_looked_at(world: World) -> None:
@@ -65,21 +56,9 @@ def test_an_orphan_is_deleted_and_what_is_not_ours_is_not_looked_at(world: World
     assert world.pools.pools[CLUSTER, "default-pool"].status == "RUNNING"
 
 
-def test_sweeping_again_changes_nothing(world: World) -> None:
+def test_each_sweep_says_what_it_saw_in_one_record_and_sweeping_again_changes_nothing(world: World) -> None:
     world.pools.add(CLUSTER, orphan("gone-1"))
     world.sweep()
-    before = dict(world.pools.pools)
-    for _ in range(3):
-        by_sweep(world)
-
-    assert world.pools.pools == before
-    assert (world.pools.count("create"), world.pools.count("delete")) == (1, 1)
-
-
-def test_each_sweep_says_what_it_saw_in_one_record(world: World) -> None:
-    world.pools.add(CLUSTER, orphan("gone-1"))
-    world.sweep()
-
     world.records.expect_in_order(
         {"function": "sweep", "decision": "create", "reason": "pool_absent"},
         {"function": "sweep", "decision": "delete", "reason": "owner_gone", "severity": "NOTICE"},
@@ -89,6 +68,13 @@ def test_each_sweep_says_what_it_saw_in_one_record(world: World) -> None:
             "reasons": {**CHARTED, "owner_gone": 1, "pool_absent": 1},
         },
     )
+
+    before, told = dict(world.pools.pools), dict(world.cluster.notices)
+    for _ in range(3):
+        by_sweep(world)
+    assert world.pools.pools == before
+    assert world.cluster.notices == told, "a leader that waits is not told again every minute"
+    assert (world.pools.count("create"), world.pools.count("delete")) == (1, 1)
 
 
 def test_a_sweep_of_an_empty_world_is_at_rest_and_counts_zero_for_each_chart(world: World) -> None:
@@ -106,14 +92,6 @@ def test_a_live_pool_is_kept_silently(world: World) -> None:
 
     assert [record["message"] for record in world.records.found] == ["measured", "swept"]
     assert world.notices() == []
-
-
-def test_a_leader_that_waits_for_its_pool_is_not_told_again_every_minute(world: World) -> None:
-    world.sweep()
-    told = dict(world.cluster.notices)
-    world.sweep()
-
-    assert world.cluster.notices == told
 
 
 def test_more_absent_owners_than_the_cap_are_deleted_by_the_next_sweeps_oldest_first(world: World) -> None:
@@ -158,22 +136,6 @@ def test_pools_that_are_replaced_for_waiting_leaders_count(world: World) -> None
     assert world.pools.count("delete") == 2
     assert counts == {"keep": 5 + 3, "delete": 2, "errors": 0}
     world.records.expect_in_order({"severity": "CRITICAL", "reason": "sweep_over_cap"})
-
-
-def test_a_deletion_that_gke_refuses_does_not_count(world: World) -> None:
-    world.use(sweep_deletions_max=1)
-    world.cluster.pods.clear()
-    world.pools.add(CLUSTER, orphan("gone-1", age_seconds=100), orphan("gone-2"))
-    world.pools.fail_next("delete", Busy("incompatible operation"))
-
-    assert world.sweep()[1] == {"wait": 1, "delete": 1, "errors": 0}
-
-
-def test_as_many_deletions_as_the_cap_are_made(world: World) -> None:
-    world.use(sweep_deletions_max=3)
-    world.pools.add(CLUSTER, *(orphan(f"gone-{number}") for number in range(3)))
-
-    assert world.sweep()[1]["delete"] == 3
 
 
 def test_an_owner_that_cannot_be_read_keeps_its_pools(world: World) -> None:
@@ -231,23 +193,17 @@ def test_before_a_delete_the_sweep_looks_again(world: World) -> None:
     assert world.pools.count("delete") == 0
 
 
-def test_pods_that_are_really_bound_keep_an_orphan(world: World) -> None:
-    world.cluster.pods.clear()
-    world.pools.add(CLUSTER, orphan("gone-1"))
-    world.cluster.bind(orphan("gone-1").name, workload="somebody-else")
-    assert world.sweep() == (200, {"keep": 1, "errors": 0})
-
-
-def test_a_failed_pool_with_a_waiting_leader_is_deleted_once_and_that_is_no_error(world: World) -> None:
+@pytest.mark.parametrize("goes", [False, True])
+def test_a_failed_pool_with_a_waiting_leader_is_deleted_once_or_made_anew_if_it_went_meanwhile(
+    world: World, *, goes: bool
+) -> None:
     world.pools.add(CLUSTER, a_pool("ERROR", error="[INTERNAL_ERROR]", reserved=True))
-    assert world.sweep() == (200, {"delete": 1, "wait": 1, "errors": 0})
-    assert world.pools.count("delete") == 1
+    if goes:
+        world.cluster.before_next("list_waiting_leaders", lambda: world.pools.move(CLUSTER, NAME, "gone"))
 
-
-def test_a_failed_pool_that_went_meanwhile_is_made_anew(world: World) -> None:
-    world.pools.add(CLUSTER, a_pool("ERROR", reserved=True))
-    world.cluster.before_next("list_waiting_leaders", lambda: world.pools.move(CLUSTER, NAME, "gone"))
-    assert world.sweep() == (200, {"create": 1, "wait": 1, "errors": 0})
+    done = "create" if goes else "delete"
+    assert world.sweep() == (200, {done: 1, "wait": 1, "errors": 0})
+    assert [method for method, _ in world.pools.calls if method in ("create", "delete")] == [done]
 
 
 def test_a_stuck_create_is_given_up_after_its_bound(world: World) -> None:

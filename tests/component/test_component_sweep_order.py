@@ -7,17 +7,6 @@ from tests.builders import CLUSTER, NOW, a_claim, a_jobset, a_pod, a_pool
 from tests.component.world import World, orphan
 
 
-def list_changes(world: World) -> list[str]:
-    return [method for method, _ in world.pools.calls if method in ("create", "delete")]
-
-
-def test_leaders_are_answered_before_pools_are_deleted(world: World) -> None:
-    world.pools.add(CLUSTER, *(orphan(f"gone-{number}") for number in range(20)))
-    world.sweep()
-
-    assert list_changes(world) == ["create", *["delete"] * 20]
-
-
 def test_a_429_on_a_delete_keeps_no_leader_from_its_pool(world: World) -> None:
     world.pools.add(CLUSTER, *(orphan(f"gone-{number}") for number in range(20)))
     for sweep in range(3):
@@ -31,12 +20,17 @@ def test_a_429_on_a_delete_keeps_no_leader_from_its_pool(world: World) -> None:
     assert world.pools.count("delete") == 3, "each sweep asks once, and then leaves deletes alone"
 
 
-def test_a_429_on_a_create_keeps_no_pool_from_its_deletion(world: World) -> None:
-    world.pools.add(CLUSTER, orphan("gone-1"))
-    world.pools.fail_next("create", Throttled("too many creates"))
+@pytest.mark.parametrize("refused", [False, True])
+def test_leaders_are_answered_before_pools_are_deleted_and_a_429_on_a_create_keeps_no_pool(
+    world: World, *, refused: bool
+) -> None:
+    world.pools.add(CLUSTER, *(orphan(f"gone-{number}") for number in range(20)))
+    if refused:
+        world.pools.fail_next("create", Throttled("too many creates"))
     world.sweep()
 
-    assert world.pools.count("delete") == 1
+    changes = [method for method, _ in world.pools.calls if method in ("create", "delete")]
+    assert changes == ["create", *["delete"] * 20]
 
 
 def test_workloads_without_a_pool_come_first(world: World) -> None:

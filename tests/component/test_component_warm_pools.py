@@ -258,22 +258,21 @@ def test_a_pool_that_no_other_workload_may_use_never_stays(world: World, changes
 # --- what stops it --------------------------------------------------------------------------------
 
 
-def test_in_report_only_no_node_is_marked_and_no_pool_goes(world: World) -> None:
-    world.use(idle_seconds=IDLE, mode="report-only")
-    sweep(world)
-    sweep(world, after=IDLE)
+@pytest.mark.parametrize("by", ["setting", "label"])
+def test_report_only_holds_marks_and_deletion(world: World, by: str) -> None:
+    def set_mode(mode: str) -> None:
+        if by == "setting":
+            world.use(idle_seconds=IDLE, mode=mode)
+        else:
+            world.cluster.namespace_labels["tpu-provisioner"][labels.MODE] = mode
 
-    assert (status(world), world.cluster.marks) == ("RUNNING", {})
-
-
-def test_the_emergency_stop_holds_marks_and_deletion(world: World) -> None:
-    world.cluster.namespace_labels["tpu-provisioner"][labels.MODE] = "report-only"
+    set_mode("report-only")
     sweep(world)
     assert world.cluster.marks == {}
-    world.cluster.namespace_labels["tpu-provisioner"].clear()
+    set_mode("active")
     sweep(world)
     began = world.clock.now()
-    world.cluster.namespace_labels["tpu-provisioner"][labels.MODE] = "report-only"
+    set_mode("report-only")
     sweep(world, after=IDLE)
     assert (status(world), world.cluster.marks) == ("RUNNING", mark_all(began))
 
