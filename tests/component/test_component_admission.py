@@ -1,6 +1,7 @@
 """Kueue's admission check in sweeps: pools for all slices before pods, or the quota goes back."""
 
 import dataclasses
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -297,33 +298,33 @@ def test_the_same_message_again_changes_nothing(world: Queued) -> None:
     assert world.says() == ("wait", "pool_in_progress")
 
 
-@pytest.mark.parametrize(
-    "change", ["no quota", "another uid", "resumed", "gone", "deleting", "another check", "answered"]
-)
-def test_a_message_that_is_not_true_any_more_does_nothing(world: Queued, change: str) -> None:
-    known, owner = world.queues.workloads["train"], world.cluster.workloads["JobSet", "default", "train"]
-    if change == "no quota":
-        world.change_queued(holds_quota=False)
-    elif change == "resumed":
-        world.cluster.add(dataclasses.replace(owner, suspended=False))
-    elif change == "gone":
-        del world.cluster.workloads["JobSet", "default", "train"]
-    elif change == "deleting":
-        world.cluster.add(dataclasses.replace(owner, deleting=True))
-    elif change == "another check":
-        world.queues.checks = []
-    elif change == "answered":
-        ready = dataclasses.replace(known.checks[0], state="Ready")
-        world.change_queued(checks=(ready,))
-
-    assert reserved(world, uid="forged" if change == "another uid" else JOBSET_UID) == 200
-    assert world.says() == ("nothing", "demand_gone")
-    assert (world.pools.count("create"), world.queues.writes) == (0, 0)
+def change_owner(world: Queued, **changes: Any) -> None:
+    owner = world.cluster.workloads["JobSet", "default", "train"]
+    world.cluster.add(dataclasses.replace(owner, **changes))
 
 
-def test_without_the_setting_a_message_does_nothing(world: Queued) -> None:
+def serve_no_queues(world: Queued) -> None:
     world.ports = dataclasses.replace(world.ports, queues={})
-    assert reserved(world) == 200
+
+
+NOT_TRUE: dict[str, Callable[[Queued], object]] = {
+    "no quota": lambda world: world.change_queued(holds_quota=False),
+    "another uid": lambda world: change_owner(world, uid="another"),
+    "resumed": lambda world: change_owner(world, suspended=False),
+    "gone": lambda world: world.cluster.workloads.clear(),
+    "deleting": lambda world: change_owner(world, deleting=True),
+    "another check": lambda world: world.queues.checks.clear(),
+    "answered": lambda world: world.change_queued(checks=(dataclasses.replace(world.state, state="Ready"),)),
+    "without the setting": serve_no_queues,
+    "a forged uid": lambda _world: None,
+}
+
+
+@pytest.mark.parametrize("change", NOT_TRUE)
+def test_a_message_that_is_not_true_any_more_does_nothing(world: Queued, change: str) -> None:
+    NOT_TRUE[change](world)
+
+    assert reserved(world, uid="forged" if change == "a forged uid" else JOBSET_UID) == 200
     assert world.says() == ("nothing", "demand_gone")
     assert (world.pools.count("create"), world.queues.writes) == (0, 0)
 

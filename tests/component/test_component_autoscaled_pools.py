@@ -182,14 +182,28 @@ def test_an_empty_pool_with_errors_is_followed_by_the_next_candidate(world: Worl
     assert (status(world, 0), status(world, 1)) == ("STOPPING", "PROVISIONING")
 
 
-def test_an_empty_pool_with_errors_is_left_to_the_autoscaler_without_another_way(world: World) -> None:
-    world.use(capacity_policies=read_policies("[{priorities: [{nodesFrom: autoscaler}]}]"))
-    begin_refused(world, seconds=3000)
-    world.pools.move(CLUSTER, name_of(0), "RUNNING_WITH_ERROR")
+@pytest.mark.parametrize("state", ["RUNNING", "RUNNING_WITH_ERROR"])
+@pytest.mark.parametrize("seconds", [90.0, 3000.0])
+@pytest.mark.parametrize(
+    "use",
+    [
+        {"capacity_policies": read_policies("[{priorities: [{nodesFrom: autoscaler}]}]")},
+        {"nodes_from": {"on-demand": NodeSource.AUTOSCALER}},
+    ],
+    ids=["by the list", "by the setting"],
+)
+def test_with_one_way_alone_an_empty_pool_is_left_to_the_autoscaler_and_the_owner_is_told(
+    world: World, use: dict[str, Any], seconds: float, state: str
+) -> None:
+    world.use(**use)
+    begin_refused(world, seconds=seconds)
+    world.pools.move(CLUSTER, name_of(0), state)
     by_sweep(world)
 
-    assert status(world, 0) == "RUNNING_WITH_ERROR"
-    assert "GKE's autoscaler continues to try" in str(world.cluster.notices)
+    assert status(world, 0) == state
+    told = str(world.cluster.notices)
+    assert "no capacity in us-east5-a" in told
+    assert "GKE's autoscaler continues to try, because no list of capacity has another way" in told
 
 
 @pytest.mark.parametrize("hosts", [2, 4])
@@ -318,18 +332,6 @@ def test_after_a_round_the_last_pool_stays_for_the_pause_and_may_still_be_filled
     by_sweep(world)
     assert [body["name"] for body in world.pools.bodies] == [name_of(0), name_of(1), name_of(2)]
     assert status(world, 1) == "STOPPING"
-
-
-def test_with_one_way_alone_the_pool_stays_and_the_owner_is_told(world: World) -> None:
-    world.use(capacity_policies=(), nodes_from={"on-demand": NodeSource.AUTOSCALER})
-    begin_refused(world)
-    by_sweep(world)
-
-    assert status(world, 0) == "RUNNING"
-    assert "no capacity in us-east5-a" in str(world.cluster.notices)
-    assert "GKE's autoscaler continues to try, because no list of capacity has another way" in str(
-        world.cluster.notices
-    )
 
 
 def test_nodes_that_went_because_nobody_needed_them_are_no_failure(world: World) -> None:

@@ -161,17 +161,14 @@ def test_without_a_time_that_can_be_true_a_pool_without_a_ready_node_has_the_gra
     expect_to_go_after(world, look, 2)
 
 
-def test_a_pod_that_does_not_say_when_it_was_created_has_the_grace_since_it_waits(
-    world: World, look: Look
+@pytest.mark.parametrize(
+    ("created_at", "waits_since", "seconds"),
+    [(None, NOW - 6, GRACE), (NOW + 3600, NOW + 3600, 3600 + GRACE)],
+    ids=["the pod does not say when it was created", "a clock that is ahead"],
+)
+def test_hosts_that_are_ready_keep_the_grace_since_the_pod_waits_and_it_ends(
+    world: World, look: Look, created_at: float | None, waits_since: float, seconds: float
 ) -> None:
     world.cluster.pods.clear()
-    world.cluster.add(a_pod(created_at=None, unschedulable_since=NOW - 6))
-    expect_to_go_after(world, look, GRACE)
-
-
-def test_hosts_that_are_ready_keep_the_grace_under_a_clock_that_is_ahead_and_it_ends(
-    world: World, look: Look
-) -> None:
-    world.cluster.pods.clear()
-    world.cluster.add(a_pod(created_at=NOW + 3600, unschedulable_since=NOW + 3600))
-    expect_to_go_after(world, look, 3600 + GRACE)
+    world.cluster.add(a_pod(created_at=created_at, unschedulable_since=waits_since))
+    expect_to_go_after(world, look, seconds)

@@ -145,20 +145,18 @@ def test_the_pods_of_an_elastic_pool_are_one_demand_and_a_running_one_is_not_idl
     assert measure(world)[2] == 0
 
 
-def test_a_running_pool_beside_its_waiting_leader_is_idle_also_when_the_pod_does_not_fit(world: World) -> None:
+@pytest.mark.parametrize("used", [False, True])
+def test_a_running_pool_beside_its_waiting_leader_is_idle_unless_others_use_it(
+    world: World, *, used: bool
+) -> None:
+    """It is idle also when the pod does not fit."""
     wait_since(world, 3600)
     world.pools.add(CLUSTER, a_pool(age_seconds=3000.0))
     world.cluster.nodes[NAME] = ["n0", "n1", "n2", "n3"]
+    if used:
+        world.cluster.bind(NAME, workload="another")
 
-    assert measure(world) == (0, 0.0, CHIPS)
-
-
-def test_a_pool_that_others_use_is_not_idle(world: World) -> None:
-    wait_since(world, 3600)
-    world.pools.add(CLUSTER, a_pool(age_seconds=3000.0))
-    world.cluster.bind(NAME, workload="another")
-
-    assert measure(world) == NOTHING
+    assert measure(world) == (0, 0.0, 0 if used else CHIPS)
 
 
 @pytest.mark.parametrize(
@@ -239,26 +237,26 @@ def test_the_slices_of_a_suspended_workload_wait_from_the_begin_of_the_round_unt
     assert measure(world) == NOTHING
 
 
-def test_a_failed_creation_of_a_suspended_workload_waits_beside_idle_chips(world: World) -> None:
-    put_waiting(world, {labels.CAPACITY_FIRST_ROUND: f"2 from {format_time(NOW - 600)}"})
-    failed = a_pool("ERROR", claim=SECOND, error="[GCE_STOCKOUT]", age_seconds=5.0)
-    world.pools.add(CLUSTER, a_pool(age_seconds=300.0), failed)
-
-    assert measure(world) == (1, 600.0, CHIPS)
+RUNS = a_pool(age_seconds=300.0)
+FAILED = a_pool("ERROR", claim=SECOND, error="[GCE_STOCKOUT]", age_seconds=5.0)
 
 
-def test_a_forged_begin_of_a_round_counts_from_the_suspension(world: World) -> None:
-    put_waiting(world, {labels.CAPACITY_FIRST_ROUND: f"2 from {format_time(NOW - 900_000)}"})
+@pytest.mark.parametrize(
+    ("ended", "begins_at", "pools", "measured"),
+    [
+        pytest.param(2, NOW - 600, [RUNS, FAILED], [(1, 600.0, CHIPS)], id="a failed creation beside idle chips"),
+        pytest.param(2, NOW - 900_000, [], [(2, 9000.0, 0)], id="a forged begin: from the suspension"),
+        # In the pause all wait. A pool that runs when the sweep begins is given back by it.
+        pytest.param(1, NOW + 300, [RUNS], [(1, 0.0, CHIPS), (2, 0.0, 0)], id="the pause after a round"),
+    ],
+)
+def test_the_slices_of_a_round_wait_from_its_begin(
+    world: World, ended: int, begins_at: float, pools: list[PoolSnapshot], measured: list[tuple[int, float, int]]
+) -> None:
+    put_waiting(world, {labels.CAPACITY_FIRST_ROUND: f"{ended} from {format_time(begins_at)}"})
+    world.pools.add(CLUSTER, *pools)
 
-    assert measure(world) == (2, 9000.0, 0)
-
-
-def test_in_the_pause_all_slices_wait_and_pools_that_still_run_are_idle(world: World) -> None:
-    put_waiting(world, {labels.CAPACITY_FIRST_ROUND: f"1 from {format_time(NOW + 300)}"})
-    world.pools.add(CLUSTER, a_pool(age_seconds=300.0))
-
-    assert measure(world) == (1, 0.0, CHIPS)  # it runs when this sweep begins, and is given back by it
-    assert measure(world) == (2, 0.0, 0)
+    assert [measure(world) for _ in measured] == measured
 
 
 @pytest.mark.parametrize("method", ["create", "change_workload"])

@@ -54,23 +54,17 @@ def test_after_one_refusal_no_create_is_sent_before_a_place_is_free(busy: World)
     assert "as many as it allows" in busy.last["message"]
 
 
-def test_each_end_gives_its_place_to_the_longest_wait(busy: World) -> None:
+@pytest.mark.parametrize(
+    ("ends", "apart"), [(SLICES - LIMIT, 3), (LIMIT, 0)], ids=["one after the other", "at one time"]
+)
+def test_each_end_gives_its_place_to_the_longest_wait(busy: World, ends: int, apart: float) -> None:
     busy.deliver(a_workload_demand())
-    for index in range(SLICES - LIMIT):
-        busy.clock.advance(3)
+    for index in range(ends):
+        busy.clock.advance(apart)
         assert end(busy, slice_name(index)) == 200
         assert busy.pools.names(CLUSTER)[-1] == slice_name(index + LIMIT)
 
-    assert busy.pools.names(CLUSTER) == [slice_name(index) for index in range(SLICES)]
-    assert busy.pools.count("refused") == 1
-
-
-def test_ends_at_one_time_give_their_places_to_different_slices(busy: World) -> None:
-    busy.deliver(a_workload_demand())
-    for index in range(LIMIT):
-        assert end(busy, slice_name(index)) == 200
-
-    assert busy.pools.names(CLUSTER) == [slice_name(index) for index in range(2 * LIMIT)]
+    assert busy.pools.names(CLUSTER) == [slice_name(index) for index in range(ends + LIMIT)]
     assert busy.pools.count("refused") == 1
 
 

@@ -281,21 +281,16 @@ def test_a_foreign_pod_is_told_which_pool_it_keeps_and_what_to_do(world: World) 
     world.records.expect_in_order(logged)
 
 
-def test_a_foreign_pod_without_workload_is_told_on_its_pod(world: World) -> None:
-    kept = KeptByForeignPods(world, workload="", created_at=None)
-
-    world.sweep()
-
-    assert kept.told() == [("Pod", "bare-0", "NodePoolKept")]
-
-
-def test_a_foreign_pod_whose_workload_cannot_be_read_is_told_on_its_pod(world: World) -> None:
-    kept = KeptByForeignPods(world)
-    world.cluster.fail_next("get_workload", Denied("403"), skip=2)  # the owner of the pool is read before
+@pytest.mark.parametrize("workload", ["", "serving"], ids=["no workload", "its workload cannot be read"])
+def test_a_foreign_pod_of_no_known_workload_is_told_on_its_pod(world: World, workload: str) -> None:
+    kept = KeptByForeignPods(world, workload=workload, created_at=None)
+    if workload:  # the owner of the pool is read before
+        world.cluster.fail_next("get_workload", Denied("403"), skip=2)
 
     assert world.sweep()[1]["errors"] == 0
-    assert kept.told() == [("Pod", "serving-0", "NodePoolKept")]
-    world.records.expect_in_order({"message": "the workload that keeps a node pool could not be read"})
+    assert kept.told() == [("Pod", f"{workload or 'bare'}-0", "NodePoolKept")]
+    if workload:
+        world.records.expect_in_order({"message": "the workload that keeps a node pool could not be read"})
 
 
 @pytest.mark.parametrize(

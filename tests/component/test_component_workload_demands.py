@@ -22,13 +22,17 @@ def crowd(world: World) -> World:
     return world
 
 
-def test_each_slice_gets_its_pool_from_one_list(crowd: World) -> None:
-    assert crowd.deliver(a_workload_demand()).status == 200
+@pytest.mark.parametrize("uid", ["", JOBSET_UID], ids=["a message need not know the UID", "it knows the UID"])
+def test_each_slice_and_no_pod_that_leads_none_gets_its_pool_from_one_list(crowd: World, uid: str) -> None:
+    follower = a_pod(name="host-1", uid="follower", pod_labels={labels.COMPLETION_INDEX: "1"})
+    crowd.cluster.add(follower, a_pod(jobset="other", uid="of-other"))
+    assert crowd.deliver(a_workload_demand(uid=uid)).status == 200
 
     assert len(crowd.pools.bodies) == SLICES
     assert crowd.pools.count("list") == 1
     assert len(crowd.pools.calls) == SLICES + 1
     assert [each["decision"] for each in crowd.records.found] == ["create"] * SLICES
+    assert {each["claim"]["name"] for each in crowd.records.found} == {"train"}
 
 
 def test_threads_answer_each_slice_once(crowd: World) -> None:
@@ -36,22 +40,6 @@ def test_threads_answer_each_slice_once(crowd: World) -> None:
     assert crowd.deliver(a_workload_demand()).status == 200
 
     assert len(crowd.pools.names(CLUSTER)) == len(crowd.pools.bodies) == SLICES
-
-
-def test_the_workload_is_read_once_and_no_pod_of_it_that_leads_no_slice(crowd: World) -> None:
-    follower = a_pod(name="host-1", uid="follower", pod_labels={labels.COMPLETION_INDEX: "1"})
-    crowd.cluster.add(follower, a_pod(jobset="other", uid="of-other"))
-    crowd.deliver(a_workload_demand())
-
-    assert len(crowd.pools.bodies) == SLICES
-    assert {each["claim"]["name"] for each in crowd.records.found} == {"train"}
-
-
-@pytest.mark.parametrize("uid", ["", JOBSET_UID])
-def test_a_message_need_not_know_the_uid(crowd: World, uid: str) -> None:
-    crowd.deliver(a_workload_demand(uid=uid))
-
-    assert len(crowd.pools.bodies) == SLICES
 
 
 @pytest.mark.parametrize(
