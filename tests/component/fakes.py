@@ -185,32 +185,12 @@ class FakeCluster(RareClusterReads):
         self.pods.clear()
         self.workloads.clear()
 
-    def bind(
-        self,
-        pool: str,
-        *,
-        kind: str = "JobSet",
-        workload: str = "train",
-        chips: int = 4,
-        deleting_since: float | None = None,
-        node: str = "",
-        created_at: float | None = None,
-    ) -> None:
-        """Let one more unfinished pod run on a pool's nodes."""
+    def bind(self, pool: str, *, kind: str = "JobSet", workload: str = "train", **overrides: Any) -> None:
+        """Let one more unfinished pod, of four chips, run on a pool's nodes."""
         pods = self.bound.setdefault(pool, [])
-        pods.append(
-            BoundPod(
-                namespace="default",
-                name=f"{workload or 'bare'}-{len(pods)}",
-                kind=kind if workload else "",
-                workload=workload,
-                chips=chips,
-                deleting_since=deleting_since,
-                node=node,
-                uid=f"uid-of-{workload or 'bare'}-{len(pods)}",
-                created_at=created_at,
-            )
-        )
+        name = f"{workload or 'bare'}-{len(pods)}"
+        plain = {"namespace": "default", "name": name, "uid": f"uid-of-{name}", "chips": 4, "deleting_since": None}
+        pods.append(BoundPod(kind=kind if workload else "", workload=workload, **{**plain, **overrides}))
 
     def get_pod(self, namespace: str, name: str) -> PodView | None:
         self.begin("get_pod")

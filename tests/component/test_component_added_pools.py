@@ -1,6 +1,7 @@
 """An elastic pool that cannot grow gets a second pool on the next candidate of its list."""
 
 import dataclasses
+from collections.abc import Callable
 
 import pytest
 
@@ -131,26 +132,38 @@ def test_a_node_that_came_lately_and_a_pod_that_waits_for_less_than_twice_the_gr
     assert zones(world) == ["a", "b"]
 
 
-def test_a_pool_that_was_never_asked_for_more_grows_first(world: World) -> None:
-    growth = Growth(world)
-    world.pools.sizes[growth.first] = 3
-    growth.sweep()
-    assert (zones(world), world.pools.sizes[growth.first]) == (["a"], 5)
+def ask_for_no_more(growth: Growth) -> None:
+    growth.world.pools.sizes[growth.first] = 3
 
 
-def test_nodes_that_came_meanwhile_are_not_asked_for_twice(world: World) -> None:
-    growth = Growth(world)
-    world.pools.before_next("remove_nodes", lambda: world.pools.sizes.update({growth.first: 6}))
-    growth.sweep()
-    assert growth.sizes == [4, 1]
-
-
-def test_a_pool_that_has_all_its_machines_gets_none_beside_it(world: World) -> None:
+def have_all_machines(growth: Growth) -> None:
     """They do not register as nodes, which GKE repairs."""
+    growth.world.pools.missing.clear()
+
+
+def grow_meanwhile(growth: Growth) -> None:
+    pools = growth.world.pools
+    pools.before_next("remove_nodes", lambda: pools.sizes.update({growth.first: 6}))
+
+
+def refuse_next(growth: Growth) -> None:
+    growth.world.pools.fail_next("create", NoCapacity("quota"))
+
+
+@pytest.mark.parametrize(
+    ("happens", "made", "sizes"),
+    [
+        pytest.param(ask_for_no_more, "a", [5], id="a pool that was never asked for more grows first"),
+        pytest.param(have_all_machines, "a", [5], id="a pool that has all its machines gets none beside it"),
+        pytest.param(grow_meanwhile, "ab", [4, 1], id="nodes that came meanwhile are not asked for twice"),
+        pytest.param(refuse_next, "ac", [3, 2], id="what GKE refuses at once is followed in the same turn"),
+    ],
+)
+def test_in_one_sweep(world: World, happens: Callable[[Growth], None], made: str, sizes: list[int]) -> None:
     growth = Growth(world)
-    world.pools.missing.clear()
+    happens(growth)
     growth.sweep()
-    assert (zones(world), growth.sizes) == (["a"], [5])
+    assert (zones(world), growth.sizes) == (list(made), sizes)
 
 
 @pytest.mark.parametrize(
@@ -219,13 +232,6 @@ def test_when_the_last_candidate_failed_and_nothing_is_missing_the_pools_stay(wo
     growth.want(3)
     growth.sweep(after=1)
     assert zones(world) == ["a", "b"]
-
-
-def test_a_candidate_that_gke_refuses_at_once_is_followed_in_the_same_turn(world: World) -> None:
-    growth = Growth(world)
-    world.pools.fail_next("create", NoCapacity("quota"))
-    growth.sweep()
-    assert (zones(world), growth.sizes) == (["a", "c"], [3, 2])
 
 
 def test_the_newest_pool_grows_and_a_third_follows_where_it_cannot(world: World) -> None:

@@ -10,6 +10,7 @@ from shared.core.errors import Denied, KindAbsent, ProvisionerError, StaleView
 from shared.core.kueue import CheckState
 from shared.core.labels import CAPACITY_CHECK_SECONDS, CAPACITY_CHECKED, SPOT
 from shared.core.messages import EventType, Observed
+from shared.perform import admit_workloads
 from tests.audit_entries import STOCKOUT, an_entry, as_message
 from tests.builders import CLUSTER, JOBSET_UID, NOW, a_jobset, a_pod, a_template, an_over_event
 from tests.component.fake_queues import reserve_quota
@@ -252,6 +253,21 @@ def test_after_the_end_of_a_delivery_kueue_is_asked_nothing(world: Queued) -> No
     assert world.sweep()[1]["errors"] >= 1
     assert world.queues.writes == 0
     assert not world.queues.checks[0].active
+
+
+def test_of_more_than_one_sweep_answers_each_sweep_takes_others(
+    world: Queued, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(admit_workloads, "QUEUED_MAX", 2)
+    for number in range(9):
+        owner = a_jobset(name=f"w{number}", uid=f"w{number}", replicas=1, suspended=True)
+        world.cluster.add(owner)
+        world.queues.reserve(owner, at=NOW)
+    for _ in range(40):
+        world.clock.advance(1)
+        world.sweep()
+
+    assert all(world.queues.state(name).message for name in world.queues.workloads)
 
 
 # --- by messages, within seconds ------------------------------------------------------------------

@@ -40,13 +40,18 @@ def fail(world: World, attempt: int, error: str = STOCKOUT) -> None:
     world.pools.fail(CLUSTER, name_of(attempt), error)
 
 
-def test_each_candidate_is_tried_at_once_and_the_pause_comes_after_the_last(world: World, look: Look) -> None:
-    by_message(world)
-    for attempt in range(2):
+def fail_in_turn(world: World, look: Look, attempts: int) -> None:
+    """Let so many attempts fail, each of which is followed and deleted at the next look."""
+    for attempt in range(attempts):
         fail(world, attempt)
         look(world)
         assert world.pools.pools[CLUSTER, name_of(attempt)].status == "STOPPING"
         world.pools.move(CLUSTER, name_of(attempt), "gone")
+
+
+def test_each_candidate_is_tried_at_once_and_the_pause_comes_after_the_last(world: World, look: Look) -> None:
+    by_message(world)
+    fail_in_turn(world, look, 2)
     assert zones(world) == ["a", "b", "c"]
     made_at = int(world.clock.now())
 
@@ -92,10 +97,7 @@ def test_a_reservation_s_pool_that_failed_for_another_reason_keeps_its_number(wo
 def test_a_limit_of_one_slice_does_not_begin_the_list_again(world: World, look: Look) -> None:
     world.use(capacity_policies=read_policies(POLICY), limit_chips=16)
     by_message(world)
-    for attempt in range(2):
-        fail(world, attempt)
-        look(world)
-        world.pools.move(CLUSTER, name_of(attempt), "gone")
+    fail_in_turn(world, look, 2)
 
     assert zones(world) == ["a", "b", "c"]
 
@@ -289,8 +291,11 @@ def test_what_only_the_sweep_reads_does_not_change_the_number(world: World, *, f
 
 
 TWO_HUNDRED = "- location: {zones: [" + ", ".join(f"us-east5-z{number}" for number in range(200)) + "]}"
+OF_THE_OPERATOR = ("none; an operator can add to the list", "valid: 0 to 0")
+"""What would be valid where it is the operator who does not allow it."""
 BAD_LISTS = [
     ("spot", {}, "a list like", "no list"),
+    ("spot", {}, "Expected `array`, got `str`", "no list, and the error of its reader"),
     ("- preemptible: true", {}, "a list like", "an unknown tier"),
     ("- location: {zones: [us-west1-c]}", {}, "a zone of us-east5", "a zone outside the cluster"),
     (
@@ -331,15 +336,6 @@ def test_a_list_that_cannot_be_is_told_on_the_job_with_what_would_be_valid_and_b
     assert world.pools.bodies == []
     told = [each for each in world.cluster.notices if valid in each.message]
     assert {each.reason for each in told} == {"NodePoolRefused"}
+    reason = "request_not_allowed" if valid in OF_THE_OPERATOR else "capacity_conflict"
+    assert all(each.message.endswith(f"[{reason}]") for each in told)
     assert "JobSet" in {each.kind for each in told}
-
-
-def test_a_list_in_an_annotation_is_read_from_the_live_object(world: World) -> None:
-    wrong = {"annotations": {labels.CAPACITY: "spot"}, "unreadable_priorities": "Expected `array`, got `str`"}
-    pod = a_pod(shape=wrong)
-    world.cluster.add(pod, dataclasses.replace(a_jobset(template=pod.template)))
-    by_message(world)
-
-    assert world.pools.bodies == []
-    assert world.says() == ("refuse", "capacity_conflict")
-    assert any("Expected `array`, got `str`" in each.message for each in world.cluster.notices)

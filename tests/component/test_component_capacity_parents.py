@@ -44,6 +44,12 @@ def make_raycluster(world: World) -> None:
     world.cluster.add(dataclasses.replace(a_raycluster(suspend=True), parent=PARENT, marks=marks, version="1"))
 
 
+def hand_over(world: World) -> None:
+    """Let the RayJob be resumed, and its RayCluster wait in its place."""
+    world.sweep()
+    make_raycluster(world)
+
+
 def rayjob(world: World) -> WorkloadView:
     return world.cluster.workloads["RayJob", "default", "train"]
 
@@ -62,8 +68,7 @@ def an_event() -> Event:
 
 
 def test_the_rayjob_is_told_what_becomes_of_each_slice(world: World) -> None:
-    world.sweep()
-    make_raycluster(world)
+    hand_over(world)
     world.cluster.notices.clear()
     world.sweep()
 
@@ -108,8 +113,7 @@ def test_a_rayjob_that_was_resumed_once_and_is_suspended_later_stays_suspended(
 
 
 def test_what_is_not_whole_in_time_is_given_back_and_the_rayjob_is_told(world: World) -> None:
-    world.sweep()
-    make_raycluster(world)
+    hand_over(world)
     world.sweep()
     world.pools.move(CLUSTER, NAMES[0], "RUNNING")
     world.clock.advance(1800)
@@ -123,8 +127,7 @@ def test_what_is_not_whole_in_time_is_given_back_and_the_rayjob_is_told(world: W
 
 @pytest.mark.parametrize("gone", [True, False])
 def test_a_raycluster_whose_rayjob_ended_is_not_resumed_and_gives_its_pools_back(world: World, gone: bool) -> None:
-    world.sweep()
-    make_raycluster(world)
+    hand_over(world)
     world.sweep()
     run(world, *NAMES)
     world.cluster.parents.clear() if gone else end(world)
@@ -138,8 +141,7 @@ def test_a_raycluster_whose_rayjob_ended_is_not_resumed_and_gives_its_pools_back
 
 
 def test_a_rayjob_that_cannot_be_read_stops_everything_about_its_raycluster(world: World) -> None:
-    world.sweep()
-    make_raycluster(world)
+    hand_over(world)
     world.cluster.fail_next("get_parent", Denied("get of rayjobs is forbidden"))
     world.deliver(an_event())
     assert world.pools.count("create") == 0

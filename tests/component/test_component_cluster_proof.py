@@ -5,7 +5,6 @@ import pytest
 from shared.core import labels
 from shared.core.identity.names import build_pool_name
 from shared.core.identity.pools import PoolSnapshot
-from shared.core.messages import Event
 from shared.core.workloads import WorkloadView
 from tests.audit_entries import an_entry, as_message
 from tests.builders import (
@@ -22,6 +21,7 @@ from tests.builders import (
     an_over_event,
 )
 from tests.component.fakes import CLUSTER_UID
+from tests.component.looks import Look, by_message
 from tests.component.world import NAME, World, claim_of
 
 HERE, THERE = "gke-main-default-pool-12ab34cd", "gke-main-default-pool-99ff99ff"
@@ -108,32 +108,34 @@ def test_a_pool_that_a_leader_of_the_other_cluster_would_replace_stays(world: Wo
     assert world.pools.count("delete") == 0
 
 
-def test_a_sweep_creates_no_first_pool_for_a_leader_of_the_other_cluster(world: World) -> None:
+def sweep(world: World) -> None:
     """Seed 135866 of commit 89af47e, and the reason why wrong labels come into being."""
-    stand_beside_default_pools(world, group=THERE)
     assert world.sweep() == (200, {"refuse": 1, "errors": 0})
-    assert world.pools.bodies == []
     world.records.expect_in_order({"severity": "CRITICAL", "reason": "cluster_unproven"})
 
 
-@pytest.mark.parametrize("event", [a_workload_demand(uid=""), a_workload_demand(), a_demand_event()])
-def test_a_message_creates_no_first_pool_for_a_leader_of_the_other_cluster(world: World, event: Event) -> None:
-    """A workload that is named without its UID may be one of the same name in the other cluster."""
-    stand_beside_default_pools(world, group=THERE)
-    assert world.deliver(event).status == 200
-
-    assert world.says() == ("refuse", "cluster_unproven")
-    assert world.pools.bodies == []
-
-
-def test_the_place_of_an_ended_operation_goes_to_no_leader_of_the_other_cluster(world: World) -> None:
+def settle(world: World) -> None:
     """Seed 8103300 of commit 0b23f02: the leader is found in a list, so no message has its UID."""
-    world.cluster.add(a_pod(unschedulable_since=NOW - 100))
-    stand_beside_default_pools(world, group=THERE)
     past = build_pool_name(a_claim(name="past"))
     assert world.deliver(as_message(an_entry("Delete", pool=past)), "settle").status == 200
 
-    assert world.says() == ("refuse", "cluster_unproven")
+
+def name_without_uid(world: World) -> None:
+    """It may be a workload of the same name in the other cluster."""
+    assert world.deliver(a_workload_demand(uid="")).status == 200
+
+
+def name_with_uid(world: World) -> None:
+    assert world.deliver(a_workload_demand()).status == 200
+
+
+@pytest.mark.parametrize("look", [sweep, settle, name_without_uid, name_with_uid, by_message])
+def test_no_look_creates_a_first_pool_for_a_leader_of_the_other_cluster(world: World, look: Look) -> None:
+    world.cluster.add(a_pod(unschedulable_since=NOW - 100))
+    stand_beside_default_pools(world, group=THERE)
+    look(world)
+
+    world.records.expect_in_order({"decision": "refuse", "reason": "cluster_unproven"})
     assert world.pools.bodies == []
 
 

@@ -179,21 +179,21 @@ def test_the_pool_of_a_workload_that_is_over_or_suspended_is_idle_until_it_is_de
         assert measure(world) == NOTHING
 
 
-@pytest.mark.parametrize(("of", "deleting_since"), [("another", None), ("train", NOW - 5)])
-def test_an_ended_workload_s_pool_with_pods_on_it_is_not_idle(
-    world: World, of: str, deleting_since: float | None
+@pytest.mark.parametrize(
+    ("pod", "idle"),
+    [({"workload": "another"}, 0), ({"deleting_since": NOW - 5}, 0), (None, CHIPS)],
+    ids=["another's pod runs on it", "its own pod ends on it", "its deletion fails"],
+)
+def test_an_ended_workload_s_pool_that_stays_is_idle_without_pods(
+    world: World, pod: dict[str, Any] | None, idle: int
 ) -> None:
     leave_pool(world, terminal="Completed", terminal_since=NOW - 10)
-    world.cluster.bind(NAME, workload=of, deleting_since=deleting_since)
+    if pod is None:
+        world.pools.fail_next("delete", Busy("another operation"))
+    else:
+        world.cluster.bind(NAME, **pod)
 
-    assert measure(world) == NOTHING
-
-
-def test_a_pool_whose_deletion_fails_is_still_idle(world: World) -> None:
-    leave_pool(world, terminal="Completed", terminal_since=NOW - 900)
-    world.pools.fail_next("delete", Busy("another operation"))
-
-    assert measure(world) == (0, 0.0, CHIPS)
+    assert measure(world) == (0, 0.0, idle)
 
 
 def test_clusters_are_told_apart_and_one_that_does_not_answer_tells_nothing(records: Records) -> None:

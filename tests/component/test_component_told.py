@@ -109,21 +109,15 @@ def test_operations_are_listed_once_in_a_sweep_for_all_that_wait_without_a_pool(
 
 
 @pytest.mark.parametrize(
-    ("seconds", "pools", "overrides"),
-    [
-        pytest.param(LONG, [a_pool("PROVISIONING")], {}, id="with a pool"),
-        pytest.param(LONG, [], {"mode": "no-create"}, id="refused"),
-    ],
+    ("pools", "mode"), [([a_pool("PROVISIONING")], "active"), ([], "no-create")], ids=["with a pool", "refused"]
 )
-def test_nobody_else_lists_operations(
-    world: World, seconds: float, pools: list[PoolSnapshot], overrides: dict[str, Any]
-) -> None:
+def test_nobody_else_lists_operations(world: World, pools: list[PoolSnapshot], mode: str) -> None:
     world.pools.add(CLUSTER, *pools)
-    world.use(**overrides)
-    wait(world, seconds=seconds)
+    world.use(mode=mode)
+    wait(world)
 
     world.sweep()
-    world.deliver(a_demand_event(a_pod(unschedulable_since=NOW - seconds)))
+    world.deliver(a_demand_event(a_pod(unschedulable_since=NOW - LONG)))
 
     assert world.pools.count("list_creations") == 0
 
