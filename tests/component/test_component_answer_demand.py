@@ -27,17 +27,9 @@ from tests.builders import (
     a_pod,
     a_pool,
 )
-from tests.component.world import NAME, World
+from tests.component.world import NAME, TRACE, World
 
 STARTED = [("JobSet", "NodePoolCreationStarted", False), ("Pod", "NodePoolCreationStarted", False)]
-
-
-def test_a_demand_becomes_one_pool_by_one_list_and_one_create(world: World) -> None:
-    assert world.deliver(a_demand_event()).status == 200
-    assert world.pools.calls == [("list", ""), ("create", NAME)]
-    assert world.expect_one_pool() == NAME
-    assert world.notices() == STARTED
-    assert world.says() == ("create", "pool_absent")
 
 
 def test_a_pool_has_upgrades_off_where_gke_says_that_no_channel_upgrades_the_cluster(world: World) -> None:
@@ -83,13 +75,17 @@ def test_an_event_warns_of_a_zone_that_is_not_listed_for_the_accelerator(world: 
     assert world.says() == ("create", "pool_absent"), "it is a warning, and refuses nothing"
 
 
-def test_what_is_logged_of_a_create_is_what_operators_rely_on(world: World) -> None:
+def test_a_demand_becomes_one_pool_by_one_list_and_one_create(world: World) -> None:
+    """What is logged of it is what operators rely on."""
     event = a_demand_event()
-    world.deliver(event)
+
+    assert world.deliver(event).status == 200
+    assert world.pools.calls == [("list", ""), ("create", NAME)]
+    assert world.expect_one_pool() == NAME
+    assert world.notices() == STARTED
     (record,) = world.records.expect_in_order({"severity": "NOTICE", "decision": "create"})
     known = ("time", "service", "version", "logger", "message", "subject", "zone")
     stamps = {key: record.pop(key) for key in known}
-
     assert stamps["message"] == f"creating 4 x ct6e-standard-4t, 4x4, on-demand: node pool {NAME}"
     assert stamps["subject"] == "Pod default/train-workers-0-0-abcde"
     assert record == {
@@ -99,7 +95,7 @@ def test_what_is_logged_of_a_create_is_what_operators_rely_on(world: World) -> N
         "event_type": "tpuprovisioner.demand.v1",
         "message_id": "1001",
         "delivery_attempt": 1,
-        "logging.googleapis.com/trace": "projects/p/traces/0123456789abcdef0123456789abcdef",
+        **TRACE,
         "decision": "create",
         "reason": "pool_absent",
         "pool": NAME,

@@ -85,28 +85,19 @@ def jobsets(records: Records) -> JobSetWorld:
 
 
 @pytest.mark.parametrize("by", ["message", "sweep"])
+@pytest.mark.parametrize(("taken", "attempt"), [((), 1), ((1,), 2)], ids=["a free name", "a name of others"])
 def test_a_slice_whose_pool_another_slice_took_for_want_of_its_own_gets_one_more(
-    jobsets: JobSetWorld, by: str
+    jobsets: JobSetWorld, taken: tuple[int, ...], attempt: int, by: str
 ) -> None:
     jobsets.run(0, jobsets.add_pool(1))
     leader = jobsets.wait(1)
+    jobsets.pools.add(CLUSTER, *(a_foreign_pool(slice_name(1, each)) for each in taken))
 
     for _ in range(3):
         jobsets.deliver(a_demand_event(leader)) if by == "message" else jobsets.sweep()
 
-    assert jobsets.alive() == {slice_name(1), slice_name(1, 1)}
-    assert len(jobsets.pools.bodies) == 1
-
-
-def test_a_slice_gets_one_more_pool_under_a_name_that_no_pool_of_others_has(jobsets: JobSetWorld) -> None:
-    jobsets.run(0, jobsets.add_pool(1))
-    jobsets.wait(1)
-    jobsets.pools.add(CLUSTER, a_foreign_pool(slice_name(1, 1)))
-
-    for _ in range(3):
-        jobsets.sweep()
-
-    assert [body["name"] for body in jobsets.pools.bodies] == [slice_name(1, 2)]
+    assert jobsets.alive() == {slice_name(1), *(slice_name(1, each) for each in taken), slice_name(1, attempt)}
+    assert [body["name"] for body in jobsets.pools.bodies] == [slice_name(1, attempt)]
 
 
 def test_a_slice_whose_pool_another_slice_took_waits_for_the_other_s_empty_one(jobsets: JobSetWorld) -> None:
@@ -214,24 +205,18 @@ def test_the_empty_pool_of_a_jobset_that_was_made_anew_and_runs_on_the_earlier_o
 
 
 @pytest.mark.parametrize("by", ["message", "sweep"])
-def test_a_failed_pool_goes_while_its_slice_runs_on_another_slice_s(jobsets: JobSetWorld, by: str) -> None:
-    _failed, second, third = jobsets.add_pool(0, "ERROR"), jobsets.add_pool(1), jobsets.add_pool(1, attempt=1)
-    jobsets.run(0, second)
-    jobsets.run(1, third)
+@pytest.mark.parametrize("stays", [False, True], ids=["on another slice's", "on it"])
+def test_a_failed_pool_goes_while_its_slice_runs_on_another_slice_s(
+    jobsets: JobSetWorld, by: str, *, stays: bool
+) -> None:
+    failed, second, third = jobsets.add_pool(0, "ERROR"), jobsets.add_pool(1), jobsets.add_pool(1, attempt=1)
+    serving = (failed, second) if stays else (second, third)
+    for index, pool in enumerate(serving):
+        jobsets.run(index, pool)
 
     jobsets.collect(an_over_event("drained")) if by == "message" else jobsets.sweep()
 
-    assert jobsets.alive() == {second, third}
-
-
-def test_a_failed_pool_stays_while_its_slice_runs_on_it(jobsets: JobSetWorld) -> None:
-    failed, second, _third = jobsets.add_pool(0, "ERROR"), jobsets.add_pool(1), jobsets.add_pool(1, attempt=1)
-    jobsets.run(0, failed)
-    jobsets.run(1, second)
-
-    jobsets.sweep()
-
-    assert jobsets.alive() == {failed, second}
+    assert jobsets.alive() == set(serving)
 
 
 @pytest.mark.parametrize("by", ["message", "sweep"])

@@ -84,18 +84,23 @@ def test_beside_a_later_attempt_the_first_one_is_not_created_again(world: World)
     assert world.pools.names(CLUSTER) == [later]
 
 
-def test_only_the_slice_of_the_name_is_answered(world: World) -> None:
+def test_only_the_slice_of_the_name_is_answered_and_no_workload_of_another_name_is_read(world: World) -> None:
     world.cluster.add(
         a_pod(index=1, uid="of-slice-1", unschedulable_since=FRESH),
         a_pod(jobset="train-workers", uid="of-train-workers", unschedulable_since=FRESH),
         a_jobset(name="train-workers"),
         a_pod(namespace="other", uid="of-other", unschedulable_since=FRESH),
         a_jobset(namespace="other"),
+        a_pod(jobset="serve", uid="of-serve", unschedulable_since=FRESH),
+        a_jobset(name="serve"),
     )
+    live = Mock(wraps=world.cluster.get_workload)
+    world.cluster.get_workload = live  # type: ignore[method-assign]
 
     assert settle(world, DELETED) == 200
     assert world.pools.calls == [("list", "")]
     assert world.last["claim"]["name"] == "train"
+    assert "serve" not in {each.args[2] for each in live.call_args_list}
 
 
 def test_a_success_is_told_to_the_workload_and_its_leader(world: World) -> None:
@@ -229,16 +234,6 @@ def test_where_no_leader_waits_for_the_pool_nothing_is_done(
     assert settle(world, entry) == 200
     assert world.says() == ("nothing", reason)
     assert world.pools.calls == []
-
-
-def test_a_workload_whose_name_does_not_fit_is_not_read(world: World) -> None:
-    world.cluster.add(a_pod(jobset="serve", uid="of-serve", unschedulable_since=FRESH), a_jobset(name="serve"))
-    read: list[str] = []
-    live = world.cluster.get_workload
-    world.cluster.get_workload = lambda *home: read.append(home[2]) or live(*home)  # type: ignore[method-assign,func-returns-value]
-
-    settle(world, DELETED)
-    assert set(read) == {"train"}
 
 
 def test_duplicates_reordering_and_replays_make_one_pool(world: World) -> None:

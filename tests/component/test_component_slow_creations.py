@@ -9,6 +9,7 @@ from shared.capacity_lists import read_policies
 from shared.core import labels
 from shared.core.errors import Denied, NotFound, ProvisionerError, Throttled, Unavailable
 from shared.core.identity.creations import Creation
+from shared.core.identity.pools import PoolStatus
 from shared.core.messages import EventType, Observed
 from shared.core.ports import FillError, Machines
 from shared.perform.limited_ports import READS_MAX, OptionalReads
@@ -52,9 +53,15 @@ def begin(world: World, *, seconds: float = 60.0) -> None:
     world.clock.advance(seconds)
 
 
-def test_the_owner_is_told_at_the_next_sweep_why_since_when_and_until_when(world: World) -> None:
+def test_the_owner_is_told_at_the_next_sweep_why_since_when_and_until_when_and_in_the_same_words_later(
+    world: World,
+) -> None:
+    """Meanwhile GKE lists only its last errors."""
     begin(world)
-    by_sweep(world)
+    for _ in range(3):
+        by_sweep(world)
+        world.clock.advance(60)
+        refuse(world, FIRST, at=world.clock.now() - 5)
 
     told = [each for each in world.cluster.notices if each.reason == "NodePoolCreationFailed"]
     assert {each.kind for each in told} == {"JobSet", "Pod"}
@@ -64,16 +71,6 @@ def test_the_owner_is_told_at_the_next_sweep_why_since_when_and_until_when(world
     assert UNTIL in words
     world.records.expect_in_order({"decision": "wait", "reason": "stockout", "pool": FIRST})
     assert [str(pool.status) for pool in world.pools.pools.values()] == ["PROVISIONING"]
-
-
-def test_the_words_stay_the_same_while_gke_lists_only_its_last_errors(world: World) -> None:
-    begin(world)
-    for _ in range(3):
-        refuse(world, FIRST, at=world.clock.now() - 5)
-        by_sweep(world)
-        world.clock.advance(60)
-
-    assert len({each.message for each in world.cluster.notices if STOCKOUT in each.message}) == 1
 
 
 def test_the_groups_are_read_once_in_a_sweep_and_by_no_message(world: World) -> None:
@@ -96,14 +93,19 @@ def test_the_groups_of_a_pool_whose_age_label_a_person_removed_are_read(world: W
     assert "[stockout]" in messages(world)
 
 
-@pytest.mark.parametrize("case", ["young", "autoscaled", "RUNNING", "STOPPING", "RECONCILING"])
-def test_only_pools_that_gke_is_creating_with_their_nodes_are_read(world: World, case: str) -> None:
-    begin(world, seconds=29.0 if case == "young" else 60.0)
-    if case == "autoscaled":
-        pool = world.pools.pools[CLUSTER, FIRST]
-        world.pools.add(CLUSTER, dataclasses.replace(pool, autoscaled=True))
-    elif case != "young":
-        world.pools.move(CLUSTER, FIRST, case)
+@pytest.mark.parametrize(
+    ("seconds", "changes"),
+    [
+        pytest.param(29.0, {}, id="young"),
+        pytest.param(60.0, {"autoscaled": True}, id="autoscaled"),
+        *((60.0, {"status": PoolStatus(each)}) for each in ("RUNNING", "STOPPING", "RECONCILING")),
+    ],
+)
+def test_only_pools_that_gke_is_creating_with_their_nodes_are_read(
+    world: World, seconds: float, changes: dict[str, Any]
+) -> None:
+    begin(world, seconds=seconds)
+    world.pools.add(CLUSTER, dataclasses.replace(world.pools.pools[CLUSTER, FIRST], **changes))
     by_sweep(world)
 
     assert world.pools.count("read_machines") == 0

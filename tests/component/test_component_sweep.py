@@ -20,13 +20,17 @@ from tests.builders import (
     an_over_event,
 )
 from tests.component.looks import by_sweep
-from tests.component.world import NAME, OTHER, Records, World, orphan, two_clusters
+from tests.component.world import NAME, OTHER, Records, World, orphan, slice_name, two_clusters
 
 
-def test_a_waiting_leader_gets_its_pool_without_any_message(world: World) -> None:
-    assert world.sweep() == (200, {"create": 1, "errors": 0})
-    assert world.expect_one_pool() == NAME
-    assert world.pools.calls == [("list", ""), ("list_creations", ""), ("create", NAME)]
+@pytest.mark.parametrize("count", [1, 5])
+def test_each_waiting_leader_gets_its_pool_without_any_message_from_one_list(world: World, count: int) -> None:
+    world.add_slices(count)
+
+    assert world.sweep() == (200, {"create": count, "errors": 0})
+    creates = [("create", slice_name(index)) for index in range(count)]
+    assert world.pools.calls[:2] == [("list", ""), ("list_creations", "")]
+    assert sorted(world.pools.calls[2:]) == creates
 
 
 @pytest.mark.parametrize(
@@ -228,13 +232,6 @@ def test_one_sweep_s_creates_count_against_the_limits_of_the_next_leader(
     world.use(**limit)
     assert world.sweep() == (200, {"create": created, "refuse": 5 - created, "errors": 0})
     assert len(world.pools.bodies) == created
-
-
-def test_without_limits_one_list_is_enough_for_any_number_of_leaders(world: World) -> None:
-    world.add_slices(5)
-    world.sweep()
-
-    assert (world.pools.count("list"), world.pools.count("create"), world.pools.count("get")) == (1, 5, 0)
 
 
 @pytest.mark.parametrize("seed", range(15))
