@@ -111,23 +111,17 @@ def test_each_retry_waits_longer(records: Records) -> None:
     assert 480 <= world.queues.retry_seconds <= 600
 
 
-def test_what_is_not_complete_in_time_is_given_back(world: Queued) -> None:
-    world.sweep()
-    world.clock.advance(1801)
-    world.sweep()
-    assert world.state.state == "Retry"
-    assert "within 1800 s" in world.state.message
-
-
 @pytest.mark.parametrize(
-    ("of_check", "of_owner", "seconds"), [(3600, None, 3600), (1800, "3600", 3600), (86_400, "60", 60)]
+    ("of_check", "of_owner", "seconds"),
+    [(None, None, 1800), (3600, None, 3600), (1800, "3600", 3600), (86_400, "60", 60)],
 )
 def test_the_workload_says_for_how_long_a_part_is_held_else_its_check(
-    records: Records, of_check: int, of_owner: str | None, seconds: int
+    records: Records, of_check: int | None, of_owner: str | None, seconds: int
 ) -> None:
     marks = {CAPACITY_CHECK_SECONDS: of_owner} if of_owner else {}
     world = Queued(records, a_jobset(replicas=2, suspended=True, marks=marks))
-    world.change_check(seconds=of_check)
+    if of_check is not None:
+        world.change_check(seconds=of_check)
     world.sweep()
     world.clock.advance(seconds - 10)
     world.sweep()

@@ -1,5 +1,7 @@
 """A delivered demand leads to the right calls, the right answer, and words on the job."""
 
+from typing import Any
+
 import pytest
 
 from shared.core import labels
@@ -15,6 +17,7 @@ from shared.core.errors import (
     Throttled,
     Unavailable,
 )
+from shared.core.identity.pools import PoolSnapshot
 from shared.core.kinds import jobset as jobset_keys
 from shared.core.workloads import PodView
 from tests.builders import (
@@ -30,6 +33,8 @@ from tests.builders import (
 from tests.component.world import NAME, TRACE, World
 
 STARTED = [("JobSet", "NodePoolCreationStarted", False), ("Pod", "NodePoolCreationStarted", False)]
+REFUSED = [("JobSet", "NodePoolRefused", True), ("Pod", "NodePoolRefused", True)]
+OF_ANOTHER_SHAPE, REPLACES = a_pool(fingerprint="1-other"), {"replace_differing_pools": True}
 
 
 def test_a_pool_has_upgrades_off_where_gke_says_that_no_channel_upgrades_the_cluster(world: World) -> None:
@@ -65,7 +70,6 @@ def test_what_passes_hands_the_message_back_and_the_next_delivery_leaves_one_poo
 
 
 def test_an_event_warns_of_a_zone_that_is_not_listed_for_the_accelerator(world: World) -> None:
-    world.cluster.pods.clear()
     world.cluster.add(a_pod(shape={"selectors": {labels.ZONE: "us-east5-x"}}))
     world.deliver(a_demand_event())
 
@@ -133,12 +137,14 @@ def test_a_create_tells_how_long_its_leader_had_waited(world: World, since: floa
     assert "waited_seconds" not in duplicate
 
 
-def test_a_duplicate_finds_the_pool_under_way_and_waits(world: World) -> None:
-    world.deliver(a_demand_event())
-    assert world.deliver(a_demand_event()).status == 200
+def test_duplicates_find_the_pool_under_way_and_wait_and_their_notice_is_counted(world: World) -> None:
+    for _ in range(3):
+        assert world.deliver(a_demand_event()).status == 200
+
     assert world.expect_one_pool() == NAME
     assert world.says() == ("wait", "pool_in_progress")
-    assert world.pools.calls == [("list", ""), ("create", NAME), ("list", "")]
+    assert world.pools.calls == [("list", ""), ("create", NAME), ("list", ""), ("list", "")]
+    assert sorted(world.cluster.notices.values()) == [1, 1, 2, 2]
 
 
 @pytest.mark.parametrize(
@@ -160,13 +166,28 @@ def test_on_conflict_the_pool_is_looked_at(
     assert [method for method, _ in world.pools.calls] == calls
 
 
-def test_a_failed_pool_on_which_chips_are_in_use_is_left_alone(world: World) -> None:
-    world.pools.add(CLUSTER, a_pool("ERROR"))
-    world.cluster.bind(NAME, workload="other")
-    world.deliver(a_demand_event())
+@pytest.mark.parametrize(
+    ("pool", "overrides", "used", "says"),
+    [
+        pytest.param(a_pool("ERROR"), {}, True, ("keep", "pool_degraded"), id="its chips are in use"),
+        pytest.param(a_foreign_pool(NAME), {}, False, ("refuse", "foreign_labels"), id="of others"),
+        pytest.param(OF_ANOTHER_SHAPE, {}, False, ("refuse", "pool_differs"), id="of another shape"),
+        pytest.param(OF_ANOTHER_SHAPE, REPLACES, False, ("delete", "pool_differs"), id="replaced as set"),
+    ],
+)
+def test_a_pool_of_the_name_that_does_not_serve_is_left_alone_or_replaced_as_set(
+    world: World, pool: PoolSnapshot, overrides: dict[str, Any], used: bool, says: tuple[str, str]
+) -> None:
+    world.use(**overrides)
+    world.pools.add(CLUSTER, pool)
+    if used:
+        world.cluster.bind(NAME, workload="other")
 
-    assert world.says() == ("keep", "pool_degraded")
-    assert world.pools.count("delete") == 0
+    assert world.deliver(a_demand_event()).status == 200
+    assert world.says() == says
+    assert world.pools.count("delete") == (says[0] == "delete")
+    refusals = [each for each in world.notices() if each[1] == "NodePoolRefused"]
+    assert refusals == (REFUSED if says[0] == "refuse" else [])
 
 
 def test_a_degraded_pool_has_its_grace(world: World) -> None:
@@ -177,25 +198,6 @@ def test_a_degraded_pool_has_its_grace(world: World) -> None:
     world.clock.advance(300)
     world.deliver(a_demand_event())
     assert world.says() == ("delete", "pool_degraded")
-
-
-def test_a_pool_of_another_shape_is_refused_or_replaced_as_set(world: World) -> None:
-    world.pools.add(CLUSTER, a_pool(fingerprint="1-other"))
-    world.deliver(a_demand_event())
-    assert world.says() == ("refuse", "pool_differs")
-    assert ("Pod", "NodePoolRefused", True) in world.notices()
-
-    world.use(replace_differing_pools=True)
-    world.deliver(a_demand_event())
-    assert world.says() == ("delete", "pool_differs")
-
-
-def test_a_foreign_pool_under_the_name_is_never_touched(world: World) -> None:
-    world.pools.add(CLUSTER, a_foreign_pool(NAME))
-    assert world.deliver(a_demand_event()).status == 200
-    assert world.says() == ("refuse", "foreign_labels")
-    assert world.pools.count("delete") == 0
-    assert world.notices() == [("JobSet", "NodePoolRefused", True), ("Pod", "NodePoolRefused", True)]
 
 
 @pytest.mark.parametrize(
@@ -291,7 +293,7 @@ def test_a_refused_demand_is_told_to_its_owner_and_costs_no_call(world: World) -
     assert world.deliver(a_demand_event()).status == 200
     assert world.says() == ("refuse", "shape_unsupported")
     assert world.pools.calls == []
-    assert world.notices() == [("JobSet", "NodePoolRefused", True), ("Pod", "NodePoolRefused", True)]
+    assert world.notices() == REFUSED
     assert world.last["claim"]["slice"] == "train-workers-0"
     (first, *_) = world.cluster.notices
     assert "3x3" in first.message

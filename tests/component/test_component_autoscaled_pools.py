@@ -172,16 +172,6 @@ def test_some_hosts_for_long_are_left_as_those_of_any_pool(world: World) -> None
     assert "has lost 2 of its 4 nodes" in str(world.cluster.notices)
 
 
-@pytest.mark.parametrize("seconds", [90.0, 3000.0])
-def test_an_empty_pool_with_errors_is_followed_by_the_next_candidate(world: World, seconds: float) -> None:
-    """Else the list begins anew: the pool is deleted as degraded, and with it the record."""
-    begin_refused(world, seconds=seconds)
-    world.pools.move(CLUSTER, name_of(0), "RUNNING_WITH_ERROR")
-    by_sweep(world)
-
-    assert (status(world, 0), status(world, 1)) == ("STOPPING", "PROVISIONING")
-
-
 @pytest.mark.parametrize("state", ["RUNNING", "RUNNING_WITH_ERROR"])
 @pytest.mark.parametrize("seconds", [90.0, 3000.0])
 @pytest.mark.parametrize(
@@ -221,15 +211,23 @@ def test_a_pool_with_errors_whose_hosts_are_not_ready_goes_as_degraded(world: Wo
 # --- when it failed -------------------------------------------------------------------------------
 
 
-def test_a_refusal_of_the_group_brings_the_next_candidate_in_the_same_sweep(world: World) -> None:
-    begin_refused(world)
+@pytest.mark.parametrize(
+    ("seconds", "state"),
+    [(90.0, "RUNNING"), (90.0, "RUNNING_WITH_ERROR"), (3000.0, "RUNNING_WITH_ERROR")],
+    ids=["it runs", "it has errors", "it has errors, for long"],
+)
+def test_a_refusal_of_the_group_brings_the_next_candidate_in_the_same_sweep(
+    world: World, seconds: float, state: str
+) -> None:
+    """A pool with errors is not deleted as degraded: with its record the list would begin anew."""
+    begin_refused(world, seconds=seconds)
+    world.pools.move(CLUSTER, name_of(0), state)
     by_sweep(world)
 
     assert (status(world, 0), status(world, 1)) == ("STOPPING", "PROVISIONING")
     assert [body["locations"] for body in world.pools.bodies] == [["us-east5-a"], ["us-east5-b"]]
-    assert "attempt 0 (candidate 1 of 2, on-demand in us-east5-a) failed: no capacity in us-east5-a" in str(
-        world.cluster.notices
-    )
+    head = "attempt 0 (candidate 1 of 2, on-demand in us-east5-a) failed: no capacity in us-east5-a"
+    assert head in str(world.cluster.notices)
     world.records.expect_in_order({"decision": "create", "reason": "pool_failed", "failure": "stockout"})
 
 

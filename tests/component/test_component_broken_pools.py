@@ -26,7 +26,6 @@ def world(world: World, request: pytest.FixtureRequest) -> World:
 
 def restart(world: World) -> None:
     now = world.clock.now()
-    world.cluster.pods.clear()
     world.cluster.add(a_pod(created_at=now - 6, unschedulable_since=now - 6))
 
 
@@ -113,7 +112,6 @@ def fail_to_create(world: World, *, pod_created_at: float | None, **overrides: A
     """Let a pool that is one minute old have failed, without a node; its pod waits."""
     world.pools.add(CLUSTER, a_pool("ERROR", age_seconds=60, **{"error": "[GCE_STOCKOUT]", **overrides}))
     world.cluster.nodes[NAME] = []
-    world.cluster.pods.clear()
     world.cluster.add(a_pod(created_at=pod_created_at, unschedulable_since=None))
 
 
@@ -169,6 +167,5 @@ def test_without_a_time_that_can_be_true_a_pool_without_a_ready_node_has_the_gra
 def test_hosts_that_are_ready_keep_the_grace_since_the_pod_waits_and_it_ends(
     world: World, look: Look, created_at: float | None, waits_since: float, seconds: float
 ) -> None:
-    world.cluster.pods.clear()
     world.cluster.add(a_pod(created_at=created_at, unschedulable_since=waits_since))
     expect_to_go_after(world, look, seconds)

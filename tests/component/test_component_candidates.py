@@ -188,27 +188,33 @@ def test_if_gke_refuses_all_candidates_the_last_refusal_is_told(world: World) ->
     assert world.says() == ("refuse", "request_invalid")
 
 
-def test_after_an_edit_of_the_list_the_new_one_begins_with_its_first(world: World, look: Look) -> None:
+EDITED = "[{priorities: [{location: {zones: [us-east5-c, us-east5-b]}}]}]"
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "made", "attempt", "candidate", "told"),
+    [
+        pytest.param(POLICY, EDITED, "ac", 2, "1-of-2-", "no capacity in its zone", id="it is edited"),
+        pytest.param("[]", POLICY, "ba", 3, "1-of-3-", "no capacity in its zone", id="it comes"),
+        pytest.param(POLICY, "[]", "ab", 1, "", "no capacity in", id="it goes"),
+    ],
+)
+def test_after_a_change_of_the_list_the_new_one_begins_with_its_first(
+    world: World, look: Look, before: str, after: str, made: str, attempt: int, candidate: str, told: str
+) -> None:
+    world.use(capacity_policies=read_policies(before))
     by_message(world)
     fail(world, 0)
-    world.use(capacity_policies=read_policies("[{priorities: [{location: {zones: [us-east5-c, us-east5-b]}}]}]"))
-    look(world)
-
-    assert zones(world) == ["a", "c"]
-    assert [body["name"] for body in world.pools.bodies] == [name_of(0), name_of(2)]
-
-
-def test_a_list_that_comes_after_a_failure_begins_with_its_first(world: World, look: Look) -> None:
-    world.use()
-    by_message(world)
-    fail(world, 0)
-    world.use(capacity_policies=read_policies(POLICY))
+    world.use(capacity_policies=read_policies(after))
     world.cluster.notices.clear()
     look(world)
 
-    assert zones(world) == ["b", "a"]
-    assert world.pools.bodies[-1]["config"]["labels"][labels.CANDIDATE].startswith("1-of-3-")
-    assert {"no capacity in its zone" in each.message for each in world.cluster.notices} == {True}
+    assert zones(world) == list(made)
+    assert [body["name"] for body in world.pools.bodies] == [name_of(0), name_of(attempt)]
+    label = world.pools.bodies[1]["config"]["labels"].get(labels.CANDIDATE, "")
+    assert label.startswith(candidate)
+    assert bool(label) == bool(candidate)
+    assert {told in each.message for each in world.cluster.notices} == {True}
 
 
 NO_MACHINE = "Machine type with name 'ct6e-standard-4t' does not exist in zone 'us-east5-a'."
@@ -244,16 +250,6 @@ def test_with_a_list_no_failure_is_final(world: World, look: Look, error: str, c
     world.clock.advance(find_pause(a_claim().hash, 2, 3))
     look(world)
     assert zones(world) == ["a", "b", "c", "a"]
-
-
-def test_a_list_that_is_gone_leaves_a_plain_next_attempt(world: World, look: Look) -> None:
-    by_message(world)
-    fail(world, 0)
-    world.use()
-    look(world)
-
-    assert [body["name"] for body in world.pools.bodies] == [name_of(0), name_of(1)]
-    assert labels.CANDIDATE not in world.pools.bodies[1]["config"]["labels"]
 
 
 def test_a_pool_of_any_candidate_serves(world: World, look: Look) -> None:

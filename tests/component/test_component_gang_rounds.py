@@ -25,8 +25,6 @@ from tests.component.world import World, slice_name
 from tests.unit.test_elastic import a_gpu_job
 
 POLICY = "[{priorities: [{location: {zones: [us-east5-a, us-east5-b]}}]}]"
-
-
 look = choose_look(by_message, by_sweep)
 
 

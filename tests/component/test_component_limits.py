@@ -193,14 +193,6 @@ def test_an_explanation_that_cannot_be_written_undoes_nothing(world: World) -> N
     )
 
 
-def test_the_same_notice_again_is_counted_and_not_added(world: World) -> None:
-    world.deliver(a_demand_event())
-    world.deliver(a_demand_event())
-    world.deliver(a_demand_event())
-
-    assert sorted(world.cluster.notices.values()) == [1, 1, 2, 2]
-
-
 @pytest.mark.parametrize("seed", range(20))
 def test_every_message_thrice_in_any_order_makes_one_pool_for_each_slice(world: World, seed: int) -> None:
     pods = world.add_slices(4)
