@@ -132,31 +132,24 @@ def test_a_node_that_came_lately_and_a_pod_that_waits_for_less_than_twice_the_gr
     assert zones(world) == ["a", "b"]
 
 
-def ask_for_no_more(growth: Growth) -> None:
-    growth.world.pools.sizes[growth.first] = 3
-
-
-def have_all_machines(growth: Growth) -> None:
-    """They do not register as nodes, which GKE repairs."""
-    growth.world.pools.missing.clear()
-
-
 def grow_meanwhile(growth: Growth) -> None:
     pools = growth.world.pools
     pools.before_next("remove_nodes", lambda: pools.sizes.update({growth.first: 6}))
 
 
-def refuse_next(growth: Growth) -> None:
-    growth.world.pools.fail_next("create", NoCapacity("quota"))
-
-
 @pytest.mark.parametrize(
     ("happens", "made", "sizes"),
     [
-        pytest.param(ask_for_no_more, "a", [5], id="a pool that was never asked for more grows first"),
-        pytest.param(have_all_machines, "a", [5], id="a pool that has all its machines gets none beside it"),
-        pytest.param(grow_meanwhile, "ab", [4, 1], id="nodes that came meanwhile are not asked for twice"),
-        pytest.param(refuse_next, "ac", [3, 2], id="what GKE refuses at once is followed in the same turn"),
+        (lambda growth: growth.world.pools.sizes.update({growth.first: 3}), "a", [5]),
+        (lambda growth: growth.world.pools.missing.clear(), "a", [5]),  # GKE repairs those that are no nodes
+        (grow_meanwhile, "ab", [4, 1]),
+        (lambda growth: growth.world.pools.fail_next("create", NoCapacity("quota")), "ac", [3, 2]),
+    ],
+    ids=[
+        "a pool that was never asked for more grows first",
+        "a pool that has all its machines gets none beside it",
+        "nodes that came meanwhile are not asked for twice",
+        "what GKE refuses at once is followed in the same turn",
     ],
 )
 def test_in_one_sweep(world: World, happens: Callable[[Growth], None], made: str, sizes: list[int]) -> None:

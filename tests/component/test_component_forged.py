@@ -3,7 +3,6 @@
 import pytest
 
 from shared.core import labels
-from shared.core.workloads import WorkloadView
 from tests.builders import CLUSTER, NOW, a_demand_event, a_jobset, a_pod, a_pool, a_template
 from tests.component.world import World
 from tests.unit.live_pods import OF_CPU, ONE_HOST, a_leader, a_workload
@@ -55,20 +54,17 @@ def test_a_forged_pod_of_a_deployment_without_accelerators_is_told_like_any_othe
     assert all(labels.TPU_RESOURCE in each.message for each in world.cluster.notices)
 
 
-@pytest.mark.parametrize(
-    "owner",
-    [
-        [a_jobset(suspended=True, suspended_since=NOW - 400)],
-        [a_jobset(terminal="Failed")],
-        [],
-    ],
-    ids=["suspended", "over", "gone"],
-)
+@pytest.mark.parametrize("owner", ["suspended", "gone", "over"])
 def test_a_forged_pod_without_chips_keeps_the_pool_of_an_ended_workload_no_longer_than_pods_may_drain(
-    world: World, owner: list[WorkloadView]
+    world: World, owner: str
 ) -> None:
-    world.cluster.empty()
-    world.cluster.add(*owner)
+    world.cluster.pods.clear()
+    if owner == "gone":
+        world.cluster.workloads.clear()
+    else:
+        since = NOW - 400
+        fields = {"suspended": True, "suspended_since": since} if owner == "suspended" else {"terminal": "Failed"}
+        world.cluster.add(a_jobset(**fields))
     world.pools.add(CLUSTER, a_pool())
     world.cluster.bind(a_pool().name, chips=0, created_at=NOW - 60)
 
