@@ -25,6 +25,12 @@ def begin(world: World, *, seconds: float = 90.0) -> None:
     world.clock.advance(seconds)
 
 
+def begin_refused(world: World, *, seconds: float = 90.0) -> None:
+    """Let the first candidate's pool run empty, and its group report that there is no capacity."""
+    begin(world, seconds=seconds)
+    refuse(world)
+
+
 def run_empty(world: World, attempt: int) -> None:
     url = f"https://x/projects/p/zones/us-east5-{'ab'[attempt % 2]}/instanceGroupManagers/g-{attempt}-grp"
     world.pools.move(CLUSTER, name_of(attempt), "RUNNING")

@@ -28,9 +28,7 @@ from shared.core.messages import Message
 from shared.core.ports import BoundPod, Ledger, Namespace, Notice, SurplusMark
 from shared.core.workloads import NodeView, Parent, PodView, WorkloadView
 from shared.edges.workload_objects import MIRROR_POD
-from tests.component.fake_disks import FakeDisks
-from tests.component.missing_nodes import MissingNodes, ScaleUps
-from tests.component.plans import Plans
+from tests.component.rare_reads import RareClusterReads, RarePoolReads
 
 HELD = (PoolStatus.PROVISIONING, PoolStatus.RECONCILING, PoolStatus.STOPPING)
 """GKE refuses a second operation while one runs: https://cloud.google.com/kubernetes-engine/docs/troubleshooting/concurrent-operations."""
@@ -38,17 +36,15 @@ CLUSTER_UID = "uid-of-kube-system"
 NAMESPACES = ("default", "kube-system", "tpu-provisioner")
 
 
-class FakeNodePools(MissingNodes, Plans):
+class FakeNodePools(RarePoolReads):
     """The node pools of any number of clusters."""
 
     def __init__(self) -> None:
         super().__init__()
         self.pools: dict[tuple[str, str], PoolSnapshot] = {}
         self.bodies: list[Mapping[str, Any]] = []
-        self.calls: list[tuple[str, str]] = []
         self.busy_clusters: set[str] = set()
         self.sizes: dict[str, int] = {}  # of pools that were resized
-        self.removed: list[str] = []
         self.down_clusters: dict[str, ProvisionerError] = {}
         self.creations: dict[tuple[str, str], Creation] = {}
         """The latest operation that creates a pool."""
@@ -78,9 +74,7 @@ class FakeNodePools(MissingNodes, Plans):
     def create(self, cluster: str, node_pool: Mapping[str, Any]) -> None:
         name = str(node_pool["name"])
         self._note("create", cluster, name)
-        known = self.pools.get((cluster, name))
-        if cluster in self.busy_clusters or (known and known.status in HELD):
-            raise Busy("Cluster is running incompatible operation operation-1.")
+        known = self._find_free(cluster, name)
         if known:
             raise AlreadyExists(f"Already exists: {cluster}/nodePools/{name}.")
         self.bodies.append(node_pool)
@@ -119,10 +113,7 @@ class FakeNodePools(MissingNodes, Plans):
 
     def delete(self, cluster: str, name: str) -> None:
         self._note("delete", cluster, name)
-        known = self.pools.get((cluster, name))
-        if cluster in self.busy_clusters or (known and known.status in HELD):
-            raise Busy("Cluster is running incompatible operation operation-1.")
-        if known:
+        if self._find_free(cluster, name):
             self.move(cluster, name, "STOPPING")
         self.end("delete")
 
@@ -132,11 +123,9 @@ class FakeNodePools(MissingNodes, Plans):
 
     def resize(self, cluster: str, name: str, nodes: int) -> None:
         self._note("resize", cluster, name)
-        known = self.pools.get((cluster, name))
-        if known is None:
+        if (cluster, name) not in self.pools:
             raise NotFound(f"Not found: {cluster}/nodePools/{name}.")
-        if cluster in self.busy_clusters or known.status in HELD:
-            raise Busy("Cluster is running incompatible operation operation-1.")
+        self._find_free(cluster, name)
         self.sizes[name] = nodes
         self.move(cluster, name, "RECONCILING")
         self.end("resize")
@@ -146,6 +135,13 @@ class FakeNodePools(MissingNodes, Plans):
         self.removed += names
         self.sizes[pool.name] = self.measure(pool) - len(names)
 
+    def _find_free(self, cluster: str, name: str) -> PoolSnapshot | None:
+        """Return the pool, if there is one. While an operation runs on it, refuse as GKE does."""
+        known = self.pools.get((cluster, name))
+        if cluster in self.busy_clusters or (known and known.status in HELD):
+            raise Busy("Cluster is running incompatible operation operation-1.")
+        return known
+
     def _note(self, method: str, cluster: str, name: str) -> None:
         self.calls.append((method, name))
         if cluster in self.down_clusters:
@@ -153,7 +149,7 @@ class FakeNodePools(MissingNodes, Plans):
         self.begin(method)
 
 
-class FakeCluster(FakeDisks, ScaleUps):
+class FakeCluster(RareClusterReads):
     """The live objects of one cluster."""
 
     def __init__(self) -> None:
@@ -189,32 +185,12 @@ class FakeCluster(FakeDisks, ScaleUps):
         self.pods.clear()
         self.workloads.clear()
 
-    def bind(
-        self,
-        pool: str,
-        *,
-        kind: str = "JobSet",
-        workload: str = "train",
-        chips: int = 4,
-        deleting_since: float | None = None,
-        node: str = "",
-        created_at: float | None = None,
-    ) -> None:
-        """Let one more unfinished pod run on a pool's nodes."""
+    def bind(self, pool: str, *, kind: str = "JobSet", workload: str = "train", **overrides: Any) -> None:
+        """Let one more unfinished pod, of four chips, run on a pool's nodes."""
         pods = self.bound.setdefault(pool, [])
-        pods.append(
-            BoundPod(
-                namespace="default",
-                name=f"{workload or 'bare'}-{len(pods)}",
-                kind=kind if workload else "",
-                workload=workload,
-                chips=chips,
-                deleting_since=deleting_since,
-                node=node,
-                uid=f"uid-of-{workload or 'bare'}-{len(pods)}",
-                created_at=created_at,
-            )
-        )
+        name = f"{workload or 'bare'}-{len(pods)}"
+        plain = {"namespace": "default", "name": name, "uid": f"uid-of-{name}", "chips": 4, "deleting_since": None}
+        pods.append(BoundPod(kind=kind if workload else "", workload=workload, **{**plain, **overrides}))
 
     def get_pod(self, namespace: str, name: str) -> PodView | None:
         self.begin("get_pod")

@@ -1,6 +1,7 @@
 """An elastic pool that cannot grow gets a second pool on the next candidate of its list."""
 
 import dataclasses
+from collections.abc import Callable
 
 import pytest
 
@@ -70,8 +71,8 @@ class Growth:
 
     def sweep(self, *, after: float = 60, errors: int = 0) -> None:
         self.world.clock.advance(after)
-        answer, counts = self.world.sweep()
-        assert (answer.status, counts["errors"]) == (503 if errors else 200, errors)
+        status, counts = self.world.sweep()
+        assert (status, counts["errors"]) == (503 if errors else 200, errors)
 
     @property
     def sizes(self) -> list[int]:
@@ -114,62 +115,64 @@ def test_without_a_choice_the_pool_waits_as_before(world: World, policy: str, st
     assert (len(zones(world)), growth.sizes, world.pools.count("list_missing")) == (1, [5], 0)
 
 
-def test_a_node_that_came_lately_is_a_sign_that_gke_adds_them(world: World) -> None:
-    growth = Growth(world)
-    world.cluster.node_views[f"{growth.first}-2"] = NodeView(
-        name=f"{growth.first}-2", ready=True, created_at=world.clock.now() - PATIENCE + 90
-    )
-    growth.sweep()
-    assert zones(world) == ["a"]
-    growth.sweep()
-    assert zones(world) == ["a", "b"]
-
-
-def test_a_pod_that_waits_for_less_than_twice_the_grace_gets_no_second_pool(world: World) -> None:
-    growth = Growth(world)
-    growth.pod = dataclasses.replace(growth.pod, unschedulable_since=world.clock.now() - PATIENCE + 90)
-    world.cluster.add(growth.pod)
-    growth.sweep()
-    assert zones(world) == ["a"]
-    growth.sweep()
-    assert zones(world) == ["a", "b"]
-
-
-def test_a_pool_that_was_never_asked_for_more_grows_first(world: World) -> None:
-    growth = Growth(world)
-    world.pools.sizes[growth.first] = 3
-    growth.sweep()
-    assert (zones(world), world.pools.sizes[growth.first]) == (["a"], 5)
-
-
-def test_nodes_that_came_meanwhile_are_not_asked_for_twice(world: World) -> None:
-    growth = Growth(world)
-    world.pools.before_next("remove_nodes", lambda: world.pools.sizes.update({growth.first: 6}))
-    growth.sweep()
-    assert growth.sizes == [4, 1]
-
-
-def test_a_pool_that_has_all_its_machines_gets_none_beside_it(world: World) -> None:
-    """They do not register as nodes, which GKE repairs."""
-    growth = Growth(world)
-    world.pools.missing.clear()
-    growth.sweep()
-    assert (zones(world), growth.sizes) == (["a"], [5])
-
-
-@pytest.mark.parametrize("answered", [True, False])
-def test_a_lost_answer_costs_a_try_and_never_two_pools(world: World, answered: bool) -> None:
-    growth = Growth(world)
-    if answered:
-        world.pools.fail_next("create", Unavailable("503"))
+@pytest.mark.parametrize("young", ["node", "pod"])
+def test_a_node_that_came_lately_and_a_pod_that_waits_for_less_than_twice_the_grace_put_it_off(
+    world: World, young: str
+) -> None:
+    """Such a node is a sign that GKE adds them."""
+    growth, since = Growth(world), world.clock.now() - PATIENCE + 90
+    if young == "node":
+        name = f"{growth.first}-2"
+        world.cluster.node_views[name] = NodeView(name=name, ready=True, created_at=since)
     else:
-        world.pools.fail_next("remove_nodes", Unavailable("503"))
+        world.cluster.add(dataclasses.replace(growth.pod, unschedulable_since=since))
+    growth.sweep()
+    assert zones(world) == ["a"]
+    growth.sweep()
+    assert zones(world) == ["a", "b"]
+
+
+def grow_meanwhile(growth: Growth) -> None:
+    pools = growth.world.pools
+    pools.before_next("remove_nodes", lambda: pools.sizes.update({growth.first: 6}))
+
+
+@pytest.mark.parametrize(
+    ("happens", "made", "sizes"),
+    [
+        (lambda growth: growth.world.pools.sizes.update({growth.first: 3}), "a", [5]),
+        (lambda growth: growth.world.pools.missing.clear(), "a", [5]),  # GKE repairs those that are no nodes
+        (grow_meanwhile, "ab", [4, 1]),
+        (lambda growth: growth.world.pools.fail_next("create", NoCapacity("quota")), "ac", [3, 2]),
+    ],
+    ids=[
+        "a pool that was never asked for more grows first",
+        "a pool that has all its machines gets none beside it",
+        "nodes that came meanwhile are not asked for twice",
+        "what GKE refuses at once is followed in the same turn",
+    ],
+)
+def test_in_one_sweep(world: World, happens: Callable[[Growth], None], made: str, sizes: list[int]) -> None:
+    growth = Growth(world)
+    happens(growth)
+    growth.sweep()
+    assert (zones(world), growth.sizes) == (list(made), sizes)
+
+
+@pytest.mark.parametrize(
+    ("method", "made", "sizes"),
+    [("create", ["a"], [5]), ("remove_nodes", ["a", "b"], [3, 2])],
+    ids=["the first pool is smaller, and grows again", "nothing was done"],
+)
+def test_a_lost_answer_costs_a_try_and_never_two_pools(
+    world: World, method: str, made: list[str], sizes: list[int]
+) -> None:
+    growth = Growth(world)
+    world.pools.fail_next(method, Unavailable("503"))
     growth.sweep(errors=1)
     growth.sweep()
-    if answered:  # the first pool is smaller, and grows again
-        assert (zones(world), growth.sizes) == (["a"], [5])
-    else:
-        assert (zones(world), growth.sizes) == (["a", "b"], [3, 2])
+
+    assert (zones(world), growth.sizes) == (made, sizes)
 
 
 @pytest.mark.parametrize("value", ["no-create", "report-only"])
@@ -222,13 +225,6 @@ def test_when_the_last_candidate_failed_and_nothing_is_missing_the_pools_stay(wo
     growth.want(3)
     growth.sweep(after=1)
     assert zones(world) == ["a", "b"]
-
-
-def test_a_candidate_that_gke_refuses_at_once_is_followed_in_the_same_turn(world: World) -> None:
-    growth = Growth(world)
-    world.pools.fail_next("create", NoCapacity("quota"))
-    growth.sweep()
-    assert (zones(world), growth.sizes) == (["a", "c"], [3, 2])
 
 
 def test_the_newest_pool_grows_and_a_third_follows_where_it_cannot(world: World) -> None:

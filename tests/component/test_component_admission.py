@@ -1,6 +1,7 @@
 """Kueue's admission check in sweeps: pools for all slices before pods, or the quota goes back."""
 
 import dataclasses
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ from shared.core.errors import Denied, KindAbsent, ProvisionerError, StaleView
 from shared.core.kueue import CheckState
 from shared.core.labels import CAPACITY_CHECK_SECONDS, CAPACITY_CHECKED, SPOT
 from shared.core.messages import EventType, Observed
+from shared.engine.steps import admit_workloads
 from tests.audit_entries import STOCKOUT, an_entry, as_message
 from tests.builders import CLUSTER, JOBSET_UID, NOW, a_jobset, a_pod, a_template, an_over_event
 from tests.component.fake_queues import reserve_quota
@@ -63,7 +65,7 @@ def test_the_check_is_ready_when_all_pools_run_and_the_pods_need_no_other(world:
     world.run_all()
     world.sweep()
     assert world.queues.follow("train") == "Ready"
-    assert world.sweep()[0].status == 200
+    assert world.sweep()[0] == 200
     assert world.statuses() == ["RUNNING", "RUNNING"]
     assert world.pools.count("delete") == 0
 
@@ -109,23 +111,17 @@ def test_each_retry_waits_longer(records: Records) -> None:
     assert 480 <= world.queues.retry_seconds <= 600
 
 
-def test_what_is_not_complete_in_time_is_given_back(world: Queued) -> None:
-    world.sweep()
-    world.clock.advance(1801)
-    world.sweep()
-    assert world.state.state == "Retry"
-    assert "within 1800 s" in world.state.message
-
-
 @pytest.mark.parametrize(
-    ("of_check", "of_owner", "seconds"), [(3600, None, 3600), (1800, "3600", 3600), (86_400, "60", 60)]
+    ("of_check", "of_owner", "seconds"),
+    [(None, None, 1800), (3600, None, 3600), (1800, "3600", 3600), (86_400, "60", 60)],
 )
 def test_the_workload_says_for_how_long_a_part_is_held_else_its_check(
-    records: Records, of_check: int, of_owner: str | None, seconds: int
+    records: Records, of_check: int | None, of_owner: str | None, seconds: int
 ) -> None:
     marks = {CAPACITY_CHECK_SECONDS: of_owner} if of_owner else {}
     world = Queued(records, a_jobset(replicas=2, suspended=True, marks=marks))
-    world.change_check(seconds=of_check)
+    if of_check is not None:
+        world.change_check(seconds=of_check)
     world.sweep()
     world.clock.advance(seconds - 10)
     world.sweep()
@@ -234,8 +230,8 @@ def test_the_same_state_is_written_once(world: Queued) -> None:
 )
 def test_an_error_of_kueue_stops_nothing_else(world: Queued, method: str, error: Any, status: int) -> None:
     world.queues.fail_next(method, error)
-    answer, counts = world.sweep()
-    assert (answer.status, counts["errors"]) == (status, 1)
+    found, counts = world.sweep()
+    assert (found, counts["errors"]) == (status, 1)
 
 
 def test_without_the_setting_nothing_is_asked_of_kueue(records: Records) -> None:
@@ -248,10 +244,24 @@ def test_without_the_setting_nothing_is_asked_of_kueue(records: Records) -> None
 
 def test_after_the_end_of_a_delivery_kueue_is_asked_nothing(world: Queued) -> None:
     world.pools.before_next("list", lambda: world.clock.advance(3600))
-    _, counts = world.sweep()
-    assert counts["errors"] >= 1
+    assert world.sweep()[1]["errors"] >= 1
     assert world.queues.writes == 0
     assert not world.queues.checks[0].active
+
+
+def test_of_more_than_one_sweep_answers_each_sweep_takes_others(
+    world: Queued, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(admit_workloads, "QUEUED_MAX", 2)
+    for number in range(9):
+        owner = a_jobset(name=f"w{number}", uid=f"w{number}", replicas=1, suspended=True)
+        world.cluster.add(owner)
+        world.queues.reserve(owner, at=NOW)
+    for _ in range(40):
+        world.clock.advance(1)
+        world.sweep()
+
+    assert all(world.queues.state(name).message for name in world.queues.workloads)
 
 
 # --- by messages, within seconds ------------------------------------------------------------------
@@ -298,33 +308,33 @@ def test_the_same_message_again_changes_nothing(world: Queued) -> None:
     assert world.says() == ("wait", "pool_in_progress")
 
 
-@pytest.mark.parametrize(
-    "change", ["no quota", "another uid", "resumed", "gone", "deleting", "another check", "answered"]
-)
-def test_a_message_that_is_not_true_any_more_does_nothing(world: Queued, change: str) -> None:
-    known, owner = world.queues.workloads["train"], world.cluster.workloads["JobSet", "default", "train"]
-    if change == "no quota":
-        world.change_queued(holds_quota=False)
-    elif change == "resumed":
-        world.cluster.add(dataclasses.replace(owner, suspended=False))
-    elif change == "gone":
-        del world.cluster.workloads["JobSet", "default", "train"]
-    elif change == "deleting":
-        world.cluster.add(dataclasses.replace(owner, deleting=True))
-    elif change == "another check":
-        world.queues.checks = []
-    elif change == "answered":
-        ready = dataclasses.replace(known.checks[0], state="Ready")
-        world.change_queued(checks=(ready,))
-
-    assert reserved(world, uid="forged" if change == "another uid" else JOBSET_UID) == 200
-    assert world.says() == ("nothing", "demand_gone")
-    assert (world.pools.count("create"), world.queues.writes) == (0, 0)
+def change_owner(world: Queued, **changes: Any) -> None:
+    owner = world.cluster.workloads["JobSet", "default", "train"]
+    world.cluster.add(dataclasses.replace(owner, **changes))
 
 
-def test_without_the_setting_a_message_does_nothing(world: Queued) -> None:
+def serve_no_queues(world: Queued) -> None:
     world.ports = dataclasses.replace(world.ports, queues={})
-    assert reserved(world) == 200
+
+
+NOT_TRUE: dict[str, Callable[[Queued], object]] = {
+    "no quota": lambda world: world.change_queued(holds_quota=False),
+    "another uid": lambda world: change_owner(world, uid="another"),
+    "resumed": lambda world: change_owner(world, suspended=False),
+    "gone": lambda world: world.cluster.workloads.clear(),
+    "deleting": lambda world: change_owner(world, deleting=True),
+    "another check": lambda world: world.queues.checks.clear(),
+    "answered": lambda world: world.change_queued(checks=(dataclasses.replace(world.state, state="Ready"),)),
+    "without the setting": serve_no_queues,
+    "a forged uid": lambda _world: None,
+}
+
+
+@pytest.mark.parametrize("change", NOT_TRUE)
+def test_a_message_that_is_not_true_any_more_does_nothing(world: Queued, change: str) -> None:
+    NOT_TRUE[change](world)
+
+    assert reserved(world, uid="forged" if change == "a forged uid" else JOBSET_UID) == 200
     assert world.says() == ("nothing", "demand_gone")
     assert (world.pools.count("create"), world.queues.writes) == (0, 0)
 

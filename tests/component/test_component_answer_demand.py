@@ -17,34 +17,24 @@ from shared.core.errors import (
     Throttled,
     Unavailable,
 )
-from shared.core.identity.names import build_pool_name
+from shared.core.identity.pools import PoolSnapshot
 from shared.core.kinds import jobset as jobset_keys
 from shared.core.workloads import PodView
 from tests.builders import (
     CLUSTER,
     JOBSET_UID,
     NOW,
-    a_claim,
     a_demand_event,
     a_foreign_pool,
     a_jobset,
     a_pod,
     a_pool,
 )
-from tests.component.world import World
+from tests.component.world import NAME, TRACE, World
 
-NAME = build_pool_name(a_claim())
 STARTED = [("JobSet", "NodePoolCreationStarted", False), ("Pod", "NodePoolCreationStarted", False)]
-
-
-def test_a_demand_becomes_one_pool_by_one_list_and_one_create(world: World) -> None:
-    answer = world.deliver(a_demand_event())
-
-    assert answer.status == 200
-    assert world.pools.calls == [("list", ""), ("create", NAME)]
-    assert world.expect_one_pool() == NAME
-    assert world.notices() == STARTED
-    assert world.says() == ("create", "pool_absent")
+REFUSED = [("JobSet", "NodePoolRefused", True), ("Pod", "NodePoolRefused", True)]
+OF_ANOTHER_SHAPE, REPLACES = a_pool(fingerprint="1-other"), {"replace_differing_pools": True}
 
 
 def test_a_pool_has_upgrades_off_where_gke_says_that_no_channel_upgrades_the_cluster(world: World) -> None:
@@ -56,17 +46,30 @@ def test_a_pool_has_upgrades_off_where_gke_says_that_no_channel_upgrades_the_clu
     assert "maintenancePolicy" not in body
 
 
-def test_without_an_answer_about_the_channel_nothing_is_created_and_pubsub_tries_again(world: World) -> None:
-    world.pools.fail_next("find_channel", Unavailable("503"))
+@pytest.mark.parametrize(
+    ("method", "error", "performed", "reason"),
+    [
+        pytest.param("find_channel", Unavailable("503"), False, "unavailable", id="the channel is unknown"),
+        pytest.param("create", Busy("incompatible operation"), False, "gke_busy", id="a busy cluster"),
+        pytest.param("create", AlreadyExists("Already exists"), False, "view_stale", id="reads lag behind writes"),
+        pytest.param("create", Unavailable("connection lost"), True, "unavailable", id="a lost reply"),
+    ],
+)
+def test_what_passes_hands_the_message_back_and_the_next_delivery_leaves_one_pool(
+    world: World, method: str, error: Exception, performed: bool, reason: str
+) -> None:
+    world.pools.fail_next(method, error, performed=performed)
 
     assert world.deliver(a_demand_event()).status == 503
-    assert world.pools.names(CLUSTER) == []
+    assert world.last["reason"] == reason
+    assert len(world.pools.bodies) == performed
+
     assert world.deliver(a_demand_event()).status == 200
     assert world.expect_one_pool() == NAME
+    assert world.says() == (("wait", "pool_in_progress") if performed else ("create", "pool_absent"))
 
 
 def test_an_event_warns_of_a_zone_that_is_not_listed_for_the_accelerator(world: World) -> None:
-    world.cluster.pods.clear()
     world.cluster.add(a_pod(shape={"selectors": {labels.ZONE: "us-east5-x"}}))
     world.deliver(a_demand_event())
 
@@ -76,13 +79,17 @@ def test_an_event_warns_of_a_zone_that_is_not_listed_for_the_accelerator(world: 
     assert world.says() == ("create", "pool_absent"), "it is a warning, and refuses nothing"
 
 
-def test_what_is_logged_of_a_create_is_what_operators_rely_on(world: World) -> None:
+def test_a_demand_becomes_one_pool_by_one_list_and_one_create(world: World) -> None:
+    """What is logged of it is what operators rely on."""
     event = a_demand_event()
-    world.deliver(event)
+
+    assert world.deliver(event).status == 200
+    assert world.pools.calls == [("list", ""), ("create", NAME)]
+    assert world.expect_one_pool() == NAME
+    assert world.notices() == STARTED
     (record,) = world.records.expect_in_order({"severity": "NOTICE", "decision": "create"})
     known = ("time", "service", "version", "logger", "message", "subject", "zone")
     stamps = {key: record.pop(key) for key in known}
-
     assert stamps["message"] == f"creating 4 x ct6e-standard-4t, 4x4, on-demand: node pool {NAME}"
     assert stamps["subject"] == "Pod default/train-workers-0-0-abcde"
     assert record == {
@@ -92,7 +99,7 @@ def test_what_is_logged_of_a_create_is_what_operators_rely_on(world: World) -> N
         "event_type": "tpuprovisioner.demand.v1",
         "message_id": "1001",
         "delivery_attempt": 1,
-        "logging.googleapis.com/trace": "projects/p/traces/0123456789abcdef0123456789abcdef",
+        **TRACE,
         "decision": "create",
         "reason": "pool_absent",
         "pool": NAME,
@@ -130,14 +137,14 @@ def test_a_create_tells_how_long_its_leader_had_waited(world: World, since: floa
     assert "waited_seconds" not in duplicate
 
 
-def test_a_duplicate_finds_the_pool_under_way_and_waits(world: World) -> None:
-    world.deliver(a_demand_event())
-    answer = world.deliver(a_demand_event())
+def test_duplicates_find_the_pool_under_way_and_wait_and_their_notice_is_counted(world: World) -> None:
+    for _ in range(3):
+        assert world.deliver(a_demand_event()).status == 200
 
-    assert answer.status == 200
     assert world.expect_one_pool() == NAME
     assert world.says() == ("wait", "pool_in_progress")
-    assert world.pools.calls == [("list", ""), ("create", NAME), ("list", "")]
+    assert world.pools.calls == [("list", ""), ("create", NAME), ("list", ""), ("list", "")]
+    assert sorted(world.cluster.notices.values()) == [1, 1, 2, 2]
 
 
 @pytest.mark.parametrize(
@@ -154,20 +161,33 @@ def test_on_conflict_the_pool_is_looked_at(
     world: World, status: str, says: tuple[str, str], calls: list[str]
 ) -> None:
     world.pools.before_next("create", lambda: world.pools.add(CLUSTER, a_pool(status)))
-    answer = world.deliver(a_demand_event())
-
-    assert answer.status == 200
+    assert world.deliver(a_demand_event()).status == 200
     assert world.says() == says
     assert [method for method, _ in world.pools.calls] == calls
 
 
-def test_a_failed_pool_on_which_chips_are_in_use_is_left_alone(world: World) -> None:
-    world.pools.add(CLUSTER, a_pool("ERROR"))
-    world.cluster.bind(NAME, workload="other")
-    world.deliver(a_demand_event())
+@pytest.mark.parametrize(
+    ("pool", "overrides", "used", "says"),
+    [
+        pytest.param(a_pool("ERROR"), {}, True, ("keep", "pool_degraded"), id="its chips are in use"),
+        pytest.param(a_foreign_pool(NAME), {}, False, ("refuse", "foreign_labels"), id="of others"),
+        pytest.param(OF_ANOTHER_SHAPE, {}, False, ("refuse", "pool_differs"), id="of another shape"),
+        pytest.param(OF_ANOTHER_SHAPE, REPLACES, False, ("delete", "pool_differs"), id="replaced as set"),
+    ],
+)
+def test_a_pool_of_the_name_that_does_not_serve_is_left_alone_or_replaced_as_set(
+    world: World, pool: PoolSnapshot, overrides: dict[str, Any], used: bool, says: tuple[str, str]
+) -> None:
+    world.use(**overrides)
+    world.pools.add(CLUSTER, pool)
+    if used:
+        world.cluster.bind(NAME, workload="other")
 
-    assert world.says() == ("keep", "pool_degraded")
-    assert world.pools.count("delete") == 0
+    assert world.deliver(a_demand_event()).status == 200
+    assert world.says() == says
+    assert world.pools.count("delete") == (says[0] == "delete")
+    refusals = [each for each in world.notices() if each[1] == "NodePoolRefused"]
+    assert refusals == (REFUSED if says[0] == "refuse" else [])
 
 
 def test_a_degraded_pool_has_its_grace(world: World) -> None:
@@ -180,109 +200,36 @@ def test_a_degraded_pool_has_its_grace(world: World) -> None:
     assert world.says() == ("delete", "pool_degraded")
 
 
-def test_a_pool_of_another_shape_is_refused_or_replaced_as_set(world: World) -> None:
-    world.pools.add(CLUSTER, a_pool(fingerprint="1-other"))
-    world.deliver(a_demand_event())
-    assert world.says() == ("refuse", "pool_differs")
-    assert ("Pod", "NodePoolRefused", True) in world.notices()
-
-    world.use(replace_differing_pools=True)
-    world.deliver(a_demand_event())
-    assert world.says() == ("delete", "pool_differs")
-
-
-def test_a_foreign_pool_under_the_name_is_never_touched(world: World) -> None:
-    world.pools.add(CLUSTER, a_foreign_pool(NAME))
-    answer = world.deliver(a_demand_event())
-
-    assert answer.status == 200
-    assert world.says() == ("refuse", "foreign_labels")
-    assert world.pools.count("delete") == 0
-    assert world.notices() == [("JobSet", "NodePoolRefused", True), ("Pod", "NodePoolRefused", True)]
-
-
-def test_a_busy_cluster_hands_the_message_back(world: World) -> None:
-    world.pools.busy_clusters.add(CLUSTER)
-    answer = world.deliver(a_demand_event())
-
-    assert answer.status == 503
-    assert world.last["reason"] == "gke_busy"
-
-    world.pools.busy_clusters.clear()
-    assert world.deliver(a_demand_event()).status == 200
-    assert world.expect_one_pool() == NAME
-
-
-def test_a_name_that_is_taken_by_nothing_to_be_seen_hands_the_message_back(world: World) -> None:
-    """GKE's reads may lag behind its writes."""
-    world.pools.fail_next("create", AlreadyExists("Already exists"))
-
-    assert world.deliver(a_demand_event()).status == 503
-    assert world.last["reason"] == "view_stale"
-
-
 @pytest.mark.parametrize(
-    ("error", "reason"),
+    ("error", "status", "severity", "says", "told"),
     [
-        (NoCapacity("Insufficient regional quota to satisfy request"), "quota_exceeded"),
-        (InvalidRequest("16 is not a valid size"), "request_invalid"),
+        (NoCapacity("quota"), 200, "WARNING", ("refuse", "quota_exceeded"), "NodePoolCreationFailed"),
+        (InvalidRequest("size"), 200, "WARNING", ("refuse", "request_invalid"), "NodePoolCreationFailed"),
+        (Denied("right"), 500, "CRITICAL", ("none", "permission_denied"), "NodePoolRefused"),
+        (ClusterNotFound("cluster"), 500, "CRITICAL", ("none", "cluster_not_found"), None),
+        (Broken("a bug"), 500, "CRITICAL", ("none", "internal_error"), None),
+        (Unavailable("503"), 503, "WARNING", ("none", "unavailable"), None),
+        (Throttled("429"), 503, "WARNING", ("none", "throttled"), "NodePoolPending"),
+        (NotFound("404"), 503, "ERROR", ("none", "view_stale"), None),
     ],
+    ids=["no quota", "no such size", "no right", "no such cluster", "a bug", "503", "429", "404"],
 )
-def test_what_gke_will_not_make_is_told_to_the_owner_and_acknowledged(
-    world: World, error: Exception, reason: str
+def test_an_error_of_a_create_is_answered_by_the_table_and_told_if_it_lasts(
+    world: World, error: Exception, status: int, severity: str, says: tuple[str, str], told: str | None
 ) -> None:
-    world.pools.fail_next("create", error)
-    answer = world.deliver(a_demand_event())
-
-    assert answer.status == 200
-    assert world.says() == ("refuse", reason)
-    assert world.last["severity"] == "WARNING"
-    assert world.notices() == [("JobSet", "NodePoolCreationFailed", True), ("Pod", "NodePoolCreationFailed", True)]
-    assert all(
-        str(error) in notice.message and f"[{reason}]" in notice.message for notice in world.cluster.notices
-    )
-
-
-def test_a_missing_permission_is_told_to_the_owner_and_shouted(world: World) -> None:
-    world.pools.fail_next("create", Denied('Required "container.clusters.update"'))
-    answer = world.deliver(a_demand_event())
-
-    assert answer.status == 500
-    assert (world.last["severity"], world.last["reason"]) == ("CRITICAL", "permission_denied")
-    assert world.notices() == [("JobSet", "NodePoolRefused", True), ("Pod", "NodePoolRefused", True)]
-
-
-@pytest.mark.parametrize(
-    ("error", "status", "reason"),
-    [
-        (Unavailable("503"), 503, "unavailable"),
-        (Throttled("429"), 503, "throttled"),
-        (ClusterNotFound("Not found: clusters/c"), 500, "cluster_not_found"),
-        (NotFound("404"), 503, "view_stale"),
-        (Broken("a bug"), 500, "internal_error"),
-    ],
-)
-def test_an_error_is_answered_by_the_table(world: World, error: Any, status: int, reason: str) -> None:
     world.pools.fail_next("create", error)
 
     assert world.deliver(a_demand_event()).status == status
-    assert (world.last["reason"], world.last["decision"]) == (reason, "none")
+    assert (world.says(), world.last["severity"]) == (says, severity)
+    warning = told != "NodePoolPending"
+    assert world.notices() == ([("JobSet", told, warning), ("Pod", told, warning)] if told else [])
+    assert all(str(error) in each.message and f"[{says[1]}]" in each.message for each in world.cluster.notices)
 
 
 def test_an_advised_pause_is_passed_on(world: World) -> None:
     world.pools.fail_next("create", Throttled("429", retry_after_seconds=30))
 
     assert world.deliver(a_demand_event()).retry_after_seconds == 30
-
-
-@pytest.mark.parametrize("error", [Unavailable("connection lost"), Unavailable("deadline")])
-def test_a_lost_reply_and_a_redelivery_make_one_pool(world: World, error: Unavailable) -> None:
-    world.pools.fail_next("create", error, performed=True)
-
-    assert world.deliver(a_demand_event()).status == 503
-    assert world.deliver(a_demand_event()).status == 200
-    assert world.expect_one_pool() == NAME
-    assert world.says() == ("wait", "pool_in_progress")
 
 
 def test_a_conflict_while_looking_is_answered_by_what_is_found(world: World) -> None:
@@ -306,9 +253,7 @@ def test_a_conflict_while_looking_is_answered_by_what_is_found(world: World) -> 
 def test_a_pod_that_is_no_demand_any_more_costs_no_call(world: World, pods: list[PodView], reason: str) -> None:
     world.cluster.pods.clear()
     world.cluster.add(*pods)
-    answer = world.deliver(a_demand_event())
-
-    assert answer.status == 200
+    assert world.deliver(a_demand_event()).status == 200
     assert world.says() == ("nothing", reason)
     assert world.pools.calls == []
     assert world.notices() == []
@@ -345,12 +290,10 @@ def test_two_slices_of_a_jobset_get_two_pools(world: World) -> None:
 def test_a_refused_demand_is_told_to_its_owner_and_costs_no_call(world: World) -> None:
     pod = a_pod(shape={"topology": "3x3"})
     world.cluster.add(pod, a_jobset(template=pod.template))
-    answer = world.deliver(a_demand_event())
-
-    assert answer.status == 200
+    assert world.deliver(a_demand_event()).status == 200
     assert world.says() == ("refuse", "shape_unsupported")
     assert world.pools.calls == []
-    assert world.notices() == [("JobSet", "NodePoolRefused", True), ("Pod", "NodePoolRefused", True)]
+    assert world.notices() == REFUSED
     assert world.last["claim"]["slice"] == "train-workers-0"
     (first, *_) = world.cluster.notices
     assert "3x3" in first.message

@@ -39,13 +39,20 @@ def begin(world: World) -> None:
     assert world.pools.names(CLUSTER) == [name_of(0)]
 
 
-def test_after_a_stockout_the_next_attempt_has_a_new_name_and_the_failed_pool_goes(
+def test_after_a_stockout_the_owner_is_told_the_next_attempt_has_a_new_name_and_the_failed_pool_goes(
     world: World, look: Look
 ) -> None:
     begin(world)
+    world.cluster.notices.clear()
     fail(world, seconds=50)
     look(world)
     assert world.pools.names(CLUSTER) == [name_of(0)], "it is the record of the failure"
+    head = f"attempt 0 failed: no capacity in us-east5-b (GKE: {STOCKOUT}); next try at 08:02 UTC [stockout]"
+    told = {(each.kind, each.reason, each.message) for each in world.cluster.notices}
+    assert told == {(kind, "NodePoolCreationFailed", head) for kind in ("JobSet", "Pod")}
+    (waits,) = world.records.expect_in_order({"decision": "wait", "reason": "stockout"})
+    assert (waits["attempt"], waits["failure"], waits["pool"]) == (0, "stockout", name_of(0))
+    assert (waits["error"], waits["next_try"]) == (STOCKOUT, format_time(NOW + find_pause(HASH, 0)))
 
     world.clock.advance(30)
     look(world)
@@ -119,20 +126,6 @@ def test_for_a_leader_that_waits_for_long_a_sweep_counts_the_pause_from_the_end_
     world.clock.advance(60)
     by_sweep(world)
     assert len(world.pools.bodies) == 2
-
-
-def test_what_the_owner_is_told_names_the_cause_and_the_next_try(world: World, look: Look) -> None:
-    begin(world)
-    world.cluster.notices.clear()
-    fail(world, seconds=10)
-    look(world)
-
-    head = f"attempt 0 failed: no capacity in us-east5-b (GKE: {STOCKOUT}); next try at 08:02 UTC [stockout]"
-    told = {(each.kind, each.reason, each.message) for each in world.cluster.notices}
-    assert told == {(kind, "NodePoolCreationFailed", head) for kind in ("JobSet", "Pod")}
-    (waits,) = world.records.expect_in_order({"decision": "wait", "reason": "stockout"})
-    assert (waits["attempt"], waits["failure"], waits["pool"]) == (0, "stockout", name_of(0))
-    assert (waits["error"], waits["next_try"]) == (STOCKOUT, format_time(NOW + find_pause(HASH, 0)))
 
 
 def test_a_failure_that_every_try_would_meet_is_refused_until_the_pool_is_deleted(
@@ -340,31 +333,27 @@ def test_a_list_that_shows_a_failed_pool_which_is_gone_makes_no_second_pool(worl
         world.pools.move(CLUSTER, name_of(1), "PROVISIONING")
 
     world.pools.before_next("get", pass_on)
-    answer = world.deliver(a_demand_event())
-
-    assert answer.status == 503
+    assert world.deliver(a_demand_event()).status == 503
     assert world.pools.names(CLUSTER) == [name_of(1)]
     assert len(world.pools.bodies) == 1
 
 
-def test_an_attempt_does_not_follow_a_failed_pool_that_is_gone_by_now(world: World) -> None:
+def leave(world: World) -> None:
     """Another function, which does not find that pool, may begin with the first name."""
-    by_message(world)
-    fail(world, seconds=90)
-    world.pools.before_next("get", lambda: world.pools.move(CLUSTER, name_of(0), "gone"), skip=2)
-    answer = world.deliver(a_demand_event())
-
-    assert (answer.status, world.last["reason"]) == (503, "view_stale")
-    assert world.pools.count("create") == 1, "only the first"
+    world.pools.move(CLUSTER, name_of(0), "gone")
 
 
-def test_a_failed_pool_that_a_person_takes_over_meanwhile_is_neither_followed_nor_deleted(world: World) -> None:
+def pass_to_a_person(world: World) -> None:
     """Seed 721275: the last read before the create shows it."""
+    failed = world.pools.pools[CLUSTER, name_of(0)]
+    world.pools.add(CLUSTER, dataclasses.replace(failed, labels={"team": "other"}))
+
+
+@pytest.mark.parametrize("happens", [leave, pass_to_a_person])
+def test_a_failed_pool_that_is_ours_no_more_is_neither_followed_nor_deleted(world: World, happens: Look) -> None:
     by_message(world)
     fail(world, seconds=90)
-    failed = world.pools.pools[CLUSTER, name_of(0)]
-    theirs = dataclasses.replace(failed, labels={"team": "other"})
-    world.pools.before_next("get", lambda: world.pools.add(CLUSTER, theirs), skip=2)
+    world.pools.before_next("get", lambda: happens(world), skip=2)
     answer = world.deliver(a_demand_event())
 
     assert (answer.status, world.last["reason"]) == (503, "view_stale")

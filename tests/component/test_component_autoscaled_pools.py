@@ -14,7 +14,7 @@ from shared.core.priorities import NodeSource
 from shared.core.settings import Mode
 from shared.core.workloads import NodeView
 from tests.builders import CLUSTER, NOW, a_foreign_pool, a_jobset, a_pod
-from tests.component.empty_pools import HOSTS, POLICY, TOLD, begin, refuse, run_empty, status
+from tests.component.empty_pools import HOSTS, POLICY, TOLD, begin, begin_refused, refuse, run_empty, status
 from tests.component.looks import by_message, by_sweep
 from tests.component.world import World, name_of
 
@@ -65,14 +65,20 @@ def test_the_nodes_come_from(
     assert sizes(world) == [wanted]
 
 
-def test_flex_start_with_nodes_at_creation_is_refused_by_name() -> None:
-    with pytest.raises(UnreadableList, match=r"nodesFrom at \[1\] is creation, but GKE fills flex-start pools"):
-        read_priorities("[{}, {flexStart: {enabled: true}, nodesFrom: creation}]")
-
-
-def test_an_unknown_source_is_refused_by_name() -> None:
-    with pytest.raises(UnreadableList, match="Invalid enum value 'nowhere'"):
-        read_priorities("[{nodesFrom: nowhere}]")
+@pytest.mark.parametrize(
+    ("listed", "words"),
+    [
+        (
+            "[{}, {flexStart: {enabled: true}, nodesFrom: creation}]",
+            r"nodesFrom at \[1\] is creation, but GKE fills flex-start pools",
+        ),
+        ("[{nodesFrom: nowhere}]", "Invalid enum value 'nowhere'"),
+    ],
+    ids=["flex-start with nodes at creation", "an unknown source"],
+)
+def test_a_source_that_cannot_be_is_refused_by_name(listed: str, words: str) -> None:
+    with pytest.raises(UnreadableList, match=words):
+        read_priorities(listed)
 
 
 @pytest.mark.parametrize(("others", "wanted"), [(1, (0, 4)), (2, (4, 0))])
@@ -125,8 +131,7 @@ def test_the_end_of_its_creation_does_not_say_that_it_has_nodes(world: World) ->
 
 def test_an_empty_pool_does_not_go_for_a_name_that_a_pool_of_others_has(world: World) -> None:
     """Seed 7940582: with the record gone, the list began anew without its pause each time."""
-    begin(world)
-    refuse(world)
+    begin_refused(world)
     world.pools.add(CLUSTER, a_foreign_pool(name_of(1)))
     by_sweep(world)
 
@@ -134,11 +139,22 @@ def test_an_empty_pool_does_not_go_for_a_name_that_a_pool_of_others_has(world: W
     assert [body["name"] for body in world.pools.bodies] == [name_of(0), name_of(3)]
 
 
-@pytest.mark.parametrize("wait", [90.0, 3000.0])
-def test_nodes_that_are_there_serve(world: World, wait: float) -> None:
-    begin(world, seconds=wait)
-    refuse(world)
-    world.cluster.nodes[name_of(0)] = HOSTS
+@pytest.mark.parametrize(
+    ("seconds", "nodes", "mode"),
+    [
+        (90.0, HOSTS, Mode.ACTIVE),
+        (3000.0, HOSTS, Mode.ACTIVE),
+        (90.0, [], Mode.NO_CREATE),
+        (90.0, [], Mode.REPORT_ONLY),
+    ],
+    ids=["all nodes are there", "all nodes are there, after long", "no-create", "report-only"],
+)
+def test_nodes_that_are_there_and_a_mode_that_creates_nothing_keep_the_pool(
+    world: World, seconds: float, nodes: list[str], mode: Mode
+) -> None:
+    begin_refused(world, seconds=seconds)
+    world.cluster.nodes[name_of(0)] = nodes
+    world.use(capacity_policies=read_policies(POLICY), mode=mode)
     by_sweep(world)
 
     assert status(world, 0) == "RUNNING"
@@ -156,26 +172,28 @@ def test_some_hosts_for_long_are_left_as_those_of_any_pool(world: World) -> None
     assert "has lost 2 of its 4 nodes" in str(world.cluster.notices)
 
 
+@pytest.mark.parametrize("state", ["RUNNING", "RUNNING_WITH_ERROR"])
 @pytest.mark.parametrize("seconds", [90.0, 3000.0])
-def test_an_empty_pool_with_errors_is_followed_by_the_next_candidate(world: World, seconds: float) -> None:
-    """Else the list begins anew: the pool is deleted as degraded, and with it the record."""
-    begin(world, seconds=seconds)
-    refuse(world)
-    world.pools.move(CLUSTER, name_of(0), "RUNNING_WITH_ERROR")
+@pytest.mark.parametrize(
+    "use",
+    [
+        {"capacity_policies": read_policies("[{priorities: [{nodesFrom: autoscaler}]}]")},
+        {"nodes_from": {"on-demand": NodeSource.AUTOSCALER}},
+    ],
+    ids=["by the list", "by the setting"],
+)
+def test_with_one_way_alone_an_empty_pool_is_left_to_the_autoscaler_and_the_owner_is_told(
+    world: World, use: dict[str, Any], seconds: float, state: str
+) -> None:
+    world.use(**use)
+    begin_refused(world, seconds=seconds)
+    world.pools.move(CLUSTER, name_of(0), state)
     by_sweep(world)
 
-    assert (status(world, 0), status(world, 1)) == ("STOPPING", "PROVISIONING")
-
-
-def test_an_empty_pool_with_errors_is_left_to_the_autoscaler_without_another_way(world: World) -> None:
-    world.use(capacity_policies=read_policies("[{priorities: [{nodesFrom: autoscaler}]}]"))
-    begin(world, seconds=3000)
-    refuse(world)
-    world.pools.move(CLUSTER, name_of(0), "RUNNING_WITH_ERROR")
-    by_sweep(world)
-
-    assert status(world, 0) == "RUNNING_WITH_ERROR"
-    assert "GKE's autoscaler continues to try" in str(world.cluster.notices)
+    assert status(world, 0) == state
+    told = str(world.cluster.notices)
+    assert "no capacity in us-east5-a" in told
+    assert "GKE's autoscaler continues to try, because no list of capacity has another way" in told
 
 
 @pytest.mark.parametrize("hosts", [2, 4])
@@ -193,16 +211,23 @@ def test_a_pool_with_errors_whose_hosts_are_not_ready_goes_as_degraded(world: Wo
 # --- when it failed -------------------------------------------------------------------------------
 
 
-def test_a_refusal_of_the_group_brings_the_next_candidate_in_the_same_sweep(world: World) -> None:
-    begin(world)
-    refuse(world)
+@pytest.mark.parametrize(
+    ("seconds", "state"),
+    [(90.0, "RUNNING"), (90.0, "RUNNING_WITH_ERROR"), (3000.0, "RUNNING_WITH_ERROR")],
+    ids=["it runs", "it has errors", "it has errors, for long"],
+)
+def test_a_refusal_of_the_group_brings_the_next_candidate_in_the_same_sweep(
+    world: World, seconds: float, state: str
+) -> None:
+    """A pool with errors is not deleted as degraded: with its record the list would begin anew."""
+    begin_refused(world, seconds=seconds)
+    world.pools.move(CLUSTER, name_of(0), state)
     by_sweep(world)
 
     assert (status(world, 0), status(world, 1)) == ("STOPPING", "PROVISIONING")
     assert [body["locations"] for body in world.pools.bodies] == [["us-east5-a"], ["us-east5-b"]]
-    assert "attempt 0 (candidate 1 of 2, on-demand in us-east5-a) failed: no capacity in us-east5-a" in str(
-        world.cluster.notices
-    )
+    head = "attempt 0 (candidate 1 of 2, on-demand in us-east5-a) failed: no capacity in us-east5-a"
+    assert head in str(world.cluster.notices)
     world.records.expect_in_order({"decision": "create", "reason": "pool_failed", "failure": "stockout"})
 
 
@@ -239,8 +264,7 @@ def test_a_machine_on_its_way_keeps_the_pool(world: World, machines: dict[str, i
 
 @pytest.mark.parametrize("method", ["list_pool_nodes", "read_machines"])
 def test_a_node_that_comes_between_the_look_and_the_delete_keeps_the_pool(world: World, method: str) -> None:
-    begin(world)
-    refuse(world)
+    begin_refused(world)
 
     def come() -> None:
         world.cluster.nodes[name_of(0)] = HOSTS
@@ -272,8 +296,7 @@ def test_without_an_error_a_time_decides_that_counts_from_the_first_try(
 
 @pytest.mark.parametrize("method", ["read_machines", "list_scale_ups"])
 def test_without_a_right_the_other_source_or_the_time_decides(world: World, method: str) -> None:
-    begin(world)
-    refuse(world)
+    begin_refused(world)
     world.cluster.scale_ups[a_pod().uid] = [FillError(TOLD, NOW + 70)]
     port: Any = world.pools if method == "read_machines" else world.cluster
     for _ in range(2):  # both looks
@@ -285,8 +308,7 @@ def test_without_a_right_the_other_source_or_the_time_decides(world: World, meth
 
 
 def test_only_the_sweep_reads_what_keeps_a_pool_empty(world: World) -> None:
-    begin(world)
-    refuse(world)
+    begin_refused(world)
     by_message(world)
 
     assert status(world, 0) == "RUNNING"
@@ -294,8 +316,7 @@ def test_only_the_sweep_reads_what_keeps_a_pool_empty(world: World) -> None:
 
 
 def test_after_a_round_the_last_pool_stays_for_the_pause_and_may_still_be_filled(world: World) -> None:
-    begin(world)
-    refuse(world)
+    begin_refused(world)
     by_sweep(world)
     world.pools.move(CLUSTER, name_of(0), "gone")
     run_empty(world, 1)
@@ -311,33 +332,9 @@ def test_after_a_round_the_last_pool_stays_for_the_pause_and_may_still_be_filled
     assert status(world, 1) == "STOPPING"
 
 
-def test_with_one_way_alone_the_pool_stays_and_the_owner_is_told(world: World) -> None:
-    world.use(capacity_policies=(), nodes_from={"on-demand": NodeSource.AUTOSCALER})
-    begin(world)
-    refuse(world)
-    by_sweep(world)
-
-    assert status(world, 0) == "RUNNING"
-    assert "no capacity in us-east5-a" in str(world.cluster.notices)
-    assert "GKE's autoscaler continues to try, because no list of capacity has another way" in str(
-        world.cluster.notices
-    )
-
-
-@pytest.mark.parametrize("mode", [Mode.NO_CREATE, Mode.REPORT_ONLY])
-def test_a_mode_that_creates_nothing_keeps_the_pool(world: World, mode: Mode) -> None:
-    begin(world)
-    refuse(world)
-    world.use(capacity_policies=read_policies(POLICY), mode=mode)
-    by_sweep(world)
-
-    assert status(world, 0) == "RUNNING"
-
-
 def test_nodes_that_went_because_nobody_needed_them_are_no_failure(world: World) -> None:
     """After ten minutes without pods the autoscaler takes the nodes; the next pods get new ones."""
-    begin(world)
-    refuse(world)
+    begin_refused(world)
     world.clock.advance(5000)
     world.cluster.add(a_pod(created_at=NOW, unschedulable_since=world.clock.now() - 20))
     by_sweep(world)

@@ -6,9 +6,7 @@ from typing import Any
 import pytest
 
 from shared.core import labels
-from shared.core.kinds.table import get_kind
 from shared.core.workloads import PodView, WorkloadView
-from shared.edges.workload_objects import read_template
 from tests.builders import CLUSTER, a_jobset, a_pod, a_template
 from tests.component.world import World
 from tests.unit import rayclusters
@@ -62,7 +60,21 @@ def gpus_of(amount: Any, kind: str = "nvidia-l4") -> Objects:
     return pods.both(body)
 
 
+def chips_of(amount: str) -> Objects:
+    """A bare pod that asks for chips."""
+    body = pods.a_body()
+    body["spec"]["containers"][0]["resources"]["limits"][labels.TPU_RESOURCE] = amount
+    return pods.both(body)
+
+
+A_GPU = {
+    "spec": {
+        "nodeSelector": {labels.GPU_ACCELERATOR: "nvidia-l4"},
+        "containers": [{"name": "c", "resources": {"limits": {labels.GPU_RESOURCE: 1}}}],
+    }
+}
 ROWS = [
+    pytest.param(chips_of("1500m"), "shape_unsupported", {"Pod"}, id="a fraction of a chip"),
     pytest.param(gpus_of(1, "nvidia-unheard-of"), "gpu_unknown", {"Pod"}, id="a GPU type that is unknown"),
     pytest.param(gpus_of("500m"), "shape_unsupported", {"Pod"}, id="half a GPU"),
     pytest.param(gpus_of(99), "shape_unsupported", {"Pod"}, id="more GPUs than any machine has"),
@@ -135,42 +147,19 @@ def test_a_pod_that_belongs_to_its_node_is_not_even_asked_about(world: World, ki
     assert world.pools.count("create") == 0
 
 
-def test_a_bare_pod_with_a_gpu_has_a_pool_of_one_node(world: World) -> None:
+@pytest.mark.parametrize(
+    ("objects", "nodes"),
+    [(gpus_of(1), 1), (one_of(deployments, A_GPU), 3)],
+    ids=["a bare pod", "a Deployment of three replicas"],
+)
+def test_what_asks_for_gpus_has_one_pool_for_all_its_pods(world: World, objects: Objects, nodes: int) -> None:
     world.cluster.pods.clear()
-    world.cluster.add(*gpus_of(1))
+    world.cluster.add(*objects)
 
     world.sweep()
 
     (body,) = world.pools.bodies
-    assert (body["config"]["machineType"], body["initialNodeCount"]) == ("g2-standard-4", 1)
-
-
-def test_a_deployment_with_gpus_has_one_pool_for_all_its_replicas(world: World) -> None:
-    template = {
-        "spec": {
-            "nodeSelector": {labels.GPU_ACCELERATOR: "nvidia-l4"},
-            "containers": [{"name": "c", "resources": {"limits": {labels.GPU_RESOURCE: 1}}}],
-        }
-    }
-    world.cluster.pods.clear()
-    world.cluster.add(*one_of(deployments, template))
-
-    world.sweep()
-
-    (body,) = world.pools.bodies
-    assert (body["config"]["machineType"], body["initialNodeCount"]) == ("g2-standard-4", 3)
-
-
-def test_a_fraction_of_a_chip_is_refused_as_such(world: World) -> None:
-    body = pods.a_body()
-    body["spec"]["containers"][0]["resources"]["limits"][labels.TPU_RESOURCE] = "1500m"
-    world.cluster.pods.clear()
-    world.cluster.add(pods.both(body)[0], get_kind("Pod").read(body, read_template))
-
-    world.sweep()
-
-    world.records.expect_in_order({"decision": "refuse", "reason": "shape_unsupported"})
-    assert world.pools.count("create") == 0
+    assert (body["config"]["machineType"], body["initialNodeCount"]) == ("g2-standard-4", nodes)
 
 
 def test_a_gang_of_one_slice_is_no_bad_input_and_is_resumed_when_its_pool_runs(world: World) -> None:

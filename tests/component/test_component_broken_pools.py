@@ -5,12 +5,10 @@ from typing import Any
 import pytest
 
 from shared.core.decide.attempts import PAUSE_SECONDS
-from shared.core.identity.names import build_pool_name
-from tests.builders import CLUSTER, NOW, a_claim, a_jobset, a_pod, a_pool
+from tests.builders import CLUSTER, NOW, a_jobset, a_pod, a_pool
 from tests.component.looks import Look, by_sweep
-from tests.component.world import World
+from tests.component.world import NAME, World, name_of
 
-NAME = build_pool_name(a_claim())
 DAYS = 3 * 86_400.0
 GRACE = 300.0
 NODES = [f"n{number}" for number in range(4)]
@@ -28,7 +26,6 @@ def world(world: World, request: pytest.FixtureRequest) -> World:
 
 def restart(world: World) -> None:
     now = world.clock.now()
-    world.cluster.pods.clear()
     world.cluster.add(a_pod(created_at=now - 6, unschedulable_since=now - 6))
 
 
@@ -47,7 +44,34 @@ def expect_to_go_after(world: World, look: Look, seconds: float) -> None:
     assert world.pools.count("delete") == 1
 
 
-def test_in_the_seconds_of_a_restart_it_stays(world: World, look: Look) -> None:
+def restart_again(world: World) -> None:
+    """Let a restart begin the grace anew, just before it is over."""
+    world.clock.advance(GRACE - 7)
+    restart(world)
+    world.clock.advance(GRACE - 7)
+
+
+def repair(world: World) -> None:
+    world.cluster.unready.clear()
+    world.clock.advance(DAYS)
+
+
+def run_a_pod(world: World) -> None:
+    world.cluster.bind(NAME)
+    world.clock.advance(DAYS)
+
+
+@pytest.mark.parametrize(
+    "happens",
+    [
+        pytest.param(lambda _world: None, id="a restart, seconds ago"),
+        pytest.param(restart_again, id="two restarts"),
+        pytest.param(repair, id="all nodes are Ready, and pods wait for days"),
+        pytest.param(run_a_pod, id="a pod runs on it for days"),
+    ],
+)
+def test_it_stays_in_spite_of(world: World, look: Look, happens: Look) -> None:
+    happens(world)
     look(world)
 
     assert is_kept(world)
@@ -57,23 +81,6 @@ def test_a_pool_that_does_not_serve_for_the_grace_goes(world: World, look: Look)
     world.clock.advance(GRACE - 7)
     expect_to_go_after(world, look, 1)
     world.records.expect_in_order({"decision": "delete", "reason": "pool_degraded"})
-
-
-def test_a_restart_begins_the_grace_anew(world: World, look: Look) -> None:
-    world.clock.advance(GRACE - 7)
-    restart(world)
-    world.clock.advance(GRACE - 7)
-    look(world)
-
-    assert is_kept(world)
-
-
-def test_a_pool_whose_nodes_are_all_ready_serves_however_long_the_pods_wait(world: World, look: Look) -> None:
-    world.cluster.unready.clear()
-    world.clock.advance(DAYS)
-    look(world)
-
-    assert is_kept(world)
 
 
 def test_a_pool_that_lost_all_of_its_hosts_goes_after_the_grace(world: World, look: Look) -> None:
@@ -101,19 +108,10 @@ def test_without_any_pod_it_stays(world: World) -> None:
     assert is_kept(world)
 
 
-def test_under_a_pod_it_stays(world: World, look: Look) -> None:
-    world.cluster.bind(NAME)
-    world.clock.advance(DAYS)
-    look(world)
-
-    assert is_kept(world)
-
-
 def fail_to_create(world: World, *, pod_created_at: float | None, **overrides: Any) -> None:
     """Let a pool that is one minute old have failed, without a node; its pod waits."""
     world.pools.add(CLUSTER, a_pool("ERROR", age_seconds=60, **{"error": "[GCE_STOCKOUT]", **overrides}))
     world.cluster.nodes[NAME] = []
-    world.cluster.pods.clear()
     world.cluster.add(a_pod(created_at=pod_created_at, unschedulable_since=None))
 
 
@@ -136,7 +134,7 @@ def test_a_leader_that_is_made_anew_gets_the_next_attempt_of_a_creation_that_fai
     look(world)
 
     assert world.pools.count("delete") == 1
-    assert [body["name"] for body in world.pools.bodies] == [build_pool_name(a_claim(), 1)]
+    assert [body["name"] for body in world.pools.bodies] == [name_of(1)]
 
 
 @pytest.mark.parametrize("holds", ["a reservation", "nodes"])
@@ -161,17 +159,13 @@ def test_without_a_time_that_can_be_true_a_pool_without_a_ready_node_has_the_gra
     expect_to_go_after(world, look, 2)
 
 
-def test_a_pod_that_does_not_say_when_it_was_created_has_the_grace_since_it_waits(
-    world: World, look: Look
+@pytest.mark.parametrize(
+    ("created_at", "waits_since", "seconds"),
+    [(None, NOW - 6, GRACE), (NOW + 3600, NOW + 3600, 3600 + GRACE)],
+    ids=["the pod does not say when it was created", "a clock that is ahead"],
+)
+def test_hosts_that_are_ready_keep_the_grace_since_the_pod_waits_and_it_ends(
+    world: World, look: Look, created_at: float | None, waits_since: float, seconds: float
 ) -> None:
-    world.cluster.pods.clear()
-    world.cluster.add(a_pod(created_at=None, unschedulable_since=NOW - 6))
-    expect_to_go_after(world, look, GRACE)
-
-
-def test_hosts_that_are_ready_keep_the_grace_under_a_clock_that_is_ahead_and_it_ends(
-    world: World, look: Look
-) -> None:
-    world.cluster.pods.clear()
-    world.cluster.add(a_pod(created_at=NOW + 3600, unschedulable_since=NOW + 3600))
-    expect_to_go_after(world, look, 3600 + GRACE)
+    world.cluster.add(a_pod(created_at=created_at, unschedulable_since=waits_since))
+    expect_to_go_after(world, look, seconds)

@@ -40,13 +40,18 @@ def fail(world: World, attempt: int, error: str = STOCKOUT) -> None:
     world.pools.fail(CLUSTER, name_of(attempt), error)
 
 
-def test_each_candidate_is_tried_at_once_and_the_pause_comes_after_the_last(world: World, look: Look) -> None:
-    by_message(world)
-    for attempt in range(2):
+def fail_in_turn(world: World, look: Look, attempts: int) -> None:
+    """Let so many attempts fail, each of which is followed and deleted at the next look."""
+    for attempt in range(attempts):
         fail(world, attempt)
         look(world)
         assert world.pools.pools[CLUSTER, name_of(attempt)].status == "STOPPING"
         world.pools.move(CLUSTER, name_of(attempt), "gone")
+
+
+def test_each_candidate_is_tried_at_once_and_the_pause_comes_after_the_last(world: World, look: Look) -> None:
+    by_message(world)
+    fail_in_turn(world, look, 2)
     assert zones(world) == ["a", "b", "c"]
     made_at = int(world.clock.now())
 
@@ -92,10 +97,7 @@ def test_a_reservation_s_pool_that_failed_for_another_reason_keeps_its_number(wo
 def test_a_limit_of_one_slice_does_not_begin_the_list_again(world: World, look: Look) -> None:
     world.use(capacity_policies=read_policies(POLICY), limit_chips=16)
     by_message(world)
-    for attempt in range(2):
-        fail(world, attempt)
-        look(world)
-        world.pools.move(CLUSTER, name_of(attempt), "gone")
+    fail_in_turn(world, look, 2)
 
     assert zones(world) == ["a", "b", "c"]
 
@@ -177,14 +179,6 @@ def test_the_list_of_a_sweep_does_not_hide_an_attempt_of_a_message(world: World)
     assert world.pools.names(CLUSTER) == [name_of(1)]
 
 
-def test_without_a_list_of_capacity_the_first_pool_is_one_list_and_one_create(world: World) -> None:
-    world.use()
-    world.cluster.add(a_pod(created_at=NOW - 20, unschedulable_since=NOW - 20))
-    by_message(world)
-
-    assert world.pools.calls == [("list", ""), ("create", name_of(0))]
-
-
 def test_if_gke_refuses_all_candidates_the_last_refusal_is_told(world: World) -> None:
     for _ in PLACES:
         world.pools.fail_next("create", InvalidRequest("no such machine"))
@@ -194,27 +188,33 @@ def test_if_gke_refuses_all_candidates_the_last_refusal_is_told(world: World) ->
     assert world.says() == ("refuse", "request_invalid")
 
 
-def test_after_an_edit_of_the_list_the_new_one_begins_with_its_first(world: World, look: Look) -> None:
+EDITED = "[{priorities: [{location: {zones: [us-east5-c, us-east5-b]}}]}]"
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "made", "attempt", "candidate", "told"),
+    [
+        pytest.param(POLICY, EDITED, "ac", 2, "1-of-2-", "no capacity in its zone", id="it is edited"),
+        pytest.param("[]", POLICY, "ba", 3, "1-of-3-", "no capacity in its zone", id="it comes"),
+        pytest.param(POLICY, "[]", "ab", 1, "", "no capacity in", id="it goes"),
+    ],
+)
+def test_after_a_change_of_the_list_the_new_one_begins_with_its_first(
+    world: World, look: Look, before: str, after: str, made: str, attempt: int, candidate: str, told: str
+) -> None:
+    world.use(capacity_policies=read_policies(before))
     by_message(world)
     fail(world, 0)
-    world.use(capacity_policies=read_policies("[{priorities: [{location: {zones: [us-east5-c, us-east5-b]}}]}]"))
-    look(world)
-
-    assert zones(world) == ["a", "c"]
-    assert [body["name"] for body in world.pools.bodies] == [name_of(0), name_of(2)]
-
-
-def test_a_list_that_comes_after_a_failure_begins_with_its_first(world: World, look: Look) -> None:
-    world.use()
-    by_message(world)
-    fail(world, 0)
-    world.use(capacity_policies=read_policies(POLICY))
+    world.use(capacity_policies=read_policies(after))
     world.cluster.notices.clear()
     look(world)
 
-    assert zones(world) == ["b", "a"]
-    assert world.pools.bodies[-1]["config"]["labels"][labels.CANDIDATE].startswith("1-of-3-")
-    assert {"no capacity in its zone" in each.message for each in world.cluster.notices} == {True}
+    assert zones(world) == list(made)
+    assert [body["name"] for body in world.pools.bodies] == [name_of(0), name_of(attempt)]
+    label = world.pools.bodies[1]["config"]["labels"].get(labels.CANDIDATE, "")
+    assert label.startswith(candidate)
+    assert bool(label) == bool(candidate)
+    assert {told in each.message for each in world.cluster.notices} == {True}
 
 
 NO_MACHINE = "Machine type with name 'ct6e-standard-4t' does not exist in zone 'us-east5-a'."
@@ -252,16 +252,6 @@ def test_with_a_list_no_failure_is_final(world: World, look: Look, error: str, c
     assert zones(world) == ["a", "b", "c", "a"]
 
 
-def test_a_list_that_is_gone_leaves_a_plain_next_attempt(world: World, look: Look) -> None:
-    by_message(world)
-    fail(world, 0)
-    world.use()
-    look(world)
-
-    assert [body["name"] for body in world.pools.bodies] == [name_of(0), name_of(1)]
-    assert labels.CANDIDATE not in world.pools.bodies[1]["config"]["labels"]
-
-
 def test_a_pool_of_any_candidate_serves(world: World, look: Look) -> None:
     by_message(world)
     fail(world, 0)
@@ -297,8 +287,11 @@ def test_what_only_the_sweep_reads_does_not_change_the_number(world: World, *, f
 
 
 TWO_HUNDRED = "- location: {zones: [" + ", ".join(f"us-east5-z{number}" for number in range(200)) + "]}"
+OF_THE_OPERATOR = ("none; an operator can add to the list", "valid: 0 to 0")
+"""What would be valid where it is the operator who does not allow it."""
 BAD_LISTS = [
     ("spot", {}, "a list like", "no list"),
+    ("spot", {}, "Expected `array`, got `str`", "no list, and the error of its reader"),
     ("- preemptible: true", {}, "a list like", "an unknown tier"),
     ("- location: {zones: [us-west1-c]}", {}, "a zone of us-east5", "a zone outside the cluster"),
     (
@@ -339,15 +332,6 @@ def test_a_list_that_cannot_be_is_told_on_the_job_with_what_would_be_valid_and_b
     assert world.pools.bodies == []
     told = [each for each in world.cluster.notices if valid in each.message]
     assert {each.reason for each in told} == {"NodePoolRefused"}
+    reason = "request_not_allowed" if valid in OF_THE_OPERATOR else "capacity_conflict"
+    assert all(each.message.endswith(f"[{reason}]") for each in told)
     assert "JobSet" in {each.kind for each in told}
-
-
-def test_a_list_in_an_annotation_is_read_from_the_live_object(world: World) -> None:
-    wrong = {"annotations": {labels.CAPACITY: "spot"}, "unreadable_priorities": "Expected `array`, got `str`"}
-    pod = a_pod(shape=wrong)
-    world.cluster.add(pod, dataclasses.replace(a_jobset(template=pod.template)))
-    by_message(world)
-
-    assert world.pools.bodies == []
-    assert world.says() == ("refuse", "capacity_conflict")
-    assert any("Expected `array`, got `str`" in each.message for each in world.cluster.notices)

@@ -7,16 +7,15 @@ import pytest
 
 from shared.core import labels
 from shared.core.errors import Denied, StaleView, Unavailable
-from shared.core.identity.names import build_pool_name
 from shared.core.messages import Event, EventType, Observed
 from shared.core.workloads import NodeView, WorkloadView
 from tests.audit_entries import an_entry, as_message
-from tests.builders import CLUSTER, NOW, a_claim, a_jobset, a_pod, an_over_event
+from tests.builders import CLUSTER, NOW, a_jobset, a_pod, an_over_event
 from tests.component.looks import Look, choose_look
-from tests.component.world import World
+from tests.component.world import World, slice_name
 
 ASKS = {labels.CAPACITY_FIRST: "true"}
-NAMES = [build_pool_name(a_claim(slice_key=f"default/train-workers-{index}")) for index in range(2)]
+NAMES = [slice_name(index) for index in range(2)]
 
 
 def an_event() -> Event:
@@ -176,7 +175,7 @@ def test_a_slice_follows_its_attempts_meanwhile(world: World, look: Look) -> Non
     world.clock.advance(80)
     look(world)
 
-    second = build_pool_name(a_claim(slice_key="default/train-workers-1"), 1)
+    second = slice_name(1, 1)
     assert second in world.pools.names(CLUSTER)
     run(world, second)
     look(world)
@@ -221,16 +220,17 @@ def test_the_setting_is_off_by_default_and_the_workload_is_told(world: World) ->
     assert [each.message for each in world.cluster.notices if "the setting capacity_first is off" in each.message]
 
 
-def test_a_namespace_that_opts_out_gets_nothing(world: World, look: Look) -> None:
-    world.cluster.namespace_labels["default"] = {labels.DISABLE_AUTOPROVISIONING: "true"}
-    look(world)
-
-    assert world.pools.count("create") == 0
-
-
-@pytest.mark.parametrize("label", ["report-only", "no-create", "nonsense"])
-def test_the_emergency_stop_stops_it(world: World, look: Look, label: str) -> None:
-    world.cluster.namespace_labels["tpu-provisioner"] = {labels.MODE: label}
+@pytest.mark.parametrize(
+    ("namespace", "key", "value"),
+    [
+        ("default", labels.DISABLE_AUTOPROVISIONING, "true"),
+        *(("tpu-provisioner", labels.MODE, mode) for mode in ("report-only", "no-create", "nonsense")),
+    ],
+)
+def test_a_namespace_that_opts_out_and_the_emergency_stop_stop_it(
+    world: World, look: Look, namespace: str, key: str, value: str
+) -> None:
+    world.cluster.namespace_labels[namespace] = {key: value}
     look(world)
 
     assert world.pools.count("create") == 0
@@ -252,7 +252,7 @@ def test_without_the_right_at_the_end_the_sweep_resumes_it_later(world: World) -
     world.sweep()
     run(world, *NAMES)
     world.cluster.fail_next("change_workload", Denied("patch of jobsets is forbidden"))
-    assert world.sweep()[0].status == 500
+    assert world.sweep()[0] == 500
     assert jobset(world).suspended
     world.sweep()
 
@@ -359,5 +359,5 @@ def test_a_pool_with_errors_whose_nodes_are_all_ready_is_one(world: World, look:
     world.clock.advance(400)
     look(world)
 
-    assert world.cluster.workloads["JobSet", "default", "train"].suspended is not ready
+    assert jobset(world).suspended is not ready
     assert (str(world.pools.pools[CLUSTER, NAMES[0]].status) == "STOPPING") is not ready

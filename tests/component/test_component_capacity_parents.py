@@ -1,6 +1,7 @@
 """A suspended RayJob waits for capacity: its RayCluster waits in its place, the RayJob goes on."""
 
 import dataclasses
+from typing import Any
 
 import pytest
 
@@ -43,6 +44,12 @@ def make_raycluster(world: World) -> None:
     world.cluster.add(dataclasses.replace(a_raycluster(suspend=True), parent=PARENT, marks=marks, version="1"))
 
 
+def hand_over(world: World) -> None:
+    """Let the RayJob be resumed, and its RayCluster wait in its place."""
+    world.sweep()
+    make_raycluster(world)
+
+
 def rayjob(world: World) -> WorkloadView:
     return world.cluster.workloads["RayJob", "default", "train"]
 
@@ -61,8 +68,7 @@ def an_event() -> Event:
 
 
 def test_the_rayjob_is_told_what_becomes_of_each_slice(world: World) -> None:
-    world.sweep()
-    make_raycluster(world)
+    hand_over(world)
     world.cluster.notices.clear()
     world.sweep()
 
@@ -95,15 +101,11 @@ def test_the_rayjob_is_resumed_once_and_its_raycluster_when_all_pools_run(world:
     assert world.pools.count("create") == 2
 
 
-def test_a_rayjob_that_a_person_suspends_later_stays_suspended(world: World) -> None:
-    world.sweep()
-    world.cluster.add(dataclasses.replace(rayjob(world), suspended=True))
-    world.sweep()
-    assert rayjob(world).suspended
-
-
-def test_one_that_a_person_resumed_is_never_resumed_again(world: World) -> None:
-    world.cluster.add(dataclasses.replace(RAYJOB, suspended=False))
+@pytest.mark.parametrize("resumed_by", ["us", "a person"])
+def test_a_rayjob_that_was_resumed_once_and_is_suspended_later_stays_suspended(
+    world: World, resumed_by: str
+) -> None:
+    world.cluster.add(dataclasses.replace(RAYJOB, suspended=resumed_by == "us"))
     world.sweep()
     world.cluster.add(dataclasses.replace(rayjob(world), suspended=True))
     world.sweep()
@@ -111,8 +113,7 @@ def test_one_that_a_person_resumed_is_never_resumed_again(world: World) -> None:
 
 
 def test_what_is_not_whole_in_time_is_given_back_and_the_rayjob_is_told(world: World) -> None:
-    world.sweep()
-    make_raycluster(world)
+    hand_over(world)
     world.sweep()
     world.pools.move(CLUSTER, NAMES[0], "RUNNING")
     world.clock.advance(1800)
@@ -126,8 +127,7 @@ def test_what_is_not_whole_in_time_is_given_back_and_the_rayjob_is_told(world: W
 
 @pytest.mark.parametrize("gone", [True, False])
 def test_a_raycluster_whose_rayjob_ended_is_not_resumed_and_gives_its_pools_back(world: World, gone: bool) -> None:
-    world.sweep()
-    make_raycluster(world)
+    hand_over(world)
     world.sweep()
     run(world, *NAMES)
     world.cluster.parents.clear() if gone else end(world)
@@ -141,8 +141,7 @@ def test_a_raycluster_whose_rayjob_ended_is_not_resumed_and_gives_its_pools_back
 
 
 def test_a_rayjob_that_cannot_be_read_stops_everything_about_its_raycluster(world: World) -> None:
-    world.sweep()
-    make_raycluster(world)
+    hand_over(world)
     world.cluster.fail_next("get_parent", Denied("get of rayjobs is forbidden"))
     world.deliver(an_event())
     assert world.pools.count("create") == 0
@@ -158,7 +157,7 @@ def test_a_rayjob_that_cannot_be_read_stops_everything_about_its_raycluster(worl
 
 def test_without_the_right_to_change_it_the_rayjob_is_told_and_stays_suspended(world: World) -> None:
     world.cluster.fail_next("change_workload", Denied("patch of rayjobs is forbidden"))
-    assert world.sweep()[0].status == 500
+    assert world.sweep()[0] == 500
     assert rayjob(world).suspended
     assert [each.kind for each in world.cluster.notices if "patch of rayjobs" in each.message] == ["RayJob"]
     world.sweep()
@@ -191,17 +190,19 @@ def test_a_patch_that_lost_its_reply_is_done_once(world: World) -> None:
     assert (rayjob(world).suspended, rayjob(world).version) == (False, "2")
 
 
-@pytest.mark.parametrize("label", ["report-only", "nonsense"])
-def test_the_emergency_stop_stops_it(world: World, label: str) -> None:
-    world.cluster.namespace_labels["tpu-provisioner"] = {labels.MODE: label}
-    world.sweep()
-    assert rayjob(world).suspended
-
-
-def test_the_mode_report_only_and_the_setting_that_is_off_leave_it_suspended(world: World) -> None:
-    world.use(capacity_first=True, mode="report-only")
-    world.sweep()
-    world.use()
+@pytest.mark.parametrize(
+    ("label", "settings"),
+    [
+        ({labels.MODE: "report-only"}, {"capacity_first": True}),
+        ({labels.MODE: "nonsense"}, {"capacity_first": True}),
+        ({}, {"capacity_first": True, "mode": "report-only"}),
+        ({}, {}),
+    ],
+    ids=["the emergency stop", "an unknown stop", "the mode", "the setting is off"],
+)
+def test_what_stops_us_leaves_it_suspended(world: World, label: dict[str, str], settings: dict[str, Any]) -> None:
+    world.cluster.namespace_labels["tpu-provisioner"] = label
+    world.use(**settings)
     world.sweep()
     assert rayjob(world).suspended
 

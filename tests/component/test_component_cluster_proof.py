@@ -5,7 +5,6 @@ import pytest
 from shared.core import labels
 from shared.core.identity.names import build_pool_name
 from shared.core.identity.pools import PoolSnapshot
-from shared.core.messages import Event
 from shared.core.workloads import WorkloadView
 from tests.audit_entries import an_entry, as_message
 from tests.builders import (
@@ -22,9 +21,9 @@ from tests.builders import (
     an_over_event,
 )
 from tests.component.fakes import CLUSTER_UID
-from tests.component.world import World
+from tests.component.looks import Look, by_message
+from tests.component.world import NAME, World, claim_of
 
-NAME = build_pool_name(a_claim())
 HERE, THERE = "gke-main-default-pool-12ab34cd", "gke-main-default-pool-99ff99ff"
 """The instance groups of the default pools of two clusters of one name."""
 
@@ -39,10 +38,7 @@ def swapped(world: World) -> World:
 
 
 def test_a_sweep_deletes_nothing_and_raises_the_alarm(swapped: World) -> None:
-    answer, counts = swapped.sweep()
-
-    assert answer.status == 200
-    assert counts == {"keep": 1, "errors": 0}
+    assert swapped.sweep() == (200, {"keep": 1, "errors": 0})
     assert swapped.pools.calls == [("list", "")]
     swapped.records.expect_in_order({"severity": "CRITICAL", "reason": "cluster_unproven"})
 
@@ -68,9 +64,7 @@ def test_an_endpoint_that_changes_between_the_two_looks_deletes_nothing(swapped:
 
 def test_a_workload_of_the_other_cluster_gets_no_pool_here(swapped: World) -> None:
     swapped.cluster.add(a_jobset(uid="theirs"), a_pod(pod_labels={"jobset.sigs.k8s.io/jobset-uid": "theirs"}))
-    _, counts = swapped.sweep()
-
-    assert counts == {"keep": 1, "refuse": 1, "errors": 0}
+    assert swapped.sweep() == (200, {"keep": 1, "refuse": 1, "errors": 0})
     assert swapped.pools.bodies == []
 
 
@@ -114,34 +108,34 @@ def test_a_pool_that_a_leader_of_the_other_cluster_would_replace_stays(world: Wo
     assert world.pools.count("delete") == 0
 
 
-def test_a_sweep_creates_no_first_pool_for_a_leader_of_the_other_cluster(world: World) -> None:
+def sweep(world: World) -> None:
     """Seed 135866 of commit 89af47e, and the reason why wrong labels come into being."""
-    stand_beside_default_pools(world, group=THERE)
-    _, counts = world.sweep()
-
-    assert counts == {"refuse": 1, "errors": 0}
-    assert world.pools.bodies == []
+    assert world.sweep() == (200, {"refuse": 1, "errors": 0})
     world.records.expect_in_order({"severity": "CRITICAL", "reason": "cluster_unproven"})
 
 
-@pytest.mark.parametrize("event", [a_workload_demand(uid=""), a_workload_demand(), a_demand_event()])
-def test_a_message_creates_no_first_pool_for_a_leader_of_the_other_cluster(world: World, event: Event) -> None:
-    """A workload that is named without its UID may be one of the same name in the other cluster."""
-    stand_beside_default_pools(world, group=THERE)
-    assert world.deliver(event).status == 200
-
-    assert world.says() == ("refuse", "cluster_unproven")
-    assert world.pools.bodies == []
-
-
-def test_the_place_of_an_ended_operation_goes_to_no_leader_of_the_other_cluster(world: World) -> None:
+def settle(world: World) -> None:
     """Seed 8103300 of commit 0b23f02: the leader is found in a list, so no message has its UID."""
-    world.cluster.add(a_pod(unschedulable_since=NOW - 100))
-    stand_beside_default_pools(world, group=THERE)
     past = build_pool_name(a_claim(name="past"))
     assert world.deliver(as_message(an_entry("Delete", pool=past)), "settle").status == 200
 
-    assert world.says() == ("refuse", "cluster_unproven")
+
+def name_without_uid(world: World) -> None:
+    """It may be a workload of the same name in the other cluster."""
+    assert world.deliver(a_workload_demand(uid="")).status == 200
+
+
+def name_with_uid(world: World) -> None:
+    assert world.deliver(a_workload_demand()).status == 200
+
+
+@pytest.mark.parametrize("look", [sweep, settle, name_without_uid, name_with_uid, by_message])
+def test_no_look_creates_a_first_pool_for_a_leader_of_the_other_cluster(world: World, look: Look) -> None:
+    world.cluster.add(a_pod(unschedulable_since=NOW - 100))
+    stand_beside_default_pools(world, group=THERE)
+    look(world)
+
+    world.records.expect_in_order({"decision": "refuse", "reason": "cluster_unproven"})
     assert world.pools.bodies == []
 
 
@@ -151,9 +145,7 @@ def test_a_node_of_any_pool_proves_the_cluster_although_the_label_says_another(w
     orphan = a_claim(name="gone", owner_uid="gone")
     world.pools.add(CLUSTER, a_pool("ERROR", claim=orphan, extra_labels=wrong), a_go_pool(jobset="past"))
     stand_beside_default_pools(world, group=HERE)
-    _, counts = world.sweep()
-
-    assert counts == {"delete": 2, "create": 1, "errors": 0}
+    assert world.sweep() == (200, {"delete": 2, "create": 1, "errors": 0})
 
 
 def test_a_node_of_a_pool_of_ours_proves_the_cluster_of_the_others(world: World) -> None:
@@ -161,9 +153,7 @@ def test_a_node_of_a_pool_of_ours_proves_the_cluster_of_the_others(world: World)
     world.pools.add(CLUSTER, a_pool(), a_pool("ERROR", claim=orphan, extra_labels={labels.CLUSTER_UID: None}))
     stand_beside_default_pools(world, group=THERE)
     world.cluster.nodes[NAME] = ["a-node"]
-    _, counts = world.sweep()
-
-    assert counts["delete"] == 1
+    assert world.sweep()[1]["delete"] == 1
 
 
 @pytest.mark.parametrize("nodes", [0, 1])
@@ -171,9 +161,7 @@ def test_a_pool_without_the_label_goes_only_if_a_node_of_it_is_in_the_cluster(wo
     world.cluster.empty()
     world.pools.add(CLUSTER, a_pool(extra_labels={labels.CLUSTER_UID: None}), a_go_pool())
     world.cluster.nodes.update({name: [f"node-of-{name}"] * nodes for name in (NAME, "train-12345")})
-    _, counts = world.sweep()
-
-    assert counts == ({"delete": 2, "errors": 0} if nodes else {"keep": 2, "errors": 0})
+    assert world.sweep()[1] == ({"delete": 2, "errors": 0} if nodes else {"keep": 2, "errors": 0})
 
 
 def test_each_pool_that_is_created_says_its_cluster(world: World) -> None:
@@ -184,10 +172,10 @@ def test_each_pool_that_is_created_says_its_cluster(world: World) -> None:
 
 
 def test_one_wrong_label_does_not_stop_a_cluster(world: World) -> None:
-    other = a_claim(slice_key="default/train-workers-1")
     wrong: dict[str, str | None] = {labels.CLUSTER_UID: "uid-of-another"}
-    world.pools.add(CLUSTER, a_pool(claim=other))
-    world.pools.add(CLUSTER, a_pool(name="wrong", claim=a_claim(name="x"), extra_labels=wrong))
+    world.pools.add(
+        CLUSTER, a_pool(claim=claim_of(1)), a_pool(name="wrong", claim=a_claim(name="x"), extra_labels=wrong)
+    )
     world.sweep()
 
     assert len(world.pools.bodies) == 1

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from shared.core import labels
-from shared.core.identity.names import build_pool_name
 from shared.core.times import format_time
 from shared.engine.looks.side_by_side import CALLS_AT_ONCE
 from tests.builders import CLUSTER, NOW, a_claim, a_jobset, a_pod, a_pool, an_over_event
@@ -157,11 +156,8 @@ def test_many_pools_of_one_workload_are_given_back_by_one_message(records: Recor
     world = World(records)
     world.cluster.pods.clear()
     world.cluster.add(a_jobset(replicas=256, terminal="Completed", terminal_since=NOW))
-    for index in range(256):
-        claim = a_claim(slice_key=f"default/train-workers-{index}")
-        name = build_pool_name(claim)
-        world.pools.add(CLUSTER, a_pool(claim=claim, name=name))
-        world.cluster.nodes[name] = [f"node-of-{name}"]
+    for pool in world.add_pools(256):
+        world.cluster.nodes[pool.name] = [f"node-of-{pool.name}"]
 
     assert world.collect(an_over_event()).status == 200
     calls = Counter(verb for verb, _ in world.pools.calls)

@@ -9,7 +9,7 @@ import pytest
 
 from shared.core.errors import Throttled
 from shared.core.settings import ClusterSettings
-from tests.builders import CLUSTER, NOW, a_claim, a_jobset, a_pod, a_pool, an_over_event, settings
+from tests.builders import CLUSTER, NOW, a_jobset, a_pod, a_pool, an_over_event, settings
 from tests.component.plans import Plans
 from tests.component.world import Records, World
 
@@ -20,8 +20,7 @@ WORK_SECONDS = 25.0
 @pytest.fixture
 def many(world: World) -> World:
     """A workload of 40 slices that has completed, each slice with its pool."""
-    claims = [a_claim(slice_key=f"default/train-workers-{index}") for index in range(40)]
-    world.pools.add(CLUSTER, *(a_pool(claim=claim) for claim in claims))
+    world.add_pools(40)
     world.cluster.add(a_jobset(replicas=40, terminal="Completed", terminal_since=NOW))
     return world
 
@@ -122,9 +121,9 @@ def test_with_more_clusters_than_run_side_by_side_each_has_its_share_of_the_time
         world.clusters[name].add(a_pod(), a_jobset())
     began = slow_down(world, world.cluster, 1.0)
 
-    answer, counts = world.sweep()
+    status, counts = world.sweep()
 
-    assert answer.status == 503
+    assert status == 503
     assert share - 2 < began[-1] - NOW < share
     assert counts["left"] > 0
     served = [name for name in names[1:] if world.pools.names(name)]

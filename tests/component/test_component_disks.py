@@ -3,6 +3,8 @@
 import dataclasses
 from typing import Any
 
+import pytest
+
 from cli.rehearsal import open_rehearsal, rehearse, rehearse_leaders
 from shared.core import labels
 from shared.core.errors import Denied, Unavailable
@@ -11,7 +13,7 @@ from shared.engine.tell import Outcome
 from tests.builders import CLUSTER, NOW, a_demand_event, a_jobset, a_pod, a_template
 from tests.component.fake_queues import reserve_quota
 from tests.component.looks import Look, by_message, by_sweep
-from tests.component.world import Records, World
+from tests.component.world import World
 from tests.unit.test_candidates import listing
 
 A, B = "us-east5-a", "us-east5-b"
@@ -53,29 +55,20 @@ def zones(world: World) -> list[str]:
     return [body["locations"][0] for body in world.pools.bodies]
 
 
-def test_a_pod_without_claims_costs_no_read(world: World, look: Look) -> None:
-    reads = Counting(world)
+@pytest.mark.parametrize(
+    ("disk", "asked", "made"),
+    [(None, [], B), ((), ["data"], B), ((A,), ["data"], A)],
+    ids=["no claim costs no read", "a claim without a known zone", "a disk in a zone"],
+)
+def test_the_pool_is_made_in_the_zone_of_the_disk_if_there_is_one(
+    world: World, look: Look, disk: tuple[str, ...] | None, asked: list[str], made: str
+) -> None:
+    reads = Counting(world) if disk is None else claim(world, *disk)
 
     look(world)
 
-    assert (reads.asked, zones(world)) == ([], [B])
-
-
-def test_the_pool_is_made_in_the_zone_of_the_disk(world: World, look: Look) -> None:
-    reads = claim(world, A)
-
-    look(world)
-
-    assert (reads.asked, zones(world)) == (["data"], [A])
-    assert world.records.expect_in_order({"decision": "create"})[0]["zone"] == A
-
-
-def test_a_claim_without_a_known_zone_changes_nothing(world: World, look: Look) -> None:
-    reads = claim(world)
-
-    look(world)
-
-    assert (reads.asked, zones(world)) == (["data"], [B])
+    assert (reads.asked, zones(world)) == (asked, [made])
+    assert world.records.expect_in_order({"decision": "create"})[0]["zone"] == made
 
 
 def test_a_candidate_without_the_disk_is_refused_by_name_and_nothing_is_bought(world: World, look: Look) -> None:
@@ -127,49 +120,37 @@ def test_without_the_right_the_pool_is_made_and_the_owner_is_told_once(world: Wo
     )
 
 
-def test_a_disk_that_cannot_be_read_now_buys_nothing_until_a_later_look(world: World) -> None:
+@pytest.mark.parametrize("seconds", [0, 3600])
+def test_a_disk_that_cannot_be_read_now_buys_nothing_until_a_later_look_and_is_told_after_long(
+    world: World, seconds: float
+) -> None:
     claim(world, A)
+    pod = world.cluster.pods["default", a_pod().name]
+    world.cluster.add(dataclasses.replace(pod, unschedulable_since=NOW - seconds))
     world.cluster.fail_next("find_disk", Unavailable("503"))
 
     assert world.deliver(a_demand_event()).status == 503
     assert zones(world) == []
+    words = "the zone of this pod's disks cannot be read yet, and is tried again: 503"
+    assert [each.message.startswith(words) for each in world.cluster.notices] == ([True] if seconds else [])
 
     by_message(world)
     assert zones(world) == [A]
 
 
-def test_a_leader_that_waits_for_long_is_told_that_its_disk_cannot_be_read(world: World) -> None:
-    claim(world, A)
-    pod = world.cluster.pods["default", a_pod().name]
-    world.cluster.add(dataclasses.replace(pod, unschedulable_since=NOW - 3600))
-    world.cluster.fail_next("find_disk", Unavailable("503"))
-
-    assert world.deliver(a_demand_event()).status == 503
-
-    (notice,) = world.cluster.notices
-    assert notice.message.startswith("the zone of this pod's disks cannot be read yet, and is tried again: 503")
-
-
-def test_pools_before_pods_are_made_where_the_disk_is(world: World) -> None:
-    world.use(capacity_first=True)
-    reads = claim(world, A, slices=2, suspended=True, marks={labels.CAPACITY_FIRST: "true"}, version="1")
+@pytest.mark.parametrize("kueue", [False, True], ids=["it waits for capacity", "it has quota of Kueue"])
+def test_pools_before_pods_are_made_where_the_disk_is(world: World, *, kueue: bool) -> None:
+    world.use(capacity_first=not kueue, kueue_admission_check=kueue)
+    marks = {} if kueue else {labels.CAPACITY_FIRST: "true"}
+    reads = claim(world, A, slices=2, suspended=True, marks=marks, version="1")
     world.cluster.pods.clear()
+    if kueue:
+        reserve_quota(world, world.cluster.workloads["JobSet", "default", "train"])
 
     world.sweep()
 
     assert zones(world) == [A, A]
     assert reads.asked == ["data"]
-
-
-def test_a_workload_with_quota_of_kueue_gets_its_pools_where_the_disk_is(records: Records) -> None:
-    world = World(records, kueue_admission_check=True)
-    claim(world, A, slices=2, suspended=True)
-    world.cluster.pods.clear()
-    reserve_quota(world, world.cluster.workloads["JobSet", "default", "train"])
-
-    world.sweep()
-
-    assert zones(world) == [A, A]
 
 
 def test_status_and_why_rehearse_it_without_an_event(world: World) -> None:

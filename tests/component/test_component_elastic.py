@@ -50,6 +50,18 @@ class Elastic:
         for node in nodes:
             self.world.cluster.bind(self.pool, kind="Job", chips=1, node=node)
 
+    def mark(self, *used: str, want: int) -> None:
+        """Let pods use some nodes, and the workload want so many; the others get their marks."""
+        self.use(*used)
+        self.want(want)
+        self.sweep()
+
+    def close(self, *used: str, want: int) -> None:
+        """Let marked nodes stay empty for the grace, so that they are closed."""
+        self.mark(*used, want=want)
+        self.sweep(after=GRACE)
+        assert all(mark.closed for mark in self.world.cluster.marks.values())
+
     def sweep(self, *, after: float = 60) -> None:
         self.world.clock.advance(after)
         self.world.sweep()
@@ -111,13 +123,6 @@ def test_it_grows_when_the_spec_wants_more(world: World) -> None:
     assert ("Job", "NodePoolResizeStarted", False) in world.notices()
 
 
-def test_the_sweep_grows_it_too(world: World) -> None:
-    elastic = Elastic(world, pods=1)
-    elastic.want(2)
-    elastic.sweep()
-    assert elastic.size == 2
-
-
 def test_a_resize_that_another_operation_holds_off_is_left_to_the_sweep(world: World) -> None:
     elastic = Elastic(world, pods=1)
     elastic.want(2)
@@ -161,37 +166,24 @@ def test_only_nodes_that_stay_empty_for_the_grace_leave_and_by_name(world: World
 
 def test_a_node_that_is_used_again_loses_its_mark_even_when_it_was_closed(world: World) -> None:
     elastic = Elastic(world, pods=2)
-    elastic.use("n0")
-    elastic.want(1)
-    elastic.sweep()
-    elastic.sweep(after=GRACE)
-    assert world.cluster.marks["n1"].closed
+    elastic.close("n0", want=1)
     elastic.use("n0", "n1")
     elastic.sweep()
     assert world.cluster.marks == {}
     assert world.pools.removed == []
 
 
-def test_a_node_that_is_wanted_again_loses_its_mark(world: World) -> None:
-    elastic = Elastic(world, pods=2)
-    elastic.use("n0")
-    elastic.want(1)
-    elastic.sweep()
-    elastic.want(2)
-    elastic.sweep()
-    assert world.cluster.marks == {}
-
-
+@pytest.mark.parametrize("closed", [False, True])
 @pytest.mark.parametrize("status", ["RUNNING", "RUNNING_WITH_ERROR", "ERROR"])
-def test_a_closed_node_that_is_wanted_again_is_opened_though_its_pool_has_errors(
-    world: World, status: str
+def test_a_node_that_is_wanted_again_loses_its_mark_though_its_pool_has_errors(
+    world: World, status: str, *, closed: bool
 ) -> None:
     elastic = Elastic(world, pods=2)
-    elastic.use("n0")
-    elastic.want(1)
-    elastic.sweep()
-    elastic.sweep(after=GRACE)
-    assert world.cluster.marks["n1"].closed
+    if closed:
+        elastic.close("n0", want=1)
+    else:
+        elastic.mark("n0", want=1)
+    assert set(world.cluster.marks) == {"n1"}
     world.pools.move(CLUSTER, elastic.pool, status)
     elastic.want(2)
     elastic.sweep()
@@ -243,9 +235,7 @@ def test_the_pool_goes_when_nothing_of_its_shape_is_wanted(world: World, pods: i
 def test_in_report_only_mode_no_node_is_marked(world: World) -> None:
     elastic = Elastic(world, pods=2)
     world.use(mode="report-only")
-    elastic.use("n0")
-    elastic.want(1)
-    elastic.sweep()
+    elastic.mark("n0", want=1)
     assert world.cluster.marks == {}
 
 

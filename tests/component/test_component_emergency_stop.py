@@ -10,13 +10,11 @@ import pytest
 
 from shared.core import labels
 from shared.core.errors import Denied, Unavailable
-from shared.core.identity.names import build_pool_name
 from shared.engine.changes import GUARDS, Verb
-from tests.builders import CLUSTER, a_claim, a_demand_event, a_jobset, a_pod, a_pool, an_over_event
+from tests.builders import CLUSTER, a_demand_event, a_jobset, a_pod, a_pool, an_over_event
 from tests.component.test_component_elastic import Elastic, a_demand
-from tests.component.world import OTHER, Records, World, two_clusters
+from tests.component.world import NAME, OTHER, Records, World, two_clusters
 
-NAME = build_pool_name(a_claim())
 OWN = "tpu-provisioner"
 ACTS = ("create", "delete", "resize", "remove_nodes")
 PERFORM = Path(__file__).resolve().parents[2] / "shared/engine"
@@ -89,19 +87,16 @@ def test_without_the_label_or_with_active_everything_is_done(world: World, act: 
     assert act_calls(world) == [EVERY_ACT[act][0]]
 
 
-def test_no_create_adds_nothing_and_still_deletes(world: World, act: Act) -> None:
-    act(world, "no-create")
+@pytest.mark.parametrize("value", ["no-create", "report-only"])
+def test_no_create_adds_nothing_and_still_deletes_and_report_only_changes_nothing(
+    world: World, act: Act, value: str
+) -> None:
+    act(world, value)
 
-    call, answer, _ = EVERY_ACT[act]
+    call, no_create, report_only = EVERY_ACT[act]
+    answer = no_create if value == "no-create" else report_only
     assert world.says() == answer
     assert act_calls(world) == ([call] if answer[0] == "delete" else [])
-
-
-def test_report_only_changes_nothing(world: World, act: Act) -> None:
-    act(world, "report-only")
-
-    assert world.says() == EVERY_ACT[act][2]
-    assert act_calls(world) == []
 
 
 @pytest.mark.parametrize("value", ["stop", "No-Create", "", "true"])
@@ -122,14 +117,6 @@ def test_without_the_namespace_nothing_is_done_and_its_name_is_told(world: World
     assert world.says() == ("refuse", "mode_unknown")
     assert act_calls(world) == []
     assert all("namespace tpu-provisioner" in each.message for each in world.cluster.notices)
-
-
-def test_the_namespace_is_a_setting(world: World) -> None:
-    world.use(own_namespace="accelerators")
-    world.cluster.namespace_labels["accelerators"] = {labels.MODE: "no-create"}
-    world.deliver(a_demand_event())
-
-    assert world.says() == ("refuse", "mode_no_create")
 
 
 @pytest.mark.parametrize(("error", "status"), [(Unavailable("503"), 503), (Denied("forbidden"), 500)])
@@ -200,13 +187,16 @@ def test_report_only_sets_no_mark_and_removes_no_node(world: World) -> None:
     assert world.pools.removed == []
 
 
-def test_what_is_stopped_is_logged_with_its_cause(world: World) -> None:
-    create(world, "no-create")
+@pytest.mark.parametrize("own", [OWN, "accelerators"], ids=["by default", "the namespace is a setting"])
+def test_what_is_stopped_is_logged_with_its_cause(world: World, own: str) -> None:
+    world.use(own_namespace=own)
+    world.cluster.namespace_labels[own] = {labels.MODE: "no-create"}
+    world.deliver(a_demand_event())
 
+    assert world.says() == ("refuse", "mode_no_create")
     (stopped,) = [each for each in world.records.found if each.get("logger") == "emergency_stop"]
-    assert stopped["severity"] == "WARNING"
-    assert stopped["reason"] == "mode_no_create"
-    assert f"{labels.MODE}=no-create of namespace {OWN}" in stopped["message"]
+    assert (stopped["severity"], stopped["reason"]) == ("WARNING", "mode_no_create")
+    assert f"{labels.MODE}=no-create of namespace {own}" in stopped["message"]
 
 
 def test_every_act_of_the_shell_is_in_one_module_and_asks_for_the_stop_first() -> None:

@@ -7,16 +7,19 @@ import pytest
 from shared.core import labels
 from shared.core.errors import Busy, Denied, ProvisionerError, Unavailable
 from shared.core.identity.names import build_pool_name
-from shared.core.identity.pools import PoolStatus
+from shared.core.identity.pools import PoolSnapshot, PoolStatus
 from shared.core.times import format_time
-from tests.builders import CLUSTER, NOW, a_claim, a_foreign_pool, a_jobset, a_pod, a_pool, a_template
+from tests.builders import CLUSTER, NOW, a_foreign_pool, a_jobset, a_pod, a_pool, a_template
 from tests.component.test_component_elastic import Elastic, a_waiting_pod
-from tests.component.world import OTHER, Records, World, two_clusters
+from tests.component.world import NAME, OTHER, Records, World, claim_of, two_clusters
 
-NAME = build_pool_name(a_claim())
-SECOND = a_claim(slice_key="default/train-workers-1")
+SECOND = claim_of(1)
 CHIPS = 16
 NOTHING = (0, 0.0, 0)
+ERRORS = (
+    *("[GCE_STOCKOUT]", "[GCE_QUOTA_EXCEEDED]", "[PERMISSIONS_ERROR]"),
+    *("violates constraint constraints/compute.x", "Internal error.", "?"),
+)
 
 
 def measure(world: World, cluster: str = CLUSTER) -> tuple[int, float, int]:
@@ -69,31 +72,37 @@ def test_demands_are_counted_from_the_create_until_the_pool_runs(world: World) -
 
 
 @pytest.mark.parametrize(
-    "error",
+    "pool",
     [
-        *("[GCE_STOCKOUT]", "[GCE_QUOTA_EXCEEDED]", "[PERMISSIONS_ERROR]"),
-        *("violates constraint constraints/compute.x", "Internal error.", "?"),
+        *(
+            a_pool("ERROR", error=f"[{each}]")
+            for each in ("GCE_STOCKOUT", "GCE_QUOTA_EXCEEDED", "PERMISSIONS_ERROR")
+        ),
+        a_pool("ERROR", error="violates constraint constraints/compute.x"),
+        *(a_pool("ERROR", error="Internal error."), a_pool("ERROR", error="?")),
+        *map(a_pool, ("PROVISIONING", "STOPPING", "RECONCILING")),
     ],
+    ids=lambda pool: pool.error or str(pool.status),
 )
-def test_a_failed_creation_waits_whether_or_not_it_is_tried_again(world: World, error: str) -> None:
+def test_a_creation_that_failed_waits_whatever_follows_and_so_does_a_pool_that_gke_works_on(
+    world: World, pool: PoolSnapshot
+) -> None:
     wait_since(world, 3600)
-    world.pools.add(CLUSTER, a_pool("ERROR", error=error, age_seconds=5.0))
+    world.pools.add(CLUSTER, pool)
 
     assert measure(world) == (1, 3600.0, 0)
 
 
-@pytest.mark.parametrize("status", ["PROVISIONING", "STOPPING", "RECONCILING"])
-def test_a_pool_that_gke_still_works_on_is_waited_for(world: World, status: str) -> None:
-    wait_since(world, 90)
-    world.pools.add(CLUSTER, a_pool(status))
-
-    assert measure(world) == (1, 90.0, 0)
-
-
+@pytest.mark.parametrize("suspended", [False, True])
 @pytest.mark.parametrize("overrides", [{"limit_chips": 8}, {"mode": "no-create"}, {"mode": "report-only"}])
-def test_what_the_operator_forbids_does_not_wait_for_capacity(world: World, overrides: dict[str, Any]) -> None:
-    wait_since(world, 3600)
-    world.use(**overrides)
+def test_what_the_operator_forbids_does_not_wait_for_capacity(
+    world: World, overrides: dict[str, Any], *, suspended: bool
+) -> None:
+    if suspended:
+        put_waiting(world, **overrides)
+    else:
+        wait_since(world, 3600)
+        world.use(**overrides)
 
     assert measure(world) == NOTHING
 
@@ -136,20 +145,18 @@ def test_the_pods_of_an_elastic_pool_are_one_demand_and_a_running_one_is_not_idl
     assert measure(world)[2] == 0
 
 
-def test_a_running_pool_beside_its_waiting_leader_is_idle_also_when_the_pod_does_not_fit(world: World) -> None:
+@pytest.mark.parametrize("used", [False, True])
+def test_a_running_pool_beside_its_waiting_leader_is_idle_unless_others_use_it(
+    world: World, *, used: bool
+) -> None:
+    """It is idle also when the pod does not fit."""
     wait_since(world, 3600)
     world.pools.add(CLUSTER, a_pool(age_seconds=3000.0))
     world.cluster.nodes[NAME] = ["n0", "n1", "n2", "n3"]
+    if used:
+        world.cluster.bind(NAME, workload="another")
 
-    assert measure(world) == (0, 0.0, CHIPS)
-
-
-def test_a_pool_that_others_use_is_not_idle(world: World) -> None:
-    wait_since(world, 3600)
-    world.pools.add(CLUSTER, a_pool(age_seconds=3000.0))
-    world.cluster.bind(NAME, workload="another")
-
-    assert measure(world) == NOTHING
+    assert measure(world) == (0, 0.0, 0 if used else CHIPS)
 
 
 @pytest.mark.parametrize(
@@ -172,21 +179,21 @@ def test_the_pool_of_a_workload_that_is_over_or_suspended_is_idle_until_it_is_de
         assert measure(world) == NOTHING
 
 
-@pytest.mark.parametrize(("of", "deleting_since"), [("another", None), ("train", NOW - 5)])
-def test_an_ended_workload_s_pool_with_pods_on_it_is_not_idle(
-    world: World, of: str, deleting_since: float | None
+@pytest.mark.parametrize(
+    ("pod", "idle"),
+    [({"workload": "another"}, 0), ({"deleting_since": NOW - 5}, 0), (None, CHIPS)],
+    ids=["another's pod runs on it", "its own pod ends on it", "its deletion fails"],
+)
+def test_an_ended_workload_s_pool_that_stays_is_idle_without_pods(
+    world: World, pod: dict[str, Any] | None, idle: int
 ) -> None:
     leave_pool(world, terminal="Completed", terminal_since=NOW - 10)
-    world.cluster.bind(NAME, workload=of, deleting_since=deleting_since)
+    if pod is None:
+        world.pools.fail_next("delete", Busy("another operation"))
+    else:
+        world.cluster.bind(NAME, **pod)
 
-    assert measure(world) == NOTHING
-
-
-def test_a_pool_whose_deletion_fails_is_still_idle(world: World) -> None:
-    leave_pool(world, terminal="Completed", terminal_since=NOW - 900)
-    world.pools.fail_next("delete", Busy("another operation"))
-
-    assert measure(world) == (0, 0.0, CHIPS)
+    assert measure(world) == (0, 0.0, idle)
 
 
 def test_clusters_are_told_apart_and_one_that_does_not_answer_tells_nothing(records: Records) -> None:
@@ -230,35 +237,26 @@ def test_the_slices_of_a_suspended_workload_wait_from_the_begin_of_the_round_unt
     assert measure(world) == NOTHING
 
 
-def test_a_failed_creation_of_a_suspended_workload_waits_beside_idle_chips(world: World) -> None:
-    put_waiting(world, {labels.CAPACITY_FIRST_ROUND: f"2 from {format_time(NOW - 600)}"})
-    failed = a_pool("ERROR", claim=SECOND, error="[GCE_STOCKOUT]", age_seconds=5.0)
-    world.pools.add(CLUSTER, a_pool(age_seconds=300.0), failed)
-
-    assert measure(world) == (1, 600.0, CHIPS)
+RUNS = a_pool(age_seconds=300.0)
+FAILED = a_pool("ERROR", claim=SECOND, error="[GCE_STOCKOUT]", age_seconds=5.0)
 
 
-def test_a_forged_begin_of_a_round_counts_from_the_suspension(world: World) -> None:
-    put_waiting(world, {labels.CAPACITY_FIRST_ROUND: f"2 from {format_time(NOW - 900_000)}"})
-
-    assert measure(world) == (2, 9000.0, 0)
-
-
-def test_in_the_pause_all_slices_wait_and_pools_that_still_run_are_idle(world: World) -> None:
-    put_waiting(world, {labels.CAPACITY_FIRST_ROUND: f"1 from {format_time(NOW + 300)}"})
-    world.pools.add(CLUSTER, a_pool(age_seconds=300.0))
-
-    assert measure(world) == (1, 0.0, CHIPS)  # it runs when this sweep begins, and is given back by it
-    assert measure(world) == (2, 0.0, 0)
-
-
-@pytest.mark.parametrize("overrides", [{"limit_chips": 16}, {"mode": "no-create"}, {"mode": "report-only"}])
-def test_what_the_operator_forbids_a_suspended_workload_does_not_wait_for_capacity(
-    world: World, overrides: dict[str, Any]
+@pytest.mark.parametrize(
+    ("ended", "begins_at", "pools", "measured"),
+    [
+        pytest.param(2, NOW - 600, [RUNS, FAILED], [(1, 600.0, CHIPS)], id="a failed creation beside idle chips"),
+        pytest.param(2, NOW - 900_000, [], [(2, 9000.0, 0)], id="a forged begin: from the suspension"),
+        # In the pause all wait. A pool that runs when the sweep begins is given back by it.
+        pytest.param(1, NOW + 300, [RUNS], [(1, 0.0, CHIPS), (2, 0.0, 0)], id="the pause after a round"),
+    ],
+)
+def test_the_slices_of_a_round_wait_from_its_begin(
+    world: World, ended: int, begins_at: float, pools: list[PoolSnapshot], measured: list[tuple[int, float, int]]
 ) -> None:
-    put_waiting(world, **overrides)
+    put_waiting(world, {labels.CAPACITY_FIRST_ROUND: f"{ended} from {format_time(begins_at)}"})
+    world.pools.add(CLUSTER, *pools)
 
-    assert measure(world) == NOTHING
+    assert [measure(world) for _ in measured] == measured
 
 
 @pytest.mark.parametrize("method", ["create", "change_workload"])
@@ -271,15 +269,12 @@ def test_a_suspended_workload_without_the_rights_waits(world: World, method: str
 
 def test_autoscaled_pools_are_counted_those_of_others_too(world: World) -> None:
     world.cluster.pods.clear()
+    (told,) = measure_all(world)
+    assert told["autoscaled_pools"] == 0
+
     world.pools.add(CLUSTER, a_pool(autoscaled=True), a_pool(claim=SECOND), a_foreign_pool("theirs"))
     for at, status in enumerate(("RUNNING", "PROVISIONING", "ERROR")):
         world.pools.add(CLUSTER, a_foreign_pool(f"theirs-{at}", status=PoolStatus(status), autoscaled=True))
 
     (told,) = measure_all(world)
     assert told["autoscaled_pools"] == 4
-
-
-def test_a_sweep_tells_that_no_pool_is_autoscaled(world: World) -> None:
-    (told,) = measure_all(world)
-
-    assert told["autoscaled_pools"] == 0

@@ -6,11 +6,10 @@ import pytest
 
 from shared.capacity_lists import read_policies
 from shared.core import labels
-from shared.core.identity.names import build_pool_name
 from shared.core.ports import FillError, Machines
 from shared.core.times import format_time
 from shared.core.workloads import NodeView
-from tests.builders import CLUSTER, NOW, a_claim, an_over_event
+from tests.builders import CLUSTER, NOW, an_over_event
 from tests.component.looks import Look, choose_look
 from tests.component.test_component_capacity_first import (
     ASKS,
@@ -22,12 +21,10 @@ from tests.component.test_component_capacity_first import (
     run,
     start_waiting,
 )
-from tests.component.world import World
+from tests.component.world import World, slice_name
 from tests.unit.test_elastic import a_gpu_job
 
 POLICY = "[{priorities: [{location: {zones: [us-east5-a, us-east5-b]}}]}]"
-
-
 look = choose_look(by_message, by_sweep)
 
 
@@ -121,7 +118,7 @@ def test_a_pool_that_pods_of_others_use_ends_no_round(world: World) -> None:
     world.clock.advance(2100)
     world.pools.fail(CLUSTER, NAMES[1], "Current errors: [GCE_STOCKOUT]")
     by_sweep(world)
-    following = build_pool_name(a_claim(slice_key="default/train-workers-1"), 1)
+    following = slice_name(1, 1)
     assert jobset(world).marks[labels.CAPACITY_FIRST_ROUND].startswith("0 from ")
     assert following in world.pools.names(CLUSTER)
 

@@ -16,14 +16,15 @@ from tests.component.empty_pools import (
     STOCKOUT,
     TOLD,
     begin,
+    begin_refused,
     fill_at_next_creation,
     refuse,
     run_empty,
     status,
 )
 from tests.component.looks import by_message, by_sweep
-from tests.component.test_component_needed_pools import HOSTS, JobSetWorld, slice_name
-from tests.component.world import Records, World, name_of
+from tests.component.test_component_needed_pools import HOSTS, JobSetWorld
+from tests.component.world import Records, World, name_of, slice_name
 
 
 @pytest.fixture(autouse=True)
@@ -43,8 +44,7 @@ def test_a_clock_of_kubernetes_that_is_ahead_hides_no_error(world: World) -> Non
 
 
 def test_an_error_of_a_time_that_cannot_be_true_brings_no_pool_before_the_pause(world: World) -> None:
-    begin(world)
-    refuse(world)
+    begin_refused(world)
     by_sweep(world)
     run_empty(world, 1)
     world.clock.advance(30)
@@ -56,8 +56,7 @@ def test_an_error_of_a_time_that_cannot_be_true_brings_no_pool_before_the_pause(
 
 def test_a_limit_that_refuses_the_next_way_keeps_the_empty_pool(world: World) -> None:
     """Seed 305 of the simulator: it was deleted, and the list began with the same way again."""
-    begin(world)
-    refuse(world)
+    begin_refused(world)
     other = build_owner_labels(replace(a_claim(), name="other"), attempt=0, created_at=0, fingerprint="")
     world.pools.add(CLUSTER, replace(world.pools.pools[CLUSTER, name_of(0)], name="other", labels=other))
     world.use(capacity_policies=read_policies(POLICY), limit_chips=16)
@@ -69,8 +68,7 @@ def test_a_limit_that_refuses_the_next_way_keeps_the_empty_pool(world: World) ->
 
 def test_nobody_takes_the_room_of_an_empty_pool_before_the_next_way_has_it(world: World) -> None:
     """Seed 1019142 of the simulator: its deletion made room, and the list began anew, unpaused."""
-    begin(world)
-    refuse(world)
+    begin_refused(world)
     world.use(capacity_policies=read_policies(POLICY), limit_chips=16)
     other, plain = replace(a_demand(), claim=replace(a_claim(), name="other")), world.pools.delete
 
@@ -129,8 +127,7 @@ def test_a_message_that_reads_no_machines_deletes_no_pool(world: World) -> None:
 
 def test_a_machine_that_comes_after_the_second_look_keeps_its_pool(world: World) -> None:
     """The limits, the owner, the pods, the proof and the stop are read before the last look."""
-    begin(world)
-    refuse(world)
+    begin_refused(world)
     made = Machines(made=1)
     world.pools.before_next("read_machines", lambda: world.pools.machines.update({name_of(0): made}), skip=2)
     by_sweep(world)
@@ -140,8 +137,7 @@ def test_a_machine_that_comes_after_the_second_look_keeps_its_pool(world: World)
 
 
 def test_only_the_deletion_comes_after_the_last_look(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    begin(world)
-    refuse(world)
+    begin_refused(world)
     calls: list[str] = []
     monkeypatch.setattr(world.pools, "begin", calls.append)
     monkeypatch.setattr(world.cluster, "begin", calls.append)
@@ -151,8 +147,7 @@ def test_only_the_deletion_comes_after_the_last_look(world: World, monkeypatch: 
 
 
 def test_machines_that_cannot_be_read_again_keep_their_pool(world: World) -> None:
-    begin(world)
-    refuse(world)
+    begin_refused(world)
 
     world.pools.fail_next("read_machines", Unavailable("lost"), skip=2)
     by_sweep(world)

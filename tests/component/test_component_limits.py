@@ -8,45 +8,35 @@ import pytest
 from shared.core import labels
 from shared.core.decide.limits import HOLD_SECONDS
 from shared.core.errors import Denied, Unavailable
-from shared.core.identity.names import build_pool_name
 from shared.core.kinds import jobset as jobset_keys
 from shared.core.messages import Event
 from tests.builders import CLUSTER, NOW, a_claim, a_demand_event, a_jobset, a_pod, a_pool
-from tests.component.world import World
+from tests.component.world import NAME, World
 
-NAME = build_pool_name(a_claim())
 STOCKOUT = "Atomic resize failed with [GCE_STOCKOUT]"
 BOTH = {jobset_keys.EXCLUSIVE_TOPOLOGY: labels.NODE_POOL, jobset_keys.NODE_SELECTOR_STRATEGY: "true"}
 
 
 @pytest.mark.parametrize(
-    ("mode", "reason"), [("no-create", "mode_no_create"), ("report-only", "mode_report_only")]
-)
-def test_in_a_quiet_mode_nothing_is_created_and_the_owner_hears_why(world: World, mode: Any, reason: str) -> None:
-    world.use(mode=mode)
-    world.deliver(a_demand_event())
-
-    assert world.says() == ("refuse", reason)
-    assert world.pools.calls == [("list", "")]
-
-
-@pytest.mark.parametrize(
-    ("value", "says"),
+    ("mode", "value", "says"),
     [
-        ("true", ("nothing", "demand_opted_out")),
-        ("gpu", ("create", "pool_absent")),
-        ("false", ("create", "pool_absent")),
-        ("yes", ("refuse", "request_not_allowed")),
+        ("no-create", "false", ("refuse", "mode_no_create")),
+        ("report-only", "false", ("refuse", "mode_report_only")),
+        ("active", "false", ("create", "pool_absent")),
+        ("active", "gpu", ("create", "pool_absent")),
+        ("active", "true", ("nothing", "demand_opted_out")),
+        ("active", "yes", ("refuse", "request_not_allowed")),
     ],
 )
-def test_a_label_of_the_namespace_leaves_its_pods_to_others(
-    world: World, value: str, says: tuple[str, str]
+def test_a_quiet_mode_and_a_label_of_the_namespace_leave_its_pods_to_others(
+    world: World, mode: Any, value: str, says: tuple[str, str]
 ) -> None:
+    world.use(mode=mode)
     world.cluster.namespace_labels["default"] = {labels.DISABLE_AUTOPROVISIONING: value}
     world.deliver(a_demand_event())
 
     assert world.says() == says
-    assert world.pools.count("create") == (says[0] == "create")
+    assert [method for method, _ in world.pools.calls if method != "list"] == ["create"] * (says[0] == "create")
 
 
 def test_an_unknown_value_of_the_namespace_label_is_named_with_the_valid_ones(world: World) -> None:
@@ -203,18 +193,9 @@ def test_an_explanation_that_cannot_be_written_undoes_nothing(world: World) -> N
     )
 
 
-def test_the_same_notice_again_is_counted_and_not_added(world: World) -> None:
-    world.deliver(a_demand_event())
-    world.deliver(a_demand_event())
-    world.deliver(a_demand_event())
-
-    assert sorted(world.cluster.notices.values()) == [1, 1, 2, 2]
-
-
 @pytest.mark.parametrize("seed", range(20))
 def test_every_message_thrice_in_any_order_makes_one_pool_for_each_slice(world: World, seed: int) -> None:
-    pods = [a_pod(index=index, uid=f"pod-{index}") for index in range(4)]
-    world.cluster.add(a_jobset(replicas=4), *pods)
+    pods = world.add_slices(4)
     messages = [a_demand_event(pod) for pod in pods] * 3
     random.Random(seed).shuffle(messages)
     for message in messages:

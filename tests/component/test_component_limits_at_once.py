@@ -32,19 +32,16 @@ from tests.unit.test_elastic import a_gpu_job
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_ten_messages_at_once_buy_no_more_than_the_limit(seed: int) -> None:
-    crowd = Crowd(seed, limit_chips=CHIPS)
-    crowd.run()
+@pytest.mark.parametrize(
+    ("slices", "messages", "sweeps"), [(1, 1, 0), (3, 2, 2)], ids=["one each", "two each, and two sweeps"]
+)
+def test_ten_messages_at_once_buy_no_more_than_the_limit(
+    seed: int, slices: int, messages: int, sweeps: int
+) -> None:
+    crowd = Crowd(seed, limit_chips=slices * CHIPS)
+    crowd.run(*[crowd.world.sweep] * sweeps, messages=messages)
 
-    assert crowd.chips == CHIPS
-
-
-@pytest.mark.parametrize("seed", range(8))
-def test_messages_that_come_twice_and_two_sweeps_keep_it_too(seed: int) -> None:
-    crowd = Crowd(seed, limit_chips=3 * CHIPS)
-    crowd.run(crowd.world.sweep, crowd.world.sweep, messages=2)
-
-    assert crowd.chips == 3 * CHIPS
+    assert crowd.chips == slices * CHIPS
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -165,21 +162,19 @@ def test_what_gke_refused_is_given_back_at_once(error: ProvisionerError) -> None
     assert crowd.chips == CHIPS
 
 
-def test_an_outcome_that_is_unknown_counts_until_the_reservation_ends() -> None:
+@pytest.mark.parametrize("again", ["itself", "another, after the reservation"])
+def test_an_outcome_that_is_unknown_counts_until_the_reservation_ends(again: str) -> None:
+    """Its own hold is not in its way."""
     crowd = Crowd(0, limit_chips=CHIPS)
     first, second, *_ = crowd.pods
     crowd.pools.fail_next("create", Unavailable("connection lost"))
     crowd.message(first)()
     crowd.message(second)()
     assert crowd.chips == 0
-    crowd.message(first)()  # its own hold is not in its way
-    assert crowd.chips == CHIPS
+    if again != "itself":
+        crowd.world.clock.advance(HOLD_SECONDS)
+    crowd.message(first if again == "itself" else second)()
 
-    crowd = Crowd(0, limit_chips=CHIPS)
-    crowd.pools.fail_next("create", Unavailable("connection lost"))
-    crowd.message(first)()
-    crowd.world.clock.advance(HOLD_SECONDS)
-    crowd.message(second)()
     assert crowd.chips == CHIPS
 
 

@@ -57,9 +57,8 @@ def test_what_waits_is_written_at_once_and_what_does_not_fit_is_refused(world: W
 
     ledger = world.cluster.ledgers[world.ports.settings.own_namespace]
     assert ledger.version == "2"  # one write of the first, and one of all others
-    assert {f"pool-{number}" for number, each in found.items() if isinstance(each, OwnHolds)} == set(
-        ledger.entries
-    )
+    held = {f"pool-{number}" for number, each in found.items() if isinstance(each, OwnHolds)}
+    assert held == set(ledger.entries)
     assert len(ledger.entries) == room
     assert sum(isinstance(each, Decision) for each in found.values()) == THREADS - room
 

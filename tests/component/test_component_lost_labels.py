@@ -3,16 +3,13 @@
 import pytest
 
 from shared.capacity_lists import read_policies
-from shared.core.identity.names import build_pool_name
-from tests.builders import CLUSTER, NOW, a_claim, a_demand_event, a_jobset, a_pod, a_pool, an_over_event
+from tests.builders import CLUSTER, NOW, a_demand_event, a_jobset, a_pod, a_pool, an_over_event
 from tests.component import empty_pools
 from tests.component.looks import Look
 from tests.component.test_component_making_room import GRACE, add_waiting
 from tests.component.test_component_old_looks import disown
 from tests.component.test_component_warm_pools import IDLE, make_warm, sweep
-from tests.component.world import World
-
-NAME = build_pool_name(a_claim())
+from tests.component.world import NAME, World, claim_of
 
 
 def complete(world: World) -> None:
@@ -23,7 +20,7 @@ def complete(world: World) -> None:
 def complete_two(world: World) -> None:
     """Their looks share one list of pools."""
     complete(world)
-    world.pools.add(CLUSTER, a_pool(claim=a_claim(slice_key="default/train-workers-1")))
+    world.pools.add(CLUSTER, a_pool(claim=claim_of(1)))
 
 
 def differ(world: World) -> None:

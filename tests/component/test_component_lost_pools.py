@@ -90,13 +90,8 @@ def test_a_pool_that_lost_nodes_goes_beside_a_whole_one_of_its_slice(world: Worl
         ({"nodes": ["n1"]}, {"capacity_policies": ()}),
     ],
     ids=[
-        "all are there",
-        "not for long",
-        "GKE adds them again",
-        "no-create",
-        "report-only",
-        "no list",
-        "no list, some",
+        *("all are there", "not for long", "GKE adds them again"),
+        *("no-create", "report-only", "no list", "no list, some"),
     ],
 )
 def test_a_pool_with_too_few_nodes_stays_when(
@@ -152,9 +147,7 @@ def test_a_pool_that_changed_since_its_nodes_were_read_stays(world: World) -> No
             world.pools.before_next("list", change)
 
     world.pools.before_next("list", change)
-    answer = world.deliver(a_demand_event())
-
-    assert answer.status == 503
+    assert world.deliver(a_demand_event()).status == 503
     assert world.pools.pools[CLUSTER, name_of(1)].status == "RECONCILING"
 
 

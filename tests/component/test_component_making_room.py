@@ -9,8 +9,8 @@ from shared.core.errors import Busy
 from shared.core.kinds import jobset as jobset_keys
 from shared.core.ports import SurplusMark
 from tests.builders import CLUSTER, NOW, a_jobset, a_pod
-from tests.component.test_component_warm_pools import IDLE, NAME, add_idle, make_warm, status, sweep, use
-from tests.component.world import World
+from tests.component.test_component_warm_pools import IDLE, add_idle, make_warm, status, sweep, use
+from tests.component.world import NAME, World
 
 GRACE = 300
 
@@ -80,12 +80,18 @@ def test_a_pool_that_is_empty_in_the_gap_of_a_restart_makes_no_room(world: World
     assert (status(world), world.cluster.marks) == ("RUNNING", {})
 
 
-def test_an_idle_pool_that_cannot_be_deleted_does_not_keep_the_others_from_making_room(world: World) -> None:
+def wait_beside_two(world: World) -> str:
+    """Let two pools be idle, and a workload wait for the room of one; return the younger."""
     world.use(idle_seconds=IDLE, limit_chips=32)
     sweep(world)
     (younger,) = add_idle(world, 1)
     sweep(world)
     add_waiting(world)
+    return younger
+
+
+def test_an_idle_pool_that_cannot_be_deleted_does_not_keep_the_others_from_making_room(world: World) -> None:
+    younger = wait_beside_two(world)
     world.pools.fail_next("delete", Busy("another operation"))
     sweep(world, after=GRACE)
 
@@ -95,11 +101,7 @@ def test_an_idle_pool_that_cannot_be_deleted_does_not_keep_the_others_from_makin
 def test_an_idle_pool_whose_nodes_cannot_be_read_again_does_not_keep_the_others_from_making_room(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    world.use(idle_seconds=IDLE, limit_chips=32)
-    sweep(world)
-    (younger,) = add_idle(world, 1)
-    sweep(world)
-    add_waiting(world)
+    younger = wait_beside_two(world)
     plain, reads = world.cluster.list_surplus_marks, list[str]()
 
     def read(name: str) -> Any:
@@ -116,17 +118,11 @@ def test_an_idle_pool_whose_nodes_cannot_be_read_again_does_not_keep_the_others_
     assert found["message"] == f"node pool {NAME}: OverflowError: inf"
 
 
-def test_a_pool_that_is_used_makes_no_room(world: World) -> None:
-    world.use(idle_seconds=IDLE, limit_chips=16)
-    use(world, workload="third")
-    add_waiting(world)
-    sweep(world)
-
-    assert status(world) == "RUNNING"
-
-
-def test_what_would_not_help_is_spared(world: World) -> None:
-    world.use(idle_seconds=IDLE, limit_chips=8)
+@pytest.mark.parametrize(("chips", "used"), [(16, True), (8, False)], ids=["it is used", "it would not help"])
+def test_a_pool_makes_no_room_when(world: World, chips: int, *, used: bool) -> None:
+    world.use(idle_seconds=IDLE, limit_chips=chips)
+    if used:
+        use(world, workload="third")
     sweep(world)
     add_waiting(world)
     sweep(world, after=GRACE)

@@ -6,15 +6,14 @@ from unittest.mock import Mock
 import pytest
 
 from shared.core.errors import Throttled
-from shared.core.identity.names import build_pool_name
 from shared.core.ports import NodePools
 from shared.edges.threads import Threads
 from shared.engine.entries import sweep_leaders
 from shared.engine.looks.limited_ports import RestingPools
 from shared.engine.looks.side_by_side import CALLS_AT_ONCE, PAUSE_SECONDS
-from tests.builders import CLUSTER, NOW, a_claim, a_jobset, a_pod, a_template
+from tests.builders import CLUSTER, NOW, a_jobset, a_pod, a_template
 from tests.component.fakes import FakeNodePools, StepClock
-from tests.component.world import World
+from tests.component.world import NAME, World
 
 
 @pytest.fixture
@@ -35,7 +34,7 @@ def test_cpu_pods_hide_no_leader_and_their_workloads_are_not_read(
 
     world.sweep()
 
-    assert world.expect_one_pool() == build_pool_name(a_claim())
+    assert world.expect_one_pool() == NAME
     assert [each.args for each in reads.call_args_list] == [("JobSet", "default", "train")]
 
 
@@ -51,10 +50,9 @@ def test_a_leader_that_selects_tpu_nodes_without_chips_is_still_told_why(world: 
 
 @pytest.mark.usefixtures("_two_leaders_in_one_sweep")
 def test_of_more_leaders_than_one_sweep_takes_each_has_its_turn(world: World) -> None:
-    world.cluster.pods.clear()
     unfit = a_template(topology="9x9")
-    pods = [a_pod(index=index, uid=f"pod-{index}", template=unfit) for index in range(6)]
-    world.cluster.add(a_jobset(replicas=6, template=unfit), *pods)
+    pods = world.add_slices(6, template=unfit)
+    world.cluster.add(a_jobset(replicas=6, template=unfit))
     told: list[set[str]] = []
     for _ in range(60):
         world.cluster.notices.clear()
@@ -72,21 +70,15 @@ LEADERS = 100
 @pytest.fixture
 def refusing(world: World) -> World:
     """A cluster with many leaders, and a GKE that answers each create with 429."""
-    world.cluster.pods.clear()
-    world.cluster.add(
-        a_jobset(replicas=LEADERS), *(a_pod(index=index, uid=f"pod-{index}") for index in range(LEADERS))
-    )
+    world.add_slices(LEADERS)
     for _ in range(LEADERS):
         world.pools.fail_next("create", Throttled("too many operations", retry_after_seconds=20))
     return world
 
 
 def test_after_a_429_the_sweep_asks_gke_no_more_and_tells_it_once(refusing: World) -> None:
-    answer, counts = refusing.sweep()
-
+    assert refusing.sweep() == (503, {"errors": 1, "left": LEADERS})
     assert refusing.pools.count("create") == 1
-    assert counts == {"errors": 1, "left": LEADERS}
-    assert answer.status == 503
     told = refusing.records.found
     assert len([each for each in told if each.get("reason") == "throttled"]) == 1
     assert [each["waiting_demands"] for each in told if each["message"] == "measured"] == [LEADERS]

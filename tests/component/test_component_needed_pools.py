@@ -13,7 +13,6 @@ from tests.builders import (
     CLUSTER,
     JOBSET_UID,
     NOW,
-    a_claim,
     a_demand,
     a_demand_event,
     a_foreign_pool,
@@ -22,15 +21,11 @@ from tests.builders import (
     a_pool,
     an_over_event,
 )
-from tests.component.test_component_pool_use import RAYCLUSTER, RayWorld, name_of
-from tests.component.world import Records, World
+from tests.component.test_component_pool_use import RAYCLUSTER, RayWorld, name_of_slot
+from tests.component.world import Records, World, claim_of, slice_name
 
 HOSTS = 4
 EARLIER_UID = "0a5d2f51-1111-4b7e-9a52-0d9f0f0c1a00"
-
-
-def slice_name(index: int, attempt: int = 0, *, uid: str = JOBSET_UID) -> str:
-    return build_pool_name(a_claim(slice_key=f"default/train-workers-{index}", owner_uid=uid), attempt)
 
 
 class JobSetWorld(World):
@@ -50,7 +45,7 @@ class JobSetWorld(World):
         self.pools.add(CLUSTER, dataclasses.replace(pool, labels=own, **changes))
 
     def add_pool(self, index: int, status: str = "RUNNING", *, attempt: int = 0, uid: str = JOBSET_UID) -> str:
-        claim = a_claim(slice_key=f"default/train-workers-{index}", owner_uid=uid)
+        claim = dataclasses.replace(claim_of(index), owner_uid=uid)
         name = build_pool_name(claim, attempt)
         own = {labels.ATTEMPT: str(attempt)}
         self.pools.add(CLUSTER, a_pool(status, claim=claim, name=name, extra_labels=dict(own), age_seconds=3600))
@@ -90,28 +85,19 @@ def jobsets(records: Records) -> JobSetWorld:
 
 
 @pytest.mark.parametrize("by", ["message", "sweep"])
+@pytest.mark.parametrize(("taken", "attempt"), [((), 1), ((1,), 2)], ids=["a free name", "a name of others"])
 def test_a_slice_whose_pool_another_slice_took_for_want_of_its_own_gets_one_more(
-    jobsets: JobSetWorld, by: str
+    jobsets: JobSetWorld, taken: tuple[int, ...], attempt: int, by: str
 ) -> None:
     jobsets.run(0, jobsets.add_pool(1))
     leader = jobsets.wait(1)
+    jobsets.pools.add(CLUSTER, *(a_foreign_pool(slice_name(1, each)) for each in taken))
 
     for _ in range(3):
         jobsets.deliver(a_demand_event(leader)) if by == "message" else jobsets.sweep()
 
-    assert jobsets.alive() == {slice_name(1), slice_name(1, 1)}
-    assert len(jobsets.pools.bodies) == 1
-
-
-def test_a_slice_gets_one_more_pool_under_a_name_that_no_pool_of_others_has(jobsets: JobSetWorld) -> None:
-    jobsets.run(0, jobsets.add_pool(1))
-    jobsets.wait(1)
-    jobsets.pools.add(CLUSTER, a_foreign_pool(slice_name(1, 1)))
-
-    for _ in range(3):
-        jobsets.sweep()
-
-    assert [body["name"] for body in jobsets.pools.bodies] == [slice_name(1, 2)]
+    assert jobsets.alive() == {slice_name(1), *(slice_name(1, each) for each in taken), slice_name(1, attempt)}
+    assert [body["name"] for body in jobsets.pools.bodies] == [slice_name(1, attempt)]
 
 
 def test_a_slice_whose_pool_another_slice_took_waits_for_the_other_s_empty_one(jobsets: JobSetWorld) -> None:
@@ -198,7 +184,7 @@ def test_a_ray_slice_gets_a_pool_when_another_workload_holds_the_one_it_would_wa
     for _ in range(3):
         rays.sweep()
 
-    assert rays.alive() == {name_of(0), name_of(1), name_of(1, 1)}
+    assert rays.alive() == {name_of_slot(0), name_of_slot(1), name_of_slot(1, 1)}
     assert len(rays.pools.bodies) == 1
 
 
@@ -219,24 +205,18 @@ def test_the_empty_pool_of_a_jobset_that_was_made_anew_and_runs_on_the_earlier_o
 
 
 @pytest.mark.parametrize("by", ["message", "sweep"])
-def test_a_failed_pool_goes_while_its_slice_runs_on_another_slice_s(jobsets: JobSetWorld, by: str) -> None:
-    _failed, second, third = jobsets.add_pool(0, "ERROR"), jobsets.add_pool(1), jobsets.add_pool(1, attempt=1)
-    jobsets.run(0, second)
-    jobsets.run(1, third)
+@pytest.mark.parametrize("stays", [False, True], ids=["on another slice's", "on it"])
+def test_a_failed_pool_goes_while_its_slice_runs_on_another_slice_s(
+    jobsets: JobSetWorld, by: str, *, stays: bool
+) -> None:
+    failed, second, third = jobsets.add_pool(0, "ERROR"), jobsets.add_pool(1), jobsets.add_pool(1, attempt=1)
+    serving = (failed, second) if stays else (second, third)
+    for index, pool in enumerate(serving):
+        jobsets.run(index, pool)
 
     jobsets.collect(an_over_event("drained")) if by == "message" else jobsets.sweep()
 
-    assert jobsets.alive() == {second, third}
-
-
-def test_a_failed_pool_stays_while_its_slice_runs_on_it(jobsets: JobSetWorld) -> None:
-    failed, second, _third = jobsets.add_pool(0, "ERROR"), jobsets.add_pool(1), jobsets.add_pool(1, attempt=1)
-    jobsets.run(0, failed)
-    jobsets.run(1, second)
-
-    jobsets.sweep()
-
-    assert jobsets.alive() == {failed, second}
+    assert jobsets.alive() == set(serving)
 
 
 @pytest.mark.parametrize("by", ["message", "sweep"])

@@ -31,10 +31,7 @@ def test_an_owner_that_nothing_can_read_stops_no_other_pool(world: World, error:
     world.pools.add(CLUSTER, orphan("a"), orphan("b"), orphan("c"))
     fail_for(world, "get_workload", "b", error)
 
-    answer, counts = world.sweep()
-
-    assert counts == {"delete": 2, "keep": 1, "errors": 1}
-    assert answer.status == 500
+    assert world.sweep() == (500, {"delete": 2, "keep": 1, "errors": 1})
     (found,) = world.records.expect_in_order({"reason": "internal_error", "severity": "CRITICAL"})
     assert found["message"] == f"JobSet default/b: {type(error).__name__}: {error}"
 
@@ -44,9 +41,7 @@ def test_a_leader_that_nothing_can_read_stops_no_other_leader(world: World, erro
     world.cluster.add(a_jobset(name="bad"), a_pod(jobset="bad", uid="bad"))
     fail_for(world, "get_workload", "bad", error)
 
-    _, counts = world.sweep()
-
-    assert counts == {"create": 1, "errors": 1}
+    assert world.sweep()[1] == {"create": 1, "errors": 1}
     (found,) = world.records.expect_in_order({"reason": "internal_error"})
     assert found["message"].startswith("Pod default/bad-workers-0-0-abcde: ")
 
@@ -57,10 +52,7 @@ def test_a_lasting_403_on_nodes_stops_no_pool_and_no_leader(world: World) -> Non
     fail_for(world, "list_pool_pods", orphan("a").name, Denied("nodes is forbidden"))
     world.pools.add(CLUSTER, orphan("b"))
 
-    answer, counts = world.sweep()
-
-    assert counts == {"delete": 1, "create": 1, "errors": 1}
-    assert answer.status == 500
+    assert world.sweep() == (500, {"delete": 1, "create": 1, "errors": 1})
     world.records.expect_in_order(
         {"reason": "permission_denied", "message": f"node pool {orphan('a').name}: nodes is forbidden"}
     )
@@ -73,10 +65,7 @@ def test_pools_of_a_kind_that_the_cluster_does_not_know_are_kept_and_counted_onc
         fail_for(world, "get_workload", name, KindAbsent("the cluster does not know rayclusters"))
     world.pools.add(CLUSTER, orphan("d"))
 
-    answer, counts = world.sweep()
-
-    assert answer.status == 200
-    assert counts == {"keep": 3, "delete": 1, "errors": 1}
+    assert world.sweep() == (200, {"keep": 3, "delete": 1, "errors": 1})
     world.records.expect_in_order({"severity": "WARNING", "reason": "owner_unknown"})
 
 
@@ -154,13 +143,12 @@ def test_a_cluster_that_hangs_delays_no_other_and_is_reported(records: Records) 
 
     world.cluster.before_next("list_waiting_leaders", hang)
     try:
-        answer, counts = world.sweep(threads=Threads(world.clock))
+        answered = world.sweep(threads=Threads(world.clock))
     finally:
         freed.set()
 
     assert hung.is_set()
-    assert counts == {"create": 1, "errors": 1, "left": 1}
-    assert answer.status == 503
+    assert answered == (503, {"create": 1, "errors": 1, "left": 1})
     (found,) = world.records.expect_in_order({"reason": "out_of_time", "severity": "WARNING"})
     assert found["message"].startswith(CLUSTER)
     assert len(world.pools.names(OTHER)) == 1

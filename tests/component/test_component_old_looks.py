@@ -6,13 +6,11 @@ from typing import Any
 
 import pytest
 
-from shared.core.identity.names import build_pool_name
 from tests.builders import CLUSTER, NOW, a_claim, a_demand_event, a_jobset, a_pod, a_pool, an_over_event
-from tests.component.test_component_elastic import GRACE, Elastic, a_demand
-from tests.component.world import World
+from tests.component.test_component_elastic import Elastic, a_demand
+from tests.component.world import NAME, World
 
 LATER = 12.0
-NAME = build_pool_name(a_claim())
 
 
 def freeze(world: World, meanwhile: Callable[[], Any]) -> Callable[[], None]:
@@ -124,10 +122,9 @@ def test_a_sweep_that_takes_long_reads_a_leader_again_before_it_creates(
 
     world.pools.before_next("create", pass_time)
     world.cluster.before_next("get_pod", lambda: reads.append(world.clock.now()))
-    answer, counts = world.sweep()
 
     made = 2 if change == "waits" else 1
-    assert (answer.status, counts) == (200, {"create": made, "errors": 0})
+    assert world.sweep() == (200, {"create": made, "errors": 0})
     assert len(world.pools.bodies) == made
     assert reads == [NOW + seconds]
 
@@ -145,11 +142,7 @@ def test_a_sweep_that_takes_seconds_reads_no_leader_again(world: World) -> None:
 def closed(world: World) -> Elastic:
     """A pool with two nodes that are closed, and that the next sweep removes."""
     elastic = Elastic(world, pods=4)
-    elastic.use("n0", "n2")
-    elastic.want(2)
-    elastic.sweep()
-    elastic.sweep(after=GRACE)
-    assert all(mark.closed for mark in world.cluster.marks.values())
+    elastic.close("n0", "n2", want=2)
     return elastic
 
 
@@ -178,10 +171,8 @@ def test_a_pool_that_lost_its_labels_since_it_was_listed_does_not_grow(world: Wo
 
 def test_no_node_is_marked_in_a_pool_that_lost_its_labels_since_it_was_listed(world: World) -> None:
     elastic = Elastic(world, pods=2)
-    elastic.use("n0")
-    elastic.want(1)
     world.cluster.before_next("get_workload", lambda: disown(world, elastic.pool))
-    elastic.sweep()
+    elastic.mark("n0", want=1)
 
     assert world.cluster.marks == {}
 
@@ -205,10 +196,7 @@ def test_a_failed_pool_is_not_replaced_after_an_old_look(world: World) -> None:
     world.cluster.add(a_pod(unschedulable_since=NOW - 60))
     world.pools.add(CLUSTER, a_pool(claim=a_claim(), fingerprint="1-other"))
     world.cluster.before_next("list_pool_pods", lambda: world.clock.advance(LATER))
-    answer, counts = world.sweep()
-
-    assert answer.status == 503
-    assert counts == {"keep": 1, "errors": 1}
+    assert world.sweep() == (503, {"keep": 1, "errors": 1})
     assert world.pools.count("delete") == 0
 
 

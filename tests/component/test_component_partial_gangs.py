@@ -7,14 +7,13 @@ import pytest
 
 from shared.core import labels
 from shared.core.errors import Denied, Unavailable
-from shared.core.identity.names import build_pool_name
 from shared.core.kinds.jobset import EXCLUSIVE_TOPOLOGY, JOBSET_UID_ON_POD, NODE_SELECTOR_STRATEGY
-from tests.builders import CLUSTER, NOW, a_claim, a_go_pool, a_jobset, a_pod, a_pool
+from tests.builders import CLUSTER, NOW, a_go_pool, a_jobset, a_pod, a_pool
 from tests.component.looks import Look
 from tests.component.test_component_capacity_first import NAMES, jobset, run
 from tests.component.test_component_own_refusals import by_label, by_namespace
 from tests.component.test_component_slow_creations import refuse
-from tests.component.world import World
+from tests.component.world import World, name_of, slice_name
 
 
 @pytest.fixture(autouse=True)
@@ -79,8 +78,7 @@ def test_a_partial_gang_whose_slices_swapped_pools_is_judged_by_their_sum(world:
         world.sweep()
     world.clock.advance(601)
     if running == 1:
-        second = build_pool_name(a_claim(slice_key="default/train-workers-1"), 1)
-        world.pools.fail(CLUSTER, second, "GCE_STOCKOUT", ended_at=world.clock.now())
+        world.pools.fail(CLUSTER, slice_name(1, 1), "GCE_STOCKOUT", ended_at=world.clock.now())
     world.sweep()
 
     assert jobset(world).suspended == (running == 1)
@@ -101,8 +99,7 @@ def test_a_pool_that_another_workload_uses_is_had_as_after_a_release(world: Worl
         world.pools.move(CLUSTER, NAMES[0], "gone")
     world.clock.advance(601)
     world.sweep()
-    second = build_pool_name(a_claim(slice_key="default/train-workers-1"), 1)
-    world.pools.fail(CLUSTER, second, "GCE_STOCKOUT", ended_at=world.clock.now())
+    world.pools.fail(CLUSTER, slice_name(1, 1), "GCE_STOCKOUT", ended_at=world.clock.now())
     world.sweep()
 
     assert any("GCE_STOCKOUT" in each.message for each in world.cluster.notices)
@@ -113,7 +110,7 @@ def test_a_pool_that_another_workload_uses_is_had_as_after_a_release(world: Worl
 def test_a_pool_that_no_other_slice_can_use_is_not_to_spare(world: World, *, spread: bool, pinned: bool) -> None:
     """Two pools of slice 0 run. Its hosts are on both, or it is pinned to its own pools."""
     hold_a_part(world, pinned=pinned)
-    first, second = NAMES[0], build_pool_name(a_claim(), 1)
+    first, second = NAMES[0], name_of(1)
     world.pools.add(CLUSTER, a_pool(name=second, extra_labels={labels.ATTEMPT: "1"}))
     run(world, first, second)
     node = f"{second if spread else first}-node"
@@ -139,10 +136,21 @@ def test_a_pool_on_which_the_slice_cannot_run_does_not_serve_it(world: World) ->
     assert jobset(world).suspended
 
 
-def test_a_slice_that_has_just_lost_its_pool_does_not_end_the_others(world: World) -> None:
-    hold_a_part(world)
-    world.clock.advance(5000)
+def lose_a_pool(world: World) -> None:
+    """A slice has just lost its pool."""
     world.cluster.add(a_pod(index=1, uid="uid-1", unschedulable_since=world.clock.now() - 100))
+
+
+def report_no_lack(world: World) -> None:
+    """A creation is slow, and GKE reports no lack."""
+    world.pools.machines.clear()
+
+
+@pytest.mark.parametrize("happens", [lose_a_pool, report_no_lack])
+def test_a_slice_that_does_not_lack_its_pool_for_long_ends_no_other(world: World, happens: Look) -> None:
+    hold_a_part(world)
+    world.clock.advance(1200)
+    happens(world)
     world.sweep()
 
     assert not jobset(world).suspended
@@ -195,15 +203,6 @@ def test_what_we_refuse_ourselves_or_an_error_releases_nothing(world: World, ref
 
     assert not jobset(world).suspended
     assert world.pools.count("delete") == 0
-
-
-def test_a_slow_creation_releases_nothing_while_gke_reports_no_lack(world: World) -> None:
-    hold_a_part(world)
-    world.pools.machines.clear()
-    world.clock.advance(1200)
-    world.sweep()
-
-    assert not jobset(world).suspended
 
 
 def test_one_sweep_releases_one_workload_and_the_next_one_another(world: World) -> None:

@@ -106,40 +106,27 @@ def begin(world: World, **shape: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("error", "selectors", "leaves_pool"),
+    ("error", "leaves_pool", "selectors", "ways"),
     [
-        pytest.param(SOLD_OUT, {}, True, id="the pool is the record"),
-        pytest.param(SOLD_OUT, {}, False, id="no pool is left"),
-        pytest.param(SOLD_OUT, RESERVED, True, id="a reservation that is sold out"),
-        pytest.param(UNSAID, RESERVED, True, id="a reservation of which a part may be held"),
+        pytest.param(SOLD_OUT, True, {}, 1, id="the pool is the record"),
+        pytest.param(SOLD_OUT, False, {}, 1, id="no pool is left"),
+        pytest.param(SOLD_OUT, True, RESERVED, 1, id="a reservation that is sold out"),
+        pytest.param(UNSAID, True, RESERVED, 1, id="a reservation of which a part may be held"),
+        pytest.param(SOLD_OUT, True, {}, 3, id="a list that ends in a reservation"),
+        pytest.param(UNSAID, True, {}, 3, id="such a list, and a part may be held"),
+        pytest.param(SOLD_OUT, False, {}, 3, id="such a list, and no pool is left"),
     ],
 )
-def test_one_way_is_tried_seven_times_in_the_first_hour_and_twice_in_each_later(
-    world: World, error: str, selectors: dict[str, str], *, leaves_pool: bool
+def test_a_way_is_tried_seven_times_in_the_first_hour_and_twice_in_each_later_and_a_list_by_the_round(
+    world: World, error: str, selectors: dict[str, str], ways: int, *, leaves_pool: bool
 ) -> None:
+    world.use(capacity_policies=read_policies(ENDS_RESERVED) if ways > 1 else ())
     hours = Hours(world, error, leaves_pool=leaves_pool)
     begin(world, selectors=selectors)
     first, *later = hours.run(3)
 
-    assert 5 <= first <= 7
-    assert set(later) <= {1, 2}
-
-
-@pytest.mark.parametrize(
-    ("error", "leaves_pool"),
-    [(SOLD_OUT, True), (UNSAID, True), (SOLD_OUT, False)],
-    ids=["sold out", "held", "no pool"],
-)
-def test_a_list_that_ends_in_a_reservation_is_tried_so_often_by_the_round(
-    world: World, error: str, *, leaves_pool: bool
-) -> None:
-    world.use(capacity_policies=read_policies(ENDS_RESERVED))
-    hours = Hours(world, error, leaves_pool=leaves_pool)
-    begin(world)
-    first, *later = hours.run(3)
-
-    assert 5 <= first <= 3 * 7
-    assert 1 <= min(later) <= max(later) <= 3 * 2
+    assert 5 <= first <= 7 * ways
+    assert 1 <= min(later) <= max(later) <= 2 * ways
 
 
 def test_an_elastic_pool_has_the_same_pauses(world: World) -> None:

@@ -9,18 +9,13 @@ import pytest
 
 from shared.core.errors import Denied, NoCapacity, Throttled, Unavailable
 from shared.core.identity.names import build_pool_name
-from shared.core.times import SHARED_SECONDS, TURN_SECONDS
-from shared.engine.looks.shared_reads import RecentReads
+from shared.core.times import TURN_SECONDS
 from shared.engine.places import REMEMBERED_SECONDS, Places
 from tests.audit_entries import an_entry, as_message
 from tests.builders import CLUSTER, NOW, a_claim, a_jobset, a_pod, a_pool, a_workload_demand
-from tests.component.world import World
+from tests.component.world import World, claim_of, slice_name
 
 SLICES, LIMIT = 12, 4
-
-
-def name_of(index: int) -> str:
-    return build_pool_name(a_claim(slice_key=f"default/train-workers-{index}"))
 
 
 @pytest.fixture
@@ -36,14 +31,10 @@ def busy(world: World) -> World:
         create(cluster, node_pool)
 
     world.pools.create = limited  # type: ignore[method-assign]
-    world.ports = dataclasses.replace(
-        world.ports, places=Places(), lists=RecentReads(world.ports.clock, SHARED_SECONDS)
-    )
-    world.cluster.pods.clear()
-    pods = [
-        a_pod(index=index, uid=f"pod-{index}", unschedulable_since=NOW - 100 + index) for index in range(SLICES)
-    ]
-    world.cluster.add(a_jobset(replicas=SLICES), *pods)
+    world.share_reads()
+    world.ports = dataclasses.replace(world.ports, places=Places())
+    for index, pod in enumerate(world.add_slices(SLICES)):
+        world.cluster.add(dataclasses.replace(pod, unschedulable_since=NOW - 100 + index))
     return world
 
 
@@ -63,23 +54,17 @@ def test_after_one_refusal_no_create_is_sent_before_a_place_is_free(busy: World)
     assert "as many as it allows" in busy.last["message"]
 
 
-def test_each_end_gives_its_place_to_the_longest_wait(busy: World) -> None:
+@pytest.mark.parametrize(
+    ("ends", "apart"), [(SLICES - LIMIT, 3), (LIMIT, 0)], ids=["one after the other", "at one time"]
+)
+def test_each_end_gives_its_place_to_the_longest_wait(busy: World, ends: int, apart: float) -> None:
     busy.deliver(a_workload_demand())
-    for index in range(SLICES - LIMIT):
-        busy.clock.advance(3)
-        assert end(busy, name_of(index)) == 200
-        assert busy.pools.names(CLUSTER)[-1] == name_of(index + LIMIT)
+    for index in range(ends):
+        busy.clock.advance(apart)
+        assert end(busy, slice_name(index)) == 200
+        assert busy.pools.names(CLUSTER)[-1] == slice_name(index + LIMIT)
 
-    assert busy.pools.names(CLUSTER) == [name_of(index) for index in range(SLICES)]
-    assert busy.pools.count("refused") == 1
-
-
-def test_ends_at_one_time_give_their_places_to_different_slices(busy: World) -> None:
-    busy.deliver(a_workload_demand())
-    for index in range(LIMIT):
-        assert end(busy, name_of(index)) == 200
-
-    assert busy.pools.names(CLUSTER) == [name_of(index) for index in range(2 * LIMIT)]
+    assert busy.pools.names(CLUSTER) == [slice_name(index) for index in range(ends + LIMIT)]
     assert busy.pools.count("refused") == 1
 
 
@@ -88,8 +73,8 @@ def test_namespaces_take_turns(busy: World) -> None:
         a_jobset(namespace="other"), a_pod(namespace="other", uid="of-other", unschedulable_since=NOW - 10)
     )
     busy.deliver(a_workload_demand())
-    end(busy, name_of(0))
-    end(busy, name_of(1))
+    end(busy, slice_name(0))
+    end(busy, slice_name(1))
 
     claims = [pool.owner.namespace for pool in busy.pools.list(CLUSTER)[LIMIT:] if pool.owner]
     assert sorted(claims) == ["default", "other"]
@@ -98,12 +83,12 @@ def test_namespaces_take_turns(busy: World) -> None:
 def test_a_slice_whose_creation_has_failed_before_is_left_to_the_sweep(busy: World) -> None:
     """The sweep keeps the pause after a failure."""
     busy.deliver(a_workload_demand())
-    busy.pools.add(CLUSTER, a_pool("ERROR", name=name_of(4), claim=a_claim(slice_key="default/train-workers-4")))
-    busy.pools.fail(CLUSTER, name_of(4), "[GCE_STOCKOUT]")
-    busy.pools.move(CLUSTER, name_of(4), "gone")
-    end(busy, name_of(0))
+    busy.pools.add(CLUSTER, a_pool("ERROR", name=slice_name(4), claim=claim_of(4)))
+    busy.pools.fail(CLUSTER, slice_name(4), "[GCE_STOCKOUT]")
+    busy.pools.move(CLUSTER, slice_name(4), "gone")
+    end(busy, slice_name(0))
 
-    assert busy.pools.names(CLUSTER)[-1] == name_of(5)
+    assert busy.pools.names(CLUSTER)[-1] == slice_name(5)
 
 
 @pytest.mark.parametrize("error", [Denied("container.operations.list"), Unavailable("away")])
@@ -113,7 +98,7 @@ def test_if_the_operations_cannot_be_listed_nothing_is_created_and_the_entry_is_
     busy.deliver(a_workload_demand())
     busy.pools.fail_next("list_creations", error)
 
-    assert end(busy, name_of(0)) == 200
+    assert end(busy, slice_name(0)) == 200
     assert busy.pools.count("create") == LIMIT
 
 
@@ -148,11 +133,7 @@ def test_a_create_without_an_answer_keeps_its_place(world: World) -> None:
 def test_what_one_delivery_creates_is_not_asked_for_by_another_one_at_the_same_time(world: World) -> None:
     """The exporter sends a second message while the first one is answered."""
     world.ports = dataclasses.replace(world.ports, places=Places())
-    world.cluster.pods.clear()
-    world.cluster.add(
-        a_jobset(replicas=3),
-        *(a_pod(index=index, uid=f"pod-{index}", unschedulable_since=NOW) for index in range(3)),
-    )
+    world.add_slices(3, unschedulable_since=NOW)
     create, listed = world.pools.create, list[str]()
 
     def create_slowly(cluster: str, node_pool: Mapping[str, Any]) -> None:
@@ -164,7 +145,7 @@ def test_what_one_delivery_creates_is_not_asked_for_by_another_one_at_the_same_t
     world.pools.create = create_slowly  # type: ignore[method-assign]
 
     assert world.deliver(a_workload_demand()).status == 200
-    assert sorted(listed) == [name_of(index) for index in range(3)]
+    assert sorted(listed) == [slice_name(index) for index in range(3)]
     assert not world.pools.count("get")
 
 

@@ -7,18 +7,16 @@ import pytest
 
 from shared.core import labels
 from shared.core.errors import Busy, ClusterNotFound, Denied, Throttled, Unavailable
-from shared.core.identity.names import build_pool_name
 from shared.core.kinds import jobset as jobset_keys
 from tests.builders import CLUSTER, NOW, a_claim, a_foreign_pool, a_go_pool, a_jobset, a_pool, an_over_event
 from tests.component.looks import Look
-from tests.component.world import World
+from tests.component.world import NAME, World, claim_of, slice_name
 
-NAME = build_pool_name(a_claim())
 THROTTLED = Throttled("429", retry_after_seconds=60)
 """For longer than one delivery can wait."""
 DONE: dict[str, Any] = {"terminal": "Completed", "terminal_since": NOW}
 SUSPENDED = {"suspended": True, "suspended_since": NOW - 10_000}
-SECOND = a_claim(slice_key="default/train-workers-1")
+SECOND = claim_of(1)
 
 
 @pytest.fixture
@@ -40,9 +38,7 @@ def set_scene(world: World, jobset: dict[str, Any] | None, pod: dict[str, Any] |
 
 def test_a_completed_workload_s_pool_is_deleted_after_one_more_look(world: World) -> None:
     world.cluster.nodes[NAME] = ["a-node"]
-    answer = world.collect(an_over_event())
-
-    assert answer.status == 200
+    assert world.collect(an_over_event()).status == 200
     assert world.says() == ("delete", "workload_over")
     assert world.pools.calls == [("list", ""), ("get", NAME), ("get", NAME), ("delete", NAME)]
     assert world.notices() == [("JobSet", "NodePoolDeletionStarted", False)]
@@ -66,6 +62,7 @@ def test_a_message_is_only_a_hint_to_look(world: World, observed: str) -> None:
         pytest.param("failed", DONE | {"terminal": "Failed"}, None, "workload_over", id="failed"),
         pytest.param("deleted", {"deleting": True}, None, "owner_gone", id="being deleted"),
         pytest.param("deleted", {"uid": "new-uid"}, None, "owner_gone", id="made again under the name"),
+        pytest.param("deleted", None, None, "owner_gone", id="deleted"),
         pytest.param("deleted", None, {"deleting_since": NOW - 901}, "owner_gone", id="a pod ends for too long"),
         pytest.param("completed", DONE, {"workload": "", "chips": 0}, "workload_over", id="no chips: it moves"),
         pytest.param(
@@ -84,6 +81,7 @@ def test_a_workload_that_is_over_or_gone_gives_its_pool_back(
     world.collect(an_over_event(observed))
 
     assert world.says() == ("delete", reason)
+    assert bool(world.notices()) == (reason != "owner_gone"), "nobody is left to be told"
 
 
 @pytest.mark.parametrize(
@@ -106,15 +104,6 @@ def test_pods_that_run_keep_the_pool_however_long(
     assert world.pools.count("delete") == 0
 
 
-def test_pods_that_run_on_do_not_contradict_a_completion(world: World) -> None:
-    """A Pathways JobSet is over while its workers run."""
-    world.cluster.bind(NAME)
-    world.clock.advance(901)
-    world.collect(an_over_event())
-
-    assert world.says() == ("delete", "workload_over")
-
-
 def test_every_pool_of_the_workload_is_looked_at(world: World) -> None:
     world.pools.add(CLUSTER, a_pool(claim=SECOND))
     world.collect(an_over_event())
@@ -122,7 +111,10 @@ def test_every_pool_of_the_workload_is_looked_at(world: World) -> None:
     assert world.pools.count("delete") == 2
 
 
-def test_pods_that_still_end_are_waited_for(world: World) -> None:
+def test_pods_that_still_end_are_waited_for_and_those_that_run_on_do_not_contradict_a_completion(
+    world: World,
+) -> None:
+    """A Pathways JobSet is over while its workers run."""
     world.cluster.bind(NAME)
     world.cluster.bind(NAME, chips=0)
     assert world.collect(an_over_event()).status == 200
@@ -131,14 +123,6 @@ def test_pods_that_still_end_are_waited_for(world: World) -> None:
     world.clock.advance(900)
     world.collect(an_over_event("drained"))
     assert world.says() == ("delete", "workload_over")
-
-
-def test_a_deleted_jobset_s_pool_is_deleted_and_nobody_is_told(world: World) -> None:
-    world.cluster.workloads.clear()
-    world.collect(an_over_event("deleted"))
-
-    assert world.says() == ("delete", "owner_gone")
-    assert world.notices() == []
 
 
 def test_the_end_of_the_old_jobset_does_not_touch_the_new_one_s_pool(world: World) -> None:
@@ -151,35 +135,42 @@ def test_the_end_of_the_old_jobset_does_not_touch_the_new_one_s_pool(world: Worl
     assert world.pools.calls == [("list", "")]
 
 
-@pytest.mark.parametrize("change", [{"uid": "another"}, {"name": "other"}], ids=str)
-def test_an_event_about_another_workload_is_no_news(world: World, change: dict[str, str]) -> None:
-    world.collect(an_over_event(**change))
+@pytest.mark.parametrize(
+    ("pool_labels", "subject"),
+    [
+        ({}, {"uid": "another"}),
+        ({}, {"name": "other"}),
+        ({jobset_keys.JOBSET_NAME: "other", labels.OWNER_UID: "other-uid"}, {}),
+    ],
+    ids=["another UID", "another name", "labels of the pool, which are believed and not its name"],
+)
+def test_what_names_another_workload_is_no_news(
+    world: World, pool_labels: dict[str, str | None], subject: dict[str, str]
+) -> None:
+    world.pools.add(CLUSTER, a_pool(extra_labels=pool_labels))
+    world.collect(an_over_event(**subject))
 
     assert world.says() == ("nothing", "pool_gone")
 
 
-def test_a_pool_of_the_go_provisioner_is_collected_by_name(world: World) -> None:
+def test_a_pool_of_the_go_provisioner_is_collected_by_name_and_kept_for_a_live_workload(world: World) -> None:
     world.pools.pools.clear()
     world.pools.add(CLUSTER, a_go_pool())
     world.collect(an_over_event())
     assert world.says() == ("keep", "cluster_unproven")
 
     world.cluster.nodes["train-12345"] = ["n"]
+    world.cluster.add(a_jobset(uid="whatever"))
+    world.collect(an_over_event())
+    assert world.pools.count("delete") == 0
+
+    world.cluster.add(a_jobset(**DONE))
     world.collect(an_over_event())
     assert world.says() == ("delete", "workload_over")
 
 
-def test_a_pool_of_the_go_provisioner_of_a_live_workload_is_kept(world: World) -> None:
-    world.pools.pools.clear()
-    world.pools.add(CLUSTER, a_go_pool())
-    world.cluster.add(a_jobset(uid="whatever"))
-    world.collect(an_over_event())
-
-    assert world.pools.count("delete") == 0
-
-
 def test_a_slice_that_was_scaled_away_gives_its_pool_back(world: World) -> None:
-    away = a_pool(claim=a_claim(slice_key="default/train-workers-7"))
+    away = a_pool(claim=claim_of(7))
     world.pools.add(CLUSTER, away)
     world.cluster.add(a_jobset())
     world.cluster.pods.clear()  # for a slice that waits, the pool would stay
@@ -210,23 +201,16 @@ def test_a_suspended_workload_keeps_its_pool_for_a_grace(
     assert world.says() == ("delete", "workload_suspended")
 
 
-def test_an_owner_that_came_back_between_the_two_looks_keeps_its_pool(world: World) -> None:
-    world.cluster.before_next("get_workload", lambda: world.cluster.add(a_jobset()), skip=1)
-    world.collect(an_over_event())
-
-    assert world.says() == ("keep", "owner_live")
-    assert world.pools.count("delete") == 0
-
-
 @pytest.mark.parametrize(
     ("happens", "says"),
     [
         (lambda world: world.pools.add(CLUSTER, a_foreign_pool(NAME)), ("keep", "foreign_labels")),
         (lambda world: world.cluster.bind(NAME, workload="other"), ("keep", "pool_in_use")),
+        (lambda world: world.cluster.add(a_jobset()), ("keep", "owner_live")),
         (lambda world: world.pools.move(CLUSTER, NAME, "gone"), ("nothing", "pool_gone")),
         (lambda world: world.pools.move(CLUSTER, NAME, "STOPPING"), ("wait", "pool_stopping")),
     ],
-    ids=["its labels change", "a pod is bound", "it goes", "somebody else deletes it"],
+    ids=["its labels change", "a pod is bound", "its owner comes back", "it goes", "somebody else deletes it"],
 )
 def test_what_happens_to_a_pool_between_the_two_looks_keeps_it_from_deletion(
     world: World, happens: Look, says: tuple[str, str]
@@ -251,9 +235,7 @@ def test_a_pool_that_gke_still_makes_is_deleted_when_it_can_be(world: World) -> 
 
 def test_a_pool_that_another_operation_holds_waits_for_the_next_look(world: World) -> None:
     world.pools.fail_next("delete", Busy("incompatible operation"))
-    answer = world.collect(an_over_event())
-
-    assert answer.status == 200
+    assert world.collect(an_over_event()).status == 200
     assert world.says() == ("wait", "gke_busy")
 
 
@@ -290,7 +272,7 @@ def test_one_bad_pool_does_not_stop_the_others(world: World) -> None:
     answer = world.collect(an_over_event())
 
     assert (answer.status, answer.retry_after_seconds) == (503, 7)
-    assert world.pools.calls[-1] == ("delete", build_pool_name(SECOND))
+    assert world.pools.calls[-1] == ("delete", slice_name(1))
 
 
 def test_of_several_errors_the_one_that_a_person_must_mend_is_told(world: World) -> None:
@@ -319,15 +301,6 @@ def test_the_mode_says_whether_what_is_over_goes(world: World, mode: str, says: 
 
     assert world.says() == says
     assert world.pools.count("delete") == (mode == "no-create")
-
-
-def test_labels_that_name_another_workload_are_believed_not_the_name(world: World) -> None:
-    world.pools.pools.clear()
-    other = {jobset_keys.JOBSET_NAME: "other", labels.OWNER_UID: "other-uid"}
-    world.pools.add(CLUSTER, a_pool(extra_labels=dict(other)))
-    world.collect(an_over_event())
-
-    assert world.says() == ("nothing", "pool_gone")
 
 
 @pytest.mark.parametrize("seed", range(20))

@@ -1,6 +1,5 @@
 """The end of a node pool operation wakes the slice that waits for the pool, and does no more."""
 
-import dataclasses
 from collections import Counter
 from typing import Any
 from unittest.mock import Mock
@@ -10,11 +9,11 @@ import pytest
 from shared.core import labels
 from shared.core.errors import Denied, Unavailable
 from shared.core.identity.names import build_pool_name
+from shared.core.identity.pools import PoolStatus
 from shared.core.messages import Message
 from shared.core.times import SHARED_SECONDS
-from shared.core.workloads import PodView
+from shared.core.workloads import PodView, WorkloadView
 from shared.engine.looks.look import open_look
-from shared.engine.looks.shared_reads import RecentReads
 from tests.audit_entries import STOCKOUT, an_entry, as_message
 from tests.builders import (
     CLUSTER,
@@ -28,10 +27,9 @@ from tests.builders import (
     a_pool,
 )
 from tests.component.test_component_elastic import a_waiting_pod
-from tests.component.world import World
+from tests.component.world import NAME, World, claim_of, name_of, slice_name
 from tests.unit.test_elastic import a_gpu_job
 
-NAME = build_pool_name(a_claim())
 OTHER_CLAIM = build_pool_name(a_claim(owner_uid="another"))
 FAILED = an_entry(status=STOCKOUT)
 DELETED = an_entry("Delete")
@@ -62,9 +60,12 @@ def test_a_failed_create_is_answered_at_once_as_by_provision(world: World) -> No
     assert world.notices() == [("JobSet", "NodePoolCreationFailed", True), ("Pod", "NodePoolCreationFailed", True)]
 
 
-def test_the_end_of_a_delete_looks_at_the_slice_and_leaves_the_create_to_the_sweep(world: World) -> None:
+@pytest.mark.parametrize("attempt", [0, 41])
+def test_the_end_of_a_delete_looks_at_the_slice_and_leaves_the_create_to_the_sweep(
+    world: World, attempt: int
+) -> None:
     """The creation of the pool may have failed, and only the sweep can know that."""
-    assert settle(world, DELETED) == 200
+    assert settle(world, an_entry("Delete", pool=name_of(attempt))) == 200
     assert world.pools.calls == [("list", "")]
     assert (world.says(), world.notices()) == (LEFT, [])
 
@@ -74,7 +75,7 @@ def test_the_end_of_a_delete_looks_at_the_slice_and_leaves_the_create_to_the_swe
 
 def test_beside_a_later_attempt_the_first_one_is_not_created_again(world: World) -> None:
     """A creation can fail, and its pool be gone, while the leader is still young."""
-    later = build_pool_name(a_claim(), 1)
+    later = name_of(1)
     world.cluster.add(a_pod(created_at=NOW - 5), a_jobset(created_at=NOW - 5))
     world.pools.add(CLUSTER, a_pool("PROVISIONING", name=later, extra_labels={labels.ATTEMPT: "1"}))
 
@@ -83,23 +84,23 @@ def test_beside_a_later_attempt_the_first_one_is_not_created_again(world: World)
     assert world.pools.names(CLUSTER) == [later]
 
 
-def test_a_delete_of_any_attempt_wakes_the_slice(world: World) -> None:
-    assert settle(world, an_entry("Delete", pool=build_pool_name(a_claim(), 41))) == 200
-    assert world.says() == LEFT
-
-
-def test_only_the_slice_of_the_name_is_answered(world: World) -> None:
+def test_only_the_slice_of_the_name_is_answered_and_no_workload_of_another_name_is_read(world: World) -> None:
     world.cluster.add(
         a_pod(index=1, uid="of-slice-1", unschedulable_since=FRESH),
         a_pod(jobset="train-workers", uid="of-train-workers", unschedulable_since=FRESH),
         a_jobset(name="train-workers"),
         a_pod(namespace="other", uid="of-other", unschedulable_since=FRESH),
         a_jobset(namespace="other"),
+        a_pod(jobset="serve", uid="of-serve", unschedulable_since=FRESH),
+        a_jobset(name="serve"),
     )
+    live = Mock(wraps=world.cluster.get_workload)
+    world.cluster.get_workload = live  # type: ignore[method-assign]
 
     assert settle(world, DELETED) == 200
     assert world.pools.calls == [("list", "")]
     assert world.last["claim"]["name"] == "train"
+    assert "serve" not in {each.args[2] for each in live.call_args_list}
 
 
 def test_a_success_is_told_to_the_workload_and_its_leader(world: World) -> None:
@@ -122,24 +123,27 @@ def test_a_success_is_told_to_the_workload_and_its_leader(world: World) -> None:
     ]
 
 
-def test_a_success_is_told_to_the_workload_alone_when_its_leader_has_a_node(world: World) -> None:
+@pytest.mark.parametrize(
+    ("changed", "told"),
+    [(a_pod(node_name="n-0"), ["JobSet"]), (a_jobset(uid="another"), [])],
+    ids=["its leader has a node", "another workload of the name"],
+)
+def test_a_success_is_told_to_nobody_else(world: World, changed: PodView | WorkloadView, told: list[str]) -> None:
     world.pools.add(CLUSTER, a_pool())
-    world.cluster.add(a_pod(node_name="n-0"))
+    world.cluster.add(changed)
 
     assert settle(world, CREATED) == 200
-    assert [each.kind for each in world.cluster.notices] == ["JobSet"]
+    assert [each.kind for each in world.cluster.notices] == told
 
 
 def test_the_successes_of_one_workload_share_one_list_and_none_reads_all_of_its_pods(world: World) -> None:
     """A JobSet has up to 500 slices of many pods each."""
-    world.ports = dataclasses.replace(world.ports, lists=RecentReads(world.ports.clock, SHARED_SECONDS))
+    world.share_reads()
     world.cluster.begin = Mock(wraps=world.cluster.begin)  # type: ignore[method-assign]
-    claims = [a_claim(slice_key=f"default/train-workers-{index}") for index in range(20)]
-    pods = [a_pod(index=index, uid=f"pod-{index}", unschedulable_since=FRESH) for index in range(20)]
-    world.cluster.add(a_jobset(replicas=20), *pods)
-    for claim in claims:
-        world.pools.add(CLUSTER, a_pool(claim=claim))
-        assert settle(world, an_entry(pool=build_pool_name(claim))) == 200
+    world.add_slices(20, unschedulable_since=FRESH)
+    for index in range(20):
+        world.pools.add(CLUSTER, a_pool(claim=claim_of(index)))
+        assert settle(world, an_entry(pool=slice_name(index))) == 200
 
     asked = Counter(each.args[0] for each in world.cluster.begin.call_args_list)
     assert (asked["list_workload_pods"], asked["list_waiting_leaders"], asked["get_workload"]) == (0, 1, 20)
@@ -147,27 +151,16 @@ def test_the_successes_of_one_workload_share_one_list_and_none_reads_all_of_its_
 
 
 def test_successes_that_the_shared_list_does_not_show_yet_share_the_next_one(world: World) -> None:
-    world.ports = dataclasses.replace(world.ports, lists=RecentReads(world.ports.clock, SHARED_SECONDS))
-    claims = [a_claim(slice_key=f"default/train-workers-{index}") for index in range(3)]
+    world.share_reads()
     world.cluster.add(a_jobset(replicas=3))
     open_look(CLUSTER, world.ports).list_shared()
     world.clock.advance(1)
-    for claim in claims:
-        world.pools.add(CLUSTER, a_pool(claim=claim))
-    for claim in claims:
-        assert settle(world, an_entry(pool=build_pool_name(claim))) == 200
+    for pool in world.add_pools(3):
+        assert settle(world, an_entry(pool=pool.name)) == 200
         world.clock.advance(0.1)
 
     assert Counter(each.kind for each in world.cluster.notices)["JobSet"] == 3
     assert (world.pools.count("list"), world.pools.count("get")) == (2, 0)
-
-
-def test_a_success_is_told_to_no_other_workload_of_the_name(world: World) -> None:
-    world.pools.add(CLUSTER, a_pool())
-    world.cluster.add(a_jobset(uid="another"))
-
-    assert settle(world, CREATED) == 200
-    assert world.notices() == []
 
 
 @pytest.mark.parametrize("kinds", [("JobSet",), ("Job",)])
@@ -243,16 +236,6 @@ def test_where_no_leader_waits_for_the_pool_nothing_is_done(
     assert world.pools.calls == []
 
 
-def test_a_workload_whose_name_does_not_fit_is_not_read(world: World) -> None:
-    world.cluster.add(a_pod(jobset="serve", uid="of-serve", unschedulable_since=FRESH), a_jobset(name="serve"))
-    read: list[str] = []
-    live = world.cluster.get_workload
-    world.cluster.get_workload = lambda *home: read.append(home[2]) or live(*home)  # type: ignore[method-assign,func-returns-value]
-
-    settle(world, DELETED)
-    assert set(read) == {"train"}
-
-
 def test_duplicates_reordering_and_replays_make_one_pool(world: World) -> None:
     world.deliver(a_demand_event())
     for entry in (CREATED, DELETED, FAILED, DELETED, CREATED, FAILED):
@@ -314,36 +297,25 @@ def test_the_entry_comes_back_when_the_only_workload_cannot_be_read(world: World
 @pytest.mark.parametrize(
     ("entry", "method"),
     [
-        (DELETED, "list_waiting_leaders"),
-        (DELETED, "get_pod"),
-        (DELETED, "get_workload"),
-        (FAILED, "get_namespace"),
-        (CREATED, "get_workload"),
-        (CREATED, "list_waiting_leaders"),
-        (FAILED, "list_pool_nodes"),
-        (FAILED, "list_pool_pods"),
+        *((DELETED, method) for method in ("list_waiting_leaders", "get_pod", "get_workload")),
+        *((CREATED, method) for method in ("list_waiting_leaders", "get_workload", "list")),
+        *(
+            (FAILED, method)
+            for method in ("get_namespace", "list_pool_nodes", "list_pool_pods", "create", "delete")
+        ),
     ],
 )
 def test_without_this_right_the_entry_comes_back_and_the_log_is_loud(
     world: World, entry: object, method: str
 ) -> None:
     if entry is not DELETED:
-        add_old_pool(world, "RUNNING" if entry is CREATED else "ERROR")
-    world.cluster.fail_next(method, Denied(f"no {method}"))
+        add_old_pool(world, "RUNNING" if entry is CREATED else "ERROR", reserved=method == "delete")
+    (world.pools if method in ("list", "create", "delete") else world.cluster).fail_next(method, Denied("no"))
 
     assert settle(world, entry) == 500
-    assert world.says() == ("none", "permission_denied")
-    assert world.pools.count("delete") + len(world.pools.bodies) == 0
-
-
-@pytest.mark.parametrize(("entry", "method"), [(CREATED, "list"), (FAILED, "create"), (FAILED, "delete")])
-def test_without_a_right_to_pools_the_entry_comes_back(world: World, entry: object, method: str) -> None:
-    status = "RUNNING" if entry is CREATED else "ERROR"
-    add_old_pool(world, status, reserved=method == "delete")
-    world.pools.fail_next(method, Denied(f"no {method}"))
-
-    assert settle(world, entry) == 500
-    assert world.last["severity"] == "CRITICAL"
+    assert (world.says(), world.last["severity"]) == (("none", "permission_denied"), "CRITICAL")
+    assert [pool.status for pool in world.pools.pools.values()].count(PoolStatus.STOPPING) == 0
+    assert world.pools.bodies == []
 
 
 @pytest.mark.parametrize("mode", ["no-create", "report-only"])
@@ -357,7 +329,7 @@ def test_the_mode_stops_settle_as_it_stops_provision(world: World, mode: str) ->
 
 
 def test_ends_at_one_time_share_one_list_and_each_leader_is_read_again(world: World) -> None:
-    world.ports = dataclasses.replace(world.ports, lists=RecentReads(world.ports.clock, SHARED_SECONDS))
+    world.share_reads()
     listed: list[float] = []
     live = world.cluster.list_waiting_leaders
     world.cluster.list_waiting_leaders = lambda: listed.append(world.clock.now()) or live()  # type: ignore[method-assign,func-returns-value,misc,assignment]

@@ -1,12 +1,9 @@
 """Deliveries of the same few seconds share a list of pools and namespaces, and never the stop."""
 
-import dataclasses
-
 import pytest
 
 from shared.core import labels
 from shared.core.times import SHARED_SECONDS
-from shared.engine.looks.shared_reads import RecentReads
 from tests.builders import CLUSTER, a_jobset, a_pod, a_pool, a_workload_demand, an_over_event
 from tests.component.world import World
 
@@ -20,12 +17,8 @@ def crowd(world: World) -> World:
     world.cluster.empty()
     for name in NAMES:
         world.cluster.add(a_jobset(name=name), a_pod(jobset=name, uid=f"pod-{name}"))
-    share(world)
+    world.share_reads()
     return world
-
-
-def share(world: World) -> None:
-    world.ports = dataclasses.replace(world.ports, lists=RecentReads(world.clock, SHARED_SECONDS))
 
 
 def demand(world: World, name: str) -> list[str]:
@@ -59,7 +52,7 @@ def test_a_stop_that_came_a_moment_ago_is_obeyed(crowd: World) -> None:
 
 def test_with_a_limit_each_delivery_lists_the_pools_that_it_counts(crowd: World) -> None:
     crowd.use(limit_chips=64)
-    share(crowd)
+    crowd.share_reads()
     demand(crowd, "one")
     demand(crowd, "two")
 

@@ -80,9 +80,7 @@ def test_the_time_for_which_a_read_is_shared_counts_as_the_age_of_the_look(world
 def test_a_workload_that_is_resumed_keeps_the_pools_that_are_looked_at_later(world: World) -> None:
     world.pools.pools.clear()
     world.cluster.add(a_jobset(replicas=POOLS, suspended=True, suspended_since=NOW - 3600))
-    for index in range(POOLS):
-        claim = a_claim(slice_key=f"default/train-workers-{index}")
-        world.pools.add(CLUSTER, a_pool(claim=claim))
+    world.add_pools(POOLS)
 
     def resume() -> None:
         world.clock.advance(SHARED_SECONDS + 0.1)

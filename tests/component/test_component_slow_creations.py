@@ -9,16 +9,16 @@ from shared.capacity_lists import read_policies
 from shared.core import labels
 from shared.core.errors import Denied, NotFound, ProvisionerError, Throttled, Unavailable
 from shared.core.identity.creations import Creation
-from shared.core.identity.names import build_pool_name
+from shared.core.identity.pools import PoolStatus
 from shared.core.messages import EventType, Observed
 from shared.core.ports import FillError, Machines
 from shared.engine.looks.limited_ports import READS_MAX, OptionalReads
 from tests.audit_entries import an_entry, as_message
-from tests.builders import CLUSTER, NOW, a_claim, a_jobset, a_pod, an_over_event
+from tests.builders import CLUSTER, NOW, a_jobset, a_pod, an_over_event
 from tests.component.fake_queues import FakeQueues, reserve_quota
 from tests.component.looks import Look, by_message, by_sweep
 from tests.component.test_component_capacity_first import jobset, run
-from tests.component.world import World
+from tests.component.world import World, slice_name
 
 STOCKOUT = (
     "ZONE_RESOURCE_POOL_EXHAUSTED_WITH_DETAILS: The zone 'projects/p/zones/us-east5-b' does not have enough "
@@ -26,7 +26,7 @@ STOCKOUT = (
 )
 DENIED = "PERMISSIONS_ERROR: Required 'compute.instances.create' permission"
 POLICY = "CONDITION_NOT_MET: Constraint constraints/compute.vmExternalIpAccess violated"
-FIRST, SECOND = (build_pool_name(a_claim(slice_key=f"default/train-workers-{index}")) for index in range(2))
+FIRST, SECOND = (slice_name(index) for index in range(2))
 LACKS = f"node pool {SECOND} is being created and lacks nodes since 2027-01-15T08:00:00Z: no capacity"
 UNTIL = "GKE tries again until 2027-01-15T08:35:00Z"
 
@@ -53,9 +53,15 @@ def begin(world: World, *, seconds: float = 60.0) -> None:
     world.clock.advance(seconds)
 
 
-def test_the_owner_is_told_at_the_next_sweep_why_since_when_and_until_when(world: World) -> None:
+def test_the_owner_is_told_at_the_next_sweep_why_since_when_and_until_when_and_in_the_same_words_later(
+    world: World,
+) -> None:
+    """Meanwhile GKE lists only its last errors."""
     begin(world)
-    by_sweep(world)
+    for _ in range(3):
+        by_sweep(world)
+        world.clock.advance(60)
+        refuse(world, FIRST, at=world.clock.now() - 5)
 
     told = [each for each in world.cluster.notices if each.reason == "NodePoolCreationFailed"]
     assert {each.kind for each in told} == {"JobSet", "Pod"}
@@ -65,16 +71,6 @@ def test_the_owner_is_told_at_the_next_sweep_why_since_when_and_until_when(world
     assert UNTIL in words
     world.records.expect_in_order({"decision": "wait", "reason": "stockout", "pool": FIRST})
     assert [str(pool.status) for pool in world.pools.pools.values()] == ["PROVISIONING"]
-
-
-def test_the_words_stay_the_same_while_gke_lists_only_its_last_errors(world: World) -> None:
-    begin(world)
-    for _ in range(3):
-        refuse(world, FIRST, at=world.clock.now() - 5)
-        by_sweep(world)
-        world.clock.advance(60)
-
-    assert len({each.message for each in world.cluster.notices if STOCKOUT in each.message}) == 1
 
 
 def test_the_groups_are_read_once_in_a_sweep_and_by_no_message(world: World) -> None:
@@ -97,14 +93,19 @@ def test_the_groups_of_a_pool_whose_age_label_a_person_removed_are_read(world: W
     assert "[stockout]" in messages(world)
 
 
-@pytest.mark.parametrize("case", ["young", "autoscaled", "RUNNING", "STOPPING", "RECONCILING"])
-def test_only_pools_that_gke_is_creating_with_their_nodes_are_read(world: World, case: str) -> None:
-    begin(world, seconds=29.0 if case == "young" else 60.0)
-    if case == "autoscaled":
-        pool = world.pools.pools[CLUSTER, FIRST]
-        world.pools.add(CLUSTER, dataclasses.replace(pool, autoscaled=True))
-    elif case != "young":
-        world.pools.move(CLUSTER, FIRST, case)
+@pytest.mark.parametrize(
+    ("seconds", "changes"),
+    [
+        pytest.param(29.0, {}, id="young"),
+        pytest.param(60.0, {"autoscaled": True}, id="autoscaled"),
+        *((60.0, {"status": PoolStatus(each)}) for each in ("RUNNING", "STOPPING", "RECONCILING")),
+    ],
+)
+def test_only_pools_that_gke_is_creating_with_their_nodes_are_read(
+    world: World, seconds: float, changes: dict[str, Any]
+) -> None:
+    begin(world, seconds=seconds)
+    world.pools.add(CLUSTER, dataclasses.replace(world.pools.pools[CLUSTER, FIRST], **changes))
     by_sweep(world)
 
     assert world.pools.count("read_machines") == 0
@@ -270,6 +271,10 @@ def test_the_end_of_a_deletion_creates_nothing_either(world: World, look: Look) 
     assert world.pools.names(CLUSTER) == [SECOND]
 
 
+def ask_by_message(world: World) -> None:
+    assert world.deliver(an_over_event(Observed.CAPACITY_FIRST, type=EventType.DEMAND)).status == 200
+
+
 @pytest.mark.parametrize("seconds", [120.0, 2050.0])
 def test_a_pool_that_gets_its_nodes_late_counts(world: World, seconds: float) -> None:
     end_first_round(world)
@@ -292,7 +297,7 @@ def test_a_pool_whose_creation_failed_at_last_gets_its_next_attempt_with_the_oth
     world.pools.fail(CLUSTER, SECOND, "Current errors: [GCE_STOCKOUT]", ended_at=world.clock.now() - 80)
     by_sweep(world)
 
-    following = build_pool_name(a_claim(slice_key="default/train-workers-1"), 1)
+    following = slice_name(1, 1)
     assert (status(world, FIRST), status(world, following)) == ("PROVISIONING", "PROVISIONING")
 
 
@@ -307,30 +312,27 @@ def test_nothing_is_deleted_before_another_slice_holds_nodes(world: World) -> No
 
 
 @pytest.mark.parametrize(
-    ("message", "error"), [(DENIED, None), (POLICY, None), ("words", None), (STOCKOUT, Denied("403"))], ids=str
+    ("message", "error", "act"),
+    [
+        *((words, None, by_sweep) for words in (DENIED, POLICY, "words")),
+        (STOCKOUT, Denied("403"), by_sweep),
+        (STOCKOUT, None, ask_by_message),
+    ],
+    ids=["no right", "a policy", "other words", "it cannot be read", "a message does not read it"],
 )
-def test_what_is_no_lack_of_capacity_or_cannot_be_read_leaves_the_round_as_it_was(
-    world: World, message: str, error: ProvisionerError | None
+def test_what_is_no_lack_of_capacity_or_is_not_read_leaves_the_round_as_it_was(
+    world: World, message: str, error: ProvisionerError | None, act: Look
 ) -> None:
     wait_for_capacity(world)
     run(world, FIRST)
     refuse(world, SECOND, message)
     if error:
         world.pools.fail_next("read_machines", error)
-    by_sweep(world)
+    act(world)
 
     assert (status(world, FIRST), status(world, SECOND)) == ("RUNNING", "PROVISIONING")
     assert jobset(world).marks[labels.CAPACITY_FIRST_ROUND].startswith("0 from ")
-
-
-def test_a_message_ends_no_round(world: World) -> None:
-    wait_for_capacity(world)
-    run(world, FIRST)
-    refuse(world, SECOND)
-    assert world.deliver(an_over_event(Observed.CAPACITY_FIRST, type=EventType.DEMAND)).status == 200
-
-    assert (status(world, FIRST), status(world, SECOND)) == ("RUNNING", "PROVISIONING")
-    assert world.pools.count("read_machines") == 0
+    assert bool(world.pools.count("read_machines")) == (act is by_sweep)
 
 
 # --- Kueue's check --------------------------------------------------------------------------------

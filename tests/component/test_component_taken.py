@@ -74,31 +74,25 @@ def test_status_counts_it_among_what_needs_a_person(world: World) -> None:
 
 
 @pytest.mark.parametrize(
-    "pods",
+    ("pods", "told"),
     [
-        pytest.param([], id="nobody"),
-        pytest.param([{"kind": "JobSet", "workload": "train"}], id="pods of the same workload"),
-        pytest.param([{"workload": "monitor", "chips": 0}], id="pods without chips"),
-        pytest.param([{"workload": "serving", "deleting_since": NOW - 1}], id="pods that end"),
+        pytest.param([], UNPLACED, id="nobody"),
+        pytest.param([{"kind": "JobSet", "workload": "train"}], UNPLACED, id="pods of the same workload"),
+        pytest.param([{"workload": "monitor", "chips": 0}], UNPLACED, id="pods without chips"),
+        pytest.param([{"workload": "serving", "deleting_since": NOW - 1}], UNPLACED, id="pods that end"),
+        pytest.param([{"workload": "serving", "deleting_since": NOW - 10_000}], TAKEN, id="that do not end"),
     ],
 )
-def test_those_who_take_nothing_are_not_named(world: World, pods: list[dict[str, Any]]) -> None:
+def test_those_who_take_nothing_are_not_named(
+    world: World, pods: list[dict[str, Any]], told: tuple[str, str]
+) -> None:
     waiting = Waiting(world)
     for fields in pods:
         waiting.take(**fields)
 
     waiting.sweep()
 
-    assert waiting.told() == [UNPLACED]
-
-
-def test_a_pod_that_does_not_end_still_holds_the_pool(world: World) -> None:
-    waiting = Waiting(world)
-    waiting.take("serving", deleting_since=NOW - 10_000)
-
-    waiting.sweep()
-
-    assert waiting.told() == [TAKEN]
+    assert waiting.told() == [told]
 
 
 @pytest.mark.parametrize("fields", [{"age_seconds": 60.0}, {"waits_seconds": 60.0}, {"waits_seconds": None}])

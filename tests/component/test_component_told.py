@@ -36,7 +36,7 @@ def told(world: World) -> set[tuple[str, str]]:
     return {(each.kind, each.message.rpartition("[")[2].rstrip("]")) for each in world.cluster.notices}
 
 
-@pytest.mark.parametrize("seconds", [60.0, LONG])
+@pytest.mark.parametrize("seconds", [60.0, LONG, -3600.0], ids=["young", "old", "a clock ahead"])
 @pytest.mark.parametrize(
     ("error", "reason"),
     [
@@ -55,7 +55,7 @@ def test_a_create_that_fails_each_time_is_told_after_the_grace(
     world.sweep()
 
     at_once = isinstance(error, Throttled)  # no operation of GKE tells it
-    assert told(world) == ({("JobSet", reason), ("Pod", reason)} if at_once or seconds == LONG else set())
+    assert told(world) == ({("JobSet", reason), ("Pod", reason)} if at_once or seconds != 60.0 else set())
     assert not any("operation-1700" in each.message for each in world.cluster.notices)
     world.records.expect_in_order({"decision": "none", "reason": reason, "claim": CLAIM})
 
@@ -109,21 +109,15 @@ def test_operations_are_listed_once_in_a_sweep_for_all_that_wait_without_a_pool(
 
 
 @pytest.mark.parametrize(
-    ("seconds", "pools", "overrides"),
-    [
-        pytest.param(LONG, [a_pool("PROVISIONING")], {}, id="with a pool"),
-        pytest.param(LONG, [], {"mode": "no-create"}, id="refused"),
-    ],
+    ("pools", "mode"), [([a_pool("PROVISIONING")], "active"), ([], "no-create")], ids=["with a pool", "refused"]
 )
-def test_nobody_else_lists_operations(
-    world: World, seconds: float, pools: list[PoolSnapshot], overrides: dict[str, Any]
-) -> None:
+def test_nobody_else_lists_operations(world: World, pools: list[PoolSnapshot], mode: str) -> None:
     world.pools.add(CLUSTER, *pools)
-    world.use(**overrides)
-    wait(world, seconds=seconds)
+    world.use(mode=mode)
+    wait(world)
 
     world.sweep()
-    world.deliver(a_demand_event(a_pod(unschedulable_since=NOW - seconds)))
+    world.deliver(a_demand_event(a_pod(unschedulable_since=NOW - LONG)))
 
     assert world.pools.count("list_creations") == 0
 
@@ -135,9 +129,7 @@ def test_without_the_right_to_list_operations_the_demand_is_answered_and_the_log
     wait(world)
     world.pools.fail_next("list_creations", error)
 
-    _, counts = world.sweep()
-
-    assert counts["errors"] == 0
+    assert world.sweep()[1]["errors"] == 0
     assert told(world) == {("JobSet", "pool_absent"), ("Pod", "pool_absent")}
     world.expect_one_pool()
     world.records.expect_in_order({"error": str(error), "permission": "container.operations.list"})
@@ -167,15 +159,6 @@ def test_a_clock_that_is_an_hour_ahead_hides_no_wait(world: World, age_seconds: 
     assert told(world) == {("JobSet", words), ("Pod", words)}
 
 
-@pytest.mark.parametrize("error", [Unavailable("connection reset"), Throttled("429")])
-def test_a_clock_ahead_hides_no_failure(world: World, error: ProvisionerError) -> None:
-    wait(world, seconds=-3600)
-    world.pools.fail_next("create", error)
-    world.sweep()
-
-    assert told(world) == {("JobSet", error.reason), ("Pod", error.reason)}
-
-
 def test_a_failed_message_names_the_workload(world: World) -> None:
     world.cluster.fail_next("get_pod", Unavailable("connection reset"))
 
@@ -199,19 +182,24 @@ SPOT = (
 )
 
 
+def wait_beside_nodes(world: World, *nodes: str, says: str = SPOT) -> None:
+    """Let the leader wait long beside its pool of these nodes, and the scheduler say why."""
+    pool = a_pool(age_seconds=LONG)
+    world.pools.add(CLUSTER, pool)
+    world.cluster.nodes[pool.name] = list(nodes)
+    world.cluster.add(a_pod(unschedulable_since=NOW - LONG, scheduler_message=says))
+
+
 def test_a_pod_that_no_node_of_its_running_pool_takes_is_told_what_the_nodes_and_the_scheduler_say(
     world: World,
 ) -> None:
-    pool = a_pool(age_seconds=LONG)
-    world.pools.add(CLUSTER, pool)
-    world.cluster.nodes[pool.name] = ["n0", "n1", "n2"]
-    world.cluster.add(a_pod(unschedulable_since=NOW - LONG, scheduler_message=SPOT))
+    wait_beside_nodes(world, "n0", "n1", "n2")
 
     world.sweep()
 
     (message,) = {each.message for each in world.cluster.notices}
     assert message == (
-        f"node pool {pool.name} runs, but this pod cannot run on it: 3 of 4 nodes exist; GKE adds those that are "
+        f"node pool {POOL} runs, but this pod cannot run on it: 3 of 4 nodes exist; GKE adds those that are "
         "missing. The scheduler says: Insufficient cpu; node(s) had untolerated taint {cloud.google.com/gke-spot: "
         "true}; the pods need a toleration of the taint cloud.google.com/gke-spot; the pod requests more CPU than "
         "is free on a node of this machine type [pod_unplaced]"
@@ -220,24 +208,18 @@ def test_a_pod_that_no_node_of_its_running_pool_takes_is_told_what_the_nodes_and
 
 
 def test_without_the_nodes_the_scheduler_s_words_are_told(world: World) -> None:
-    pool = a_pool(age_seconds=LONG)
-    world.pools.add(CLUSTER, pool)
-    world.cluster.nodes[pool.name] = ["n0"]
-    world.cluster.add(a_pod(unschedulable_since=NOW - LONG, scheduler_message=SPOT))
+    wait_beside_nodes(world, "n0")
     world.cluster.fail_next("list_pool_nodes", Denied("403"))
 
-    _, counts = world.sweep()
-
-    assert counts["errors"] == 0
+    assert world.sweep()[1]["errors"] == 0
     (message,) = {each.message for each in world.cluster.notices}
     assert "finds no place for this pod: Insufficient cpu; node(s) had untolerated taint" in message
     world.records.expect_in_order({"message": "the nodes of a node pool could not be read"})
 
 
 def test_the_same_is_said_while_the_cluster_grows(world: World) -> None:
-    world.pools.add(CLUSTER, a_pool(age_seconds=LONG))
     for nodes in ("0/3", "0/40"):
-        world.cluster.add(a_pod(unschedulable_since=NOW - LONG, scheduler_message=SPOT.replace("0/3", nodes)))
+        wait_beside_nodes(world, says=SPOT.replace("0/3", nodes))
         world.sweep()
 
     assert len({each.message for each in world.cluster.notices}) == 1
@@ -272,14 +254,6 @@ class KeptByForeignPods:
         return [(each.kind, each.name, each.reason) for each in self.world.cluster.notices]
 
 
-def test_the_log_shows_a_pool_that_only_a_foreign_pod_keeps(world: World) -> None:
-    pool = KeptByForeignPods(world).pool
-
-    world.sweep()
-
-    world.records.expect_in_order({"decision": "keep", "reason": "pool_in_use", "pool": pool.name, "claim": CLAIM})
-
-
 def test_a_foreign_pod_is_told_which_pool_it_keeps_and_what_to_do(world: World) -> None:
     kept = KeptByForeignPods(world)
 
@@ -297,25 +271,20 @@ def test_a_foreign_pod_is_told_which_pool_it_keeps_and_what_to_do(world: World) 
     )
     assert {each.uid for each in world.cluster.notices} == {"s", "uid-of-serving-0"}
     assert world.pools.count("delete") == 0
+    logged = {"decision": "keep", "reason": "pool_in_use", "pool": kept.pool.name, "claim": CLAIM}
+    world.records.expect_in_order(logged)
 
 
-def test_a_foreign_pod_without_workload_is_told_on_its_pod(world: World) -> None:
-    kept = KeptByForeignPods(world, workload="", created_at=None)
+@pytest.mark.parametrize("workload", ["", "serving"], ids=["no workload", "its workload cannot be read"])
+def test_a_foreign_pod_of_no_known_workload_is_told_on_its_pod(world: World, workload: str) -> None:
+    kept = KeptByForeignPods(world, workload=workload, created_at=None)
+    if workload:  # the owner of the pool is read before
+        world.cluster.fail_next("get_workload", Denied("403"), skip=2)
 
-    world.sweep()
-
-    assert kept.told() == [("Pod", "bare-0", "NodePoolKept")]
-
-
-def test_a_foreign_pod_whose_workload_cannot_be_read_is_told_on_its_pod(world: World) -> None:
-    kept = KeptByForeignPods(world)
-    world.cluster.fail_next("get_workload", Denied("403"), skip=2)  # the owner of the pool is read before
-
-    _, counts = world.sweep()
-
-    assert counts["errors"] == 0
-    assert kept.told() == [("Pod", "serving-0", "NodePoolKept")]
-    world.records.expect_in_order({"message": "the workload that keeps a node pool could not be read"})
+    assert world.sweep()[1]["errors"] == 0
+    assert kept.told() == [("Pod", f"{workload or 'bare'}-0", "NodePoolKept")]
+    if workload:
+        world.records.expect_in_order({"message": "the workload that keeps a node pool could not be read"})
 
 
 @pytest.mark.parametrize(
@@ -351,37 +320,35 @@ def test_many_foreign_pods_are_told_a_bounded_number_of_times(world: World) -> N
     assert any("and 18 more" in each.message for each in world.cluster.notices)
 
 
+def wait_for_another_shape(world: World, *, seconds: float = LONG) -> None:
+    """Let the leader wait so long, and another workload hold its pool of an earlier shape."""
+    world.pools.add(CLUSTER, a_pool(age_seconds=LONG, fingerprint="1-another"))
+    world.cluster.bind(POOL, kind="Deployment", workload="serving")
+    wait(world, seconds=seconds)
+
+
 @pytest.mark.parametrize("seconds", [60.0, LONG])
 def test_a_change_of_shape_while_another_workload_holds_the_old_pool_is_told_to_both(
     world: World, seconds: float
 ) -> None:
     world.use(replace_differing_pools=True)
-    pool = a_pool(age_seconds=LONG, fingerprint="1-another")
-    world.pools.add(CLUSTER, pool)
-    world.cluster.bind(pool.name, kind="Deployment", workload="serving")
-    wait(world, seconds=seconds)
+    wait_for_another_shape(world, seconds=seconds)
 
     world.sweep()
 
     assert world.pools.count("delete") == world.pools.count("create") == 0
+    message = (
+        f"node pool {POOL} does not have the shape that the pods need; it is replaced as soon as no "
+        "accelerator pods run on it: Deployment default/serving [pool_in_use]"
+    )
     told_owner = {each.message for each in world.cluster.notices if each.uid in (JOBSET_UID, POD_UID)}
-    if seconds == LONG:
-        (message,) = told_owner
-        assert message == (
-            f"node pool {pool.name} does not have the shape that the pods need; it is replaced as soon as no "
-            "accelerator pods run on it: Deployment default/serving [pool_in_use]"
-        )
-    else:
-        assert told_owner == set()
+    assert told_owner == ({message} if seconds == LONG else set())
     (told_foreign_pod,) = {each.message for each in world.cluster.notices if each.name == "serving-0"}
     assert "JobSet default/train, for which the pool was created, does not need it any more" in told_foreign_pod
 
 
 def test_a_change_of_shape_that_the_operator_does_not_allow_is_told(world: World) -> None:
-    pool = a_pool(age_seconds=LONG, fingerprint="1-another")
-    world.pools.add(CLUSTER, pool)
-    world.cluster.bind(pool.name, kind="Deployment", workload="serving")
-    wait(world)
+    wait_for_another_shape(world)
 
     world.sweep()
 

@@ -22,9 +22,8 @@ from tests.builders import (
     a_template,
     an_over_event,
 )
-from tests.component.world import World
+from tests.component.world import NAME, World, claim_of, slice_name
 
-NAME = build_pool_name(a_claim())
 NODES = ["n0", "n1", "n2", "n3"]
 IDLE = 1800
 DONE: dict[str, Any] = {"terminal": "Completed", "terminal_since": NOW}
@@ -72,9 +71,8 @@ def use(world: World, *, workload: str = "next", **pod: Any) -> None:
 def add_idle(world: World, *slices: int) -> list[str]:
     names = []
     for at in slices:
-        claim = a_claim(slice_key=f"default/train-workers-{at}")
-        names.append(build_pool_name(claim))
-        world.pools.add(CLUSTER, a_warm_pool(names[-1], claim=claim))
+        names.append(slice_name(at))
+        world.pools.add(CLUSTER, a_warm_pool(names[-1], claim=claim_of(at)))
         world.cluster.nodes[names[-1]] = [f"n{at}-0"]
     return names
 
@@ -159,16 +157,14 @@ def test_a_pod_that_comes_while_the_nodes_are_closed_keeps_the_pool(world: World
     assert world.cluster.marks == {}, "its nodes are open again"
 
 
-def test_a_pool_without_nodes_is_not_kept(world: World) -> None:
-    world.cluster.nodes[NAME] = []
+@pytest.mark.parametrize(
+    ("state", "nodes"),
+    [("RUNNING", []), ("ERROR", NODES), ("RUNNING_WITH_ERROR", NODES)],
+    ids=["without nodes", "failed", "with errors"],
+)
+def test_a_pool_that_could_not_serve_is_not_kept(world: World, state: str, nodes: list[str]) -> None:
+    world.cluster.nodes[NAME] = nodes
     world.cluster.nodes["default-pool"] = ["gke-default-pool-1"]
-    sweep(world)
-
-    assert status(world) == "STOPPING"
-
-
-@pytest.mark.parametrize("state", ["ERROR", "RUNNING_WITH_ERROR"])
-def test_a_pool_with_errors_is_not_kept(world: World, state: str) -> None:
     world.pools.move(CLUSTER, NAME, state)
     sweep(world)
 
@@ -189,10 +185,7 @@ def test_a_slice_of_a_live_workload_that_is_not_needed_is_not_lent(world: World)
     """If it comes back, its pool of this name must be free."""
     first = a_template(**TOGETHER)
     world.cluster.add(a_jobset(replicas=1, template=first))
-    second = a_claim(slice_key="default/train-workers-1")
-    name = build_pool_name(second)
-    world.pools.add(CLUSTER, a_warm_pool(name, claim=second))
-    world.cluster.nodes[name] = ["m0"]
+    (name,) = add_idle(world, 1)
     sweep(world)
 
     assert (status(world), status(world, name)) == ("RUNNING", "STOPPING")
@@ -265,22 +258,21 @@ def test_a_pool_that_no_other_workload_may_use_never_stays(world: World, changes
 # --- what stops it --------------------------------------------------------------------------------
 
 
-def test_in_report_only_no_node_is_marked_and_no_pool_goes(world: World) -> None:
-    world.use(idle_seconds=IDLE, mode="report-only")
-    sweep(world)
-    sweep(world, after=IDLE)
+@pytest.mark.parametrize("by", ["setting", "label"])
+def test_report_only_holds_marks_and_deletion(world: World, by: str) -> None:
+    def set_mode(mode: str) -> None:
+        if by == "setting":
+            world.use(idle_seconds=IDLE, mode=mode)
+        else:
+            world.cluster.namespace_labels["tpu-provisioner"][labels.MODE] = mode
 
-    assert (status(world), world.cluster.marks) == ("RUNNING", {})
-
-
-def test_the_emergency_stop_holds_marks_and_deletion(world: World) -> None:
-    world.cluster.namespace_labels["tpu-provisioner"][labels.MODE] = "report-only"
+    set_mode("report-only")
     sweep(world)
     assert world.cluster.marks == {}
-    world.cluster.namespace_labels["tpu-provisioner"].clear()
+    set_mode("active")
     sweep(world)
     began = world.clock.now()
-    world.cluster.namespace_labels["tpu-provisioner"][labels.MODE] = "report-only"
+    set_mode("report-only")
     sweep(world, after=IDLE)
     assert (status(world), world.cluster.marks) == ("RUNNING", mark_all(began))
 
@@ -297,7 +289,7 @@ def test_the_cap_holds_for_idle_pools_of_absent_owners(world: World) -> None:
 
 def test_without_the_right_to_mark_the_pool_is_an_error_and_the_others_go_on(world: World) -> None:
     world.cluster.fail_next("mark_surplus", Denied("nodes is forbidden"))
-    answer, counts = world.sweep()
+    answered, counts = world.sweep()
 
-    assert (answer.status, counts["errors"]) == (500, 1)
+    assert (answered, counts["errors"]) == (500, 1)
     assert status(world) == "RUNNING"

@@ -6,11 +6,10 @@ import pytest
 
 from shared.core import labels
 from shared.core.errors import Denied, Throttled, Unavailable
-from shared.core.identity.names import build_pool_name
 from shared.edges.threads import Threads
-from tests.builders import CLUSTER, JOBSET_UID, NOW, a_claim, a_jobset, a_pod, a_workload_demand
+from tests.builders import CLUSTER, JOBSET_UID, NOW, a_pod, a_workload_demand
 from tests.component.test_component_elastic import a_waiting_pod
-from tests.component.world import World
+from tests.component.world import World, slice_name
 from tests.unit.test_elastic import a_gpu_job
 
 SLICES = 20
@@ -19,19 +18,21 @@ SLICES = 20
 @pytest.fixture
 def crowd(world: World) -> World:
     """JobSet ``default/train`` waits for 20 slices."""
-    pods = [a_pod(index=index, uid=f"pod-{index}") for index in range(SLICES)]
-    world.cluster.pods.clear()
-    world.cluster.add(a_jobset(replicas=SLICES), *pods)
+    world.add_slices(SLICES)
     return world
 
 
-def test_each_slice_gets_its_pool_from_one_list(crowd: World) -> None:
-    assert crowd.deliver(a_workload_demand()).status == 200
+@pytest.mark.parametrize("uid", ["", JOBSET_UID], ids=["a message need not know the UID", "it knows the UID"])
+def test_each_slice_and_no_pod_that_leads_none_gets_its_pool_from_one_list(crowd: World, uid: str) -> None:
+    follower = a_pod(name="host-1", uid="follower", pod_labels={labels.COMPLETION_INDEX: "1"})
+    crowd.cluster.add(follower, a_pod(jobset="other", uid="of-other"))
+    assert crowd.deliver(a_workload_demand(uid=uid)).status == 200
 
     assert len(crowd.pools.bodies) == SLICES
     assert crowd.pools.count("list") == 1
     assert len(crowd.pools.calls) == SLICES + 1
     assert [each["decision"] for each in crowd.records.found] == ["create"] * SLICES
+    assert {each["claim"]["name"] for each in crowd.records.found} == {"train"}
 
 
 def test_threads_answer_each_slice_once(crowd: World) -> None:
@@ -39,22 +40,6 @@ def test_threads_answer_each_slice_once(crowd: World) -> None:
     assert crowd.deliver(a_workload_demand()).status == 200
 
     assert len(crowd.pools.names(CLUSTER)) == len(crowd.pools.bodies) == SLICES
-
-
-def test_the_workload_is_read_once_and_no_pod_of_it_that_leads_no_slice(crowd: World) -> None:
-    follower = a_pod(name="host-1", uid="follower", pod_labels={labels.COMPLETION_INDEX: "1"})
-    crowd.cluster.add(follower, a_pod(jobset="other", uid="of-other"))
-    crowd.deliver(a_workload_demand())
-
-    assert len(crowd.pools.bodies) == SLICES
-    assert {each["claim"]["name"] for each in crowd.records.found} == {"train"}
-
-
-@pytest.mark.parametrize("uid", ["", JOBSET_UID])
-def test_a_message_need_not_know_the_uid(crowd: World, uid: str) -> None:
-    crowd.deliver(a_workload_demand(uid=uid))
-
-    assert len(crowd.pools.bodies) == SLICES
 
 
 @pytest.mark.parametrize(
@@ -106,7 +91,7 @@ def test_a_429_of_gke_brings_the_message_back(crowd: World) -> None:
 
 def test_a_slice_whose_pool_exists_waits_and_the_others_are_created(crowd: World) -> None:
     crowd.deliver(a_workload_demand())
-    gone = build_pool_name(a_claim(slice_key="default/train-workers-7"))
+    gone = slice_name(7)
     crowd.pools.move(CLUSTER, gone, "gone")
     crowd.pools.calls.clear()
     crowd.deliver(a_workload_demand())

@@ -6,13 +6,16 @@ import logging
 from typing import Any
 
 from shared.answer import Answer
-from shared.core.identity.names import build_pool_name
+from shared.core.identity.names import SliceClaim, build_pool_name
 from shared.core.identity.pools import PoolSnapshot
 from shared.core.messages import Event, Message
 from shared.core.ports import Ports, SideBySide
 from shared.core.settings import ClusterSettings
+from shared.core.times import SHARED_SECONDS
+from shared.core.workloads import PodView
 from shared.deliver import deliver, deliver_sweep
 from shared.edges.structured_logs import StructuredFormatter
+from shared.engine.looks.shared_reads import RecentReads
 from tests.builders import CLUSTER, NOW, a_claim, a_jobset, a_pod, a_pool, a_push, settings
 from tests.component.fakes import FakeCluster, FakeDeadLetters, FakeNodePools, StepClock
 
@@ -21,9 +24,22 @@ OTHER = "projects/p/locations/us-east5/clusters/other"
 TRACE = {"logging.googleapis.com/trace": "projects/p/traces/0123456789abcdef0123456789abcdef"}
 
 
+def claim_of(index: int) -> SliceClaim:
+    """Return the claim of a slice of the plain case."""
+    return a_claim(slice_key=f"default/train-workers-{index}")
+
+
+def slice_name(index: int, attempt: int = 0) -> str:
+    """Return the name of the pool of an attempt of a slice of the plain case."""
+    return build_pool_name(claim_of(index), attempt)
+
+
 def name_of(attempt: int) -> str:
-    """Return the name of the pool of an attempt of the plain case."""
-    return build_pool_name(a_claim(), attempt)
+    """Return the name of the pool of an attempt of the first slice."""
+    return slice_name(0, attempt)
+
+
+NAME = name_of(0)
 
 
 def orphan(name: str, *, kind: str = "JobSet", age_seconds: float = 60.0) -> PoolSnapshot:
@@ -79,6 +95,22 @@ class World:
             dead_letters=self.dead_letters if keep_dead_letters else None,
         )
 
+    def share_reads(self) -> None:
+        """Let deliveries of the same few seconds share what they list, as in one instance."""
+        self.ports = dataclasses.replace(self.ports, lists=RecentReads(self.clock, SHARED_SECONDS))
+
+    def add_slices(self, count: int, **pod: Any) -> list[PodView]:
+        """Let the JobSet have so many slices, and each leader wait; return the leaders."""
+        pods = [a_pod(index=index, uid=f"pod-{index}", **pod) for index in range(count)]
+        self.cluster.add(a_jobset(replicas=count), *pods)
+        return pods
+
+    def add_pools(self, count: int, **fields: Any) -> list[PoolSnapshot]:
+        """Let so many slices of the JobSet have a pool that runs."""
+        pools = [a_pool(claim=claim_of(index), **fields) for index in range(count)]
+        self.pools.add(CLUSTER, *pools)
+        return pools
+
     def deliver(self, sent: Event | Message | bytes, function: str = "provision") -> Answer:
         body = sent if isinstance(sent, bytes) else a_push(sent)
         return deliver(function, body, self.ports, TRACE)
@@ -86,8 +118,10 @@ class World:
     def collect(self, event: Event) -> Answer:
         return self.deliver(event, "collect")
 
-    def sweep(self, *, threads: SideBySide | None = None) -> tuple[Answer, dict[str, int]]:
-        return deliver_sweep(dataclasses.replace(self.ports, threads=threads), TRACE)
+    def sweep(self, *, threads: SideBySide | None = None) -> tuple[int, dict[str, int]]:
+        """Return the status of the answer, and what the sweep counted."""
+        answer, counts = deliver_sweep(dataclasses.replace(self.ports, threads=threads), TRACE)
+        return answer.status, counts
 
     @property
     def last(self) -> dict[str, Any]:

@@ -1,35 +1,26 @@
-"""What fake node pools tell besides themselves: nodes that GKE keeps trying to make, a channel."""
+"""What few tests ask of the fakes: nodes that GKE tries to make, a channel, disks, Events."""
 
-import functools
 from collections.abc import Sequence
-from typing import Any
 
 from shared.core.identity.pools import PoolSnapshot, PoolStatus
 from shared.core.ports import FillError, Machines
-from shared.core.workloads import PodView
+from shared.core.workloads import Disk, PodView
+from tests.component.plans import Plans
 
 
-class MissingNodes:
-    """The part of the fake node pools that lists them; those that were removed do not count."""
+class RarePoolReads(Plans):
+    """The part of the fake node pools that lists missing nodes; removed ones do not count."""
 
-    calls: list[tuple[str, str]]
-    removed: list[str]
-    begin: Any
-
-    @functools.cached_property
-    def without_channel(self) -> set[str]:
+    def __init__(self) -> None:
+        super().__init__()
+        self.calls: list[tuple[str, str]] = []
+        self.removed: list[str] = []
+        self.without_channel: set[str] = set()
         """The clusters that no release channel upgrades."""
-        return set()
-
-    @functools.cached_property
-    def missing(self) -> dict[str, list[str]]:
+        self.missing: dict[str, list[str]] = {}
         """By pool."""
-        return {}
-
-    @functools.cached_property
-    def machines(self) -> dict[str, Machines]:
+        self.machines: dict[str, Machines] = {}
         """By pool; a test sets what its instance groups report."""
-        return {}
 
     def find_channel(self, cluster: str) -> str:
         self.begin("find_channel")
@@ -46,15 +37,19 @@ class MissingNodes:
         return [each for each in self.missing.get(pool.name, ()) if each not in self.removed]
 
 
-class ScaleUps:
-    """The part of the fake cluster that has the Events of GKE's autoscaler."""
+class RareClusterReads(Plans):
+    """The part of the fake cluster that has zones of disks, and Events of GKE's autoscaler."""
 
-    begin: Any
-
-    @functools.cached_property
-    def scale_ups(self) -> dict[str, list[FillError]]:
+    def __init__(self) -> None:
+        super().__init__()
+        self.disks: dict[tuple[str, str], Disk] = {}
+        """By namespace and claim."""
+        self.scale_ups: dict[str, list[FillError]] = {}
         """By the UID of the pod."""
-        return {}
+
+    def find_disk(self, namespace: str, claim: str) -> Disk | None:
+        self.begin("find_disk")
+        return self.disks.get((namespace, claim))
 
     def list_scale_ups(self, pod: PodView) -> Sequence[FillError]:
         self.begin("list_scale_ups")
