@@ -1,6 +1,5 @@
 """`letters` lists, shows, replays and discards, asks before a change, and skips the hopeless."""
 
-import json
 from typing import Any
 
 import pytest
@@ -11,7 +10,7 @@ from shared.core.messages import Message
 from shared.deliver import FUNCTION_ATTRIBUTE, MESSAGE_ID_ATTRIBUTE
 from shared.edges.pubsub_topic import PubsubTopic
 from tests.audit_entries import an_entry, as_message
-from tests.cli.cli_world import run
+from tests.cli.cli_world import read_json, run
 from tests.cli.test_cli_replay import (
     GOOD,
     REFUSED,
@@ -49,8 +48,8 @@ def test_dead_letters_are_listed_shown_and_stay(url: str) -> None:
     bury(url, GOOD, **REFUSED)
     bury(url, Message(b"?", {}), tpu_provisioner_reason="event_malformed")
 
-    listed = json.loads(run("letters", "list", "--json").stdout)["letters"]
-    (one,) = json.loads(run("letters", "list", "--reason", "event_malformed", "--json").stdout)["letters"]
+    listed = read_json("letters", "list")["letters"]
+    (one,) = read_json("letters", "list", "--reason", "event_malformed")["letters"]
     shown = run("letters", "show", one["message_id"])
 
     assert [each["reason"] for each in listed] == ["cluster_unknown", "event_malformed"]
@@ -146,19 +145,19 @@ def test_where_nobody_can_be_asked_nothing_is_changed(url: str, options: tuple[s
 def test_named_dead_letters_are_removed_and_the_others_stay(url: str) -> None:
     bury(url, GOOD, **REFUSED)
     bury(url, Message(b"", {}), tpu_provisioner_reason="event_malformed")
-    first, _ = json.loads(run("letters", "list", "--json").stdout)["letters"]
+    first, _ = read_json("letters", "list")["letters"]
 
     result = run("letters", "discard", first["message_id"], "--yes")
 
     assert (result.exit_code, result.stdout) == (0, "1 removed, 1 not selected\n")
-    (left,) = json.loads(run("letters", "list", "--json").stdout)["letters"]
+    (left,) = read_json("letters", "list")["letters"]
     assert left["reason"] == "event_malformed"
 
 
 @pytest.mark.parametrize("command", ["replay", "discard"])
 def test_an_id_that_no_dead_letter_has_is_named_and_the_others_are_answered(url: str, command: str) -> None:
     bury(url, GOOD, **REFUSED)
-    (known,) = json.loads(run("letters", "list", "--json").stdout)["letters"]
+    (known,) = read_json("letters", "list")["letters"]
 
     result = run("letters", command, known["message_id"], "no-such-id", "--yes")
 
@@ -171,7 +170,7 @@ def test_a_named_dead_letter_that_a_reason_leaves_out_is_told_from_one_that_is_a
     url: str, command: str
 ) -> None:
     bury(url, GOOD, **REFUSED)
-    (known,) = json.loads(run("letters", "list", "--json").stdout)["letters"]
+    (known,) = read_json("letters", "list")["letters"]
 
     result = run("letters", command, known["message_id"], "--reason", "event_malformed", "--yes")
 
@@ -182,7 +181,7 @@ def test_a_named_dead_letter_that_a_reason_leaves_out_is_told_from_one_that_is_a
 
 def test_a_named_end_of_an_operation_says_which_setting_it_needs(url: str, answer: list[str]) -> None:
     bury(url, as_message(an_entry("Delete")), **{FUNCTION_ATTRIBUTE: "settle"})
-    (known,) = json.loads(run("letters", "list", "--json").stdout)["letters"]
+    (known,) = read_json("letters", "list")["letters"]
 
     result = run("letters", "replay", known["message_id"])
 
@@ -196,7 +195,7 @@ def test_dead_letters_that_are_newer_than_the_clock_are_listed_and_can_be_named(
     bury(url, GOOD, **REFUSED)
     bury(url, GOOD, **REFUSED)
 
-    listed = json.loads(run("letters", "list", "--json").stdout)["letters"]
+    listed = read_json("letters", "list")["letters"]
     first, second = (each["message_id"] for each in listed)
 
     assert "2 dead letters" in run("letters", "list").stdout
@@ -209,9 +208,9 @@ def test_dead_letters_that_are_newer_than_the_clock_are_listed_and_can_be_named(
 
 def test_dead_letters_that_came_during_the_run_are_told_when_all_are_removed(url: str, world: World) -> None:
     bury(url, GOOD, **REFUSED)
-    (first,) = json.loads(run("letters", "list", "--json").stdout)["letters"]
+    (first,) = read_json("letters", "list")["letters"]
 
-    assert json.loads(run("letters", "discard", "--all", "--yes", "--json").stdout) == {
+    assert read_json("letters", "discard", "--all", "--yes") == {
         "letters": [first],
         "discarded": 1,
         "left": 0,
@@ -221,7 +220,7 @@ def test_dead_letters_that_came_during_the_run_are_told_when_all_are_removed(url
     world.clock.advance(-20_000_000)
     bury(url, GOOD, **REFUSED)
     text = run("letters", "discard", "--all", "--yes").stdout
-    data = json.loads(run("letters", "discard", "--all", "--yes", "--json").stdout)
+    data = read_json("letters", "discard", "--all", "--yes")
 
     told = (
         "1 dead letter came after the run began, by this computer's clock; list with: tpu-provisioner letters list"

@@ -26,7 +26,7 @@ from shared.deliver import ERROR_ATTRIBUTE, FUNCTION_ATTRIBUTE, REASON_ATTRIBUTE
 from shared.edges.pubsub_topic import PubsubTopic
 from tests.audit_entries import an_entry, as_message
 from tests.builders import CLUSTER, a_demand_event, a_pool, a_workload_demand, an_over_event
-from tests.cli.cli_world import NOWHERE, a_deployment, put_in_place, run
+from tests.cli.cli_world import NOWHERE, a_deployment, put_in_place, read_json, run
 from tests.component.world import Records, World
 from tests.contract.stand_ins import ask
 
@@ -143,7 +143,7 @@ def test_a_dry_run_decides_about_the_end_of_an_operation(url: str, deployment: D
     bury(url, as_message(an_entry("Delete")), **{FUNCTION_ATTRIBUTE: "settle"})
     bury(url, Message(b"?", {}), **{FUNCTION_ATTRIBUTE: "settle"})
 
-    dead_letters = json.loads(run("replay", "--dead-letters", "--dry-run", "--json").stdout)["letters"]
+    dead_letters = read_json("replay", "--dead-letters", "--dry-run")["letters"]
 
     assert sorted((each["decision"], each["decided_because"]) for each in dead_letters) == [
         ("refuse", "event_malformed"),
@@ -166,7 +166,7 @@ def test_only_the_chosen_ones_go_and_the_others_stay(
     bury(url, GOOD, **REFUSED)
     bury(url, GOOD, CloudPubSubDeadLetterSourceSubscription="x-collect")
 
-    data = json.loads(run("replay", "--dead-letters", "--yes", "--json", *options).stdout)
+    data = read_json("replay", "--dead-letters", "--yes", *options)
 
     assert (data["published"], data["left"]) == (chosen, 2 - chosen)
     assert (len(published(url)), backlog(url)) == (chosen, 2 - chosen)
