@@ -180,16 +180,6 @@ def test_every_setting_can_be_kept_but_for_the_choices() -> None:
     assert len(list_keys()) == len(set(list_keys()))
 
 
-@pytest.mark.parametrize(
-    "command", ["", "status", "why", "logs", "plan", "replay", "doctor", "config", "config set"]
-)
-def test_help_fits_80_columns(command: str) -> None:
-    shown = run(*command.split(), "--help", environ={"COLUMNS": "80", "TERMINAL_WIDTH": "80"}).stdout
-
-    assert max(len(line) for line in shown.splitlines()) <= 80
-    assert "…" not in shown
-
-
 @pytest.mark.parametrize("shell", ["bash", "zsh"])
 def test_completion_installs(shell: str, tmp_path: Path) -> None:
     command = [sys.executable, "-m", "cli", "--install-completion", shell]

@@ -13,6 +13,7 @@ from tests.audit_entries import an_entry, as_message
 from tests.cli.cli_world import read_json, run
 from tests.cli.test_cli_replay import (
     GOOD,
+    MALFORMED,
     REFUSED,
     SUBSCRIPTIONS,
     TOPIC,
@@ -46,7 +47,7 @@ def answer(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 def test_dead_letters_are_listed_shown_and_stay(url: str) -> None:
     bury(url, GOOD, **REFUSED)
-    bury(url, Message(b"?", {}), tpu_provisioner_reason="event_malformed")
+    bury(url, Message(b"?", {}), **MALFORMED)
 
     listed = read_json("letters", "list")["letters"]
     (one,) = read_json("letters", "list", "--reason", "event_malformed")["letters"]
@@ -59,7 +60,7 @@ def test_dead_letters_are_listed_shown_and_stay(url: str) -> None:
 
 
 def test_an_empty_dead_letter_blocks_no_other(url: str) -> None:
-    bury(url, Message(b"", {}), tpu_provisioner_reason="event_malformed")
+    bury(url, Message(b"", {}), **MALFORMED)
     bury(url, GOOD, **REFUSED)
 
     result = run("letters", "replay", "--yes")
@@ -143,11 +144,10 @@ def test_where_nobody_can_be_asked_nothing_is_changed(url: str, options: tuple[s
 
 
 def test_named_dead_letters_are_removed_and_the_others_stay(url: str) -> None:
-    bury(url, GOOD, **REFUSED)
-    bury(url, Message(b"", {}), tpu_provisioner_reason="event_malformed")
-    first, _ = read_json("letters", "list")["letters"]
+    first = bury(url, GOOD, **REFUSED)
+    bury(url, Message(b"", {}), **MALFORMED)
 
-    result = run("letters", "discard", first["message_id"], "--yes")
+    result = run("letters", "discard", first, "--yes")
 
     assert (result.exit_code, result.stdout) == (0, "1 removed, 1 not selected\n")
     (left,) = read_json("letters", "list")["letters"]
@@ -156,10 +156,9 @@ def test_named_dead_letters_are_removed_and_the_others_stay(url: str) -> None:
 
 @pytest.mark.parametrize("command", ["replay", "discard"])
 def test_an_id_that_no_dead_letter_has_is_named_and_the_others_are_answered(url: str, command: str) -> None:
-    bury(url, GOOD, **REFUSED)
-    (known,) = read_json("letters", "list")["letters"]
+    known = bury(url, GOOD, **REFUSED)
 
-    result = run("letters", command, known["message_id"], "no-such-id", "--yes")
+    result = run("letters", command, known, "no-such-id", "--yes")
 
     message = "no dead letter has the ID 'no-such-id'; tpu-provisioner letters list shows them\n"
     assert (result.exit_code, result.stderr, backlog(url)) == (1, message, 0)
@@ -169,25 +168,23 @@ def test_an_id_that_no_dead_letter_has_is_named_and_the_others_are_answered(url:
 def test_a_named_dead_letter_that_a_reason_leaves_out_is_told_from_one_that_is_absent(
     url: str, command: str
 ) -> None:
-    bury(url, GOOD, **REFUSED)
-    (known,) = read_json("letters", "list")["letters"]
+    known = bury(url, GOOD, **REFUSED)
 
-    result = run("letters", command, known["message_id"], "--reason", "event_malformed", "--yes")
+    result = run("letters", command, known, "--reason", "event_malformed", "--yes")
 
     message = "its reason is cluster_unknown, and --reason names event_malformed\n"
     assert (result.exit_code, backlog(url)) == (1, 1)
-    assert result.stderr == f"dead letter {known['message_id']} stays, because {message}"
+    assert result.stderr == f"dead letter {known} stays, because {message}"
 
 
 def test_a_named_end_of_an_operation_says_which_setting_it_needs(url: str, answer: list[str]) -> None:
-    bury(url, as_message(an_entry("Delete")), **{FUNCTION_ATTRIBUTE: "settle"})
-    (known,) = read_json("letters", "list")["letters"]
+    known = bury(url, as_message(an_entry("Delete")), **{FUNCTION_ATTRIBUTE: "settle"})
 
-    result = run("letters", "replay", known["message_id"])
+    result = run("letters", "replay", known)
 
     assert (result.exit_code, backlog(url), answer) == (1, 1, ["Publish 0 dead letters again?"])
     message = "it is the end of a node pool operation, and TPU_PROVISIONER_OPERATIONS_TOPIC is not set\n"
-    assert result.stderr == f"dead letter {known['message_id']} stays, because {message}"
+    assert result.stderr == f"dead letter {known} stays, because {message}"
 
 
 def test_dead_letters_that_are_newer_than_the_clock_are_listed_and_can_be_named(url: str, world: World) -> None:

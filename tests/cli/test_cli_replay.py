@@ -67,11 +67,10 @@ def deployment(url: str, world: World, monkeypatch: pytest.MonkeyPatch) -> Deplo
     return deployment
 
 
-def bury(url: str, message: Message, **options: str) -> None:
-    """Put a message among the dead letters; its attributes have underscores in place of dashes."""
-    attributes = message.attributes | {key.replace("_", "-"): value for key, value in options.items()}
-    body = {"data": base64.b64encode(message.data).decode(), "attributes": attributes}
-    ask("POST", f"{url}/v1/{DEAD_LETTERS}:publish", {"messages": [body]})
+def bury(url: str, message: Message, **attributes: str) -> str:
+    """Put a message with more attributes among the dead letters; return its ID."""
+    body = {"data": base64.b64encode(message.data).decode(), "attributes": message.attributes | attributes}
+    return str(ask("POST", f"{url}/v1/{DEAD_LETTERS}:publish", {"messages": [body]})["messageIds"][0])
 
 
 def published(url: str, topic: str = TOPIC) -> list[dict[str, Any]]:
@@ -97,6 +96,7 @@ def drain(url: str, name: str) -> int:
 
 GOOD = format_message(a_demand_event())
 OF_WORKLOAD = format_message(a_workload_demand(uid=""))
+MALFORMED = {REASON_ATTRIBUTE: "event_malformed"}
 REFUSED = {REASON_ATTRIBUTE: "cluster_unknown", ERROR_ATTRIBUTE: "why", FUNCTION_ATTRIBUTE: "provision"}
 
 

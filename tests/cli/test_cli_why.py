@@ -1,6 +1,7 @@
 """`why` tells one history from many sources, each thing once, and says what it could not read."""
 
 import json
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -8,6 +9,7 @@ import pytest
 import requests
 from google.cloud.logging_v2 import Client
 
+from cli.access.operator_access import Deployment
 from cli.exit_codes import BadInput
 from cli.explanation.history_text import collapse
 from cli.explanation.why import History, add_present, mark_repetitions, parse_workload
@@ -265,12 +267,18 @@ def test_a_later_workload_of_the_same_name_is_divided_from_the_earlier_one() -> 
     ]
 
 
+def let_tell(
+    monkeypatch: pytest.MonkeyPatch, tell: Callable[..., History], deployment: Deployment | None = None
+) -> None:
+    """Let `why` find these histories, and nothing of the present state."""
+    monkeypatch.setattr("cli.explanation.asking_why.tell", tell)
+    monkeypatch.setattr("cli.explanation.asking_why.add_present", lambda *_: None)
+    put_in_place(monkeypatch, deployment or a_deployment())
+
+
 def test_what_is_older_is_left_out_on_demand(monkeypatch: pytest.MonkeyPatch) -> None:
     old, new = (Entry(at=NOW - ago, source="event", about="JobSet train", text=f"{ago}") for ago in (900, 60))
-    history = a_history(old, new)
-    monkeypatch.setattr("cli.explanation.asking_why.tell", lambda *_: history)
-    monkeypatch.setattr("cli.explanation.asking_why.add_present", lambda *_: None)
-    put_in_place(monkeypatch, a_deployment())
+    let_tell(monkeypatch, lambda *_: a_history(old, new))
 
     assert len(read_json("why", "train")[0]["entries"]) == 2
     assert [each["text"] for each in read_json("why", "train", "--since=5m")[0]["entries"]] == ["60"]
@@ -287,11 +295,7 @@ def test_a_history_is_followed_until_ctrl_c(monkeypatch: pytest.MonkeyPatch) -> 
         later.append(Entry(at=NOW + 1, source="event", about="JobSet train", text="second"))
 
     monkeypatch.setattr("cli.repeating.time.sleep", pause)
-    monkeypatch.setattr(
-        "cli.explanation.asking_why.tell", lambda *_: replace(history, entries=[*history.entries, *later])
-    )
-    monkeypatch.setattr("cli.explanation.asking_why.add_present", lambda *_: None)
-    put_in_place(monkeypatch, a_deployment())
+    let_tell(monkeypatch, lambda *_: replace(history, entries=[*history.entries, *later]))
 
     result = run("why", "train", "--follow")
 
@@ -340,15 +344,13 @@ def test_a_pod_that_opts_out_is_said_to_wait_for_something_else() -> None:
 
 def test_an_unknown_workload_is_told_with_the_kinds_that_are_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
     deployment = a_deployment(World(Records(), kinds=("JobSet", "RayCluster")))
-    monkeypatch.setattr("cli.explanation.asking_why.tell", lambda *_: History(CLUSTER, "default", "train"))
-    monkeypatch.setattr("cli.explanation.asking_why.add_present", lambda *_: None)
 
     class NothingInstalled(KubernetesApi):
         def get(self, path: str, kind: Any, params: Any = None) -> Any:
             raise NotFound(path)
 
     deployment.apis[CLUSTER] = NothingInstalled(Connection(url=NOWHERE))
-    put_in_place(monkeypatch, deployment)
+    let_tell(monkeypatch, lambda *_: History(CLUSTER, "default", "train"), deployment)
 
     output = run("why", "train").stderr
 
