@@ -242,21 +242,6 @@ def test_the_budget_and_the_options_say_what_is_asked() -> None:
     assert find(paid, TPU, 50, 0.5) == ""
 
 
-@pytest.mark.parametrize(
-    ("option", "message"),
-    [
-        ("--only=x", "--only: is no question (got 'x'); valid: "),
-        ("--tpu=x", "--tpu: is not a slice (got 'x'); valid: MACHINE:TOPOLOGY"),
-        (f"--tpu={TPU}", "--zone: is not valid (got ''); valid: a zone"),
-    ],
-)
-def test_a_wrong_option_is_named(monkeypatch: pytest.MonkeyPatch, fake: str, option: str, message: str) -> None:
-    put_in_place(monkeypatch, Project(fake).deployment)
-    done = run("conformance", "--yes", option)
-
-    assert (done.exit_code, message in done.stderr) == (2, True), done.stderr
-
-
 def test_an_autopilot_cluster_is_refused(monkeypatch: pytest.MonkeyPatch, fake: str, tmp_path: Any) -> None:
     monkeypatch.setattr(Lab, "describe", lambda _lab: {"autopilot": {"enabled": True}})
     put_in_place(monkeypatch, Project(fake).deployment)

@@ -279,13 +279,6 @@ def test_pools_of_use_only_together_get_through_a_limit_together(
     assert {each["reason"] for each in output["slices"]} == reasons
 
 
-def test_a_difference_needs_a_deployment(tmp_path: Path) -> None:
-    result = run("plan", write(tmp_path / "j.yaml", JOBSET), "--diff")
-
-    assert result.exit_code == 2
-    assert "--diff: needs TPU_PROVISIONER_CLUSTERS; valid: " in result.stderr
-
-
 def test_github_gets_an_annotation_at_each_document(tmp_path: Path) -> None:
     three = JOBSET.replace("tpu: 4", "tpu: 3")
     path = write(tmp_path / "j.yaml", f"{JOBSET}---\na: [\n---{three}")

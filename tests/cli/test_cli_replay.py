@@ -323,33 +323,6 @@ def test_a_dry_run_by_time_foresees_the_decisions_and_leaves_everything(
     assert world.pools.names(CLUSTER) == []
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ((), "replay: needs one source (got none); valid: --since or --snapshot or --dead-letters"),
-        (("--since", "1h", "--dead-letters"), "got --since and --dead-letters"),
-        (("--since", "yesterday"), "--since: is not a time (got 'yesterday')"),
-        (("--since", "2020-01-01T00:00:00"), "--since: has no time zone"),
-        (("--since", "2999-01-01T00:00:00Z"), "--since: is in the future"),
-        (("--since", "1h", "--reason", "unavailable"), "--reason: works only with --dead-letters"),
-        (("--since", "1h", "--max", "10"), "--max: works only with --dead-letters (got --since); valid: no --max"),
-        (("--snapshot", "s", "--max", "1000"), "--max: works only with --dead-letters (got --snapshot)"),
-        (("--dead-letters", "--reason", "nonsense"), "--reason: is not a reason (got 'nonsense')"),
-        (("--dead-letters", "--max", "0"), "--max"),
-        (("--dead-letters", "--function", "sweep"), "--function"),
-    ],
-)
-def test_a_request_that_says_nothing_or_too_much_ends_with_2(
-    monkeypatch: pytest.MonkeyPatch, options: tuple[str, ...], message: str
-) -> None:
-    put_in_place(monkeypatch, a_deployment(subscriptions=SUBSCRIPTIONS, topic=TOPIC))
-
-    result = run("replay", *options)
-
-    assert result.exit_code == 2
-    assert message in result.stderr
-
-
 def test_pubsub_out_of_reach_ends_with_3(monkeypatch: pytest.MonkeyPatch) -> None:
     put_in_place(monkeypatch, a_deployment(pubsub=NOWHERE, subscriptions=SUBSCRIPTIONS, topic=TOPIC))
 

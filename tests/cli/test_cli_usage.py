@@ -218,29 +218,6 @@ def test_hours_before_the_first_record_are_told_as_not_known(
     assert "Not known: no sweep is in the logs from 2027-01-14T22:00:00Z to 2027-01-15T03:00:00Z." in result.stdout
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (
-            ("--by=pod",),
-            "--by: is not a group (got 'pod'); valid: namespace, workload, accelerator, tier, or label:KEY",
-        ),
-        (("--by=label:",), "--by: is not a group (got 'label:')"),
-        (("--json", "-o", "svg"), "--json: contradicts --output=svg; valid: one of the two"),
-        (("--since=tomorrow",), "--since: is not a time (got 'tomorrow')"),
-    ],
-)
-def test_a_wrong_option_is_named_with_what_is_valid(
-    deployment: Deployment, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...], message: str
-) -> None:
-    put_in_place(monkeypatch, deployment)
-
-    result = run("usage", *arguments)
-
-    assert result.exit_code == 2
-    assert message in result.stderr
-
-
 class RefusingLogs:
     """Cloud Logging that refuses each third page, as it does above 60 reads a minute."""
 
