@@ -34,10 +34,10 @@ Row = tuple[float, int, int, dict[str, Any]]
 
 
 class Month:
-    """The records of a month, drawn by a seed. They become text when a page of them is read."""
+    """The records of a month, drawn at random. They become text when a page of them is read."""
 
-    def __init__(self, seed: int = 1) -> None:
-        rng = Random(seed)
+    def __init__(self) -> None:
+        rng = Random(1)
         rows = [row for number in range(SLICES) for row in _live(rng, number)]
         self.decisions = sorted((row for row in rows if row[0] < END), key=lambda row: row[0])
         self.sweeps = [BEGIN + minute * 60 for minute in range(DAYS * 1440)]

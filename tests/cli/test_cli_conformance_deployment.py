@@ -59,16 +59,16 @@ def test_a_whole_stack_answers_and_keeps_no_dead_letter(stack: Stack, tmp_path: 
     assert "What this may break" in report.with_suffix(".md").read_text()
 
 
-def entry_about(name: str, *, ended: bool, code: int = 0, method: str = "CREATE_NODE_POOL") -> dict[str, Any]:
+def entry_about(name: str, *, ended: bool) -> dict[str, Any]:
     """An entry of the audit log, as Cloud Logging answers it."""
     moved = OperationMoved(
         cluster=ClusterName("p", "us-east5", "c"),
         pool=name,
         operation="operation-1",
-        kind=method,
+        kind="CREATE_NODE_POOL",
         ended=ended,
         at="2026-11-26T10:00:00Z",
-        code=code,
+        code=0,
         text="no",
     )
     return build_entry(moved, "id")

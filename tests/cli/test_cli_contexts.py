@@ -96,13 +96,6 @@ def test_the_local_stack_is_found_from_a_folder_below(monkeypatch: pytest.Monkey
     assert list(ask({"KUBECONFIG": path}, context=GKE_2)[0]) == [ZONAL]
 
 
-def test_nothing_chosen_is_one_error_that_says_how_to_choose() -> None:
-    result = run("status")
-
-    assert (result.exit_code, result.stdout) == (2, "")
-    assert "make up" in result.stderr
-
-
 def test_a_kept_value_is_listed_got_and_taken_away() -> None:
     assert run("config", "set", "zone", "us-east5-b").exit_code == 0
     assert run("config", "set", "limit_chips", "16").exit_code == 0

@@ -78,9 +78,9 @@ def published(url: str, topic: str = TOPIC) -> list[dict[str, Any]]:
     return found
 
 
-def backlog(url: str, name: str = "dead_letters") -> int:
+def backlog(url: str) -> int:
     found = ask("GET", f"{url}/admin/subscriptions")["subscriptions"]
-    return int(next(each["backlog"] for each in found if each["name"] == SUBSCRIPTIONS[name]))
+    return int(next(each["backlog"] for each in found if each["name"] == SUBSCRIPTIONS["dead_letters"]))
 
 
 def drain(url: str, name: str) -> int:

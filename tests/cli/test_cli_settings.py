@@ -44,7 +44,7 @@ def problems(environ: dict[str, str]) -> tuple[str, ...]:
 def test_nothing_set_says_how_to_get_the_settings() -> None:
     result = run("status")
 
-    assert result.exit_code == 2
+    assert (result.exit_code, result.stdout) == (2, "")
     assert "TPU_PROVISIONER_CLUSTERS: is required" in result.stderr
     assert "`make up`, and call the command in that folder" in result.stderr
 

@@ -91,9 +91,9 @@ class ScriptedKubernetes:
             if each.path.endswith(plural) and each.is_watch is watch and not each.asks_for_version
         ]
 
-    def wait_for_requests(self, plural: str, count: int, *, watch: bool, seconds: float = 30) -> list[Request]:
+    def wait_for_requests(self, plural: str, count: int, *, watch: bool) -> list[Request]:
         with self.changed:
-            done = self.changed.wait_for(lambda: len(self.asked(plural, watch=watch)) >= count, seconds)
+            done = self.changed.wait_for(lambda: len(self.asked(plural, watch=watch)) >= count, 30)
         assert done, f"fewer than {count} {plural} requests: {self.requests}"
         return self.asked(plural, watch=watch)
 
