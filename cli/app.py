@@ -22,12 +22,11 @@ from cli.fleet.status_table import print_status
 from cli.messages import dead_letter_commands
 from cli.planning.differences import compare
 from cli.planning.github_notes import print_notes
+from cli.planning.live_facts import Disks, Namespaces
 from cli.planning.manifests import read_manifests
-from cli.planning.namespace_labels import Namespaces
 from cli.planning.plan import find_zone, summarize
 from cli.planning.plan import plan as plan_manifests
 from cli.planning.plan_table import print_plan
-from cli.planning.planned_disks import Disks
 from cli.printing import Format, choose_format, open_console, print_data
 from cli.repeating import repeat
 from cli.shared_options import AsJson, DryRun, Follow, Namespace, Output, Sure  # noqa: TC001 -- typer reads the annotations
