@@ -8,7 +8,7 @@ https://cloud.google.com/pubsub/docs/reference/rest/v1/projects.subscriptions
 from __future__ import annotations
 
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 from google.pubsub_v1.services.subscriber import SubscriberClient
@@ -27,8 +27,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 PULL_MAX = 100
-_ONCE: dict[str, Any] = {"retry": None, "timeout": 30.0}
-"""The options of each call: it is not repeated, and has so many seconds."""
+_TIMEOUT_SECONDS = 30.0
 
 
 class PulledMessage(msgspec.Struct, frozen=True):
@@ -65,40 +64,45 @@ class PubsubAdmin:
 
     def find_topic(self, name: str) -> Topic | None:
         """Return a topic, or None when there is none."""
-        return self._find(name, lambda: self._topics.get_topic(topic=name, **_ONCE))
+        return self._find(name, lambda: self._topics.get_topic(topic=name, retry=None, timeout=_TIMEOUT_SECONDS))
 
     def find_subscription(self, name: str) -> Subscription | None:
         """Return a subscription, or None when there is none."""
-        return self._find(name, lambda: self._subscriptions.get_subscription(subscription=name, **_ONCE))
+        return self._find(
+            name,
+            lambda: self._subscriptions.get_subscription(subscription=name, retry=None, timeout=_TIMEOUT_SECONDS),
+        )
 
     def find_snapshot(self, name: str) -> Snapshot | None:
         """Return a snapshot, or None when there is none."""
-        return self._find(name, lambda: self._subscriptions.get_snapshot(snapshot=name, **_ONCE))
+        return self._find(
+            name, lambda: self._subscriptions.get_snapshot(snapshot=name, retry=None, timeout=_TIMEOUT_SECONDS)
+        )
 
     def seek(self, subscription: str, *, time: str = "", snapshot: str = "") -> None:
         """Put a subscription back to a time (RFC 3339) or to a snapshot (full name)."""
         to = {"time": datetime.fromisoformat(time)} if time else {"snapshot": snapshot}
         with translate_errors(f"Seek {subscription}"):
-            self._subscriptions.seek({"subscription": subscription} | to, **_ONCE)
+            self._subscriptions.seek({"subscription": subscription} | to, retry=None, timeout=_TIMEOUT_SECONDS)
 
     def pull(self, subscription: str) -> list[PulledMessage]:  # assumes: subscriptions
         """Return up to `PULL_MAX` messages. An empty answer does not prove an empty queue."""
         request = {"subscription": subscription, "max_messages": PULL_MAX, "return_immediately": True}
         with translate_errors(f"Pull {subscription}"):
-            answer = self._subscriptions.pull(request, **_ONCE)
+            answer = self._subscriptions.pull(request, retry=None, timeout=_TIMEOUT_SECONDS)
         return [_read_pulled(each) for each in answer.received_messages]
 
     def acknowledge(self, subscription: str, ack_ids: Sequence[str]) -> None:
         """Take messages away for good."""
         request = {"subscription": subscription, "ack_ids": list(ack_ids)}
         with translate_errors(f"Acknowledge {subscription}"):
-            self._subscriptions.acknowledge(request, **_ONCE)
+            self._subscriptions.acknowledge(request, retry=None, timeout=_TIMEOUT_SECONDS)
 
     def hold(self, subscription: str, ack_ids: Sequence[str], seconds: int) -> None:
         """Keep messages from being delivered again for so long; 0 gives them back at once."""
         request = {"subscription": subscription, "ack_ids": list(ack_ids), "ack_deadline_seconds": seconds}
         with translate_errors(f"ModifyAckDeadline {subscription}"):
-            self._subscriptions.modify_ack_deadline(request, **_ONCE)
+            self._subscriptions.modify_ack_deadline(request, retry=None, timeout=_TIMEOUT_SECONDS)
 
     @property
     def _topics(self) -> PublisherClient:

@@ -132,6 +132,10 @@ TOLD = [
 ROWS = [*((each, "") for each in ARGUMENTS), *TOLD]
 
 
+def name_row(arguments: tuple[str, ...]) -> str:
+    return " ".join(arguments).replace(str(EXAMPLES), "examples")[:60].replace("\0", "NUL")
+
+
 def check(code: int, message: str) -> None:
     assert code == 2, message
     assert message.startswith("error: ") or "\nerror: " in message, message
@@ -139,9 +143,7 @@ def check(code: int, message: str) -> None:
     assert SAYS_VALID.search(message), message
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"), ROWS, ids=[" ".join(each)[-60:].replace("\0", "NUL") for each, _ in ROWS]
-)
+@pytest.mark.parametrize(("arguments", "message"), ROWS, ids=[name_row(each) for each, _ in ROWS])
 def test_a_wrong_argument_says_what_is_valid(arguments: tuple[str, ...], message: str) -> None:
     without = arguments[0] == "plan" or arguments[0].startswith("--context")
     result = run(*arguments, environ={} if without else CLUSTERS, given="")
