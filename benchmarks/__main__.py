@@ -27,7 +27,6 @@ from benchmarks import (
     warm_event,
 )
 from benchmarks.budgets import Verdict
-from benchmarks.cloud_stand_in import CloudStandIn
 from benchmarks.exporter_load import ExporterBench, StagedExporter
 from benchmarks.figures import Figure
 from benchmarks.metering import Failed
@@ -63,34 +62,22 @@ class Bench:
 
     def measure(self, part: Part) -> list[Figure]:
         """Return the figures of one part."""
-        return {
-            Part.COLD: self._cold,
-            Part.WARM: self._warm,
-            Part.EXPORTER: self._exporter,
-            Part.DECODING: self._decoding,
+        say = self._say
+        parts: dict[Part, Callable[[], list[Figure]]] = {
+            Part.COLD: lambda: cold_start.measure(self._site(), self._runs(3, 9), say),
+            Part.WARM: lambda: warm_event.measure(self._site(), self._runs(1, 5), say),
+            Part.EXPORTER: lambda: self._exporter().measure(self._runs(1, 3), 3.0 if self._quick else 10.0, say),
+            Part.DECODING: lambda: decoding.measure(self._folder, self._runs(3, 7), say),
             Part.SIZE: self._size,
-            Part.LIMITS: self._limits,
-            Part.SWEEP: self._sweep,
-            Part.SCARCITY: self._scarcity,
-            Part.USAGE: self._usage,
-        }[part]()
+            Part.LIMITS: lambda: limit_calls.measure(self._runs(25, 101), say),
+            Part.SWEEP: lambda: sweep_cost.measure(self._runs(1, 3), say),
+            Part.SCARCITY: lambda: scarcity.measure(self._runs(5, 15), say),
+            Part.USAGE: lambda: usage_month.measure(self._runs(1, 3), say),
+        }
+        return parts[part]()
 
     def _runs(self, quick: int, full: int) -> int:
         return self._given or (quick if self._quick else full)
-
-    def _cold(self) -> list[Figure]:
-        with CloudStandIn() as cloud:
-            return cold_start.measure(cloud, self._site(), self._runs(3, 9), self._say)
-
-    def _warm(self) -> list[Figure]:
-        with CloudStandIn() as cloud:
-            return warm_event.measure(cloud, self._site(), self._runs(1, 5), self._say)
-
-    def _exporter(self) -> list[Figure]:
-        return self._exporter_bench().measure(self._runs(1, 3), 3.0 if self._quick else 10.0, self._say)
-
-    def _decoding(self) -> list[Figure]:
-        return decoding.measure(self._folder, self._runs(3, 7), self._say)
 
     def _size(self) -> list[Figure]:
         figures = []
@@ -101,24 +88,12 @@ class Bench:
             figures.append(Figure(section=INSTALLED_SECTION, what=what, unit="MiB", samples=(size,)))
         return figures
 
-    def _limits(self) -> list[Figure]:
-        return limit_calls.measure(self._runs(25, 101), self._say)
-
-    def _sweep(self) -> list[Figure]:
-        return sweep_cost.measure(self._runs(1, 3), self._say)
-
-    def _scarcity(self) -> list[Figure]:
-        return scarcity.measure(self._runs(5, 15), self._say)
-
-    def _usage(self) -> list[Figure]:
-        return usage_month.measure(self._runs(1, 3), self._say)
-
     def _site(self) -> Site:
         folder = Path(tempfile.mkdtemp(dir=self._folder))
         pinned = packages.read_distributions(staging.ROOT / "requirements.txt")
         return Site(staging.stage_bundle(folder / "bundle"), pinned, folder)
 
-    def _exporter_bench(self) -> ExporterBench:
+    def _exporter(self) -> ExporterBench:
         folder = Path(tempfile.mkdtemp(dir=self._folder))
         pinned = packages.read_distributions(staging.ROOT / "exporter/requirements.txt")
         staged = StagedExporter(

@@ -4,10 +4,10 @@ The variants take turns, so that a busy neighbour hits all of them alike.
 """
 
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 
 from benchmarks.cloud_stand_in import CloudStandIn
-from benchmarks.figures import Figure
+from benchmarks.figures import Figure, compare
 from benchmarks.metering import Failed
 from benchmarks.served_function import HELLO, OURS, ServedFunction, Site, Variant, demand_push
 
@@ -19,32 +19,31 @@ ANONYMOUS = Variant(
 )
 
 
-def measure(cloud: CloudStandIn, site: Site, runs: int, say: Callable[[str], None]) -> list[Figure]:
+def measure(site: Site, runs: int, say: Callable[[str], None]) -> list[Figure]:
     """Return the figures of `runs` alternating cold starts of each variant.
 
     One round before them is not counted.
     """
     samples: dict[str, list[float]] = defaultdict(list)
-    for run in range(runs + 1):
-        for variant in (HELLO, OURS, ANONYMOUS):
-            say(f"cold start, round {run} of {runs}: {variant.name}")
-            milliseconds = _start_once(variant, cloud, site)
-            if run:
-                samples[variant.name].append(milliseconds)
-    floor = tuple(samples[HELLO.name])
-    figures = [Figure(section=SECTION, what=HELLO.name, unit="ms", samples=floor)]
-    figures += [
-        Figure(
-            section=SECTION,
-            what=variant.name,
-            unit="ms",
-            samples=tuple(samples[variant.name]),
-            baseline=floor,
-            budget_key="cold_start" if variant is OURS else "",
-        )
-        for variant in (OURS, ANONYMOUS)
+    with CloudStandIn() as cloud:
+        for run in range(runs + 1):
+            for variant in (HELLO, OURS, ANONYMOUS):
+                say(f"cold start, round {run} of {runs}: {variant.name}")
+                milliseconds = _start_once(variant, cloud, site)
+                if run:
+                    samples[variant.name].append(milliseconds)
+    return compare_variants(SECTION, samples, HELLO, [(OURS, "cold_start"), (ANONYMOUS, "")])
+
+
+def compare_variants(
+    section: str, samples: Mapping[str, list[float]], floor: Variant, others: Iterable[tuple[Variant, str]]
+) -> list[Figure]:
+    """Return the milliseconds of a variant, and of others beside it, each with its budget."""
+    base = samples[floor.name]
+    return [
+        compare(section, floor.name, "ms", float, base),
+        *(compare(section, each.name, "ms", float, samples[each.name], base, key) for each, key in others),
     ]
-    return figures
 
 
 def _start_once(variant: Variant, cloud: CloudStandIn, site: Site) -> float:

@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Callable
 from pathlib import Path
 
-from benchmarks.figures import Figure
+from benchmarks.figures import Figure, compare
 from benchmarks.sample_objects import waiting_leader
 from benchmarks.separate import run_module
 
@@ -33,14 +33,8 @@ def _measure_event(folder: Path, runs: int, say: Callable[[str], None]) -> Figur
             say(f"decoding watch events, round {run + 1} of {runs}: {way}")
             milliseconds = run_module("benchmarks.variants.decode", way, str(file), "5")["cpu_milliseconds"]
             found.append(milliseconds / PAGE_PODS)
-    return Figure(
-        section=SECTION,
-        what=f"one watch event of {len(lines[0]) / 1_000:.0f} kB (baseline: json of the standard library)",
-        unit="ms",
-        samples=tuple(samples["watch"]),
-        baseline=tuple(samples["watch-json"]),
-        budget_key="exporter_decode",
-    )
+    what = f"one watch event of {len(lines[0]) / 1_000:.0f} kB (baseline: json of the standard library)"
+    return compare(SECTION, what, "ms", float, samples["watch"], samples["watch-json"], "exporter_decode")
 
 
 def _measure_pages(folder: Path, runs: int, say: Callable[[str], None]) -> list[Figure]:
@@ -58,16 +52,11 @@ def _measure_pages(folder: Path, runs: int, say: Callable[[str], None]) -> list[
             found = run_module("benchmarks.variants.decode", way, str(page), str(ROUNDS[way]))
             spent[way].append(found["cpu_milliseconds"])
             memory[way].append(found["peak_mebibytes"])
-    figures = []
-    for what, unit, samples in (("CPU", "ms", spent), ("peak memory", "MiB", memory)):
-        for way, name in WAYS.items():
-            figures.append(
-                Figure(
-                    section=SECTION,
-                    what=f"a page of {PAGE_PODS} pods, {what}: {name}",
-                    unit=unit,
-                    samples=tuple(samples[way]),
-                    baseline=tuple(samples["json"]) if way != "json" else (),
-                )
-            )
-    return figures
+    page_of = f"a page of {PAGE_PODS} pods"
+    return [
+        compare(
+            SECTION, f"{page_of}, {what}: {name}", unit, float, samples[way], samples["json"] * (way != "json")
+        )
+        for what, unit, samples in (("CPU", "ms", spent), ("peak memory", "MiB", memory))
+        for way, name in WAYS.items()
+    ]

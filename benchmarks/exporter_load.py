@@ -12,7 +12,7 @@ from pathlib import Path
 
 import httpx
 
-from benchmarks.figures import Figure, percentile
+from benchmarks.figures import Figure, compare, percentile
 from benchmarks.metering import Consumption, Failed, MeteredProcess
 from benchmarks.sample_objects import CLUSTER, TOPIC
 from benchmarks.staging import ROOT
@@ -107,8 +107,7 @@ class ExporterBench:
             for scenario in SCENARIOS:
                 say(f"exporter, round {run + 1} of {runs}: {scenario.name}")
                 done[scenario.name].append(self._run_once(scenario, seconds))
-        floor = done[EMPTY.name]
-        figures = [_floor_figure("peak memory", "MiB", floor), _floor_figure("CPU", "s", floor)]
+        figures = _floor_figures(done[EMPTY.name])
         for scenario in SCENARIOS[1:]:
             beside = OF_ALL.get(scenario, EMPTY)
             figures += _listing_figures(scenario, done[scenario.name], done[beside.name])
@@ -212,41 +211,26 @@ def _latencies(sent: dict[str, float], log: Path) -> list[float]:
     return [(acknowledged[uid] - at) * 1_000 for uid, at in sent.items()]
 
 
-def _floor_figure(what: str, unit: str, runs: list[_Run]) -> Figure:
-    samples = [run.end.peak_mebibytes if unit == "MiB" else run.end.cpu_seconds for run in runs]
-    return Figure(section=SECTION, what=f"{what}, {EMPTY.name}", unit=unit, samples=tuple(samples))
+def _floor_figures(floor: list[_Run]) -> list[Figure]:
+    return [
+        compare(SECTION, f"peak memory, {EMPTY.name}", "MiB", lambda run: run.end.peak_mebibytes, floor),
+        compare(SECTION, f"CPU, {EMPTY.name}", "s", lambda run: run.end.cpu_seconds, floor),
+    ]
 
 
 def _listing_figures(scenario: Scenario, runs: list[_Run], floor: list[_Run]) -> list[Figure]:
+    memory, cpu = f"peak memory, {scenario.name}", f"CPU, {scenario.name}"
     return [
-        Figure(
-            section=SECTION,
-            what=f"peak memory, {scenario.name}",
-            unit="MiB",
-            samples=tuple(run.end.peak_mebibytes for run in runs),
-            baseline=tuple(run.end.peak_mebibytes for run in floor),
-            budget_key="exporter_memory",
-        ),
-        Figure(
-            section=SECTION,
-            what=f"CPU, {scenario.name}",
-            unit="s",
-            samples=tuple(run.synced.cpu_seconds for run in runs),
-            baseline=tuple(run.synced.cpu_seconds for run in floor),
-            budget_key="exporter_sync",
-        ),
+        compare(SECTION, memory, "MiB", lambda run: run.end.peak_mebibytes, runs, floor, "exporter_memory"),
+        compare(SECTION, cpu, "s", lambda run: run.synced.cpu_seconds, runs, floor, "exporter_sync"),
     ]
 
 
 def _growth_figure(scenario: Scenario, runs: list[_Run], empty: list[_Run]) -> Figure:
     pairs = zip(runs, empty, strict=True)
-    return Figure(
-        section=SECTION,
-        what=f"growth of memory over an empty cluster, {scenario.name}",
-        unit="MiB",
-        samples=tuple(run.end.peak_mebibytes - floor.end.peak_mebibytes for run, floor in pairs),
-        budget_key="exporter_growth",
-    )
+    grown = [run.end.peak_mebibytes - floor.end.peak_mebibytes for run, floor in pairs]
+    what = f"growth of memory over an empty cluster, {scenario.name}"
+    return compare(SECTION, what, "MiB", float, grown, budget_key="exporter_growth")
 
 
 def _event_figures(scenario: Scenario, runs: list[_Run], ours: list[_Run]) -> list[Figure]:
@@ -257,14 +241,4 @@ def _event_figures(scenario: Scenario, runs: list[_Run], ours: list[_Run]) -> li
         ("receipt to acknowledged, p50", lambda run: percentile(run.latencies, 50), "exporter_latency_p50"),
         ("receipt to acknowledged, p99", lambda run: percentile(run.latencies, 99), "exporter_latency_p99"),
     )
-    return [
-        Figure(
-            section=EVENTS_SECTION,
-            what=what + how,
-            unit="ms",
-            samples=tuple(read(run) for run in runs),
-            baseline=tuple(read(run) for run in ours),
-            budget_key=key,
-        )
-        for what, read, key in rows
-    ]
+    return [compare(EVENTS_SECTION, what + how, "ms", read, runs, ours, key) for what, read, key in rows]

@@ -8,7 +8,6 @@ of object and list. A control port tells what has arrived, and sends events at a
 import argparse
 import json
 import queue
-import re
 import signal
 import threading
 import time
@@ -24,6 +23,7 @@ from google.pubsub_v1.types import PublishRequest, PublishResponse
 
 from benchmarks import sample_kinds, sample_objects
 from benchmarks.sample_objects import Template
+from standins.cluster.store.selectors import parse_labels
 from standins.processes.free_ports import HOST
 from standins.processes.local_answers import Answer, Asked, Handler, LocalAnswers
 
@@ -104,43 +104,6 @@ def _share(count: int, parts: int, place: int) -> int:
     return count // parts + (count % parts if place == 0 else 0)
 
 
-def matches(labels: dict[str, str], selector: str) -> bool:
-    """Return whether labels meet a selector of the forms that the exporter writes.
-
-    Raises ValueError: a term has another form.
-    """
-    for term in filter(None, re.split(r",(?![^(]*\))", selector)):
-        key, operator, value = _split_term(term.strip())
-        held = labels.get(key)
-        if operator == "exists":
-            met = held is not None
-        elif operator == "absent":
-            met = held is None
-        else:
-            met = (held in value) == (operator == "in") if held is not None or operator == "in" else True
-        if not met:
-            return False
-    return True
-
-
-_TERM = re.compile(
-    r"(?P<absent>!)?(?P<key>[\w./-]+)(?:\s*(?P<equal>!?==?)\s*(?P<value>[\w.-]*)|\s+(?P<set>in|notin)\s*\((?P<values>[^)]*)\))?"
-)
-
-
-def _split_term(term: str) -> tuple[str, str, tuple[str, ...]]:
-    found = _TERM.fullmatch(term)
-    if found is None:
-        raise ValueError(f"labelSelector: {term!r} is not valid here; valid: key, !key, key=value, key in (a, b)")
-    if found["absent"]:
-        return found["key"], "absent", ()
-    if found["equal"]:
-        return found["key"], "notin" if found["equal"] == "!=" else "in", (found["value"],)
-    if found["set"]:
-        return found["key"], found["set"], tuple(each.strip() for each in found["values"].split(","))
-    return found["key"], "exists", ()
-
-
 class World:
     """Everything that this process knows."""
 
@@ -184,7 +147,8 @@ class World:
         with self._listing:
             found = self._listed.get((name, selector))
             if found is None:
-                mine = [each for each in self._objects.get(name, ()) if matches(each.template.labels, selector)]
+                wanted = parse_labels(selector)
+                mine = [each for each in self._objects.get(name, ()) if wanted.matches(each.template.labels)]
                 found = self._listed[name, selector] = Listed(mine)
             return found
 
@@ -204,7 +168,7 @@ class World:
         (pods,) = (
             listed
             for (name, selector), listed in self._listed.items()
-            if name == "pods" and matches(template.labels, selector)
+            if name == "pods" and parse_labels(selector).matches(template.labels)
         )
         # The second objects are those that wait, of the first kind.
         known = self._objects["pods"][1]

@@ -2,10 +2,13 @@
 
 import math
 import statistics
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from benchmarks.budgets import BUDGETS, Budget, Verdict
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,6 +65,20 @@ class Figure:
         if value is None:
             raise ValueError(f"{self.what}: its budget is a ratio, so it needs a baseline")
         return self.budget.judge(value)
+
+
+def compare(
+    section: str,
+    what: str,
+    unit: str,
+    read: Callable[[T], float],
+    runs: Iterable[T],
+    floor: Iterable[T] = (),
+    budget_key: str = "",
+) -> Figure:
+    """Return what is read of some runs, beside the same of those that they are compared with."""
+    samples, baseline = (tuple(float(read(run)) for run in each) for each in (runs, floor))
+    return Figure(section=section, what=what, unit=unit, samples=samples, baseline=baseline, budget_key=budget_key)
 
 
 def percentile(samples: Sequence[float], percent: float) -> float:

@@ -8,7 +8,7 @@ import logging
 from collections.abc import Callable
 from typing import Any
 
-from benchmarks.figures import Figure
+from benchmarks.figures import Figure, compare
 from benchmarks.metering import Failed
 from tests.component.crowd import CHIPS, WORKLOADS, Crowd
 
@@ -36,15 +36,8 @@ def measure(runs: int, say: Callable[[str], None]) -> list[Figure]:
             samples = tuple(sum(each.values()) if not method else each[method] for each in counted)
             if method and not any(samples):
                 continue
-            figures.append(
-                Figure(
-                    section=SECTION,
-                    what=f"{what}: {method or 'all calls'}",
-                    unit="calls",
-                    samples=samples,
-                    baseline=() if method else tuple(sum(each.values()) for each in baselines),
-                )
-            )
+            baseline = [] if method else [sum(each.values()) for each in baselines]
+            figures.append(compare(SECTION, f"{what}: {method or 'all calls'}", "calls", float, samples, baseline))
     return figures
 
 

@@ -8,9 +8,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from benchmarks.sample_objects import NUMBER, Template, owned_pod, template_spec, waiting_leader, workload
-from benchmarks.sample_objects import fresh_leader as _fresh_leader
-from benchmarks.sample_objects import running_jobset as _running_jobset
+from benchmarks.sample_objects import (
+    NUMBER,
+    Template,
+    fresh_leader,
+    owned_pod,
+    running_jobset,
+    template_spec,
+    waiting_leader,
+    workload,
+)
 
 Json = dict[str, Any]
 _UID = f"3c2e9d44-7f10-4b6a-9e21-000{NUMBER}"
@@ -33,7 +40,7 @@ def _sample(path: str, pod: Callable[..., Template], running: Template) -> Sampl
 
 
 def _jobset_pod(*, waits: bool) -> Template:
-    return waiting_leader() if waits else _fresh_leader()
+    return waiting_leader() if waits else fresh_leader()
 
 
 def _ray_pod(*, waits: bool) -> Template:
@@ -130,7 +137,7 @@ def _owner(api_version: str, kind: str, name: str) -> Json:
 
 
 SAMPLES: dict[str, Callable[[], Sample]] = {
-    "JobSet": lambda: _sample("jobsets", _jobset_pod, _running_jobset()),
+    "JobSet": lambda: _sample("jobsets", _jobset_pod, running_jobset()),
     "RayCluster": lambda: _sample("rayclusters", _ray_pod, _ray_cluster()),
     "LeaderWorkerSet": lambda: _sample("leaderworkersets", _leader_pod, _leader_worker_set()),
     "Job": lambda: _sample("jobs", _job_pod, _job()),

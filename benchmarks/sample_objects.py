@@ -84,15 +84,10 @@ def owned_pod(
     return Template(body)
 
 
-def template_spec() -> dict[str, Any]:
-    """Return the spec that all pods have."""
-    return _pod_spec()
-
-
 def workload(api_version: str, kind: str, name: str, spec: dict[str, Any], status: dict[str, Any]) -> Template:
     """Return workloads of some other kind, with the metadata that all have."""
     own_labels = {"team": "research", "cost-center": "cc-1187"}
-    fields = _managed_fields("kubectl-client-side-apply", _pod_spec(), own_labels)
+    fields = _managed_fields("kubectl-client-side-apply", template_spec(), own_labels)
     uid = f"3c2e9d44-7f10-4b6a-9e21-000{NUMBER}"
     metadata = _metadata(name, uid, annotations={}, labels=own_labels, managedFields=fields)
     return Template(
@@ -158,14 +153,15 @@ def _pod(conditions: list[dict[str, Any]]) -> dict[str, Any]:
             annotations=identity | topology,
             ownerReferences=[owner],
             finalizers=["batch.kubernetes.io/job-tracking"],
-            managedFields=_managed_fields("kube-controller-manager", _pod_spec(), identity),
+            managedFields=_managed_fields("kube-controller-manager", template_spec(), identity),
         ),
-        "spec": _pod_spec(),
+        "spec": template_spec(),
         "status": {"phase": "Pending", "conditions": conditions, "qosClass": "Burstable"},
     }
 
 
-def _pod_spec() -> dict[str, Any]:
+def template_spec() -> dict[str, Any]:
+    """Return the spec that all pods have."""
     tolerations = [
         {
             "key": "node.kubernetes.io/not-ready",
@@ -265,7 +261,7 @@ def _managed_fields(writer: str, spec: dict[str, Any], identity: dict[str, str])
 
 
 def _jobset(conditions: list[dict[str, Any]]) -> dict[str, Any]:
-    spec = _pod_spec()
+    spec = template_spec()
     name = f"train-{NUMBER}"
     job = {"parallelism": 4, "completions": 4, "completionMode": "Indexed", "backoffLimit": 0}
     active = 0 if conditions else 1

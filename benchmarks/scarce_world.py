@@ -26,6 +26,8 @@ from tests.simulation.sim_world import World
 PLACES = 20
 """So many operations of a cluster are under way at one time; GKE answers the next request with 429.
 GKE does not publish the number: it created 21 pools at one time and failed with 30."""
+STEP_SECONDS = 5.0
+"""Between two looks at the world."""
 REGION = "us-east5"
 WITH_NODES = {"spot": NodeSource.CREATION, "on-demand": NodeSource.CREATION}
 """The setting `nodes_from` with which pools are created as 0.2.0 creates them."""
@@ -113,30 +115,29 @@ class Scarcity:
         """Return the one cluster."""
         return next(iter(self.world.clusters.values()))
 
-    def wait_for(self, names: tuple[str, ...], *, hours: float, step: float = 5.0) -> float:
+    def wait_for(self, names: tuple[str, ...], *, hours: float) -> float:
         """Return the minutes for which the pods of some workloads wait; time passes until all run.
 
         Args:
             names: of the workloads.
             hours: the most; infinity is returned if not all pods run then.
-            step: seconds between two looks.
         """
         time, since = self.world.time, math.inf
         while time.now < START + hours * 3600:
-            time.run_until(time.now + step)
+            time.run_until(time.now + STEP_SECONDS)
             pods = [pod for pod in self.cluster.pods.values() if pod.workload.name in names]
             waits = [pod.view.unschedulable_since or time.now for pod in pods]
             since = min([since, *waits])
-            self._see(step)
+            self._see()
             if pods and all(pod.node is not None for pod in pods):
                 return (max(pod.bound_at for pod in pods) - since) / 60
         return math.inf
 
-    def watch(self, seconds: float, step: float = 5.0) -> None:
+    def watch(self, seconds: float) -> None:
         """Let some more time pass."""
-        for _ in range(int(seconds / step)):
-            self.world.time.run_until(self.world.time.now + step)
-            self._see(step)
+        for _ in range(int(seconds / STEP_SECONDS)):
+            self.world.time.run_until(self.world.time.now + STEP_SECONDS)
+            self._see()
 
     def find_first_run(self) -> float:
         """Return the minutes until all pods of one slice ran; infinity if those of none did."""
@@ -152,18 +153,20 @@ class Scarcity:
         times = ((each.pool, each.began_at or START, each.ended_at or self.world.time.now) for each in made)
         return sorted((began_at, ended_at) for pool, began_at, ended_at in times if pool.startswith(name))
 
-    def _see(self, step: float) -> None:
+    def _see(self) -> None:
         now, chips = self.world.time.now, 0
         homes: dict[str, set[str]] = {}
         for node in self.cluster.nodes.values():
             chips += node.units
             if node.pool.owner:
                 homes.setdefault(node.pool.owner.claim_hash, set()).add(node.pool.name)
-        self.idle_chip_seconds += chips * step
+        self.idle_chip_seconds += chips * STEP_SECONDS
         both = {claim for claim, pools in homes.items() if len(pools) > 1}
         self._both_since = {claim: self._both_since.get(claim, now) for claim in both}
         # A step is added, because the first node may have come right after the look before.
-        self.both_seconds = max([self.both_seconds, *(now - at + step for at in self._both_since.values())])
+        self.both_seconds = max(
+            [self.both_seconds, *(now - at + STEP_SECONDS for at in self._both_since.values())]
+        )
         waiting = {pod.plan.slice_name for pod in self.cluster.pods.values() if pod.node is None}
         for pod in self.cluster.pods.values():
             if pod.plan.slice_name not in waiting:

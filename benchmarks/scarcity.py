@@ -7,12 +7,13 @@ and without pauses, which is what a retry of one node pool does.
 
 import itertools
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from operator import attrgetter
 from random import Random
 
 from benchmarks import stockouts
 from benchmarks.compute_class import COMPUTE_CLASS, live_with
-from benchmarks.figures import Figure
+from benchmarks.figures import Figure, compare
 from benchmarks.scarce_world import CREATION, LOOP, THIS, Side, Slices, scarce
 from tests.simulation.sim_process import prepared
 from tests.simulation.sim_scenario import Stock
@@ -58,14 +59,10 @@ def measure(runs: int, say: Callable[[str], None]) -> list[Figure]:
             say(f"scarce capacity: {side.name}")
             lived[side.name] = [live_scarcity(seed, side) for seed in range(runs)]
         figures = [
-            Figure(
-                section=f"{SECTION}; the baseline is {name}",
-                what=what,
-                unit=unit,
-                samples=tuple(float(getattr(each, field)) for each in lived[THIS.name]),
-                baseline=tuple(
-                    max(getattr(each, field), 0.1) for each in others
-                ),  # a ratio to nothing says nothing
+            replace(
+                compare(f"{SECTION}; the baseline is {name}", what, unit, attrgetter(field), lived[THIS.name]),
+                # A ratio to nothing says nothing.
+                baseline=tuple(max(getattr(each, field), 0.1) for each in others),
             )
             for name, others in lived.items()
             if name != THIS.name

@@ -16,7 +16,7 @@ from benchmarks import packages
 from benchmarks.metering import Failed, MeteredProcess
 from benchmarks.sample_objects import CLUSTER, NAMESPACE, jobset_name, jobset_uid
 from shared.core.messages import Event, EventType, ObjectName, Observed, format_message
-from standins.processes.free_ports import HOST
+from standins.processes.free_ports import HOST, draw_ports
 
 THREADS = "8"
 """What the deployment sets: as many as the requests that one instance takes at a time."""
@@ -70,7 +70,7 @@ class ServedFunction:
     """The framework's server with one function; leaving the ``with`` block ends it."""
 
     def __init__(self, variant: Variant, site: Site, environment: Mapping[str, str]) -> None:
-        self._port = _free_port()
+        (self._port,) = draw_ports(1)
         self.process = MeteredProcess(
             [
                 str(site.framework),
@@ -142,9 +142,3 @@ def demand_push(number: int = 7) -> bytes:
     }
     subscription = "projects/bench-project/subscriptions/provision"
     return json.dumps({"message": pushed, "subscription": subscription, "deliveryAttempt": 1}).encode()
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind((HOST, 0))
-        return int(probe.getsockname()[1])

@@ -7,8 +7,9 @@ once created with their nodes. All times are virtual.
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from operator import attrgetter
 
-from benchmarks.figures import Figure
+from benchmarks.figures import Figure, compare
 from benchmarks.scarce_world import CREATION, THIS, Side, Slices, scarce
 from tests.simulation.sim_scenario import START, Stock
 
@@ -63,13 +64,7 @@ def measure(runs: int, say: Callable[[str], None]) -> list[Figure]:
         ("two pools of the slice have nodes, at most", "s", "both_seconds"),
     )
     figures = [
-        Figure(
-            section=FIVE,
-            what=what,
-            unit=unit,
-            samples=tuple(float(getattr(each, name)) for each in ours),
-            baseline=tuple(float(getattr(each, name)) for each in others) if name != "both_seconds" else (),
-        )
+        compare(FIVE, what, unit, attrgetter(name), ours, others if name != "both_seconds" else ())
         for what, unit, name in lines
     ]
     for how, zones, own, side in _CASES:

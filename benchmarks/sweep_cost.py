@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any, cast
 
-from benchmarks.figures import Figure
+from benchmarks.figures import Figure, compare
 from benchmarks.metering import Failed
 from shared.core import labels
 from shared.core.errors import StaleView
@@ -190,12 +190,7 @@ def measure(runs: int, say: Callable[[str], None]) -> list[Figure]:
         third = "sweep_seconds" if size == most else ""
         figures.append(Figure(section=SECTION, what=f"time, {what}", unit="s", samples=wall, budget_key=third))
         figures += [
-            Figure(
-                section=SECTION,
-                what=f"calls of {method}, {size} pools{how}",
-                unit="calls",
-                samples=(float(count),),
-            )
+            compare(SECTION, f"calls of {method}, {size} pools{how}", "calls", float, [count])
             for method, count in sorted(samples[-1][2].items())
         ]
         before = cpu, size

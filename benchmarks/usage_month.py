@@ -7,10 +7,11 @@ process of its own.
 
 import json
 from collections.abc import Callable, Iterator
+from operator import itemgetter
 from random import Random
 from typing import Any
 
-from benchmarks.figures import Figure
+from benchmarks.figures import Figure, compare
 from benchmarks.separate import run_module
 from cli.moments import format_exact
 from standins.processes.local_answers import Answer, Asked, LocalAnswers
@@ -33,10 +34,10 @@ Row = tuple[float, int, int, dict[str, Any]]
 
 
 class Month:
-    """The records of a month, drawn by a seed. They become text when a page of them is read."""
+    """The records of a month, drawn at random. They become text when a page of them is read."""
 
-    def __init__(self, seed: int = 1) -> None:
-        rng = Random(seed)
+    def __init__(self) -> None:
+        rng = Random(1)
         rows = [row for number in range(SLICES) for row in _live(rng, number)]
         self.decisions = sorted((row for row in rows if row[0] < END), key=lambda row: row[0])
         self.sweeps = [BEGIN + minute * 60 for minute in range(DAYS * 1440)]
@@ -152,18 +153,13 @@ def measure(runs: int, say: Callable[[str], None]) -> list[Figure]:
     Other work on the machine does not change these. What the network adds is not measured: Cloud
     Logging answers at most 60 pages of 1,000 records a minute.
     """
-    month = Month()
-    seconds, memory = list[float](), list[float]()
+    month, found = Month(), list[dict[str, float]]()
     with LocalAnswers(month.answer) as server:
         for run in range(runs):
             say(f"usage of a month, round {run + 1} of {runs}")
-            found = run_module("benchmarks.variants.read_usage", server.url, str(BEGIN), str(END))
-            seconds.append(found["seconds"])
-            memory.append(found["peak_mebibytes"])
+            found.append(run_module("benchmarks.variants.read_usage", server.url, str(BEGIN), str(END)))
     what = f"a month of {SLICES:,} slices, {month.size:,} records"
     return [
-        Figure(section=SECTION, what=f"{what}: CPU", unit="s", samples=tuple(seconds), budget_key="usage_seconds"),
-        Figure(
-            section=SECTION, what=f"{what}: memory", unit="MiB", samples=tuple(memory), budget_key="usage_memory"
-        ),
+        compare(SECTION, f"{what}: CPU", "s", itemgetter("seconds"), found, budget_key="usage_seconds"),
+        compare(SECTION, f"{what}: memory", "MiB", itemgetter("peak_mebibytes"), found, budget_key="usage_memory"),
     ]

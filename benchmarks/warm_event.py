@@ -8,8 +8,8 @@ from collections import defaultdict
 from collections.abc import Callable
 
 from benchmarks.cloud_stand_in import CloudStandIn
-from benchmarks.cold_start import check_creates
-from benchmarks.figures import Figure
+from benchmarks.cold_start import check_creates, compare_variants
+from benchmarks.figures import Figure, compare
 from benchmarks.metering import Consumption
 from benchmarks.served_function import HELLO, NOOP, OURS, ServedFunction, Site, Variant, demand_push
 
@@ -19,53 +19,26 @@ EVENTS = 300
 WARMING_EVENTS = 30
 ONE_CALL = Variant(name="one GKE call only", source="one_call.py")
 WHOLE = Variant(name="the whole provision event, 6 calls (ours)", source="main.py")
-VARIANTS = (ONE_CALL, WHOLE)
 
 
-def measure(cloud: CloudStandIn, site: Site, runs: int, say: Callable[[str], None]) -> list[Figure]:
+def measure(site: Site, runs: int, say: Callable[[str], None]) -> list[Figure]:
     """Return the figures of `runs` alternating runs of a few hundred events each."""
     events: dict[str, list[float]] = defaultdict(list)
     memory: dict[str, list[Consumption]] = defaultdict(list)
-    for run in range(runs):
-        for variant in (NOOP, *VARIANTS, HELLO):
-            say(f"warm events, round {run + 1} of {runs}: {variant.name}")
-            milliseconds, used = _run_once(variant, cloud, site)
-            events[variant.name].append(milliseconds)
-            memory[variant.name].append(used)
-    floor = tuple(events[NOOP.name])
-    figures = [Figure(section=SECTION, what=NOOP.name, unit="ms", samples=floor)]
-    figures += [
-        Figure(
-            section=SECTION,
-            what=variant.name,
-            unit="ms",
-            samples=tuple(events[variant.name]),
-            baseline=floor,
-            budget_key="warm_event" if variant is WHOLE else "",
-        )
-        for variant in VARIANTS
-    ]
-    return figures + _memory_figures(memory)
-
-
-def _memory_figures(memory: dict[str, list[Consumption]]) -> list[Figure]:
+    with CloudStandIn() as cloud:
+        for run in range(runs):
+            for variant in (NOOP, ONE_CALL, WHOLE, HELLO):
+                say(f"warm events, round {run + 1} of {runs}: {variant.name}")
+                milliseconds, used_once = _run_once(variant, cloud, site)
+                events[variant.name].append(milliseconds)
+                memory[variant.name].append(used_once)
     used, floor = memory[WHOLE.name], memory[HELLO.name]
+    peak = f"{OURS.name}: peak resident size of a process"
+    charged = f"{OURS.name}: what the instance is charged, gunicorn's master included"
     return [
-        Figure(
-            section=MEMORY_SECTION,
-            what=f"{OURS.name}: peak resident size of a process",
-            unit="MiB",
-            samples=tuple(each.peak_mebibytes for each in used),
-            baseline=tuple(each.peak_mebibytes for each in floor),
-            budget_key="function_memory",
-        ),
-        Figure(
-            section=MEMORY_SECTION,
-            what=f"{OURS.name}: what the instance is charged, gunicorn's master included",
-            unit="MiB",
-            samples=tuple(each.charged_mebibytes for each in used),
-            baseline=tuple(each.charged_mebibytes for each in floor),
-        ),
+        *compare_variants(SECTION, events, NOOP, [(ONE_CALL, ""), (WHOLE, "warm_event")]),
+        compare(MEMORY_SECTION, peak, "MiB", lambda each: each.peak_mebibytes, used, floor, "function_memory"),
+        compare(MEMORY_SECTION, charged, "MiB", lambda each: each.charged_mebibytes, used, floor),
     ]
 
 

@@ -12,7 +12,6 @@ from cli.access import config_commands
 from cli.access.cli_settings import read_plan_settings
 from cli.access.contexts import Choice
 from cli.access.deployment_choice import CHOICE, choose_environment, open_chosen, open_deployment
-from cli.access.namespace_option import Namespace  # noqa: TC001 -- typer reads the annotations
 from cli.conformance.conformance_command import conformance
 from cli.diagnosis.findings import Result, print_findings
 from cli.exit_codes import EPILOG, BadInput, ExitCode, end_with, told
@@ -23,14 +22,14 @@ from cli.fleet.status_table import print_status
 from cli.messages import dead_letter_commands
 from cli.planning.differences import compare
 from cli.planning.github_notes import print_notes
+from cli.planning.live_facts import Disks, Namespaces
 from cli.planning.manifests import read_manifests
-from cli.planning.namespace_labels import Namespaces
 from cli.planning.plan import find_zone, summarize
 from cli.planning.plan import plan as plan_manifests
 from cli.planning.plan_table import print_plan
-from cli.planning.planned_disks import Disks
 from cli.printing import Format, choose_format, open_console, print_data
 from cli.repeating import repeat
+from cli.shared_options import AsJson, DryRun, Follow, Namespace, Output, Sure  # noqa: TC001 -- typer reads the annotations
 from cli.usage.usage_command import usage
 from shared.environment import name_variable
 from shared.version import VERSION
@@ -51,9 +50,6 @@ app = typer.Typer(
 )
 app.add_typer(config_commands.app, name="config", epilog=EPILOG)
 app.add_typer(dead_letter_commands.app, name="letters", epilog=EPILOG)
-
-Output = Annotated[Format, typer.Option("--output", "-o", help="Format of the output.")]
-AsJson = Annotated[bool, typer.Option("--json", help="The same as -o json.")]
 
 
 class PlanForm(StrEnum):
@@ -114,10 +110,8 @@ def status(
     Example: tpu-provisioner status -n team-a --watch
     """
     with told():
-        form = choose_format(output, as_json=as_json)
+        form = choose_format(output, as_json=as_json, endless="--watch" if watch else "")
         deployment = open_chosen()
-        if watch and form.for_programs:
-            raise BadInput(f"--watch: contradicts --output={form}; valid: table or wide")
 
         def look() -> Status:
             return read_status(deployment.ports, namespace=namespace, open_logs=deployment.open_logs)
@@ -154,7 +148,7 @@ def why(
     ] = "",
     output: Output = Format.TABLE,
     *,
-    follow: Annotated[bool, typer.Option("--follow", "-f", help="Continue with new ones, until Ctrl-C.")] = False,
+    follow: Follow = False,
     as_json: AsJson = False,
 ) -> None:
     """Show what happened to one workload, in order of time.
@@ -167,9 +161,7 @@ def why(
     from cli.explanation.asking_why import ask_why  # noqa: PLC0415 -- see open_deployment
 
     with told():
-        form = choose_format(output, as_json=as_json)
-        if follow and form.for_programs:
-            raise BadInput(f"--follow: contradicts --output={form}; valid: table or wide")
+        form = choose_format(output, as_json=as_json, endless="--follow" if follow else "")
         code = ask_why(open_chosen(), workload, namespace, since=since, form=form, follow=follow)
     end_with(code)
 
@@ -275,10 +267,8 @@ def replay(
     output: Output = Format.TABLE,
     *,
     dead_letters: Annotated[bool, typer.Option("--dead-letters", help="Publish dead letters again.")] = False,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Change nothing; show what would be decided now.")
-    ] = False,
-    sure: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    dry_run: DryRun = False,
+    sure: Sure = False,
     as_json: AsJson = False,
 ) -> None:
     """Deliver messages again. This is always safe.

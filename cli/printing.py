@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import sys
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import yaml
 from rich.console import Console
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 _GAP = "   "
+F = TypeVar("F", bound=StrEnum)
 STYLES = {"ok": "green", "warn": "yellow", "bad": "bold red", "dim": "dim", "": ""}
 MINUTE, HOUR, DAY = 60, 3600, 86_400
 
@@ -40,17 +41,23 @@ class Format(StrEnum):
         return self in (Format.JSON, Format.YAML)
 
 
-def choose_format(output: Format, *, as_json: bool) -> Format:
+def choose_format(output: F, *, as_json: bool, endless: str = "") -> F:
     """Return the format that ``-o`` and ``--json`` ask for together.
 
+    Args:
+        output: a `Format`, or a choice that has its formats too.
+        as_json: whether ``--json`` is given.
+        endless: the option by which the command goes on until Ctrl-C; empty if it is not given.
+
     Raises:
-        BadInput: they contradict each other.
+        BadInput: the options contradict each other.
     """
-    if not as_json:
-        return output
-    if output not in (Format.TABLE, Format.JSON):
+    if as_json and output not in (Format.TABLE, Format.JSON):
         raise BadInput(f"--json: contradicts --output={output}; valid: one of the two")
-    return Format.JSON
+    form = type(output)(Format.JSON) if as_json else output
+    if endless and form in (Format.JSON, Format.YAML):
+        raise BadInput(f"{endless}: contradicts --output={form}; valid: table or wide")
+    return form
 
 
 def open_console() -> Console:

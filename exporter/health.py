@@ -136,21 +136,17 @@ class _Handler(BaseHTTPRequestHandler):
     answers: Mapping[str, Callable[[], tuple[HTTPStatus, str, bytes]]] = {}
 
     def do_GET(self) -> None:
-        answer = self.answers.get(self.path.partition("?")[0])
-        if answer is None:
-            valid = ", ".join(self.answers)
-            status, content_type, body = (
-                HTTPStatus.NOT_FOUND,
-                "text/plain",
-                f"there is no such page; valid: {valid}\n".encode(),
-            )
-        else:
-            status, content_type, body = answer()
+        answer = self.answers.get(self.path.partition("?")[0], self._tell_pages)
+        status, content_type, body = answer()
         self.send_response(status)
         self.send_header("Content-Type", content_type)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         self.wfile.write(body)
+
+    def _tell_pages(self) -> tuple[HTTPStatus, str, bytes]:
+        text = f"there is no such page; valid: {', '.join(self.answers)}\n"
+        return HTTPStatus.NOT_FOUND, "text/plain", text.encode()
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002 -- the signature of http.server
         """Log nothing: probes come every few seconds."""

@@ -216,22 +216,12 @@ class _Exporter:
 
     def _observe(self) -> None:
         outbox = self._outbox
-        self._metrics.observe(
-            "oldest_unpublished_age_seconds",
-            "Age of the oldest event that Pub/Sub has not stored yet.",
-            outbox.oldest_age_seconds,
-        )
+        waiting, over = (partial(self._count_standing, each) for each in (ObservedPods, ObservedWorkloads))
+        age = "Age of the oldest event that Pub/Sub has not stored yet."
+        self._metrics.observe("oldest_unpublished_age_seconds", age, outbox.oldest_age_seconds)
         self._metrics.observe("buffered", "Events that Pub/Sub has not stored yet.", outbox.__len__)
-        self._metrics.observe(
-            "leaders_unschedulable",
-            "Leader pods that are unschedulable now.",
-            partial(self._count_standing, ObservedPods),
-        )
-        self._metrics.observe(
-            "workloads_over",
-            "Workloads that are over but still exist.",
-            partial(self._count_standing, ObservedWorkloads),
-        )
+        self._metrics.observe("leaders_unschedulable", "Leader pods that are unschedulable now.", waiting)
+        self._metrics.observe("workloads_over", "Workloads that are over but still exist.", over)
         self._metrics.observe_labelled(
             "objects_watched",
             "Objects that the watch shows now.",

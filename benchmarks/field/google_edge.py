@@ -11,7 +11,6 @@ import json
 import ssl
 import threading
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 from standins.controlplane.certificates import write_controller_credentials
@@ -57,12 +56,10 @@ class GoogleEdge:
         self._listening.wait(_START_SECONDS_MAX)
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(_START_SECONDS_MAX)
-        self._metadata.__exit__(kind, error, trace)
+        self._metadata.__exit__()
 
     def environment(self) -> dict[str, str]:
         """Return the variables by which Google's client libraries find all this."""

@@ -8,7 +8,6 @@ import random
 import threading
 import time
 from datetime import UTC, datetime
-from types import TracebackType
 from typing import Any, Self
 
 import httpx
@@ -33,9 +32,7 @@ class Heartbeats:
         self._thread.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._stopping.set()
         self._thread.join()
         self._client.close()

@@ -3,7 +3,7 @@
 Pure but for the files.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -87,75 +87,75 @@ def _name_program(side: Side, program: str) -> str:
     return f"- **{name}**:\n  `{what}`\n  at `{commit}`."
 
 
+def _write_table(head: str, rows: Iterable[Sequence[object]], *, texts: int = 0) -> str:
+    """Return a table in Markdown; the first columns are texts, and all others numbers."""
+    numbers = head.count(" | ") + 1 - texts
+    ruler = "|" + " --- |" * texts + " ---: |" * numbers
+    return "\n".join([f"| {head} |", ruler, *(f"| {' | '.join(map(str, row))} |" for row in rows)])
+
+
 def _tabulate(records: Sequence[Record]) -> str:
     head = (
-        "| run | provisioner | first create | last create | calls per slice of GKE | of Compute Engine "
-        "| completed to first delete | completed to last delete | pools made | refused calls |"
+        "run | provisioner | first create | last create | calls per slice of GKE | of Compute Engine "
+        "| completed to first delete | completed to last delete | pools made | refused calls"
     )
-    rows = [head, "| --- | --- |" + " ---: |" * 8]
+    rows = []
     for title, runs in group_runs(records):
         for record in runs:
             figures = derive_figures(record)
-            cells = [
-                title,
-                NAMES[record.side],
-                _seconds(figures.first_create),
-                _seconds(figures.last_create),
-                f"{figures.calls_per_slice:.1f}",
-                f"{figures.reads_per_slice:.1f}",
-                _seconds(figures.first_delete),
-                _last_delete(figures, record.slices),
-                str(figures.pools),
-                str(figures.refused),
-            ]
-            rows.append("| " + " | ".join(cells) + " |")
-    return "\n".join(rows)
+            rows.append(
+                (
+                    title,
+                    NAMES[record.side],
+                    _seconds(figures.first_create),
+                    _seconds(figures.last_create),
+                    f"{figures.calls_per_slice:.1f}",
+                    f"{figures.reads_per_slice:.1f}",
+                    _seconds(figures.first_delete),
+                    _last_delete(figures, record.slices),
+                    figures.pools,
+                    figures.refused,
+                )
+            )
+    return _write_table(head, rows, texts=2)
 
 
 def _tabulate_calls(records: Sequence[Record]) -> str:
     found = {id(each): derive_figures(each).calls for each in records}
     methods = sorted({method for calls in found.values() for method in calls})
-    rows = ["| calls of a run | provisioner | " + " | ".join(f"`{each}`" for each in methods) + " |"]
-    rows.append("| --- | --- |" + " ---: |" * len(methods))
-    for title, runs in group_runs(records):
-        for record in runs:
-            cells = " | ".join(str(found[id(record)].get(method, 0)) for method in methods)
-            rows.append(f"| {title} | {NAMES[record.side]} | {cells} |")
-    return f"{_CALLS}\n\n" + "\n".join(rows)
+    rows = [
+        (title, NAMES[record.side], *(found[id(record)].get(method, 0) for method in methods))
+        for title, runs in group_runs(records)
+        for record in runs
+    ]
+    head = " | ".join(["calls of a run", "provisioner", *(f"`{each}`" for each in methods)])
+    return f"{_CALLS}\n\n{_write_table(head, rows, texts=2)}"
 
 
 def _tabulate_memory(records: Sequence[Record]) -> str:
     names = sorted({name for each in records for name in each.memory})
-    rows = ["| run | " + " | ".join(f"`{name}`" for name in names) + " |", "| --- |" + " ---: |" * len(names)]
+    rows = []
     for title, runs in group_runs(records):
         memory = {name: found for each in runs for name, found in each.memory.items()}
         shown = {name: f"{found.largest:.0f}, {found.together:.0f}" for name, found in memory.items()}
-        cells = (shown.get(name, "none") for name in names)
-        rows.append(f"| {title} | {' | '.join(cells)} |")
-    return f"{_MEMORY}\n\n" + "\n".join(rows)
+        rows.append((title, *(shown.get(name, "none") for name in names)))
+    head = " | ".join(["run", *(f"`{name}`" for name in names)])
+    return f"{_MEMORY}\n\n{_write_table(head, rows, texts=1)}"
 
 
 def _tabulate_fan_outs(fans: Sequence[FanOut]) -> str:
     head = (
-        "| limit of operations | leaders | creates accepted | the last after | shortest possible | ratio "
-        "| creates that GKE refused | virtual seconds per second |"
+        "limit of operations | leaders | creates accepted | the last after | shortest possible | ratio "
+        "| creates that GKE refused | virtual seconds per second"
     )
-    rows = [head, "|" + " ---: |" * 8]
+    rows = []
     for fan in fans:
-        took = (fan.accepted_at[-1] - fan.started_at) * fan.speed
-        minimum = find_minimum_seconds(len(fan.accepted_at), fan.limit, fan.operation_seconds)
-        cells = [
-            str(fan.limit),
-            str(fan.leaders),
-            str(len(fan.accepted_at)),
-            f"{took:.0f} s",
-            f"{minimum:.0f} s",
-            f"{took / minimum:.2f}" if minimum else "",
-            str(fan.refused),
-            f"{fan.speed:g}",
-        ]
-        rows.append("| " + " | ".join(cells) + " |")
-    return "\n".join(rows)
+        took, accepted = (fan.accepted_at[-1] - fan.started_at) * fan.speed, len(fan.accepted_at)
+        minimum = find_minimum_seconds(accepted, fan.limit, fan.operation_seconds)
+        ratio = f"{took / minimum:.2f}" if minimum else ""
+        seconds = f"{took:.0f} s", f"{minimum:.0f} s"
+        rows.append((fan.limit, fan.leaders, accepted, *seconds, ratio, fan.refused, f"{fan.speed:g}"))
+    return _write_table(head, rows)
 
 
 def _last_delete(figures: Figures, slices: int) -> str:

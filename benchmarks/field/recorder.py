@@ -4,7 +4,6 @@ import threading
 import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from types import TracebackType
 from typing import Any, Self
 
 import httpx
@@ -96,9 +95,7 @@ class Recorder:
             watch.listed.wait(_LISTED_SECONDS_MAX)
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._stopping.set()
         for watch in self._watches:
             watch.end()

@@ -89,12 +89,8 @@ class Lane:
 
     def as_data(self) -> dict[str, Any]:
         """Return it for the page."""
-        cluster, namespace, workload, slice_ = self.key
         return {
-            "cluster": cluster,
-            "namespace": namespace,
-            "workload": workload,
-            "slice": slice_,
+            **dict(zip(("cluster", "namespace", "workload", "slice"), self.key, strict=True)),
             "state": self.state,
             "decision": self.decision,
             "reason": self.reason,

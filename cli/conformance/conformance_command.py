@@ -9,6 +9,7 @@ import typer
 
 from cli.access.deployment_choice import open_chosen
 from cli.exit_codes import end_with, told
+from cli.shared_options import Sure  # noqa: TC001 -- typer reads the annotations
 
 
 def conformance(
@@ -40,7 +41,7 @@ def conformance(
     clean: Annotated[
         bool, typer.Option("--clean", help="Ask nothing. Delete what the run of the report has made, and end.")
     ] = False,
-    sure: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    sure: Sure = False,
 ) -> None:
     """Ask Google in a test cluster whether our assumptions hold.
 

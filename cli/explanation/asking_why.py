@@ -35,7 +35,7 @@ def ask_why(
     for histories in repeat(lambda: _tell_all(deployment, home, name), endless=follow):
         known = [history for history in histories if history.known]
         entries = [each for history in known for each in select_entries(history, wide=wide, since=begin)]
-        keys = {(each.at, each.source, each.about, each.text) for each in entries}
+        keys = {each.key for each in entries}
         if form.for_programs:
             data = [history.as_data(since=begin) for history in known]
             print_data(data, form)
@@ -44,10 +44,7 @@ def ask_why(
                 now = deployment.ports.clock.now()
                 print_history(open_console(), history, several=several, wide=wide, now=now, since=begin)
         else:
-            new = keys - seen
-            print_entries(
-                open_console(), [each for each in entries if (each.at, each.source, each.about, each.text) in new]
-            )
+            print_entries(open_console(), [each for each in entries if each.key not in seen])
         seen = keys | (seen or set())
         if not known and not follow:
             _say_unknown(deployment, histories, f"{home}/{name}")

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from cli.access.cli_settings import find_log_project
-from cli.access.deployment_choice import choose_environment, open_deployment
-from cli.access.namespace_option import Namespace  # noqa: TC001 -- typer reads the annotations
-from cli.exit_codes import BadInput, ExitCode, end_with, told
+from cli.access.deployment_choice import open_chosen
+from cli.exit_codes import ExitCode, end_with, told
 from cli.logs.log_search import LOUD, list_newest, read_moment, require_logs
 from cli.moments import format_exact, format_moment, parse_since
 from cli.printing import Format, choose_format, count, open_console, print_columns, print_data, print_line, styled
 from cli.repeating import repeat
+from cli.shared_options import AsJson, Follow, Namespace, Output  # noqa: TC001 -- typer reads the annotations
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -95,10 +95,10 @@ def logs(
             help=f"Only the newest so many, up to {LINES_MAX}.",
         ),
     ] = 200,
-    output: Annotated[Format, typer.Option("--output", "-o", help="Format of the output.")] = Format.TABLE,
+    output: Output = Format.TABLE,
     *,
-    follow: Annotated[bool, typer.Option("--follow", "-f", help="Continue with new ones, until Ctrl-C.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="The same as -o json.")] = False,
+    follow: Follow = False,
+    as_json: AsJson = False,
 ) -> None:
     """Show what the functions and the exporter logged.
 
@@ -107,10 +107,8 @@ def logs(
     Example: tpu-provisioner logs provision --severity notice --since 15m
     """
     with told():
-        form = choose_format(output, as_json=as_json)
-        if follow and form.for_programs:
-            raise BadInput(f"--follow: contradicts --output={form}; valid: table or wide")
-        deployment = open_deployment(choose_environment())
+        form = choose_format(output, as_json=as_json, endless="--follow" if follow else "")
+        deployment = open_chosen()
         begin = parse_since(since, now=deployment.ports.clock.now())
         wanted = _write_filter(part, severity, namespace)
         seen: set[str] | None = None

@@ -22,8 +22,9 @@ from cli.logs.history import (
 )
 from cli.logs.log_search import read_logs
 from cli.moments import format_moment
+from shared.core.demand.demand import claim_slice
 from shared.core.errors import NotFound, ProvisionerError, Rejected
-from shared.core.identity.names import SliceClaim, build_pool_name, parse_pool_name
+from shared.core.identity.names import build_pool_name, parse_pool_name
 from shared.core.kinds.table import KIND_NAMES, KINDS, choose_kinds, list_slices
 from shared.edges.kubernetes_objects import JsonObject
 
@@ -122,8 +123,8 @@ def _add_made(history: History, kind: Kind, deployment: Deployment) -> None:
         history.unread.append(f"each {kind.name} of the {history.kind}: {error}")
     for name in history.made:
         found = _tell_one(deployment, history.cluster, history.namespace, name)
-        told = {(each.at, each.source, each.about, each.text) for each in history.entries}
-        new = (each for each in found.entries if (each.at, each.source, each.about, each.text) not in told)
+        told = {each.key for each in history.entries}
+        new = (each for each in found.entries if each.key not in told)
         history.entries += [dataclasses.replace(each, owner_uid="") for each in new]
         history.unread += [each for each in found.unread if each not in history.unread]
 
@@ -262,15 +263,4 @@ def _find_names(history: History, deployment: Deployment) -> set[str]:
         wanted = list_slices(workload)
     except Rejected:
         return names  # such a workload never had a pool
-    claims = (
-        SliceClaim(
-            cluster=history.cluster,
-            kind=history.kind,
-            namespace=history.namespace,
-            name=history.name,
-            owner_uid=workload.uid,
-            slice_key=f"{history.namespace}/{each.name}",
-        )
-        for each in wanted
-    )
-    return names | {build_pool_name(claim) for claim in claims}
+    return names | {build_pool_name(claim_slice(history.cluster, workload, each)) for each in wanted}

@@ -47,6 +47,11 @@ class Entry:
     owner_uid: str = ""
     """The UID of the workload that it is about; empty if that is not told."""
 
+    @property
+    def key(self) -> tuple[float, str, str, str]:
+        """Return what tells it from all others."""
+        return self.at, self.source, self.about, self.text
+
 
 class _Status(Record):
     conditions: list[Condition] | None = None
@@ -66,14 +71,9 @@ class _Involved(Record):
     uid: str = ""
 
 
-class _Source(Record):
-    component: str = ""
-
-
 class _Event(Record):
     metadata: ObjectMeta = msgspec.field(default_factory=ObjectMeta)
     involved_object: _Involved = msgspec.field(default_factory=_Involved)
-    source: _Source = msgspec.field(default_factory=_Source)
     type: str = ""
     reason: str = ""
     message: str = ""

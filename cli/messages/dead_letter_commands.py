@@ -10,6 +10,7 @@ import typer
 from cli.access.deployment_choice import open_chosen
 from cli.exit_codes import EPILOG, BadInput, ExitCode, end_with, told
 from cli.printing import Format, choose_format, open_console, print_data, print_line
+from cli.shared_options import AsJson, DryRun, Output, Sure  # noqa: TC001 -- typer reads the annotations
 
 if TYPE_CHECKING:
     from cli.messages.dead_letters import Choice
@@ -23,9 +24,6 @@ Ids = Annotated[list[str] | None, typer.Argument(metavar="ID...", help="IDs of m
 Reasons = Annotated[
     list[str] | None, typer.Option("--reason", metavar="REASON", help="Only with this reason. Can be repeated.")
 ]
-Sure = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
-AsJson = Annotated[bool, typer.Option("--json", help="The same as -o json.")]
-Output = Annotated[Format, typer.Option("--output", "-o", help="Format of the output.")]
 
 
 def _choose(ids: list[str] | None, reasons: list[str] | None) -> Choice:
@@ -91,9 +89,7 @@ def replay_dead_letters(
     reason: Reasons = None,
     output: Output = Format.TABLE,
     *,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Change nothing; show what would be decided now.")
-    ] = False,
+    dry_run: DryRun = False,
     sure: Sure = False,
     as_json: AsJson = False,
 ) -> None:

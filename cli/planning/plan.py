@@ -7,8 +7,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from cli.planning.namespace_labels import Namespaces
-from cli.planning.planned_disks import Disks
+from cli.planning.live_facts import Disks, Namespaces
 from cli.planning.pool_details import describe_disk, find_mixed, list_labels, list_pool_needs, list_taints
 from cli.prices import HOURS_PER_MONTH, find_price
 from cli.printing import count

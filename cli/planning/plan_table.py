@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from cli.planning.plan import summarize
@@ -17,24 +17,6 @@ if TYPE_CHECKING:
 
     from cli.planning.plan import PlannedSlice
     from shared.core.shapes.shape import Shape
-
-
-@dataclass(slots=True)
-class _Group:
-    """Equal slices of one group: one line of the table."""
-
-    first: PlannedSlice
-    count: int = 1
-
-
-def _group(planned: Sequence[PlannedSlice]) -> list[_Group]:
-    groups: list[_Group] = []
-    for each in planned:
-        if groups and _identity(groups[-1].first) == _identity(each):
-            groups[-1].count += 1
-        else:
-            groups.append(_Group(each))
-    return groups
 
 
 def _identity(each: PlannedSlice) -> tuple[str, ...]:
@@ -61,15 +43,15 @@ def print_plan(
         prices: show list prices.
         lines: what else is said before the sum.
     """
-    groups = _group(planned)
+    groups = [list(alike) for _, alike in groupby(planned, _identity)]
     headings = ["JOB", "POOLS", "NODES", "CHIPS", "MACHINE", "TOPOLOGY", "TIER", "ZONE", "DECISION"]
     if groups:
         print_columns(console, headings, [_cells(group) for group in groups])
         print_line(console)
     for group in groups:
-        each = group.first
+        each = group[0]
         if each.creates:
-            print_line(console, _describe(group, prices=prices))
+            print_line(console, _describe(each, prices=prices))
         else:
             look = "bad" if each.refused else "warn"
             where = f"{each.namespace}/{each.slice}"
@@ -87,9 +69,9 @@ def print_plan(
     print_line(console, summarize(planned))
 
 
-def _describe(group: _Group, *, prices: bool) -> str:
-    """Return what each pool of a group has, and its list price."""
-    pool = group.first.node_pool or {}
+def _describe(each: PlannedSlice, *, prices: bool) -> str:
+    """Return what the pool of a slice has, and its list price."""
+    pool = each.node_pool or {}
     own = list_labels(pool)
     parts = [
         f"disk {describe_disk(pool)}",
@@ -99,8 +81,8 @@ def _describe(group: _Group, *, prices: bool) -> str:
         else "no labels of its own",
     ]
     if prices:
-        parts.append(f"price of each {write_price(group.first.price)}")
-    return f"{_name(group.first)}: {'; '.join(parts)}"
+        parts.append(f"price of each {write_price(each.price)}")
+    return f"{_name(each)}: {'; '.join(parts)}"
 
 
 def _sum_prices(planned: Sequence[PlannedSlice]) -> str:
@@ -124,9 +106,10 @@ def _name_topology(shape: Shape) -> str:
     return f"{shape.chips_per_host} {shape.accelerator}" if shape.gpus else shape.topology
 
 
-def _cells(group: _Group) -> list[Any]:
-    each, demand = group.first, group.first.demand
-    pools = f"up to {each.later} more" if each.later else str(group.count)
+def _cells(alike: Sequence[PlannedSlice]) -> list[Any]:
+    """Return the line of equal slices of one group."""
+    each, demand = alike[0], alike[0].demand
+    pools = f"up to {each.later} more" if each.later else str(len(alike))
     shown = [
         _name(each),
         pools if each.creates else "0",

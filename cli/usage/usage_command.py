@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cli.access.deployment_choice import choose_environment, open_deployment
+from cli.access.deployment_choice import open_chosen
 from cli.exit_codes import BadInput, ExitCode, end_with, told
 from cli.moments import format_moment, parse_since
-from cli.printing import Format, count, open_console, print_data
+from cli.printing import Format, choose_format, count, open_console, print_data
+from cli.shared_options import AsJson  # noqa: TC001 -- typer reads the annotations
 from cli.usage.folding import UsageFold
 from cli.usage.record_stream import Span, count_records, read_records
 from cli.usage.usage_chart import draw_svg, write_html
@@ -53,7 +54,7 @@ def usage(
     ] = "namespace",
     output: Annotated[UsageForm, typer.Option("--output", "-o", help="Format of the output.")] = UsageForm.TABLE,
     *,
-    as_json: Annotated[bool, typer.Option("--json", help="The same as -o json.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Show used, idle and wasted chip-hours, and causes of waits.
 
@@ -63,11 +64,9 @@ def usage(
     Example: tpu-provisioner usage --since 30d --by tier -o html > usage.html
     """
     with told():
-        if as_json and output not in (UsageForm.TABLE, UsageForm.JSON):
-            raise BadInput(f"--json: contradicts --output={output}; valid: one of the two")
-        form = UsageForm.JSON if as_json else output
+        form = choose_format(output, as_json=as_json)
         group_of = choose_group(by)
-        deployment = open_deployment(choose_environment())
+        deployment = open_chosen()
         now = deployment.ports.clock.now()
         span = Span(begin=parse_since(since, now=now), end=now)
         written = count_records(deployment, span)

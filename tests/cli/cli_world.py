@@ -1,12 +1,21 @@
 """One deployment on fakes for the commands, and the words to run them and read what they print."""
 
+import io
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 import urllib3
+import yaml
 from google.auth.credentials import AnonymousCredentials
+from rich.console import Console
 from typer.testing import CliRunner, Result
 
 from cli import app as commands
@@ -14,13 +23,20 @@ from cli.access import deployment_choice
 from cli.access.cli_settings import OperatorSettings
 from cli.access.operator_access import Deployment
 from cli.access.subscriptions import PubsubAdmin, open_subscriber
+from cli.explanation.history_text import print_history
+from cli.explanation.why import History
+from cli.logs.log_search import open_logs
 from shared.core.settings import Credentials
 from shared.edges.google_account import GoogleAccount
 from shared.edges.google_session import GoogleSession
+from shared.edges.kubernetes_api import Connection, KubernetesApi
 from shared.edges.pubsub_topic import open_publisher_over_rest
+from tests.builders import NOW
 from tests.component.world import Records, World
+from tests.contract.stand_ins import stand_in
 
 NOWHERE = "http://127.0.0.1:9"
+NOBODY = AnonymousCredentials()  # type: ignore[no-untyped-call]
 
 
 def run(*arguments: str, environ: dict[str, str] | None = None, given: str | None = None) -> Result:
@@ -28,23 +44,37 @@ def run(*arguments: str, environ: dict[str, str] | None = None, given: str | Non
     return CliRunner().invoke(commands.app, list(arguments), env=environ or {}, input=given)
 
 
+def read_json(*arguments: str, environ: dict[str, str] | None = None) -> Any:
+    """Return the JSON that a command prints."""
+    return json.loads(run(*arguments, "--json", environ=environ).stdout)
+
+
 def a_deployment(world: World | None = None, *, pubsub: str = NOWHERE, **own: Any) -> Deployment:
     """A deployment whose ports are fakes, and whose Pub/Sub may be a real address."""
     world = world or World(Records())
-    nobody = AnonymousCredentials()  # type: ignore[no-untyped-call]
-    open_publisher = partial(open_publisher_over_rest, pubsub, nobody)
+    open_publisher = partial(open_publisher_over_rest, pubsub, NOBODY)
     return Deployment(
         settings=world.ports.settings,
         own=OperatorSettings(**{"logging_endpoint": "", "monitoring_endpoint": "", "lease_name": "", **own}),
         ports=world.ports,
         apis={},
         gke=GoogleSession(NOWHERE, GoogleAccount(Credentials.ANONYMOUS)),
-        pubsub=PubsubAdmin(open_publisher, partial(open_subscriber, pubsub, nobody)),
+        pubsub=PubsubAdmin(open_publisher, partial(open_subscriber, pubsub, NOBODY)),
         open_publisher=open_publisher,
         open_logs=None,
         monitoring=None,
         http=urllib3.PoolManager(),
     )
+
+
+def with_settings(deployment: Deployment, **changes: Any) -> Deployment:
+    """Return a deployment with other settings of the functions."""
+    return replace(deployment, settings=replace(deployment.settings, **changes))
+
+
+def with_own(deployment: Deployment, **changes: Any) -> Deployment:
+    """Return a deployment with other settings of the command line."""
+    return replace(deployment, own=replace(deployment.own, **changes))
 
 
 def put_in_place(monkeypatch: pytest.MonkeyPatch, deployment: Deployment) -> None:
@@ -57,3 +87,63 @@ def write(path: Path, text: str) -> str:
     """Write a file and return its path as text."""
     path.write_text(text, encoding="utf-8")
     return str(path)
+
+
+class Reviewing(KubernetesApi):
+    """Answers reviews of access: it is told what is asked, and returns whether that is allowed."""
+
+    def __init__(self, allows: Callable[[dict[str, str]], bool]) -> None:
+        super().__init__(Connection(url=NOWHERE))
+        self._allows = allows
+
+    def create(self, path: str, body: Any, kind: Any = None) -> Any:
+        """Answer a review of access."""
+        allowed = self._allows(body["spec"]["resourceAttributes"])
+        return msgspec.convert({"status": {"allowed": allowed}}, type=kind)
+
+
+def list_granted(path: Path, kind: str = "") -> set[tuple[str, str, str]]:
+    """Return what the roles of a manifest grant, or those of one kind: group, resource, verb."""
+    roles = [each for each in yaml.safe_load_all(path.read_text()) if each and kind in ("", each["kind"])]
+    return {
+        granted
+        for role in roles
+        for rule in role.get("rules", ())
+        for granted in product(rule["apiGroups"], rule["resources"], rule["verbs"])
+    }
+
+
+class CannedRest(GoogleSession):
+    """Answers every question alike, and remembers them."""
+
+    def __init__(self, answer: bytes) -> None:
+        super().__init__(NOWHERE, GoogleAccount(Credentials.ANONYMOUS))
+        self.answer, self.asked = answer, list[str]()
+
+    def call(self, method: str, path: str, body: Any = None, *, promptly: bool = False) -> bytes:
+        """Return the answer."""
+        self.asked.append(f"{method} {path}")
+        return self.answer
+
+
+@contextmanager
+def logs_of(folder: Path) -> Iterator[Any]:
+    """Show the lines of a folder's files as Cloud Logging does; yield what opens them."""
+    with stand_in(folder, "standins.logging", "serve", f"--folder={folder}", "--project=p") as ports:
+        yield partial(open_logs, ports["rest"], NOBODY)
+
+
+def list_printed(print_it: Callable[[Console], object], *, width: int = 300, terminal: bool = False) -> list[str]:
+    """Return the lines that something prints on a console without colours."""
+    written = io.StringIO()
+    print_it(Console(file=written, force_terminal=terminal, width=width, color_system=None, markup=False))
+    return written.getvalue().splitlines()
+
+
+def show(history: History, *, several: bool = False, width: int = 300, terminal: bool = False) -> list[str]:
+    """Return the lines of a history as `why` prints it."""
+
+    def print_it(console: Console) -> None:
+        print_history(console, history, several=several, wide=False, now=NOW)
+
+    return list_printed(print_it, width=width, terminal=terminal)

@@ -1,7 +1,9 @@
 """A project for the command ``conformance``: a fake GKE over REST, whose clock the test moves."""
 
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from itertools import count
+from pathlib import Path
 from typing import Any
 
 from cli.access.operator_access import Deployment
@@ -13,10 +15,16 @@ from shared.edges.google_account import GoogleAccount
 from shared.edges.google_session import GoogleSession
 from tests.builders import CLUSTER
 from tests.cli.cli_world import a_deployment
-from tests.contract.stand_ins import ask
+from tests.contract.stand_ins import ask, stand_in
 
 ZONE = "us-east5-b"
+FAKE = ("standins.fakegke", "serve", "--project", "p", "--location", "us-east5", "--cluster", "c")
 _RUNS = count()
+
+
+def serve_gke(folder: Path, *options: str) -> AbstractContextManager[dict[str, str]]:
+    """Start a fake GKE with the cluster of the tests."""
+    return stand_in(folder, *FAKE, *options)
 
 
 class Project:

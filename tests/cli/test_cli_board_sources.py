@@ -1,15 +1,10 @@
 """The board's slow reads: dead letters, shown, replayed or discarded one by one, and decisions."""
 
-import base64
 import dataclasses
 import json
-from collections.abc import Iterator
-from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pytest
-from google.auth.credentials import AnonymousCredentials
 from werkzeug.test import Client
 
 from cli.access.operator_access import Deployment
@@ -17,54 +12,23 @@ from cli.board.acts import discard_dead_letter, list_dead_letters, replay_dead_l
 from cli.board.readings import Readings
 from cli.board.site import TOKEN_HEADER, Site
 from cli.exit_codes import BadInput
-from cli.logs.log_search import open_logs
 from shared.core.errors import Misconfigured
-from shared.core.messages import Message, format_message
+from shared.core.messages import Message
 from shared.core.times import parse_time
-from shared.deliver import FUNCTION_ATTRIBUTE, REASON_ATTRIBUTE
-from tests.builders import CLUSTER, a_demand_event
-from tests.cli.cli_world import a_deployment
+from shared.deliver import FUNCTION_ATTRIBUTE
+from tests.builders import CLUSTER
+from tests.cli.cli_world import a_deployment, logs_of
+from tests.cli.test_cli_replay import GOOD, MALFORMED, REFUSED, bury, deployment, published, url, world
 from tests.component.world import Records, World
-from tests.contract.stand_ins import ask, stand_in
 
-TOPIC, DEAD_LETTERS = "projects/p/topics/events", "projects/p/topics/letters"
-SUBSCRIPTION = "projects/p/subscriptions/letters"
-GOOD = format_message(a_demand_event())
+__all__ = ["deployment", "url", "world"]
+
 HOSTILE = "<b>x</b>"
 HERE = "http://127.0.0.1:4321"
 
 
-@pytest.fixture
-def url(broker: str) -> Iterator[str]:
-    for topic in (TOPIC, DEAD_LETTERS):
-        ask("PUT", f"{broker}/v1/{topic}", {"messageRetentionDuration": "86400s"})
-    ask("PUT", f"{broker}/v1/{SUBSCRIPTION}", {"topic": DEAD_LETTERS, "ackDeadlineSeconds": 60})
-    yield broker
-    for name in (SUBSCRIPTION, TOPIC, DEAD_LETTERS):
-        ask("DELETE", f"{broker}/v1/{name}")
-
-
-@pytest.fixture
-def deployment(url: str) -> Deployment:
-    world = World(Records())
-    world.clock.advance(10_000_000)  # after everything that the broker dates
-    return a_deployment(world, pubsub=url, topic=TOPIC, subscriptions={"dead_letters": SUBSCRIPTION})
-
-
-def bury(url: str, reason: str, *, message: Message = GOOD, function: str = "provision") -> str:
-    """Publish one dead letter; return its id."""
-    fields = {REASON_ATTRIBUTE: reason} | ({FUNCTION_ATTRIBUTE: function} if function else {})
-    body = {"data": base64.b64encode(message.data).decode(), "attributes": message.attributes | fields}
-    return str(ask("POST", f"{url}/v1/{DEAD_LETTERS}:publish", {"messages": [body]})["messageIds"][0])
-
-
-def published(url: str) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = ask("GET", f"{url}/admin/messages?topic={TOPIC}")["messages"]
-    return found
-
-
 def test_dead_letters_are_shown_and_stay(url: str, deployment: Deployment) -> None:
-    ids = {bury(url, "cluster_unknown"), bury(url, "event_malformed")}
+    ids = {bury(url, GOOD, **REFUSED), bury(url, GOOD, **MALFORMED)}
 
     for _ in range(2):
         found = list_dead_letters(deployment)
@@ -76,7 +40,7 @@ def test_dead_letters_are_shown_and_stay(url: str, deployment: Deployment) -> No
 
 
 def test_one_dead_letter_is_replayed_and_the_others_stay(url: str, deployment: Deployment) -> None:
-    chosen, other = bury(url, "cluster_unknown"), bury(url, "cluster_unknown")
+    chosen, other = bury(url, GOOD, **REFUSED), bury(url, GOOD, **REFUSED)
 
     assert replay_dead_letter(deployment, chosen) == f"dead letter {chosen} is published again"
 
@@ -85,7 +49,7 @@ def test_one_dead_letter_is_replayed_and_the_others_stay(url: str, deployment: D
 
 
 def test_one_dead_letter_is_discarded_and_the_others_stay(url: str, deployment: Deployment) -> None:
-    chosen, other = bury(url, "cluster_unknown"), bury(url, "cluster_unknown")
+    chosen, other = bury(url, GOOD, **REFUSED), bury(url, GOOD, **REFUSED)
 
     assert discard_dead_letter(deployment, chosen) == f"dead letter {chosen} is discarded"
 
@@ -94,7 +58,7 @@ def test_one_dead_letter_is_discarded_and_the_others_stay(url: str, deployment: 
 
 
 def test_a_dead_letter_that_is_gone_is_named_and_no_other_is_touched(url: str, deployment: Deployment) -> None:
-    kept = bury(url, "cluster_unknown")
+    kept = bury(url, GOOD, **REFUSED)
 
     for act in (replay_dead_letter, discard_dead_letter):
         with pytest.raises(BadInput, match="there is no such dead letter now"):
@@ -103,16 +67,16 @@ def test_a_dead_letter_that_is_gone_is_named_and_no_other_is_touched(url: str, d
 
 
 @pytest.mark.parametrize(
-    ("message", "function", "why"),
+    ("message", "attributes", "why"),
     [
-        (GOOD, "settle", "TPU_PROVISIONER_OPERATIONS_TOPIC is not set"),
-        (Message(b"", {}), "", "Pub/Sub accepts no empty message"),
+        (GOOD, {FUNCTION_ATTRIBUTE: "settle"}, "TPU_PROVISIONER_OPERATIONS_TOPIC is not set"),
+        (Message(b"", {}), {}, "Pub/Sub accepts no empty message"),
     ],
 )
 def test_a_dead_letter_that_cannot_be_published_says_why(
-    url: str, deployment: Deployment, message: Message, function: str, why: str
+    url: str, deployment: Deployment, message: Message, attributes: dict[str, str], why: str
 ) -> None:
-    kept = bury(url, "event_malformed", message=message, function=function)
+    kept = bury(url, message, **MALFORMED | attributes)
 
     with pytest.raises(BadInput, match=f"the dead letter stays, because .*{why}"):
         replay_dead_letter(deployment, kept)
@@ -122,7 +86,7 @@ def test_a_dead_letter_that_cannot_be_published_says_why(
 def test_a_dead_letter_that_is_newer_than_the_clock_is_shown_and_can_be_discarded(
     url: str, deployment: Deployment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    chosen = bury(url, "cluster_unknown")
+    chosen = bury(url, GOOD, **REFUSED)
     monkeypatch.setattr(deployment.ports.clock, "now", lambda: 0.0)
 
     assert [each.message_id for each in list_dead_letters(deployment)] == [chosen]
@@ -135,7 +99,7 @@ def test_a_deployment_without_their_subscription_says_so() -> None:
 
 
 def test_the_page_s_own_post_discards(url: str, deployment: Deployment) -> None:
-    chosen = bury(url, "cluster_unknown")
+    chosen = bury(url, GOOD, **REFUSED)
     site = Site(deployment, write=True)
     site.port = 4321
     assert [each["message_id"] for each in site._read()["letters"]] == [chosen]
@@ -154,13 +118,8 @@ def test_the_page_s_own_post_discards(url: str, deployment: Deployment) -> None:
 
 def test_decisions_are_the_records_of_what_was_done_or_refused(tmp_path: Path) -> None:
     claim = {"cluster": CLUSTER, "namespace": "ml", "name": HOSTILE}
-    done = {
-        "severity": "NOTICE",
-        "message": "creating",
-        "decision": "create",
-        "reason": "pool_absent",
-        "claim": claim,
-    }
+    decided = {"decision": "create", "reason": "pool_absent", "claim": claim}
+    done = {"severity": "NOTICE", "message": "creating", **decided}
     refused = done | {"severity": "WARNING", "decision": "refuse", "message": "no"}
     others = [done | {"severity": "INFO"}, done | {"claim": claim | {"cluster": "another"}}]
     records = [{**each, "time": f"2026-01-01T00:00:0{at}Z"} for at, each in enumerate([done, refused, *others])]
@@ -170,9 +129,7 @@ def test_decisions_are_the_records_of_what_was_done_or_refused(tmp_path: Path) -
 
     world = World(Records())
     world.clock.advance(now - world.clock.now())
-    with stand_in(tmp_path, "standins.logging", "serve", f"--folder={tmp_path}", "--project=p") as ports:
-        nobody = AnonymousCredentials()  # type: ignore[no-untyped-call]
-        logs = partial(open_logs, ports["rest"], nobody)
+    with logs_of(tmp_path) as logs:
         found = Readings(dataclasses.replace(a_deployment(world), open_logs=logs)).read()["decisions"]
 
     assert [(each["about"], each["text"], each["bad"]) for each in found] == [

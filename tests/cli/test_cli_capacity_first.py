@@ -19,7 +19,7 @@ from shared.core.workloads import Parent
 from shared.edges.kubernetes_api import Connection, KubernetesApi
 from shared.edges.kubernetes_objects import Page
 from tests.builders import CLUSTER, NOW, a_claim, a_jobset, a_pool
-from tests.cli.cli_world import NOWHERE, a_deployment, put_in_place, run, write
+from tests.cli.cli_world import NOWHERE, a_deployment, put_in_place, read_json, run, write
 from tests.cli.test_cli_plan import JOBSET
 from tests.component.world import Records, World
 from tests.contract.stand_ins import stand_in
@@ -81,7 +81,7 @@ def a_half(world: World) -> str:
 
 def waiting() -> dict[str, Any]:
     """The only waiting row of `status`."""
-    (row,) = json.loads(run("status", "--json").stdout)["waiting"]
+    (row,) = read_json("status")["waiting"]
     found: dict[str, Any] = row
     return found
 
@@ -119,7 +119,7 @@ def test_status_tells_the_slice_that_holds_up_the_others(world: World) -> None:
     told = {"round": 3, "attempt": 0, "failure": "stockout", "error": "[GCE_STOCKOUT]", "next_try": next_try}
     assert {key: row[key] for key in told} == told
     assert "1 of 2 slices have their node pools; train-workers-1: attempt 0 failed" in row["message"]
-    pools = json.loads(run("status", "--json").stdout)["pools"]
+    pools = read_json("status")["pools"]
     assert [each["decision"] for each in pools] == ["keep", "keep"]
 
 
@@ -134,7 +134,7 @@ def test_status_tells_the_pause_with_the_next_round_and_what_becomes_of_the_pool
     assert row["message"].endswith(f"round 2 begins at {format_minute(NOW + 300)}")
     line = next(each for each in run("status").stdout.splitlines() if each.startswith("(all)"))
     assert line.endswith(f"gang_incomplete   -         -         {format_minute(NOW + 300)}")
-    (pool,) = json.loads(run("status", "--json").stdout)["pools"]
+    (pool,) = read_json("status")["pools"]
     assert pool["decision"] == "delete"
     assert world.pools.count("delete") == 0
 
@@ -172,7 +172,7 @@ def test_without_the_setting_status_lists_no_workload(
 ) -> None:
     use(monkeypatch, world, kubernetes, capacity_first=False)
 
-    assert json.loads(run("status", "--json").stdout)["waiting"] == []
+    assert read_json("status")["waiting"] == []
 
 
 @pytest.mark.usefixtures("world")
@@ -183,7 +183,7 @@ def test_why_says_what_a_workload_without_pods_waits_for() -> None:
     text = "now: suspended until all slices have their capacity (round 1): 0 of 2 slices have their node pools; "
     assert line.startswith(text)
     assert line.endswith(" [pool_absent]")
-    (history,) = json.loads(run("why", "train", "--json").stdout)
+    (history,) = read_json("why", "train")
     assert (history["kind"], history["exists"], history["now"]["waiting"]) == ("JobSet", True, [waiting()])
 
 
@@ -365,7 +365,7 @@ def test_why_of_a_rayjob_tells_of_its_raycluster(monkeypatch: pytest.MonkeyPatch
     assert f"now: pool {build_pool_name(claim)} is RUNNING" in result.stdout
     assert "now: suspended until all slices have their capacity (round 1)" in result.stdout
     assert "RayCluster other" not in result.stdout
-    (history,) = json.loads(run("why", "nightly", "--json").stdout)
+    (history,) = read_json("why", "nightly")
     assert (history["name"], history["kind"], history["exists"]) == ("nightly", "RayJob", True)
     assert {row["workload"] for row in history["now"]["waiting"] + history["now"]["pools"]} == {"llm"}
     about = [(each["source"], each["about"], each["text"]) for each in history["entries"]]
@@ -374,7 +374,7 @@ def test_why_of_a_rayjob_tells_of_its_raycluster(monkeypatch: pytest.MonkeyPatch
         line.startswith("(all)           default/llm (RayJob nightly)")
         for line in run("status").stdout.splitlines()
     )
-    (alone,) = json.loads(run("why", "other", "--json").stdout)
+    (alone,) = read_json("why", "other")
     assert (alone["kind"], {row["workload"] for row in alone["now"]["waiting"]}) == ("RayCluster", {"other"})
 
 

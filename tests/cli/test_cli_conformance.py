@@ -10,8 +10,7 @@ from cli.conformance.conformance_run import choose_questions, list_questions
 from cli.conformance.probe_pools import LABEL, Lab
 from cli.conformance.questions import Verdict
 from tests.cli.cli_world import put_in_place, run
-from tests.cli.conformance_world import ZONE, Project
-from tests.contract.stand_ins import stand_in
+from tests.cli.conformance_world import ZONE, Project, serve_gke
 
 ASKED = [
     each.name
@@ -25,13 +24,6 @@ INVALID = "400 INVALID_ARGUMENT, read as InvalidRequest"
 ABSENT, THROTTLED = "404 NOT_FOUND, read as NotFound", "429 RESOURCE_EXHAUSTED, read as Throttled"
 IN_FLIGHT = {"switch": "max_inflight_ops", "value": 5}
 WORDS = {"permission": "rights", "org_policy": "policy"}
-
-
-@pytest.fixture(scope="module")
-def fake(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    command = ("standins.fakegke", "serve", "--project", "p", "--location", "us-east5", "--cluster", "c")
-    with stand_in(tmp_path_factory.mktemp("gke"), *command, "--manual-clock") as ports:
-        yield ports["rest"]
 
 
 @pytest.fixture
@@ -229,8 +221,7 @@ def test_a_pool_of_that_name_which_another_run_has_made_stays(project: Project) 
 def test_a_question_on_a_cluster_without_a_channel_is_not_asked(tmp_path: Any) -> None:
     scenario = tmp_path / "faults.json"
     scenario.write_text('{"release_channel": "UNSPECIFIED"}')
-    command = ("standins.fakegke", "serve", "--project", "p", "--location", "us-east5", "--cluster", "c")
-    with stand_in(tmp_path, *command, "--manual-clock", "--faults", str(scenario)) as ports:
+    with serve_gke(tmp_path, "--manual-clock", "--faults", str(scenario)) as ports:
         project = Project(ports["rest"])
 
         assert ask(project, "auto-upgrade").verdict == Verdict.NOT_ASKED
@@ -249,21 +240,6 @@ def test_the_budget_and_the_options_say_what_is_asked() -> None:
     assert "$2.00, and --dollars allows $1.00" in find(paid, TPU, 50, 2.0)
     assert "price of the slice is unknown" in find(paid, TPU, 50, None)
     assert find(paid, TPU, 50, 0.5) == ""
-
-
-@pytest.mark.parametrize(
-    ("option", "message"),
-    [
-        ("--only=x", "--only: is no question (got 'x'); valid: "),
-        ("--tpu=x", "--tpu: is not a slice (got 'x'); valid: MACHINE:TOPOLOGY"),
-        (f"--tpu={TPU}", "--zone: is not valid (got ''); valid: a zone"),
-    ],
-)
-def test_a_wrong_option_is_named(monkeypatch: pytest.MonkeyPatch, fake: str, option: str, message: str) -> None:
-    put_in_place(monkeypatch, Project(fake).deployment)
-    done = run("conformance", "--yes", option)
-
-    assert (done.exit_code, message in done.stderr) == (2, True), done.stderr
 
 
 def test_an_autopilot_cluster_is_refused(monkeypatch: pytest.MonkeyPatch, fake: str, tmp_path: Any) -> None:

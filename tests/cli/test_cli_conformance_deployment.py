@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -24,16 +24,8 @@ from standins.fakegke.log_sink import build_entry
 from standins.fakegke.model.node_events import OperationMoved
 from standins.fakegke.resource_names import ClusterName
 from tests.builders import CLUSTER
-from tests.cli.cli_world import run
+from tests.cli.cli_world import CannedRest, read_json, run
 from tests.cli.conformance_world import Project
-from tests.contract.stand_ins import stand_in
-
-
-@pytest.fixture(scope="module")
-def fake(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    command = ("standins.fakegke", "serve", "--project", "p", "--location", "us-east5", "--cluster", "c")
-    with stand_in(tmp_path_factory.mktemp("gke"), *command, "--manual-clock") as ports:
-        yield ports["rest"]
 
 
 def ask(project: Project, name: str, **parts: Any) -> Any:
@@ -62,21 +54,21 @@ def test_a_whole_stack_answers_and_keeps_no_dead_letter(stack: Stack, tmp_path: 
         "missing-pool": "as assumed",
     }, answers
     assert answers["dead-letter"]["details"]["removed"] == "1"
-    assert json.loads(run("letters", "list", "--json", environ=environ).stdout)["letters"] == []
+    assert read_json("letters", "list", environ=environ)["letters"] == []
     assert done.exit_code == 1
     assert "What this may break" in report.with_suffix(".md").read_text()
 
 
-def entry_about(name: str, *, ended: bool, code: int = 0, method: str = "CREATE_NODE_POOL") -> dict[str, Any]:
+def entry_about(name: str, *, ended: bool) -> dict[str, Any]:
     """An entry of the audit log, as Cloud Logging answers it."""
     moved = OperationMoved(
         cluster=ClusterName("p", "us-east5", "c"),
         pool=name,
         operation="operation-1",
-        kind=method,
+        kind="CREATE_NODE_POOL",
         ended=ended,
         at="2026-11-26T10:00:00Z",
-        code=code,
+        code=0,
         text="no",
     )
     return build_entry(moved, "id")
@@ -132,17 +124,13 @@ def test_what_a_deployment_lacks_is_not_asked(fake: str) -> None:
 
 
 class Answering:
-    """A client of HTTP, or a session, with one answer."""
+    """A client of HTTP, or of Kubernetes, with one answer."""
 
     def __init__(self, status: int = 200, data: bytes = b"") -> None:
-        self.status, self.data, self.asked = status, data, list[str]()
+        self.status, self.data = status, data
 
     def request(self, _verb: str, _url: str, **_options: Any) -> Answering:
         return self
-
-    def call(self, _verb: str, path: str) -> bytes:
-        self.asked.append(path)
-        return self.data
 
     def create(self, _path: str, _body: Any, kind: Any) -> Any:
         return msgspec.convert({"status": {"userInfo": {"username": self.data.decode()}}}, kind)
@@ -174,7 +162,7 @@ def test_a_function_that_can_be_called_from_outside_is_told(
     ],
 )
 def test_a_metric_of_another_name_counts_nothing(fake: str, body: str, verdict: Verdict) -> None:
-    monitoring = Answering(data=body.encode())
+    monitoring = CannedRest(body.encode())
 
     assert ask(Project(fake), "metric-names", monitoring=monitoring).verdict == verdict
     assert "user_tpu_provisioner_sweeps" in monitoring.asked[0]

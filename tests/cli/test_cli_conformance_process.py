@@ -17,18 +17,17 @@ from standins.fakegke.faults.fault_rules import DupCreateInflight
 from standins.fakegke.faults.scenario import Scenario, load_answers
 from standins.processes.stand_ins import ROOT
 from tests.builders import CLUSTER
-from tests.cli.conformance_world import Project
-from tests.contract.stand_ins import ask, stand_in
+from tests.cli.conformance_world import FAKE, Project, serve_gke
+from tests.contract.stand_ins import ask
 
 pytestmark = pytest.mark.slow
-FAKE = ("standins.fakegke", "serve", "--project", "p", "--location", "us-east5", "--cluster", "c")
 FOREIGN = "somebody-s"
 
 
 @pytest.fixture(scope="module")
 def fake(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """A fake in which a creation takes three seconds, and another person has a pool."""
-    with stand_in(tmp_path_factory.mktemp("gke"), *FAKE, "--speed=8") as ports:
+    with serve_gke(tmp_path_factory.mktemp("gke"), "--speed=8") as ports:
         url = ports["rest"]
         body = {"name": FOREIGN, "initialNodeCount": 1, "config": {"machineType": "e2-small"}}
         ask("POST", f"{url}/v1/{CLUSTER}/nodePools", {"nodePool": body})
@@ -145,7 +144,7 @@ def test_the_fake_answers_as_the_report_says(tmp_path: Path) -> None:
     }
     report = tmp_path / "r.json"
     report.write_text(json.dumps({"cluster": CLUSTER, "scenario": scenario}))
-    with stand_in(tmp_path, *FAKE, "--manual-clock", f"--answers={report}") as ports:
+    with serve_gke(tmp_path, "--manual-clock", f"--answers={report}") as ports:
         project = Project(ports["rest"])
         project.rest()  # no removal of faults takes an answer away
         name = project.lab.new_name()

@@ -96,13 +96,6 @@ def test_the_local_stack_is_found_from_a_folder_below(monkeypatch: pytest.Monkey
     assert list(ask({"KUBECONFIG": path}, context=GKE_2)[0]) == [ZONAL]
 
 
-def test_nothing_chosen_is_one_error_that_says_how_to_choose() -> None:
-    result = run("status")
-
-    assert (result.exit_code, result.stdout) == (2, "")
-    assert "make up" in result.stderr
-
-
 def test_a_kept_value_is_listed_got_and_taken_away() -> None:
     assert run("config", "set", "zone", "us-east5-b").exit_code == 0
     assert run("config", "set", "limit_chips", "16").exit_code == 0
@@ -178,16 +171,6 @@ def test_a_kubeconfig_that_is_none_is_refused_by_name(tmp_path: Path, text: str)
 def test_every_setting_can_be_kept_but_for_the_choices() -> None:
     assert {"topic", "clusters", "limit_chips", "zone"} <= set(list_keys())
     assert len(list_keys()) == len(set(list_keys()))
-
-
-@pytest.mark.parametrize(
-    "command", ["", "status", "why", "logs", "plan", "replay", "doctor", "config", "config set"]
-)
-def test_help_fits_80_columns(command: str) -> None:
-    shown = run(*command.split(), "--help", environ={"COLUMNS": "80", "TERMINAL_WIDTH": "80"}).stdout
-
-    assert max(len(line) for line in shown.splitlines()) <= 80
-    assert "…" not in shown
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh"])

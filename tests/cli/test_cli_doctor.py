@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 import urllib3
 import yaml
@@ -20,12 +19,20 @@ from demo.stack import local_subscriptions as stack_subscriptions
 from shared.core import labels
 from shared.core.errors import Denied
 from shared.core.kinds.table import KIND_NAMES, KINDS
-from shared.core.settings import ClusterSettings, Credentials, Mode
-from shared.edges.google_account import GoogleAccount
-from shared.edges.google_session import GoogleSession
+from shared.core.settings import ClusterSettings, Mode
 from shared.edges.kubernetes_api import Connection, KubernetesApi
 from tests.builders import CLUSTER
-from tests.cli.cli_world import NOWHERE, a_deployment, put_in_place, run
+from tests.cli.cli_world import (
+    NOWHERE,
+    CannedRest,
+    Reviewing,
+    a_deployment,
+    list_granted,
+    put_in_place,
+    run,
+    with_own,
+    with_settings,
+)
 from tests.component.fakes import FakeCluster
 from tests.component.world import Records, World
 from tests.contract.stand_ins import ask, stand_in
@@ -217,24 +224,14 @@ def test_kubernetes_out_of_reach_is_found(deployment: Deployment) -> None:
     assert (found.check, found.text) == (first, f"{message}; for the same cause not checked: {', '.join(others)}")
 
 
-class Strict(KubernetesApi):
-    """Allows reading and nothing else."""
-
-    def create(self, path: str, body: Any, kind: Any = None) -> Any:
-        """Answer a review of access."""
-        verb = body["spec"]["resourceAttributes"]["verb"]
-        return msgspec.convert({"status": {"allowed": verb in ("get", "list")}}, type=kind)
-
-
 @pytest.mark.parametrize(("token_file", "result"), [("", Result.WARN), ("token", Result.BAD)])
 def test_missing_rights_are_bad_for_the_functions_own_account(
     deployment: Deployment, tmp_path: Path, token_file: str, result: Result
 ) -> None:
     there = ClusterSettings(endpoint=NOWHERE, token_file=token_file)
-    settings = dataclasses.replace(deployment.settings, clusters={CLUSTER: there})
-    api = Strict(Connection(url=NOWHERE))
+    deployment.apis[CLUSTER] = Reviewing(lambda asked: asked["verb"] in ("get", "list"))
 
-    (finding,) = found_by(dataclasses.replace(deployment, settings=settings, apis={CLUSTER: api}), "c rights")
+    (finding,) = found_by(with_settings(deployment, clusters={CLUSTER: there}), "c rights")
 
     assert (finding.result, finding.text) == (
         result,
@@ -254,20 +251,15 @@ def test_missing_rights_are_bad_for_the_functions_own_account(
 def test_missing_rights_on_the_reservations_are_found_if_a_limit_is_set(
     deployment: Deployment, limit: int, denied: set[str], result: Result, message: str
 ) -> None:
-    class Denying(KubernetesApi):
-        def create(self, path: str, body: Any, kind: Any = None) -> Any:
-            asked = body["spec"]["resourceAttributes"]
-            here = asked["resource"] == "configmaps" and asked["namespace"] == "tpu-provisioner"
-            named = (asked["verb"] == "create") != (asked.get("name") == "tpu-provisioner-reservations")
-            return msgspec.convert(
-                {"status": {"allowed": here and named and asked["verb"] not in denied}}, type=kind
-            )
+    def allows(asked: dict[str, str]) -> bool:
+        here = asked["resource"] == "configmaps" and asked["namespace"] == "tpu-provisioner"
+        named = (asked["verb"] == "create") != (asked.get("name") == "tpu-provisioner-reservations")
+        return here and named and asked["verb"] not in denied
 
     there = ClusterSettings(endpoint=NOWHERE, token_file="token")
-    settings = dataclasses.replace(deployment.settings, clusters={CLUSTER: there}, limit_chips=limit)
-    api = Denying(Connection(url=NOWHERE))
+    deployment.apis[CLUSTER] = Reviewing(allows)
 
-    (found,) = found_by(dataclasses.replace(deployment, settings=settings, apis={CLUSTER: api}), "limit holds")
+    (found,) = found_by(with_settings(deployment, clusters={CLUSTER: there}, limit_chips=limit), "limit holds")
 
     assert found.result == result
     assert message in found.text
@@ -275,8 +267,7 @@ def test_missing_rights_on_the_reservations_are_found_if_a_limit_is_set(
 
 
 def with_lease(deployment: Deployment, name: str) -> Deployment:
-    own = dataclasses.replace(deployment.own, lease_name=name, lease_namespace="default")
-    return dataclasses.replace(deployment, own=own)
+    return with_own(deployment, lease_name=name, lease_namespace="default")
 
 
 def test_a_lease_says_whether_an_exporter_leads(deployment: Deployment, kubernetes: KubernetesApi) -> None:
@@ -300,30 +291,15 @@ def test_a_lease_says_whether_an_exporter_leads(deployment: Deployment, kubernet
 
 
 def test_functions_and_exporter_that_do_not_answer_are_found(deployment: Deployment) -> None:
-    own = dataclasses.replace(deployment.own, function_uris={"sweep": NOWHERE}, exporter_url=NOWHERE)
+    away = with_own(deployment, function_uris={"sweep": NOWHERE}, exporter_url=NOWHERE)
 
-    assert bad(dataclasses.replace(deployment, own=own)) == ["exporter", "function sweep"]
+    assert bad(away) == ["exporter", "function sweep"]
 
 
 def test_a_mode_that_creates_nothing_is_a_warning(deployment: Deployment) -> None:
-    settings = dataclasses.replace(deployment.settings, mode=Mode.REPORT_ONLY)
-
-    (finding,) = found_by(dataclasses.replace(deployment, settings=settings), "settings")
+    (finding,) = found_by(with_settings(deployment, mode=Mode.REPORT_ONLY), "settings")
 
     assert (finding.result, "report-only" in finding.text) == (Result.WARN, True)
-
-
-class CannedMonitoring(GoogleSession):
-    """Answers every question about time series alike, and remembers it."""
-
-    def __init__(self, answer: bytes) -> None:
-        super().__init__(NOWHERE, GoogleAccount(Credentials.ANONYMOUS))
-        self.answer, self.asked = answer, ""
-
-    def call(self, method: str, path: str, body: Any = None, *, promptly: bool = False) -> bytes:
-        """Return the answer."""
-        self.asked = f"{method} {path}"
-        return self.answer
 
 
 @pytest.mark.parametrize(
@@ -335,28 +311,18 @@ class CannedMonitoring(GoogleSession):
     ],
 )
 def test_messages_that_wait_for_long_are_found(deployment: Deployment, answer: bytes, result: Result) -> None:
-    monitoring = CannedMonitoring(answer)
+    monitoring = CannedRest(answer)
 
     found = list(check_backlog(dataclasses.replace(deployment, monitoring=monitoring)))
 
     assert [each.result for each in found] == [result] * 3
-    assert monitoring.asked.startswith(
-        "GET v3/projects/p/timeSeries?filter=metric.type%3D%22pubsub.googleapis.com"
-    )
+    asked = "GET v3/projects/p/timeSeries?filter=metric.type%3D%22pubsub.googleapis.com"
+    assert monitoring.asked[-1].startswith(asked)
 
 
 def test_the_rights_and_filters_are_those_of_the_deployment() -> None:
-    text = (ROOT / "infra/kubernetes/base/functions-rights.yaml").read_text()
-    roles = [each for each in yaml.safe_load_all(text) if each]
-    granted = {
-        (group, resource, verb)
-        for role in roles
-        if role["kind"] == "ClusterRole"
-        for rule in role["rules"]
-        for group in rule["apiGroups"]
-        for resource in rule["resources"]
-        for verb in rule["verbs"]
-    }
+    path = ROOT / "infra/kubernetes/base/functions-rights.yaml"
+    roles = [each for each in yaml.safe_load_all(path.read_text()) if each]
     for_limits = [
         {
             (name, verb)
@@ -370,7 +336,7 @@ def test_the_rights_and_filters_are_those_of_the_deployment() -> None:
     ]
     terraform = (ROOT / "infra/terraform/modules/provisioner/topics.tf").read_text().replace('\\"', '"')
 
-    assert set(list_rights(KINDS)) == granted
+    assert set(list_rights(KINDS)) == list_granted(path, "ClusterRole")
     assert for_limits == [set(LEDGER_RIGHTS)] * 2
     assert stack_subscriptions.FILTERS == FILTERS
     assert [each for each in FILTERS.values() if f'"{each}"' not in terraform] == []

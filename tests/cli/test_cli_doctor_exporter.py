@@ -13,13 +13,11 @@ from cli.printing import short_cluster
 from exporter.health import Health, HealthServer, Role
 from standins.processes.local_answers import Answer, LocalAnswers
 from tests.builders import CLUSTER
-from tests.cli.cli_world import a_deployment
+from tests.cli.cli_world import a_deployment, with_settings
 
 
 def check(url: str) -> Finding:
-    deployment = a_deployment()
-    own = dataclasses.replace(deployment.own, exporter_url=url)
-    (finding,) = check_exporter(dataclasses.replace(deployment, own=own))
+    (finding,) = check_exporter(a_deployment(exporter_url=url))
     return finding
 
 
@@ -68,11 +66,11 @@ def test_an_answer_that_is_not_the_exporters_is_shown_as_it_is(body: bytes) -> N
 def test_the_log_is_asked_about_the_exporter_of_each_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
     deployment, another = a_deployment(), f"{CLUSTER}-b"
     (served,) = deployment.settings.clusters.values()
-    settings = dataclasses.replace(deployment.settings, clusters={CLUSTER: served, another: served})
     reports: dict[str, float | None] = {CLUSTER: deployment.ports.clock.now() - 60, another: None}
     monkeypatch.setattr(cluster_checks, "find_last_report", lambda _logs, cluster, **_now: reports[cluster])
 
-    found = check_exporter(dataclasses.replace(deployment, settings=settings, open_logs=Mock()))
+    both = with_settings(deployment, clusters={CLUSTER: served, another: served})
+    found = check_exporter(dataclasses.replace(both, open_logs=Mock()))
 
     results = {each.check: (each.result, each.text.partition(";")[0]) for each in found}
     assert results == {

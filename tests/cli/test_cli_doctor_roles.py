@@ -1,20 +1,16 @@
 """`doctor` finds missing rights of optional roles when a setting needs them, and names the role."""
 
-import dataclasses
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
-import yaml
 
 from cli.diagnosis.cluster_checks import KUEUE_RIGHTS, check_cluster, list_first_rights
 from cli.diagnosis.findings import Finding, Result
 from shared.core.kinds.table import KINDS
 from shared.core.settings import ClusterSettings
-from shared.edges.kubernetes_api import Connection, KubernetesApi
 from tests.builders import CLUSTER
-from tests.cli.cli_world import NOWHERE, a_deployment
+from tests.cli.cli_world import NOWHERE, Reviewing, a_deployment, list_granted, with_settings
 
 INFRA = Path(__file__).resolve().parents[2] / "infra/kubernetes"
 CHECKS = {"capacity_first": "capacity first", "kueue_admission_check": "kueue"}
@@ -25,20 +21,15 @@ FILES = {
 }
 
 
-class Reviewing(KubernetesApi):
-    """Allows exactly some rights: group, resource with subresource, verb."""
+def allow(rights: set[tuple[str, str, str]]) -> Reviewing:
+    """Allow exactly some rights: group, resource with subresource, verb."""
 
-    def __init__(self, allowed: set[tuple[str, str, str]]) -> None:
-        super().__init__(Connection(url=NOWHERE))
-        self.allowed = allowed
-
-    def create(self, path: str, body: Any, kind: Any = None) -> Any:
-        """Answer a review of access."""
-        asked = body["spec"]["resourceAttributes"]
+    def allows(asked: dict[str, str]) -> bool:
         assert "/" not in asked["resource"]
         resource = "/".join(filter(None, (asked["resource"], asked.get("subresource"))))
-        allowed = (asked["group"], resource, asked["verb"]) in self.allowed
-        return msgspec.convert({"status": {"allowed": allowed}}, type=kind)
+        return (asked["group"], resource, asked["verb"]) in rights
+
+    return Reviewing(allows)
 
 
 def find(
@@ -47,8 +38,8 @@ def find(
     """Return what is found of one role."""
     deployment = a_deployment()
     there = ClusterSettings(endpoint=NOWHERE, token_file=token_file)
-    settings = dataclasses.replace(deployment.settings, **{"clusters": {CLUSTER: there}, setting: on, **use})
-    deployment = dataclasses.replace(deployment, settings=settings, apis={CLUSTER: Reviewing(allowed)})
+    deployment = with_settings(deployment, **{"clusters": {CLUSTER: there}, setting: on, **use})
+    deployment.apis[CLUSTER] = allow(allowed)
     (found,) = [each for each in check_cluster(deployment, CLUSTER) if each.check.endswith(f"c {CHECKS[setting]}")]
     return found
 
@@ -92,14 +83,4 @@ def test_kinds_that_are_not_served_need_no_rights() -> None:
 
 @pytest.mark.parametrize("setting", RIGHTS)
 def test_the_rights_are_those_of_the_role(setting: str) -> None:
-    roles = [each for each in yaml.safe_load_all((INFRA / FILES[setting]).read_text()) if each]
-    granted = {
-        (group, resource, verb)
-        for role in roles
-        for rule in role.get("rules", ())
-        for group in rule["apiGroups"]
-        for resource in rule["resources"]
-        for verb in rule["verbs"]
-    }
-
-    assert granted == RIGHTS[setting]
+    assert list_granted(INFRA / FILES[setting]) == RIGHTS[setting]

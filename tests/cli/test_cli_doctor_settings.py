@@ -1,6 +1,5 @@
 """`doctor` warns of settings that are valid and still do harm."""
 
-import dataclasses
 from typing import Any
 
 import pytest
@@ -8,7 +7,7 @@ import pytest
 from cli.diagnosis.doctor import check_settings
 from cli.diagnosis.findings import Result
 from shared.core.settings import Credentials
-from tests.cli.cli_world import a_deployment
+from tests.cli.cli_world import a_deployment, with_settings
 
 
 @pytest.mark.parametrize(
@@ -23,17 +22,11 @@ from tests.cli.cli_world import a_deployment
 def test_a_part_of_a_gang_that_is_given_up_between_two_sweeps_is_a_warning(
     seconds: int, credentials: Credentials, *, warned: bool
 ) -> None:
-    deployment = a_deployment()
-    use: dict[str, Any] = {
-        "capacity_first": True,
-        "release_partial_gang_seconds": seconds,
-        "credentials": credentials,
-    }
-    settings = dataclasses.replace(deployment.settings, **use)
+    use: dict[str, Any] = {"capacity_first": True, "release_partial_gang_seconds": seconds}
+    deployment = with_settings(a_deployment(), credentials=credentials, **use)
 
-    found = [*check_settings(dataclasses.replace(deployment, settings=settings))]
+    told = [each for each in check_settings(deployment) if each.check == "partial gangs"]
 
-    told = [each for each in found if each.check == "partial gangs"]
     assert [(each.result, f"={seconds} is shorter" in each.text) for each in told] == [
         (Result.WARN, True)
     ] * warned

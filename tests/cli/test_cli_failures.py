@@ -1,19 +1,15 @@
 """`status` and `doctor` know the creations that failed and the requests that GKE refused."""
 
 import dataclasses
-import io
-import json
 from collections.abc import Callable
 from typing import Any
 
 import pytest
-from rich.console import Console
 
 from cli.diagnosis.creation_checks import check_creations
 from cli.diagnosis.findings import Finding, Result, merge_unanswered
 from cli.diagnosis.local_mends import mend_locally
 from cli.exit_codes import say
-from cli.explanation.history_text import print_history
 from cli.explanation.why import History
 from cli.fleet.failed_creations import find_failures
 from cli.fleet.status import read_status
@@ -24,7 +20,7 @@ from shared.core.identity.creations import Creation
 from shared.core.identity.names import build_pool_name
 from shared.core.times import format_time
 from tests.builders import CLUSTER, JOBSET_UID, NOW, ZONE, a_claim, a_pod, a_pool
-from tests.cli.cli_world import a_deployment, run
+from tests.cli.cli_world import a_deployment, read_json, run, show
 from tests.component.world import World
 
 CLAIM = {
@@ -118,11 +114,9 @@ def test_why_does_not_say_that_it_creates_what_gke_refuses(
 ) -> None:
     open_logs = logs(refused(reason="quota_exceeded"))
     history = History(CLUSTER, "default", "train", now=read_status(waiting(world).ports, open_logs=open_logs))
-    written = io.StringIO()
 
-    print_history(Console(file=written, width=300), history, several=False, wide=False, now=NOW)
+    (line,) = show(history)
 
-    (line,) = written.getvalue().splitlines()
     assert line.startswith("now: slice train-workers-0 got no node pool: quota_exceeded in ")
 
 
@@ -177,7 +171,7 @@ def test_busy_hosts_and_idle_chips_are_counted(world: World) -> None:
     hosts = {line.split()[0]: line.split()[4] for line in result.stdout.splitlines()[1:4]}
     assert hosts == {a_pool().name: "1/4", second.name: "0/4", lent.name: "2/4"}
     assert "3 pools with 48 chips (36 idle)" in result.stdout
-    rows = json.loads(run("status", "--json").stdout)["pools"]
+    rows = read_json("status")["pools"]
     assert {row["pool"]: row["chips_idle"] for row in rows} == {
         a_pool().name: 12,
         second.name: 16,

@@ -5,31 +5,22 @@ import signal
 import subprocess
 import sys
 import time
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 import urllib3
-from google.auth.credentials import AnonymousCredentials
 from typer.testing import CliRunner
 
 from cli.access.cli_settings import OperatorSettings, name_services
-from cli.logs.log_search import (
-    Answered,
-    Swept,
-    find_last_report,
-    find_last_sweep,
-    open_logs,
-    read_answers,
-    read_logs,
-)
+from cli.logs.log_search import Answered, Swept, find_last_report, find_last_sweep, read_answers, read_logs
 from shared.core.times import parse_time
 from standins.logging.__main__ import app
 from standins.logging.filters import BadFilter, parse_filter
 from standins.logging.server import LoggingServer, Question
 from standins.processes.stand_ins import ROOT
 from tests.builders import CLUSTER, NOW
+from tests.cli.cli_world import logs_of
 from tests.contract.stand_ins import stand_in
 
 FIRST = {"severity": "INFO", "time": "2026-01-01T00:00:01Z", "message": "a", "claim": {"name": "x"}, "n": 1}
@@ -138,7 +129,7 @@ def test_over_http_a_wrong_question_is_an_error_of_google(folder: Path, tmp_path
     assert (wrong.status, wrong.json()["error"]["status"]) == (400, "INVALID_ARGUMENT")
 
 
-def test_google_s_client_reads_what_it_shows(tmp_path: Path, tmp_path_factory: Any) -> None:
+def test_google_s_client_reads_what_it_shows(tmp_path: Path) -> None:
     claim = {"cluster": CLUSTER, "namespace": "n", "name": "x"}
     records = [
         {"severity": "INFO", "time": f"2027-01-15T07:00:0{number}Z", "message": f"m{number}", "claim": claim}
@@ -149,27 +140,18 @@ def test_google_s_client_reads_what_it_shows(tmp_path: Path, tmp_path_factory: A
         "time": "2027-01-15T07:30:00Z",
         "message": "swept",
         "function": "sweep",
-        "service": "ours-sweep",
     }
-    swept |= {"counts": {"errors": 2}}
+    swept |= {"function": "sweep", "service": "ours-sweep", "counts": {"errors": 2}}
     of_others = {**swept, "time": "2027-01-15T07:45:00Z", "service": "more-ours-sweep"}
-    fields = {
-        "decision": "none",
-        "reason": "throttled",
-        "message": "no",
-        "pool": "p-1",
-        "zone": "z",
-        "failure": "f",
-    }
+    fields = {"decision": "none", "reason": "throttled", "message": "no", "pool": "p-1", "zone": "z"}
+    fields |= {"failure": "f"}
     throttled: dict[str, Any] = {"severity": "WARNING", "time": "2027-01-15T07:31:00Z", "claim": claim, **fields}
     published = {"severity": "INFO", "time": "2027-01-15T07:32:00Z", "message": "published", "cluster": CLUSTER}
     of_another = {**published, "time": "2027-01-15T07:50:00Z", "cluster": f"{CLUSTER}-b"}
     lines = [json.dumps(each) for each in (*records, swept, of_others, throttled, published, of_another)]
     (tmp_path / "sweep.log").write_text("\n".join(lines) + "\n")
-    options = (f"--folder={tmp_path}", "--project=p")
     own = OperatorSettings(subscriptions={"provision": "projects/p/subscriptions/ours-provision"})
-    with stand_in(tmp_path_factory.mktemp("logging"), "standins.logging", "serve", *options) as ports:
-        logs = partial(open_logs, ports["rest"], AnonymousCredentials())  # type: ignore[no-untyped-call]
+    with logs_of(tmp_path) as logs:
         entries = read_logs(logs, CLUSTER, "n", "x", now=NOW)
         ours = name_services(own, "sweep")
         last_sweep = find_last_sweep(logs, CLUSTER, now=NOW, ours=ours)

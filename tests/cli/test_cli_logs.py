@@ -3,19 +3,17 @@
 import json
 from collections.abc import Iterator
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
-from google.auth.credentials import AnonymousCredentials
 
+from cli.access.operator_access import Deployment
 from cli.explanation import log_lines
 from cli.logs.log_search import open_logs
 from shared.core.times import format_time
 from tests.builders import CLUSTER, NOW
-from tests.cli.cli_world import NOWHERE, a_deployment, put_in_place, run
-from tests.contract.stand_ins import stand_in
+from tests.cli.cli_world import NOBODY, NOWHERE, a_deployment, logs_of, put_in_place, run
 
 
 def a_record(ago: int, service: str, severity: str, message: str, **more: Any) -> dict[str, Any]:
@@ -45,17 +43,14 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def endpoint(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    options = (f"--folder={folder}", "--project=p")
-    with stand_in(tmp_path_factory.mktemp("logging"), "standins.logging", "serve", *options) as ports:
-        yield ports["rest"]
+def deployment(folder: Path) -> Iterator[Deployment]:
+    with logs_of(folder) as logs:
+        yield replace(a_deployment(), open_logs=logs)
 
 
 @pytest.fixture(autouse=True)
-def _deployed(endpoint: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    logs = partial(open_logs, endpoint, AnonymousCredentials())  # type: ignore[no-untyped-call]
-    put_in_place(monkeypatch, replace(a_deployment(), open_logs=logs))
-    monkeypatch.setattr(log_lines, "open_deployment", lambda _environ: replace(a_deployment(), open_logs=logs))
+def _deployed(deployment: Deployment, monkeypatch: pytest.MonkeyPatch) -> None:
+    put_in_place(monkeypatch, deployment)
 
 
 def messages(*arguments: str) -> list[str]:
@@ -121,7 +116,7 @@ def test_logs_of_several_projects_are_read_once_each() -> None:
 
     def open_them(project: str) -> Any:
         opened.append(project)
-        return open_logs(NOWHERE, AnonymousCredentials(), project)  # type: ignore[no-untyped-call]
+        return open_logs(NOWHERE, NOBODY, project)
 
     deployment = replace(a_deployment(), open_logs=open_them)
     with pytest.raises(Exception, match=r"Max retries"):
@@ -131,7 +126,7 @@ def test_logs_of_several_projects_are_read_once_each() -> None:
 
 
 def test_without_logs_the_variable_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(log_lines, "open_deployment", lambda _environ: a_deployment())
+    put_in_place(monkeypatch, a_deployment())
 
     result = run("logs")
 

@@ -13,7 +13,7 @@ from shared.core.identity.pools import PoolSnapshot
 from shared.core.shapes.tpu_catalogue import BY_ACCELERATOR
 from shared.core.workloads import Disk
 from tests.builders import CLUSTER, a_claim, a_demand, a_pool
-from tests.cli.cli_world import run, write
+from tests.cli.cli_world import read_json, run, write
 from tests.cli.test_cli_plan import JOBSET, planned
 from tests.component.world import World
 
@@ -69,7 +69,7 @@ def test_prices_can_be_left_out_and_unknown_ones_are_said(tmp_path: Path) -> Non
     unknown = run("plan", path, "--zone", "africa-south1-a").stdout
     assert "price of each unknown" in unknown
     assert "list price: unknown" in unknown
-    assert json.loads(run("plan", path, "--no-price", "--json").stdout)["slices"][0]["dollars_per_hour"] is None
+    assert read_json("plan", path, "--no-price")["slices"][0]["dollars_per_hour"] is None
 
 
 def test_each_price_is_of_a_known_accelerator_and_spot_is_cheaper() -> None:
@@ -134,7 +134,7 @@ def test_a_group_that_may_grow_is_planned_as_up_to(
 ) -> None:
     path = write(tmp_path / "ray.yaml", RAY.replace(old, new))
 
-    data = json.loads(run("plan", path, "--json").stdout)
+    data = read_json("plan", path)
 
     assert len(data["slices"]) == now
     assert [each["up_to_more"] for each in data["growth"]] == [later] * bool(later)
@@ -159,7 +159,7 @@ def test_what_a_workload_names_and_the_files_do_not_have_is_listed(tmp_path: Pat
 def test_disk_taints_and_labels_are_those_that_would_be_sent(tmp_path: Path) -> None:
     text = JOBSET.replace("nodeSelector:", "nodeSelector:\n                example.com/team: a")
     environ = {"TPU_PROVISIONER_NODE_DISK_SIZE_GB": "200"}
-    data = json.loads(run("plan", write(tmp_path / "j.yaml", text), "--json", environ=environ).stdout)
+    data = read_json("plan", write(tmp_path / "j.yaml", text), environ=environ)
 
     first = data["slices"][0]
     assert first["disk"] == "200 GB of the default type"
@@ -260,9 +260,7 @@ SERVING = """
 def test_a_limit_that_cuts_a_workload_is_said(text: str, limit: str, message: str, tmp_path: Path) -> None:
     path = write(tmp_path / "w.yaml", text)
 
-    slices = json.loads(run("plan", path, "--json", environ={"TPU_PROVISIONER_LIMIT_CHIPS": limit}).stdout)[
-        "slices"
-    ]
+    slices = read_json("plan", path, environ={"TPU_PROVISIONER_LIMIT_CHIPS": limit})["slices"]
 
     assert len(slices) > 1
     for each in slices:
@@ -275,17 +273,10 @@ def test_pools_of_use_only_together_get_through_a_limit_together(
 ) -> None:
     path = write(tmp_path / "w.yaml", SERVING)
 
-    output = json.loads(run("plan", path, "--json", environ={"TPU_PROVISIONER_LIMIT_CHIPS": limit}).stdout)
+    output = read_json("plan", path, environ={"TPU_PROVISIONER_LIMIT_CHIPS": limit})
 
     assert len(output["slices"]) == 2
     assert {each["reason"] for each in output["slices"]} == reasons
-
-
-def test_a_difference_needs_a_deployment(tmp_path: Path) -> None:
-    result = run("plan", write(tmp_path / "j.yaml", JOBSET), "--diff")
-
-    assert result.exit_code == 2
-    assert "--diff: needs TPU_PROVISIONER_CLUSTERS; valid: " in result.stderr
 
 
 def test_github_gets_an_annotation_at_each_document(tmp_path: Path) -> None:
@@ -317,8 +308,8 @@ def test_the_disks_of_claims_are_seen_when_the_cluster_is_asked(world: World, tm
     path = write(tmp_path / "j.yaml", CLAIMING)
     world.cluster.disks["team-a", "data"] = Disk(claim="data", zones=("us-east5-a",))
 
-    asked = json.loads(run("plan", path, "--json", "--cluster", CLUSTER, environ=SETTINGS).stdout)
-    blind = json.loads(run("plan", path, "--json", "--zone", "us-east5-b").stdout)
+    asked = read_json("plan", path, "--cluster", CLUSTER, environ=SETTINGS)
+    blind = read_json("plan", path, "--zone", "us-east5-b")
     pinned = CLAIMING.replace("nodeSelector:", f"nodeSelector:\n                {labels.ZONE}: us-east5-c")
     refused = run("plan", write(tmp_path / "p.yaml", pinned), "--cluster", CLUSTER, environ=SETTINGS)
 
@@ -333,9 +324,9 @@ def test_disks_that_an_operator_may_not_read_are_assumed(world: World, tmp_path:
     world.cluster.fail_next("find_disk", Denied("persistentvolumeclaims is forbidden"))
     path = write(tmp_path / "j.yaml", CLAIMING)
 
-    asked = json.loads(run("plan", path, "--json", "--cluster", CLUSTER, environ=SETTINGS).stdout)
+    asked = read_json("plan", path, "--cluster", CLUSTER, environ=SETTINGS)
     plain = write(tmp_path / "plain.yaml", JOBSET)
-    without = json.loads(run("plan", plain, "--json", "--zone", "us-east5-b").stdout)
+    without = read_json("plan", plain, "--zone", "us-east5-b")
 
     assert asked["assumed"] == [f"{NO_DISK} (persistentvolumeclaims is forbidden)"]
     assert {each["zone"] for each in asked["slices"]} == {"us-east5-b"}

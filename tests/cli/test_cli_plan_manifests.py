@@ -11,7 +11,7 @@ import yaml
 from cli.planning.manifests import read_manifests
 from cli.planning.plan import plan
 from tests.builders import CLUSTER, settings
-from tests.cli.cli_world import run, write
+from tests.cli.cli_world import read_json, run, write
 from tests.cli.test_cli_plan import JOBSET, planned
 
 BOMB = "a: &l0 [x, x, x, x, x, x, x, x, x, x]\n" + "".join(
@@ -177,7 +177,7 @@ def test_the_cluster_that_a_ray_object_makes_is_planned(
 ) -> None:
     path = write(tmp_path / "ray.yaml", f"{head}, metadata: {{name: x}}, spec: {{{spec}}}}}")
 
-    found = json.loads(run("plan", path, "--json").stdout)["slices"]
+    found = read_json("plan", path)["slices"]
 
     assert [(each["workload"], each["kind"], each["node_count"]) for each in found] == [
         (name, "RayCluster", 4)

@@ -18,6 +18,7 @@ from tests.tidy.test_documented_commands import find_unknown
 
 ROOT = Path(__file__).resolve().parents[2]
 CLUSTERS = {"TPU_PROVISIONER_CLUSTERS": json.dumps({CLUSTER: {"endpoint": "http://127.0.0.1:9"}})}
+NARROW = {"COLUMNS": "80", "TERMINAL_WIDTH": "80"}
 COMMANDS = ("status", "why", "explain", "logs", "plan", "replay", "doctor", "board", "conformance", "usage")
 
 
@@ -43,7 +44,7 @@ def problems(environ: dict[str, str]) -> tuple[str, ...]:
 def test_nothing_set_says_how_to_get_the_settings() -> None:
     result = run("status")
 
-    assert result.exit_code == 2
+    assert (result.exit_code, result.stdout) == (2, "")
     assert "TPU_PROVISIONER_CLUSTERS: is required" in result.stderr
     assert "`make up`, and call the command in that folder" in result.stderr
 
@@ -103,19 +104,21 @@ def test_every_command_tells_its_exit_codes(command: str) -> None:
 
 
 @pytest.mark.parametrize("command", [(), ("letters",), ("config",)], ids=str)
-def test_no_summary_of_a_command_is_cut(command: tuple[str, ...]) -> None:
-    listed = run(*command, "--help", environ={"COLUMNS": "80"}).stdout.partition("Commands:")[2]
+def test_no_summary_of_a_command_is_cut_and_the_help_of_a_group_fits_80_columns(command: tuple[str, ...]) -> None:
+    shown = run(*command, "--help", environ=NARROW).stdout
+    listed = shown.partition("Commands:")[2]
 
     assert listed
+    assert (max(map(len, shown.splitlines())) <= 80, "…" in shown) == (True, False)
     assert [line for line in listed.splitlines() if line.endswith("...")] == []
 
 
 @pytest.mark.parametrize("command", list_commands(), ids=" ".join)
 def test_every_help_fits_80_columns_and_explains_each_option(command: tuple[str, ...]) -> None:
-    lines = run(*command, "--help", environ={"COLUMNS": "80"}).stdout.splitlines()
+    lines = run(*command, "--help", environ=NARROW).stdout.splitlines()
     found = find_command(command)
 
-    assert [line for line in lines if len(line) > 80] == []
+    assert [line for line in lines if len(line) > 80 or "…" in line] == []
     assert [each.name for each in found.params if not each.help] == []
     examples = re.findall(r"Example: tpu-provisioner (.*)", "\n".join(lines))
     assert all(find_unknown(example) == [] for example in examples)

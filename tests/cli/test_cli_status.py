@@ -1,13 +1,11 @@
 """`status` on known situations: what it prints, at which width, and how it ends."""
 
-import io
 import json
 import logging
 from dataclasses import replace
 
 import pytest
 import yaml
-from rich.console import Console
 
 from cli.board.readings import Readings
 from cli.fleet.status import read_status
@@ -23,7 +21,7 @@ from shared.core.identity.names import build_pool_name
 from shared.core.ports import FillError, Machines, SurplusMark
 from shared.core.times import format_minute, format_time
 from tests.builders import CLUSTER, NOW, a_claim, a_go_pool, a_jobset, a_pod, a_pool
-from tests.cli.cli_world import a_deployment, put_in_place, run
+from tests.cli.cli_world import a_deployment, list_printed, put_in_place, read_json, run
 from tests.component.world import Records, World
 
 POOL = build_pool_name(a_claim())
@@ -74,7 +72,7 @@ def test_pods_that_wait_for_something_else_are_counted_in_one_line(for_others: W
     assert "default/train-workers-0-0-abcde   2m" in wide
     assert f"the pod's label or annotation {labels.DISABLE_AUTOPROVISIONING}=true opts out" in wide
     assert "the scheduling gate kueue.x-k8s.io/admission holds the pod; what set the gate must remove it" in wide
-    shown = json.loads(run("status", "--json").stdout)["left_alone"]
+    shown = read_json("status")["left_alone"]
     assert [row["reason"] for row in shown] == [
         "demand_opted_out",
         "demand_not_unschedulable",
@@ -121,7 +119,7 @@ def test_a_warm_pool_is_shown_with_its_idle_time(half_served: World, monkeypatch
     half_served.cluster.marks["n"] = SurplusMark(NOW - 720, closed=False)
     result = run("status")
     assert (result.exit_code, result.stdout.splitlines()[1]) == (0, f"{line}pool_warm: idle for 12m of 30m")
-    row = json.loads(run("status", "--json").stdout)["pools"][0]
+    row = read_json("status")["pools"][0]
     assert (row["warm"], row["idle_seconds"], row["idle_seconds_max"]) == (True, 720, 1800)
     assert "is idle since 2027-01-15T07:48:00Z and stays until 08:18 UTC (1800 s)" in row["message"]
 
@@ -139,7 +137,7 @@ def test_what_gke_says_while_it_creates_a_pool_is_one_line(world: World) -> None
         f"default/train: node pool {POOL} is being created and lacks nodes since 2027-01-15T07:50:10Z: no "
         f"capacity in us-east5-b (GKE: {message}); GKE tries again until 2027-01-15T08:25:10Z [stockout]"
     )
-    (row,) = json.loads(run("status", "--json").stdout)["waiting"]
+    (row,) = read_json("status")["waiting"]
     assert (row["decision"], row["reason"], f"{row['message']} [stockout]") == (
         "wait",
         "stockout",
@@ -171,7 +169,7 @@ def test_the_emergency_stop_of_a_cluster_is_shown(world: World) -> None:
     cause = f"the mode is no-create: the label {labels.MODE}=no-create of namespace tpu-provisioner"
 
     assert f"p/us-east5/c: {cause}" in run("status").stdout.splitlines()
-    shown = json.loads(run("status", "--json").stdout)
+    shown = read_json("status")
     assert shown["stops"] == {CLUSTER: cause}
     assert [each["reason"] for each in shown["waiting"]] == ["mode_no_create"]
 
@@ -184,7 +182,7 @@ def test_a_stopped_act_is_told_in_its_row_only(world: World, monkeypatch: pytest
 
 
 def test_a_slice_without_a_pool_is_said_to_get_one_and_gets_none_by_the_question(world: World) -> None:
-    (row,) = json.loads(run("status", "--json").stdout)["waiting"]
+    (row,) = read_json("status")["waiting"]
 
     assert (row["decision"], row["reason"], row["pool"], row["stuck"]) == ("create", "pool_absent", POOL, False)
     assert world.pools.names(CLUSTER) == []
@@ -243,7 +241,7 @@ def test_a_failed_creation_is_told_with_attempt_class_words_and_next_try(
     decision, attempt, failure, following = expected
     due = NOW - age_seconds + find_pause(a_claim().hash, RULES[Failure(failure)].doublings)
 
-    shown = json.loads(run("status", "--json").stdout)
+    shown = read_json("status")
     line = next(each for each in run("status").stdout.splitlines() if each.startswith("train-workers-0 "))
 
     ((pool,), (row,)) = shown["pools"], shown["waiting"]
@@ -258,7 +256,7 @@ def test_what_only_the_operation_says_is_told_of_the_pool_too(world: World) -> N
     world.pools.creations[CLUSTER, POOL] = Creation(pool=POOL, ended=True, error="oh", code=13, ended_at=NOW - 10)
     world.cluster.add(a_pod(unschedulable_since=NOW - 4000))
 
-    shown = json.loads(run("status", "--json").stdout)
+    shown = read_json("status")
 
     assert [row["failure"] for row in (*shown["pools"], *shown["waiting"])] == ["internal", "internal"]
     assert shown["waiting"][0]["next_try"] == format_time(
@@ -295,14 +293,12 @@ def test_a_pool_of_the_go_provisioner_has_no_age(world: World) -> None:
 @pytest.mark.parametrize("wide", [False, True])
 @pytest.mark.parametrize("width", [80, 120])
 def test_a_terminal_shows_every_letter_within_its_width(half_served: World, width: int, wide: bool) -> None:
-    written = io.StringIO()
-    console = Console(file=written, force_terminal=True, width=width, color_system=None, markup=False)
+    status = read_status(half_served.ports)
 
-    print_status(console, read_status(half_served.ports), wide=wide)
+    lines = list_printed(lambda console: print_status(console, status, wide=wide), width=width, terminal=True)
 
-    lines = written.getvalue().splitlines()
     assert max(len(line) for line in lines) <= width
-    letters = "".join(written.getvalue().split())
+    letters = "".join("".join(lines).split())
     assert "stockout" in letters
     assert ("ct6e" in letters) is wide or wide
 

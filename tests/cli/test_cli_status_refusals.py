@@ -1,13 +1,12 @@
 """`status` when a read is refused: it shows the rest, and names the right."""
 
-import json
 from unittest.mock import Mock
 
 import pytest
 
 from shared.core.errors import Denied, Unavailable
 from tests.builders import CLUSTER
-from tests.cli.cli_world import run
+from tests.cli.cli_world import read_json, run
 from tests.component.world import World
 
 
@@ -35,7 +34,7 @@ def test_a_kind_of_read_that_is_refused_hides_only_what_follows_from_it(
 ) -> None:
     monkeypatch.setattr(half_served.cluster, method, Mock(side_effect=Denied("the right is missing")))
 
-    shown = json.loads(run("status", "--json").stdout)
+    shown = read_json("status")
 
     assert (len(shown["pools"]), len(shown["waiting"])) == (pools, waiting)
 

@@ -1,20 +1,17 @@
 """`why` says of a suspended workload who suspended it and who resumes it."""
 
-import io
 from typing import Any, cast
 
 import pytest
-from rich.console import Console
 
-from cli.explanation.history_text import print_history
 from cli.explanation.suspensions import read_suspension
 from cli.explanation.why import History, add_present
 from shared.core import labels
 from shared.core.errors import Denied, NotFound, ProvisionerError
 from shared.core.kinds.table import choose_kinds
 from shared.edges.kubernetes_api import KubernetesApi
-from tests.builders import CLUSTER, NOW
-from tests.cli.cli_world import a_deployment
+from tests.builders import CLUSTER
+from tests.cli.cli_world import a_deployment, show
 from tests.component.world import Records, World
 
 (JOBSET,) = choose_kinds(("JobSet",))
@@ -96,9 +93,7 @@ def test_why_shows_it_instead_of_needs_none_or_says_that_it_could_not_be_read() 
         deployment.apis[CLUSTER] = cast("KubernetesApi", OneObject(body))
         history = History(CLUSTER, "default", "train", kind="JobSet", exists=True)
         add_present(history, deployment)
-        text = io.StringIO()
-        print_history(Console(file=text, width=300), history, several=False, wide=False, now=NOW)
-        return history, text.getvalue()
+        return history, "\n".join(show(history))
 
     asleep, output = ask(a_body(writers=[written("kueue", "2026-11-26T10:00:00Z")]))
     _, awake = ask(a_body(suspended=False))

@@ -1,7 +1,6 @@
 """`status` names node pools of ours whose owner labels a person removed, and what heals each."""
 
 import dataclasses
-import json
 
 import pytest
 
@@ -11,7 +10,7 @@ from shared.core import labels
 from shared.core.identity.names import build_pool_name
 from shared.core.identity.pools import PoolSnapshot, PoolStatus
 from tests.builders import CLUSTER, a_claim, a_foreign_pool, a_go_pool, a_pool
-from tests.cli.cli_world import a_deployment, run
+from tests.cli.cli_world import a_deployment, read_json, run
 from tests.component.world import World
 
 NAME = build_pool_name(a_claim())
@@ -65,7 +64,7 @@ def test_a_pool_without_any_label_is_named(world: World) -> None:
     assert "0 pools with 0 chips, 0 slices waiting; 1 needs a person" in result.stdout
     assert f"node pool {NAME}: has a name of this provisioner, but labels are missing" in result.stdout
     assert DELETE in result.stdout
-    (shown,) = json.loads(run("status", "--json").stdout)["unlabelled"]
+    (shown,) = read_json("status")["unlabelled"]
     assert (shown["about"], shown["reason"]) == (f"node pool {NAME}", "foreign_labels")
 
 

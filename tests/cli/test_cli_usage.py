@@ -8,7 +8,6 @@ import json
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
-from functools import partial
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree as ET
@@ -16,18 +15,15 @@ from xml.etree import ElementTree as ET
 import pytest
 import yaml
 from google.api_core.exceptions import TooManyRequests
-from google.auth.credentials import AnonymousCredentials
 
 from cli.board.readings import Readings
-from cli.logs.log_search import open_logs
 from cli.usage import usage_command
 from cli.usage.hours import Account, Cause, Hours, read_size
 from cli.usage.record_stream import PAGE_SIZE, Span, count_records, read_records
 from cli.usage.usage_chart import CHARACTER, HEIGHT, TOP, WIDTH, draw_svg
 from shared.core.times import format_time
 from tests.builders import CLUSTER, NOW
-from tests.cli.cli_world import a_deployment, run
-from tests.contract.stand_ins import stand_in
+from tests.cli.cli_world import CannedRest, a_deployment, logs_of, put_in_place, run
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -77,9 +73,7 @@ def logged(folder: Path, lines: Iterator[dict[str, Any]]) -> Iterator[Deployment
     """A deployment whose logs have these lines."""
     folder.mkdir()
     (folder / "all.log").write_text("".join(json.dumps(each) + "\n" for each in lines))
-    options = (f"--folder={folder}", "--project=p")
-    with stand_in(folder, "standins.logging", "serve", *options) as ports:
-        logs = partial(open_logs, ports["rest"], AnonymousCredentials())  # type: ignore[no-untyped-call]
+    with logs_of(folder) as logs:
         yield replace(a_deployment(), open_logs=logs)
 
 
@@ -91,7 +85,7 @@ def deployment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]
 
 @pytest.fixture
 def ask(deployment: Deployment, monkeypatch: pytest.MonkeyPatch) -> Any:
-    monkeypatch.setattr(usage_command, "open_deployment", lambda _environ: deployment)
+    put_in_place(monkeypatch, deployment)
 
     def ask(*arguments: str) -> Result:
         result = run("usage", "--since=5h", *arguments)
@@ -206,7 +200,7 @@ def test_a_creation_whose_record_is_missing_is_told_as_a_pool_of_unknown_size(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with logged(tmp_path / "logs", list_lines(without="creating")) as deployment:
-        monkeypatch.setattr(usage_command, "open_deployment", lambda _environ: deployment)
+        put_in_place(monkeypatch, deployment)
         result = run("usage", "--since=5h")
 
     assert result.exit_code == 1
@@ -216,35 +210,12 @@ def test_a_creation_whose_record_is_missing_is_told_as_a_pool_of_unknown_size(
 def test_hours_before_the_first_record_are_told_as_not_known(
     deployment: Deployment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(usage_command, "open_deployment", lambda _environ: deployment)
+    put_in_place(monkeypatch, deployment)
 
     result = run("usage", "--since=10h")
 
     assert result.exit_code == 1
     assert "Not known: no sweep is in the logs from 2027-01-14T22:00:00Z to 2027-01-15T03:00:00Z." in result.stdout
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (
-            ("--by=pod",),
-            "--by: is not a group (got 'pod'); valid: namespace, workload, accelerator, tier, or label:KEY",
-        ),
-        (("--by=label:",), "--by: is not a group (got 'label:')"),
-        (("--json", "-o", "svg"), "--json: contradicts --output=svg; valid: one of the two"),
-        (("--since=tomorrow",), "--since: is not a time (got 'tomorrow')"),
-    ],
-)
-def test_a_wrong_option_is_named_with_what_is_valid(
-    deployment: Deployment, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...], message: str
-) -> None:
-    monkeypatch.setattr(usage_command, "open_deployment", lambda _environ: deployment)
-
-    result = run("usage", *arguments)
-
-    assert result.exit_code == 2
-    assert message in result.stderr
 
 
 class RefusingLogs:
@@ -303,22 +274,10 @@ def test_records_of_another_deployment_in_the_project_are_not_read() -> None:
     assert all(each.endswith(f" AND jsonPayload.service=({ours})") for each in asked)
 
 
-class CannedMonitoring:
-    """Cloud Monitoring that gives one answer."""
-
-    def __init__(self, answer: bytes) -> None:
-        self.answer, self.asked = answer, list[str]()
-
-    def call(self, _method: str, path: str) -> bytes:
-        """Return the answer."""
-        self.asked.append(path)
-        return self.answer
-
-
 def test_the_number_of_records_is_that_of_the_metrics_of_the_deployment(
     deployment: Deployment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monitoring: Any = CannedMonitoring(b'{"timeSeries":[{"points":[{"value":{"int64Value":"4000"}}]}]}')
+    monitoring = CannedRest(b'{"timeSeries":[{"points":[{"value":{"int64Value":"4000"}}]}]}')
     names = {"provision": "projects/p/subscriptions/ours-provision"}
     counted = replace(a_deployment(subscriptions=names), monitoring=monitoring)
 
@@ -326,8 +285,7 @@ def test_the_number_of_records_is_that_of_the_metrics_of_the_deployment(
     assert "user%2Fours%2Fdecisions" in monitoring.asked[0]
     assert "user%2Fours%2Fsweeps" in monitoring.asked[1]
 
-    found = replace(deployment, monitoring=monitoring)
-    monkeypatch.setattr(usage_command, "open_deployment", lambda _environ: found)
+    put_in_place(monkeypatch, replace(deployment, monitoring=monitoring))
     result = run("usage", "--since=5h")
 
     assert "about 8000 records" in result.stderr

@@ -1,18 +1,17 @@
 """`why` tells one history from many sources, each thing once, and says what it could not read."""
 
-import io
 import json
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import pytest
 import requests
-from google.auth.credentials import AnonymousCredentials
 from google.cloud.logging_v2 import Client
-from rich.console import Console
 
+from cli.access.operator_access import Deployment
 from cli.exit_codes import BadInput
-from cli.explanation.history_text import collapse, print_history
+from cli.explanation.history_text import collapse
 from cli.explanation.why import History, add_present, mark_repetitions, parse_workload
 from cli.fleet.status import Status, read_status
 from cli.logs.history import Entry, read_operations, read_pools
@@ -20,27 +19,10 @@ from cli.logs.log_search import find_last_sweep, read_logs
 from shared.core import labels
 from shared.core.errors import Denied, NotFound, ProvisionerError, Unavailable
 from shared.core.identity.names import build_pool_name
-from shared.core.settings import Credentials
-from shared.edges.google_account import GoogleAccount
-from shared.edges.google_session import GoogleSession
 from shared.edges.kubernetes_api import Connection, KubernetesApi
 from tests.builders import CLUSTER, NOW, a_claim, a_go_pool, a_pod, a_pool, a_template
-from tests.cli.cli_world import NOWHERE, a_deployment, put_in_place, run
+from tests.cli.cli_world import NOBODY, NOWHERE, CannedRest, a_deployment, put_in_place, read_json, run, show
 from tests.component.world import Records, World
-
-
-class CannedRest(GoogleSession):
-    """Answers every question alike, and remembers it."""
-
-    def __init__(self, answer: bytes) -> None:
-        super().__init__(NOWHERE, GoogleAccount(Credentials.ANONYMOUS))
-        self.answer, self.asked = answer, ""
-        self.body: Any = {}
-
-    def call(self, method: str, path: str, body: Any = None, *, promptly: bool = False) -> bytes:
-        """Return the answer."""
-        self.asked, self.body = f"{method} {path}", body
-        return self.answer
 
 
 class CannedLogs:
@@ -52,9 +34,8 @@ class CannedLogs:
         self.body: Any = {}
 
     def open(self, project: str) -> Client:
-        account = AnonymousCredentials()  # type: ignore[no-untyped-call]
         client: Any = Client
-        made: Client = client(project=project, credentials=account, _http=self, _use_grpc=False)
+        made: Client = client(project=project, credentials=NOBODY, _http=self, _use_grpc=False)
         return made
 
     def request(self, *, method: str, url: str, data: Any, **_: Any) -> requests.Response:
@@ -85,7 +66,7 @@ def test_operations_on_its_pools_are_told_with_their_errors() -> None:
 
     found = read_operations(rest, CLUSTER, {"ours"})
 
-    assert rest.asked == "GET v1/projects/p/locations/us-east5/operations"
+    assert rest.asked[-1] == "GET v1/projects/p/locations/us-east5/operations"
     assert [(each.text, each.bad) for each in found] == [
         ("creation began (operation-1)", False),
         ("creation failed after 2100 s (unknown): stockout", True),
@@ -195,30 +176,21 @@ def test_what_is_said_twice_is_told_once_and_by_the_jobset() -> None:
 def test_a_terminal_tells_it_within_its_width(width: int) -> None:
     history = History(CLUSTER, "default", "train", exists=True, now=Status(), unread=["logs: denied"])
     history.entries = [entry("JobSet train", "a long word " * 20, NOW)]
-    written = io.StringIO()
 
-    print_history(
-        Console(file=written, force_terminal=True, width=width, color_system=None),
-        history,
-        several=True,
-        wide=False,
-        now=NOW,
-    )
+    lines = show(history, several=True, width=width, terminal=True)
 
-    lines = written.getvalue().splitlines()
     assert max(len(line) for line in lines) <= width
     assert lines[0] == "p/us-east5/c"
     assert lines[-1] == "not read: logs: denied"
 
 
 def test_the_present_state_of_a_failed_creation_has_its_class_and_the_next_try() -> None:
-    world, written = World(Records()), io.StringIO()
+    world = World(Records())
     world.pools.add(CLUSTER, a_pool("ERROR", error="Internal error.", age_seconds=50))
     history = History(cluster=CLUSTER, namespace="default", name="train", now=read_status(world.ports))
 
-    print_history(Console(file=written, width=300), history, several=False, wide=False, now=NOW)
+    pool, waiting = show(history)
 
-    pool, waiting = written.getvalue().splitlines()
     assert pool.startswith(f"now: pool {build_pool_name(a_claim())} is ERROR: ")
     assert waiting.startswith("now: slice train-workers-0 waits: attempt 0 failed: ")
     assert "(GKE: Internal error.); next try at " in waiting
@@ -282,14 +254,6 @@ def a_history(*entries: Entry) -> History:
     return History(CLUSTER, "default", "train", kind="JobSet", exists=True, entries=list(entries))
 
 
-def show(history: History, **options: Any) -> list[str]:
-    written = io.StringIO()
-    print_history(
-        Console(file=written, width=300), history, **{"several": False, "wide": False, "now": NOW} | options
-    )
-    return written.getvalue().splitlines()
-
-
 def test_a_later_workload_of_the_same_name_is_divided_from_the_earlier_one() -> None:
     first = Entry(at=NOW - 90, source="log", about="sweep p", text="same", owner_uid="one")
     second = Entry(at=NOW - 60, source="log", about="sweep p", text="same", owner_uid="two")
@@ -303,17 +267,21 @@ def test_a_later_workload_of_the_same_name_is_divided_from_the_earlier_one() -> 
     ]
 
 
+def let_tell(
+    monkeypatch: pytest.MonkeyPatch, tell: Callable[..., History], deployment: Deployment | None = None
+) -> None:
+    """Let `why` find these histories, and nothing of the present state."""
+    monkeypatch.setattr("cli.explanation.asking_why.tell", tell)
+    monkeypatch.setattr("cli.explanation.asking_why.add_present", lambda *_: None)
+    put_in_place(monkeypatch, deployment or a_deployment())
+
+
 def test_what_is_older_is_left_out_on_demand(monkeypatch: pytest.MonkeyPatch) -> None:
     old, new = (Entry(at=NOW - ago, source="event", about="JobSet train", text=f"{ago}") for ago in (900, 60))
-    history = a_history(old, new)
-    monkeypatch.setattr("cli.explanation.asking_why.tell", lambda *_: history)
-    monkeypatch.setattr("cli.explanation.asking_why.add_present", lambda *_: None)
-    put_in_place(monkeypatch, a_deployment())
+    let_tell(monkeypatch, lambda *_: a_history(old, new))
 
-    assert len(json.loads(run("why", "train", "--json").stdout)[0]["entries"]) == 2
-    assert [
-        each["text"] for each in json.loads(run("why", "train", "--since=5m", "--json").stdout)[0]["entries"]
-    ] == ["60"]
+    assert len(read_json("why", "train")[0]["entries"]) == 2
+    assert [each["text"] for each in read_json("why", "train", "--since=5m")[0]["entries"]] == ["60"]
     assert "--since: is not a time" in run("why", "train", "--since=soon").stderr
 
 
@@ -327,11 +295,7 @@ def test_a_history_is_followed_until_ctrl_c(monkeypatch: pytest.MonkeyPatch) -> 
         later.append(Entry(at=NOW + 1, source="event", about="JobSet train", text="second"))
 
     monkeypatch.setattr("cli.repeating.time.sleep", pause)
-    monkeypatch.setattr(
-        "cli.explanation.asking_why.tell", lambda *_: replace(history, entries=[*history.entries, *later])
-    )
-    monkeypatch.setattr("cli.explanation.asking_why.add_present", lambda *_: None)
-    put_in_place(monkeypatch, a_deployment())
+    let_tell(monkeypatch, lambda *_: replace(history, entries=[*history.entries, *later]))
 
     result = run("why", "train", "--follow")
 
@@ -380,15 +344,13 @@ def test_a_pod_that_opts_out_is_said_to_wait_for_something_else() -> None:
 
 def test_an_unknown_workload_is_told_with_the_kinds_that_are_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
     deployment = a_deployment(World(Records(), kinds=("JobSet", "RayCluster")))
-    monkeypatch.setattr("cli.explanation.asking_why.tell", lambda *_: History(CLUSTER, "default", "train"))
-    monkeypatch.setattr("cli.explanation.asking_why.add_present", lambda *_: None)
 
     class NothingInstalled(KubernetesApi):
         def get(self, path: str, kind: Any, params: Any = None) -> Any:
             raise NotFound(path)
 
     deployment.apis[CLUSTER] = NothingInstalled(Connection(url=NOWHERE))
-    put_in_place(monkeypatch, deployment)
+    let_tell(monkeypatch, lambda *_: History(CLUSTER, "default", "train"), deployment)
 
     output = run("why", "train").stderr
 

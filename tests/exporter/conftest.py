@@ -35,10 +35,8 @@ def api(kubernetes: ScriptedKubernetes) -> Iterator[KubernetesApi]:
 def tls(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TlsServer]:
     folder = tmp_path_factory.mktemp("tls")
     write_certificates(folder)
-    server = TlsServer(folder)
-    yield server
-    server.server.shutdown()
-    server.server.server_close()
+    with TlsServer(folder) as server:
+        yield server
 
 
 def _find_seen(event: Event) -> str:

@@ -2,6 +2,12 @@
 
 from typing import Any
 
+import msgspec
+
+from shared.core.kinds.jobset import JOBSET
+from shared.core.workloads import WorkloadView
+from shared.edges.workload_objects import Pod, read_workload
+
 CLUSTER = "projects/p/locations/us-east5/clusters/c"
 TOPIC = "projects/p/topics/workload-events"
 SINCE = "2026-11-20T10:00:00Z"
@@ -76,6 +82,16 @@ def a_jobset(
     }
 
 
+def read_leader(*arguments: Any, **overrides: Any) -> Pod:
+    """Return such a leader as the exporter reads it."""
+    return msgspec.convert(a_leader(*arguments, **overrides), Pod)
+
+
+def read_jobset(*arguments: Any, **overrides: Any) -> WorkloadView:
+    """Return such a JobSet as the exporter reads it."""
+    return read_workload(JOBSET, a_jobset(*arguments, **overrides))
+
+
 def completed(since: str = SINCE) -> tuple[str, str, str]:
     return ("Completed", "True", since)
 
@@ -84,5 +100,5 @@ def suspended(since: str = SINCE) -> tuple[str, str, str]:
     return ("Suspended", "True", since)
 
 
-def resumed(since: str = SINCE) -> tuple[str, str, str]:
-    return ("Suspended", "False", since)
+def resumed() -> tuple[str, str, str]:
+    return ("Suspended", "False", SINCE)

@@ -11,9 +11,10 @@ import json
 import threading
 from collections import defaultdict, deque
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
+
+from standins.processes.local_answers import Answer, Handler, LocalAnswers
 
 END, CUT, HANG = "end", "cut", "hang"
 """How a stream ends: properly, by a broken connection, or not before the server does."""
@@ -74,16 +75,14 @@ class ScriptedKubernetes:
     changed: threading.Condition = field(default_factory=threading.Condition)
 
     def start(self, port: int = 0) -> ScriptedKubernetes:
-        self.server = _Server(("127.0.0.1", port), type("Handler", (_Handler,), {"script": self}))
-        self.port: int = self.server.server_address[1]
-        self.url = f"http://127.0.0.1:{self.port}"
-        threading.Thread(target=self.server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
+        scripted = type("Scripted", (_Handler,), {"script": self})
+        self.server = LocalAnswers(lambda _asked: Answer(501), port, handler=scripted).__enter__()
+        self.port, self.url = self.server.port, self.server.url
         return self
 
     def stop(self) -> None:
         self.closing.set()
-        self.server.shutdown()
-        self.server.server_close()
+        self.server.__exit__()
 
     def asked(self, plural: str, *, watch: bool) -> list[Request]:
         return [
@@ -92,9 +91,9 @@ class ScriptedKubernetes:
             if each.path.endswith(plural) and each.is_watch is watch and not each.asks_for_version
         ]
 
-    def wait_for_requests(self, plural: str, count: int, *, watch: bool, seconds: float = 30) -> list[Request]:
+    def wait_for_requests(self, plural: str, count: int, *, watch: bool) -> list[Request]:
         with self.changed:
-            done = self.changed.wait_for(lambda: len(self.asked(plural, watch=watch)) >= count, seconds)
+            done = self.changed.wait_for(lambda: len(self.asked(plural, watch=watch)) >= count, 30)
         assert done, f"fewer than {count} {plural} requests: {self.requests}"
         return self.asked(plural, watch=watch)
 
@@ -111,16 +110,11 @@ class ScriptedKubernetes:
             return answers.popleft() if len(answers) > 1 else answers[0]
 
 
-class _Server(ThreadingHTTPServer):
-    daemon_threads = True
-    block_on_close = False
-
-
-class _Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
+class _Handler(Handler):
     script: ScriptedKubernetes
+    wbufsize = 0  # an event of a stream leaves at once
 
-    def do_GET(self) -> None:
+    def do_GET(self) -> None:  # noqa: N802 -- the name that http.server calls
         request = self._request()
         if "/leases/" in request.path:
             return self._lease(request)
@@ -138,13 +132,12 @@ class _Handler(BaseHTTPRequestHandler):
             },
         )
 
-    def do_PUT(self) -> None:
+    def do_PUT(self) -> None:  # noqa: N802 -- as above
         self._lease(self._request())
 
-    def do_POST(self) -> None:
-        self._lease(self._request())
+    do_POST = do_PUT  # noqa: N815 -- as above
 
-    def do_DELETE(self) -> None:
+    def do_DELETE(self) -> None:  # noqa: N802 -- as above
         self.script.deleted.append(self._request().body)
         self._refuse(Refusal(404, "NotFound"))
 
@@ -216,9 +209,6 @@ class _Handler(BaseHTTPRequestHandler):
         if stream.ending == HANG:
             self.script.closing.wait(120)
         self.close_connection = True
-
-    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 -- the signature of http.server
-        """Say nothing."""
 
 
 def event(kind: str, body: dict[str, Any]) -> dict[str, Any]:

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import jsonschema
-import msgspec
 import pytest
 
 from exporter.observed_objects import ObservedPods, ObservedQueues, ObservedWorkloads
@@ -24,10 +23,16 @@ from shared.core.messages import (
     format_message,
     parse_message,
 )
-from shared.core.workloads import WorkloadView
-from shared.edges.workload_objects import Pod, read_workload
 from shared.traces import add_trace
-from tests.exporter.exporter_builders import CLUSTER, SINCE, a_jobset, a_leader, completed, suspended
+from tests.exporter.exporter_builders import (
+    CLUSTER,
+    SINCE,
+    a_leader,
+    completed,
+    read_jobset,
+    read_leader,
+    suspended,
+)
 from tests.unit.test_kueue import a_workload
 
 SCHEMA = json.loads((Path(__file__).parents[2] / "docs" / "events.schema.json").read_text())
@@ -46,22 +51,19 @@ def every_event() -> list[Event]:
     pods, jobsets = ObservedPods(CLUSTER, JOBSET), ObservedWorkloads(CLUSTER, JOBSET)
     failed = ("Failed", "True", SINCE)
 
-    def jobset(*arguments: Any, **overrides: Any) -> WorkloadView:
-        return read_workload(JOBSET, a_jobset(*arguments, **overrides))
-
     return [
-        *pods.see(msgspec.convert(a_leader(), Pod)),
-        *pods.see(msgspec.convert(a_leader("old", labels=old_labels()), Pod)),
-        *ObservedPods(CLUSTER, BARE).see(msgspec.convert(a_leader("bare", labels={}), Pod)),
-        *jobsets.see(jobset("a", conditions=(completed(),), active=(1,))),
-        *jobsets.see(jobset("a", conditions=(completed(),), active=(0,))),
-        *jobsets.see(jobset("b", conditions=(failed,))),
-        *jobsets.see(jobset("c", conditions=(suspended(),))),
-        *jobsets.see(jobset("c", deleting=SINCE)),
-        *jobsets.lose(jobset("c")),
-        *jobsets.see(jobset("d", replicas=2)),
-        *jobsets.see(jobset("d", replicas=1)),
-        *jobsets.see(dataclasses.replace(jobset("e"), suspended=True, marks={CAPACITY_FIRST: "true"})),
+        *pods.see(read_leader()),
+        *pods.see(read_leader("old", labels=old_labels())),
+        *ObservedPods(CLUSTER, BARE).see(read_leader("bare", labels={})),
+        *jobsets.see(read_jobset("a", conditions=(completed(),), active=(1,))),
+        *jobsets.see(read_jobset("a", conditions=(completed(),), active=(0,))),
+        *jobsets.see(read_jobset("b", conditions=(failed,))),
+        *jobsets.see(read_jobset("c", conditions=(suspended(),))),
+        *jobsets.see(read_jobset("c", deleting=SINCE)),
+        *jobsets.lose(read_jobset("c")),
+        *jobsets.see(read_jobset("d", replicas=2)),
+        *jobsets.see(read_jobset("d", replicas=1)),
+        *jobsets.see(dataclasses.replace(read_jobset("e"), suspended=True, marks={CAPACITY_FIRST: "true"})),
         *ObservedQueues(CLUSTER).see(read_queued(a_workload())),
     ]
 

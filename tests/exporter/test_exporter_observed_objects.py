@@ -4,7 +4,6 @@ import dataclasses
 import json
 from typing import Any
 
-import msgspec
 import pytest
 
 from exporter.observed_objects import ObservedPods, ObservedWorkloads
@@ -12,18 +11,19 @@ from shared.core.kinds.jobset import JOBSET
 from shared.core.kinds.table import get_kind
 from shared.core.messages import Event, EventType, ObjectName, Observed, format_message
 from shared.core.workloads import PodView, SliceGroup, WorkloadView
-from shared.edges.workload_objects import Pod, read_workload
-from tests.exporter.exporter_builders import CLUSTER, SINCE, a_jobset, a_leader, completed, resumed, suspended
+from shared.edges.workload_objects import Pod
+from tests.exporter.exporter_builders import (
+    CLUSTER,
+    SINCE,
+    a_leader,
+    completed,
+    read_jobset,
+    read_leader,
+    resumed,
+    suspended,
+)
 
 LATER = "2026-11-20T11:00:00Z"
-
-
-def pod(*arguments: Any, **overrides: Any) -> Pod:
-    return msgspec.convert(a_leader(*arguments, **overrides), Pod)
-
-
-def jobset(*arguments: Any, **overrides: Any) -> WorkloadView:
-    return read_workload(JOBSET, a_jobset(*arguments, **overrides))
 
 
 def facts(events: Any) -> list[tuple[str, str]]:
@@ -31,7 +31,7 @@ def facts(events: Any) -> list[tuple[str, str]]:
 
 
 def test_a_demand_names_the_jobset_and_tells_the_pod_apart() -> None:
-    (event,) = ObservedPods(CLUSTER, JOBSET).see(pod("u1"))
+    (event,) = ObservedPods(CLUSTER, JOBSET).see(read_leader("u1"))
     assert event == Event(
         type=EventType.DEMAND,
         cluster=CLUSTER,
@@ -42,66 +42,66 @@ def test_a_demand_names_the_jobset_and_tells_the_pod_apart() -> None:
 
 
 def test_a_demand_of_a_bare_pod_names_the_pod() -> None:
-    (event,) = ObservedPods(CLUSTER, get_kind("Pod")).see(pod("u1", labels={}))
+    (event,) = ObservedPods(CLUSTER, get_kind("Pod")).see(read_leader("u1", labels={}))
     assert event.subject == ObjectName(kind="Pod", namespace="team-a", name="train-slice-0-0-u1", uid="u1")
     assert json.loads(format_message(event).data)["version"] == 1
 
 
 def test_two_slices_of_one_workload_are_two_events_about_it() -> None:
     observed = ObservedPods(CLUSTER, JOBSET)
-    first, second = (event for uid in ("u1", "u2") for event in observed.see(pod(uid)))
+    first, second = (event for uid in ("u1", "u2") for event in observed.see(read_leader(uid)))
     assert first.subject == second.subject
     assert first.id != second.id
 
 
 def test_a_leader_of_an_old_jobset_without_uid_label_is_reported_without_its_uid() -> None:
     labels = {k: v for k, v in a_leader()["metadata"]["labels"].items() if not k.endswith("jobset-uid")}
-    (event,) = ObservedPods(CLUSTER, JOBSET).see(pod(labels=labels))
+    (event,) = ObservedPods(CLUSTER, JOBSET).see(read_leader(labels=labels))
     assert event.subject == ObjectName(kind="JobSet", namespace="team-a", name="train", uid="")
 
 
 def test_a_leader_is_reported_once_however_often_it_changes() -> None:
     observed = ObservedPods(CLUSTER, JOBSET)
-    assert not observed.see(pod(status={"conditions": []}))
-    assert len(list(observed.see(pod()))) == 1
-    assert not observed.see(pod(version="102"))
-    assert not observed.see(pod(status={"nominatedNodeName": "n"}))
-    assert not observed.see(pod(version="104"))
+    assert not observed.see(read_leader(status={"conditions": []}))
+    assert len(list(observed.see(read_leader()))) == 1
+    assert not observed.see(read_leader(version="102"))
+    assert not observed.see(read_leader(status={"nominatedNodeName": "n"}))
+    assert not observed.see(read_leader(version="104"))
 
 
 def test_a_leader_whose_opt_out_is_withdrawn_is_reported_then() -> None:
     observed = ObservedPods(CLUSTER, JOBSET)
     opt_out = {"tpu-provisioner.cloud.google.com/disable-autoprovisioning": "true"}
-    assert not observed.see(pod(annotations=opt_out))
-    assert observed.see(pod())
+    assert not observed.see(read_leader(annotations=opt_out))
+    assert observed.see(read_leader())
 
 
 def test_a_pod_that_leaves_is_forgotten_and_never_reported() -> None:
     observed = ObservedPods(CLUSTER, JOBSET)
-    observed.see(pod())
-    assert not observed.lose(pod())
+    observed.see(read_leader())
+    assert not observed.lose(read_leader())
     assert (len(observed), observed.standing, len(observed._reported)) == (0, 0, 0)
 
 
 def test_what_a_listing_does_not_show_is_forgotten_and_what_it_shows_is_not_reported_again() -> None:
     observed = ObservedPods(CLUSTER, JOBSET)
-    observed.see(pod("bound"))
-    observed.see(pod("waits"))
+    observed.see(read_leader("bound"))
+    observed.see(read_leader("waits"))
     observed.begin_listing()
-    assert not observed.see(pod("waits"))
+    assert not observed.see(read_leader("waits"))
     assert not observed.finish_listing()
     assert (len(observed), observed.standing) == (1, 1)
 
 
 def test_a_listing_that_broke_off_forgets_nothing() -> None:
     observed = ObservedPods(CLUSTER, JOBSET)
-    observed.see(pod("a"))
-    observed.see(pod("b"))
+    observed.see(read_leader("a"))
+    observed.see(read_leader("b"))
     observed.begin_listing()
-    observed.see(pod("a"))
+    observed.see(read_leader("a"))
     observed.begin_listing()
-    assert not observed.see(pod("a"))
-    assert not observed.see(pod("b"))
+    assert not observed.see(read_leader("a"))
+    assert not observed.see(read_leader("b"))
     assert not observed.finish_listing()
     assert len(observed) == 2
 
@@ -116,7 +116,7 @@ ALL_LEADERS = dataclasses.replace(JOBSET, is_leader=lambda _: True, slice_hint=t
 
 
 def of_slice(uid: str, name: str, **overrides: Any) -> Pod:
-    return pod(uid, labels=a_leader()["metadata"]["labels"] | {"slice": name}, **overrides)
+    return read_leader(uid, labels=a_leader()["metadata"]["labels"] | {"slice": name}, **overrides)
 
 
 def uids(events: Any) -> list[str]:
@@ -129,7 +129,7 @@ def test_several_leaders_of_one_slice_are_reported_once() -> None:
     assert uids(observed.see(of_slice("a0", "a"))) == ["a0"]
     assert uids(observed.see(of_slice("a1", "a"))) == []
     assert uids(observed.see(of_slice("b0", "b"))) == ["b0"]
-    assert uids(observed.see(pod("alone"))) == ["alone"]
+    assert uids(observed.see(read_leader("alone"))) == ["alone"]
     assert (len(observed), observed.standing) == (4, 4)
 
 
@@ -156,20 +156,20 @@ def test_a_slice_whose_reported_pod_left_while_nobody_watched_is_reported_by_ano
 def ray(replicas: int, active: int) -> WorkloadView:
     """A workload with slices of two hosts, whose status counts pods."""
     group = SliceGroup(name="g", replicas=replicas, hosts=2)
-    return dataclasses.replace(jobset(), groups=(group,), generation=replicas, active=active)
+    return dataclasses.replace(read_jobset(), groups=(group,), generation=replicas, active=active)
 
 
 OVER = (completed(),)
 CASES: dict[str, list[tuple[WorkloadView, list[tuple[str, str]]]]] = {
     "one that wants fewer slices is reported, and one that wants more is not": [
-        (jobset(replicas=2), []),
-        (jobset(replicas=3), []),
-        (jobset(replicas=1), [("scaled", "generation 1")]),
-        (jobset(replicas=1), []),
+        (read_jobset(replicas=2), []),
+        (read_jobset(replicas=3), []),
+        (read_jobset(replicas=1), [("scaled", "generation 1")]),
+        (read_jobset(replicas=1), []),
     ],
     "one that is over and wants fewer slices is reported as over only": [
-        (jobset(replicas=2), []),
-        (jobset(replicas=1, conditions=OVER), [("completed", SINCE)]),
+        (read_jobset(replicas=2), []),
+        (read_jobset(replicas=1, conditions=OVER), [("completed", SINCE)]),
     ],
     "what is no longer wanted is reported once more when it has stopped": [
         (ray(3, active=6), []),
@@ -195,30 +195,30 @@ CASES: dict[str, list[tuple[WorkloadView, list[tuple[str, str]]]]] = {
         (ray(2, active=4), [("drained", "scaled@generation 2")]),
     ],
     "a completed one is reported once with its time": [
-        (jobset(), []),
-        (jobset(conditions=OVER), [("completed", SINCE)]),
-        (jobset(conditions=OVER), []),
+        (read_jobset(), []),
+        (read_jobset(conditions=OVER), [("completed", SINCE)]),
+        (read_jobset(conditions=OVER), []),
     ],
     "a suspension within the same second is not lost": [
-        (jobset(conditions=(suspended(),)), [("suspended", SINCE)]),
-        (jobset(conditions=(resumed(),)), []),
-        (jobset(conditions=(suspended(),)), [("suspended", SINCE)]),
+        (read_jobset(conditions=(suspended(),)), [("suspended", SINCE)]),
+        (read_jobset(conditions=(resumed(),)), []),
+        (read_jobset(conditions=(suspended(),)), [("suspended", SINCE)]),
     ],
     "one drains after it was over with jobs still active": [
-        (jobset(active=(2,)), []),
-        (jobset(conditions=OVER, active=(1, 1)), [("completed", SINCE)]),
-        (jobset(conditions=OVER, active=(0, 1)), []),
-        (jobset(conditions=OVER, active=(0, 0)), [("drained", f"completed@{SINCE}")]),
-        (jobset(conditions=OVER, active=(0, 0)), []),
+        (read_jobset(active=(2,)), []),
+        (read_jobset(conditions=OVER, active=(1, 1)), [("completed", SINCE)]),
+        (read_jobset(conditions=OVER, active=(0, 1)), []),
+        (read_jobset(conditions=OVER, active=(0, 0)), [("drained", f"completed@{SINCE}")]),
+        (read_jobset(conditions=OVER, active=(0, 0)), []),
     ],
     "one that is over without active jobs does not drain again": [
-        (jobset(active=(2,)), []),
-        (jobset(conditions=OVER, active=(0,)), [("completed", SINCE)]),
-        (jobset(conditions=OVER, active=(0,)), []),
+        (read_jobset(active=(2,)), []),
+        (read_jobset(conditions=OVER, active=(0,)), [("completed", SINCE)]),
+        (read_jobset(conditions=OVER, active=(0,)), []),
     ],
     "a resumed one does not drain": [
-        (jobset(conditions=(suspended(),), active=(1,)), [("suspended", SINCE)]),
-        (jobset(conditions=(resumed(),), active=(0,)), []),
+        (read_jobset(conditions=(suspended(),), active=(1,)), [("suspended", SINCE)]),
+        (read_jobset(conditions=(resumed(),), active=(0,)), []),
     ],
 }
 """What the watch shows of one workload, in turn, each with what is then reported."""
@@ -233,19 +233,19 @@ def test_a_workload_is_reported_when_that_is_new(steps: list[tuple[WorkloadView,
 
 def test_a_second_suspension_is_a_second_event_with_another_id() -> None:
     observed = ObservedWorkloads(CLUSTER, JOBSET)
-    (first,) = observed.see(jobset(conditions=(suspended(),)))
-    assert facts(observed.see(jobset(conditions=(resumed(),)))) == []
-    (second,) = observed.see(jobset(conditions=(suspended(LATER),)))
+    (first,) = observed.see(read_jobset(conditions=(suspended(),)))
+    assert facts(observed.see(read_jobset(conditions=(resumed(),)))) == []
+    (second,) = observed.see(read_jobset(conditions=(suspended(LATER),)))
     assert (first.observed, second.observed) == (Observed.SUSPENDED, Observed.SUSPENDED)
     assert first.id != second.id
 
 
 def test_a_foreground_deletion_is_reported_when_it_begins_and_when_it_ends() -> None:
     observed = ObservedWorkloads(CLUSTER, JOBSET)
-    begun = list(observed.see(jobset(deleting=LATER)))
+    begun = list(observed.see(read_jobset(deleting=LATER)))
     assert facts(begun) == [("deleted", LATER)]
-    assert facts(observed.see(jobset(deleting=LATER, active=(1,)))) == []
-    ended = list(observed.lose(jobset(deleting=LATER)))
+    assert facts(observed.see(read_jobset(deleting=LATER, active=(1,)))) == []
+    ended = list(observed.lose(read_jobset(deleting=LATER)))
     assert facts(ended) == [("deleted", "")]
     assert begun[0].id != ended[0].id
     assert len(observed) == 0
@@ -253,10 +253,10 @@ def test_a_foreground_deletion_is_reported_when_it_begins_and_when_it_ends() -> 
 
 def test_a_jobset_deleted_while_nobody_watched_is_reported_at_the_end_of_the_listing() -> None:
     observed = ObservedWorkloads(CLUSTER, JOBSET)
-    observed.see(jobset("gone"))
-    observed.see(jobset("stays"))
+    observed.see(read_jobset("gone"))
+    observed.see(read_jobset("stays"))
     observed.begin_listing()
-    observed.see(jobset("stays"))
+    observed.see(read_jobset("stays"))
     (event,) = observed.finish_listing()
     assert (event.observed, event.subject.uid, event.subject.name) == (Observed.DELETED, "gone", "train")
     assert not observed.finish_listing()
@@ -264,7 +264,7 @@ def test_a_jobset_deleted_while_nobody_watched_is_reported_at_the_end_of_the_lis
 
 def test_a_jobset_of_another_manager_is_neither_kept_nor_reported() -> None:
     observed = ObservedWorkloads(CLUSTER, JOBSET)
-    elsewhere = jobset(managed_by="kueue.x-k8s.io/multikueue", conditions=(completed(),))
+    elsewhere = read_jobset(managed_by="kueue.x-k8s.io/multikueue", conditions=(completed(),))
     assert facts(observed.see(elsewhere)) == []
     assert facts(observed.lose(elsewhere)) == []
     assert len(observed) == 0
@@ -272,13 +272,13 @@ def test_a_jobset_of_another_manager_is_neither_kept_nor_reported() -> None:
 
 def test_a_new_process_reports_what_stands_under_the_same_ids() -> None:
     first, second = ObservedWorkloads(CLUSTER, JOBSET), ObservedWorkloads(CLUSTER, JOBSET)
-    over = jobset(conditions=(completed(),))
+    over = read_jobset(conditions=(completed(),))
     assert [e.id for e in first.see(over)] == [e.id for e in second.see(over)]
 
 
 def test_a_workload_that_never_asked_for_accelerators_is_never_spoken_of() -> None:
     observed = ObservedWorkloads(CLUSTER, JOBSET)
-    of_cpu = dataclasses.replace(jobset(conditions=(completed(),)), groups=())
+    of_cpu = dataclasses.replace(read_jobset(conditions=(completed(),)), groups=())
     observed.begin_listing()
     assert not observed.see(of_cpu)
     assert not observed.finish_listing()
@@ -288,16 +288,16 @@ def test_a_workload_that_never_asked_for_accelerators_is_never_spoken_of() -> No
 
 def test_a_workload_that_no_longer_asks_for_accelerators_is_spoken_of_to_its_end() -> None:
     observed = ObservedWorkloads(CLUSTER, JOBSET)
-    observed.see(jobset())
-    of_cpu = dataclasses.replace(jobset(), groups=())
+    observed.see(read_jobset())
+    of_cpu = dataclasses.replace(read_jobset(), groups=())
     assert [fact for fact, _ in facts(observed.see(of_cpu))] == ["scaled"]
     assert [fact for fact, _ in facts(observed.lose(of_cpu))] == ["deleted"]
 
 
 def test_a_pod_that_a_listing_shows_but_that_cannot_be_read_is_not_forgotten() -> None:
     observed = ObservedPods(CLUSTER, JOBSET)
-    observed.see(pod("a"))
-    observed.see(pod("b"))
+    observed.see(read_leader("a"))
+    observed.see(read_leader("b"))
     observed.begin_listing()
     observed.miss("a")
     observed.finish_listing()

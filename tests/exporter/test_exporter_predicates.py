@@ -2,34 +2,25 @@
 
 from typing import Any
 
-import msgspec
 import pytest
 
 from exporter.predicates import is_demand, standing_of
 from shared.core.kinds.jobset import JOBSET
 from shared.core.messages import Observed
-from shared.core.workloads import WorkloadView
-from shared.edges.workload_objects import Pod, read_workload
+from shared.edges.workload_objects import read_workload
 from tests.exporter.exporter_builders import (
     SINCE,
     UNSCHEDULABLE,
-    a_jobset,
     a_leader,
     completed,
+    read_jobset,
+    read_leader,
     resumed,
     suspended,
 )
 
 OPT_OUT = "tpu-provisioner.cloud.google.com/disable-autoprovisioning"
 LABELS = a_leader()["metadata"]["labels"]
-
-
-def a_pod(**overrides: Any) -> Pod:
-    return msgspec.convert(a_leader(**overrides), Pod)
-
-
-def read(body: dict[str, Any]) -> WorkloadView:
-    return read_workload(JOBSET, body)
 
 
 def affinity(*keys: str) -> dict[str, Any]:
@@ -105,12 +96,12 @@ NO_DEMANDS = {
 
 @pytest.mark.parametrize("overrides", DEMANDS.values(), ids=DEMANDS)
 def test_a_demand_is(overrides: dict[str, Any]) -> None:
-    assert is_demand(a_pod(**overrides), JOBSET)
+    assert is_demand(read_leader(**overrides), JOBSET)
 
 
 @pytest.mark.parametrize("overrides", NO_DEMANDS.values(), ids=NO_DEMANDS)
 def test_no_demand_is(overrides: dict[str, Any]) -> None:
-    assert not is_demand(a_pod(**overrides), JOBSET)
+    assert not is_demand(read_leader(**overrides), JOBSET)
 
 
 STANDINGS = (
@@ -128,22 +119,18 @@ STANDINGS = (
 
 @pytest.mark.parametrize(("conditions", "expected"), STANDINGS)
 def test_a_jobset_stands_as_its_conditions_say(conditions: Any, expected: Any) -> None:
-    assert standing_of(read(a_jobset(conditions=conditions))) == expected
+    assert standing_of(read_jobset(conditions=conditions)) == expected
 
 
 @pytest.mark.parametrize(
     ("managed_by", "ours"),
-    [
-        (None, True),
-        ("jobset.sigs.k8s.io/jobset-controller", True),
-        ("kueue.x-k8s.io/multikueue", False),
-    ],
+    [(None, True), ("jobset.sigs.k8s.io/jobset-controller", True), ("kueue.x-k8s.io/multikueue", False)],
 )
 def test_a_jobset_of_another_manager_is_not_ours(managed_by: str | None, ours: bool) -> None:
-    assert read(a_jobset(managed_by=managed_by)).managed_elsewhere is not ours
+    assert read_jobset(managed_by=managed_by).managed_elsewhere is not ours
 
 
 def test_active_jobs_are_summed_and_may_be_missing() -> None:
-    assert read(a_jobset(active=(2, 1))).active == 3
-    assert read({"status": {}}).active == 0
-    assert read({"status": {"replicatedJobsStatus": [{"name": "r"}]}}).active == 0
+    assert read_jobset(active=(2, 1)).active == 3
+    assert read_workload(JOBSET, {"status": {}}).active == 0
+    assert read_workload(JOBSET, {"status": {"replicatedJobsStatus": [{"name": "r"}]}}).active == 0

@@ -104,22 +104,22 @@ def test_a_batch_goes_out_in_one_request_and_its_ids_come_back(topic: PubsubTopi
     ]
 
 
-@pytest.mark.parametrize(
-    ("status", "canonical", "error"),
-    [
-        (404, "NOT_FOUND", NotFound),
-        (403, "PERMISSION_DENIED", Denied),
-        (401, "UNAUTHENTICATED", Denied),
-        (429, "RESOURCE_EXHAUSTED", Throttled),
-        (400, "INVALID_ARGUMENT", InvalidRequest),
-        (400, "FAILED_PRECONDITION", Busy),
-        (503, "UNAVAILABLE", Unavailable),
-        (504, "DEADLINE_EXCEEDED", Unavailable),
-        (500, "INTERNAL", Unavailable),
-        (502, "", Unavailable),
-        (499, "CANCELLED", Unavailable),
-    ],
-)
+REFUSALS = [
+    (404, "NOT_FOUND", NotFound),
+    (403, "PERMISSION_DENIED", Denied),
+    (401, "UNAUTHENTICATED", Denied),
+    (429, "RESOURCE_EXHAUSTED", Throttled),
+    (400, "INVALID_ARGUMENT", InvalidRequest),
+    (400, "FAILED_PRECONDITION", Busy),
+    (503, "UNAVAILABLE", Unavailable),
+    (504, "DEADLINE_EXCEEDED", Unavailable),
+    (500, "INTERNAL", Unavailable),
+    (499, "CANCELLED", Unavailable),
+]
+"""HTTP status, Google's canonical code, which gRPC has alone, and our error."""
+
+
+@pytest.mark.parametrize(("status", "canonical", "error"), [*REFUSALS, (502, "", Unavailable)])
 def test_a_refusal_becomes_one_of_our_errors_and_is_not_retried_inside(
     topic: PubsubTopic, service: FakeService, status: int, canonical: str, error: type[ProvisionerError]
 ) -> None:
@@ -150,19 +150,7 @@ def grpc_service(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeGrpc]:
     fake.server.stop(grace=None).wait()
 
 
-@pytest.mark.parametrize(
-    ("code", "error"),
-    [
-        (grpc.StatusCode.NOT_FOUND, NotFound),
-        (grpc.StatusCode.PERMISSION_DENIED, Denied),
-        (grpc.StatusCode.UNAUTHENTICATED, Denied),
-        (grpc.StatusCode.RESOURCE_EXHAUSTED, Throttled),
-        (grpc.StatusCode.INVALID_ARGUMENT, InvalidRequest),
-        (grpc.StatusCode.FAILED_PRECONDITION, Busy),
-        (grpc.StatusCode.UNAVAILABLE, Unavailable),
-        (grpc.StatusCode.INTERNAL, Unavailable),
-    ],
-)
+@pytest.mark.parametrize(("code", "error"), [(grpc.StatusCode[code], error) for _, code, error in REFUSALS])
 def test_over_grpc_a_refusal_is_the_same_error_of_one_call_and_the_next_batch_is_stored(
     grpc_service: FakeGrpc, code: grpc.StatusCode, error: type[ProvisionerError]
 ) -> None:

@@ -4,8 +4,6 @@ import base64
 import datetime as dt
 import ipaddress
 import ssl
-import threading
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +11,8 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
+
+from standins.processes.local_answers import Answer, Handler, LocalAnswers
 
 
 def write_certificates(folder: Path) -> None:
@@ -40,34 +40,25 @@ def write_certificates(folder: Path) -> None:
     )
 
 
-class _Handler(BaseHTTPRequestHandler):
+class _Handler(Handler):
+    protocol_version = "HTTP/1.0"  # it closes after each answer
     seen: list[tuple[str | None, bool]]
 
-    def do_GET(self) -> None:
-        certificate = self.connection.getpeercert()
-        self.seen.append((self.headers.get("Authorization"), bool(certificate)))
-        self.send_response(200)
-        self.send_header("Content-Length", "2")
-        self.end_headers()
-        self.wfile.write(b"{}")
-
-    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 -- the signature of http.server
-        """Say nothing."""
+    def do_GET(self) -> None:  # noqa: N802 -- the name that http.server calls
+        self.seen.append((self.headers.get("Authorization"), bool(self.connection.getpeercert())))
+        super().do_GET()
 
 
-class TlsServer:
+class TlsServer(LocalAnswers):
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.seen: list[tuple[str | None, bool]] = []
-        self.server = HTTPServer(("127.0.0.1", 0), type("Handler", (_Handler,), {"seen": self.seen}))
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(folder / "tls.crt", folder / "tls.key")
         context.load_verify_locations(folder / "ca.crt")
         context.verify_mode = ssl.CERT_OPTIONAL
-        self.server.socket = context.wrap_socket(self.server.socket, server_side=True)
-        self.url = f"https://127.0.0.1:{self.server.server_address[1]}"
-        self.server.handle_error = lambda *_: None  # type: ignore[method-assign]  # refused handshakes are expected
-        threading.Thread(target=self.server.serve_forever, args=(0.02,), daemon=True).start()
+        noting = type("Noting", (_Handler,), {"seen": self.seen})
+        super().__init__(lambda _asked: Answer(200, b"{}"), tls=context, handler=noting)
 
     def data(self, name: str) -> str:
         return base64.b64encode((self.folder / name).read_bytes()).decode()

@@ -1,0 +1,29 @@
+"""The options that several commands have."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated
+
+import typer
+
+from cli.printing import Format
+
+_NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
+
+
+def _check(text: str) -> str:
+    if text and not _NAME.fullmatch(text):
+        raise typer.BadParameter(f"is not a Kubernetes name (got {text[:80]!r}); valid: a name like team-a")
+    return text
+
+
+Namespace = Annotated[
+    str,
+    typer.Option("--namespace", "-n", metavar="NAME", callback=_check, help="Only workloads of this namespace."),
+]
+Output = Annotated[Format, typer.Option("--output", "-o", help="Format of the output.")]
+AsJson = Annotated[bool, typer.Option("--json", help="The same as -o json.")]
+Follow = Annotated[bool, typer.Option("--follow", "-f", help="Continue with new ones, until Ctrl-C.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Change nothing; show what would be decided now.")]
+Sure = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
