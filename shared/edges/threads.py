@@ -30,8 +30,8 @@ class Threads:
         """Return what each task returned or raised, in the order of the tasks.
 
         A task that has not begun at `until` never begins. One that runs is left to itself; its
-        thread does not keep the process alive. A single task runs in the caller's thread and has
-        its own time-out, as a direct call has.
+        thread does not keep the process alive. If only one may run at a time, they run in the
+        caller's thread, each with its own time-out, as direct calls do.
         """
         waiting = deque(enumerate(tasks))
         done: dict[int, T | Exception] = {}
@@ -47,7 +47,7 @@ class Threads:
                 except Exception as error:  # noqa: BLE001 -- the caller gets every error
                     done[place] = error
 
-        if len(tasks) == 1:
+        if min(at_once, len(tasks)) == 1:
             work()
         threads = [threading.Thread(target=work, daemon=True) for _ in range(min(at_once, len(waiting)))]
         for thread in threads:

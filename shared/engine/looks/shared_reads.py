@@ -70,7 +70,9 @@ class SharedReads:
         with self._lock:
             notices, self._notices = list(self._notices), {}
         tasks = [partial(self._live.write_notice, notice) for notice in notices]
-        done = get_runner(self._ports)(tasks, at_once=CALLS_AT_ONCE, until=self._ports.until)
+        # Two each: the Events of one slice, on its pod and its workload, are not worth a thread.
+        at_once = min(CALLS_AT_ONCE, -(-len(tasks) // 2))
+        done = get_runner(self._ports)(tasks, at_once=at_once, until=self._ports.until)
         for notice, each in zip(notices, done, strict=True):
             if isinstance(each, Exception):
                 note_unwritten(notice, each)
