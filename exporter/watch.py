@@ -35,9 +35,9 @@ SILENCE_SECONDS = 90.0
 dead."""
 WATCH_SECONDS = 300
 """How long the server keeps one watch open; client-go asks for five to ten minutes."""
-PAGE_SIZE = 50
-"""Pods are up to 15 kB, so a page is about 0.7 MB and costs some 2 MB to read. After a start each
-watch has one in memory, so with all kinds pages of 100 cost 10 MB more."""
+PAGE_SIZE = 30
+"""Pods are up to 15 kB, so a page is about 0.4 MB and costs some 1 MB to read. After a start each
+watch has one in memory, so with all kinds pages of 100 cost 13 MB more."""
 ABSENT_SECONDS = 5.0
 """How often a kind that the cluster does not know is looked for."""
 SHORT_SECONDS = 1.0

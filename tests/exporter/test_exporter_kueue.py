@@ -120,7 +120,7 @@ def test_without_kueue_or_the_role_the_exporter_is_ready_and_goes_on_when_it_com
     wait_until(lambda: following.health.readiness()[0])
 
     assert missing in str(following.health.readiness()[1])
-    warned = [each for each in caplog.records if each.levelno >= logging.WARNING]
-    assert bool(warned) == (refusal.code == 403), "only what an operator has to mend is a warning"
     kubernetes.lists["workloads"].append(Listing((a_workload(),)))
     following.wait_for(FIRST)
+    warned = [each for each in caplog.records if each.levelno >= logging.WARNING]
+    assert bool(warned) == (refusal.code == 403), "only what an operator has to mend is a warning"
