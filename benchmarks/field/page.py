@@ -233,7 +233,9 @@ _FAN_OUT = """\
 Slices of one host, all unschedulable at once, on the [local stack](../demo.md) with its own
 cluster. GKE answers 429 above the limit of operations. *Shortest possible*: GKE accepts as many
 creates as the limit, then one more whenever one ends; each takes a place for 61 s. Nodes do not
-come up, so that the cluster's scheduler has no work. Only ours is measured."""
+come up, so that the cluster's scheduler has no work. Only ours is measured. Each function is one
+process with 16 threads, as one deployed instance; a deployment has up to ten. The first two rows
+are older, with eight threads."""
 
 _NOT_COMPARABLE = """\
 ## What is not comparable

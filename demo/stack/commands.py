@@ -25,6 +25,8 @@ from demo.stack.layout import (
 from shared.core.settings import Settings
 from standins.processes.child import Command
 
+THREADS = "16"
+"""Of each function, as of an instance that is deployed; the framework has four for each core."""
 SWEEP_VIRTUAL_SECONDS = 60
 SWEEP_SECONDS_MIN = 5.0
 """The functions themselves are not sped up: more frequent sweeps would race with each of their
@@ -258,7 +260,7 @@ def run_function(name: str, source: Path, *, port: int, environment: dict[str, s
         ),
         folder=source,
         restartable=True,
-        environment=environment,
+        environment={"THREADS": THREADS, **environment},
     )
 
 
