@@ -13,9 +13,9 @@ from dataclasses import dataclass
 
 from standins.fakegke.errors import invalid, invalid_field
 from standins.fakegke.faults.scenario import Scenario
-from standins.fakegke.model.gpu_machines import check_accelerators
+from standins.fakegke.model.gpu_machines import check_accelerators, gpus_of
 from standins.fakegke.model.label_rules import check_node_labels, check_resource_labels, check_tags, check_taints
-from standins.fakegke.model.machine_zones import check_machine_zone
+from standins.fakegke.model.machine_zones import check_zone
 from standins.fakegke.model.machines import Machine, find_machine, hosts_for
 from standins.fakegke.model.node_objects import labels_by_gke
 from standins.fakegke.model.proto_messages import Message, PlacementType, is_autoscaled
@@ -60,14 +60,20 @@ def check_pool(pool: Message, location: str, zones: list[str], scenario: Scenari
     _check_disk(pool, shape.machine)
     _check_counts(pool, shape, late_count=late_count)
     check_tier(pool, shape.machine)
+    accelerator = "" if scenario.machines_everywhere else _find_accelerator(pool, shape.machine)
     for zone in zones:
-        check_machine_zone(shape.machine, zone, everywhere=scenario.machines_everywhere)
+        check_zone(shape.machine.name, accelerator, zone, attached=bool(pool.config.accelerators))
     _check_upgrades(pool, scenario.release_channel)
     check_node_labels(dict(pool.config.labels), labels_by_gke(pool, shape.machine, shape.topology))
     check_resource_labels(dict(pool.config.resource_labels))
     check_tags(pool.config.tags)
     check_taints(pool.config.taints)
     return shape
+
+
+def _find_accelerator(pool: Message, machine: Machine) -> str:
+    gpus = gpus_of(pool.config)
+    return machine.family.accelerator if machine.family else gpus.accelerator if gpus else ""
 
 
 def _check_zones(pool: Message, location: str) -> None:

@@ -151,9 +151,10 @@ def _refusal_of(error: GoogleAPICallError) -> Refusal:
 class InProcessWorld(World):
     """The model itself."""
 
-    def __init__(self, scenario: Any = None) -> None:
+    def __init__(self, scenario: Any = None, *, machines_everywhere: bool = True) -> None:
         self.clock = ManualClock()
         parsed, faults = parse_scenario(scenario)
+        parsed.machines_everywhere = machines_everywhere
         self.gke = FakeGke(clock=self.clock, seed=7, scenario=parsed, faults=FaultPlan(faults))
         self.gke.add_cluster(PROJECT, LOCATION, self.cluster, [ZONE])
         self.gke.add_cluster(PROJECT, ZONE, self.zonal)
@@ -197,7 +198,9 @@ class ServedWorld(World):
     def __init__(self, loop: LoopThread) -> None:
         self._loop = loop
         self._begun = 0
-        self.fake = RunningFake(Settings(PROJECT, LOCATION, [], seed=7, manual_clock=True))
+        self.fake = RunningFake(
+            Settings(PROJECT, LOCATION, [], seed=7, manual_clock=True, machines_everywhere=True)
+        )
         self._loop.run(self.fake.start())
         self.rest = self.fake.ports["rest"]
         self._admin = httpx.Client(base_url=self.rest)

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from google.cloud import container_v1
 
+from standins.fakegke.model.machine_zones import check_zone
 from standins.fakegke.model.machines import TPU_MACHINES, hosts_for
 from standins.fakegke.tests.fakegke_worlds import (
     EMPTY,
@@ -27,7 +28,7 @@ def _ironwood(policy: dict[str, Any]) -> container_v1.NodePool:
 
 
 def _refusal_text(pool: container_v1.NodePool) -> str:
-    model = InProcessWorld()
+    model = InProcessWorld(machines_everywhere=False)
     request = {"parent": model.parent, "node_pool": pool}
     refusal = model.refusal(lambda: model.client.create_node_pool(request=request))
     assert refusal.code == "INVALID_ARGUMENT"
@@ -55,6 +56,24 @@ REFUSED: list[tuple[container_v1.NodePool, str]] = [
             locations=["us-east5-b"],
         ),
         'Invalid machine type "ct4p-hightpu-4t" in zone "us-east5-b": GCE_NOT_FOUND.',
+    ),
+    (cpu_pool(config={"machine_type": "g2-standard-4"}), 'type "g2-standard-4" in zone "us-east5-b": GCE_NOT'),
+    (
+        cpu_pool(
+            config={
+                "machine_type": "n1-standard-4",
+                "accelerators": [{"accelerator_type": "nvidia-tesla-t4", "accelerator_count": 1}],
+            }
+        ),
+        'Accelerator type "nvidia-tesla-t4" does not exist in zone us-east5-b.',
+    ),
+    (
+        slice_pool(config={"machine_type": "tpu7x-standard-4t"}, initial_node_count=1, placement_policy={}),
+        'Invalid machine type "tpu7x-standard-4t" in zone "us-east5-b": GCE_NOT_FOUND.',
+    ),
+    (
+        slice_pool(config={"machine_type": "ct3-hightpu-4t"}, initial_node_count=1, placement_policy={}),
+        'Invalid machine type "ct3-hightpu-4t" in zone "us-east5-b": GCE_NOT_FOUND.',
     ),
     (slice_pool(initial_node_count=5), '5 is not a valid size of TPU pod slice with topology "4x4"'),
     (
@@ -159,7 +178,7 @@ def test_a_pool_that_gke_would_take_becomes_running(pool: container_v1.NodePool)
 
 
 def test_with_machines_everywhere_a_zone_that_does_not_exist_has_none() -> None:
-    model = InProcessWorld(scenario={"machines_everywhere": True})
+    model = InProcessWorld()
 
     def create(name: str, zone: str) -> object:
         config = {"machine_type": "ct4p-hightpu-4t"}
@@ -249,3 +268,16 @@ def test_policies_can_be_listed_in_the_scenario() -> None:
 def test_a_malformed_scenario_is_refused_by_name(raw: object, fragment: str) -> None:
     with pytest.raises(ValueError, match=fragment):
         InProcessWorld(raw)
+
+
+@pytest.mark.parametrize(
+    ("accelerator", "zone"),
+    [
+        ("tpu7x", "us-central1-ai1a"),
+        ("tpu-v6e-slice", "us-south1-ai1b"),
+        ("nvidia-l4", "europe-west4-c"),
+        ("", "a-b1-c"),
+    ],
+)
+def test_a_machine_is_accepted_in_a_zone_of_the_list(accelerator: str, zone: str) -> None:
+    check_zone("any", accelerator, zone, attached=False)
