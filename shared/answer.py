@@ -18,6 +18,7 @@ from shared.core.errors import (
     InvalidRequest,
     Misconfigured,
     NoCapacity,
+    NoPlace,
     NotFound,
     ProvisionerError,
     Rejected,
@@ -52,6 +53,7 @@ again."""
 
 ERRORS: tuple[tuple[type[ProvisionerError], Answer], ...] = (
     (Rejected, Answer(200, logging.WARNING)),
+    (NoPlace, Answer(200, logging.INFO)),
     (Retryable, Answer(503, logging.WARNING)),  # assumes: push-answers
     # These should have become decisions: Pub/Sub tries again, and the record is an error.
     (NoCapacity, Answer(503, logging.ERROR)),

@@ -7,6 +7,7 @@
     ├─ Retryable                     a later try may succeed
     │   ├─ Unavailable               5xx, connection lost, timeout: the outcome is unknown
     │   ├─ Throttled                 429
+    │   │   └─ NoPlace               or known to be refused with 429, so not sent
     │   ├─ Busy                      another operation holds the pool or the cluster
     │   ├─ KindAbsent                the cluster does not know the kind of the object
     │   ├─ StaleView                 two answers contradict each other
@@ -155,6 +156,14 @@ class Throttled(Retryable):
     """The server received too many requests at once."""
 
     reason = "throttled"
+
+
+class NoPlace(Throttled):
+    """GKE is known to run as many operations as it allows, so nothing was sent.
+
+    The end of an operation sends what waits, and so does each sweep. Another delivery of the
+    message does not help.
+    """
 
 
 class Busy(Retryable):

@@ -340,7 +340,7 @@ class OperationPlaces(Protocol):
     """Knows how many operations GKE runs for a cluster's node pools at one time.
 
     Both methods take every pool of the cluster, as listed for the create, and unix seconds. They
-    raise `Throttled` if there is no free place.
+    raise `NoPlace` if there is none.
     """
 
     def is_sent(self, cluster: str, name: str, pools: Sequence[PoolSnapshot], *, now: float) -> bool:

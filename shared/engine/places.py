@@ -12,7 +12,7 @@ import threading
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from shared.core.errors import ProvisionerError, Throttled, Unavailable
+from shared.core.errors import NoPlace, ProvisionerError, Throttled, Unavailable
 from shared.core.identity.names import parse_pool_name
 from shared.core.identity.pool_index import PoolIndex
 from shared.core.identity.pools import PoolStatus
@@ -36,6 +36,8 @@ class _Sent:
     at: float
     lost: bool = False
     """GKE did not answer, so it may have created nothing."""
+    accepted: bool = False
+    """GKE runs its operation; else it may still refuse the create."""
 
     def is_fresh(self, now: float) -> bool:
         return not self.lost and 0 <= now - self.at <= TURN_SECONDS
@@ -46,8 +48,9 @@ class Places:
     """The places of each cluster's operations, as one process knows them; threads may share it."""
 
     _most: dict[str, tuple[int, float]] = field(default_factory=dict)
-    """By cluster: how many operations were under way when GKE refused one more, and when that was
-    in unix seconds."""
+    """By cluster: the most operations that were seen under way since GKE refused one more, and when
+    that was in unix seconds. The first number may be too low, because other processes create pools
+    that an older list lacks. Each list that shows more corrects it."""
     _sent: dict[str, dict[str, _Sent]] = field(default_factory=dict)
     """By cluster and slice: the creates of this process that were not refused, the oldest first."""
     _lock: threading.RLock = field(default_factory=threading.RLock)
@@ -59,20 +62,22 @@ class Places:
         have the pool yet. Its name may be that of another attempt. `pools` are all of the cluster.
 
         Raises:
-            Throttled: there is no free place, as far as that is known.
+            NoPlace: there is no free place, as far as that is known.
         """
         with self._lock:
             sent = self._sent.get(cluster, {}).get(_find_slice(name))
             if sent and sent.is_fresh(now) and not PoolIndex.of(pools).find(sent.name):
                 return True
             most, refused_at = self._most.get(cluster, (0, 0.0))
-            if most and not 0 <= now - refused_at <= REMEMBERED_SECONDS:
+            if most and abs(now - refused_at) > REMEMBERED_SECONDS:  # threads come a little out of turn
                 del self._most[cluster]
-            elif most and self._count(cluster, pools) >= most:
-                raise Throttled(
-                    f"GKE runs {most} operations on node pools of this cluster at one time, as many as it "
-                    "allows; the create is sent when one of them ends"
-                )
+            elif most:
+                running, expected = self._count(cluster, pools)
+                if expected >= (most := self._learn(cluster, running, now)):
+                    raise NoPlace(
+                        f"GKE runs {most} operations on node pools of this cluster at one time, as many as it "
+                        "allows; the create is sent when one of them ends"
+                    )
             return False
 
     def send(
@@ -83,7 +88,7 @@ class Places:
         Return False if a pool of the slice was asked for a moment ago, so that nothing was sent.
 
         Raises:
-            Throttled: there is no free place.
+            NoPlace: there is no free place.
             ProvisionerError: what `create` raises.
         """
         with self._lock:
@@ -103,16 +108,24 @@ class Places:
             with self._lock:
                 sent.pop(_find_slice(name), None)
                 if isinstance(error, Throttled):
-                    self._most[cluster] = max(1, self._count(cluster, pools)), now
+                    self._learn(cluster, max(1, self._count(cluster, pools)[0]), now)
             raise
+        mine.accepted = True
         return True
 
-    def _count(self, cluster: str, pools: Sequence[PoolSnapshot]) -> int:
-        """Return how many operations are under way: those that are listed, and those sent since."""
+    def _learn(self, cluster: str, count: int, now: float) -> int:
+        """Return the most operations that were seen under way, with those that are seen now."""
+        most, refused_at = self._most.get(cluster, (0, now))
+        self._most[cluster] = max(most, count), refused_at
+        return max(most, count)
+
+    def _count(self, cluster: str, pools: Sequence[PoolSnapshot]) -> tuple[int, int]:
+        """Return how many operations run, listed or accepted since; and that with the unknown ones."""
         listed, sent = {pool.name: pool.status in _UNDER_WAY for pool in pools}, self._sent.get(cluster, {})
         for place in [place for place, each in sent.items() if each.name in listed]:
             del sent[place]
-        return sum(listed.values()) + len(sent)
+        running = sum(listed.values()) + sum(each.accepted for each in sent.values())
+        return running, sum(listed.values()) + len(sent)
 
 
 def _find_slice(name: str) -> str:
