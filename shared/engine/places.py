@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from shared.core.errors import NoPlace, ProvisionerError, Throttled, Unavailable
 from shared.core.identity.names import parse_pool_name
 from shared.core.identity.pool_index import PoolIndex
-from shared.core.identity.pools import PoolStatus
+from shared.core.identity.pools import UNDER_WAY
 from shared.core.times import TURN_SECONDS
 
 if TYPE_CHECKING:
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
 REMEMBERED_SECONDS = 600.0  # assumes: operations-at-once
 """After this GKE is asked again, because it may allow more by then."""
-_UNDER_WAY = (PoolStatus.PROVISIONING, PoolStatus.RECONCILING, PoolStatus.STOPPING)
 
 
 @dataclass(slots=True)
@@ -34,18 +33,16 @@ class _Sent:
 
     name: str
     at: float
-    lost: bool = False
-    """GKE did not answer, so it may have created nothing."""
-    accepted: bool = False
-    """GKE runs its operation; else it may still refuse the create."""
-
-    def is_fresh(self, now: float) -> bool:
-        return not self.lost and 0 <= now - self.at <= TURN_SECONDS
+    accepted: bool | None = None
+    """None: GKE may still refuse it. False: GKE gave no answer, so it may have created nothing."""
 
 
 @dataclass(slots=True)
 class Places:
-    """The places of each cluster's operations, as one process knows them; threads may share it."""
+    """The places of each cluster's operations, as one process knows them; threads may share it.
+
+    Threads come a little out of turn, so a time may be before the one that is remembered.
+    """
 
     _most: dict[str, tuple[int, float]] = field(default_factory=dict)
     """By cluster: the most operations that were seen under way since GKE refused one more, and when
@@ -66,18 +63,16 @@ class Places:
         """
         with self._lock:
             sent = self._sent.get(cluster, {}).get(_find_slice(name))
-            if sent and sent.is_fresh(now) and not PoolIndex.of(pools).find(sent.name):
+            fresh = sent and sent.accepted is not False and abs(now - sent.at) <= TURN_SECONDS
+            if sent and fresh and not PoolIndex.of(pools).find(sent.name):
                 return True
-            most, refused_at = self._most.get(cluster, (0, 0.0))
-            if most and abs(now - refused_at) > REMEMBERED_SECONDS:  # threads come a little out of turn
+            if cluster in self._most and abs(now - self._most[cluster][1]) > REMEMBERED_SECONDS:
                 del self._most[cluster]
-            elif most:
-                running, expected = self._count(cluster, pools)
-                if expected >= (most := self._learn(cluster, running, now)):
-                    raise NoPlace(
-                        f"GKE runs {most} operations on node pools of this cluster at one time, as many as it "
-                        "allows; the create is sent when one of them ends"
-                    )
+            if cluster in self._most and self._count(cluster, pools) >= self._most[cluster][0]:
+                raise NoPlace(
+                    f"GKE runs {self._most[cluster][0]} operations on node pools of this cluster at one time, as "
+                    "many as it allows; the create is sent when one of them ends"
+                )
             return False
 
     def send(
@@ -88,44 +83,41 @@ class Places:
         Return False if a pool of the slice was asked for a moment ago, so that nothing was sent.
 
         Raises:
-            NoPlace: there is no free place.
+            NoPlace: there is no free place, as far as that is known.
             ProvisionerError: what `create` raises.
         """
         with self._lock:
             if self.is_sent(cluster, name, pools, now=now):
                 return False
             sent = self._sent.setdefault(cluster, {})
-            while sent and not 0 <= now - next(iter(sent.values())).at <= REMEMBERED_SECONDS:
+            while sent and abs(now - next(iter(sent.values())).at) > REMEMBERED_SECONDS:
                 del sent[next(iter(sent))]
             sent.pop(_find_slice(name), None)
             sent[_find_slice(name)] = mine = _Sent(name, now)
         try:
             create()
         except Unavailable:
-            mine.lost = True
+            mine.accepted = False
             raise  # GKE may create it all the same
         except ProvisionerError as error:
             with self._lock:
                 sent.pop(_find_slice(name), None)
                 if isinstance(error, Throttled):
-                    self._learn(cluster, max(1, self._count(cluster, pools)[0]), now)
+                    self._most.setdefault(cluster, (1, now))
+                    self._count(cluster, pools)
             raise
         mine.accepted = True
         return True
 
-    def _learn(self, cluster: str, count: int, now: float) -> int:
-        """Return the most operations that were seen under way, with those that are seen now."""
-        most, refused_at = self._most.get(cluster, (0, now))
-        self._most[cluster] = max(most, count), refused_at
-        return max(most, count)
-
-    def _count(self, cluster: str, pools: Sequence[PoolSnapshot]) -> tuple[int, int]:
-        """Return how many operations run, listed or accepted since; and that with the unknown ones."""
-        listed, sent = {pool.name: pool.status in _UNDER_WAY for pool in pools}, self._sent.get(cluster, {})
+    def _count(self, cluster: str, pools: Sequence[PoolSnapshot]) -> int:
+        """Return how many operations may be under way; more of them than ever are remembered."""
+        listed, sent = {pool.name: pool.status in UNDER_WAY for pool in pools}, self._sent.get(cluster, {})
         for place in [place for place, each in sent.items() if each.name in listed]:
             del sent[place]
-        running = sum(listed.values()) + sum(each.accepted for each in sent.values())
-        return running, sum(listed.values()) + len(sent)
+        running = sum(listed.values()) + sum(each.accepted is True for each in sent.values())
+        most, refused_at = self._most[cluster]
+        self._most[cluster] = max(most, running), refused_at
+        return sum(listed.values()) + len(sent)
 
 
 def _find_slice(name: str) -> str:

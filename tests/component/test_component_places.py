@@ -9,7 +9,7 @@ import pytest
 
 from shared.core.errors import Denied, NoCapacity, NoPlace, Throttled, Unavailable
 from shared.core.identity.names import build_pool_name
-from shared.core.times import TURN_SECONDS
+from shared.core.times import SHARED_SECONDS, TURN_SECONDS
 from shared.engine.places import REMEMBERED_SECONDS, Places
 from tests.audit_entries import an_entry, as_message
 from tests.builders import CLUSTER, NOW, a_claim, a_jobset, a_pod, a_pool, a_workload_demand
@@ -67,6 +67,24 @@ def test_each_end_gives_its_place_to_the_longest_wait(busy: World, ends: int, ap
 
     assert busy.pools.names(CLUSTER) == [slice_name(index) for index in range(ends + LIMIT)]
     assert busy.pools.count("refused") == 1
+
+
+def test_ends_of_one_moment_give_no_place_to_the_same_slice(busy: World) -> None:
+    """Each delivery has a list of its own, and GKE has answered no create yet."""
+    busy.deliver(a_workload_demand())
+    create = busy.pools.create
+    ends = iter(range(1, LIMIT))
+
+    def create_slowly(cluster: str, node_pool: Mapping[str, Any]) -> None:
+        if (index := next(ends, 0)) > 0:
+            busy.clock.advance(SHARED_SECONDS + 1)
+            assert end(busy, slice_name(index)) == 200
+        create(cluster, node_pool)
+
+    busy.pools.create = create_slowly  # type: ignore[method-assign]
+    assert end(busy, slice_name(0)) == 200
+
+    assert sorted(busy.pools.names(CLUSTER)) == sorted(slice_name(index) for index in range(2 * LIMIT))
 
 
 def test_namespaces_take_turns(busy: World) -> None:

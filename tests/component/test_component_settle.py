@@ -150,6 +150,21 @@ def test_the_successes_of_one_workload_share_one_list_and_none_reads_all_of_its_
     assert Counter(each.kind for each in world.cluster.notices)["Pod"] == 20
 
 
+@pytest.mark.parametrize(("status", "lists"), [(None, 1), ("STOPPING", 4)], ids=["gone", "still listed"])
+def test_deletions_of_one_moment_share_a_list_that_shows_their_end(
+    world: World, status: str | None, lists: int
+) -> None:
+    world.share_reads()
+    world.add_slices(3, unschedulable_since=FRESH)
+    for index in range(3) if status else ():
+        world.pools.add(CLUSTER, a_pool(status, claim=claim_of(index)))
+    for index in range(3):
+        assert settle(world, an_entry("Delete", pool=slice_name(index))) == 200
+        world.clock.advance(0.1)
+
+    assert world.pools.count("list") == lists
+
+
 def test_successes_that_the_shared_list_does_not_show_yet_share_the_next_one(world: World) -> None:
     world.share_reads()
     world.cluster.add(a_jobset(replicas=3))

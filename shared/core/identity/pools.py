@@ -37,6 +37,8 @@ BROKEN = (PoolStatus.ERROR, PoolStatus.RUNNING_WITH_ERROR)
 RUNNING = (PoolStatus.RUNNING, PoolStatus.RUNNING_WITH_ERROR)
 LOST = (PoolStatus.STOPPING, PoolStatus.ERROR)
 """The status of pools on which no pod will run any more."""
+UNDER_WAY = (PoolStatus.PROVISIONING, PoolStatus.RECONCILING, PoolStatus.STOPPING)
+"""The status of pools on which GKE runs an operation."""
 PAID = frozenset({PoolStatus.RUNNING, PoolStatus.RUNNING_WITH_ERROR, PoolStatus.RECONCILING})
 STATUS_BY_NAME = {str(status): status for status in PoolStatus}
 STATUS_NUMBERS = (

@@ -14,21 +14,23 @@ import logging
 import math
 from collections import defaultdict, deque
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from shared.core.decide.capacity_first import is_asking
 from shared.core.decide.demands import decide_succeeded, decide_unclaimed, decide_unrelated, find_claim
 from shared.core.decide.pool_facts import is_owner
 from shared.core.decisions import Verdict
-from shared.core.errors import ProvisionerError
-from shared.core.identity.names import parse_pool_name
+from shared.core.errors import NoPlace, ProvisionerError
+from shared.core.identity.names import build_pool_name, parse_pool_name
+from shared.core.identity.pools import UNDER_WAY
 from shared.core.kinds.table import find_kind_of_pod
 from shared.core.times import SHARED_SECONDS
 from shared.engine.entries.answer_waiting import answer_pods
 from shared.engine.looks.look import is_fresh_leader, open_look
 from shared.engine.looks.pool_reads import Creations
-from shared.engine.looks.shared_reads import share_list
+from shared.engine.looks.shared_reads import SharedReads, share_list
 from shared.engine.steps.admit_workloads import answer_reserved
 from shared.engine.steps.resume_workloads import answer_workload
 from shared.engine.tell import Outcome, describe_pool_outcome, explain
@@ -38,9 +40,10 @@ if TYPE_CHECKING:
 
     from shared.core.decisions import Decision
     from shared.core.identity.names import ParsedName
+    from shared.core.identity.pool_index import PoolIndex
     from shared.core.identity.pools import PoolSnapshot
     from shared.core.operations import EndedOperation
-    from shared.core.ports import Ports
+    from shared.core.ports import Cluster, Ports
     from shared.core.workloads import PodView, WorkloadView
     from shared.engine.entries.answer_waiting import Answers
     from shared.engine.looks.look import Look
@@ -67,34 +70,31 @@ class _Waiting:
 
     pods: deque[PodView]
     """In their order; each is taken by one delivery."""
-    look: Look
+    live: Cluster
     """Its reads are shared."""
     creations: Creations
 
 
-def fill_place(cluster: str, ports: Ports, *, apart: str) -> Answers:
+def fill_place(look: Look, *, apart: str) -> Answers:
     """Send one create for a slice that waits for a place only; return what was answered.
 
     An error is logged and stops nothing: the sweep answers these slices too. `apart` is the begin
     of the hash of a claim that was answered a moment ago.
     """
     answers: Answers = []
-    began = ports.clock.now()
     try:
-        waiting = share_list(f"places {cluster}", lambda: _look(cluster, ports), ports)
+        waiting = share_list(f"places {look.cluster}", partial(_look, look.cluster, look.ports), look.ports)
         while waiting.pods and len(answers) < ANSWERS_MAX:
-            pod = _take(waiting, cluster, ports, apart)
-            if pod is None:
+            if (pod := _take(waiting, look, apart)) is None:
                 continue
-            answers += answer_pods(open_look(cluster, ports).share_pools(since=began), [pod])
-            if _uses_place(answers[-1]):
-                break
-    except IndexError:
-        pass  # another delivery has taken the last one
+            answers += answer_pods(look, [pod])
+            if not isinstance(answers[-1], Outcome) or answers[-1].decision.verdict == Verdict.CREATE:
+                break  # a create was sent, or may have been refused
+    except (IndexError, NoPlace):
+        pass  # other deliveries have taken the last slice, or the last place
     except ProvisionerError as error:
-        _LOG.warning(
-            "the slices that wait for a place could not be read", extra={"object": cluster, "error": str(error)}
-        )
+        fields = {"object": look.cluster, "error": str(error)}
+        _LOG.warning("the slices that wait for a place could not be read", extra=fields)
     return [each for each in answers if isinstance(each, Outcome)]
 
 
@@ -103,28 +103,24 @@ def _look(cluster: str, ports: Ports) -> _Waiting:
     pods = (pod for pod in list_leaders(cluster, ports) if pod.unschedulable)
     old = (pod for pod in pods if not is_fresh_leader(pod, listed_at=now - SHARED_SECONDS, now=now))
     served = [pod for pod in old if (kind := find_kind_of_pod(pod)) is not None and kind.name in kinds]
-    look = open_look(cluster, ports).share_pools().shared()
-    return _Waiting(deque(order_by_turns(served)), look, Creations(cluster, ports))
+    live = cast("Cluster", SharedReads(cluster, ports))
+    return _Waiting(deque(order_by_turns(served)), live, Creations(cluster, ports))
 
 
-def _take(waiting: _Waiting, cluster: str, ports: Ports, apart: str) -> PodView | None:
+def _take(waiting: _Waiting, look: Look, apart: str) -> PodView | None:
     """Return the next leader as it is now; None if its slice does not wait for a place only."""
-    pod = waiting.pods.popleft()
+    pod, cluster = waiting.pods.popleft(), look.cluster
     kind = find_kind_of_pod(pod)
-    live = waiting.look.live
-    workload = live.get_workload(kind.name, pod.namespace, kind.find_owner(pod)) if kind else None
+    workload = waiting.live.get_workload(kind.name, pod.namespace, kind.find_owner(pod)) if kind else None
     claim = find_claim(cluster, pod, workload)
-    if claim is None or claim.hash.startswith(apart) or waiting.look.pools.list().list_claimed(claim.hash):
+    if claim is None or claim.hash.startswith(apart):
         return None
-    if not waiting.creations.is_first(claim):
+    pools, places = look.pools.list(), look.ports.places
+    sent = places and places.is_sent(cluster, build_pool_name(claim), pools, now=look.now())
+    if sent or pools.list_claimed(claim.hash) or not waiting.creations.is_first(claim):
         return None
-    now = ports.clusters[cluster].get_pod(pod.namespace, pod.name)
+    now = look.live.get_pod(pod.namespace, pod.name)
     return now if now is not None and now.uid == pod.uid and not now.node_name else None
-
-
-def _uses_place(answer: Outcome | ProvisionerError) -> bool:
-    """Return whether a create was sent, or may have been refused."""
-    return not isinstance(answer, Outcome) or answer.decision.verdict == Verdict.CREATE
 
 
 def order_by_turns(pods: Iterable[PodView]) -> list[PodView]:
@@ -160,15 +156,16 @@ def settle(ended: EndedOperation | None, ports: Ports) -> Answers:
     if name is None:
         return [_conclude(ended, decide_unrelated(f"{ended.pool} is not the name of a pool of this provisioner"))]
     look = open_look(ended.cluster, ports)
+    look = look.share_pools(partial(_list_after, look, ended))
     answers = _answer_own(look, ended, name)
     if not any(isinstance(each, Outcome) and each.decision.verdict == Verdict.CREATE for each in answers):
-        answers += fill_place(ended.cluster, ports, apart=name.hash)
+        answers += fill_place(look, apart=name.hash)
     return answers
 
 
 def _answer_own(look: Look, ended: EndedOperation, name: ParsedName) -> Answers:
     """Answer the slice, or the suspended workload, that a pool was for."""
-    pool = _read_made(look, ended.pool) if ended.created else None
+    pool = _list_after(look, ended).find(ended.pool) or look.get_pool(ended.pool) if ended.created else None
     told = decide_succeeded(pool)
     if pool is not None and told is not None:
         workload = _find_owner(look, pool)
@@ -187,13 +184,15 @@ def _answer_own(look: Look, ended: EndedOperation, name: ParsedName) -> Answers:
     return answers or [_conclude(ended, decide_unclaimed(ended.pool))]
 
 
-def _read_made(look: Look, name: str) -> PoolSnapshot | None:
-    """Return a pool whose creation has ended; one list serves the ends that come at one time."""
-    began = look.now()
-    listed = look.list_shared().find(name)
-    if not decide_succeeded(listed):
-        listed = look.list_shared(since=began).find(name) or look.get_pool(name)
-    return listed
+def _list_after(look: Look, ended: EndedOperation) -> PoolIndex:
+    """Return every pool, as listed after an operation has ended.
+
+    One list serves the ends that come at one time: each of them is shown by it.
+    """
+    began, listed = look.now(), look.list_shared()
+    pool = listed.find(ended.pool)
+    shown = pool is None if ended.deleted else pool is not None and pool.status not in UNDER_WAY
+    return listed if shown else look.list_shared(since=began)
 
 
 def _answer_owner(look: Look, workload: WorkloadView | None) -> list[Outcome]:

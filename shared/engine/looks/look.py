@@ -151,14 +151,13 @@ class Look:
         """Return every pool of the cluster; one list serves the deliveries of some seconds."""
         return share_list(f"pools {self.cluster}", self.list_pools, self.ports, since=since)
 
-    def share_pools(self, *, since: float = 0.0) -> Look:
+    def share_pools(self, read: Callable[[], PoolIndex] | None = None) -> Look:
         """Return the same with a list of pools that serves the deliveries of some seconds.
 
-        Only one that began after `since`, in unix seconds, serves. With limits each delivery lists
-        the pools itself, because it counts them.
+        With limits each delivery lists the pools itself, because it counts them.
         """
-        read = partial(self.list_shared, since=since)
-        return self if self.limits else dataclasses.replace(self, pools=RecentPools(read, self.ports.clock))
+        pools = RecentPools(read or self.list_shared, self.ports.clock)
+        return self if self.limits else dataclasses.replace(self, pools=pools)
 
     def share_batch(self) -> Look:
         """Return the same for reading a batch of pools and their owners. It writes nothing."""
