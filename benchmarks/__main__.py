@@ -141,10 +141,7 @@ def _measure_all(parts: Iterable[Part], *, quick: bool, runs: int | None) -> tup
     """
     figures: list[Figure] = []
     failed = []
-    with (
-        tempfile.TemporaryDirectory(prefix="benchmarks-") as folder,
-        progress.status("preparing") as status,
-    ):
+    with tempfile.TemporaryDirectory(prefix="benchmarks-") as folder, progress.status("preparing") as status:
         bench = Bench(Path(folder), quick=quick, runs=runs, say=status.update)
         for part in parts:
             try:

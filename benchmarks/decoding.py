@@ -10,10 +10,7 @@ from benchmarks.separate import run_module
 
 SECTION = "exporter: decoding"
 PAGE_PODS = 500
-WAYS = {
-    "json": "json of the standard library",
-    "msgspec": "msgspec, only the fields that are read (ours)",
-}
+WAYS = {"json": "json of the standard library", "msgspec": "msgspec, only the fields that are read (ours)"}
 ROUNDS = {"json": 3, "msgspec": 10}
 
 

@@ -232,11 +232,7 @@ def serve(world: World, ports_file: Path) -> None:
         LocalAnswers(world.answer_kubernetes, handler=bound) as kubernetes,
         LocalAnswers(world.answer_control) as control,
     ):
-        addresses = {
-            "kubernetes": kubernetes.url,
-            "control": control.url,
-            "pubsub_grpc": f"{HOST}:{port}",
-        }
+        addresses = {"kubernetes": kubernetes.url, "control": control.url, "pubsub_grpc": f"{HOST}:{port}"}
         draft = ports_file.with_suffix(".part")
         draft.write_text(json.dumps(addresses), encoding="utf-8")
         draft.replace(ports_file)

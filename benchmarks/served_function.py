@@ -47,11 +47,7 @@ class Variant:
 
 HELLO = Variant(name="hello world of the framework", source="hello.py", target="hello", creates=0)
 NOOP = Variant(
-    name="CloudEvent that does nothing",
-    source="noop_event.py",
-    target="noop",
-    signature="cloudevent",
-    creates=0,
+    name="CloudEvent that does nothing", source="noop_event.py", target="noop", signature="cloudevent", creates=0
 )
 OURS = Variant(name="our bundle", source="main.py")
 
@@ -127,12 +123,7 @@ def demand_push(number: int = 7) -> bytes:
     """Return the body of a push about a JobSet, the leader of whose one slice is unschedulable."""
     subject = ObjectName(kind="JobSet", namespace=NAMESPACE, name=jobset_name(number), uid=jobset_uid(number))
     message = format_message(
-        Event(
-            type=EventType.DEMAND,
-            cluster=CLUSTER,
-            subject=subject,
-            observed=Observed.UNSCHEDULABLE,
-        )
+        Event(type=EventType.DEMAND, cluster=CLUSTER, subject=subject, observed=Observed.UNSCHEDULABLE)
     )
     pushed = {
         "data": base64.b64encode(message.data).decode(),

@@ -79,11 +79,7 @@ class RehearsedCluster(_Reads):
         return ledger
 
     def change_workload(
-        self,
-        workload: WorkloadView,
-        marks: Mapping[str, str | None],
-        *,
-        suspended: bool | None = None,
+        self, workload: WorkloadView, marks: Mapping[str, str | None], *, suspended: bool | None = None
     ) -> WorkloadView:
         """Return the workload as it would be; nothing is sent."""
         merged = {key: value for key, value in {**workload.marks, **marks}.items() if value is not None}

@@ -103,11 +103,7 @@ class HealthServer:
         answers: dict[str, Callable[[], tuple[HTTPStatus, str, bytes]]] = {
             "/healthz": lambda: _judged(*health.liveness()),
             "/readyz": lambda: _judged(*health.readiness()),
-            "/metrics": lambda: (
-                HTTPStatus.OK,
-                "text/plain; version=0.0.4; charset=utf-8",
-                render_metrics(),
-            ),
+            "/metrics": lambda: (HTTPStatus.OK, "text/plain; version=0.0.4; charset=utf-8", render_metrics()),
         }
         self._server = _Server((host, port), type("Handler", (_Handler,), {"answers": answers}))
         self.port: int = self._server.server_address[1]

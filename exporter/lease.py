@@ -119,10 +119,7 @@ class LeaseLock:
         except ProvisionerError as error:
             _logger.warning(
                 "the lease was not renewed and will be tried again",
-                extra={
-                    "problem": str(error),
-                    "seconds_left": round(self._valid_until - self._clock(), 1),
-                },
+                extra={"problem": str(error), "seconds_left": round(self._valid_until - self._clock(), 1)},
             )
             if not self.is_held():
                 self._held = None

@@ -27,11 +27,7 @@ from exporter.watch import Follower
 from exporter.watched_kinds import list_watched
 from shared.core.errors import Misconfigured, ProvisionerError
 from shared.core.kinds.table import choose_kinds
-from shared.edges.kubernetes_api import (
-    KubernetesApi,
-    connection_from_kubeconfig,
-    connection_in_cluster,
-)
+from shared.edges.kubernetes_api import KubernetesApi, connection_from_kubeconfig, connection_in_cluster
 from shared.edges.pubsub_topic import PubsubTopic, open_publisher
 from shared.environment import describe_problem, name_variable
 

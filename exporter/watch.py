@@ -166,11 +166,7 @@ class Follower(Generic[T]):
     def _watch(self) -> bool:
         """Follow one watch to its end; tell whether it was a healthy one."""
         started, heard = time.monotonic(), False
-        params = {
-            **self._watched.params,
-            "resourceVersion": self._version,
-            "timeoutSeconds": str(WATCH_SECONDS),
-        }
+        params = {**self._watched.params, "resourceVersion": self._version, "timeoutSeconds": str(WATCH_SECONDS)}
         with self._api.watch(
             self._watched.path, params, self._watched.shape, silence_seconds=self._silence_seconds
         ) as watch:
@@ -234,8 +230,7 @@ class Follower(Generic[T]):
         self._metrics.absent.labels(name).set(0)
         self._health.note_listed(name)
         _logger.info(
-            "listed",
-            extra={"resource": name, "objects": len(self._observed), "seconds": round(seconds, 3)},
+            "listed", extra={"resource": name, "objects": len(self._observed), "seconds": round(seconds, 3)}
         )
 
     def _note_failure(self, error: ProvisionerError) -> None:

@@ -91,9 +91,7 @@ def read_policies(text: str) -> tuple[CapacityPolicy, ...]:
     """
     return tuple(
         CapacityPolicy(
-            namespaces=each.namespaces,
-            accelerators=each.accelerators,
-            priorities=_read_items(each.priorities),
+            namespaces=each.namespaces, accelerators=each.accelerators, priorities=_read_items(each.priorities)
         )
         for each in _decode(text, tuple[_Policy, ...])
     )

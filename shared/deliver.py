@@ -118,14 +118,7 @@ def deliver_sweep(ports: Ports, trace: Trace) -> tuple[Answer, dict[str, int]]:
             _log_outcome("sweep", outcome, None, trace)
     for about, error in report.errors:
         answer = answer_error(error)
-        _log(
-            answer.severity,
-            f"{about}: {error}",
-            "sweep",
-            None,
-            trace,
-            _describe_error(error),
-        )
+        _log(answer.severity, f"{about}: {error}", "sweep", None, trace, _describe_error(error))
     if report.over_cap:
         message = (
             "more pools were due than TPU_PROVISIONER_SWEEP_DELETIONS_MAX lets one sweep delete without a word of "

@@ -104,9 +104,7 @@ def build_ports(settings: Settings, environ: Mapping[str, str] = os.environ) -> 
         pools=GkeNodePools(settings.gke_endpoint, account, compute_endpoint=settings.compute_endpoint),
         clusters={
             name: KubernetesCluster(
-                api,
-                kinds=choose_kinds(settings.kinds),
-                component=environ.get("K_SERVICE", "tpu-provisioner"),
+                api, kinds=choose_kinds(settings.kinds), component=environ.get("K_SERVICE", "tpu-provisioner")
             )
             for name, api in apis.items()
         },

@@ -139,11 +139,7 @@ def a_claim(**overrides: Any) -> SliceClaim:
 
 
 def a_demand(
-    *,
-    pod: PodView | None = None,
-    jobset: WorkloadView | None = None,
-    use: Settings | None = None,
-    **shape: Any,
+    *, pod: PodView | None = None, jobset: WorkloadView | None = None, use: Settings | None = None, **shape: Any
 ) -> Demand:
     """The demand of a leader pod, read by the real rule; `shape` goes to `a_template`."""
     pod = pod or a_pod(shape=shape)

@@ -19,12 +19,7 @@ from hypothesis import HealthCheck, settings
 
 from demo.stack.clusters import ClusterKind
 from demo.stack.stack import Stack
-from standins.controlplane.building import (
-    BuildFailed,
-    find_build,
-    make_addition_build,
-    make_build,
-)
+from standins.controlplane.building import BuildFailed, find_build, make_addition_build, make_build
 from standins.controlplane.cache import Build, default_cache
 from standins.controlplane.plane import ControlPlane
 from standins.controlplane.progress import Progress
@@ -78,8 +73,7 @@ def pytest_configure(config: pytest.Config) -> None:
         "controller(*names): runs further controllers on the real control plane, built first (minutes, once)",
     )
     config.addinivalue_line(
-        "markers",
-        "proves(kind, cell, on=...): what the test proves of the table of kinds, on which controllers",
+        "markers", "proves(kind, cell, on=...): what the test proves of the table of kinds, on which controllers"
     )
 
 

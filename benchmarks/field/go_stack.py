@@ -46,11 +46,7 @@ def build_command(layout: Layout, program: Path, edge: Mapping[str, str], port: 
     """Return the command of the program: its own defaults, and where the local cloud is."""
     return Command(
         name=PROCESS,
-        arguments=(
-            str(program),
-            "--metrics-bind-address=0",
-            f"--health-probe-bind-address=127.0.0.1:{port}",
-        ),
+        arguments=(str(program), "--metrics-bind-address=0", f"--health-probe-bind-address=127.0.0.1:{port}"),
         folder=layout.home,
         restartable=True,
         environment={

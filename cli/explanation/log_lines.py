@@ -88,11 +88,7 @@ def logs(
     most: Annotated[
         int,
         typer.Option(
-            "--max",
-            metavar="NUMBER",
-            min=1,
-            max=LINES_MAX,
-            help=f"Only the newest so many, up to {LINES_MAX}.",
+            "--max", metavar="NUMBER", min=1, max=LINES_MAX, help=f"Only the newest so many, up to {LINES_MAX}."
         ),
     ] = 200,
     output: Output = Format.TABLE,

@@ -17,13 +17,7 @@ from shared.core.errors import ProvisionerError, UnknownCluster
 from shared.core.messages import EventType, Message, parse_message
 from shared.core.operations import parse_entry
 from shared.core.times import parse_time
-from shared.deliver import (
-    ERROR_ATTRIBUTE,
-    FUNCTION_ATTRIBUTE,
-    MESSAGE_ID_ATTRIBUTE,
-    REASON_ATTRIBUTE,
-    SETTLE,
-)
+from shared.deliver import ERROR_ATTRIBUTE, FUNCTION_ATTRIBUTE, MESSAGE_ID_ATTRIBUTE, REASON_ATTRIBUTE, SETTLE
 from shared.engine.entries.answer_waiting import provision
 from shared.engine.entries.settle import settle
 from shared.engine.steps.release_pools import collect
@@ -325,11 +319,6 @@ def _list_decisions(answers: Sequence[Outcome | ProvisionerError]) -> list[Decis
 
 def _describe(dead_letter: DeadLetter, decisions: list[Decision]) -> list[DeadLetter]:
     return [
-        replace(
-            dead_letter,
-            decision=str(each.verdict),
-            decided_because=str(each.reason),
-            message=each.message,
-        )
+        replace(dead_letter, decision=str(each.verdict), decided_because=str(each.reason), message=each.message)
         for each in decisions
     ]

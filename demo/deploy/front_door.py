@@ -33,13 +33,7 @@ class FrontDoor:
     """
 
     def __init__(
-        self,
-        name: str,
-        *,
-        audiences: set[str],
-        invokers: set[str],
-        behind: str,
-        find_keys: Callable[[], Keys],
+        self, name: str, *, audiences: set[str], invokers: set[str], behind: str, find_keys: Callable[[], Keys]
     ) -> None:
         self.name = name
         self._audiences, self._invokers, self._behind = sorted(audiences), invokers, behind

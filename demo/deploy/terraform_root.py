@@ -75,12 +75,7 @@ class TerraformRoot:
             "TF_INPUT": "0",
         }
         done = subprocess.run(
-            words,
-            env=self._environment | told,
-            capture_output=True,
-            text=True,
-            timeout=_SECONDS_MAX,
-            check=False,
+            words, env=self._environment | told, capture_output=True, text=True, timeout=_SECONDS_MAX, check=False
         )
         if done.returncode:
             raise TerraformFailed(f"terraform {command}:\n{done.stdout[-2000:]}{done.stderr[-4000:]}")

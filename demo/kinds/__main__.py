@@ -141,10 +141,7 @@ def _run(console: Console, cases: list[Case], settings: StackSettings, seconds: 
             for note in applied.notes:
                 console.print(note, markup=False, highlight=False, soft_wrap=True)
             following = Following(
-                stack,
-                applier,
-                cases,
-                lambda line: console.print(format_line(line, started_at), soft_wrap=True),
+                stack, applier, cases, lambda line: console.print(format_line(line, started_at), soft_wrap=True)
             )
             left = following.follow(seconds)
         keep = bool(left) or not all(case.over for case in cases)

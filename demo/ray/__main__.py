@@ -14,13 +14,7 @@ import httpx
 import typer
 
 from demo.ray.image import write_image
-from demo.ray.installing import (
-    Installation,
-    InstallFailed,
-    default_folder,
-    install_ray,
-    ray_version,
-)
+from demo.ray.installing import Installation, InstallFailed, default_folder, install_ray, ray_version
 from demo.ray.ray_manifests import GROUPS
 from demo.ray.ray_run import Outcome, Run
 from demo.ray.recording import BadRecord, check_record, write_record

@@ -290,11 +290,7 @@ def ticker(settings: StackSettings, *, sweep: str) -> Command:
 
 
 def run_module(
-    name: str,
-    module: str,
-    *arguments: str,
-    environment: dict[str, str] | None = None,
-    restartable: bool = False,
+    name: str, module: str, *arguments: str, environment: dict[str, str] | None = None, restartable: bool = False
 ) -> Command:
     """Return the command that runs a module of this project."""
     return Command(

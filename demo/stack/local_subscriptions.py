@@ -46,9 +46,7 @@ def create_subscriptions(pubsub_grpc: str, functions: Mapping[str, str]) -> None
         publisher.create_topic(name=DEAD_LETTER_TOPIC)
         subscriber.create_subscription(
             Subscription(
-                name=DEAD_LETTER_SUBSCRIPTION,
-                topic=DEAD_LETTER_TOPIC,
-                expiration_policy=ExpirationPolicy(),
+                name=DEAD_LETTER_SUBSCRIPTION, topic=DEAD_LETTER_TOPIC, expiration_policy=ExpirationPolicy()
             )
         )
         for name, expression in FILTERS.items():

@@ -15,11 +15,7 @@ SIGNER = TokenSigner(time.time)
 
 def a_door(behind: str = "http://127.0.0.1:9", signer: TokenSigner = SIGNER) -> FrontDoor:
     return FrontDoor(
-        "collect",
-        audiences={ADDRESS},
-        invokers={PUSH},
-        behind=behind,
-        find_keys=lambda: read_keys(signer.jwks()),
+        "collect", audiences={ADDRESS}, invokers={PUSH}, behind=behind, find_keys=lambda: read_keys(signer.jwks())
     )
 
 

@@ -20,10 +20,7 @@ from tests.lives.cloud import wait_for
 pytestmark = pytest.mark.timeout(TEST_SECONDS_MAX)
 """The first test of a cluster waits for its stack."""
 
-SELECTOR = {
-    "cloud.google.com/gke-tpu-accelerator": "tpu-v6e-slice",
-    "cloud.google.com/gke-tpu-topology": "8x8",
-}
+SELECTOR = {"cloud.google.com/gke-tpu-accelerator": "tpu-v6e-slice", "cloud.google.com/gke-tpu-topology": "8x8"}
 
 
 def jobset(
@@ -59,9 +56,7 @@ DOCUMENTS = [
     {"apiVersion": "kueue.x-k8s.io/v1beta1", "kind": "LocalQueue", "metadata": {"name": "queue"}},
     jobset("suspended", chips=4, suspend=True),
     jobset(
-        "opted-out",
-        chips=4,
-        annotations={"tpu-provisioner.cloud.google.com/disable-autoprovisioning": "true"},
+        "opted-out", chips=4, annotations={"tpu-provisioner.cloud.google.com/disable-autoprovisioning": "true"}
     ),
     jobset("cpu-only"),
     jobset("fails", annotations={"local.tpu-provisioner/exit-code": "1"}),

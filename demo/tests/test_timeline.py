@@ -38,13 +38,7 @@ PATIENCE = Patience(refused_seconds=3, silent_seconds=10)
 def jobset(at: float, *, terminal: str = "", gone: bool = False, suspended: bool = False) -> JobSetSeen:
     slices = (SliceSpec(job=JOB, pods=2),)
     return JobSetSeen(
-        at=at,
-        namespace=NAMESPACE,
-        name=JOBSET,
-        slices=slices,
-        terminal=terminal,
-        gone=gone,
-        suspended=suspended,
+        at=at, namespace=NAMESPACE, name=JOBSET, slices=slices, terminal=terminal, gone=gone, suspended=suspended
     )
 
 
@@ -138,11 +132,7 @@ def test_a_whole_life_reaches_every_step_in_order() -> None:
 
 def test_calls_are_counted_for_the_pool_of_the_slice_only() -> None:
     timeline = observe([*whole_life(), called(19, "ListNodePools", pool=""), called(20, "GetNodePool", pool="x")])
-    assert timeline.calls_of(only_slice(timeline)) == {
-        "CreateNodePool": 1,
-        "GetNodePool": 1,
-        "DeleteNodePool": 1,
-    }
+    assert timeline.calls_of(only_slice(timeline)) == {"CreateNodePool": 1, "GetNodePool": 1, "DeleteNodePool": 1}
     assert timeline.shared_calls == {"ListNodePools": 1}
 
 
@@ -246,10 +236,7 @@ def test_a_second_attempt_moves_the_end_to_the_last_pool() -> None:
 def test_a_slice_on_the_pool_of_another_is_told_apart() -> None:
     other = "train-worker-0"
     seen = JobSetSeen(
-        at=1,
-        namespace=NAMESPACE,
-        name=JOBSET,
-        slices=(SliceSpec(job=JOB, pods=1), SliceSpec(job=other, pods=1)),
+        at=1, namespace=NAMESPACE, name=JOBSET, slices=(SliceSpec(job=JOB, pods=1), SliceSpec(job=other, pods=1))
     )
     worker = PodSeen(
         at=9, namespace=NAMESPACE, name="w", uid="w", job=other, index="0", phase="Running", node="node-0"

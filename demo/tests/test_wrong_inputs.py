@@ -132,12 +132,7 @@ def test_a_wrong_input_is_told_with_what_is_valid(
 @pytest.mark.parametrize(
     ("app", "line", "served_by", "error"),
     [
-        (
-            fakegke,
-            f"{SERVE_GKE} --location=us-east5",
-            "standins.fakegke.server.serve",
-            OSError("disk full"),
-        ),
+        (fakegke, f"{SERVE_GKE} --location=us-east5", "standins.fakegke.server.serve", OSError("disk full")),
         (fakegke, f"{SERVE_GKE} --location=us-east5", "standins.fakegke.server.serve", ValueError("a bug")),
         (pubsub, "serve", "standins.pubsub.cli.serve_until_signal", OSError("disk full")),
         (logs, SERVE_LOGS, "standins.logging.__main__.serve_until_signal", OSError("disk full")),

@@ -70,10 +70,7 @@ _NOTHING = re.compile("NOT_FOUND|SERVICE_DISABLED|has not been used|is disabled"
 
 
 def list_imports(
-    plan: Mapping[str, Any],
-    name: str,
-    ask: Callable[[str], list[dict[str, Any]]],
-    say: Callable[[str], None],
+    plan: Mapping[str, Any], name: str, ask: Callable[[str], list[dict[str, Any]]], say: Callable[[str], None]
 ) -> Iterator[str]:
     """Yield the import block of each resource that the plan creates and that exists already.
 

@@ -103,14 +103,7 @@ class Event:
     @property
     def id(self) -> str:
         """Return an identity that is the same each time the same observation is reported."""
-        parts = (
-            self.type,
-            self.cluster,
-            self.subject.kind,
-            self.subject.uid,
-            self.observed,
-            self.incarnation,
-        )
+        parts = (self.type, self.cluster, self.subject.kind, self.subject.uid, self.observed, self.incarnation)
         return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:32]
 
 

@@ -12,13 +12,7 @@ from requests.exceptions import RequestException
 
 from shared.core.errors import ProvisionerError, Unavailable
 from shared.edges.google_account import UNREADABLE, classify_account_error
-from shared.edges.google_errors import (
-    ErrorBody,
-    ErrorDetail,
-    classify_error,
-    classify_refusal,
-    note_request,
-)
+from shared.edges.google_errors import ErrorBody, ErrorDetail, classify_error, classify_refusal, note_request
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -16,11 +16,7 @@ import urllib3
 
 from shared.core.errors import Unavailable
 from shared.edges.clock import SYSTEM_CLOCK
-from shared.edges.kubernetes_connection import (
-    Connection,
-    connection_from_kubeconfig,
-    connection_in_cluster,
-)
+from shared.edges.kubernetes_connection import Connection, connection_from_kubeconfig, connection_in_cluster
 from shared.edges.kubernetes_errors import Expired, Silence, Unreadable, classify_refusal, parse_status
 from shared.edges.kubernetes_objects import Page, Stored
 from shared.edges.kubernetes_watch import UNREADABLE, Watch, decoder_of, read_stored, report_unreadable

@@ -205,11 +205,7 @@ class KubernetesCluster:
         """Change annotations and ``spec.suspend`` in one patch, in place of the version read."""
         found = get_suspendable(workload.kind)
         body: dict[str, Any] = {
-            "metadata": {
-                "uid": workload.uid,
-                "resourceVersion": workload.version,
-                "annotations": dict(marks),
-            }
+            "metadata": {"uid": workload.uid, "resourceVersion": workload.version, "annotations": dict(marks)}
         }
         if suspended is not None:
             body["spec"] = {"suspend": suspended}

@@ -58,11 +58,7 @@ class PubsubTopic:
     """One topic, usable from several threads. It also is `shared.core.ports.DeadLetters`."""
 
     def __init__(
-        self,
-        open_client: Callable[[], PublisherClient],
-        topic: str,
-        *,
-        timeout_seconds: float = TIMEOUT_SECONDS,
+        self, open_client: Callable[[], PublisherClient], topic: str, *, timeout_seconds: float = TIMEOUT_SECONDS
     ) -> None:
         """Prepare. Nothing is sent: a publisher may not ask whether the topic exists.
 

@@ -16,15 +16,7 @@ import msgspec
 
 from shared.capacity_lists import UnreadableList, read_priorities
 from shared.core.kinds.objects import UnexpectedValue, read_text
-from shared.core.labels import (
-    ACCELERATOR,
-    CAPACITY,
-    GPU_RESOURCE,
-    NODE_POOL,
-    QUEUE_GATE,
-    TOPOLOGY,
-    TPU_RESOURCE,
-)
+from shared.core.labels import ACCELERATOR, CAPACITY, GPU_RESOURCE, NODE_POOL, QUEUE_GATE, TOPOLOGY, TPU_RESOURCE
 from shared.core.times import parse_time
 from shared.core.workloads import PodTemplate, PodView, Toleration
 from shared.edges.kubernetes_errors import Unreadable

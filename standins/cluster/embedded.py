@@ -17,14 +17,7 @@ from standins.cluster.writing.event_recorder import Recorder
 from standins.cluster.writing.registry import Registry
 
 NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease")
-_CONTROLLERS = (
-    NodeController,
-    Scheduler,
-    JobController,
-    JobSetController,
-    GarbageCollector,
-    NamespaceController,
-)
+_CONTROLLERS = (NodeController, Scheduler, JobController, JobSetController, GarbageCollector, NamespaceController)
 _MAX_STEPS = 100_000
 
 
@@ -37,9 +30,7 @@ class Cluster:
         self.registry = Registry(self.store, clock, seed=seed)
         self.recorder = Recorder(self.registry)
         self.runner = Runner(
-            self.store,
-            clock,
-            [controller(self.registry, self.recorder) for controller in _CONTROLLERS],
+            self.store, clock, [controller(self.registry, self.recorder) for controller in _CONTROLLERS]
         )
         for name in NAMESPACES:
             self.registry.create(NAMESPACE, {"metadata": {"name": name}})

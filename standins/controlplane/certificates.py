@@ -73,9 +73,7 @@ def _authority(key: _PrivateKey, dns_name: str = "") -> x509.Certificate:
 
 
 def _serving(
-    authority_key: _PrivateKey,
-    authority: x509.Certificate,
-    dns_names: tuple[str, ...] = _DNS_NAMES,
+    authority_key: _PrivateKey, authority: x509.Certificate, dns_names: tuple[str, ...] = _DNS_NAMES
 ) -> tuple[ec.EllipticCurvePrivateKey, x509.Certificate]:
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, HOST)])
@@ -128,9 +126,7 @@ def _usage(*, signs_certificates: bool) -> x509.KeyUsage:
 def _pem(key: _PrivateKey) -> bytes:
     # SEC1 and PKCS#1, as Kubernetes' own certificates are: every part reads it.
     return key.private_bytes(
-        serialization.Encoding.PEM,
-        serialization.PrivateFormat.TraditionalOpenSSL,
-        serialization.NoEncryption(),
+        serialization.Encoding.PEM, serialization.PrivateFormat.TraditionalOpenSSL, serialization.NoEncryption()
     )
 
 

@@ -113,9 +113,7 @@ def serve(
     token_webhook: Annotated[
         str,
         typer.Option(
-            metavar="URL",
-            help="Ask this server, by a TokenReview, whose an unknown token is.",
-            callback=check_url,
+            metavar="URL", help="Ask this server, by a TokenReview, whose an unknown token is.", callback=check_url
         ),
     ] = "",
 ) -> None:

@@ -117,9 +117,7 @@ class Plan:
         if name not in _ARGUMENTS:
             raise KeyError(f"no process {name!r}; there are: {', '.join((*_ARGUMENTS, *self.installed))}")
         return Command(
-            name=name,
-            arguments=(str(self.build.binary(name)), *_ARGUMENTS[name](self)),
-            folder=self.layout.home,
+            name=name, arguments=(str(self.build.binary(name)), *_ARGUMENTS[name](self)), folder=self.layout.home
         )
 
     def write_settings(self) -> None:
@@ -245,11 +243,7 @@ def _scheduler_settings(plan: Plan) -> dict[str, object]:
         "apiVersion": "kubescheduler.config.k8s.io/v1",
         "kind": "KubeSchedulerConfiguration",
         "leaderElection": {"leaderElect": False},
-        "clientConnection": {
-            "kubeconfig": str(plan.layout.kubeconfig(users.SCHEDULER)),
-            "qps": 300,
-            "burst": 600,
-        },
+        "clientConnection": {"kubeconfig": str(plan.layout.kubeconfig(users.SCHEDULER)), "qps": 300, "burst": 600},
         "podInitialBackoffSeconds": 1,
         "podMaxBackoffSeconds": longest,
     }

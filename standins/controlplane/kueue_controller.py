@@ -44,11 +44,7 @@ def _settings(setting: Setting) -> Json:
         "namespace": _NAMESPACE,
         "leaderElection": {"leaderElect": False},
         # Off would mean certificates for metrics at a fixed place on this machine.
-        "internalCertManagement": {
-            "enable": True,
-            "webhookServiceName": _SERVICE,
-            "webhookSecretName": _SECRET,
-        },
+        "internalCertManagement": {"enable": True, "webhookServiceName": _SERVICE, "webhookSecretName": _SECRET},
         "webhook": {"host": HOST, "port": setting.ports.webhooks, "certDir": str(setting.certificates)},
         "health": {"healthProbeBindAddress": f"{HOST}:{setting.ports.health}"},
         "metrics": {"bindAddress": "0"},

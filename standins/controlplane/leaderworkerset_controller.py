@@ -4,12 +4,7 @@ from standins.controlplane.controller import Controller, Json, Probe, Setting, W
 from standins.processes.free_ports import HOST
 
 _OF_ITS_PODS = {"matchExpressions": [{"key": "leaderworkerset.sigs.k8s.io/name", "operator": "Exists"}]}
-_PODS = {
-    "apiGroups": [""],
-    "apiVersions": ["v1"],
-    "operations": ["CREATE", "UPDATE"],
-    "resources": ["pods"],
-}
+_PODS = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE", "UPDATE"], "resources": ["pods"]}
 _PATCH = {"objectSelector": _OF_ITS_PODS, "rules": [_PODS]}
 """`config/webhook/mutating-patch.yaml` and its twin in the module."""
 

@@ -18,16 +18,7 @@ from standins.processes.journal import write_record
 from standins.processes.private_files import write_ports, write_private
 
 _LOOK_SECONDS = 0.1
-_EXPECTED = (
-    ProcessDied,
-    NotReady,
-    PortTaken,
-    ManifestBroken,
-    BuildBroken,
-    RecipeBroken,
-    httpx.HTTPError,
-    OSError,
-)
+_EXPECTED = (ProcessDied, NotReady, PortTaken, ManifestBroken, BuildBroken, RecipeBroken, httpx.HTTPError, OSError)
 _AUTHORITY = "ca.crt"
 
 

@@ -82,11 +82,7 @@ class PodProcesses:
         """Start one container, for the first time or again."""
         image = self._images.folder_of(container)
         environment = environment_of(
-            self._pod,
-            container,
-            image=image,
-            folder=self._folder,
-            server=str(self._client.base_url),
+            self._pod, container, image=image, folder=self._folder, server=str(self._client.base_url)
         )
         # A container has nothing of the environment of whoever runs it.
         clean = ("env", "-i", *(f"{name}={value}" for name, value in environment.items()))

@@ -39,8 +39,7 @@ def serve(
     speed: Annotated[
         float,
         typer.Option(
-            min=0.001,
-            help="Divides every duration: ack deadlines, back-offs, retention. Publish times stay real.",
+            min=0.001, help="Divides every duration: ack deadlines, back-offs, retention. Publish times stay real."
         ),
     ] = 1.0,
 ) -> None:

@@ -75,11 +75,7 @@ STATES = (
         fault={"switch": "outcome", "kind": "stockout", "seconds": 120},
         words=("no capacity in us-east5-b", "stockout"),
     ),
-    State(
-        name="denied",
-        fault=refuse_creates("IAM_PERMISSION_DENIED", RIGHT),
-        words=(RIGHT, "permission_denied"),
-    ),
+    State(name="denied", fault=refuse_creates("IAM_PERMISSION_DENIED", RIGHT), words=(RIGHT, "permission_denied")),
     State(
         name="topology",
         topology="4x5",

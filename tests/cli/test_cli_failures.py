@@ -172,11 +172,7 @@ def test_busy_hosts_and_idle_chips_are_counted(world: World) -> None:
     assert hosts == {a_pool().name: "1/4", second.name: "0/4", lent.name: "2/4"}
     assert "3 pools with 48 chips (36 idle)" in result.stdout
     rows = read_json("status")["pools"]
-    assert {row["pool"]: row["chips_idle"] for row in rows} == {
-        a_pool().name: 12,
-        second.name: 16,
-        lent.name: 8,
-    }
+    assert {row["pool"]: row["chips_idle"] for row in rows} == {a_pool().name: 12, second.name: 16, lent.name: 8}
 
 
 def test_a_deployment_that_does_not_answer_is_one_error_and_not_0_pools(world: World) -> None:

@@ -243,9 +243,7 @@ def test_the_job_of_a_cronjob_is_planned(tmp_path: Path) -> None:
     assert "made by CronJob nightly" in only["notes"]
 
 
-def test_a_near_miss_is_named_though_nothing_asks_for_accelerators(
-    tmp_path: Path,
-) -> None:
+def test_a_near_miss_is_named_though_nothing_asks_for_accelerators(tmp_path: Path) -> None:
     selector = "{cloud.google.com/gke-tpu-topolgy: 2x2}"
     text = f"{{kind: Pod, apiVersion: v1, metadata: {{name: p}}, spec: {{nodeSelector: {selector}}}}}"
 

@@ -314,15 +314,7 @@ def test_no_color_is_heard(half_served: World) -> None:
 
 @pytest.mark.parametrize(
     ("seconds", "text"),
-    [
-        (0, "0s"),
-        (119, "119s"),
-        (120, "2m"),
-        (3599, "59m"),
-        (3600, "1h0m"),
-        (90_000, "1d1h"),
-        (None, "?"),
-    ],
+    [(0, "0s"), (119, "119s"), (120, "2m"), (3599, "59m"), (3600, "1h0m"), (90_000, "1d1h"), (None, "?")],
 )
 def test_ages_are_written_as_kubectl_does(seconds: float | None, text: str) -> None:
     assert format_age(seconds) == text

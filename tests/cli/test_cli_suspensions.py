@@ -37,10 +37,7 @@ def written(manager: str, at: str) -> dict[str, Any]:
 def a_body(
     marks: dict[str, str] | None = None, *, suspended: bool = True, writers: list[dict[str, Any]] | None = None
 ) -> dict[str, Any]:
-    return {
-        "metadata": {"labels": marks or {}, "managedFields": writers or []},
-        "spec": {"suspend": suspended},
-    }
+    return {"metadata": {"labels": marks or {}, "managedFields": writers or []}, "spec": {"suspend": suspended}}
 
 
 def read(body: dict[str, Any] | ProvisionerError) -> str:

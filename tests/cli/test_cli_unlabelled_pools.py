@@ -35,8 +35,7 @@ def tell(*pools: PoolSnapshot, namespace: str = "") -> list[str]:
 
 
 @pytest.mark.parametrize(
-    "keys",
-    [(labels.MANAGER,), (labels.CLAIM,), (labels.MANAGER, labels.CLAIM), (labels.MANAGER, labels.ATTEMPT)],
+    "keys", [(labels.MANAGER,), (labels.CLAIM,), (labels.MANAGER, labels.CLAIM), (labels.MANAGER, labels.ATTEMPT)]
 )
 def test_the_command_gives_back_what_name_and_other_labels_prove(keys: tuple[str, ...]) -> None:
     (text,) = tell(without(*keys))

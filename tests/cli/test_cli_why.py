@@ -89,10 +89,7 @@ def test_the_creations_of_all_attempts_are_told_with_the_class_of_their_failure(
 
     found = read_operations(rest, CLUSTER, {build_pool_name(a_claim())})
 
-    assert [each.text for each in found] == [
-        "creation began (operation-1)",
-        f"creation failed after 60 s {told}",
-    ]
+    assert [each.text for each in found] == ["creation began (operation-1)", f"creation failed after 60 s {told}"]
     assert read_operations(rest, CLUSTER, {build_pool_name(a_claim(owner_uid="another"))}) == []
 
 
@@ -233,10 +230,7 @@ def test_sources_that_cannot_be_read_are_named_and_end_with_1(monkeypatch: pytes
 def test_repetitions_are_one_row_with_their_number_and_the_last_one() -> None:
     messages = [
         Entry(
-            at=NOW - 60 * ago,
-            source="log",
-            about=f"sweep p-{ago}",
-            text=f"wait: until 08:0{ago} UTC [stockout]",
+            at=NOW - 60 * ago, source="log", about=f"sweep p-{ago}", text=f"wait: until 08:0{ago} UTC [stockout]"
         )
         for ago in (9, 5, 2)
     ]

@@ -12,15 +12,7 @@ from shared.core.errors import NoCapacity, Unavailable
 from shared.core.workloads import NodeView
 from tests.builders import CLUSTER
 from tests.component.test_component_elastic import a_demand, a_waiting_pod
-from tests.component.test_component_elastic_candidates import (
-    POD,
-    POLICY,
-    STOCKOUT,
-    claim_of,
-    fail,
-    name_of,
-    zones,
-)
+from tests.component.test_component_elastic_candidates import POD, POLICY, STOCKOUT, claim_of, fail, name_of, zones
 from tests.component.world import World
 from tests.unit.test_elastic import a_gpu_job
 

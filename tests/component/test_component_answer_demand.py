@@ -20,16 +20,7 @@ from shared.core.errors import (
 from shared.core.identity.pools import PoolSnapshot
 from shared.core.kinds import jobset as jobset_keys
 from shared.core.workloads import PodView
-from tests.builders import (
-    CLUSTER,
-    JOBSET_UID,
-    NOW,
-    a_demand_event,
-    a_foreign_pool,
-    a_jobset,
-    a_pod,
-    a_pool,
-)
+from tests.builders import CLUSTER, JOBSET_UID, NOW, a_demand_event, a_foreign_pool, a_jobset, a_pod, a_pool
 from tests.component.world import NAME, TRACE, World
 
 STARTED = [("JobSet", "NodePoolCreationStarted", False), ("Pod", "NodePoolCreationStarted", False)]

@@ -195,12 +195,7 @@ def test_a_slice_follows_its_attempts_meanwhile(world: World, look: Look) -> Non
     ],
 )
 def test_what_is_refused_is_told_and_creates_nothing(
-    world: World,
-    look: Look,
-    marks: dict[str, str],
-    overrides: dict[str, Any],
-    use: dict[str, Any],
-    words: str,
+    world: World, look: Look, marks: dict[str, str], overrides: dict[str, Any], use: dict[str, Any], words: str
 ) -> None:
     world.use(capacity_first=True, **use)
     put(world, marks, **overrides)

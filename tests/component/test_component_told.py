@@ -313,10 +313,7 @@ def test_many_foreign_pods_are_told_a_bounded_number_of_times(world: World) -> N
     world.sweep()
 
     assert len(kept.told()) <= 20 * (1 + 5)
-    assert [kind for kind, name, _ in kept.told() if name.startswith("serving")] == [
-        "Deployment",
-        *["Pod"] * 5,
-    ]
+    assert [kind for kind, name, _ in kept.told() if name.startswith("serving")] == ["Deployment", *["Pod"] * 5]
     assert any("and 18 more" in each.message for each in world.cluster.notices)
 
 

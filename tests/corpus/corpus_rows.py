@@ -27,11 +27,7 @@ _POOLS = re.compile(
     r"(?P<hosts>[1-9]\d*) hosts?, (?P<chips>[1-9]\d*) chips?"
 )
 _WITHOUT = re.compile(r"(refused|left): [a-z_]+")
-_MADE = {
-    "RayJob": "RayCluster/{}-xxxxx",
-    "RayService": "RayCluster/{}-xxxxx",
-    "PathwaysJob": "JobSet/{}",
-}
+_MADE = {"RayJob": "RayCluster/{}-xxxxx", "RayService": "RayCluster/{}-xxxxx", "PathwaysJob": "JobSet/{}"}
 """What controllers make of these objects, and its name. KubeRay adds five letters of its own
 (https://github.com/ray-project/kuberay/blob/master/ray-operator/controllers/ray/utils/util.go)."""
 _FIELDS = {"repository", "path", "gets", "unreadable", "why", "wrong"}

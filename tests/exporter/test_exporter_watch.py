@@ -88,11 +88,7 @@ def test_after_a_proper_end_it_resumes_from_the_last_bookmark_without_listing(fo
 
 @pytest.mark.parametrize(
     "stream",
-    [
-        BROKEN,
-        Stream((bookmark("150"), HALF_AN_EVENT), CUT),
-        Stream((bookmark("150"), HALF_AN_EVENT), END),
-    ],
+    [BROKEN, Stream((bookmark("150"), HALF_AN_EVENT), CUT), Stream((bookmark("150"), HALF_AN_EVENT), END)],
     ids=["between events", "in the middle of an event", "ended in the middle of an event"],
 )
 def test_after_a_broken_connection_it_resumes_from_the_last_version(follow: Follow, stream: Stream) -> None:

@@ -69,10 +69,7 @@ def test_every_image_has_an_exact_version(path: Path) -> None:
         assert re.fullmatch(r"[\w.\-/]+:v?\d+\.\d+\.\d+(-\w+)*(@sha256:[0-9a-f]{64})?", step["name"]), step["name"]
 
 
-WITHOUT_DIGEST = {
-    "gcr.io/google.com/cloudsdktool/google-cloud-cli:528.0.0",
-    "gcr.io/cloud-builders/docker:24.0.9",
-}
+WITHOUT_DIGEST = {"gcr.io/google.com/cloudsdktool/google-cloud-cli:528.0.0", "gcr.io/cloud-builders/docker:24.0.9"}
 """No public file with their digests was found (docs/upgrade.md, "Images by digest")."""
 
 

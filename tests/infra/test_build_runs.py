@@ -29,7 +29,7 @@ MISTAKES = [
         "refused before the state bucket is changed, with the command that lists those that are",
         "all as it was",
         "succeeds with one of these",
-    ),
+    )
 ]
 DELETE_STATE = {"_DELETE_STATE": "true"}
 PRIVATE = {"_CONTROL_PLANE_ACCESS": "private", "_FUNCTIONS_EGRESS": "all"}
@@ -293,10 +293,7 @@ def test_beside_a_cluster_jobset_is_installed_only_when_it_is_asked_for(beside: 
     for script in ("provision-06-fetch-queueing.sh", "provision-08-install-queueing.sh"):
         beside.step(script, BESIDE_A_CLUSTER | {"_JOBSET_API_VERSION": "v0.12.0"})
 
-    assert beside.world["cluster"] == [
-        "kubeconfig-main exporter-main.yaml",
-        "kubeconfig-main jobset.yaml",
-    ]
+    assert beside.world["cluster"] == ["kubeconfig-main exporter-main.yaml", "kubeconfig-main jobset.yaml"]
     assert "newTag: v0.12.0" in (beside.folder / "build/queueing/jobset/kustomization.yaml").read_text()
 
 

@@ -11,7 +11,7 @@ MISTAKES = [
         "refused before the plan, with that deployment's topic",
         "all as it was",
         "succeeds with another cluster, or after the destroy build of the other",
-    ),
+    )
 ]
 SECOND = BESIDE_A_CLUSTER | {"_NAME": "second"}
 FIRST_TOPIC = "projects/a-project/topics/tpu-provisioner-workload-events"

@@ -13,7 +13,7 @@ MISTAKES = [
         "refused in the step `preflight`, with the fault",
         "enabled APIs",
         "succeeds with a JSON object",
-    ),
+    )
 ]
 
 

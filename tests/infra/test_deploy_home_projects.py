@@ -19,7 +19,7 @@ MISTAKES = [
         "it deletes its own sink, whose name has its project",
         "everything of the other one",
         "`No changes.` in the other one",
-    ),
+    )
 ]
 HOMES = ("blue-project", "green-project")
 NODES = f"gke-nodes@{PROJECT}.iam.gserviceaccount.com"

@@ -21,10 +21,7 @@ pytestmark = [pytest.mark.deploy, pytest.mark.timeout(600)]
 
 SCRIPT = "provision-01-preflight.sh"
 LIMITS = {"SSD_TOTAL_GB": 500, "IN_USE_ADDRESSES": 8, "CPUS": 8}
-STATE = {
-    "version": 4,
-    "resources": [a_resource(CLUSTER, project=PROJECT, location="us-east5", name="training")],
-}
+STATE = {"version": 4, "resources": [a_resource(CLUSTER, project=PROJECT, location="us-east5", name="training")]}
 FOREIGN = {"version": 4, "resources": [{"mode": "managed", "type": "google_storage_bucket", "name": "b"}]}
 MISTAKES = [
     (

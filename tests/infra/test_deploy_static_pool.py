@@ -67,11 +67,7 @@ def start_job(kubernetes: httpx.Client, pool: str) -> None:
         {"metadata": {"name": "static-1", "labels": {"cloud.google.com/gke-nodepool": pool}}},
     )
     chips = {"google.com/tpu": "4"}
-    container = {
-        "name": "train",
-        "image": "train",
-        "resources": {"limits": chips, "requests": chips},
-    }
+    container = {"name": "train", "image": "train", "resources": {"limits": chips, "requests": chips}}
     spec = {"nodeName": "static-1", "restartPolicy": "Never", "containers": [container]}
     post(kubernetes, PODS, {"metadata": {"name": "train-0", "namespace": "default"}, "spec": spec})
     set_phase(kubernetes, "Running")

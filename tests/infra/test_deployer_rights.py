@@ -15,7 +15,7 @@ MISTAKES = [
         "`deployer.sh` refuses it, and says until when",
         "the account of the builds, and its other roles",
         "succeeds with another `_NAME`, or 37 days after the deletion",
-    ),
+    )
 ]
 NEEDED = {
     "google_artifact_registry_repository": "artifactregistry.admin",
@@ -52,12 +52,7 @@ OF_DATA = {
     "google_container_cluster": "NAME_deployer_groups",
 }
 """What is only read, and which role that needs."""
-OF_SCRIPTS = {
-    "iam.serviceAccountUser",
-    "logging.logWriter",
-    "logging.viewer",
-    "serviceusage.serviceUsageAdmin",
-}
+OF_SCRIPTS = {"iam.serviceAccountUser", "logging.logWriter", "logging.viewer", "serviceusage.serviceUsageAdmin"}
 """What no resource needs, but the scripts, or Google's check of who may act as an account."""
 NODES = "nodes@clusters-project.iam.gserviceaccount.com"
 ACROSS = {

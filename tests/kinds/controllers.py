@@ -5,12 +5,7 @@ import pytest
 
 def with_controllers(*names: str) -> list[pytest.MarkDecorator]:
     """Return the marks of such a module, for its `pytestmark`."""
-    return [
-        pytest.mark.cluster,
-        pytest.mark.controller(*names),
-        pytest.mark.timeout(900),
-        pytest.mark.slow,
-    ]
+    return [pytest.mark.cluster, pytest.mark.controller(*names), pytest.mark.timeout(900), pytest.mark.slow]
 
 
 def list_controllers(request: pytest.FixtureRequest) -> tuple[str, ...]:

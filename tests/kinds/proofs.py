@@ -102,8 +102,7 @@ def list_proofs(folder: Path = ROOT / "tests") -> list[Proof]:
     order = {kind: number for number, kind in enumerate(KIND_NAMES)}
     cells = {cell: number for number, cell in enumerate(CELLS + FURTHER_CELLS)}
     return sorted(
-        found,
-        key=lambda proof: (order[proof.kind], cells[proof.cell], not proof.on, proof.file, proof.test),
+        found, key=lambda proof: (order[proof.kind], cells[proof.cell], not proof.on, proof.file, proof.test)
     )
 
 

@@ -93,10 +93,7 @@ class RayWebhook(LocalAnswers):
             "name": "ray.webhook.test",
             "admissionReviewVersions": ["v1"],
             "sideEffects": "None",
-            "clientConfig": {
-                "url": f"{self.url}/mutate",
-                "caBundle": authority,
-            },
+            "clientConfig": {"url": f"{self.url}/mutate", "caBundle": authority},
             "objectSelector": {"matchLabels": {"app.kubernetes.io/name": "kuberay"}},
             "rules": [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}],
         }

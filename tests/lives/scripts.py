@@ -9,16 +9,7 @@ from collections.abc import Iterable
 
 from tests.lives.bindings import Binding
 from tests.lives.cloud import Json, wait_for
-from tests.lives.jobset_bodies import (
-    EXCLUSIVE,
-    FAIL_ATTEMPTS,
-    FAIL_RUNS,
-    Job,
-    fails,
-    jobset,
-    runs,
-    select,
-)
+from tests.lives.jobset_bodies import EXCLUSIVE, FAIL_ATTEMPTS, FAIL_RUNS, Job, fails, jobset, runs, select
 from tests.lives.scene import PROVISIONING, STOPPING, Scene
 
 SPOT = {"cloud.google.com/gke-spot": "true"}

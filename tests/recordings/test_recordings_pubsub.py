@@ -17,9 +17,7 @@ NOT_SERVED = ("schemaSettings", "noWrapper", "enableMessageOrdering", "enableExa
 """Features that the stand-in refuses by name. They are left out of requests and answers."""
 EXPORTS = ("bigqueryConfig", "cloudStorageConfig")
 """The same; their subscriptions are left out, because other terms of them differ too."""
-ALLOWED = {
-    "pushConfig.attributes": "Pub/Sub keeps them to itself and answers its own; ours sets none",
-}
+ALLOWED = {"pushConfig.attributes": "Pub/Sub keeps them to itself and answers its own; ours sets none"}
 """Why a field of an answer may differ."""
 LATE = "a subscription is seen by others a moment after the answer to its creation"
 """So says Pub/Sub; the stand-in shows it at once, because nothing of ours looks so early."""

@@ -276,10 +276,7 @@ MUTATIONS = (
     Mutation("no cap", ((DeletionCap, "take", lambda _: lambda _self: True),), seed=102),
     Mutation(
         "no proof of the cluster",
-        (
-            (gather, "is_proven", lambda _: lambda *_: True),
-            (gather, "is_other", lambda _: lambda *_: False),
-        ),
+        ((gather, "is_proven", lambda _: lambda *_: True), (gather, "is_other", lambda _: lambda *_: False)),
         seed=100,
     ),
     Mutation("no try after a pause", ((attempts, "find_pause", lambda _: lambda *_: float(10**9)),), seed=2),

@@ -126,11 +126,7 @@ class ClusterPort:
         return []
 
     def change_workload(
-        self,
-        workload: WorkloadView,
-        marks: Mapping[str, str | None],
-        *,
-        suspended: bool | None = None,
+        self, workload: WorkloadView, marks: Mapping[str, str | None], *, suspended: bool | None = None
     ) -> WorkloadView:
         """Change a workload in place of the version that was read."""
         with self.world.faults.changing("change_workload", self.name):

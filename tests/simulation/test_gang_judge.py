@@ -53,10 +53,7 @@ def test_a_part_is_reported_after_gke_had_its_chance(
 def a_part_of_a_running_jobset(*, candidates: int = 0, lacks: str = "") -> Scenario:
     """Return a scenario where one of two slices loses its pool: by hand, or to errors."""
     create = Act(50.0, "create", 0, "train", "JobSet", "one", 2, flag=True)
-    errors = (
-        Act(675.0, "preempt", 0, "train", count=2, flag=True),
-        Act(758.0, "degrade", 0, "train", flag=True),
-    )
+    errors = (Act(675.0, "preempt", 0, "train", count=2, flag=True), Act(758.0, "degrade", 0, "train", flag=True))
     return Scenario(
         acts=(create, *((Act(675.0, "remove-pool", 0, "train"),) if lacks else errors)),
         faults=(Fault(600.0, lacks, seconds=2000.0),) if lacks else (),

@@ -98,11 +98,7 @@ class VirtualTime:
         self._main.switch()
 
     def run_side_by_side(
-        self,
-        tasks: Sequence[Callable[[], T]],
-        *,
-        at_once: int,
-        until: float,
+        self, tasks: Sequence[Callable[[], T]], *, at_once: int, until: float
     ) -> list[T | Exception]:
         """Run works as tasks of the calling one's owner: `shared.core.ports.SideBySide`."""
         if len(tasks) == 1:  # nothing to interleave: no task of its own

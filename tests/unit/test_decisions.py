@@ -202,10 +202,7 @@ IGNORES_PODS = collect_about(lambda _: {"pods": PoolPods()})
             id="takes every status for running",
         ),
         pytest.param(
-            COLLECT,
-            then(decide_collect, verdict=Verdict.KEEP),
-            "what is over and empty goes",
-            id="never deletes",
+            COLLECT, then(decide_collect, verdict=Verdict.KEEP), "what is over and empty goes", id="never deletes"
         ),
         pytest.param(ATTEMPTS, creates_at_once, "a pause has a record, and ends", id="creates at once"),
         pytest.param(ATTEMPTS, repeats_the_name, "the next attempt has another number", id="repeats the name"),

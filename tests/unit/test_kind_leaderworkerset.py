@@ -122,9 +122,7 @@ LEADER_EXCLUDED = {"subGroupSize": 2, "subGroupPolicyType": "LeaderExcluded"}
             {"size": 1, "leader": CHIPLESS}, {"serve-0": 0, "serve-1": 0}, id="a leader alone without chips"
         ),
         pytest.param(
-            {"size": 1, "leader": OF_OTHER_SHAPE, "replicas": 1},
-            {"serve-0": 1},
-            id="a leader alone is not apart",
+            {"size": 1, "leader": OF_OTHER_SHAPE, "replicas": 1}, {"serve-0": 1}, id="a leader alone is not apart"
         ),
         pytest.param({"replicas": 0}, {}, id="scaled to nothing"),
         pytest.param({"leader": OF_CPU, "worker": OF_CPU}, {}, id="no accelerators"),

@@ -40,12 +40,7 @@ EVENTS = st.builds(
 )
 
 
-TRAIN = {
-    "kind": "JobSet",
-    "namespace": "default",
-    "name": "train",
-    "uid": "5e7d3a52-4f0c-4b7e-9a52-0d9f0f0c1a01",
-}
+TRAIN = {"kind": "JobSet", "namespace": "default", "name": "train", "uid": "5e7d3a52-4f0c-4b7e-9a52-0d9f0f0c1a01"}
 
 
 @given(event=EVENTS)

@@ -203,9 +203,6 @@ def test_a_burst_of_pods_and_leaders_is_served_without_a_listing(loop: Loop) -> 
 
 def bystander(number: int) -> Json:
     """A pod that the exporter sees as a leader and that is no demand, because of its gate."""
-    labels = {
-        "jobset.sigs.k8s.io/job-key": "bystander",
-        "batch.kubernetes.io/job-completion-index": "0",
-    }
+    labels = {"jobset.sigs.k8s.io/job-key": "bystander", "batch.kubernetes.io/job-completion-index": "0"}
     spec = {"containers": [{"name": "main", "image": "main"}], "schedulingGates": [{"name": "example.com/later"}]}
     return {"metadata": {"name": f"bystander-{number:04}", "labels": labels}, "spec": spec}

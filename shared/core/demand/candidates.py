@@ -151,13 +151,7 @@ def _leave_out(found: tuple[Candidate, ...], disks: Sequence[Disk]) -> tuple[Can
 
 
 def _read_annotation(
-    template: PodTemplate,
-    shape: Shape,
-    cluster: str,
-    settings: Settings,
-    disks: Sequence[Disk],
-    *,
-    flex_wait: int,
+    template: PodTemplate, shape: Shape, cluster: str, settings: Settings, disks: Sequence[Disk], *, flex_wait: int
 ) -> tuple[Candidate, ...]:
     if template.unreadable_priorities:
         raise CapacityConflict(template.unreadable_priorities, field=_FIELD)
@@ -188,11 +182,7 @@ def _read_annotation(
 
 
 def _expand(
-    priorities: Sequence[Priority],
-    template: PodTemplate,
-    cluster: str,
-    settings: Settings,
-    disks: Sequence[Disk],
+    priorities: Sequence[Priority], template: PodTemplate, cluster: str, settings: Settings, disks: Sequence[Disk]
 ) -> Iterator[Candidate]:
     """Yield the candidates of a list: one for each reservation and zone of an item."""
     for each in priorities:

@@ -82,12 +82,7 @@ def _list_asked(template: PodTemplate, workload: WorkloadView) -> list[str]:
 
 
 def _choose_value(
-    terms: Sequence[TopologyTerm],
-    seen: _Neighbours,
-    workload: WorkloadView,
-    found: SliceOfPod,
-    *,
-    several: bool,
+    terms: Sequence[TopologyTerm], seen: _Neighbours, workload: WorkloadView, found: SliceOfPod, *, several: bool
 ) -> str:
     together = [each for each in terms if each.kind == TermKind.AFFINITY]
     apart = [each for each in terms if each.kind == TermKind.ANTI_AFFINITY]

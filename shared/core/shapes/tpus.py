@@ -13,13 +13,7 @@ from typing import TYPE_CHECKING
 from shared.core import labels
 from shared.core.errors import UnsupportedShape
 from shared.core.shapes.shape import Placement, Shape
-from shared.core.shapes.tpu_catalogue import (
-    BY_ACCELERATOR,
-    CUBE_CHIPS,
-    SHAPES_BELOW_A_CUBE,
-    Family,
-    Machine,
-)
+from shared.core.shapes.tpu_catalogue import BY_ACCELERATOR, CUBE_CHIPS, SHAPES_BELOW_A_CUBE, Family, Machine
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

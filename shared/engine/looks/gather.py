@@ -97,11 +97,7 @@ def read_owner(look: Look, home: tuple[str, str, str], pools: Sequence[PoolSnaps
 
 
 def read_occupancy(
-    look: Look,
-    workload: WorkloadView,
-    *,
-    pools: Sequence[PoolSnapshot],
-    pods: Sequence[PodView] | None = None,
+    look: Look, workload: WorkloadView, *, pools: Sequence[PoolSnapshot], pods: Sequence[PodView] | None = None
 ) -> Occupancy:
     """Return which pods run on which pools of a workload, from at least all of its pools.
 

@@ -43,12 +43,7 @@ class RecentPools:
     """Every pool of a cluster, listed when first asked for and when the list is too old."""
 
     def __init__(
-        self,
-        read: Callable[[], PoolIndex],
-        clock: Clock,
-        *,
-        seconds: float = TURN_SECONDS,
-        apart: float = 0.0,
+        self, read: Callable[[], PoolIndex], clock: Clock, *, seconds: float = TURN_SECONDS, apart: float = 0.0
     ) -> None:
         """Prepare; nothing is read yet. After so many seconds a list is too old."""
         self._read, self._recent = read, RecentReads(clock, seconds, apart=apart)

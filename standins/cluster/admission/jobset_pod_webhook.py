@@ -61,7 +61,7 @@ def _add_affinities(body: Json, topology_key: str) -> None:
                 "labelSelector": {"matchExpressions": expressions},
                 "topologyKey": topology_key,
                 "namespaceSelector": {},
-            },
+            }
         )
 
 

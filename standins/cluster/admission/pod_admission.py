@@ -54,7 +54,7 @@ def admit_new(store: Store, body: Json, now: str) -> None:
                 "lastTransitionTime": now,
                 "reason": "SchedulingGated",
                 "message": "Scheduling is blocked due to non-empty scheduling gates",
-            },
+            }
         ]
     jobset_pod_webhook.admit_new(store, body)
 

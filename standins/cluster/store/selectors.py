@@ -90,7 +90,7 @@ def _requirement(part: str) -> Requirement:
         return Requirement(found[2], "absent" if found[1] else "exists")
     raise bad_request(
         f'unable to parse requirement: labelSelector part "{part}" is none of key=value, key!=value, '
-        "key in (a,b), key notin (a,b), key, !key",
+        "key in (a,b), key notin (a,b), key, !key"
     )
 
 

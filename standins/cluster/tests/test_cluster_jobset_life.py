@@ -46,7 +46,7 @@ def test_a_jobset_completes_when_all_its_jobs_have(world: World) -> None:
     over = {"name": "slice", "ready": 0, "succeeded": 2, "failed": 0, "active": 0, "suspended": 0}
     world.eventually(lambda: counters(world), over)
     assert [[c["type"] for c in job["status"]["conditions"]] for job in world.jobs()] == [
-        ["SuccessCriteriaMet", "Complete"],
+        ["SuccessCriteriaMet", "Complete"]
     ] * 2
     assert len(world.pods()) == 4, "the pods of finished Jobs stay"
 

@@ -193,11 +193,7 @@ WRONG: dict[str, tuple[Json, int, str]] = {
         403,
         "coordinator replicatedJob no does not exist",
     ),
-    "a time to live below zero": (
-        {"ttlSecondsAfterFinished": -1},
-        422,
-        "should be greater than or equal to 0",
-    ),
+    "a time to live below zero": ({"ttlSecondsAfterFinished": -1}, 422, "should be greater than or equal to 0"),
     "a number in quotes": ({"failurePolicy": {"maxRestarts": "3"}}, 400, "spec.failurePolicy.maxRestarts"),
 }
 

@@ -63,11 +63,7 @@ CASES: dict[str, tuple[list[Json], Json, str]] = {
         {"affinity": node_affinity("zone", "NotIn", "x")},
         message(1, "1 node(s) didn't match Pod's node affinity/selector"),
     ),
-    "a taint": (
-        [plain_node("a", taints=[TAINT])],
-        {},
-        message(1, f"1 {TAINTED}"),
-    ),
+    "a taint": ([plain_node("a", taints=[TAINT])], {}, message(1, f"1 {TAINTED}")),
     "more than a node has": (
         [plain_node("a"), plain_node("b", offered={"google.com/tpu": "2"})],
         {"containers": asking(**{"google.com/tpu": 4})},
@@ -81,8 +77,7 @@ CASES: dict[str, tuple[list[Json], Json, str]] = {
         ],
         {"containers": asking(cpu=8, **{"google.com/tpu": 4})},
         message(
-            3,
-            f"1 Insufficient cpu, 1 Insufficient google.com/tpu, 1 {TAINTED}, 1 node(s) were unschedulable",
+            3, f"1 Insufficient cpu, 1 Insufficient google.com/tpu, 1 {TAINTED}, 1 node(s) were unschedulable"
         ),
     ),
     "an affinity to nobody": (

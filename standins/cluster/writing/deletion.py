@@ -52,8 +52,7 @@ def read_options(body: bytes, query: dict[str, str]) -> DeleteOptions:
             options.grace_period_seconds = int(query["gracePeriodSeconds"])
         if "propagationPolicy" in query:
             options.propagation_policy = msgspec.convert(
-                query["propagationPolicy"],
-                type=Literal["Background", "Foreground", "Orphan"],
+                query["propagationPolicy"], type=Literal["Background", "Foreground", "Orphan"]
             )
     except (msgspec.DecodeError, msgspec.ValidationError, ValueError) as error:
         raise bad_request(f"invalid DeleteOptions: {error}") from error

@@ -167,7 +167,7 @@ class Registry:
         if given != (kind.api_version, kind.kind):
             raise bad_request(
                 f"the API version or kind of the object ({given[0]}, {given[1]}) does not match the expected one "
-                f"({kind.api_version}, {kind.kind})",
+                f"({kind.api_version}, {kind.kind})"
             )
         return {"apiVersion": kind.api_version, "kind": kind.kind} | body
 

@@ -172,8 +172,5 @@ def raycluster(name: str, queue: str) -> Json:
         "apiVersion": "ray.io/v1",
         "kind": "RayCluster",
         "metadata": {"name": name, "labels": {f"{_LABEL}queue-name": queue}},
-        "spec": {
-            "headGroupSpec": {"rayStartParams": {}, "template": head},
-            "workerGroupSpecs": [group],
-        },
+        "spec": {"headGroupSpec": {"rayStartParams": {}, "template": head}, "workerGroupSpecs": [group]},
     }

@@ -47,10 +47,7 @@ def serving(name: str, *, replicas: int = 2, size: int = 4, **template: Any) -> 
         "apiVersion": "leaderworkerset.x-k8s.io/v1",
         "kind": "LeaderWorkerSet",
         "metadata": {"name": name, "annotations": {_PREFIX + "exclusive-topology": POOL}},
-        "spec": {
-            "replicas": replicas,
-            "leaderWorkerTemplate": {"size": size, "workerTemplate": pod} | template,
-        },
+        "spec": {"replicas": replicas, "leaderWorkerTemplate": {"size": size, "workerTemplate": pod} | template},
     }
 
 

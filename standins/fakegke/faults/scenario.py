@@ -92,7 +92,7 @@ class Scenario(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     """The world's facts. `reservations` null: any name exists, with enough machines."""
 
     policies: list[WorkloadPolicy] = msgspec.field(
-        default_factory=lambda: [WorkloadPolicy(name="tpu-provisioner-*")],
+        default_factory=lambda: [WorkloadPolicy(name="tpu-provisioner-*")]
     )
     reservations: list[Reservation] | None = None
     timings: Timings = msgspec.field(default_factory=Timings)

@@ -83,11 +83,7 @@ class Admission:
         zones = list(wanted.locations) or cluster.zones
         late = self._world.faults.in_force(BadNodeCount(answer="sync"), target)
         shape = check_pool(
-            wanted,
-            cluster.name.location,
-            zones,
-            self._world.scenario,
-            late_count=late.answer == "async",
+            wanted, cluster.name.location, zones, self._world.scenario, late_count=late.answer == "async"
         )
         self._byte_limit(cluster, wanted, target)
         self._free_name(cluster, wanted.name, target)

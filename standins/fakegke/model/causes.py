@@ -37,12 +37,7 @@ _NO_STOCK = (
     "Try a different zone, or try again later."
 )
 _TABLE: dict[str, tuple[Code, str, str, str]] = {
-    "stockout": (
-        Code.RESOURCE_EXHAUSTED,
-        "GCE_STOCKOUT",
-        "ZONE_RESOURCE_POOL_EXHAUSTED_WITH_DETAILS",
-        _NO_STOCK,
-    ),
+    "stockout": (Code.RESOURCE_EXHAUSTED, "GCE_STOCKOUT", "ZONE_RESOURCE_POOL_EXHAUSTED_WITH_DETAILS", _NO_STOCK),
     "quota": (
         Code.RESOURCE_EXHAUSTED,
         "GCE_QUOTA_EXCEEDED",

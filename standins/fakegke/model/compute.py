@@ -68,11 +68,7 @@ class Compute:
         if key in self._held:
             raise GkeError(Code.ALREADY_EXISTS, f"The resource '{_path(*key)}' already exists")
         policy = WorkloadPolicy(name=name, region=region, topology=topology)
-        kept = {
-            **body,
-            "selfLink": f"{API}/{_path(*key)}",
-            "region": f"{API}/projects/{project}/regions/{region}",
-        }
+        kept = {**body, "selfLink": f"{API}/{_path(*key)}", "region": f"{API}/projects/{project}/regions/{region}"}
         self._held[key] = _Held(kept | {"status": "READY", "kind": "compute#resourcePolicy"}, policy)
         self._world.scenario.policies.insert(0, policy)
         return describe_operation(self._world, project, region=region)

@@ -9,11 +9,7 @@ Whether a call is let in at all is decided in `admission`.
 
 from collections.abc import Callable
 
-from standins.fakegke.faults.fault_rules import (
-    Duration,
-    Outcome,
-    Target,
-)
+from standins.fakegke.faults.fault_rules import Duration, Outcome, Target
 from standins.fakegke.model.causes import NO_RESERVATION
 from standins.fakegke.model.defaults import filled_pool
 from standins.fakegke.model.fleet import Fleet, group_urls

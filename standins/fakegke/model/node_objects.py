@@ -89,10 +89,7 @@ def node_object(
         "apiVersion": "v1",
         "kind": "Node",
         "metadata": {"name": name, "labels": labels},
-        "spec": {
-            "providerID": f"gce://{cluster.project}/{zone}/{name}",
-            "taints": taints_of(pool, machine),
-        },
+        "spec": {"providerID": f"gce://{cluster.project}/{zone}/{name}", "taints": taints_of(pool, machine)},
         "status": {
             "capacity": resources,
             "allocatable": dict(resources),

@@ -69,9 +69,7 @@ class ComputeRest:
                 "POST", f"{group}/resize", lambda at, sent: groups.resize(**at, size=sent.query.get("size", ""))
             ),
             _route(
-                "POST",
-                f"{group}/deleteInstances",
-                lambda at, sent: groups.delete_instances(**at, body=sent.body),
+                "POST", f"{group}/deleteInstances", lambda at, sent: groups.delete_instances(**at, body=sent.body)
             ),
             _route("GET", operation, lambda at, _: describe_operation(world, **at)),
             _route("POST", f"{operation}/wait", lambda at, _: describe_operation(world, **at)),

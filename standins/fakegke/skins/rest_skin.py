@@ -27,16 +27,7 @@ _REQUESTS: dict[str, Callable[[], Any]] = {method: raw_class(f"{method}Request")
 _LOST = {"unavailable": Code.UNAVAILABLE, "deadline": Code.DEADLINE_EXCEEDED}
 _UNKNOWN_FIELD = re.compile(r'has no field named "(?P<field>[^"]+)" at "(?P<at>[^"]+)"')
 _SYSTEM_PARAMETERS = frozenset(
-    {
-        "alt",
-        "$alt",
-        "prettyPrint",
-        "$prettyPrint",
-        "key",
-        "quotaUser",
-        "$.xgafv",
-        "access_token",
-    }
+    {"alt", "$alt", "prettyPrint", "$prettyPrint", "key", "quotaUser", "$.xgafv", "access_token"}
 )
 
 

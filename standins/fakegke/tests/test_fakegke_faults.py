@@ -7,13 +7,7 @@ from standins.fakegke.errors import LostReply
 from standins.fakegke.faults.fault_rules import FaultPlan, parse_fault
 from standins.fakegke.model.node_events import Event, NodesDown, NodeUp, PoolState
 from standins.fakegke.resource_names import ClusterName
-from standins.fakegke.tests.fakegke_worlds import (
-    LOCATION,
-    LONG,
-    PROJECT,
-    InProcessWorld,
-    cpu_pool,
-)
+from standins.fakegke.tests.fakegke_worlds import LOCATION, LONG, PROJECT, InProcessWorld, cpu_pool
 
 Pool = container_v1.NodePool.Status
 Operation = container_v1.Operation.Status

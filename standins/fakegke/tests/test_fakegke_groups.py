@@ -7,12 +7,7 @@ from standins.fakegke.tests.compute_groups import NO_STOCK, STOCKOUT, Groups, cr
 from standins.fakegke.tests.fakegke_worlds import FLEX_START, LONG, ServedWorld, cpu_pool, reserved
 
 Pool = container_v1.NodePool.Status
-TIERS = {
-    "spot": {"spot": True},
-    "on-demand": {"spot": False},
-    "flex": FLEX_START,
-    "reserved": reserved("res-1"),
-}
+TIERS = {"spot": {"spot": True}, "on-demand": {"spot": False}, "flex": FLEX_START, "reserved": reserved("res-1")}
 
 
 def _nodes(served: ServedWorld, pool: str = "pool-1") -> int:

@@ -92,10 +92,7 @@ REFUSED: list[tuple[container_v1.NodePool, str]] = [
     ),
     (cpu_pool(config={"disk_size_gb": 5}), "Must be 10 to 65536"),
     (cpu_pool(config={"disk_size_gb": 50, "boot_disk": {"size_gb": 50}}), "config.boot_disk excludes"),
-    (
-        cpu_pool(management={"auto_repair": True}),
-        "Auto_upgrade must be true when release_channel REGULAR is set.",
-    ),
+    (cpu_pool(management={"auto_repair": True}), "Auto_upgrade must be true when release_channel REGULAR is set."),
     (slice_pool(config={"preemptible": True}), "spot and preemptible exclude each other"),
     (
         slice_pool(config={"reservation_affinity": specific_reservation("res-1")}),

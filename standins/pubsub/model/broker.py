@@ -128,11 +128,7 @@ class Broker:
         self.topic(terms.topic)
         self._check_dead_letter_topic(terms)
         self.subscriptions[name] = Subscription(
-            name,
-            terms,
-            clock=self.clock,
-            speed=self.speed,
-            forward=self._forward,
+            name, terms, clock=self.clock, speed=self.speed, forward=self._forward
         )
         self._tell(name)
         return self.subscriptions[name]

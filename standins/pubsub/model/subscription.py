@@ -23,13 +23,7 @@ class Subscription:
     """Keep what one subscription was asked for together with what it still has to deliver."""
 
     def __init__(
-        self,
-        name: str,
-        terms: SubscriptionTerms,
-        *,
-        clock: Callable[[], float],
-        speed: float,
-        forward: Forward,
+        self, name: str, terms: SubscriptionTerms, *, clock: Callable[[], float], speed: float, forward: Forward
     ) -> None:
         self.name = name
         self.topic = terms.topic

@@ -126,8 +126,7 @@ def test_terms_outside_their_range_are_refused_by_name(terms: dict[str, Any], fi
 
 
 @pytest.mark.parametrize(
-    ("change", "field"),
-    [({"filter_text": 'attributes.x = "1"'}, "filter"), ({"topic": DEAD}, "topic")],
+    ("change", "field"), [({"filter_text": 'attributes.x = "1"'}, "filter"), ({"topic": DEAD}, "topic")]
 )
 def test_what_is_immutable_cannot_be_changed(change: dict[str, Any], field: str) -> None:
     world = ModelWorld()

@@ -205,9 +205,7 @@ def test_what_is_preempted_while_its_pools_are_made_gives_them_back_and_never_ha
     queue.clear(pools=3)
 
 
-def test_two_namespaces_share_quota_and_what_was_borrowed_goes_back_with_its_pool(
-    cloud: Cloud,
-) -> None:
+def test_two_namespaces_share_quota_and_what_was_borrowed_goes_back_with_its_pool(cloud: Cloud) -> None:
     host = Queue(cloud, "host", V6E, check=CHECK, shaped=False)
     guest = Queue(cloud, "guest", check=CHECK, beside=host)
     guest.submit("JobSet", a_jobset(guest.workload, "4x4"))

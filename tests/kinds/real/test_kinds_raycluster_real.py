@@ -126,10 +126,7 @@ def test_a_recreated_cluster_keeps_its_pool_and_another_shape_replaces_it(cloud:
 @pytest.mark.proves("RayCluster", "refused", on=KUBERAY)
 @pytest.mark.parametrize(
     ("name", "group", "reason"),
-    [
-        ("mixing", {"replicas": 2, "apart": False}, "slices_may_mix"),
-        ("hosts", {"numOfHosts": 3}, "hosts_differ"),
-    ],
+    [("mixing", {"replicas": 2, "apart": False}, "slices_may_mix"), ("hosts", {"numOfHosts": 3}, "hosts_differ")],
 )
 def test_what_can_never_be_whole_is_refused_where_its_owner_looks(
     cloud: Cloud, name: str, group: Json, reason: str
