@@ -5,7 +5,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,7 @@ import pytest
 from shared.environment import PREFIX
 from standins.fakegke.faults.fault_rules import DupCreateInflight
 from standins.fakegke.faults.scenario import Scenario, load_answers
-from standins.processes.stand_ins import ROOT
+from standins.processes.stand_ins import ROOT, wait_until
 from tests.builders import CLUSTER
 from tests.cli.conformance_world import FAKE, Project, serve_gke
 from tests.contract.stand_ins import ask
@@ -67,10 +66,7 @@ def list_pools(fake: str) -> list[str]:
 
 
 def wait_for_a_pool(fake: str) -> None:
-    deadline = time.monotonic() + 60
-    while list_pools(fake) == [FOREIGN]:
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    wait_until(lambda: list_pools(fake) != [FOREIGN], what="a pool")
 
 
 def test_without_yes_it_prints_the_plan_and_changes_nothing(fake: str, tmp_path: Path) -> None:

@@ -12,9 +12,10 @@ from exporter.watched_kinds import list_watched, watch_queues
 from shared.core.kinds.table import KINDS
 from shared.core.kueue import QueuedWorkload, read_queued
 from shared.core.messages import Event, EventType, ObjectName, Observed
+from standins.processes.stand_ins import wait_until
 from tests.exporter.exporter_builders import CLUSTER
 from tests.exporter.scripted_kubernetes import Listing, Refusal, ScriptedKubernetes, Stream, event
-from tests.exporter.test_exporter_watch import Follow, wait_until
+from tests.exporter.test_exporter_watch import Follow
 from tests.unit.test_kueue import CHECKS, OWNER, a_workload
 
 READY = [each | {"state": "Ready"} for each in CHECKS]

@@ -15,6 +15,7 @@ from exporter.health import HEARTBEAT_SECONDS_MAX, Role
 from exporter.watch import PAGE_SIZE
 from exporter.watched_kinds import watch_pods, watch_workloads
 from shared.core.kinds.jobset import JOBSET
+from standins.processes.stand_ins import wait_until
 from tests.exporter.exporter_builders import a_jobset, a_leader, completed
 from tests.exporter.scripted_kubernetes import (
     CUT,
@@ -35,13 +36,6 @@ ENDED, BROKEN = (Stream((bookmark("150"),), ending) for ending in (END, CUT))
 HALF_AN_EVENT = json.dumps(event("ADDED", a_leader("half")))[:200]
 EMPTY = Listing()
 ABSENT, EXPIRED = Refusal(404, "NotFound"), Refusal(410, "Expired")
-
-
-def wait_until(is_true: Callable[[], object], seconds: float = 30) -> None:
-    until = time.monotonic() + seconds
-    while not is_true():
-        assert time.monotonic() < until, "did not become true in time"
-        time.sleep(0.01)
 
 
 def over(uid: str, version: str = "101") -> dict[str, Any]:

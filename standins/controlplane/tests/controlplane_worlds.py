@@ -4,7 +4,6 @@ read back.
 
 import contextlib
 import itertools
-import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from http import HTTPStatus
@@ -15,6 +14,7 @@ import httpx
 
 from standins.controlplane.api_client import MERGE, STRATEGIC, exists, is_refusal
 from standins.controlplane.plane import ControlPlane
+from standins.processes.stand_ins import wait_until
 
 Json = dict[str, Any]
 T = TypeVar("T")
@@ -43,11 +43,7 @@ def is_alive(pid: int) -> bool:
 
 def wait_for(what: str, look: Callable[[], T], *, seconds: float = 90) -> T:
     """Return what `look` finds as soon as that is something."""
-    deadline = time.monotonic() + seconds
-    while not (found := look()):
-        assert time.monotonic() < deadline, f"{what}: not within {seconds} s"
-        time.sleep(0.05)
-    return found
+    return wait_until(look, seconds=seconds, what=what)
 
 
 def wait_for_count(what: str, count: int, look: Callable[[], list[T]]) -> list[T]:
