@@ -1,18 +1,20 @@
 """Remembers how many operations on node pools GKE runs for a cluster at one time.
 
-GKE does not publish that number, and answers 429 to a create above it. From then on this process
-sends as many creates as there are free places, and each operation that ends frees one:
+GKE does not publish that number. It answers 429 to a create above it, and names it there:
+https://github.com/hashicorp/terraform-provider-google/issues/15579. From then on this process sends
+as many creates as there are free places, and each operation that ends frees one:
 https://cloud.google.com/kubernetes-engine/docs/troubleshooting/concurrent-operations. What is
 remembered is a hint only: without it GKE is asked, and refuses.
 """
 
 from __future__ import annotations
 
+import re
 import threading
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from shared.core.errors import NoPlace, ProvisionerError, Throttled, Unavailable
+from shared.core.errors import NoPlace, ProvisionerError, Unavailable
 from shared.core.identity.names import parse_pool_name
 from shared.core.identity.pool_index import PoolIndex
 from shared.core.identity.pools import UNDER_WAY
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
 
 REMEMBERED_SECONDS = 600.0  # assumes: operations-at-once
 """After this GKE is asked again, because it may allow more by then."""
+_ALLOWED = re.compile(r"concurrent operations quota (\d+)")
 
 
 @dataclass(slots=True)
@@ -33,8 +36,8 @@ class _Sent:
 
     name: str
     at: float
-    accepted: bool | None = None
-    """None: GKE may still refuse it. False: GKE gave no answer, so it may have created nothing."""
+    lost: bool = False
+    """GKE did not answer, so it may have created nothing."""
 
 
 @dataclass(slots=True)
@@ -45,9 +48,7 @@ class Places:
     """
 
     _most: dict[str, tuple[int, float]] = field(default_factory=dict)
-    """By cluster: the most operations that were seen under way since GKE refused one more, and when
-    that was in unix seconds. The first number may be too low, because other processes create pools
-    that an older list lacks. Each list that shows more corrects it."""
+    """By cluster: how many operations GKE runs at one time, and when it said so in unix seconds."""
     _sent: dict[str, dict[str, _Sent]] = field(default_factory=dict)
     """By cluster and slice: the creates of this process that were not refused, the oldest first."""
     _lock: threading.RLock = field(default_factory=threading.RLock)
@@ -63,7 +64,7 @@ class Places:
         """
         with self._lock:
             sent = self._sent.get(cluster, {}).get(_find_slice(name))
-            fresh = sent and sent.accepted is not False and abs(now - sent.at) <= TURN_SECONDS
+            fresh = sent and not sent.lost and abs(now - sent.at) <= TURN_SECONDS
             if sent and fresh and not PoolIndex.of(pools).find(sent.name):
                 return True
             if cluster in self._most and abs(now - self._most[cluster][1]) > REMEMBERED_SECONDS:
@@ -97,26 +98,21 @@ class Places:
         try:
             create()
         except Unavailable:
-            mine.accepted = False
+            mine.lost = True
             raise  # GKE may create it all the same
         except ProvisionerError as error:
             with self._lock:
                 sent.pop(_find_slice(name), None)
-                if isinstance(error, Throttled):
-                    self._most.setdefault(cluster, (1, now))
-                    self._count(cluster, pools)
+                if found := _ALLOWED.search(str(error)):
+                    self._most[cluster] = int(found[1]), now
             raise
-        mine.accepted = True
         return True
 
     def _count(self, cluster: str, pools: Sequence[PoolSnapshot]) -> int:
-        """Return how many operations may be under way; more of them than ever are remembered."""
+        """Return how many operations are under way: those that are listed, and those sent since."""
         listed, sent = {pool.name: pool.status in UNDER_WAY for pool in pools}, self._sent.get(cluster, {})
         for place in [place for place, each in sent.items() if each.name in listed]:
             del sent[place]
-        running = sum(listed.values()) + sum(each.accepted is True for each in sent.values())
-        most, refused_at = self._most[cluster]
-        self._most[cluster] = max(most, running), refused_at
         return sum(listed.values()) + len(sent)
 
 

@@ -27,8 +27,9 @@ class Operations:
         Raises:
             Throttled: there are.
         """
-        if len(self._open.get(cluster, ())) >= self.answers.open_max:
-            raise Throttled("Too many operations on node pools of this cluster", retry_after_seconds=30)
+        most = self.answers.open_max
+        if len(self._open.get(cluster, ())) >= most:
+            raise Throttled(f"the cluster hits the concurrent operations quota {most}", retry_after_seconds=30)
 
     def begin(self, cluster: str, pool: str, start: Callable[[], object]) -> None:
         """Let an operation run at once, or when others have ended; one before it has ended."""
