@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from shared.answer import Answer, answer_decision, answer_error
 from shared.core.decisions import Reason, Verdict
-from shared.core.errors import Broken, KindAbsent, ProvisionerError, Rejected, UnknownCluster
+from shared.core.errors import Broken, KindAbsent, NoPlace, ProvisionerError, Rejected, UnknownCluster
 from shared.core.messages import Event, EventType, Message, parse_message
 from shared.core.operations import parse_entry
 from shared.edges.google_errors import find_request
@@ -134,7 +134,7 @@ def deliver_sweep(ports: Ports, trace: Trace) -> tuple[Answer, dict[str, int]]:
         _log(logging.CRITICAL, message, "sweep", None, trace, {"reason": "cluster_unproven", "decision": "keep"})
     for cluster, figures in report.figures.items():
         _log(logging.INFO, "measured", "sweep", None, trace, {"cluster": cluster, **figures.describe()})
-    counts["errors"] = len(report.errors)
+    counts["errors"] = sum(not isinstance(error, NoPlace) for _, error in report.errors)
     if report.left:
         counts["left"] = report.left
     _log(logging.INFO, "swept", "sweep", None, trace, {"counts": dict(counts), "reasons": {**CHARTED, **reasons}})

@@ -14,7 +14,7 @@ import threading
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from shared.core.errors import NoPlace, ProvisionerError, Unavailable
+from shared.core.errors import NoPlace, ProvisionerError, Throttled, Unavailable
 from shared.core.identity.names import parse_pool_name
 from shared.core.identity.pool_index import PoolIndex
 from shared.core.identity.pools import UNDER_WAY
@@ -39,16 +39,20 @@ class _Sent:
     lost: bool = False
     """GKE did not answer, so it may have created nothing."""
 
+    def is_young(self, now: float) -> bool:
+        """Return whether a list that is not too old to act on may lack its pool."""
+        return abs(now - self.at) <= TURN_SECONDS  # threads come a little out of turn
+
 
 @dataclass(slots=True)
 class Places:
-    """The places of each cluster's operations, as one process knows them; threads may share it.
-
-    Threads come a little out of turn, so a time may be before the one that is remembered.
-    """
+    """The places of each cluster's operations, as one process knows them; threads may share it."""
 
     _most: dict[str, tuple[int, float]] = field(default_factory=dict)
     """By cluster: how many operations GKE runs at one time, and when it said so in unix seconds."""
+    _refused: dict[str, tuple[object, str]] = field(default_factory=dict)
+    """By cluster: the list of the last create that was refused with 429, and GKE's words. No other
+    create rests on that list."""
     _sent: dict[str, dict[str, _Sent]] = field(default_factory=dict)
     """By cluster and slice: the creates of this process that were not refused, the oldest first."""
     _lock: threading.RLock = field(default_factory=threading.RLock)
@@ -61,37 +65,35 @@ class Places:
 
         Raises:
             NoPlace: there is no free place, as far as that is known.
+            Throttled: GKE has refused another create that rested on the same list.
         """
         with self._lock:
             sent = self._sent.get(cluster, {}).get(_find_slice(name))
-            fresh = sent and not sent.lost and abs(now - sent.at) <= TURN_SECONDS
-            if sent and fresh and not PoolIndex.of(pools).find(sent.name):
+            if sent and not sent.lost and sent.is_young(now) and not PoolIndex.of(pools).find(sent.name):
                 return True
-            if cluster in self._most and abs(now - self._most[cluster][1]) > REMEMBERED_SECONDS:
-                del self._most[cluster]
-            if cluster in self._most and self._count(cluster, pools) >= self._most[cluster][0]:
+            most, said_at = self._most.get(cluster, (0, now))
+            if abs(now - said_at) <= REMEMBERED_SECONDS and 0 < most <= self._count(cluster, pools, now):
                 raise NoPlace(
-                    f"GKE runs {self._most[cluster][0]} operations on node pools of this cluster at one time, as "
-                    "many as it allows; the create is sent when one of them ends"
+                    f"GKE runs {most} operations on node pools of this cluster at one time, as many as it "
+                    "allows; the create is sent when one of them ends"
                 )
+            listed, words = self._refused.get(cluster, (None, ""))
+            if listed is pools:
+                raise Throttled(words)
             return False
 
     def send(
         self, create: Callable[[], None], cluster: str, name: str, pools: Sequence[PoolSnapshot], *, now: float
     ) -> bool:
-        """Send a create if there is a free place, and remember what GKE answers.
+        """Send a create if there is a free place, and remember what GKE answers; False if `is_sent`.
 
-        Return False if a pool of the slice was asked for a moment ago, so that nothing was sent.
-
-        Raises:
-            NoPlace: there is no free place, as far as that is known.
-            ProvisionerError: what `create` raises.
+        Raises what `is_sent` and `create` raise.
         """
         with self._lock:
             if self.is_sent(cluster, name, pools, now=now):
                 return False
             sent = self._sent.setdefault(cluster, {})
-            while sent and abs(now - next(iter(sent.values())).at) > REMEMBERED_SECONDS:
+            while sent and not next(iter(sent.values())).is_young(now):
                 del sent[next(iter(sent))]
             sent.pop(_find_slice(name), None)
             sent[_find_slice(name)] = mine = _Sent(name, now)
@@ -103,17 +105,18 @@ class Places:
         except ProvisionerError as error:
             with self._lock:
                 sent.pop(_find_slice(name), None)
+                if isinstance(error, Throttled):
+                    self._refused[cluster] = pools, str(error)
                 if found := _ALLOWED.search(str(error)):
                     self._most[cluster] = int(found[1]), now
             raise
         return True
 
-    def _count(self, cluster: str, pools: Sequence[PoolSnapshot]) -> int:
+    def _count(self, cluster: str, pools: Sequence[PoolSnapshot], now: float) -> int:
         """Return how many operations are under way: those that are listed, and those sent since."""
-        listed, sent = {pool.name: pool.status in UNDER_WAY for pool in pools}, self._sent.get(cluster, {})
-        for place in [place for place, each in sent.items() if each.name in listed]:
-            del sent[place]
-        return sum(listed.values()) + len(sent)
+        listed = {pool.name: pool.status in UNDER_WAY for pool in pools}
+        since = (each for each in self._sent.get(cluster, {}).values() if each.name not in listed)
+        return sum(listed.values()) + sum(each.is_young(now) for each in since)
 
 
 def _find_slice(name: str) -> str:

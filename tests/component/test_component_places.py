@@ -143,6 +143,9 @@ def test_a_create_without_an_answer_keeps_its_place(world: World) -> None:
     with pytest.raises(NoPlace, match="runs 4 operations"):
         places.is_sent(CLUSTER, "three", busy, now=NOW)
     assert not places.is_sent(CLUSTER, "three", [*busy, a_pool("RUNNING", name="one")], now=NOW)
+    with pytest.raises(NoPlace):  # the list of another thread is older
+        places.is_sent(CLUSTER, "three", busy, now=NOW)
+    assert not places.is_sent(CLUSTER, "three", [*busy], now=NOW + TURN_SECONDS + 1)
     assert not places.is_sent("another", "three", busy, now=NOW)
     assert world.pools.calls == []
 
@@ -169,6 +172,32 @@ def test_the_number_of_places_is_the_one_that_gke_names(words: str, places_taken
     # Threads come a little out of turn.
     with pytest.raises(NoPlace, match="runs 4 operations") if full else contextlib.nullcontext():
         places.is_sent(CLUSTER, "three", listed, now=NOW + 0.05)
+
+
+def test_no_other_create_rests_on_a_list_with_which_gke_refused_one() -> None:
+    """It lacks creates of other processes, or GKE has had too many requests."""
+    places, listed = Places(), [a_pool()]
+
+    def refuse() -> None:
+        raise Throttled("Quota exceeded for quota metric 'API requests'")
+
+    with pytest.raises(Throttled):
+        places.send(refuse, CLUSTER, "one", listed, now=NOW)
+    with pytest.raises(Throttled, match="API requests"):
+        places.is_sent(CLUSTER, "two", listed, now=NOW)
+    assert not places.is_sent(CLUSTER, "two", [*listed], now=NOW)
+
+
+def test_a_slice_whose_creation_has_failed_asks_again_if_it_finds_no_place(busy: World) -> None:
+    """The end of another slice's operation gives it no place."""
+    busy.deliver(a_workload_demand())
+    busy.pools.fail(CLUSTER, slice_name(0), "[GCE_STOCKOUT]")
+    busy.pools.move(CLUSTER, slice_name(0), "ERROR")
+    busy.pools.add(CLUSTER, a_pool("PROVISIONING", name="of-another"))
+    busy.clock.advance(REMEMBERED_SECONDS - 1)
+
+    assert busy.deliver(a_workload_demand()).status == 503
+    assert busy.pools.count("refused") == 1
 
 
 def test_what_one_delivery_creates_is_not_asked_for_by_another_one_at_the_same_time(world: World) -> None:

@@ -87,15 +87,17 @@ def fill_place(look: Look, *, apart: str) -> Answers:
         while waiting.pods and len(answers) < ANSWERS_MAX:
             if (pod := _take(waiting, look, apart)) is None:
                 continue
-            answers += answer_pods(look, [pod])
-            if not isinstance(answers[-1], Outcome) or answers[-1].decision.verdict == Verdict.CREATE:
-                break  # a create was sent, or may have been refused
+            (answer,) = answer_pods(look, [pod])
+            if not isinstance(answer, Outcome):
+                raise answer
+            answers.append(answer)
+            if answer.decision.verdict == Verdict.CREATE:
+                break
     except (IndexError, NoPlace):
         pass  # other deliveries have taken the last slice, or the last place
     except ProvisionerError as error:
-        fields = {"object": look.cluster, "error": str(error)}
-        _LOG.warning("the slices that wait for a place could not be read", extra=fields)
-    return [each for each in answers if isinstance(each, Outcome)]
+        _LOG.warning("a free place is left to the sweep", extra={"object": look.cluster, "error": str(error)})
+    return answers
 
 
 def _look(cluster: str, ports: Ports) -> _Waiting:
@@ -170,7 +172,11 @@ def _answer_own(look: Look, ended: EndedOperation, name: ParsedName) -> Answers:
     if pool is not None and told is not None:
         workload = _find_owner(look, pool)
         explain(look.live, told, workload, _find_waiting(look, pool, workload))
-        return [describe_pool_outcome(look.cluster, pool, told), *_answer_owner(look, workload)]
+        made = describe_pool_outcome(look.cluster, pool, told)
+        try:
+            return [made, *_answer_owner(look, workload)]
+        except ProvisionerError as error:
+            return [made, error]
     answers: Answers = []
     for seen in _find_leaders(look, name):
         pod = look.live.get_pod(seen.namespace, seen.name)

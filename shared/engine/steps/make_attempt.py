@@ -36,8 +36,10 @@ from shared.core.errors import (
     InvalidRequest,
     LabelBudgetExceeded,
     NoCapacity,
+    NoPlace,
     ProvisionerError,
     StaleView,
+    Throttled,
 )
 from shared.core.identity.names import build_pool_name
 from shared.core.identity.pools import BROKEN, PoolStatus
@@ -124,9 +126,9 @@ def _create(turn: Turn, found: AttemptDecision, cluster_uid: str) -> AttemptDeci
     look, name, decision = turn.look, build_pool_name(turn.demand.claim, found.attempt), found.decision
     demand = limit_autoscaled(turn.demand.on_attempt(found.attempt), turn.pools, look.settings)
     turn, now = replace(turn, demand=demand), look.now()
-    if look.ports.places and look.ports.places.is_sent(look.cluster, name, turn.pools, now=now):
-        return replace(found, decision=decide_sent(name))
     try:
+        if look.ports.places and look.ports.places.is_sent(look.cluster, name, turn.pools, now=now):
+            return replace(found, decision=decide_sent(name))
         body = build_node_pool(
             demand,
             attempt=found.attempt,
@@ -136,6 +138,10 @@ def _create(turn: Turn, found: AttemptDecision, cluster_uid: str) -> AttemptDeci
             on_channel=bool(look.ports.pools.find_channel(look.cluster)),
         )
         done = create_pool(turn, decision, body)
+    except NoPlace as error:
+        if turn.demand.before_pods or found.attempt:  # no end of an operation is for these
+            raise Throttled(str(error)) from error
+        raise
     except (LabelBudgetExceeded, NoCapacity, InvalidRequest) as error:
         return replace(found, decision=decide_gke_answer(name, "created", error))
     except (AlreadyExists, Busy) as conflict:
