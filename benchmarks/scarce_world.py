@@ -31,7 +31,7 @@ STEP_SECONDS = 5.0
 REGION = "us-east5"
 WITH_NODES = {"spot": NodeSource.CREATION, "on-demand": NodeSource.CREATION}
 """The setting `nodes_from` with which pools are created as 0.2.0 creates them."""
-TOO_MANY = f"Too many operations: the cluster hits the concurrent operations quota {PLACES}, please try again later."
+TOO_MANY = f"Too many operations: the cluster hits the concurrent operations quota {PLACES}, try again later."
 
 
 class LimitedPools(GkePools):

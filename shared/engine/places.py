@@ -85,7 +85,7 @@ class Places:
     def send(
         self, create: Callable[[], None], cluster: str, name: str, pools: Sequence[PoolSnapshot], *, now: float
     ) -> bool:
-        """Send a create if there is a free place, and remember what GKE answers; False if `is_sent`.
+        """Send a create if there is a place, and remember what GKE answers; False if `is_sent`.
 
         Raises what `is_sent` and `create` raise.
         """
