@@ -59,7 +59,7 @@ there."""
 @pytest.fixture(scope="module")
 def gke(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     command = ("standins.fakegke", "serve", "--project", "p", "--location", "us-east5", "--cluster", "c")
-    with stand_in(tmp_path_factory.mktemp("gke"), *command, "--manual-clock") as ports:
+    with stand_in(tmp_path_factory.mktemp("gke"), *command, "--manual-clock", "--machines-everywhere") as ports:
         yield ports["rest"]
 
 
