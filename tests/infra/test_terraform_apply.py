@@ -96,7 +96,6 @@ def stage(tmp_path: Path) -> Iterator[Stage]:
     scenario = tmp_path / "scenario.yaml"
     scenario.write_text(SCENARIO)
     arguments = ["--project", "training-project", "--speed", str(SPEED), "--faults", str(scenario)]
-    arguments.append("--machines-everywhere")
     with fake_process(tmp_path, *arguments) as fake:
         yield Stage(workspace.initialise(), fake)
 
