@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from shared.core import labels
-from shared.core.errors import Denied, StaleView, Unavailable
+from shared.core.errors import Denied, StaleView, Throttled, Unavailable
 from shared.core.messages import Event, EventType, Observed
 from shared.core.workloads import NodeView, WorkloadView
 from tests.audit_entries import an_entry, as_message
@@ -356,3 +356,14 @@ def test_a_pool_with_errors_whose_nodes_are_all_ready_is_one(world: World, look:
 
     assert jobset(world).suspended is not ready
     assert (str(world.pools.pools[CLUSTER, NAMES[0]].status) == "STOPPING") is not ready
+
+
+def test_a_creation_is_recorded_although_its_workload_cannot_be_answered(world: World) -> None:
+    world.pools.fail_next("create", Throttled("429"))
+    by_message(world)
+    (made,) = world.pools.names(CLUSTER)
+    world.pools.move(CLUSTER, made, "RUNNING")
+    world.pools.fail_next("create", Throttled("429"))
+
+    assert world.deliver(as_message(an_entry(pool=made)), "settle").status == 503
+    assert [each.get("reason") for each in world.records.found[-2:]] == ["pool_created", "throttled"]

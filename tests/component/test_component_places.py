@@ -55,6 +55,10 @@ def test_after_one_refusal_no_create_is_sent_before_a_place_is_free(busy: World)
     assert (busy.pools.count("create"), busy.pools.count("refused")) == (LIMIT, 1)
     assert "as many as it allows" in busy.last["message"]
 
+    busy.sweep()  # it counts no error, since nothing is wrong
+    status, counts = busy.sweep()
+    assert (status, counts["errors"], counts["left"]) == (200, 0, SLICES - LIMIT)
+
 
 @pytest.mark.parametrize(
     ("ends", "apart"), [(SLICES - LIMIT, 3), (LIMIT, 0)], ids=["one after the other", "at one time"]
