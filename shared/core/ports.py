@@ -340,7 +340,8 @@ class OperationPlaces(Protocol):
     """Knows how many operations GKE runs for a cluster's node pools at one time.
 
     Both methods take every pool of the cluster, as listed for the create, and unix seconds. They
-    raise `NoPlace` if there is none.
+    raise `NoPlace` if there is no free place, and `Throttled` if GKE has refused another create
+    that rested on the same list.
     """
 
     def is_sent(self, cluster: str, name: str, pools: Sequence[PoolSnapshot], *, now: float) -> bool:

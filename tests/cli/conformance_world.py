@@ -18,17 +18,7 @@ from tests.cli.cli_world import a_deployment
 from tests.contract.stand_ins import ask, stand_in
 
 ZONE = "us-east5-b"
-FAKE = (
-    "standins.fakegke",
-    "serve",
-    "--project",
-    "p",
-    "--location",
-    "us-east5",
-    "--cluster",
-    "c",
-    "--machines-everywhere",
-)
+FAKE = ("standins.fakegke", "serve", "--project=p", "--location=us-east5", "--cluster=c", "--machines-everywhere")
 _RUNS = count()
 
 

@@ -8,7 +8,6 @@ An accelerator that is not here is everywhere, because no list has any of its zo
 """
 
 from standins.fakegke.errors import invalid, invalid_field
-from standins.fakegke.resource_names import region_of
 
 _USUAL = "a b c"
 _LETTERS = {
@@ -100,7 +99,7 @@ def check_zone(machine: str, accelerator: str, zone: str, *, attached: bool) -> 
     not exist are a guess in Compute Engine's words.
     """
     region, _, letter = zone.rpartition("-")
-    if zone not in list_zones(region_of(zone)):
+    if zone not in list_zones(region):
         raise invalid_field("node_pool.locations", zone, "Unknown zone.")
     listed = dict(each.split(":") for each in _ACCELERATORS.get(accelerator, "").split())
     if not listed or letter in [*listed.get(region, "")] or zone in _AI_ZONES.get(accelerator, ()):

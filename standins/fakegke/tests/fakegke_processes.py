@@ -28,16 +28,12 @@ def run_cli(*arguments: str) -> subprocess.CompletedProcess[str]:
 @contextmanager
 def fake_process(folder: Path, *arguments: str) -> Iterator[FakeProcess]:
     """Start a fake for project demo, cluster alpha in us-east5, with all machines."""
-    place = [
-        "--project",
-        "demo",
-        "--location",
-        "us-east5",
-        "--cluster",
-        "alpha",
-        "--zone",
-        "us-east5-b",
+    place = (
+        "--project=demo",
+        "--location=us-east5",
+        "--cluster=alpha",
+        "--zone=us-east5-b",
         "--machines-everywhere",
-    ]
+    )
     with running_stand_in(folder, "standins.fakegke", *place, *arguments) as stand_in:
         yield FakeProcess(stand_in)
