@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
+    from contextlib import AbstractContextManager
 
     from shared.core.identity.creations import Creation
     from shared.core.identity.pools import PoolSnapshot
@@ -343,6 +344,9 @@ class OperationPlaces(Protocol):
     raise `NoPlace` if there is no free place, and `Throttled` if GKE has refused another create
     that rested on the same list.
     """
+
+    def turn(self, cluster: str) -> AbstractContextManager[object]:
+        """Return what keeps a create waiting while enough others are sent; not for nested use."""
 
     def is_sent(self, cluster: str, name: str, pools: Sequence[PoolSnapshot], *, now: float) -> bool:
         """Return whether a pool of the slice was asked for that the list may not show yet."""

@@ -19,6 +19,7 @@ from shared.core.identity.names import parse_pool_name
 from shared.core.identity.pool_index import PoolIndex
 from shared.core.identity.pools import UNDER_WAY
 from shared.core.times import TURN_SECONDS
+from shared.engine.looks.side_by_side import CALLS_AT_ONCE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -55,7 +56,12 @@ class Places:
     create rests on that list."""
     _sent: dict[str, dict[str, _Sent]] = field(default_factory=dict)
     """By cluster and slice: the creates of this process that were not refused, the oldest first."""
+    _turns: dict[str, threading.Semaphore] = field(default_factory=dict)
     _lock: threading.RLock = field(default_factory=threading.RLock)
+
+    def turn(self, cluster: str) -> threading.Semaphore:
+        """Return what lets `CALLS_AT_ONCE` creates be sent at one time, so that few are refused."""
+        return self._turns.setdefault(cluster, threading.Semaphore(CALLS_AT_ONCE))
 
     def is_sent(self, cluster: str, name: str, pools: Sequence[PoolSnapshot], *, now: float) -> bool:
         """Return whether a pool of the slice was asked for a moment ago; else expect a free place.

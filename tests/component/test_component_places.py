@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import threading
 from collections.abc import Mapping
 from typing import Any
 
@@ -9,10 +10,13 @@ import pytest
 
 from shared.core.errors import Denied, NoCapacity, NoPlace, Throttled, Unavailable
 from shared.core.identity.names import build_pool_name
+from shared.core.identity.pools import PoolStatus
 from shared.core.times import SHARED_SECONDS, TURN_SECONDS
+from shared.edges.threads import Threads
+from shared.engine.looks.side_by_side import CALLS_AT_ONCE
 from shared.engine.places import REMEMBERED_SECONDS, Places
 from tests.audit_entries import an_entry, as_message
-from tests.builders import CLUSTER, NOW, a_claim, a_jobset, a_pod, a_pool, a_workload_demand
+from tests.builders import CLUSTER, NOW, a_claim, a_foreign_pool, a_jobset, a_pod, a_pool, a_workload_demand
 from tests.component.world import World, claim_of, slice_name
 
 SLICES, LIMIT = 12, 4
@@ -90,6 +94,41 @@ def test_ends_of_one_moment_give_no_place_to_the_same_slice(busy: World) -> None
     assert end(busy, slice_name(0)) == 200
 
     assert sorted(busy.pools.names(CLUSTER)) == sorted(slice_name(index) for index in range(2 * LIMIT))
+
+
+@pytest.mark.parametrize("method", ["Create", "Delete"])
+def test_the_operation_of_a_pool_that_is_not_ours_gives_its_place_away_too(busy: World, method: str) -> None:
+    """Terraform and people make pools in the same cluster."""
+    busy.pools.add(CLUSTER, a_foreign_pool(status=PoolStatus.PROVISIONING))
+    busy.deliver(a_workload_demand())
+    busy.pools.move(CLUSTER, "default-pool", "RUNNING" if method == "Create" else "gone")
+
+    assert busy.deliver(as_message(an_entry(method, pool="default-pool")), "settle").status == 200
+    assert busy.pools.names(CLUSTER)[-1] == slice_name(LIMIT - 1)
+    assert "entry_not_ours" in {each.get("reason") for each in busy.records.found}
+
+
+def test_one_process_sends_so_many_creates_at_one_time(world: World) -> None:
+    """GKE says that it has no place while others are on their way: they are refused too."""
+    world.ports = dataclasses.replace(world.ports, places=Places(), threads=Threads(world.clock))
+    world.add_slices(3 * CALLS_AT_ONCE)
+    world.pools.add(CLUSTER, *(a_pool("PROVISIONING", name=f"of-another-{at}") for at in range(LIMIT)))
+    together, lock, sent = threading.Barrier(CALLS_AT_ONCE, timeout=30), threading.Lock(), list[str]()
+
+    def refuse_together(cluster: str, node_pool: Mapping[str, Any]) -> None:
+        with lock:
+            sent.append(f"{cluster} {node_pool['name']}")
+        together.wait()
+        raise Throttled(FULL)
+
+    world.pools.create = refuse_together  # type: ignore[method-assign]
+    deliveries = [threading.Thread(target=world.deliver, args=(a_workload_demand(),)) for _ in range(4)]
+    for each in deliveries:
+        each.start()
+    for each in deliveries:
+        each.join(60)
+
+    assert len(sent) == CALLS_AT_ONCE
 
 
 def test_namespaces_take_turns(busy: World) -> None:

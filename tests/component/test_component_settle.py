@@ -213,8 +213,6 @@ def test_a_success_that_the_pool_does_not_bear_out_is_a_hint_to_look(
         an_entry(last=False),
         an_entry("Update"),
         an_entry(cluster="projects/p/locations/us-east5/clusters/of-others"),
-        an_entry(pool="default-pool"),
-        an_entry("Delete", pool="default-pool"),
         {"resource": {"type": "k8s_cluster"}, "textPayload": "of another log"},
     ],
 )

@@ -28,7 +28,6 @@ from shared.core.messages import POD
 from shared.core.times import measure_seconds
 from shared.engine.looks.gather import add_disks, read_trying
 from shared.engine.looks.look import Turn, open_look
-from shared.engine.looks.side_by_side import run_widening
 from shared.engine.steps.admit_workloads import answer_reserved
 from shared.engine.steps.elastic_pools import add_pool, share_nodes
 from shared.engine.steps.make_attempt import FIRST_ATTEMPT, list_attempts, make_attempt
@@ -85,7 +84,7 @@ def answer_pods(look: Look, pods: Sequence[PodView]) -> Answers:
 
 def _answer(look: Look, pods: Sequence[PodView]) -> Answers:
     try:
-        done = run_widening([partial(provision_pod, pod, look) for pod in pods], look.ports)
+        done = look.run([partial(provision_pod, pod, look) for pod in pods])
     finally:
         look.write_notices()
     answers = [

@@ -142,8 +142,8 @@ def _rank(pod: PodView) -> tuple[float, str, str]:
 def settle(ended: EndedOperation | None, ports: Ports) -> Answers:
     """Answer one entry of the log; None is one that is not about the end of a create or delete.
 
-    The slice that waits for the pool is answered first. If it needs no create, its place among
-    GKE's operations is free for the slice that has waited longest for one.
+    The slice that waits for the pool is answered first. If it needs no create, or the pool is not
+    ours, the place among GKE's operations is free for the slice that has waited longest for one.
 
     Raises:
         Retryable: something could not be read or is in progress; deliver the entry again.
@@ -155,13 +155,12 @@ def settle(ended: EndedOperation | None, ports: Ports) -> Answers:
     name = parse_pool_name(ended.pool)
     if ended.cluster not in ports.clusters:
         return [_conclude(ended, decide_unrelated(f"this deployment does not serve {ended.cluster}"))]
-    if name is None:
-        return [_conclude(ended, decide_unrelated(f"{ended.pool} is not the name of a pool of this provisioner"))]
     look = open_look(ended.cluster, ports)
     look = look.share_pools(partial(_list_after, look, ended))
-    answers = _answer_own(look, ended, name)
+    unrelated = decide_unrelated(f"{ended.pool} is not the name of a pool of this provisioner")
+    answers: Answers = _answer_own(look, ended, name) if name else [_conclude(ended, unrelated)]
     if not any(isinstance(each, Outcome) and each.decision.verdict == Verdict.CREATE for each in answers):
-        answers += fill_place(look, apart=name.hash)
+        answers += fill_place(look, apart=name.hash if name else ended.pool)
     return answers
 
 

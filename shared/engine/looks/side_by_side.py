@@ -88,20 +88,6 @@ class _Round:
             raise
 
 
-def run_widening(tasks: Sequence[Callable[[], T]], ports: Ports, *, first: int = 8) -> list[T | Exception]:
-    """Run tasks that create pools side by side: at first a few, then twice as many, and so on.
-
-    If GKE has no place for one more operation, only the first few are refused, and the others know
-    it (`shared.engine.places`).
-    """
-    done: list[T | Exception] = []
-    while len(done) < len(tasks):
-        part = tasks[len(done) : len(done) + first]
-        done += get_runner(ports)(part, at_once=CALLS_AT_ONCE, until=ports.until)
-        first *= 2
-    return done
-
-
 def get_runner(ports: Ports) -> SideBySide:
     """Return what runs independent tasks."""
     return ports.threads or OneByOne(ports.clock)

@@ -26,7 +26,6 @@ from shared.core.identity.names import build_pool_name
 from shared.core.identity.pools import PoolStatus
 from shared.engine.looks.gather import is_used_by_others, read_stop, read_trying
 from shared.engine.looks.look import Turn
-from shared.engine.looks.side_by_side import run_widening
 from shared.engine.steps.make_attempt import list_attempts, make_attempt
 from shared.engine.steps.release_pools import collect_pools
 from shared.engine.tell import Outcome, describe_attempt, describe_claim, describe_demand, explain, get_results
@@ -153,7 +152,7 @@ def _make_pools(
         name, choices = names.get(turn.demand.claim), turn.demand.choices
         begin = ended % (choices | 1) % choices
         tasks.append(partial(_give_pool, replace(turn, replaced=(name,)) if name else turn, begin))
-    demands, done = [turn.demand for turn in turns], run_widening(tasks, look.ports)
+    demands, done = [turn.demand for turn in turns], look.run(tasks)
     if look.limits and holds:
         kept = {names.get(each.claim) for each, made in zip(demands, done, strict=True) if _may_come(made)}
         left = {name: each for name, each in holds.first.items() if name not in kept}

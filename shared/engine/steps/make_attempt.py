@@ -7,6 +7,7 @@ as the record of the failure until the next one was submitted, and is deleted th
 from __future__ import annotations
 
 import logging
+from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -125,19 +126,20 @@ def create_allowed(turn: Turn, found: AttemptDecision) -> AttemptDecision:
 def _create(turn: Turn, found: AttemptDecision, cluster_uid: str) -> AttemptDecision:
     look, name, decision = turn.look, build_pool_name(turn.demand.claim, found.attempt), found.decision
     demand = limit_autoscaled(turn.demand.on_attempt(found.attempt), turn.pools, look.settings)
-    turn, now = replace(turn, demand=demand), look.now()
+    turn, places = replace(turn, demand=demand), look.ports.places
     try:
-        if look.ports.places and look.ports.places.is_sent(look.cluster, name, turn.pools, now=now):
-            return replace(found, decision=decide_sent(name))
-        body = build_node_pool(
-            demand,
-            attempt=found.attempt,
-            created_at=int(now),
-            settings=look.settings,
-            cluster_uid=cluster_uid,
-            on_channel=bool(look.ports.pools.find_channel(look.cluster)),
-        )
-        done = create_pool(turn, decision, body)
+        with places.turn(look.cluster) if places else nullcontext():
+            if places and places.is_sent(look.cluster, name, turn.pools, now=look.now()):
+                return replace(found, decision=decide_sent(name))
+            body = build_node_pool(
+                demand,
+                attempt=found.attempt,
+                created_at=int(look.now()),
+                settings=look.settings,
+                cluster_uid=cluster_uid,
+                on_channel=bool(look.ports.pools.find_channel(look.cluster)),
+            )
+            done = create_pool(turn, decision, body)
     except NoPlace as error:
         if turn.demand.before_pods or found.attempt:  # no end of an operation is for these
             raise Throttled(str(error)) from error
