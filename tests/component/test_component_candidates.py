@@ -1,6 +1,7 @@
 """A list of capacity: each candidate is tried in order, and the pools say which one they are."""
 
 import dataclasses
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -38,6 +39,18 @@ def zones(world: World) -> list[str]:
 def fail(world: World, attempt: int, error: str = STOCKOUT) -> None:
     world.clock.advance(50)
     world.pools.fail(CLUSTER, name_of(attempt), error)
+
+
+def refuse_at_once(world: World, *zones: str) -> None:
+    """Let GKE refuse pools in some zones, because they do not offer the machine."""
+    create = world.pools.create
+
+    def refuse(cluster: str, node_pool: Mapping[str, Any]) -> None:
+        if node_pool["locations"][0][-1] in zones:
+            raise InvalidRequest("no such machine in this zone")
+        create(cluster, node_pool)
+
+    world.pools.create = refuse  # type: ignore[method-assign]
 
 
 def fail_in_turn(world: World, look: Look, attempts: int) -> None:
@@ -186,6 +199,22 @@ def test_if_gke_refuses_all_candidates_the_last_refusal_is_told(world: World) ->
 
     assert world.pools.bodies == []
     assert world.says() == ("refuse", "request_invalid")
+
+
+def test_the_first_candidate_comes_again_if_gke_refuses_the_others_at_once(
+    world: World, look: Look
+) -> None:
+    by_message(world)
+    refuse_at_once(world, "b", "c")
+    fail(world, 0)
+    made_at = int(world.clock.now())
+    look(world)
+    world.records.expect_in_order({"decision": "wait", "attempt": 2, "pool": name_of(2)})
+    assert world.pools.names(CLUSTER) == [name_of(0)], "it is the record of the round"
+
+    world.clock.advance(made_at + find_pause(a_claim().hash, 2, 3) + 1 - world.clock.now())
+    look(world)
+    assert [body["name"] for body in world.pools.bodies] == [name_of(0), name_of(3)]
 
 
 EDITED = "[{priorities: [{location: {zones: [us-east5-c, us-east5-b]}}]}]"

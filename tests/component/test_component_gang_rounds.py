@@ -11,6 +11,7 @@ from shared.core.times import format_time
 from shared.core.workloads import NodeView
 from tests.builders import CLUSTER, NOW, an_over_event
 from tests.component.looks import Look, choose_look
+from tests.component.test_component_candidates import refuse_at_once
 from tests.component.test_component_capacity_first import (
     ASKS,
     NAMES,
@@ -46,6 +47,18 @@ def test_a_gang_whose_last_pool_comes_in_the_pause_is_resumed_and_not_given_back
 
     assert jobset(world).suspended != late
     assert world.pools.count("delete") == (0 if late else 1)
+
+
+def test_a_round_whose_first_candidate_gke_refuses_at_once_goes_on_with_the_others(
+    world: World, look: Look
+) -> None:
+    world.use(capacity_first=True, capacity_policies=read_policies(POLICY))
+    put(world, {labels.CAPACITY_FIRST_ROUND: f"1 from {format_time(NOW - 1)}"})
+    refuse_at_once(world, "b")
+    look(world)
+
+    assert {body["locations"][0][-1] for body in world.pools.bodies} == {"a"}
+    assert len(world.pools.bodies) == len(NAMES)
 
 
 @pytest.mark.parametrize(

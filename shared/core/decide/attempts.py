@@ -282,19 +282,23 @@ def decide_after_creation(
 
 
 def decide_after_refusal(
-    demand: Demand, refused: AttemptDecision, *, used: Collection[int]
+    demand: Demand, refused: AttemptDecision, *, used: Collection[int], first: int = 0
 ) -> AttemptDecision | None:
     """Return the decision to try the next candidate of a round after GKE refused one at once.
 
-    It is None after the last candidate, and for any other decision than such a refusal. The last
-    argument is that of `decide_next_attempt`.
+    It is None after the last candidate of a round that begins with the candidate of `first`, and
+    for any other decision than such a refusal. `used` is that of `decide_next_attempt`.
     """
     attempt, decision = choose_next(refused.attempt, used, demand.choices), refused.decision
-    by_gke = decision.verdict == Verdict.REFUSE and decision.reason in REFUSED_BY_GKE
-    if not by_gke or attempt % demand.choices == 0:
+    if not is_refused_at_once(decision) or (attempt - first) % demand.choices == 0:
         return None
     message = f"{decision.message}; attempt {attempt}: {describe_creation(demand.on_attempt(attempt))}"
     return AttemptDecision(attempt=attempt, decision=Decision(Verdict.CREATE, Reason.POOL_FAILED, message))
+
+
+def is_refused_at_once(decision: Decision) -> bool:
+    """Return whether GKE refused a create, so that no pool is the record of it."""
+    return decision.verdict == Verdict.REFUSE and decision.reason in REFUSED_BY_GKE
 
 
 def decide_removal(pool: PoolSnapshot, following: str) -> Decision:

@@ -19,6 +19,7 @@ from shared.core.decide.attempts import (
     decide_next_attempt,
     decide_removal,
     find_newest,
+    is_refused_at_once,
     record_failure,
 )
 from shared.core.decide.cluster_stops import decide_other_cluster
@@ -104,7 +105,8 @@ def create_allowed(turn: Turn, found: AttemptDecision) -> AttemptDecision:
     """Create the pool of an attempt, unless its namespace or a wrong cluster forbids it.
 
     A candidate that GKE refuses at once leaves no pool, so the next one of its round follows here.
-    A pool of that name shows that the list was too old: GKE may check quota before names.
+    A round without a pool has all candidates, also if it does not begin with the first one. A pool
+    of that name shows that the list was too old: GKE may check quota before names.
     """
     if found.decision.verdict != Verdict.CREATE:
         return found
@@ -113,9 +115,9 @@ def create_allowed(turn: Turn, found: AttemptDecision) -> AttemptDecision:
         return replace(found, decision=decide_other_cluster())
     if obstacle := read_namespace_obstacle(look, demand):
         return replace(found, decision=obstacle)
-    cluster_uid = read_cluster_uid(look.live)
+    cluster_uid, first = read_cluster_uid(look.live), 0 if turn.own else found.attempt
     made = _create(turn, found, cluster_uid)
-    while (following := decide_after_refusal(demand, made, used=turn.used)) is not None:
+    while (following := decide_after_refusal(demand, made, used=turn.used, first=first)) is not None:
         name = build_pool_name(demand.claim, made.attempt)
         if look.get_pool(name) is not None:  # assumes: quota-before-names
             raise StaleView(f"GKE refuses to create node pool {name}, which is there")
@@ -227,7 +229,13 @@ def _move_on(turn: Turn, failed: PoolSnapshot) -> AttemptDecision:
     newest = find_newest(turn.own)
     if newest is None or newest.name != failed.name or newest.status != PoolStatus.ERROR:
         raise StaleView(f"node pool {failed.name} is no longer the newest one of {demand.claim}")
-    done = create_allowed(replace(turn, replaced=(*turn.replaced, failed.name)), found)
+    turn = replace(turn, replaced=(*turn.replaced, failed.name))
+    done = create_allowed(turn, found)
+    if demand.choices > 1 and is_refused_at_once(done.decision):
+        # The rest of the round has failed too, and the failed pool is the only record of the round.
+        failure = replace(record_failure(demand, failed, None), attempt=done.attempt, candidate=None)
+        failure = replace(failure, error=done.decision.message)
+        done = create_allowed(turn, decide_next_attempt(demand, create, failure, used=turn.used, now=look.now()))
     if done.decision.verdict == Verdict.CREATE:
         _delete_record(turn, newest.name, build_pool_name(demand.claim, done.attempt), known)
     return done
