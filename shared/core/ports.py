@@ -348,8 +348,13 @@ class OperationPlaces(Protocol):
     def turn(self, cluster: str) -> AbstractContextManager[object]:
         """Return what keeps a create waiting while enough others are sent; not for nested use."""
 
-    def is_sent(self, cluster: str, name: str, pools: Sequence[PoolSnapshot], *, now: float) -> bool:
-        """Return whether a pool of the slice was asked for that the list may not show yet."""
+    def is_sent(
+        self, cluster: str, name: str, pools: Sequence[PoolSnapshot], *, now: float, frees: bool = False
+    ) -> bool:
+        """Return whether a pool of the slice was asked for that the list may not show yet.
+
+        `frees`: the last pool of the slice is deleted before the create.
+        """
 
     def send(
         self, create: Callable[[], None], cluster: str, name: str, pools: Sequence[PoolSnapshot], *, now: float

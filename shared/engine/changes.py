@@ -116,8 +116,9 @@ def _hold(change: _Change) -> Decision | None:
 
 
 def _make_room(change: _Change) -> Decision | None:
-    """Delete the pool in whose place another one is created, if it goes first."""
-    gone = turn.make_room() if (turn := change.turn) and turn.make_room else None
+    """Delete the pool in whose place another one is created, if it goes first and that may come."""
+    make_room = change.turn and change.turn.make_room
+    gone = _obey_stop(change) or make_room() if make_room else None
     return None if gone is None or gone.verdict == Verdict.DELETE else gone
 
 

@@ -9,6 +9,7 @@ remembered is a hint only: without it GKE is asked, and refuses.
 
 from __future__ import annotations
 
+import math
 import re
 import threading
 from dataclasses import dataclass, field
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from shared.core.identity.pools import PoolSnapshot
+
+    Pools = Sequence[PoolSnapshot]
 
 REMEMBERED_SECONDS = 600.0  # assumes: operations-at-once
 """After this GKE is asked again, because it may allow more by then."""
@@ -49,11 +52,11 @@ class _Sent:
 class Places:
     """The places of each cluster's operations, as one process knows them; threads may share it."""
 
-    _most: dict[str, tuple[int, float]] = field(default_factory=dict)
+    _most: dict[str, tuple[float, float]] = field(default_factory=dict)
     """By cluster: how many operations GKE runs at one time, and when it said so in unix seconds."""
-    _refused: dict[str, tuple[object, str]] = field(default_factory=dict)
-    """By cluster: the list of the last create that was refused with 429, and GKE's words. No other
-    create rests on that list."""
+    _refused: dict[str, tuple[object, str, float]] = field(default_factory=dict)
+    """By cluster: the list of the last create that was refused with 429, GKE's words, and when. No
+    other create rests on that list."""
     _sent: dict[str, dict[str, _Sent]] = field(default_factory=dict)
     """By cluster and slice: the creates of this process that were not refused, the oldest first."""
     _turns: dict[str, threading.Semaphore] = field(default_factory=dict)
@@ -63,11 +66,13 @@ class Places:
         """Return what lets `CALLS_AT_ONCE` creates be sent at one time, so that few are refused."""
         return self._turns.setdefault(cluster, threading.Semaphore(CALLS_AT_ONCE))
 
-    def is_sent(self, cluster: str, name: str, pools: Sequence[PoolSnapshot], *, now: float) -> bool:
+    def is_sent(self, cluster: str, name: str, pools: Pools, *, now: float, frees: bool = False) -> bool:
         """Return whether a pool of the slice was asked for a moment ago; else expect a free place.
 
         Several messages about one workload may be answered at the same time, from lists that do not
         have the pool yet. Its name may be that of another attempt. `pools` are all of the cluster.
+        `frees`: the last pool of the slice is deleted before, which needs a place too. That pool is
+        the record of a failure, so it is not risked where GKE may refuse the create.
 
         Raises:
             NoPlace: there is no free place, as far as that is known.
@@ -77,20 +82,16 @@ class Places:
             sent = self._sent.get(cluster, {}).get(_find_slice(name))
             if sent and not sent.lost and sent.is_young(now) and not PoolIndex.of(pools).find(sent.name):
                 return True
-            most, said_at = self._most.get(cluster, (0, now))
-            if abs(now - said_at) <= REMEMBERED_SECONDS and 0 < most <= self._count(cluster, pools, now):
-                raise NoPlace(
-                    f"GKE runs {most} operations on node pools of this cluster at one time, as many as it "
-                    "allows; the create is sent when one of them ends"
-                )
-            listed, words = self._refused.get(cluster, (None, ""))
-            if listed is pools:
+            most, said_at = self._most.get(cluster, (math.inf, now))
+            known = frees or abs(now - said_at) <= REMEMBERED_SECONDS
+            if known and most < min(1 + frees, most) + self._count(cluster, pools, now):
+                raise NoPlace(f"GKE runs {most} operations, as many as it allows; the create waits until one ends")
+            listed, words, at = self._refused.get(cluster, (None, "", -math.inf))
+            if listed is pools or (frees and abs(now - at) <= TURN_SECONDS):
                 raise Throttled(words)
             return False
 
-    def send(
-        self, create: Callable[[], None], cluster: str, name: str, pools: Sequence[PoolSnapshot], *, now: float
-    ) -> bool:
+    def send(self, create: Callable[[], None], cluster: str, name: str, pools: Pools, *, now: float) -> bool:
         """Send a create if there is a place, and remember what GKE answers; False if `is_sent`.
 
         Raises what `is_sent` and `create` raise.
@@ -105,6 +106,9 @@ class Places:
             sent[_find_slice(name)] = mine = _Sent(name, now)
         try:
             create()
+            with self._lock:
+                if self._most.get(cluster, (math.inf, now))[0] < self._count(cluster, pools, now):
+                    del self._most[cluster]  # GKE allows more by now
         except Unavailable:
             mine.lost = True
             raise  # GKE may create it all the same
@@ -112,13 +116,13 @@ class Places:
             with self._lock:
                 sent.pop(_find_slice(name), None)
                 if isinstance(error, Throttled):
-                    self._refused[cluster] = pools, str(error)
+                    self._refused[cluster] = pools, str(error), now
                 if found := _ALLOWED.search(str(error)):
                     self._most[cluster] = int(found[1]), now
             raise
         return True
 
-    def _count(self, cluster: str, pools: Sequence[PoolSnapshot], now: float) -> int:
+    def _count(self, cluster: str, pools: Pools, now: float) -> int:
         """Return how many operations are under way: those that are listed, and those sent since."""
         listed = {pool.name: pool.status in UNDER_WAY for pool in pools}
         since = (each for each in self._sent.get(cluster, {}).values() if each.name not in listed)

@@ -201,9 +201,7 @@ def test_if_gke_refuses_all_candidates_the_last_refusal_is_told(world: World) ->
     assert world.says() == ("refuse", "request_invalid")
 
 
-def test_the_first_candidate_comes_again_if_gke_refuses_the_others_at_once(
-    world: World, look: Look
-) -> None:
+def test_the_first_candidate_comes_again_if_gke_refuses_the_others_at_once(world: World, look: Look) -> None:
     by_message(world)
     refuse_at_once(world, "b", "c")
     fail(world, 0)

@@ -1,16 +1,18 @@
 """Faults that the simulator has shown with pools that GKE's autoscaler fills."""
 
 from dataclasses import replace
+from unittest.mock import Mock
 
 import pytest
 
 from shared.capacity_lists import read_policies
 from shared.core import labels
-from shared.core.errors import Unavailable
+from shared.core.errors import NoPlace, Throttled, Unavailable
 from shared.core.identity.names import build_owner_labels
 from shared.core.ports import FillError, Machines
 from shared.engine.looks.limit_holds import Limits, OwnHolds
-from tests.builders import CLUSTER, NOW, a_claim, a_demand, a_demand_event, a_pod
+from shared.engine.places import REMEMBERED_SECONDS, Places
+from tests.builders import CLUSTER, NOW, a_claim, a_demand, a_demand_event, a_pod, a_pool
 from tests.component.empty_pools import (
     POLICY,
     STOCKOUT,
@@ -80,6 +82,47 @@ def test_nobody_takes_the_room_of_an_empty_pool_before_the_next_way_has_it(world
     by_sweep(world)
 
     assert (status(world, 0), status(world, 1)) == ("STOPPING", "PROVISIONING")
+
+
+FULL = "hits the concurrent operations quota 4"
+
+
+@pytest.mark.parametrize(
+    ("refusal", "under_way", "seconds", "mode"),
+    [
+        pytest.param(FULL, 3, REMEMBERED_SECONDS + 1, "", id="its deletion takes the last place"),
+        pytest.param("too many requests", 0, 1, "", id="another create was refused a moment ago"),
+        pytest.param("", 0, 0, "no-create", id="an operator stops creates"),
+    ],
+)
+def test_the_record_of_a_failure_stays_where_no_create_may_follow(
+    world: World, refusal: str, under_way: int, seconds: float, mode: str
+) -> None:
+    """The list would begin anew without a pause (seed 8733873 with five operations at one time)."""
+    begin_refused(world)
+    places, refuse = Places(), Mock(side_effect=Throttled(refusal))
+    if refusal:
+        with pytest.raises(Throttled):
+            places.send(refuse, CLUSTER, "other", [], now=world.clock.now() - seconds)
+    world.pools.add(CLUSTER, *(a_pool("PROVISIONING", name=f"other-{at}") for at in range(under_way)))
+    world.cluster.namespace_labels["tpu-provisioner"] = {labels.MODE: mode}
+    world.ports = replace(world.ports, places=places)
+    world.sweep()
+
+    assert status(world, 0) == "RUNNING"
+    assert len(world.pools.bodies) == 1
+
+
+def test_gke_may_allow_more_operations_than_it_did() -> None:
+    places, busy = Places(), [a_pool("PROVISIONING", name=f"other-{at}") for at in range(4)]
+    with pytest.raises(Throttled):
+        places.send(Mock(side_effect=Throttled(FULL)), CLUSTER, "first", [], now=NOW)
+    later = NOW + REMEMBERED_SECONDS + 1
+    with pytest.raises(NoPlace):
+        places.is_sent(CLUSTER, "next", busy, now=later, frees=True)
+    places.send(Mock(), CLUSTER, "second", busy, now=later)
+
+    assert not places.is_sent(CLUSTER, "next", busy, now=later, frees=True)
 
 
 @pytest.mark.parametrize("pods", [0, 1], ids=["all nodes", "a node with a pod"])

@@ -147,9 +147,9 @@ def _believe_any_claim(plain: Function) -> Function:
 def forget_sent(plain: Function) -> Function:
     """Send each create as if another instance of the function had sent the last one."""
 
-    def is_sent(places: Any, cluster: str, name: str, pools: Any, *, now: float) -> bool:
+    def is_sent(places: Any, cluster: str, *given: Any, **named: Any) -> bool:
         places._sent.get(cluster, {}).clear()
-        return bool(plain(places, cluster, name, pools, now=now))
+        return bool(plain(places, cluster, *given, **named))
 
     return is_sent
 

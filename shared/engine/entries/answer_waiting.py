@@ -92,11 +92,8 @@ def _answer(look: Look, pods: Sequence[PodView]) -> Answers:
         for pod, it in zip(pods, done, strict=True)
     ]
     # The other leaders of a slice, such as all pods of a Deployment, need no answer of their own.
-    return [each for each in answers if len(answers) == 1 or not _is_repeated(each)]
-
-
-def _is_repeated(answer: Outcome | ProvisionerError) -> bool:
-    return isinstance(answer, Outcome) and answer.decision.reason == Reason.NOT_A_LEADER
+    told = [it for it in answers if not isinstance(it, Outcome) or it.decision.reason != Reason.NOT_A_LEADER]
+    return told or answers[:1]
 
 
 def _conclude(event: Event, decision: Decision) -> Outcome:

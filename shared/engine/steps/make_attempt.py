@@ -104,9 +104,8 @@ def make_attempt(turn: Turn, attempt: int) -> AttemptDecision:
 def create_allowed(turn: Turn, found: AttemptDecision) -> AttemptDecision:
     """Create the pool of an attempt, unless its namespace or a wrong cluster forbids it.
 
-    A candidate that GKE refuses at once leaves no pool, so the next one of its round follows here.
-    A round without a pool has all candidates, also if it does not begin with the first one. A pool
-    of that name shows that the list was too old: GKE may check quota before names.
+    A candidate that GKE refuses at once leaves no pool, so the next one follows here; without any
+    pool a round has them all. If its pool is there, the list was too old: quota comes before names.
     """
     if found.decision.verdict != Verdict.CREATE:
         return found
@@ -128,10 +127,10 @@ def create_allowed(turn: Turn, found: AttemptDecision) -> AttemptDecision:
 def _create(turn: Turn, found: AttemptDecision, cluster_uid: str) -> AttemptDecision:
     look, name, decision = turn.look, build_pool_name(turn.demand.claim, found.attempt), found.decision
     demand = limit_autoscaled(turn.demand.on_attempt(found.attempt), turn.pools, look.settings)
-    turn, places = replace(turn, demand=demand), look.ports.places
+    turn, places, frees = replace(turn, demand=demand), look.ports.places, bool(turn.make_room)
     try:
         with places.turn(look.cluster) if places else nullcontext():
-            if places and places.is_sent(look.cluster, name, turn.pools, now=look.now()):
+            if places and places.is_sent(look.cluster, name, turn.pools, now=look.now(), frees=frees):
                 return replace(found, decision=decide_sent(name))
             body = build_node_pool(
                 demand,
