@@ -90,6 +90,7 @@ class Invocation:
     calls_began: dict[object, float] = field(default_factory=dict)
     """By task: when its latest call was made, which may reach GKE much later."""
     notes: list[str] = field(default_factory=list)
+    """A read was stale; GKE refused a create at once, so the candidate after that one may follow."""
     bugs: list[str] = field(default_factory=list)
     """Errors that the product itself did not foresee."""
 
@@ -193,13 +194,18 @@ class FaultTable:
             return None
         if fault.kind == "stale":
             self.stale_seconds = max(self.stale_seconds, fault.seconds)
-            run = self._time.get_owner()
-            if isinstance(run, Invocation):
-                run.notes.append("stale")
+            self._note("stale")
             return None
         if fault.kind == "lost-reply":
             return Unavailable("no answer: the reply was lost")
+        if fault.kind == "quota":
+            self._note("refused")
         raise make_error(fault.kind)
+
+    def _note(self, what: str) -> None:
+        run = self._time.get_owner()
+        if isinstance(run, Invocation):
+            run.notes.append(what)
 
     def _meet_window(self, fault: Fault, method: str, cluster: str) -> None:
         if CLUSTERS[fault.cluster] != cluster:
@@ -209,6 +215,7 @@ class FaultTable:
         if fault.kind == "no-right" and fault.method == method:
             raise make_error("denied")
         if fault.kind == "no-quota" and method in {"create", "resize"}:
+            self._note("refused")
             raise make_error("quota")
 
     def choose_outcome(self, cluster: str) -> Fault | None:

@@ -119,7 +119,8 @@ class FillJudge:
             return
         # The record of the creation is the pool's label, which is written before the request.
         passed = now - (left.owner.created_at or left.pool.made_at)
-        judge_next(self._world, pool, left.pool.name, left.owner, passed=passed, at_once=left.run is run)
+        at_once = left.run is run and "refused" not in run.notes
+        judge_next(self._world, pool, left.pool.name, left.owner, passed=passed, at_once=at_once)
 
     def see_serving(self, pool: Pool, run: Invocation) -> None:
         """Judge an Event that says that a pool serves."""

@@ -132,12 +132,12 @@ class Judge:
         own = [each for each in pools if each.claim_hash == owner.claim_hash]
         ranks = {each.name: (each.owner.created_at or 0, each.owner.attempt) for each in own if each.owner}
         latest = max(ranks, key=ranks.__getitem__, default="")
-        sent_at = self._get_run().find_call_began()
+        sent_at, refused = self._get_run().find_call_began(), "refused" in self._get_run().notes
         for other in [each for each in own if is_never_made(each) and each.made_at <= sent_at]:
             failed = other.owner
             if failed is None or failed.created_at is None or not failed.was_made_for(owner.fingerprint):
                 continue
-            passed, at_once = now - failed.created_at, other.name == latest
+            passed, at_once = now - failed.created_at, other.name == latest and not refused
             judge_next(self._world, pool, other.name, failed, passed=passed, at_once=at_once)
 
     def _mixes(self, pool: Pool) -> bool:
