@@ -283,6 +283,17 @@ def test_github_gets_an_annotation_at_each_document(tmp_path: Path) -> None:
     three = JOBSET.replace("tpu: 4", "tpu: 3")
     path = write(tmp_path / "j.yaml", f"{JOBSET}---\na: [\n---{three}")
 
+@pytest.mark.parametrize(("mark", "decision"), [("first: 'true'", "refuse"), ("first-seconds: '90'", "create")])
+def test_pods_that_cannot_wait_for_their_capacity_are_planned_as_the_functions_decide(
+    mark: str, decision: str, tmp_path: Path
+) -> None:
+    named = f"{{name: serve, annotations: {{tpu-provisioner.cloud.google.com/capacity-{mark}}}}}"
+
+    slices = planned(SERVING.replace("{name: serve}", named), tmp_path)
+
+    assert [(each["decision"], each["notes"]) for each in slices] == [(decision, [])] * 2
+
+
     result = run("plan", path, "--format=github")
 
     lines = result.stdout.splitlines()
