@@ -7,6 +7,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from cli.access.cli_settings import ANY_REGION, ANY_ZONE, ZONE
 from cli.planning.live_facts import Disks, Namespaces
 from cli.planning.pool_details import describe_disk, find_mixed, list_labels, list_pool_needs, list_taints
 from cli.prices import HOURS_PER_MONTH, find_price
@@ -134,17 +135,18 @@ def plan(
     made, disks = _Made(namespaces or Namespaces()), disks or Disks()
     for manifest in manifests:
         workload = disks.add_to(dataclasses.replace(manifest.workload, uid=PLANNED_UID))
-        awake, read = dataclasses.replace(workload, suspended=False), _read_notes(workload, cluster, settings)
+        here, local = _place(workload, cluster, settings)
+        awake, read = dataclasses.replace(workload, suspended=False), _read_notes(workload, here, local)
         try:
             wanted = list_slices(awake)
             more = _list_growth(awake, wanted)
         except Rejected as error:
             read = refuse_rejected(error)
         if isinstance(read, Decision):
-            planned.append(_refuse(manifest, read, settings))
+            planned.append(_refuse(manifest, read, local))
             continue
         notes, needs = (*manifest.notes, *read), _find_needs(wanted, awake, manifest)
-        before, alike = len(planned), _Alike(cluster, awake, settings)
+        before, alike = len(planned), _Alike(here, awake, local)
         for each, later in [*((each, 0) for each in wanted), *more]:
             found = _plan_slice(each, alike, made, later=later)
             if found.decision.reason != Reason.NOT_AN_ACCELERATOR_DEMAND:
@@ -348,18 +350,21 @@ def _list_unlisted(planned: PlannedSlice) -> tuple[str, ...]:
         return ()
     accelerator = planned.demand.shape.accelerator
     zones = dict.fromkeys((planned.demand.zone, *(each.zone for each in planned.demand.candidates)))
-    warnings = (tell_unlisted(accelerator, zone) for zone in zones)
+    warnings = (tell_unlisted(accelerator, zone) for zone in zones if not zone.endswith(ANY_ZONE))
     return tuple(f"warning: {each}; GKE may refuse the pool" for each in warnings if each)
 
 
-def find_zone(manifests: Sequence[Manifest]) -> str:
-    """Return the first zone that some workload selects; empty when none does."""
-    for manifest in manifests:
-        for group in manifest.workload.groups:
-            zone = group.template.node_selector.get(labels.ZONE)
-            if zone:
-                return zone
-    return ""
+def _place(workload: WorkloadView, cluster: str, settings: Settings) -> tuple[str, Settings]:
+    """Return a cluster and its settings; one in any region moves to where a workload asks to be."""
+    zones: list[str] = []
+    for each in (group.template for group in workload.groups):
+        zones += (*each.list_values(labels.ZONE), *each.list_values(labels.RESERVATION_ZONE))
+        zones += (zone for item in each.priorities for zone in item.zones)
+        zones += (region + ANY_ZONE for region in each.list_values(labels.REGION))
+    region = next((zone.rpartition("-")[0] for zone in zones if ZONE.accepts(zone)), ANY_REGION)
+    name, there = cluster.replace(ANY_REGION, region), settings.clusters[cluster]
+    moved = dataclasses.replace(there, zone=there.zone.replace(ANY_REGION, region))
+    return name, dataclasses.replace(settings, clusters={name: moved})
 
 
 def summarize(planned: Sequence[PlannedSlice]) -> str:
