@@ -194,6 +194,8 @@ def test_the_difference_to_what_runs_is_shown(world: World, tmp_path: Path) -> N
         a_pool(claim=a_claim(**claim(0)), fingerprint=same),
         a_pool(claim=a_claim(**claim(1)), fingerprint="1-aaaaaaaaaaaaa"),
         a_pool(claim=a_claim(**claim(9)), fingerprint=same),
+        a_pool("ERROR", claim=a_claim(**claim(0)), fingerprint=same, name="failed"),
+        a_pool("STOPPING", claim=a_claim(**claim(2)), fingerprint=same),
     )
     result = run("plan", write(tmp_path / "j.yaml", JOBSET), "--diff", "--json", environ=SETTINGS)
 
@@ -203,6 +205,8 @@ def test_the_difference_to_what_runs_is_shown(world: World, tmp_path: Path) -> N
         "+ team-a/train-workers-2",
         "- team-a/train-workers-9",
     ]
+    assert "(STOPPING) does not serve it" in result.stdout
+    assert "failed" not in result.stdout
 
 
 def a_rayjob() -> str:
