@@ -283,10 +283,6 @@ def test_pools_of_use_only_together_get_through_a_limit_together(
     assert {each["reason"] for each in output["slices"]} == reasons
 
 
-def test_github_gets_an_annotation_at_each_document(tmp_path: Path) -> None:
-    three = JOBSET.replace("tpu: 4", "tpu: 3")
-    path = write(tmp_path / "j.yaml", f"{JOBSET}---\na: [\n---{three}")
-
 @pytest.mark.parametrize(("mark", "decision"), [("first: 'true'", "refuse"), ("first-seconds: '90'", "create")])
 def test_pods_that_cannot_wait_for_their_capacity_are_planned_as_the_functions_decide(
     mark: str, decision: str, tmp_path: Path
@@ -298,6 +294,10 @@ def test_pods_that_cannot_wait_for_their_capacity_are_planned_as_the_functions_d
     assert [(each["decision"], each["notes"]) for each in slices] == [(decision, [])] * 2
 
 
+def test_github_gets_an_annotation_at_each_document(tmp_path: Path) -> None:
+    three = JOBSET.replace("tpu: 4", "tpu: 3").replace("train", "other")
+    path = write(tmp_path / "j.yaml", f"{JOBSET}---\na: [\n---{three}")
+
     result = run("plan", path, "--format=github")
 
     lines = result.stdout.splitlines()
@@ -306,7 +306,7 @@ def test_pods_that_cannot_wait_for_their_capacity_are_planned_as_the_functions_d
         f"::error file={path},line={JOBSET.count(chr(10)) + 2},title=cannot be read::is not YAML: "
     )
     assert lines[1].startswith(
-        f"::error file={path},line={JOBSET.count(chr(10)) + 4},title=shape_unsupported::team-a/train: "
+        f"::error file={path},line={JOBSET.count(chr(10)) + 4},title=shape_unsupported::team-a/other: "
     )
     assert lines[2:] == ["::notice::tpu-provisioner plan: 3 pools with 12 nodes and 48 chips; 3 refused"]
 
