@@ -24,8 +24,8 @@ from cli.planning.differences import compare
 from cli.planning.github_notes import print_notes
 from cli.planning.live_facts import Disks, Namespaces
 from cli.planning.manifests import read_manifests
-from cli.planning.plan import find_zone, summarize
 from cli.planning.plan import plan as plan_manifests
+from cli.planning.plan import summarize
 from cli.planning.plan_table import print_plan
 from cli.printing import Format, choose_format, open_console, print_data
 from cli.repeating import repeat
@@ -200,8 +200,8 @@ def plan(
     """Show which node pools a manifest would get.
 
     No cluster is contacted without --diff, or --cluster with settings. Without settings, the plan
-    is for an invented cluster in any zone. The exit code is 1 if a slice would be refused, and 2 if
-    a document cannot be read; the others are planned all the same.
+    is for an invented cluster where each workload asks to be. The exit code is 1 if a slice would
+    be refused, and 2 if a document cannot be read; the others are planned all the same.
 
     Example: tpu-provisioner plan job.yaml --zone us-east5-b
     """
@@ -210,9 +210,8 @@ def plan(
         if form is PlanForm.GITHUB and shown is not Format.TABLE:
             raise BadInput(f"--format: contradicts --output={shown}; valid: one of the two")
         found = read_manifests(files, recursive=recursive)
-        guess = "" if cluster else find_zone(found.workloads)
         environ = choose_environment(always=False)
-        settings = read_plan_settings(environ, cluster=cluster, zone=zone, guess=guess)
+        settings = read_plan_settings(environ, cluster=cluster, zone=zone)
         name = next(iter(settings.clusters))
         asked = name_variable("clusters") in environ and bool(cluster or diff or environ is not os.environ)
         if diff and not asked:

@@ -26,7 +26,10 @@ PUSHED = ("provision", "collect", SETTLE)
 DEAD_LETTERS = "dead_letters"
 UNNAMED_CLUSTER = "projects/PROJECT/locations/{}/clusters/CLUSTER"
 """For a plan without settings. The location is the region of the zone."""
-ANY_ZONE = "any"
+ANY_REGION = "any-region1"
+"""Where it is if no zone is given: it looks like a region, as the rules expect."""
+ANY_ZONE = "-any"
+"""The end of the name of a zone of which only the region is known."""
 _SUBSCRIPTION = re.compile(r"projects/[^/\s]+/subscriptions/[^/\s]+")
 ZONE = matching(r"[a-z]+-[a-z]+[0-9]+-[a-z0-9]+", "a zone like us-east5-b")
 _TOPIC = matching(r"(projects/[^/\s]+/topics/[^/\s]+)?", "projects/PROJECT/topics/NAME")
@@ -83,7 +86,7 @@ def read_environment(environ: Mapping[str, str]) -> tuple[Settings, OperatorSett
     return settings, own
 
 
-def read_plan_settings(environ: Mapping[str, str], *, cluster: str, zone: str, guess: str = "") -> Settings:
+def read_plan_settings(environ: Mapping[str, str], *, cluster: str, zone: str) -> Settings:
     """Return the settings to plan with; an environment without a cluster gets an invented one.
 
     Args:
@@ -92,7 +95,6 @@ def read_plan_settings(environ: Mapping[str, str], *, cluster: str, zone: str, g
             environment.
         zone: replaces the cluster's zone; empty: the cluster's zone, and any zone for an invented
             cluster.
-        guess: the zone that an invented cluster is in, when `zone` is empty.
 
     Raises:
         BadInput: `cluster` or `zone` is wrong, or the environment does not have that cluster.
@@ -104,10 +106,10 @@ def read_plan_settings(environ: Mapping[str, str], *, cluster: str, zone: str, g
     if cluster and not CLUSTER.accepts(cluster):
         raise BadInput(describe_problem("--cluster", "is not valid", cluster, CLUSTER.text))
     if variable not in environ:
-        zone = zone or guess
-        region = "-".join(zone.split("-")[:2])
-        name = cluster or UNNAMED_CLUSTER.format(region or "LOCATION")
-        invented = {name: {"endpoint": "https://unknown", "zone": zone or ANY_ZONE}}
+        name = cluster or UNNAMED_CLUSTER.format(zone.rpartition("-")[0] or ANY_REGION)
+        location = name.split("/")[3]
+        zone = zone or location + ANY_ZONE * (not ZONE.accepts(location))
+        invented = {name: {"endpoint": "https://unknown", "zone": zone}}
         return read_environment({**environ, variable: json.dumps(invented)})[0]
     settings, _ = read_environment(environ)
     chosen = cluster or next(iter(settings.clusters))

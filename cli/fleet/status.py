@@ -220,11 +220,12 @@ def _read_pool(look: Look, pool: PoolSnapshot, found: Outcome | Exception, refus
         refused.append(found)
         judged = judge_pool(look, PoolFacts(pool=pool, owner=OwnerState.UNKNOWN))
         found = describe_pool_outcome(look.cluster, pool, judged.decision)
-    sized = _read(lambda: measure_elastic([pool], ports, autoscaled=True)[0][0], pool, refused)
+    measured, unmeasured = measure_elastic([pool], ports, autoscaled=True)
+    refused += unmeasured.values()
     since = None
     if found.decision.reason == Reason.POOL_WARM:
         since = _read(lambda: find_idle_since(look.live.list_surplus_marks(pool.name), look.now()), None, refused)
-    return pool_row(look.cluster, sized, found, ports, idle_since=since)
+    return pool_row(look.cluster, measured[0], found, ports, idle_since=since)
 
 
 def _sum_up_errors(cluster: str, errors: Sequence[Exception]) -> list[str]:

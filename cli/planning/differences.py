@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from shared.core.identity.pools import LOST
 from shared.core.kinds.makers import GENERATED
 
 if TYPE_CHECKING:
@@ -23,11 +24,12 @@ _Key = tuple[str, str, str]
 def compare(planned: Sequence[PlannedSlice], pools: Iterable[PoolSnapshot]) -> list[str]:
     """Return a line for each pool that the plan adds, keeps, changes or no longer needs.
 
-    A pool is that of a slice by the names in its labels. A workload whose name is generated is
-    compared with each live one that may have been made of the same manifest.
+    A pool is that of a slice by the names in its labels; of several, one that lives. A workload
+    whose name is generated is compared with each live one that may have been made of the same
+    manifest.
     """
     mine: dict[_Key, dict[str, PoolSnapshot]] = {}
-    for pool in pools:
+    for pool in sorted(pools, key=lambda each: each.status not in LOST):
         if pool.owner is not None:
             key = (pool.owner.kind, pool.owner.namespace, pool.owner.name)
             mine.setdefault(key, {})[pool.owner.slice_name] = pool
@@ -56,8 +58,9 @@ def _compare_workload(slices: Sequence[PlannedSlice], live: _Key, pools: dict[st
         pool = pools.get(slice_name)
         if each.demand is None or not each.creates:
             continue
-        if pool is None or pool.owner is None:
-            lines.append(f"+ {namespace}/{slice_name}: a new pool, {each.demand.shape}")
+        if pool is None or pool.owner is None or pool.status in LOST:
+            lost = f"; node pool {pool.name} ({pool.status}) does not serve it" if pool else ""
+            lines.append(f"+ {namespace}/{slice_name}: a new pool, {each.demand.shape}{lost}")
         elif pool.owner.was_made_for(each.demand.fingerprint):
             lines.append(f"= {namespace}/{slice_name}: node pool {pool.name} ({pool.status}) serves it")
         else:

@@ -77,6 +77,8 @@ class Manifest:
 
     where: Place
     workload: WorkloadView
+    named: Named
+    """The object of the file that it is, or that makes it."""
     notes: tuple[str, ...] = ()
     """What the author should know that no slice of it says."""
     names: tuple[Named, ...] = ()
@@ -106,7 +108,7 @@ class Found:
     plain."""
     problems: list[Problem] = field(default_factory=list)
     defined: set[Named] = field(default_factory=set)
-    """The objects of other kinds."""
+    """All objects so far, but those whose names are generated."""
 
 
 def read_manifests(paths: Iterable[str], *, recursive: bool = False) -> Found:
@@ -176,11 +178,12 @@ def _add(found: Found, name: str, text: str) -> None:
         if document.problem:
             found.problems.append(Problem(where, document.problem))
         else:
-            before = len(found.workloads)
             _add_object(found, where, document.body)
+        if document.doubled:
             notes = tuple(_tell_doubled(each) for each in document.doubled)
-            found.workloads[before:] = [
-                replace(each, notes=(*each.notes, *notes)) for each in found.workloads[before:]
+            found.workloads = [
+                replace(each, notes=(*each.notes, *notes)) if each.where is where else each
+                for each in found.workloads
             ]
 
 
@@ -237,9 +240,14 @@ def _add_one(found: Found, where: Place, body: dict[str, Any]) -> None:
     _check_version(body, maker, kind)
     check_object(body)
     named = {**body, "metadata": _read_metadata(body)}
+    own = (body["kind"], named["metadata"]["namespace"], named["metadata"]["name"])
+    for each in [each for each in found.workloads if each.named == own] if own in found.defined else ():
+        found.others.append(show_line(f"{own[0]} {own[2]} ({each.where}: a later one replaces it)"))
+        found.workloads.remove(each)
+    _add_defined(found, body)
     notes: tuple[str, ...] = ()
     if maker:
-        name = f"{maker.name} {named['metadata']['name']}"
+        name = f"{maker.name} {own[2]}"
         made = maker.make(named)
         if made.body is None:
             found.others.append(f"{name} ({show_line(made.note)})")
@@ -249,9 +257,8 @@ def _add_one(found: Found, where: Place, body: dict[str, Any]) -> None:
     kind = kind or get_kind(named["kind"])
     workload = read_workload(kind, named)
     if any(group.template.wants_accelerator for group in workload.groups):
-        found.workloads.append(
-            Manifest(where, workload, (*notes, *_read_queue(named, workload)), _list_names(named))
-        )
+        notes = (*notes, *_read_queue(named, workload))
+        found.workloads.append(Manifest(where, workload, own, notes, _list_names(named)))
     else:
         why = "needs no accelerators" if named.get("spec") else "has no spec"
         near = next(filter(None, (find_near_key(each) for each in _list_templates(workload))), None)

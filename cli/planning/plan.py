@@ -7,6 +7,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from cli.access.cli_settings import ANY_REGION, ANY_ZONE, ZONE
 from cli.planning.live_facts import Disks, Namespaces
 from cli.planning.pool_details import describe_disk, find_mixed, list_labels, list_pool_needs, list_taints
 from cli.prices import HOURS_PER_MONTH, find_price
@@ -39,8 +40,6 @@ if TYPE_CHECKING:
 PLANNED_UID = "00000000-0000-0000-0000-000000000000"
 """Kubernetes gives the UID when the workload is applied; names of pools hash it, so they are not
 known before."""
-QUIET = frozenset({Reason.NOT_AN_ACCELERATOR_DEMAND})
-"""A plan does not show Jobs that need no accelerator."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,11 +79,6 @@ class PlannedSlice:
         return build_node_pool(self.demand, attempt=0, created_at=0, settings=self.settings)
 
     @property
-    def placement(self) -> str:
-        """Return the placement in words; empty without a demand."""
-        return describe_placement(self.demand, self.settings) if self.demand else ""
-
-    @property
     def refused(self) -> bool:
         """Return whether the slice would be refused."""
         return self.decision.verdict == Verdict.REFUSE
@@ -108,7 +102,7 @@ class PlannedSlice:
             "tier": str(demand.capacity.tier) if demand else None,
             "zone": demand.zone if demand else None,
             "candidates": [str(each) for each in demand.candidates] if demand else [],
-            "placement": self.placement or None,
+            "placement": describe_placement(demand, self.settings) or None if demand else None,
             "up_to_more": self.later,
             "disk": describe_disk(pool) if pool else None,
             "taints": list_taints(pool) if pool else [],
@@ -138,23 +132,24 @@ def plan(
         disks: the disks of the cluster; None if they are not known.
     """
     planned: list[PlannedSlice] = []
-    made, disks = _Made(cluster, settings, namespaces or Namespaces()), disks or Disks()
+    made, disks = _Made(namespaces or Namespaces()), disks or Disks()
     for manifest in manifests:
         workload = disks.add_to(dataclasses.replace(manifest.workload, uid=PLANNED_UID))
-        notes = (*manifest.notes, *_read_notes(workload, cluster, settings))
-        awake = dataclasses.replace(workload, suspended=False)
+        here, local = _place(workload, cluster, settings)
+        awake, read = dataclasses.replace(workload, suspended=False), _read_notes(workload, here, local)
         try:
             wanted = list_slices(awake)
             more = _list_growth(awake, wanted)
         except Rejected as error:
-            refused = _refuse(awake, error, settings)
-            planned.append(dataclasses.replace(refused, where=manifest.where, needs=manifest.needs))
+            read = refuse_rejected(error)
+        if isinstance(read, Decision):
+            planned.append(_refuse(manifest, read, local))
             continue
-        needs = _find_needs(wanted, awake, manifest)
-        before, alike = len(planned), _Alike(cluster, awake, settings)
+        notes, needs = (*manifest.notes, *read), _find_needs(wanted, awake, manifest)
+        before, alike = len(planned), _Alike(here, awake, local)
         for each, later in [*((each, 0) for each in wanted), *more]:
             found = _plan_slice(each, alike, made, later=later)
-            if found.decision.reason not in QUIET:
+            if found.decision.reason != Reason.NOT_AN_ACCELERATOR_DEMAND:
                 remarks = (*notes, *_list_idle(found, each), *_list_candidates(found), *_list_unlisted(found))
                 own = list_pool_needs(found.demand) if found.demand and found.creates else ()
                 place, asked = manifest.where, (*needs, *own)
@@ -201,10 +196,8 @@ def _find_needs(wanted: Sequence[SliceOfPod], workload: WorkloadView, manifest: 
 
 @dataclass(slots=True)
 class _Made:
-    """Where the plan is made, and what it makes so far; limits count it."""
+    """What the plan makes so far; limits count it."""
 
-    cluster: str
-    settings: Settings
     namespaces: Namespaces
     chips: Counter[str] = field(default_factory=Counter)
     """By namespace."""
@@ -232,16 +225,19 @@ class _Made:
             self.together.add(demand.claim)
 
 
-def _refuse(workload: WorkloadView, error: Rejected, settings: Settings) -> PlannedSlice:
-    """Return one refusal for all slices of a workload whose slices are unknown."""
+def _refuse(manifest: Manifest, decision: Decision, settings: Settings) -> PlannedSlice:
+    """Return one refusal for all slices of a workload."""
+    workload = manifest.workload
     return PlannedSlice(
         kind=workload.kind,
         namespace=workload.namespace,
         workload=workload.name,
         group="",
         slice=workload.name,
-        decision=refuse_rejected(error),
+        decision=decision,
         settings=settings,
+        where=manifest.where,
+        needs=manifest.needs,
     )
 
 
@@ -282,7 +278,7 @@ class _Alike:
 def _plan_slice(each: SliceOfPod, alike: _Alike, made: _Made, *, later: int) -> PlannedSlice:
     found, workload = alike.find(each), alike.workload
     demand = None if isinstance(found, Decision) else found
-    decision = found if isinstance(found, Decision) else _decide_pool(found, made, counted=not later)
+    decision = found if isinstance(found, Decision) else _decide_pool(found, alike.settings, made, later=later)
     return PlannedSlice(
         kind=workload.kind,
         namespace=workload.namespace,
@@ -291,14 +287,13 @@ def _plan_slice(each: SliceOfPod, alike: _Alike, made: _Made, *, later: int) -> 
         slice=each.name,
         decision=decision,
         demand=demand,
-        settings=made.settings,
+        settings=alike.settings,
     )
 
 
-def _decide_pool(demand: Demand, made: _Made, *, counted: bool) -> Decision:
+def _decide_pool(demand: Demand, settings: Settings, made: _Made, *, later: int) -> Decision:
     """Return the decision for a demand that has no pool; count the pool if it is created now."""
-    namespace, settings = demand.claim.namespace, made.settings
-    stopped = decide_namespace(demand, made.namespaces.find_labels(namespace))
+    stopped = decide_namespace(demand, made.namespaces.find_labels(demand.claim.namespace))
     if stopped:
         return stopped
     usage = made.measure(demand) if settings.limited else None
@@ -309,23 +304,26 @@ def _decide_pool(demand: Demand, made: _Made, *, counted: bool) -> Decision:
         build_labels(demand, attempt=0, created_at=0, cluster_uid="")
     except LabelBudgetExceeded as error:
         return refuse_rejected(error)
-    if counted:
+    if not later:
         made.add(demand)
     return decision
 
 
-def _read_notes(workload: WorkloadView, cluster: str, settings: Settings) -> tuple[str, ...]:
+def _read_notes(workload: WorkloadView, cluster: str, settings: Settings) -> tuple[str, ...] | Decision:
+    """Return what to know of a workload, or why it is refused and stays suspended.
+
+    A kind that cannot be suspended is refused slice by slice, if at all.
+    """
     notes = []
-    request = read_request(workload, settings)
-    gang = plan_gang(cluster, workload, settings) if isinstance(request, CapacityRequest) else None
-    request = gang if isinstance(gang, Decision) else request
+    request = read_request(workload, settings) if workload.suspended else None
+    gang = plan_gang(cluster, workload, settings) if isinstance(request, CapacityRequest) else request
+    if isinstance(gang, Decision):
+        return gang
     if isinstance(request, CapacityRequest):
         notes.append(
             "it waits for its capacity: it is resumed when all of its node pools run, and all of them are deleted "
             f"if that takes longer than {request.seconds} s"
         )
-    elif request:
-        notes.append(f"refused: {request.message}")
     elif workload.suspended:
         notes.append("it starts suspended (a queue admits it); its pools are created when it is resumed")
     if workload.managed_elsewhere:
@@ -352,18 +350,21 @@ def _list_unlisted(planned: PlannedSlice) -> tuple[str, ...]:
         return ()
     accelerator = planned.demand.shape.accelerator
     zones = dict.fromkeys((planned.demand.zone, *(each.zone for each in planned.demand.candidates)))
-    warnings = (tell_unlisted(accelerator, zone) for zone in zones)
+    warnings = (tell_unlisted(accelerator, zone) for zone in zones if not zone.endswith(ANY_ZONE))
     return tuple(f"warning: {each}; GKE may refuse the pool" for each in warnings if each)
 
 
-def find_zone(manifests: Sequence[Manifest]) -> str:
-    """Return the first zone that some workload selects; empty when none does."""
-    for manifest in manifests:
-        for group in manifest.workload.groups:
-            zone = group.template.node_selector.get(labels.ZONE)
-            if zone:
-                return zone
-    return ""
+def _place(workload: WorkloadView, cluster: str, settings: Settings) -> tuple[str, Settings]:
+    """Return a cluster and its settings; one in any region moves to where a workload asks to be."""
+    zones: list[str] = []
+    for each in (group.template for group in workload.groups):
+        zones += (*each.list_values(labels.ZONE), *each.list_values(labels.RESERVATION_ZONE))
+        zones += (zone for item in each.priorities for zone in item.zones)
+        zones += (region + ANY_ZONE for region in each.list_values(labels.REGION))
+    region = next((zone.rpartition("-")[0] for zone in zones if ZONE.accepts(zone)), ANY_REGION)
+    name, there = cluster.replace(ANY_REGION, region), settings.clusters[cluster]
+    moved = dataclasses.replace(there, zone=there.zone.replace(ANY_REGION, region))
+    return name, dataclasses.replace(settings, clusters={name: moved})
 
 
 def summarize(planned: Sequence[PlannedSlice]) -> str:

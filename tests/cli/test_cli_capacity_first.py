@@ -233,19 +233,24 @@ FLEX = "nodeSelector:\n                cloud.google.com/gke-flex-start: 'true'"
     ("text", "environ", "words"),
     [
         (suspended({labels.CAPACITY_FIRST: "yes"}), ON, "valid: true, false"),
-        (suspended(ASKS | {labels.CAPACITY_FIRST_SECONDS: "5"}), ON, "valid: 60 to 86400"),
+        (suspended(ASKS | {labels.CAPACITY_FIRST_SECONDS: "soon"}), ON, "valid: 60 to 86400"),
         (suspended(ASKS), {}, "the setting capacity_first is off"),
         (suspended(ASKS, JOBSET.replace("nodeSelector:", FLEX)), ON, "flex-start capacity, whose nodes only come"),
     ],
 )
-def test_plan_notes_why_a_workload_cannot_wait_so(
+def test_plan_refuses_a_workload_that_cannot_wait_so(
     text: str, environ: dict[str, str], words: str, tmp_path: Path
 ) -> None:
-    lines = run("plan", write(tmp_path / "j.yaml", text), environ=environ).stdout.splitlines()
+    path = write(tmp_path / "j.yaml", text)
+    result = run("plan", path, "--format=github", environ=environ)
 
-    (note,) = [line for line in lines if "refused:" in line and "team-a/train" in line]
-    assert words in note
-    assert not any("waits for its capacity" in line for line in lines)
+    assert result.exit_code == 1
+    error, total = result.stdout.splitlines()
+    assert error.startswith(f"::error file={path},line=2,title=")
+    assert words in error.replace("%3A", ":")
+    assert total == "::notice::tpu-provisioner plan: 0 pools with 0 nodes and 0 chips; 1 refused"
+    (refused,) = read_json("plan", path, environ=environ)["slices"]
+    assert (refused["workload"], refused["decision"], refused["notes"]) == ("train", "refuse", [])
 
 
 RAYJOB = """

@@ -6,16 +6,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from cli.planning.manifests import read_manifests
 from cli.planning.plan import plan
 from cli.planning.plan_table import print_plan
 from cli.prices import READ_ON, SOURCE
+from shared.core import labels
 from tests.builders import CLUSTER, settings
 from tests.cli.cli_world import list_printed, read_json, run, write
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 REFUSED = "unsatisfiable-three-chips.yaml"
+MACHINES = EXAMPLES / "scarce" / "capacity.yaml"
+"""No manifest: what the demo's GKE has."""
 JOBSET = """
 apiVersion: jobset.x-k8s.io/v1alpha2
 kind: JobSet
@@ -74,10 +78,15 @@ def test_a_refusal_says_what_would_be_valid_and_ends_with_1() -> None:
     assert result.stdout.endswith("0 pools with 0 nodes and 0 chips; 1 refused\n")
 
 
-@pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.yaml")), ids=lambda path: path.name)
-def test_every_example_is_planned_as_its_name_says(path: Path) -> None:
-    variables = {"TPU_PROVISIONER_ALLOWED_SHARED_RESERVATIONS": "capacity-project/*"}
-    result = run("plan", str(path), "--zone", "us-east5-b", "--json", environ=variables)
+@pytest.mark.parametrize("options", [(), ("--zone", "us-east5-b")], ids=["any-zone", "us-east5-b"])
+@pytest.mark.parametrize("path", sorted({*EXAMPLES.rglob("*.yaml")} - {MACHINES}), ids=lambda path: path.name)
+def test_every_example_is_planned_as_its_name_says(path: Path, options: tuple[str, ...]) -> None:
+    variables = {
+        "TPU_PROVISIONER_ALLOWED_SHARED_RESERVATIONS": "capacity-project/*",
+        "TPU_PROVISIONER_CAPACITY_FIRST": "true",
+        "TPU_PROVISIONER_IDLE_SECONDS_MAX": "20",
+    }
+    result = run("plan", str(path), *options, "--json", environ=variables)
 
     decisions = {each["decision"] for each in json.loads(result.stdout)["slices"]}
     assert decisions == ({"refuse"} if path.name == REFUSED else {"create"})
@@ -175,13 +184,39 @@ def test_a_name_that_is_too_long_is_refused_for_its_own_reason(tmp_path: Path) -
     assert all("a shorter name" in each["message"] for each in slices)
 
 
-def test_the_zone_that_a_jobset_selects_is_taken_for_a_cluster_that_nobody_named(tmp_path: Path) -> None:
-    marker = "                cloud.google.com/gke-tpu-topology: 4x4"
-    zone = "                topology.kubernetes.io/zone: europe-west4-b"
+def a_term(key: str, value: str) -> dict[str, Any]:
+    terms = [{"matchExpressions": [{"key": key, "operator": "In", "values": [value]}]}]
+    required = "requiredDuringSchedulingIgnoredDuringExecution"
+    return {"affinity": {"nodeAffinity": {required: {"nodeSelectorTerms": terms}}}}
 
-    slices = planned(JOBSET.replace(marker, f"{marker}\n{zone}"), tmp_path)
 
-    assert {(each["decision"], each["zone"]) for each in slices} == {("create", "europe-west4-b")}
+ZONES = [
+    ({"nodeSelector": {labels.ZONE: "europe-west4-a"}}, "", "europe-west4-a"),
+    ({"nodeSelector": {labels.REGION: "europe-west4"}}, "", "europe-west4-any"),
+    (a_term(labels.ZONE, "europe-west4-a"), "", "europe-west4-a"),
+    (a_term(labels.REGION, "europe-west4"), "[{}]", "europe-west4-any"),
+    ({}, "[{location: {zones: [europe-west4-a]}}, {}]", "europe-west4-a"),
+    ({}, "[{reservations: {specific: [{name: r}]}}, {}]", "any-region1-any"),
+    ({}, "", "any-region1-any"),
+]
+
+
+@pytest.mark.parametrize(("spec", "listed", "zone"), ZONES)
+def test_a_cluster_that_nobody_named_is_where_each_workload_asks_to_be(
+    spec: dict[str, Any], listed: str, zone: str, tmp_path: Path
+) -> None:
+    body = yaml.safe_load(JOBSET)
+    template = body["spec"]["replicatedJobs"][0]["template"]["spec"]["template"]
+    template["spec"] |= spec | {"nodeSelector": template["spec"]["nodeSelector"] | spec.get("nodeSelector", {})}
+    template["metadata"] = {"annotations": {labels.CAPACITY: listed} if listed else {}}
+    topology = "gke-tpu-topology: 4x4\n"
+    zoned = JOBSET.replace(topology, f"{topology}                {labels.ZONE}: us-east5-a\n")
+
+    slices = planned(f"{zoned.replace('train', 'other')}---\n{yaml.safe_dump(body)}", tmp_path)
+
+    assert not any("GKE may refuse" in note for each in slices for note in each["notes"])
+    found = {(each["workload"], each["decision"], each["zone"]) for each in slices}
+    assert found == {("other", "create", "us-east5-a"), ("train", "create", zone)}
 
 
 def test_standard_input_and_folders_are_read_and_other_kinds_are_named(tmp_path: Path) -> None:

@@ -194,6 +194,8 @@ def test_the_difference_to_what_runs_is_shown(world: World, tmp_path: Path) -> N
         a_pool(claim=a_claim(**claim(0)), fingerprint=same),
         a_pool(claim=a_claim(**claim(1)), fingerprint="1-aaaaaaaaaaaaa"),
         a_pool(claim=a_claim(**claim(9)), fingerprint=same),
+        a_pool("ERROR", claim=a_claim(**claim(0)), fingerprint=same, name="failed"),
+        a_pool("STOPPING", claim=a_claim(**claim(2)), fingerprint=same),
     )
     result = run("plan", write(tmp_path / "j.yaml", JOBSET), "--diff", "--json", environ=SETTINGS)
 
@@ -203,6 +205,8 @@ def test_the_difference_to_what_runs_is_shown(world: World, tmp_path: Path) -> N
         "+ team-a/train-workers-2",
         "- team-a/train-workers-9",
     ]
+    assert "(STOPPING) does not serve it" in result.stdout
+    assert "failed" not in result.stdout
 
 
 def a_rayjob() -> str:
@@ -279,8 +283,19 @@ def test_pools_of_use_only_together_get_through_a_limit_together(
     assert {each["reason"] for each in output["slices"]} == reasons
 
 
+@pytest.mark.parametrize(("mark", "decision"), [("first: 'true'", "refuse"), ("first-seconds: '90'", "create")])
+def test_pods_that_cannot_wait_for_their_capacity_are_planned_as_the_functions_decide(
+    mark: str, decision: str, tmp_path: Path
+) -> None:
+    named = f"{{name: serve, annotations: {{tpu-provisioner.cloud.google.com/capacity-{mark}}}}}"
+
+    slices = planned(SERVING.replace("{name: serve}", named), tmp_path)
+
+    assert [(each["decision"], each["notes"]) for each in slices] == [(decision, [])] * 2
+
+
 def test_github_gets_an_annotation_at_each_document(tmp_path: Path) -> None:
-    three = JOBSET.replace("tpu: 4", "tpu: 3")
+    three = JOBSET.replace("tpu: 4", "tpu: 3").replace("train", "other")
     path = write(tmp_path / "j.yaml", f"{JOBSET}---\na: [\n---{three}")
 
     result = run("plan", path, "--format=github")
@@ -291,7 +306,7 @@ def test_github_gets_an_annotation_at_each_document(tmp_path: Path) -> None:
         f"::error file={path},line={JOBSET.count(chr(10)) + 2},title=cannot be read::is not YAML: "
     )
     assert lines[1].startswith(
-        f"::error file={path},line={JOBSET.count(chr(10)) + 4},title=shape_unsupported::team-a/train: "
+        f"::error file={path},line={JOBSET.count(chr(10)) + 4},title=shape_unsupported::team-a/other: "
     )
     assert lines[2:] == ["::notice::tpu-provisioner plan: 3 pools with 12 nodes and 48 chips; 3 refused"]
 

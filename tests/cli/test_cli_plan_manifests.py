@@ -132,16 +132,17 @@ def test_lists_of_any_kind_are_planned_item_by_item(tmp_path: Path) -> None:
     body = yaml.safe_load(JOBSET)
     untyped = {key: body[key] for key in ("metadata", "spec")}
     typed = {"kind": "JobSetList", "apiVersion": body["apiVersion"], "items": [untyped]}
-    text = json.dumps({"kind": "List", "apiVersion": "v1", "items": [typed, body]})
+    other = body | {"metadata": {"name": "other"}}
+    text = json.dumps({"kind": "List", "apiVersion": "v1", "items": [typed, other]})
 
     assert len(planned(text, tmp_path)) == 6
-    assert len(planned(f"{json.dumps(body)}\n{json.dumps(body)}", tmp_path)) == 6
+    assert len(planned(f"{json.dumps(body)}\n{json.dumps(other)}", tmp_path)) == 6
 
 
 def test_a_pattern_and_folders_in_folders_are_read(tmp_path: Path) -> None:
     (tmp_path / "a" / "b").mkdir(parents=True)
     for path in (tmp_path / "a" / "one.yaml", tmp_path / "a" / "b" / "two.yaml"):
-        write(path, JOBSET)
+        write(path, JOBSET.replace("train", path.stem))
 
     assert "3 pools" in run("plan", str(tmp_path / "a")).stdout
     assert "6 pools" in run("plan", str(tmp_path / "a"), "-R").stdout
@@ -283,6 +284,36 @@ def test_of_a_key_that_is_there_twice_the_last_one_counts_as_for_kubectl(tmp_pat
     assert f"team-a/train: the key replicas in line {line} is used twice; the last value counts" in result.stdout
     assert result.stdout.count("is used twice") == 1
     assert "4 pools" in result.stdout
+
+
+RAYJOB = "{kind: RayJob, apiVersion: ray.io/v1, metadata: {name: train}, spec: {rayClusterSpec: %s}}"
+NO_TPUS = JOBSET.replace("limits: {google.com/tpu: 4}", "").replace("cloud.google.com/gke-tpu-", "example.com/")
+
+
+@pytest.mark.parametrize(
+    ("first", "last", "slices"),
+    [
+        (JOBSET, JOBSET.replace("replicas: 3", "replicas: 1"), 1),
+        (JOBSET.replace("replicas: 3", "replicas: 3\n      replicas: 2"), JOBSET, 3),
+        (JOBSET, NO_TPUS, 0),
+        (JOBSET, JOBSET.replace("team-a", "team-b"), 6),
+        (JOBSET.replace("name: train", "generateName: train-"),) * 2 + (6,),
+        (RAYJOB % RAY_GROUPS,) * 2 + (2,),
+        (RAYJOB % RAY_GROUPS, JOBSET, 5),
+    ],
+)
+def test_of_an_object_that_is_there_twice_the_last_one_counts(
+    first: str, last: str, slices: int, tmp_path: Path
+) -> None:
+    path = write(tmp_path / "j.yaml", f"{first}\n---\n{last}")
+
+    found = read_json("plan", path)
+
+    assert len(found["slices"]) == slices
+    line = 1 + first.startswith("\n")
+    replaced = f"train ({path}, document 1 (line {line}): a later one replaces it)"
+    assert any(replaced in each for each in found["not_planned"]) == (slices < 5)
+    assert not any("is used twice" in note for each in found["slices"] for note in each["notes"])
 
 
 def test_slices_whose_labels_differ_are_each_planned_with_their_own(tmp_path: Path) -> None:

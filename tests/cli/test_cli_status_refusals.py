@@ -5,7 +5,7 @@ from unittest.mock import Mock
 import pytest
 
 from shared.core.errors import Denied, Unavailable
-from tests.builders import CLUSTER
+from tests.builders import CLUSTER, a_pool
 from tests.cli.cli_world import read_json, run
 from tests.component.world import World
 
@@ -37,6 +37,18 @@ def test_a_kind_of_read_that_is_refused_hides_only_what_follows_from_it(
     shown = read_json("status")
 
     assert (len(shown["pools"]), len(shown["waiting"])) == (pools, waiting)
+
+
+def test_the_size_of_a_pool_that_may_not_be_read_is_named(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    right = 'Required "compute.instanceGroupManagers.get" permission'
+    world.pools.add(CLUSTER, a_pool(autoscaled=True, group_urls=("u",)))
+    monkeypatch.setattr(world.pools, "measure", Mock(side_effect=Denied(right)))
+
+    result = run("status")
+
+    assert result.exit_code == 3
+    assert result.stderr.count(f"error: {CLUSTER}: {right}\n") == 1
+    assert "1 pool with 16 chips" in result.stdout
 
 
 def test_pods_that_wait_are_shown_without_the_right_to_list_pools(

@@ -12,7 +12,7 @@ from rich.console import Console
 from cli.access.cli_settings import read_plan_settings
 from cli.exit_codes import BadInput
 from cli.planning.manifests import read_manifests
-from cli.planning.plan import find_zone, plan, summarize
+from cli.planning.plan import plan, summarize
 from cli.planning.plan_table import print_plan
 from shared.core.errors import Misconfigured
 from tests.fuzz.border import Border, Lost
@@ -157,7 +157,7 @@ def _check(manifest: ManifestFile) -> None:
     try:
         with mock.patch("sys.stdin", io.StringIO(text)):
             found = read_manifests(["-"])
-        settings = read_plan_settings({}, cluster="", zone="", guess=find_zone(found.workloads))
+        settings = read_plan_settings({}, cluster="", zone="")
     except (BadInput, Misconfigured) as error:
         _check_message(str(error))
         return
