@@ -103,6 +103,8 @@ TOLD = [
     (("replay", "--since", "yesterday"), "--since: is not a time (got 'yesterday')"),
     (("replay", "--since", "2020-01-01T00:00:00"), "--since: has no time zone"),
     (("replay", "--since", "2999-01-01T00:00:00Z"), "--since: is in the future"),
+    (("replay", "--since", "999999d"), "--since: is before 1971 (got '999999d'); valid: "),
+    (("usage", "--since", "0001-01-05T00:00:00Z"), "--since: is before 1971"),
     (("replay", "--since", "1h", "--reason", "unavailable"), "--reason: works only with --dead-letters"),
     (
         ("replay", "--since", "1h", "--max", "10"),
@@ -262,6 +264,6 @@ def test_a_group_without_a_command_shows_its_help(group: tuple[str, ...]) -> Non
 def test_what_does_not_answer_is_told_without_a_library() -> None:
     result = run("why", "a", environ=CLUSTERS | OFFLINE)
 
-    assert result.exit_code == 1
+    assert result.exit_code == 3
     assert f"{NOWHERE.removeprefix('http://')} does not answer (Connection refused)" in result.stderr
     assert LIBRARIES.search(result.stderr) is None, result.stderr
