@@ -13,6 +13,6 @@ def main() -> None:
     folder is searched first, in this process only.
     """
     sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-    from cli.app import app  # noqa: PLC0415 -- found only from here on
+    from cli.__main__ import main as start  # noqa: PLC0415 -- found only from here on
 
-    app()
+    start()

@@ -9,6 +9,8 @@ from cli.exit_codes import BadInput
 
 _AGO = re.compile(r"([1-9][0-9]{0,5})([smhd])")
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
+_EARLIEST = 365 * 86_400
+"""The begin of 1971. Readers look at the days before a time too."""
 _VALID = "RFC 3339 with a zone (2026-11-21T08:00:00Z), or how long ago (90s, 15m, 2h, 3d)"
 
 
@@ -16,21 +18,24 @@ def parse_since(text: str, *, now: float) -> float:
     """Return the unix seconds of a moment in the past.
 
     Raises:
-        BadInput: it cannot be read, has no zone, or is in the future.
+        BadInput: it cannot be read, has no zone, or is in the future or before 1971.
     """
-    ago = _AGO.fullmatch(text.strip())
-    if ago:
-        return now - int(ago[1]) * _SECONDS[ago[2]]
-    try:
-        moment = datetime.fromisoformat(text.strip())
-    except ValueError as error:
-        raise BadInput(f"--since: is not a time (got {text!r}); valid: {_VALID}") from error
-    if moment.tzinfo is None:
-        raise BadInput(f"--since: has no time zone (got {text!r}); valid: {_VALID}")
-    if moment.timestamp() > now:
+    if ago := _AGO.fullmatch(text.strip()):
+        found = now - int(ago[1]) * _SECONDS[ago[2]]
+    else:
+        try:
+            moment = datetime.fromisoformat(text.strip())
+        except ValueError as error:
+            raise BadInput(f"--since: is not a time (got {text!r}); valid: {_VALID}") from error
+        if moment.tzinfo is None:
+            raise BadInput(f"--since: has no time zone (got {text!r}); valid: {_VALID}")
+        found = moment.timestamp()
+    if found > now:
         # Pub/Sub accepts a future time, and then drops all waiting messages.
         raise BadInput(f"--since: is in the future (got {text!r}); valid: the past")
-    return moment.timestamp()
+    if found < _EARLIEST:
+        raise BadInput(f"--since: is before 1971 (got {text!r}); valid: a later time")
+    return found
 
 
 def format_moment(seconds: float) -> str:

@@ -32,7 +32,6 @@ CHOICES = {
 """Keys that choose the cluster, with what is valid; all others are settings, named as their
 variables in lower case."""
 _SOME_CLUSTER = {name_variable("clusters"): '{"projects/p/locations/l/clusters/c": {"endpoint": "https://e"}}'}
-_NEVER_VALID = "\n\r\0"
 
 
 def list_keys() -> list[str]:
@@ -76,7 +75,7 @@ def write_file(path: Path, values: Mapping[str, str]) -> None:
     Raises:
         BadInput: it cannot be written.
     """
-    text = "".join(f"{key} = {json.dumps(value)}\n" for key, value in sorted(values.items()))
+    text = "".join(f"{key} = {json.dumps(value, ensure_ascii=False)}\n" for key, value in sorted(values.items()))
     part = path.with_suffix(".part")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -107,8 +106,8 @@ def check_value(key: str, value: str) -> None:
     Raises:
         BadInput: it says what is valid.
     """
-    if any(each in value for each in _NEVER_VALID):
-        raise BadInput(f"{key}: is not one line (got {value!r:.80}); valid: a text without line breaks")
+    if not value.isprintable():
+        raise BadInput(f"{key}: is not one line of text (got {value!r:.80}); valid: printable characters")
     if key in CHOICES:
         if not value:
             raise BadInput(f"{key}: is empty; valid: a name, or config unset {key}")

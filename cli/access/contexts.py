@@ -133,34 +133,34 @@ def read_contexts(paths: str, *, demanded: bool) -> tuple[list[Context], str]:
     """
     found: dict[str, Context] = {}
     current = ""
-    bodies = [body for path in paths.split(":") if path and (body := _read_kubeconfig(Path(path))) is not None]
-    if demanded and not bodies:
+    files = [body for path in paths.split(":") if path and (body := _read_kubeconfig(Path(path)))]
+    if demanded and not files:
         raise BadInput(
             f"KUBECONFIG: there is no file (got {paths!r}); valid: gcloud container clusters get-credentials"
         )
-    for body in bodies:
-        servers = {each["name"]: each["cluster"].get("server", "") for each in body.get("clusters") or ()}
-        current = current or str(body.get("current-context") or "")
-        for each in body.get("contexts") or ():
-            name, server = str(each["name"]), str(servers.get(each["context"].get("cluster"), ""))
-            found.setdefault(name, Context(name=name, server=server, cluster=_parse_gke(name)))
+    for contexts, chosen in files:
+        current = current or chosen
+        for each in contexts:
+            found.setdefault(each.name, each)
     return list(found.values()), current
 
 
-def _read_kubeconfig(path: Path) -> Any:
-    """Return a kubeconfig whose lists have the keys that are read; None if there is no file."""
+def _read_kubeconfig(path: Path) -> tuple[list[Context], str] | None:
+    """Return the contexts of a kubeconfig, and the current one's name; None if there is no file."""
     try:
         body = yaml.safe_load(path.read_text(encoding="utf-8")) or {}
-        for key, part in (("clusters", "cluster"), ("contexts", "context")):
-            for each in body.get(key) or ():
-                each["name"], each[part].get("server")
+        servers = {each["name"]: each["cluster"].get("server", "") for each in body.get("clusters") or ()}
+        found = []
+        for each in body.get("contexts") or ():
+            name, server = str(each["name"]), str(servers.get(each["context"].get("cluster"), ""))
+            found.append(Context(name=name, server=server, cluster=_parse_gke(name)))
+        return found, str(body.get("current-context") or "")
     except FileNotFoundError:
         return None
     except OSError as error:
         raise BadInput(f"kubeconfig {path}: cannot be read: {error.strerror}; valid: a readable file") from error
-    except (yaml.YAMLError, UnicodeDecodeError, AttributeError, KeyError, TypeError) as error:
+    except (yaml.YAMLError, ValueError, AttributeError, KeyError, TypeError) as error:
         raise BadInput(f"kubeconfig {path}: is not valid; valid: a kubeconfig as kubectl reads it") from error
-    return body
 
 
 def _parse_gke(name: str) -> str:

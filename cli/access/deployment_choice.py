@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from contextvars import ContextVar
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import typer
@@ -42,4 +43,5 @@ def open_deployment(environ: Mapping[str, str]) -> Deployment:
 
 def open_chosen() -> Deployment:
     """Return the chosen deployment."""
-    return open_deployment(choose_environment())
+    found = open_deployment(choose_environment())
+    return replace(found, chosen=tuple(found.ports.clusters)) if CHOICE.get().given else found

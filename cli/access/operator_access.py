@@ -56,6 +56,8 @@ class Deployment:
     monitoring: GoogleSession | None
     """None where there are no metrics."""
     http: urllib3.PoolManager
+    chosen: tuple[str, ...] = ()
+    """The clusters that the command line chose, if it did: others may write to the same logs."""
 
 
 def open_deployment(environ: Mapping[str, str]) -> Deployment:

@@ -116,7 +116,7 @@ class Readings:
         midnight, end = now - now % DAY_SECONDS, now - LAG_SECONDS
         begin = max(midnight, self._folded_until)
         if self._fold is None or self._folded_until < midnight:
-            self._fold, begin = UsageFold(midnight, _name_workload), midnight
+            self._fold, begin = UsageFold(midnight, _name_workload, self.deployment.chosen), midnight
         fold, self._fold = self._fold, None  # a read that fails begins anew
         for at, record in read_records(self.deployment, Span(begin=begin, end=end), earlier=begin == midnight):
             fold.see(at, record)

@@ -48,8 +48,11 @@ def ask_why(
         seen = keys | (seen or set())
         if not known and not follow:
             _say_unknown(deployment, histories, f"{home}/{name}")
-        fine = known and not any(history.now.stuck or history.now.errors for history in known)
-        code = ExitCode.FINE if fine else ExitCode.FINDINGS
+        if not known and any(history.unread for history in histories):
+            code = ExitCode.UNREACHABLE
+        else:
+            fine = known and not any(history.now.stuck or history.now.errors for history in known)
+            code = ExitCode.FINE if fine else ExitCode.FINDINGS
     return code
 
 
@@ -61,7 +64,10 @@ def _tell_all(deployment: Deployment, home: str, name: str) -> list[History]:
 
 
 def _say_unknown(deployment: Deployment, histories: list[History], workload: str) -> None:
-    typer.echo(f"workload {workload} is unknown: no object, Event, pool or log names it", err=True)
+    what = "is unknown: no object, Event, pool or log names it"
+    if any(history.unread for history in histories):
+        what = "could not be read: no source that answers names it"
+    typer.echo(f"workload {workload} {what}", err=True)
     for history in histories:
         try:
             absent = list_absent_kinds(deployment, history.cluster)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cli.access.cli_settings import find_log_project
+from cli.access.cli_settings import find_log_project, name_services
 from cli.access.deployment_choice import open_chosen
 from cli.exit_codes import ExitCode, end_with, told
 from cli.logs.log_search import LOUD, list_newest, read_moment, require_logs
@@ -106,7 +106,7 @@ def logs(
         form = choose_format(output, as_json=as_json, endless="--follow" if follow else "")
         deployment = open_chosen()
         begin = parse_since(since, now=deployment.ports.clock.now())
-        wanted = _write_filter(part, severity, namespace)
+        wanted = _write_filter(deployment, part, severity, namespace)
         seen: set[str] | None = None
         for found in repeat(lambda: read_lines(deployment, wanted, since=begin, most=most), endless=follow):
             new = [each for each in found if seen is None or each.id not in seen]
@@ -122,8 +122,12 @@ def logs(
     end_with(ExitCode.FINE)
 
 
-def _write_filter(part: Part | None, severity: Severity, namespace: str) -> str:
-    """Return the filter of Cloud Logging. Only our records have a service and a version."""
+def _write_filter(deployment: Deployment, part: Part | None, severity: Severity, namespace: str) -> str:
+    """Return the filter of Cloud Logging. Only our records have a service and a version.
+
+    The service of an exporter is the same in each deployment, so its cluster tells whose it is
+    (https://cloud.google.com/monitoring/api/resources#tag_k8s_container).
+    """
     wanted = ["jsonPayload.service:*", "jsonPayload.version:*", f"severity>={severity.upper()}"]
     if part is Part.EXPORTER:
         wanted.append('jsonPayload.logger:"exporter."')
@@ -131,7 +135,18 @@ def _write_filter(part: Part | None, severity: Severity, namespace: str) -> str:
         wanted.append(f'jsonPayload.function="{part}"')
     if namespace:
         wanted.append(f"jsonPayload.claim.namespace={json.dumps(namespace)}")
+    names = [each.rpartition("/")[2] for each in deployment.ports.clusters]
+    exporters = _is_any("resource.labels.cluster_name", names)
+    if services := name_services(deployment.own).removeprefix(" AND "):
+        wanted.append(f"({services} OR {exporters})")
+    if chosen := deployment.chosen:
+        named = (_is_any(path, chosen) for path in ("jsonPayload.cluster", "jsonPayload.claim.cluster"))
+        wanted.append(f"({' OR '.join(named)} OR {exporters})")
     return " AND ".join(wanted)
+
+
+def _is_any(path: str, values: Sequence[str]) -> str:
+    return f"{path}=({' OR '.join(map(json.dumps, values))})"
 
 
 def read_lines(deployment: Deployment, wanted: str, *, since: float, most: int) -> list[Line]:

@@ -21,7 +21,7 @@ from cli.usage.lives import Lives
 from shared.core.decisions import FAILURE_REASONS, Reason, Verdict
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Collection, Mapping
 
     from cli.usage.lives import Pool, Slice
 
@@ -72,10 +72,17 @@ class UsageFold:
     Args:
         begin: unix seconds; hours before it do not count, but records before it are of use.
         group_of: returns the group of a claim and a size.
+        clusters: only their hours are added up; empty: those of all. Records of all are read in any
+            case, because a sweep counts the pools of all.
     """
 
-    def __init__(self, begin: float, group_of: Callable[[Mapping[str, str], Size | None], str]) -> None:
-        self._lives = Lives(Account(begin, group_of))
+    def __init__(
+        self,
+        begin: float,
+        group_of: Callable[[Mapping[str, str], Size | None], str],
+        clusters: Collection[str] = (),
+    ) -> None:
+        self._lives = Lives(Account(begin, group_of, clusters))
         self._clean_at = self._swept_at = begin
         """When the last sweep without errors ended, and the last one."""
         self._failed = 0

@@ -19,7 +19,7 @@ from shared.core.shapes.gpu_catalogue import FAMILIES as GPU_FAMILIES
 from shared.core.shapes.tpu_catalogue import CHIPS_BY_MACHINE
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
 HOUR_SECONDS, DAY_SECONDS = 3600.0, 86_400.0
 GAPS_MAX = 100
@@ -170,6 +170,8 @@ class Account:
     """Unix seconds. What was before does not count."""
     group_of: Callable[[Mapping[str, str], Size | None], str]
     """Returns the group of a claim and a size."""
+    clusters: Collection[str] = ()
+    """Only their hours have rows; empty: those of all. What is not known is of all in any case."""
     rows: dict[tuple[str, str], Row] = field(default_factory=dict)
     """By day and group."""
     sizeless_pools: int = 0
@@ -193,7 +195,7 @@ class Account:
             return
         price = find_chip_price(size.accelerator, size.zone, size.tier)
         for day, spent in self._split(start, end):
-            row = self.get_row(day, self.group_of(claim, size))
+            row = self.get_row(day, claim, size)
             row.chip_hours[hours] += spent * size.chips
             if hours not in (Hours.USED, Hours.IDLE):
                 continue
@@ -207,12 +209,12 @@ class Account:
     ) -> None:
         """Add the time for which one slice waited."""
         for day, spent in self._split(start, end):
-            self.get_row(day, self.group_of(claim, size)).waited[cause] += spent
+            self.get_row(day, claim, size).waited[cause] += spent
 
     def note_slice(self, claim: Mapping[str, str], size: Size | None, at: float) -> None:
         """Count a slice that got a pool; one that gets a pool again counts again."""
         if at >= self.begin:
-            self.get_row(name_day(at), self.group_of(claim, size)).slices += 1
+            self.get_row(name_day(at), claim, size).slices += 1
 
     def add_gap(self, start: float, end: float) -> None:
         """Note a time without the record of a sweep."""
@@ -220,9 +222,11 @@ class Account:
         if start < end and len(self.gaps) < GAPS_MAX:
             self.gaps.append((start, end))
 
-    def get_row(self, day: str, group: str) -> Row:
-        """Return the row of a day and group, which may be a new one."""
-        return self.rows.setdefault((day, group), Row())
+    def get_row(self, day: str, claim: Mapping[str, str], size: Size | None) -> Row:
+        """Return the row of a day and group, which may be a new one; an unkept one if left out."""
+        if self.clusters and claim["cluster"] not in self.clusters:
+            return Row()
+        return self.rows.setdefault((day, self.group_of(claim, size)), Row())
 
     def _split(self, start: float, end: float) -> Iterator[tuple[str, float]]:
         """Yield the days of a time with their hours."""

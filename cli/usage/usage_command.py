@@ -71,7 +71,7 @@ def usage(
         span = Span(begin=parse_since(since, now=now), end=now)
         written = count_records(deployment, span)
         _announce(span, written)
-        fold, read = UsageFold(span.begin, group_of), 0
+        fold, read = UsageFold(span.begin, group_of, deployment.chosen), 0
         for at, record in follow(read_records(deployment, span), written):
             fold.see(at, record)
             read += at >= span.begin

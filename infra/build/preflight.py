@@ -11,6 +11,7 @@ environment.
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import difflib
 import json
 import os
@@ -28,13 +29,13 @@ from infra.build.organisation_policies import RULES
 from infra.build.region_quotas import GLOBAL_CPUS, find_shortages, list_needs, list_slice
 from infra.build.render_variables import read_more, render_variables
 from shared.core.errors import Misconfigured, NotFound, ProvisionerError
-from shared.core.settings import Credentials
+from shared.core.settings import Credentials, Settings
 from shared.edges.google_account import GoogleAccount
 from shared.edges.google_session import GoogleSession
 from shared.environment import name_variable, read_settings
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Collection, Iterator, Mapping
 
 CREDENTIALS_VARIABLE = "TPU_PROVISIONER_CREDENTIALS"
 """As the functions read it."""
@@ -66,10 +67,20 @@ def list_undeclared(more: Mapping[str, Any], declared: Mapping[str, Any]) -> Ite
         yield f"TERRAFORM_VARIABLES: {name} is not a variable of this root; {valid}"
 
 
-def list_wrong_settings(settings: Mapping[str, Any]) -> Iterator[str]:
-    """Yield a refusal for each setting with which the functions would not start."""
-    texts = {name: each if isinstance(each, str) else json.dumps(each) for name, each in settings.items()}
-    given = {name_variable(name): text for name, text in texts.items()}
+def read_free(root: Path) -> set[str]:
+    """Return the settings that a root leaves free. No variable and no resource gives them."""
+    text = (root.parent / "modules/provisioner/main.tf").read_text()
+    found = re.search(r"settings_free = \[(.*?)\]", text, re.DOTALL)
+    return set(re.findall(r'"(\w+)"', found[1] if found else "")) - read_declared(root).keys()
+
+
+def list_wrong_settings(settings: Mapping[str, str], free: Collection[str]) -> Iterator[str]:
+    """Yield a refusal for each setting that Terraform or the functions would refuse."""
+    for each in dataclasses.fields(Settings):
+        if each.name in settings and each.name not in free:
+            got = f"Terraform sets it (got {settings[each.name]!r})"
+            yield f"settings: {each.name}: {got}; valid: a variable of this name, or none"
+    given = {name_variable(name): text for name, text in settings.items()}
     try:
         read_settings({name_variable("clusters"): json.dumps(_NO_CLUSTER)} | given)
     except Misconfigured as error:
@@ -88,14 +99,18 @@ class Preflight:
 
     def run(self) -> None:
         """Check everything."""
-        declared = read_declared(Path(self._inputs["TERRAFORM_ROOT"]))
+        root = Path(self._inputs["TERRAFORM_ROOT"])
+        declared = read_declared(root)
         try:
             more = read_more(self._inputs.get("TERRAFORM_VARIABLES", ""))
             values = declared | render_variables(self._inputs, more)
         except (TypeError, ValueError) as error:
-            self.refusals.append(str(error))
+            self.refusals += str(error).splitlines()
             return
-        self.refusals += [*list_undeclared(more, declared), *list_wrong_settings(values["settings"])]
+        self.refusals += [
+            *list_undeclared(more, declared),
+            *list_wrong_settings(values["settings"], read_free(root)),
+        ]
         state = self._read_state()
         if difference := find_difference(state, self._inputs):
             self.refusals.append(difference)

@@ -2,10 +2,10 @@
 """Writes Terraform's variables as JSON, from the build's inputs (see check-inputs.sh).
 
 Values never pass through a shell's or HCL's syntax. What has no input of its own comes from the
-JSON file that TERRAFORM_VARIABLES names; the inputs win, but for `settings` and `clusters`, which
-are joined. What an older release made by its defaults stays as the state has it, until a person
-sets it. With --not-set it only says what is not set and would be missed, and with --clusters it
-only lists the clusters that exist and are to be served.
+JSON file that TERRAFORM_VARIABLES names; another value for what has one is refused. `settings` and
+`clusters` of both are joined. What an older release made by its defaults stays as the state has it,
+until a person sets it. With --not-set it only says what is not set and would be missed, and with
+--clusters it only lists the clusters that exist and are to be served.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if __name__ == "__main__":  # as a script, only this folder is on the import pat
 from infra.build.render_training import read_quotas
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
 ROOT = Path(__file__).resolve().parents[2]
 _TO_VARIABLES = {
@@ -52,6 +52,16 @@ _TO_ENVIRONMENT_VARIABLES = {
     "KMS_KEY": "kms_key",
 }
 _JOINED = ("settings", "clusters")
+_INPUTS = {to: name for name, to in (_TO_VARIABLES | _TO_ENVIRONMENT_VARIABLES).items()} | {
+    "settings.mode": "MODE",
+    "settings.limit_chips": "LIMIT_CHIPS",
+    "clusters.main": "CLUSTER_NAME",
+    "create_network": "NETWORK_PROJECT",
+    "create_nat": "NETWORK_PROJECT",
+    "enable_private_nodes": "PRIVATE_NODES",
+    "require_private_nodes": "PRIVATE_NODES",
+}
+"""The input that sets a variable, if it has another name."""
 LIMIT_CHIPS = 256
 """What a deployment may buy unless a person sets a limit (docs/decisions/0042-default-limit.md)."""
 _LIMITS = ("limit_chips", "limit_chips_per_namespace", "limit_slices")
@@ -60,7 +70,11 @@ MAIN = "main"
 
 
 def render_variables(inputs: Mapping[str, str], more: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the variables of the chosen root; an empty input leaves the default."""
+    """Return the variables of the chosen root; an empty input leaves the default.
+
+    Raises:
+        ValueError: `more` names what an input sets, with another value.
+    """
     values: dict[str, Any] = {to: inputs[name] for name, to in _TO_VARIABLES.items() if inputs.get(name)}
     values["functions_archive"] = f"{inputs['BUILD_FOLDER']}/functions.zip"
     values["settings"] = {"mode": inputs.get("MODE") or "active"}
@@ -73,10 +87,33 @@ def render_variables(inputs: Mapping[str, str], more: Mapping[str, Any]) -> dict
         values |= _render_environment(inputs) | ({"services_region": own} if own else {})
     else:
         values |= _render_cluster(inputs) | ({"region": own} if own else {})
-    for name in _JOINED:
-        if name in more:
-            values[name] = {**more[name], **values.get(name, {})}
+    if found := list(_list_contradictions(_flatten(values), _flatten(more))):
+        raise ValueError("\n".join(found))
+    values |= {name: {**more[name], **values.get(name, {})} for name in _JOINED if name in more}
+    values["settings"] = {name: _write(each) for name, each in values["settings"].items()}
     return {**more, **values}
+
+
+def _flatten(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return values by their names; each part of a joined variable has a name of its own."""
+    parts = {f"{name}.{key}": each for name in _JOINED for key, each in {**values.get(name, {})}.items()}
+    return parts | {name: each for name, each in values.items() if name not in _JOINED}
+
+
+def _list_contradictions(values: Mapping[str, Any], more: Mapping[str, Any]) -> Iterator[str]:
+    """Yield a refusal for each value of the file that an input, or its default, would replace."""
+    for name in sorted(values.keys() & more.keys()):
+        if _write(more[name]) != _write(values[name]):
+            given, own = _INPUTS.get(name, name.upper()), json.dumps(values[name])
+            yield (
+                f"TERRAFORM_VARIABLES: {name}: contradicts the input {given}, which is or means {own} "
+                f"(got {json.dumps(more[name])}); valid: set {given} (_{given}), and no {name} in the file"
+            )
+
+
+def _write(value: Any) -> str:
+    """Return a value as a text, which each setting is to Terraform."""
+    return value if isinstance(value, str) else json.dumps(value, sort_keys=True)
 
 
 def default_limit(inputs: Mapping[str, str], more: Mapping[str, Any]) -> str:

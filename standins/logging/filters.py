@@ -1,7 +1,7 @@
 """The part of the Logging query language that is understood: comparisons of fields, joined by AND.
 
-A comparison with ``=`` may have several values in parentheses, joined by OR. Everything else (other
-uses of OR, NOT, functions, bare words) is refused by name, never ignored.
+Comparisons in parentheses may be joined by OR, and so may the values of one with ``=``. Everything
+else (other uses of OR, NOT, functions, bare words) is refused by name, never ignored.
 https://cloud.google.com/logging/docs/view/logging-query-language
 """
 
@@ -16,6 +16,7 @@ _TOKEN = re.compile(
     r"\s*(?P<path>[A-Za-z_][A-Za-z0-9_.-]*)\s*"
     rf'(?:(?P<operator>!=|>=|<=|=|:|>|<)\s*(?P<value>{_TEXT}|[^\s()"]+)|=\s*\((?P<values>{_TEXT}(?:\s+OR\s+{_TEXT})*)\))'
 )
+_OPEN, _OR, _CLOSE = re.compile(r"\s*\("), re.compile(r"\s+OR\s+"), re.compile(r"\s*\)")
 _AND = re.compile(r"\s+(AND\s+)?|\s*\n\s*")
 SEVERITIES = ("DEFAULT", "DEBUG", "INFO", "NOTICE", "WARNING", "ERROR", "CRITICAL", "ALERT", "EMERGENCY")
 VALID = 'comparisons such as jsonPayload.reason="x", joined by AND'
@@ -50,29 +51,59 @@ class Comparison:
         return {">": left > right, ">=": left >= right, "<": left < right, "<=": left <= right}[self.operator]
 
 
-def parse_filter(text: str) -> list[Comparison]:
+@dataclass(frozen=True, slots=True)
+class Either:
+    """``(comparison OR comparison)``."""
+
+    several: tuple[Comparison, ...]
+
+    def holds(self, entry: dict[str, Any]) -> bool:
+        """Return whether an entry fits one of them."""
+        return any(each.holds(entry) for each in self.several)
+
+
+def parse_filter(text: str) -> list[Comparison | Either]:
     """Return the comparisons that must all hold; none for an empty filter.
 
     Raises BadFilter: something in it is not understood here.
     """
-    found: list[Comparison] = []
+    found: list[Comparison | Either] = []
     position = 0
     while text[position:].strip():
         if found:
-            joint = _AND.match(text, position)
-            if joint is None:
-                raise BadFilter(f"filter: not understood at {text[position:][:40]!r}; valid: {VALID}")
-            position = joint.end()
-        token = _TOKEN.match(text, position)
-        if token is None or token["path"] in ("OR", "NOT"):
-            raise BadFilter(f"filter: not understood at {text[position:].strip()[:40]!r}; valid: {VALID}")
-        values = re.findall(_TEXT, token["values"]) if token["values"] else [token["value"]]
-        value, *others = map(_unquote, values)
-        comparison = Comparison(token["path"], token["operator"] or "=", value, tuple(others))
-        _rank(comparison.path, comparison.value)
-        found.append(comparison)
-        position = token.end()
+            position = _pass(_AND, text, position)
+        if _OPEN.match(text, position) is None:
+            comparison, position = _read(text, position)
+            found.append(comparison)
+            continue
+        several, joint = list[Comparison](), _OPEN
+        while joint.match(text, position):
+            comparison, position = _read(text, _pass(joint, text, position))
+            several.append(comparison)
+            joint = _OR
+        position = _pass(_CLOSE, text, position)
+        found.append(Either(tuple(several)))
     return found
+
+
+def _pass(expected: re.Pattern[str], text: str, position: int) -> int:
+    """Return the position behind what is expected."""
+    passed = expected.match(text, position)
+    if passed is None:
+        raise BadFilter(f"filter: not understood at {text[position:].strip()[:40]!r}; valid: {VALID}")
+    return passed.end()
+
+
+def _read(text: str, position: int) -> tuple[Comparison, int]:
+    """Return one comparison, and the position behind it."""
+    token = _TOKEN.match(text, position)
+    if token is None or token["path"] in ("OR", "NOT"):
+        raise BadFilter(f"filter: not understood at {text[position:].strip()[:40]!r}; valid: {VALID}")
+    values = re.findall(_TEXT, token["values"]) if token["values"] else [token["value"]]
+    value, *others = map(_unquote, values)
+    comparison = Comparison(token["path"], token["operator"] or "=", value, tuple(others))
+    _rank(comparison.path, comparison.value)
+    return comparison, token.end()
 
 
 def _unquote(text: str) -> str:

@@ -13,7 +13,7 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
 from standins.logging.entries import Json, read_entries
-from standins.logging.filters import BadFilter, Comparison, parse_filter
+from standins.logging.filters import BadFilter, Comparison, Either, parse_filter
 from standins.processes.http_server import serving
 from standins.processes.private_files import write_ports
 from standins.processes.shutdown import note_signals, wait_for_the_end
@@ -84,7 +84,7 @@ class LoggingServer:
         more = {"nextPageToken": str(end)} if end < len(found) else {}
         return {"entries": found[begin:end], **more}
 
-    def _find(self, comparisons: Sequence[Comparison], *, newest_first: bool) -> list[Json]:
+    def _find(self, comparisons: Sequence[Comparison | Either], *, newest_first: bool) -> list[Json]:
         """Return the entries that fit, in their order."""
         entries = read_entries(self._folder, self._project)
         found = [each for each in entries if all(comparison.holds(each) for comparison in comparisons)]

@@ -99,11 +99,13 @@ def test_the_local_stack_is_found_from_a_folder_below(monkeypatch: pytest.Monkey
 def test_a_kept_value_is_listed_got_and_taken_away() -> None:
     assert run("config", "set", "zone", "us-east5-b").exit_code == 0
     assert run("config", "set", "limit_chips", "16").exit_code == 0
+    assert run("config", "set", "lease_name", "😀").exit_code == 0
 
     listed = run("config", "list")
 
     path = find_file(os.environ)
-    assert (listed.stdout, listed.stderr) == ("limit_chips = 16\nzone = us-east5-b\n", f"# {path}\n")
+    shown = "lease_name = 😀\nlimit_chips = 16\nzone = us-east5-b\n"
+    assert (listed.stdout, listed.stderr) == (shown, f"# {path}\n")
     assert run("config", "get", "zone").stdout == "us-east5-b\n"
     assert path.stat().st_mode & 0o777 == 0o600
     assert resolve(os.environ, Choice(), say=print)["TPU_PROVISIONER_LIMIT_CHIPS"] == "16"
@@ -128,6 +130,8 @@ def test_a_kept_zone_is_that_of_the_chosen_context(tmp_path: Path) -> None:
         (("config", "set", "limit_chips", "many"), "valid: a number from 0"),
         (("config", "set", "zone", ""), "zone: is empty; valid: a name"),
         (("config", "set", "zone", "a\nb"), "zone: is not one line"),
+        (("config", "set", "context", "a\x7f"), "context: is not one line"),
+        (("config", "set", "context", "\ud83d"), "context: is not one line"),
         (("config", "get", "zone"), "zone: is not set in"),
         (("--context", "none", "status"), "--context: is not in"),
         (("--context", KIND, "status"), "--context: does not name a cluster of GKE (got 'kind-here')"),
@@ -158,7 +162,12 @@ def test_a_file_that_is_not_ours_is_refused_by_name(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["[1]", "contexts: 1", "contexts: [{}]", "\tx: [", "clusters: [{name: a}]", "a: \x01"]
+    "text",
+    [
+        *("[1]", "contexts: 1", "contexts: [{}]", "\tx: [", "clusters: [{name: a}]", "a: \x01"),
+        "contexts: [{name: a, context: {cluster: [a]}}]",
+        "contexts: [{name: 2026-13-45, context: {}}]",
+    ],
 )
 def test_a_kubeconfig_that_is_none_is_refused_by_name(tmp_path: Path, text: str) -> None:
     path = tmp_path / "kubeconfig"

@@ -58,6 +58,9 @@ def messages(answer: dict[str, Any]) -> list[str]:
         ('jsonPayload.claim.name=("x")', ["a"]),
         ('jsonPayload.claim.name=("z" OR "y") AND severity=ERROR', ["b"]),
         ('jsonPayload.claim.name=("x" OR "y")', ["a", "b"]),
+        ('(jsonPayload.n=1 OR jsonPayload.claim.name=("z" OR "y")) AND severity>=INFO', ["a", "b"]),
+        ("( jsonPayload.n=2 OR jsonPayload.n=1 ) severity=ERROR", []),
+        ("severity=INFO (jsonPayload.n=1)", ["a"]),
     ],
 )
 def test_comparisons_joined_by_and_choose(folder: Path, text: str, found: list[str]) -> None:
@@ -67,16 +70,8 @@ def test_comparisons_joined_by_and_choose(folder: Path, text: str, found: list[s
 @pytest.mark.parametrize(
     "text",
     [
-        *(
-            "a",
-            'a="1" OR b="2"',
-            'NOT a="1"',
-            '(a="1")',
-            'a=~"x"',
-            "severity>=LOUD",
-            'timestamp>="now"',
-            'a="1" AND',
-        ),
+        *("a", 'a="1" OR b="2"', 'NOT a="1"', 'a=~"x"', "severity>=LOUD", 'timestamp>="now"', 'a="1" AND'),
+        *('(a="1"', '(a="1" AND b="2")', '(a="1" OR )', '(a="1" OR (b="2"))', "()"),
         *("a=()", 'a=("1" "2")', 'a=("1" AND "2")', 'a!=("1" OR "2")', 'a=("1"'),
     ],
 )

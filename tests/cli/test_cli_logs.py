@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -25,6 +26,7 @@ def a_record(ago: int, service: str, severity: str, message: str, **more: Any) -
     return {"time": format_time(NOW - ago), **facts, **more}
 
 
+ONE = {"TPU_PROVISIONER_CLUSTERS": json.dumps({CLUSTER: {"endpoint": NOWHERE}})}
 CLAIM = {"cluster": CLUSTER, "kind": "JobSet", "namespace": "team", "name": "train"}
 RECORDS = [
     a_record(9000, "tpu-provisioner-sweep", "INFO", "swept long ago"),
@@ -123,6 +125,44 @@ def test_logs_of_several_projects_are_read_once_each() -> None:
         log_lines.read_lines(deployment, "severity>=INFO", since=NOW, most=1)
 
     assert opened == ["p"]
+
+
+OURS = "(" + " OR ".join(f'"blue-{each}"' for each in ("provision", "collect", "settle", "sweep")) + ")"
+EXPORTERS = 'resource.labels.cluster_name=("c")'
+
+
+@pytest.mark.parametrize(
+    ("name", "chosen", "added"),
+    [
+        ("provision", (), ""),
+        ("blue-provision", (), f" AND (jsonPayload.service={OURS} OR {EXPORTERS})"),
+        (
+            "provision",
+            (CLUSTER,),
+            f' AND (jsonPayload.cluster=("{CLUSTER}") OR jsonPayload.claim.cluster=("{CLUSTER}") OR {EXPORTERS})',
+        ),
+    ],
+)
+def test_only_records_of_the_deployment_and_of_the_chosen_clusters_are_asked_for(
+    monkeypatch: pytest.MonkeyPatch, name: str, chosen: tuple[str, ...], added: str
+) -> None:
+    asked: dict[str, Any] = {}
+
+    def list_entries(**question: Any) -> list[Any]:
+        asked.update(question)
+        return []
+
+    logs: Any = SimpleNamespace(list_entries=list_entries)
+    ours = a_deployment(subscriptions={"provision": f"projects/p/subscriptions/{name}"})
+    put_in_place(monkeypatch, replace(ours, chosen=chosen, open_logs=lambda _: logs))
+
+    assert run("logs").exit_code == 0
+    assert asked["filter_"].partition(" AND severity>=INFO")[2] == added
+
+
+def test_with_a_chosen_cluster_only_its_records_are_shown() -> None:
+    shown = json.loads(run("--cluster=c", "logs", "--json", environ=ONE).stdout)
+    assert [each["message"] for each in shown] == ["creating"]
 
 
 def test_without_logs_the_variable_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

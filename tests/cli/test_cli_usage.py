@@ -127,6 +127,18 @@ def test_rows_are_what_by_says(ask: Any, by: str, groups: list[str]) -> None:
     assert sum(each["chip_hours"]["used"] for each in data["groups"]) == pytest.approx(79.4667, abs=0.001)
 
 
+def test_a_cluster_that_is_not_chosen_has_no_row_but_its_records_are_read(
+    deployment: Deployment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put_in_place(monkeypatch, replace(deployment, chosen=("projects/p/locations/l/clusters/other",)))
+
+    data = json.loads(run("usage", "--since=5h", "--json").stdout)
+
+    assert (data["groups"], data["total"]["slices"]) == ([], 0)
+    assert data["not_known"]["records_read"] == 307
+    assert Readings(replace(deployment, chosen=("x",))).read()["usage"]["workloads"] == {}
+
+
 def test_json_yaml_and_csv_have_the_same_sums(ask: Any) -> None:
     data = json.loads(ask("--json").stdout)
     lines = list(csv.DictReader(io.StringIO(ask("-o", "csv").stdout)))

@@ -2,14 +2,17 @@
 
 import json
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from tests.builders import CLUSTER
-from tests.cli.cli_world import NOWHERE, run
+from tests.cli.cli_world import NOWHERE, run, write
 
-EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+ROOT = Path(__file__).resolve().parents[2]
+EXAMPLES = ROOT / "examples"
 CLUSTERS = {"TPU_PROVISIONER_CLUSTERS": json.dumps({CLUSTER: {"endpoint": NOWHERE}})}
 OFFLINE = {
     "TPU_PROVISIONER_CREDENTIALS": "anonymous",
@@ -103,6 +106,8 @@ TOLD = [
     (("replay", "--since", "yesterday"), "--since: is not a time (got 'yesterday')"),
     (("replay", "--since", "2020-01-01T00:00:00"), "--since: has no time zone"),
     (("replay", "--since", "2999-01-01T00:00:00Z"), "--since: is in the future"),
+    (("replay", "--since", "999999d"), "--since: is before 1971 (got '999999d'); valid: "),
+    (("usage", "--since", "0001-01-05T00:00:00Z"), "--since: is before 1971"),
     (("replay", "--since", "1h", "--reason", "unavailable"), "--reason: works only with --dead-letters"),
     (
         ("replay", "--since", "1h", "--max", "10"),
@@ -262,6 +267,26 @@ def test_a_group_without_a_command_shows_its_help(group: tuple[str, ...]) -> Non
 def test_what_does_not_answer_is_told_without_a_library() -> None:
     result = run("why", "a", environ=CLUSTERS | OFFLINE)
 
-    assert result.exit_code == 1
+    assert result.exit_code == 3
     assert f"{NOWHERE.removeprefix('http://')} does not answer (Connection refused)" in result.stderr
     assert LIBRARIES.search(result.stderr) is None, result.stderr
+
+
+@pytest.mark.parametrize(
+    ("line", "code", "told"),
+    [
+        ("explain stockout >/dev/full", 1, "error: standard output: cannot be written: No space left on device"),
+        ("plan - <&-", 2, "error: -: contains no workload"),
+        ("plan odd.yaml 2>&1", 0, "ConfigMap m\\xfcll"),
+    ],
+)
+def test_an_odd_input_or_output_is_no_traceback(tmp_path: Path, line: str, code: int, told: str) -> None:
+    others = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: müll}\n---\n"
+    write(tmp_path / "odd.yaml", others + (EXAMPLES / "first-slice.yaml").read_text())
+    environ = {"PYTHONPATH": str(ROOT), "PYTHONIOENCODING": "ascii"}
+    command = ["/bin/sh", "-c", f"{sys.executable} -m cli {line}"]
+
+    done = subprocess.run(command, cwd=tmp_path, env=environ, capture_output=True, text=True, check=False)
+
+    assert (done.returncode, told in done.stdout + done.stderr) == (code, True), done
+    assert "Traceback" not in done.stderr

@@ -148,12 +148,13 @@ def test_a_value_with_quotes_and_dollars_stays_what_it_is() -> None:
     assert json.loads(json.dumps(values))["network_name"] == odd
 
 
-def test_more_variables_come_from_a_file_and_inputs_win_but_maps_are_joined() -> None:
-    more = {"cpu_pool_node_count": 1, "zone": "x", "settings": {"limit_slices": "3", "mode": "no-create"}}
-    values = render_variables(inputs(OLD_COMMAND_LINE), more)
+def test_more_variables_come_from_a_file_and_maps_are_joined_as_texts() -> None:
+    settings = {"limit_slices": 3, "mode": "active", "resource_labels": {"a": "b"}, "node_tags": ["t"]}
+    values = render_variables(inputs(OLD_COMMAND_LINE), {"cpu_pool_node_count": 1, "settings": settings})
 
-    assert (values["cpu_pool_node_count"], values["zone"]) == (1, "us-east5-b")
-    assert values["settings"] == {"limit_slices": "3", "mode": "active"}
+    assert values["cpu_pool_node_count"] == 1
+    texts = {"limit_slices": "3", "resource_labels": '{"a": "b"}', "node_tags": '["t"]'}
+    assert values["settings"] == {"mode": "active", **texts}
 
 
 @pytest.mark.parametrize("accounts", ["a@p.x, b@p.x", "a@p.x b@p.x", "a@p.x,b@p.x"])

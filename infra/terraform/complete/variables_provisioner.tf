@@ -91,7 +91,7 @@ variable "elastic_pools" {
 
 variable "dead_letter_bucket" {
   type        = string
-  description = "Name of an existing bucket that gets a copy of every dead letter as an Avro file. Empty: dead letters are kept for 31 days only."
+  description = "Name of an existing bucket that gets a copy of every dead letter as an Avro file. Give each deployment a bucket of its own: its destruction takes away the grants on it. Empty: dead letters are kept for 31 days only."
   default     = ""
 }
 
