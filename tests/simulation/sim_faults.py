@@ -90,7 +90,7 @@ class Invocation:
     calls_began: dict[object, float] = field(default_factory=dict)
     """By task: when its latest call was made, which may reach GKE much later."""
     notes: list[str] = field(default_factory=list)
-    """A read was stale; GKE refused a create at once, so the candidate after that one may follow."""
+    """A read was stale, or GKE refused a create at once, so that the candidate after it follows."""
     bugs: list[str] = field(default_factory=list)
     """Errors that the product itself did not foresee."""
 
