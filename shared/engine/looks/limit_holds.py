@@ -11,6 +11,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections import deque
+from copy import copy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
@@ -157,8 +158,10 @@ class Limits:
     def _list_now(self) -> None:
         at = self._ports.clock.now()
         pools, errors = measure_elastic(self._ports.pools.list(self._cluster), self._ports)
-        for error in errors.values():
-            raise error
+        for name, error in errors.items():
+            told = copy(error)
+            told.args = (f"limits cannot be counted, because node pool {name} cannot be measured: {error}",)
+            raise told from error
         self._pools, self._listed_at = pools, at
 
     def _read(self) -> Ledger:
