@@ -30,6 +30,7 @@ from shared.core.decide.elastic_sizes import (
     plan_addition,
     plan_shrink,
 )
+from shared.core.decide.failures import REFUSED_BY_GKE
 from shared.core.decisions import Reason, Verdict
 from shared.core.demand.demand import Demand
 from shared.core.identity.pools import BROKEN, PoolStatus
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
     from shared.core.workloads import PodView, WorkloadView
     from shared.engine.looks.look import Look, Turn
 _MAY_BE_SHORT = (Reason.POOL_SERVES, Reason.POOL_DEGRADED)
+_REFUSED = {(Verdict.REFUSE, each) for each in REFUSED_BY_GKE}
 
 
 def shrink_pool(
@@ -183,15 +185,16 @@ def add_pool(turn: Turn, pod: PodView, found: AttemptDecision, *, wanted: int) -
     Raises:
         Retryable: something could not be read, has changed, or took too long.
     """
-    look, demand = turn.look, turn.demand
-    if look.cap is None or not may_add_pools(demand) or found.decision.reason not in _MAY_BE_SHORT:
+    look, demand, decision = turn.look, turn.demand, found.decision
+    refused = decision.message if (decision.verdict, decision.reason) in _REFUSED else ""
+    if look.cap is None or not may_add_pools(demand) or not (refused or decision.reason in _MAY_BE_SHORT):
         return None
     turn = replace(turn, looked_at=look.now(), pools=look.list_pools())
     sharing, newest = list_sharing(demand, turn.pools), find_newest(turn.own)
     made = [each for each in sharing if each.status != PoolStatus.PROVISIONING]
     if not made or newest != made[-1] or not newest.owner or newest.owner.attempt != found.attempt:
         return None
-    seen = [_see_nodes(turn, pod, each, newest) for each in made]
+    seen = [_see_nodes(turn, pod, each, newest, refused) for each in made]
     used = turn.used
     plan = plan_addition(demand, pod, seen, used=used, now=turn.looked_at, settings=look.settings)
     if plan is None:
@@ -210,12 +213,12 @@ def add_pool(turn: Turn, pod: PodView, found: AttemptDecision, *, wanted: int) -
     return create_allowed(replace(turn, demand=demand.with_nodes(left)), following)
 
 
-def _see_nodes(turn: Turn, pod: PodView, pool: PoolSnapshot, newest: PoolSnapshot) -> SeenPool:
+def _see_nodes(turn: Turn, pod: PodView, pool: PoolSnapshot, newest: PoolSnapshot, refused: str) -> SeenPool:
     """Return a pool with its nodes; an earlier one should have those that GKE keeps in it."""
     look = turn.look.unshared()
     size, nodes = look.ports.pools.measure(pool), look.live.list_pool_nodes(pool.name)
     wanted = turn.demand.shape.node_count if pool == newest else size
-    seen = SeenPool(pool=pool, size=size, wanted=wanted, nodes=nodes)
+    seen = SeenPool(pool=pool, size=size, wanted=wanted, nodes=nodes, refused=refused if pool == newest else "")
     short = is_short(seen, pod, now=turn.looked_at, settings=look.settings)
     return replace(seen, missing=look.ports.pools.list_missing(pool)) if short else seen
 
