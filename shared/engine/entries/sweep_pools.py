@@ -103,11 +103,10 @@ def _act(swept: SweptCluster, seen: JudgedPool, listed: PoolIndex) -> JudgedPool
         seen = release_pool(look.unshared(), pool, pools=owned)
         if (seen.decision.verdict, seen.decision.reason) not in _UNTOLD:
             explain(look.live, seen.decision, facts.workload)
-    if (seen.decision.verdict, seen.decision.reason) in _STAYS and facts.workload and is_resizable(pool):
-        shrunk = shrink_pool(look.unshared(), pool, facts.workload, owned)
-        if shrunk is not None:
-            explain(look.live, shrunk, facts.workload)
-            return replace(seen, decision=shrunk)
+    resizable = (seen.decision.verdict, seen.decision.reason) in _STAYS and is_resizable(pool)
+    if resizable and facts.workload and (shrunk := shrink_pool(look.unshared(), pool, facts.workload, owned)):
+        explain(look.live, shrunk, facts.workload)
+        return replace(seen, decision=shrunk)
     return seen
 
 

@@ -118,8 +118,7 @@ class Limits:
                     call.answer = answer
                     self._mine.update(answer.names.values() if isinstance(answer, OwnHolds) else ())
                 return
-        name = calls[0].pool_name
-        raise StaleView(f"other processes wrote the ledger {TRIES_MAX} times; node pool {name} has to wait")
+        raise StaleView(f"others wrote the ledger {TRIES_MAX} times; node pool {calls[0].pool_name} has to wait")
 
     def _add(self, counted: CountedPools, call: _Call, now: float) -> OwnHolds | Decision:
         demand, name, names = call.demand, call.pool_name, name_pools(call.demand, call.pool_name, counted.pools)

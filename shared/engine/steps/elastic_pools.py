@@ -76,9 +76,8 @@ def shrink_pool(
         Retryable: something could not be read, each look took too long, or a person changed the
             owner.
     """
-    if look.settings.find_mode(workload.namespace) == Mode.REPORT_ONLY:
-        return None
-    if _plan_shrink(look, _look(look, pool, workload, owned)) == Shrink():
+    reports = look.settings.find_mode(workload.namespace) == Mode.REPORT_ONLY
+    if reports or _plan_shrink(look, _look(look, pool, workload, owned)) == Shrink():
         return None
     return look_again_if_old(partial(_shrink, look, pool, workload, owned))
 
@@ -195,12 +194,11 @@ def add_pool(turn: Turn, pod: PodView, found: AttemptDecision, *, wanted: int) -
     if not made or newest != made[-1] or not newest.owner or newest.owner.attempt != found.attempt:
         return None
     seen = [_see_nodes(turn, pod, each, newest, refused) for each in made]
-    used = turn.used
-    plan = plan_addition(demand, pod, seen, used=used, now=turn.looked_at, settings=look.settings)
+    plan = plan_addition(demand, pod, seen, used=turn.used, now=turn.looked_at, settings=look.settings)
     if plan is None:
         return None
     short, following = plan
-    following = follow_gone(demand, pod, following, turn.find_gone(), used=used, now=turn.looked_at)
+    following = follow_gone(demand, pod, following, turn.find_gone(), used=turn.used, now=turn.looked_at)
     act = following.decision
     done = _give_up_missing(turn, short, act)
     if done is not act or act.verdict != Verdict.CREATE:
@@ -226,8 +224,7 @@ def _see_nodes(turn: Turn, pod: PodView, pool: PoolSnapshot, newest: PoolSnapsho
 def _give_up_missing(turn: Turn, short: SeenPool, act: Decision) -> Decision:
     """Give up the nodes that GKE has not made, if that follows; return what came of it."""
     look = turn.look.unshared()
-    if act.verdict not in (Verdict.CREATE, Verdict.RESIZE):
+    if act.verdict not in (Verdict.CREATE, Verdict.RESIZE) or not short.missing:
         return act
-    if stopped := read_namespace_obstacle(look, turn.demand):
-        return stopped
-    return remove_nodes(look, short.pool, short.missing, act, looked_at=turn.looked_at) if short.missing else act
+    stopped = read_namespace_obstacle(look, turn.demand)
+    return stopped or remove_nodes(look, short.pool, short.missing, act, looked_at=turn.looked_at)
