@@ -51,7 +51,6 @@ if TYPE_CHECKING:
     from shared.core.workloads import PodView, WorkloadView
     from shared.engine.looks.look import Look, Turn
 _MAY_BE_SHORT = (Reason.POOL_SERVES, Reason.POOL_DEGRADED)
-_REFUSED = {(Verdict.REFUSE, each) for each in REFUSED_BY_GKE}
 
 
 def shrink_pool(
@@ -184,9 +183,9 @@ def add_pool(turn: Turn, pod: PodView, found: AttemptDecision, *, wanted: int) -
     Raises:
         Retryable: something could not be read, has changed, or took too long.
     """
-    look, demand, decision = turn.look, turn.demand, found.decision
-    refused = decision.message if (decision.verdict, decision.reason) in _REFUSED else ""
-    if look.cap is None or not may_add_pools(demand) or not (refused or decision.reason in _MAY_BE_SHORT):
+    look, demand, told = turn.look, turn.demand, found.decision
+    refused = told.message if told.verdict == Verdict.REFUSE and told.reason in REFUSED_BY_GKE else ""
+    if look.cap is None or not may_add_pools(demand) or not (refused or told.reason in _MAY_BE_SHORT):
         return None
     turn = replace(turn, looked_at=look.now(), pools=look.list_pools())
     sharing, newest = list_sharing(demand, turn.pools), find_newest(turn.own)
