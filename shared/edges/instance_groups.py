@@ -6,6 +6,7 @@ https://cloud.google.com/compute/docs/reference/rest/v1/instanceGroupManagers
 
 from __future__ import annotations
 
+import contextlib
 import re
 from typing import TYPE_CHECKING, TypeVar
 from urllib.parse import quote
@@ -14,7 +15,6 @@ import msgspec
 
 from shared.core.counts import bound_count
 from shared.core.errors import NotFound, Unavailable
-from shared.core.identity.pools import PoolStatus
 from shared.core.ports import FillError, Machines
 from shared.core.times import parse_time
 from shared.json_text import JSON_ERRORS
@@ -106,19 +106,15 @@ class InstanceGroups:
     def measure(self, pool: PoolSnapshot) -> int:
         """Return how many machines the groups should have.
 
-        GKE may name a group that does not exist (Terraform leaves such a group out). A failed pool
-        has no machines there.
+        GKE may name a group that does not exist (Terraform leaves such a group out). It has none.
 
         Raises:
             ProvisionerError: a group could not be read.
         """
         size = 0
         for group in _list_groups(pool):
-            try:
+            with contextlib.suppress(NotFound):
                 size += max(0, bound_count(self._get(group).target_size))
-            except NotFound:
-                if pool.status != PoolStatus.ERROR:
-                    raise
         return size
 
     def list_missing(self, pool: PoolSnapshot) -> list[str]:

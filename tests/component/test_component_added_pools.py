@@ -17,6 +17,7 @@ from tests.component.world import World
 from tests.unit.test_elastic import a_gpu_job
 
 PATIENCE = 600
+QUOTA = "Insufficient regional quota to satisfy request: resource NVIDIA_L4_GPUS"
 STATUSES = ["RUNNING", "RUNNING_WITH_ERROR", "ERROR"]
 
 
@@ -129,17 +130,26 @@ def grow_meanwhile(growth: Growth) -> None:
     pools.before_next("remove_nodes", lambda: pools.sizes.update({growth.first: 6}))
 
 
+def refuse_growth(growth: Growth) -> None:
+    pools = growth.world.pools
+    pools.sizes.update({growth.first: 3})
+    pools.missing.clear()
+    pools.fail_next("resize", NoCapacity(QUOTA))
+
+
 @pytest.mark.parametrize(
     ("happens", "made", "sizes"),
     [
         (lambda growth: growth.world.pools.sizes.update({growth.first: 3}), "a", [5]),
         (lambda growth: growth.world.pools.missing.clear(), "a", [5]),  # GKE repairs those that are no nodes
+        (refuse_growth, "ab", [3, 2]),
         (grow_meanwhile, "ab", [4, 1]),
         (lambda growth: growth.world.pools.fail_next("create", NoCapacity("quota")), "ac", [3, 2]),
     ],
     ids=[
         "a pool that was never asked for more grows first",
         "a pool that has all its machines gets none beside it",
+        "a pool that GKE refuses to grow gets one beside it",
         "nodes that came meanwhile are not asked for twice",
         "what GKE refuses at once is followed in the same turn",
     ],
@@ -188,12 +198,19 @@ def test_a_limit_counts_the_nodes_of_both(world: World, growth: Growth) -> None:
     assert reserved.chips == 2
 
 
-def test_when_the_second_candidate_fails_the_third_follows(world: World) -> None:
+def test_when_the_second_candidate_fails_the_third_follows_and_then_a_pause(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("shared.core.decide.attempts.PAUSE_SECONDS", 1800.0)
     growth = Growth(world)
     growth.sweep()
     fail(world, 1)
     growth.sweep(after=1)
     assert (zones(world), growth.sizes[0], growth.sizes[-1]) == (["a", "b", "c"], 3, 2)
+    world.pools.fail(CLUSTER, name_of(world, 2), QUOTA)
+    world.pools.missing[name_of(world, 2)] = ["m2", "m3"]
+    growth.sweep(after=PATIENCE + 60)
+    assert zones(world) == ["a", "b", "c"]
 
 
 def test_of_a_failed_creation_only_the_nodes_that_are_made_count(world: World) -> None:

@@ -9,7 +9,7 @@ import pytest
 from shared.capacity_lists import UnreadableList, read_policies, read_priorities
 from shared.core import labels
 from shared.core.decide.attempts import find_pause
-from shared.core.errors import InvalidRequest, NoCapacity, ReservationUnfit
+from shared.core.errors import Denied, InvalidRequest, NoCapacity, ReservationUnfit
 from shared.core.identity.creations import Creation
 from tests.builders import CLUSTER, NOW, a_claim, a_demand_event, a_foreign_pool, a_jobset, a_pod, a_pool
 from tests.component.looks import Look, by_message, by_sweep
@@ -132,6 +132,13 @@ def test_a_candidate_that_gke_refuses_at_once_is_followed_in_the_same_turn(
     assert zones(world) == ["b"]
     assert [body["name"] for body in world.pools.bodies] == [name_of(1)]
     assert any(reason in each.message and PLACES[1] in each.message for each in world.cluster.notices)
+
+
+def test_a_right_that_the_functions_lack_stops_all_candidates(world: World) -> None:
+    world.pools.fail_next("create", Denied("403"))
+    assert world.deliver(a_demand_event()).status == 500
+
+    assert (zones(world), world.last["severity"]) == ([], "CRITICAL")
 
 
 def test_after_a_refusal_at_once_a_name_that_a_pool_of_others_has_is_left_out(world: World, look: Look) -> None:

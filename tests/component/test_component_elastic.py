@@ -5,12 +5,12 @@ import dataclasses
 import pytest
 
 from shared.core import labels
-from shared.core.errors import Busy
+from shared.core.errors import Busy, Denied
 from shared.core.messages import Event, EventType, ObjectName, Observed
 from shared.core.ports import SurplusMark
 from shared.core.workloads import PodView
 from shared.engine.looks.pool_reads import measure_elastic
-from tests.builders import CLUSTER, NOW
+from tests.builders import CLUSTER, NOW, a_demand_event, a_jobset, a_pod
 from tests.component.world import World
 from tests.unit.test_elastic import a_gpu_body, a_gpu_job
 from tests.unit.test_kind_job import a_pod as a_job_pod
@@ -142,6 +142,16 @@ def test_a_limit_holds_growth_too(world: World) -> None:
     elastic.want(3)
     world.deliver(a_demand(elastic.pod))
     assert world.says() == ("resize", "pool_grows")
+
+
+def test_a_pool_that_cannot_be_measured_is_named_where_limits_are_counted(world: World) -> None:
+    elastic = Elastic(world, pods=1)
+    world.use(limit_chips=9)
+    world.cluster.add(a_jobset(), a_pod())
+    world.pools.fail_next("measure", Denied("403"))
+
+    assert world.deliver(a_demand_event()).status == 500
+    assert f"node pool {elastic.pool} cannot be measured: 403" in world.records.found[-1]["message"]
 
 
 def test_only_nodes_that_stay_empty_for_the_grace_leave_and_by_name(world: World) -> None:

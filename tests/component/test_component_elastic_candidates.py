@@ -1,5 +1,7 @@
 """An elastic pool with a list of capacity: a failed creation moves along it, and one pool stays."""
 
+import dataclasses
+
 import pytest
 
 from shared.capacity_lists import read_policies
@@ -8,7 +10,7 @@ from shared.core.decide.attempts import find_pause
 from shared.core.decide.demands import decide_demand
 from shared.core.errors import NoCapacity
 from shared.core.identity.names import SliceClaim, build_pool_name
-from tests.builders import CLUSTER, expect_demand
+from tests.builders import CLUSTER, NOW, expect_demand
 from tests.component.looks import Look, by_sweep, choose_look
 from tests.component.test_component_elastic import a_demand, a_waiting_pod
 from tests.component.world import World
@@ -84,6 +86,18 @@ def test_the_pool_of_a_later_candidate_serves_and_grows(world: World, look: Look
 
     assert zones(world) == ["a", "b"]
     assert world.pools.sizes == {name_of(world, 1): 5}
+
+
+def test_a_pool_of_that_name_that_was_made_anew_since_the_list_does_not_grow(world: World) -> None:
+    """What was measured are the instance groups of the earlier one, which may be gone."""
+    world.pools.move(CLUSTER, name_of(world, 0), "RUNNING")
+    world.cluster.add(a_gpu_job(parallelism=5, completions=9))
+    pool = world.pools.pools[CLUSTER, name_of(world, 0)]
+    anew = dataclasses.replace(pool, labels={**pool.labels, labels.CREATED_AT: str(int(NOW) + 9)})
+    world.pools.before_next("measure", lambda: world.pools.add(CLUSTER, anew))
+
+    assert world.deliver(a_demand(POD)).status == 503
+    assert world.pools.sizes == {}
 
 
 def test_pods_that_come_later_find_the_pool_of_a_later_candidate(world: World) -> None:

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from shared.core import labels
 from shared.core.errors import Busy
 from shared.core.kinds import jobset as jobset_keys
 from shared.core.ports import SurplusMark
@@ -116,6 +117,22 @@ def test_an_idle_pool_whose_nodes_cannot_be_read_again_does_not_keep_the_others_
     assert (status(world), status(world, younger)) == ("RUNNING", "STOPPING")
     (found,) = world.records.expect_in_order({"reason": "internal_error"})
     assert found["message"] == f"node pool {NAME}: OverflowError: inf"
+
+
+@pytest.mark.parametrize(
+    ("namespace", "marks"),
+    [("default", {labels.DISABLE_AUTOPROVISIONING: "true"}), ("tpu-provisioner", {labels.MODE: "no-create"})],
+)
+def test_a_pool_makes_no_room_for_a_slice_that_may_get_none(
+    world: World, namespace: str, marks: dict[str, str]
+) -> None:
+    world.use(idle_seconds=IDLE, limit_chips=16)
+    sweep(world)
+    add_waiting(world)
+    world.cluster.namespace_labels[namespace] = marks
+    sweep(world, after=GRACE)
+
+    assert status(world) == "RUNNING"
 
 
 @pytest.mark.parametrize(("chips", "used"), [(16, True), (8, False)], ids=["it is used", "it would not help"])

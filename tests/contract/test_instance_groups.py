@@ -3,7 +3,6 @@
 https://cloud.google.com/compute/docs/reference/rest/v1/instanceGroupManagers
 """
 
-import dataclasses
 import json
 from collections.abc import Mapping
 from typing import Any
@@ -70,11 +69,8 @@ def test_nodes_of_a_pool_with_two_instance_groups_are_removed_from_their_own_gro
     ]
 
 
-def test_only_a_failed_pool_may_name_a_group_that_does_not_exist() -> None:
-    groups, pool = InstanceGroups(_Compute(get=NotFound("gone"))), a_pool_in("us-a/g")
-    assert groups.measure(dataclasses.replace(pool, status=PoolStatus.ERROR)) == 0
-    with pytest.raises(NotFound):
-        groups.measure(pool)
+def test_a_group_that_does_not_exist_has_no_machine() -> None:
+    assert InstanceGroups(_Compute(get=NotFound("gone"))).measure(a_pool_in("us-a/g")) == 0
 
 
 def test_the_instances_that_a_group_creates_are_missing() -> None:

@@ -61,6 +61,7 @@ def some_nodes(count: int, since: float | None = OLD) -> list[NodeView]:
         ({}, True),
         ({"size": 4}, False),
         ({"size": 4, "status": "RUNNING_WITH_ERROR"}, True),
+        ({"size": 4, "refused": "the quota is used up"}, True),
         ({"size": 9}, True),
         ({"nodes": 5}, False),
         ({"nodes": 0}, True),
@@ -87,6 +88,7 @@ def test_a_pool_is_short_if_it_was_asked_for_more_and_nothing_came(change: dict[
         "since": OLD,
         "waits": OLD,
         "flex_start": False,
+        "refused": "",
     } | change
     found = is_short(
         SeenPool(
@@ -94,6 +96,7 @@ def test_a_pool_is_short_if_it_was_asked_for_more_and_nothing_came(change: dict[
             size=row["size"],
             wanted=5,
             nodes=some_nodes(row["nodes"], row["since"]),
+            refused=row["refused"],
         ),
         dataclasses.replace(POD, unschedulable_since=row["waits"]),
         now=NOW,

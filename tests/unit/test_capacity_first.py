@@ -41,6 +41,7 @@ def test_a_suspended_workload_with_the_annotation_asks() -> None:
     [
         a_jobset(suspended=True),
         a_jobset(suspended=True, marks={labels.CAPACITY_FIRST: "false"}),
+        a_waiting_jobset({labels.CAPACITY_FIRST: "false", labels.CAPACITY_FIRST_SECONDS: "600"}),
         a_waiting_jobset(suspended=False),
         a_waiting_jobset({labels.CAPACITY_FIRST_RESUMED: "2027-01-15T08:00:00Z"}),
         a_waiting_jobset(deleting=True),

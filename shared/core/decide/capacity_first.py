@@ -40,10 +40,10 @@ _ROUND = re.compile(r"([0-9]{1,4}) from (\S{1,40})")
 
 
 def is_asking(workload: WorkloadView) -> bool:
-    """Return whether a workload has one of the annotations, and was not resumed by us before."""
+    """Return whether one of the annotations asks, none says no, and we resumed nothing before."""
     marks = workload.marks
-    asks = marks.get(labels.CAPACITY_FIRST, "false") != "false" or labels.CAPACITY_FIRST_SECONDS in marks
-    return asks and _find_mark(workload) not in marks
+    value = marks.get(labels.CAPACITY_FIRST, "" if labels.CAPACITY_FIRST_SECONDS in marks else "false")
+    return value != "false" and _find_mark(workload) not in marks
 
 
 def _find_mark(workload: WorkloadView) -> str:

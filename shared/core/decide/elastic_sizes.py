@@ -66,6 +66,8 @@ class SeenPool:
     """Unfinished accelerator pods are bound to these."""
     missing: Sequence[str] = ()
     """What GKE keeps and has not made."""
+    refused: str = ""
+    """Why GKE has just refused to let it grow."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -199,7 +201,7 @@ def plan_addition(
         create = decide_giving_up(pool.name, short.missing, wanted=nodes)
     if create.verdict != Verdict.CREATE or newest is None:
         return short, AttemptDecision(attempt=newest.attempt if newest else 0, decision=create)
-    failed, error = record_failure(demand, pool, None), pool.error or "it adds no nodes"
+    failed, error = record_failure(demand, pool, None), short.refused or pool.error or "it adds no nodes"
     failed = replace(failed, error=error, code=_RESOURCE_EXHAUSTED, at=pod.unschedulable_since, binding=False)
     rest = demand.with_nodes(short.wanted - nodes)
     next_one = decide_next_attempt(rest, create, failed, used=used, now=now)
@@ -238,7 +240,7 @@ def is_short(seen: SeenPool, pod: PodView, *, now: float, settings: Settings) ->
     status counts only if it forbids to grow again. A pool of flex-start waits without end.
     """
     pool = seen.pool
-    asked = pool.status in BROKEN or seen.size >= seen.wanted
+    asked = seen.refused or pool.status in BROKEN or seen.size >= seen.wanted
     if not asked or pool.status not in _RESTING or len(seen.nodes) >= seen.wanted or pool.flex_start:
         return False
     patience = LOST_GRACES * settings.grace_seconds

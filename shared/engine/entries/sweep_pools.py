@@ -12,7 +12,7 @@ from shared.core.decide.pool_facts import OwnerState, PoolFacts
 from shared.core.decide.warm_pools import choose_displaced, decide_room, list_displaceable
 from shared.core.decisions import Reason, Verdict
 from shared.core.identity.pools import PoolStatus, sort_for_cap
-from shared.engine.looks.gather import gather_facts, is_other, read_owner
+from shared.engine.looks.gather import gather_facts, is_other, read_namespace_obstacle, read_owner, read_stop
 from shared.engine.looks.pool_reads import is_resizable
 from shared.engine.steps.elastic_pools import shrink_pool
 from shared.engine.steps.release_pools import JudgedPool, judge_pool, release_pool
@@ -103,11 +103,10 @@ def _act(swept: SweptCluster, seen: JudgedPool, listed: PoolIndex) -> JudgedPool
         seen = release_pool(look.unshared(), pool, pools=owned)
         if (seen.decision.verdict, seen.decision.reason) not in _UNTOLD:
             explain(look.live, seen.decision, facts.workload)
-    if (seen.decision.verdict, seen.decision.reason) in _STAYS and facts.workload and is_resizable(pool):
-        shrunk = shrink_pool(look.unshared(), pool, facts.workload, owned)
-        if shrunk is not None:
-            explain(look.live, shrunk, facts.workload)
-            return replace(seen, decision=shrunk)
+    resizable = (seen.decision.verdict, seen.decision.reason) in _STAYS and is_resizable(pool)
+    if resizable and facts.workload and (shrunk := shrink_pool(look.unshared(), pool, facts.workload, owned)):
+        explain(look.live, shrunk, facts.workload)
+        return replace(seen, decision=shrunk)
     return seen
 
 
@@ -118,11 +117,11 @@ def make_room(
 
     The leaders come with their answers, and the pools as this sweep has just looked at them.
     """
-    look, report = swept.look.unshared(), swept.report
+    look, report = swept.look, swept.report
     warm = [each.facts for each in judged if each.decision.reason == Reason.POOL_WARM]
     idle = list_displaceable(warm, now=look.now(), settings=look.settings)
     gone = [each.pool for each in report.outcomes if each.decision.verdict == Verdict.DELETE]
-    for pod, outcome in refused if idle else ():
+    for pod, outcome in refused if refused and idle and not read_stop(look.cluster, look.ports) else ():
         try:
             chosen = _choose(look, outcome, idle, gone)
         except Exception as error:  # noqa: BLE001 -- the net of this look
@@ -142,7 +141,8 @@ def _choose(
     own = limits.list_pools().list_claimed(demand.claim.hash)
     failed = [pool.name for pool in own if pool.status == PoolStatus.ERROR]
     measure = partial(limits.measure, demand, outcome.pool, *gone, *failed)
-    return choose_displaced(demand, idle, measure, settings=look.settings)
+    chosen = choose_displaced(demand, idle, measure, settings=look.settings)
+    return () if chosen and read_namespace_obstacle(look, demand) else chosen
 
 
 def _displace(swept: SweptCluster, pod: PodView, refused: Outcome, idle: Sequence[PoolSnapshot]) -> None:

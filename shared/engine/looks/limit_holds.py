@@ -11,6 +11,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections import deque
+from copy import copy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
@@ -117,8 +118,7 @@ class Limits:
                     call.answer = answer
                     self._mine.update(answer.names.values() if isinstance(answer, OwnHolds) else ())
                 return
-        name = calls[0].pool_name
-        raise StaleView(f"other processes wrote the ledger {TRIES_MAX} times; node pool {name} has to wait")
+        raise StaleView(f"others wrote the ledger {TRIES_MAX} times; node pool {calls[0].pool_name} has to wait")
 
     def _add(self, counted: CountedPools, call: _Call, now: float) -> OwnHolds | Decision:
         demand, name, names = call.demand, call.pool_name, name_pools(call.demand, call.pool_name, counted.pools)
@@ -157,8 +157,10 @@ class Limits:
     def _list_now(self) -> None:
         at = self._ports.clock.now()
         pools, errors = measure_elastic(self._ports.pools.list(self._cluster), self._ports)
-        for error in errors.values():
-            raise error
+        for name, error in errors.items():
+            told = copy(error)
+            told.args = (f"limits cannot be counted, because node pool {name} cannot be measured: {error}",)
+            raise told from error
         self._pools, self._listed_at = pools, at
 
     def _read(self) -> Ledger:

@@ -103,9 +103,8 @@ def _measure(pool: PoolSnapshot, ports: Ports) -> int:
     if pool.status == PoolStatus.PROVISIONING:
         return pool.node_count
     size = ports.pools.measure(pool)
-    if pool.status != PoolStatus.ERROR or not size:
-        return size
-    return max(0, size - len(ports.pools.list_missing(pool)))
+    missing = ports.pools.list_missing(pool) if size and pool.status == PoolStatus.ERROR else ()
+    return max(0, size - len(missing))
 
 
 def _may_have_grown(pool: PoolSnapshot) -> bool:

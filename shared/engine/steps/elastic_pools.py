@@ -30,6 +30,7 @@ from shared.core.decide.elastic_sizes import (
     plan_addition,
     plan_shrink,
 )
+from shared.core.decide.failures import REFUSED_BY_GKE
 from shared.core.decisions import Reason, Verdict
 from shared.core.demand.demand import Demand
 from shared.core.identity.pools import BROKEN, PoolStatus
@@ -74,9 +75,8 @@ def shrink_pool(
         Retryable: something could not be read, each look took too long, or a person changed the
             owner.
     """
-    if look.settings.find_mode(workload.namespace) == Mode.REPORT_ONLY:
-        return None
-    if _plan_shrink(look, _look(look, pool, workload, owned)) == Shrink():
+    reports = look.settings.find_mode(workload.namespace) == Mode.REPORT_ONLY
+    if reports or _plan_shrink(look, _look(look, pool, workload, owned)) == Shrink():
         return None
     return look_again_if_old(partial(_shrink, look, pool, workload, owned))
 
@@ -183,21 +183,21 @@ def add_pool(turn: Turn, pod: PodView, found: AttemptDecision, *, wanted: int) -
     Raises:
         Retryable: something could not be read, has changed, or took too long.
     """
-    look, demand = turn.look, turn.demand
-    if look.cap is None or not may_add_pools(demand) or found.decision.reason not in _MAY_BE_SHORT:
+    look, demand, told = turn.look, turn.demand, found.decision
+    refused = told.message if told.verdict == Verdict.REFUSE and told.reason in REFUSED_BY_GKE else ""
+    if look.cap is None or not may_add_pools(demand) or not (refused or told.reason in _MAY_BE_SHORT):
         return None
     turn = replace(turn, looked_at=look.now(), pools=look.list_pools())
     sharing, newest = list_sharing(demand, turn.pools), find_newest(turn.own)
     made = [each for each in sharing if each.status != PoolStatus.PROVISIONING]
     if not made or newest != made[-1] or not newest.owner or newest.owner.attempt != found.attempt:
         return None
-    seen = [_see_nodes(turn, pod, each, newest) for each in made]
-    used = turn.used
-    plan = plan_addition(demand, pod, seen, used=used, now=turn.looked_at, settings=look.settings)
+    seen = [_see_nodes(turn, pod, each, newest, refused) for each in made]
+    plan = plan_addition(demand, pod, seen, used=turn.used, now=turn.looked_at, settings=look.settings)
     if plan is None:
         return None
     short, following = plan
-    following = follow_gone(demand, pod, following, turn.find_gone(), used=used, now=turn.looked_at)
+    following = follow_gone(demand, pod, following, turn.find_gone(), used=turn.used, now=turn.looked_at)
     act = following.decision
     done = _give_up_missing(turn, short, act)
     if done is not act or act.verdict != Verdict.CREATE:
@@ -210,12 +210,12 @@ def add_pool(turn: Turn, pod: PodView, found: AttemptDecision, *, wanted: int) -
     return create_allowed(replace(turn, demand=demand.with_nodes(left)), following)
 
 
-def _see_nodes(turn: Turn, pod: PodView, pool: PoolSnapshot, newest: PoolSnapshot) -> SeenPool:
+def _see_nodes(turn: Turn, pod: PodView, pool: PoolSnapshot, newest: PoolSnapshot, refused: str) -> SeenPool:
     """Return a pool with its nodes; an earlier one should have those that GKE keeps in it."""
     look = turn.look.unshared()
     size, nodes = look.ports.pools.measure(pool), look.live.list_pool_nodes(pool.name)
     wanted = turn.demand.shape.node_count if pool == newest else size
-    seen = SeenPool(pool=pool, size=size, wanted=wanted, nodes=nodes)
+    seen = SeenPool(pool=pool, size=size, wanted=wanted, nodes=nodes, refused=refused if pool == newest else "")
     short = is_short(seen, pod, now=turn.looked_at, settings=look.settings)
     return replace(seen, missing=look.ports.pools.list_missing(pool)) if short else seen
 
@@ -223,8 +223,7 @@ def _see_nodes(turn: Turn, pod: PodView, pool: PoolSnapshot, newest: PoolSnapsho
 def _give_up_missing(turn: Turn, short: SeenPool, act: Decision) -> Decision:
     """Give up the nodes that GKE has not made, if that follows; return what came of it."""
     look = turn.look.unshared()
-    if act.verdict not in (Verdict.CREATE, Verdict.RESIZE):
+    if act.verdict not in (Verdict.CREATE, Verdict.RESIZE) or not short.missing:
         return act
-    if stopped := read_namespace_obstacle(look, turn.demand):
-        return stopped
-    return remove_nodes(look, short.pool, short.missing, act, looked_at=turn.looked_at) if short.missing else act
+    stopped = read_namespace_obstacle(look, turn.demand)
+    return stopped or remove_nodes(look, short.pool, short.missing, act, looked_at=turn.looked_at)

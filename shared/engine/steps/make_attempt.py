@@ -312,7 +312,7 @@ def _expect_newest(turn: Turn, pool: PoolSnapshot) -> None:
         StaleView: the pool is gone, not ours any more, or not the newest of its claim.
     """
     sharing = list_sharing(turn.demand, turn.look.list_pools())
-    if not sharing or sharing[-1].name != pool.name:
+    if not sharing or sharing[-1].owner != pool.owner:
         raise StaleView(f"node pool {pool.name} is not the newest one of {turn.demand.claim}, so it does not grow")
 
 
