@@ -15,7 +15,7 @@ from functools import cache, partial
 from typing import TYPE_CHECKING
 
 from shared.core.decide.attempts import is_superseded
-from shared.core.decide.capacity_first import find_wait, is_asking
+from shared.core.decide.capacity_first import find_wait, is_asking, lacks_pools
 from shared.core.decide.cluster_stops import is_contradicted, judge_nodes, list_witnesses, read_mode_label
 from shared.core.decide.demands import decide_namespace
 from shared.core.decide.failures import decide_failure
@@ -127,8 +127,8 @@ def gather_facts(
         if workload.quota_reserved:
             state, since = OwnerState.LIVE, None  # Kueue is about to resume it
         else:
-            seen = see_parent(look.live, workload)
-            state = find_wait(look.cluster, seen, pools, look.settings, now=look.now()) or state
+            seen, lacks = see_parent(look.live, workload), partial(look.make_once, lacks_pools, workload.uid)
+            state = find_wait(look.cluster, seen, pools, look.settings, now=look.now(), lacks=lacks) or state
     if workload is not None and depends_on_use(owner, state, workload, pools) and (use := known.read_use()):
         state = judge_use(pool, state, *use)
     return PoolFacts(
