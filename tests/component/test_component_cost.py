@@ -6,13 +6,17 @@ from collections.abc import Callable
 from functools import partial
 from types import FrameType
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
 from shared.core import labels
 from shared.core.times import format_time
+from shared.engine.looks import gather
 from shared.engine.looks.side_by_side import CALLS_AT_ONCE
+from shared.engine.steps import serving_pools
 from tests.builders import CLUSTER, NOW, a_claim, a_jobset, a_pod, a_pool, an_over_event
+from tests.component.test_component_needed_pools import HOSTS, JobSetWorld
 from tests.component.world import Records, World
 
 WAITING_SINCE = NOW - 3600
@@ -101,6 +105,53 @@ def test_twice_the_pools_and_pods_are_twice_the_steps(records: Records, settings
     once, twice = build(records, 40, **settings), build(records, 80, **settings)
 
     assert count_steps(twice.sweep) < 2.2 * count_steps(once.sweep)
+
+
+def wait_beside_running_hosts(records: Records, slices: int) -> World:
+    """Only the leader of each slice waits: its other hosts run on the slice's pool."""
+    world = JobSetWorld(records, replicas=slices)
+    for index in range(slices):
+        world.run(index, world.add_pool(index), hosts=tuple(range(1, HOSTS)))
+        world.pod(index, 0, unschedulable_since=NOW - 300)
+    return world
+
+
+def pause_after_a_round(records: Records, slices: int) -> World:
+    """One of the slices has no pool, so those of the others are given back."""
+    world = World(records, capacity_first=True)
+    world.cluster.pods.clear()
+    marks = {labels.CAPACITY_FIRST: "true", labels.CAPACITY_FIRST_ROUND: f"3 from {format_time(NOW + 600)}"}
+    world.cluster.add(a_jobset(suspended=True, replicas=slices, marks=marks))
+    world.add_pools(slices - 1)
+    return world
+
+
+@pytest.mark.parametrize(
+    ("begin", "made"),
+    [
+        (wait_beside_running_hosts, {"measure_occupancy": 1, "plan_pools": 1, "lacks_pools": 0}),
+        (pause_after_a_round, {"measure_occupancy": 0, "plan_pools": 0, "lacks_pools": 2}),
+    ],
+)
+def test_what_follows_from_a_whole_workload_is_made_once_for_all_of_its_slices(
+    records: Records, monkeypatch: pytest.MonkeyPatch, begin: Callable[[Records, int], World], made: dict[str, int]
+) -> None:
+    """Once for the first looks, and once for the second ones, which read anew."""
+    counted = {name: Mock(wraps=getattr(gather, name)) for name in made}
+    for name, mock in counted.items():
+        monkeypatch.setattr(gather, name, mock)
+    monkeypatch.setattr(serving_pools, "plan_pools", counted["plan_pools"])
+    begin(Records(), 2).sweep()
+    steps = []
+    for slices in (20, 40):
+        world = begin(records, slices)
+        for mock in counted.values():
+            mock.reset_mock()
+        steps.append(count_steps(world.sweep))
+        assert {name: mock.call_count for name, mock in counted.items()} == made
+        assert world.pools.count("delete") == (slices - 1) * bool(made["lacks_pools"])
+
+    assert steps[1] < 2.2 * steps[0]
 
 
 def test_a_workload_is_read_once_for_its_pool_its_leaders_and_its_followers(records: Records) -> None:

@@ -27,7 +27,7 @@ from shared.core.settings import Mode
 from shared.core.times import format_minute, format_time, parse_time
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from shared.core.decide.gangs import Gang
     from shared.core.decide.pool_facts import Occupancy
@@ -101,20 +101,32 @@ def _read_round(text: str) -> tuple[int, float | None]:
     return (int(match[1]), parse_time(match[2])) if match else (0, None)
 
 
+def lacks_pools(cluster: str, workload: WorkloadView, pools: Sequence[PoolSnapshot], settings: Settings) -> bool:
+    """Return whether not all slices of a suspended workload have a pool that runs."""
+    gang = plan_gang(cluster, workload, settings)
+    return isinstance(gang, Decision) or bool(measure_gang(gang, pools).wanting)
+
+
 def find_wait(
-    cluster: str, workload: WorkloadView, pools: Sequence[PoolSnapshot], settings: Settings, *, now: float
+    cluster: str,
+    workload: WorkloadView,
+    pools: Sequence[PoolSnapshot],
+    settings: Settings,
+    *,
+    now: float,
+    lacks: Callable[[str, WorkloadView, Sequence[PoolSnapshot], Settings], bool] = lacks_pools,
 ) -> OwnerState | None:
     """Return the state of the pools' owner while a suspended workload waits for its capacity.
 
     It is live during a round. In the pause after one its pools are deleted, unless the last one
-    came good by now. None if it does not wait, so that it is as suspended as any other.
+    came good by now. None if it does not wait, so that it is as suspended as any other. `lacks` is
+    `lacks_pools`, or remembers its answer.
     """
     request = read_request(workload, settings)
     if not isinstance(request, CapacityRequest):
         return None
-    gang = plan_gang(cluster, workload, settings) if request.is_paused(now) else None
-    lacks = gang is not None and (isinstance(gang, Decision) or bool(measure_gang(gang, pools).wanting))
-    return OwnerState.RETURNING if lacks else OwnerState.LIVE
+    lacking = request.is_paused(now) and lacks(cluster, workload, pools, settings)
+    return OwnerState.RETURNING if lacking else OwnerState.LIVE
 
 
 def write_round(number: int, begins_at: float) -> dict[str, str | None]:

@@ -51,7 +51,7 @@ def select_pools_of(workload: WorkloadView, pools: Sequence[PoolSnapshot]) -> li
     return [pool for pool in named if pool.owner and pool.owner.owner_uid in ("", workload.uid)]
 
 
-def select_named(workload: WorkloadView, pools: Sequence[PoolSnapshot]) -> list[PoolSnapshot]:
+def select_named(workload: WorkloadView, pools: Sequence[PoolSnapshot]) -> PoolIndex:
     """Return the pools of all workloads of a kind and name: those of earlier UIDs too."""
     return PoolIndex.of(pools).list_named(workload.kind, workload.namespace, workload.name)
 

@@ -83,6 +83,14 @@ class Occupancy:
         counts, groups = Counter(each.name for each in known), {each.name: each.group for each in known}
         return {name: group for name, group in groups.items() if 0 < _count_hosts(group) <= counts[name]}
 
+    @cached_property
+    def _hosts_by_slice(self) -> dict[str, list[PodView]]:
+        found = defaultdict(list)
+        for pod in self.pods:
+            if pod.node_name and pod.template.chips > 0 and (known := self.slices[pod.name]) is not None:
+                found[known.name].append(pod)
+        return dict(found)
+
     def list_nodes_of(self, pool_name: str) -> list[str]:
         """Return the names of a pool's nodes."""
         return [node for node, pool in self.homes.items() if pool == pool_name]
@@ -93,12 +101,11 @@ class Occupancy:
 
     def count_slices_on(self, pool_name: str) -> Counter[str]:
         """Return how many pods of each slice are on a pool."""
-        return self._slices_by_pool.get(pool_name, Counter())
+        return self._slices_by_pool.get(pool_name) or Counter()
 
     def list_hosts_of(self, slice_name: str) -> list[PodView]:
         """Return the pods with chips of a slice that are bound to a node, on any pool."""
-        placed = (pod for pod in self.pods if pod.node_name and pod.template.chips > 0)
-        return [pod for pod in placed if (known := self.slices[pod.name]) and known.name == slice_name]
+        return self._hosts_by_slice.get(slice_name, [])
 
 
 def find_known_slice(kind: Kind, pod: PodView, workload: WorkloadView) -> SliceOfPod | None:

@@ -35,8 +35,8 @@ class PoolIndex(Sequence["PoolSnapshot"]):
         return self._group(lambda owner: owner.claim_hash)
 
     @cached_property
-    def _by_home(self) -> dict[tuple[str, str, str], list[PoolSnapshot]]:
-        return self._group(lambda owner: owner.home)
+    def _by_home(self) -> dict[tuple[str, str, str], PoolIndex]:
+        return {home: PoolIndex(found) for home, found in self._group(lambda owner: owner.home).items()}
 
     def _group(self, name: Callable[[PoolOwner], T]) -> dict[T, list[PoolSnapshot]]:
         found: dict[T, list[PoolSnapshot]] = {}
@@ -62,9 +62,9 @@ class PoolIndex(Sequence["PoolSnapshot"]):
         """Return our pools of one claim."""
         return self._by_claim.get(claim_hash, [])
 
-    def list_named(self, kind: str, namespace: str, name: str) -> list[PoolSnapshot]:
+    def list_named(self, kind: str, namespace: str, name: str) -> PoolIndex:
         """Return our pools of workloads of this name, of whichever UID."""
-        return self._by_home.get((kind, namespace, name), [])
+        return self._by_home.get((kind, namespace, name)) or PoolIndex(())
 
     def sum_by_namespace(self, count: Callable[[PoolSnapshot], int]) -> Counter[str]:
         """Return the sums of a count over our pools by namespace; each count is made once."""

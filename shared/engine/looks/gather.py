@@ -15,7 +15,7 @@ from functools import cache, partial
 from typing import TYPE_CHECKING
 
 from shared.core.decide.attempts import is_superseded
-from shared.core.decide.capacity_first import find_wait, is_asking
+from shared.core.decide.capacity_first import find_wait, is_asking, lacks_pools
 from shared.core.decide.cluster_stops import is_contradicted, judge_nodes, list_witnesses, read_mode_label
 from shared.core.decide.demands import decide_namespace
 from shared.core.decide.failures import decide_failure
@@ -53,9 +53,6 @@ if TYPE_CHECKING:
     from shared.core.workloads import Parent, PodView, WorkloadView
     from shared.engine.looks.look import Look
 
-Use = tuple["Occupancy", "PoolPlan"]
-
-
 TRYING_SECONDS = 60.0  # assumes: group-delay
 """GKE makes the instance groups of a pool within 30 s after it has accepted it; 6 s are recorded.
 Their errors come within the next 30 s."""
@@ -73,7 +70,7 @@ class OwnerRead:
     """None if its kind does not need them for the state of its slices."""
     read_parent: Callable[[], Parent | None]
     """Returns what made it, read when first asked for; None without one."""
-    read_use: Callable[[], Use | None]
+    read_use: Callable[[], tuple[Occupancy, PoolPlan] | None]
     """Returns which pods run on which of its pools, and which pools it needs, in the same way."""
 
 
@@ -89,9 +86,9 @@ def read_owner(look: Look, home: tuple[str, str, str], pools: Sequence[PoolSnaps
         workload = queues.view_admitted(workload) or workload
     pods = look.live.list_workload_pods(workload) if get_kind(workload.kind).reads_pods else None
 
-    def read_use() -> Use:
+    def read_use() -> tuple[Occupancy, PoolPlan]:
         seen = read_occupancy(look, workload, pools=pools, pods=pods)
-        return seen, plan_pools(look.cluster, seen, pools, look.settings)
+        return seen, look.make_once(plan_pools, workload.uid, look.cluster, seen, pools, look.settings)
 
     return OwnerRead(workload, pods, cache(partial(find_parent, look.live, workload)), cache(read_use))
 
@@ -106,7 +103,7 @@ def read_occupancy(
     named = select_named(workload, pools)
     found = look.live.list_workload_pods(workload) if pods is None else pods
     homes = look.live.find_pools_of_nodes([pool.name for pool in named])
-    return measure_occupancy(get_kind(workload.kind), workload, found, homes)
+    return look.make_once(measure_occupancy, workload.uid, get_kind(workload.kind), workload, found, homes)
 
 
 def gather_facts(
@@ -117,11 +114,8 @@ def gather_facts(
     They are enough to decide that the pool stays. Which pods run on which pool is read only if the
     owner has more pools than slices, or if the pool's slice is no longer needed.
 
-    Args:
-        look: at the cluster.
-        pool: one of it.
-        pools: at least all pools of workloads of the owner's name.
-        read: returns the owner, if it is read once for several of its pools.
+    `pools` has at least all pools of workloads of the owner's name. `read` returns the owner, if it
+    is read once for several of its pools.
     """
     owner = pool.owner
     if owner is None or owner.kind not in look.settings.kinds:
@@ -133,8 +127,8 @@ def gather_facts(
         if workload.quota_reserved:
             state, since = OwnerState.LIVE, None  # Kueue is about to resume it
         else:
-            seen = see_parent(look.live, workload)
-            state = find_wait(look.cluster, seen, pools, look.settings, now=look.now()) or state
+            seen, lacks = see_parent(look.live, workload), partial(look.make_once, lacks_pools, workload.uid)
+            state = find_wait(look.cluster, seen, pools, look.settings, now=look.now(), lacks=lacks) or state
     if workload is not None and depends_on_use(owner, state, workload, pools) and (use := known.read_use()):
         state = judge_use(pool, state, *use)
     return PoolFacts(

@@ -6,7 +6,7 @@ import dataclasses
 from dataclasses import dataclass, field
 from functools import partial
 from random import Random
-from typing import TYPE_CHECKING, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from shared.core.decide.attempts import find_used
 from shared.core.identity.names import build_pool_name
@@ -164,6 +164,10 @@ class Look:
     def in_batch(self) -> Look:
         """Return the same for a batch of deletions, which share what they read right before."""
         return dataclasses.replace(self, batch=self.share_batch())
+
+    def make_once(self, make: Callable[..., T], uid: str, *given: Any) -> T:
+        """Return what a pure function makes of a workload; shared reads make it once."""
+        return self.reads.make_once(make, uid, *given) if self.reads else make(*given)
 
     def write_notices(self) -> None:
         """Write the Events that the shared reads hold."""

@@ -2,6 +2,7 @@
 
 The check before a deletion does not use the reads of a sweep. Only the checks of the pools of one
 batch share what they read of pools and owners, for some seconds. These seconds count as its age.
+What is made of reads is made anew as soon as they differ, so it is as old as they are.
 """
 
 from __future__ import annotations
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
     from shared.core.ports import Clock, Namespace, Notice, Ports
 
 T = TypeVar("T")
-
-
 _SHARED = frozenset(
     {"get_workload", "get_parent", "find_disk", "list_workload_pods", "find_pools_of_nodes", "list_pool_nodes"}
 )
@@ -42,6 +41,7 @@ class SharedReads:
         self._share = RecentReads(ports.clock, seconds).share
         self._lock = threading.Lock()
         self._notices: dict[Notice, None] = {}
+        self._made: dict[tuple[Callable[..., Any], str], tuple[Any, ...]] = {}
 
     def __getattr__(self, name: str) -> Any:
         """Return a method of the port; one of `_SHARED` returns what was read a moment ago."""
@@ -54,6 +54,13 @@ class SharedReads:
             return self._share((name, *of), partial(method, *given, **named))
 
         return read
+
+    def make_once(self, make: Callable[..., T], uid: str, *given: Any) -> T:
+        """Return what a pure function makes of reads of a workload, made anew if these changed."""
+        with self._lock:
+            if (known := self._made.get((make, uid))) is None or known[0] != given:
+                known = self._made[make, uid] = (given, make(*given))
+        return cast("T", known[1])
 
     def get_namespace(self, name: str) -> Namespace | None:
         """Return a namespace, read for any delivery of this process some seconds ago at most."""

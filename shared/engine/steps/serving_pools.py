@@ -34,14 +34,14 @@ from shared.core.errors import ProvisionerError, StaleView
 from shared.core.identity.pools import LOST, PoolStatus
 from shared.core.kinds.table import find_kind_of_pod, may_swap
 from shared.core.times import measure_seconds
-from shared.engine.looks.gather import OwnerRead, add_disks, read_filling, read_occupancy, read_owner, read_trying
+from shared.engine.looks.gather import add_disks, read_filling, read_occupancy, read_owner, read_trying
 from shared.engine.looks.look import Turn
 from shared.engine.looks.pool_reads import is_resizable
 from shared.engine.steps.make_attempt import create_allowed, make_attempt, replace_pool
 from shared.engine.tell import Outcome, describe_claim, explain, try_to_read
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from shared.core.decide.filling import Filling
     from shared.core.decisions import Decision
@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from shared.core.identity.pool_index import PoolIndex
     from shared.core.identity.pools import PoolSnapshot
     from shared.core.workloads import PodView
+    from shared.engine.looks.gather import OwnerRead
     from shared.engine.looks.look import Look
 
 _LOG = logging.getLogger("serving_pools")
@@ -57,13 +58,7 @@ FOLLOWERS_MAX = 10_000
 
 
 def judge_serving(turn: Turn, pod: PodView, found: AttemptDecision, pool_name: str) -> AttemptDecision:
-    """Return what follows if a pod waits although the pool of its slice runs.
-
-    Args:
-        turn: of the slice.
-        pod: it waits.
-        found: the decision that the pool serves.
-        pool_name: the pool.
+    """Return what follows if a pod waits although, as was found, the pool of its slice runs.
 
     Raises:
         Retryable: something could not be read, has changed, or took too long.
@@ -89,10 +84,11 @@ def _judge_holder(turn: Turn, pod: PodView, found: AttemptDecision, pool_name: s
     does not count in that case, nor if pods of other workloads use it.
     """
     look, workload, pools, taken = turn.look, turn.workload, turn.pools, set[str]()
-    swaps, mine = workload is not None and may_swap(workload), turn.demand.claim.slice_name
-    seen = read_occupancy(look, workload, pools=pools) if workload and swaps and not turn.demand.elastic else None
-    while seen is not None and (seen.list_on(pool_name) or seen.list_hosts_of(mine)):
-        plan = plan_pools(look.cluster, seen, pools, look.settings, taken=taken)
+    if workload is None or not may_swap(workload) or turn.demand.elastic:
+        return None
+    seen, mine = read_occupancy(look, workload, pools=pools), turn.demand.claim.slice_name
+    plan = look.make_once(plan_pools, workload.uid, look.cluster, seen, pools, look.settings)
+    while seen.list_on(pool_name) or seen.list_hosts_of(mine):
         held = decide_holder(turn.demand, pod, seen, plan, pool_name=pool_name)
         free = pools.find(plan.serving.get(mine, "")) if held is None or held.verdict == Verdict.WAIT else None
         unplaced = judge_unplaced(look, pod, free, demand=turn.demand) if free else None
@@ -108,6 +104,7 @@ def _judge_holder(turn: Turn, pod: PodView, found: AttemptDecision, pool_name: s
             told = unplaced if late and unplaced and unplaced.reason == Reason.POD_UNPLACED else held
             return replace(found, decision=read_trying(look, turn.demand, free) or told)
         taken.add(free.name)
+        plan = plan_pools(look.cluster, seen, pools, look.settings, taken=taken)
     return None
 
 
@@ -219,7 +216,7 @@ def _leave_out_used(turn: Turn, pool: PoolSnapshot) -> Sequence[PoolSnapshot]:
     own, workload, mine = turn.own, turn.workload, turn.demand.claim.slice_name
     if own == [pool] or workload is None or not may_swap(workload):
         return own
-    seen = read_occupancy(turn.look, workload, pools=own)
+    seen = read_occupancy(turn.look, workload, pools=turn.pools)
     return [each for each in own if not seen.count_slices_on(each.name).keys() - {mine}]
 
 
@@ -249,7 +246,7 @@ def judge_followers(look: Look, pools: PoolIndex) -> Iterator[tuple[PodView, Out
     Slices that the look has answered are skipped. An error that is no `ProvisionerError` takes the
     outcome's place. One of these is logged.
     """
-    known = dict[tuple[str, str, str], OwnerRead]()
+    read_once = cache(lambda home: read_owner(look, home, pools))
 
     def read() -> list[PodView]:
         return list(islice(look.live.list_waiting_followers(), FOLLOWERS_MAX))
@@ -257,7 +254,7 @@ def judge_followers(look: Look, pools: PoolIndex) -> Iterator[tuple[PodView, Out
     for pod in try_to_read("the waiting follower pods", read, of=look.cluster) or ():
         outcome: Outcome | Exception | None
         try:
-            outcome = _judge(look, pod, pools, known)
+            outcome = _judge(look, pod, pools, read_once)
         except ProvisionerError as error:
             fields = {"object": f"Pod {pod.namespace}/{pod.name}", "error": str(error)}
             _LOG.warning("a follower pod could not be answered", extra=fields)
@@ -269,22 +266,20 @@ def judge_followers(look: Look, pools: PoolIndex) -> Iterator[tuple[PodView, Out
 
 
 def _judge(
-    look: Look, pod: PodView, pools: PoolIndex, known: dict[tuple[str, str, str], OwnerRead]
+    look: Look, pod: PodView, pools: PoolIndex, read_once: Callable[[tuple[str, str, str]], OwnerRead]
 ) -> Outcome | None:
     kind = find_kind_of_pod(pod)
     waited = measure_seconds(pod.unschedulable_since, look.now())
     young = not pod.unschedulable or (waited is not None and waited < look.settings.grace_seconds)
     if young or pod.deleting or kind is None or kind.name not in look.settings.kinds:
         return None
-    home = (kind.name, pod.namespace, kind.find_owner(pod))
-    if home not in known:
-        known[home] = read_owner(look, home, pools)
-    workload = known[home].workload
+    known = read_once((kind.name, pod.namespace, kind.find_owner(pod)))
+    workload = known.workload
     claim = find_claim(look.cluster, pod, workload)
     if workload is None or claim is None or not look.answered.add(claim.hash):
         return None
     own = pools.list_claimed(claim.hash)
-    use = known[home].read_use() if may_swap(workload) else None
+    use = known.read_use() if may_swap(workload) else None
     free = [each for each in own if use and use[0].count_slices_on(each.name).keys() <= {claim.slice_name}]
     used = pools.find(use[1].serving.get(claim.slice_name, "")) if use else None
     lost = [used] if use and used and len(use[0].list_nodes_of(used.name)) < used.node_count else []
