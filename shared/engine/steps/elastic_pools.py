@@ -14,7 +14,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from shared.core.decide.attempts import find_newest
+from shared.core.decide.attempts import find_newest, is_refused_at_once
 from shared.core.decide.demands import decide_planned_demand
 from shared.core.decide.elastic_sizes import (
     SeenPool,
@@ -30,7 +30,6 @@ from shared.core.decide.elastic_sizes import (
     plan_addition,
     plan_shrink,
 )
-from shared.core.decide.failures import REFUSED_BY_GKE
 from shared.core.decisions import Reason, Verdict
 from shared.core.demand.demand import Demand
 from shared.core.identity.pools import BROKEN, PoolStatus
@@ -184,7 +183,7 @@ def add_pool(turn: Turn, pod: PodView, found: AttemptDecision, *, wanted: int) -
         Retryable: something could not be read, has changed, or took too long.
     """
     look, demand, told = turn.look, turn.demand, found.decision
-    refused = told.message if told.verdict == Verdict.REFUSE and told.reason in REFUSED_BY_GKE else ""
+    refused = told.message if is_refused_at_once(told) else ""
     if look.cap is None or not may_add_pools(demand) or not (refused or told.reason in _MAY_BE_SHORT):
         return None
     turn = replace(turn, looked_at=look.now(), pools=look.list_pools())
