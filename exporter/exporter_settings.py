@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 from shared.core.kinds.table import KIND_NAMES
+from shared.core.messages import OBJECT_NAME
 from shared.core.settings import KindNames, Valid, between, matching
 from shared.environment import read
 
@@ -21,7 +22,7 @@ _CLUSTER = matching(
     "projects/PROJECT/locations/LOCATION/clusters/NAME",
 )
 _TOPIC = matching(r"projects/[a-z0-9.:-]+/topics/[A-Za-z][A-Za-z0-9._~+%-]{2,254}", "projects/PROJECT/topics/NAME")
-_NAME = matching(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?", "a Kubernetes name")
+_NAME = matching(OBJECT_NAME.pattern, "a Kubernetes name")
 _LEASE_SECONDS = Valid(
     f"0 for no election, or a whole number from {_LEASE_SECONDS_LEAST} to {_LEASE_SECONDS_MOST}",
     lambda seconds: seconds == 0 or _LEASE_SECONDS_LEAST <= seconds <= _LEASE_SECONDS_MOST,

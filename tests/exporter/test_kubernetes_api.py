@@ -18,6 +18,7 @@ from shared.core.errors import (
     Denied,
     InvalidRequest,
     NotFound,
+    Rejected,
     Retryable,
     StaleView,
     Throttled,
@@ -165,6 +166,17 @@ def test_a_path_before_the_api_is_kept(kubernetes: ScriptedKubernetes) -> None:
     list(api.list_pages(PODS, Thing))
     api.close()
     assert kubernetes.requests[0].path == "/k8s/clusters/c1/api/v1/pods"
+
+
+@pytest.mark.parametrize(
+    "name", ["../../victim/pods/x", "..", ".", "a/../b", "", "a//b", "a?b=c", "a#", "%2e%2e", "a b", "a\n"]
+)
+def test_a_name_that_is_a_path_is_refused_and_nothing_is_sent(
+    api: KubernetesApi, kubernetes: ScriptedKubernetes, name: str
+) -> None:
+    with pytest.raises(Rejected, match="plain names"):
+        api.get(f"/api/v1/namespaces/ns/pods/{name}", Thing)
+    assert kubernetes.requests == []
 
 
 def test_pages_come_one_by_one(api: KubernetesApi, kubernetes: ScriptedKubernetes) -> None:
