@@ -55,8 +55,8 @@ TIMEOUT_SECONDS = 10.0
 CALL_SECONDS = 20.0
 """After this time of one call no further piece of its answer is waited for; a watch has no end."""
 PAGE_SIZE = 500
-PAGES_MAX = 2_000
-"""A million objects in pages of 500; past that, the continue token must be going in circles."""
+OBJECTS_MAX = 1_000_000
+"""Past that, the continue token of a list must be going in circles."""
 REFUSAL_BYTES_MAX = PIECE_BYTES = 64 * 1024
 _HTTP_OK, _HTTP_REDIRECT = 200, 300
 _PLAIN_PATH = re.compile(r"(/(?!\.\.?(/|$))[^/?#%\s]+)+")
@@ -117,10 +117,10 @@ class KubernetesApi:
 
         Raises:
             Expired: the continue token aged away between two pages; start again.
-            Unavailable: the list does not end after `PAGES_MAX` pages.
+            Unavailable: the list does not end after `OBJECTS_MAX` objects.
         """
         query = {**(params or {}), "limit": str(page_size)}
-        for _ in range(PAGES_MAX):
+        for _ in range(OBJECTS_MAX // page_size):
             _, body = self._send("GET", path, params=query)
             page = _decode_page(f"GET {path}", body, kind)
             # The page's bytes would otherwise stay alive while its reader works.
@@ -129,7 +129,7 @@ class KubernetesApi:
             if not page.metadata.continue_:
                 return
             query["continue"] = page.metadata.continue_
-        raise Unavailable(f"GET {path}: the list has not ended after {PAGES_MAX} pages of {page_size}")
+        raise Unavailable(f"GET {path}: the list has not ended after {OBJECTS_MAX} objects")
 
     def read_version(self, path: str) -> str:
         """Return the version that a list shows at this moment, for the price of one object.
