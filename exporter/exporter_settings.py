@@ -16,7 +16,8 @@ from shared.environment import read
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-_LEASE_SECONDS_LEAST, _LEASE_SECONDS_MOST = 3, 3600
+_LEASE_SECONDS_LEAST, _LEASE_SECONDS_MOST = 3, 600
+"""A sixth of it passes between two signs of life of the loop that renews."""
 _CLUSTER = matching(
     r"projects/[a-z0-9.:-]+/locations/[a-z0-9-]+/clusters/[a-z0-9-]+",
     "projects/PROJECT/locations/LOCATION/clusters/NAME",
