@@ -9,19 +9,21 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 from shared.core.kinds.table import KIND_NAMES
+from shared.core.messages import OBJECT_NAME
 from shared.core.settings import KindNames, Valid, between, matching
 from shared.environment import read
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-_LEASE_SECONDS_LEAST, _LEASE_SECONDS_MOST = 3, 3600
+_LEASE_SECONDS_LEAST, _LEASE_SECONDS_MOST = 3, 600
+"""A sixth of it passes between two signs of life of the loop that renews."""
 _CLUSTER = matching(
     r"projects/[a-z0-9.:-]+/locations/[a-z0-9-]+/clusters/[a-z0-9-]+",
     "projects/PROJECT/locations/LOCATION/clusters/NAME",
 )
 _TOPIC = matching(r"projects/[a-z0-9.:-]+/topics/[A-Za-z][A-Za-z0-9._~+%-]{2,254}", "projects/PROJECT/topics/NAME")
-_NAME = matching(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?", "a Kubernetes name")
+_NAME = matching(OBJECT_NAME.pattern, "a Kubernetes name")
 _LEASE_SECONDS = Valid(
     f"0 for no election, or a whole number from {_LEASE_SECONDS_LEAST} to {_LEASE_SECONDS_MOST}",
     lambda seconds: seconds == 0 or _LEASE_SECONDS_LEAST <= seconds <= _LEASE_SECONDS_MOST,

@@ -16,10 +16,11 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import ValuesView
 
-    from shared.core.messages import Event
+    from shared.core.messages import Event, ObjectName
 
 MERGE_SECONDS = 1.0
-_Key = tuple[str, str, str, str]
+_Key = tuple[str, "ObjectName"]
+"""Cluster and workload. With its UID, so that a workload of the same name is another one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,13 +46,13 @@ class Merging:
 
     def covers(self, event: Event) -> bool:
         """Return whether an event that is kept covers this one too."""
-        return event.covers_all_leaders and _key(event) in self._kept
+        return event.covers_all_leaders and (event.cluster, event.subject) in self._kept
 
     def let_pass(self, waiting: Waiting, now: float) -> bool:
         """Return whether an event is to be published at once; if not, it is kept."""
         if not waiting.event.covers_all_leaders:
             return True
-        key = _key(waiting.event)
+        key = (waiting.event.cluster, waiting.event.subject)
         if key in self._passed_at:
             self._kept[key] = waiting
             return False
@@ -72,7 +73,3 @@ class Merging:
                 due.append(self._kept.pop(key))
                 self._passed_at[key] = now
         return due
-
-
-def _key(event: Event) -> _Key:
-    return (event.cluster, event.subject.kind, event.subject.namespace, event.subject.name)

@@ -1,10 +1,11 @@
-"""The outbox: a bounded queue of events, and the thread that publishes until each is stored.
+"""The outbox: a bounded queue of events, and the thread that publishes each until it is stored.
 
 A single event is published at once, and demands of one workload that follow it within a second are
 merged (`exporter.merging`). Events that are added while a batch is being published are published
-together in the next batch. If the queue is full, a thread that adds an event waits, so no
-event is dropped. Events that are still in the queue when the process ends are reported again by the
-next process, because their facts are still true.
+together in the next batch. If the queue is full, a thread that adds an event waits. Only an event
+that Pub/Sub refuses for ever is dropped, and the sweep looks at its object. Events that are still
+in the queue when the process ends are reported again by the next process, because their facts are
+still true.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import logging
 import threading
 import time
 from collections import deque
-from itertools import chain
+from itertools import chain, islice
 from typing import TYPE_CHECKING
 
 from exporter.merging import Merging, Waiting
@@ -70,7 +71,8 @@ class Outbox:
         self._merging = Merging()
         self._changed = threading.Condition()
         self._closed = self._stopped = False
-        self._batch_max = BATCH_MAX
+        self._singly = 0
+        """How many of the oldest are sent one by one, because Pub/Sub refused them together."""
 
     def put(self, event: Event, seen_at: float, beat: Callable[[], None] = lambda: None) -> None:
         """Add an event, waiting for room as long as it takes.
@@ -101,6 +103,8 @@ class Outbox:
         while batch := self._next_batch():
             try:
                 ids = self._publish([add_trace(format_message(each.event), each.event) for each in batch])
+            except InvalidRequest as error:
+                self._note_refusal(batch, error)
             except ProvisionerError as error:
                 self._note_failure(batch, error)
                 self._wait(self._pauses.next_seconds(getattr(error, "retry_after_seconds", None)))
@@ -132,7 +136,6 @@ class Outbox:
     def oldest_age_seconds(self) -> float:
         """Return the age of the oldest event that is not stored yet; 0 without one."""
         with self._changed:
-            # The service may have refused the oldest, which then went to the end.
             now = self._clock()
             return now - min((each.seen_at for each in chain(self._queue, self._merging.kept)), default=now)
 
@@ -147,7 +150,7 @@ class Outbox:
                 self._changed.wait(min(WAIT_SECONDS, self._merging.find_seconds_left(now)))
             if self._stopped:
                 return []
-            return [self._queue[index] for index in range(min(len(self._queue), self._batch_max))]
+            return list(islice(self._queue, 1 if self._singly else BATCH_MAX))
 
     def _wait(self, seconds: float) -> None:
         with self._changed:
@@ -156,16 +159,19 @@ class Outbox:
     def _note_success(self, batch: list[Waiting], ids: list[str]) -> None:
         now = self._clock()
         self._pauses.reset()
-        self._batch_max = BATCH_MAX
         for waiting, message_id in zip(batch, ids, strict=False):
             event = waiting.event
             self._metrics.published.labels(event.type, event.observed).inc()
             self._metrics.publish_seconds.observe(now - waiting.seen_at)
             _logger.info("published", extra=_facts(event) | {"message_id": message_id})
-        # Last, because the process may end as soon as the queue is empty.
+        self._remove(batch)
+
+    def _remove(self, batch: list[Waiting]) -> None:
+        """Forget the oldest events. It comes last: the process may end when the queue is empty."""
         with self._changed:
             for _ in batch:
                 self._queue.popleft()
+            self._singly = max(self._singly - len(batch), 0)
             self._changed.notify_all()
 
     def _note_failure(self, batch: list[Waiting], error: ProvisionerError) -> None:
@@ -180,13 +186,16 @@ class Outbox:
                 "attempt": self._pauses.failures + 1,
             },
         )
-        if isinstance(error, InvalidRequest):
-            # One message of the batch may be what the service refuses: send them singly, and let
-            # each refused one go to the end, so that it does not block the others.
-            self._batch_max = 1
-            if len(batch) == 1:
-                with self._changed:
-                    self._queue.rotate(-1)
+
+    def _note_refusal(self, batch: list[Waiting], error: InvalidRequest) -> None:
+        """Drop a lone event that is refused for ever; of several, let each be sent alone."""
+        self._metrics.publish_failures.labels(error.reason).inc()
+        if len(batch) > 1:
+            self._singly = len(batch)
+            return
+        refused = {"problem": str(error), "reason": error.reason}
+        _logger.error("event dropped, because Pub/Sub refuses it", extra=_facts(batch[0].event) | refused)
+        self._remove(batch)
 
 
 def _facts(event: Event) -> dict[str, str]:

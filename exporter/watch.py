@@ -244,8 +244,9 @@ class Follower(Generic[T]):
         pause = self._pauses.next_seconds(self._absent_seconds if reason == "absent" else advised)
         # After a single lost connection the watch resumes where it was. A second failure in a row
         # may mean that another API server with another history answers: only a listing is sure to
-        # show the present.
-        if reason not in ("disconnected", "throttled") or self._pauses.failures > 1:
+        # show the present. One that is throttled is there, and a listing would be its heaviest
+        # work.
+        if reason != "throttled" and (reason != "disconnected" or self._pauses.failures > 1):
             self._version = ""
         self._health.note_lack(self._watched.name, self._advise(reason, error))
         if (reason == "absent" and self._watched.optional) or (reason == "denied" and self._watched.role):

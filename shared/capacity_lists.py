@@ -97,12 +97,23 @@ def read_policies(text: str) -> tuple[CapacityPolicy, ...]:
     )
 
 
+class _Loader(yaml.BaseLoader):
+    """Leaves each value a text, so no tag, date or number fails in a way of its own.
+
+    It refuses aliases, with which a short text becomes a list of gigabytes.
+    """
+
+    def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
+        if self.check_event(yaml.AliasEvent):
+            raise yaml.YAMLError("aliases are not supported")
+        return super().compose_node(parent, index)
+
+
 def _decode(text: str, kind: type[T]) -> T:
     if len(text) > _CHARACTERS_MAX:
         raise UnreadableList(f"the text has {len(text)} characters; valid: at most {_CHARACTERS_MAX}")
     try:
-        # This loader leaves each value a text, so no tag, date or number fails in a way of its own.
-        found = yaml.load(text, yaml.BaseLoader)  # noqa: S506 -- it builds texts, lists and maps only
+        found = yaml.load(text, _Loader)  # noqa: S506 -- it builds texts, lists and maps only
         return msgspec.convert(found, type=kind, strict=False)
     except (*JSON_ERRORS, yaml.YAMLError) as error:
         message, _, place = " ".join(str(error).split())[:_MESSAGE_LENGTH_MAX].partition(" - at `$")

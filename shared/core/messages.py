@@ -24,8 +24,8 @@ SCHEMA_VERSION = 1
 WORKLOAD_DEMAND_VERSION = 2
 """Only of events that cover all leaders, so that older functions understand all others."""
 _CLUSTER = re.compile(r"projects/[a-z0-9.:-]+/locations/[a-z0-9-]+/clusters/[a-z0-9-]+")
-# Kubernetes names: DNS subdomains of at most 253 characters.
-_NAME = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
+OBJECT_NAME = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
+"""A Kubernetes name: a DNS subdomain of at most 253 characters."""
 _UID = re.compile(r"[A-Za-z0-9._-]{1,128}")
 _UID_OR_NONE = re.compile(r"[A-Za-z0-9._-]{0,128}")
 ATTRIBUTE_PREFIX = "ce-"
@@ -226,8 +226,8 @@ def _parse_incarnation(body: dict[str, Any]) -> str:
 def _parse_object(body: dict[str, Any], where: str, uid: re.Pattern[str] = _UID) -> ObjectName:
     fields: dict[str, str] = {}
     rules = (
-        ("namespace", _NAME, "a Kubernetes name"),
-        ("name", _NAME, "a Kubernetes name"),
+        ("namespace", OBJECT_NAME, "a Kubernetes name"),
+        ("name", OBJECT_NAME, "a Kubernetes name"),
         ("uid", uid, "a UID"),
     )
     kind = body.get("kind")

@@ -218,7 +218,10 @@ class Queues(Protocol):
 
 
 class Cluster(Protocol):
-    """One cluster's live objects. Each method may raise `Unavailable`, `Throttled` and `Denied`."""
+    """One cluster's live objects.
+
+    Each method may raise `Unavailable`, `Throttled`, `Denied`, `Unreadable` and `Rejected`.
+    """
 
     def get_pod(self, namespace: str, name: str) -> PodView | None:
         """Return one pod as it is now, or None."""
@@ -227,10 +230,7 @@ class Cluster(Protocol):
         """Return one workload as it is now, or None when there is none of that name."""
 
     def get_parent(self, parent: Parent, kind: str) -> Parent | None:
-        """Return the parent of a workload with what it is now; None when it is gone or replaced.
-
-        May raise `Unreadable` too.
-        """
+        """Return the parent of a workload with what it is now; None when it is gone or replaced."""
 
     def get_namespace(self, name: str) -> Namespace | None:
         """Return one namespace as it is now, or None when there is none of that name."""

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from shared.core import labels
-from shared.core.errors import NotFound
+from shared.core.errors import NotFound, Rejected
 from shared.core.times import parse_time
 from shared.core.workloads import Disk
 from shared.edges.kubernetes_objects import ObjectMeta, Record
@@ -92,7 +92,7 @@ def read_disk(api: KubernetesApi, namespace: str, claim: str) -> Disk | None:
         if not named:
             return None
         terms = api.get(f"/apis/storage.k8s.io/v1/storageclasses/{named}", StorageClass).allowed_topologies
-    except NotFound:
+    except (NotFound, Rejected):  # the API server lets each of these names be any text
         return None
     zones = _find_zones(each.match_label_expressions or () for each in terms or ())
     return Disk(claim=claim, zones=zones, storage_class=named) if zones else None

@@ -7,6 +7,7 @@ only the fields that are read. Errors are those of `shared.core.errors`, and `Ex
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 from urllib.parse import urlencode
@@ -14,7 +15,7 @@ from urllib.parse import urlencode
 import msgspec
 import urllib3
 
-from shared.core.errors import Unavailable
+from shared.core.errors import Rejected, Unavailable
 from shared.edges.clock import SYSTEM_CLOCK
 from shared.edges.kubernetes_connection import Connection, connection_from_kubeconfig, connection_in_cluster
 from shared.edges.kubernetes_errors import Expired, Silence, Unreadable, classify_refusal, parse_status
@@ -54,10 +55,11 @@ TIMEOUT_SECONDS = 10.0
 CALL_SECONDS = 20.0
 """After this time of one call no further piece of its answer is waited for; a watch has no end."""
 PAGE_SIZE = 500
-PAGES_MAX = 2_000
-"""A million objects in pages of 500; past that, the continue token must be going in circles."""
+OBJECTS_MAX = 1_000_000
+"""Past that, the continue token of a list must be going in circles."""
 REFUSAL_BYTES_MAX = PIECE_BYTES = 64 * 1024
 _HTTP_OK, _HTTP_REDIRECT = 200, 300
+_PLAIN_PATH = re.compile(r"(/(?!\.\.?(/|$))[^/?#%\s]+)+")
 _PAGE: Any = Page  # Made concrete at run time, which a type checker cannot follow.
 _RAW_LIST = Page[msgspec.Raw]
 _RAW_PAGE = msgspec.json.Decoder(_RAW_LIST)
@@ -68,7 +70,8 @@ class KubernetesApi:
 
     Every method raises the leaves of `shared.core.errors`: `NotFound` (404), `Denied` (401, 403),
     `AlreadyExists` and `StaleView` (409), `Throttled` (429), `InvalidRequest` (other 4xx,
-    redirects), `Unavailable` (5xx, no connection, time-out), and `Expired` (410).
+    redirects), `Unavailable` (5xx, no connection, time-out), and `Expired` (410). A path with a
+    name that is no plain name is `Rejected`, and nothing is sent.
     """
 
     def __init__(
@@ -114,10 +117,10 @@ class KubernetesApi:
 
         Raises:
             Expired: the continue token aged away between two pages; start again.
-            Unavailable: the list does not end after `PAGES_MAX` pages.
+            Unavailable: the list does not end after `OBJECTS_MAX` objects.
         """
         query = {**(params or {}), "limit": str(page_size)}
-        for _ in range(PAGES_MAX):
+        for _ in range(OBJECTS_MAX // page_size):
             _, body = self._send("GET", path, params=query)
             page = _decode_page(f"GET {path}", body, kind)
             # The page's bytes would otherwise stay alive while its reader works.
@@ -126,7 +129,7 @@ class KubernetesApi:
             if not page.metadata.continue_:
                 return
             query["continue"] = page.metadata.continue_
-        raise Unavailable(f"GET {path}: the list has not ended after {PAGES_MAX} pages of {page_size}")
+        raise Unavailable(f"GET {path}: the list has not ended after {OBJECTS_MAX} objects")
 
     def read_version(self, path: str) -> str:
         """Return the version that a list shows at this moment, for the price of one object.
@@ -246,6 +249,9 @@ class KubernetesApi:
     ) -> Answer:
         """Return a successful answer and its body; a stream with `stream_silence_seconds`."""
         what, url = f"{method} {path}", self._url + path
+        # A name that somebody else wrote must not lead to another object.
+        if not _PLAIN_PATH.fullmatch(path):
+            raise Rejected("not the path of an object", value=path, valid="plain names between single slashes")
         headers = dict(self._headers)
         if authorization := self._authorize():
             headers["Authorization"] = authorization

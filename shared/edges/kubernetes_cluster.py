@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from shared.core import labels
 from shared.core.decide.capacity_first import is_asking
@@ -42,7 +42,9 @@ if TYPE_CHECKING:
     from shared.core.ports import Clock
     from shared.core.workloads import Disk, NodeView, Parent, PodView, WorkloadView
     from shared.edges.kubernetes_api import KubernetesApi
+    from shared.edges.kubernetes_objects import Page
 
+T = TypeVar("T")
 UNBOUND = {"fieldSelector": "spec.nodeName="}
 """An exact spec.nodeName is the one pod field selector that API servers index."""
 _SOME_NODES = 50
@@ -232,7 +234,8 @@ class KubernetesCluster:
             selector = {"labelSelector": f"{labels.NODE_POOL} in ({','.join(part)})"}
             size = _SOME_NODES if some else PAGE_SIZE
             for page in self._api.list_pages("/api/v1/nodes", Node, selector, page_size=size):
-                for each in page.items:
+                # One readable node proves a pool; without all of them it may be in use unseen.
+                for each in page.items if some else _expect_all(page):
                     pool = (each.metadata.labels or {}).get(labels.NODE_POOL)
                     if pool:
                         found[each.metadata.name] = pool
@@ -258,7 +261,7 @@ class KubernetesCluster:
         found = []
         for name in self.find_pools_of_nodes([pool_name]):
             for page in self._api.list_pages("/api/v1/pods", Pod, {"fieldSelector": f"spec.nodeName={name}"}):
-                found += [_read_bound(pod) for pod in page.items if _holds_node(pod)]
+                found += [_read_bound(pod) for pod in _expect_all(page) if _holds_node(pod)]
         return found
 
     def list_scale_ups(self, pod: PodView) -> list[FillError]:
@@ -304,6 +307,13 @@ def _read_asking(kind: Kind | ParentKind, body: JsonObject) -> WorkloadView | No
     except Unreadable:
         return None  # its own pods and pools tell of it
     return found if is_asking(found) else None
+
+
+def _expect_all(page: Page[T]) -> list[T]:
+    """Return the objects of a page; raises `Unreadable` if one of them was left out."""
+    if page.left_out:
+        raise Unreadable(f"{len(page.left_out)} pods or nodes cannot be read, so it may be in use")
+    return page.items
 
 
 def _path_of_ledgers(namespace: str) -> str:

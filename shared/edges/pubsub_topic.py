@@ -16,8 +16,9 @@ from google.api_core.gapic_v1.client_info import ClientInfo
 from google.pubsub_v1.services.publisher import PublisherClient
 from google.pubsub_v1.services.publisher.transports import PublisherGrpcTransport, PublisherRestTransport
 
-from shared.core.errors import ProvisionerError, Retryable, Unavailable
+from shared.core.errors import InvalidRequest, ProvisionerError, Retryable, Unavailable
 from shared.edges.google_calls import translate_errors
+from shared.edges.google_errors import note_request
 from shared.version import VERSION
 
 if TYPE_CHECKING:
@@ -99,7 +100,8 @@ class PubsubTopic:
         stored: publishing it again can duplicate, never lose.
 
         Raises:
-            ProvisionerError: `Unavailable`, `Throttled`, `NotFound`, `Denied` or `InvalidRequest`.
+            ProvisionerError: `Unavailable`, `Throttled`, `NotFound`, `Denied`, or `InvalidRequest`,
+                which says that the service never accepts one of the messages.
         """
         batch = [{"data": each.data, "attributes": each.attributes} for each in messages]
         request = {"topic": self._topic, "messages": batch}
@@ -110,6 +112,11 @@ class PubsubTopic:
             # A gRPC channel waits up to two minutes before it connects again; a new one does not.
             self.close()
             raise
+        except InvalidRequest as error:
+            if "INVALID_ARGUMENT" in str(error):
+                raise
+            # By a proxy, for example: it says nothing of the messages.
+            raise note_request(Unavailable(str(error)), f"Publish {self._topic}") from error
         ids = list(answer.message_ids)
         if len(ids) != len(messages):
             raise Unavailable(f"the answer cannot be read: it has {len(ids)} ids for {len(messages)} messages")

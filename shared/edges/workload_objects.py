@@ -17,6 +17,7 @@ import msgspec
 from shared.capacity_lists import UnreadableList, read_priorities
 from shared.core.kinds.objects import UnexpectedValue, read_text
 from shared.core.labels import ACCELERATOR, CAPACITY, GPU_RESOURCE, NODE_POOL, QUEUE_GATE, TOPOLOGY, TPU_RESOURCE
+from shared.core.messages import OBJECT_NAME
 from shared.core.times import parse_time
 from shared.core.workloads import PodTemplate, PodView, Toleration
 from shared.edges.kubernetes_errors import Unreadable
@@ -152,7 +153,9 @@ _LEARNT = msgspec.json.Decoder(Template)
 def view_pod(pod: Pod) -> PodView:
     """Return a pod as decisions see it."""
     meta, status = pod.metadata, pod.status
-    controller = next((owner for owner in meta.owner_references or () if owner.controller), None)
+    # The API server lets the name of an owner be any text, also a path to objects of others.
+    owners = (each for each in meta.owner_references or () if each.controller and OBJECT_NAME.fullmatch(each.name))
+    controller = next(owners, None)
     scheduled = next((each for each in status.conditions or () if each.type == "PodScheduled"), None)
     unschedulable = bool(scheduled and scheduled.status == "False" and scheduled.reason == "Unschedulable")
     return PodView(

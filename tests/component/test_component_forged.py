@@ -1,10 +1,21 @@
 """Pods that claim more than the spec: no pool, and a Warning on workload and pod that says why."""
 
+from posixpath import normpath
+from typing import Any
+
+import msgspec
 import pytest
 
 from shared.core import labels
+from shared.core.errors import Denied
+from shared.core.kinds.job import JOB_NAME_ON_POD
+from shared.core.kinds.jobset import JOB_KEY, JOBSET_NAME_ON_POD
+from shared.core.kinds.table import get_kind
+from shared.core.workloads import WorkloadView
+from shared.edges.workload_objects import Pod, view_pod
 from tests.builders import CLUSTER, NOW, a_demand_event, a_jobset, a_pod, a_pool, a_template
 from tests.component.world import World
+from tests.exporter.exporter_builders import a_leader as a_pod_body
 from tests.unit.live_pods import OF_CPU, ONE_HOST, a_leader, a_workload
 
 TOLD = [("JobSet", "NodePoolRefused", True), ("Pod", "NodePoolRefused", True)]
@@ -88,3 +99,41 @@ def test_a_pod_with_chips_and_a_young_one_without_keep_the_pool_of_a_suspended_w
     world.cluster.bind(a_pool().name, chips=0, created_at=NOW - 60)
     world.sweep()
     assert world.pools.count("delete") == 0
+
+
+@pytest.mark.parametrize(
+    ("path", "owner"),
+    [
+        pytest.param("../../default/jobsets/train", "train-workers-0", id="annotation"),
+        pytest.param("", "../../default/jobs/train", id="owner in another namespace"),
+        pytest.param("", "../../../../../../api/v1/secrets?limit=1#", id="owner of another API"),
+        pytest.param("", "x" * 3000, id="owner of 3,000 characters"),
+    ],
+)
+def test_a_pod_whose_owner_is_a_path_reaches_no_object_of_others(world: World, path: str, owner: str) -> None:
+    plain, asked = world.cluster.get_workload, set[str]()
+
+    def resolve(kind: str, namespace: str, name: str) -> WorkloadView | None:
+        """Find the dots of a path as `urllib3` does, and have no right to any other resource."""
+        asked.add(name)
+        *_, namespace, plural, name = normpath(get_kind(kind).path_of(namespace, name)).split("/")
+        if plural != get_kind(kind).plural:
+            raise Denied(f"{plural} is forbidden")
+        return plain(kind, namespace, name)
+
+    world.cluster.get_workload = resolve  # type: ignore[method-assign]
+    world.use(allowed_namespaces=("default",))
+    world.cluster.pods.clear()
+    world.cluster.namespace_labels["attacker"] = {}
+    reference = {"apiVersion": "batch/v1", "kind": "Job", "name": owner, "uid": "j", "controller": True}
+    body: dict[str, Any] = a_pod_body(
+        labels={JOB_KEY if path else JOB_NAME_ON_POD: "k", labels.COMPLETION_INDEX: "0"},
+        annotations={JOBSET_NAME_ON_POD: path},
+        metadata={"namespace": "attacker", "ownerReferences": [reference]},
+    )
+    world.cluster.add(view_pod(msgspec.convert(body, Pod)))
+
+    assert world.sweep()[0] == 200
+    assert world.pools.count("create") == 0
+    assert asked <= {"train-workers-0", body["metadata"]["name"]}
+    assert not [each for each in world.records.found if each["severity"] in ("ERROR", "CRITICAL")]

@@ -59,6 +59,24 @@ def test_some_nodes_cost_one_small_page_for_a_hundred_pools(monkeypatch: pytest.
     assert asked == [50, 50]
 
 
+@pytest.mark.parametrize("unread", ["nodes", "pods"])
+def test_a_pool_with_an_object_that_cannot_be_read_may_be_in_use(
+    monkeypatch: pytest.MonkeyPatch, unread: str
+) -> None:
+    node = Node(metadata=ObjectMeta(name="n", labels={labels.NODE_POOL: "p"}))
+
+    def list_pages(path: str, *_: object, **__: object) -> Iterator[Page[Any]]:
+        yield Page(items=[node] if "nodes" in path else [], left_out=("u",) if unread in path else ())
+
+    api = KubernetesApi(Connection(url="http://127.0.0.1:1", token=None))
+    monkeypatch.setattr(api, "list_pages", list_pages)
+    edge = KubernetesCluster(api)
+
+    with pytest.raises(Unreadable, match="1 pods or nodes cannot be read"):
+        edge.list_pool_pods("p")
+    assert edge.find_pools_of_nodes(["p"], some=True) == {"n": "p"}
+
+
 def test_a_notice_is_written_once_and_counted_up_only_when_it_is_old(cluster_url: str) -> None:
     cluster = open_edge(cluster_url)
 

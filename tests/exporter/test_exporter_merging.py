@@ -3,6 +3,7 @@
 import itertools
 from collections.abc import Sequence
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -11,9 +12,9 @@ from shared.core.messages import Event
 from tests.builders import a_demand_event, a_workload_demand
 
 
-def a_waiting(pod: str = "p", namespace: str = "default") -> Waiting:
+def a_waiting(pod: str = "p", namespace: str = "default", uid: str = "") -> Waiting:
     subject = a_workload_demand().subject
-    named = type(subject)(kind=subject.kind, namespace=namespace, name=subject.name, uid="")
+    named = type(subject)(kind=subject.kind, namespace=namespace, name=subject.name, uid=uid)
     return Waiting(a_workload_demand(subject=named, incarnation=pod), 0.0)
 
 
@@ -63,10 +64,11 @@ def test_after_a_second_the_next_passes_at_once() -> None:
     assert times(publish([0, 1, 2.5])) == [0, 1, 2.5]
 
 
-def test_each_workload_has_its_own_second() -> None:
+@pytest.mark.parametrize("other", [{"namespace": "other"}, {"uid": "of the one in its place"}])
+def test_each_workload_has_its_own_second(other: dict[str, str]) -> None:
     line = Line()
     line.put(0, a_waiting())
-    line.put(0.5, a_waiting(namespace="other"))
+    line.put(0.5, a_waiting(**other))
     assert times(line) == [0, 0.5]
 
 

@@ -185,7 +185,7 @@ def test_what_gathers_during_a_batch_goes_out_together(outbox: Outbox, topic: Fa
     assert topic.stored == ["first", *[f"e{n}" for n in range(BATCH_MAX + 1)]]
 
 
-@pytest.mark.parametrize("error", [Unavailable, Throttled, Denied, NotFound, InvalidRequest])
+@pytest.mark.parametrize("error", [Unavailable, Throttled, Denied, NotFound])
 def test_a_failed_publish_is_tried_again_until_it_succeeds(
     outbox: Outbox, topic: FakeTopic, metrics: Metrics, error: type[ProvisionerError]
 ) -> None:
@@ -196,15 +196,32 @@ def test_a_failed_publish_is_tried_again_until_it_succeeds(
     assert read_metric(metrics, "publish_failures_total", reason=error.reason) == 3
 
 
-def test_one_message_that_the_service_refuses_holds_up_nobody(outbox: Outbox, topic: FakeTopic) -> None:
+@pytest.mark.parametrize("names", [["bad"], ["bad", "good", "better"], ["good", "bad", "better"], ["good", "bad"]])
+def test_one_message_that_the_service_refuses_alone_is_dropped_and_named(
+    topic: FakeTopic, metrics: Metrics, caplog: pytest.LogCaptureFixture, names: list[str]
+) -> None:
+    topic.refuses = "bad"
+    box = Outbox(topic.publish, capacity=3, metrics=metrics, pauses=Pauses(first_seconds=60))
+    put(box, *names)
+    with running(box, topic):
+        assert box.drain(30) == 0
+    assert topic.stored == [name for name in names if name != "bad"]
+    (record,) = [each for each in caplog.records if each.levelname == "ERROR"]
+    assert vars(record)["subject"] == "namespaces/team-a/pods/bad"
+    assert vars(record)["problem"] == "this one never"
+
+
+def test_a_refused_batch_is_sent_one_by_one_only_once(outbox: Outbox, topic: FakeTopic) -> None:
     topic.open.clear()
     topic.refuses = "bad"
-    put(outbox, "bad", "good", "better")
+    put(outbox, "first")
+    topic.wait_for(lambda: topic.attempts == 1)
+    put(outbox, *"abc", "bad", *"def")
     topic.open.set()
-    topic.wait_for(lambda: sorted(topic.stored) == ["better", "good"])
-    topic.refuses = ""
+    topic.wait_for(lambda: len(topic.stored) == 7)
+    assert topic.attempts == 1 + 1 + 7
+    put(outbox, *"gh")
     assert outbox.drain(30) == 0
-    assert sorted(topic.stored) == ["bad", "better", "good"]
 
 
 def test_a_full_buffer_holds_back_whoever_adds_and_beats_meanwhile(topic: FakeTopic, metrics: Metrics) -> None:
@@ -274,30 +291,6 @@ def test_the_age_of_the_oldest_event_is_known(topic: FakeTopic, metrics: Metrics
     box.put(an_event("a"), 90.0)
     box.put(an_event("b"), 95.0)
     assert box.oldest_age_seconds() == 10
-
-
-def test_a_refused_event_counts_for_the_age_although_others_go_before_it(metrics: Metrics) -> None:
-    reached, go_on = threading.Event(), threading.Event()
-
-    def publish(messages: Sequence[Message]) -> list[str]:
-        if any(message.attributes["ce-subject"].endswith("/bad") for message in messages):
-            raise InvalidRequest("this one never")
-        reached.set()
-        go_on.wait(60)
-        return ["1"]
-
-    box = Outbox(publish, capacity=9, metrics=metrics, clock=lambda: 100.0)
-    box.put(an_event("bad"), 90.0)
-    box.put(an_event("good"), 95.0)
-    worker = threading.Thread(target=box.run)
-    worker.start()
-    try:
-        assert reached.wait(60)
-        assert box.oldest_age_seconds() == 10
-    finally:
-        box.stop()
-        go_on.set()
-        worker.join(60)
 
 
 def test_pauses_grow_are_bounded_jittered_and_heed_advice() -> None:

@@ -88,6 +88,7 @@ def test_all_problems_come_at_once() -> None:
         ("BUFFER_MAX", "many"),
         ("LEASE_SECONDS", "2"),
         ("LEASE_SECONDS", "1.5"),
+        ("LEASE_SECONDS", "601"),
         ("LEASE_NAME", "Not_A_Name"),
         ("LEASE_NAMESPACE", "-x"),
         ("DRAIN_SECONDS", "601"),

@@ -184,9 +184,9 @@ def test_a_missing_permission_is_named_and_waited_out(follow: Follow) -> None:
 
 def test_a_throttled_watch_waits_as_advised_and_keeps_its_place(follow: Follow) -> None:
     throttled = Refusal(429, "TooManyRequests", retry_after="1")
-    following = follow(LEADER_PODS, lists=[EMPTY], watches=[throttled, QUIET])
-    following.watched_from(2)
-    assert following.restarts("throttled") == 1
+    following = follow(LEADER_PODS, lists=[EMPTY], watches=[throttled, throttled, QUIET])
+    following.watched_from(3)
+    assert following.restarts("throttled") == 2
     assert len(following.listings) == 1
 
 

@@ -18,6 +18,7 @@ from shared.core.errors import (
     Denied,
     InvalidRequest,
     NotFound,
+    Rejected,
     Retryable,
     StaleView,
     Throttled,
@@ -167,6 +168,17 @@ def test_a_path_before_the_api_is_kept(kubernetes: ScriptedKubernetes) -> None:
     assert kubernetes.requests[0].path == "/k8s/clusters/c1/api/v1/pods"
 
 
+@pytest.mark.parametrize(
+    "name", ["../../victim/pods/x", "..", ".", "a/../b", "", "a//b", "a?b=c", "a#", "%2e%2e", "a b", "a\n"]
+)
+def test_a_name_that_is_a_path_is_refused_and_nothing_is_sent(
+    api: KubernetesApi, kubernetes: ScriptedKubernetes, name: str
+) -> None:
+    with pytest.raises(Rejected, match="plain names"):
+        api.get(f"/api/v1/namespaces/ns/pods/{name}", Thing)
+    assert kubernetes.requests == []
+
+
 def test_pages_come_one_by_one(api: KubernetesApi, kubernetes: ScriptedKubernetes) -> None:
     kubernetes.lists["pods"].extend([Listing((a_leader("a"),), next_page="t"), Listing((a_leader("b"),))])
     pages = api.list_pages(PODS, Thing, {"labelSelector": "x"}, page_size=7)
@@ -186,13 +198,15 @@ def test_the_present_version_costs_one_object(api: KubernetesApi, kubernetes: Sc
     assert [each.query for each in kubernetes.requests] == [{"limit": "1"}]
 
 
-def test_a_list_that_never_ends_is_an_error(
-    api: KubernetesApi, kubernetes: ScriptedKubernetes, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("page_size", "pages"), [(500, 3), (30, 50)])
+def test_a_list_that_never_ends_is_an_error_after_so_many_objects_in_pages_of_any_size(
+    api: KubernetesApi, kubernetes: ScriptedKubernetes, monkeypatch: pytest.MonkeyPatch, page_size: int, pages: int
 ) -> None:
-    monkeypatch.setattr("shared.edges.kubernetes_api.PAGES_MAX", 3)
+    monkeypatch.setattr("shared.edges.kubernetes_api.OBJECTS_MAX", 1_500)
     kubernetes.lists["pods"].append(Listing(next_page="again"))
-    with pytest.raises(Unavailable, match="has not ended after 3 pages"):
-        list(api.list_pages(PODS, Thing))
+    with pytest.raises(Unavailable, match="has not ended after 1500 objects"):
+        list(api.list_pages(PODS, Thing, page_size=page_size))
+    assert len(kubernetes.requests) == pages
 
 
 def test_a_connection_that_nobody_takes_is_unavailable() -> None:

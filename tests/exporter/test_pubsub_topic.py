@@ -115,11 +115,14 @@ REFUSALS = [
     (504, "DEADLINE_EXCEEDED", Unavailable),
     (500, "INTERNAL", Unavailable),
     (499, "CANCELLED", Unavailable),
+    (501, "UNIMPLEMENTED", Unavailable),
 ]
 """HTTP status, Google's canonical code, which gRPC has alone, and our error."""
 
 
-@pytest.mark.parametrize(("status", "canonical", "error"), [*REFUSALS, (502, "", Unavailable)])
+@pytest.mark.parametrize(
+    ("status", "canonical", "error"), [*REFUSALS, *((each, "", Unavailable) for each in (502, 405))]
+)
 def test_a_refusal_becomes_one_of_our_errors_and_is_not_retried_inside(
     topic: PubsubTopic, service: FakeService, status: int, canonical: str, error: type[ProvisionerError]
 ) -> None:

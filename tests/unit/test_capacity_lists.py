@@ -52,6 +52,7 @@ def test_json_is_read_too() -> None:
         ("- {}\n- spot: maybe", "Expected `bool`, got `str` at [1].spot"),
         ("- machineFamily: ct6e", "unknown field `machineFamily` at [0]"),
         ("- [", "valid: a list like"),
+        ("- &a {spot: true}\n- *a", "aliases are not supported; valid: a list like"),
         ("- spot: true\n  flexStart: {enabled: true}", "spot and flexStart at [0] exclude each other"),
         ("- {}\n- spot: true\n  reservations: {specific: [{name: r}]}", "spot and reservations at [1] exclude"),
         ("- maxRunDurationSeconds: 900", "maxRunDurationSeconds at [0] is for flex-start only"),

@@ -95,6 +95,18 @@ def test_without_a_known_zone_there_is_no_pin(objects: dict[str, Json]) -> None:
     assert find(objects) is None
 
 
+@pytest.mark.parametrize("spec", [{"volumeName": "../secrets"}, {"storageClassName": "a?b"}])
+def test_a_name_that_is_a_path_is_that_of_an_absent_disk(monkeypatch: pytest.MonkeyPatch, spec: Json) -> None:
+    api = KubernetesApi(Connection(url="http://127.0.0.1:9"))
+    assert read_disk(api, "team-a", "../../victim/persistentvolumeclaims/data") is None
+
+    def get(path: str, kind: Any, send: Any = api.get) -> Any:
+        return msgspec.convert({"spec": spec}, kind) if path == CLAIM else send(path, kind)
+
+    monkeypatch.setattr(api, "get", get)
+    assert read_disk(api, "team-a", "data") is None
+
+
 def test_a_claim_without_a_volume_has_the_zones_of_its_class() -> None:
     terms = [{"matchLabelExpressions": [{"key": GOOGLES, "values": [B, A]}]}]
 

@@ -52,8 +52,8 @@ _POD_SPEC = ("template", "spec", "template", "spec")
 
 
 def _find_owner(pod: PodView) -> str:
-    template = pod.template
-    return template.labels.get(JOBSET_NAME_ON_POD) or template.annotations.get(JOBSET_NAME_ON_POD, "")
+    # Not from the annotation: the API server lets it be any text.
+    return pod.template.labels.get(JOBSET_NAME_ON_POD, "")
 
 
 def _find_owner_uid(pod: PodView) -> str:
