@@ -97,7 +97,8 @@ def test_pods_of_one_shape_have_one_name_whatever_the_cluster_adds_to_them() -> 
     plain = a_gpu_template()
     asked = a_gpu_template(cpu="4", memory="8Gi")
     labelled = dataclasses.replace(plain, labels={"pod-template-hash": "x"}, annotations={"istio": "yes"})
-    assert len({name_elastic("train", each) for each in (plain, asked, labelled)}) == 1
+    counted = dataclasses.replace(plain, node_selector=plain.node_selector | {labels.ACCELERATOR_COUNT: "8"})
+    assert len({name_elastic("train", each) for each in (plain, asked, labelled, counted)}) == 1
 
 
 @pytest.mark.parametrize(
