@@ -186,6 +186,14 @@ def test_any_pod_of_a_job_leads_to_its_one_pool(index: str | None) -> None:
     assert found.group.replicas == 6
 
 
+@pytest.mark.parametrize("mode", ["Indexed", None])
+@pytest.mark.parametrize(("succeeded", "nodes"), [(0, 4), (5, 4), (7, 2), (9, 1)])
+def test_pods_of_a_job_that_have_succeeded_need_no_nodes(mode: str | None, succeeded: int, nodes: int) -> None:
+    status = {"succeeded": succeeded}
+    job = a_job(template=a_gpu_body(), completionMode=mode, parallelism=4, completions=9, status=status)
+    assert [each.group.replicas for each in list_elastic(job)] == [nodes]
+
+
 def test_a_pod_whose_selectors_the_spec_does_not_have_is_refused() -> None:
     other = a_gpu_body(selector=L4 | {"team": "red"})
     with pytest.raises(SliceUnknown, match="team=red"):

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from shared.core import labels
 from shared.core.errors import SliceUnknown
+from shared.core.kinds.elastic import is_free
 from shared.core.kinds.hosts import is_one_host
 from shared.core.kinds.indexes import is_index_below, parse_index
 from shared.core.kinds.kind import Kind, KindText, SliceOfPod
@@ -93,6 +94,9 @@ def _read_groups(body: Json, template: PodTemplate) -> tuple[SliceGroup, ...]:
     # Without completions any number of pods may succeed: https://kubernetes.io/docs/concepts/workloads/controllers/job/.
     completions = read_number(body, "spec", "completions", default=max(parallelism, 1))
     at_once = max(min(parallelism, completions), 0)
+    if is_free(template):  # not one slice, so the nodes of pods that have succeeded may go
+        pods = min(at_once, max(completions - read_number(body, "status", "succeeded"), 1))
+        return (SliceGroup(name="", replicas=min(at_once, 1), hosts=at_once, pods=pods, template=template),)
     indexed = read_text(body, "spec", "completionMode") == "Indexed"
     one_host = is_one_host(template)
     if indexed and one_host:
