@@ -9,6 +9,7 @@ from shared.core.errors import Busy, Denied
 from shared.core.messages import Event, EventType, ObjectName, Observed
 from shared.core.ports import SurplusMark
 from shared.core.workloads import PodView
+from shared.edges.workload_objects import read_template
 from shared.engine.looks.pool_reads import measure_elastic
 from tests.builders import CLUSTER, NOW, a_demand_event, a_jobset, a_pod
 from tests.component.world import World
@@ -82,6 +83,16 @@ def test_one_pool_is_made_for_all_pods_of_the_spec(world: World) -> None:
     world.sweep()
     assert world.pools.names(CLUSTER) == [elastic.pool]
     assert world.pools.count("resize") == 0
+
+
+@pytest.mark.parametrize("index", ["1", ""], ids=["index 0 runs", "without indexes"])
+def test_every_gpu_pod_of_a_jobset_asks_for_the_pool(world: World, index: str) -> None:
+    template = read_template(a_gpu_body())
+    world.cluster.empty()
+    pod = a_pod(template=template, pod_labels={labels.COMPLETION_INDEX: index})
+    world.cluster.add(a_jobset(replicas=4, template=template), pod)
+    world.sweep()
+    assert [body["initialNodeCount"] for body in world.pools.bodies] == [4]
 
 
 @pytest.mark.parametrize("value", ["true", "gpu"])

@@ -97,7 +97,8 @@ def test_pods_of_one_shape_have_one_name_whatever_the_cluster_adds_to_them() -> 
     plain = a_gpu_template()
     asked = a_gpu_template(cpu="4", memory="8Gi")
     labelled = dataclasses.replace(plain, labels={"pod-template-hash": "x"}, annotations={"istio": "yes"})
-    assert len({name_elastic("train", each) for each in (plain, asked, labelled)}) == 1
+    counted = dataclasses.replace(plain, node_selector=plain.node_selector | {labels.ACCELERATOR_COUNT: "8"})
+    assert len({name_elastic("train", each) for each in (plain, asked, labelled, counted)}) == 1
 
 
 @pytest.mark.parametrize(
@@ -183,6 +184,14 @@ def test_any_pod_of_a_job_leads_to_its_one_pool(index: str | None) -> None:
     assert found is not None
     assert [each.name for each in list_slices(job)] == [found.name]
     assert found.group.replicas == 6
+
+
+@pytest.mark.parametrize("mode", ["Indexed", None])
+@pytest.mark.parametrize(("succeeded", "nodes"), [(0, 4), (5, 4), (7, 2), (9, 1)])
+def test_pods_of_a_job_that_have_succeeded_need_no_nodes(mode: str | None, succeeded: int, nodes: int) -> None:
+    status = {"succeeded": succeeded}
+    job = a_job(template=a_gpu_body(), completionMode=mode, parallelism=4, completions=9, status=status)
+    assert [each.group.replicas for each in list_elastic(job)] == [nodes]
 
 
 def test_a_pod_whose_selectors_the_spec_does_not_have_is_refused() -> None:

@@ -135,30 +135,9 @@ def test_a_queue_that_is_scaled_to_nothing_is_not_refused() -> None:
     assert JOB.list_slices(job) == []
 
 
-@pytest.mark.parametrize(
-    ("index", "template", "is_leader"),
-    [
-        pytest.param("0", None, True, id="the first of several hosts"),
-        pytest.param("1", None, False, id="another of several hosts"),
-        pytest.param(None, None, True, id="without index, to be refused aloud"),
-        pytest.param("0", ONE_HOST, True, id="the first single host"),
-        pytest.param("3", ONE_HOST, True, id="another single host"),
-        pytest.param("3", WITHOUT_TOPOLOGY, True, id="a single host by its chips alone"),
-        pytest.param("3", WITHOUT_CHIPS, False, id="without chips"),
-        pytest.param("3", MISSHAPEN, False, id="a topology that nobody reads"),
-        pytest.param("0", WITHOUT_CHIPS, True, id="the first without chips"),
-    ],
-)
-def test_which_pod_is_the_leader_of_a_slice(
-    index: str | None, template: dict[str, Any] | None, is_leader: bool
-) -> None:
-    assert JOB.is_leader(a_pod(index, template=template)) is is_leader
-
-
 def test_an_ambiguous_topology_is_left_to_the_demand_to_refuse() -> None:
     template = require(a_pod_body(topology=None), labels.TOPOLOGY, "2x2", "4x4")
-    assert JOB.is_leader(a_pod("0", template=template))
-    assert not JOB.is_leader(a_pod("1", template=template))
+    assert JOB.slice_hint(a_pod("0", template=template)) == JOB.slice_hint(a_pod("1", template=template))
     assert [each.name for each in JOB.list_slices(a_job(template=template))] == ["train"]
 
 
@@ -201,8 +180,9 @@ def test_a_pod_of_another_job_leads_to_no_slice() -> None:
     assert JOB.find_slice(a_pod(name="other"), a_job()) is None
 
 
-def test_pods_of_one_index_share_a_hint_and_pods_without_index_share_one_refusal() -> None:
-    assert JOB.slice_hint(a_pod("0")) != JOB.slice_hint(a_pod("1"))
+def test_pods_of_one_slice_share_a_hint_and_pods_without_index_share_one_refusal() -> None:
+    assert JOB.slice_hint(a_pod("0", template=ONE_HOST)) != JOB.slice_hint(a_pod("1", template=ONE_HOST))
+    assert JOB.slice_hint(a_pod("0")) == JOB.slice_hint(a_pod("1"))
     assert JOB.slice_hint(a_pod(None)) == JOB.slice_hint(a_pod(None))
 
 

@@ -4,6 +4,7 @@ Pods are built as the controller and its webhook build them, names and labels as
 https://github.com/kubernetes-sigs/lws/blob/v0.7.0/pkg/webhooks/pod_webhook.go.
 """
 
+from contextlib import nullcontext
 from typing import Any
 
 import pytest
@@ -24,10 +25,9 @@ from shared.core.kinds.leaderworkerset import (
 from shared.core.kinds.objects import UnexpectedValue
 from shared.core.workloads import PodView, WorkloadView
 from shared.edges.workload_objects import read_template
-from tests.unit.live_pods import a_pod_body, a_pod_of, require
+from tests.unit.live_pods import a_pod_body, a_pod_of, change, require
 
 UID = "3c6e52d0-5b0e-4d62-8a52-3d9f0f0c1a08"
-
 
 WORKER = a_pod_body(topology="4x4")
 CHIPLESS = a_pod_body(topology="4x4", chips=0)
@@ -245,6 +245,29 @@ def test_which_pod_is_the_leader_of_a_slice(pod: PodView, is_leader: bool) -> No
 def test_a_pod_leads_to_its_slice(pod: PodView, fields: dict[str, Any], name: str | None) -> None:
     found = LEADERWORKERSET.find_slice(pod, a_set(**fields))
     assert (found.name if found else None) == name
+
+
+OF_TEAM, OF_ZONE = change(WORKER, {"example.com/team": "red"}), change(WORKER, {labels.ZONE: "us-east5-a"})
+OF_SPOT = change(WORKER, {labels.SPOT: "true"})
+TOLERANT = {"spec": OF_SPOT["spec"] | {"tolerations": [{"key": labels.SPOT, "operator": "Exists"}]}}
+
+
+@pytest.mark.parametrize(
+    ("leader", "worker", "field"),
+    [
+        pytest.param(CHIPLESS, OF_TEAM, "example.com/team", id="chipless, without a label"),
+        pytest.param(CHIPLESS, OF_SPOT, labels.SPOT, id="chipless, not on spot"),
+        pytest.param(change(CHIPLESS, {labels.ZONE: "a"}), WORKER, labels.ZONE, id="chipless, with more"),
+        pytest.param(WORKER, OF_TEAM, "example.com/team", id="chips, without a label"),
+        pytest.param(TOLERANT, OF_SPOT, f"the toleration of {labels.SPOT}", id="only the leader tolerates spot"),
+        pytest.param(OF_SPOT, TOLERANT, "", id="the workers tolerate more"),
+        pytest.param(OF_TEAM, WORKER, "", id="chips, with more"),
+        pytest.param(require(WORKER, labels.ZONE, "us-east5-a"), OF_ZONE, "", id="a zone by affinity"),
+    ],
+)
+def test_a_leader_and_its_workers_need_the_same_nodes(leader: Any, worker: Any, field: str) -> None:
+    with pytest.raises(SliceUnknown, match=f"differ in {field};") if field else nullcontext():
+        LEADERWORKERSET.list_slices(a_set(leader=leader, worker=worker))
 
 
 @pytest.mark.parametrize(

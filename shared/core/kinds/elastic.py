@@ -50,11 +50,12 @@ def is_elastic(group: SliceGroup) -> bool:
 def name_shape(template: PodTemplate) -> str:
     """Return a short text that is the same for all pods that can run on each other's nodes.
 
-    CPU and memory are left out, because the cluster may add to them.
+    CPU, memory and GKE's number of chips are left out, because the cluster may add to them.
     """
+    selected = sorted(template.node_selector.keys() - {labels.ACCELERATOR_COUNT})
     asked = [
         f"{template.chips}/{template.gpus}",
-        *(f"{key}={template.node_selector[key]}" for key in sorted(template.node_selector)),
+        *(f"{key}={template.node_selector[key]}" for key in selected),
         *(f"{key} in {','.join(sorted(template.node_affinity[key]))}" for key in sorted(template.node_affinity)),
         *(f"{key}:{template.annotations[key]}" for key in _ANNOTATIONS if key in template.annotations),
     ]

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from shared.core import labels
 from shared.core.errors import SliceUnknown
+from shared.core.kinds.elastic import is_free
 from shared.core.kinds.hosts import is_one_host
 from shared.core.kinds.indexes import is_index_below, parse_index
 from shared.core.kinds.kind import Kind, KindText, SliceOfPod
@@ -37,7 +38,6 @@ NAME = "Job"
 API_VERSION = "batch/v1"
 JOB_NAME_ON_POD = "batch.kubernetes.io/job-name"
 CONTROLLER = "kubernetes.io/job-controller"  # as spec.managedBy
-FIRST_INDEX = "0"
 _INDEXES_MAX = 10_000
 """The pools of a Job with more indexes stay until it is over: no cluster has as many."""
 _TERMINAL = ("Complete", "Failed")
@@ -54,14 +54,14 @@ def _find_owner_uid(pod: PodView) -> str:
     return pod.controller_uid if _find_owner(pod) else ""
 
 
-def _is_leader(pod: PodView) -> bool:
-    return pod.completion_index in ("", FIRST_INDEX) or is_one_host(pod.template)
+def _is_leader(_pod: PodView) -> bool:
+    # Index 0 may have ended while later indexes still need the slice.
+    return True
 
 
 def _hint(pod: PodView) -> str:
-    # Only index 0 is the leader of a slice of several hosts, so an index identifies a slice. Pods
-    # without an index are one slice, or are all refused for the same reason.
-    return pod.completion_index
+    # All pods on several hosts are one slice. Those without an index are one too, or all refused.
+    return pod.completion_index if is_one_host(pod.template) else ""
 
 
 def _read(body: Json, read_template: TemplateReader) -> WorkloadView:
@@ -94,6 +94,9 @@ def _read_groups(body: Json, template: PodTemplate) -> tuple[SliceGroup, ...]:
     # Without completions any number of pods may succeed: https://kubernetes.io/docs/concepts/workloads/controllers/job/.
     completions = read_number(body, "spec", "completions", default=max(parallelism, 1))
     at_once = max(min(parallelism, completions), 0)
+    if is_free(template):  # not one slice, so the nodes of pods that have succeeded may go
+        pods = min(at_once, max(completions - read_number(body, "status", "succeeded"), 1))
+        return (SliceGroup(name="", replicas=min(at_once, 1), hosts=at_once, pods=pods, template=template),)
     indexed = read_text(body, "spec", "completionMode") == "Indexed"
     one_host = is_one_host(template)
     if indexed and one_host:
@@ -200,19 +203,18 @@ JOB = Kind(
     suspendable=True,
     parent_kind="job",
     text=KindText(
-        leaders="the pod with completion index 0; on single hosts every pod",
+        leaders="every pod; on several hosts the exporter reports one pod at a time",
         slice="the whole Job `<job>`; on single hosts each index `<job>-<index>`",
         over="condition `Complete` or `Failed`",
         released="suspended for longer than the grace; parallelism 0; on single hosts an index that has ended, "
         "when every other index has a pod",
     ),
     pod_selector=JOB_NAME_ON_POD,
-    member_selector=JOB_NAME_ON_POD,
     mark=JOB_NAME_ON_POD,
     find_owner=_find_owner,
     find_owner_uid=_find_owner_uid,
     is_leader=_is_leader,
-    leader_rule="the pod with completion index 0",
+    leader_rule="any pod of the Job",
     slice_hint=_hint,
     read=_read,
     find_slice=_find_slice,

@@ -240,7 +240,7 @@ JOBSET = Kind(
         over="condition `Completed` or `Failed`",
         released="suspended for longer than the grace; the Job is no longer in the spec",
     ),
-    pod_selector=f"{JOB_KEY},{labels.COMPLETION_INDEX}=0",
+    pod_selector=JOB_KEY,
     member_selector=JOB_KEY,
     find_owner=_find_owner,
     find_owner_uid=_find_owner_uid,

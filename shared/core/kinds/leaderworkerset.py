@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from shared.core import labels
 from shared.core.counts import take_percent
-from shared.core.errors import Rejected, SliceUnknown
+from shared.core.errors import SliceUnknown
 from shared.core.kinds.elastic import is_free
 from shared.core.kinds.indexes import is_index_below, parse_index
 from shared.core.kinds.kind import Kind, KindText, SliceOfPod
@@ -28,7 +28,7 @@ from shared.core.kinds.objects import (
     read_texts,
 )
 from shared.core.topology_terms import is_of_pools, make_exclusive
-from shared.core.workloads import PodTemplate, PodView, SliceGroup, WorkloadView
+from shared.core.workloads import PodTemplate, PodView, SliceGroup, Taint, WorkloadView
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -54,6 +54,7 @@ APART = "leader"
 """Name of the group of leaders that belong to no slice of their workers; the name of any other
 group is its sub-group index, or empty without sub-groups."""
 _WORKERS = "workers"
+_SPOT_TAINT = Taint(labels.SPOT, "true", "NoSchedule")
 SUBGROUPS_MAX = 1024
 """The most slices within one group; more are a mistake."""
 
@@ -226,35 +227,48 @@ def _read_surge(body: Json, replicas: int) -> int:
 
 
 def _is_apart(leader: PodTemplate, workers: PodTemplate, *, excluded: bool, whole: bool) -> bool:
-    """Return whether the leader's accelerators are not part of the workers' slice.
+    """Return whether the leader cannot use the workers' slice, though it needs accelerators.
 
     GPUs that need no pool of their own form no slice, if neither side has one.
     """
-    if not leader.units or not workers.wants_accelerator:
+    if not leader.wants_accelerator or not workers.wants_accelerator:
         return False
     free = not whole and (is_free(leader), is_free(workers))
     if free and any(free):
         return not all(free)
-    return excluded or _read_shape(leader) != _read_shape(workers)
+    return (excluded and leader.units > 0) or bool(_list_differences(leader, workers))
 
 
-def _read_shape(template: PodTemplate) -> tuple[str | None, str | None, str | None] | None:
-    try:
-        return (
-            template.find_selector(labels.ACCELERATOR),
-            template.topology,
-            template.find_selector(labels.GPU_ACCELERATOR),
-        )
-    except Rejected:  # an ambiguous selector is refused later, when the demand is read
-        return None
+def _list_differences(leader: PodTemplate, workers: PodTemplate) -> list[str]:
+    """Return the node labels, and the toleration, by which pods of one slice need different nodes.
+
+    The pool is made for a leader with chips, so it may select more than its workers. The pool of a
+    leader without chips is made for either, so both must ask for the same.
+    """
+    spot = leader.selects(labels.SPOT)
+    own, theirs = (_read_selected(each, spot=spot) for each in (leader, workers))
+    keys = theirs.keys() if leader.units else own.keys() | theirs.keys()
+    return sorted(key for key in keys if own.get(key) != theirs.get(key))
+
+
+def _read_selected(template: PodTemplate, *, spot: bool) -> dict[str, set[str]]:
+    found = {key: {*template.list_values(key)} for key in (*template.node_selector, *template.node_affinity)}
+    if labels.SLICE_TOPOLOGY in template.annotations:
+        found.setdefault(labels.TOPOLOGY, {template.annotations[labels.SLICE_TOPOLOGY]})
+    if spot and not any(each.covers(_SPOT_TAINT) for each in template.tolerations):
+        found[f"the toleration of {labels.SPOT}"] = set()
+    return found
 
 
 def _refuse_apart(workload: WorkloadView) -> None:
     if any(group.name == APART for group in workload.groups):
+        differing = ", ".join(_list_differences(workload.templates[APART], workload.templates[_WORKERS]))
         raise SliceUnknown(
-            f"the leaders of {NAME} {workload.name} request chips or GPUs outside the slice of their workers",
+            f"the leaders of {NAME} {workload.name} need chips or GPUs outside the slice of their workers"
+            + (f": both differ in {differing}" if differing else ""),
             field="spec.leaderWorkerTemplate.leaderTemplate",
-            valid="a leader without chips or GPUs, or one with its workers' selectors in their first sub-group",
+            valid="a leader without chips or GPUs that selects none, or one in its workers' first sub-group with "
+            "their selectors and their toleration of spot nodes",
         )
 
 
