@@ -97,7 +97,9 @@ class KueueQueues:
         path = f"{_ROOT}/namespaces/{queued.namespace}/workloads/{queued.name}/status"
         try:
             body = format_state(queued, state, retry_seconds=retry_seconds)
-            self._api.patch(path, body, APPLY_PATCH, Stored, _FORCE)
+            # One manager for each check: an apply deletes what its manager wrote before and does not name now.
+            forced = _FORCE | {"fieldManager": f"{CONTROLLER} {state.name}"[:128]}
+            self._api.patch(path, body, APPLY_PATCH, Stored, forced)
         except NotFound as error:
             raise StaleView(f"{queued} is gone: {error}") from error
 
