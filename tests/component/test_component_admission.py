@@ -8,7 +8,7 @@ import pytest
 
 from shared.core.errors import Denied, KindAbsent, ProvisionerError, StaleView
 from shared.core.kueue import CheckState
-from shared.core.labels import CAPACITY_CHECK_SECONDS, CAPACITY_CHECKED, SPOT
+from shared.core.labels import ACCELERATOR, CAPACITY_CHECK_SECONDS, CAPACITY_CHECKED, NODE_POOL, SPOT, TOPOLOGY
 from shared.core.messages import EventType, Observed
 from shared.engine.steps import admit_workloads
 from tests.audit_entries import STOCKOUT, an_entry, as_message
@@ -201,6 +201,23 @@ def test_pools_have_what_the_flavor_adds(world: Queued) -> None:
     world.queues.added = {SPOT: "true"}
     world.sweep()
     assert {body["config"].get("spot") for body in world.pools.bodies} == {True}
+
+
+@pytest.mark.parametrize(
+    ("template", "added", "state"),
+    [
+        ({"accelerator": None, "topology": None}, {ACCELERATOR: "tpu-v6e-slice", TOPOLOGY: "3x7"}, "Retry"),
+        ({}, {NODE_POOL: "mine"}, "Retry"),
+        ({"topology": "3x7"}, {SPOT: "true"}, "Rejected"),
+    ],
+)
+def test_what_a_flavor_alone_makes_impossible_is_tried_again(
+    records: Records, template: dict[str, Any], added: dict[str, str], state: str
+) -> None:
+    world = Queued(records, a_jobset(replicas=2, suspended=True, template=a_template(**template)))
+    world.queues.added = added
+    world.sweep()
+    assert world.state.state == state
 
 
 def test_another_controllers_check_and_a_workload_without_quota_are_left_alone(world: Queued) -> None:

@@ -319,7 +319,7 @@ def test_a_refusal_is_final_only_if_the_spec_alone_meets_it(
 def test_no_setting_makes_a_refusal_final(template: PodTemplate, final: bool, overrides: Json) -> None:
     owner = a_jobset(suspended=True, template=template)
 
-    assert is_final(CLUSTER, owner, settings(**overrides)) == final
+    assert is_final(CLUSTER, owner, owner, settings(**overrides)) == final
 
 
 def test_the_pause_doubles_up_to_half_an_hour_and_a_quarter() -> None:

@@ -116,7 +116,8 @@ def _give(
         return owner, _refuse(look, queued, refuse_rejected(error)), owner is not None
     gang = plan_gang(look.cluster, add_disks(look, owner), settings)
     if isinstance(gang, Decision):
-        return owner, _refuse(look, queued, gang), is_final(look.cluster, owner, settings)
+        bare = queues.view_owner(dataclasses.replace(queued, flavors={}))
+        return owner, _refuse(look, queued, gang), is_final(look.cluster, owner, bare, settings)
     request = CapacityRequest(seconds=seconds, round=state.retries, begins_at=queued.reserved_at)
     return owner, give_pools(look, gang, owner, request), False
 
