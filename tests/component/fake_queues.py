@@ -100,9 +100,7 @@ class FakeQueues(Plans):
         groups = tuple(
             dataclasses.replace(
                 group,
-                template=dataclasses.replace(
-                    group.template, node_selector=group.template.node_selector | added
-                ),
+                template=dataclasses.replace(group.template, node_selector=group.template.node_selector | added),
             )
             for group in owner.groups
         )

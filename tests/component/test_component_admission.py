@@ -167,7 +167,17 @@ def test_a_pod_that_was_admitted_after_our_check_gets_another_pool_when_its_own_
         ({}, {"allowed_namespaces": ("team-*",)}, "Retry", ""),
         ({}, {"kinds": ("Job",)}, "Retry", ""),
     ],
-    ids=["wrong time", "wrong shape", "report-only", "no accelerators", "limit", "mode", "accelerators", "namespaces", "kinds"],
+    ids=[
+        "wrong time",
+        "wrong shape",
+        "report-only",
+        "no accelerators",
+        "limit",
+        "mode",
+        "accelerators",
+        "namespaces",
+        "kinds",
+    ],
 )
 def test_without_any_pool_the_check_is_answered_by_what_may_change(
     records: Records, owner: dict[str, Any], overrides: dict[str, Any], state: str, words: str

@@ -68,8 +68,8 @@ def answer_queues(look: Look) -> Answered:
 def _admit(look: Look, queues: Queues, queued: QueuedWorkload, state: CheckState, seconds: int) -> list[Outcome]:
     """Answer one workload; the outcomes are empty if its owner is gone.
 
-    It was read just now and has quota; `state` is that of our check. A part of the pools is held for
-    `seconds` if the owner does not say it.
+    It was read just now and has quota; `state` is that of our check. A part of the pools is held
+    for `seconds` if the owner does not say it.
 
     Raises:
         Retryable: something could not be read, or has changed; a later look answers.
