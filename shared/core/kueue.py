@@ -35,6 +35,7 @@ CONTROLLER = "tpu-provisioner.cloud.google.com/capacity"
 API_VERSION = "kueue.x-k8s.io/v1beta2"
 OWNER_UID = "kueue.x-k8s.io/job-uid"
 """The label of a Workload with the UID of the object that it is for."""
+_MIN_PODS, _ALL_AT_ONCE = "kueue.x-k8s.io/job-min-parallelism", "kueue.x-k8s.io/job-completions-equal-parallelism"
 MESSAGE_LENGTH_MAX = 1024
 SECONDS, SECONDS_MIN, SECONDS_MAX = 1800, 60, 86_400
 """For how long a part of the pools is held, from the creation of the first: by default, and the
@@ -99,6 +100,8 @@ class QueuedWorkload:
     owner_uid: str = ""
     flavors: dict[str, tuple[str, ...]] = field(default_factory=dict)
     """By pod set, the flavors whose node labels its pods get."""
+    counts: dict[str, int] = field(default_factory=dict)
+    """By pod set, for how many pods it has quota."""
     unmarked: tuple[str, ...] = ()
     """The pod sets whose pods do not have the label `CAPACITY_CHECKED` by themselves."""
     checks: tuple[CheckState, ...] = ()
@@ -176,6 +179,7 @@ def read_queued(body: Json) -> QueuedWorkload:
     active = read_object(body, "spec").get("active") is not False
     checks = tuple(_read_state(each) for each in read_objects(body, "status", "admissionChecks"))
     losing = any(each.state in ("Retry", "Rejected") for each in checks)
+    assigned = read_objects(body, "status", "admission", "podSetAssignments")
     return QueuedWorkload(
         namespace=read_text(body, "metadata", "namespace"),
         name=read_text(body, "metadata", "name"),
@@ -187,8 +191,9 @@ def read_queued(body: Json) -> QueuedWorkload:
         owner_uid=read_text(owner, "uid"),
         flavors={
             read_text(each, "name"): tuple(dict.fromkeys(read_texts(each, "flavors").values()))
-            for each in read_objects(body, "status", "admission", "podSetAssignments")
+            for each in assigned
         },
+        counts={read_text(each, "name"): read_number(each, "count") for each in assigned},
         unmarked=tuple(
             read_text(each, "name")
             for each in read_objects(body, "spec", "podSets")
@@ -212,17 +217,15 @@ def _read_state(body: Json) -> CheckState:
     )
 
 
-def inject_flavors(
-    kind: Kind, body: Json, assigned: Mapping[str, tuple[str, ...]], flavors: Mapping[str, Flavor]
-) -> Json:
-    """Return an owner's JSON with what Kueue adds when it resumes it: node labels, tolerations.
+def inject_flavors(kind: Kind, body: Json, queued: QueuedWorkload, flavors: Mapping[str, Flavor]) -> Json:
+    """Return an owner's JSON as Kueue resumes it: node labels, tolerations, the pods with quota.
 
     As https://github.com/kubernetes-sigs/kueue/blob/v0.15.0/pkg/podset/podset.go merges them.
 
     Args:
         kind: of the owner; one with `Kind.pod_sets`.
         body: the owner.
-        assigned: by pod set, the names of its flavors.
+        queued: its Workload.
         flavors: by name.
 
     Raises:
@@ -233,7 +236,7 @@ def inject_flavors(
         template: Any = found
         spec = template.setdefault("spec", {})
         selector, tolerations = dict(spec.get("nodeSelector") or {}), list(spec.get("tolerations") or ())
-        for name in assigned.get(pod_set, ()):
+        for name in queued.flavors.get(pod_set, ()):
             flavor = flavors[name]
             for key, value in flavor.node_labels.items():
                 if selector.setdefault(key, value) != value:
@@ -245,6 +248,10 @@ def inject_flavors(
                     )
             tolerations += [each for each in flavor.tolerations if each not in tolerations]
         spec["nodeSelector"], spec["tolerations"] = selector, tolerations
+        count, marks = queued.counts.get(pod_set), read_texts(changed, "metadata", "annotations")
+        if count and parse_count(marks.get(_MIN_PODS, "")) is not None and "parallelism" in changed["spec"]:
+            equal = marks.get(_ALL_AT_ONCE, "").lower() in ("1", "t", "true")
+            changed["spec"] |= {"parallelism": count} | ({"completions": count} if equal else {})
     return changed
 
 
@@ -267,16 +274,11 @@ def format_state(queued: QueuedWorkload, state: CheckState, *, retry_seconds: in
         check["podSetUpdates"] = [
             {"name": name, "labels": {labels.CAPACITY_CHECKED: "true"}} for name in queued.unmarked
         ]
-    identity = {
-        "namespace": queued.namespace,
-        "name": queued.name,
-        "uid": queued.uid,
-        "resourceVersion": queued.version,
-    }
+    identity = {"namespace": queued.namespace, "name": queued.name, "uid": queued.uid}
     return {
         "apiVersion": API_VERSION,
         "kind": "Workload",
-        "metadata": identity,
+        "metadata": identity | {"resourceVersion": queued.version},
         "status": {"admissionChecks": [check]},
     }
 

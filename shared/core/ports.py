@@ -197,7 +197,7 @@ class Queues(Protocol):
         """Return every Workload of Kueue."""
 
     def list_owned(self, namespace: str, owner_uid: str) -> Iterable[QueuedWorkload]:
-        """Return the Workloads of one object, by its UID."""
+        """Return the Workloads of one object, by its UID; none without Kueue."""
 
     def view_admitted(self, workload: WorkloadView) -> WorkloadView | None:
         """Return a suspended workload as it will be resumed; None if Kueue has no quota for it."""

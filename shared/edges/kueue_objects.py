@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 from typing import TYPE_CHECKING, TypeVar
 
@@ -62,9 +63,10 @@ class KueueQueues:
         return self._list("workloads", read_queued)
 
     def list_owned(self, namespace: str, owner_uid: str) -> Iterator[QueuedWorkload]:
-        """Yield the Workloads that Kueue has made for one object, by its UID."""
+        """Yield the Workloads that Kueue made for one object, by its UID; none without Kueue."""
         path = f"namespaces/{namespace}/workloads"
-        return self._list(path, read_queued, {"labelSelector": f"{OWNER_UID}={owner_uid}"})
+        with contextlib.suppress(KindAbsent):  # so there is no quota; `list_checks` names the setting
+            yield from self._list(path, read_queued, {"labelSelector": f"{OWNER_UID}={owner_uid}"})
 
     def view_admitted(self, workload: WorkloadView) -> WorkloadView | None:
         """Return a suspended workload as Kueue will resume it; None if it holds no quota for it."""
@@ -84,7 +86,7 @@ class KueueQueues:
             return None
         flavors = {name: self._get_flavor(name) for names in queued.flavors.values() for name in names}
         try:
-            changed = inject_flavors(kind, body, queued.flavors, flavors)
+            changed = inject_flavors(kind, body, queued, flavors)
         except UnexpectedValue as error:
             raise Unreadable(f"{kind.name} {queued.namespace}/{queued.owner_name}: {error}") from error
         found = read_workload(kind, dict(changed))
@@ -95,7 +97,9 @@ class KueueQueues:
         path = f"{_ROOT}/namespaces/{queued.namespace}/workloads/{queued.name}/status"
         try:
             body = format_state(queued, state, retry_seconds=retry_seconds)
-            self._api.patch(path, body, APPLY_PATCH, Stored, _FORCE)
+            # One for each check: an apply deletes what its manager wrote before and does not name.
+            forced = _FORCE | {"fieldManager": f"{CONTROLLER} {state.name}"[:128]}
+            self._api.patch(path, body, APPLY_PATCH, Stored, forced)
         except NotFound as error:
             raise StaleView(f"{queued} is gone: {error}") from error
 

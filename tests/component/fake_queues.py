@@ -41,6 +41,7 @@ class FakeQueues(Plans):
             owner_kind=owner.kind,
             owner_name=owner.name,
             owner_uid=owner.uid,
+            flavors={"workers": ("flavor",)},
             checks=(CheckState(name=CHECK, state="Pending", since="2026-01-01T00:00:00Z", retries=retries),),
             reserved_at=at,
             holds_quota=True,
@@ -95,12 +96,11 @@ class FakeQueues(Plans):
         owner = self._cluster.workloads.get((queued.owner_kind, queued.namespace, queued.owner_name))
         if owner is None or owner.uid != queued.owner_uid:
             return None
+        added = self.added if queued.flavors else {}
         groups = tuple(
             dataclasses.replace(
                 group,
-                template=dataclasses.replace(
-                    group.template, node_selector=group.template.node_selector | self.added
-                ),
+                template=dataclasses.replace(group.template, node_selector=group.template.node_selector | added),
             )
             for group in owner.groups
         )

@@ -8,7 +8,7 @@ import pytest
 
 from shared.core.errors import Denied, KindAbsent, ProvisionerError, StaleView
 from shared.core.kueue import CheckState
-from shared.core.labels import CAPACITY_CHECK_SECONDS, CAPACITY_CHECKED, SPOT
+from shared.core.labels import ACCELERATOR, CAPACITY_CHECK_SECONDS, CAPACITY_CHECKED, NODE_POOL, SPOT, TOPOLOGY
 from shared.core.messages import EventType, Observed
 from shared.engine.steps import admit_workloads
 from tests.audit_entries import STOCKOUT, an_entry, as_message
@@ -159,6 +159,7 @@ def test_a_pod_that_was_admitted_after_our_check_gets_another_pool_when_its_own_
     [
         ({"marks": {CAPACITY_CHECK_SECONDS: "30m"}}, {}, "Rejected", "valid: 60 to 86400"),
         ({"template": a_template(topology="3x7")}, {}, "Rejected", "3x7"),
+        ({"template": a_template(topology="3x7")}, {"mode": "report-only"}, "Retry", "3x7"),
         ({"template": a_template(accelerator=None, topology=None, chips=0)}, {}, "Ready", ""),
         ({}, {"limit_slices": 1}, "Retry", ""),
         ({}, {"mode": "no-create"}, "Retry", ""),
@@ -166,7 +167,17 @@ def test_a_pod_that_was_admitted_after_our_check_gets_another_pool_when_its_own_
         ({}, {"allowed_namespaces": ("team-*",)}, "Retry", ""),
         ({}, {"kinds": ("Job",)}, "Retry", ""),
     ],
-    ids=["wrong time", "wrong shape", "no accelerators", "limit", "mode", "accelerators", "namespaces", "kinds"],
+    ids=[
+        "wrong time",
+        "wrong shape",
+        "report-only",
+        "no accelerators",
+        "limit",
+        "mode",
+        "accelerators",
+        "namespaces",
+        "kinds",
+    ],
 )
 def test_without_any_pool_the_check_is_answered_by_what_may_change(
     records: Records, owner: dict[str, Any], overrides: dict[str, Any], state: str, words: str
@@ -201,6 +212,23 @@ def test_pools_have_what_the_flavor_adds(world: Queued) -> None:
     world.queues.added = {SPOT: "true"}
     world.sweep()
     assert {body["config"].get("spot") for body in world.pools.bodies} == {True}
+
+
+@pytest.mark.parametrize(
+    ("template", "added", "state"),
+    [
+        ({"accelerator": None, "topology": None}, {ACCELERATOR: "tpu-v6e-slice", TOPOLOGY: "3x7"}, "Retry"),
+        ({}, {NODE_POOL: "mine"}, "Retry"),
+        ({"topology": "3x7"}, {SPOT: "true"}, "Rejected"),
+    ],
+)
+def test_what_a_flavor_alone_makes_impossible_is_tried_again(
+    records: Records, template: dict[str, Any], added: dict[str, str], state: str
+) -> None:
+    world = Queued(records, a_jobset(replicas=2, suspended=True, template=a_template(**template)))
+    world.queues.added = added
+    world.sweep()
+    assert world.state.state == state
 
 
 def test_another_controllers_check_and_a_workload_without_quota_are_left_alone(world: Queued) -> None:

@@ -15,6 +15,7 @@ from shared.core.kueue import CONTROLLER
 from shared.edges.kubernetes_api import Connection, KubernetesApi
 from shared.edges.kueue_objects import KueueQueues
 from standins.processes.local_answers import Answer, Asked, LocalAnswers
+from tests.builders import JOBSET_UID, a_jobset
 from tests.unit.test_kueue import CHECKS, OWNER, a_workload
 
 Json = dict[str, Any]
@@ -149,8 +150,20 @@ def test_a_check_that_cannot_be_written_is_an_error(
     assert api.patched[0][3]["status"]["admissionChecks"] == [CHECKS[1]]
 
 
-def test_a_cluster_without_kueue_is_named_with_the_setting(api: Api, queues: KueueQueues) -> None:
-    api.objects[CHECK_LIST] = 404
+def test_each_check_of_a_workload_has_its_own_field_manager(api: Api, queues: KueueQueues) -> None:
+    (queued,) = queues.list_workloads()
+
+    for state in queued.checks:
+        queues.write_state(queued, state)
+
+    managers = [query["fieldManager"] for _, _, query, _ in api.patched]
+    assert managers == [[f"{CONTROLLER} other"], [f"{CONTROLLER} capacity"]]
+
+
+def test_a_cluster_without_kueue_has_no_quota_and_is_named_with_the_setting(api: Api, queues: KueueQueues) -> None:
+    api.objects[CHECK_LIST] = api.objects[MINE] = 404
 
     with pytest.raises(KindAbsent, match="kueue_admission_check"):
         queues.list_checks()
+    assert queues.view_admitted(a_jobset(suspended=True)) is None
+    assert list(queues.list_owned("default", JOBSET_UID)) == []

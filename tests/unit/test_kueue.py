@@ -19,6 +19,7 @@ from shared.core.kueue import (
     CheckState,
     Flavor,
     FlavorConflict,
+    QueuedWorkload,
     format_active,
     format_state,
     inject_flavors,
@@ -134,6 +135,14 @@ FLAVORS = {
 }
 
 
+def assign(pod_set: str, *flavors: str) -> QueuedWorkload:
+    """Return a Workload with quota for two pods of a pod set."""
+    body = a_workload()
+    assigned = {"name": pod_set, "count": 2, "flavors": dict(zip("abc", flavors, strict=False))}
+    body["status"]["admission"]["podSetAssignments"] = [assigned]
+    return read_queued(body)
+
+
 def a_template(**selector: str) -> Json:
     return {"spec": {"nodeSelector": selector, "tolerations": [{"key": "mine"}]}}
 
@@ -163,7 +172,7 @@ def test_the_flavors_of_a_pod_set_come_into_its_pod_template(kind: str) -> None:
     body, pod_set, path = BODIES[kind]
     before = copy.deepcopy(body)
 
-    found: Any = inject_flavors(get_kind(kind), body, {pod_set: ("v6e", "big")}, FLAVORS)
+    found: Any = inject_flavors(get_kind(kind), body, assign(pod_set, "v6e", "big"), FLAVORS)
 
     for step in path:
         found = found[step]
@@ -181,7 +190,28 @@ def test_every_kind_with_pod_sets_can_be_suspended_and_is_tested_here() -> None:
 
 def test_a_flavor_that_contradicts_a_template_is_refused_with_both_values() -> None:
     with pytest.raises(FlavorConflict, match=r"tpu=v6e.*v5e.*valid: v6e"):
-        inject_flavors(get_kind("Job"), {"spec": {"template": a_template(tpu="v5e")}}, {"main": ("v6e",)}, FLAVORS)
+        inject_flavors(
+            get_kind("Job"), {"spec": {"template": a_template(tpu="v5e")}}, assign("main", "v6e"), FLAVORS
+        )
+
+
+@pytest.mark.parametrize(
+    ("marks", "pods"),
+    [
+        ({}, (4, 4)),
+        ({"min": "x"}, (4, 4)),
+        ({"min": "1"}, (2, 4)),
+        ({"min": "1", "completions-equal": "true"}, (2, 2)),
+    ],
+)
+def test_a_job_that_is_admitted_in_part_has_the_pods_with_quota(marks: Json, pods: tuple[int, int]) -> None:
+    annotations = {f"kueue.x-k8s.io/job-{key}-parallelism": value for key, value in marks.items()}
+    spec = {"parallelism": 4, "completions": 4, "template": a_template()}
+    job = {"metadata": {"annotations": annotations}, "spec": spec}
+
+    found: Any = inject_flavors(get_kind("Job"), job, assign("main"), {})
+
+    assert (found["spec"]["parallelism"], found["spec"]["completions"]) == pods
 
 
 def test_a_flavor_without_labels_adds_nothing() -> None:
@@ -319,7 +349,7 @@ def test_a_refusal_is_final_only_if_the_spec_alone_meets_it(
 def test_no_setting_makes_a_refusal_final(template: PodTemplate, final: bool, overrides: Json) -> None:
     owner = a_jobset(suspended=True, template=template)
 
-    assert is_final(CLUSTER, owner, settings(**overrides)) == final
+    assert is_final(CLUSTER, owner, owner, settings(**overrides)) == final
 
 
 def test_the_pause_doubles_up_to_half_an_hour_and_a_quarter() -> None:

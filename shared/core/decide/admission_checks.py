@@ -54,10 +54,11 @@ def refuse_owner(queued: QueuedWorkload, kinds: Collection[str]) -> Decision | N
     return Decision(Verdict.REFUSE, Reason.KIND_NOT_SERVED if able else Reason.OWNER_KIND_UNKNOWN, message)
 
 
-def is_final(cluster: str, owner: WorkloadView, settings: Settings) -> bool:
-    """Return whether the spec of an owner alone is refused: under any settings, limits and modes.
+def is_final(cluster: str, owner: WorkloadView, bare: WorkloadView | None, settings: Settings) -> bool:
+    """Return whether the spec of an owner alone is refused: under any flavors, settings and modes.
 
-    The owner is as Kueue will resume it, without what was read of its disks.
+    The owner is as Kueue will resume it, without what was read of its disks, and `bare` is the same
+    without its flavors.
     """
     known = settings.clusters[cluster]
     widest = Settings(
@@ -72,7 +73,8 @@ def is_final(cluster: str, owner: WorkloadView, settings: Settings) -> bool:
         node_disk_size_gb_max=DISK_GB_MAX,
     )
     alone = plan_gang(cluster, owner, widest)
-    return isinstance(alone, Decision) and alone.reason != Reason.WORKLOAD_OVER
+    final = isinstance(alone, Decision) and alone.reason != Reason.WORKLOAD_OVER
+    return final and bare is not None and plan_gang(cluster, bare, widest) == alone
 
 
 def answer_gang(

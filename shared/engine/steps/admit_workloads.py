@@ -18,6 +18,7 @@ from shared.core.decisions import Decision, Reason
 from shared.core.errors import Rejected
 from shared.core.identity.pools import LOST
 from shared.core.kueue import find_seconds
+from shared.core.settings import Mode
 from shared.core.times import format_time
 from shared.engine.looks.gather import add_disks
 from shared.engine.looks.side_by_side import take_some
@@ -67,12 +68,8 @@ def answer_queues(look: Look) -> Answered:
 def _admit(look: Look, queues: Queues, queued: QueuedWorkload, state: CheckState, seconds: int) -> list[Outcome]:
     """Answer one workload; the outcomes are empty if its owner is gone.
 
-    Args:
-        look: at the cluster.
-        queues: its Kueue.
-        queued: as it was read just now; it has quota.
-        state: that of our check.
-        seconds: for how long a part of the pools is held if the owner does not say it.
+    It was read just now and has quota; `state` is that of our check. A part of the pools is held
+    for `seconds` if the owner does not say it.
 
     Raises:
         Retryable: something could not be read, or has changed; a later look answers.
@@ -82,6 +79,7 @@ def _admit(look: Look, queues: Queues, queued: QueuedWorkload, state: CheckState
     if made is None:
         return []
     outcomes, decision = describe_slices(look, made), made.decision
+    final &= look.settings.find_mode(queued.namespace) != Mode.REPORT_ONLY
     word, pause = answer_gang(made, final=final, uid=queued.uid, retries=state.retries, now=look.now())
     message = f"{decision.message} [{decision.reason}]"
     if (word, message) != (state.state, state.message):
@@ -116,7 +114,8 @@ def _give(
         return owner, _refuse(look, queued, refuse_rejected(error)), owner is not None
     gang = plan_gang(look.cluster, add_disks(look, owner), settings)
     if isinstance(gang, Decision):
-        return owner, _refuse(look, queued, gang), is_final(look.cluster, owner, settings)
+        bare = queues.view_owner(dataclasses.replace(queued, flavors={}))
+        return owner, _refuse(look, queued, gang), is_final(look.cluster, owner, bare, settings)
     request = CapacityRequest(seconds=seconds, round=state.retries, begins_at=queued.reserved_at)
     return owner, give_pools(look, gang, owner, request), False
 
