@@ -46,9 +46,16 @@ class Resources(Record):
     limits: dict[str, Any] | None = None
 
 
+class Port(Record):
+    """One port of a container; under ``hostNetwork`` it is one of the host too."""
+
+    host_port: int = 0
+
+
 class Container(Record):
     """One container."""
 
+    ports: list[Port] | None = None
     resources: Resources | None = None
     restart_policy: str | None = None
     """``Always`` makes an init container a sidecar, which runs beside the others."""
@@ -111,6 +118,7 @@ class PodSpec(Record):
     """What a pod asks for."""
 
     node_name: str = ""
+    host_network: bool = False
     node_selector: dict[str, str] | None = None
     affinity: Affinity | None = None
     containers: tuple[Container, ...] = ()
@@ -244,6 +252,11 @@ def _view_template(meta: ObjectMeta, spec: PodSpec, *, pod: str = "") -> PodTemp
             spec.affinity.pod_affinity if spec.affinity else None,
             spec.affinity.pod_anti_affinity if spec.affinity else None,
             spec.topology_spread_constraints or (),
+            host_ports=any(
+                port.host_port or spec.host_network
+                for each in (*spec.containers, *sidecars)
+                for port in each.ports or ()
+            ),
         ),
         claims_devices=bool(spec.resource_claims),
         volume_claims=tuple(_list_volume_claims(spec, pod)),

@@ -16,6 +16,7 @@ from shared.core.shapes.gpu_catalogue import FAMILIES
 from shared.core.shapes.gpus import find_gpu_shape
 from shared.core.shapes.room import Room, measure_allocatable
 from shared.core.workloads import PodTemplate, SliceGroup
+from shared.edges.workload_objects import read_template
 from standins.fakegke.model.gpu_machines import BUILT_IN
 from tests.builders import CLUSTER, a_jobset, expect_decision, expect_demand, settings
 from tests.unit.test_elastic import a_gpu_body, a_gpu_template
@@ -73,6 +74,21 @@ def test_the_vcpus_of_attached_gpus_are_bounded() -> None:
     assert machines == {"n1-standard-4", "n1-standard-8", "n1-highmem-4", "n1-highmem-8"}
 
 
+def h200(**fields: Any) -> PodTemplate:
+    """Half a machine for each pod."""
+    body = a_gpu_body(4, selector={labels.GPU_ACCELERATOR: "nvidia-h200-141gb"})
+    return read_template({"metadata": {"labels": {"app": "a"}}, "spec": body["spec"] | fields})
+
+
+def apart(app: str) -> dict[str, Any]:
+    term = {"topologyKey": labels.HOSTNAME, "labelSelector": {"matchLabels": {"app": app}}}
+    return {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+
+
+SERVER: dict[str, Any] = {"name": "c", "resources": {"limits": {labels.GPU_RESOURCE: 4}}}
+OVER_THREE_HOSTS = [{"topologyKey": labels.HOSTNAME, "whenUnsatisfiable": "DoNotSchedule", "minDomains": 3}]
+
+
 @pytest.mark.parametrize(
     ("template", "pods", "nodes"),
     [
@@ -83,9 +99,17 @@ def test_the_vcpus_of_attached_gpus_are_bounded() -> None:
         (a_template("nvidia-tesla-a100", GPU_PARTITION="3g.20gb"), 5, 3),
         (a_template(GPU_SHARING="time-sharing", GPU_CLIENTS="8"), 17, 3),
         (a_template("nvidia-tesla-a100", GPU_PARTITION="1g.5gb", GPU_SHARING="mps", GPU_CLIENTS="2"), 14, 1),
+        (h200(affinity=apart("a")), 3, 3),
+        (h200(affinity=apart("b")), 3, 2),
+        (h200(containers=[SERVER | {"ports": [{"containerPort": 80, "hostPort": 80}]}]), 2, 2),
+        (h200(containers=[SERVER | {"ports": [{"containerPort": 80}]}]), 2, 1),
+        (h200(containers=[SERVER | {"ports": [{"containerPort": 80}]}], hostNetwork=True), 2, 2),
+        (h200(topologySpreadConstraints=OVER_THREE_HOSTS), 2, 2),
+        (h200(topologySpreadConstraints=OVER_THREE_HOSTS), 4, 3),
+        (h200(topologySpreadConstraints=OVER_THREE_HOSTS), 8, 4),
     ],
 )
-def test_a_node_takes_as_many_pods_as_its_gpus_cpu_and_memory_allow(
+def test_a_node_takes_as_many_pods_as_its_gpus_cpu_memory_and_their_terms_allow(
     template: PodTemplate, pods: int, nodes: int
 ) -> None:
     assert find_gpu_shape(template, pods=pods).node_count == nodes

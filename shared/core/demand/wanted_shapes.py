@@ -45,6 +45,11 @@ def find_wanted_shape(found: SliceOfPod, template: PodTemplate, workload: Worklo
     """
     _check_amounts(template)
     check_keys(template)
+    asks_tpu = template.chips or template.selects(labels.ACCELERATOR) or template.topology
+    if asks_tpu and (template.gpus or selects_gpu(template)):
+        raise UnsupportedShape(
+            "the pod asks for TPUs and GPUs, but no node has both", field="spec", valid="only one of them"
+        )
     if template.gpus:
         return _find_gpus(found, template, room)
     shape = _find_tpus(found, template, workload)
@@ -54,12 +59,6 @@ def find_wanted_shape(found: SliceOfPod, template: PodTemplate, workload: Worklo
 
 
 def _find_tpus(found: SliceOfPod, template: PodTemplate, workload: WorkloadView) -> Shape:
-    if selects_gpu(template):
-        raise UnsupportedShape(
-            "the pod selects TPUs and GPUs, but no node has both",
-            field="spec.nodeSelector",
-            valid="only one of them",
-        )
     shape = find_shape(
         accelerator=template.find_selector(labels.ACCELERATOR),
         topology=template.topology,
@@ -76,12 +75,6 @@ def _find_tpus(found: SliceOfPod, template: PodTemplate, workload: WorkloadView)
 
 
 def _find_gpus(found: SliceOfPod, template: PodTemplate, room: Room) -> Shape:
-    if template.chips or template.selects(labels.ACCELERATOR) or template.topology:
-        raise UnsupportedShape(
-            "the pod requests TPUs and GPUs, but no node has both",
-            field="spec.containers",
-            valid="only one of them",
-        )
     group = found.group
     pods = group.replicas if group.elastic else max(group.hosts or group.pods, 1)
     shape = find_gpu_shape(template, pods=pods, room=room)
