@@ -31,12 +31,6 @@ TPU_TAINT = Taint(labels.TPU_RESOURCE, "present", "NoSchedule")
 def find_wanted_shape(found: SliceOfPod, template: PodTemplate, workload: WorkloadView, room: Room) -> Shape:
     """Return the nodes of one slice or elastic pool.
 
-    Args:
-        found: the slice or the elastic pool.
-        template: what its pods need.
-        workload: its workload, whose other pods may share the slice.
-        room: what nodes leave to these pods.
-
     Raises:
         UnsupportedShape: no machine or topology fits.
         UnknownGpu: GKE does not have this GPU type.
