@@ -230,10 +230,10 @@ def test_machines_with_networks_of_their_own_get_them_from_gke_unless_the_operat
     assert pool["networkConfig"] == {"additionalNodeNetworkConfigs": [{"network": "a", "subnetwork": "b"}]}
 
 
-def a_slice(kind: str, hosts: int) -> Demand | Decision:
+def a_slice(kind: str, hosts: int, **said: str) -> Demand | Decision:
     """A slice of so many hosts with all the GPUs of each."""
     gpus = 4 if kind.startswith("nvidia-gb") else 8
-    template = a_template(kind, gpus)
+    template = a_template(kind, gpus, **said)
     group = SliceGroup(name="workers", hosts=hosts, template=template, whole=True)
     workload = dataclasses.replace(a_jobset(), groups=(group,))
     (only,) = list_slices(workload)
@@ -249,8 +249,19 @@ def test_hosts_that_belong_together_are_placed_close_to_one_another() -> None:
     assert pool["initialNodeCount"] == 4
 
 
+def test_pods_for_nodes_with_arm_select_them_or_tolerate_their_taint() -> None:
+    refused = a_slice("nvidia-gb200", 18)
+    assert isinstance(refused, Decision)
+    assert "kubernetes.io/arch=arm64:NoSchedule" in refused.message
+    body = a_gpu_body(4, selector={labels.GPU_ACCELERATOR: "nvidia-gb200"})
+    body["spec"]["tolerations"] = [{"key": labels.ARCHITECTURE, "operator": "Exists"}]
+    group = SliceGroup(name="workers", hosts=18, template=read_template(body), whole=True)
+    workload = dataclasses.replace(a_jobset(), groups=(group,))
+    assert isinstance(decide_planned_demand(CLUSTER, workload, list_slices(workload)[0], settings()), Demand)
+
+
 def test_a_rack_is_a_slice_by_workload_policy() -> None:
-    pool = build(a_slice("nvidia-gb200", 18))
+    pool = build(a_slice("nvidia-gb200", 18, ARCHITECTURE="arm64"))
     assert pool["placementPolicy"] == {"policyName": "tpu-provisioner-1x72"}
     assert pool["upgradeSettings"] == {"maxSurge": 0, "maxUnavailable": 1}
 

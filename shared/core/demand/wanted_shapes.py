@@ -79,6 +79,14 @@ def _find_gpus(found: SliceOfPod, template: PodTemplate, room: Room) -> Shape:
             value=str(pods),
             valid=f"a kind of workload that has slices, with at most {count_chips(shape.topology)} GPUs per slice",
         )
+    taint = Taint(labels.ARCHITECTURE, shape.architecture, "NoSchedule")
+    chosen = template.selects(labels.ARCHITECTURE) or any(each.covers(taint) for each in template.tolerations)
+    if shape.architecture != "amd64" and not chosen:
+        raise UnsupportedShape(
+            f"the pod does not tolerate the taint {taint}; GKE adds the toleration only with this selector",
+            field=f"spec.nodeSelector {labels.ARCHITECTURE}",
+            valid=f"{shape.architecture}, for an image that runs on it",
+        )
     return shape
 
 
