@@ -87,6 +87,10 @@ class TopologyTerm:
             each.holds(own) or (each.key not in own and _is_of_controllers(each.key)) for each in self.selector
         )
 
+    def keeps_apart(self, key: str, own: Mapping[str, str]) -> bool:
+        """Return whether two pods with the same labels may not share a value of a node label."""
+        return self.kind == TermKind.ANTI_AFFINITY and self.key == key and self.may_match_itself(own)
+
     def covers(self, namespace: str) -> bool | None:
         """Return whether the term is about pods of the pod's own namespace; None if not known."""
         if self.all_namespaces or namespace in self.namespaces:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from shared.core.labels import HOSTNAME
 from shared.core.topology_terms import Requirement, TermKind, TopologyTerm
 from shared.edges.kubernetes_objects import Record
 
@@ -57,9 +58,9 @@ class SpreadConstraint(Record):
 
 
 def read_topology_terms(
-    beside: PodAffinity | None, away: PodAffinity | None, spread: Sequence[SpreadConstraint]
+    beside: PodAffinity | None, away: PodAffinity | None, spread: Sequence[SpreadConstraint], *, host_ports: bool
 ) -> tuple[TopologyTerm, ...]:
-    """Return the terms that can keep a pod off a node."""
+    """Return the terms that can keep a pod off a node; a port of the host is there for one pod."""
     return (
         *_read_terms(TermKind.AFFINITY, beside),
         *_read_terms(TermKind.ANTI_AFFINITY, away),
@@ -68,6 +69,7 @@ def read_topology_terms(
             for each in spread
             if each.when_unsatisfiable == _STRICT
         ),
+        *[TopologyTerm(kind=TermKind.ANTI_AFFINITY, key=HOSTNAME, selector=())] * host_ports,
     )
 
 

@@ -46,9 +46,16 @@ class Resources(Record):
     limits: dict[str, Any] | None = None
 
 
+class Port(Record):
+    """One port of a container; under ``hostNetwork`` it is one of the host too."""
+
+    host_port: int = 0
+
+
 class Container(Record):
     """One container."""
 
+    ports: list[Port] | None = None
     resources: Resources | None = None
     restart_policy: str | None = None
     """``Always`` makes an init container a sidecar, which runs beside the others."""
@@ -111,6 +118,7 @@ class PodSpec(Record):
     """What a pod asks for."""
 
     node_name: str = ""
+    host_network: bool = False
     node_selector: dict[str, str] | None = None
     affinity: Affinity | None = None
     containers: tuple[Container, ...] = ()
@@ -119,6 +127,8 @@ class PodSpec(Record):
     tolerations: list[TolerationRecord] | None = None
     topology_spread_constraints: list[SpreadConstraint] | None = None
     resource_claims: list[dict[str, Any]] | None = None
+    resources: Resources | None = None
+    overhead: dict[str, Any] | None = None
     volumes: list[Volume] | None = None
 
 
@@ -225,11 +235,18 @@ def read_parent_now(kind: ParentKind, parent: Parent, body: Json) -> Parent | No
 
 
 def _view_template(meta: ObjectMeta, spec: PodSpec, *, pod: str = "") -> PodTemplate:
-    started = [each for each in spec.init_containers or () if each.restart_policy != "Always"]
-    sidecars = [each for each in spec.init_containers or () if each.restart_policy == "Always"]
+    sidecars: list[Container] = []
+    before: list[tuple[dict[str, Any], ...]] = []
+    for each in spec.init_containers or ():
+        if each.restart_policy == "Always":
+            sidecars.append(each)
+        else:
+            before.append(tuple(_read_requests(beside.resources) for beside in (*sidecars, each)))
     asked = _Asked(
-        tuple(_read_requests(each) for each in (*spec.containers, *sidecars)),
-        tuple(_read_requests(each) for each in started),
+        tuple(_read_requests(each.resources) for each in (*spec.containers, *sidecars)),
+        tuple(before),
+        spec.resources or Resources(),
+        spec.overhead or {},
     )
     priorities, problem = _read_capacity_list(meta.annotations or {})
     chips, gpus = asked.count(TPU_RESOURCE), asked.count(GPU_RESOURCE)
@@ -244,6 +261,11 @@ def _view_template(meta: ObjectMeta, spec: PodSpec, *, pod: str = "") -> PodTemp
             spec.affinity.pod_affinity if spec.affinity else None,
             spec.affinity.pod_anti_affinity if spec.affinity else None,
             spec.topology_spread_constraints or (),
+            host_ports=any(
+                port.host_port or spec.host_network
+                for each in (*spec.containers, *sidecars)
+                for port in each.ports or ()
+            ),
         ),
         claims_devices=bool(spec.resource_claims),
         volume_claims=tuple(_list_volume_claims(spec, pod)),
@@ -315,35 +337,45 @@ def _stays_in_pool(affinity: Affinity | None) -> bool:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Asked:
-    """The requests of a pod's containers: those that run together, and those that run before."""
+    """The requests of a pod and of its containers, as Kubernetes adds them up.
+
+    https://kubernetes.io/docs/concepts/workloads/pods/sidecar-containers/#resource-sharing-within-containers.
+    """
 
     together: tuple[dict[str, Any], ...]
-    before: tuple[dict[str, Any], ...]
+    before: tuple[tuple[dict[str, Any], ...], ...]
+    """Each init container, after the sidecars that run beside it."""
+    of_pod: Resources
+    overhead: dict[str, Any]
 
     def count(self, resource: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """Return the whole units of each container; other amounts count as 0."""
-        return tuple(map(_read_units(resource), self.together)), tuple(map(_read_units(resource), self.before))
+        """Return the whole units of the containers, and beside each init container."""
+        read = _read_units(resource)
+        return tuple(map(read, self.together)), tuple(sum(map(read, each)) for each in self.before)
 
     def total(self, resource: str, unit: Decimal) -> int:
         """Return how many units the pod needs of its node at one time, rounded up."""
-        together = sum((_read_amount(each, resource) for each in self.together), Decimal(0))
-        most = max(together, *(_read_amount(each, resource) for each in self.before), Decimal(0))
-        return math.ceil(most / unit)
+        sums = (
+            sum((_read_amount(each, resource) for each in beside), Decimal(0))
+            for beside in (self.together, *self.before)
+        )
+        asked, limits = self.of_pod.requests or {}, self.of_pod.limits or {}
+        most = _read_amount(asked, resource) if resource in asked else max(sums) or _read_amount(limits, resource)
+        return math.ceil((most + _read_amount(self.overhead, resource)) / unit)
 
     def list_unreadable(self) -> tuple[str, ...]:
         """Return the amounts of accelerators that are not whole numbers."""
         return tuple(
             f"{resource}={each[resource]}"
-            for each in (*self.together, *self.before)
+            for each in (*self.together, *(each[-1] for each in self.before))
             for resource in (TPU_RESOURCE, GPU_RESOURCE)
             if resource in each and not _is_whole(parse_quantity(str(each[resource])))
         )
 
 
-def _read_requests(container: Container) -> dict[str, Any]:
+def _read_requests(resources: Resources | None) -> dict[str, Any]:
     """Return a container's requests. A limit without a request counts as one."""
-    resources = container.resources or Resources()
-    return {**(resources.limits or {}), **(resources.requests or {})}
+    return {**(resources.limits or {}), **(resources.requests or {})} if resources else {}
 
 
 def _read_amount(asked: dict[str, Any], resource: str) -> Decimal:

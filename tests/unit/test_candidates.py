@@ -68,6 +68,13 @@ def test_each_zone_and_each_reservation_of_an_item_is_one_candidate() -> None:
     ]
 
 
+def test_pods_that_may_run_in_several_zones_get_a_list_of_them() -> None:
+    text = "- location: {zones: [us-east5-a, us-east5-c]}"
+    demand = a_demand(**listing(text, node_affinity={labels.ZONE: ("us-east5-a", "us-east5-c")}))
+
+    assert names(demand) == ["on-demand in us-east5-a", "on-demand in us-east5-c"]
+
+
 def test_a_pool_is_made_of_its_candidate_and_names_it() -> None:
     demand = a_demand(**listing(LIST))
     first, third, last = (

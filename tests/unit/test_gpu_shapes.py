@@ -16,6 +16,7 @@ from shared.core.shapes.gpu_catalogue import FAMILIES
 from shared.core.shapes.gpus import find_gpu_shape
 from shared.core.shapes.room import Room, measure_allocatable
 from shared.core.workloads import PodTemplate, SliceGroup
+from shared.edges.workload_objects import read_template
 from standins.fakegke.model.gpu_machines import BUILT_IN
 from tests.builders import CLUSTER, a_jobset, expect_decision, expect_demand, settings
 from tests.unit.test_elastic import a_gpu_body, a_gpu_template
@@ -73,6 +74,21 @@ def test_the_vcpus_of_attached_gpus_are_bounded() -> None:
     assert machines == {"n1-standard-4", "n1-standard-8", "n1-highmem-4", "n1-highmem-8"}
 
 
+def h200(**fields: Any) -> PodTemplate:
+    """Half a machine for each pod."""
+    body = a_gpu_body(4, selector={labels.GPU_ACCELERATOR: "nvidia-h200-141gb"})
+    return read_template({"metadata": {"labels": {"app": "a"}}, "spec": body["spec"] | fields})
+
+
+def apart(app: str) -> dict[str, Any]:
+    term = {"topologyKey": labels.HOSTNAME, "labelSelector": {"matchLabels": {"app": app}}}
+    return {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+
+
+SERVER: dict[str, Any] = {"name": "c", "resources": {"limits": {labels.GPU_RESOURCE: 4}}}
+OVER_THREE_HOSTS = [{"topologyKey": labels.HOSTNAME, "whenUnsatisfiable": "DoNotSchedule", "minDomains": 3}]
+
+
 @pytest.mark.parametrize(
     ("template", "pods", "nodes"),
     [
@@ -83,9 +99,17 @@ def test_the_vcpus_of_attached_gpus_are_bounded() -> None:
         (a_template("nvidia-tesla-a100", GPU_PARTITION="3g.20gb"), 5, 3),
         (a_template(GPU_SHARING="time-sharing", GPU_CLIENTS="8"), 17, 3),
         (a_template("nvidia-tesla-a100", GPU_PARTITION="1g.5gb", GPU_SHARING="mps", GPU_CLIENTS="2"), 14, 1),
+        (h200(affinity=apart("a")), 3, 3),
+        (h200(affinity=apart("b")), 3, 2),
+        (h200(containers=[SERVER | {"ports": [{"containerPort": 80, "hostPort": 80}]}]), 2, 2),
+        (h200(containers=[SERVER | {"ports": [{"containerPort": 80}]}]), 2, 1),
+        (h200(containers=[SERVER | {"ports": [{"containerPort": 80}]}], hostNetwork=True), 2, 2),
+        (h200(topologySpreadConstraints=OVER_THREE_HOSTS), 2, 2),
+        (h200(topologySpreadConstraints=OVER_THREE_HOSTS), 4, 3),
+        (h200(topologySpreadConstraints=OVER_THREE_HOSTS), 8, 4),
     ],
 )
-def test_a_node_takes_as_many_pods_as_its_gpus_cpu_and_memory_allow(
+def test_a_node_takes_as_many_pods_as_its_gpus_cpu_memory_and_their_terms_allow(
     template: PodTemplate, pods: int, nodes: int
 ) -> None:
     assert find_gpu_shape(template, pods=pods).node_count == nodes
@@ -206,10 +230,10 @@ def test_machines_with_networks_of_their_own_get_them_from_gke_unless_the_operat
     assert pool["networkConfig"] == {"additionalNodeNetworkConfigs": [{"network": "a", "subnetwork": "b"}]}
 
 
-def a_slice(kind: str, hosts: int) -> Demand | Decision:
+def a_slice(kind: str, hosts: int, **said: str) -> Demand | Decision:
     """A slice of so many hosts with all the GPUs of each."""
     gpus = 4 if kind.startswith("nvidia-gb") else 8
-    template = a_template(kind, gpus)
+    template = a_template(kind, gpus, **said)
     group = SliceGroup(name="workers", hosts=hosts, template=template, whole=True)
     workload = dataclasses.replace(a_jobset(), groups=(group,))
     (only,) = list_slices(workload)
@@ -225,8 +249,19 @@ def test_hosts_that_belong_together_are_placed_close_to_one_another() -> None:
     assert pool["initialNodeCount"] == 4
 
 
+def test_pods_for_nodes_with_arm_select_them_or_tolerate_their_taint() -> None:
+    refused = a_slice("nvidia-gb200", 18)
+    assert isinstance(refused, Decision)
+    assert "kubernetes.io/arch=arm64:NoSchedule" in refused.message
+    body = a_gpu_body(4, selector={labels.GPU_ACCELERATOR: "nvidia-gb200"})
+    body["spec"]["tolerations"] = [{"key": labels.ARCHITECTURE, "operator": "Exists"}]
+    group = SliceGroup(name="workers", hosts=18, template=read_template(body), whole=True)
+    workload = dataclasses.replace(a_jobset(), groups=(group,))
+    assert isinstance(decide_planned_demand(CLUSTER, workload, list_slices(workload)[0], settings()), Demand)
+
+
 def test_a_rack_is_a_slice_by_workload_policy() -> None:
-    pool = build(a_slice("nvidia-gb200", 18))
+    pool = build(a_slice("nvidia-gb200", 18, ARCHITECTURE="arm64"))
     assert pool["placementPolicy"] == {"policyName": "tpu-provisioner-1x72"}
     assert pool["upgradeSettings"] == {"maxSurge": 0, "maxUnavailable": 1}
 

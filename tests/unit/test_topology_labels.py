@@ -231,6 +231,11 @@ def test_slices_spread_over_as_many_domains_as_there_are_slices() -> None:
             id="replicas apart",
         ),
         pytest.param(
+            a_deployment(apart(term(labels.ZONE, ("app", "In", ["train"])))),
+            ("podAntiAffinity topology.kubernetes.io/zone", "one value", "kubernetes.io/hostname"),
+            id="replicas in zones of their own",
+        ),
+        pytest.param(
             a_jobset(apart(term("rack", ("app", "Exists", [])))),
             ("podAntiAffinity rack", "one value"),
             id="hosts of a slice apart",
@@ -254,6 +259,8 @@ def test_one_replica_may_keep_its_like_away() -> None:
     (found,) = labels_of(a_deployment(apart(term("rack", ("app", "In", ["train"]))), replicas=1))
 
     assert found["rack"].startswith("ml_train-any-")
+    assert labels_of(a_deployment(apart(term(labels.ZONE, ("app", "In", ["train"]))), replicas=1)) == [{}]
+    assert labels_of(a_deployment(apart(term(labels.ZONE, ("app", "In", ["other"]))))) == [{}]
 
 
 def a_pair(spec_of_second: Json, first: Json) -> WorkloadView:

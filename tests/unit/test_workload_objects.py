@@ -56,6 +56,29 @@ def test_chips_are_what_the_pod_takes_of_its_host(spec: dict[str, Any], chips: i
     assert read_template(**spec).chips == chips
 
 
+def cpu(amount: str, **more: Any) -> dict[str, Any]:
+    return {"name": "c", "resources": {"requests": {"cpu": amount}}, **more}
+
+
+SIDECAR = cpu("2", restartPolicy="Always")
+
+
+@pytest.mark.parametrize(
+    ("spec", "millis"),
+    [
+        ({"containers": [cpu("1"), cpu("500m")], "initContainers": [cpu("1")]}, 1500),
+        ({"containers": [cpu("1")], "initContainers": [SIDECAR, cpu("3500m")]}, 5500),
+        ({"containers": [cpu("1")], "initContainers": [cpu("2500m"), SIDECAR]}, 3000),
+        ({"containers": [cpu("1")], "resources": {"requests": {"cpu": "20"}}}, 20_000),
+        ({"containers": [cpu("1")], "resources": {"limits": {"cpu": "20"}}}, 1000),
+        ({"containers": [{"name": "c"}], "resources": {"limits": {"cpu": "20"}}}, 20_000),
+        ({"containers": [cpu("1")], "overhead": {"cpu": "250m"}}, 1250),
+    ],
+)
+def test_cpu_is_added_up_as_kubernetes_does(spec: dict[str, Any], millis: int) -> None:
+    assert read_template(**spec).cpu_millis == millis
+
+
 def affinity(*terms: Sequence[tuple[str, str, list[str] | None]]) -> dict[str, Any]:
     found = [
         {

@@ -118,14 +118,6 @@ def find_node_source(
     https://cloud.google.com/kubernetes-engine/docs/concepts/tpus#node_pool. It would give some
     hosts to a slice of GPUs, whose pool would then neither serve nor be free. It moves no pod that
     uses all accelerators of its host, but it moves others (docs/evidence/autoscaler.md).
-
-    Args:
-        candidate: with what its list says.
-        template: of the slice's pods.
-        shape: of the slice.
-        settings: the operator's settings.
-        ways: the number of candidates, at least 1.
-        elastic: the size of the pool follows the number of pods.
     """
     tier = candidate.capacity.tier
     if tier == Tier.FLEX_START:

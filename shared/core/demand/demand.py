@@ -189,13 +189,6 @@ def build_demand(
 ) -> Demand:
     """Return the demand of one slice of a live workload.
 
-    Args:
-        cluster: ``projects/P/locations/L/clusters/C``.
-        workload: as it is now.
-        found: one of its slices.
-        template: what the pods of the slice need.
-        settings: the operator's settings.
-
     Raises:
         Rejected: no pool can satisfy the slice, or a setting does not allow the pool.
     """

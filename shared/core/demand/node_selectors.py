@@ -98,15 +98,15 @@ def read_node_labels(
     anyway = {*found, *copied, labels.HOSTNAME, labels.OPERATING_SYSTEM, labels.ARCHITECTURE}
     anyway |= {labels.OS_DISTRIBUTION, *[labels.GPU_NODE] * bool(shape.gpus)}
     for key in {**template.node_affinity, **template.node_selector}:
-        if key in given:
+        if key in given or key in SET_BY_GKE:
             continue
         if key == labels.METADATA_SERVER:
             _check_metadata_server(template, settings)
             continue
         value = template.find_selector(key)
-        if value is not None and key not in SET_BY_GKE:
+        if value is not None:
             found.update(_read_selector(key, value, shape, pins))
-        elif value is None and key not in SET_BY_GKE | anyway:
+        elif key not in anyway:
             raise UnsupportedSelector(
                 "the operator Exists gives no value for the node label",
                 field=f"spec.affinity.nodeAffinity {key}",

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from shared.core.demand.node_selectors import UnsupportedSelector
 from shared.core.kinds.table import list_slices
+from shared.core.labels import ZONE
 from shared.core.topology_terms import TermKind
 
 if TYPE_CHECKING:
@@ -49,24 +50,25 @@ def read_topology_labels(
 ) -> dict[str, str]:
     """Return the node labels that the topology terms of a slice's pods need.
 
-    Args:
-        template: what the pods need.
-        found: their slice or elastic pool.
-        workload: theirs.
-        nodes: of the pool.
-
     Raises:
         UnsupportedSelector: no one value for the nodes of the pool satisfies the terms.
     """
-    terms = [each for each in template.topology_terms if each.needs_label and not template.list_values(each.key)]
+    terms = [
+        each
+        for each in template.topology_terms
+        if (each.needs_label and not template.list_values(each.key))
+        or (each.key == ZONE and each.kind == TermKind.ANTI_AFFINITY)
+    ]
     asked = {key: _shorten(f"{workload.namespace}_{workload.name}") for key in _list_asked(template, workload)}
     if not terms:
         return asked
     seen, several = _look_around(template, found, workload), _count_pods(found, nodes) > 1
-    return asked | {
+    chosen = {
         key: _choose_value([each for each in terms if each.key == key], seen, workload, found, several=several)
         for key in sorted({each.key for each in terms})
     }
+    chosen.pop(ZONE, None)  # the zone of a pool is chosen elsewhere, but its pods cannot be apart by it
+    return asked | chosen
 
 
 def _list_asked(template: PodTemplate, workload: WorkloadView) -> list[str]:

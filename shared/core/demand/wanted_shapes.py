@@ -31,12 +31,6 @@ TPU_TAINT = Taint(labels.TPU_RESOURCE, "present", "NoSchedule")
 def find_wanted_shape(found: SliceOfPod, template: PodTemplate, workload: WorkloadView, room: Room) -> Shape:
     """Return the nodes of one slice or elastic pool.
 
-    Args:
-        found: the slice or the elastic pool.
-        template: what its pods need.
-        workload: its workload, whose other pods may share the slice.
-        room: what nodes leave to these pods.
-
     Raises:
         UnsupportedShape: no machine or topology fits.
         UnknownGpu: GKE does not have this GPU type.
@@ -45,6 +39,11 @@ def find_wanted_shape(found: SliceOfPod, template: PodTemplate, workload: Worklo
     """
     _check_amounts(template)
     check_keys(template)
+    asks_tpu = template.chips or template.selects(labels.ACCELERATOR) or template.topology
+    if asks_tpu and (template.gpus or selects_gpu(template)):
+        raise UnsupportedShape(
+            "the pod asks for TPUs and GPUs, but no node has both", field="spec", valid="only one of them"
+        )
     if template.gpus:
         return _find_gpus(found, template, room)
     shape = _find_tpus(found, template, workload)
@@ -54,12 +53,6 @@ def find_wanted_shape(found: SliceOfPod, template: PodTemplate, workload: Worklo
 
 
 def _find_tpus(found: SliceOfPod, template: PodTemplate, workload: WorkloadView) -> Shape:
-    if selects_gpu(template):
-        raise UnsupportedShape(
-            "the pod selects TPUs and GPUs, but no node has both",
-            field="spec.nodeSelector",
-            valid="only one of them",
-        )
     shape = find_shape(
         accelerator=template.find_selector(labels.ACCELERATOR),
         topology=template.topology,
@@ -76,12 +69,6 @@ def _find_tpus(found: SliceOfPod, template: PodTemplate, workload: WorkloadView)
 
 
 def _find_gpus(found: SliceOfPod, template: PodTemplate, room: Room) -> Shape:
-    if template.chips or template.selects(labels.ACCELERATOR) or template.topology:
-        raise UnsupportedShape(
-            "the pod requests TPUs and GPUs, but no node has both",
-            field="spec.containers",
-            valid="only one of them",
-        )
     group = found.group
     pods = group.replicas if group.elastic else max(group.hosts or group.pods, 1)
     shape = find_gpu_shape(template, pods=pods, room=room)
@@ -91,6 +78,14 @@ def _find_gpus(found: SliceOfPod, template: PodTemplate, room: Room) -> Shape:
             field=f"pods per slice of {group.name or found.name}",
             value=str(pods),
             valid=f"a kind of workload that has slices, with at most {count_chips(shape.topology)} GPUs per slice",
+        )
+    taint = Taint(labels.ARCHITECTURE, shape.architecture, "NoSchedule")
+    chosen = template.selects(labels.ARCHITECTURE) or any(each.covers(taint) for each in template.tolerations)
+    if shape.architecture != "amd64" and not chosen:
+        raise UnsupportedShape(
+            f"the pod does not tolerate the taint {taint}; GKE adds the toleration only with this selector",
+            field=f"spec.nodeSelector {labels.ARCHITECTURE}",
+            valid=f"{shape.architecture}, for an image that runs on it",
         )
     return shape
 

@@ -56,7 +56,8 @@ def find_gpu_shape(template: PodTemplate, *, pods: int, room: Room = ANY_ROOM) -
     wanted = math.ceil(template.gpus / cut.units_per_gpu)
     machine = _find_machine(template, family, wanted, room)
     per_node = _count_pods(template, machine, cut, room)
-    nodes = math.ceil(pods / per_node)
+    spread = max((each.domains_min for each in template.topology_terms if each.key == labels.HOSTNAME), default=1)
+    nodes = max(math.ceil(pods / per_node), min(pods, spread))
     if nodes > NODES_MAX:
         raise UnsupportedShape(
             "one node pool cannot have this many nodes",
@@ -197,6 +198,8 @@ def _has_room(template: PodTemplate, machine: GpuMachine, room: Room) -> bool:
 
 def _count_pods(template: PodTemplate, machine: GpuMachine, cut: _Cut, room: Room) -> int:
     """Return how many of the pods fit on one node; at least one, by the choice of machine."""
+    if any(each.keeps_apart(labels.HOSTNAME, template.labels) for each in template.topology_terms):
+        return 1
     cpu, memory = measure_allocatable(machine.cpus, machine.memory_gb, room)
     limits = [
         machine.gpus * cut.units_per_gpu // template.gpus,
