@@ -230,7 +230,7 @@ def test_machines_with_networks_of_their_own_get_them_from_gke_unless_the_operat
     assert pool["networkConfig"] == {"additionalNodeNetworkConfigs": [{"network": "a", "subnetwork": "b"}]}
 
 
-def a_slice(kind: str, hosts: int, **said: str) -> Demand | Decision:
+def a_slice(kind: str, hosts: int, **said: Any) -> Demand | Decision:
     """A slice of so many hosts with all the GPUs of each."""
     gpus = 4 if kind.startswith("nvidia-gb") else 8
     template = a_template(kind, gpus, **said)
