@@ -48,11 +48,9 @@ def ask_why(
         seen = keys | (seen or set())
         if not known and not follow:
             _say_unknown(deployment, histories, f"{home}/{name}")
-        if not known and any(history.unread for history in histories):
-            code = ExitCode.UNREACHABLE
-        else:
-            fine = known and not any(history.now.stuck or history.now.errors for history in known)
-            code = ExitCode.FINE if fine else ExitCode.FINDINGS
+        fine = known and not any(history.now.stuck or history.now.errors for history in known)
+        unread = not known and any(history.unread for history in histories)
+        code = ExitCode.FINE if fine else ExitCode.UNREACHABLE if unread else ExitCode.FINDINGS
     return code
 
 

@@ -17,7 +17,7 @@ from shared.core.kinds.table import get_kind
 from shared.core.priorities import NodeSource
 from shared.core.shapes.gpus import is_compact
 from shared.core.shapes.shape import Placement
-from shared.core.workloads import Taint
+from shared.core.workloads import SPOT_TAINT
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -231,8 +231,7 @@ def _build_taints(demand: Demand) -> list[Json]:
     taints = []
     # GKE does not add this one itself; pods may select spot without a toleration:
     # https://cloud.google.com/kubernetes-engine/docs/concepts/spot-vms.
-    spot = Taint(labels.SPOT, "true", "NoSchedule")
-    if demand.capacity.tier == Tier.SPOT and any(each.covers(spot) for each in demand.tolerated):
+    if demand.capacity.tier == Tier.SPOT and any(each.covers(SPOT_TAINT) for each in demand.tolerated):
         taints.append({"key": labels.SPOT, "value": "true", "effect": "NO_SCHEDULE"})  # assumes: spot-taint
     if demand.pinned:
         taints.append({"key": get_kind(demand.claim.kind).pin_taint, "value": "true", "effect": "NO_SCHEDULE"})

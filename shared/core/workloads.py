@@ -42,6 +42,9 @@ class Taint:
         return self.effect in ("NoSchedule", "NoExecute")
 
 
+SPOT_TAINT = Taint(labels.SPOT, "true", "NoSchedule")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Toleration:
     """One toleration of a pod. An empty key, value or effect is as Kubernetes has it."""
@@ -185,6 +188,10 @@ class PodTemplate:
         if key in self.node_selector:
             return (self.node_selector[key],)
         return self.node_affinity.get(key, ())
+
+    def tolerates(self, taint: Taint) -> bool:
+        """Return whether the pod tolerates a taint."""
+        return any(each.covers(taint) for each in self.tolerations)
 
     def selects(self, key: str) -> bool:
         """Return whether the pod selects a node label."""

@@ -333,7 +333,7 @@ def _list_untolerated(pod: PodView, nodes: Sequence[NodeView]) -> Iterator[str]:
         for taint in node.taints
         if taint.keeps_off
         and not taint.key.startswith((_OF_KUBERNETES, labels.SURPLUS))
-        and not any(each.covers(taint) for each in pod.template.tolerations)
+        and not pod.template.tolerates(taint)
     )
     for taint, count in sorted(found.items(), key=str):
         yield f"{count} of {len(nodes)} nodes have the taint {taint}, which the pod does not tolerate"

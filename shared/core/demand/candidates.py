@@ -28,7 +28,7 @@ from shared.core.demand.node_selectors import ZONE, find_region, read_zone
 from shared.core.errors import Rejected
 from shared.core.priorities import NodeSource
 from shared.core.settings import is_allowed
-from shared.core.workloads import Taint
+from shared.core.workloads import SPOT_TAINT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -41,7 +41,6 @@ if TYPE_CHECKING:
 CANDIDATES_MAX = 16
 """A round of them takes hours when each one needs 35 minutes to fail."""
 _FIELD = f"annotation {labels.CAPACITY}"
-_SPOT_TAINT = Taint(labels.SPOT, "true", "NoSchedule")
 _DIGEST_CHARACTERS = 8
 
 
@@ -243,14 +242,10 @@ def _check_tier(capacity: Capacity, template: PodTemplate, shape: Shape, cluster
     if capacity.tier == Tier.FLEX_START:
         check_flex_start(capacity.max_run_duration_seconds, shape)
     # GKE adds the toleration to pods that select spot nodes.
-    if (
-        capacity.tier == Tier.SPOT
-        and pinned is None
-        and not any(each.covers(_SPOT_TAINT) for each in template.tolerations)
-    ):
+    if capacity.tier == Tier.SPOT and pinned is None and not template.tolerates(SPOT_TAINT):
         raise CapacityConflict(
             "the pods do not tolerate the taint of spot nodes",
-            value=str(_SPOT_TAINT),
+            value=str(SPOT_TAINT),
             valid=f"a toleration of {labels.SPOT}, or no spot candidate",
         )
 

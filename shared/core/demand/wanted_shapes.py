@@ -80,7 +80,7 @@ def _find_gpus(found: SliceOfPod, template: PodTemplate, room: Room) -> Shape:
             valid=f"a kind of workload that has slices, with at most {count_chips(shape.topology)} GPUs per slice",
         )
     taint = Taint(labels.ARCHITECTURE, shape.architecture, "NoSchedule")
-    chosen = template.selects(labels.ARCHITECTURE) or any(each.covers(taint) for each in template.tolerations)
+    chosen = template.selects(labels.ARCHITECTURE) or template.tolerates(taint)
     if shape.architecture != "amd64" and not chosen:
         raise UnsupportedShape(
             f"the pod does not tolerate the taint {taint}; GKE adds the toleration only with this selector",
@@ -197,7 +197,7 @@ def _check_chipless(template: PodTemplate, workload: WorkloadView) -> None:
             valid=f"{labels.TPU_RESOURCE} in the limits of a container, in place of the claim; or a node pool of "
             f"your own, selected by {labels.NODE_POOL}",
         )
-    if not any(each.covers(TPU_TAINT) for each in template.tolerations):
+    if not template.tolerates(TPU_TAINT):
         raise UnsupportedShape(
             f"the pod selects TPU nodes and requests no chips, and does not tolerate their taint "
             f"{TPU_TAINT}, so it could not run on them",

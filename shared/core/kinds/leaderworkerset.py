@@ -28,7 +28,7 @@ from shared.core.kinds.objects import (
     read_texts,
 )
 from shared.core.topology_terms import is_of_pools, make_exclusive
-from shared.core.workloads import PodTemplate, PodView, SliceGroup, Taint, WorkloadView
+from shared.core.workloads import SPOT_TAINT, PodTemplate, PodView, SliceGroup, WorkloadView
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -54,7 +54,6 @@ APART = "leader"
 """Name of the group of leaders that belong to no slice of their workers; the name of any other
 group is its sub-group index, or empty without sub-groups."""
 _WORKERS = "workers"
-_SPOT_TAINT = Taint(labels.SPOT, "true", "NoSchedule")
 SUBGROUPS_MAX = 1024
 """The most slices within one group; more are a mistake."""
 
@@ -255,7 +254,7 @@ def _read_selected(template: PodTemplate, *, spot: bool) -> dict[str, set[str]]:
     found = {key: {*template.list_values(key)} for key in (*template.node_selector, *template.node_affinity)}
     if labels.SLICE_TOPOLOGY in template.annotations:
         found.setdefault(labels.TOPOLOGY, {template.annotations[labels.SLICE_TOPOLOGY]})
-    if spot and not any(each.covers(_SPOT_TAINT) for each in template.tolerations):
+    if spot and not template.tolerates(SPOT_TAINT):
         found[f"the toleration of {labels.SPOT}"] = set()
     return found
 
