@@ -12,7 +12,7 @@ from itertools import pairwise
 from typing import TypeVar
 
 from tests.differential.differential_observer import NODES
-from tests.differential.differential_traces import Course, Flat, Trace
+from tests.differential.differential_traces import PASSING, Course, Flat, Trace
 
 T = TypeVar("T")
 
@@ -20,14 +20,8 @@ ABSENT = "(absent)"
 _NUMBER = re.compile(r"-?\d+")
 _UNORDERED = re.compile(r"metadata\.generation|.*(Time|Timestamp)$")
 """Paths without an order of their own: they go along with others."""
-_PASSING = re.compile(r"status\.conditions\[PodScheduled\]\..*|status\.completedIndexes")
-"""Paths whose passing values are a race: they are compared only while nothing moves.
-
-While nodes arrive, a scheduler may try a pod once or twice before its place is there. A Job may
-count two pods at once.
-"""
 _PASSING_AT_THE_END = re.compile(r"status\.(active|ready|terminating)")
-"""The same for deleted Jobs: they may go before or after the end of their pods is counted.
+"""As `PASSING`, for deleted Jobs: they may go before or after the end of their pods is counted.
 
 The real Job controller counts once a second and goes on while the Job is being deleted; the
 embedded one does not. So these are compared only up to the deletion.
@@ -109,7 +103,7 @@ def _compare_course(ours: Course, theirs: Course) -> Iterator[tuple[str, str, st
 
 
 def _is_passing(path: str, *, deleted: bool) -> bool:
-    return bool(_PASSING.fullmatch(path) or (deleted and _PASSING_AT_THE_END.fullmatch(path)))
+    return bool(PASSING.fullmatch(path) or (deleted and _PASSING_AT_THE_END.fullmatch(path)))
 
 
 def _rests(path: str, course: Course) -> list[Flat]:

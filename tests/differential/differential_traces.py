@@ -40,6 +40,12 @@ _KEYED = {"conditions": "type"} | dict.fromkeys(
 )
 """Lists whose items have a name by which a path can speak of them."""
 _DROPPED = {"managedFields", "resourceVersion", "selfLink", "lastHeartbeatTime", "lastProbeTime"}
+PASSING = re.compile(r"status\.conditions\[PodScheduled\]\..*|status\.completedIndexes")
+"""Paths whose passing values are a race: they are compared only while nothing moves.
+
+While nodes arrive, a scheduler may try a pod once or twice before its place is there. A Job may
+count two pods at once.
+"""
 
 
 @dataclass
@@ -47,9 +53,19 @@ class Course:
     """What one watch showed of one object: the types of events, and every distinct state."""
 
     types: list[str] = field(default_factory=list)
+    """Without the events that changed only `PASSING` fields, or nothing that can be compared."""
     states: list[Flat] = field(default_factory=list)
     rests: list[Flat] = field(default_factory=list)
     """The states that it was in when nothing moved; what is gone is in none."""
+
+    def take(self, event_type: str, state: Flat) -> None:
+        """Note an event and the state of the object after it."""
+        before = self.states[-1] if self.states else {}
+        changed = {path for path, _ in before.items() ^ state.items()}
+        if event_type != "MODIFIED" or not all(map(PASSING.fullmatch, changed)):
+            self.types.append(event_type)
+        if changed:
+            self.states.append(state)
 
 
 @dataclass
@@ -113,10 +129,7 @@ def read_trace(sights: list[Sight], answers: list[Answer]) -> Trace:
         if sight.watch in (EVENTS, REST):
             continue
         course = trace.courses[sight.scene, sight.watch, names.of(sight.body)]
-        course.types.append(sight.type)
-        state = flatten(sight.body, names)
-        if not course.states or course.states[-1] != state:
-            course.states.append(state)
+        course.take(sight.type, flatten(sight.body, names))
     _read_events(sights, names, trace)
     _read_observed(sights, names, trace)
     for answer in answers:
