@@ -32,14 +32,12 @@ _GKE_CONTEXT_PARTS = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
-    """What the command line says of the deployment; empty for what it does not say."""
+    """What the command line or the file says of the cluster; empty for what it does not say."""
 
     project: str = ""
     cluster: str = ""
     """A name, or ``projects/P/locations/L/clusters/C``."""
     context: str = ""
-    zone: str = ""
-    """Of new pools; only the file says it."""
 
     @property
     def given(self) -> bool:
@@ -69,13 +67,14 @@ def resolve(environ: Mapping[str, str], choice: Choice, *, say: Callable[[str], 
     Raises:
         BadInput: the choice does not name one cluster, or a file cannot be read.
     """
-    kept = read_file(find_file(environ))
+    kept = read_file(file := find_file(environ))
     merged = {name_variable(key): value for key, value in kept.items() if key not in CHOICES} | dict(environ)
-    chosen = {key: value for key, value in kept.items() if key in CHOICES}
-    if not choice.given and CLUSTERS not in environ:
-        choice = Choice(**chosen)
+    choice = complete_choice(environ, choice)
     if CLUSTERS in merged and not choice.context:
-        return merged | _narrow(merged[CLUSTERS], choice)
+        narrowed = merged | _narrow(merged[CLUSTERS], choice)
+        if CLUSTERS not in environ:
+            say(f"deployment: {_show(choice) if choice.given else 'the clusters'} of {file}")
+        return narrowed
     if not choice.given:
         stack = find_local_stack(Path.cwd())
         if stack is not None:
@@ -86,13 +85,25 @@ def resolve(environ: Mapping[str, str], choice: Choice, *, say: Callable[[str], 
     found = _choose(contexts, current, choice, path)
     if found is None:
         return merged
-    entry = {"endpoint": found.server} | ({"zone": zone} if (zone := chosen.get("zone")) else {})
+    entry = {"endpoint": found.server} | ({"zone": kept["zone"]} if "zone" in kept else {})
     say(f"deployment: {found.cluster} by context {found.name} of {path}; the functions' settings: defaults")
     return merged | {
         CLUSTERS: json.dumps({found.cluster: entry}),
         name_variable("kubeconfig"): path,
         name_variable("context"): found.name,
     }
+
+
+def complete_choice(environ: Mapping[str, str], choice: Choice) -> Choice:
+    """Return what the command line chooses, else what the file does; the environment wins over it.
+
+    Raises:
+        BadInput: the file cannot be read.
+    """
+    if choice.given or CLUSTERS in environ:
+        return choice
+    kept = read_file(find_file(environ))
+    return Choice(**{key: value for key, value in kept.items() if key in CHOICES and key != "zone"})
 
 
 def find_local_stack(folder: Path) -> Path | None:

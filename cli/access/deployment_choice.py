@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from cli.access.contexts import Choice, resolve
+from cli.access.contexts import Choice, complete_choice, resolve
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -44,4 +44,5 @@ def open_deployment(environ: Mapping[str, str]) -> Deployment:
 def open_chosen() -> Deployment:
     """Return the chosen deployment."""
     found = open_deployment(choose_environment())
-    return replace(found, chosen=tuple(found.ports.clusters)) if CHOICE.get().given else found
+    given = complete_choice(os.environ, CHOICE.get()).given
+    return replace(found, chosen=tuple(found.ports.clusters)) if given else found

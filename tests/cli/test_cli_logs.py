@@ -165,6 +165,19 @@ def test_with_a_chosen_cluster_only_its_records_are_shown() -> None:
     assert [each["message"] for each in shown] == ["creating"]
 
 
+def test_a_cluster_of_the_file_is_chosen_too_unless_the_environment_names_clusters() -> None:
+    assert run("config", "set", "clusters", ONE["TPU_PROVISIONER_CLUSTERS"]).exit_code == 0
+    assert messages() == ["swept", "creating", "no answer"]
+    assert run("logs").stderr.startswith("deployment: the clusters of /")
+
+    assert run("config", "set", "cluster", "c").exit_code == 0
+
+    assert messages() == ["creating"]
+    assert run("logs").stderr.startswith("deployment: --cluster=c of /")
+    shown = json.loads(run("logs", "--json", environ=ONE).stdout)
+    assert [each["message"] for each in shown] == ["swept", "creating", "no answer"]
+
+
 def test_without_logs_the_variable_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     put_in_place(monkeypatch, a_deployment())
 
