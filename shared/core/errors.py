@@ -237,6 +237,8 @@ class InvalidRequest(ProvisionerError):
     """GKE does not accept the request; the same request fails again."""
 
     reason = "request_invalid"
+    status: str = ""
+    """Google's canonical code; empty if the answer has none, as that of a proxy."""
 
 
 class Misconfigured(ProvisionerError):

@@ -100,7 +100,10 @@ def classify_error(
         known = retry_after is not None and retry_after.isascii() and retry_after.isdigit()
         seconds = min(float(retry_after or 0), _RETRY_AFTER_SECONDS_MAX) if known else None
         return note_request(kind(text, retry_after_seconds=seconds), request)
-    return note_request(kind(text), request)
+    found = kind(text)
+    if isinstance(found, InvalidRequest):
+        found.status = error.status
+    return note_request(found, request)
 
 
 _BUSY_TEXTS = (

@@ -113,7 +113,7 @@ class PubsubTopic:
             self.close()
             raise
         except InvalidRequest as error:
-            if "INVALID_ARGUMENT" in str(error):
+            if error.status == "INVALID_ARGUMENT":
                 raise
             # By a proxy, for example: it says nothing of the messages.
             raise note_request(Unavailable(str(error)), f"Publish {self._topic}") from error

@@ -135,6 +135,15 @@ def test_a_refusal_becomes_one_of_our_errors_and_is_not_retried_inside(
     assert len(service.requests) == 1
 
 
+def test_a_code_in_the_words_of_a_refusal_is_not_its_code(topic: PubsubTopic, service: FakeService) -> None:
+    service.status = 501
+    words = "no such method (INVALID_ARGUMENT)"
+    service.body = json.dumps({"error": {"code": 501, "status": "UNIMPLEMENTED", "message": words}}).encode()
+
+    with pytest.raises(Unavailable):
+        topic.publish(MESSAGES)
+
+
 @pytest.mark.parametrize("body", [b"<html>a proxy's page</html>", b"\xff", b"[]", b'{"error": "no"}', b"1"])
 def test_a_refusal_that_cannot_be_read_is_unavailable(
     topic: PubsubTopic, service: FakeService, body: bytes
