@@ -65,6 +65,7 @@ class Outbox:
             clock: Seconds that only grow.
         """
         self._publish, self._capacity, self._metrics = publish, capacity, metrics
+        metrics.publish_failures.labels(InvalidRequest.reason)  # from 0, because an alert reads its growth
         self._may_publish, self._clock = may_publish, clock
         self._pauses = pauses or Pauses()
         self._queue: deque[Waiting] = deque()

@@ -211,6 +211,20 @@ def test_one_message_that_the_service_refuses_alone_is_dropped_and_named(
     assert vars(record)["problem"] == "this one never"
 
 
+def test_refusals_for_ever_are_counted_from_zero_because_no_age_shows_them(
+    topic: FakeTopic, metrics: Metrics
+) -> None:
+    """An alert reads the growth of the count, and a series that begins with 1 has not grown."""
+    topic.refuses = "bad"
+    box = Outbox(topic.publish, capacity=3, metrics=metrics)
+    assert read_metric(metrics, "publish_failures_total", reason=InvalidRequest.reason) == 0
+    put(box, "bad")
+    with running(box, topic):
+        assert box.drain(30) == 0
+    assert read_metric(metrics, "publish_failures_total", reason=InvalidRequest.reason) == 1
+    assert box.oldest_age_seconds() == 0
+
+
 def test_a_refused_batch_is_sent_one_by_one_only_once(outbox: Outbox, topic: FakeTopic) -> None:
     topic.open.clear()
     topic.refuses = "bad"

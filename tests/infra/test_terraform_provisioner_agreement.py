@@ -14,6 +14,7 @@ import yaml
 from demo.stack.local_subscriptions import ACK_DEADLINE_SECONDS, DELIVERY_ATTEMPTS_MAX, FILTERS
 from exporter.exporter_settings import read_exporter_settings
 from shared.core.decisions import Reason, Verdict
+from shared.core.errors import InvalidRequest
 from shared.core.settings import Settings
 from shared.deliver import CHARTED
 from shared.edges.threads import CONNECTIONS_MAX
@@ -219,6 +220,12 @@ def test_every_metric_of_the_exporter_that_is_read_exists(module: Configuration)
 
     assert named >= {"is_leader", "oldest_unpublished_age_seconds"}
     assert [name for name in named if f'"{name}"' not in sources] == []
+
+
+def test_events_that_pubsub_refuses_for_ever_are_in_the_alert_on_events(module: Configuration) -> None:
+    (query,) = (text for text in list_texts(module.locals) if "exporter_oldest_unpublished_age_seconds" in text)
+
+    assert f'publish_failures_total{{${{labels}},reason="{InvalidRequest.reason}"}}' in query.replace("\\", "")
 
 
 def test_every_query_names_the_resource_of_its_metric() -> None:

@@ -156,8 +156,8 @@ locals {
         title    = "events of ${key} cannot be published"
         severity = "ERROR"
         duration = "120s"
-        query    = "max(tpu_provisioner_exporter_oldest_unpublished_age_seconds{${labels}}) > 120"
-        text     = "The exporter of cluster ${local.cluster_paths[key]} cannot publish for two minutes."
+        query    = "max(tpu_provisioner_exporter_oldest_unpublished_age_seconds{${labels}}) > 120 or sum(increase(tpu_provisioner_exporter_publish_failures_total{${labels},reason=\"request_invalid\"}[10m])) > 0"
+        text     = "The exporter of cluster ${local.cluster_paths[key]} cannot publish for two minutes, or Pub/Sub refuses its events for ever."
         heading  = "alert-events-cannot-be-published"
       }
     },
