@@ -5,9 +5,11 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from standins.processes.stand_ins import PATIENCE_SECONDS
+
 
 def run_program(
-    *command: str | Path, seconds: float = 60, succeeds: bool = False, **options: Any
+    *command: str | Path, seconds: float = PATIENCE_SECONDS, succeeds: bool = False, **options: Any
 ) -> subprocess.CompletedProcess[str]:
     """Return how a program ended.
 

@@ -17,7 +17,8 @@ from standins.processes.child import Child, Command, describe_last_words
 
 T = TypeVar("T")
 ROOT = Path(__file__).resolve().parents[2]
-START_SECONDS_MAX = 60.0
+PATIENCE_SECONDS = 240.0
+"""For a wait that ends as soon as the thing is there: against a hang, and no measure of speed."""
 END_SECONDS_MAX = 30.0
 _POLL_SECONDS = 0.02
 _LAST_LINES = 20
@@ -58,11 +59,11 @@ def running_stand_in(
 def running(command: Command, folder: Path, is_ready: Callable[[], bool]) -> Iterator[Child]:
     """Run a program while the block runs, which begins once the program is ready.
 
-    Raises NotStarted: it was not ready within a minute, or has ended.
+    Raises NotStarted: it was not ready in time, or has ended.
     """
     child = Child(command, folder / f"{command.name}.log")
     try:
-        deadline = time.monotonic() + START_SECONDS_MAX
+        deadline = time.monotonic() + PATIENCE_SECONDS
         while not is_ready():
             if child.exit_code is not None or time.monotonic() > deadline:
                 raise NotStarted(f"{command.name} did not start; {describe_last_words(child.log, _LAST_LINES)}")
@@ -72,7 +73,7 @@ def running(command: Command, folder: Path, is_ready: Callable[[], bool]) -> Ite
         child.end(END_SECONDS_MAX)
 
 
-def wait_until(look: Callable[[], T], *, seconds: float = 60.0, what: str = "the condition") -> T:
+def wait_until(look: Callable[[], T], *, seconds: float = PATIENCE_SECONDS, what: str = "the condition") -> T:
     """Look until something is found, and return it; fail when the time has passed."""
     deadline = time.monotonic() + seconds
     while not (found := look()):

@@ -20,18 +20,18 @@ from demo.stack.operator_environment import operator_environment
 from demo.stack.stack import Stack
 from shared.core import labels
 from standins.processes.kubeconfig import open_client
+from standins.processes.stand_ins import PATIENCE_SECONDS
 from tests.cli.cli_world import run
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, ViewportSize
 
-pytestmark = [pytest.mark.browser, pytest.mark.slow]
+pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.timeout(900)]
 PICTURES = os.environ.get("BOARD_SCREENSHOTS")
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 PAGE = " ".join((DOCS / "night.md").read_text().split())
 EXAMPLE = DOCS.parent / "examples" / "v6e-two-slices.yaml"
 JOBSETS = "/apis/jobset.x-k8s.io/v1alpha2/namespaces/default/jobsets"
-SECONDS_MAX = 90
 SCREEN: ViewportSize = {"width": 800, "height": 600}
 BYTES_MAX = 150_000
 
@@ -143,7 +143,7 @@ def ask_for_a_pool(state: State) -> dict[str, Any]:
 def test_the_first_screen_and_one_command_say_the_cause(stack: Stack, broken: State, browser: Browser) -> None:
     environ = operator_environment(stack.layout, stack.settings, stack.addresses)
     context = browser.new_context(viewport=SCREEN, color_scheme="light")
-    context.set_default_timeout(SECONDS_MAX * 1000)
+    context.set_default_timeout(PATIENCE_SECONDS * 1000)
     with listening(site := Site(open_deployment(environ), every=0.5)):
         page = context.new_page()
         page.goto(site.address)

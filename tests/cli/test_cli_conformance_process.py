@@ -14,7 +14,7 @@ import pytest
 from shared.environment import PREFIX
 from standins.fakegke.faults.fault_rules import DupCreateInflight
 from standins.fakegke.faults.scenario import Scenario, load_answers
-from standins.processes.stand_ins import ROOT, wait_until
+from standins.processes.stand_ins import PATIENCE_SECONDS, ROOT, wait_until
 from tests.builders import CLUSTER
 from tests.cli.conformance_world import FAKE, Project, serve_gke
 from tests.contract.stand_ins import ask
@@ -57,7 +57,7 @@ def start(fake: str, report: Path, *arguments: str) -> subprocess.Popen[str]:
 
 def finish(process: subprocess.Popen[str]) -> tuple[int, str]:
     """Return the exit code and all that was printed."""
-    out, err = process.communicate(timeout=120)
+    out, err = process.communicate(timeout=PATIENCE_SECONDS)
     return process.returncode, out + err
 
 
@@ -157,7 +157,7 @@ def test_an_answer_file_that_is_no_report_is_refused(tmp_path: Path) -> None:
     report = tmp_path / "r.json"
     report.write_text("[]")
     command = [sys.executable, "-m", *FAKE, f"--answers={report}"]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=60)
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=PATIENCE_SECONDS)
 
     assert done.returncode == 2
     assert "is not a report" in done.stderr

@@ -4,7 +4,6 @@ import json
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,7 @@ from shared.core.times import parse_time
 from standins.logging.__main__ import app
 from standins.logging.filters import BadFilter, parse_filter
 from standins.logging.server import LoggingServer, Question
-from standins.processes.stand_ins import ROOT
+from standins.processes.stand_ins import PATIENCE_SECONDS, ROOT, wait_until
 from tests.builders import CLUSTER, NOW
 from tests.cli.cli_world import logs_of
 from tests.contract.stand_ins import stand_in
@@ -167,12 +166,9 @@ def test_it_ends_cleanly_when_asked_to(folder: Path, tmp_path_factory: Any) -> N
     process = subprocess.Popen(
         [*command, f"--ports-file={ports}"], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     )
-    deadline = time.monotonic() + 60
-    while not ports.exists():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
+    wait_until(ports.exists)
     process.send_signal(signal.SIGTERM)
-    output, _ = process.communicate(timeout=60)
+    output, _ = process.communicate(timeout=PATIENCE_SECONDS)
 
     assert process.returncode == 0
     assert [json.loads(line)["message"] for line in output.splitlines()][-1] == "stopped"

@@ -15,13 +15,15 @@ from demo.stack.operator_environment import operator_environment
 from demo.stack.stack import Stack
 from shared.core.kinds.table import KINDS
 from standins.processes.kubeconfig import open_client
+from standins.processes.stand_ins import PATIENCE_SECONDS
 from tests.cli.cli_world import run
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 JOBSETS = "/apis/jobset.x-k8s.io/v1alpha2/namespaces/default/jobsets"
 NAME, REFUSED = "cli-train", "cli-refused"
-SECONDS_MAX = 90
+LONG = str(10**7)
+"""More real hours than any wait lasts."""
 
 
 @pytest.fixture(scope="module")
@@ -45,7 +47,7 @@ def jobsets(kubernetes: httpx.Client) -> Iterator[None]:
         body["metadata"] = {"name": name, "namespace": "default"}
         for job in body["spec"]["replicatedJobs"]:
             pods = job["template"]["spec"]["template"]
-            pods.setdefault("metadata", {})["annotations"] = {"local.tpu-provisioner/run-seconds": "36000"}
+            pods.setdefault("metadata", {})["annotations"] = {"local.tpu-provisioner/run-seconds": LONG}
         kubernetes.post(JOBSETS, json=body).raise_for_status()
     yield
     for name in (NAME, REFUSED):
@@ -58,9 +60,9 @@ def ask(environ: dict[str, str], *arguments: str) -> Any:
 
 def until(what: str, look: Callable[[], Any], state: Callable[[], Any] = lambda: "") -> Any:
     """Return what a look finds once it finds something; a failure shows the state of things."""
-    deadline = time.monotonic() + SECONDS_MAX
+    deadline = time.monotonic() + PATIENCE_SECONDS
     while not (found := look()):
-        assert time.monotonic() < deadline, f"no {what} within {SECONDS_MAX} s: {state()}"
+        assert time.monotonic() < deadline, f"no {what} within {PATIENCE_SECONDS:g} s: {state()}"
         time.sleep(0.2)
     return found
 

@@ -5,7 +5,6 @@ import os
 import re
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from importlib import metadata
@@ -21,6 +20,7 @@ from shared.core.errors import Throttled
 from shared.core.ports import Ports
 from shared.wiring import use
 from standins.processes.free_ports import draw_ports
+from standins.processes.stand_ins import PATIENCE_SECONDS, wait_until
 from tests.audit_entries import an_entry, as_message
 from tests.builders import CLUSTER, a_demand_event, a_push, an_over_event, settings
 from tests.component.fakes import FakeCluster, FakeNodePools, StepClock
@@ -31,7 +31,6 @@ ROOT = Path(__file__).resolve().parents[2]
 STAGE = ROOT / "infra/build/stage_functions.py"
 BIN = Path(sys.executable).parent
 TARGETS = ("provision", "collect", "settle", "sweep")
-START_SECONDS_MAX = 60.0
 
 
 @pytest.fixture(scope="module")
@@ -70,25 +69,22 @@ class Started:
         return self.log.read_text().splitlines()
 
     def wait_until_listening(self) -> None:
-        give_up_at = time.monotonic() + START_SECONDS_MAX
-        while time.monotonic() < give_up_at:
-            assert self.process.poll() is None, f"the function ended: {self.lines}"
-            if listens(self.port):
-                return
-            time.sleep(0.05)
-        raise AssertionError(f"not listening after {START_SECONDS_MAX} s: {self.lines}")
+        wait_until(lambda: listens(self.port) or self.process.poll() is not None, what="the function's port")
+        assert self.process.poll() is None, f"the function ended: {self.lines}"
 
     def post(self, body: bytes) -> urllib3.BaseHTTPResponse:
         headers = {
             "traceparent": "00-0123456789abcdef0123456789abcdef-0123456789abcdef-01",
             "Connection": "close",  # a kept connection would be waited for when the process stops
         }
-        return urllib3.request("POST", f"http://127.0.0.1:{self.port}/", body=body, headers=headers, timeout=30)
+        return urllib3.request(
+            "POST", f"http://127.0.0.1:{self.port}/", body=body, headers=headers, timeout=PATIENCE_SECONDS
+        )
 
     def stop(self) -> list[dict[str, Any]]:
         """Stop the process and return its structured records."""
         self.process.terminate()
-        self.process.wait(20)
+        self.process.wait(PATIENCE_SECONDS)
         return [json.loads(line) for line in self.lines if line.startswith("{")]
 
 
@@ -149,7 +145,7 @@ def test_each_function_of_the_bundle_starts_and_gives_a_real_answer(bundle: Path
 )
 def test_a_wrong_setting_stops_the_start_and_is_named(bundle: Path, change: dict[str, str], named: str) -> None:
     with started(bundle, "provision", environment(None, **change)) as function:
-        code = function.process.wait(START_SECONDS_MAX)
+        code = function.process.wait(PATIENCE_SECONDS)
         function.stop()
 
     assert code != 0

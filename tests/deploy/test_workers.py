@@ -4,13 +4,13 @@ import json
 import os
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from standins.processes.free_ports import draw_ports
+from standins.processes.stand_ins import wait_until
 from tests.builders import CLUSTER
 from tests.contract.fake_google import FakeGoogle
 from tests.program_runs import run_python
@@ -18,7 +18,6 @@ from tests.program_runs import run_python
 ROOT = Path(__file__).resolve().parents[2]
 FUNCTIONS = ROOT / "functions"
 SERVER = (str(Path(sys.executable).with_name("functions-framework")), "--source=main.py", "--target=provision")
-SECONDS_MAX = 60.0
 FORK = """
 import gc, json, os, socket, requests
 import main
@@ -78,10 +77,8 @@ def test_the_start_of_an_instance_gets_the_token_and_not_its_first_event(google:
         stderr=subprocess.STDOUT,
     ) as process:
         try:
-            give_up_at = time.monotonic() + SECONDS_MAX
-            while not google.tokens and time.monotonic() < give_up_at:
-                assert process.poll() is None
-                time.sleep(0.05)
+            wait_until(lambda: google.tokens or process.poll() is not None, what="a token")
+            assert process.poll() is None
         finally:
             process.terminate()
 

@@ -122,7 +122,7 @@ class Observer:
         def is_at_rest() -> bool:
             return time.monotonic() - self._moved_at > quiet_seconds and not missing()
 
-        self.wait(f"{namespace}: rest", is_at_rest, seconds=60, list_missing=missing)
+        self.wait(f"{namespace}: rest", is_at_rest, list_missing=missing)
 
     def mark_rest(self, namespace: str) -> None:
         """Note that what is seen now is no passing state."""

@@ -12,6 +12,7 @@ from exporter.pauses import Pauses
 from exporter.watch import Follower
 from shared.core.messages import Event
 from shared.edges.kubernetes_api import Connection, KubernetesApi
+from standins.processes.stand_ins import PATIENCE_SECONDS
 from tests.exporter.exporter_builders import CLUSTER
 from tests.exporter.scripted_kubernetes import Request, ScriptedKubernetes
 from tests.exporter.tls_server import TlsServer, write_certificates
@@ -76,7 +77,7 @@ class Following:
             self.reported.append(event)
             self.changed.notify_all()
 
-    def wait_for(self, *facts: tuple[str, str], seconds: float = 30) -> list[tuple[str, str]]:
+    def wait_for(self, *facts: tuple[str, str], seconds: float = PATIENCE_SECONDS) -> list[tuple[str, str]]:
         """Wait until exactly these (observed, uid of the object seen) were reported; return all."""
         with self.changed:
             self.changed.wait_for(lambda: len(self.reported) >= len(facts), seconds)

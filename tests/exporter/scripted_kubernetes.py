@@ -15,6 +15,7 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 from standins.processes.local_answers import Answer, Handler, LocalAnswers
+from standins.processes.stand_ins import PATIENCE_SECONDS
 
 END, CUT, HANG = "end", "cut", "hang"
 """How a stream ends: properly, by a broken connection, or not before the server does."""
@@ -93,7 +94,7 @@ class ScriptedKubernetes:
 
     def wait_for_requests(self, plural: str, count: int, *, watch: bool) -> list[Request]:
         with self.changed:
-            done = self.changed.wait_for(lambda: len(self.asked(plural, watch=watch)) >= count, 30)
+            done = self.changed.wait_for(lambda: len(self.asked(plural, watch=watch)) >= count, PATIENCE_SECONDS)
         assert done, f"fewer than {count} {plural} requests: {self.requests}"
         return self.asked(plural, watch=watch)
 

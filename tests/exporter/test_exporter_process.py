@@ -20,14 +20,13 @@ import pytest
 
 from shared.core.messages import Observed, parse_message
 from shared.version import VERSION
+from standins.processes.stand_ins import PATIENCE_SECONDS
 from tests.contract.stand_ins import stand_in
 from tests.exporter.exporter_builders import CLUSTER, SINCE, TOPIC, a_jobset, a_leader, completed
 from tests.exporter.scripted_kubernetes import Listing, ScriptedKubernetes, Stream, event
 from tests.log_records import read_records
 
 ROOT = Path(__file__).parents[2]
-END_SECONDS_MAX = 30
-"""A second on a machine that does nothing else."""
 
 
 class Process:
@@ -55,12 +54,12 @@ class Process:
         found: dict[str, str] = json.loads(self.ports_file.read_text())
         return found
 
-    def end(self, seconds: float = END_SECONDS_MAX) -> int:
+    def end(self, seconds: float = PATIENCE_SECONDS) -> int:
         self.process.send_signal(signal.SIGTERM)
         return self.process.wait(seconds)
 
 
-def wait_until(is_true: Callable[[], object], process: Process, seconds: float = 60) -> None:
+def wait_until(is_true: Callable[[], object], process: Process, seconds: float = PATIENCE_SECONDS) -> None:
     until = time.monotonic() + seconds
     while not is_true():
         assert time.monotonic() < until, f"not in time: {process.log.read_text()}"
@@ -108,7 +107,7 @@ def start(
     yield start_one
     for process in running:
         process.process.kill()
-        process.process.wait(END_SECONDS_MAX)
+        process.process.wait(PATIENCE_SECONDS)
 
 
 def create_topic(pubsub: dict[str, str], topic: str) -> str:
@@ -214,7 +213,7 @@ def test_a_stolen_lease_ends_the_process_with_an_error(
         lease = kubernetes.leases["tpu-provisioner-exporter"]
         lease["spec"]["holderIdentity"] = "thief"
         lease["metadata"]["resourceVersion"] = "stolen"
-    assert exporter.process.wait(END_SECONDS_MAX) == 1
+    assert exporter.process.wait(PATIENCE_SECONDS) == 1
     assert exporter.messages("the lease is lost, the exporter ends")
     assert kubernetes.leases["tpu-provisioner-exporter"]["spec"]["holderIdentity"] == "thief"
 
@@ -231,7 +230,7 @@ def test_a_missing_jobset_operator_is_told_by_readyz_and_pods_are_reported_all_t
 
 def test_wrong_settings_end_it_with_code_2_and_the_list(start: Callable[..., Process]) -> None:
     exporter = start(TOPIC="x", LEASE_SECONDS="1", SUBJECT="?")
-    assert exporter.process.wait(END_SECONDS_MAX) == 2
+    assert exporter.process.wait(PATIENCE_SECONDS) == 2
     assert [each["message"].split(":")[0] for each in exporter.records()] == [
         "TPU_PROVISIONER_SUBJECT",
         "TPU_PROVISIONER_TOPIC",
@@ -241,7 +240,7 @@ def test_wrong_settings_end_it_with_code_2_and_the_list(start: Callable[..., Pro
 
 def test_a_kubeconfig_that_cannot_be_read_ends_it_with_code_2(start: Callable[..., Process]) -> None:
     exporter = start(KUBECONFIG="/does/not/exist")
-    assert exporter.process.wait(END_SECONDS_MAX) == 2
+    assert exporter.process.wait(PATIENCE_SECONDS) == 2
     assert "/does/not/exist" in exporter.records()[-1]["message"]
 
 

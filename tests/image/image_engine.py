@@ -90,7 +90,7 @@ def make_base(engine: Engine, name: str, folder: Path, tag: str) -> str:
     if name == "BUILDER":
         options = ("--no-deps", "--only-binary=:all:", "--python-version=3.13", f"--dest={wheels}")
         listed = f"--requirement={ROOT / 'exporter/requirements.txt'}"
-        run_python("-m", "pip", "download", *options, listed, seconds=120, succeeds=True)
+        run_python("-m", "pip", "download", *options, listed, succeeds=True)
         with tarfile.open(tar, "a") as opened:
             opened.add(wheels, arcname="./wheels")
             opened.add(CERTIFICATES.resolve(), arcname=f".{CERTIFICATES}")

@@ -47,7 +47,7 @@ class OwnRegistry:
 
     def docker(self, *words: str) -> str:
         """Return what a docker command in that network prints; it must succeed."""
-        return run_program(*self.within, "docker", *words, env=self.environ, seconds=150, succeeds=True).stdout
+        return run_program(*self.within, "docker", *words, env=self.environ, succeeds=True).stdout
 
     def list_tags(self, repository: str) -> dict[str, str]:
         """Return the tags of a repository, each with its digest."""

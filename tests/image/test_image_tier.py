@@ -46,7 +46,7 @@ class Machine:
 
     def run(self) -> subprocess.CompletedProcess[str]:
         environ = {"PATH": str(self.programs), "POLICY_RC_D": str(self.policy), "TMPDIR": str(self.folder)}
-        return run_program(self.programs / "bash", SCRIPT, env=environ, seconds=30)
+        return run_program(self.programs / "bash", SCRIPT, env=environ)
 
 
 @pytest.fixture

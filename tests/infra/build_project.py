@@ -112,7 +112,7 @@ class Project:
 
     def gcloud(self, *words: str) -> str:
         """Run gcloud and return what it printed."""
-        return run_program("gcloud", *words, env=self.environ, seconds=120, succeeds=True).stdout
+        return run_program("gcloud", *words, env=self.environ, succeeds=True).stdout
 
     def list_buckets(self) -> list[str]:
         """Return the names of the project's buckets."""

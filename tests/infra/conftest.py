@@ -65,5 +65,5 @@ def environ(mock: MockCloud) -> dict[str, str]:
     """That in which gcloud and terraform reach the mock; first, a person enables some APIs."""
     described = describe_programs(mock.folder, mock)
     apis = [f"{each}.googleapis.com" for each in ("cloudbuild", "iam", "cloudresourcemanager")]
-    run_program("gcloud", "services", "enable", *apis, env=described, seconds=120, succeeds=True)
+    run_program("gcloud", "services", "enable", *apis, env=described, succeeds=True)
     return described

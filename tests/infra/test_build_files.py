@@ -201,7 +201,7 @@ def test_gclouds_own_loader_refuses_what_the_schema_misses(tmp_path: Path, old: 
 @pytest.mark.tool
 def test_what_is_uploaded_is_what_the_build_reads() -> None:
     listing = ("meta", "list-files-for-upload", ROOT)
-    files = set(run_program(find_sdk() / "bin/gcloud", *listing, seconds=100, succeeds=True).stdout.split())
+    files = set(run_program(find_sdk() / "bin/gcloud", *listing, succeeds=True).stdout.split())
     needed: list[Any] = [*BUILD.rglob("*.sh"), *BUILD.rglob("*.py"), *BUILD.rglob("go.*")]
     needed += [*(ROOT / "shared").rglob("*.py"), *(ROOT / "exporter").rglob("*.py")]
     needed += [*(ROOT / "infra/kubernetes").rglob("*.yaml"), *(ROOT / "infra/terraform").rglob("*.tf")]

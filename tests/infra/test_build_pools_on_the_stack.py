@@ -23,13 +23,12 @@ from tests.program_runs import run_python
 
 ROOT = Path(__file__).resolve().parents[2]
 SPEED = 120.0
-SECONDS_MAX = 90.0
 
 
 @pytest.fixture
 def stack(tmp_path: Path) -> Iterator[Stack]:
     """A stack of this test's own, whose parts stay dead when they are ended."""
-    settings = StackSettings(speed=SPEED, restarts=False, run_virtual_seconds=36_000)
+    settings = StackSettings(speed=SPEED, restarts=False, run_virtual_seconds=10_000_000)
     with Stack(tmp_path / "stack", settings) as stack:
         yield stack
 
@@ -60,10 +59,11 @@ def remove_pools(stack: Stack, outputs: Path, *options: str) -> subprocess.Compl
         "TPU_PROVISIONER_GKE_ENDPOINT": stack.addresses.gke_rest,
     }
     program = ROOT / "infra/build/remove_pools.py"
-    return run_python(program, *files, *options, env=os.environ | environ, seconds=SECONDS_MAX)
+    return run_python(program, *files, *options, env=os.environ | environ)
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(900)
 def test_a_working_slice_is_refused_then_forced_away_and_nothing_makes_it_again(
     stack: Stack, tmp_path: Path
 ) -> None:
@@ -72,7 +72,7 @@ def test_a_working_slice_is_refused_then_forced_away_and_nothing_makes_it_again(
     outputs.write_text(json.dumps({"clusters": {"value": served}}))
     jobsets = f"{stack.addresses.kubernetes}/apis/jobset.x-k8s.io/v1alpha2/namespaces/default/jobsets"
     httpx.post(jobsets, json=first_slice()).raise_for_status()
-    wait_for("four running pods", lambda: count_running_pods(stack) == 4, seconds=SECONDS_MAX)
+    wait_for("four running pods", lambda: count_running_pods(stack) == 4)
 
     refused = remove_pools(stack, outputs, "--check")
     assert refused.returncode == 1

@@ -39,7 +39,7 @@ def render_product(product: str, version: str, folder: Path) -> str:
     environ |= {f"{product.upper()}_API_VERSION": version, "BUILD_FOLDER": str(folder)}
     environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{environ['PATH']}"
     script = BUILD / "provision-06-fetch-queueing.sh"
-    run_program("bash", script, env=environ, cwd=ROOT, seconds=110, succeeds=True)
+    run_program("bash", script, env=environ, cwd=ROOT, succeeds=True)
     return run_program(find_kubectl(), "kustomize", folder / "queueing" / product, succeeds=True).stdout
 
 
@@ -93,7 +93,7 @@ def test_a_real_api_server_takes_jobset_kueue_and_the_queue_twice(
         text = things if isinstance(things, str) else json.dumps(whole)
         command = [find_kubectl(), f"--kubeconfig={bare_plane.kubeconfig}", f"--cache-dir={tmp_path / 'cache'}"]
         command += ["apply", "--server-side", "--force-conflicts", "--field-manager=tpu-provisioner-build"]
-        return run_program(*command, *options, "-f", "-", input=text, seconds=120, succeeds=True).stdout
+        return run_program(*command, *options, "-f", "-", input=text, succeeds=True).stdout
 
     rendered = {product: render_product(product, version, tmp_path / product) for product, version in DEFAULTS}
     objects = {product: list(yaml.load_all(text, Loader=LOADER)) for product, text in rendered.items()}

@@ -9,7 +9,6 @@ import os
 import ssl
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -82,10 +81,7 @@ def start(mock: MockCloud, report: Path) -> subprocess.Popen[str]:
 def test_the_mocks_answers_are_told_and_nothing_is_left(mock: MockCloud, tmp_path: Path) -> None:
     report = tmp_path / "report.json"
     killed = start(mock, report)
-    deadline = time.monotonic() + 60
-    while list_pools(mock) == [FOREIGN]:
-        assert time.monotonic() < deadline, killed.communicate()[0]
-        time.sleep(0.02)
+    wait_until(lambda: list_pools(mock) != [FOREIGN], what="a pool")
     killed.kill()
     killed.communicate()
 

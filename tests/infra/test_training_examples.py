@@ -32,7 +32,7 @@ def list_pods(jobset: dict[str, Any]) -> dict[str, dict[str, Any]]:
 
 def plan(path: Path) -> list[dict[str, Any]]:
     options = ("--zone=us-east5-b", "--json")
-    done = run_python("-m", "cli", "plan", path, *options, cwd=ROOT, seconds=100, succeeds=True)
+    done = run_python("-m", "cli", "plan", path, *options, cwd=ROOT, succeeds=True)
     found: list[dict[str, Any]] = json.loads(done.stdout)["slices"]
     return found
 

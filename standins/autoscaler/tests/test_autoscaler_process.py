@@ -12,11 +12,10 @@ import pytest
 from standins.fakegke.tests.fakegke_processes import fake_process
 from standins.processes.child import Command
 from standins.processes.kubeconfig import open_client
-from standins.processes.stand_ins import ROOT, running, running_stand_in, wait_until
+from standins.processes.stand_ins import PATIENCE_SECONDS, ROOT, running, running_stand_in, wait_until
 
 CLUSTER = "projects/demo/locations/us-east5/clusters/alpha"
 SPEED = "120"
-PATIENCE = 60.0
 POOL = {
     "name": "slice",
     "initialNodeCount": 0,
@@ -79,7 +78,7 @@ def cloud(tmp_path: Path) -> Iterator[Cloud]:
         )
         with running(command, tmp_path, lambda: "looking" in (tmp_path / "autoscaler.log").read_text()) as child:
             yield Cloud(kubernetes, gke.rest)
-            child.end(PATIENCE)
+            child.end(PATIENCE_SECONDS)
             assert json.loads(child.log.read_text().splitlines()[-1])["message"] == "stopped"
 
 

@@ -76,7 +76,7 @@ class BreakableReal(BreakableCluster):
         with open_client(self.kubeconfig) as http:
             version = http.get(CONFIG_MAPS, params={"limit": 1}).json()["metadata"]["resourceVersion"]
             query = {"limit": 1, "resourceVersion": version, "resourceVersionMatch": "Exact"}
-            wait_until(lambda: http.get(CONFIG_MAPS, params=query).status_code == 410, seconds=60)
+            wait_until(lambda: http.get(CONFIG_MAPS, params=query).status_code == 410)
         self.break_off_watches()
 
     def break_off_watches(self) -> None:

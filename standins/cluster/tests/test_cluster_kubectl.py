@@ -18,7 +18,6 @@ pytestmark = pytest.mark.tool
 
 EXAMPLES = ROOT / "examples"
 TIMEOUT_SECONDS = 90
-WAIT_SECONDS = 60.0
 
 
 class Kubectl:
@@ -115,7 +114,7 @@ def test_apply_works_for_built_in_kinds(kubectl: Kubectl) -> None:
 
 def test_get_prints_tables_yaml_and_json(kubectl: Kubectl) -> None:
     kubectl("apply", "-f", "-", stdin=jobset("train"))
-    wait_until(lambda: "train-slice-0-0" in kubectl("get", "pods"), seconds=WAIT_SECONDS)
+    wait_until(lambda: "train-slice-0-0" in kubectl("get", "pods"))
 
     pods = kubectl("get", "pods")
     assert pods.split()[:3] == ["NAME", "READY", "STATUS"]
@@ -125,7 +124,7 @@ def test_get_prints_tables_yaml_and_json(kubectl: Kubectl) -> None:
     assert json.loads(kubectl("get", "pods", "-o", "json"))["items"][0]["kind"] == "Pod"
     assert "job.batch/train-slice-0" in kubectl("get", "all", "-o", "name")
     assert kubectl("get", "jobset", "-o", "jsonpath={.items[*].metadata.name}") == "train"
-    wait_until(lambda: "FailedScheduling" in kubectl("get", "events"), seconds=WAIT_SECONDS)
+    wait_until(lambda: "FailedScheduling" in kubectl("get", "events"))
 
 
 def test_get_watch_prints_changes_as_they_come(kubectl: Kubectl) -> None:
@@ -147,15 +146,15 @@ def test_get_watch_prints_changes_as_they_come(kubectl: Kubectl) -> None:
 
 def test_describe_shows_conditions_and_events_and_delete_removes_everything(kubectl: Kubectl) -> None:
     kubectl("apply", "-f", "-", stdin=jobset("train"))
-    wait_until(lambda: "FailedScheduling" in kubectl("get", "events"), seconds=WAIT_SECONDS)
+    wait_until(lambda: "FailedScheduling" in kubectl("get", "events"))
 
     text = kubectl("describe", "pods")
 
     assert "PodScheduled" in text
     assert "no nodes available to schedule pods" in text
     refusal = "follower pod node selector for topology domain not found"
-    wait_until(lambda: refusal in kubectl("describe", "job"), seconds=WAIT_SECONDS)
+    wait_until(lambda: refusal in kubectl("describe", "job"))
     assert "Exclusive-Topology" in kubectl("describe", "jobset", "train").title()
     assert "deleted" in kubectl("delete", "jobset", "train", "--timeout=60s")
     nothing = f"No resources found in {kubectl.namespace} namespace.\n"
-    wait_until(lambda: kubectl("get", "jobs,pods") == nothing, seconds=WAIT_SECONDS)
+    wait_until(lambda: kubectl("get", "jobs,pods") == nothing)

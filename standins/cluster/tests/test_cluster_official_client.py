@@ -29,8 +29,8 @@ def test_every_kind_of_a_run_is_read_and_watched(api: Any, namespace: str, http:
     custom.create_namespaced_custom_object("jobset.x-k8s.io", "v1alpha2", namespace, "jobsets", jobset("a"))
     http.post("/api/v1/nodes", json=node(f"{namespace}-n", 0)).raise_for_status()
 
-    wait_until(lambda: batch.list_namespaced_job(namespace).items, seconds=60)
-    wait_until(lambda: core.list_namespaced_event(namespace).items, seconds=60)
+    wait_until(lambda: batch.list_namespaced_job(namespace).items)
+    wait_until(lambda: core.list_namespaced_event(namespace).items)
     (job,) = batch.list_namespaced_job(namespace).items
     stream = kubernetes.watch.Watch().stream(
         core.list_namespaced_pod, namespace, resource_version=version, timeout_seconds=3

@@ -147,5 +147,5 @@ def test_deleting_a_namespace_empties_it_first(namespace: str, http: httpx.Clien
     http.delete(f"/api/v1/namespaces/{namespace}").raise_for_status()
 
     assert http.post(maps(namespace), json=config_map("late")).status_code in {403, 404}
-    wait_until(lambda: http.get(f"/api/v1/namespaces/{namespace}").status_code == 404, seconds=60)
+    wait_until(lambda: http.get(f"/api/v1/namespaces/{namespace}").status_code == 404)
     assert http.get(f"/api/v1/namespaces/{namespace}/pods").json()["items"] == []

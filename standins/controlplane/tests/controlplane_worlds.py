@@ -14,7 +14,7 @@ import httpx
 
 from standins.controlplane.api_client import MERGE, STRATEGIC, exists, is_refusal
 from standins.controlplane.plane import ControlPlane
-from standins.processes.stand_ins import wait_until
+from standins.processes.stand_ins import PATIENCE_SECONDS, wait_until
 
 Json = dict[str, Any]
 T = TypeVar("T")
@@ -41,7 +41,7 @@ def is_alive(pid: int) -> bool:
         return False
 
 
-def wait_for(what: str, look: Callable[[], T], *, seconds: float = 90) -> T:
+def wait_for(what: str, look: Callable[[], T], *, seconds: float = PATIENCE_SECONDS) -> T:
     """Return what `look` finds as soon as that is something."""
     return wait_until(look, seconds=seconds, what=what)
 

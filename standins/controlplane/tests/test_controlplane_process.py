@@ -47,7 +47,7 @@ class Server:
             self.process = subprocess.Popen(command, cwd=ROOT, stdout=output, stderr=output, env=environment)
 
     def wait(self) -> None:
-        wait_for("the ports file", lambda: self.ports.exists() or self.process.poll() is not None, seconds=180)
+        wait_for("the ports file", lambda: self.ports.exists() or self.process.poll() is not None)
         assert self.process.poll() is None, self.log.read_text()
 
     def records(self) -> list[dict[str, Any]]:

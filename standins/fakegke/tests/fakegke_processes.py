@@ -8,7 +8,7 @@ from pathlib import Path
 
 from standins.processes.stand_ins import ROOT, StandIn, running_stand_in
 
-PATIENCE = 60.0
+PATIENCE = 240.0
 
 
 class FakeProcess:

@@ -18,7 +18,6 @@ from standins.processes.local_answers import Answer, Asked, LocalAnswers
 from standins.processes.stand_ins import wait_until
 
 TOPIC = "projects/demo/topics/ends"
-PATIENCE = 20.0
 OF_CALLERS = {"authenticationInfo", "authorizationInfo", "requestMetadata", "request", "response"}
 
 
@@ -43,7 +42,7 @@ def publish(
         world.gke.listen(sink.note)
         running = asyncio.create_task(sink.run())
         act()
-        await asyncio.to_thread(wait_until, lambda: len(found) >= count, seconds=PATIENCE)
+        await asyncio.to_thread(wait_until, lambda: len(found) >= count)
         await asyncio.sleep(0.1)  # one too many would come now
         running.cancel()
 

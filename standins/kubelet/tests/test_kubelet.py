@@ -19,7 +19,7 @@ from standins.kubelet.pod_processes import PodProcesses
 from standins.kubelet.statuses import partly_ended
 
 Json = dict[str, Any]
-WAIT_SECONDS = 30.0
+WAIT_SECONDS = 240.0
 MOUNT = {"name": "token", "mountPath": f"/{TOKEN_FOLDER}"}
 
 

@@ -16,6 +16,7 @@ from google.pubsub_v1 import PublisherClient
 from google.pubsub_v1.services.publisher.transports import PublisherGrpcTransport
 from google.pubsub_v1.services.subscriber.transports import SubscriberGrpcTransport
 
+from standins.processes.stand_ins import PATIENCE_SECONDS
 from standins.pubsub.tests.push_receiver import Receiver
 
 PROJECT = "projects/conformance"
@@ -85,7 +86,7 @@ class World:
             time.sleep(0.02)  # some servers answer an empty pull at once
         return []
 
-    def pull_count(self, subscription: str, count: int, *, seconds: float = 30.0) -> list[Any]:
+    def pull_count(self, subscription: str, count: int, *, seconds: float = PATIENCE_SECONDS) -> list[Any]:
         """Pull until so many have come in; fail when they do not."""
         until = time.monotonic() + seconds
         received: list[Any] = []

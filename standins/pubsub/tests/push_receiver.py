@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from standins.processes.local_answers import Answer, Asked, Handler, LocalAnswers
-from standins.processes.stand_ins import wait_until
+from standins.processes.stand_ins import PATIENCE_SECONDS, wait_until
 
 
 @dataclass
@@ -73,6 +73,6 @@ class Receiver:
         push.ended = time.monotonic()
         return Answer(self.status_for(push))
 
-    def wait_for(self, count: int, *, seconds: float = 30.0) -> list[Push]:
+    def wait_for(self, count: int, *, seconds: float = PATIENCE_SECONDS) -> list[Push]:
         wait_until(lambda: len(self.pushes) >= count, seconds=seconds, what=f"{count} pushes")
         return self.pushes

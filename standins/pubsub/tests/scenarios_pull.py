@@ -3,6 +3,7 @@
 import time
 from typing import Any
 
+from standins.processes.stand_ins import PATIENCE_SECONDS
 from standins.pubsub.tests.pubsub_world import World, refusal, texts
 from standins.pubsub.tests.scenarios import scenario
 
@@ -116,7 +117,7 @@ def a_dead_letter_is_forwarded_without_another_pull(world: World) -> object:
     topic, subscription, letters = _dead_letters(world)
     world.publish(topic, "bad")
     _attempts(world, subscription, 5)
-    return texts(world.pull(letters, seconds=5))
+    return texts(world.pull_count(letters, 1))
 
 
 @scenario(documented=("OK", ["a"]))
@@ -155,6 +156,6 @@ def a_subscription_sees_only_what_is_published_after_it(world: World) -> object:
 def the_official_publisher_publishes_in_batches(world: World) -> object:
     topic, subscription = world.pair()
     futures = [world.publisher.publish(topic, str(number).encode(), kind="x") for number in range(20)]
-    identifiers = {future.result(timeout=10) for future in futures}
+    identifiers = {future.result(timeout=PATIENCE_SECONDS) for future in futures}
     received = world.drain(subscription)
     return len(identifiers), sorted(received, key=int) == [str(number) for number in range(20)]

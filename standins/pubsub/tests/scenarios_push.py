@@ -53,7 +53,7 @@ def a_push_states_the_attempt_under_a_dead_letter_policy(world: World) -> object
     policy = {"dead_letter_topic": world.topic(), "max_delivery_attempts": 10}
     topic, _ = _pushed(world, receiver, dead_letter_policy=policy)
     world.publish(topic, "a")
-    return [push.document.get("deliveryAttempt", "absent") for push in receiver.wait_for(3, seconds=20)]
+    return [push.document.get("deliveryAttempt", "absent") for push in receiver.wait_for(3)]
 
 
 @scenario(documented="absent")
@@ -107,7 +107,7 @@ def an_endpoint_that_was_down_gets_the_message_once_it_is_up(world: World) -> ob
     world.publish(topic, "a")
     world.subscriber.get_subscription(subscription=subscription)
     receiver.start()
-    return [push.text for push in receiver.wait_for(1, seconds=20)]
+    return [push.text for push in receiver.wait_for(1)]
 
 
 @scenario(documented=(["bad"], 5))
@@ -118,7 +118,7 @@ def a_push_that_fails_five_times_is_a_dead_letter(world: World) -> object:
     policy = {"dead_letter_topic": dead, "max_delivery_attempts": 5}
     topic, _ = _pushed(world, receiver, dead_letter_policy=policy)
     world.publish(topic, "bad")
-    received = texts(world.pull_count(letters, 1, seconds=30))
+    received = texts(world.pull_count(letters, 1))
     return received, len(receiver.pushes)
 
 
@@ -127,7 +127,7 @@ def a_subscription_pushes_more_than_two_at_a_time(world: World) -> object:
     receiver = world.receiver(delay_for=lambda _: 0.5)
     topic, _ = _pushed(world, receiver)
     world.publish(topic, *(str(number) for number in range(12)))
-    pushes = receiver.wait_for(12, seconds=20)
+    pushes = receiver.wait_for(12)
     wait_until(lambda: all(push.ended for push in pushes))
     at_once = max(sum(other.started <= push.started < other.ended for other in pushes) for push in pushes)
     return at_once > 2

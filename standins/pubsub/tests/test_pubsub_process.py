@@ -196,7 +196,7 @@ def test_pushes_back_off_per_message_and_dead_letter_in_the_end(world: World, re
     settings = {"dead_letter_policy": policy, "retry_policy": SLOW, "ack_deadline_seconds": 600}
     topic, subscription = world.pair(push_config=push, **settings)
     world.publish(topic, "bad")
-    world.pull_count(letters, 1, seconds=60)
+    world.pull_count(letters, 1)
     starts = [push.started for push in receiver.pushes]
     gaps = [later - earlier for earlier, later in itertools.pairwise(starts)]
     expected = [10 / SPEED, 20 / SPEED, 40 / SPEED, 80 / SPEED]
