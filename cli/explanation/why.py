@@ -88,7 +88,7 @@ def parse_workload(text: str, namespace: str) -> tuple[str, str]:
     prefix, slash, name = text.rpartition("/")
     if slash and namespace and prefix != namespace:
         raise BadInput(f"WORKLOAD: contradicts --namespace={namespace!r} (got {text!r}); valid: one of the two")
-    home = prefix or namespace or "default"
+    home = prefix if slash else namespace or "default"
     for what, value in (("namespace", home), ("name", name)):
         if not _NAME.fullmatch(value):
             raise BadInput(

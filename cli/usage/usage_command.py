@@ -59,7 +59,8 @@ def usage(
     """Show used, idle and wasted chip-hours, and causes of waits.
 
     The functions' log records are read, and nothing else. Prices are list prices. Hours that no
-    record tells are unknown. The exit code is 1 if there are such hours of a pool.
+    record tells are unknown. The exit code is 1 if there are such hours of a pool, or if records
+    are missing.
 
     Example: tpu-provisioner usage --since 30d --by tier -o html > usage.html
     """

@@ -15,6 +15,7 @@ from cli.board import site as sites
 from cli.board.acts import Act
 from cli.board.listening import listening
 from cli.board.site import Site
+from standins.processes.stand_ins import PATIENCE_SECONDS
 from tests.browser.board_scene import Scene, a_bad_night
 from tests.browser.browser_tools import find_chromium
 from tests.cli.cli_world import a_deployment
@@ -92,5 +93,6 @@ class Told:
 @pytest.fixture
 def context(browser: Browser) -> Iterator[BrowserContext]:
     context = browser.new_context(viewport={"width": 1280, "height": 900})
+    context.set_default_timeout(PATIENCE_SECONDS * 1000)
     yield context
     context.close()

@@ -209,7 +209,9 @@ def test_a_workload_is_named_with_or_without_its_namespace(
     assert parse_workload(text, namespace) == found
 
 
-@pytest.mark.parametrize(("text", "namespace"), [("a/train", "b"), ("Train", ""), ("a/b/c", ""), ("train/", "")])
+@pytest.mark.parametrize(
+    ("text", "namespace"), [("a/train", "b"), ("Train", ""), ("a/b/c", ""), ("train/", ""), ("/train", "")]
+)
 def test_what_is_no_name_is_refused(text: str, namespace: str) -> None:
     with pytest.raises(BadInput, match="WORKLOAD"):
         parse_workload(text, namespace)

@@ -12,8 +12,8 @@ from standins.pubsub.tests.scenarios import scenario
 
 DEMAND = 'hasPrefix(attributes.ce-type, "tpuprovisioner.demand.")'
 INVALID = "INVALID_ARGUMENT"
-_BROUGHT_BACK_SECONDS_MAX = 4.0
-"""A busy machine brings back late what a seek brings back."""
+_NOTHING_CAME_SECONDS = 4.0
+"""After which a seek is believed to bring nothing back."""
 
 
 def _filtered(world: World, text: str) -> list[str]:
@@ -177,9 +177,9 @@ def _moment() -> dt.datetime:
     return moment
 
 
-def _seek(world: World, subscription: str, moment: dt.datetime) -> list[str]:
+def _seek(world: World, subscription: str, moment: dt.datetime, **patience: float) -> list[str]:
     world.subscriber.seek(request={"subscription": subscription, "time": moment})
-    return sorted(world.drain(subscription, first_seconds=_BROUGHT_BACK_SECONDS_MAX))
+    return sorted(world.drain(subscription, **patience))
 
 
 @scenario(documented=(["late"], ["early", "late"]))
@@ -196,7 +196,7 @@ def a_seek_without_retention_brings_nothing_back(world: World) -> object:
     topic, subscription = world.pair()
     start = _moment()
     _published_and_acked(world, topic, subscription, "gone")
-    return _seek(world, subscription, start)
+    return _seek(world, subscription, start, first_seconds=_NOTHING_CAME_SECONDS)
 
 
 @scenario(documented=["before"])
@@ -211,7 +211,8 @@ def topic_retention_serves_a_subscription_that_came_later(world: World) -> objec
 def a_seek_to_the_future_purges(world: World) -> object:
     topic, subscription = world.pair()
     world.publish(topic, "a", "b")
-    return _seek(world, subscription, dt.datetime.now(dt.UTC) + dt.timedelta(hours=1))
+    later = dt.datetime.now(dt.UTC) + dt.timedelta(hours=1)
+    return _seek(world, subscription, later, first_seconds=_NOTHING_CAME_SECONDS)
 
 
 @scenario(documented=["after", "pending"])
@@ -225,4 +226,4 @@ def a_snapshot_restores_what_was_pending_and_what_came_after(world: World) -> ob
     world.publish(topic, "after")
     world.drain(subscription)
     world.subscriber.seek(request={"subscription": subscription, "snapshot": snapshot})
-    return sorted(world.drain(subscription, first_seconds=_BROUGHT_BACK_SECONDS_MAX))
+    return sorted(world.drain(subscription))
