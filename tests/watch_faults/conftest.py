@@ -15,7 +15,8 @@ from standins.controlplane.cache import default_cache
 from standins.controlplane.commands import Choices
 from standins.controlplane.plane import ControlPlane
 from tests.clusters import SPEED, SPEEDS
-from tests.watch_faults.watchfaults_loop import Loop, wait_for
+from tests.lives.cloud import wait_for
+from tests.watch_faults.watchfaults_loop import Loop
 from tests.watch_faults.watchfaults_real_only import REAL_ONLY
 
 COMPACTION_SECONDS = 20

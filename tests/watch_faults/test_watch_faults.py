@@ -12,8 +12,9 @@ from typing import Any
 import pytest
 
 from standins.controlplane.commands import CONTROLLERS, JOBSET
+from tests.lives.cloud import wait_for
 from tests.watch_faults.watchfaults_calls import counted_by_server, of_exporter, read_audit
-from tests.watch_faults.watchfaults_loop import JOBSETS, Loop, jobset, wait_for
+from tests.watch_faults.watchfaults_loop import JOBSETS, Loop, jobset
 
 Json = dict[str, Any]
 

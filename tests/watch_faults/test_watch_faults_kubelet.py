@@ -9,6 +9,7 @@ import httpx
 import pytest
 
 from standins.kubelet.watching import PodWatch
+from standins.processes.stand_ins import PATIENCE_SECONDS
 
 Json = dict[str, Any]
 
@@ -57,7 +58,7 @@ def test_a_pod_that_was_set_back_goes_and_comes_again_and_a_lost_one_goes(broken
         broken=broken,
     )
 
-    seen = asyncio.run(asyncio.wait_for(take(api, 6), 10))
+    seen = asyncio.run(asyncio.wait_for(take(api, 6), PATIENCE_SECONDS))
 
     assert seen[:3] == [("kept", False), ("lost", False), ("kept", False)]
     assert seen[3:] == [("kept", True), ("lost", True), ("kept", False)]

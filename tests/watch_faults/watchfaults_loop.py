@@ -2,11 +2,11 @@
 
 import os
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 
 import httpx
 from prometheus_client.parser import text_string_to_metric_families
@@ -16,23 +16,15 @@ from demo.stack.layout import TOPIC
 from demo.stack.stack import Stack
 from standins.controlplane.commands import API_SERVER
 from standins.controlplane.plane import ControlPlane
-from tests.lives import cloud
+from tests.lives.cloud import WAIT_SECONDS, Cloud, wait_for
 from tests.lives.jobset_bodies import PINNED, Job, runs
 from tests.lives.jobset_bodies import jobset as build_jobset
 from tests.log_records import read_records
 
 Json = dict[str, Any]
-T = TypeVar("T")
-
 JOBSETS = "/apis/jobset.x-k8s.io/v1alpha2/namespaces/{}/jobsets"
 EXPORTER_PREFIX = "tpu_provisioner_exporter_"
 CREATORS = 12
-PATIENCE_SECONDS = 120.0
-
-
-def wait_for(what: str, look: Callable[[], T | None]) -> T:
-    """Return what `look` finds as soon as that is something."""
-    return cloud.wait_for(what, look, seconds=PATIENCE_SECONDS)
 
 
 def sample(text: str, name: str, **labels: str) -> float:
@@ -55,7 +47,7 @@ class Since:
     audit_records: int
 
 
-class Loop(cloud.Cloud):
+class Loop(Cloud):
     """One running stack; `plane` is its control plane where that is a real one."""
 
     def __init__(self, stack: Stack, plane: ControlPlane | None) -> None:
@@ -220,7 +212,7 @@ class Loop(cloud.Cloud):
     def problems(self, jobsets: list[str]) -> list[str]:
         """What is not as it should be once all is over."""
         with Verifier(self.stack.addresses) as verifier:
-            return verifier.verify([(self.namespace, each) for each in jobsets], settle_seconds=PATIENCE_SECONDS)
+            return verifier.verify([(self.namespace, each) for each in jobsets], settle_seconds=WAIT_SECONDS)
 
 
 def jobset(name: str, *, slices: int, run_seconds: float) -> Json:

@@ -16,8 +16,8 @@ import httpx
 from standins.cluster.store.kinds import ACCOUNT, JOB, JOBSET, NAMESPACE, NODE, POD, SERVICE, Kind
 from standins.cluster.tests.cluster_world import Change, Json, Refused, World, ours
 from standins.processes.kubeconfig import open_client
+from standins.processes.stand_ins import PATIENCE_SECONDS
 
-PATIENCE_SECONDS = 90
 QUIET_SECONDS = 1.6
 """Longer than any pause that a controller makes between two steps of one task."""
 POLL_SECONDS = 0.05
@@ -75,7 +75,7 @@ class RealWorld(World):
         deadline = time.monotonic() + PATIENCE_SECONDS
         last, since = self._versions(), time.monotonic()
         while time.monotonic() - since < QUIET_SECONDS:
-            assert time.monotonic() < deadline, f"the cluster did not come to rest within {PATIENCE_SECONDS} s"
+            assert time.monotonic() < deadline, f"the cluster did not come to rest within {PATIENCE_SECONDS:g} s"
             time.sleep(POLL_SECONDS)
             found = self._versions()
             if found != last:

@@ -26,7 +26,7 @@ INDEX = "batch.kubernetes.io/job-completion-index"
 JOB_INDEX = "jobset.sigs.k8s.io/job-index"
 TPU = "google.com/tpu"
 SELECTOR = {"cloud.google.com/gke-tpu-accelerator": "tpu-v6e-slice", "cloud.google.com/gke-tpu-topology": "4x4"}
-START_SECONDS_MAX = 300
+START_SECONDS_MAX = 900
 """For a test that may start a plane with further controllers: their definitions are megabytes, and
 cores few."""
 AT_ONCE = {"gracePeriodSeconds": 0}
