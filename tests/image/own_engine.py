@@ -11,7 +11,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-START_SECONDS_MAX = 90.0
+from standins.processes.stand_ins import PATIENCE_SECONDS
+
 OWN_NETWORK = ("unshare", "--net", "--mount")
 """What starts a program in a network of its own."""
 
@@ -34,7 +35,7 @@ def run_engine(folder: Path, *network: str) -> Iterator[str]:
     with log.open("wb") as output:
         daemon = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT)
     try:
-        deadline = time.monotonic() + START_SECONDS_MAX
+        deadline = time.monotonic() + PATIENCE_SECONDS
         while not (folder / "socket").exists():
             assert daemon.poll() is None, f"dockerd ended:\n{log.read_text()[-2000:]}"
             assert time.monotonic() < deadline, f"dockerd is not there:\n{log.read_text()[-2000:]}"

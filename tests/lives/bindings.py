@@ -13,10 +13,10 @@ from typing import Any, Self
 from demo.loop.watching import ResourceWatch
 from shared.core import labels
 from shared.core.kinds import jobset as jobset_keys
+from standins.processes.stand_ins import PATIENCE_SECONDS
 
 Json = dict[str, Any]
 _NODES, _PODS = "/api/v1/nodes", "/api/v1/pods"
-_LISTED_SECONDS_MAX = 60.0
 _END_SECONDS_MAX = 5.0
 _JOB_NAME = "batch.kubernetes.io/job-name"
 _RESTART = "jobset.sigs.k8s.io/restart-attempt"
@@ -100,7 +100,7 @@ class Bindings:
         for watch in self._watches:
             watch.start()
         for watch in self._watches:
-            assert watch.listed.wait(_LISTED_SECONDS_MAX), "the cluster could not be listed"
+            assert watch.listed.wait(PATIENCE_SECONDS), "the cluster could not be listed"
         return self
 
     def __exit__(self, *_: object) -> None:
