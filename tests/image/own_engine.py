@@ -11,8 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from standins.processes.stand_ins import PATIENCE_SECONDS
-
+START_SECONDS_MAX = 240.0
 OWN_NETWORK = ("unshare", "--net", "--mount")
 """What starts a program in a network of its own."""
 
@@ -35,7 +34,7 @@ def run_engine(folder: Path, *network: str) -> Iterator[str]:
     with log.open("wb") as output:
         daemon = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT)
     try:
-        deadline = time.monotonic() + PATIENCE_SECONDS
+        deadline = time.monotonic() + START_SECONDS_MAX
         while not (folder / "socket").exists():
             assert daemon.poll() is None, f"dockerd ended:\n{log.read_text()[-2000:]}"
             assert time.monotonic() < deadline, f"dockerd is not there:\n{log.read_text()[-2000:]}"
