@@ -3,9 +3,8 @@
 GKE creates a pool that its autoscaler fills empty, in seconds, so that it runs says nothing. The
 autoscaler adds nodes for the pods that wait. If there is no capacity, the instance groups of the
 pool and an Event on the pod say so within a minute or two. The autoscaler also takes away nodes
-that no pod uses for ten minutes, and adds them again for the next pods.
-
-A pool that GKE creates together with its nodes has the same groups, which tell the same early.
+that no pod uses for ten minutes, and adds them again for the next pods. A pool that GKE creates
+together with its nodes has the same groups, which tell the same early.
 
 If a running pool has lost nodes, GKE adds them again when there is capacity, for spot perhaps
 never. Another candidate of a list of capacity may have room, so the pool has failed after a time.

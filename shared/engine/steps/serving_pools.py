@@ -281,7 +281,7 @@ def _judge(
     use = known.read_use() if may_swap(workload) else None
     free = [each for each in own if use and use[0].count_slices_on(each.name).keys() <= {claim.slice_name}]
     used = pools.find(use[1].serving.get(claim.slice_name, "")) if use else None
-    lost = [used] if use and used and len(use[0].list_nodes_of(used.name)) < used.node_count else []
+    lost = [used] if use and used and use[0].node_counts[used.name] < used.node_count else []
     pool = min((*lost, *free, *own), key=lambda each: each.status != PoolStatus.RUNNING, default=None)
     decision = judge_takers(look, pod, pools, pool.name) if pool else None
     decision = decision or (decide_shared(pod, *use) if use and overdue else None)
