@@ -189,7 +189,7 @@ def test_a_leader_that_is_made_anew_is_as_good(world: World) -> None:
     ids=["an error of before", "a young error", "no error", "a machine comes", "a machine is there"],
 )
 def test_a_pool_whose_pods_are_made_anew_stays_when(
-    world: World, index: int, errors: list[float], machines: dict[str, int]
+    world: World, index: int, errors: list[float], machines: dict[str, Any]
 ) -> None:
     let_pods_give_up(world, index=index, errors=errors, **machines)
 
