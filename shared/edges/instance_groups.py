@@ -130,8 +130,8 @@ class InstanceGroups:
         """Return how many machines there are and come, and what keeps the others away.
 
         A group that makes all machines of a slice or none lists them as being created while it has
-        no capacity for them, and only its operation says so. The errors of the group are read if no
-        machine comes.
+        no capacity for them, and only its operation says so. The errors of the group are read if
+        machines are absent and none comes.
 
         Raises:
             ProvisionerError: a group could not be read.
@@ -145,7 +145,7 @@ class InstanceGroups:
             made += len(rows) - len(absent)
             coming += 0 if told and bulk.in_progress else sum(not _find_errors(row) for row in absent)
             errors += [_tell(error, None) for row in absent for error in _find_errors(row)]
-            if not (made or coming):
+            if not coming and (absent or not made):
                 errors += [*self._list_errors(group), *told]
         return Machines(made=made, coming=coming, errors=tuple(dict.fromkeys(errors)))
 

@@ -116,6 +116,20 @@ def wait_beside_running_hosts(records: Records, slices: int) -> World:
     return world
 
 
+@pytest.mark.parametrize("host", [0, HOSTS - 1], ids=["leaders", "followers"])
+def test_twice_the_slices_that_lack_a_host_are_twice_the_steps(records: Records, host: int) -> None:
+    """Only one pod of each slice waits: its other hosts run on the slice's pool."""
+    steps = []
+    for slices in (2, 50, 100):
+        world = JobSetWorld(records, replicas=slices)
+        for index in range(slices):
+            world.run(index, world.add_pool(index), hosts=tuple(each for each in range(HOSTS) if each != host))
+            world.pod(index, host, unschedulable_since=NOW - 900)
+        steps.append(count_steps(world.sweep))
+
+    assert steps[2] < 2.2 * steps[1], steps
+
+
 def pause_after_a_round(records: Records, slices: int) -> World:
     """One of the slices has no pool, so those of the others are given back."""
     world = World(records, capacity_first=True)

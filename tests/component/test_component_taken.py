@@ -99,6 +99,7 @@ def test_those_who_take_nothing_are_not_named(
 def test_within_the_grace_nobody_is_asked(world: World, fields: dict[str, Any]) -> None:
     waiting = Waiting(world, **fields)
     waiting.take("serving")
+    world.cluster.nodes[waiting.pool.name] = [f"n{at}" for at in range(waiting.pool.node_count)]
     world.cluster.fail_next("list_pool_pods", Unavailable("asked"))
 
     assert waiting.sweep()["errors"] == 0

@@ -178,7 +178,6 @@ GROUP = {"targetSize": 2, "status": {"isStable": False}}
     [
         ([row(1, "RUNNING", "NONE"), row(2, "STAGING")], {}, Machines(made=2), 1),
         ([row(1, "PROVISIONING"), row(2)], {}, Machines(made=1, coming=1), 1),
-        ([row(1, "RUNNING", "NONE"), failing(2)], {}, Machines(made=1, errors=(FillError(STOCKOUT),)), 1),
         ([row(1), row(2)], {"get": GROUP}, Machines(coming=2), 2),
         ([row(1), failing(2)], {"get": GROUP}, Machines(coming=1, errors=(FillError(STOCKOUT),)), 2),
         ([failing(1), failing(2)], {"get": GROUP}, Machines(errors=(FillError(STOCKOUT),)), 3),
@@ -200,6 +199,16 @@ def test_the_machines_of_a_group_are_counted_with_what_keeps_the_others_away(
 
     assert found == wanted
     assert asked == ["listManagedInstances", "g-grp", "listErrors"][:calls]
+
+
+@pytest.mark.parametrize(("items", "times"), [([], [None]), ([an_error()], [None, TOLD_AT])])
+def test_a_group_that_has_lost_a_machine_says_since_when_it_cannot_make_it(
+    items: list[dict[str, Any]], times: list[float | None]
+) -> None:
+    found, asked = read([row(1, "RUNNING", "NONE"), failing(2)], listErrors=listed(*items))
+
+    assert found == Machines(made=1, errors=tuple(FillError(STOCKOUT, at) for at in times))
+    assert asked == ["listManagedInstances", "listErrors"]
 
 
 @pytest.mark.parametrize(

@@ -195,10 +195,10 @@ def _preempt(world: World, cluster: SimCluster, made: Workload, act: Act) -> Non
         names = cluster.list_nodes_of(pool.name)
         for name in names if act.count > 1 else names[:1]:
             cluster.remove_node(name)
-        if pool.autoscaled and not pool.short:
+        if not pool.short:
             left, answer = len(cluster.list_nodes_of(pool.name)), EXHAUSTED.format(zone=pool.zone)
             coming, answer = (0, answer) if act.flag else (pool.size - left, "")
-            pool.note_machines(world.time.now, made=left, coming=coming, error=answer, stays=False)
+            pool.note_machines(world.time.now, made=left, coming=coming, error=answer, stays=not pool.autoscaled)
         if not act.flag:
             world.time.after(60 + world.rng.random() * 200, lambda pool=pool: _repair(world, pool))  # type: ignore[misc]
 

@@ -15,8 +15,9 @@ from shared.core.identity.pools import PoolStatus
 from shared.core.settings import Settings
 from shared.core.workloads import WorkloadView
 from shared.engine.entries import answer_waiting
+from shared.engine.looks import gather
 from shared.engine.places import Places
-from shared.engine.steps import gang_pools, resume_workloads, serving_pools
+from shared.engine.steps import gang_pools, resume_workloads
 from tests.builders import a_pool
 from tests.simulation.mutations import forget_sent
 from tests.simulation.sim_cluster import SimPod
@@ -259,7 +260,7 @@ def test_two_pools_of_one_slice_are_reported_also_if_both_were_on_their_way(
     result = run_scenario(two_pools_after_a_duplicate(), tell=True)
     assert result.violations == []
     assert result.figures["second pools on their way"] == 1, "\n".join(result.lines)
-    monkeypatch.setattr(serving_pools, "decide_lost", lambda *_, **__: None)
+    monkeypatch.setattr(gather, "decide_lost", lambda *_, **__: None)
     found = run_scenario(two_pools_after_a_duplicate()).violations
 
     assert {each.invariant for each in found} == {"one way"}

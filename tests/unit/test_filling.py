@@ -6,7 +6,7 @@ import pytest
 
 from shared.capacity_lists import read_policies
 from shared.core.decide.attempts import record_empty
-from shared.core.decide.filling import CREATION_TRIES_SECONDS, LOST_GRACES, decide_lost, decide_trying
+from shared.core.decide.filling import CREATION_TRIES_SECONDS, LOST_GRACES, Filling, decide_lost, decide_trying
 from shared.core.decisions import Reason, Verdict
 from shared.core.demand.candidates import Candidate, find_node_source
 from shared.core.ports import FillError, Machines
@@ -93,6 +93,17 @@ def test_a_slice_of_gpus_goes_on_with_the_nodes_that_are_left(*, gpus: bool, lef
         demand = dataclasses.replace(demand, shape=dataclasses.replace(demand.shape, gpus=GpuSharing()))
     nodes = [NodeView(name=f"n{at}", ready=True, created_at=OLD) for at in range(left)]
     pod = a_pod(unschedulable_since=OLD)
-    found = decide_lost(demand, pod, a_pool(age_seconds=NOW - OLD), nodes, now=NOW, settings=SETTINGS)
+    seen = Filling(nodes=nodes)
+    found = decide_lost(demand, pod, a_pool(age_seconds=NOW - OLD), seen, now=NOW, settings=SETTINGS)
+
+    assert (found is not None) is lost
+
+
+@pytest.mark.parametrize(("ages", "lost"), [([700.0], True), ([5000.0, 500.0], False), ([5000.0, 700.0], True)])
+def test_an_error_of_an_earlier_loss_is_no_proof(*, ages: list[float], lost: bool) -> None:
+    """All hosts are gone, so no node says since when; the pod was made anew just now."""
+    machines = Machines(errors=tuple(FillError(STOCKOUT, NOW - age) for age in ages))
+    pod, pool, seen = a_pod(unschedulable_since=NOW - 20), a_pool(age_seconds=9000.0), Filling(machines=machines)
+    found = decide_lost(a_demand(use=SETTINGS), pod, pool, seen, now=NOW, settings=SETTINGS)
 
     assert (found is not None) is lost

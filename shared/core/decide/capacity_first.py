@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 from shared.core import labels
 from shared.core.decide.attempts import find_pause
 from shared.core.decide.demands import find_claim
-from shared.core.decide.filling import is_empty
 from shared.core.decide.gangs import CapacityRequest, Holding, measure_gang, plan_gang
 from shared.core.decide.needed_pools import plan_pools, select_pools_of
 from shared.core.decide.pool_facts import OwnerState
@@ -260,7 +259,7 @@ def measure_used(
     running = {
         pool.name: pool
         for pool in select_pools_of(workload, pools)
-        if pool.status == PoolStatus.RUNNING and not is_empty(pool, seen.list_nodes_of(pool.name))
+        if pool.status == PoolStatus.RUNNING and (seen.node_counts[pool.name] or not pool.autoscaled)
     }
     held = {
         name: running[serving[name]] for name in names if name not in waiting.told and serving.get(name) in running

@@ -3,13 +3,11 @@
 GKE creates a pool that its autoscaler fills empty, in seconds, so that it runs says nothing. The
 autoscaler adds nodes for the pods that wait. If there is no capacity, the instance groups of the
 pool and an Event on the pod say so within a minute or two. The autoscaler also takes away nodes
-that no pod uses for ten minutes, and adds them again for the next pods.
-
-A pool that GKE creates together with its nodes has the same groups, which tell the same early.
+that no pod uses for ten minutes, and adds them again for the next pods. A pool that GKE creates
+together with its nodes has the same groups, which tell the same early.
 
 If a running pool has lost nodes, GKE adds them again when there is capacity, for spot perhaps
-never. If the demand has a list of capacity, another candidate may have room, so the pool counts as
-failed after a time.
+never. Another candidate of a list of capacity may have room, so the pool has failed after a time.
 """
 
 from __future__ import annotations
@@ -48,8 +46,9 @@ _ZONE = re.compile(r"\b[a-z]+-[a-z]+[0-9]+-[a-z]\b")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Filling:
-    """What was read about the nodes that a pool is to get."""
+    """What was read about the nodes that a pool is to get, or has lost, and those that it has."""
 
+    nodes: Sequence[NodeView] = ()
     machines: Machines | None = None
     """None if they were not read, or could not be."""
     told: Sequence[FillError] | None = None
@@ -179,33 +178,41 @@ def _is_late(
     return waited is not None and waited >= patience and (max(ages) >= patience if ages else waits)
 
 
+def is_lacking(pool: PoolSnapshot, nodes: Sequence[NodeView], *, seconds: float, now: float) -> bool:
+    """Return whether a running pool lacks nodes, and has got none in the last seconds."""
+    ages = [pool.age_seconds(now), *(measure_seconds(each.created_at, now) for each in nodes)]
+    short = pool.status in RUNNING and len(nodes) < pool.node_count
+    return short and all(each is not None and each >= seconds for each in ages)
+
+
 def decide_lost(
-    demand: Demand, pod: PodView, pool: PoolSnapshot, nodes: Sequence[NodeView], *, now: float, settings: Settings
+    demand: Demand, pod: PodView, pool: PoolSnapshot, filling: Filling, *, now: float, settings: Settings
 ) -> Decision | None:
     """Return what follows if a running pool has had too few nodes for long; None if it has not.
 
-    Those that are left must be as old: a younger one shows that GKE is adding them again. DELETE
-    means that the list of capacity is tried from the beginning. A TPU slice needs all of its hosts,
-    so pods on the other hosts lose nothing. Jobs on GPUs may continue with fewer nodes, so such a
-    pool must have lost all of them. An autoscaled pool without nodes may get all of them again:
-    `shared.core.decide.filling` decides about it.
+    DELETE means that the list of capacity is tried from the beginning. A TPU slice needs all of its
+    hosts, so pods on the other hosts lose nothing. Jobs on GPUs may continue with fewer nodes, so
+    such a pool must have lost all of them. `decide_empty` decides about an autoscaled pool without
+    nodes, which may get all of them again.
 
-    The wait of the pod is the proof that the pool of its slice does not serve.
+    The wait of the pod is the proof that the pool does not serve. It ends when the pod gives up and
+    is made anew. So an error of GKE as old is as good a proof while GKE makes no machine. One that
+    is much older, or from before the youngest node, may be of an earlier loss.
     """
+    nodes, machines, patience = filling.nodes, filling.machines, LOST_GRACES * settings.grace_seconds
     active = settings.find_mode(demand.claim.namespace) == Mode.ACTIVE
-    if demand.elastic or pool.status not in RUNNING or not active or is_empty(pool, nodes):
+    stays = demand.elastic or demand.choices == 1 or not active or (nodes and demand.shape.gpus)
+    if stays or is_empty(pool, nodes) or not is_lacking(pool, nodes, seconds=patience, now=now):
         return None
-    patience = LOST_GRACES * settings.grace_seconds
-    waits = [
-        measure_seconds(since, now) for since in (pod.unschedulable_since, *(each.created_at for each in nodes))
-    ]
-    if not pool.is_older(patience, now) or any(each is None or each < patience for each in waits):
+    times, since = [each.created_at for each in nodes], [pod.unschedulable_since]
+    if machines and machines.made + machines.coming < pool.node_count:
+        begin = max(each or 0.0 for each in (now - 2 * patience, pool.owner and pool.owner.created_at, *times))
+        since += [each.at for each in _list_since(machines.errors, begin, now)]
+    if not any((waited := measure_seconds(at, now)) is not None and waited >= patience for at in since):
         return None
-    missing = pool.node_count - len(nodes)
-    if missing <= 0 or demand.choices == 1 or (nodes and demand.shape.gpus):
-        return None
+    lost = f"{pool.node_count - len(nodes)} of its {pool.node_count} nodes"
     message = (
-        f"node pool {pool.name} has lost {missing} of its {pool.node_count} nodes, and its pods wait for more "
-        f"than {patience} s; it is deleted, and the list of capacity is tried from the beginning"
+        f"node pool {pool.name} has lost {lost}, and its pods wait for more than {patience} s; it is deleted, and "
+        "the list of capacity is tried from the beginning"
     )
     return Decision(Verdict.DELETE, Reason.POOL_DEGRADED, message)

@@ -84,16 +84,23 @@ class Occupancy:
         return {name: group for name, group in groups.items() if 0 < _count_hosts(group) <= counts[name]}
 
     @cached_property
+    def node_counts(self) -> Counter[str]:
+        """How many nodes each pool has, by its name."""
+        return Counter(self.homes.values())
+
+    @cached_property
+    def shared_pools(self) -> dict[str, set[str]]:
+        """By pool, the slices on it, if there are several and none of them is placed."""
+        found = {name: each.keys() - self.placed.keys() for name, each in self._slices_by_pool.items()}
+        return {name: found[name] for name in sorted(found) if name and len(found[name]) > 1}
+
+    @cached_property
     def _hosts_by_slice(self) -> dict[str, list[PodView]]:
         found = defaultdict(list)
         for pod in self.pods:
             if pod.node_name and pod.template.chips > 0 and (known := self.slices[pod.name]) is not None:
                 found[known.name].append(pod)
         return dict(found)
-
-    def list_nodes_of(self, pool_name: str) -> list[str]:
-        """Return the names of a pool's nodes."""
-        return [node for node, pool in self.homes.items() if pool == pool_name]
 
     def list_on(self, pool_name: str) -> list[PodView]:
         """Return the pods on a pool."""

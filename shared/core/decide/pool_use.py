@@ -191,18 +191,14 @@ def decide_taken(
 def decide_shared(asking: PodView, seen: Occupancy, plan: PoolPlan) -> Decision | None:
     """Return the refusal of a pod whose slice shares a pool with another one; None if it does not.
 
-    Neither slice has all of its hosts, and neither can end, because each waits for the nodes that
-    the other one uses. Only a waiting leader gets a pool, so a person must let one leader start
-    again. The leader of the pod that asks runs.
+    Neither slice has all of its hosts, and neither can end: each waits for nodes that the other one
+    uses. A person must let one leader start again, because only a waiting one gets a pool.
     """
     mine = seen.slices.get(asking.name)
-    if mine is None or mine.name in seen.placed:
-        return None
-    for pool_name in sorted(seen.by_pool):
-        here = seen.count_slices_on(pool_name).keys()
-        others = sorted(here - {mine.name} - seen.placed.keys())
-        if not pool_name or mine.name not in here or not others:
+    for pool_name, slices in seen.shared_pools.items():
+        if mine is None or mine.name not in slices:
             continue
+        others = sorted(slices - {mine.name})
         leaving = others[0] if plan.serving.get(mine.name) == pool_name else mine.name
         moved = [pod for pod in seen.list_on(pool_name) if (it := seen.slices[pod.name]) and it.name == leaving]
         leaders = [pod for pod in moved if is_leader(seen.kind, pod)] or moved

@@ -47,6 +47,7 @@ if TYPE_CHECKING:
 
     Answers = list[Outcome | ProvisionerError]
 
+_LACKS = ((Verdict.WAIT, Reason.POD_UNPLACED), (Verdict.KEEP, Reason.POOL_DEGRADED))
 LEADERS_MAX = 2_000
 """The most leaders that one delivery answers. The sweep answers the others."""
 
@@ -128,10 +129,11 @@ def provision_pod(pod: PodView, look: Look) -> Outcome:
         error.claim = error.claim or describe_claim(found.claim)
         raise
     decision = made.decision
-    # The sweep runs every minute: on young demands it writes only changes. It also says why a pool
-    # that is gone is not created yet. A leader for which only the reserve of the cap is left is
-    # answered again in the same sweep.
-    changes = decision.verdict not in (Verdict.KEEP, Verdict.WAIT) or decision.reason in FAILURE_REASONS
+    # The sweep runs every minute: on young demands it writes only changes, and what a pool lacks.
+    # It also says why a pool that is gone is not created yet. A leader for which only the reserve
+    # of the cap is left is answered again in the same sweep.
+    lacks = decision.reason in FAILURE_REASONS or (decision.verdict, decision.reason) in _LACKS
+    changes = lacks or decision.verdict not in (Verdict.KEEP, Verdict.WAIT)
     again = decision.reason == Reason.SWEEP_OVER_CAP and look.cap is not None and not look.cap.over
     if (overdue or not look.sweeps or changes) and decision.reason != Reason.POOL_GONE and not again:
         explain(look.live, decision, workload, pod)

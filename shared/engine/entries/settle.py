@@ -1,7 +1,6 @@
 """Answers the end of a node pool operation: the slice that waits for the pool is looked at.
 
-The sweep does the same within a minute. An entry of the log is only a hint to look: it has nothing
-but the pool's name, and what is done follows from the live objects.
+The sweep does the same within a minute. An entry of the log is only a hint to look.
 
 GKE runs a limited number of operations for a cluster at one time, and refuses a create above it. So
 one create is sent for each operation that ends, for the slice that has waited longest for a place.

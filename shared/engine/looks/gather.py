@@ -1,10 +1,10 @@
 """Reads what a decision needs: owners of pools, their pods, nodes, disks, what keeps a pool empty.
 
-This is the only place that gathers facts about a pool. Functions and CLI use it. What keeps a pool
-empty is read by the sweep only, because its account has the rights and it comes once a minute, and
-by what shows an operator the present state. If it cannot be read, that is logged, because a time
-decides without it, only later. Disks are read only for pods with a PersistentVolumeClaim. Without
-the right to read them a pool is created as if there were no disks, and an Event says so.
+This is the only place that gathers facts about a pool. What keeps a pool empty is read by the sweep
+only, whose account has the rights, and by what shows an operator the present state. If it cannot be
+read, that is logged, because a time decides without it, only later. Disks are read only for pods
+with a claim. Without the right to read them a pool is created as if there were none, and an Event
+says so.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from shared.core.decide.capacity_first import find_wait, is_asking, lacks_pools
 from shared.core.decide.cluster_stops import is_contradicted, judge_nodes, list_witnesses, read_mode_label
 from shared.core.decide.demands import decide_namespace
 from shared.core.decide.failures import decide_failure
-from shared.core.decide.filling import Filling, decide_trying
+from shared.core.decide.filling import Filling, decide_lost, decide_trying, is_lacking
 from shared.core.decide.needed_pools import plan_pools, select_named
 from shared.core.decide.pool_facts import (
     OwnerState,
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from shared.core.demand.demand import Demand
     from shared.core.identity.pools import PoolSnapshot
     from shared.core.ports import Cluster, Machines, Ports
-    from shared.core.workloads import Parent, PodView, WorkloadView
+    from shared.core.workloads import NodeView, Parent, PodView, WorkloadView
     from shared.engine.looks.look import Look
 
 TRYING_SECONDS = 60.0  # assumes: group-delay
@@ -75,10 +75,7 @@ class OwnerRead:
 
 
 def read_owner(look: Look, home: tuple[str, str, str], pools: Sequence[PoolSnapshot]) -> OwnerRead:
-    """Return a workload as it is now, by kind, namespace and name.
-
-    `pools` has at least all pools of workloads of its name.
-    """
+    """Return a workload as it is now; `pools` has at least all pools of workloads of its name."""
     workload, queues = look.live.get_workload(*home), look.ports.queues.get(look.cluster)
     if workload is None:
         return OwnerRead(None, None, lambda: None, lambda: None)
@@ -144,10 +141,7 @@ def gather_facts(
 
 
 def see_parent(cluster: Cluster, workload: WorkloadView) -> WorkloadView:
-    """Return a suspended workload that asks for capacity with its parent as that is now.
-
-    Any other workload is returned as it is.
-    """
+    """Return a workload; one that is suspended and asks for capacity has its parent as of now."""
     if workload.parent is None or not (workload.suspended and is_asking(workload)):
         return workload
     found = cluster.get_parent(workload.parent, workload.kind)
@@ -226,6 +220,16 @@ def read_trying(look: Look, demand: Demand, pool: PoolSnapshot | None) -> Decisi
     machines = _read_machines(look, pool)
     tried = demand.on_attempt(pool.owner.attempt if pool.owner else 0)
     return decide_trying(tried, pool, machines, now=now) if machines else None
+
+
+def read_lost(
+    look: Look, demand: Demand, pod: PodView, pool: PoolSnapshot, nodes: Sequence[NodeView]
+) -> Decision | None:
+    """Return the decision to leave a pool that has lost nodes for long; None if it stays."""
+    now, settings = look.now(), look.settings
+    short = demand.choices > 1 and is_lacking(pool, nodes, seconds=settings.grace_seconds, now=now)
+    machines = _read_machines(look, pool) if short and look.ports.reads_fillings else None
+    return decide_lost(demand, pod, pool, Filling(nodes=nodes, machines=machines), now=now, settings=settings)
 
 
 def _read_machines(look: Look, pool: PoolSnapshot) -> Machines | None:

@@ -1,9 +1,8 @@
 """Writes holds for the chips of pools that are about to be created, so that limits are kept.
 
-Before such an act the pool's chips are written as a hold into a ledger of the cluster, if a limit
-is set. The ledger is written only if no other process has written since it was read, so of two
-processes that count at the same time one counts again. No process waits for another. While one
-thread writes the ledger, others wait, and the next write has the holds of all of them.
+If a limit is set, the pool's chips are first written as a hold into a ledger of the cluster. It is
+written only if no other process has written since it was read: of two that count at the same time
+one counts again. While one thread writes, others wait, and the next write has the holds of all.
 """
 
 from __future__ import annotations

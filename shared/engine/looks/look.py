@@ -147,10 +147,7 @@ class Look:
         return share_list(f"pools {self.cluster}", self.list_pools, self.ports, since=since)
 
     def share_pools(self, read: Callable[[], PoolIndex] | None = None) -> Look:
-        """Return the same with a list of pools that serves the deliveries of some seconds.
-
-        With limits each delivery lists the pools itself, because it counts them.
-        """
+        """Return the same with a shared list of pools; with limits each delivery lists its own."""
         pools = RecentPools(read or self.list_shared, self.ports.clock)
         return self if self.limits else dataclasses.replace(self, pools=pools)
 

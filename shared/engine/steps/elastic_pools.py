@@ -1,11 +1,10 @@
 """Shrinks elastic pools node by node, and gives one that cannot grow a second pool beside it.
 
-The taint on a node is the only record that the node is not needed.
-
-The second pool is of the next candidate of the list. The size of the first pool is reduced by the
-nodes that GKE has not created. So both pools together have no more nodes than the pods need. Only
-the sweep does this. The other functions see the second pool and do not change the first one. If the
-sweep ends between the two steps, the first pool grows again.
+The taint on a node is the only record that the node is not needed. The second pool is of the next
+candidate of the list. The size of the first pool is reduced by the nodes that GKE has not created.
+So both pools together have no more nodes than the pods need. Only the sweep does this. The other
+functions see the second pool and do not change the first one. If the sweep ends between the two
+steps, the first pool grows again.
 """
 
 from __future__ import annotations

@@ -1,10 +1,9 @@
 """Answers a pod that waits although the pool of its slice runs. The tables decide.
 
-Other pods may use the pool, it may have too few nodes, or none yet. A pool that has lost its nodes,
-or that GKE's autoscaler cannot fill, is left for the next way of the list of capacity. Followers
-wait although their leader runs: no pool is created for them, and a pool that has lost hosts for
-long is left for them too. Of several pools, the one on which their slice runs is judged if it lacks
-nodes, else one of their slice that no other slice uses. An error of one is logged; others go on.
+A pool that has lost its nodes, or that GKE's autoscaler cannot fill, is left for the next way of
+the list of capacity, also for followers, which wait although their leader runs. Of several pools,
+the one on which their slice runs is judged if it lacks nodes, else one of their slice that no other
+slice uses.
 """
 
 from __future__ import annotations
@@ -18,23 +17,16 @@ from typing import TYPE_CHECKING
 from shared.core.decide.attempts import AttemptDecision, decide_next_attempt, find_newest, record_empty
 from shared.core.decide.demands import find_claim, find_demand
 from shared.core.decide.failures import REFUSED_BY_GKE
-from shared.core.decide.filling import (
-    decide_empty,
-    decide_lost,
-    decide_unread,
-    find_error,
-    find_patience,
-    is_empty,
-)
+from shared.core.decide.filling import decide_empty, decide_unread, find_error, find_patience, is_empty, is_lacking
 from shared.core.decide.needed_pools import plan_pools
 from shared.core.decide.pool_use import decide_holder, decide_shared, decide_taken, decide_unplaced, find_takers
 from shared.core.decide.provision import decide_provision
 from shared.core.decisions import Reason, Verdict
 from shared.core.errors import ProvisionerError, StaleView
-from shared.core.identity.pools import LOST, PoolStatus
+from shared.core.identity.pools import LOST, RUNNING, PoolStatus
 from shared.core.kinds.table import find_kind_of_pod, may_swap
 from shared.core.times import measure_seconds
-from shared.engine.looks.gather import add_disks, read_filling, read_occupancy, read_owner, read_trying
+from shared.engine.looks.gather import add_disks, read_filling, read_lost, read_occupancy, read_owner, read_trying
 from shared.engine.looks.look import Turn
 from shared.engine.looks.pool_reads import is_resizable
 from shared.engine.steps.make_attempt import create_allowed, make_attempt, replace_pool
@@ -67,21 +59,20 @@ def judge_serving(turn: Turn, pod: PodView, found: AttemptDecision, pool_name: s
     if held := _judge_holder(turn, pod, found, pool_name):
         return held
     overdue = is_overdue(look, pod, pool)
+    old = look.sweeps and pool is not None and pool.is_older(look.settings.grace_seconds, look.now())
     decision = judge_takers(look, pod, turn.pools, pool_name)
-    if decision is None and (overdue or (pool is not None and pool.autoscaled)):
-        decision = judge_unplaced(look, pod, pool, demand=turn.demand)
-        if pool is not None and decision.verdict == Verdict.DELETE:
+    if decision is None and (overdue or old or (pool is not None and pool.autoscaled)):
+        decision = judge_unplaced(look, pod, pool, demand=turn.demand, overdue=overdue)
+        if pool is not None and decision is not None and decision.verdict == Verdict.DELETE:
             return give_up_lost(turn, pod, pool)
-        if decision.reason == Reason.POD_UNPLACED and not overdue:
-            return found  # its nodes are there, and the scheduler is about to place it
     return replace(found, decision=decision) if decision else found
 
 
 def _judge_holder(turn: Turn, pod: PodView, found: AttemptDecision, pool_name: str) -> AttemptDecision | None:
     """Return what follows from other pods on the slice's own pool, or from where its pods are.
 
-    A pool that would be given up as the slice's own is given up if its pods are there. A free pool
-    does not count in that case, nor if pods of other workloads use it.
+    If a pool would be given up as the slice's own, it is given up if its pods are there, and is not
+    free otherwise. Nor is one that pods of other workloads use.
     """
     look, workload, pools, taken = turn.look, turn.workload, turn.pools, set[str]()
     if workload is None or not may_swap(workload) or turn.demand.elastic:
@@ -123,27 +114,32 @@ def is_overdue(look: Look, pod: PodView, pool: PoolSnapshot | None = None) -> bo
 
 
 def judge_unplaced(
-    look: Look, pod: PodView, pool: PoolSnapshot | None, *, demand: Demand | None = None
-) -> Decision:
+    look: Look, pod: PodView, pool: PoolSnapshot | None, *, demand: Demand | None = None, overdue: bool = True
+) -> Decision | None:
     """Return why a pod waits although the pool of its slice runs and nothing else uses it.
 
     The nodes of the pool say it, if they can be read, and the scheduler's own words. DELETE means
     that another candidate is tried, because the pool has had too few nodes for long, or because
-    GKE's autoscaler cannot fill it. Without a demand the pool stays in any case.
+    GKE's autoscaler cannot fill it. Without a demand the pool stays in any case. It is None if the
+    pod is not overdue and the nodes are there: the scheduler is about to place it.
     """
     if pool is None:
-        return decide_unplaced(pod, None, None)
+        return decide_unplaced(pod, None, None) if overdue else None
     read = partial(look.live.list_pool_nodes, pool.name)
     nodes = try_to_read("the nodes of a node pool", read, of=f"node pool {pool.name}")
     if nodes is None:
-        return decide_unread(pool) if pool.autoscaled else decide_unplaced(pod, pool, None)
+        unread = decide_unread(pool) if pool.autoscaled else decide_unplaced(pod, pool, None)
+        return unread if overdue or pool.autoscaled else None
     now, settings = look.now(), look.settings
     if demand is not None and is_empty(pool, nodes):
         tried = demand.on_attempt(pool.owner.attempt if pool.owner else 0)
         return decide_empty(tried, pod, pool, read_filling(look, pod, pool), now=now, settings=settings)
-    lost = decide_lost(demand, pod, pool, nodes, now=now, settings=settings) if demand else None
     # The size of an elastic pool changes, and its own count does not.
-    return lost or decide_unplaced(pod, pool, nodes, wanted=0 if is_resizable(pool) else pool.node_count)
+    wanted = 0 if is_resizable(pool) else pool.node_count
+    if not overdue and not (wanted and is_lacking(pool, nodes, seconds=settings.grace_seconds, now=now)):
+        return None
+    lost = read_lost(look, demand, pod, pool, nodes) if demand else None
+    return lost or decide_unplaced(pod, pool, nodes, wanted=wanted)
 
 
 def judge_takers(look: Look, pod: PodView, pools: PoolIndex, pool_name: str) -> Decision | None:
@@ -168,12 +164,10 @@ def judge_takers(look: Look, pod: PodView, pools: PoolIndex, pool_name: str) -> 
 def give_up_lost(turn: Turn, pod: PodView, lost: PoolSnapshot) -> AttemptDecision:
     """Delete a pool that has too few nodes, after a second look at it and its nodes.
 
-    Their last look is the last read before the deletion, so that as few machines as possible come
-    between the two: those that come while one request is on its way to GKE.
+    The last read before the deletion is one of its nodes: a machine on its way keeps the pool.
 
     If it lost them, a later look begins the list of capacity anew. If GKE's autoscaler could not
-    fill it, the next candidate follows at once, or there is a pause before the deletion. If a
-    machine is on its way by now, the pool stays.
+    fill it, the next candidate follows at once, or there is a pause before the deletion.
 
     Raises:
         Retryable: something could not be read, has changed, or took too long.
@@ -225,12 +219,12 @@ def _look_at_nodes(
 ) -> tuple[Decision, Filling | None]:
     """Return what follows from the nodes of a pool, and what keeps it empty; None if it is not."""
     nodes = look.unshared().live.list_pool_nodes(pool.name)
-    filling = read_filling(look, pod, pool) if is_empty(pool, nodes) else None
-    decide = partial(decide_empty, filling=filling) if filling else partial(decide_lost, nodes=nodes)
-    decision = decide(demand, pod, pool, now=look.now(), settings=look.settings)
-    if decision is None:
+    if is_empty(pool, nodes):
+        filling = read_filling(look, pod, pool)
+        return decide_empty(demand, pod, pool, filling, now=look.now(), settings=look.settings), filling
+    if (lost := read_lost(look, demand, pod, pool, nodes)) is None:
         raise StaleView(f"node pool {pool.name} has its nodes again, so it was not deleted")
-    return decision, filling
+    return lost, None
 
 
 def _look_again(look: Look, demand: Demand, pod: PodView, pool: PoolSnapshot, before: Filling | None) -> Decision:
@@ -241,15 +235,17 @@ def _look_again(look: Look, demand: Demand, pod: PodView, pool: PoolSnapshot, be
 
 
 def judge_followers(look: Look, pools: PoolIndex) -> Iterator[tuple[PodView, Outcome | Exception]]:
-    """Yield one follower of each slice that has waited longer than the grace, with its outcome.
+    """Yield the follower of each slice that has waited the longest, with its outcome.
 
-    Slices that the look has answered are skipped. An error that is no `ProvisionerError` takes the
-    outcome's place. One of these is logged.
+    One that waits for less than the grace counts only if its pool lacks nodes: pods that give up
+    are made anew. Slices that the look has answered are skipped. An error that is no
+    `ProvisionerError` takes the outcome's place. One of these is logged.
     """
     read_once = cache(lambda home: read_owner(look, home, pools))
 
     def read() -> list[PodView]:
-        return list(islice(look.live.list_waiting_followers(), FOLLOWERS_MAX))
+        found = islice(look.live.list_waiting_followers(), FOLLOWERS_MAX)
+        return sorted(found, key=lambda pod: pod.unschedulable_since or 0.0)
 
     for pod in try_to_read("the waiting follower pods", read, of=look.cluster) or ():
         outcome: Outcome | Exception | None
@@ -270,10 +266,13 @@ def _judge(
 ) -> Outcome | None:
     kind = find_kind_of_pod(pod)
     waited = measure_seconds(pod.unschedulable_since, look.now())
-    young = not pod.unschedulable or (waited is not None and waited < look.settings.grace_seconds)
-    if young or pod.deleting or kind is None or kind.name not in look.settings.kinds:
+    overdue = waited is None or waited >= (grace := look.settings.grace_seconds)
+    if not pod.unschedulable or pod.deleting or kind is None or kind.name not in look.settings.kinds:
         return None
-    known = read_once((kind.name, pod.namespace, kind.find_owner(pod)))
+    home = (kind.name, pod.namespace, kind.find_owner(pod))
+    if not overdue and not any(each.is_older(grace, look.now()) for each in pools.list_named(*home)):
+        return None
+    known = read_once(home)
     workload = known.workload
     claim = find_claim(look.cluster, pod, workload)
     if workload is None or claim is None or not look.answered.add(claim.hash):
@@ -282,15 +281,17 @@ def _judge(
     use = known.read_use() if may_swap(workload) else None
     free = [each for each in own if use and use[0].count_slices_on(each.name).keys() <= {claim.slice_name}]
     used = pools.find(use[1].serving.get(claim.slice_name, "")) if use else None
-    lost = [used] if use and used and len(use[0].list_nodes_of(used.name)) < used.node_count else []
+    lost = [used] if use and used and use[0].node_counts[used.name] < used.node_count else []
     pool = min((*lost, *free, *own), key=lambda each: each.status != PoolStatus.RUNNING, default=None)
     decision = judge_takers(look, pod, pools, pool.name) if pool else None
-    decision = decision or (decide_shared(pod, *use) if use else None)
+    decision = decision or (decide_shared(pod, *use) if use and overdue else None)
     if decision is None:
         demand = find_demand(look.cluster, pod, add_disks(look, workload), look.settings)
         looked_at = look.now()
-        decision = judge_unplaced(look, pod, pool, demand=demand)
-        if demand and pool and pool.status == PoolStatus.RUNNING and decision.verdict == Verdict.DELETE:
+        decision = judge_unplaced(look, pod, pool, demand=demand, overdue=overdue)
+        if decision is None:
+            return None
+        if demand and pool and pool.status in RUNNING and decision.verdict == Verdict.DELETE:
             turn = Turn(look=look, demand=demand, pools=pools, looked_at=looked_at, pod=pod, workload=workload)
             decision = give_up_lost(turn, pod, pool).decision
     explain(look.live, decision, workload, pod)
