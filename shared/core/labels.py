@@ -79,13 +79,8 @@ SURPLUS = "tpu-provisioner.cloud.google.com/surplus"  # taint of ours; its value
 
 POD_KEYS = frozenset(
     {
-        ADDITIONAL_NODE_NETWORKS,
-        CAPACITY,
-        COPY_LABELS,
-        FLEX_START_WAIT,
-        IDLE_SECONDS,
-        NODE_SERVICE_ACCOUNT,
-        PARTIAL_SLICE,
+        *(ADDITIONAL_NODE_NETWORKS, CAPACITY, COPY_LABELS, FLEX_START_WAIT),
+        *(IDLE_SECONDS, NODE_SERVICE_ACCOUNT, PARTIAL_SLICE),
     }
 )
 """Annotations that are read from pods and pod templates only."""
