@@ -137,7 +137,7 @@ class PodTemplate:
     unreadable_priorities: str = ""
     """What is wrong with the text of that list."""
     unreadable_amounts: tuple[str, ...] = ()
-    """Amounts of accelerators that are no whole number, as ``resource=amount``; counted as 0."""
+    """Amounts that no node has, as ``resource=amount``; of accelerators, they count as 0."""
 
     @property
     def chips(self) -> int:

@@ -16,7 +16,7 @@ import msgspec
 
 from shared.capacity_lists import UnreadableList, read_priorities
 from shared.core.kinds.objects import UnexpectedValue, read_text
-from shared.core.labels import CAPACITY, GPU_RESOURCE, NODE_POOL, QUEUE_GATE, TPU_RESOURCE
+from shared.core.labels import CAPACITY, GPU_RESOURCE, HUGE_PAGES, NODE_POOL, QUEUE_GATE, TPU_RESOURCE
 from shared.core.messages import OBJECT_NAME
 from shared.core.times import parse_time
 from shared.core.topology_terms import Requirement
@@ -366,12 +366,15 @@ class _Asked:
         return math.ceil((most + _read_amount(self.overhead, resource)) / unit)
 
     def list_unreadable(self) -> tuple[str, ...]:
-        """Return the amounts of accelerators that are not whole numbers."""
+        """Return the amounts of accelerators that are not whole, and of huge pages beside them."""
+        each_asked = (*self.together, *(each[-1] for each in self.before))
+        beside = any(resource in each for each in each_asked for resource in (TPU_RESOURCE, GPU_RESOURCE))
         return tuple(
-            f"{resource}={each[resource]}"
-            for each in (*self.together, *(each[-1] for each in self.before))
-            for resource in (TPU_RESOURCE, GPU_RESOURCE)
-            if resource in each and not _is_whole(parse_quantity(str(each[resource])))
+            f"{resource}={amount}"
+            for each in each_asked
+            for resource, amount in each.items()
+            if (resource in (TPU_RESOURCE, GPU_RESOURCE) and not _is_whole(parse_quantity(str(amount))))
+            or (beside and resource.startswith(HUGE_PAGES) and _read_amount(each, resource))
         )
 
 

@@ -138,3 +138,20 @@ def test_a_type_of_gpus_that_is_not_certain_is_refused(terms: list[Term], messag
 def test_numbers_are_compared_as_kubernetes_does(operator: str, value: str, *, holds: bool) -> None:
     assert Requirement("n", operator, (value,)).holds({"n": "4"}) is holds
     assert not Requirement("n", operator, (value,)).holds({})
+
+
+@both
+def test_huge_pages_that_no_node_of_ours_has_are_refused(body: dict[str, Any]) -> None:
+    asking = copy.deepcopy(body)
+    asking["spec"]["containers"][0]["resources"]["limits"]["hugepages-2Mi"] = "1Gi"
+    found = answer(asking)
+
+    assert isinstance(found, Decision)
+    assert found.message.startswith("resources.hugepages-2Mi: ")
+    assert all(each in found.message for each in ("1Gi", "valid: memory"))
+
+
+def test_huge_pages_of_other_pods_are_none_of_our_business() -> None:
+    asking = a_body(chips=0, selectors={}, **{"hugepages-2Mi": "1Gi"})
+
+    assert plan(a_workload("Job", asking, hosts=1)) == []
