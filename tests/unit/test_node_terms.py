@@ -152,6 +152,7 @@ def test_huge_pages_that_no_node_of_ours_has_are_refused(body: dict[str, Any]) -
 
 
 def test_huge_pages_of_other_pods_are_none_of_our_business() -> None:
-    asking = a_body(chips=0, selectors={}, **{"hugepages-2Mi": "1Gi"})
+    asking = copy.deepcopy(a_body(chips=0, selectors={}))
+    asking["spec"]["containers"][0]["resources"]["limits"]["hugepages-2Mi"] = "1Gi"
 
     assert plan(a_workload("Job", asking, hosts=1)) == []
