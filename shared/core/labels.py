@@ -79,13 +79,8 @@ SURPLUS = "tpu-provisioner.cloud.google.com/surplus"  # taint of ours; its value
 
 POD_KEYS = frozenset(
     {
-        ADDITIONAL_NODE_NETWORKS,
-        CAPACITY,
-        COPY_LABELS,
-        FLEX_START_WAIT,
-        IDLE_SECONDS,
-        NODE_SERVICE_ACCOUNT,
-        PARTIAL_SLICE,
+        *(ADDITIONAL_NODE_NETWORKS, CAPACITY, COPY_LABELS, FLEX_START_WAIT),
+        *(IDLE_SECONDS, NODE_SERVICE_ACCOUNT, PARTIAL_SLICE),
     }
 )
 """Annotations that are read from pods and pod templates only."""
@@ -114,6 +109,7 @@ PINNED_JOB_KEY = "job-key"  # the plain selector of the Go TPU Provisioner's web
 # --- what GKE defines ---
 TPU_RESOURCE = "google.com/tpu"
 GPU_RESOURCE = "nvidia.com/gpu"
+HUGE_PAGES = "hugepages-"  # and a size; GKE gives them only to node pools with `linuxNodeConfig.hugepages`
 GPU_ACCELERATOR = "cloud.google.com/gke-accelerator"
 GPU_NODE = "cloud.google.com/gke-gpu"
 """``true`` on every node with GPUs:

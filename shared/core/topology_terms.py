@@ -19,8 +19,7 @@ if TYPE_CHECKING:
 
 _OF_SOFTWARE = re.compile(r"(.*\.)?(nvidia\.com|networks\.io)")
 """Domains of labels that software gives to nodes, for example ``nvidia.com/gpu.clique``."""
-
-
+_NUMBER = re.compile(r"[+-]?[0-9]{1,19}")
 _OF_CONTROLLERS = ("controller-uid", "controller-revision-hash", "job-name", "pod-template-hash")
 """Labels without a domain that controllers add to the pods of a template."""
 
@@ -35,19 +34,26 @@ class TermKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Requirement:
-    """One requirement on a label of pods."""
+    """One requirement on a label of pods or of nodes."""
 
     key: str
     operator: str
     values: tuple[str, ...] = ()
 
-    def holds(self, of_pod: Mapping[str, str]) -> bool:
+    def __str__(self) -> str:
+        return f"{self.key} {self.operator} {', '.join(self.values)}".rstrip()
+
+    def holds(self, own: Mapping[str, str]) -> bool:
         """Return whether labels satisfy it; an unknown operator is never satisfied."""
         if self.operator == "In":
-            return of_pod.get(self.key) in self.values
+            return own.get(self.key) in self.values
         if self.operator == "NotIn":
-            return of_pod.get(self.key) not in self.values
-        return self.operator in ("Exists", "DoesNotExist") and (self.key in of_pod) == (self.operator == "Exists")
+            return own.get(self.key) not in self.values
+        if self.operator in ("Gt", "Lt"):
+            sign = 1 if self.operator == "Gt" else -1
+            numbers = [int(each) for each in (own.get(self.key, ""), *self.values) if _NUMBER.fullmatch(each)]
+            return len(numbers) == 2 and sign * numbers[0] > sign * numbers[1]  # noqa: PLR2004 -- a label and a value
+        return self.operator in ("Exists", "DoesNotExist") and (self.key in own) == (self.operator == "Exists")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

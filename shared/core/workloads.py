@@ -16,7 +16,10 @@ from shared.core.errors import Rejected
 
 if TYPE_CHECKING:
     from shared.core.priorities import Priority
-    from shared.core.topology_terms import TopologyTerm
+    from shared.core.topology_terms import Requirement, TopologyTerm
+
+_ACCELERATORS = {labels.ACCELERATOR, labels.TOPOLOGY, labels.GPU_ACCELERATOR}
+_NAMING = ("In", "Exists")
 
 
 class AmbiguousSelector(Rejected):
@@ -105,9 +108,8 @@ class PodTemplate:
     node_selector: dict[str, str] = field(default_factory=dict)
     node_affinity: dict[str, tuple[str, ...]] = field(default_factory=dict)
     """Required node affinity of a single term, by key; the operator Exists has no values."""
-    alternatives: frozenset[str] = frozenset()
-    """Accelerator labels in required node affinity of several terms. One term is enough for
-    Kubernetes, so no value is certain."""
+    node_terms: tuple[tuple[Requirement, ...], ...] = ()
+    """Required node affinity as a whole: one term is enough, and all of it must hold."""
     node_pool_affinity: bool = False
     """Required pod affinity and anti-affinity by ``cloud.google.com/gke-nodepool``: the
     pods of a slice share one node pool, and those of other slices stay off it."""
@@ -135,7 +137,7 @@ class PodTemplate:
     unreadable_priorities: str = ""
     """What is wrong with the text of that list."""
     unreadable_amounts: tuple[str, ...] = ()
-    """Amounts of accelerators that are no whole number, as ``resource=amount``; counted as 0."""
+    """Amounts that no node has, as ``resource=amount``; of accelerators, they count as 0."""
 
     @property
     def chips(self) -> int:
@@ -183,6 +185,12 @@ class PodTemplate:
             )
         return values[0]
 
+    @property
+    def alternatives(self) -> set[str]:
+        """Return the accelerator labels in several terms of affinity, where no value is certain."""
+        several = self.node_terms if len(self.node_terms) > 1 else ()
+        return {each.key for term in several for each in term if each.operator in _NAMING} & _ACCELERATORS
+
     def list_values(self, key: str) -> tuple[str, ...]:
         """Return the values that the pod selects for a node label; empty for any value."""
         if key in self.node_selector:
@@ -212,7 +220,7 @@ class PodTemplate:
         return (
             self.units > 0
             or bool(self.unreadable_amounts)
-            or bool(self.alternatives)
+            or bool(self.alternatives - {labels.GPU_ACCELERATOR})
             or self.selects(labels.ACCELERATOR)
             or self.selects(labels.TOPOLOGY)
             or labels.SLICE_TOPOLOGY in self.annotations

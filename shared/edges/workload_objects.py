@@ -16,9 +16,10 @@ import msgspec
 
 from shared.capacity_lists import UnreadableList, read_priorities
 from shared.core.kinds.objects import UnexpectedValue, read_text
-from shared.core.labels import ACCELERATOR, CAPACITY, GPU_RESOURCE, NODE_POOL, QUEUE_GATE, TOPOLOGY, TPU_RESOURCE
+from shared.core.labels import CAPACITY, GPU_RESOURCE, HUGE_PAGES, NODE_POOL, QUEUE_GATE, TPU_RESOURCE
 from shared.core.messages import OBJECT_NAME
 from shared.core.times import parse_time
+from shared.core.topology_terms import Requirement
 from shared.core.workloads import PodTemplate, PodView, Toleration
 from shared.edges.kubernetes_errors import Unreadable
 from shared.edges.kubernetes_objects import Condition, ObjectMeta, Record
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
     from shared.core.priorities import Priority
     from shared.core.workloads import Parent, WorkloadView
 
-_ACCELERATOR_KEYS = frozenset({ACCELERATOR, TOPOLOGY})
 MIRROR_POD = "kubernetes.io/config.mirror"
 _MILLI = Decimal("0.001")
 _UNITS_MAX = 1_000_000
@@ -62,7 +62,7 @@ class Container(Record):
 
 
 class Term(Record):
-    """Requirements that hold together."""
+    """Requirements that hold together; those on the name of the node are not read."""
 
     match_expressions: list[Expression] | None = None
 
@@ -255,7 +255,7 @@ def _view_template(meta: ObjectMeta, spec: PodSpec, *, pod: str = "") -> PodTemp
         annotations=meta.annotations or {},
         node_selector=spec.node_selector or {},
         node_affinity=_read_affinity(spec.affinity),
-        alternatives=_read_alternatives(spec.affinity),
+        node_terms=_read_node_terms(spec.affinity),
         node_pool_affinity=_stays_in_pool(spec.affinity),
         topology_terms=read_topology_terms(
             spec.affinity.pod_affinity if spec.affinity else None,
@@ -320,12 +320,14 @@ def _read_affinity(affinity: Affinity | None) -> dict[str, tuple[str, ...]]:
     return found
 
 
-def _read_alternatives(affinity: Affinity | None) -> frozenset[str]:
+def _read_node_terms(affinity: Affinity | None) -> tuple[tuple[Requirement, ...], ...]:
     required = affinity.node_affinity.required if affinity and affinity.node_affinity else None
-    if required is None or len(required.node_selector_terms) < 2:  # noqa: PLR2004 -- one term has no alternative
-        return frozenset()
-    terms = required.node_selector_terms
-    return _ACCELERATOR_KEYS.intersection(each.key for term in terms for each in term.match_expressions or ())
+    return tuple(
+        tuple(
+            Requirement(each.key, each.operator, tuple(each.values or ())) for each in term.match_expressions or ()
+        )
+        for term in (required.node_selector_terms if required else ())
+    )
 
 
 def _stays_in_pool(affinity: Affinity | None) -> bool:
@@ -364,12 +366,15 @@ class _Asked:
         return math.ceil((most + _read_amount(self.overhead, resource)) / unit)
 
     def list_unreadable(self) -> tuple[str, ...]:
-        """Return the amounts of accelerators that are not whole numbers."""
+        """Return the amounts of accelerators that are not whole, and of huge pages beside them."""
+        each_asked = (*self.together, *(each[-1] for each in self.before))
+        beside = any(resource in each for each in each_asked for resource in (TPU_RESOURCE, GPU_RESOURCE))
         return tuple(
-            f"{resource}={each[resource]}"
-            for each in (*self.together, *(each[-1] for each in self.before))
-            for resource in (TPU_RESOURCE, GPU_RESOURCE)
-            if resource in each and not _is_whole(parse_quantity(str(each[resource])))
+            f"{resource}={amount}"
+            for each in each_asked
+            for resource, amount in each.items()
+            if (resource in (TPU_RESOURCE, GPU_RESOURCE) and not _is_whole(parse_quantity(str(amount))))
+            or (beside and resource.startswith(HUGE_PAGES) and _read_amount(each, resource))
         )
 
 

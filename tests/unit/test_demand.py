@@ -12,6 +12,7 @@ from shared.core.demand.demand import Demand
 from shared.core.kinds import jobset as jobset_keys
 from shared.core.settings import Settings
 from shared.core.shapes.shape import Placement
+from shared.core.topology_terms import Requirement
 from shared.core.workloads import PodView, SliceGroup, WorkloadView
 from tests.builders import (
     CLUSTER,
@@ -91,7 +92,8 @@ def test_an_ambiguous_affinity_is_refused_with_its_values(key: str) -> None:
 
 @pytest.mark.parametrize("key", [labels.ACCELERATOR, labels.TOPOLOGY])
 def test_an_accelerator_that_only_some_alternatives_name_is_refused_with_the_way_out(key: str) -> None:
-    template = a_template(chips=0, alternatives=frozenset({key}))
+    terms = ((Requirement(key, "In", ("a",)),), (Requirement("team", "In", ("b",)),))
+    template = a_template(chips=0, node_terms=terms)
     template.node_selector.pop(key, None)
     decision = refused(a_pod(template=template))
     assert decision.reason == Reason.SELECTOR_UNSUPPORTED

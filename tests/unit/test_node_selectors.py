@@ -50,6 +50,7 @@ def test_keys_that_gke_reads_from_labels_are_sent_as_labels(key: str) -> None:
         (labels.OPERATING_SYSTEM, "linux", "windows"),
         (labels.OS_DISTRIBUTION, "cos", "ubuntu"),
         (labels.ARCHITECTURE, "amd64", "arm64"),
+        (labels.REGION, "us-east5", "us-west1"),
     ],
 )
 def test_a_selector_that_contradicts_the_shape_is_refused(key: str, right: str, wrong: str) -> None:
@@ -200,10 +201,9 @@ def test_without_any_zone_the_setting_to_make_is_named() -> None:
         {labels.ZONE: "us-east5"},
         {labels.ZONE: "us-east51-a"},
         {labels.RESERVATION_ZONE: "europe-west4-b"},
-        {labels.REGION: "us-west1"},
     ],
 )
-def test_a_zone_or_region_that_is_not_the_cluster_s_is_refused(selectors: dict[str, str]) -> None:
+def test_a_zone_that_is_not_the_cluster_s_is_refused(selectors: dict[str, str]) -> None:
     cluster, use = in_cluster("us-east5", "us-east5-b")
 
     with pytest.raises(UnsupportedSelector, match="us-east5"):

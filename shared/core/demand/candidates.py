@@ -13,25 +13,24 @@ from typing import TYPE_CHECKING
 
 from shared.core import labels
 from shared.core.demand.capacity import (
-    PROJECT,
-    RESOURCE_NAME,
     Capacity,
     CapacityConflict,
     Tier,
     check_flex_start,
+    check_names,
     check_reservation,
     find_tier,
     read_capacity,
 )
 from shared.core.demand.disks import check_zone, list_disks, list_older, reaches
-from shared.core.demand.node_selectors import ZONE, find_region, read_zone
+from shared.core.demand.node_selectors import ZONE, check_nodes, find_region, read_zone
 from shared.core.errors import Rejected
 from shared.core.priorities import NodeSource
 from shared.core.settings import is_allowed
 from shared.core.workloads import SPOT_TAINT
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from shared.core.priorities import Priority, ReservationRef
     from shared.core.settings import Settings
@@ -73,18 +72,13 @@ def read_candidates(
     settings: Settings,
     *,
     flex_wait: int,
+    own: Mapping[str, str],
 ) -> tuple[Candidate, ...]:
     """Return the candidates of a slice, at most `CANDIDATES_MAX`; empty if nothing lists any.
 
-    Those of an annotation that the workload's own disks have ruled out since are left out.
-
-    Args:
-        template: what the pods of the slice need.
-        shape: of the slice.
-        cluster: ``projects/P/locations/L/clusters/C``.
-        workload: theirs, with the disks of its claims.
-        settings: the operator's settings.
-        flex_wait: how many seconds a flex-start pool waits for its first node; 0 without end.
+    Those of an annotation that the workload's own disks have ruled out since are left out. With
+    `flex_wait` 0 a flex-start pool waits for its first node without end. `own` is as for
+    `check_nodes`.
 
     Raises:
         CapacityConflict: the annotation is no list, or the pods could not run on one of its items.
@@ -93,15 +87,18 @@ def read_candidates(
     if settings.force_on_demand:
         return ()
     disks = list_disks(template, workload)
+    find = partial(_find_misfit, template=template, shape=shape, cluster=cluster, own=own, settings=settings)
     if labels.CAPACITY in template.annotations:
+        if template.unreadable_priorities:
+            raise CapacityConflict(template.unreadable_priorities, field=_FIELD)
         older = list_older(disks, workload)
-        found = _read_annotation(template, shape, cluster, settings, older, flex_wait=flex_wait)
+        listed = _expand(template.priorities, template, cluster, settings, older)
+        found = _check_listed(listed, partial(find, disks=older), cluster, settings, flex_wait=flex_wait)
         return _leave_out(found, disks)
     accelerator = template.find_selector(labels.GPU_ACCELERATOR if template.gpus else labels.ACCELERATOR) or ""
     for policy in settings.capacity_policies:
         if is_allowed(workload.namespace, policy.namespaces) and is_allowed(accelerator, policy.accelerators):
             listed = _expand(policy.priorities, template, cluster, settings, disks)
-            find = partial(_find_misfit, template=template, shape=shape, cluster=cluster, settings=settings)
             return tuple(each for each in listed if find(each, disks=disks) is None)
     return ()
 
@@ -141,13 +138,16 @@ def _leave_out(found: tuple[Candidate, ...], disks: Sequence[Disk]) -> tuple[Can
     return left
 
 
-def _read_annotation(
-    template: PodTemplate, shape: Shape, cluster: str, settings: Settings, disks: Sequence[Disk], *, flex_wait: int
+def _check_listed(
+    listed: Iterable[Candidate],
+    find: Callable[[Candidate], Rejected | None],
+    cluster: str,
+    settings: Settings,
+    *,
+    flex_wait: int,
 ) -> tuple[Candidate, ...]:
-    if template.unreadable_priorities:
-        raise CapacityConflict(template.unreadable_priorities, field=_FIELD)
     found: list[Candidate] = []
-    for candidate in _expand(template.priorities, template, cluster, settings, disks):
+    for candidate in listed:
         number = len(found) + 1
         if number > CANDIDATES_MAX:
             raise CapacityConflict(
@@ -156,7 +156,7 @@ def _read_annotation(
                 valid=f"at most {CANDIDATES_MAX}",
             )
         check_reservation(candidate.capacity, cluster, settings)
-        misfit = _find_misfit(candidate, template, shape, cluster, settings, disks)
+        misfit = find(candidate)
         if misfit is None and candidate in found:
             earlier = found.index(candidate) + 1
             misfit = CapacityConflict(f"the same as candidate {earlier}", valid="each candidate once")
@@ -204,6 +204,7 @@ def _find_misfit(
     template: PodTemplate,
     shape: Shape,
     cluster: str,
+    own: Mapping[str, str],
     settings: Settings,
     disks: Sequence[Disk],
 ) -> Rejected | None:
@@ -212,6 +213,7 @@ def _find_misfit(
         _check_zone(candidate.zone, template, cluster)
         check_zone(candidate.zone, disks)
         _check_tier(candidate.capacity, template, shape, cluster, settings)
+        check_nodes(template, shape, candidate.capacity, candidate.zone, own, settings)
     except Rejected as error:
         return error
     return None
@@ -232,7 +234,7 @@ def _check_tier(capacity: Capacity, template: PodTemplate, shape: Shape, cluster
     if pinned is not None and pinned != capacity.tier:
         raise CapacityConflict("the pods select another tier", value=str(capacity.tier), valid=str(pinned))
     if capacity.tier == Tier.RESERVATION:
-        _check_names(capacity)
+        check_names(capacity)
         if pinned is not None and read_capacity(template, shape, cluster, settings) != capacity:
             raise CapacityConflict(
                 "the pods select another reservation",
@@ -248,14 +250,3 @@ def _check_tier(capacity: Capacity, template: PodTemplate, shape: Shape, cluster
             value=str(SPOT_TAINT),
             valid=f"a toleration of {labels.SPOT}, or no spot candidate",
         )
-
-
-def _check_names(capacity: Capacity) -> None:
-    for what, value, rule in (
-        ("reservation", capacity.reservation, RESOURCE_NAME),
-        ("project", capacity.reservation_project or "own-project", PROJECT),
-        ("block", capacity.reservation_block or "none", RESOURCE_NAME),
-        ("sub-block", capacity.reservation_subblock or "none", RESOURCE_NAME),
-    ):
-        if not rule.fullmatch(value):
-            raise CapacityConflict(f"not the name of a {what}", value=value, valid=rule.pattern)

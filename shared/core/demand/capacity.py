@@ -166,35 +166,43 @@ def _find_tiers(template: PodTemplate) -> list[Tier]:
     return [tier for tier, selected in found if selected]
 
 
-def _read_reservation(template: PodTemplate) -> Capacity:
-    def read(key: str, rule: re.Pattern[str], valid: str) -> str:
-        value = template.find_selector(key) or ""
-        if value and not rule.fullmatch(value):
-            raise CapacityConflict("not a valid name", field=key, value=value, valid=valid)
-        return value
+def check_names(capacity: Capacity) -> None:
+    """Accept a reservation whose names are valid.
 
-    name = read(labels.RESERVATION_NAME, RESOURCE_NAME, "the name of a reservation")
-    block = read(labels.RESERVATION_BLOCKS, RESOURCE_NAME, "the name of a block")
-    subblock = read(labels.RESERVATION_SUBBLOCKS, RESOURCE_NAME, "the name of a sub-block")
-    if not name:
-        raise CapacityConflict(
-            "the name of the reservation is missing",
-            field=labels.RESERVATION_NAME,
-            valid="the name of a reservation",
-        )
-    if subblock and not block:
+    Raises:
+        CapacityConflict: one of them is not.
+    """
+    for what, key, value, rule in (
+        ("the name of a reservation", labels.RESERVATION_NAME, capacity.reservation, RESOURCE_NAME),
+        ("a project id", labels.RESERVATION_PROJECT, capacity.reservation_project or "own-project", PROJECT),
+        ("the name of a block", labels.RESERVATION_BLOCKS, capacity.reservation_block or "none", RESOURCE_NAME),
+        (
+            "the name of a sub-block",
+            labels.RESERVATION_SUBBLOCKS,
+            capacity.reservation_subblock or "none",
+            RESOURCE_NAME,
+        ),
+    ):
+        if not rule.fullmatch(value):
+            raise CapacityConflict(f"not {what}", field=key, value=value, valid=f"{what}: {rule.pattern}")
+
+
+def _read_reservation(template: PodTemplate) -> Capacity:
+    found = Capacity(
+        tier=Tier.RESERVATION,
+        reservation=template.find_selector(labels.RESERVATION_NAME) or "",
+        reservation_project=template.find_selector(labels.RESERVATION_PROJECT) or "",
+        reservation_block=template.find_selector(labels.RESERVATION_BLOCKS) or "",
+        reservation_subblock=template.find_selector(labels.RESERVATION_SUBBLOCKS) or "",
+    )
+    check_names(found)
+    if found.reservation_subblock and not found.reservation_block:
         raise CapacityConflict(
             "the pod selects a sub-block without its block",
             field=labels.RESERVATION_BLOCKS,
             valid="the name of the block",
         )
-    return Capacity(
-        tier=Tier.RESERVATION,
-        reservation=name,
-        reservation_project=read(labels.RESERVATION_PROJECT, PROJECT, "a project id"),
-        reservation_block=block,
-        reservation_subblock=subblock,
-    )
+    return found
 
 
 def check_reservation(capacity: Capacity, cluster: str, settings: Settings) -> None:

@@ -17,7 +17,7 @@ from shared.core.demand.capacity import Capacity, Tier, read_capacity, read_flex
 from shared.core.demand.disks import list_disks
 from shared.core.demand.idle_time import read_idle_seconds
 from shared.core.demand.networks import check_listed, read_networks
-from shared.core.demand.node_selectors import read_node_labels, read_operator_labels, read_zone
+from shared.core.demand.node_selectors import check_nodes, read_node_labels, read_operator_labels, read_zone
 from shared.core.demand.own_keys import check_own_keys
 from shared.core.demand.topology_labels import read_topology_labels
 from shared.core.demand.wanted_shapes import find_wanted_shape
@@ -218,9 +218,15 @@ def _build_demand(
     pins, elastic = _read_pins(claim, found), found.group.elastic
     # The nodes of an elastic pool come and go, so that it has none is no failure.
     flex_wait = read_flex_wait(template, settings) * (not elastic)
-    candidates = read_candidates(template, shape, cluster, workload, settings, flex_wait=flex_wait)
-    disks, listed = list_disks(template, workload), bool(candidates)
-    candidates = candidates or (Candidate(asked, read_zone(template, cluster, settings, disks)),)
+    networks, of_operator = read_networks(template, shape, settings), read_operator_labels(template, settings)
+    given = networks.node_labels | read_topology_labels(template, found, workload, nodes=shape.node_count)
+    node_labels = read_node_labels(template, shape, asked, settings, pins=pins, given=given)
+    own = pins | of_operator | node_labels
+    candidates = read_candidates(template, shape, cluster, workload, settings, flex_wait=flex_wait, own=own)
+    listed = bool(candidates)
+    if not listed:
+        candidates = (Candidate(asked, read_zone(template, cluster, settings, list_disks(template, workload))),)
+        check_nodes(template, shape, asked, candidates[0].zone, own, settings)
     candidates = tuple(
         dataclasses.replace(
             each,
@@ -229,8 +235,6 @@ def _build_demand(
         for each in candidates
     )
     first = candidates[0]
-    networks = read_networks(template, shape, settings)
-    given = networks.node_labels | read_topology_labels(template, found, workload, nodes=shape.node_count)
     return Demand(
         claim=claim,
         shape=shape,
@@ -240,8 +244,8 @@ def _build_demand(
         nodes_from=first.nodes_from or NodeSource.CREATION,
         candidates=candidates * listed,
         flex_wait_seconds=flex_wait,
-        node_labels=read_node_labels(template, shape, asked, settings, pins=pins, given=given),
-        operator_labels=read_operator_labels(template, settings),
+        node_labels=node_labels,
+        operator_labels=of_operator,
         networks=networks.pairs,
         network_profile=networks.profile,
         node_service_account=_read_service_account(template, settings),

@@ -11,9 +11,11 @@ import re
 from typing import TYPE_CHECKING
 
 from shared.core import labels
+from shared.core.demand.capacity import Tier
 from shared.core.demand.disks import check_zone, choose_zone
 from shared.core.errors import NotAllowed, Rejected
 from shared.core.settings import is_allowed
+from shared.core.topology_terms import Requirement, needs_label
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -27,24 +29,13 @@ ZONE = re.compile(r"[a-z]+-[a-z]+[0-9]+-[a-z0-9]+")
 
 SET_BY_GKE = frozenset(
     {
-        labels.ACCELERATOR,
-        labels.TOPOLOGY,
-        labels.SPOT,
-        labels.FLEX_START,
-        labels.PROVISIONING,
-        labels.RESERVATION_NAME,
-        labels.RESERVATION_PROJECT,
-        labels.RESERVATION_BLOCKS,
-        labels.RESERVATION_SUBBLOCKS,
-        labels.ZONE,
-        labels.REGION,
-        labels.RESERVATION_ZONE,
-        labels.INSTANCE_TYPE,
-        labels.GPU_ACCELERATOR,
-        labels.GPU_PARTITION,
-        labels.GPU_SHARING,
-        labels.GPU_CLIENTS,
-        labels.GPU_DRIVER,
+        *(labels.ACCELERATOR, labels.TOPOLOGY, labels.GPU_NODE, labels.GPU_ACCELERATOR, labels.GPU_PARTITION),
+        *(labels.GPU_SHARING, labels.GPU_CLIENTS, labels.GPU_DRIVER),
+        *(labels.SPOT, labels.FLEX_START, labels.PROVISIONING),
+        *(labels.RESERVATION_NAME, labels.RESERVATION_PROJECT),
+        *(labels.RESERVATION_BLOCKS, labels.RESERVATION_SUBBLOCKS, labels.RESERVATION_ZONE),
+        *(labels.ZONE, labels.REGION, labels.INSTANCE_TYPE, labels.MACHINE_FAMILY),
+        *(labels.OPERATING_SYSTEM, labels.OS_DISTRIBUTION, labels.ARCHITECTURE),
     }
 )
 """Node labels that GKE derives from the pool's fields; other modules of `shared.core` read them."""
@@ -53,6 +44,7 @@ COPIED_FROM_SELECTORS = frozenset(
     {labels.ICI_RESILIENCY, labels.LOCATION_HINT, labels.POOL_GROUP_NAME, labels.WORKLOAD_TYPE}
 )
 """GKE's own keys that GKE reads from the labels of a new pool."""
+_SELECTED = COPIED_FROM_SELECTORS | {labels.ACCELERATOR_COUNT, labels.RESERVATION_AFFINITY}
 
 
 class UnsupportedSelector(Rejected):
@@ -78,13 +70,8 @@ def read_node_labels(
 ) -> dict[str, str]:
     """Return the node labels that a pool needs besides owner labels and `read_operator_labels`.
 
-    Args:
-        template: what the pod needs.
-        shape: the slice's shape, which selectors must not contradict.
-        capacity: the slice's tier.
-        settings: the operator's settings.
-        pins: labels by which the kind pins pods to nodes; a value is empty if these are not pinned.
-        given: further labels of the nodes; none contradicts a selector.
+    A value of `pins`, by which the kind pins pods to nodes, is empty if these are not pinned. No
+    label of `given` contradicts a selector.
 
     Raises:
         UnsupportedSelector: the nodes would not have a label that the pod selects.
@@ -94,26 +81,92 @@ def read_node_labels(
     found.update({key: value for key, value in {**pins, **given}.items() if value})
     if capacity.max_run_duration_seconds and template.selects(labels.MAX_RUN_DURATION):
         found[labels.MAX_RUN_DURATION] = str(capacity.max_run_duration_seconds)
-    copied = read_operator_labels(template, settings)
-    anyway = {*found, *copied, labels.HOSTNAME, labels.OPERATING_SYSTEM, labels.ARCHITECTURE}
-    anyway |= {labels.OS_DISTRIBUTION, *[labels.GPU_NODE] * bool(shape.gpus)}
+    settled = {*given, *pins, *SET_BY_GKE, labels.METADATA_SERVER}
+    if settings.force_on_demand or labels.MAX_RUN_DURATION in found:
+        settled.add(labels.MAX_RUN_DURATION)
+    _check_metadata_server(template, settings)
     for key in {**template.node_affinity, **template.node_selector}:
-        if key in given or key in SET_BY_GKE:
-            continue
-        if key == labels.METADATA_SERVER:
-            _check_metadata_server(template, settings)
+        if key in settled:
             continue
         value = template.find_selector(key)
-        if value is not None:
-            found.update(_read_selector(key, value, shape, pins))
-        elif key not in anyway:
+        if value is None and key not in (*found, *read_operator_labels(template, settings), labels.HOSTNAME):
             raise UnsupportedSelector(
                 "the operator Exists gives no value for the node label",
                 field=f"spec.affinity.nodeAffinity {key}",
                 value="Exists",
                 valid="the operator In with one value",
             )
+        if value is not None and labels.is_reserved(key) and key not in _SELECTED:
+            raise UnsupportedSelector(
+                "this provisioner cannot set this label on nodes",
+                field="spec.nodeSelector",
+                value=f"{key}={value}",
+                valid="remove this selector; or, for node pools of your own that have this label, the annotation "
+                f'{labels.DISABLE_AUTOPROVISIONING}: "true" on the pod',
+            )
+        if value is not None:
+            found[key] = str(shape.chips_per_host) if key == labels.ACCELERATOR_COUNT else value
     return found
+
+
+def check_nodes(
+    template: PodTemplate, shape: Shape, capacity: Capacity, zone: str, own: Mapping[str, str], settings: Settings
+) -> None:
+    """Accept nodes on which the node selector and the required node affinity let the pods run.
+
+    Besides those of its `own`, some labels of a pool are known before it exists. Others of Google,
+    of Kubernetes and of software are not, and refuse nothing.
+
+    Raises:
+        UnsupportedSelector: it names a requirement that the nodes do not meet.
+    """
+    known = {**_list_known_labels(shape, capacity, zone, settings), **own}
+    # An own label of the author may have an empty value; of others it says that they lack it.
+    present = {key: value for key, value in known.items() if value or not labels.is_reserved(key)}
+    unmet: list[Requirement] = []
+    selected = [Requirement(key, "In", (value,)) for key, value in template.node_selector.items()]
+    for term in template.node_terms or ((),):
+        certain = (each for each in (*selected, *term) if each.key in known or needs_label(each.key))
+        first = next((each for each in certain if not each.holds(present)), None)
+        if first is None:
+            return
+        unmet.append(first)
+    key = unmet[0].key
+    has = f"{present[key]}, as these nodes have it" if key in present else "remove this selector: they lack it"
+    shown = "; or ".join(map(str, unmet))
+    raise UnsupportedSelector(
+        "the pods do not accept the nodes that they would get", field=key, value=shown, valid=has
+    )
+
+
+def _list_known_labels(shape: Shape, capacity: Capacity, zone: str, settings: Settings) -> dict[str, str]:
+    """Return labels of the nodes of a pool; empty for those that GKE does not give to them."""
+    tier, gpus = capacity.tier, shape.gpus
+    found = {
+        labels.MANAGER: labels.MANAGER_VALUE,
+        labels.REGION: zone.rpartition("-")[0],
+        labels.INSTANCE_TYPE: shape.machine_type,
+        labels.MACHINE_FAMILY: shape.machine_type.split("-")[0],
+        labels.OPERATING_SYSTEM: "linux",
+        labels.OS_DISTRIBUTION: "cos",
+        labels.ARCHITECTURE: shape.architecture,
+        labels.ACCELERATOR: "" if gpus else shape.accelerator,
+        labels.TOPOLOGY: "" if gpus else shape.topology,
+        labels.GPU_ACCELERATOR: shape.accelerator if gpus else "",
+        labels.GPU_NODE: "true" if gpus else "",
+        labels.GPU_PARTITION: gpus.partition if gpus else "",
+        labels.METADATA_SERVER: "true" if settings.node_workload_identity else "",
+    }
+    if settings.force_on_demand:  # a webhook may remove the tier, and Kueue may choose the zone
+        return found
+    return found | {
+        labels.ZONE: zone,
+        labels.SPOT: "true" if tier == Tier.SPOT else "",
+        labels.FLEX_START: "true" if tier == Tier.FLEX_START else "",
+        labels.PREEMPTIBLE: "",
+        labels.PROVISIONING: tier if tier in (Tier.SPOT, Tier.FLEX_START) else "standard",
+        labels.RESERVATION_NAME: capacity.reservation,
+    }
 
 
 def read_operator_labels(template: PodTemplate, settings: Settings) -> dict[str, str]:
@@ -153,11 +206,6 @@ def read_zone(template: PodTemplate, cluster: str, settings: Settings, disks: Se
         raise UnsupportedSelector(
             "not a zone of the cluster's region", field=labels.ZONE, value=chosen, valid=f"a zone of {region}"
         )
-    wanted_region = template.find_selector(labels.REGION)
-    if wanted_region and wanted_region != region:
-        raise UnsupportedSelector(
-            "not the region of the cluster", field=labels.REGION, value=wanted_region, valid=region
-        )
     return zone
 
 
@@ -179,54 +227,12 @@ def _copy_pod_labels(template: PodTemplate, settings: Settings) -> dict[str, str
     return {key: template.labels[key] for key in asked if key in template.labels}
 
 
-def _read_selector(key: str, value: str, shape: Shape, pins: Mapping[str, str]) -> dict[str, str]:
-    """Return the label that satisfies one selector; empty if the nodes have it in any case."""
-    if key == labels.ACCELERATOR_COUNT:
-        _check_agrees(key, value, str(shape.chips_per_host))
-        return {key: value}
-    fixed = {
-        labels.MACHINE_FAMILY: shape.machine_type.split("-")[0],
-        labels.OPERATING_SYSTEM: "linux",
-        labels.OS_DISTRIBUTION: "cos",
-        labels.GPU_NODE: "true" if shape.gpus else "",
-        labels.ARCHITECTURE: shape.architecture,
-        **pins,
-    }
-    if key in fixed:
-        _check_agrees(key, value, fixed[key])
-        return {}
-    if key == labels.RESERVATION_AFFINITY or key in COPIED_FROM_SELECTORS:
-        return {key: value}
-    if key == labels.MAX_RUN_DURATION:
-        return {}
-    if labels.is_reserved(key):
-        raise UnsupportedSelector(
-            "this provisioner cannot set this label on nodes",
-            field="spec.nodeSelector",
-            value=f"{key}={value}",
-            valid="remove this selector; or, for node pools of your own that have this label, the annotation "
-            f'{labels.DISABLE_AUTOPROVISIONING}: "true" on the pod',
-        )
-    return {key: value}
-
-
 def _check_metadata_server(template: PodTemplate, settings: Settings) -> None:
     """Accept a selector of the label that GKE gives to nodes with its metadata server."""
-    if not settings.node_workload_identity:
+    if template.selects(labels.METADATA_SERVER) and not settings.node_workload_identity:
         raise UnsupportedSelector(
             "the setting node_workload_identity is off, so the nodes do not have GKE's metadata server",
             field="spec.nodeSelector",
             value=labels.METADATA_SERVER,
             valid="turn on the setting, or remove this selector",
-        )
-    _check_agrees(labels.METADATA_SERVER, template.find_selector(labels.METADATA_SERVER) or "true", "true")
-
-
-def _check_agrees(key: str, value: str, expected: str) -> None:
-    if value != expected:
-        raise UnsupportedSelector(
-            "contradicts the other fields of the pod",
-            field=key,
-            value=value,
-            valid=expected or "remove this selector",
         )

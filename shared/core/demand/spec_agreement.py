@@ -27,29 +27,13 @@ if TYPE_CHECKING:
     from shared.core.shapes.shape import Shape
     from shared.core.workloads import PodTemplate, WorkloadView
 
-_ANNOTATIONS = (
-    labels.ADDITIONAL_NODE_NETWORKS,
-    labels.NODE_SERVICE_ACCOUNT,
-    labels.COPY_LABELS,
-    labels.CAPACITY,
-    labels.IDLE_SECONDS,
-    labels.FLEX_START_WAIT,
-    labels.PARTIAL_SLICE,
-    *labels.PROVISIONING_REQUESTS,
-)
+_ANNOTATIONS = (*sorted(labels.POD_KEYS), *labels.PROVISIONING_REQUESTS)
 """The annotations that change the nodes, or who provides them."""
 _OF_TIER = frozenset(
     {
-        labels.PROVISIONING,
-        labels.PREEMPTIBLE,
-        labels.SPOT,
-        labels.FLEX_START,
-        labels.MAX_RUN_DURATION,
-        labels.RESERVATION_AFFINITY,
-        labels.RESERVATION_NAME,
-        labels.RESERVATION_PROJECT,
-        labels.RESERVATION_BLOCKS,
-        labels.RESERVATION_SUBBLOCKS,
+        *(labels.PROVISIONING, labels.PREEMPTIBLE, labels.SPOT, labels.FLEX_START, labels.MAX_RUN_DURATION),
+        *(labels.RESERVATION_AFFINITY, labels.RESERVATION_NAME, labels.RESERVATION_PROJECT),
+        *(labels.RESERVATION_BLOCKS, labels.RESERVATION_SUBBLOCKS),
     }
 )
 """Without effect under the setting ``force_on_demand``."""
@@ -184,15 +168,13 @@ def _count_gpus(found: SliceOfPod, pod: PodTemplate, spec: PodTemplate, workload
     """Return the GPUs of the nodes that a pod without CPU, memory and machine of its own gets."""
     own = found.group.template if found.group.elastic else spec
     added = {key for key in _OF_SIZE if not spec.selects(key)}
+    named = dataclasses.replace(pod, cpu_millis=own.cpu_millis, memory_bytes=own.memory_bytes)
     alone = dataclasses.replace(
-        pod,
-        cpu_millis=own.cpu_millis,
-        memory_bytes=own.memory_bytes,
+        named,
         node_selector={key: value for key, value in pod.node_selector.items() if key not in added},
         node_affinity={key: value for key, value in pod.node_affinity.items() if key not in added},
     )
     try:
         return find_wanted_shape(found, alone, workload, room).chips
     except Rejected:  # the machine needs to be named
-        named = dataclasses.replace(pod, cpu_millis=own.cpu_millis, memory_bytes=own.memory_bytes)
         return find_wanted_shape(found, named, workload, room).chips

@@ -227,11 +227,12 @@ def _check_size(template: PodTemplate, shape: Shape, room: Room) -> None:
 def _check_amounts(template: PodTemplate) -> None:
     for amount in template.unreadable_amounts:
         resource, _, value = amount.partition("=")
+        huge = resource.startswith(labels.HUGE_PAGES)
         raise UnsupportedShape(
-            "not a whole number of accelerators",
+            "the nodes of this provisioner have no huge pages" if huge else "not a whole number of accelerators",
             field=f"resources.{resource}",
             value=value,
-            valid="a whole number, for example 4",
+            valid="memory in their place, or a node pool of your own" if huge else "a whole number, for example 4",
         )
 
 

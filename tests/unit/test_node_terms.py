@@ -1,0 +1,158 @@
+"""Required node affinity, all operators and terms, is held against the nodes that a pool gets."""
+
+import copy
+from typing import Any
+
+import pytest
+
+from shared.core import labels
+from shared.core.decisions import Decision, Reason, Verdict
+from shared.core.demand.capacity import Tier
+from shared.core.demand.demand import Demand
+from shared.core.topology_terms import Requirement
+from tests.unit.live_pods import a_body, a_workload, change, plan
+
+TPU = a_body(selectors={labels.ACCELERATOR: "tpu-v6e-slice", labels.TOPOLOGY: "2x2"})
+GPU = a_body(chips=0, gpus=1, selectors={labels.GPU_ACCELERATOR: "nvidia-l4"})
+ZONE = "us-east5-b"
+"""Of the setting, for pods that select none."""
+both = pytest.mark.parametrize("body", [TPU, GPU], ids=["TPU", "GPU"])
+
+Term = list[tuple[str, str, list[str]]]
+
+
+def requiring(body: dict[str, Any], *terms: Term) -> dict[str, Any]:
+    """Return a pod template whose nodes must satisfy one of these terms."""
+    changed = copy.deepcopy(body)
+    found = [
+        {
+            "matchExpressions": [
+                {"key": key, "operator": operator, "values": values} for key, operator, values in term
+            ]
+        }
+        for term in terms
+    ]
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": found}}
+    changed["spec"]["affinity"] = {"nodeAffinity": required}
+    return changed
+
+
+def answer(body: dict[str, Any]) -> Demand | Decision:
+    [found] = plan(a_workload("Job", body, hosts=1))
+    return found
+
+
+def is_no(value: str) -> Term:
+    return [(labels.ZONE, "NotIn", [value])]
+
+
+@both
+@pytest.mark.parametrize(
+    "terms",
+    [
+        pytest.param([is_no(ZONE)], id="another zone"),
+        pytest.param([[(labels.ZONE, "In", ["us-east5-a"])], [(labels.ZONE, "In", ["us-east5-c"])]], id="zones"),
+        pytest.param([[(labels.PROVISIONING, "NotIn", ["standard"])]], id="another tier"),
+        pytest.param([[(labels.INSTANCE_TYPE, "NotIn", ["ct6e-standard-4t", "g2-standard-4"])]], id="machine"),
+        pytest.param([[("team", "In", ["a"])], [("team", "In", ["b"])]], id="a label of one of two values"),
+        pytest.param([[("generation", "Gt", ["3"])]], id="a number that no node has"),
+        pytest.param([[(labels.SPOT, "DoesNotExist", []), *is_no(ZONE)]], id="all of one term"),
+    ],
+)
+def test_nodes_that_the_pods_would_not_accept_are_never_made(body: dict[str, Any], terms: list[Term]) -> None:
+    found = answer(requiring(body, *terms))
+
+    assert isinstance(found, Decision)
+    assert (found.verdict, found.reason) == (Verdict.REFUSE, Reason.SELECTOR_UNSUPPORTED)
+    key, operator, values = terms[0][-1]
+    assert all(each in found.message for each in (key, operator, *values, "valid: "))
+
+
+@both
+def test_a_tier_that_the_affinity_excludes_is_refused_with_the_tier(body: dict[str, Any]) -> None:
+    found = answer(change(requiring(body, [(labels.SPOT, "DoesNotExist", [])]), {labels.SPOT: "true"}))
+
+    assert isinstance(found, Decision)
+    assert found.message == (
+        "cloud.google.com/gke-spot: the pods do not accept the nodes that they would get "
+        "(got 'cloud.google.com/gke-spot DoesNotExist'); valid: true, as these nodes have it"
+    )
+
+
+@both
+@pytest.mark.parametrize(
+    "terms",
+    [
+        pytest.param([[(labels.SPOT, "DoesNotExist", [])]], id="no spot"),
+        pytest.param([is_no("us-east5-a")], id="another zone is excluded"),
+        pytest.param([is_no(ZONE), [(labels.ZONE, "In", [ZONE])]], id="the second term"),
+        pytest.param([[("team", "NotIn", ["a"]), ("rack", "DoesNotExist", [])]], id="labels that no node has"),
+        pytest.param([[(labels.HOSTNAME, "NotIn", ["broken"])]], id="a name that is not known"),
+        pytest.param([[(labels.NODE_POOL, "NotIn", ["mine"])]], id="a pool that is not known"),
+        pytest.param([[("cloud.google.com/gke-boot-disk", "DoesNotExist", [])]], id="a label of GKE"),
+        pytest.param([[("nvidia.com/gpu.count", "Gt", ["0"])]], id="a label of software"),
+    ],
+)
+def test_nodes_that_the_pods_accept_or_may_accept_are_made(body: dict[str, Any], terms: list[Term]) -> None:
+    found = answer(requiring(body, *terms))
+
+    assert isinstance(found, Demand)
+    assert (found.zone, found.capacity.tier) == (ZONE, Tier.ON_DEMAND)
+
+
+@both
+def test_a_label_of_the_author_s_own_may_be_empty(body: dict[str, Any]) -> None:
+    found = answer(change(requiring(body, [("team", "Exists", [])]), {"team": ""}))
+
+    assert isinstance(found, Demand)
+    assert found.node_labels == {"team": ""}
+
+
+def test_a_candidate_that_the_pods_do_not_accept_is_refused_by_its_number() -> None:
+    listed = change(TPU, {}, annotations={labels.CAPACITY: "- location: {zones: [us-east5-a, us-east5-b]}"})
+    found = answer(requiring(listed, is_no("us-east5-a")))
+
+    assert isinstance(found, Decision)
+    assert "candidate 1, on-demand in us-east5-a" in found.message
+    assert f"{labels.ZONE} NotIn us-east5-a" in found.message
+
+
+@pytest.mark.parametrize(
+    ("terms", "message"),
+    [
+        ([[(labels.GPU_ACCELERATOR, "In", ["nvidia-l4"])], [("team", "In", ["a"])]], "one nodeSelectorTerm"),
+        ([[(labels.GPU_ACCELERATOR, "NotIn", ["nvidia-l4"])]], "selects no GPU type"),
+    ],
+)
+def test_a_type_of_gpus_that_is_not_certain_is_refused(terms: list[Term], message: str) -> None:
+    found = answer(requiring(change(GPU, {labels.GPU_ACCELERATOR: None}), *terms))
+
+    assert isinstance(found, Decision)
+    assert message in found.message
+
+
+@pytest.mark.parametrize(
+    ("operator", "value", "holds"),
+    [("Gt", "3", True), ("Gt", "4", False), ("Lt", "5", True), ("Lt", "4", False), ("Gt", "x", False)],
+)
+def test_numbers_are_compared_as_kubernetes_does(operator: str, value: str, *, holds: bool) -> None:
+    assert Requirement("n", operator, (value,)).holds({"n": "4"}) is holds
+    assert not Requirement("n", operator, (value,)).holds({})
+
+
+@both
+def test_huge_pages_that_no_node_of_ours_has_are_refused(body: dict[str, Any]) -> None:
+    asking = copy.deepcopy(body)
+    asking["spec"]["containers"][0]["resources"]["limits"]["hugepages-2Mi"] = "1Gi"
+    found = answer(asking)
+
+    assert isinstance(found, Decision)
+    assert found.message.startswith("resources.hugepages-2Mi: ")
+    assert all(each in found.message for each in ("1Gi", "valid: memory"))
+
+
+def test_huge_pages_of_other_pods_are_none_of_our_business() -> None:
+    asking = copy.deepcopy(a_body(chips=0, selectors={}))
+    asking["spec"]["containers"][0]["resources"]["limits"]["hugepages-2Mi"] = "1Gi"
+
+    assert plan(a_workload("Job", asking, hosts=1)) == []
