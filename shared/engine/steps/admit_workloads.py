@@ -117,6 +117,7 @@ def _give(
         bare = queues.view_owner(dataclasses.replace(queued, flavors={}))
         return owner, _refuse(look, queued, gang), is_final(look.cluster, owner, bare, settings)
     request = CapacityRequest(seconds=seconds, round=state.retries, begins_at=queued.reserved_at)
+    look.figures.add_gang(gang, look.pools.list(), since=request.begins_at, now=look.now())
     return owner, give_pools(look, gang, owner, request), False
 
 
