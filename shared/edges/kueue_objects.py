@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import hashlib
 from typing import TYPE_CHECKING, TypeVar
 
 from shared.core.errors import KindAbsent, NotFound, StaleView
@@ -40,7 +41,14 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 _ROOT = "/apis/kueue.x-k8s.io/v1beta2"
+_MANAGER_LENGTH_MAX = 128
 _FORCE = {"fieldManager": CONTROLLER, "force": "true"}
+
+
+def _name_manager(check: str) -> str:
+    """Return the field manager of one check, within the 128 characters that the API accepts."""
+    name, digest = f"{CONTROLLER} {check}", hashlib.sha256(check.encode()).hexdigest()
+    return name if len(name) <= _MANAGER_LENGTH_MAX else f"{CONTROLLER} {digest}"
 
 
 class KueueQueues:
@@ -98,7 +106,7 @@ class KueueQueues:
         try:
             body = format_state(queued, state, retry_seconds=retry_seconds)
             # One for each check: an apply deletes what its manager wrote before and does not name.
-            forced = _FORCE | {"fieldManager": f"{CONTROLLER} {state.name}"[:128]}
+            forced = _FORCE | {"fieldManager": _name_manager(state.name)}
             self._api.patch(path, body, APPLY_PATCH, Stored, forced)
         except NotFound as error:
             raise StaleView(f"{queued} is gone: {error}") from error

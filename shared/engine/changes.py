@@ -1,4 +1,4 @@
-"""Every change of node pools, nodes and workloads, behind the guards of its verb.
+"""Every change of node pools, nodes, workloads and Kueue's checks, behind the guards of its verb.
 
 `GUARDS` names what is read and compared right before each change, in that order. What must be as
 young as possible comes last: the slice's pools before a create, the pool itself before its
@@ -69,7 +69,7 @@ class _Change:
     """How many objects that look read one by one."""
     turn: Turn | None = None
     """Of the slice that gets nodes."""
-    workload: WorkloadView | None = None
+    namespace: str = ""
     last_look: Callable[[], Decision] | None = None
     cap: DeletionCap | None = None
     holds: OwnHolds | None = None
@@ -128,8 +128,7 @@ def _prove_cluster(change: _Change) -> Decision | None:
 
 
 def _obey_mode(change: _Change) -> Decision | None:
-    workload = cast("WorkloadView", change.workload)
-    return decide_mode(change.decision, workload.namespace, change.look.settings)
+    return decide_mode(change.decision, change.namespace, change.look.settings)
 
 
 def _obey_stop(change: _Change) -> Decision | None:
@@ -184,10 +183,8 @@ def _expect_young(change: _Change) -> None:
 
 
 def _count(change: _Change) -> Decision | None:
-    if change.cap is None:
-        return None
-    change.counted = change.cap.take()
-    return None if change.counted else decide_over_cap(change.name, change.look.settings)
+    change.counted = change.cap is not None and change.cap.take()
+    return None if change.counted or change.cap is None else decide_over_cap(change.name, change.look.settings)
 
 
 Guard = Callable[[_Change], Decision | None]
@@ -337,8 +334,13 @@ def change_workload(
             explain(look.live, decide_failure("the workload cannot be changed", error), workload)
             raise
 
-    change = _Change(Verb.CHANGE, look, str(workload), decision, workload=workload)
+    change = _Change(Verb.CHANGE, look, str(workload), decision, namespace=workload.namespace)
     return _send(change, write)
+
+
+def tell_queue(look: Look, namespace: str, decision: Decision, write: Callable[[], None]) -> Decision | None:
+    """Write what Kueue is told about a check; return the mode that forbids it, or None."""
+    return _send(_Change(Verb.CHANGE, look, "Kueue's check", decision, namespace=namespace), write)
 
 
 def _read_again(change: _Change) -> None:

@@ -25,6 +25,7 @@ class FakeQueues(Plans):
         """By the name of the owner."""
         self.retry_seconds: int | None = None
         self.writes = 0
+        self.views = 0
         self.added: dict[str, str] = {}
         """Node labels of the flavor."""
 
@@ -93,6 +94,7 @@ class FakeQueues(Plans):
 
     def view_owner(self, queued: QueuedWorkload) -> WorkloadView | None:
         self.begin("view_owner")
+        self.views += 1
         owner = self._cluster.workloads.get((queued.owner_kind, queued.namespace, queued.owner_name))
         if owner is None or owner.uid != queued.owner_uid:
             return None

@@ -159,7 +159,6 @@ def test_a_pod_that_was_admitted_after_our_check_gets_another_pool_when_its_own_
     [
         ({"marks": {CAPACITY_CHECK_SECONDS: "30m"}}, {}, "Rejected", "valid: 60 to 86400"),
         ({"template": a_template(topology="3x7")}, {}, "Rejected", "3x7"),
-        ({"template": a_template(topology="3x7")}, {"mode": "report-only"}, "Retry", "3x7"),
         ({"template": a_template(accelerator=None, topology=None, chips=0)}, {}, "Ready", ""),
         ({}, {"limit_slices": 1}, "Retry", ""),
         ({}, {"mode": "no-create"}, "Retry", ""),
@@ -167,17 +166,7 @@ def test_a_pod_that_was_admitted_after_our_check_gets_another_pool_when_its_own_
         ({}, {"allowed_namespaces": ("team-*",)}, "Retry", ""),
         ({}, {"kinds": ("Job",)}, "Retry", ""),
     ],
-    ids=[
-        "wrong time",
-        "wrong shape",
-        "report-only",
-        "no accelerators",
-        "limit",
-        "mode",
-        "accelerators",
-        "namespaces",
-        "kinds",
-    ],
+    ids=["wrong time", "wrong shape", "no accelerators", "limit", "mode", "accelerators", "namespaces", "kinds"],
 )
 def test_without_any_pool_the_check_is_answered_by_what_may_change(
     records: Records, owner: dict[str, Any], overrides: dict[str, Any], state: str, words: str

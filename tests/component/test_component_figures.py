@@ -10,6 +10,7 @@ from shared.core.identity.names import build_pool_name
 from shared.core.identity.pools import PoolSnapshot, PoolStatus
 from shared.core.times import format_time
 from tests.builders import CLUSTER, NOW, a_foreign_pool, a_jobset, a_pod, a_pool, a_template
+from tests.component.fake_queues import reserve_quota
 from tests.component.test_component_elastic import Elastic, a_waiting_pod
 from tests.component.world import NAME, OTHER, Records, World, claim_of, two_clusters
 
@@ -93,13 +94,15 @@ def test_a_creation_that_failed_waits_whatever_follows_and_so_does_a_pool_that_g
     assert measure(world) == (1, 3600.0, 0)
 
 
-@pytest.mark.parametrize("suspended", [False, True])
+@pytest.mark.parametrize("waits", ["pods", "suspended", "in Kueue's check"])
 @pytest.mark.parametrize("overrides", [{"limit_chips": 8}, {"mode": "no-create"}, {"mode": "report-only"}])
 def test_what_the_operator_forbids_does_not_wait_for_capacity(
-    world: World, overrides: dict[str, Any], *, suspended: bool
+    world: World, overrides: dict[str, Any], waits: str
 ) -> None:
-    if suspended:
+    if waits == "suspended":
         put_waiting(world, **overrides)
+    elif waits == "in Kueue's check":
+        put_queued(world, **overrides)
     else:
         wait_since(world, 3600)
         world.use(**overrides)
@@ -235,6 +238,32 @@ def test_the_slices_of_a_suspended_workload_wait_from_the_begin_of_the_round_unt
     assert measure(world) == (0, 0.0, 2 * CHIPS)
     assert not world.cluster.workloads["JobSet", "default", "train"].suspended
     assert measure(world) == NOTHING
+
+
+def put_queued(world: World, **overrides: Any) -> None:
+    """Let the workload of two slices wait for our check of Kueue, which has just reserved quota."""
+    world.use(kueue_admission_check=True, **overrides)
+    world.cluster.pods.clear()
+    reserve_quota(world, a_jobset(suspended=True))
+
+
+def test_the_slices_of_a_workload_in_kueues_check_wait_from_the_quota_until_they_have_pools(world: World) -> None:
+    put_queued(world)
+
+    assert measure(world) == (2, 0.0, 0)
+    world.clock.advance(60)
+    assert measure(world) == (2, 60.0, 0)
+    world.pools.move(CLUSTER, build_pool_name(SECOND), "RUNNING")
+    assert measure(world) == (1, 60.0, CHIPS)
+    world.pools.move(CLUSTER, NAME, "RUNNING")
+    assert measure(world) == (0, 0.0, 2 * CHIPS)
+
+
+def test_a_workload_in_kueues_check_waits_without_the_right_to_create(world: World) -> None:
+    put_queued(world)
+    world.pools.fail_next("create", Denied("no right"))
+
+    assert measure(world) == (2, 0.0, 0)
 
 
 RUNS = a_pool(age_seconds=300.0)

@@ -10,6 +10,7 @@ from shared.core.errors import Busy
 from shared.core.kinds import jobset as jobset_keys
 from shared.core.ports import SurplusMark
 from tests.builders import CLUSTER, NOW, a_jobset, a_pod
+from tests.component.fake_queues import reserve_quota
 from tests.component.test_component_warm_pools import IDLE, add_idle, make_warm, status, sweep, use
 from tests.component.world import NAME, World
 
@@ -48,6 +49,34 @@ def test_an_idle_pool_counts_against_the_limit_and_makes_room_for_a_slice_that_w
 
     sweep(world)
     assert world.pools.count("create") == 1
+
+
+@pytest.mark.parametrize("by", ["capacity first", "Kueue's check"])
+def test_idle_pools_make_room_for_a_workload_that_waits_for_all_of_its_slices(world: World, by: str) -> None:
+    world.use(idle_seconds=IDLE, limit_chips=32, capacity_first=True, kueue_admission_check=True)
+    sweep(world)
+    (younger,) = add_idle(world, 1)
+    sweep(world, after=1)
+    marks = {labels.CAPACITY_FIRST: "true"} if by == "capacity first" else {}
+    gang = a_jobset(name="next", uid="next", replicas=2, suspended=True, marks=marks, version="1")
+    world.cluster.add(dataclasses.replace(gang, suspended_since=NOW - 3600))
+    queues = reserve_quota(world, gang) if by == "Kueue's check" else None
+    sweep(world, after=GRACE)
+
+    assert (status(world), status(world, younger)) == ("STOPPING", "RUNNING")
+    (told,) = (each for each in world.cluster.notices if each.name == "next" and NAME in each.message)
+    assert "to make room for this workload" in told.message
+    world.pools.move(CLUSTER, NAME, "gone")
+    for _ in range(2):
+        if queues:
+            queues.reserve(gang, at=world.clock.now())
+        sweep(world)
+    assert status(world, younger) == "STOPPING"
+    world.pools.move(CLUSTER, younger, "gone")
+    if queues:
+        queues.reserve(gang, at=world.clock.now())
+    sweep(world)
+    assert world.pools.count("create") == 2
 
 
 def test_those_that_are_idle_for_longest_go_first_and_one_in_a_sweep(world: World) -> None:

@@ -3,6 +3,7 @@
 `tests/kinds/real/test_kinds_kueue_check_real.py` asks Kueue itself.
 """
 
+import dataclasses
 import json
 from collections.abc import Iterator
 from typing import Any
@@ -153,11 +154,14 @@ def test_a_check_that_cannot_be_written_is_an_error(
 def test_each_check_of_a_workload_has_its_own_field_manager(api: Api, queues: KueueQueues) -> None:
     (queued,) = queues.list_workloads()
 
-    for state in queued.checks:
+    long = [f"{'capacity-of-' * 20}{each}" for each in ("a", "b")]
+    for state in (*queued.checks, *(dataclasses.replace(queued.checks[0], name=name) for name in long)):
         queues.write_state(queued, state)
 
-    managers = [query["fieldManager"] for _, _, query, _ in api.patched]
-    assert managers == [[f"{CONTROLLER} other"], [f"{CONTROLLER} capacity"]]
+    managers = [query["fieldManager"][0] for _, _, query, _ in api.patched]
+    assert managers[:2] == [f"{CONTROLLER} other", f"{CONTROLLER} capacity"]
+    assert len(set(managers)) == 4
+    assert max(map(len, managers)) <= 128, "the API refuses a longer one"
 
 
 def test_a_cluster_without_kueue_has_no_quota_and_is_named_with_the_setting(api: Api, queues: KueueQueues) -> None:

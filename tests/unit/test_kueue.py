@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from shared.core import labels
-from shared.core.decide.admission_checks import Word, answer_gang, is_final, refuse_owner
+from shared.core.decide.admission_checks import Word, answer_gang, find_final, refuse_owner
 from shared.core.decide.attempts import AttemptDecision
 from shared.core.decide.gangs import GangAnswer, judge_gang
 from shared.core.decisions import Decision, Reason, Verdict
@@ -349,7 +349,7 @@ def test_a_refusal_is_final_only_if_the_spec_alone_meets_it(
 def test_no_setting_makes_a_refusal_final(template: PodTemplate, final: bool, overrides: Json) -> None:
     owner = a_jobset(suspended=True, template=template)
 
-    assert is_final(CLUSTER, owner, owner, settings(**overrides)) == final
+    assert (find_final(CLUSTER, owner, settings(**overrides)) is not None) == final
 
 
 def test_the_pause_doubles_up_to_half_an_hour_and_a_quarter() -> None:

@@ -54,11 +54,11 @@ def refuse_owner(queued: QueuedWorkload, kinds: Collection[str]) -> Decision | N
     return Decision(Verdict.REFUSE, Reason.KIND_NOT_SERVED if able else Reason.OWNER_KIND_UNKNOWN, message)
 
 
-def is_final(cluster: str, owner: WorkloadView, bare: WorkloadView | None, settings: Settings) -> bool:
-    """Return whether the spec of an owner alone is refused: under any flavors, settings and modes.
+def find_final(cluster: str, owner: WorkloadView, settings: Settings) -> Decision | None:
+    """Return why the spec of an owner is refused under any settings and modes; None if it is not.
 
-    The owner is as Kueue will resume it, without what was read of its disks, and `bare` is the same
-    without its flavors.
+    The owner is as Kueue will resume it, or as without its flavors. What was read of its disks does
+    not count.
     """
     known = settings.clusters[cluster]
     widest = Settings(
@@ -73,8 +73,12 @@ def is_final(cluster: str, owner: WorkloadView, bare: WorkloadView | None, setti
         node_disk_size_gb_max=DISK_GB_MAX,
     )
     alone = plan_gang(cluster, owner, widest)
-    final = isinstance(alone, Decision) and alone.reason != Reason.WORKLOAD_OVER
-    return final and bare is not None and plan_gang(cluster, bare, widest) == alone
+    return alone if isinstance(alone, Decision) and alone.reason != Reason.WORKLOAD_OVER else None
+
+
+def decide_telling(told: str) -> Decision:
+    """Return the decision to tell Kueue something about a check, as the mode may forbid it."""
+    return Decision(Verdict.KEEP, Reason.OWNER_LIVE, f"telling Kueue that {told}")
 
 
 def answer_gang(

@@ -141,8 +141,8 @@ def choose_displaced(
 
 
 def decide_room(pool_name: str) -> Decision:
-    """Return what the pod is told for which an idle pool is deleted."""
-    message = f"a limit is reached; node pool {pool_name} is idle, so it makes room for this slice and is deleted"
+    """Return what the workload is told for which an idle pool is deleted."""
+    message = f"a limit is reached; node pool {pool_name} is idle and is deleted to make room for this workload"
     return Decision(Verdict.WAIT, Reason.LIMIT_REACHED, message)
 
 

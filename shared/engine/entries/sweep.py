@@ -61,7 +61,7 @@ def _sweep_cluster(cluster: str, ports: Ports, report: SweepReport, share_second
         swept.cap.free()
         judged = act_on_pools(swept, judge_pools(swept, pools), listed=pools)
         answers.finish(swept)
-        make_room(swept, answers.refused, judged)
+        make_room(swept, judged)
     finally:
         report.over_cap = swept.cap.over
         swept.look.write_notices()

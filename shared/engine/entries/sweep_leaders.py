@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from shared.core.decide.capacity_first import WaitingLeaders
 from shared.core.decide.gangs import NO_CAPACITY
-from shared.core.decisions import Reason, Verdict
+from shared.core.decisions import Reason
 from shared.core.errors import OutOfTime, ProvisionerError
 from shared.core.kinds.table import find_kind_of_pod
 from shared.core.times import LOOK_SECONDS
@@ -26,11 +26,9 @@ if TYPE_CHECKING:
     from shared.core.identity.pool_index import PoolIndex
     from shared.core.workloads import PodView
     from shared.engine.looks.look import SweptCluster
-    from shared.engine.tell import Outcome
 
 LEADERS_MAX = 10_000
 """The most waiting leaders that one sweep looks at. Of more, each sweep takes others."""
-_REFUSED_BY_LIMIT = (Verdict.REFUSE, Reason.LIMIT_REACHED)
 
 
 def answer_leaders(swept: SweptCluster, pools: PoolIndex) -> LeaderAnswers:
@@ -53,8 +51,6 @@ class LeaderAnswers:
         """Prepare; nothing is answered yet."""
         self._swept, self._listed, self._look = swept, pools, swept.look
         self._listed_at, self._seen_at = swept.look.pools.listed_at, swept.look.now()
-        self.refused: list[tuple[PodView, Outcome]] = []
-        """The leaders that a limit refuses, with their answers."""
         self._left: list[PodView] | None = []
         """The leaders that the first step left to the last one; None in the last one."""
         self._waiting: dict[tuple[str, str, str], WaitingLeaders] = {}
@@ -134,8 +130,6 @@ class LeaderAnswers:
             return
         swept.report.outcomes.append(outcome)
         swept.look.figures.add_answer(pod, outcome, self._listed.find(outcome.pool), now=swept.look.now())
-        if (outcome.decision.verdict, outcome.decision.reason) == _REFUSED_BY_LIMIT:
-            self.refused.append((pod, outcome))
         if outcome.demand and outcome.decision.reason in NO_CAPACITY:
             self._waiting[_find_home(listed)].told[outcome.demand.claim.slice_name] = outcome.decision
 

@@ -21,11 +21,10 @@ from shared.engine.tell import describe_owner, describe_pool_outcome, explain
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from shared.core.demand.demand import Demand
     from shared.core.identity.pool_index import PoolIndex
     from shared.core.identity.pools import PoolSnapshot
-    from shared.core.workloads import PodView
-    from shared.engine.looks.look import Look, SweptCluster
-    from shared.engine.tell import Outcome
+    from shared.engine.looks.look import Look, SweptCluster, Turn
 
 _UNTOLD = (
     *((Verdict.KEEP, each) for each in (Reason.POOL_FAILED, Reason.POOL_WARM, Reason.POOL_LENT)),
@@ -110,45 +109,42 @@ def _act(swept: SweptCluster, seen: JudgedPool, listed: PoolIndex) -> JudgedPool
     return seen
 
 
-def make_room(
-    swept: SweptCluster, refused: Sequence[tuple[PodView, Outcome]], judged: Sequence[JudgedPool]
-) -> None:
-    """Delete one idle pool for a leader that a limit refuses; a later sweep creates.
+def make_room(swept: SweptCluster, judged: Sequence[JudgedPool]) -> None:
+    """Delete one idle pool for a slice or a gang that a limit has refused; a later sweep creates.
 
-    The leaders come with their answers, and the pools as this sweep has just looked at them.
+    The pools are as this sweep has just looked at them.
     """
     look, report = swept.look, swept.report
     warm = [each.facts for each in judged if each.decision.reason == Reason.POOL_WARM]
     idle = list_displaceable(warm, now=look.now(), settings=look.settings)
     gone = [each.pool for each in report.outcomes if each.decision.verdict == Verdict.DELETE]
-    for pod, outcome in refused if refused and idle and not read_stop(look.cluster, look.ports) else ():
+    for turn, name in look.refused if look.refused and idle and not read_stop(look.cluster, look.ports) else ():
         try:
-            chosen = _choose(look, outcome, idle, gone)
+            chosen = _choose(look, turn.demand, idle, [name, *gone])
         except Exception as error:  # noqa: BLE001 -- the net of this look
             report.add_error(f"idle node pools of {look.cluster}", error)
             return
         if chosen:
-            _displace(swept, pod, outcome, chosen)
+            _displace(swept, turn, chosen)
             return
 
 
 def _choose(
-    look: Look, outcome: Outcome, idle: Sequence[PoolSnapshot], gone: Sequence[str]
+    look: Look, demand: Demand, idle: Sequence[PoolSnapshot], gone: Sequence[str]
 ) -> Sequence[PoolSnapshot]:
-    demand, limits = outcome.demand, look.limits
-    if demand is None or limits is None:
+    limits = look.limits
+    if limits is None:
         return ()
     own = limits.list_pools().list_claimed(demand.claim.hash)
     failed = [pool.name for pool in own if pool.status == PoolStatus.ERROR]
-    measure = partial(limits.measure, demand, outcome.pool, *gone, *failed)
+    measure = partial(limits.measure, demand, *gone, *failed)
     chosen = choose_displaced(demand, idle, measure, settings=look.settings)
     return () if chosen and read_namespace_obstacle(look, demand) else chosen
 
 
-def _displace(swept: SweptCluster, pod: PodView, refused: Outcome, idle: Sequence[PoolSnapshot]) -> None:
-    """Delete the first idle pool that can be deleted, and tell the pod for which it goes."""
-    look, report = swept.look, swept.report
-    claim = str(refused.demand.claim) if refused.demand else ""
+def _displace(swept: SweptCluster, turn: Turn, idle: Sequence[PoolSnapshot]) -> None:
+    """Delete the first idle pool that can be deleted, and tell for whom it goes."""
+    look, report, claim = swept.look, swept.report, str(turn.demand.claim)
     for pool in idle:
         named = look.pools.list().list_named(*pool.owner.home) if pool.owner else []
         try:
@@ -158,5 +154,5 @@ def _displace(swept: SweptCluster, pod: PodView, refused: Outcome, idle: Sequenc
             continue
         report.outcomes.append(describe_pool_outcome(look.cluster, pool, done))
         if done.verdict == Verdict.DELETE:
-            explain(look.live, decide_room(pool.name), None, pod)
+            explain(look.live, decide_room(pool.name), turn.workload, turn.pod)
             return

@@ -14,7 +14,6 @@ from shared.core.decide.gangs import measure_gang
 from shared.core.decide.limits import count_pool_chips
 from shared.core.decisions import IDLE_REASONS, LACKING_REASONS, Verdict
 from shared.core.errors import KindAbsent, OutOfTime, ProvisionerError, Throttled
-from shared.core.identity.pool_index import PoolIndex
 from shared.core.identity.pools import PAID
 from shared.core.times import measure_seconds
 from shared.engine.looks.pool_reads import is_resizable
@@ -110,13 +109,10 @@ class ClusterFigures:
             since: when its round began, in unix seconds; None, or in the future, for no wait yet.
             now: unix seconds.
         """
-        index = PoolIndex.of(pools)
+        holding = measure_gang(gang, pools)
+        self._idle |= {pool.name: count_pool_chips(pool) for pool in holding.pools if pool.status in PAID}
         for demand in gang:
-            paid = [pool for pool in index.list_claimed(demand.claim.hash) if pool.status in PAID]
-            self._idle |= {pool.name: count_pool_chips(pool) for pool in paid}
-        running = measure_gang(gang, pools).running
-        for demand in gang:
-            if demand.claim.slice_name not in running:
+            if demand.claim.slice_name not in holding.running:
                 self._note_wait(_find_key(demand.claim), since, now)
 
     def settle_gang(self, gang: Gang, slices: Iterable[tuple[Demand, AttemptDecision]]) -> None:

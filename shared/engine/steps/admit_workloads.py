@@ -11,15 +11,15 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from shared.core import labels
-from shared.core.decide.admission_checks import Word, answer_gang, is_final, refuse_owner
+from shared.core.decide.admission_checks import Word, answer_gang, decide_telling, find_final, refuse_owner
 from shared.core.decide.demands import refuse_rejected
 from shared.core.decide.gangs import CapacityRequest, GangAnswer, plan_gang
 from shared.core.decisions import Decision, Reason
 from shared.core.errors import Rejected
 from shared.core.identity.pools import LOST
 from shared.core.kueue import find_seconds
-from shared.core.settings import Mode
 from shared.core.times import format_time
+from shared.engine.changes import tell_queue
 from shared.engine.looks.gather import add_disks
 from shared.engine.looks.side_by_side import take_some
 from shared.engine.steps.gang_pools import describe_slices, give_pools
@@ -55,7 +55,8 @@ def answer_queues(look: Look) -> Answered:
     for check in checks:
         try:
             if not check.is_told:
-                queues.mark_active(check)
+                act = decide_telling(f"AdmissionCheck {check.name} is seen")
+                tell_queue(look, "", act, partial(queues.mark_active, check))
         except Exception as error:  # noqa: BLE001 -- the net of this check
             answered.append((f"AdmissionCheck {check.name}", error))
     pending = _list_pending(queues.list_workloads() if checks else (), checks)
@@ -79,13 +80,14 @@ def _admit(look: Look, queues: Queues, queued: QueuedWorkload, state: CheckState
     if made is None:
         return []
     outcomes, decision = describe_slices(look, made), made.decision
-    final &= look.settings.find_mode(queued.namespace) != Mode.REPORT_ONLY
     word, pause = answer_gang(made, final=final, uid=queued.uid, retries=state.retries, now=look.now())
     message = f"{decision.message} [{decision.reason}]"
     if (word, message) != (state.state, state.message):
         since = state.since if word == state.state else format_time(look.now())
         told = dataclasses.replace(state, state=str(word), message=message, since=since)
-        queues.write_state(queued, told, retry_seconds=pause)
+        write = partial(queues.write_state, queued, told, retry_seconds=pause)
+        act = decide_telling(f"check {state.name} is {word}: {message}")
+        decision = tell_queue(look, queued.namespace, act, write) or decision
     if word == Word.PENDING and outcomes:
         return outcomes
     if word != Word.PENDING or not made.slices:
@@ -114,9 +116,12 @@ def _give(
         return owner, _refuse(look, queued, refuse_rejected(error)), owner is not None
     gang = plan_gang(look.cluster, add_disks(look, owner), settings)
     if isinstance(gang, Decision):
-        bare = queues.view_owner(dataclasses.replace(queued, flavors={}))
-        return owner, _refuse(look, queued, gang), is_final(look.cluster, owner, bare, settings)
+        final = find_final(look.cluster, owner, settings)
+        bare = queues.view_owner(dataclasses.replace(queued, flavors={})) if final else None
+        alike = bare is not None and find_final(look.cluster, bare, settings) == final
+        return owner, _refuse(look, queued, gang), alike
     request = CapacityRequest(seconds=seconds, round=state.retries, begins_at=queued.reserved_at)
+    look.figures.add_gang(gang, look.pools.list(), since=request.begins_at, now=look.now())
     return owner, give_pools(look, gang, owner, request), False
 
 

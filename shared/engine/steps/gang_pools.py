@@ -122,7 +122,13 @@ def give_pools(look: Look, gang: Gang, workload: WorkloadView, request: Capacity
     whole = _judge_round(look, holding, request.seconds, refused=refused)
     slices = whole or _make_pools(turns, holding.missing, ended=request.round)
     if isinstance(slices, Decision):
+        if slices.verdict == Verdict.REFUSE:
+            look.figures.settle_gang(gang, ())
+        if slices.reason == Reason.LIMIT_REACHED:
+            joined, name = _join(holding.missing, pools)
+            look.refused.append((replace(turns[0], demand=joined), name))
         return GangAnswer(decision=slices, held=bool(holding.pools))
+    look.figures.settle_gang(gang, slices)
     decision = [(each.claim.slice_name, made.decision) for each, made in slices]
     makes = Reason.POOL_IN_PROGRESS  # also a pool that the list does not have yet
     asked = holding.asked.union(name for name, it in decision if it.reason == makes or is_refused_by_gke(it))

@@ -32,7 +32,7 @@ from shared.core.decide.capacity_first import (
 )
 from shared.core.decide.failures import decide_failure
 from shared.core.decide.gangs import CapacityRequest, measure_gang, plan_gang
-from shared.core.decisions import Decision, Verdict
+from shared.core.decisions import Decision
 from shared.core.errors import Denied, ProvisionerError
 from shared.core.kinds.table import is_parent_kind
 from shared.core.times import format_time, measure_seconds
@@ -115,8 +115,6 @@ def _go_on(look: Look, workload: WorkloadView, gang: Gang, request: CapacityRequ
             return [_conclude(look, workload, changed)]
         workload = changed
     answer = give_pools(look, gang, workload, request)
-    if answer.slices or answer.decision.verdict == Verdict.REFUSE:
-        look.figures.settle_gang(gang, answer.slices)
     changed, decision, others = workload, answer.decision, describe_slices(look, answer)
     if answer.ready:
         decision, marks = decide_resumed(len(gang)), write_resumed(workload, look.now())
