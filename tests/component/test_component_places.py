@@ -29,7 +29,7 @@ FULL = f'Too many operations: cluster "demo" hits the concurrent operations quot
 
 @pytest.fixture
 def busy(world: World) -> World:
-    """GKE runs four operations beside a deletion, and JobSet ``default/train`` waits for 12 slices."""
+    """GKE runs four operations beside a deletion, and a JobSet waits for 12 slices."""
     create = world.pools.create
 
     def limited(cluster: str, node_pool: Mapping[str, Any]) -> None:
