@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from shared.core.errors import NoPlace, ProvisionerError, Throttled, Unavailable
 from shared.core.identity.names import parse_pool_name
 from shared.core.identity.pool_index import PoolIndex
-from shared.core.identity.pools import UNDER_WAY
+from shared.core.identity.pools import UNDER_WAY, PoolStatus
 from shared.core.times import TURN_SECONDS
 from shared.engine.looks.side_by_side import CALLS_AT_ONCE
 
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 
     Pools = Sequence[PoolSnapshot]
 
-REMEMBERED_SECONDS = 600.0  # assumes: operations-at-once
-"""After this GKE is asked again, because it may allow more by then."""
+REMEMBERED_SECONDS = 3600.0  # assumes: operations-at-once
+"""After this GKE is asked again: it may allow more. Creations that fail hold places 35 minutes."""
 _ALLOWED = re.compile(r"concurrent operations quota (\d+)")
 
 
@@ -71,6 +71,7 @@ class Places:
 
         Several messages about one workload may be answered at the same time, from lists that do not
         have the pool yet. Its name may be that of another attempt. `pools` are all of the cluster.
+        The last place is kept for a deletion until one runs: a create may hold its own 35 minutes.
         `frees`: the last pool of the slice is deleted before, which needs a place too. That pool is
         the record of a failure, so it is not risked where GKE may refuse the create.
 
@@ -84,8 +85,9 @@ class Places:
                 return True
             most, said_at = self._most.get(cluster, (math.inf, now))
             known = frees or abs(now - said_at) <= REMEMBERED_SECONDS
-            if known and most < min(1 + frees, most) + self._count(cluster, pools, now):
-                raise NoPlace(f"GKE runs {most} operations, as many as it allows; the create waits until one ends")
+            room = 1 + (frees or all(pool.status != PoolStatus.STOPPING for pool in pools))
+            if known and most < min(room, most) + self._count(cluster, pools, now):
+                raise NoPlace(f"GKE allows {most} operations, one kept to delete; the create waits until one ends")
             listed, words, at = self._refused.get(cluster, (None, "", -math.inf))
             if listed is pools or (frees and abs(now - at) <= TURN_SECONDS):
                 raise Throttled(words)

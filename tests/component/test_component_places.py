@@ -5,12 +5,14 @@ import dataclasses
 import threading
 from collections.abc import Mapping
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
+from shared.core.decide.filling import CREATION_TRIES_SECONDS
 from shared.core.errors import Denied, NoCapacity, NoPlace, Throttled, Unavailable
 from shared.core.identity.names import build_pool_name
-from shared.core.identity.pools import PoolStatus
+from shared.core.identity.pools import PoolSnapshot, PoolStatus
 from shared.core.times import SHARED_SECONDS, TURN_SECONDS
 from shared.edges.threads import Threads
 from shared.engine.looks.side_by_side import CALLS_AT_ONCE
@@ -19,13 +21,15 @@ from tests.audit_entries import an_entry, as_message
 from tests.builders import CLUSTER, NOW, a_claim, a_foreign_pool, a_jobset, a_pod, a_pool, a_workload_demand
 from tests.component.world import World, claim_of, slice_name
 
-SLICES, LIMIT = 12, 4
+SLICES, CREATES, LIMIT = 12, 4, 5
+"""GKE runs five operations at one time, and one of the five is the deletion of a pool of others."""
+LEAVING = "leaving"
 FULL = f'Too many operations: cluster "demo" hits the concurrent operations quota {LIMIT}, please try again later.'
 
 
 @pytest.fixture
 def busy(world: World) -> World:
-    """GKE runs four operations at one time, and JobSet ``default/train`` waits for 12 slices."""
+    """GKE runs four operations beside a deletion, and a JobSet waits for 12 slices."""
     create = world.pools.create
 
     def limited(cluster: str, node_pool: Mapping[str, Any]) -> None:
@@ -36,11 +40,18 @@ def busy(world: World) -> World:
         create(cluster, node_pool)
 
     world.pools.create = limited  # type: ignore[method-assign]
+    world.pools.add(CLUSTER, a_foreign_pool(name=LEAVING, status=PoolStatus.STOPPING))
     world.share_reads()
     world.ports = dataclasses.replace(world.ports, places=Places())
     for index, pod in enumerate(world.add_slices(SLICES)):
         world.cluster.add(dataclasses.replace(pod, unschedulable_since=NOW - 100 + index))
     return world
+
+
+def list_under_way(count: int) -> list[PoolSnapshot]:
+    """Return pools with so many operations, one of them a deletion."""
+    creates = [a_pool("PROVISIONING", name=f"of-another-{at}") for at in range(count - 1)]
+    return [a_pool("STOPPING", name=LEAVING), *creates]
 
 
 def end(world: World, name: str) -> int:
@@ -51,30 +62,30 @@ def end(world: World, name: str) -> int:
 def test_after_one_refusal_no_create_is_sent_before_a_place_is_free(busy: World) -> None:
     """Nor is the message delivered again: the end of an operation, or the sweep, goes on."""
     assert busy.deliver(a_workload_demand()).status == 503
-    assert (busy.pools.count("create"), busy.pools.count("refused")) == (LIMIT, 1)
+    assert (busy.pools.count("create"), busy.pools.count("refused")) == (CREATES, 1)
 
     for _ in range(3):
         busy.clock.advance(20)
         assert busy.deliver(a_workload_demand()).status == 200
-    assert (busy.pools.count("create"), busy.pools.count("refused")) == (LIMIT, 1)
-    assert "as many as it allows" in busy.last["message"]
+    assert (busy.pools.count("create"), busy.pools.count("refused")) == (CREATES, 1)
+    assert "waits until one ends" in busy.last["message"]
 
     busy.sweep()  # it counts no error, since nothing is wrong
     status, counts = busy.sweep()
-    assert (status, counts["errors"], counts["left"]) == (200, 0, SLICES - LIMIT)
+    assert (status, counts["errors"], counts["left"]) == (200, 0, SLICES - CREATES)
 
 
 @pytest.mark.parametrize(
-    ("ends", "apart"), [(SLICES - LIMIT, 3), (LIMIT, 0)], ids=["one after the other", "at one time"]
+    ("ends", "apart"), [(SLICES - CREATES, 3), (CREATES, 0)], ids=["one after the other", "at one time"]
 )
 def test_each_end_gives_its_place_to_the_longest_wait(busy: World, ends: int, apart: float) -> None:
     busy.deliver(a_workload_demand())
     for index in range(ends):
         busy.clock.advance(apart)
         assert end(busy, slice_name(index)) == 200
-        assert busy.pools.names(CLUSTER)[-1] == slice_name(index + LIMIT)
+        assert busy.pools.names(CLUSTER)[-1] == slice_name(index + CREATES)
 
-    assert busy.pools.names(CLUSTER) == [slice_name(index) for index in range(ends + LIMIT)]
+    assert busy.pools.names(CLUSTER) == [LEAVING, *(slice_name(index) for index in range(ends + CREATES))]
     assert busy.pools.count("refused") == 1
 
 
@@ -82,7 +93,7 @@ def test_ends_of_one_moment_give_no_place_to_the_same_slice(busy: World) -> None
     """Each delivery has a list of its own, and GKE has answered no create yet."""
     busy.deliver(a_workload_demand())
     create = busy.pools.create
-    ends = iter(range(1, LIMIT))
+    ends = iter(range(1, CREATES))
 
     def create_slowly(cluster: str, node_pool: Mapping[str, Any]) -> None:
         if (index := next(ends, 0)) > 0:
@@ -93,7 +104,7 @@ def test_ends_of_one_moment_give_no_place_to_the_same_slice(busy: World) -> None
     busy.pools.create = create_slowly  # type: ignore[method-assign]
     assert end(busy, slice_name(0)) == 200
 
-    assert sorted(busy.pools.names(CLUSTER)) == sorted(slice_name(index) for index in range(2 * LIMIT))
+    assert {*busy.pools.names(CLUSTER)} == {LEAVING, *(slice_name(index) for index in range(2 * CREATES))}
 
 
 @pytest.mark.parametrize("method", ["Create", "Delete"])
@@ -104,7 +115,7 @@ def test_the_operation_of_a_pool_that_is_not_ours_gives_its_place_away_too(busy:
     busy.pools.move(CLUSTER, "default-pool", "RUNNING" if method == "Create" else "gone")
 
     assert busy.deliver(as_message(an_entry(method, pool="default-pool")), "settle").status == 200
-    assert busy.pools.names(CLUSTER)[-1] == slice_name(LIMIT - 1)
+    assert busy.pools.names(CLUSTER)[-1] == slice_name(CREATES - 1)
     assert "entry_not_ours" in {each.get("reason") for each in busy.records.found}
 
 
@@ -139,7 +150,7 @@ def test_namespaces_take_turns(busy: World) -> None:
     end(busy, slice_name(0))
     end(busy, slice_name(1))
 
-    claims = [pool.owner.namespace for pool in busy.pools.list(CLUSTER)[LIMIT:] if pool.owner]
+    claims = [pool.owner.namespace for pool in busy.pools.list(CLUSTER)[1 + CREATES :] if pool.owner]
     assert sorted(claims) == ["default", "other"]
 
 
@@ -162,7 +173,7 @@ def test_if_the_operations_cannot_be_listed_nothing_is_created_and_the_entry_is_
     busy.pools.fail_next("list_creations", error)
 
     assert end(busy, slice_name(0)) == 200
-    assert busy.pools.count("create") == LIMIT
+    assert busy.pools.count("create") == CREATES
 
 
 def test_what_was_remembered_is_forgotten_after_a_time(busy: World) -> None:
@@ -174,16 +185,16 @@ def test_what_was_remembered_is_forgotten_after_a_time(busy: World) -> None:
 
 
 def test_a_create_without_an_answer_keeps_its_place(world: World) -> None:
-    places, busy = Places(), [a_pool("PROVISIONING", name=f"of-another-{at}") for at in range(LIMIT - 1)]
+    places, busy = Places(), list_under_way(LIMIT - 1)
 
     def answer(error: Exception) -> None:
         raise error
 
     with pytest.raises(Unavailable):
         places.send(lambda: answer(Unavailable("no answer")), CLUSTER, "one", busy, now=NOW)
-    with pytest.raises(Throttled, match="quota 4"):
+    with pytest.raises(Throttled, match="quota 5"):
         places.send(lambda: answer(Throttled(FULL)), CLUSTER, "two", busy, now=NOW)
-    with pytest.raises(NoPlace, match="runs 4 operations"):
+    with pytest.raises(NoPlace, match="allows 5 operations"):
         places.is_sent(CLUSTER, "three", busy, now=NOW)
     assert not places.is_sent(CLUSTER, "three", [*busy, a_pool("RUNNING", name="one")], now=NOW)
     with pytest.raises(NoPlace):  # the list of another thread is older
@@ -200,7 +211,7 @@ def test_a_create_without_an_answer_keeps_its_place(world: World) -> None:
 )
 def test_the_number_of_places_is_the_one_that_gke_names(words: str, places_taken: int, full: bool) -> None:
     """What is counted at the refusal is not: a list may be old, and creates may have no answer."""
-    places, listed = Places(), [a_pool("PROVISIONING", name=f"of-another-{at}") for at in range(places_taken)]
+    places, listed = Places(), list_under_way(places_taken)
 
     def refuse() -> None:
         raise Throttled(words)
@@ -213,8 +224,33 @@ def test_the_number_of_places_is_the_one_that_gke_names(words: str, places_taken
     with pytest.raises(Throttled):
         places.send(refuse_after_another, CLUSTER, "one", [], now=NOW)
     # Threads come a little out of turn.
-    with pytest.raises(NoPlace, match="runs 4 operations") if full else contextlib.nullcontext():
+    with pytest.raises(NoPlace, match="allows 5 operations") if full else contextlib.nullcontext():
         places.is_sent(CLUSTER, "three", listed, now=NOW + 0.05)
+
+
+@pytest.mark.parametrize(("limit", "deletions", "full"), [(5, 0, True), (5, 1, False), (1, 0, False)])
+def test_the_last_place_is_for_a_deletion(limit: int, deletions: int, full: bool) -> None:
+    """Creations that fail after 35 minutes held all places, and none was free for a deletion."""
+    places, listed = Places(), list_under_way(limit)[1 - deletions :][: limit - 1]
+
+    with pytest.raises(Throttled):
+        places.send(Mock(side_effect=Throttled(FULL.replace("5", str(limit)))), CLUSTER, "one", [], now=NOW)
+    with pytest.raises(NoPlace, match="one kept to delete") if full else contextlib.nullcontext():
+        places.is_sent(CLUSTER, "two", listed, now=NOW)
+
+
+def test_a_create_that_ends_leaves_its_place_to_a_deletion_if_none_is_under_way(busy: World) -> None:
+    """Seed 8762294: each end gave its place to a create, so a pool that was over stayed."""
+    busy.deliver(a_workload_demand())
+    busy.pools.move(CLUSTER, LEAVING, "gone")
+    busy.pools.add(CLUSTER, a_pool("PROVISIONING", name="of-another"), a_foreign_pool(name="over"))
+    busy.clock.advance(CREATION_TRIES_SECONDS)
+    assert end(busy, slice_name(0)) == 200
+    assert busy.pools.count("create") == CREATES
+
+    busy.pools.move(CLUSTER, "over", "STOPPING")
+    assert end(busy, slice_name(1)) == 200
+    assert busy.pools.names(CLUSTER)[-1] == slice_name(CREATES)
 
 
 def test_no_other_create_rests_on_a_list_with_which_gke_refused_one() -> None:

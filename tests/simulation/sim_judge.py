@@ -282,11 +282,20 @@ class Judge:
             self.displaced += 1
         elif self._world.fills.count_late_nodes(pool, run):
             return
-        elif truth.gone_at.get(owner.owner_uid, 0.0) > run.find_call_began():
+        elif truth.gone_at.get(owner.owner_uid, 0.0) > self._find_last_look(pool, run, marked=any(marks)):
             self.late_changes += 1  # as surplus, while its owner lived: nothing recalls the request
         elif not idle or not all(mark and mark.closed for mark in marks):
             text = f"delete of {pool.name}, idle for {now - since:.0f} s"
             self.report("idle time", f"{text}{'' if all(marks) else ', with nodes that were not closed'}")
+
+    def _find_last_look(self, pool: Pool, run: Invocation, *, marked: bool) -> float:
+        """Return since when a surplus pool may lose its owner and be deleted all the same.
+
+        The owner is read before the pods on the pool, and GKE's delete has no condition on it. An
+        old look counts as none, and so does that at a marked pool: its owner was over before.
+        """
+        call, look = run.find_call_began(), run.looks.get((pool.cluster, pool.name), run.began)
+        return call if marked or call - look > LOOK_SECONDS_MAX else min(look, call)
 
     def see_binding(self, pool: Pool, made: Workload) -> None:
         """Count the use of a pool whose own workload is over."""
