@@ -173,7 +173,7 @@ def test_a_pod_of_a_set_whose_disk_is_in_another_zone_than_the_pool_is_told_so(w
         pod, of_pod = a_set_pod(ordinal), f"data-{ordinal}"
         world.cluster.disks["default", of_pod] = Disk(claim=of_pod, zones=(zone,))
         template = dataclasses.replace(pod.template, volume_claims=(of_pod,))
-        waits = {"unschedulable": True, "unschedulable_since": NOW - 60.0, "scheduler_message": scheduler}
+        waits: dict[str, Any] = {"unschedulable": True, "unschedulable_since": NOW - 60.0, "scheduler_message": scheduler}
         world.cluster.add(dataclasses.replace(pod, template=template, **waits))
     world.sweep()
     (name,) = world.pools.names(CLUSTER)
