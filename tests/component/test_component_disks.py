@@ -166,15 +166,19 @@ def test_status_and_why_rehearse_it_without_an_event(world: World) -> None:
 
 
 def test_a_pod_of_a_set_whose_disk_is_in_another_zone_than_the_pool_is_told_so(world: World) -> None:
-    scheduler = "0/2 nodes are available: 2 node(s) didn't match PersistentVolume's node affinity."
+    says = "0/2 nodes are available: 2 node(s) didn't match PersistentVolume's node affinity."
     world.cluster.empty()
     world.cluster.add(a_set(replicas=2))
     for ordinal, zone in enumerate((A, B)):
         pod, of_pod = a_set_pod(ordinal), f"data-{ordinal}"
         world.cluster.disks["default", of_pod] = Disk(claim=of_pod, zones=(zone,))
         template = dataclasses.replace(pod.template, volume_claims=(of_pod,))
-        waits: dict[str, Any] = {"unschedulable": True, "unschedulable_since": NOW - 60.0, "scheduler_message": scheduler}
-        world.cluster.add(dataclasses.replace(pod, template=template, **waits))
+        seen: dict[str, Any] = {
+            "unschedulable": True,
+            "unschedulable_since": NOW - 60.0,
+            "scheduler_message": says,
+        }
+        world.cluster.add(dataclasses.replace(pod, template=template, **seen))
     world.sweep()
     (name,) = world.pools.names(CLUSTER)
     world.pools.move(CLUSTER, name, "RUNNING")
