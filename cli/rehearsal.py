@@ -134,7 +134,7 @@ def rehearse_leaders(look: Look) -> Iterator[tuple[PodView, Outcome | Exception]
     look = dataclasses.replace(look, creations=Creations(look.cluster, look.ports))
     for pod in look.live.list_waiting_leaders():
         yield pod, _answer(partial(provision_pod, pod, look))
-    yield from judge_followers(look, look.pools.list())
+    yield from judge_followers(look, look.pools.list(), partial(provision_pod, leads=True))
 
 
 def rehearse_asking(look: Look) -> Iterator[tuple[WorkloadView, list[Outcome] | Exception]]:

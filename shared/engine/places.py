@@ -71,7 +71,7 @@ class Places:
 
         Several messages about one workload may be answered at the same time, from lists that do not
         have the pool yet. Its name may be that of another attempt. `pools` are all of the cluster.
-        The last place is kept for a deletion until one runs: a create may hold its own 35 minutes.
+        The last place is for a deletion while a create that may take 35 minutes runs, and none else.
         `frees`: the last pool of the slice is deleted before, which needs a place too. That pool is
         the record of a failure, so it is not risked where GKE may refuse the create.
 
@@ -85,8 +85,8 @@ class Places:
                 return True
             most, said_at = self._most.get(cluster, (math.inf, now))
             known = frees or abs(now - said_at) <= REMEMBERED_SECONDS
-            room = 1 + (frees or all(pool.status != PoolStatus.STOPPING for pool in pools))
-            if known and most < min(room, most) + self._count(cluster, pools, now):
+            room = min(1 + (frees or _may_starve(pools)), most)
+            if known and most < room + self._count(cluster, pools, now):
                 raise NoPlace(f"GKE allows {most} operations, one kept to delete; the create waits until one ends")
             listed, words, at = self._refused.get(cluster, (None, "", -math.inf))
             if listed is pools or (frees and abs(now - at) <= TURN_SECONDS):
@@ -129,6 +129,12 @@ class Places:
         listed = {pool.name: pool.status in UNDER_WAY for pool in pools}
         since = (each for each in self._sent.get(cluster, {}).values() if each.name not in listed)
         return sum(listed.values()) + sum(each.is_young(now) for each in since)
+
+
+def _may_starve(pools: Pools) -> bool:
+    """Return whether creates may hold all places for 35 minutes, so that no deletion gets one."""
+    slow = any(pool.status == PoolStatus.PROVISIONING and not pool.autoscaled for pool in pools)
+    return slow and all(pool.status != PoolStatus.STOPPING for pool in pools)
 
 
 def _find_slice(name: str) -> str:

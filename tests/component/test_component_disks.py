@@ -15,6 +15,8 @@ from tests.component.fake_queues import reserve_quota
 from tests.component.looks import Look, by_message, by_sweep
 from tests.component.world import World
 from tests.unit.test_candidates import listing
+from tests.unit.test_kind_statefulset import a_pod as a_set_pod
+from tests.unit.test_kind_statefulset import a_set
 
 A, B = "us-east5-a", "us-east5-b"
 FORBIDDEN = 'persistentvolumeclaims "data" is forbidden'
@@ -161,3 +163,30 @@ def test_status_and_why_rehearse_it_without_an_event(world: World) -> None:
     assert isinstance(outcome, Outcome)
     assert "the disk of claim data is in" in outcome.decision.message
     assert world.cluster.notices == {}
+
+
+def test_a_pod_of_a_set_whose_disk_is_in_another_zone_than_the_pool_is_told_so(world: World) -> None:
+    says = "0/2 nodes are available: 2 node(s) didn't match PersistentVolume's node affinity."
+    world.cluster.empty()
+    world.cluster.add(a_set(replicas=2))
+    for ordinal, zone in enumerate((A, B)):
+        pod, of_pod = a_set_pod(ordinal), f"data-{ordinal}"
+        world.cluster.disks["default", of_pod] = Disk(claim=of_pod, zones=(zone,))
+        template = dataclasses.replace(pod.template, volume_claims=(of_pod,))
+        seen: dict[str, Any] = {
+            "unschedulable": True,
+            "unschedulable_since": NOW - 60.0,
+            "scheduler_message": says,
+        }
+        world.cluster.add(dataclasses.replace(pod, template=template, **seen))
+    world.sweep()
+    (name,) = world.pools.names(CLUSTER)
+    world.pools.move(CLUSTER, name, "RUNNING")
+    world.cluster.nodes[name] = ["n0", "n1"]
+
+    for _ in range(2):
+        world.clock.advance(600.0)
+        world.sweep()
+
+    assert len(zones(world)) == 1
+    assert "pods of one pool need disks of one zone" in [each.message for each in world.cluster.notices][-1]

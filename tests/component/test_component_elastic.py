@@ -13,7 +13,9 @@ from shared.edges.workload_objects import read_template
 from shared.engine.looks.pool_reads import measure_elastic
 from tests.builders import CLUSTER, NOW, a_demand_event, a_jobset, a_pod
 from tests.component.world import World
-from tests.unit.test_elastic import a_gpu_body, a_gpu_job
+from tests.unit.test_elastic import L4, a_gpu_body, a_gpu_job
+from tests.unit.test_kind_deployment import a_deployment
+from tests.unit.test_kind_deployment import a_pod as a_deployment_pod
 from tests.unit.test_kind_job import a_pod as a_job_pod
 
 GRACE = 300
@@ -83,6 +85,38 @@ def test_one_pool_is_made_for_all_pods_of_the_spec(world: World) -> None:
     world.sweep()
     assert world.pools.names(CLUSTER) == [elastic.pool]
     assert world.pools.count("resize") == 0
+
+
+@pytest.mark.parametrize("replaces", [False, True])
+def test_a_rollout_to_another_machine_is_told_how_to_get_a_pool_beside_the_old_one(
+    world: World, *, replaces: bool
+) -> None:
+    def add_pod(name: str, **requests: str) -> None:
+        selector = {key: requests.pop(key) for key in [labels.INSTANCE_TYPE] if key in requests}
+        template = a_gpu_body(selector=L4 | selector, **requests)
+        pod = dataclasses.replace(a_deployment_pod(template=template), name=name, uid=name, unschedulable=True)
+        world.cluster.add(
+            a_deployment(template=template), dataclasses.replace(pod, unschedulable_since=NOW - GRACE)
+        )
+
+    world.use(replace_differing_pools=replaces)
+    world.cluster.empty()
+    add_pod("old", memory="8Gi")
+    world.sweep()
+    (old,) = world.pools.names(CLUSTER)
+    world.pools.move(CLUSTER, old, "RUNNING")
+    world.cluster.pods.clear()
+    world.cluster.bind(old, kind="Deployment", workload="serve", chips=1)
+
+    add_pod("new", memory="40Gi")
+    world.sweep()
+    machine = "g2-standard-12"
+    assert f"select {labels.INSTANCE_TYPE}={machine} in" in [each.message for each in world.cluster.notices][-1]
+
+    world.cluster.pods.clear()
+    add_pod("chosen", memory="40Gi", **{labels.INSTANCE_TYPE: machine})
+    world.sweep()
+    assert [body["config"]["machineType"] for body in world.pools.bodies] == ["g2-standard-4", machine]
 
 
 @pytest.mark.parametrize("index", ["1", ""], ids=["index 0 runs", "without indexes"])

@@ -7,10 +7,11 @@ import pytest
 from cli.fleet.status import read_status
 from shared.core import labels
 from shared.core.errors import Denied, ProvisionerError, Unavailable
+from shared.core.kinds.jobset import EXCLUSIVE_TOPOLOGY, NODE_SELECTOR_STRATEGY
 from shared.core.workloads import PodView, WorkloadView
 from tests.builders import CLUSTER, NOW, a_claim, a_jobset, a_pod, a_pool
 from tests.component.test_component_elastic import GRACE, Elastic
-from tests.component.world import World
+from tests.component.world import NAME, World
 
 LONG = GRACE + 60.0
 TAKEN = ("refuse", "pool_taken")
@@ -221,3 +222,55 @@ def test_followers_that_cannot_be_read_change_nothing(world: World, method: str,
     assert begun.told() == []
     begun.sweep()
     assert begun.told() == [TAKEN]
+
+
+PINNED = {EXCLUSIVE_TOPOLOGY: labels.NODE_POOL, NODE_SELECTOR_STRATEGY: "true"}
+
+
+class Leaderless(Begun):
+    """The slice's first pod has ended, the pool was lost, and later pods wait."""
+
+    def __init__(self, world: World, **overrides: Any) -> None:
+        super().__init__(world)
+        world.pools.pools.clear()
+        world.cluster.bound.clear()
+        world.cluster.nodes.clear()
+        world.cluster.add(a_pod(**{"node_name": "n0", "phase": "Succeeded", **overrides}))
+
+
+@pytest.mark.parametrize(
+    ("leader", "created"),
+    [
+        pytest.param({}, 1, id="ended"),
+        pytest.param({"phase": "Failed"}, 1, id="failed"),
+        pytest.param({"phase": "Running"}, 0, id="runs elsewhere"),
+        pytest.param({"node_name": "", "phase": "Pending", "gates": ("a",)}, 0, id="held by a gate"),
+    ],
+)
+@pytest.mark.parametrize("pinned", [True, False])
+def test_a_slice_whose_leader_has_ended_gets_its_pool_again(
+    world: World, leader: dict[str, Any], created: int, *, pinned: bool
+) -> None:
+    leaderless = Leaderless(world, **leader)
+    world.cluster.add(a_jobset(annotations=PINNED if pinned else None))
+
+    counts = leaderless.sweep()
+    world.sweep()
+
+    assert (counts.get("create", 0), len(world.pools.bodies)) == (created, created)
+
+
+def test_a_slice_without_leader_gets_its_next_pool_too(world: World) -> None:
+    leaderless = Leaderless(world)
+    leaderless.sweep()
+    world.pools.move(CLUSTER, NAME, "ERROR")
+    world.clock.advance(LONG)
+    world.sweep()
+    assert len(world.pools.bodies) == 2
+
+
+def test_a_slice_without_leader_that_is_refused_says_why(world: World) -> None:
+    leaderless = Leaderless(world)
+    world.use(mode="no-create")
+    leaderless.sweep()
+    assert leaderless.told() == [("refuse", "mode_no_create")]

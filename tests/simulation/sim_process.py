@@ -33,7 +33,7 @@ PURE: tuple[Function, ...] = (
     classify_failure,
 )
 """Functions of the product that a scenario asks again and again about the same values."""
-_MEMORIES: list[dict[tuple[int, ...], tuple[tuple[Any, ...], Any]]] = []
+_MEMORIES: list[dict[tuple[Any, ...], tuple[tuple[Any, ...], Any]]] = []
 
 
 @contextmanager
@@ -91,14 +91,14 @@ def _remember(plain: Function) -> Function:
     It keeps what it was given, so that no other value can have that identity. Nothing changes a
     value in place: neither the product, nor a scenario.
     """
-    known: dict[tuple[int, ...], tuple[tuple[Any, ...], Any]] = {}
+    known: dict[tuple[Any, ...], tuple[tuple[Any, ...], Any]] = {}
     _MEMORIES.append(known)
 
-    def call(*given: Any) -> Any:
-        key = tuple(map(id, given))
+    def call(*given: Any, **named: Any) -> Any:
+        key = (*map(id, given), *((name, id(each)) for name, each in named.items()))
         entry = known.get(key)
         if entry is None:
-            entry = known[key] = (given, plain(*given))
+            entry = known[key] = ((given, named), plain(*given, **named))
         return entry[1]
 
     return call

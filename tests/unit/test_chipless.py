@@ -12,6 +12,7 @@ from shared.core.demand.demand import Demand
 from shared.core.kinds.table import KIND_NAMES
 from shared.core.workloads import WorkloadView
 from tests.unit.live_pods import ONE_HOST, a_body, a_leader, a_workload, decide, plan
+from tests.unit.test_elastic import a_gpu_body
 
 Json = dict[str, Any]
 CLAIMS = [{"name": "chips", "resourceClaimTemplateName": "all-chips"}]
@@ -113,3 +114,19 @@ def test_a_leader_to_which_a_webhook_added_the_toleration_is_served() -> None:
     workload = led(change(a_body(chips=0), tolerations=[]))
 
     assert isinstance(decide(a_leader("LeaderWorkerSet", a_body(chips=0)), workload), Demand)
+
+
+@pytest.mark.parametrize(
+    ("head", "served"),
+    [
+        pytest.param({}, False, id="it could not run there"),
+        pytest.param({"tolerations": [{"operator": "Exists"}]}, True, id="it tolerates the nodes"),
+        pytest.param({"nodeSelector": {}}, True, id="it runs elsewhere"),
+    ],
+)
+def test_gpus_are_not_bought_if_the_head_selects_them_and_could_not_run_there(head: Json, *, served: bool) -> None:
+    chipless = change(a_gpu_body(), containers=[{"name": "c"}], **head)
+    (found,) = plan(a_workload("LeaderWorkerSet", a_gpu_body(), leader=chipless))
+
+    assert isinstance(found, Demand) == served, found
+    assert served or is_refused(found, "nvidia.com/gpu=present:NoSchedule", "nvidia.com/gpu in the limits")

@@ -32,16 +32,16 @@ _MADE = (PoolStatus.RUNNING, PoolStatus.RECONCILING)
 
 
 def decide_demand(
-    cluster: str, pod: PodView, workload: WorkloadView | None, settings: Settings
+    cluster: str, pod: PodView, workload: WorkloadView | None, settings: Settings, *, leads: bool = False
 ) -> Demand | Decision:
     """Return the demand of a leader pod, or the decision why it has none or why it is refused.
 
-    The pod and its workload are as they are now; the workload is None when it does not exist. The
-    workload's spec decides what the slice is, and the pod may only add to it.
+    The pod and its workload are as they are now; the workload is None if there is none. Its spec
+    decides what the slice is, and the pod may only add to it. If it `leads`, no leader is needed.
     """
     kind = find_kind_of_pod(pod)
     stopped = (
-        _find_first(_list_pod_obstacles(pod, kind))
+        _find_first(_list_pod_obstacles(pod, None if leads else kind))
         or _find_first(_list_kind_obstacles(kind, settings))
         or _decide_owner(kind, workload, pod=pod)
     )

@@ -72,6 +72,12 @@ class Occupancy:
         return {each.name: each for each in known if each is not None}
 
     @cached_property
+    def led(self) -> set[str]:
+        """The slices, by name, that have a pod on a node, or a leader."""
+        leading = (self.slices[pod.name] for pod in self.pods if pod.node_name or is_leader(self.kind, pod))
+        return {each.name for each in leading if each is not None}
+
+    @cached_property
     def placed(self) -> dict[str, SliceGroup]:
         """Each slice, by name with its group, that has all of its hosts bound to nodes.
 
@@ -190,11 +196,10 @@ class WaitingPods:
     """When the pods were created that a pool's owner has and that are bound to no node."""
 
     leader_since: float | None = None
-    """Unix seconds, of the oldest leader of the pool's slice; None if none waits, and infinite if
-    one waits and none says since when."""
+    """Unix seconds, of the oldest leader of the pool's slice, or pod if no leader waits; None if
+    none waits, and infinite if one waits and none says since when."""
     youngest_since: float = 0.0
-    """Unix seconds, of the youngest pod of any slice, since slices may swap pools; 0 if no pod says
-    when it was created."""
+    """Unix seconds, of the youngest pod of any slice, since slices may swap pools; 0 if unknown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -278,8 +283,12 @@ def measure_waiting(owner: PoolOwner, workload: WorkloadView, pods: Sequence[Pod
         and kind.find_owner_uid(pod) in ("", workload.uid)
     ]
     since = {pod.uid: pod.unschedulable_since if pod.created_at is None else pod.created_at for pod in mine}
-    slices = [(pod, find_known_slice(kind, pod, workload)) for pod in mine if is_leader(kind, pod)]
-    leaders = [pod for pod, found in slices if (found.name if found else "") == owner.slice_name]
+
+    def select(*, leading: bool) -> list[PodView]:
+        some = ((pod, find_known_slice(kind, pod, workload)) for pod in mine if is_leader(kind, pod) == leading)
+        return [pod for pod, found in some if (found.name if found else "") == owner.slice_name]
+
+    leaders = select(leading=True) or select(leading=False)
     return WaitingPods(
         leader_since=min((_or(since[pod.uid], math.inf) for pod in leaders), default=None),
         youngest_since=max((_or(each, 0.0) for each in since.values()), default=0.0),

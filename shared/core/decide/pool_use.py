@@ -54,11 +54,8 @@ https://kubernetes.io/docs/reference/labels-annotations-taints/#node-kubernetes-
 _ADVICE = (
     (labels.SPOT, labels.SPOT, f"the pods need a toleration of the taint {labels.SPOT}"),
     ("Insufficient cpu", " CPU,", "the pod requests more CPU than is free on a node of this machine type"),
-    (
-        "Insufficient memory",
-        " memory,",
-        "the pod requests more memory than is free on a node of this machine type",
-    ),
+    ("Insufficient memory", " memory,", "the pod requests more memory than is free on such a node"),
+    ("PersistentVolume's", " disk ", "a disk is in another zone; the pods of one pool need disks of one zone"),
     (_OF_KUBERNETES, " Ready ", "GKE repairs nodes that are not ready"),
 )
 """A word of the scheduler, what the nodes' own sentence about it has, and what helps without it."""

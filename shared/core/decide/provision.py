@@ -5,6 +5,7 @@ from __future__ import annotations
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
+from shared.core import labels
 from shared.core.decide.limits import decide_limit
 from shared.core.decisions import Decision, Reason, Verdict
 from shared.core.identity.pool_index import PoolIndex
@@ -48,14 +49,13 @@ def decide_provision(
             f"node pool {pool.name} already exists and its labels do not name this slice; "
             "delete the node pool if nothing uses it",
         )
-    same = owner.was_made_for(demand.fingerprint)
     mode = settings.find_mode(demand.claim.namespace)
     if demand.before_pods and pool.autoscaled and pool.status == PoolStatus.RUNNING:
         return _decide_autoscaled(pool.name, mode)
     # If a live workload may change its shape, it cannot use the pool of the earlier shape.
     changeable = get_kind(demand.claim.kind).reshapes
     replace = (settings.replace_differing_pools or changeable) and mode == Mode.ACTIVE
-    decision = _decide_ours(pool, same=same, old=pool.is_older(settings.grace_seconds, now), replace=replace)
+    decision = _decide_ours(demand, pool, old=pool.is_older(settings.grace_seconds, now), replace=replace)
     if decision.verdict == Verdict.DELETE and mode == Mode.REPORT_ONLY:
         message = f"would delete node pool {pool.name} ({decision.reason}); the mode is report-only"
         return Decision(Verdict.KEEP, Reason.MODE_REPORT_ONLY, message)
@@ -98,9 +98,8 @@ def refuse_by_mode(act: str, mode: Mode) -> Decision:
 
 def _decide_absent(demand: Demand, settings: Settings, usage: Usage | None) -> Decision:
     mode = settings.find_mode(demand.claim.namespace)
-    size = f"{demand.shape}, {demand.place}"
     if mode != Mode.ACTIVE:
-        return refuse_by_mode(f"create {size}", mode)
+        return refuse_by_mode(f"create {demand.shape}, {demand.place}", mode)
     create = Decision(Verdict.CREATE, Reason.POOL_ABSENT, describe_creation(demand))
     return decide_limit(demand, settings, usage) or create
 
@@ -115,9 +114,9 @@ def _decide_autoscaled(name: str, mode: Mode) -> Decision:
     return Decision(Verdict.DELETE, Reason.POOL_DIFFERS, message)
 
 
-def _decide_ours(pool: PoolSnapshot, *, same: bool, old: bool, replace: bool) -> Decision:
+def _decide_ours(demand: Demand, pool: PoolSnapshot, *, old: bool, replace: bool) -> Decision:
     """Decide by status, for a pool whose labels name this claim; old: it is past the grace."""
-    name, status = pool.name, pool.status
+    name, status, same = pool.name, pool.status, bool(pool.owner and pool.owner.was_made_for(demand.fingerprint))
     if status in _IN_PROGRESS:
         reason = Reason.POOL_IN_PROGRESS if same else Reason.POOL_IN_PROGRESS_DIFFERS
         but = "" if same else ", but it does not have the shape that the pods need now"
@@ -131,16 +130,17 @@ def _decide_ours(pool: PoolSnapshot, *, same: bool, old: bool, replace: bool) ->
         message = f"node pool {name} runs with errors: {pool.error or status}"
         return Decision(Verdict.DELETE if old else Verdict.WAIT, Reason.POOL_DEGRADED, message)
     if status in RUNNING:  # assumes: status-after-end
-        return _decide_running(pool, same=same, replace=replace)
+        return _decide_running(demand, pool, same=same, replace=replace)
     message = f"node pool {name} has a status that this version does not know"
     return Decision(Verdict.WAIT, Reason.STATUS_UNKNOWN, message)
 
 
-def _decide_running(pool: PoolSnapshot, *, same: bool, replace: bool) -> Decision:
-    name, kind = pool.name, pool.owner.kind if pool.owner else "workload"
+def _decide_running(demand: Demand, pool: PoolSnapshot, *, same: bool, replace: bool) -> Decision:
+    name, kind, machine = pool.name, demand.claim.kind, f"{labels.INSTANCE_TYPE}={demand.shape.machine_type}"
     if same:
         return Decision(Verdict.KEEP, Reason.POOL_SERVES, f"node pool {name} is running")
-    differs = f"node pool {name} does not have the shape that the pods need"
+    beside = f"; to get one beside it, select {machine} in the pod template" * demand.elastic
+    differs = f"node pool {name} does not have the shape that the pods need{beside}"
     if replace:
         return Decision(Verdict.DELETE, Reason.POOL_DIFFERS, f"{differs}; it is replaced")
     mend = f"delete the {kind} and create it again, or set replace_differing_pools to true"

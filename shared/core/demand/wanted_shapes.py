@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 _CORES_PER_POD = 8
 _WAYS_SHOWN = 4
 TPU_TAINT = Taint(labels.TPU_RESOURCE, "present", "NoSchedule")
-"""GKE gives it to every TPU node."""
+GPU_TAINT = Taint(labels.GPU_RESOURCE, "present", "NoSchedule")
+"""GKE gives them to every TPU node, and to every GPU node."""
 
 
 def find_wanted_shape(found: SliceOfPod, template: PodTemplate, workload: WorkloadView, room: Room) -> Shape:
@@ -45,7 +46,7 @@ def find_wanted_shape(found: SliceOfPod, template: PodTemplate, workload: Worklo
             "the pod asks for TPUs and GPUs, but no node has both", field="spec", valid="only one of them"
         )
     if template.gpus:
-        return _find_gpus(found, template, room)
+        return _find_gpus(found, template, workload, room)
     shape = _find_tpus(found, template, workload)
     for each in (template, found.group.template):
         _check_size(each, shape, room)
@@ -68,8 +69,11 @@ def _find_tpus(found: SliceOfPod, template: PodTemplate, workload: WorkloadView)
     return shape
 
 
-def _find_gpus(found: SliceOfPod, template: PodTemplate, room: Room) -> Shape:
-    group = found.group
+def _find_gpus(found: SliceOfPod, template: PodTemplate, workload: WorkloadView, room: Room) -> Shape:
+    group, key = found.group, labels.GPU_ACCELERATOR
+    for each in workload.templates.values():
+        if each.selects(key) and each.list_values(key) == template.list_values(key) and not each.units:
+            _check_chipless(each, workload, GPU_TAINT)
     pods = group.replicas if group.elastic else max(group.hosts or group.pods, 1)
     shape = find_gpu_shape(template, pods=pods, room=room)
     if shape.topology and (group.elastic or shape.chips > count_chips(shape.topology)):
@@ -182,14 +186,14 @@ def _select_alike(one: PodTemplate, other: PodTemplate) -> bool:
     return all(one.list_values(key) == other.list_values(key) for key in (labels.ACCELERATOR, labels.TOPOLOGY))
 
 
-def _check_chipless(template: PodTemplate, workload: WorkloadView) -> None:
-    """Accept pods without chips only if they can run on TPU nodes, beside pods that have chips.
+def _check_chipless(template: PodTemplate, workload: WorkloadView, taint: Taint = TPU_TAINT) -> None:
+    """Accept pods without chips or GPUs only if they can run on the nodes of pods that have some.
 
-    GKE's admission adds the toleration of the taint only to pods that request chips:
+    GKE's admission adds the toleration of the taint only to pods that request some:
     https://cloud.google.com/kubernetes-engine/docs/concepts/tpus. GKE has no automatic node pools
     for claims of devices: https://cloud.google.com/kubernetes-engine/docs/how-to/set-up-dra.
     """
-    if template.claims_devices and not find_chips_of_peers(template, workload):
+    if taint == TPU_TAINT and template.claims_devices and not find_chips_of_peers(template, workload):
         raise UnsupportedShape(
             "the pod asks for TPU chips only by its resourceClaims, which need nodes with a driver that this "
             "provisioner does not install",
@@ -197,14 +201,13 @@ def _check_chipless(template: PodTemplate, workload: WorkloadView) -> None:
             valid=f"{labels.TPU_RESOURCE} in the limits of a container, in place of the claim; or a node pool of "
             f"your own, selected by {labels.NODE_POOL}",
         )
-    if not template.tolerates(TPU_TAINT):
+    if not template.tolerates(taint):
         raise UnsupportedShape(
-            f"the pod selects TPU nodes and requests no chips, and does not tolerate their taint "
-            f"{TPU_TAINT}, so it could not run on them",
-            field=f"resources.{labels.TPU_RESOURCE} (sum over containers)",
+            f"a pod selects these nodes, requests no chips or GPUs, and does not tolerate their taint {taint}",
+            field=f"resources.{taint.key} (sum over containers)",
             value="0",
-            valid=f"{labels.TPU_RESOURCE} in the limits of a container; or, for a pod that needs no chips itself, "
-            f"a toleration with key {labels.TPU_RESOURCE} and operator Exists; or no selector of TPU nodes",
+            valid=f"{taint.key} in the limits of a container; or, for a pod that needs none itself, a toleration "
+            f"with key {taint.key} and operator Exists; or no selector of such nodes",
         )
 
 

@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from shared.engine.looks.look import Look
 
     Answers = list[Outcome | ProvisionerError]
+    Asked = tuple[WorkloadView | None, Demand | Decision]
 
 _LACKS = ((Verdict.WAIT, Reason.POD_UNPLACED), (Verdict.KEEP, Reason.POOL_DEGRADED))
 LEADERS_MAX = 2_000
@@ -101,15 +102,15 @@ def _conclude(event: Event, decision: Decision) -> Outcome:
     return Outcome(decision=decision, cluster=event.cluster, subject=str(event.subject))
 
 
-def provision_pod(pod: PodView, look: Look) -> Outcome:
-    """Give the slice of one live leader pod a pool, or a reason why it gets none.
+def provision_pod(pod: PodView, look: Look, *, leads: bool = False) -> Outcome:
+    """Give the slice of one live leader pod, or one that `leads`, a pool or a reason for none.
 
     Raises:
         Retryable: something could not be read or is in progress; try again.
         Denied: a permission is missing.
     """
     overdue, looked_at = is_overdue(look, pod), look.now()
-    workload, found = _decide(pod, look, overdue=overdue)
+    workload, found = _decide(pod, look, overdue=overdue, leads=leads)
     subject = f"Pod {pod.namespace}/{pod.name}"
     if isinstance(found, Decision):
         explain(look.live, found, workload, pod)
@@ -168,7 +169,7 @@ def _answer_attempt(turn: Turn, pod: PodView, attempt: int, *, wanted: int) -> A
     return judge_serving(turn, pod, found, name) if serves else found
 
 
-def _decide(pod: PodView, look: Look, *, overdue: bool) -> tuple[WorkloadView | None, Demand | Decision]:
+def _decide(pod: PodView, look: Look, *, overdue: bool, leads: bool) -> Asked:
     """Return the workload of a pod and its demand, or why it has none.
 
     Disks are read only for a pod that has claims and asks for a pool.
@@ -176,11 +177,11 @@ def _decide(pod: PodView, look: Look, *, overdue: bool) -> tuple[WorkloadView | 
     unread = "the workload of this pod cannot be read"
     try:
         workload = _find_workload(look, pod)
-        found = decide_demand(look.cluster, pod, workload, look.settings)
+        found = decide_demand(look.cluster, pod, workload, look.settings, leads=leads)
         if workload is not None and pod.template.volume_claims and not _is_settled(found, look):
             unread = "the zone of this pod's disks cannot be read"
             workload = add_disks(look, workload, claims=pod.template.volume_claims)
-            found = decide_demand(look.cluster, pod, workload, look.settings)
+            found = decide_demand(look.cluster, pod, workload, look.settings, leads=leads)
     except ProvisionerError as error:
         if overdue:
             explain(look.live, decide_failure(unread, error), None, pod)
@@ -191,9 +192,7 @@ def _decide(pod: PodView, look: Look, *, overdue: bool) -> tuple[WorkloadView | 
 
 def _is_settled(found: Demand | Decision, look: Look) -> bool:
     """Return whether disks change nothing: the pod asks for no pool, or its slice was handled."""
-    if isinstance(found, Decision):
-        return found.verdict != Verdict.REFUSE
-    return found.claim.hash in look.answered
+    return found.verdict != Verdict.REFUSE if isinstance(found, Decision) else found.claim.hash in look.answered
 
 
 def _find_workload(look: Look, pod: PodView) -> WorkloadView | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import replace
+from functools import partial
 from random import Random
 from typing import TYPE_CHECKING
 
@@ -88,7 +89,7 @@ class LeaderAnswers:
     def _explain_followers(self) -> None:
         report = self._swept.report
         try:
-            for pod, found in judge_followers(self._look, self._listed):
+            for pod, found in judge_followers(self._look, self._listed, partial(provision_pod, leads=True)):
                 if isinstance(found, Exception):
                     report.add_error(f"Pod {pod.namespace}/{pod.name}", found)
                 else:

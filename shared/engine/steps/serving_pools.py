@@ -44,6 +44,8 @@ if TYPE_CHECKING:
     from shared.engine.looks.gather import OwnerRead
     from shared.engine.looks.look import Look
 
+    Lead = Callable[[PodView, Look], Outcome]
+    ReadOwner = Callable[[tuple[str, str, str]], OwnerRead]
 _LOG = logging.getLogger("serving_pools")
 FOLLOWERS_MAX = 10_000
 """The most waiting followers that one sweep looks at."""
@@ -234,12 +236,12 @@ def _look_again(look: Look, demand: Demand, pod: PodView, pool: PoolSnapshot, be
     return decide_unread(pool) if unread else decision
 
 
-def judge_followers(look: Look, pools: PoolIndex) -> Iterator[tuple[PodView, Outcome | Exception]]:
+def judge_followers(look: Look, pools: PoolIndex, lead: Lead) -> Iterator[tuple[PodView, Outcome | Exception]]:
     """Yield the follower of each slice that has waited the longest, with its outcome.
 
     One that waits for less than the grace counts only if its pool lacks nodes: pods that give up
-    are made anew. Slices that the look has answered are skipped. An error that is no
-    `ProvisionerError` takes the outcome's place. One of these is logged.
+    are made anew. Slices that the look has answered are skipped; `lead` answers those without
+    leader. A `ProvisionerError` is logged, and any other error takes the outcome's place.
     """
     read_once = cache(lambda home: read_owner(look, home, pools))
 
@@ -250,7 +252,7 @@ def judge_followers(look: Look, pools: PoolIndex) -> Iterator[tuple[PodView, Out
     for pod in try_to_read("the waiting follower pods", read, of=look.cluster) or ():
         outcome: Outcome | Exception | None
         try:
-            outcome = _judge(look, pod, pools, read_once)
+            outcome = _judge(look, pod, pools, read_once, lead)
         except ProvisionerError as error:
             fields = {"object": f"Pod {pod.namespace}/{pod.name}", "error": str(error)}
             _LOG.warning("a follower pod could not be answered", extra=fields)
@@ -261,9 +263,7 @@ def judge_followers(look: Look, pools: PoolIndex) -> Iterator[tuple[PodView, Out
             yield pod, outcome
 
 
-def _judge(
-    look: Look, pod: PodView, pools: PoolIndex, read_once: Callable[[tuple[str, str, str]], OwnerRead]
-) -> Outcome | None:
+def _judge(look: Look, pod: PodView, pools: PoolIndex, read: ReadOwner, lead: Lead) -> Outcome | None:
     kind = find_kind_of_pod(pod)
     waited = measure_seconds(pod.unschedulable_since, look.now())
     overdue = waited is None or waited >= (grace := look.settings.grace_seconds)
@@ -272,13 +272,16 @@ def _judge(
     home = (kind.name, pod.namespace, kind.find_owner(pod))
     if not overdue and not any(each.is_older(grace, look.now()) for each in pools.list_named(*home)):
         return None
-    known = read_once(home)
+    known = read(home)
     workload = known.workload
     claim = find_claim(look.cluster, pod, workload)
-    if workload is None or claim is None or not look.answered.add(claim.hash):
+    if workload is None or claim is None or claim.hash in look.answered:
         return None
     own = pools.list_claimed(claim.hash)
-    use = known.read_use() if may_swap(workload) else None
+    use = known.read_use() if may_swap(workload) or all(each.status in LOST for each in own) else None
+    if use and overdue and claim.slice_name not in use[0].led:
+        return lead(pod, look)
+    look.answered.add(claim.hash)
     free = [each for each in own if use and use[0].count_slices_on(each.name).keys() <= {claim.slice_name}]
     used = pools.find(use[1].serving.get(claim.slice_name, "")) if use else None
     lost = [used] if use and used and use[0].node_counts[used.name] < used.node_count else []
@@ -286,8 +289,7 @@ def _judge(
     decision = judge_takers(look, pod, pools, pool.name) if pool else None
     decision = decision or (decide_shared(pod, *use) if use and overdue else None)
     if decision is None:
-        demand = find_demand(look.cluster, pod, add_disks(look, workload), look.settings)
-        looked_at = look.now()
+        demand, looked_at = find_demand(look.cluster, pod, add_disks(look, workload), look.settings), look.now()
         decision = judge_unplaced(look, pod, pool, demand=demand, overdue=overdue)
         if decision is None:
             return None
