@@ -71,7 +71,7 @@ class Places:
 
         Several messages about one workload may be answered at the same time, from lists that do not
         have the pool yet. Its name may be that of another attempt. `pools` are all of the cluster.
-        The last place is for a deletion while a create that may take 35 minutes runs, and none else.
+        The last place is for a deletion, while one create may take 35 minutes and no deletion runs.
         `frees`: the last pool of the slice is deleted before, which needs a place too. That pool is
         the record of a failure, so it is not risked where GKE may refuse the create.
 

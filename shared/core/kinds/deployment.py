@@ -17,8 +17,6 @@ from shared.core.kinds.objects import UnexpectedValue, read_identity, read_numbe
 from shared.core.workloads import PodView, SliceGroup, WorkloadView
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from shared.core.kinds.kind import Json, TemplateReader
 
 NAME = "Deployment"
@@ -35,15 +33,6 @@ def _find_owner(pod: PodView) -> str:
     if not is_of_set or suffix == "-" or not pod.controller_name.endswith(suffix):
         return ""
     return pod.controller_name.removesuffix(suffix)
-
-
-def _find_owner_uid(_pod: PodView) -> str:
-    # A pod has only the UID of its ReplicaSet.
-    return ""
-
-
-def _is_leader(_pod: PodView) -> bool:
-    return True
 
 
 def _hint(pod: PodView) -> str:
@@ -93,14 +82,6 @@ def _find_slice(pod: PodView, workload: WorkloadView) -> SliceOfPod | None:
     )
 
 
-def _list_slices(_workload: WorkloadView) -> Sequence[SliceOfPod]:
-    return ()
-
-
-def _has_slice(_workload: WorkloadView, _name: str, _pods: Sequence[PodView] | None) -> bool:
-    return False
-
-
 DEPLOYMENT = Kind(
     name=NAME,
     api_version=API_VERSION,
@@ -116,12 +97,8 @@ DEPLOYMENT = Kind(
     pod_selector=TEMPLATE_HASH,
     mark=TEMPLATE_HASH,
     find_owner=_find_owner,
-    find_owner_uid=_find_owner_uid,
-    is_leader=_is_leader,
     leader_rule="any pod of the Deployment",
     slice_hint=_hint,
     read=_read,
     find_slice=_find_slice,
-    list_slices=_list_slices,
-    has_slice=_has_slice,
 )

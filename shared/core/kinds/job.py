@@ -54,11 +54,6 @@ def _find_owner_uid(pod: PodView) -> str:
     return pod.controller_uid if _find_owner(pod) else ""
 
 
-def _is_leader(_pod: PodView) -> bool:
-    # Index 0 may have ended while later indexes still need the slice.
-    return True
-
-
 def _hint(pod: PodView) -> str:
     # All pods on several hosts are one slice. Those without an index are one too, or all refused.
     return pod.completion_index if is_one_host(pod.template) else ""
@@ -213,7 +208,6 @@ JOB = Kind(
     mark=JOB_NAME_ON_POD,
     find_owner=_find_owner,
     find_owner_uid=_find_owner_uid,
-    is_leader=_is_leader,
     leader_rule="any pod of the Job",
     slice_hint=_hint,
     read=_read,

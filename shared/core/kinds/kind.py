@@ -44,6 +44,22 @@ def _hint_nothing(pod: PodView) -> str:
     return pod.uid
 
 
+def _lead_always(_pod: PodView) -> bool:
+    return True
+
+
+def _find_no_uid(_pod: PodView) -> str:
+    return ""
+
+
+def _list_none(_workload: WorkloadView) -> Sequence[SliceOfPod]:
+    return ()
+
+
+def _need_none(_workload: WorkloadView, _name: str, _pods: Sequence[PodView] | None) -> bool:
+    return False
+
+
 def _find_no_group(_pod: PodView, _workload: WorkloadView) -> SliceGroup | None:
     return None
 
@@ -84,13 +100,18 @@ class Resource:
         return (self.api_version.rpartition("/")[2], *self.other_versions)
 
     @property
+    def root(self) -> str:
+        """Return the path of its API in its version."""
+        return f"/apis/{self.api_version}" if self.group else f"/api/{self.api_version}"
+
+    @property
     def path(self) -> str:
         """Return the path of the list of all namespaces."""
-        return f"/apis/{self.api_version}/{self.plural}"
+        return f"{self.root}/{self.plural}"
 
     def path_of(self, namespace: str, name: str) -> str:
         """Return the path of one object."""
-        return f"/apis/{self.api_version}/namespaces/{namespace}/{self.plural}/{name}"
+        return f"{self.root}/namespaces/{namespace}/{self.plural}/{name}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,9 +143,9 @@ class Kind(Resource):
     """Label selector of all pods of its slices; empty if every pod is a leader."""
     find_owner: Callable[[PodView], str]
     """Return the workload's name, by the pod; empty if the pod is not of this kind."""
-    find_owner_uid: Callable[[PodView], str]
+    find_owner_uid: Callable[[PodView], str] = _find_no_uid
     """Return the workload's UID, by the pod; empty if the pod does not have it."""
-    is_leader: Callable[[PodView], bool]
+    is_leader: Callable[[PodView], bool] = _lead_always
     """Return whether the pod is the leader of its slice. If the pods do not show it, all are
     leaders."""
     leader_rule: str
@@ -150,10 +171,10 @@ class Kind(Resource):
     check_index: Callable[[PodView, WorkloadView], None] = _check_nothing
     """Accept a pod that may get a new pool. Raises `shared.core.errors.SliceUnknown` if its index
     is beyond the spec, for a kind whose `find_slice` also knows pods that run beyond it."""
-    list_slices: Callable[[WorkloadView], Sequence[SliceOfPod]]
+    list_slices: Callable[[WorkloadView], Sequence[SliceOfPod]] = _list_none
     """Return all slices of the spec; each group has the template that the pods of the slice will
     have. Raises `shared.core.errors.Rejected` as `find_slice` does."""
-    has_slice: Callable[[WorkloadView, str, Sequence[PodView] | None], bool]
+    has_slice: Callable[[WorkloadView, str, Sequence[PodView] | None], bool] = _need_none
     """Return whether the slice of this name is still needed. The third argument are the workload's
     live pods; None unless `reads_pods`, and for the need of the next pods after a suspension."""
     pods_of: Callable[[WorkloadView], str] | None = None
@@ -193,22 +214,3 @@ class Kind(Resource):
     """What pins the slices of a workload, for its author; empty if nothing does."""
     install: str = ""
     """Command that installs the kind, if every cluster needs it; else empty."""
-
-    @property
-    def group(self) -> str:
-        """Return the API group, without the version."""
-        return self.api_version.rpartition("/")[0]
-
-    @property
-    def path(self) -> str:
-        """Return the path of the list of all namespaces."""
-        return f"{self.root}/{self.plural}"
-
-    def path_of(self, namespace: str, name: str) -> str:
-        """Return the path of one workload."""
-        return f"{self.root}/namespaces/{namespace}/{self.plural}/{name}"
-
-    @property
-    def root(self) -> str:
-        """Return the path of its API in its version."""
-        return f"/apis/{self.api_version}" if self.group else f"/api/{self.api_version}"

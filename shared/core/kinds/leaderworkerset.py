@@ -103,10 +103,6 @@ def _find_owner(pod: PodView) -> str:
     return pod.template.labels.get(SET_NAME, "")
 
 
-def _find_no_uid(_pod: PodView) -> str:
-    return ""
-
-
 def _is_leader(pod: PodView) -> bool:
     template = pod.template
     worker = parse_index(template.labels.get(WORKER_INDEX, ""))
@@ -352,7 +348,6 @@ LEADERWORKERSET = Kind(
     member_selector=f"{SET_NAME},{WORKER_INDEX}",
     mark=SET_NAME,
     find_owner=_find_owner,
-    find_owner_uid=_find_no_uid,
     is_leader=_is_leader,
     leader_rule="worker 0 of its group, or worker 1 if worker 0 requests no chips",
     slice_hint=_hint,

@@ -32,10 +32,6 @@ def _find_owner_uid(pod: PodView) -> str:
     return pod.uid
 
 
-def _is_leader(_pod: PodView) -> bool:
-    return True
-
-
 def _read(body: Json, read_template: TemplateReader) -> WorkloadView:
     template = read_template(body)  # a pod has the metadata and the spec of a template
     controlled = any(read_flag(each, "controller") for each in read_objects(body, "metadata", "ownerReferences"))
@@ -78,18 +74,7 @@ def make_pod(other_kinds: Sequence[str]) -> Kind:
         watched=False,
         find_owner=_find_owner,
         find_owner_uid=_find_owner_uid,
-        is_leader=_is_leader,
         leader_rule="the pod itself",
         read=_read,
         find_slice=find_slice,
-        list_slices=_list_slices,
-        has_slice=_has_slice,
     )
-
-
-def _list_slices(_workload: WorkloadView) -> Sequence[SliceOfPod]:
-    return ()
-
-
-def _has_slice(_workload: WorkloadView, _name: str, _pods: Sequence[PodView] | None) -> bool:
-    return False

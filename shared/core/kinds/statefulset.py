@@ -41,10 +41,6 @@ def _find_owner_uid(pod: PodView) -> str:
     return pod.controller_uid if _find_owner(pod) else ""
 
 
-def _is_leader(_pod: PodView) -> bool:
-    return True
-
-
 def _hint(pod: PodView) -> str:
     return name_shape(pod.template)
 
@@ -120,7 +116,6 @@ STATEFULSET = Kind(
     mark=POD_NAME,
     find_owner=_find_owner,
     find_owner_uid=_find_owner_uid,
-    is_leader=_is_leader,
     leader_rule="any pod of the StatefulSet",
     slice_hint=_hint,
     read=_read,
