@@ -14,6 +14,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from shared.core.errors import MalformedEvent
+from shared.core.kinds.objects import parse_json_object
 from shared.core.kinds.table import KINDS
 
 if TYPE_CHECKING:
@@ -191,17 +192,7 @@ def parse_message(data: bytes, attributes: Mapping[str, str]) -> Event:
 
 
 def _parse_body(data: bytes) -> dict[str, Any]:
-    if len(data) > DATA_BYTES_MAX:
-        raise MalformedEvent(
-            "too long", field="data", value=f"{len(data)} bytes", valid=f"at most {DATA_BYTES_MAX} bytes"
-        )
-    try:
-        body = json.loads(data)
-    except (ValueError, RecursionError) as error:
-        shown = data[:80].decode("utf-8", "replace")
-        raise MalformedEvent("not JSON", field="data", value=shown, valid="a JSON object") from error
-    if not isinstance(body, dict):
-        raise MalformedEvent("not a JSON object", field="data", value=str(body), valid="a JSON object")
+    body = parse_json_object(data, bytes_max=DATA_BYTES_MAX, valid="a JSON object")
     version = body.get("version")
     if version not in (SCHEMA_VERSION, WORKLOAD_DEMAND_VERSION) or isinstance(version, bool):
         raise MalformedEvent("unknown schema version", field="data.version", value=repr(version), valid="1, 2")

@@ -8,12 +8,12 @@ https://cloud.google.com/kubernetes-engine/docs/how-to/audit-logging-container
 
 from __future__ import annotations
 
-import json
 import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from shared.core.errors import MalformedEvent
+from shared.core.kinds.objects import parse_json_object
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -29,7 +29,6 @@ _LABELS = {
     "cluster_name": re.compile(r"[a-z0-9-]{1,63}"),
     "nodepool_name": re.compile(r"[a-z0-9-]{1,63}"),
 }
-_SHOWN_CHARACTERS = 80
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +54,7 @@ def parse_entry(data: bytes) -> EndedOperation | None:
     Raises:
         MalformedEvent: the data is not an entry of the log, or a field has another type or form.
     """
-    entry = _parse_json(data)
+    entry = parse_json_object(data, bytes_max=ENTRY_BYTES_MAX, valid="an entry of Cloud Logging")
     resource = _get(entry, "resource", dict)
     payload = _get(entry, "protoPayload", dict, {})
     operation = _get(entry, "operation", dict, {})
@@ -72,22 +71,6 @@ def parse_entry(data: bytes) -> EndedOperation | None:
         created=method[1] == "Create" and _get(status, "protoPayload.status.code", int, 0) == 0,
         deleted=method[1] == "Delete",
     )
-
-
-def _parse_json(data: bytes) -> Mapping[str, Any]:
-    if len(data) > ENTRY_BYTES_MAX:
-        raise MalformedEvent(
-            "too long", field="data", value=f"{len(data)} bytes", valid=f"at most {ENTRY_BYTES_MAX} bytes"
-        )
-    try:
-        found = json.loads(data)
-    except (ValueError, RecursionError) as error:
-        shown = data[:_SHOWN_CHARACTERS].decode("utf-8", "replace")
-        raise MalformedEvent("not JSON", field="data", value=shown, valid="an entry of Cloud Logging") from error
-    if not isinstance(found, dict):
-        shown = str(found)
-        raise MalformedEvent("not a JSON object", field="data", value=shown, valid="an entry of Cloud Logging")
-    return found
 
 
 def _get(parent: Mapping[str, Any], field: str, kind: type[T], absent: T | None = None) -> T:

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from shared.core.topology_terms import Requirement, TopologyTerm
 
 _ACCELERATORS = {labels.ACCELERATOR, labels.TOPOLOGY, labels.GPU_ACCELERATOR}
-_NAMING = ("In", "Exists")
 
 
 class AmbiguousSelector(Rejected):
@@ -189,7 +188,7 @@ class PodTemplate:
     def alternatives(self) -> set[str]:
         """Return the accelerator labels in several terms of affinity, where no value is certain."""
         several = self.node_terms if len(self.node_terms) > 1 else ()
-        return {each.key for term in several for each in term if each.operator in _NAMING} & _ACCELERATORS
+        return {each.key for term in several for each in term if each.operator in ("In", "Exists")} & _ACCELERATORS
 
     def list_values(self, key: str) -> tuple[str, ...]:
         """Return the values that the pod selects for a node label; empty for any value."""

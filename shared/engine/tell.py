@@ -58,7 +58,7 @@ class Outcome:
 def describe_demand(demand: Demand, settings: Settings) -> dict[str, Any]:
     """Return the facts of a demand for a log record."""
     return {
-        "claim": describe_claim(demand.claim),
+        "claim": describe_claim(demand.claim.cluster, demand.claim),
         "tier": str(demand.capacity.tier),
         "accelerator": demand.shape.accelerator,
         "chips": demand.shape.chips,
@@ -81,17 +81,8 @@ def describe_attempt(made: AttemptDecision) -> dict[str, Any]:
     return {"attempt": made.attempt} | {key: value for key, value in failed.items() if value}
 
 
-def describe_claim(claim: SliceClaim) -> dict[str, str]:
-    """Return a claim for a log record."""
-    return _describe_claim(claim.cluster, claim)
-
-
-def describe_owner(cluster: str, owner: PoolOwner | None) -> dict[str, Any]:
-    """Return a pool's owner for a log record; empty for a pool that is not ours."""
-    return {"claim": _describe_claim(cluster, owner)} if owner else {}
-
-
-def _describe_claim(cluster: str, named: SliceClaim | PoolOwner) -> dict[str, str]:
+def describe_claim(cluster: str, named: SliceClaim | PoolOwner) -> dict[str, str]:
+    """Return a claim, or the owner of a pool, for a log record."""
     return {
         "cluster": cluster,
         "kind": named.kind,
@@ -104,14 +95,11 @@ def _describe_claim(cluster: str, named: SliceClaim | PoolOwner) -> dict[str, st
 
 def describe_pool_outcome(cluster: str, pool: PoolSnapshot, decision: Decision) -> Outcome:
     """Return the outcome of a decision about one pool, with the pool's owner for the log record."""
-    return Outcome(
-        decision=decision,
-        cluster=cluster,
-        pool=pool.name,
-        subject=f"node pool {pool.name}",
-        facts=describe_owner(cluster, pool.owner)
-        | _leave_out_empty(idle_seconds=pool.owner.idle_seconds if pool.owner else 0),
-    )
+    facts: dict[str, Any] = {}
+    if owner := pool.owner:
+        facts = {"claim": describe_claim(cluster, owner)} | _leave_out_empty(idle_seconds=owner.idle_seconds)
+    subject = f"node pool {pool.name}"
+    return Outcome(decision=decision, cluster=cluster, pool=pool.name, subject=subject, facts=facts)
 
 
 def _leave_out_empty(**fields: str | int) -> dict[str, str | int]:

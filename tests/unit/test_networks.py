@@ -8,6 +8,7 @@ from shared.core import labels
 from shared.core.decisions import Reason
 from shared.core.nodepool import build_node_pool
 from shared.core.settings import Settings
+from shared.core.topology_terms import Requirement
 from tests.builders import a_demand, settings
 from tests.unit.asked_shapes import refuse_shape
 
@@ -104,7 +105,11 @@ def test_a_label_that_is_spelled_like_the_profile_s_names_it() -> None:
 
 
 @pytest.mark.parametrize(
-    "wanted", [{"selectors": {labels.METADATA_SERVER: "true"}}, {"node_affinity": {labels.METADATA_SERVER: ()}}]
+    "wanted",
+    [
+        {"selectors": {labels.METADATA_SERVER: "true"}},
+        {"node_terms": ((Requirement(labels.METADATA_SERVER, "Exists"),),)},
+    ],
 )
 def test_the_metadata_server_is_there_as_the_setting_says(wanted: dict[str, Any]) -> None:
     assert networks(**wanted) == ({}, None)

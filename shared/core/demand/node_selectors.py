@@ -84,7 +84,6 @@ def read_node_labels(
     settled = {*given, *pins, *SET_BY_GKE, labels.METADATA_SERVER}
     if settings.force_on_demand or labels.MAX_RUN_DURATION in found:
         settled.add(labels.MAX_RUN_DURATION)
-    _check_metadata_server(template, settings)
     for key in {**template.node_affinity, **template.node_selector}:
         if key in settled:
             continue
@@ -133,10 +132,10 @@ def check_nodes(
         unmet.append(first)
     key = unmet[0].key
     has = f"{present[key]}, as these nodes have it" if key in present else "remove this selector: they lack it"
-    shown = "; or ".join(map(str, unmet))
-    raise UnsupportedSelector(
-        "the pods do not accept the nodes that they would get", field=key, value=shown, valid=has
-    )
+    if key == labels.METADATA_SERVER and key not in present:
+        has = "remove this selector, or turn on the setting node_workload_identity"
+    shown, problem = "; or ".join(map(str, unmet)), "the pods do not accept the nodes that they would get"
+    raise UnsupportedSelector(problem, field=key, value=shown, valid=has)
 
 
 def _list_known_labels(shape: Shape, capacity: Capacity, zone: str, settings: Settings) -> dict[str, str]:
@@ -225,14 +224,3 @@ def _copy_pod_labels(template: PodTemplate, settings: Settings) -> dict[str, str
                 valid="a key in allowed_label_prefixes, outside the domains of Google and Kubernetes",
             )
     return {key: template.labels[key] for key in asked if key in template.labels}
-
-
-def _check_metadata_server(template: PodTemplate, settings: Settings) -> None:
-    """Accept a selector of the label that GKE gives to nodes with its metadata server."""
-    if template.selects(labels.METADATA_SERVER) and not settings.node_workload_identity:
-        raise UnsupportedSelector(
-            "the setting node_workload_identity is off, so the nodes do not have GKE's metadata server",
-            field="spec.nodeSelector",
-            value=labels.METADATA_SERVER,
-            valid="turn on the setting, or remove this selector",
-        )

@@ -127,7 +127,7 @@ def provision_pod(pod: PodView, look: Look, *, leads: bool = False) -> Outcome:
             name = build_pool_name(found.claim, FIRST_ATTEMPT)
             failed = decide_failure(f"node pool {name} cannot be created", error)
             explain(look.live, failed, workload, pod)
-        error.claim = error.claim or describe_claim(found.claim)
+        error.claim = error.claim or describe_claim(found.claim.cluster, found.claim)
         raise
     decision = made.decision
     # The sweep runs every minute: on young demands it writes only changes, and what a pool lacks.

@@ -16,7 +16,7 @@ from shared.engine.looks.gather import gather_facts, is_other, read_namespace_ob
 from shared.engine.looks.pool_reads import is_resizable
 from shared.engine.steps.elastic_pools import shrink_pool
 from shared.engine.steps.release_pools import JudgedPool, judge_pool, release_pool
-from shared.engine.tell import describe_owner, describe_pool_outcome, explain
+from shared.engine.tell import describe_claim, describe_pool_outcome, explain
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -62,8 +62,8 @@ def act_on_pools(swept: SweptCluster, judged: Sequence[JudgedPool], *, listed: P
     for seen, found in swept.for_each(lambda each: _act(swept, each, listed), judged):
         pool = seen.facts.pool
         if isinstance(found, Exception):
-            claim = describe_owner(swept.look.cluster, pool.owner).get("claim")
-            swept.report.add_error(f"node pool {pool.name}", found, claim=claim)
+            about = describe_pool_outcome(swept.look.cluster, pool, seen.decision)
+            swept.report.add_error(about.subject, found, claim=about.facts.get("claim"))
             swept.look.figures.add_pool(pool, seen.decision)
         else:
             swept.report.outcomes.append(describe_pool_outcome(swept.look.cluster, pool, found.decision))
@@ -83,7 +83,7 @@ def _judge_owned(swept: SweptCluster, home: tuple[str, str, str], pools: PoolInd
         try:
             judged = judge_pool(look, gather_facts(look, pool, owned, read))
         except Exception as error:  # noqa: BLE001 -- the net of this pool
-            claim = describe_owner(look.cluster, pool.owner).get("claim")
+            claim = describe_claim(look.cluster, pool.owner) if pool.owner else None
             swept.report.add_error("{} {}/{}".format(*home), error, claim=claim)
             judged = judge_pool(look, PoolFacts(pool=pool, owner=OwnerState.UNKNOWN))
         found.append(judged)

@@ -137,7 +137,7 @@ class ClusterFigures:
 
 
 def _find_key(claim: SliceClaim) -> tuple[str, ...]:
-    return tuple(describe_claim(claim).values())
+    return tuple(describe_claim(claim.cluster, claim).values())
 
 
 @dataclass(slots=True)

@@ -163,7 +163,7 @@ def _make_pools(
         kept = {names.get(each.claim) for each, made in zip(demands, done, strict=True) if _may_come(made)}
         left = {name: each for name, each in holds.first.items() if name not in kept}
         look.limits.give_back(replace(holds, first=left))
-    claims = [describe_claim(each.claim) for each in demands]
+    claims = [describe_claim(each.claim.cluster, each.claim) for each in demands]
     return list(zip(demands, get_results(done, claims), strict=True))
 
 

@@ -297,6 +297,6 @@ def _judge(look: Look, pod: PodView, pools: PoolIndex, read: ReadOwner, lead: Le
             turn = Turn(look=look, demand=demand, pools=pools, looked_at=looked_at, pod=pod, workload=workload)
             decision = give_up_lost(turn, pod, pool).decision
     explain(look.live, decision, workload, pod)
-    subject, facts = f"Pod {pod.namespace}/{pod.name}", {"claim": describe_claim(claim)}
+    subject, facts = f"Pod {pod.namespace}/{pod.name}", {"claim": describe_claim(look.cluster, claim)}
     name = pool.name if pool else ""
     return Outcome(decision=decision, cluster=look.cluster, pool=name, subject=subject, facts=facts)
