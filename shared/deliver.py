@@ -88,10 +88,13 @@ def deliver(function: str, body: bytes, ports: Ports, trace: Trace) -> Answer:
 
 
 def _choose_answer(answers: Sequence[Outcome | ProvisionerError]) -> Answer:
-    """Return the answer to Pub/Sub: that of an error which a person must repair comes first."""
+    """Return the answer to Pub/Sub: that of an error which a person must repair comes first.
+
+    Then comes one that asks for the message again, and of several the one with the longest pause.
+    """
     errors = [answer_error(each) for each in answers if not isinstance(each, Outcome)]
     decided = [answer_decision(each.decision.verdict) for each in answers if isinstance(each, Outcome)]
-    return max(errors, key=lambda each: each.severity) if errors else decided[0]
+    return max(errors or decided[:1], key=lambda each: (each.severity, each.status, each.retry_after_seconds or 0))
 
 
 def _check_cluster(event: Event, ports: Ports) -> None:

@@ -36,7 +36,8 @@ GIVEN_UP = "attempts_exhausted"
 FORWARDED = "CloudPubSubDeadLetterSource"
 """Prefix of the attributes that Pub/Sub adds then
 (https://cloud.google.com/pubsub/docs/dead-letter-topics)."""
-OURS = (REASON_ATTRIBUTE, ERROR_ATTRIBUTE, FUNCTION_ATTRIBUTE, MESSAGE_ID_ATTRIBUTE)
+OURS = "tpu-provisioner-"
+"""Prefix of the attributes that the functions add."""
 MOST = 1000
 """Dead letters that one run takes if nothing else is asked for."""
 HOLD_SECONDS = 600
@@ -203,11 +204,7 @@ def read_dead_letter(dead_letter: PulledMessage) -> DeadLetter:
 
 def strip(message: Message) -> Message:
     """Return the message as its publisher sent it."""
-    kept = {
-        key: value
-        for key, value in message.attributes.items()
-        if key not in OURS and not key.startswith(FORWARDED)
-    }
+    kept = {key: value for key, value in message.attributes.items() if not key.startswith((OURS, FORWARDED))}
     return Message(message.data, kept)
 
 

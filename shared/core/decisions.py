@@ -195,7 +195,7 @@ IDLE_REASONS = frozenset(
         Reason.GRACE_NOT_OVER,
         Reason.PARENT_OVER,
         Reason.POOL_WARM,
-        Reason.MODE_REPORT_ONLY,
+        *(Reason.MODE_REPORT_ONLY, Reason.MODE_UNKNOWN),
         Reason.SWEEP_OVER_CAP,
         Reason.GKE_BUSY,
     }

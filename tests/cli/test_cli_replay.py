@@ -22,7 +22,7 @@ from cli.messages.dead_letters import (
 from cli.moments import parse_since
 from shared.core.errors import Unavailable
 from shared.core.messages import Message, format_message
-from shared.deliver import ERROR_ATTRIBUTE, FUNCTION_ATTRIBUTE, REASON_ATTRIBUTE
+from shared.deliver import CLAIM_ATTRIBUTE, ERROR_ATTRIBUTE, FUNCTION_ATTRIBUTE, REASON_ATTRIBUTE
 from shared.edges.pubsub_topic import PubsubTopic
 from tests.audit_entries import an_entry, as_message
 from tests.builders import CLUSTER, a_demand_event, a_pool, a_workload_demand, an_over_event
@@ -340,4 +340,6 @@ def test_a_dead_letter_that_says_nothing_of_itself_is_still_shown() -> None:
     dead_letter = PulledMessage("a", "1", "2026-01-01T00:00:00Z", Message(b"", {}))
 
     assert (read_dead_letter(dead_letter).reason, strip(dead_letter.message)) == ("unknown", Message(b"", {}))
+    added = {CLAIM_ATTRIBUTE: "JobSet default/train", REASON_ATTRIBUTE: "malformed_event"}
+    assert strip(Message(b"", {"ce-id": "1", **added})) == Message(b"", {"ce-id": "1"})
     assert DeadLetterReport().published == 0

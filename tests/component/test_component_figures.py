@@ -110,6 +110,14 @@ def test_what_the_operator_forbids_does_not_wait_for_capacity(
     assert measure(world) == NOTHING
 
 
+@pytest.mark.parametrize("value", ["report-only", "reportonly"], ids=["the stop", "a misspelt stop"])
+def test_a_pool_that_only_the_stop_keeps_is_idle(world: World, value: str) -> None:
+    leave_pool(world, terminal="Completed", terminal_since=NOW - 1000)
+    world.cluster.namespace_labels[world.ports.settings.own_namespace] = {labels.MODE: value}
+
+    assert measure(world) == (0, 0.0, CHIPS)
+
+
 def test_a_refused_manifest_does_not_wait_for_capacity(world: World) -> None:
     odd = a_template(topology="3x5")
     world.cluster.add(a_pod(template=odd, unschedulable_since=NOW - 3600), a_jobset(template=odd))

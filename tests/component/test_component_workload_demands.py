@@ -1,6 +1,8 @@
 """One demand of a workload is answered for all of its slices, from one list of pools."""
 
 import dataclasses
+from collections.abc import Mapping
+from typing import Any
 
 import pytest
 
@@ -82,11 +84,19 @@ def test_all_pods_of_a_deployment_are_one_answer(world: World) -> None:
     world.expect_one_pool()
 
 
-def test_a_429_of_gke_brings_the_message_back(crowd: World) -> None:
-    crowd.pools.fail_next("create", Throttled("too many operations", retry_after_seconds=30))
+@pytest.mark.parametrize("pauses", [(30, 5), (5, 30)], ids=["the longer one first", "the shorter one first"])
+def test_429s_of_gke_bring_the_message_back_after_the_longest_pause(crowd: World, pauses: tuple[int, int]) -> None:
+    create, left = crowd.pools.create, list(pauses)
+
+    def refuse_some(cluster: str, node_pool: Mapping[str, Any]) -> None:
+        if left:
+            raise Throttled("too many operations", retry_after_seconds=left.pop(0))
+        create(cluster, node_pool)
+
+    crowd.pools.create = refuse_some  # type: ignore[method-assign]
 
     answer = crowd.deliver(a_workload_demand())
-    assert (answer.status, answer.retry_after_seconds) == (503, 30)
+    assert (answer.status, answer.retry_after_seconds, left) == (503, 30, [])
 
 
 def test_a_slice_whose_pool_exists_waits_and_the_others_are_created(crowd: World) -> None:

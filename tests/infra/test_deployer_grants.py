@@ -24,7 +24,7 @@ OF_ENVIRONMENT = BUILDS_OWN | NODES | {"roles/aiplatform.user"}
 
 
 def functions_roles(project: str, time: str = "20261124050607") -> set[str]:
-    names = ("node_pools", "sizes_provision", "sizes_settle", "sizes_sweep", "creations")
+    names = ("node_pools", "sizes_provision", "sizes_sweep", "creations")
     return {f"projects/{project}/roles/tpu_provisioner_{each}_{time}" for each in names}
 
 

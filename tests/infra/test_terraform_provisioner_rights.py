@@ -105,7 +105,7 @@ def test_the_role_grants_what_every_function_calls_and_nothing_else(
     shared = set(roles["google_project_iam_custom_role.node_pools"]["permissions"])
     of_sizes = module.locals["size_permissions"]
     of_creations = roles["google_project_iam_custom_role.creations"]["permissions"]
-    further = of_sizes | {name: [*of_sizes[name], *of_creations] for name in ("settle", "sweep")}
+    further = of_sizes | {name: [*of_sizes.get(name, ()), *of_creations] for name in ("settle", "sweep")}
 
     assert {name: {PERMISSIONS[call] for call in calls} for name, calls in recorded.items()} == {
         name: shared | set(further.get(name, ())) for name in RUNS

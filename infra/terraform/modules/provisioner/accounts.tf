@@ -89,7 +89,6 @@ resource "google_project_iam_member" "node_pools" {
 locals {
   size_permissions = {
     provision = ["compute.instanceGroupManagers.get"]
-    settle    = ["compute.instanceGroupManagers.get"]
     sweep     = ["compute.instanceGroupManagers.update"]
   }
 }

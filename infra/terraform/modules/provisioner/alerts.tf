@@ -6,6 +6,8 @@
 locals {
   pushed_services = join("|", [for key in keys(local.pushed) : "${var.name}-${key}"])
   all_services    = join("|", [for key in keys(local.functions) : "${var.name}-${key}"])
+  # The calls of each function in so many minutes, of those of a class (its label, or nothing).
+  calls = "sum by (service_name) (increase(run_googleapis_com:request_count{monitored_resource=\"cloud_run_revision\",service_name=~\"${local.all_services}\"%s}[%dm]))"
   exporter_labels = {
     for key, each in local.clusters :
     key => "project_id=\"${each.project}\",location=\"${each.location}\",cluster=\"${each.name}\",namespace=\"${var.exporter_namespace}\""
@@ -62,8 +64,8 @@ locals {
         title    = "a function fails"
         severity = "ERROR"
         duration = "300s"
-        query    = "sum by (service_name) (increase(run_googleapis_com:request_count{monitored_resource=\"cloud_run_revision\",service_name=~\"${local.all_services}\",response_code_class=\"5xx\"}[10m])) > 5"
-        text     = "A function answers 5xx. 503: GKE or the cluster is not ready. 500: a person must act."
+        query    = "${format(local.calls, ",response_code_class=\"5xx\"", 10)} > 5 or (${format(local.calls, ",response_code_class=\"5xx\"", 30)} > 2 and ${format(local.calls, ",response_code_class=\"5xx\"", 30)} > 0.9 * ${format(local.calls, "", 30)})"
+        text     = "A function answers 5xx, often or nearly always. 503: GKE or the cluster is not ready. 500: a person must act."
         heading  = "alert-a-function-fails"
       }
       sweep_absent = {
@@ -156,8 +158,8 @@ locals {
         title    = "events of ${key} cannot be published"
         severity = "ERROR"
         duration = "120s"
-        query    = "max(tpu_provisioner_exporter_oldest_unpublished_age_seconds{${labels}}) > 120 or sum(increase(tpu_provisioner_exporter_publish_failures_total{${labels},reason=\"request_invalid\"}[10m])) > 0"
-        text     = "The exporter of cluster ${local.cluster_paths[key]} cannot publish for two minutes, or Pub/Sub refuses its events for ever."
+        query    = "max(tpu_provisioner_exporter_oldest_unpublished_age_seconds{${labels}}) > 120 or sum(increase(tpu_provisioner_exporter_publish_failures_total{${labels},reason=\"request_invalid\"}[10m])) > 0 or sum(increase(tpu_provisioner_exporter_watch_restarts_total{${labels},reason=\"denied\"}[10m])) > 20"
+        text     = "The exporter of cluster ${local.cluster_paths[key]} cannot publish for two minutes, or Pub/Sub refuses its events for ever, or it may not watch the cluster."
         heading  = "alert-events-cannot-be-published"
       }
     },

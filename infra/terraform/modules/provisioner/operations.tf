@@ -36,7 +36,7 @@ resource "google_logging_project_sink" "operations" {
     log_id("cloudaudit.googleapis.com/activity")
     resource.type="gke_nodepool"
     protoPayload.serviceName="container.googleapis.com"
-    protoPayload.methodName=~"ClusterManager[.](Create|Update|Delete)NodePool$"
+    protoPayload.methodName=~"ClusterManager[.](Create|Delete)NodePool$"
     operation.producer="container.googleapis.com"
     operation.last=true
     (${join(" OR ", local.operation_filters[each.key])})

@@ -7,6 +7,7 @@ resource "google_cloud_scheduler_job" "sweep" {
   description      = "Looks at every node pool and every waiting leader pod, in case a message was lost."
   schedule         = "* * * * *"
   time_zone        = "Etc/UTC"
+  paused           = false # what a destroy build has paused that then stopped half-way
   attempt_deadline = "${local.functions.sweep.timeout_seconds}s"
 
   retry_config {

@@ -246,6 +246,11 @@ run "another_name_and_no_sink" {
   }
 
   assert {
+    condition     = google_cloud_scheduler_job.sweep.paused == false
+    error_message = "A build must resume the sweep that a destroy build has paused, if that stopped half-way."
+  }
+
+  assert {
     condition     = keys(google_project_iam_member.pool_sizes) == ["training-project/provision", "training-project/sweep"] && google_project_iam_custom_role.pool_sizes["training-project/sweep"].permissions == toset(["compute.instanceGroupManagers.update"])
     error_message = "Who wants elastic pools gets them looked after."
   }
