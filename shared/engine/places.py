@@ -71,7 +71,7 @@ class Places:
 
         Several messages about one workload may be answered at the same time, from lists that do not
         have the pool yet. Its name may be that of another attempt. `pools` are all of the cluster.
-        The last place is for a deletion, while one create may take 35 minutes and no deletion runs.
+        The last place is for a deletion, while a create may take 35 minutes and no deletion runs.
         `frees`: the last pool of the slice is deleted before, which needs a place too. That pool is
         the record of a failure, so it is not risked where GKE may refuse the create.
 
@@ -87,7 +87,7 @@ class Places:
             known = frees or abs(now - said_at) <= REMEMBERED_SECONDS
             room = min(1 + (frees or _may_starve(pools)), most)
             if known and most < room + self._count(cluster, pools, now):
-                raise NoPlace(f"GKE allows {most} operations, one kept to delete; the create waits until one ends")
+                raise NoPlace(f"GKE runs at most {most} operations at one time; the create waits until one ends")
             listed, words, at = self._refused.get(cluster, (None, "", -math.inf))
             if listed is pools or (frees and abs(now - at) <= TURN_SECONDS):
                 raise Throttled(words)

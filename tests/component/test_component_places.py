@@ -194,7 +194,7 @@ def test_a_create_without_an_answer_keeps_its_place(world: World) -> None:
         places.send(lambda: answer(Unavailable("no answer")), CLUSTER, "one", busy, now=NOW)
     with pytest.raises(Throttled, match="quota 5"):
         places.send(lambda: answer(Throttled(FULL)), CLUSTER, "two", busy, now=NOW)
-    with pytest.raises(NoPlace, match="allows 5 operations"):
+    with pytest.raises(NoPlace, match="at most 5 operations"):
         places.is_sent(CLUSTER, "three", busy, now=NOW)
     assert not places.is_sent(CLUSTER, "three", [*busy, a_pool("RUNNING", name="one")], now=NOW)
     with pytest.raises(NoPlace):  # the list of another thread is older
@@ -224,7 +224,7 @@ def test_the_number_of_places_is_the_one_that_gke_names(words: str, places_taken
     with pytest.raises(Throttled):
         places.send(refuse_after_another, CLUSTER, "one", [], now=NOW)
     # Threads come a little out of turn.
-    with pytest.raises(NoPlace, match="allows 5 operations") if full else contextlib.nullcontext():
+    with pytest.raises(NoPlace, match="at most 5 operations") if full else contextlib.nullcontext():
         places.is_sent(CLUSTER, "three", listed, now=NOW + 0.05)
 
 
@@ -235,8 +235,10 @@ def test_the_last_place_is_for_a_deletion(limit: int, deletions: int, full: bool
 
     with pytest.raises(Throttled):
         places.send(Mock(side_effect=Throttled(FULL.replace("5", str(limit)))), CLUSTER, "one", [], now=NOW)
-    with pytest.raises(NoPlace, match="one kept to delete") if full else contextlib.nullcontext():
+    with pytest.raises(NoPlace, match="waits until one ends") if full else contextlib.nullcontext():
         places.is_sent(CLUSTER, "two", listed, now=NOW)
+    empty = [dataclasses.replace(each, autoscaled=True) for each in listed]
+    assert not places.is_sent(CLUSTER, "two", empty, now=NOW), "these creates end within seconds"
 
 
 def test_a_create_that_ends_leaves_its_place_to_a_deletion_if_none_is_under_way(busy: World) -> None:
