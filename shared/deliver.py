@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from shared.answer import Answer, answer_decision, answer_error
 from shared.core.decisions import Reason, Verdict
 from shared.core.errors import Broken, KindAbsent, NoPlace, ProvisionerError, Rejected, UnknownCluster
+from shared.core.identity.names import parse_pool_name
 from shared.core.messages import Event, EventType, Message, parse_message
 from shared.core.operations import parse_entry
 from shared.edges.google_errors import find_request
@@ -25,6 +26,7 @@ from shared.traces import LOG_FIELD, build_log_field, read_trace_id
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from shared.core.operations import EndedOperation
     from shared.core.ports import Ports
 
 _LOG = logging.getLogger("functions")
@@ -64,7 +66,9 @@ def deliver(function: str, body: bytes, ports: Ports, trace: Trace) -> Answer:
     try:
         push = parse_push(body)
         if function == SETTLE:
-            answers = settle(parse_entry(push.message.data), ports)
+            ended = parse_entry(push.message.data)
+            answers = settle(ended, ports)
+            _tell_undeleted(ended, push, trace)
         else:
             event = parse_message(push.message.data, push.message.attributes)
             _check_cluster(event, ports)
@@ -85,6 +89,15 @@ def deliver(function: str, body: bytes, ports: Ports, trace: Trace) -> Answer:
         else:
             _log(answer_error(each).severity, str(each), function, push, trace, _describe_error(each))
     return _choose_answer(answers)
+
+
+def _tell_undeleted(ended: EndedOperation | None, push: Push, trace: Trace) -> None:
+    """Log that GKE has accepted a deletion and not done it, which nothing else shows."""
+    if ended is not None and ended.deleted and ended.problem and parse_pool_name(ended.pool):
+        message = f"GKE could not delete node pool {ended.pool}: {_cut(ended.problem)}; the sweep tries again"
+        about = {"cluster": ended.cluster, "pool": ended.pool}
+        fields = {**about, "reason": str(Reason.POOL_STUCK), "decision": "keep"}
+        _log(logging.WARNING, message, SETTLE, push, trace, fields)
 
 
 def _choose_answer(answers: Sequence[Outcome | ProvisionerError]) -> Answer:

@@ -36,16 +36,15 @@ class EndedOperation:
     """One create or delete of a node pool that has ended."""
 
     cluster: str
-    """``projects/P/locations/L/clusters/C``, from ``resource.labels``: project_id, location and
-    cluster_name. The location is the cluster's, a region or zone."""
+    """``projects/P/locations/L/clusters/C``; the location is the cluster's, a region or zone."""
     pool: str
     """From ``resource.labels.nodepool_name``."""
     created: bool
-    """True: a create that succeeded. False: a create that failed, or a delete. From
-    ``protoPayload.methodName`` and the code in ``protoPayload.status``, which is absent or 0 after
-    success."""
+    """Whether it is a create that succeeded: the code in ``protoPayload.status`` is absent or 0."""
     deleted: bool = False
-    """True: a delete, whatever came of it."""
+    """Whether it is a delete, whatever came of it."""
+    problem: str = ""
+    """GKE's words, or its code, about an operation that failed; empty after success."""
 
 
 def parse_entry(data: bytes) -> EndedOperation | None:
@@ -57,19 +56,20 @@ def parse_entry(data: bytes) -> EndedOperation | None:
     entry = parse_json_object(data, bytes_max=ENTRY_BYTES_MAX, valid="an entry of Cloud Logging")
     resource = _get(entry, "resource", dict)
     payload = _get(entry, "protoPayload", dict, {})
-    operation = _get(entry, "operation", dict, {})
     method = _METHOD.fullmatch(_get(payload, "protoPayload.methodName", str, ""))
-    ended = _get(operation, "operation.last", bool, False)  # noqa: FBT003 -- the default
+    ended = _get(_get(entry, "operation", dict, {}), "operation.last", bool, False)  # noqa: FBT003 -- the default
     if _get(resource, "resource.type", str) != _RESOURCE or method is None or not ended:
         return None
     labels = _get(resource, "resource.labels", dict)
     project, location, cluster, pool = (_read_label(labels, name) for name in _LABELS)
     status = _get(payload, "protoPayload.status", dict, {})  # assumes: audit-status
+    code = _get(status, "protoPayload.status.code", int, 0)
     return EndedOperation(
         cluster=f"projects/{project}/locations/{location}/clusters/{cluster}",
         pool=pool,
-        created=method[1] == "Create" and _get(status, "protoPayload.status.code", int, 0) == 0,
+        created=method[1] == "Create" and code == 0,
         deleted=method[1] == "Delete",
+        problem=(_get(status, "protoPayload.status.message", str, "") or f"code {code}") if code else "",
     )
 
 

@@ -225,6 +225,18 @@ def test_what_is_not_ours_is_acknowledged_without_any_call(world: World, entry: 
     assert world.dead_letters.kept == []
 
 
+def test_a_deletion_that_gke_accepts_and_does_not_do_is_told_each_time(world: World) -> None:
+    """The sweep deletes the pool again, and each of its deletions looks like a success."""
+    refused = an_entry("Delete", status={"code": 13, "message": "Internal error."})
+    for entry in (DELETED, refused, refused, an_entry("Delete", pool="default-pool", status={"code": 13})):
+        assert settle(world, entry) == 200
+
+    told = [each for each in world.records.found if each.get("reason") == "pool_stuck"]
+    assert [each["severity"] for each in told] == ["WARNING"] * 2
+    assert "GKE could not delete node pool train-" in told[0]["message"]
+    assert "Internal error." in told[0]["message"]
+
+
 @pytest.mark.parametrize(
     ("entry", "pods", "reason"),
     [

@@ -34,22 +34,25 @@ def changed(path: str, value: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("entry", "created", "deleted"),
+    ("entry", "created", "deleted", "problem"),
     [
-        (an_entry(), True, False),
-        (an_entry(version="v1beta1"), True, False),
-        (an_entry(version="v1alpha1"), True, False),
-        (an_entry(status={"code": 0}), True, False),
-        (changed("protoPayload.status", None), True, False),
-        (an_entry(status=STOCKOUT), False, False),
-        (an_entry("Delete"), False, True),
-        (an_entry("Delete", status=STOCKOUT), False, True),
+        (an_entry(), True, False, ""),
+        (an_entry(version="v1beta1"), True, False, ""),
+        (an_entry(version="v1alpha1"), True, False, ""),
+        (an_entry(status={"code": 0}), True, False, ""),
+        (changed("protoPayload.status", None), True, False, ""),
+        (an_entry(status=STOCKOUT), False, False, STOCKOUT["message"]),
+        (an_entry("Delete"), False, True, ""),
+        (an_entry("Delete", status=STOCKOUT), False, True, STOCKOUT["message"]),
+        (an_entry("Delete", status={"code": 13}), False, True, "code 13"),
     ],
 )
 def test_the_end_of_a_create_or_delete_names_cluster_pool_and_success(
-    entry: dict[str, Any], created: bool, deleted: bool
+    entry: dict[str, Any], created: bool, deleted: bool, problem: str
 ) -> None:
-    assert parse(entry) == EndedOperation(cluster=CLUSTER, pool=POOL, created=created, deleted=deleted)
+    assert parse(entry) == EndedOperation(
+        cluster=CLUSTER, pool=POOL, created=created, deleted=deleted, problem=problem
+    )
 
 
 def test_the_location_is_the_clusters_for_a_zone_too() -> None:

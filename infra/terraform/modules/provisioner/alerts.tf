@@ -17,8 +17,8 @@ locals {
 
   # What a person can mend, or must at least know of. A lack of capacity has an alert of its own (demands_wait).
   failed_creations = [
-    "addresses_exhausted", "permission_denied", "policy_violated", "pool_failed", "request_invalid", "reservation_unfit",
-    "zone_unfit",
+    "addresses_exhausted", "permission_denied", "policy_violated", "pool_failed", "pool_stuck", "request_invalid",
+    "reservation_unfit", "zone_unfit",
   ]
 
   # From here on, new pools come with their nodes (shared/core/settings.py). With 0 the operator wants that from the start.
@@ -89,7 +89,7 @@ locals {
         severity = "ERROR"
         duration = "600s"
         query    = "sum by (reason) (increase(${local.metric}_decisions{monitored_resource=\"cloud_run_revision\",reason=~\"${join("|", local.failed_creations)}\"}[10m])) > 2"
-        text     = "Demands wait, because the creations of their node pools fail for a cause that is not a lack of capacity."
+        text     = "The creations of node pools fail for a cause that is not a lack of capacity, so demands wait. Or GKE does not delete pools, so they cost money."
         heading  = "alert-creations-of-node-pools-fail"
       }
       quota_used_up = {
