@@ -10,7 +10,6 @@ from cli.moments import format_exact, format_moment
 from cli.printing import format_age
 from cli.rehearsal import open_rehearsal, rehearse, rehearse_leaders, rehearse_pools
 from shared.core.decisions import Verdict
-from shared.core.errors import NotFound
 from shared.deliver import SETTLE
 from shared.engine.tell import get_results
 
@@ -72,25 +71,29 @@ def seek_to_snapshot(
     Args:
         admin: Pub/Sub.
         own: the operator's settings.
-        functions: whose subscriptions; none names all.
+        functions: whose subscriptions; none names all of the snapshot's topic.
         snapshot: its name; a bare one is in the subscription's project.
         dry_run: change nothing.
     """
-    found = []
+    found: list[Sought] = []
+    others: list[Sought] = []
     for function in functions or list_pushed(own):
         name = find_subscription(own, function)
         project = "/".join(name.split("/")[:2])
         full = snapshot if "/" in snapshot else f"{project}/snapshots/{snapshot}"
+        taken, subscription = admin.find_snapshot(full), admin.find_subscription(name)
         problem = ""
-        if dry_run:
-            problem = "" if admin.find_snapshot(full) else f"the snapshot {full} does not exist"
-        else:
-            try:
-                admin.seek(name, snapshot=full)
-            except NotFound as error:
-                problem = str(error)
-        found.append(Sought(function=function, subscription=name, to=full, problem=problem))
-    return found
+        if taken is None or subscription is None:
+            problem = f"{full if taken is None else name} does not exist"
+        elif taken.topic != subscription.topic:
+            problem = f"the snapshot is of {taken.topic}, and this subscription of {subscription.topic}"
+        if not dry_run and not problem:
+            admin.seek(name, snapshot=full)
+        of_another = problem and taken and not functions
+        (others if of_another else found).append(
+            Sought(function=function, subscription=name, to=full, problem=problem)
+        )
+    return found or others
 
 
 def describe_kept(

@@ -281,6 +281,21 @@ def test_a_snapshot_brings_back_what_it_remembers(url: str, deployment: Deployme
     assert [drain(url, name) for name in ("provision", "collect")] == [2, 2]
 
 
+def test_a_snapshot_is_of_one_topic(url: str, deployment: Deployment) -> None:
+    ask("PUT", f"{url}/v1/{OPERATIONS}", {})
+    ask("PUT", f"{url}/v1/{P}/subscriptions/x-settle", {"topic": OPERATIONS})
+    ask("PUT", f"{url}/v1/{P}/snapshots/of-one", {"subscription": SUBSCRIPTIONS["collect"]})
+    deployment.own.subscriptions["settle"] = f"{P}/subscriptions/x-settle"
+    try:
+        runs = [run("replay", "--snapshot", "of-one", each) for each in ("--dry-run", "--yes")]
+        named = run("replay", "--snapshot", "of-one", "--function", "settle", "--yes")
+    finally:
+        del deployment.own.subscriptions["settle"]
+
+    assert [(each.exit_code, "x-settle" in each.stdout) for each in runs] == [(0, False)] * 2
+    assert (named.exit_code, f"this subscription of {OPERATIONS}" in named.stdout) == (1, True)
+
+
 def test_a_snapshot_that_is_not_there_ends_with_1(deployment: Deployment) -> None:
     for options in (("--yes",), ("--dry-run",)):
         result = run("replay", "--snapshot", "never-taken", *options)
