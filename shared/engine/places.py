@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 REMEMBERED_SECONDS = 3600.0  # assumes: operations-at-once
 """After this GKE is asked again: it may allow more. Creations that fail hold places 35 minutes."""
+SLOW_SECONDS = 600.0  # a create that takes longer waits for machines, up to 35 minutes
 _ALLOWED = re.compile(r"concurrent operations quota (\d+)")
 
 
@@ -59,6 +60,7 @@ class Places:
     other create rests on that list."""
     _sent: dict[str, dict[str, _Sent]] = field(default_factory=dict)
     """By cluster and slice: the creates of this process that were not refused, the oldest first."""
+    _slow_at: dict[str, float] = field(default_factory=dict)
     _turns: dict[str, threading.Semaphore] = field(default_factory=dict)
     _lock: threading.RLock = field(default_factory=threading.RLock)
 
@@ -69,10 +71,9 @@ class Places:
     def is_sent(self, cluster: str, name: str, pools: Pools, *, now: float, frees: bool = False) -> bool:
         """Return whether a pool of the slice was asked for a moment ago; else expect a free place.
 
-        Several messages about one workload may be answered at the same time, from lists that do not
-        have the pool yet. Its name may be that of another attempt. `pools` are all of the cluster.
-        The last place is for a deletion, while a create may take 35 minutes and no deletion runs.
-        `frees`: the last pool of the slice is deleted before, which needs a place too. That pool is
+        Messages about one workload may be answered at one time, from lists without the pool. Its
+        name may be of another attempt. `pools` are all of the cluster; if creates are slow, the
+        last place is for a deletion. `frees`: the last pool of the slice is deleted before. It is
         the record of a failure, so it is not risked where GKE may refuse the create.
 
         Raises:
@@ -85,7 +86,7 @@ class Places:
                 return True
             most, said_at = self._most.get(cluster, (math.inf, now))
             known = frees or abs(now - said_at) <= REMEMBERED_SECONDS
-            room = min(1 + (frees or _may_starve(pools)), most)
+            room = min(1 + (frees or self._may_starve(cluster, pools, now)), most)
             if known and most < room + self._count(cluster, pools, now):
                 raise NoPlace(f"GKE runs at most {most} operations at one time; the create waits until one ends")
             listed, words, at = self._refused.get(cluster, (None, "", -math.inf))
@@ -124,17 +125,18 @@ class Places:
             raise
         return True
 
+    def _may_starve(self, cluster: str, pools: Pools, now: float) -> bool:
+        """Return whether creates may hold all places for long, so that no deletion gets one."""
+        if any(pool.status == PoolStatus.PROVISIONING and pool.is_older(SLOW_SECONDS, now) for pool in pools):
+            self._slow_at[cluster] = now
+        slow = abs(now - self._slow_at.get(cluster, -math.inf)) <= REMEMBERED_SECONDS
+        return slow and all(pool.status != PoolStatus.STOPPING for pool in pools)
+
     def _count(self, cluster: str, pools: Pools, now: float) -> int:
         """Return how many operations are under way: those that are listed, and those sent since."""
         listed = {pool.name: pool.status in UNDER_WAY for pool in pools}
         since = (each for each in self._sent.get(cluster, {}).values() if each.name not in listed)
         return sum(listed.values()) + sum(each.is_young(now) for each in since)
-
-
-def _may_starve(pools: Pools) -> bool:
-    """Return whether creates may hold all places for 35 minutes, so that no deletion gets one."""
-    slow = any(pool.status == PoolStatus.PROVISIONING and not pool.autoscaled for pool in pools)
-    return slow and all(pool.status != PoolStatus.STOPPING for pool in pools)
 
 
 def _find_slice(name: str) -> str:

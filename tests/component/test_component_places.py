@@ -16,7 +16,7 @@ from shared.core.identity.pools import PoolSnapshot, PoolStatus
 from shared.core.times import SHARED_SECONDS, TURN_SECONDS
 from shared.edges.threads import Threads
 from shared.engine.looks.side_by_side import CALLS_AT_ONCE
-from shared.engine.places import REMEMBERED_SECONDS, Places
+from shared.engine.places import REMEMBERED_SECONDS, SLOW_SECONDS, Places
 from tests.audit_entries import an_entry, as_message
 from tests.builders import CLUSTER, NOW, a_claim, a_foreign_pool, a_jobset, a_pod, a_pool, a_workload_demand
 from tests.component.world import World, claim_of, slice_name
@@ -48,9 +48,10 @@ def busy(world: World) -> World:
     return world
 
 
-def list_under_way(count: int) -> list[PoolSnapshot]:
-    """Return pools with so many operations, one of them a deletion."""
-    creates = [a_pool("PROVISIONING", name=f"of-another-{at}") for at in range(count - 1)]
+def list_under_way(count: int, age_seconds: float = 60.0) -> list[PoolSnapshot]:
+    """Return pools with so many operations, one of them a deletion, and the others so old."""
+    names = [f"of-another-{at}" for at in range(count - 1)]
+    creates = [a_pool("PROVISIONING", name=each, age_seconds=age_seconds) for each in names]
     return [a_pool("STOPPING", name=LEAVING), *creates]
 
 
@@ -228,17 +229,32 @@ def test_the_number_of_places_is_the_one_that_gke_names(words: str, places_taken
         places.is_sent(CLUSTER, "three", listed, now=NOW + 0.05)
 
 
-@pytest.mark.parametrize(("limit", "deletions", "full"), [(5, 0, True), (5, 1, False), (1, 0, False)])
-def test_the_last_place_is_for_a_deletion(limit: int, deletions: int, full: bool) -> None:
+@pytest.mark.parametrize(
+    ("limit", "deletions", "age_seconds", "full"),
+    [(5, 0, SLOW_SECONDS, True), (5, 1, SLOW_SECONDS, False), (1, 0, SLOW_SECONDS, False), (5, 0, 60.0, False)],
+    ids=["the last place", "a deletion has it", "the only place", "creates are not slow"],
+)
+def test_the_last_place_is_for_a_deletion_if_creates_are_slow(
+    limit: int, deletions: int, age_seconds: float, full: bool
+) -> None:
     """Creations that fail after 35 minutes held all places, and none was free for a deletion."""
-    places, listed = Places(), list_under_way(limit)[1 - deletions :][: limit - 1]
+    places, listed = Places(), list_under_way(limit, age_seconds)[1 - deletions :][: limit - 1]
 
     with pytest.raises(Throttled):
         places.send(Mock(side_effect=Throttled(FULL.replace("5", str(limit)))), CLUSTER, "one", [], now=NOW)
     with pytest.raises(NoPlace, match="waits until one ends") if full else contextlib.nullcontext():
         places.is_sent(CLUSTER, "two", listed, now=NOW)
-    empty = [dataclasses.replace(each, autoscaled=True) for each in listed]
-    assert not places.is_sent(CLUSTER, "two", empty, now=NOW), "these creates end within seconds"
+
+
+def test_that_creates_are_slow_is_remembered_when_all_of_them_have_ended() -> None:
+    places, young = Places(), list_under_way(LIMIT)[1:]
+    with pytest.raises(Throttled):
+        places.send(Mock(side_effect=Throttled(FULL)), CLUSTER, "one", [], now=NOW)
+    assert not places.is_sent(CLUSTER, "two", young, now=NOW)
+    assert not places.is_sent(CLUSTER, "two", list_under_way(LIMIT - 1, SLOW_SECONDS)[1:], now=NOW)
+
+    with pytest.raises(NoPlace):
+        places.is_sent(CLUSTER, "two", young, now=NOW + 60)
 
 
 def test_a_create_that_ends_leaves_its_place_to_a_deletion_if_none_is_under_way(busy: World) -> None:
