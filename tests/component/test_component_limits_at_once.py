@@ -9,6 +9,8 @@ import pytest
 
 from shared.core.decide.limits import HOLD_SECONDS, LISTED_SECONDS, end_listed, keep_current
 from shared.core.errors import (
+    AlreadyExists,
+    Busy,
     Denied,
     InvalidRequest,
     NoCapacity,
@@ -163,11 +165,12 @@ def test_what_gke_refused_is_given_back_at_once(error: ProvisionerError) -> None
 
 
 @pytest.mark.parametrize("again", ["itself", "another, after the reservation"])
-def test_an_outcome_that_is_unknown_counts_until_the_reservation_ends(again: str) -> None:
+@pytest.mark.parametrize("error", [Unavailable("connection lost"), AlreadyExists("another made it"), Busy("held")])
+def test_an_outcome_that_is_unknown_counts_until_the_reservation_ends(error: ProvisionerError, again: str) -> None:
     """Its own hold is not in its way."""
     crowd = Crowd(0, limit_chips=CHIPS)
     first, second, *_ = crowd.pods
-    crowd.pools.fail_next("create", Unavailable("connection lost"))
+    crowd.pools.fail_next("create", error)
     crowd.message(first)()
     crowd.message(second)()
     assert crowd.chips == 0
