@@ -6,6 +6,7 @@ is short: so many virtual seconds pass in a real one. What a kubelet does for po
 
 import time
 from contextlib import ExitStack
+from http import HTTPStatus
 from pathlib import Path
 from types import TracebackType
 from typing import Any, ClassVar, Self
@@ -146,7 +147,11 @@ class RealWorld(AutoscalerWorld):
         """Let a pod that has a node run, and one that ends be gone."""
         path = f"/api/v1/namespaces/{self._jobs.namespace}/pods/{pod['metadata']['name']}"
         if "deletionTimestamp" in pod["metadata"]:
-            self._plane.api.request("DELETE", path, json=AT_ONCE)
+            try:
+                self._plane.api.request("DELETE", path, json=AT_ONCE)
+            except httpx.HTTPStatusError as error:
+                if error.response.status_code != HTTPStatus.NOT_FOUND:  # its node has gone meanwhile, with its pods
+                    raise
         elif pod["spec"].get("nodeName") and pod["status"]["phase"] == "Pending":
             self._jobs.finish(pod, "Running")
 
