@@ -150,7 +150,7 @@ class RealWorld(AutoscalerWorld):
             try:
                 self._plane.api.request("DELETE", path, json=AT_ONCE)
             except httpx.HTTPStatusError as error:
-                if error.response.status_code != HTTPStatus.NOT_FOUND:  # its node has gone meanwhile, with its pods
+                if error.response.status_code != HTTPStatus.NOT_FOUND:  # its node has gone, with its pods
                     raise
         elif pod["spec"].get("nodeName") and pod["status"]["phase"] == "Pending":
             self._jobs.finish(pod, "Running")

@@ -37,15 +37,15 @@ def test_all_replicas_of_a_deployment_share_one_pool_until_there_are_none(cloud:
 @pytest.mark.proves("Deployment", "slice", on="kubernetes")
 @pytest.mark.proves("Deployment", "released when", on="kubernetes")
 @pytest.mark.parametrize(
-    ("name", "build", "most", "least"),
+    ("name", "describe", "most", "least"),
     [("scaled", a_host_pod, 3, 1), ("chat", a_gpu_pod, 4, 2)],
     ids=["single hosts", "GPUs"],
 )
 def test_the_pool_of_a_deployment_follows_its_replicas_and_goes_with_it(
-    cloud: Cloud, name: str, build: Callable[[str], Json], most: int, least: int
+    cloud: Cloud, name: str, describe: Callable[[str], Json], most: int, least: int
 ) -> None:
     life = Plain(cloud, name, "Deployment")
-    life.submit(build(name), 1)
+    life.submit(describe(name), 1)
     (pool,) = life.pools_of(life.wait_running(1))
 
     life.change(replicas=most)
@@ -96,13 +96,13 @@ def test_a_slice_whose_pods_would_come_in_turn_is_refused_where_its_owner_looks(
 @pytest.mark.proves("Pod", "over when", on="kubernetes")
 @pytest.mark.proves("Pod", "released when", on="kubernetes")
 @pytest.mark.parametrize(
-    ("name", "build"), [("lab", a_host_pod), ("notebook", a_gpu_pod)], ids=["a TPU host", "a GPU"]
+    ("name", "describe"), [("lab", a_host_pod), ("notebook", a_gpu_pod)], ids=["a TPU host", "a GPU"]
 )
 def test_a_bare_pod_has_a_pool_of_one_node_until_it_has_ended(
-    cloud: Cloud, name: str, build: Callable[[str], Json]
+    cloud: Cloud, name: str, describe: Callable[[str], Json]
 ) -> None:
     life = Plain(cloud, name, "Pod")
-    life.submit_pod(build(name))
+    life.submit_pod(describe(name))
     life.expect_one_pool(life.wait_running(1))
     assert len(life.nodes()) == 1
     life.succeed()

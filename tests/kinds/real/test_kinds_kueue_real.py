@@ -62,19 +62,19 @@ def test_what_waits_for_quota_asks_for_nothing_and_what_is_admitted_gets_the_sha
 @pytest.mark.proves("LeaderWorkerSet", "queued", on=(KUEUE, LWS))
 @pytest.mark.proves("LeaderWorkerSet", "released when", on=(KUEUE, LWS))
 @pytest.mark.parametrize(
-    ("kind", "name", "build"),
+    ("kind", "name", "describe"),
     [("JobSet", "preempt", a_jobset), ("LeaderWorkerSet", "ousted", a_leaderworkerset)],
     ids=["JobSet", "LeaderWorkerSet, held by gates"],
 )
 def test_what_is_preempted_gives_its_pool_back_after_the_grace_and_gets_one_again(
-    cloud: Cloud, kind: str, name: str, build: Callable[[str, str], Json]
+    cloud: Cloud, kind: str, name: str, describe: Callable[[str, str], Json]
 ) -> None:
     queue, low, high = Queue(cloud, name, V6E, chips=16, shaped=False), f"{name}-low", f"{name}-high"
     queue.make("workloadpriorityclasses", "WorkloadPriorityClass", f"{name}-urgent", {"value": 1000})
-    queue.submit(kind, build(low, "2x4"))
+    queue.submit(kind, describe(low, "2x4"))
     queue.wait_running(2, low)
     before = queue.pools(f"{low}-")
-    queue.submit(kind, build(high, "4x4"), priority=f"{name}-urgent")
+    queue.submit(kind, describe(high, "4x4"), priority=f"{name}-urgent")
 
     if kind == "JobSet":
         queue.wait_no_pods(low)
