@@ -232,11 +232,8 @@ def put_waiting(world: World, marks: dict[str, str] | None = None, **overrides: 
     world.cluster.add(a_jobset(suspended=True, suspended_since=NOW - 9000, marks=asked, version="1"))
 
 
-def test_the_slices_of_a_suspended_workload_wait_from_the_begin_of_the_round_until_they_have_pools(
-    world: World,
-) -> None:
-    put_waiting(world)
-
+def expect_waits_until_both_pools_run(world: World) -> None:
+    """Measure the two slices from the begin of their wait until the second pool runs."""
     assert measure(world) == (2, 0.0, 0)
     world.clock.advance(60)
     assert measure(world) == (2, 60.0, 0)
@@ -244,6 +241,14 @@ def test_the_slices_of_a_suspended_workload_wait_from_the_begin_of_the_round_unt
     assert measure(world) == (1, 60.0, CHIPS)
     world.pools.move(CLUSTER, NAME, "RUNNING")
     assert measure(world) == (0, 0.0, 2 * CHIPS)
+
+
+def test_the_slices_of_a_suspended_workload_wait_from_the_begin_of_the_round_until_they_have_pools(
+    world: World,
+) -> None:
+    put_waiting(world)
+
+    expect_waits_until_both_pools_run(world)
     assert not world.cluster.workloads["JobSet", "default", "train"].suspended
     assert measure(world) == NOTHING
 
@@ -258,13 +263,7 @@ def put_queued(world: World, **overrides: Any) -> None:
 def test_the_slices_of_a_workload_in_kueues_check_wait_from_the_quota_until_they_have_pools(world: World) -> None:
     put_queued(world)
 
-    assert measure(world) == (2, 0.0, 0)
-    world.clock.advance(60)
-    assert measure(world) == (2, 60.0, 0)
-    world.pools.move(CLUSTER, build_pool_name(SECOND), "RUNNING")
-    assert measure(world) == (1, 60.0, CHIPS)
-    world.pools.move(CLUSTER, NAME, "RUNNING")
-    assert measure(world) == (0, 0.0, 2 * CHIPS)
+    expect_waits_until_both_pools_run(world)
 
 
 def test_a_workload_in_kueues_check_waits_without_the_right_to_create(world: World) -> None:
