@@ -10,6 +10,7 @@ from demo.stack.commands import StackSettings
 from demo.stack.layout import TOPIC
 from demo.stack.stack import Stack
 from shared.core import labels
+from shared.core.messages import Observed
 from tests.clusters import SPEED
 from tests.kinds.controllers import with_controllers
 from tests.kinds.queues import BODIES, GO, V5E, V6E, Json, Queue, a_jobset, a_leaderworkerset, a_pinned_job
@@ -142,7 +143,7 @@ def test_a_pod_with_a_gate_of_kueue_s_is_left_alone_until_it_is_free(cloud: Clou
     wait_for("the call of one without a gate", lambda: queue.accepted("CreateNodePool"))
     assert {each["pool"].startswith(f"{free}-") for each in queue.calls()} == {True}
     wait_for("its demand, which the sweep may outrun", lambda: _demands(cloud, queue))
-    assert {each["name"].startswith(f"{free}-") for each in _demands(cloud, queue)} == {True}
+    assert {each["name"] for each in _demands(cloud, queue)} == {free}
 
     queue.delete("Job", free)
     queue.wait_no_pools()
@@ -180,9 +181,8 @@ def _submit(queue: Queue, body: dict[str, object]) -> None:
 
 def _demands(cloud: Cloud, queue: Queue) -> list[dict[str, str]]:
     """Return the events that asked for something, of one namespace."""
-    return [
-        each for each in cloud.messages(TOPIC) if each["namespace"] == queue.namespace and each["kind"] == "Pod"
-    ]
+    found = (each for each in cloud.messages(TOPIC) if each["namespace"] == queue.namespace)
+    return [each for each in found if each["observed"] == Observed.UNSCHEDULABLE]
 
 
 def _records(stack: Stack, workload: str) -> list[dict[str, str]]:
