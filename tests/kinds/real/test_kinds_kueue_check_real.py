@@ -27,7 +27,7 @@ from tests.kinds.controllers import with_controllers
 from tests.kinds.optional_rights import NAMESPACE, read_optional_rights
 from tests.kinds.queues import API, BODIES, LONG, SLICE_CHIPS, V6E, Queue, a_jobset
 from tests.lives.cloud import Cloud, wait_for
-from tests.lives.jobset_bodies import TOPOLOGY, Job, jobset
+from tests.lives.jobset_bodies import ACCELERATOR, TOPOLOGY, Job, jobset
 
 KUEUE, KUBERAY = "kueue-0.15", "kuberay-1.6"
 pytestmark = with_controllers(KUEUE, KUBERAY)
@@ -277,7 +277,7 @@ def test_what_can_never_be_is_rejected_with_its_reason(cloud: Cloud) -> None:
     queue = Queue(cloud, "never", V6E, chips=16, check=CHECK, shaped=False)
     body = two_slices(queue.workload)
     pod = body["spec"]["replicatedJobs"][0]["template"]["spec"]["template"]["spec"]
-    pod["nodeSelector"] = {TOPOLOGY: "3x7"}
+    pod["nodeSelector"] = {ACCELERATOR: V6E, TOPOLOGY: "3x7"}  # else the flavor alone makes it impossible
     queue.submit("JobSet", body)
 
     wait_for("deactivated", lambda: "Previously: Rejected" in queue.check_state(queue.workload).get("message", ""))
