@@ -5,9 +5,7 @@ from typing import Any
 Json = dict[str, Any]
 
 EXCLUSIVE = "alpha.jobset.sigs.k8s.io/exclusive-topology"
-NODE_SELECTOR_STRATEGY = "alpha.jobset.sigs.k8s.io/node-selector"
 POOL = "cloud.google.com/gke-nodepool"
-INDEX = "batch.kubernetes.io/job-completion-index"
 TPU_SELECTOR = {
     "cloud.google.com/gke-tpu-accelerator": "tpu-v6e-slice",
     "cloud.google.com/gke-tpu-topology": "4x4",
@@ -28,22 +26,6 @@ def jobset(name: str = "train", *jobs: Json, exclusive: bool = True, **spec: Any
         "kind": "JobSet",
         "metadata": {"name": name, "annotations": annotations},
         "spec": {"replicatedJobs": list(jobs) or [replicated_job()]} | spec,
-    }
-
-
-def node(pool: str, index: int, *, labels: Json | None = None, taints: list[Json] | None = None) -> Json:
-    offered = {"google.com/tpu": "4", "cpu": "180", "memory": "700Gi", "pods": "110"}
-    tpu_taint = {"key": "google.com/tpu", "value": "present", "effect": "NoSchedule"}
-    return {
-        "apiVersion": "v1",
-        "kind": "Node",
-        "metadata": {"name": f"{pool}-{index}", "labels": TPU_SELECTOR | {POOL: pool} | (labels or {})},
-        "spec": {"taints": [tpu_taint, *(taints or [])]},
-        "status": {
-            "capacity": offered,
-            "allocatable": offered,
-            "conditions": [{"type": "Ready", "status": "True"}],
-        },
     }
 
 

@@ -16,9 +16,6 @@ from standins.cluster.tests.cluster_processes import (
     running_cluster,
 )
 from standins.cluster.tests.cluster_watching import make_namespace
-from standins.cluster.tests.cluster_world import World
-from standins.cluster.tests.embedded_world import EmbeddedWorld
-from standins.cluster.tests.real_world import RealWorld
 from standins.controlplane.commands import Choices
 from standins.controlplane.plane import ControlPlane
 from standins.processes.kubeconfig import open_client
@@ -102,19 +99,3 @@ def _has_no_pods(http: httpx.Client, namespace: str) -> bool:
     path = f"/api/v1/namespaces/{namespace}/pods"
     http.delete(path, params={"gracePeriodSeconds": "0"})
     return not http.get(path).json().get("items")
-
-
-@pytest.fixture
-def world(cluster_kind: str, request: pytest.FixtureRequest) -> Iterator[World]:
-    """A namespace and the nodes, for the controllers' tests, on each of the two clusters."""
-    if cluster_kind != REAL:
-        yield EmbeddedWorld()
-        return
-    with RealWorld(request.getfixturevalue("plane").kubeconfig) as world:
-        yield world
-
-
-@pytest.fixture
-def embedded_world() -> EmbeddedWorld:
-    """For tests that run on the embedded cluster only; each says why."""
-    return EmbeddedWorld()

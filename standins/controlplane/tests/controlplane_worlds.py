@@ -22,8 +22,6 @@ W = TypeVar("W", bound="World")
 
 EXCLUSIVE = "alpha.jobset.sigs.k8s.io/exclusive-topology"
 POOL = "cloud.google.com/gke-nodepool"
-INDEX = "batch.kubernetes.io/job-completion-index"
-JOB_INDEX = "jobset.sigs.k8s.io/job-index"
 TPU = "google.com/tpu"
 SELECTOR = {"cloud.google.com/gke-tpu-accelerator": "tpu-v6e-slice", "cloud.google.com/gke-tpu-topology": "4x4"}
 START_SECONDS_MAX = 900
@@ -44,11 +42,6 @@ def is_alive(pid: int) -> bool:
 def wait_for(what: str, look: Callable[[], T], *, seconds: float = PATIENCE_SECONDS) -> T:
     """Return what `look` finds as soon as that is something."""
     return wait_until(look, seconds=seconds, what=what)
-
-
-def wait_for_count(what: str, count: int, look: Callable[[], list[T]]) -> list[T]:
-    """Return what `look` finds as soon as there are so many."""
-    return wait_for(what, lambda: found if len(found := look()) == count else [])
 
 
 def jobset(name: str, *, slices: int = 2, pods: int = 4, **extra: Any) -> Json:
@@ -181,10 +174,6 @@ def clearing(world: W) -> Iterator[W]:
 
 def read(answer: httpx.Response) -> Json:
     return dict(answer.json())
-
-
-def label(pod: Json, key: str) -> str:
-    return str(pod["metadata"]["labels"].get(key, ""))
 
 
 def _ready_status() -> Json:

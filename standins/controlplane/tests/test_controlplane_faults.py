@@ -84,14 +84,3 @@ def test_a_part_that_ends_by_itself_is_reported_by_name(bare: ControlPlane) -> N
         bare.check()
     bare.start(CONTROLLERS)
     bare.check()
-
-
-@pytest.mark.parametrize("call", ["kill", "pause", "resume", "start"])
-def test_an_unknown_part_is_refused_by_name(bare: ControlPlane, call: str) -> None:
-    with pytest.raises(KeyError, match=r"no process 'kubelet'; there are: etcd, kube-apiserver"):
-        getattr(bare, call)("kubelet")
-
-
-def test_a_part_that_runs_is_not_started_twice(bare: ControlPlane) -> None:
-    with pytest.raises(ValueError, match="runs already"):
-        bare.start(API_SERVER)

@@ -9,7 +9,6 @@ from standins.fakegke.tests.fakegke_worlds import EMPTY, LOCATION, PROJECT, ZONE
 
 PLACES = (f"zones/{ZONE}", f"regions/{LOCATION}")
 STOCKOUT = "ZONE_RESOURCE_POOL_EXHAUSTED_WITH_DETAILS"
-NO_STOCK = f"The zone 'projects/{PROJECT}/zones/{ZONE}' does not have enough resources available to fulfill"
 
 
 class Groups:

@@ -1,14 +1,10 @@
 """A fake GKE as a process of its own, started and ended by a test."""
 
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from standins.processes.stand_ins import ROOT, StandIn, running_stand_in
-
-PATIENCE = 240.0
+from standins.processes.stand_ins import StandIn, running_stand_in
 
 
 class FakeProcess:
@@ -17,12 +13,6 @@ class FakeProcess:
     def __init__(self, stand_in: StandIn) -> None:
         self.child, self.log = stand_in.child, stand_in.log
         self.rest = stand_in.addresses["rest"]
-
-
-def run_cli(*arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run a command of the command line to its end."""
-    command = [sys.executable, "-m", "standins.fakegke", *arguments]
-    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE, check=False)
 
 
 @contextmanager

@@ -65,25 +65,6 @@ def test_unknown_fields_and_wrong_types_are_refused(
     assert fragment in answer.json()["error"]["message"]
 
 
-@pytest.mark.parametrize("content", [b"{", b"[]"])
-@pytest.mark.parametrize(
-    "path", ["/v1/{}/nodePools", "/compute/v1/projects/demo/regions/us-east5/resourcePolicies"]
-)
-def test_a_body_that_is_no_object_is_refused(served: ServedWorld, path: str, content: bytes) -> None:
-    answer = httpx.post(served.rest + path.format(served.parent), content=content)
-    assert (answer.status_code, answer.json()["error"]["errors"][0]["reason"]) == (400, "badRequest")
-
-
-@pytest.mark.parametrize("name", ["filter", "fields"])
-def test_an_unknown_query_parameter_is_refused(served: ServedWorld, name: str) -> None:
-    assert httpx.get(_url(served), params={name: "x"}).status_code == 400
-
-
-def test_an_unknown_path_is_an_html_404(served: ServedWorld) -> None:
-    answer = httpx.get(f"{served.rest}/v1/nothing")
-    assert (answer.status_code, answer.headers["content-type"]) == (404, "text/html; charset=UTF-8")
-
-
 def test_v1beta1_accepts_keeps_and_shows_what_only_v1beta1_has(served: ServedWorld) -> None:
     body = {"nodePool": {**BODY["nodePool"], "config": {**BODY["nodePool"]["config"]}}}
     body["nodePool"]["config"]["hostMaintenancePolicy"] = {"maintenanceInterval": "PERIODIC"}
@@ -111,20 +92,3 @@ def test_every_call_is_recorded_with_its_answer(served: ServedWorld) -> None:
         ("CreateNodePool", "pool-1", "OK", "rest"),
         ("ListNodePools", "", "OK", STAND_IN),
     ]
-
-
-def test_faults_are_added_listed_and_removed_over_http(served: ServedWorld) -> None:
-    faults = f"{served.rest}/admin/faults"
-    added = httpx.post(faults, json={"switch": "outcome", "kind": "quota", "pool": "bad-*"}).json()["added"][0]
-    assert (added["kind"], added["pool"]) == ("quota", "bad-*")
-    assert [row["pool"] for row in served.admin("/admin/faults")["faults"]] == ["bad-*"]
-    assert httpx.delete(faults, params={"number": added["number"]}).json() == {"removed": 1}
-
-
-def test_the_admin_endpoints_refuse_nonsense(served: ServedWorld) -> None:
-    faults = f"{served.rest}/admin/faults"
-    answer = httpx.post(faults, json={"switch": "nope"})
-    assert (answer.status_code, "valid switches" in answer.json()["error"]) == (400, True)
-    assert httpx.delete(faults, params={"number": "x"}).status_code == 400
-    assert httpx.post(f"{served.rest}/admin/clock", json={"advance_seconds": -1}).status_code == 400
-    assert httpx.post(f"{served.rest}/admin/clock", json={}).status_code == 400
