@@ -21,8 +21,8 @@ PROGRAM ?=
 ANSWERS ?=
 
 # A variable that is misspelt on the command line would have no effect, silently.
-VALID := VENV JOBSET SPEED REPORT BOARD TIMEOUT FAULTS CLUSTER NICE RECORD INPUTS BORDER RECIPE SEED SEEDS PROGRAM ALL ANSWERS \
-	PYTHON MOCK_GOOGLE_CLOUD TPU_PROVISIONER_CORPUS
+VALID := VENV JOBSET SPEED REPORT BOARD TIMEOUT FAULTS CLUSTER NICE RECORD INPUTS BORDER RECIPE SEED SEEDS PROGRAM ANSWERS \
+	PYTHON TPU_PROVISIONER_CORPUS
 GIVEN := $(foreach each,$(.VARIABLES),$(if $(findstring command line,$(origin $(each))),$(each)))
 WRONG := $(if $(filter 0,$(MAKELEVEL)),$(filter-out $(VALID),$(GIVEN)))
 $(if $(WRONG),$(error $(WRONG): is not a variable of this Makefile; valid: $(VALID)))
@@ -32,10 +32,10 @@ $(if $(ANSWERS),$(if $(wildcard $(ANSWERS)),,$(error ANSWERS: $(ANSWERS) does no
 $(if $(ANSWERS),$(eval export FAKEGKE_ANSWERS := $(abspath $(ANSWERS))))
 
 # Each one's tests need a tool of their own: tests/run.py says which one, and how to get it.
-TIERS := tools terraform deploy image browser corpus recordings docs cluster
+TIERS := tools terraform image browser corpus recordings docs cluster
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-scarce demo-deploy demo-kinds demo-ray ray up down status board env quick simulate test fuzz $(TIERS:%=test-%) module-tables test-module-tables controlplane controllers lint check format bench bench-field docs docs-serve requirements clean
+.PHONY: help demo demo-scarce demo-kinds demo-ray ray up down status board env quick simulate test fuzz $(TIERS:%=test-%) module-tables test-module-tables controlplane controllers lint check format bench bench-field docs docs-serve requirements clean
 
 STACK_OPTIONS = $(if $(SPEED),--speed=$(SPEED)) $(if $(FAULTS),--faults=$(FAULTS)) $(if $(CLUSTER),--cluster=$(CLUSTER))
 
@@ -65,9 +65,6 @@ demo-scarce: $(VENV)/.demo ## Run three JobSets where capacity is too small, is 
 		--speed=$(or $(SPEED),30) --release-partial-seconds=300 --idle-seconds-max=60 \
 		--timeout=$(or $(TIMEOUT),300) $(if $(CLUSTER),--cluster=$(CLUSTER)) \
 		$(foreach path,$(REPORT),--report=$(path))
-
-demo-deploy: $(VENV)/.demo ## Let Terraform deploy to a mock of Google Cloud, run that, destroy it (MOCK_GOOGLE_CLOUD=program)
-	@$(BIN)/python -m demo.deploy $(JOBSET) $(if $(SPEED),--speed=$(SPEED)) $(if $(CLUSTER),--cluster=$(CLUSTER))
 
 demo-kinds: $(VENV)/.demo ## Run one manifest of each kind of workload, with its controller (make controlplane controllers first)
 	@$(BIN)/python -m demo.kinds $(JOBSET) $(if $(SPEED),--speed=$(SPEED)) \
@@ -109,7 +106,7 @@ fuzz: $(VENV)/.development # Pass spoilt inputs over every border (INPUTS=100000
 		$(if $(SEED),--seed=$(SEED)) $(if $(RECIPE),--recipe=$(RECIPE))
 
 $(TIERS:%=test-%): test-%: $(VENV)/.development
-	@$(BIN)/python -m tests.run --$* $(if $(ALL),--all)
+	@$(BIN)/python -m tests.run --$*
 
 test-browser: $(VENV)/.browser
 test-docs: $(VENV)/.docs

@@ -15,14 +15,10 @@ LONGEST = (
     "tests/lives/test_lives_slices.py",
     "tests/lives/test_lives.py",
     "tests/simulation/test_simulation.py",
-    "tests/infra/test_deploy_kills.py",
-    "tests/infra/test_deploy_lifecycle.py",
-    "tests/infra/test_deploy_changed_inputs.py",
-    "tests/infra/test_deploy_conformance.py",
 )
-"""Those of the first tier and of the deploy tier, the longest first, as `slowest_files.py` prints
-them. A file with one test gets a second file at once, so the last one here is short. A file that is
-missing here costs time and nothing else."""
+"""Those of the first tier, the longest first, as `slowest_files.py` prints them. A file with one
+test gets a second file at once, so the last one here is short. A file that is missing here costs
+time and nothing else."""
 
 
 @pytest.hookimpl(trylast=True)

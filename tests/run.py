@@ -3,14 +3,12 @@
 The first tier needs nothing but PyPI. The tool tier (marker `tool`) needs gcloud, kubectl and
 Google's Pub/Sub emulator. The terraform tier (marker `terraform`) needs that program and the google
 provider. The image tier (marker `image`) needs a container engine, and some of its tests (marker
-`own_engine`) root on Debian. The deploy tier (marker `deploy`) needs gcloud, Terraform and a mock
-of Google Cloud; its tests that take minutes each (marker `by_hand`) run only with --deploy --all,
-and one of them needs a real control plane. The browser tier (marker `browser`) needs the system's
-Chromium, Playwright, and axe-core from npm. The corpus tier (marker `corpus`) needs public
-manifests, from GitHub or from clones. The recordings tier (marker `recordings`) needs a clone with
-recorded traffic of Google's APIs. The docs tier (marker `docs`) needs MkDocs in an environment of
-its own. The cluster tier (marker `cluster`) needs Go, and builds a real control plane from its
-modules first. None skips quietly: asked for without what it needs, it fails and says how to get it.
+`own_engine`) root on Debian. The browser tier (marker `browser`) needs the system's Chromium,
+Playwright, and axe-core from npm. The corpus tier (marker `corpus`) needs public manifests, from
+GitHub or from clones. The recordings tier (marker `recordings`) needs a clone with recorded traffic
+of Google's APIs. The docs tier (marker `docs`) needs MkDocs in an environment of its own. The
+cluster tier (marker `cluster`) needs Go, and builds a real control plane from its modules first.
+None skips quietly: asked for without what it needs, it fails and says how to get it.
 """
 
 from __future__ import annotations
@@ -21,13 +19,10 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import urllib.error
-import urllib.request
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from standins.googlecloud.mock_program import VARIABLE as MOCK_VARIABLE
 from standins.pubsub.tests.emulator_choice import REMEDY as EMULATOR_REMEDY
 from standins.pubsub.tests.emulator_choice import VARIABLE as EMULATOR_VARIABLE
 from standins.pubsub.tests.emulator_choice import EmulatorMissingError, choose_way
@@ -50,17 +45,17 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 ROOT = Path(__file__).resolve().parents[1]
-_REGISTRY = "https://registry.terraform.io/.well-known/terraform.json"
+_TERRAFORM_ROOT = ROOT / "infra/terraform/modules/provisioner/versions.tf"
+"""All that a root needs to ask for the provider."""
 _TARGETS = {"tool": "tools"} | {
-    name: name for name in ("terraform", "image", "deploy", "browser", "corpus", "recordings", "docs")
+    name: name for name in ("terraform", "image", "browser", "corpus", "recordings", "docs")
 }
 _FIRST = "not"
 """The first word of the first tier's marker: it has what no other tier has."""
-_PROCESSES = {"cluster": 2, "image": 0, "deploy": 3, "browser": 0, "corpus": 0, "recordings": 0, "docs": 0}
+_PROCESSES = {"cluster": 2, "image": 0, "browser": 0, "corpus": 0, "recordings": 0, "docs": 0}
 """How many processes share a tier, where it is not as `_count_processes` says: each of the cluster
-tier's runs control planes, and there is one engine for all images. Those of the deploy tier mostly
-wait for programs that wait."""
-_ENVIRONMENTS = {tier: {"GOGC": "300"} for tier in ("cluster", "terraform", "deploy")}
+tier's runs control planes, and there is one engine for all images."""
+_ENVIRONMENTS = {tier: {"GOGC": "300"} for tier in ("cluster", "terraform")}
 """What a tier's processes are told, unless the caller says otherwise. A third of what the start of
 an API server costs is the collection of garbage, and a fifth of what Terraform's provider costs,
 which each plan starts (https://go.dev/doc/gc-guide)."""
@@ -90,15 +85,16 @@ def find_emulator() -> bool:
 
 
 def find_provider() -> bool:
-    """Return whether Terraform can get its provider, from a configured mirror or its registry."""
-    named = os.environ.get("TF_CLI_CONFIG_FILE")
-    if named:
-        return Path(named).is_file()
-    try:
-        with urllib.request.urlopen(_REGISTRY, timeout=5):
-            return True
-    except (urllib.error.URLError, OSError):
+    """Return whether Terraform finds its provider, as its own `init` of a small root says.
+
+    The lock file stays out because a provider in a plugin folder may have another checksum.
+    """
+    if shutil.which("terraform") is None:
         return False
+    with tempfile.TemporaryDirectory() as root:
+        shutil.copy(_TERRAFORM_ROOT, root)
+        command = ["terraform", f"-chdir={root}", "init", "-backend=false", "-input=false"]
+        return subprocess.run(command, capture_output=True, check=False).returncode == 0
 
 
 def find_engine() -> bool:
@@ -145,18 +141,7 @@ TERRAFORM = (
     Tool(
         "Terraform's google provider",
         find_provider,
-        "access to registry.terraform.io, or TF_CLI_CONFIG_FILE naming a configuration with a mirror of it",
-    ),
-)
-
-
-DEPLOY = (
-    TOOLS[0],
-    *TERRAFORM,
-    Tool(
-        "a mock of Google Cloud",
-        lambda: shutil.which(os.environ.get(MOCK_VARIABLE, "")) is not None,
-        f"standins/googlecloud/build.sh FOLDER, which names it; then {MOCK_VARIABLE}=FOLDER/mock-google-cloud",
+        "access to registry.terraform.io, or hashicorp/google in ~/.terraform.d/plugins",
     ),
 )
 
@@ -181,20 +166,15 @@ CORPUS = (Tool("the files of the corpus", find_corpus, CORPUS_REMEDY),)
 RECORDINGS = (Tool("the recorded traffic", find_recordings, RECORDINGS_REMEDY),)
 MKDOCS = Path(sys.prefix) / "docs/bin/mkdocs"
 DOCS = (Tool("MkDocs", MKDOCS.exists, "make docs"),)
-REAL_CLUSTER = (TOOLS[1], Tool("the real control plane", is_built, "make controlplane"))
-"""For tests of the deploy tier that also have the marker `cluster`."""
 _NEEDS = {
     "tool": TOOLS,
     "terraform": TERRAFORM,
     "image": IMAGE_TO_RUN,
-    "deploy": DEPLOY,
     "browser": BROWSER_TO_RUN,
     "corpus": CORPUS,
     "recordings": RECORDINGS,
     "docs": DOCS,
 }
-_NEEDS_OF_STEPS = {**_NEEDS, "demo-deploy": (*DEPLOY, *REAL_CLUSTER)}
-"""With the last step of .ci/run, which is no tier: `make demo-deploy CLUSTER=real`."""
 
 
 def main() -> int:
@@ -203,27 +183,20 @@ def main() -> int:
     tier.add_argument("--tools", action="store_true", help="run the tool tier only")
     tier.add_argument("--terraform", action="store_true", help="run the terraform tier only")
     tier.add_argument("--image", action="store_true", help="run the image tier only")
-    tier.add_argument("--deploy", action="store_true", help="run the deploy tier only")
     tier.add_argument("--browser", action="store_true", help="run the browser tier only")
     tier.add_argument("--corpus", action="store_true", help="run the corpus tier only")
     tier.add_argument("--recordings", action="store_true", help="run the recordings tier only")
     tier.add_argument("--docs", action="store_true", help="run the docs tier only")
     tier.add_argument("--cluster", action="store_true", help="run the cluster tier only")
-    parser.add_argument(
-        "--all",
-        action="store_true",
-        help="run every tier but the cluster's, where it can; with --deploy: also its tests that run by hand only",
-    )
-    tier.add_argument("--missing", choices=sorted(_NEEDS_OF_STEPS), help="run nothing; print what is missing")
+    tier.add_argument("--all", action="store_true", help="run every tier but the cluster's, where it can")
+    tier.add_argument("--missing", choices=sorted(_NEEDS), help="run nothing; print what is missing")
     options, rest = parser.parse_known_args()
     if options.missing:
-        sys.stdout.write(_named(_missing(_NEEDS_OF_STEPS[options.missing])))
+        sys.stdout.write(_named(_missing(_NEEDS[options.missing])))
         return 0
     chosen = next((marker for marker in _NEEDS if getattr(options, _TARGETS[marker])), None)
-    if options.all and (options.cluster or chosen not in (None, "deploy")):
-        parser.error("--all: is for every tier, or for the whole of one; valid: alone, or with --deploy")
     if chosen:
-        return _run_tier(chosen, _missing(_NEEDS[chosen]), rest, whole=options.all)
+        return _run_tier(chosen, _missing(_NEEDS[chosen]), rest)
     if options.cluster:
         return _run_cluster(_missing(TOOLS), rest)
     code = _pytest(" and ".join(f"not {marker}" for marker in (*_NEEDS, "cluster")), rest)
@@ -231,14 +204,13 @@ def main() -> int:
         ("tool", "against gcloud, kubectl and Google's Pub/Sub emulator", TOOLS),
         ("terraform", "that run Terraform with the google provider", TERRAFORM),
         ("image", "that build and run the exporter's image", IMAGE),
-        ("deploy", "that deploy to a mock of Google Cloud and destroy again", DEPLOY),
         ("browser", "that open the board in Chromium", BROWSER),
         ("corpus", "that put public manifests to `plan`", CORPUS),
         ("recordings", "that compare with recorded traffic of Google's APIs", RECORDINGS),
         ("docs", "that build the site of the documentation", DOCS),
     ):
         if options.all and not _missing(tools):
-            code = code or _pytest(_without_by_hand(marker), rest)
+            code = code or _pytest(_narrowed(marker), rest)
         else:
             _say_not_run(marker, title, _missing(tools), asked=options.all)
     _say("NOT RUN: the cluster tier, the tests on a real control plane; run it with: make test-cluster")
@@ -250,8 +222,7 @@ def _missing(tools: tuple[Tool, ...]) -> list[Tool]:
 
 
 def _run_cluster(missing: list[Tool], rest: list[str]) -> int:
-    _say("NOT RUN: those tests of the cluster tier that deploy to it; run them with: make test-deploy ALL=1")
-    marker = "cluster and not deploy"
+    marker = "cluster"
     if missing:
         _say(f"NOT RUN: those tests of the cluster tier that need tools (missing here: {_named(missing)}).")
         marker += " and not tool"
@@ -274,31 +245,21 @@ def _has_ray() -> bool:
     return subprocess.run(command, cwd=ROOT, capture_output=True, check=False).returncode == 0
 
 
-def _run_tier(marker: str, missing: list[Tool], rest: list[str], *, whole: bool) -> int:
+def _run_tier(marker: str, missing: list[Tool], rest: list[str]) -> int:
     if not missing:
-        return _pytest(_with_by_hand(marker) if whole else _without_by_hand(marker), rest)
+        return _pytest(_narrowed(marker), rest)
     _say(f"The {marker} tier cannot run; missing:")
     for tool in missing:
         _say(f"  - {tool.name}: {tool.remedy}")
     return 1
 
 
-def _without_by_hand(marker: str) -> str:
+def _narrowed(marker: str) -> str:
+    """Return the marker of those tests of a tier that this machine can run; name the others."""
     if marker == "image" and not (_may_start_engine() and _runs_engine(*OWN_NETWORK)):
         _say("NOT RUN: the image tier's tests of the build's script; they need root, a network of their own, and")
         _say("dockerd and mmdebstrap (Debian: apt-get install docker.io mmdebstrap)")
         return "image and not own_engine"
-    if marker == "deploy":
-        _say("NOT RUN: the deploy tier's tests that take minutes each; run them with: make test-deploy ALL=1")
-    return f"{marker} and not cluster and not by_hand"
-
-
-def _with_by_hand(marker: str) -> str:
-    if not (missing := _missing(REAL_CLUSTER)):
-        return marker
-    _say(f"NOT RUN: those tests of the {marker} tier that need a real control plane; missing:")
-    for tool in missing:
-        _say(f"  - {tool.name}: {tool.remedy}")
     return f"{marker} and not cluster"
 
 
@@ -318,7 +279,7 @@ def _pytest(marker: str, rest: list[str]) -> int:
     processes = _PROCESSES.get(tier, _count_processes(tier))
     spread = ["-n", str(processes), "--dist", "loadfile", "--no-loadscope-reorder"]
     spread += ["-p", "tests.slowest_files", "-p", "tests.failed_tests"]
-    spread += ["-p", "tests.longest_first"] if tier in (_FIRST, "deploy") else []
+    spread += ["-p", "tests.longest_first"] if tier == _FIRST else []
     environment = {**_ENVIRONMENTS.get(tier, {}), **os.environ}
     # A container's image may forbid bytecode: each process of each tier would compile all tests.
     environment.pop("PYTHONDONTWRITEBYTECODE", None)

@@ -8,7 +8,6 @@ from typer import Typer
 from typer.testing import CliRunner
 
 from demo.board.__main__ import app as board
-from demo.deploy.__main__ import app as deploy
 from demo.kinds.__main__ import app as kinds
 from demo.loop.__main__ import app as loop
 from demo.ray.__main__ import app as ray
@@ -62,9 +61,6 @@ ROWS: list[tuple[Typer, str, str]] = [
     (kinds, "missing", "missing: the file or folder does not exist; valid: YAML files, folders or patterns"),
     (ray, "demo --timeout=0", "--timeout: is not valid (got '0'); valid: a number, 1 or more"),
     (ray, "demo --kinds=NPU", "--kinds: is not valid (got 'NPU'); valid: TPU, GPU"),
-    (deploy, "--speed=x", f"--speed: is not valid (got 'x'); valid: {SPEEDS}"),
-    (deploy, "--terraform=missing", "--terraform: dir 'missing' does not exist; valid: The folder with the"),
-    (deploy, "--cluster=kind", "--cluster: is not valid (got 'kind'); valid: embedded, real"),
     (board, "--port=http", "--port: is not valid (got 'http'); valid: a whole number from 0 to 65535"),
     (board, "--port=70000", "--port: is not valid (got '70000'); valid: a whole number from 0 to 65535"),
     # The stand-ins.

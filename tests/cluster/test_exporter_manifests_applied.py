@@ -16,12 +16,12 @@ import httpx
 import pytest
 import yaml
 
-from demo.deploy.pod_monitoring import DEFINITION
-from demo.deploy.pod_monitoring import NAME as MONITORING
 from infra.build.render_exporter import FUNCTIONS, render
 from standins.controlplane.plane import ControlPlane
 from standins.controlplane.tests.controlplane_worlds import wait_for
 from tests.cluster.kubernetes_manifests import EXPORTER, NAMESPACE, read_pod
+from tests.cluster.pod_monitoring import DEFINITION
+from tests.cluster.pod_monitoring import NAME as MONITORING
 
 pytestmark = [pytest.mark.cluster, pytest.mark.tool]
 

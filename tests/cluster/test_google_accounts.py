@@ -6,7 +6,6 @@ from pathlib import Path
 import httpx
 import pytest
 
-from demo.deploy.google_tokens import GoogleTokens
 from shared.edges.google_account import SCOPES
 from standins.controlplane.cache import Build
 from standins.controlplane.commands import Choices
@@ -15,6 +14,7 @@ from standins.controlplane.product_manifests import read_kustomization
 from standins.controlplane.tests.controlplane_worlds import START_SECONDS_MAX
 from standins.processes.kubeconfig import open_client, render_kubeconfig
 from standins.processes.local_answers import LocalAnswers
+from tests.cluster.google_tokens import GoogleTokens
 from tests.cluster.kubernetes_manifests import MANIFESTS
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(START_SECONDS_MAX)]

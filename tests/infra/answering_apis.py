@@ -1,4 +1,4 @@
-"""A small server with fixed answers, for APIs that the mock of Google Cloud does not have."""
+"""A small server with fixed answers, for the APIs that the preflight asks."""
 
 import json
 from typing import Any

@@ -1,8 +1,6 @@
 """What the test of changed inputs gives a deployment's second build, for every input."""
 
-from tests.deploy.created_objects import CreatedObjects
-from tests.infra.mock_google_cloud import HOST_PROJECT, PROJECT
-
+PROJECT, HOST_PROJECT = "training-project", "host-project"
 APPLIED = {
     "ZONE": "us-east5-a",
     "SERVICES_REGION": "us-east1",
@@ -56,19 +54,3 @@ ELSEWHERE = {
     ),
 }
 """Not changed here, and why."""
-
-
-def make_subnet(created: CreatedObjects, name: str, project: str, region: str) -> None:
-    """Create a network and its subnet, as a person does before a build that is to use them."""
-    compute = f"https://compute.googleapis.com/compute/v1/projects/{project}"
-    network = {"name": name, "autoCreateSubnetworks": False}
-    created.client.post(f"{compute}/global/networks", json=network).raise_for_status()
-    ranges = {"pods": "10.64.0.0/14", "services": "10.68.0.0/20"}
-    subnet = {
-        "name": name,
-        "network": f"projects/{project}/global/networks/{name}",
-        "ipCidrRange": "10.60.0.0/24",
-        "privateIpGoogleAccess": True,
-        "secondaryIpRanges": [{"rangeName": each, "ipCidrRange": ranges[each]} for each in ranges],
-    }
-    created.client.post(f"{compute}/regions/{region}/subnetworks", json=subnet).raise_for_status()

@@ -1,8 +1,7 @@
 """Runs `terraform` on copies of the project's configurations, so that the tree stays clean.
 
-The provider comes from where Terraform is told to take it: its registry, or the mirror that a CLI
-configuration file names (TF_CLI_CONFIG_FILE,
-https://developer.hashicorp.com/terraform/cli/config/config-file).
+The provider comes from where Terraform itself finds it: its registry, or a plugin folder
+(https://developer.hashicorp.com/terraform/cli/config/config-file#implied-local-mirror-directories).
 """
 
 import json
@@ -23,15 +22,15 @@ GOOGLE_MODULES = ("modules/environment", "modules/environment/modules/tpu_pools"
 ARCHIVE_MODULE = "modules/functions_archive"
 """The one module of the provider hashicorp/archive.
 
-A mirror of hashicorp/google suffices for the tests: Terraform only evaluates this module's sources.
+The provider hashicorp/google suffices for the tests: Terraform only evaluates this module's
+sources.
 """
 MODULES = (*GOOGLE_MODULES, ARCHIVE_MODULE)
 CONFIGURATIONS = (*GOOGLE_MODULES, "complete", "provisioner")
 """The modules and the roots, by their folders."""
 REMEDY = (
     "this test needs terraform >= 1.11: https://developer.hashicorp.com/terraform/install. "
-    "Without access to registry.terraform.io, point TF_CLI_CONFIG_FILE at a CLI configuration with a mirror of "
-    "the provider hashicorp/google 7.45"
+    "Without access to registry.terraform.io, put the provider hashicorp/google 7.45 into ~/.terraform.d/plugins"
 )
 TIMEOUT_SECONDS = 240
 
@@ -93,8 +92,7 @@ class Workspace:
 def copy_workspace(name: str, target: Path) -> Workspace:
     """Return a workspace on a copy of ``infra/terraform/NAME``, with its modules beside it.
 
-    The lock file stays out: a mirror's provider may be built from source, and then has
-    another checksum.
+    The lock file stays out: a provider in a plugin folder may have another checksum.
     """
     copy = target / "terraform"
     ignored = shutil.ignore_patterns(".terraform*", "*.tfstate*")

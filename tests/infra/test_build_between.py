@@ -15,51 +15,6 @@ from tests.infra.pretended_deployment import CLUSTER, a_change, a_plan, a_resour
 from tests.infra.terraform_cli import ROOT
 from tests.program_runs import run_program
 
-MISTAKES = (
-    (
-        "another `_NAMESPACE` while jobs run in the first one",
-        "the provision build refuses the plan: `namespace/tpu-training loses its grants`",
-        "everything; the running jobs keep the bucket",
-        "succeeds with `_MORE_NAMESPACES=tpu-training`, or with `_ALLOW_DELETE=namespace/tpu-training`",
-    ),
-    (
-        "an input that was set in the last build is forgotten",
-        "the provision build prints both values before it plans: `The last build had: …`",
-        "what the plan shows",
-        "succeeds",
-    ),
-    (
-        "a build is killed and leaves the lock of Terraform's state",
-        "the next build prints who holds the lock, and the one command that removes it, and waits",
-        "everything",
-        "continues when the lock is removed",
-    ),
-    (
-        "two provision builds at once",
-        "the second waits for the lock, and plans again if its plan is stale",
-        "everything",
-        "succeeds",
-    ),
-    (
-        "the state's bucket is deleted, then provision and destroy",
-        "the provision build takes over the custom roles of the earlier deployment",
-        "nothing after the destroy build, no grant either",
-        "succeeds",
-    ),
-    (
-        "the destroy build while a person's database runs on a CPU pool",
-        "the destroy build ends: `1 pods run on it, such as data/postgres-0`",
-        "everything",
-        "succeeds when the pods have ended, or with `_FORCE=true`",
-    ),
-    (
-        "an environment of an older release is built without `_PRIVATE_NODES`",
-        "the provision build prints `Kept as it was made: enable_private_nodes = false`",
-        "public nodes and addresses, as they were made",
-        "succeeds",
-    ),
-)
-"""Rows for the page of mistakes: mistake, answer, what remains, next build."""
 BUCKET, FOLDER = "gs://old-state-bucket", "tpu-environment"
 GRANT = "module.environment.google_storage_bucket_iam_member.workload"
 STALE = """

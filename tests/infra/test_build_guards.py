@@ -12,26 +12,6 @@ from tests.infra.build_scripts import COMMAND_LINES, OLD_COMMAND_LINE, PROVISION
 from tests.infra.pretended_deployment import CLUSTER, a_change, a_plan, a_resource, a_state
 from tests.infra.terraform_text import read_configuration
 
-MISTAKES = [
-    (
-        "an input whose change deletes or replaces a bucket, network, pool, TensorBoard or repository",
-        "refused before the apply, with each of them",
-        "all as it was",
-        "succeeds with the first inputs, or with `_ALLOW_DELETE`",
-    ),
-    (
-        "an input whose change replaces a protected cluster",
-        "refused before the apply, also with `_ALLOW_DELETE`",
-        "all as it was",
-        "succeeds with the first inputs; only the destroy build deletes a cluster",
-    ),
-    (
-        "an artifacts bucket whose name belongs to another project",
-        "refused before the plan: `gs://… cannot be read; if it belongs to another project`",
-        "state bucket, repository, image",
-        "succeeds with another name",
-    ),
-]
 INPUTS = {
     "PROJECT_ID": "a-project",
     "REGION": "us-east5",

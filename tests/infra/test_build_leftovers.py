@@ -13,21 +13,6 @@ from tests.infra.build_scripts import BUILD, DESTROY, OLD_COMMAND_LINE, PROVISIO
 from tests.infra.pretended_deployment import a_change, a_plan
 from tests.program_runs import run_python
 
-MISTAKES = [
-    (
-        "`_PLAN_ONLY=true` for the destroy build",
-        "refused in its first step",
-        "all as it was",
-        "destroys without it",
-    ),
-    (
-        "a destroy build after a provision build that was killed",
-        "refused: `the last provision build was killed, or still runs`",
-        "what the killed build made",
-        "after one more provision build it destroys everything",
-    ),
-]
-
 
 def test_a_protection_that_cannot_be_lifted_stops_the_build_before_it_deletes_anything(environment: Bench) -> None:
     environment.step("terraform-init.sh", OLD_COMMAND_LINE)

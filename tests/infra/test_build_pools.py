@@ -23,20 +23,6 @@ from tests.infra.pretended_deployment import CLUSTER as CLUSTER_ADDRESS
 from tests.infra.pretended_deployment import a_resource, a_state
 from tests.program_runs import run_python
 
-MISTAKES = [
-    (
-        "a destroy build while workloads run",
-        "refused, with the pools that are in use",
-        "all as it was",
-        "destroys when they have ended, or with `_FORCE=true`",
-    ),
-    (
-        "a destroy build while a cluster does not answer",
-        "refused, because its workloads are unknown",
-        "all as it was",
-        "destroys when it answers, or with `_FORCE=true`",
-    ),
-]
 CLUSTER = "projects/a-project/locations/us-east5/clusters/alpha"
 UNFINISHED = f"{CLUSTER}-of-a-build-that-failed"
 CLAIM = SliceClaim(

@@ -23,14 +23,6 @@ from tests.infra.build_scripts import (
     stubbed,
 )
 
-MISTAKES = [
-    (
-        "a `_FUNCTIONS_ARCHIVE` that is not kept",
-        "refused before the state bucket is changed, with the command that lists those that are",
-        "all as it was",
-        "succeeds with one of these",
-    )
-]
 DELETE_STATE = {"_DELETE_STATE": "true"}
 PRIVATE = {"_CONTROL_PLANE_ACCESS": "private", "_FUNCTIONS_EGRESS": "all"}
 

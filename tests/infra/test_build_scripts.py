@@ -18,50 +18,6 @@ from tests.infra.build_scripts import (
 )
 from tests.program_runs import run_program
 
-MISTAKES = [
-    (
-        "a misspelt substitution",
-        "refused in the first step, with all that exist",
-        "all as it was",
-        "succeeds with the right name",
-    ),
-    (
-        "a value that an input cannot have, or a project id with odd characters",
-        "refused in the first step: `… is not valid (got: …); valid: …`",
-        "all as it was",
-        "succeeds with a valid value",
-    ),
-    (
-        "inputs that do not fit each other, such as quotas for a cluster of others",
-        "refused in the first step, with the input that is wrong",
-        "all as it was",
-        "succeeds without it",
-    ),
-    (
-        "the other `_CREATE_ENVIRONMENT` for a deployment that exists",
-        "refused in the step `preflight`: `set CREATE_ENVIRONMENT=true`, or the reverse",
-        "all as it was",
-        "succeeds with the first value",
-    ),
-    (
-        "a state bucket whose name belongs to another project",
-        "refused: `TF_STATE_BUCKET: … cannot be read`",
-        "enabled APIs",
-        "succeeds with another `_TF_STATE_BUCKET`",
-    ),
-    (
-        "a `_SERVICES_REGION` without Cloud Scheduler or Cloud Run",
-        "refused in the step `apis`, with the regions that have them",
-        "enabled APIs",
-        "succeeds with one of these",
-    ),
-    (
-        "`_DELETE_STATE=true` while something is left",
-        "refused: `the state is kept, because it still has …`",
-        "the state, and what is left",
-        "deletes the state once nothing is left",
-    ),
-]
 SCRIPTS = sorted(path.name for path in BUILD.glob("*.sh") if path.name != "inputs.sh")
 
 

@@ -5,21 +5,6 @@ from typing import Any
 from infra.build.check_plan import refuse_losses
 from tests.infra.pretended_deployment import a_change, a_plan
 
-MISTAKES = [
-    (
-        "a smaller CPU pool in `_TERRAFORM_VARIABLES`, or by the defaults of a newer version",
-        "refused before the apply: `pool/cpu-node-pool gets fewer or smaller nodes`, with both values",
-        "all as it was",
-        "succeeds with the present values, or with `_ALLOW_DELETE=pool/cpu-node-pool`",
-    ),
-    (
-        "another `_ZONE` for an environment that exists",
-        "refused before the apply: `pool/… gets fewer or smaller nodes (none in us-east5-b)`, with static pools",
-        "all as it was",
-        "succeeds with the first zone, or for new slices only, with `cpu_pool_zones` in `_TERRAFORM_VARIABLES`",
-    ),
-]
-
 
 def update(after: dict[str, Any]) -> dict[str, Any]:
     node = {"machine_type": "e2-standard-4", "disk_size_gb": 200}

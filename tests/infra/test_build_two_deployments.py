@@ -5,14 +5,6 @@ import pytest
 from infra.build.render_variables import list_given
 from tests.infra.build_scripts import BESIDE_A_CLUSTER, PROVISION, Bench, list_scripts
 
-MISTAKES = [
-    (
-        "a cluster that another deployment serves",
-        "refused before the plan, with that deployment's topic",
-        "all as it was",
-        "succeeds with another cluster, or after the destroy build of the other",
-    )
-]
 SECOND = BESIDE_A_CLUSTER | {"_NAME": "second"}
 FIRST_TOPIC = "projects/a-project/topics/tpu-provisioner-workload-events"
 CHANGES = ("terraform apply", "kubectl apply", "kubectl delete")

@@ -10,15 +10,6 @@ from infra.build.render_variables import _INPUTS, ROOT, _flatten, render_variabl
 from tests.infra.build_scripts import BESIDE_A_CLUSTER, BUILD, DEPLOYMENT, OLD_COMMAND_LINE, by_name
 from tests.program_runs import run_python
 
-MISTAKES = [
-    (
-        "a file of `_TERRAFORM_VARIABLES` that is no JSON object, or contradicts an input",
-        "refused in the step `preflight`, with the fault",
-        "enabled APIs",
-        "succeeds with a JSON object, or without that value",
-    )
-]
-
 
 @pytest.mark.parametrize(
     ("text", "message"),

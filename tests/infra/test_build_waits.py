@@ -2,26 +2,6 @@
 
 from tests.infra.build_scripts import BESIDE_A_CLUSTER, Bench
 
-MISTAKES = [
-    (
-        "a build that starts seconds after its account got its roles",
-        "`may have no effect yet: wait 1 of 20`, and the build applies again",
-        "everything",
-        "changes nothing",
-    ),
-    (
-        "an account of the builds without a right that it needs",
-        "fails after ten minutes, with Google's words",
-        "what Terraform made until then, in its state",
-        "continues once the right is granted",
-    ),
-    (
-        "a build that grants a role which `LIMIT_GRANTS` does not list",
-        "fails, and names `LIMIT_GRANTS=true infra/build/deployer.sh`",
-        "all but that grant",
-        "continues after this command",
-    ),
-]
 ACT_AS = "Error: googleapi: Error 403: Permission 'iam.serviceaccounts.actAs' denied on service account x"
 UNKNOWN = "Error: googleapi: Error 400: Service account x@p.iam.gserviceaccount.com does not exist., badRequest"
 LIMITED = 'Error: Error setting IAM policy for project "p": googleapi: Error 403: Policy update access denied.'

@@ -9,14 +9,6 @@ from tests.infra.build_scripts import BUILD, Bench
 from tests.infra.terraform_cli import MODULES, ROOT, TERRAFORM
 from tests.infra.terraform_text import read_configuration
 
-MISTAKES = [
-    (
-        "a `_NAME` whose deployer's role was deleted more than 7 days ago",
-        "`deployer.sh` refuses it, and says until when",
-        "the account of the builds, and its other roles",
-        "succeeds with another `_NAME`, or 37 days after the deletion",
-    )
-]
 NEEDED = {
     "google_artifact_registry_repository": "artifactregistry.admin",
     "google_cloud_run_v2_service": "run.admin",

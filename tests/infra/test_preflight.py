@@ -33,56 +33,6 @@ NEW_PROJECT = {
     "TPU_LITE_PODSLICE_V5": 0,
 }
 """The lowest figures that people report: docs/deploy.md has the sources."""
-MISTAKES = [
-    (
-        "the region's quota is too small for the CPU pool",
-        "refused in the step `preflight`, with what is left, what is needed and the page that asks for more",
-        "enabled APIs",
-        "succeeds once the quota or the pool fits",
-    ),
-    (
-        "the region's quota is too small for one slice",
-        "`The first slice would wait: quota …`, and the build continues",
-        "everything, and a slice that waits",
-        "the same line until the quota fits",
-    ),
-    (
-        "a policy of the organisation forbids a part, such as public addresses",
-        "refused in the step `preflight`, with the constraint and what to set",
-        "enabled APIs",
-        "succeeds with that input, or after the exemption",
-    ),
-    (
-        "the builds' account may not read quotas or policies",
-        "`Not checked: …` with the role, and the build continues",
-        "everything",
-        "the same line until the role is granted",
-    ),
-    (
-        "a misspelt name in `_TERRAFORM_VARIABLES`",
-        "refused in the step `preflight`: `did you mean …?`",
-        "enabled APIs",
-        "succeeds with the right name",
-    ),
-    (
-        "a value of a setting with which the functions would not start",
-        "refused in the step `preflight`, in the words of the functions' own parser",
-        "enabled APIs",
-        "succeeds with a valid value",
-    ),
-    (
-        "a wrong `_REGION` for a deployment that exists",
-        "refused in the step `preflight`, with both regions",
-        "all as it was",
-        "succeeds with the first region",
-    ),
-    (
-        "a `_REGION` that does not exist",
-        "refused in the step `preflight`",
-        "enabled APIs",
-        "succeeds with a region that exists",
-    ),
-]
 
 
 @pytest.fixture

@@ -23,8 +23,8 @@ from standins.processes.free_ports import draw_ports
 from standins.processes.stand_ins import PATIENCE_SECONDS, wait_until
 from tests.audit_entries import an_entry, as_message
 from tests.builders import CLUSTER, a_demand_event, a_push, an_over_event, settings
+from tests.bundle.canned_cloud import CannedCloud
 from tests.component.fakes import FakeCluster, FakeNodePools, StepClock
-from tests.deploy.canned_cloud import CannedCloud
 from tests.program_runs import run_python
 
 ROOT = Path(__file__).resolve().parents[2]
