@@ -2,13 +2,13 @@
 
 The first tier needs nothing but PyPI. The tool tier (marker `tool`) needs gcloud, kubectl and
 Google's Pub/Sub emulator. The terraform tier (marker `terraform`) needs that program and the google
-provider. The image tier (marker `image`) needs a container engine, and some of its tests (marker
-`own_engine`) root on Debian. The browser tier (marker `browser`) needs the system's Chromium,
-Playwright, and axe-core from npm. The corpus tier (marker `corpus`) needs public manifests, from
-GitHub or from clones. The recordings tier (marker `recordings`) needs a clone with recorded traffic
-of Google's APIs. The docs tier (marker `docs`) needs MkDocs in an environment of its own. The
-cluster tier (marker `cluster`) needs Go, and builds a real control plane from its modules first.
-None skips quietly: asked for without what it needs, it fails and says how to get it.
+provider. The image tier (marker `image`) needs a container engine. The browser tier (marker
+`browser`) needs the system's Chromium, Playwright, and axe-core from npm. The corpus tier (marker
+`corpus`) needs public manifests, from GitHub or from clones. The recordings tier (marker
+`recordings`) needs a clone with recorded traffic of Google's APIs. The docs tier (marker `docs`)
+needs MkDocs in an environment of its own. The cluster tier (marker `cluster`) needs Go, and builds
+a real control plane from its modules first. None skips quietly: asked for without what it needs, it
+fails and says how to get it.
 """
 
 from __future__ import annotations
@@ -37,7 +37,6 @@ from tests.browser.browser_tools import (
 from tests.corpus.corpus_files import REMEDY as CORPUS_REMEDY
 from tests.corpus.corpus_files import find_corpus
 from tests.failed_tests import VARIABLE as FAILURES_VARIABLE
-from tests.image.own_engine import OWN_NETWORK
 from tests.recordings.recorded_traffic import REMEDY as RECORDINGS_REMEDY
 from tests.recordings.recorded_traffic import find_recordings
 
@@ -98,26 +97,9 @@ def find_provider() -> bool:
 
 
 def find_engine() -> bool:
-    """Return whether an engine answers, or this is root and can start one on its own bases."""
-    return shutil.which("docker") is not None and (_an_engine_answers() or _may_start_engine())
-
-
-def may_run_engine() -> bool:
-    """Return whether the machine can run the engine that is installed; most containers cannot."""
-    if not find_engine() or _an_engine_answers():
-        return True
-    return _runs_engine()
-
-
-def _runs_engine(*network: str) -> bool:
-    return subprocess.call([sys.executable, ROOT / "tests" / "image" / "own_engine.py", *network]) == 0
-
-
-def _may_start_engine() -> bool:
-    return os.geteuid() == 0 and all(map(shutil.which, ("dockerd", "mmdebstrap")))
-
-
-def _an_engine_answers() -> bool:
+    """Return whether a container engine answers."""
+    if shutil.which("docker") is None:
+        return False
     return subprocess.run(["docker", "version"], capture_output=True, check=False).returncode == 0
 
 
@@ -145,17 +127,7 @@ TERRAFORM = (
     ),
 )
 
-IMAGE = (
-    Tool("a container engine", find_engine, "Docker, or as root on Debian: apt-get install docker.io mmdebstrap"),
-)
-IMAGE_TO_RUN = (
-    *IMAGE,
-    Tool(
-        "the right to run an engine",
-        may_run_engine,
-        "a machine that lets root mount file systems and make namespaces",
-    ),
-)
+IMAGE = (Tool("a container engine that answers", find_engine, "https://docs.docker.com/engine/install"),)
 BROWSER = (
     Tool("Chromium", lambda: bool(find_chromium()), CHROMIUM_REMEDY),
     Tool("Playwright", find_driver, DRIVER_REMEDY),
@@ -169,7 +141,7 @@ DOCS = (Tool("MkDocs", MKDOCS.exists, "make docs"),)
 _NEEDS = {
     "tool": TOOLS,
     "terraform": TERRAFORM,
-    "image": IMAGE_TO_RUN,
+    "image": IMAGE,
     "browser": BROWSER_TO_RUN,
     "corpus": CORPUS,
     "recordings": RECORDINGS,
@@ -210,7 +182,7 @@ def main() -> int:
         ("docs", "that build the site of the documentation", DOCS),
     ):
         if options.all and not _missing(tools):
-            code = code or _pytest(_narrowed(marker), rest)
+            code = code or _pytest(f"{marker} and not cluster", rest)
         else:
             _say_not_run(marker, title, _missing(tools), asked=options.all)
     _say("NOT RUN: the cluster tier, the tests on a real control plane; run it with: make test-cluster")
@@ -247,20 +219,11 @@ def _has_ray() -> bool:
 
 def _run_tier(marker: str, missing: list[Tool], rest: list[str]) -> int:
     if not missing:
-        return _pytest(_narrowed(marker), rest)
+        return _pytest(f"{marker} and not cluster", rest)
     _say(f"The {marker} tier cannot run; missing:")
     for tool in missing:
         _say(f"  - {tool.name}: {tool.remedy}")
     return 1
-
-
-def _narrowed(marker: str) -> str:
-    """Return the marker of those tests of a tier that this machine can run; name the others."""
-    if marker == "image" and not (_may_start_engine() and _runs_engine(*OWN_NETWORK)):
-        _say("NOT RUN: the image tier's tests of the build's script; they need root, a network of their own, and")
-        _say("dockerd and mmdebstrap (Debian: apt-get install docker.io mmdebstrap)")
-        return "image and not own_engine"
-    return f"{marker} and not cluster"
 
 
 def _say_not_run(marker: str, title: str, missing: list[Tool], *, asked: bool) -> None:
