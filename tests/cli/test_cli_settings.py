@@ -14,12 +14,23 @@ from cli.exit_codes import EPILOG, ExitCode
 from shared.core.errors import Misconfigured
 from tests.builders import CLUSTER
 from tests.cli.cli_world import run
-from tests.tidy.test_documented_commands import find_unknown
 
 ROOT = Path(__file__).resolve().parents[2]
 CLUSTERS = {"TPU_PROVISIONER_CLUSTERS": json.dumps({CLUSTER: {"endpoint": "http://127.0.0.1:9"}})}
 NARROW = {"COLUMNS": "80", "TERMINAL_WIDTH": "80"}
 COMMANDS = ("status", "why", "explain", "logs", "plan", "replay", "doctor", "board", "conformance", "usage")
+
+
+def find_unknown(arguments: str) -> list[str]:
+    """The words of a command line that the command does not know."""
+    command, rest = find_command(()), arguments.split()
+    while rest and (commands := getattr(command, "commands", None)) and not rest[0].startswith("-"):
+        name = rest.pop(0)
+        if name not in commands:
+            return [name]
+        command = commands[name]
+    known = {option for each in command.params for option in (*each.opts, *each.secondary_opts)} | {"--help"}
+    return [word for word in rest if word.startswith("-") and word.partition("=")[0].rstrip(",.") not in known]
 
 
 def find_command(words: tuple[str, ...]) -> Any:

@@ -1,7 +1,4 @@
-"""The remaining differences between the two clusters, with reasons and what they could hide.
-
-`docs/differences.md` is made from this list (`differential_page`).
-"""
+"""The remaining differences between the two clusters, and why each stays."""
 
 import re
 from collections.abc import Iterable
@@ -15,10 +12,7 @@ class KnownDifference:
     """One difference that stays; every pattern must occur and matches a whole `Difference.line`."""
 
     what: str
-    embedded: str
-    real: str
     reason: str
-    hides: str
     patterns: tuple[str, ...]
 
     def covers(self, found: Difference) -> bool:
@@ -48,18 +42,12 @@ _UNREAD_OF_NODES = r"metadata\.(annotations\.node\.alpha\..*|labels\.beta\..*)"
 KNOWN: tuple[KnownDifference, ...] = (
     KnownDifference(
         what="The token of a pod's service account",
-        embedded="No volume and no mount",
-        real="A volume `kube-api-access-…` in every pod, mounted in every container",
         reason="No container runs here, and of volumes the product only reads the claims of disks.",
-        hides="A decision that would depend on a pod's volumes.",
         patterns=(rf"final \| ({_OF_PODS}) .* \| {_TOKEN} \| \(absent\) \| .*",),
     ),
     KnownDifference(
         what="Defaults that nothing here reads",
-        embedded="Absent",
-        real="Image pull policy, DNS policy, service account, QoS class, marks and details of nodes",
         reason="No container runs here, and the product does not read them.",
-        hides="A decision that would depend on one of them.",
         patterns=(
             rf"final \| ({_OF_PODS}) .* \| (spec\.({_UNREAD})|status\.qosClass) \| \(absent\) \| .*",
             rf"final \| jobs .* \| spec\.template\.spec\.({_UNREAD}) \| \(absent\) \| .*",
@@ -70,10 +58,7 @@ KNOWN: tuple[KnownDifference, ...] = (
     ),
     KnownDifference(
         what="How a Job counts a failed pod",
-        embedded="In one write of its status",
-        real="In two: first its UID in `uncountedTerminatedPods`, then the number",
         reason="The first write protects the controller against its own crash; the numbers are the same.",
-        hides="A reader of `uncountedTerminatedPods`; there is none.",
         patterns=(rf"course \| jobs .* \| {_UNCOUNTED} \| \(absent\) \| \(absent\) → .* → \(absent\)",),
     ),
 )

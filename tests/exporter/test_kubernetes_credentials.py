@@ -1,16 +1,11 @@
-"""Are credentials renewed, and proxies used?
-
-Plugins are real programs; sockets and certificates are real.
-"""
+"""Are credentials renewed, and proxies used? Sockets and certificates are real."""
 
 from __future__ import annotations
 
-import base64
 import datetime as dt
 import select
 import socket
 import socketserver
-import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -27,40 +22,10 @@ from shared.edges.kubernetes_connection import TOKEN_REREAD_SECONDS
 from shared.edges.kubernetes_objects import Stored
 from tests.exporter.exporter_builders import a_jobset
 from tests.exporter.scripted_kubernetes import ScriptedKubernetes, Stream, bookmark, event
-from tests.exporter.test_kubernetes_connection import a_kubeconfig, a_plugin
+from tests.exporter.test_kubernetes_connection import a_kubeconfig
 from tests.exporter.tls_server import TlsServer
 
 JOBSETS = "/apis/jobset.x-k8s.io/v1alpha2/jobsets"
-PLUGIN = """
-import json, os, pathlib, sys, datetime
-runs = pathlib.Path(sys.argv[1])
-if runs.with_name("broken").exists():
-    sys.exit("the login has expired")
-count = len(runs.read_text()) + 1 if runs.exists() else 1
-runs.write_text("x" * count)
-asked = json.loads(os.environ["KUBERNETES_EXEC_INFO"])
-assert asked["kind"] == "ExecCredential"
-until = datetime.datetime.now(datetime.timezone.utc) + datetime.timedelta(seconds=float(sys.argv[2]))
-status = {"token": f"token-{count}", "expirationTimestamp": until.strftime("%Y-%m-%dT%H:%M:%SZ")}
-if len(sys.argv) > 3:
-    status = {"clientCertificateData": open(sys.argv[3]).read(), "clientKeyData": open(sys.argv[4]).read()}
-print(json.dumps({"apiVersion": asked["apiVersion"], "kind": "ExecCredential", "status": status}))
-"""
-HOUR, MINUTE = 3600, 60
-
-
-@pytest.fixture
-def with_plugin(tls: TlsServer, tmp_path: Path) -> Any:
-    """Write a kubeconfig whose user comes from a plugin, and open it."""
-    program = tmp_path / "plugin.py"
-    program.write_text(PLUGIN)
-
-    def open_api(*arguments: object) -> KubernetesApi:
-        plugin = a_plugin(sys.executable, str(program), str(tmp_path / "runs"), *map(str, arguments))
-        path = a_kubeconfig(tmp_path, cluster_of(tls), {"exec": plugin})
-        return KubernetesApi(connection_from_kubeconfig(path), timeout_seconds=10)
-
-    return open_api
 
 
 def cluster_of(tls: TlsServer, **fields: str) -> dict[str, str]:
@@ -72,54 +37,6 @@ def tokens_of(tls: TlsServer, api: KubernetesApi, count: int) -> list[str | None
         api.get("/api", Stored)
     api.close()
     return [token for token, _ in tls.seen[-count:]]
-
-
-@pytest.mark.parametrize(
-    ("seconds", "expected"),
-    [(HOUR, ["Bearer token-1"] * 3), (MINUTE, ["Bearer token-2", "Bearer token-3", "Bearer token-4"])],
-)
-def test_a_plugin_is_run_again_only_in_the_last_minutes_of_its_token(
-    tls: TlsServer, with_plugin: Any, seconds: float, expected: list[str]
-) -> None:
-    """The client counts a token as expired five minutes early, so one for a minute always is."""
-    assert tokens_of(tls, with_plugin(seconds), 3) == expected
-
-
-def test_a_plugin_that_fails_at_a_renewal_leaves_the_last_token_in_use(
-    tls: TlsServer, with_plugin: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    api = with_plugin(MINUTE)
-    (tmp_path / "broken").touch()
-
-    assert tokens_of(tls, api, 1) == ["Bearer token-1"]
-
-    assert "the login has expired" in caplog.text
-
-
-def test_a_plugin_may_give_a_client_certificate(tls: TlsServer, with_plugin: Any) -> None:
-    api = with_plugin(HOUR, tls.folder / "tls.crt", tls.folder / "tls.key")
-
-    assert tokens_of(tls, api, 1) == [None]
-
-    assert tls.seen[-1] == (None, True)
-
-
-def test_a_name_and_a_password_are_sent(tls: TlsServer, tmp_path: Path) -> None:
-    path = a_kubeconfig(tmp_path, cluster_of(tls), {"username": "me", "password": "secret"})
-
-    assert tokens_of(tls, KubernetesApi(connection_from_kubeconfig(path)), 1) == [
-        f"Basic {base64.b64encode(b'me:secret').decode()}"
-    ]
-
-
-def test_two_kubeconfigs_are_merged_as_kubectl_does(tls: TlsServer, tmp_path: Path) -> None:
-    (tmp_path / "first").mkdir()
-    first = a_kubeconfig(tmp_path / "first", cluster_of(tls), users=[])
-    second = a_kubeconfig(tmp_path, {}, {"token": "of the second"}, clusters=[], contexts=[])
-
-    found = connection_from_kubeconfig(f"{first}:{second}")
-
-    assert (found.url, found.authorize()) == (tls.url, "Bearer of the second")
 
 
 def test_connections_share_one_context(tls: TlsServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

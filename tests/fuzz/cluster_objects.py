@@ -144,4 +144,4 @@ def _show(odd: Odd) -> str:
 
 
 _POOLS = {scene.name: _make_pool(scene) for scene in (STEADY, *SCENES)}
-CLUSTER_OBJECTS = Border(name="objects", share=0.12, build=_build, check=_check, show=_show)
+CLUSTER_OBJECTS = Border(name="objects", share=0.17, build=_build, check=_check, show=_show)
