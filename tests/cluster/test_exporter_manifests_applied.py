@@ -77,23 +77,6 @@ def names(plane: ControlPlane, folder: str) -> list[str]:
     return [each["metadata"]["name"] for each in plane.api.get(folder).json()["items"]]
 
 
-def test_nothing_that_only_the_build_knows_is_left_open(rendered: str) -> None:
-    objects = list(yaml.safe_load_all(rendered))
-    (deployment,) = [each for each in objects if each["kind"] == "Deployment"]
-    (container,) = deployment["spec"]["template"]["spec"]["containers"]
-    bound = [
-        each["subjects"][0]["name"]
-        for each in objects
-        if each["kind"] == "ClusterRoleBinding" and each["subjects"][0]["kind"] == "User"
-    ]
-
-    assert "PROJECT_ID" not in rendered
-    assert container["image"] == IMAGE
-    assert {"name": "TPU_PROVISIONER_CLUSTER", "value": CLUSTER} in container["env"]
-    assert {"name": "TPU_PROVISIONER_DRAIN_SECONDS", "value": "10"} in container["env"]
-    assert sorted(bound) == sorted(OUTPUTS["accounts"]["value"].values())
-
-
 def test_a_real_api_server_takes_all_of_it_twice_and_makes_two_pods(
     plane: ControlPlane, apply: Callable[..., subprocess.CompletedProcess[str]], rendered: str
 ) -> None:
