@@ -1,0 +1,123 @@
+"""``python -m tests.mutants``: breaks the product in small ways, and counts what is noticed."""
+
+import argparse
+import json
+import pickle
+import queue
+import sys
+import tempfile
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict
+from pathlib import Path
+
+from tests.mutants.judging import Verdict, judge, judge_rows
+from tests.mutants.mutant import Mutant, draw_operators, leave_guards_out, read_by_hand
+from tests.mutants.scores import compare, write_table
+from tests.mutants.tests_by_line import Coverage, measure_tests
+from tests.mutants.trees import Tree, copy_tree, name_commit
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def main() -> int:
+    """Judge the mutants, print the scores, and write what came of each."""
+    parser = argparse.ArgumentParser(prog="tests.mutants", description=__doc__)
+    parser.add_argument("--tree", type=Path, default=ROOT, help="the repository to measure; default: this one")
+    parser.add_argument("--random", type=int, default=300, help="operator mutants; default: 300")
+    parser.add_argument("--seed", type=int, default=44, help="of their draw; default: 44")
+    parser.add_argument(
+        "--only", action="append", help="guards, rows, random, or a group of by_hand.yaml; repeatable"
+    )
+    parser.add_argument("--workers", type=int, default=2, help="copies of the tree; default: 2")
+    parser.add_argument(
+        "--output", type=Path, default=ROOT / "build/mutants.json", help="what came of each; goes on there"
+    )
+    parser.add_argument("--compare", type=Path, help="the output of an earlier run")
+    options = parser.parse_args()
+    run = Run(options.tree.resolve(), options.output, options.seed)
+    run.judge_all(options.random, options.only, options.workers)
+    _say(*write_table(run.verdicts))
+    if options.compare:
+        _say(*compare(read_verdicts(options.compare), run.verdicts))
+    return 0
+
+
+class Run:
+    """What came of the mutants of a tree so far; it is kept in a file, and a run goes on there."""
+
+    def __init__(self, tree: Path, output: Path, seed: int) -> None:
+        output.parent.mkdir(parents=True, exist_ok=True)
+        self._tree, self._output, self._seed = tree, output, seed
+        self._commit, self._lock = name_commit(tree), threading.Lock()
+        self.verdicts: list[Verdict] = []
+        if output.exists() and json.loads(output.read_text())["commit"] == self._commit:
+            self.verdicts = read_verdicts(output)
+
+    def judge_all(self, count: int, only: list[str] | None, workers: int) -> None:
+        """Judge what was not judged yet."""
+        with tempfile.TemporaryDirectory(prefix="mutants-") as folder:
+            trees = [copy_tree(self._tree, Path(folder) / str(number)) for number in range(workers)]
+            coverage = self._measure(trees[0], Path(folder))
+            if (only is None or "rows" in only) and not any(
+                each.group.startswith("rows") for each in self.verdicts
+            ):
+                self._note(judge_rows(trees[0]))
+            every = read_by_hand(self._tree) + leave_guards_out(self._tree)
+            every += draw_operators(self._tree, count, self._seed)
+            known = {each.identity for each in self.verdicts}
+            wanted = [each for each in every if each.identity not in known and (not only or each.group in only)]
+            free: queue.SimpleQueue[Tree] = queue.SimpleQueue()
+            for tree in trees:
+                free.put(tree)
+            with ThreadPoolExecutor(workers) as pool:
+                list(pool.map(lambda mutant: self._judge(mutant, free, coverage, len(wanted)), wanted))
+
+    def _judge(self, mutant: Mutant, free: queue.SimpleQueue[Tree], coverage: Coverage, count: int) -> None:
+        tree, began = free.get(), time.monotonic()
+        try:
+            verdict = judge(mutant, tree, coverage)
+        finally:
+            free.put(tree)
+        self._note([verdict])
+        told = f"{verdict.identity}: {verdict.outcome} {verdict.by} {verdict.test}".rstrip()
+        _say(f"{len(self.verdicts)} (of {count} and before) {time.monotonic() - began:3.0f} s {told}")
+
+    def _measure(self, tree: Tree, folder: Path) -> Coverage:
+        """Return which tests cover what; it is kept beside the output for a run that goes on."""
+        kept = self._output.with_suffix(".coverage")
+        if kept.exists():
+            commit, coverage = pickle.loads(kept.read_bytes())
+            if commit == self._commit and isinstance(coverage, Coverage):
+                return coverage
+        _say("which tests cover which line: some minutes")
+        coverage = measure_tests(tree, folder)
+        kept.write_bytes(pickle.dumps((self._commit, coverage)))
+        return coverage
+
+    def _note(self, verdicts: list[Verdict]) -> None:
+        """Keep what came of some mutants."""
+        with self._lock:
+            self.verdicts += verdicts
+            data = {
+                "commit": self._commit,
+                "seed": self._seed,
+                "mutants": [asdict(each) for each in self.verdicts],
+            }
+            self._output.write_text(json.dumps(data, indent=1))
+
+
+def read_verdicts(path: Path) -> list[Verdict]:
+    """Return what an earlier run found."""
+    return [Verdict(**each) for each in json.loads(path.read_text())["mutants"]]
+
+
+def _say(*lines: str) -> None:
+    for line in lines:
+        sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

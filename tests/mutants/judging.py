@@ -1,0 +1,135 @@
+"""What notices a mutant: the tests that cover its line, and for rules and engine the simulator."""
+
+import json
+import re
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.mutants.covering import OUTCOMES
+from tests.mutants.mutant import Mutant
+from tests.mutants.tests_by_line import Coverage
+from tests.mutants.trees import Tree
+
+FIRST_TESTS = 40
+"""So many tests are run first: most mutants fail in them."""
+_TESTS_SECONDS_MAX = 60.0
+"""How long the tests of a mutant took together without it."""
+_SECONDS_MAX = 300.0
+"""A mutant may let a test wait for ever; the machine may be busy."""
+_SIMULATED = ("shared/core/", "shared/engine/")
+_SIMULATE = """
+import sys
+from tests.simulation.campaigns import run_seeds
+sys.exit(any(run_seeds(range(first, first + 25)).unknown for first in range(0, 300, 25)))
+"""
+_NO_TESTS, _COLLECTION_FAILED = 5, (2, 3, 4)
+ROWS = {
+    "rows of the simulator": "tests/simulation/test_mutations.py::test_a_missing_safety_is_caught",
+    "rows of the tables": "tests/unit/test_decisions.py::test_a_broken_rule_is_caught",
+}
+"""The mutants that tests have as rows of their own: each passes if its mutant is caught."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What came of a mutant."""
+
+    group: str
+    name: str
+    package: str
+    outcome: str
+    """`caught`, `survived`, `not covered`, or `no place` if the tree has no such text."""
+    by: str = ""
+    """The suite that noticed it."""
+    test: str = ""
+
+    @property
+    def identity(self) -> str:
+        """That of the mutant."""
+        return f"{self.group}: {self.name}"
+
+
+def judge(mutant: Mutant, tree: Tree, coverage: Coverage) -> Verdict:
+    """Apply a mutant, and run what may notice it until the first failure."""
+
+    def end(outcome: str, by: str = "", test: str = "") -> Verdict:
+        return Verdict(mutant.group, mutant.name, mutant.package, outcome, by, test)
+
+    if mutant.begin < 0:
+        return end("no place")
+    text = (tree.root / mutant.file).read_text()
+    named = [each for each in mutant.tests if (tree.root / each.partition("::")[0]).exists()]
+    tests = named or choose_tests(coverage, tree, mutant.file, mutant.line_in(text))
+    with tree.changed(mutant.file, mutant.change(text)):
+        if failed := _run_tests(tree, tests[:FIRST_TESTS]) or _run_tests(tree, tests[FIRST_TESTS:]):
+            return end("caught", failed.split("/")[1] if "/" in failed else failed, failed)
+        if mutant.file.startswith(_SIMULATED):
+            code, _ = tree.run("-c", _SIMULATE, seconds=_SECONDS_MAX)
+            if code != 0:
+                return end("caught", "simulation")
+    return end("survived" if tests else "not covered")
+
+
+def choose_tests(coverage: Coverage, tree: Tree, file: str, line: int) -> list[str]:
+    """Return the tests that are run for a line."""
+    chosen, seconds = list[str](), 0.0
+    for test in coverage.list_tests(tree.root, file, line):
+        seconds += coverage.seconds[test]
+        if seconds > _TESTS_SECONDS_MAX:
+            break
+        chosen.append(test)
+    return chosen
+
+
+def _run_tests(tree: Tree, tests: list[str]) -> str:
+    """Return the first test that fails, or nothing."""
+    if not tests:
+        return ""
+    words = [
+        "-m",
+        "pytest",
+        "-x",
+        "-q",
+        "--no-header",
+        "--tb=no",
+        "-p",
+        "no:cacheprovider",
+        "-p",
+        "no:xdist",
+        *tests,
+    ]
+    code, written = tree.run(*words, seconds=_SECONDS_MAX)
+    if code == 0:
+        return ""
+    found = re.search(r"^(?:FAILED|ERROR) (.+?)(?: - .*)?$", written, re.MULTILINE)
+    return found[1] if found and code not in _COLLECTION_FAILED else "time" if code is None else "import"
+
+
+def judge_rows(tree: Tree) -> list[Verdict]:
+    """Run the tests whose rows are mutants, and return what came of each."""
+    found = []
+    for group, test in ROWS.items():
+        if not (tree.root / test.partition("::")[0]).exists():
+            continue
+        with tempfile.TemporaryDirectory() as folder:
+            outcomes = {OUTCOMES: str(Path(folder, "outcomes.json"))}
+            words = [
+                "-m",
+                "pytest",
+                "-q",
+                "--tb=no",
+                "-p",
+                "no:cacheprovider",
+                "-p",
+                "tests.mutants.covering",
+                test,
+            ]
+            tree.run(*words, seconds=20 * _SECONDS_MAX, environ=outcomes)
+            told = json.loads(Path(outcomes[OUTCOMES]).read_text())
+        for outcome, names in (("caught", told["passed"]), ("survived", told["failed"])):
+            found += [
+                Verdict(group, name.partition("[")[2].rstrip("]"), "", outcome, test.split("/")[1])
+                for name in names
+            ]
+    return found

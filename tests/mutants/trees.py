@@ -1,0 +1,73 @@
+"""Copies of a tree, in which tests run and mutants are applied."""
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+OWN = Path(__file__).resolve().parent
+
+
+@dataclass(slots=True)
+class Tree:
+    """A copy of the tracked files of a repository, with this package."""
+
+    root: Path
+    stamp: float = 0.0
+    """When a file was changed last, in unix seconds."""
+
+    @contextmanager
+    def changed(self, file: str, text: str) -> Iterator[None]:
+        """Let a file have another text for a while."""
+        path = self.root / file
+        plain = path.read_text()
+        try:
+            self._write(path, text)
+            yield
+        finally:
+            self._write(path, plain)
+
+    def _write(self, path: Path, text: str) -> None:
+        """Write a file with a time of its own: Python's cache goes by seconds and size."""
+        path.write_text(text)
+        self.stamp = max(self.stamp, path.stat().st_mtime) + 2
+        os.utime(path, (self.stamp, self.stamp))
+
+    def run(self, *words: str, seconds: float, environ: Mapping[str, str] | None = None) -> tuple[int | None, str]:
+        """Return how a Python program ended, None if it did not in time, and what it wrote."""
+        command = [sys.executable, *words]
+        variables = {**os.environ, "PYTHONPATH": str(self.root), **(environ or {})}
+        try:
+            done = subprocess.run(
+                command, cwd=self.root, env=variables, capture_output=True, text=True, timeout=seconds, check=False
+            )
+        except subprocess.TimeoutExpired:
+            return None, ""
+        return done.returncode, done.stdout + done.stderr
+
+
+def list_files(tree: Path) -> list[str]:
+    """Return the tracked files of a repository."""
+    listed = subprocess.run(["git", "-C", tree, "ls-files", "-z"], capture_output=True, text=True, check=True)
+    return [name for name in listed.stdout.split("\0") if (tree / name).is_file()]
+
+
+def name_commit(tree: Path) -> str:
+    """Return the commit of a repository."""
+    words = ["git", "-C", str(tree), "describe", "--always", "--dirty", "--abbrev=12"]
+    return subprocess.run(words, capture_output=True, text=True, check=True).stdout.strip()
+
+
+def copy_tree(tree: Path, to: Path) -> Tree:
+    """Return a copy of a repository."""
+    for name in list_files(tree):
+        (to / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(tree / name, to / name, follow_symlinks=False)
+    shutil.copytree(OWN, to / "tests/mutants", dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__"))
+    if (tree / ".venv").exists():
+        (to / ".venv").symlink_to((tree / ".venv").resolve())
+    return Tree(to)
