@@ -4,7 +4,6 @@ import pytest
 
 LONGEST = (
     "tests/kinds/test_kinds_capacity_first.py",
-    "tests/infra/test_build_runs.py",
     "demo/tests/test_demo_scarce.py",
     "tests/watch_faults/test_watch_faults.py",
     "demo/tests/test_demo.py",

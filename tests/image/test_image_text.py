@@ -86,5 +86,6 @@ def tree(tmp_path: Path) -> Path:
 
 def test_what_is_copied_and_listed_is_all_that_the_exporter_needs(tree: Path) -> None:
     # -S: nothing of the interpreter's own site-packages, as in the image.
-    words = ("-S", "-B", "-m", "exporter", "--check")
-    run_python(*words, cwd=tree, env=SETTINGS | {"PYTHONPATH": "libraries"}, succeeds=True)
+    environ = SETTINGS | {"PYTHONPATH": "libraries"}
+    for words in (("-m", "exporter", "--check"), ("-c", "import exporter.process")):
+        run_python("-S", "-B", *words, cwd=tree, env=environ, succeeds=True)

@@ -54,8 +54,6 @@ BESIDE_A_CLUSTER = {
     "_CLUSTER_NAME": "there-already",
     "_NODE_SERVICE_ACCOUNTS": "nodes@a-project.iam.gserviceaccount.com",
 }
-COMMAND_LINES = {"environment": OLD_COMMAND_LINE, "beside": BESIDE_A_CLUSTER}
-"""By the name of the fixture that has what it provisions."""
 
 
 def load(path: Path) -> dict[str, Any]:
@@ -125,12 +123,6 @@ class Bench:
         python.chmod(0o755)
         return cls(folder)
 
-    @classmethod
-    def copy(cls, provisioned: Path, folder: Path) -> Self:
-        """Make one with all that is in another one's folder."""
-        shutil.copytree(provisioned, folder, symlinks=True)
-        return cls(folder)
-
     @property
     def world_file(self) -> Path:
         return self.folder / "world.json"
@@ -161,7 +153,7 @@ class Bench:
     @property
     def state(self) -> dict[str, Any]:
         """What is there, without what was done to make it so."""
-        return {name: each for name, each in self.world.items() if name not in ("calls", "fail_at", "fail_text")}
+        return {name: each for name, each in self.world.items() if name != "calls"}
 
     def change(self, **values: Any) -> None:
         """Set some of the world."""
@@ -183,12 +175,10 @@ class Bench:
             self.step(script, substitutions)
         return self.step("provision-07-terraform.sh", substitutions, code=code)
 
-    def run(
-        self, script: str, environ: dict[str, str], *arguments: str, code: int | None = 0
-    ) -> subprocess.CompletedProcess[str]:
+    def run(self, script: str, environ: dict[str, str], code: int = 0) -> subprocess.CompletedProcess[str]:
         """Run one script with nothing but these variables, and those that the stubs need.
 
-        It must end so, or in any way if no code is given.
+        It must end so.
         """
         own = {
             "PATH": str(self.folder / "bin"),
@@ -197,12 +187,11 @@ class Bench:
             "BUILD_FOLDER": str(self.folder / "build"),
             "BUILD_ID": "b-1",
             "RETRY_PAUSE_SECONDS": "0",
-            "TERRAFORM_WAITS": "6",
             build_cloud.WORLD: str(self.world_file),
             "PRETENDED_MODULES": str(self.folder / "modules"),
         }
-        done = run_program("bash", BUILD / script, *arguments, env=own | environ, cwd=ROOT)
-        assert code in (None, done.returncode), f"{script}:\n{done.stdout}{done.stderr}"
+        done = run_program("bash", BUILD / script, env=own | environ, cwd=ROOT)
+        assert code == done.returncode, f"{script}:\n{done.stdout}{done.stderr}"
         return done
 
     def run_all(self, build_file: Path, substitutions: dict[str, str]) -> list[str]:
@@ -211,13 +200,11 @@ class Bench:
         scripts = list_scripts(build_file)
         return [self.run(script, environ | stubbed(variables)).stdout for script, variables in scripts]
 
-    def environ(
-        self, build_file: Path, substitutions: dict[str, str], project: str = "a-project"
-    ) -> dict[str, str]:
+    def environ(self, build_file: Path, substitutions: dict[str, str]) -> dict[str, str]:
         """Return what Cloud Build would put into a step's environment."""
         declared: dict[str, str] = load(build_file)["substitutions"]
         assert not substitutions.keys() - declared.keys()
-        return declared | substitutions | {"PROJECT_ID": project}
+        return declared | substitutions | {"PROJECT_ID": "a-project"}
 
 
 def stubbed(variables: dict[str, str]) -> dict[str, str]:

@@ -1,17 +1,11 @@
 """What the Helm chart renders, compared with the overlay that the build writes for kustomize.
 
-The chart has three constructs only, which `render_here` knows; it refuses any other. Helm itself is
-compared by hand: ``python -m tests.infra.helm_chart``, which says so where there is no helm.
+The chart has three constructs only, which `render_here` knows; it refuses any other.
 """
 
 import json
 import re
-import shutil
-import subprocess
-import sys
-import tempfile
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import yaml
@@ -99,28 +93,3 @@ def in_order(objects: list[Json]) -> list[Json]:
     return sorted(
         objects, key=lambda each: (each["kind"], each["metadata"].get("namespace", ""), each["metadata"]["name"])
     )
-
-
-def main() -> int:
-    """Compare with Helm itself."""
-    helm = shutil.which("helm")
-    if helm is None:
-        sys.stderr.write("NOT RUN: helm is not here; go install helm.sh/helm/v3/cmd/helm@v3.19.2\n")
-        return 2
-    for monitoring in (True, False):
-        values = VALUES | {"monitoring": monitoring}
-        with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder, "values.json")
-            path.write_text(json.dumps(values))
-            command = [helm, "template", "exporter", str(CHART), "--values", str(path), "--kube-version=1.34.0"]
-            output = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-        rendered = [each for each in yaml.safe_load_all(output) if each]
-        if in_order(rendered) != in_order(render_overlay(values)):
-            sys.stderr.write("error: Helm renders other objects than the overlay has\n")
-            return 1
-        sys.stdout.write(f"Helm renders the {len(rendered)} objects of the overlay (monitoring: {monitoring})\n")
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,6 +1,5 @@
 """Reads Terraform configurations as data (python-hcl2), for rules that need no `terraform`."""
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -87,11 +86,6 @@ def read_test_runs(folder: Path) -> list[Body]:
     """Return the ``run`` blocks of ``tests/*.tftest.hcl``, without their names."""
     paths = sorted((folder / "tests").glob("*.tftest.hcl"))
     return [body for path in paths for run in _parse(path).get("run", []) for body in run.values()]
-
-
-def expected_failures(run: Body) -> set[str]:
-    """Return what a run expects to fail: ``var.name``, ``check.name``, ``data.type.name``."""
-    return {re.sub(r"^\$\{|\}$", "", each) for each in run.get("expect_failures", [])}
 
 
 def _parse(path: Path) -> Body:

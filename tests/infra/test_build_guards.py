@@ -1,16 +1,27 @@
 """What keeps a build from losing a user's resources: checks of state, plan and takeovers."""
 
+import json
 from typing import Any
 
 import pytest
 
-from infra.build.adopt import find_existing, list_imports, refuse_strangers
+from infra.build.adopt import refuse_strangers
 from infra.build.check_plan import refuse_losses
-from infra.build.check_state import find_difference
-from tests.infra import pretended_deployment
-from tests.infra.build_scripts import COMMAND_LINES, OLD_COMMAND_LINE, PROVISION, ROOT, Bench
-from tests.infra.pretended_deployment import CLUSTER, a_change, a_plan, a_resource, a_state
-from tests.infra.terraform_text import read_configuration
+from infra.build.check_state import find_difference, find_kept_difference
+from infra.build.move_grants import list_moves
+from infra.build.render_variables import keep_older
+from tests.infra.build_scripts import BUILD
+from tests.infra.pretended_deployment import (
+    ARTIFACTS,
+    CLUSTER,
+    IMAGES,
+    TOPIC,
+    a_change,
+    a_plan,
+    a_resource,
+    a_state,
+)
+from tests.program_runs import run_python
 
 INPUTS = {
     "PROJECT_ID": "a-project",
@@ -42,19 +53,14 @@ def half_made(name: str, key: str = "main") -> dict[str, Any]:
     return a_state(read, a_resource("module.provisioner.google_pubsub_topic.t"))
 
 
-def test_what_the_guard_reads_of_a_half_made_state_is_what_terraform_reads() -> None:
-    (read,) = read_configuration(ROOT / "infra/terraform/modules/provisioner").of(
-        "data", "google_container_cluster"
-    )
-    assert read.body["for_each"] == "${local.clusters}"
-
-
 def test_the_state_of_the_same_cluster_and_an_empty_one_fit() -> None:
     assert find_difference({}, INPUTS) == ""
     assert find_difference(a_state(cluster_resource()), INPUTS) == ""
     assert find_difference(served("main", "training"), INPUTS | BESIDE) == ""
     assert find_difference(half_made("training"), INPUTS | BESIDE) == ""
     assert find_difference(half_made("training", "environment"), INPUTS) == ""
+    ours = a_resource(TOPIC, project="a-project", name="tpu-provisioner-workload-events")
+    assert find_difference(a_state(ours), INPUTS | BESIDE) == ""
 
 
 @pytest.mark.parametrize(
@@ -75,6 +81,11 @@ def test_the_state_of_the_same_cluster_and_an_empty_one_fit() -> None:
         (half_made("training"), {}, "a provisioner without an environment; set CREATE_ENVIRONMENT=false"),
         (a_state(cluster_resource()), BESIDE, "the state of an environment; set CREATE_ENVIRONMENT=true"),
         (
+            a_state(a_resource(TOPIC, project="another", name="blue-workload-events")),
+            {},
+            "is the state of the deployment blue of another, and the inputs name tpu-provisioner of",
+        ),
+        (
             a_state(cluster_resource() | {"module": "module.gke_cluster"}),
             {},
             "another configuration (it has module.gke_cluster.google_container_cluster.this)",
@@ -88,6 +99,16 @@ def test_a_state_of_something_else_is_refused_with_both_names(
 
     assert message in difference
     assert "gs://states/here" in difference
+
+
+def test_what_destroy_may_keep_has_the_name_that_the_inputs_give() -> None:
+    made = [a_resource(ARTIFACTS, name="artifacts"), a_resource(IMAGES, repository_id="images")]
+    given = INPUTS | {"ARTIFACT_REPOSITORY_BUCKET_NAME": "artifacts", "IMAGE_REPOSITORY": "images"}
+
+    assert find_kept_difference(a_state(*made), given) == find_kept_difference(a_state(), {}) == ""
+    assert find_kept_difference(a_state(*made), given | {"IMAGE_REPOSITORY": ""}) == (
+        "IMAGE_REPOSITORY: is not what this deployment has (got: ); valid: images"
+    )
 
 
 def change(kind: str, name: str, *actions: str) -> dict[str, Any]:
@@ -142,7 +163,6 @@ def test_the_repository_of_the_functions_may_go_because_the_next_build_fills_it(
     plan = a_plan(functions | {"address": address})
 
     assert refuse_losses(plan, "") == ""
-    assert read_configuration(ROOT / "infra/terraform/modules/provisioner").of("resource", address.split(".")[2])
 
 
 def test_a_plan_that_loses_nothing_passes() -> None:
@@ -151,49 +171,65 @@ def test_a_plan_that_loses_nothing_passes() -> None:
     assert refuse_losses(a_plan(*(change(each, "train", "update") for each in kinds)), "") == ""
 
 
-ERRORS = """\
-\x1b[31m╷\x1b[0m
-\x1b[31m│\x1b[0m \x1b[1m\x1b[31mError: \x1b[0mError creating Network: Error 409: network "x" already exists
-\x1b[31m│\x1b[0m
-\x1b[31m│\x1b[0m   with module.environment.google_compute_network.this[0],
-\x1b[31m│\x1b[0m   on ../modules/environment/network.tf line 14:
-\x1b[31m╵\x1b[0m
-\x1b[31m╷\x1b[0m
-\x1b[31m│\x1b[0m \x1b[1m\x1b[31mError: \x1b[0mError creating Topic: googleapi: Error 403: denied
-\x1b[31m│\x1b[0m   with module.provisioner.google_pubsub_topic.workload_events,
-\x1b[31m╵\x1b[0m
-\x1b[31m│\x1b[0m \x1b[1m\x1b[31mError: \x1b[0mError creating account: alreadyExists
-\x1b[31m│\x1b[0m   with module.provisioner.google_service_account.this["build"],
-\x1b[31m│\x1b[0m \x1b[1m\x1b[31mError: \x1b[0mCustom project role r already exists and must be imported
-\x1b[31m│\x1b[0m   with module.provisioner.google_project_iam_custom_role.node_pools["p"],
-"""
+def update_pool(**after: Any) -> dict[str, Any]:
+    node = {"machine_type": "e2-standard-4", "disk_size_gb": 200}
+    before = {"name": "cpu-node-pool", "node_count": 3, "node_config": [node], "node_locations": ["a", "b"]}
+    address = "module.environment.google_container_node_pool.cpu"
+    return a_plan(a_change(address, "update", before=before, after=before | after))
 
 
-def test_only_what_exists_already_is_taken_over() -> None:
-    network = "module.environment.google_compute_network.this[0]"
-    account = 'module.provisioner.google_service_account.this["build"]'
-    role = 'module.provisioner.google_project_iam_custom_role.node_pools["p"]'
-    plan = a_plan(
-        a_change(network, "create", after={"project": "p", "name": "training", "mtu": 1460}),
-        a_change(account, "create", after={"project": "p", "account_id": "b"}),
-        a_change(role, "create", after={"project": "p", "role_id": "r"}),
-    )
+def test_a_pool_that_gets_less_is_not_updated_unasked() -> None:
+    smaller = update_pool(node_config=[{"machine_type": "e2-standard-2", "disk_size_gb": 30}])
+    refused = refuse_losses(smaller, "")
+    assert (
+        "  pool/cpu-node-pool gets fewer or smaller nodes (machine_type e2-standard-4 to e2-standard-2, "
+        "disk_size_gb 200 to 30); to keep them, give the pool's present values in TERRAFORM_VARIABLES\n"
+    ) in refused
+    assert refuse_losses(smaller, "pool/cpu-node-pool") == ""
+    assert "node_count 3 to 2" in refuse_losses(update_pool(node_count=2), "")
+    assert "(none in a, none in b)" in refuse_losses(update_pool(node_locations=["c"]), "")
+    larger = [{"machine_type": "n2-standard-8", "disk_size_gb": 300}]
+    for plan in (
+        update_pool(node_locations=["a", "b", "c"]),
+        update_pool(node_count=4),
+        update_pool(node_config=larger),
+    ):
+        assert refuse_losses(plan, "") == ""
 
-    assert find_existing(ERRORS) == [network, account, role]
-    blocks = list(list_imports(plan, find_existing(ERRORS)))
-    assert blocks == [
-        f'import {{\n  to = {network}\n  id = "projects/p/global/networks/training"\n}}\n',
-        f'import {{\n  to = {account}\n  id = "projects/p/serviceAccounts/b@p.iam.gserviceaccount.com"\n}}\n',
-        f'import {{\n  to = {role}\n  id = "projects/p/roles/r"\n}}\n',
+
+GRANT = "module.environment.google_storage_bucket_iam_member.workload"
+
+
+def grant(key: str, *actions: str, before: str = "", after: str = "", bucket: str = "b") -> dict[str, Any]:
+    """Return the change of one grant on the bucket, in these namespaces."""
+    members = [f"principal://x/subject/ns/{each}/sa/cloud-tpu-sa" if each else "" for each in (before, after)]
+    values = [{"bucket": bucket, "role": "r", "member": each} if each else None for each in members]
+    return a_change(f'{GRANT}["{key}"]', *actions, before=values[0], after=values[1])
+
+
+def test_another_namespace_does_not_take_the_bucket_from_running_jobs() -> None:
+    lost = grant("r", "delete", "create", before="tpu-training", after="research")
+    refused = refuse_losses(a_plan(lost), "")
+    assert "namespace/tpu-training loses its grants, and its jobs that run lose the bucket" in refused
+    assert "MORE_NAMESPACES=tpu-training keeps them" in refused
+    assert refuse_losses(a_plan(lost), "namespace/tpu-training") == ""
+
+    kept = [grant("a", "delete", before="t"), grant("b", "no-op", before="t", after="t")]
+    exporter = grant("c", "delete", before="e") | {
+        "address": "module.provisioner.google_pubsub_topic_iam_member.e"
+    }
+    assert refuse_losses(a_plan(*kept, exporter), "") == ""
+
+
+def test_a_grant_that_moves_to_another_address_is_moved_and_not_deleted() -> None:
+    moved = [
+        grant("r", "delete", "create", before="tpu-training", after="research", bucket="b/b"),  # as a state has it
+        grant("in tpu-training r", "create", after="tpu-training"),
+        grant("in other r", "create", after="other"),
     ]
 
-
-def test_what_terraform_does_not_know_yet_and_unknown_types_are_not_taken_over() -> None:
-    pool, board = "module.m.google_container_node_pool.a", "module.m.google_monitoring_dashboard.b"
-    plan = a_plan(
-        a_change(pool, "create", after={"name": "cpu"}), a_change(board, "create", after={"project": "p"})
-    )
-    assert list(list_imports(plan, [pool, board, "e.f"])) == []
+    assert refuse_losses(a_plan(*moved), "") == ""
+    assert list(list_moves(a_plan(*moved))) == [(f'{GRANT}["r"]', f'{GRANT}["in tpu-training r"]')]
 
 
 @pytest.mark.parametrize(
@@ -245,98 +281,54 @@ def test_what_another_has_made_is_not_taken_over(kind: str, before: dict[str, An
     assert ours or f"module.m.{kind}.b (the-id)\nThis plan is not applied. Give other names" in refusal
 
 
-def run(bench: Bench, script: str, *, code: int = 0, **values: str) -> tuple[str, list[str]]:
-    """Run a script, which must end so; return its words, and the programs that it called."""
-    bench.change(calls=[])
-    given = {f"_{name}": value for name, value in values.items()}
-    done = bench.step(script, OLD_COMMAND_LINE | given, code=code)
-    return done.stdout + done.stderr, [" ".join(call[:3]) for call in bench.calls]
-
-
-@pytest.mark.parametrize("script", ["provision-07-terraform.sh", "terraform-init.sh"])
-def test_a_second_cluster_name_is_refused_before_anything_is_planned(environment: Bench, script: str) -> None:
-    output, calls = run(environment, script, code=1, CLUSTER_NAME="second")
-
-    assert (
-        "clusters/tpu-cluster, and the inputs name projects/a-project/locations/us-east5/clusters/second" in output
+def cluster(*, private: bool, address: bool) -> dict[str, Any]:
+    return a_resource(
+        CLUSTER,
+        private_cluster_config=[{"enable_private_nodes": private}],
+        control_plane_endpoints_config=[{"ip_endpoints_config": [{"enabled": address}]}],
     )
-    assert not any(verb in call for call in calls for verb in (" plan", " apply", " destroy"))
 
 
-@pytest.mark.parametrize("name", COMMAND_LINES)
-@pytest.mark.parametrize("deployed", [True, False])
-def test_a_plan_only_build_changes_nothing_and_every_build_keeps_to_the_lock_file_of_the_provider(
-    request: pytest.FixtureRequest, name: str, deployed: bool
-) -> None:
-    bench: Bench = request.getfixturevalue(name if deployed else "bench")
-    before, first = bench.state, bench.calls
-    message = "".join(bench.run_all(PROVISION, COMMAND_LINES[name] | {"_PLAN_ONLY": "true"}))
-
-    assert bench.state | {"state_object": ""} == before | {"state_object": ""}
-    assert message.count("Only planned: ") == 8
-    assert sum("plan" in call for call in bench.calls[len(first) :]) == 1
-    inits = [call for call in bench.calls if call[0] == "terraform" and "init" in call]
-    assert len(inits) == (2 if deployed else 1)
-    assert all("-lockfile=readonly" in call for call in inits)
-
-
-def test_the_destroy_build_refuses_to_be_a_plan(environment: Bench) -> None:
-    output, calls = run(environment, "destroy-01-workloads.sh", code=1, PLAN_ONLY="true")
-
-    assert calls == []
-    assert "PLAN_ONLY" in output
-
-
-@pytest.mark.parametrize("delete", ["false", "true"])
-def test_destroy_keeps_the_checkpoints_and_the_users_images_unless_they_are_named(
-    bench: Bench, delete: str
-) -> None:
-    bench.run_all(PROVISION, OLD_COMMAND_LINE | {"_IMAGE_REPOSITORY": "training"})
-    for script in ("check-inputs.sh", "terraform-init.sh"):
-        run(bench, script)
-    output, _ = run(bench, "destroy-05-terraform.sh", DELETE_ARTIFACTS=delete)
-    calls = [" ".join(call) for call in bench.calls]
-
-    kept = [call for call in calls if f"state rm -lock-timeout=20m {pretended_deployment.ARTIFACTS}" in call]
-    assert bool(kept) == ("Kept: gs://training-artifacts" in output) == (delete == "false")
-    kept = [call for call in calls if f"state rm -lock-timeout=20m {pretended_deployment.IMAGES}" in call]
-    assert bool(kept) == ("Kept: the repository of the users' images" in output) == (delete == "false")
-    assert pretended_deployment.CLUSTER in bench.world["unprotected"]
-    assert (pretended_deployment.ARTIFACTS in bench.world["unprotected"]) == (delete == "true")
-
-
-def test_what_destroy_kept_is_imported_by_the_plan(bench: Bench) -> None:
-    given = OLD_COMMAND_LINE | {"_IMAGE_REPOSITORY": "training"}
-    held = {"gs://training-artifacts": {"versioned": False, "objects": ["checkpoint"]}}
-    bench.change(buckets=held, repositories=["a-project/training"])
-    message = "".join(bench.run_all(PROVISION, given))
-
-    adopted = (bench.folder / "build/roots/complete/adopted.tf").read_text()
-    assert f'to = {pretended_deployment.ARTIFACTS}\n  id = "a-project/training-artifacts"\n' in adopted
-    repository = "projects/a-project/locations/us-east5/repositories/training"
-    assert f'to = {pretended_deployment.IMAGES}\n  id = "{repository}"\n' in adopted
-    assert "gs://training-artifacts exists already" in message
-    again = "".join(bench.run_all(PROVISION, given))
-    assert "exists already" not in again  # the state has them now
+ELASTIC = a_resource("module.provisioner.google_project_iam_custom_role.pool_sizes")
+OLDER = {"elastic_pools": True, "enable_private_nodes": False, "enable_ip_endpoints": True}
 
 
 @pytest.mark.parametrize(
-    ("answer", "complaint"),
+    ("held", "asked", "kept"),
     [
-        ("ERROR: 403 storage.buckets.get is denied (or it may not exist)", "cannot be read; if it belongs to"),
-        ("ERROR: SERVICE_DISABLED: the API has not been used in project 1 before or it is disabled", ""),
+        ({}, {}, {}),
+        (a_state(cluster(private=False, address=True), ELASTIC), {}, OLDER),
+        (a_state(cluster(private=False, address=True), ELASTIC), {name: not OLDER[name] for name in OLDER}, {}),
+        (a_state(cluster(private=True, address=False)), {}, {}),
+        (a_state(a_resource(CLUSTER)), {}, {"enable_private_nodes": False}),
     ],
 )
-def test_a_bucket_of_others_stops_the_build_before_anything_is_made(
-    bench: Bench, answer: str, complaint: str
+def test_what_was_made_by_other_defaults_stays_unless_a_person_sets_it(
+    held: dict[str, Any], asked: dict[str, bool], kept: dict[str, bool]
 ) -> None:
-    for script in ("provision-02-state-bucket.sh", "provision-03-functions.sh"):
-        run(bench, script)
-    _, calls = run(bench, "provision-07-terraform.sh", PLAN_ONLY="true")
-    place = next(index for index, call in enumerate(calls) if call == "gcloud storage buckets") + 1
-    place += calls[place:].index("gcloud storage buckets") + 1
-    bench.change(fail_at=place, fail_text=answer)
-    output, calls = run(bench, "provision-07-terraform.sh", code=1 if complaint else 0, PLAN_ONLY="true")
+    values: dict[str, Any] = dict(asked)
+    told = keep_older(values, held)
 
-    assert ("gs://training-artifacts " + complaint in output) == bool(complaint)
-    assert any(" plan" in call for call in calls) == (not complaint)
+    assert values == asked | kept
+    assert told == [
+        f"Kept as it was made: {name} = {json.dumps(kept[name])}, because no input sets it" for name in kept
+    ]
+
+
+def test_a_protection_is_lifted_in_the_state_which_gets_a_higher_serial() -> None:
+    def resource(kind: str, **attributes: object) -> dict[str, Any]:
+        instances = [{"status": "tainted", "attributes": {"name": "x"} | attributes}]
+        return {"mode": "managed", "module": "module.m", "type": kind, "name": "this", "instances": instances}
+
+    kinds = ("google_container_cluster", "google_storage_bucket")
+    given = [resource(kinds[0], deletion_protection=True), resource(kinds[1], force_destroy=False)]
+    state = {"serial": 7, "lineage": "l", "resources": given}
+    wanted = [resource(kinds[0], deletion_protection=False), resource(kinds[1], force_destroy=True)]
+
+    both = run_python(
+        BUILD / "unprotect.py", *(f"module.m.{kind}.this" for kind in kinds), input=json.dumps(state)
+    )
+    assert json.loads(both.stdout) == state | {"serial": 8, "resources": wanted}
+    absent = run_python(BUILD / "unprotect.py", "module.m.google_x.other", input=json.dumps(state))
+    assert (absent.returncode, absent.stdout) == (1, "")
+    assert "module.m.google_x.other is not in the state" in absent.stderr

@@ -2,8 +2,6 @@
 
 import dataclasses
 import json
-import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 
 import httpx
@@ -132,14 +130,10 @@ def test_a_pool_that_an_operation_holds_is_tried_again() -> None:
     assert scene.held == set()
 
 
-def test_no_pools_are_said_to_be_none() -> None:
+def test_no_pools_are_said_to_be_none_also_where_the_cluster_is_gone() -> None:
     scene = Stage()
     assert scene.run() == 0
     assert scene.lines == ["There are no node pools of the provisioner"]
-
-
-def test_a_cluster_that_is_gone_has_no_pools() -> None:
-    scene = Stage()
     for _ in range(2):
         scene.pools.fail_next("list", ClusterNotFound("no such cluster"))
     assert scene.run() == 0
@@ -178,21 +172,27 @@ def test_a_running_workload_is_refused_by_name_before_anything_is_removed(check:
     assert scene.lines[1].startswith("error: 1 node pools are in use; end the workloads, or set FORCE=true")
 
 
-def test_pods_of_others_hold_a_pool_too() -> None:
-    other = BoundPod(namespace="x", name="y", kind="", workload="", chips=4, deleting_since=None)
-    scene = Stage(pool("a"))
-    scene.cluster.bound["a"] = [other]
+OTHER = BoundPod(namespace="x", name="y", kind="", workload="", chips=4, deleting_since=None)
 
+
+def test_pods_of_others_and_a_cluster_that_does_not_answer_hold_a_pool_unless_forced() -> None:
+    scene = Stage(pool("a"))
+    scene.cluster.bound["a"] = [OTHER]
     assert scene.run() == 1
     assert scene.lines[0].endswith("node pool a: 1 pods run on it")
 
-
-def test_a_cluster_that_does_not_answer_is_not_taken_for_idle() -> None:
     scene = Stage(pool("a"))
     scene.cluster.fail_next("get_workload", Unavailable("timeout"))
-
     assert scene.run() == 1
     assert scene.lines[0].endswith("node pool a: its workload cannot be read: timeout")
+    scene.cluster.fail_next("get_workload", Unavailable("timeout"))
+    assert scene.run(force=True) == 0
+    assert scene.held == set()
+
+    scene = Stage(pool("static", {}), destroyed=CLUSTER)
+    scene.cluster.fail_next("list_pool_pods", Unavailable("timeout"))
+    assert scene.run(check=True) == 1
+    assert scene.lines[0].endswith("node pool static: its pods cannot be read: timeout")
 
 
 def test_an_endpoint_that_is_not_proven_to_be_the_clusters_is_not_asked_about_workloads() -> None:
@@ -205,21 +205,6 @@ def test_an_endpoint_that_is_not_proven_to_be_the_clusters_is_not_asked_about_wo
     assert scene.deleted == set()
     assert scene.run(force=True) == 0
     assert scene.held == set()
-
-
-def test_force_removes_in_spite_of_running_workloads_and_without_asking_the_cluster() -> None:
-    scene = Stage(pool("a"))
-    scene.cluster.fail_next("get_workload", Unavailable("timeout"))
-
-    assert scene.run(force=True) == 0
-    assert scene.held == set()
-
-
-def test_checking_alone_removes_nothing() -> None:
-    scene = Stage(pool("a"))
-    assert scene.run(check=True) == 0
-    assert scene.lines == ["No workload uses a node pool of the provisioner"]
-    assert scene.deleted == set()
 
 
 JOB = BoundPod(namespace="team", name="static-0", kind="Job", workload="static", chips=4, deleting_since=None)
@@ -243,6 +228,7 @@ def test_a_job_on_a_pool_of_others_holds_no_cluster_that_stays() -> None:
     scene.cluster.bound["static"] = [JOB]
 
     assert scene.run(check=True) == 0
+    assert scene.lines == ["No workload uses a node pool of the provisioner"]
 
 
 def test_what_gke_and_the_build_run_goes_with_its_cluster() -> None:
@@ -266,20 +252,10 @@ def test_a_database_on_a_persons_cpu_pool_holds_the_cluster_that_is_destroyed() 
     assert scene.run(check=True, force=True) == 0
 
 
-def test_a_cluster_that_is_destroyed_and_does_not_answer_is_not_taken_for_idle() -> None:
-    scene = Stage(pool("static", {}), destroyed=CLUSTER)
-    scene.cluster.fail_next("list_pool_pods", Unavailable("timeout"))
-
-    assert scene.run(check=True) == 1
-    assert scene.lines[0].endswith("node pool static: its pods cannot be read: timeout")
-
-
-def test_only_the_environments_own_cluster_is_destroyed() -> None:
+def test_only_the_environments_own_cluster_is_destroyed_also_if_its_build_failed() -> None:
+    assert read_clusters({}) == read_clusters({"clusters": {"value": None}}) == {}
     assert find_destroyed({}, {}) == find_destroyed({"clusters": {"value": {"main": {"path": CLUSTER}}}}, {}) == ""
     assert find_destroyed({"clusters": {"value": {"environment": {"path": CLUSTER}}}}, {}) == CLUSTER
-
-
-def test_a_cluster_of_a_build_that_failed_is_found_in_the_state() -> None:
     _, project, _, location, _, name = UNFINISHED.split("/")
     made = a_resource(CLUSTER_ADDRESS, project=project, location=location, name=name)
     made["instances"][0]["status"] = "tainted"
@@ -294,51 +270,32 @@ def test_pools_that_somebody_made_in_a_cluster_of_a_build_that_failed_hold_it() 
     why = "its pods cannot be read, because the build that created this cluster failed"
     assert scene.lines[0].strip() == f"{UNFINISHED}: node pool my-gpus: {why}"
     assert scene.run(check=True, force=True) == 0
-
-
-def test_a_cluster_of_a_build_that_failed_with_gkes_own_pool_only_can_go() -> None:
     assert Stage(pool("default-pool", {}), destroyed=UNFINISHED).run(check=True) == 0
 
 
-def test_nothing_deployed_serves_no_clusters() -> None:
-    assert read_clusters({}) == {}
-    assert read_clusters({"clusters": {"value": None}}) == {}
-
-
-@pytest.fixture
-def gke(tmp_path: Path) -> Iterator[str]:
-    with fake_process(tmp_path, "--project=a-project", "--speed=600") as fake:
-        yield fake.rest
-
-
-def test_the_program_empties_a_fake_gke_whose_cluster_does_not_answer(tmp_path: Path, gke: str) -> None:
-    others: dict[str, str] = {}
-    for name, labels, deployment in (
-        *(("ours-1", OURS, BLUE), ("ours-2", OURS, BLUE)),
-        *(("green", OURS, GREEN), ("static", others, BLUE)),
-    ):
-        machines = {"tpu-provisioner-deployment": deployment}
-        config = {"machineType": "e2-standard-4", "labels": labels, "resourceLabels": machines}
-        body = {"nodePool": {"name": name, "initialNodeCount": 1, "config": config}}
-        httpx.post(f"{gke}/v1/{CLUSTER}/nodePools", json=body).raise_for_status()
+def test_the_program_empties_a_fake_gke_whose_cluster_does_not_answer(tmp_path: Path) -> None:
     served = {"a": {"path": CLUSTER, "endpoint": "http://127.0.0.1:1"}}
     texts = {"outputs": json.dumps({"clusters": {"value": served}}), "state": "{}", "kept": f"{CLUSTER}\n"}
     for name, text in texts.items():
         (tmp_path / name).write_text(text)
-    environ = {"TPU_PROVISIONER_CREDENTIALS": "anonymous", "TPU_PROVISIONER_GKE_ENDPOINT": gke}
-
-    def remove(*options: str) -> subprocess.CompletedProcess[str]:
-        files = (f"--outputs={tmp_path / 'outputs'}", f"--state={tmp_path / 'state'}", f"--deployment={BLUE}")
-        return run_python(BUILD / "remove_pools.py", *files, "--pause-seconds=0.2", *options, env=environ)
-
-    spared, refused, done = remove("--force", f"--kept={tmp_path / 'kept'}"), remove(), remove("--force")
+    files = (f"--outputs={tmp_path / 'outputs'}", f"--state={tmp_path / 'state'}", f"--deployment={BLUE}")
+    with fake_process(tmp_path, "--project=a-project", "--speed=600") as fake:
+        pools = f"{fake.rest}/v1/{CLUSTER}/nodePools"
+        for name, deployment in (("ours", BLUE), ("green", GREEN)):
+            machines = {"tpu-provisioner-deployment": deployment}
+            config = {"machineType": "e2-standard-4", "labels": OURS, "resourceLabels": machines}
+            body = {"nodePool": {"name": name, "initialNodeCount": 1, "config": config}}
+            httpx.post(pools, json=body).raise_for_status()
+        environ = {"TPU_PROVISIONER_CREDENTIALS": "anonymous", "TPU_PROVISIONER_GKE_ENDPOINT": fake.rest}
+        words = (BUILD / "remove_pools.py", *files, "--pause-seconds=0.2")
+        spared = run_python(*words, "--force", f"--kept={tmp_path / 'kept'}", env=environ)
+        refused = run_python(*words, env=environ)
+        done = run_python(*words, "--force", env=environ)
+        left = [each["name"] for each in httpx.get(pools).json()["nodePools"]]
 
     assert spared.stdout == "There are no node pools of the provisioner\n", "another deployment serves the cluster"
     assert refused.returncode == 1
-    assert "node pool ours-1: its workload cannot be read" in refused.stdout
+    assert "node pool ours: its workload cannot be read" in refused.stdout
     assert done.returncode == 0, done.stderr
-    assert "2 of 2 node pools left" in done.stdout
-    assert f"node pool green belongs to the deployment {GREEN} and is kept" in done.stdout
-    assert done.stdout.splitlines()[-1] == "0 of 2 node pools left"
-    left = httpx.get(f"{gke}/v1/{CLUSTER}/nodePools").json()["nodePools"]
-    assert [each["name"] for each in left] == ["green", "static"]
+    assert done.stdout.splitlines()[-1] == "0 of 1 node pools left"
+    assert left == ["green"]

@@ -1,16 +1,15 @@
 """What the build writes for others: Terraform's variables, Kueue's queue, overlay, an event."""
 
 import json
-import os
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from infra.build.outputs import find_kind, list_clusters, render
+from infra.build.outputs import find_kind, list_clusters
 from infra.build.render_exporter import render as render_exporter
 from infra.build.render_training import (
-    CHIPS,
     PRIORITIES,
     find_slice,
     list_slices,
@@ -19,15 +18,13 @@ from infra.build.render_training import (
     render_namespaces,
     render_queue,
 )
-from infra.build.render_variables import default_limit, list_missed, render_variables
+from infra.build.render_variables import default_limit, list_given, list_missed, read_more, render_variables
 from infra.build.smoke_event import build_event
 from infra.build.smoke_event import render as render_event
 from infra.build.third_party.versions import PRODUCTS, choose_version, list_versions
-from shared.core import labels
 from shared.core.messages import parse_message
-from tests.infra.build_scripts import BESIDE_A_CLUSTER, BUILD, DEPLOYMENT, OLD_COMMAND_LINE, ROOT, by_name
+from tests.infra.build_scripts import BESIDE_A_CLUSTER, DEPLOYMENT, OLD_COMMAND_LINE, ROOT, by_name
 from tests.infra.terraform_text import read_configuration
-from tests.program_runs import run_python
 
 CLUSTER = "projects/a-project/locations/us-east5/clusters/alpha"
 FUNCTIONS = ("provision", "collect", "settle", "sweep")
@@ -58,29 +55,11 @@ def test_the_variables_are_those_that_the_root_has_and_needs(root: str, given: d
     assert values["settings"] == {"mode": "active", "limit_chips": "64"}
 
 
-def test_an_empty_input_leaves_terraforms_default() -> None:
-    given = dict.fromkeys(OLD_COMMAND_LINE, "") | {"_CREATE_ENVIRONMENT": "true"}
-    assert set(render_variables(inputs(given), {})) == {
-        "project_id", "name", "functions_archive", "settings", "create_tensorboard"
-    }  # fmt: skip
-
-
-def test_more_namespaces_and_a_repository_reach_the_environment_only() -> None:
-    more = {"_MORE_NAMESPACES": "research, serving", "_IMAGE_REPOSITORY": "training"}
-    values = render_variables(inputs(OLD_COMMAND_LINE | more), {})
-    variables = read_configuration(ROOT / "infra/terraform/complete").of("variable")
-
-    assert (values["more_namespaces"], values["image_repository_name"]) == (["research", "serving"], "training")
-    assert set(values) <= {each.name for each in variables}
-
-
 def test_the_services_may_have_a_region_of_their_own() -> None:
-    elsewhere = {"_SERVICES_REGION": "us-central1"}
-    values = render_variables(inputs(OLD_COMMAND_LINE | elsewhere), {})
-    assert (values["region"], values["services_region"]) == ("us-east5", "us-central1")
-
-    values = render_variables(inputs(BESIDE_A_CLUSTER | elsewhere), {})
-    assert (values["region"], values["clusters"]["main"]["location"]) == ("us-central1", "us-east5")
+    for given, cluster in ((OLD_COMMAND_LINE, "cluster_name"), (BESIDE_A_CLUSTER, "clusters")):
+        values = render_variables(inputs(given | {"_SERVICES_REGION": "us-central1"}), {})
+        own = (values["region"], values.get("services_region"))
+        assert own == (("us-east5", "us-central1") if cluster == "cluster_name" else ("us-central1", None))
 
 
 CHANNEL, RUNBOOK = "a notification channel, so", "the address of the runbook"
@@ -134,20 +113,6 @@ def test_the_limit_is_a_usual_one_unless_a_person_sets_one(
     assert render_variables(inputs(given), more)["settings"].get("limit_chips") == limit
 
 
-def test_a_quota_that_is_none_is_refused_by_name(tmp_path: Path) -> None:
-    given = inputs(OLD_COMMAND_LINE | {"_QUOTAS": "v6e-16"}) | {"PATH": os.environ["PATH"]}
-    done = run_python(BUILD / "render_variables.py", "--output", tmp_path / "values.json", env=given)
-
-    assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr.startswith("error: QUOTAS: must be TPU types with numbers of chips (got 'v6e-16')")
-
-
-def test_a_value_with_quotes_and_dollars_stays_what_it_is() -> None:
-    odd = '${file("/etc/passwd")}"\n'
-    values = render_variables(inputs(OLD_COMMAND_LINE | {"_NETWORK_NAME": odd}), {})
-    assert json.loads(json.dumps(values))["network_name"] == odd
-
-
 def test_more_variables_come_from_a_file_and_maps_are_joined_as_texts() -> None:
     settings = {"limit_slices": 3, "mode": "active", "resource_labels": {"a": "b"}, "node_tags": ["t"]}
     values = render_variables(inputs(OLD_COMMAND_LINE), {"cpu_pool_node_count": 1, "settings": settings})
@@ -179,51 +144,12 @@ def test_the_outputs_tell_which_root_made_them_even_if_it_failed_half_way(
     assert find_kind(outputs) == kind
 
 
-@pytest.mark.parametrize("name", ["clusters", "topic", "makers-subscriptions", "scheduler-job"])
-def test_nothing_deployed_answers_nothing(name: str) -> None:
-    assert render(name, {}) == []
-
-
 def test_clusters_are_listed_by_their_parts() -> None:
     assert list_clusters(OUTPUTS) == [("main", "a-project", "us-east5", "alpha", "--dns-endpoint")]
     private = {"clusters": {"main": {"path": CLUSTER, "endpoint": "https://10.0.0.2", "ca_data": "LS0t"}}}
     assert list_clusters(private) == [("main", "a-project", "us-east5", "alpha", "--internal-ip")]
     with pytest.raises(ValueError, match=r"output clusters: x: is not the full name of a cluster \(got 'y'\)"):
         list_clusters({"clusters": {"x": {"path": "y"}}})
-
-
-def test_the_outputs_that_the_scripts_read_are_those_that_both_roots_have() -> None:
-    read = {"topics", "subscriptions", "scheduler_job", *OUTPUTS}
-    for root, more in (("complete", {"workload", "cluster_id", "bucket_url"}), ("provisioner", set())):
-        names = {each.name for each in read_configuration(ROOT / f"infra/terraform/{root}").of("output")}
-        assert read | more <= names
-
-
-def test_the_queue_has_the_flavor_and_quota_of_the_tpu_type() -> None:
-    objects = render_queue({find_slice("v5litepod-16"): 32}, ["training"])
-    by_kind = {each["kind"]: each for each in objects}
-    flavors = {each["metadata"]["name"]: each for each in objects if each["kind"] == "ResourceFlavor"}
-
-    assert flavors["v5litepod-16"]["spec"]["nodeLabels"] == {
-        labels.ACCELERATOR: "tpu-v5-lite-podslice",
-        labels.TOPOLOGY: "4x4",
-    }
-    assert set(flavors) > {"v5litepod-32", "v5litepod-64", "v5litepod-128", "v5litepod-256", "any-node"}
-    assert by_kind["ClusterQueue"]["spec"]["namespaceSelector"] == {
-        "matchLabels": {"kubernetes.io/metadata.name": "training"}
-    }
-    group = by_kind["ClusterQueue"]["spec"]["resourceGroups"][0]
-    assert group["flavors"] == [{"name": "v5litepod-16", "resources": [{"name": CHIPS, "nominalQuota": "32"}]}]
-    assert by_kind["LocalQueue"]["metadata"] == {"name": "tpu-job-queue", "namespace": "training"}
-
-
-def test_every_tpu_type_makes_a_queue_of_its_own_flavor() -> None:
-    for name, each in list_slices().items():
-        objects = render_queue({each: each.chips}, ["n"])
-        named = [found["metadata"]["name"] for found in objects]
-        assert name in named
-        assert len(set(named)) == len(named)
-        assert len(objects) < 90
 
 
 @pytest.mark.parametrize(
@@ -276,34 +202,23 @@ def test_quotas_that_are_not_right_are_refused_by_name(quotas: str, complaint: s
         read_quotas({"TPU_TYPE": "v5litepod-16", "QUOTAS": quotas})
 
 
-def test_an_unknown_tpu_type_is_refused_with_its_generations_others() -> None:
-    with pytest.raises(ValueError, match=r"TPU_TYPE: is not a TPU type \(got 'v6e-17'\); valid: v6e-"):
-        find_slice("v6e-17")
-
-
-def test_the_namespace_has_its_account_and_five_priorities() -> None:
-    objects = render_namespaces(["training"], "cloud-tpu-sa", "x@a-project.iam.gserviceaccount.com", {})
-    kinds = [each["kind"] for each in objects]
-    assert kinds == ["Namespace", "ServiceAccount", "ConfigMap", *["PriorityClass"] * 5]
-    assert objects[1]["metadata"]["annotations"] == {
-        "iam.gke.io/gcp-service-account": "x@a-project.iam.gserviceaccount.com"
-    }
-    assert sorted(PRIORITIES.values()) == list(PRIORITIES.values())
-    assert render_namespaces(["t"], "a", "", {})[1]["metadata"]["annotations"] == {}
-
-
-def test_every_namespace_has_the_account_and_priorities_are_there_once() -> None:
+def test_every_namespace_has_its_account_and_priorities_are_there_once() -> None:
     environment = read_environment(wrapped({"bucket_url": "gs://b", "tensorboard": "", "other": 1}))
     both = ["training", "research"]
-    objects = render_namespaces(both, "cloud-tpu-sa", "", environment)
+    objects = render_namespaces(both, "cloud-tpu-sa", "x@a-project.iam.gserviceaccount.com", environment)
+    by_kind: dict[str, list[dict[str, Any]]] = {}
+    for each in objects:
+        by_kind.setdefault(each["kind"], []).append(each)
 
-    accounts = [each["metadata"] for each in objects if each["kind"] == "ServiceAccount"]
-    assert [(each["name"], each["namespace"]) for each in accounts] == [("cloud-tpu-sa", each) for each in both]
-    assert [each["metadata"]["name"] for each in objects if each["kind"] == "Namespace"] == both
-    assert sum(each["kind"] == "PriorityClass" for each in objects) == len(PRIORITIES)
-    settings = [each for each in objects if each["kind"] == "ConfigMap"]
-    assert [each["metadata"]["namespace"] for each in settings] == both
-    assert settings[0]["data"] == {"BUCKET_URL": "gs://b", "IMAGE_REPOSITORY": "", "TENSORBOARD": ""}
+    assert [each["metadata"]["name"] for each in by_kind["Namespace"]] == both
+    for kind in ("ServiceAccount", "ConfigMap"):
+        assert [each["metadata"]["namespace"] for each in by_kind[kind]] == both
+    annotations = {"iam.gke.io/gcp-service-account": "x@a-project.iam.gserviceaccount.com"}
+    assert by_kind["ServiceAccount"][0]["metadata"]["annotations"] == annotations
+    assert by_kind["ConfigMap"][0]["data"] == {"BUCKET_URL": "gs://b", "IMAGE_REPOSITORY": "", "TENSORBOARD": ""}
+    assert len(by_kind["PriorityClass"]) == len(PRIORITIES) == 5
+    assert sorted(PRIORITIES.values()) == list(PRIORITIES.values())
+    assert render_namespaces(["t"], "a", "", {})[1]["metadata"]["annotations"] == {}
 
 
 def test_the_exporters_overlay_names_image_by_digest_settings_and_one_account_for_each_function(
@@ -358,3 +273,108 @@ def test_another_namespace_than_that_of_the_manifests_is_refused_by_name(tmp_pat
 
     with pytest.raises(ValueError, match=r"exporter_namespace: .*\(got 'tpu-blue'\); valid: tpu-provisioner"):
         render_exporter(wrapped(other), "main", f"{IMAGE}@sha256:{'a' * 64}", tmp_path)
+
+
+PRIVATE = {
+    "_CONTROL_PLANE_ACCESS": "private",
+    "_PRIVATE_NODES": "true",
+    "_FUNCTIONS_EGRESS": "all",
+    "_FUNCTIONS_SUBNET": "projects/host/regions/us-east5/subnetworks/functions",
+    "_BUILD_WORKER_POOL": "projects/a-project/locations/us-east5/workerPools/private",
+    "_KMS_KEY": "projects/keys/locations/us-east5/keyRings/r/cryptoKeys/k",
+    "_SERVICES_KMS_KEY": "projects/keys/locations/us-east5/keyRings/r/cryptoKeys/s",
+    "_NETWORK_PROJECT": "host-project",
+}
+OF_ENVIRONMENT = {
+    "control_plane_access": "private",
+    "enable_private_nodes": True,
+    "authorized_networks": ["10.0.0.0/8", "192.168.0.0/16"],
+    "kms_key": PRIVATE["_KMS_KEY"],
+    "network_project": "host-project",
+    "create_network": False,
+    "create_nat": False,
+    "more_namespaces": ["research", "serving"],
+    "image_repository_name": "training",
+}
+MORE = {
+    "_AUTHORIZED_NETWORKS": "10.0.0.0/8 192.168.0.0/16",
+    "_MORE_NAMESPACES": "research, serving",
+    "_IMAGE_REPOSITORY": "training",
+}
+
+
+@pytest.mark.parametrize(
+    ("root", "given", "own"),
+    [("complete", OLD_COMMAND_LINE | MORE, OF_ENVIRONMENT), ("provisioner", BESIDE_A_CLUSTER, {})],
+)
+def test_what_is_private_becomes_variables_that_the_root_has(
+    root: str, given: dict[str, str], own: dict[str, Any]
+) -> None:
+    before = render_variables(inputs(given), {})
+    values = render_variables(inputs(given | PRIVATE), {})
+    added = {name: value for name, value in values.items() if name not in before or name in own}
+
+    assert added == own | {
+        "require_private_nodes": True,
+        "functions_egress": "all",
+        "functions_subnet": PRIVATE["_FUNCTIONS_SUBNET"],
+        "build_worker_pool": PRIVATE["_BUILD_WORKER_POOL"],
+        "services_kms_key": PRIVATE["_SERVICES_KMS_KEY"],
+    }
+    declared = read_configuration(ROOT / f"infra/terraform/{root}").of("variable")
+    assert added.keys() <= {each.name for each in declared}
+    if root == "provisioner":
+        assert values["clusters"]["main"]["endpoint"] == "private"
+        assert "endpoint" not in before["clusters"]["main"]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[]", "is not a JSON object of variables; valid: for example {"),
+        ('{"a": 1,}', "is not JSON (Expecting"),
+        (None, "cannot be read: No such file or directory"),
+    ],
+)
+def test_a_wrong_file_of_variables_is_refused_by_name(tmp_path: Path, text: str | None, message: str) -> None:
+    path = tmp_path / "v.json"
+    if text is not None:
+        path.write_text(text)
+
+    with pytest.raises(ValueError, match=re.escape(f"TERRAFORM_VARIABLES: {path}: {message}")):
+        read_more(str(path))
+
+
+@pytest.mark.parametrize(
+    ("given", "more", "message"),
+    [
+        ({}, {"settings": {"mode": "report-only"}}, 'settings.mode: .* input MODE, which is or means "active"'),
+        ({"_LIMIT_CHIPS": "8"}, {"settings": {"limit_chips": 7}}, r"\(got 7\); valid: set LIMIT_CHIPS"),
+        ({}, {"create_tensorboard": True}, "the input CREATE_TENSORBOARD, which is or means false"),
+        ({}, {"zone": "x", "region": "y"}, r"region: .* the input REGION, .*\n.*zone: .* the input ZONE"),
+        ({"_NETWORK_PROJECT": "host"}, {"create_nat": True}, "create_nat: contradicts the input NETWORK_PROJECT"),
+        (BESIDE_A_CLUSTER, {"clusters": {"main": {}}}, "clusters.main: contradicts the input CLUSTER_NAME"),
+    ],
+)
+def test_a_file_that_contradicts_an_input_or_its_default_is_refused(
+    given: dict[str, str], more: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(ValueError, match=message):
+        render_variables(inputs(OLD_COMMAND_LINE | given), more)
+
+
+def test_a_file_may_repeat_what_an_input_says() -> None:
+    asked = inputs(OLD_COMMAND_LINE | {"_LIMIT_CHIPS": "8"})
+    more = {"zone": "us-east5-b", "num_tpu_pools": "1", "settings": {"limit_chips": 8, "mode": "active"}}
+    assert render_variables(asked, more) == render_variables(asked, {})
+
+
+def test_the_clusters_that_are_checked_are_those_that_terraform_serves() -> None:
+    main = {"name": "a", "location": "us-east5", "project": "p", "zone": ""}
+    more = {"name": "b", "location": "us-east5-b", "endpoint": "private"}
+
+    assert list_given({"project_id": "home", "clusters": {"main": main, "b": more}}) == [
+        "b\thome\tus-east5-b\tb\t--internal-ip",
+        "main\tp\tus-east5\ta\t--dns-endpoint",
+    ]
+    assert list_given({"project_id": "home"}) == []

@@ -1,22 +1,16 @@
 """What a killed build left is imported: each type by its name, or by its display name."""
 
 import re
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from infra.build.adopt import CANNOT_CLASH, IMPORT_IDS, refuse_strangers
+from infra.build.adopt import CANNOT_CLASH, IMPORT_IDS, find_existing, refuse_strangers
+from infra.build.adopt import list_imports as list_existing
 from infra.build.find_by_name import NAMED, list_imports
-from tests.infra.build_scripts import OLD_COMMAND_LINE, Bench
 from tests.infra.pretended_deployment import a_change, a_plan
 from tests.infra.terraform_cli import MODULES, TERRAFORM
 from tests.infra.terraform_text import read_configuration
-
-POLICIES = "alpha monitoring policies list"
-POLICY = 'module.provisioner.google_monitoring_alert_policy.this["dead_letters"]'
-CALLED = "tpu-provisioner: google_monitoring_alert_policy"
-"""As the pretended plan calls it."""
 
 
 def test_every_type_that_terraform_makes_is_taken_over_or_cannot_clash() -> None:
@@ -94,32 +88,65 @@ def test_the_dashboard_shows_by_its_title_whose_it_is(name: str, ours: bool) -> 
     assert (refuse_strangers(a_plan(board), {"NAME": "blue"}) == "") == ours
 
 
-def provision(bench: Bench, **world: Any) -> str:
-    bench.change(**world)
-    return bench.apply(OLD_COMMAND_LINE).stdout
+ERRORS = """\
+\x1b[31m╷\x1b[0m
+\x1b[31m│\x1b[0m \x1b[1m\x1b[31mError: \x1b[0mError creating Network: Error 409: network "x" already exists
+\x1b[31m│\x1b[0m
+\x1b[31m│\x1b[0m   with module.environment.google_compute_network.this[0],
+\x1b[31m│\x1b[0m   on ../modules/environment/network.tf line 14:
+\x1b[31m╵\x1b[0m
+\x1b[31m╷\x1b[0m
+\x1b[31m│\x1b[0m \x1b[1m\x1b[31mError: \x1b[0mError creating Topic: googleapi: Error 403: denied
+\x1b[31m│\x1b[0m   with module.provisioner.google_pubsub_topic.workload_events,
+\x1b[31m╵\x1b[0m
+\x1b[31m│\x1b[0m \x1b[1m\x1b[31mError: \x1b[0mError creating account: alreadyExists
+\x1b[31m│\x1b[0m   with module.provisioner.google_service_account.this["build"],
+\x1b[31m│\x1b[0m \x1b[1m\x1b[31mError: \x1b[0mCustom project role r already exists and must be imported
+\x1b[31m│\x1b[0m   with module.provisioner.google_project_iam_custom_role.node_pools["p"],
+"""
 
 
-def test_the_build_imports_an_alert_that_a_killed_one_left(bench: Bench) -> None:
-    answer = provision(
-        bench, named={POLICIES: [{"name": "projects/a-project/alertPolicies/1", "displayName": CALLED}]}
+def test_only_what_exists_already_is_taken_over() -> None:
+    network = "module.environment.google_compute_network.this[0]"
+    account = 'module.provisioner.google_service_account.this["build"]'
+    role = 'module.provisioner.google_project_iam_custom_role.node_pools["p"]'
+    plan = a_plan(
+        a_change(network, "create", after={"project": "p", "name": "training", "mtu": 1460}),
+        a_change(account, "create", after={"project": "p", "account_id": "b"}),
+        a_change(role, "create", after={"project": "p", "role_id": "r"}),
     )
 
-    adopted = (bench.folder / "build/roots/complete/adopted.tf").read_text()
-    assert adopted == f'import {{\n  to = {POLICY}\n  id = "projects/a-project/alertPolicies/1"\n}}\n'
-    assert f"{CALLED} exists already" in answer
-    assert "exists already" not in provision(bench)  # the state has it now
+    assert find_existing(ERRORS) == [network, account, role]
+    blocks = list(list_existing(plan, find_existing(ERRORS)))
+    assert blocks == [
+        f'import {{\n  to = {network}\n  id = "projects/p/global/networks/training"\n}}\n',
+        f'import {{\n  to = {account}\n  id = "projects/p/serviceAccounts/b@p.iam.gserviceaccount.com"\n}}\n',
+        f'import {{\n  to = {role}\n  id = "projects/p/roles/r"\n}}\n',
+    ]
 
 
-@pytest.mark.parametrize(
-    ("answer", "told"),
-    [("ERROR: PERMISSION_DENIED", True), ("ERROR: SERVICE_DISABLED: the API is disabled", False)],
-)
-def test_a_list_that_cannot_be_had_is_told_and_ends_no_build(
-    bench: Bench, tmp_path: Path, answer: str, told: bool
-) -> None:
-    provision(bench)
-    number = next(index for index, call in enumerate(bench.calls, 1) if call[1:5] == POLICIES.split())
-    (tmp_path / "again").mkdir()
-    found_answer = provision(Bench.make(tmp_path / "again"), fail_at=number, fail_text=answer)
+def test_what_terraform_does_not_know_yet_and_unknown_types_are_not_taken_over() -> None:
+    pool, board = "module.m.google_container_node_pool.a", "module.m.google_monitoring_dashboard.b"
+    plan = a_plan(
+        a_change(pool, "create", after={"name": "cpu"}), a_change(board, "create", after={"project": "p"})
+    )
+    assert list(list_existing(plan, [pool, board, "e.f"])) == []
 
-    assert ("Not checked: whether a killed build has left any of `gcloud alpha monitoring" in found_answer) == told
+
+NAT = """
+Error: Unable to create RouterNat, existing object already found: map[name:training-nat]
+  with module.environment.google_compute_router_nat.this[0],
+"""
+
+
+def test_what_exists_inside_another_resource_is_found_by_the_providers_own_words() -> None:
+    """Google has no call that creates a NAT, so the provider itself looks for it.
+
+    https://github.com/hashicorp/terraform-provider-google/blob/v7.45.0/google/services/compute/resource_compute_router_nat.go
+    """
+    address = "module.environment.google_compute_router_nat.this[0]"
+    after = {"project": "p", "region": "us-east5", "router": "training-router", "name": "training-nat"}
+
+    assert find_existing(NAT) == [address]
+    (block,) = list_existing(a_plan(a_change(address, "create", after=after)), find_existing(NAT))
+    assert 'id = "projects/p/regions/us-east5/routers/training-router/training-nat"' in block

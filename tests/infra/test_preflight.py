@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from infra.build import preflight, render_variables
+from infra.build import preflight
 from infra.build.check_state import find_difference
 from infra.build.organisation_policies import RULES
 from infra.build.preflight import Preflight, read_declared
-from infra.build.region_quotas import count_cpus, list_needs, list_slice
+from infra.build.region_quotas import count_cpus
 from shared.edges.google_session import GoogleSession
 from tests.infra.answering_apis import AnsweringApis
-from tests.infra.build_scripts import BESIDE_A_CLUSTER, BUILD, PROVISION, by_name, list_scripts
+from tests.infra.build_scripts import BESIDE_A_CLUSTER, by_name
 from tests.infra.pretended_deployment import CLUSTER, a_resource, a_state
 from tests.infra.terraform_cli import ROOT, TERRAFORM
 from tests.infra.terraform_text import read_configuration
@@ -107,21 +107,6 @@ def test_the_walk_fits_a_new_project_with_its_first_slice(apis: AnsweringApis) -
     assert {f"constraints/{rule.constraint}" for rule in RULES} <= {*apis.asked}
 
 
-def test_the_table_on_the_page_is_what_the_preflight_counts() -> None:
-    values = read_declared(TERRAFORM / "complete") | render_variables.render_variables(inputs_of(read_walk()), {})
-    build, first = list_needs(values, {}), list_slice(values, "the slice", "")
-    section = WALK.partition("### It fits a new project")[2].partition("\n#")[0]
-    rows = [re.split(r" *\| *", line.strip("| ")) for line in section.splitlines() if line.startswith("| `")]
-
-    def total(needs: list[Any], metric: str) -> str:
-        return str(sum(each.amount for each in needs if each.metric == metric))
-
-    assert {row[0].strip("`"): row[1:4] for row in rows} == {
-        metric: [str(NEW_PROJECT[metric]), total(build, metric), total(first, metric)]
-        for metric in dict.fromkeys(each.metric for each in build + first)
-    }
-
-
 def test_a_quota_that_is_too_small_is_named_with_what_is_left_and_where_to_ask(apis: AnsweringApis) -> None:
     limit(apis, SSD_TOTAL_GB=80, CPUS=4)
     found = run()
@@ -135,12 +120,15 @@ def test_a_quota_that_is_too_small_is_named_with_what_is_left_and_where_to_ask(a
     assert cpus == f"quota CPUS: 4 of 4 CPUs are left, and 6 {pool} cpu_pool_machine_type, or ask for more: {page}"
 
 
-def test_what_the_state_has_is_not_counted_again(apis: AnsweringApis) -> None:
-    limit(apis, SSD_TOTAL_GB=80, CPUS=4, IN_USE_ADDRESSES=1, CPUS_ALL_REGIONS=1)
+def test_what_the_state_has_is_not_counted_again_nor_addresses_of_private_nodes(apis: AnsweringApis) -> None:
+    limit(apis, IN_USE_ADDRESSES=1)
+    assert run().refusals == []
+    assert "change _PRIVATE_NODES=true" in run(PRIVATE_NODES="false").refusals[0]
+
+    limit(apis, SSD_TOTAL_GB=80, CPUS=4, CPUS_ALL_REGIONS=1)
     apis.answers[STATE] = a_state(
         a_resource("module.environment.google_container_node_pool.cpu", name="cpu-node-pool")
     )
-
     assert run().refusals == []
 
 
@@ -151,13 +139,6 @@ def test_a_static_pool_counts_and_a_slice_on_demand_is_only_told(apis: Answering
     limit(apis, TPU_LITE_PODSLICE_V5=16, SSD_TOTAL_GB=489)
     (told,) = run().notes
     assert "quota SSD_TOTAL_GB: 489 of 489 GB are left, and 490 are needed for 3 nodes of the CPU pool and" in told
-
-
-def test_private_nodes_need_an_address_for_cloud_nat_only(apis: AnsweringApis) -> None:
-    limit(apis, IN_USE_ADDRESSES=1)
-
-    assert run().refusals == []
-    assert "change _PRIVATE_NODES=true" in run(PRIVATE_NODES="false").refusals[0]
 
 
 @pytest.mark.parametrize(
@@ -180,12 +161,6 @@ def test_a_right_that_is_missing_is_a_note_and_no_refusal(apis: AnsweringApis) -
         assert f"Not checked: {what}" in message
     assert "roles/orgpolicy.policyViewer on the organisation" in message
     assert f"constraints/{RULES[1].constraint}" not in apis.asked
-    rights = (ROOT / "docs/rights.md").read_text()
-    assert "`roles/orgpolicy.policyViewer`" in rights
-    assert "quotas of the region" in rights
-
-
-def test_a_region_that_does_not_exist_is_refused(apis: AnsweringApis) -> None:
     (refused,) = run(REGION="us-central9").refusals
     assert refused.startswith("REGION: ")
     assert "us-central9" in refused
@@ -274,9 +249,7 @@ def test_a_name_that_no_variable_has_is_refused_with_the_nearest(apis: Answering
         ({"grace_seconds": "soon"}, "TPU_PROVISIONER_GRACE_SECONDS: is not valid (got 'soon'); valid: "),
         ({"grace_second": "9"}, "TPU_PROVISIONER_GRACE_SECOND: is not a setting; did you mean"),
         ({"timeout_seconds": 60}, "settings: timeout_seconds: Terraform sets it (got '60'); valid: "),
-        ({"own_namespace": "x"}, "settings: own_namespace: Terraform sets it"),
         ({"workload_policy_prefix": "x-"}, "settings: workload_policy_prefix: Terraform sets it"),
-        ({"release_partial_gang_seconds": 60}, "TPU_PROVISIONER_CAPACITY_FIRST is false; valid: 0"),
     ],
 )
 def test_settings_are_parsed_as_the_functions_parse_them(
@@ -332,14 +305,3 @@ def test_beside_a_cluster_no_quota_is_compared(apis: AnsweringApis) -> None:
 
     assert (checked.refusals, checked.notes) == ([], [])
     assert not any(each.startswith("/compute/") for each in apis.asked)
-
-
-def test_it_is_the_step_before_anything_is_made() -> None:
-    names = [script for script, _ in list_scripts(PROVISION)]
-    assert names[:4] == [
-        "check-inputs.sh",
-        "provision-01-apis.sh",
-        "provision-01-preflight.sh",
-        "provision-02-state-bucket.sh",
-    ]
-    assert "skip_in_plan_only" not in (BUILD / "provision-01-preflight.sh").read_text()

@@ -1,29 +1,26 @@
-"""The module and the code agree: filters, settings, log fields, reasons, metrics, headings."""
+"""The modules and the code agree on filters, settings, reasons and log fields; roots pass all on.
 
-import ast
+Needs no `terraform`: the configurations are read as text.
+"""
+
 import dataclasses
-import json
 import logging
 import re
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
-import yaml
 
 from demo.stack.local_subscriptions import ACK_DEADLINE_SECONDS, DELIVERY_ATTEMPTS_MAX, FILTERS
 from exporter.exporter_settings import read_exporter_settings
-from shared.core.decisions import Reason, Verdict
-from shared.core.errors import InvalidRequest
+from shared.core.decisions import Reason
 from shared.core.settings import Settings
 from shared.deliver import CHARTED
-from shared.edges.threads import CONNECTIONS_MAX
-from shared.engine.looks.side_by_side import CALLS_AT_ONCE, CLUSTERS_AT_ONCE
 from shared.engine.looks.sweep_report import ClusterFigures
-from shared.environment import PREFIX, read_settings
-from tests.builders import CLUSTER, NOW, a_pod, an_over_event
+from shared.environment import PREFIX
+from tests.builders import CLUSTER, NOW, OWNER_KEYS, a_pod, an_over_event
 from tests.component.world import Records, World
-from tests.infra.terraform_cli import ROOT, TERRAFORM
+from tests.infra.terraform_cli import CONFIGURATIONS, ROOT, TERRAFORM
 from tests.infra.terraform_text import Block, Configuration, list_texts, read_configuration
 from tests.tidy.test_house_rules import list_anchors
 
@@ -79,24 +76,6 @@ def test_the_settings_of_the_module_are_those_of_the_functions(module: Configura
     )
 
 
-def test_what_the_module_sets_is_a_valid_environment() -> None:
-    environ = {
-        f"{PREFIX}CLUSTERS": json.dumps({CLUSTER: {"endpoint": "https://x.us-east5.gke.goog", "zone": ""}}),
-        f"{PREFIX}NODE_SERVICE_ACCOUNT": "nodes@p.iam.gserviceaccount.com",
-        f"{PREFIX}ALLOWED_NODE_SERVICE_ACCOUNTS": "nodes@p.iam.gserviceaccount.com,more@p.iam.gserviceaccount.com",
-        f"{PREFIX}DEAD_LETTER_TOPIC": "projects/p/topics/tpu-provisioner-dead-letters",
-        f"{PREFIX}TIMEOUT_SECONDS": "60",
-        "THREADS": "16",
-    }
-
-    found = read_settings(environ)
-
-    assert found.allowed_node_service_accounts == (
-        "nodes@p.iam.gserviceaccount.com",
-        "more@p.iam.gserviceaccount.com",
-    )
-
-
 def test_the_exporters_environment_in_the_outputs_is_valid(module: Configuration) -> None:
     clusters = str(one(module, "output.clusters").body["value"])
     names = set(re.findall(rf"{PREFIX}[A-Z_]+", clusters))
@@ -107,29 +86,6 @@ def test_the_exporters_environment_in_the_outputs_is_valid(module: Configuration
     environ = {f"{PREFIX}CLUSTER": CLUSTER, f"{PREFIX}TOPIC": topic}
     assert read_exporter_settings(environ).topic == topic
     assert read_exporter_settings(environ | {check: "true"}).kueue_admission_check
-
-
-def test_an_instance_keeps_a_connection_for_every_call_at_one_time(module: Configuration) -> None:
-    functions = module.locals["every_function"]
-
-    assert max(functions[name]["concurrency"] for name in FILTERS) * CALLS_AT_ONCE <= CONNECTIONS_MAX
-    assert CLUSTERS_AT_ONCE * CALLS_AT_ONCE <= CONNECTIONS_MAX
-    assert functions["sweep"]["concurrency"] == 1
-
-
-def test_every_function_is_an_entry_point_of_the_bundle(module: Configuration) -> None:
-    tree = ast.parse((ROOT / "functions/main.py").read_text())
-    entries = {node.name for node in tree.body if isinstance(node, ast.FunctionDef) and node.decorator_list}
-
-    assert set(module.locals["every_function"]) == entries
-
-
-def test_the_exporters_identity_is_that_of_its_manifests(module: Configuration) -> None:
-    text = (ROOT / "infra/kubernetes/base/exporter-account.yaml").read_text()
-    account = yaml.safe_load(text)["metadata"]
-
-    assert account["namespace"] == default_of(module, "exporter_namespace")
-    assert account["name"] == default_of(module, "exporter_account")
 
 
 @pytest.fixture
@@ -180,35 +136,8 @@ def test_every_reason_that_is_counted_or_alarms_is_one(module: Configuration) ->
     named = set(module.locals["pool_states"].values()) | set(re.findall(r'reason=\\?"(\w+)\\?"', alerts))
 
     assert named
-    assert named <= set(Reason)
-
-
-def test_every_state_of_pools_is_counted_when_no_pool_has_it(module: Configuration) -> None:
+    assert named | set(module.locals["failed_creations"]) <= set(Reason)
     assert set(module.locals["pool_states"].values()) == set(CHARTED)
-
-
-def test_every_failed_creation_that_alarms_is_a_reason_with_a_heading(module: Configuration) -> None:
-    runbook = (ROOT / "docs/runbook.md").read_text()
-    alarms = module.locals["failed_creations"]
-
-    assert set(alarms) <= set(Reason)
-    assert [each for each in alarms if f"### {each}\n" not in runbook] == []
-    assert not set(alarms) & {Reason.STOCKOUT, Reason.QUOTA_EXCEEDED}, "these have alerts of their own"
-
-
-def test_the_alert_about_autoscaled_pools_has_the_default_of_its_setting(module: Configuration) -> None:
-    field = next(each for each in dataclasses.fields(Settings) if each.name == "autoscaled_pools_max")
-
-    assert (
-        module.locals["autoscaled_pools_max"] == f"${{try(tonumber(var.settings.{field.name}), {field.default})}}"
-    )
-
-
-def test_the_decisions_label_says_every_verdict(module: Configuration) -> None:
-    labels = one(module, "google_logging_metric.decisions").body["metric_descriptor"][0]["labels"]
-    answer = next(each["description"] for each in labels if each["key"] == "decision")
-
-    assert set(re.findall(r"\w+", answer)) - {"or"} == {str(each) for each in Verdict} | {"reject", "none"}
 
 
 def test_every_metric_of_the_exporter_that_is_read_exists(module: Configuration) -> None:
@@ -223,49 +152,63 @@ def test_every_metric_of_the_exporter_that_is_read_exists(module: Configuration)
     assert [name for name in named if f'"{name}"' not in sources] == []
 
 
-def test_events_that_pubsub_refuses_for_ever_are_in_the_alert_on_events(module: Configuration) -> None:
-    (query,) = (text for text in list_texts(module.locals) if "exporter_oldest_unpublished_age_seconds" in text)
-
-    assert f'publish_failures_total{{${{labels}},reason="{InvalidRequest.reason}"}}' in query.replace("\\", "")
-
-
-def test_every_query_names_the_resource_of_its_metric() -> None:
-    """A metric that several resource types can have needs it, and log-based ones are such metrics.
-
-    https://cloud.google.com/monitoring/promql/promql-mapping
-    """
-    written = "".join((MODULE / name).read_text() for name in ("alerts.tf", "dashboard.tf", "metrics.tf"))
-    name = r"(?:[a-z]+_googleapis_com:\w+|\$\{local\.metric\}(?:\w|\$\{[\w.]+\})+)(?!\w|\$)"
-    found = re.findall(rf"({name})(.{{0,21}})", written)
-
-    assert len(found) == len(re.findall(r"_googleapis_com:(?!user_)|\$\{local\.metric\}", written))
-    assert [metric for metric, after in found if not after.startswith("{monitored_resource=")] == []
-
-
-def test_every_alert_names_a_heading_of_the_runbook(module: Configuration) -> None:
-    written = (MODULE / "alerts.tf").read_text()
-    named = set(re.findall(r'heading += "([^"]+)"', written))
+def test_every_alert_names_a_heading_of_the_runbook() -> None:
+    named = set(re.findall(r'heading += "([^"]+)"', (MODULE / "alerts.tf").read_text()))
 
     assert len(named) == 16
     assert sorted(named - list_anchors(ROOT / "docs/runbook.md")) == []
 
 
-def test_the_root_has_the_modules_variables_and_passes_each_on(module: Configuration) -> None:
-    root = read_configuration(TERRAFORM / "provisioner")
-    (call,) = root.of("module")
-
-    assert variables(root) == variables(module)
-    passed = {name: value for name, value in call.body.items() if name != "source"}
-    assert passed == {name: f"${{var.{name}}}" for name in variables(module)}
-    assert {each.name for each in root.of("output")} == {each.name for each in module.of("output")}
-
-
-def test_a_roles_id_is_made_once_for_a_deployment(module: Configuration) -> None:
-    assert one(module, "terraform_data.deployed_at").blocks("lifecycle") == [{"ignore_changes": ["input"]}]
-
-
-def variables(configuration: Configuration) -> dict[str, tuple[str, str, Any]]:
+def variables(configuration: Configuration) -> dict[str, Any]:
+    """Return what is said of each variable, without its validations."""
     return {
         each.name: (each.body["type"], each.body["description"], each.body.get("default", "required"))
         for each in configuration.of("variable")
     }
+
+
+PLACES = {"project_id", "region"}
+"""What both modules want, each for its own things: the complete root describes it anew."""
+LINKED = {"clusters", "node_service_accounts", "region", "settings"}
+"""What the complete root adds something of the environment to before it passes it on."""
+
+
+@pytest.mark.parametrize(
+    ("root", "name"), [("provisioner", "provisioner"), ("complete", "provisioner"), ("complete", "environment")]
+)
+def test_a_root_has_a_modules_variables_and_outputs_and_passes_each_on(root: str, name: str) -> None:
+    whole, theirs = read_configuration(TERRAFORM / root), read_configuration(TERRAFORM / f"modules/{name}")
+    call = next(each for each in whole.of("module") if each.name == name or root == "provisioner")
+    own, declared = variables(whole), variables(theirs)
+    linked = LINKED if root == "complete" else set()
+
+    assert declared.keys() <= call.body.keys()
+    assert {each for each in declared if call.body[each] != f"${{var.{each}}}"} <= linked
+    same = declared.keys() - (linked | PLACES if root == "complete" else set())
+    assert {each: own[each] for each in same} == {each: declared[each] for each in same}
+    fields = {each.name: each.body["value"] for each in whole.of("output")}
+    wanted = {each.name for each in theirs.of("output")} - {"cluster"}
+    assert {each: fields[each] for each in wanted} == {each: f"${{module.{call.name}.{each}}}" for each in wanted}
+
+
+@pytest.mark.parametrize("folder", CONFIGURATIONS)
+def test_messages_are_kept_and_nobody_unknown_has_a_right(folder: str) -> None:
+    configuration = read_configuration(TERRAFORM / folder)
+
+    for each in configuration.of("resource", "google_pubsub_subscription"):
+        assert [policy["ttl"] for policy in each.blocks("expiration_policy")] == [""], "an idle one is deleted"
+        for push in each.blocks("push_config"):
+            assert each.blocks("dead_letter_policy"), "one message that always fails slows all others"
+            assert {"service_account_email", "audience"} <= push["oidc_token"][0].keys()
+    written = set(configuration.strings())
+    assert not written & {"allUsers", "allAuthenticatedUsers", "roles/owner", "roles/editor", "roles/viewer"}
+    assert not {key for key in OWNER_KEYS if any(key in text for text in written)}, "no static pool is ours"
+
+
+def test_both_roots_lock_one_version_of_the_provider() -> None:
+    (text,) = {(TERRAFORM / root / ".terraform.lock.hcl").read_text() for root in ("complete", "provisioner")}
+    (settings,) = read_configuration(TERRAFORM / "complete").settings
+    version = settings["required_providers"][0]["google"]["version"]
+
+    assert f'constraints = "{version}"' in text
+    assert len(re.findall(r'^    "zh:[0-9a-f]{64}",$', text, re.MULTILINE)) == 12
