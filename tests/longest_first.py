@@ -5,7 +5,6 @@ import pytest
 LONGEST = (
     "tests/kinds/test_kinds_capacity_first.py",
     "demo/tests/test_demo_scarce.py",
-    "tests/watch_faults/test_watch_faults.py",
     "demo/tests/test_demo.py",
     "tests/kinds/test_kinds_gpu.py",
     "demo/tests/test_stack_commands.py",

@@ -1,4 +1,4 @@
-"""One loop per cluster for all scenarios of this folder, on a control plane that may be broken."""
+"""One loop for all scenarios of this folder, on a real control plane that may be broken."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,10 +14,9 @@ from standins.controlplane.building import find_build
 from standins.controlplane.cache import default_cache
 from standins.controlplane.commands import Choices
 from standins.controlplane.plane import ControlPlane
-from tests.clusters import SPEED, SPEEDS
+from tests.clusters import SPEED
 from tests.lives.cloud import wait_for
 from tests.watch_faults.watchfaults_loop import Loop
-from tests.watch_faults.watchfaults_real_only import REAL_ONLY
 
 COMPACTION_SECONDS = 20
 LEASE_SECONDS = 300
@@ -25,27 +24,10 @@ LEASE_SECONDS = 300
 of resuming."""
 
 
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out the embedded half of what only the real cluster can do."""
-    left_out = [item for item in items if is_left_out(item)]
-    if left_out:
-        config.hook.pytest_deselected(items=left_out)
-        items[:] = [item for item in items if item not in left_out]
-
-
-def is_left_out(item: pytest.Item) -> bool:
-    name, call = getattr(item, "originalname", ""), getattr(item, "callspec", None)
-    return name in REAL_ONLY and call is not None and call.params.get("cluster_kind") is ClusterKind.EMBEDDED
-
-
 @pytest.fixture(scope="package")
-def loop(cluster_kind: ClusterKind, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Loop]:
-    """The loop; on the real cluster JobSet is installed only after the exporter runs."""
+def loop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Loop]:
+    """The loop; JobSet is installed only after the exporter runs."""
     home = tmp_path_factory.mktemp("loop")
-    if cluster_kind is ClusterKind.EMBEDDED:
-        with Stack(home, StackSettings(speed=SPEEDS[cluster_kind])) as stack, Loop(stack, None) as loop:
-            yield loop
-        return
     choices = Choices(compaction_seconds=COMPACTION_SECONDS, scheduler_backoff_seconds=1, jobset=False, audit=True)
     with ControlPlane(find_build(default_cache()), choices) as plane:
         yield from looped_on_a_plane(home, plane)

@@ -1,7 +1,7 @@
 """API server and watches fail in any way: each demand is served once, and nothing is lost.
 
-And nobody lists in a storm. Each scenario is one definition for both clusters;
-`watchfaults_real_only` names those that only the real one can play.
+And nobody lists in a storm. On the real control plane only: `tests/exporter/test_exporter_watch.py`
+scripts the same answers.
 """
 
 from collections.abc import Mapping
@@ -18,7 +18,7 @@ from tests.watch_faults.watchfaults_loop import JOBSETS, Loop, jobset
 
 Json = dict[str, Any]
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.cluster, pytest.mark.slow, pytest.mark.timeout(900)]
 
 LISTINGS_MAX = 2
 """Full listings of one kind by the exporter for one outage: one that finds the server, one for a
@@ -57,7 +57,7 @@ def listed_little(loop: Loop, *, at_most: int = LISTINGS_MAX, requests: int = RE
     """See that the exporter listed no more than needed, by its log and the server's audit log."""
     assert max(loop.listings().values()) <= at_most, loop.listings()
     asked = read_audit(loop.audit_log())
-    for resource, listings in loop.listings().items() if loop.plane else ():
+    for resource, listings in loop.listings().items():
         lists = of_exporter(asked, "list", resource)
         assert listings <= len(lists) <= requests, (resource, lists)
 
@@ -119,7 +119,6 @@ def test_a_dead_api_server_that_comes_back_is_met_again_with_nothing_lost(loop: 
 
 def test_data_that_was_set_back_is_noticed_by_who_was_away_meanwhile(loop: Loop) -> None:
     plane = loop.plane
-    assert plane
     loop.begin("rewind")
     loop.submit("kept", run_seconds=36_000)
     wait_for("a running slice", lambda: loop.runs("kept"))
@@ -144,7 +143,6 @@ def test_data_that_was_set_back_is_noticed_by_who_was_away_meanwhile(loop: Loop)
 
 def test_without_jobsets_webhooks_what_is_refused_comes_later_and_what_is_over_is_given_back(loop: Loop) -> None:
     plane = loop.plane
-    assert plane
     loop.begin("webhooks")
     loop.submit("leaving", run_seconds=36_000)
     wait_for("a running slice", lambda: loop.runs("leaving"))
@@ -181,7 +179,7 @@ def words_of(loop: Loop, reason: str) -> str:
 
 def test_a_burst_of_pods_and_leaders_is_served_without_a_listing(loop: Loop) -> None:
     loop.begin("burst")
-    counted = counted_by_server(loop.kubernetes, "LIST", "jobsets") if loop.plane else 0
+    counted = counted_by_server(loop.kubernetes, "LIST", "jobsets")
     names = {f"b{number:02}": BURST_SLICES for number in range(BURST_JOBSETS)}
     others = [("/api/v1/namespaces/burst/pods", bystander(number)) for number in range(BURST_PODS)]
     leaders = [
@@ -194,11 +192,8 @@ def test_a_burst_of_pods_and_leaders_is_served_without_a_listing(loop: Loop) -> 
 
     ended_well(loop, names)
     listed_little(loop, at_most=0)
-    if loop.plane:
-        asked = [
-            each for each in read_audit(loop.audit_log()) if (each.verb, each.resource) == ("list", "jobsets")
-        ]
-        assert counted_by_server(loop.kubernetes, "LIST", "jobsets") - counted == len(asked)
+    asked = [each for each in read_audit(loop.audit_log()) if (each.verb, each.resource) == ("list", "jobsets")]
+    assert counted_by_server(loop.kubernetes, "LIST", "jobsets") - counted == len(asked)
     loop.clear_pods()
 
 

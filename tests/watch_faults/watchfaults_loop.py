@@ -1,4 +1,4 @@
-"""The whole loop on either cluster, as the scenarios see it: faults, inputs and results."""
+"""The whole loop, as the scenarios see it: faults, inputs and results."""
 
 import os
 import signal
@@ -48,15 +48,15 @@ class Since:
 
 
 class Loop(Cloud):
-    """One running stack; `plane` is its control plane where that is a real one."""
+    """One running stack, and its control plane."""
 
-    def __init__(self, stack: Stack, plane: ControlPlane | None) -> None:
+    def __init__(self, stack: Stack, plane: ControlPlane) -> None:
         super().__init__(stack)
         self.stack, self.plane = stack, plane
         self.namespace = ""
         self.since = Since(0, 0, 0, 0)
         self.before_jobset: Json = {}
-        """What the exporter said of itself before the real cluster had JobSet."""
+        """What the exporter said of itself before the cluster had JobSet."""
 
     def begin(self, namespace: str, *, exporter_ready: bool = True) -> None:
         """Begin a scenario in its own namespace; if so told, once both kinds have been listed."""
@@ -101,25 +101,18 @@ class Loop(Cloud):
             os.kill(pid, signal.SIGCONT)
 
     def cut_off(self) -> None:
-        """Break every connection to the API server; a real one is killed and started again."""
-        if self.plane:
-            self.plane.kill(API_SERVER)
-            self.plane.start(API_SERVER)
-            # It may be ready before it serves them, and a watch that gets 404 lists again.
-            wait_for("served JobSets", lambda: self.kubernetes.get(JOBSETS.format("default")).is_success)
-        else:
-            httpx.post(f"{self.stack.addresses.kubernetes}/admin/disconnect").raise_for_status()
+        """Break every connection to the API server: it is killed and started again."""
+        self.plane.kill(API_SERVER)
+        self.plane.start(API_SERVER)
+        # It may be ready before it serves them, and a watch that gets 404 lists again.
+        wait_for("served JobSets", lambda: self.kubernetes.get(JOBSETS.format("default")).is_success)
 
     def lose_history(self) -> None:
         """Make all versions until now impossible to resume from, and break every connection.
 
-        On the real cluster etcd is compacted by the API server's own timer. The watch cache, from
-        which watches are resumed, is another history and begins anew with the API server.
+        etcd is compacted by the API server's own timer. The watch cache, from which watches are
+        resumed, is another history and begins anew with the API server.
         """
-        if not self.plane:
-            httpx.post(f"{self.stack.addresses.kubernetes}/admin/compact").raise_for_status()
-            self.cut_off()
-            return
         present = self.kubernetes.get("/api/v1/namespaces").json()["metadata"]["resourceVersion"]
         query = {"resourceVersion": present, "resourceVersionMatch": "Exact"}
         wait_for(
@@ -205,8 +198,6 @@ class Loop(Cloud):
 
     def audit_log(self) -> list[Json]:
         """The lists and watches that the API server was asked for, by its own account."""
-        if not self.plane:
-            return []
         return read_records(self.plane.layout.audit_log)[self.since.audit_records :]
 
     def problems(self, jobsets: list[str]) -> list[str]:
