@@ -23,7 +23,7 @@ from standins.controlplane.building import BuildFailed, find_build, make_additio
 from standins.controlplane.cache import Build, default_cache
 from standins.controlplane.plane import ControlPlane
 from standins.controlplane.progress import Progress
-from standins.controlplane.recipe import ADDITIONS, UnknownAddition
+from standins.controlplane.recipe import UnknownAddition
 from standins.controlplane.toolchain import NoToolchain
 from tests.clusters import KINDS, SPEEDS
 
@@ -36,8 +36,6 @@ settings.register_profile(
     "project", deadline=None, derandomize=True, database=None, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile("project")
-
-ADDITION_NAMES = {product.name for product in ADDITIONS}
 
 
 @pytest.hookimpl(wrapper=True)
@@ -72,19 +70,6 @@ def pytest_configure(config: pytest.Config) -> None:
         "markers",
         "controller(*names): runs further controllers on the real control plane, built first (minutes, once)",
     )
-    config.addinivalue_line(
-        "markers", "proves(kind, cell, on=...): what the test proves of the table of kinds, on which controllers"
-    )
-
-
-def pytest_itemcollected(item: pytest.Item) -> None:
-    """Refuse a mark `proves` that names a further controller which its test does not run."""
-    run = {name for mark in item.iter_markers("controller") for name in mark.args}
-    for mark in item.iter_markers("proves"):
-        answer = mark.kwargs.get("on", ())
-        absent = {answer} if isinstance(answer, str) else set(answer)
-        if absent := (absent & ADDITION_NAMES) - run:
-            raise pytest.UsageError(f"{item.nodeid}: proves something on {absent}, and is not marked `controller`")
 
 
 @pytest.fixture(scope="session")

@@ -19,9 +19,6 @@ def a_host_pod(life: str) -> Json:
     return a_tpu_pod(life, "2x2")
 
 
-@pytest.mark.proves("Deployment", "leader pods", on="kubernetes")
-@pytest.mark.proves("Deployment", "slice", on="kubernetes")
-@pytest.mark.proves("Deployment", "released when", on="kubernetes")
 def test_all_replicas_of_a_deployment_share_one_pool_until_there_are_none(cloud: Cloud) -> None:
     life = Plain(cloud, "server", "Deployment")
     life.submit(a_tpu_pod("server", "2x2"), 2)
@@ -34,8 +31,6 @@ def test_all_replicas_of_a_deployment_share_one_pool_until_there_are_none(cloud:
     life.end()
 
 
-@pytest.mark.proves("Deployment", "slice", on="kubernetes")
-@pytest.mark.proves("Deployment", "released when", on="kubernetes")
 @pytest.mark.parametrize(
     ("name", "describe", "most", "least"),
     [("scaled", a_host_pod, 3, 1), ("chat", a_gpu_pod, 4, 2)],
@@ -64,8 +59,6 @@ def test_the_pool_of_a_deployment_follows_its_replicas_and_goes_with_it(
     assert life.accepted("SetNodePoolSize") < most, "one for each pod that waits at most"
 
 
-@pytest.mark.proves("StatefulSet", "slice", on="kubernetes")
-@pytest.mark.proves("StatefulSet", "released when", on="kubernetes")
 def test_the_single_hosts_of_a_stateful_set_share_one_pool_though_they_come_in_turn(cloud: Cloud) -> None:
     life = Plain(cloud, "shards", "StatefulSet")
     life.submit(a_tpu_pod("shards", "2x2"), 2, serviceName="shards")
@@ -74,8 +67,6 @@ def test_the_single_hosts_of_a_stateful_set_share_one_pool_though_they_come_in_t
     assert life.accepted("DeleteNodePool") == 1
 
 
-@pytest.mark.proves("StatefulSet", "leader pods", on="kubernetes")
-@pytest.mark.proves("StatefulSet", "slice", on="kubernetes")
 def test_a_parallel_stateful_set_of_as_many_pods_as_hosts_is_one_slice(cloud: Cloud) -> None:
     life = Plain(cloud, "handmade", "StatefulSet")
     life.submit(a_tpu_pod("handmade", "2x4"), 2, serviceName="handmade", podManagementPolicy="Parallel")
@@ -84,17 +75,12 @@ def test_a_parallel_stateful_set_of_as_many_pods_as_hosts_is_one_slice(cloud: Cl
     life.end()
 
 
-@pytest.mark.proves("StatefulSet", "refused", on="kubernetes")
 def test_a_slice_whose_pods_would_come_in_turn_is_refused_where_its_owner_looks(cloud: Cloud) -> None:
     life = Plain(cloud, "in-turn", "StatefulSet")
     life.submit(a_tpu_pod("in-turn", "2x4"), 2, serviceName="in-turn")
     life.expect_refusal("podManagementPolicy")
 
 
-@pytest.mark.proves("Pod", "leader pods", on="kubernetes")
-@pytest.mark.proves("Pod", "slice", on="kubernetes")
-@pytest.mark.proves("Pod", "over when", on="kubernetes")
-@pytest.mark.proves("Pod", "released when", on="kubernetes")
 @pytest.mark.parametrize(
     ("name", "describe"), [("lab", a_host_pod), ("notebook", a_gpu_pod)], ids=["a TPU host", "a GPU"]
 )
@@ -111,7 +97,6 @@ def test_a_bare_pod_has_a_pool_of_one_node_until_it_has_ended(
     assert life.accepted("SetNodePoolSize") == 0
 
 
-@pytest.mark.proves("Pod", "refused", on="kubernetes")
 def test_a_pod_of_an_unknown_controller_is_told_so_and_gets_nothing(cloud: Cloud) -> None:
     life = Plain(cloud, "orphan", "Pod")
     # A live owner of a kind that is not in the table, so that the garbage collector keeps the pod.

@@ -12,8 +12,6 @@ from tests.lives.cloud import Cloud
 pytestmark = [pytest.mark.timeout(900), pytest.mark.slow]
 
 
-@pytest.mark.proves("Job", "leader pods", on=("kubernetes", "embedded"))
-@pytest.mark.proves("Job", "slice", on=("kubernetes", "embedded"))
 def test_the_pods_of_a_job_share_one_pool_that_goes_when_the_job_is_over(cloud: Cloud) -> None:
     life = Plain(cloud, "six", "Job")
     life.submit(a_gpu_pod("six"), 6)
@@ -25,7 +23,6 @@ def test_the_pods_of_a_job_share_one_pool_that_goes_when_the_job_is_over(cloud: 
     assert life.accepted("SetNodePoolSize") == 0
 
 
-@pytest.mark.proves("Job", "released when", on=("kubernetes", "embedded"))
 def test_a_pool_grows_with_its_job_and_gives_back_only_nodes_that_are_empty(cloud: Cloud) -> None:
     life = Plain(cloud, "waves", "Job")
     life.submit(a_gpu_pod("waves"), 5, parallelism=1)
@@ -49,7 +46,6 @@ def test_a_pool_grows_with_its_job_and_gives_back_only_nodes_that_are_empty(clou
     life.delete()
 
 
-@pytest.mark.proves("Job", "slice", on=("kubernetes", "embedded"))
 def test_several_pods_share_the_gpus_of_a_larger_machine(cloud: Cloud) -> None:
     life = Plain(cloud, "packed", "Job")
     machine = {"node.kubernetes.io/instance-type": "g2-standard-24"}
@@ -60,7 +56,6 @@ def test_several_pods_share_the_gpus_of_a_larger_machine(cloud: Cloud) -> None:
     life.end()
 
 
-@pytest.mark.proves("Job", "refused", on=("kubernetes", "embedded"))
 @pytest.mark.parametrize(
     ("name", "gpus", "kind", "reason"),
     [("unknown", 1, "nvidia-l5", "gpu_unknown"), ("toomany", 9, "nvidia-l4", "shape_unsupported")],

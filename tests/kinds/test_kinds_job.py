@@ -21,9 +21,6 @@ def submit(cloud: Cloud, name: str, topology: str, pods: int = 0, **spec: Any) -
     return life
 
 
-@pytest.mark.proves("Job", "leader pods", on=("kubernetes", "embedded"))
-@pytest.mark.proves("Job", "slice", on=("kubernetes", "embedded"))
-@pytest.mark.proves("Job", "over when", on=("kubernetes", "embedded"))
 def test_an_indexed_job_of_several_hosts_has_one_pool_until_it_is_complete(cloud: Cloud) -> None:
     life = submit(cloud, "whole", "4x4")
     life.expect_one_pool(life.wait_running(4))
@@ -32,9 +29,6 @@ def test_an_indexed_job_of_several_hosts_has_one_pool_until_it_is_complete(cloud
     life.expect_given_back(1)
 
 
-@pytest.mark.proves("Job", "leader pods", on=("kubernetes", "embedded"))
-@pytest.mark.proves("Job", "slice", on=("kubernetes", "embedded"))
-@pytest.mark.proves("Job", "over when", on=("kubernetes", "embedded"))
 def test_on_single_hosts_each_index_has_a_pool_of_its_own_until_the_last_is_done(cloud: Cloud) -> None:
     life = submit(cloud, "hosts", "2x2", pods=3)
     pods = life.wait_running(3)
@@ -45,14 +39,11 @@ def test_on_single_hosts_each_index_has_a_pool_of_its_own_until_the_last_is_done
     life.expect_given_back(3)
 
 
-@pytest.mark.proves("Job", "slice", on=("kubernetes", "embedded"))
-@pytest.mark.proves("Job", "refused", on=("kubernetes", "embedded"))
 def test_several_pods_without_index_are_refused_where_their_owner_looks(cloud: Cloud) -> None:
     life = submit(cloud, "unindexed", "2x4", completionMode="NonIndexed")
     life.expect_refusal("completionMode", "slice_unknown")
 
 
-@pytest.mark.proves("Job", "released when", on=("kubernetes", "embedded"))
 def test_a_suspended_job_gives_its_pool_back_and_gets_one_again(cloud: Cloud) -> None:
     life = submit(cloud, "halted", "2x4")
     life.wait_running(2)

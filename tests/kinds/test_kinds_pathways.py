@@ -101,7 +101,6 @@ class Pathways(Life):
         return {"name": name, "replicas": replicas, "template": {"spec": job}}
 
 
-@pytest.mark.proves("JobSet", "slice", on=("jobset", "embedded"))
 def test_a_head_on_the_nodes_of_its_workers_shares_the_pool_of_one_of_their_slices(cloud: Cloud) -> None:
     life = Pathways(cloud, "colocated")
     life.submit(slices=2, colocated=True, priority_class="colocated-workers")
@@ -117,7 +116,6 @@ def test_a_head_on_the_nodes_of_its_workers_shares_the_pool_of_one_of_their_slic
 
 # The embedded scheduler counts pods per affinity term, the real one the pods that match all.
 @ON_REAL
-@pytest.mark.proves("JobSet", "slice", on="jobset")
 def test_workers_that_must_be_with_their_head_share_its_one_pool(cloud: Cloud) -> None:
     life = Pathways(cloud, "together")
     life.submit(slices=1, colocated=True, priority_class="together-workers", with_head=True)
@@ -128,7 +126,6 @@ def test_workers_that_must_be_with_their_head_share_its_one_pool(cloud: Cloud) -
     life.expect_given_back(1)
 
 
-@pytest.mark.proves("JobSet", "slice", on=("jobset", "embedded"))
 def test_a_head_on_a_cpu_node_has_no_pool_and_each_slice_of_its_workers_one(cloud: Cloud) -> None:
     life = Pathways(cloud, "on-cpu")
     life.submit(slices=2, colocated=False)
@@ -140,7 +137,6 @@ def test_a_head_on_a_cpu_node_has_no_pool_and_each_slice_of_its_workers_one(clou
     life.expect_given_back(2)
 
 
-@pytest.mark.proves("JobSet", "slice", on=("jobset", "embedded"))
 def test_exclusive_workers_of_the_head_s_own_priority_stay_off_its_pool_and_so_have_another(cloud: Cloud) -> None:
     life = Pathways(cloud, "apart")
     life.submit(slices=1, colocated=True)

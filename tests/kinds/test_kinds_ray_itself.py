@@ -26,7 +26,6 @@ pytestmark = [
 ]
 
 
-@pytest.mark.proves("RayCluster", "released when", on=KUBERAY)
 def test_actors_of_ray_get_a_slice_and_gpus_and_the_pools_go_when_they_are_let_go(
     plane_with: Callable[..., ControlPlane], tmp_path: Path
 ) -> None:

@@ -3,13 +3,10 @@
 import pytest
 
 from demo.stack.stack import Stack
-from tests.lives.results import keep
 from tests.lives.running import Run, live_all
 
 
 @pytest.fixture(scope="session")
 def lived(stack: Stack) -> Run:
-    """The results of all lives on this cluster, in build/lives for the table of the documents."""
-    run = live_all(stack)
-    keep(run)
-    return run
+    """The results of all lives on this cluster."""
+    return live_all(stack)

@@ -10,9 +10,6 @@ pytestmark = [pytest.mark.timeout(900), pytest.mark.slow]
 """The first test of a cluster waits for its stack and for all lives, which run in parallel."""
 
 
-@pytest.mark.proves("JobSet", "over when", on=("jobset", "embedded"))
-@pytest.mark.proves("JobSet", "released when", on=("jobset", "embedded"))
-@pytest.mark.proves("JobSet", "queued", on=("jobset", "embedded"))
 @pytest.mark.parametrize("life", [life for life in LIVES if not life.real_only], ids=lambda life: life.name)
 def test_a_life_ends_as_it_should_and_leaves_nothing(lived: Run, life: Life) -> None:
     check(lived, life)
@@ -35,7 +32,6 @@ def check(lived: Run, life: Life) -> None:
     assert found.calls_in_all <= life.calls_most, found
 
 
-@pytest.mark.proves("JobSet", "slice", on=("jobset", "embedded"))
 def test_no_pool_ever_holds_two_slices(lived: Run) -> None:
     assert lived.shared == []
 

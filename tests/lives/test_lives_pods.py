@@ -95,7 +95,6 @@ def _taints(node: Json | None) -> set[str]:
     return {each["key"] for each in node["spec"].get("taints", ())}
 
 
-@pytest.mark.proves("JobSet", "leader pods", on=("jobset", "embedded"))
 @pytest.mark.parametrize("case", CASES)
 def test_a_leader_is_reported_whatever_the_scheduler_says_of_it(
     make_scene: MakeScene, add_node: AddNode, cloud: Cloud, case: str
@@ -117,7 +116,6 @@ def test_a_leader_is_reported_whatever_the_scheduler_says_of_it(
     assert message["attributes"]["ce-subject"] == f"namespaces/{scene.namespace}/jobsets/{scene.name}"
 
 
-@pytest.mark.proves("JobSet", "leader pods", on=("jobset", "embedded"))
 def test_a_leader_that_is_held_by_a_gate_is_reported_once_it_is_free(make_scene: MakeScene, cloud: Cloud) -> None:
     held, free = make_scene("held"), make_scene("free")
     body = jobset(held.name)

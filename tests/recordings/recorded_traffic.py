@@ -110,7 +110,7 @@ def read_recordings() -> tuple[Exchange, ...]:
     if clone is None:
         return ()
     files = _list_files(clone)
-    return tuple(each for name, text in read_files(clone, files) for each in _read_file(name, text))
+    return tuple(each for name, text in _read_files(clone, files) for each in _read_file(name, text))
 
 
 def read_log(file: str, text: str) -> Iterator[Exchange]:
@@ -181,24 +181,20 @@ def _read_json(lines: list[str]) -> dict[str, Any]:
     return found
 
 
-def find_clone(variable: str = VARIABLE) -> Path | None:
+def find_clone() -> Path | None:
     """Return the git directory that a variable names; None if there is none."""
-    root = Path(os.environ.get(variable) or "/nowhere")
+    root = Path(os.environ.get(VARIABLE) or "/nowhere")
     return next((each for each in (root / ".git", root) if (each / "HEAD").is_file()), None)
 
 
 def _list_files(clone: Path) -> list[str]:
-    return list_files(clone, [f"{FOLDER}/{each}" for each in FOLDERS], ENDS)
-
-
-def list_files(clone: Path, folders: list[str], ends: str | tuple[str, ...]) -> list[str]:
-    """Return the files of some folders of a git directory, by the end of their names."""
+    folders = [f"{FOLDER}/{each}" for each in FOLDERS]
     command = ["git", f"--git-dir={clone}", "ls-tree", "-r", "--name-only", "HEAD", "--", *folders]
     done = subprocess.run(command, capture_output=True, check=False, text=True, timeout=_SECONDS)
-    return [name for name in done.stdout.splitlines() if name.endswith(ends)]
+    return [name for name in done.stdout.splitlines() if name.endswith(ENDS)]
 
 
-def read_files(clone: Path, files: list[str]) -> Iterator[tuple[str, str]]:
+def _read_files(clone: Path, files: list[str]) -> Iterator[tuple[str, str]]:
     """Yield name and text of the files of a git directory that it has."""
     command = ["git", f"--git-dir={clone}", "cat-file", "--batch"]
     asked = "".join(f"HEAD:{file}\n" for file in files).encode()

@@ -40,7 +40,6 @@ def a_pod(
     return a_pod_of(controller, template or a_pod_body(), name=f"serve-{HASH}-x2x4z", labels=found)
 
 
-@pytest.mark.proves("Deployment", "leader pods")
 def test_a_pod_leads_to_its_deployment_by_the_name_of_its_set_and_its_hash() -> None:
     assert DEPLOYMENT.find_owner(a_pod()) == "serve"
     assert find_kind_of_pod(a_pod()) is DEPLOYMENT
@@ -61,7 +60,6 @@ def test_a_pod_of_anything_else_is_not_its_pod(pod_labels: dict[str, str] | None
     assert DEPLOYMENT.find_owner(a_pod(pod_labels=pod_labels, **owner)) == ""
 
 
-@pytest.mark.proves("Deployment", "slice")
 def test_all_replicas_share_one_pool_with_a_host_for_each() -> None:
     found = expect_demand(decide(a_pod(), a_deployment()))
 
@@ -99,7 +97,6 @@ def test_a_surge_of_another_type_makes_the_object_unreadable(surge: Any) -> None
         a_deployment(shown=4, strategy=strategy)
 
 
-@pytest.mark.proves("Deployment", "released when")
 def test_the_pool_goes_with_the_last_replica_or_the_shape() -> None:
     (planned,) = list_slices(a_deployment())
 
@@ -111,7 +108,6 @@ def test_the_pool_goes_with_the_last_replica_or_the_shape() -> None:
     assert not has_slice(DEPLOYMENT, a_deployment(), "serve", None)
 
 
-@pytest.mark.proves("Deployment", "refused")
 @pytest.mark.parametrize(
     ("pod", "workload", "reason"),
     [
@@ -151,7 +147,6 @@ def test_a_deployment_without_accelerators_has_nothing() -> None:
     assert a_deployment(template=cpu).groups == ()
 
 
-@pytest.mark.proves("Deployment", "over when")
 def test_it_is_never_over_and_its_deletion_is_seen() -> None:
     assert a_deployment().terminal == ""
     assert a_deployment(deleted="2027-01-15T08:00:00Z").deleting

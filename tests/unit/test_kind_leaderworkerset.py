@@ -353,7 +353,6 @@ def test_what_is_still_wanted(fields: dict[str, Any], name: str, wanted: bool) -
     assert LEADERWORKERSET.has_slice(a_set(**fields), name, None) is wanted
 
 
-@pytest.mark.proves("LeaderWorkerSet", "over when")
 def test_it_is_never_over_and_never_suspended() -> None:
     status = {"conditions": [{"type": each, "status": "True"} for each in ("Available", "Progressing", "Failed")]}
     found = a_set(status=status)

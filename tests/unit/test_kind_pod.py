@@ -32,8 +32,6 @@ def ask(body: Json) -> Demand | Decision:
     return decide(*both(body))
 
 
-@pytest.mark.proves("Pod", "leader pods")
-@pytest.mark.proves("Pod", "slice")
 def test_a_bare_pod_is_its_own_workload_with_a_pool_of_one_node() -> None:
     found = expect_demand(ask(a_body()))
 
@@ -61,7 +59,6 @@ def test_a_slice_of_several_hosts_is_no_pod_s() -> None:
     assert "a kind of workload that has slices" in found.message
 
 
-@pytest.mark.proves("Pod", "refused")
 @pytest.mark.parametrize(
     "owner",
     [
@@ -92,8 +89,6 @@ def test_what_belongs_to_a_node_asks_for_none(kind: str) -> None:
     assert found.verdict == Verdict.NOTHING
 
 
-@pytest.mark.proves("Pod", "over when")
-@pytest.mark.proves("Pod", "released when")
 @pytest.mark.parametrize(
     ("phase", "terminal"), [("Succeeded", "Succeeded"), ("Failed", "Failed"), ("Running", "")]
 )

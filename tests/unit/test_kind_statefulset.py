@@ -37,8 +37,6 @@ def a_pod(ordinal: int = 0, *, template: dict[str, Any] | None = None, **owner: 
     return a_pod_of(controller, template or a_pod_body(), name=name, labels={POD_NAME: name})
 
 
-@pytest.mark.proves("StatefulSet", "leader pods")
-@pytest.mark.proves("StatefulSet", "slice")
 def test_single_hosts_share_one_pool_whichever_pod_is_the_leader() -> None:
     found = [decide(a_pod(ordinal), a_set()) for ordinal in range(4)]
 
@@ -47,7 +45,6 @@ def test_single_hosts_share_one_pool_whichever_pod_is_the_leader() -> None:
     assert [each.name.startswith("shard-any-") for each in list_slices(a_set())] == [True]
 
 
-@pytest.mark.proves("StatefulSet", "slice")
 def test_as_many_parallel_pods_as_hosts_are_one_slice() -> None:
     found = expect_demand(decide(a_pod(3, template=SLICE["template"]), a_set(**SLICE, **PARALLEL)))
 
@@ -56,7 +53,6 @@ def test_as_many_parallel_pods_as_hosts_are_one_slice() -> None:
     assert [each.name for each in list_slices(a_set(**SLICE, **PARALLEL))] == ["shard"]
 
 
-@pytest.mark.proves("StatefulSet", "refused")
 @pytest.mark.parametrize(
     ("spec", "reason", "message"),
     [
@@ -107,7 +103,6 @@ def test_a_pod_that_the_spec_does_not_have_gets_nothing(
     assert found.reason == reason
 
 
-@pytest.mark.proves("StatefulSet", "released when")
 def test_a_pool_is_wanted_while_the_spec_has_its_pods() -> None:
     (planned,) = list_slices(a_set())
 
@@ -124,6 +119,5 @@ def test_the_pods_of_other_controllers_are_not_its_pods() -> None:
     assert STATEFULSET.find_owner(a_pod(kind="ReplicaSet")) == ""
 
 
-@pytest.mark.proves("StatefulSet", "over when")
 def test_it_is_never_over() -> None:
     assert a_set().terminal == ""

@@ -74,7 +74,6 @@ class AskingLife(JobLife):
         return [each["message"] for each in found if each["involvedObject"]["kind"] == "RayJob"]
 
 
-@pytest.mark.proves("RayCluster", "slice", on=KUBERAY)
 def test_a_suspended_rayjob_and_each_retry_have_all_pools_before_any_pod(
     cloud: Cloud, dashboards: Dashboards
 ) -> None:
@@ -96,7 +95,6 @@ def test_a_suspended_rayjob_and_each_retry_have_all_pools_before_any_pod(
     life.expect_given_back(4)
 
 
-@pytest.mark.proves("RayCluster", "released when", on=KUBERAY)
 def test_a_person_who_suspends_the_rayjob_later_is_not_overruled(cloud: Cloud, dashboards: Dashboards) -> None:
     life = AskingLife(cloud, dashboards, "paused")
     life.ask()
@@ -115,7 +113,6 @@ def test_a_person_who_suspends_the_rayjob_later_is_not_overruled(cloud: Cloud, d
     life.expect_given_back(4)
 
 
-@pytest.mark.proves("RayCluster", "released when", on=KUBERAY)
 def test_a_rayjob_that_fails_while_it_waits_gets_its_pools_given_back(
     cloud: Cloud, dashboards: Dashboards
 ) -> None:

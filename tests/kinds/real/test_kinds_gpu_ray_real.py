@@ -2,8 +2,6 @@
 
 from typing import Any
 
-import pytest
-
 from tests.kinds.controllers import with_controllers
 from tests.kinds.living import places
 from tests.kinds.rays import Life, a_group
@@ -27,8 +25,6 @@ def a_gpu_group(life: str, **fields: Any) -> Json:
     return group
 
 
-@pytest.mark.proves("RayCluster", "slice", on=KUBERAY)
-@pytest.mark.proves("RayCluster", "released when", on=KUBERAY)
 def test_the_workers_share_a_pool_that_follows_their_number_up_and_down(cloud: Cloud) -> None:
     life = Life(cloud, "gpus")
     life.submit(a_gpu_group("gpus", maxReplicas=5))

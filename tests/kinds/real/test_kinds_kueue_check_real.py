@@ -166,9 +166,6 @@ def count_sweeps(cloud: Cloud) -> int:
     return sum(each["method"] == "ListNodePools" for each in cloud.calls())
 
 
-@pytest.mark.proves("JobSet", "queued", on=(KUEUE, "jobset"))
-@pytest.mark.proves("Job", "queued", on=KUEUE)
-@pytest.mark.proves("RayCluster", "queued", on=(KUEUE, KUBERAY))
 def test_each_kind_with_a_suspension_gets_its_pools_before_its_pods(cloud: Cloud) -> None:
     queues = {
         kind: Queue(cloud, f"kind-{kind.lower()}", V6E, check=CHECK) for kind in ("JobSet", "Job", "RayCluster")

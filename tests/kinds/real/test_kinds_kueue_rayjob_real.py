@@ -14,8 +14,6 @@ KUEUE, KUBERAY = "kueue-0.15", "kuberay-1.6"
 pytestmark = [*with_controllers(KUEUE, KUBERAY), pytest.mark.usefixtures("dashboards")]
 
 
-@pytest.mark.proves("RayCluster", "queued", on=(KUEUE, KUBERAY))
-@pytest.mark.proves("RayCluster", "released when", on=(KUEUE, KUBERAY))
 def test_a_queued_rayjob_asks_for_nothing_until_it_is_admitted_and_gives_all_back_when_it_ends(
     cloud: Cloud, dashboards: Dashboards
 ) -> None:

@@ -31,10 +31,6 @@ def stack_settings() -> StackSettings:
     return StackSettings(speed=SPEED, cluster=ClusterKind.REAL, grace_virtual_seconds=grace)
 
 
-@pytest.mark.proves("JobSet", "queued", on=(KUEUE, "jobset"))
-@pytest.mark.proves("RayCluster", "queued", on=(KUEUE, KUBERAY))
-@pytest.mark.proves("LeaderWorkerSet", "queued", on=(KUEUE, LWS))
-@pytest.mark.proves("Job", "queued", on=KUEUE)
 def test_what_waits_for_quota_asks_for_nothing_and_what_is_admitted_gets_the_shape_of_its_flavor(
     cloud: Cloud,
 ) -> None:
@@ -59,9 +55,6 @@ def test_what_waits_for_quota_asks_for_nothing_and_what_is_admitted_gets_the_sha
         queue.clear(pools=1)
 
 
-@pytest.mark.proves("JobSet", "released when", on=(KUEUE, "jobset"))
-@pytest.mark.proves("LeaderWorkerSet", "queued", on=(KUEUE, LWS))
-@pytest.mark.proves("LeaderWorkerSet", "released when", on=(KUEUE, LWS))
 @pytest.mark.parametrize(
     ("kind", "name", "describe"),
     [("JobSet", "preempt", a_jobset), ("LeaderWorkerSet", "ousted", a_leaderworkerset)],
@@ -92,9 +85,6 @@ def test_what_is_preempted_gives_its_pool_back_after_the_grace_and_gets_one_agai
     queue.clear(pools=3)
 
 
-@pytest.mark.proves("JobSet", "queued", on=(KUEUE, "jobset"))
-@pytest.mark.proves("RayCluster", "queued", on=(KUEUE, KUBERAY))
-@pytest.mark.proves("Job", "queued", on=KUEUE)
 def test_what_is_evicted_and_admitted_again_within_the_grace_runs_on_the_same_pool(cloud: Cloud) -> None:
     queues = {kind: Queue(cloud, f"back-{kind.lower()}", V6E) for kind in ("JobSet", "RayCluster", "Job")}
     for kind, queue in queues.items():
@@ -111,7 +101,6 @@ def test_what_is_evicted_and_admitted_again_within_the_grace_runs_on_the_same_po
         queue.clear()
 
 
-@pytest.mark.proves("JobSet", "refused", on=(KUEUE, "jobset"))
 def test_another_flavor_within_the_grace_is_refused_by_name_and_after_it_is_another_shape(cloud: Cloud) -> None:
     queue = Queue(cloud, "moved", V6E, V5E)
     queue.submit("JobSet", a_jobset(queue.workload))

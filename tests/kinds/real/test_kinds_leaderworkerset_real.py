@@ -94,9 +94,6 @@ class Set(Life):
         return found if len(found) == count and all(map(is_running, found)) else []
 
 
-@pytest.mark.proves("LeaderWorkerSet", "leader pods", on=LWS)
-@pytest.mark.proves("LeaderWorkerSet", "slice", on=LWS)
-@pytest.mark.proves("LeaderWorkerSet", "released when", on=LWS)
 def test_each_group_has_a_pool_and_a_group_that_leaves_gives_one_back(cloud: Cloud) -> None:
     life = Set(cloud, "groups")
     life.submit(replicas=2, annotations=BY_GROUP)
@@ -113,7 +110,6 @@ def test_each_group_has_a_pool_and_a_group_that_leaves_gives_one_back(cloud: Clo
     life.end(pools=3)
 
 
-@pytest.mark.proves("LeaderWorkerSet", "leader pods", on=LWS)
 def test_a_chipless_leader_is_the_leader_of_its_slice_before_its_workers_exist(cloud: Cloud) -> None:
     life = Set(cloud, "chipless")
     life.submit(size=3, annotations=BY_GROUP, leader=life.template(chips=0))
@@ -124,7 +120,6 @@ def test_a_chipless_leader_is_the_leader_of_its_slice_before_its_workers_exist(c
     assert life.accepted("CreateNodePool") == 1
 
 
-@pytest.mark.proves("LeaderWorkerSet", "leader pods", on=LWS)
 def test_a_leader_on_a_cpu_node_is_not_the_leader_of_its_slice(cloud: Cloud) -> None:
     life = Set(cloud, "driven")
     life.submit(size=3, leader=life.template(chips=0, on_slice=False))
@@ -136,8 +131,6 @@ def test_a_leader_on_a_cpu_node_is_not_the_leader_of_its_slice(cloud: Cloud) -> 
     assert life.accepted("CreateNodePool") == 1
 
 
-@pytest.mark.proves("LeaderWorkerSet", "leader pods", on=LWS)
-@pytest.mark.proves("LeaderWorkerSet", "slice", on=LWS)
 @pytest.mark.parametrize(
     ("name", "policy", "size"),
     [("parts", "LeaderWorker", 4), ("beside", "LeaderExcluded", 5)],
@@ -158,7 +151,6 @@ def test_each_sub_group_has_a_pool_of_its_own(cloud: Cloud, name: str, policy: s
     assert life.accepted("CreateNodePool") == 2
 
 
-@pytest.mark.proves("LeaderWorkerSet", "slice", on=LWS)
 @pytest.mark.parametrize("policy", ["RecreateGroupOnPodRestart", "None"])
 def test_a_group_that_lost_a_pod_comes_again_on_the_same_pool(cloud: Cloud, policy: str) -> None:
     """These are the restart policies of 0.7; later versions add RecreateGroupAfterStart."""
@@ -178,7 +170,6 @@ def test_a_group_that_lost_a_pod_comes_again_on_the_same_pool(cloud: Cloud, poli
     life.end(pools=1)
 
 
-@pytest.mark.proves("LeaderWorkerSet", "released when", on=LWS)
 def test_the_surplus_group_of_a_rolling_update_has_a_pool_until_the_update_ends(cloud: Cloud) -> None:
     life = Set(cloud, "rolled")
     life.submit(replicas=2, annotations=BY_GROUP)
@@ -199,7 +190,6 @@ def a_pair(life: str, workers: str) -> Json:
     return {"leaderTemplate": a_gpu_pod(life), "workerTemplate": a_gpu_pod(life, selector=other)}
 
 
-@pytest.mark.proves("LeaderWorkerSet", "slice", on=LWS)
 def test_a_leader_and_its_workers_with_another_gpu_get_both_pools(cloud: Cloud) -> None:
     life = Set(cloud, "pair")
     life.submit(size=3, **a_pair("pair", "nvidia-tesla-t4"))
@@ -209,7 +199,6 @@ def test_a_leader_and_its_workers_with_another_gpu_get_both_pools(cloud: Cloud) 
     life.end(pools=2)
 
 
-@pytest.mark.proves("LeaderWorkerSet", "refused", on=LWS)
 def test_a_leader_whose_workers_can_get_no_pool_gets_none_either(cloud: Cloud) -> None:
     life = Set(cloud, "half")
     pair = a_pair("half", "nvidia-tesla-t4")

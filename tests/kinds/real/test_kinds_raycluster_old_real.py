@@ -1,7 +1,5 @@
 """RayClusters under KubeRay 1.5, whose pods do not name their replica: the whole loop."""
 
-import pytest
-
 from tests.kinds.controllers import with_controllers
 from tests.kinds.rays import Json, Life, a_group
 from tests.lives.cloud import Cloud, wait_for
@@ -10,7 +8,6 @@ KUBERAY = "kuberay-1.5"
 pytestmark = with_controllers(KUBERAY)
 
 
-@pytest.mark.proves("RayCluster", "slice", on=KUBERAY)
 def test_a_group_that_can_only_have_one_replica_needs_no_label(cloud: Cloud) -> None:
     life = Life(cloud, "single")
     life.submit(a_group("single", maxReplicas=1, apart=False))
@@ -19,8 +16,6 @@ def test_a_group_that_can_only_have_one_replica_needs_no_label(cloud: Cloud) -> 
     life.end(pools=1)
 
 
-@pytest.mark.proves("RayCluster", "leader pods", on=KUBERAY)
-@pytest.mark.proves("RayCluster", "released when", on=KUBERAY)
 def test_on_single_hosts_each_worker_has_a_pool_and_the_one_that_leaves_gives_it_back(cloud: Cloud) -> None:
     life = Life(cloud, "few")
     life.submit(a_group("few", "2x2", apart=False, replicas=3))
@@ -34,7 +29,6 @@ def test_on_single_hosts_each_worker_has_a_pool_and_the_one_that_leaves_gives_it
     life.end(pools=3)
 
 
-@pytest.mark.proves("RayCluster", "refused", on=KUBERAY)
 def test_hosts_that_cannot_be_told_or_kept_apart_are_refused_with_what_would_help(cloud: Cloud) -> None:
     untold, mixing = Life(cloud, "untold"), Life(cloud, "mixing")
     untold.submit(a_group("untold", replicas=2))

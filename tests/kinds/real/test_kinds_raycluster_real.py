@@ -11,10 +11,6 @@ KUBERAY = "kuberay-1.6"
 pytestmark = with_controllers(KUBERAY)
 
 
-@pytest.mark.proves("RayCluster", "leader pods", on=KUBERAY)
-@pytest.mark.proves("RayCluster", "slice", on=KUBERAY)
-@pytest.mark.proves("RayCluster", "over when", on=KUBERAY)
-@pytest.mark.proves("RayCluster", "released when", on=KUBERAY)
 def test_each_replica_has_a_pool_and_only_the_one_that_leaves_gives_it_back(cloud: Cloud) -> None:
     life = Life(cloud, "elastic")
     life.submit()
@@ -35,7 +31,6 @@ def test_each_replica_has_a_pool_and_only_the_one_that_leaves_gives_it_back(clou
     life.end(pools=2)
 
 
-@pytest.mark.proves("RayCluster", "released when", on=KUBERAY)
 def test_a_suspended_cluster_gives_its_pools_back_and_gets_them_again(cloud: Cloud) -> None:
     life = Life(cloud, "halted")
     life.submit(a_group("halted", replicas=2))
@@ -47,7 +42,6 @@ def test_a_suspended_cluster_gives_its_pools_back_and_gets_them_again(cloud: Clo
     life.end(pools=4)
 
 
-@pytest.mark.proves("RayCluster", "slice", on=KUBERAY)
 def test_a_replica_that_lost_a_host_comes_again_under_another_name_on_the_same_pool(cloud: Cloud) -> None:
     life = Life(cloud, "replaced")
     life.submit()
@@ -59,7 +53,6 @@ def test_a_replica_that_lost_a_host_comes_again_under_another_name_on_the_same_p
     life.end()
 
 
-@pytest.mark.proves("RayCluster", "released when", on=KUBERAY)
 def test_a_replica_on_another_one_s_pool_keeps_it_and_the_empty_one_goes(cloud: Cloud) -> None:
     life = Life(cloud, "swapped")
     life.submit(a_group("swapped", replicas=2))
@@ -84,7 +77,6 @@ def test_a_replica_on_another_one_s_pool_keeps_it_and_the_empty_one_goes(cloud: 
     life.end(pools=4)
 
 
-@pytest.mark.proves("RayCluster", "slice", on=KUBERAY)
 def test_on_single_hosts_each_worker_has_a_pool(cloud: Cloud) -> None:
     life = Life(cloud, "solo")
     life.submit(a_group("solo", "2x2", apart=False, replicas=3))
@@ -93,7 +85,6 @@ def test_on_single_hosts_each_worker_has_a_pool(cloud: Cloud) -> None:
     life.end(pools=3)
 
 
-@pytest.mark.proves("RayCluster", "released when", on=KUBERAY)
 def test_clusters_of_one_name_after_another_all_run_and_leave_nothing(cloud: Cloud) -> None:
     life = Life(cloud, "again")
     for cluster in range(3):
@@ -106,7 +97,6 @@ def test_clusters_of_one_name_after_another_all_run_and_leave_nothing(cloud: Clo
     assert 1 <= life.accepted("CreateNodePool") == life.accepted("DeleteNodePool") <= 3
 
 
-@pytest.mark.proves("RayCluster", "slice", on=KUBERAY)
 def test_a_recreated_cluster_keeps_its_pool_and_another_shape_replaces_it(cloud: Cloud) -> None:
     life = Life(cloud, "remade")
     life.submit(upgradeStrategy={"type": "Recreate"})
@@ -123,7 +113,6 @@ def test_a_recreated_cluster_keeps_its_pool_and_another_shape_replaces_it(cloud:
     life.end(pools=2)
 
 
-@pytest.mark.proves("RayCluster", "refused", on=KUBERAY)
 @pytest.mark.parametrize(
     ("name", "group", "reason"),
     [("mixing", {"replicas": 2, "apart": False}, "slices_may_mix"), ("hosts", {"numOfHosts": 3}, "hosts_differ")],
@@ -136,7 +125,6 @@ def test_what_can_never_be_whole_is_refused_where_its_owner_looks(
     life.expect_refusal(reason)
 
 
-@pytest.mark.proves("RayCluster", "refused", on=KUBERAY)
 def test_workers_of_a_head_with_tpus_get_no_pool(cloud: Cloud) -> None:
     life = Life(cloud, "headed")
     head = a_spec()["headGroupSpec"]
@@ -145,7 +133,6 @@ def test_workers_of_a_head_with_tpus_get_no_pool(cloud: Cloud) -> None:
     life.expect_refusal("move its work that needs them to a worker group")
 
 
-@pytest.mark.proves("RayCluster", "refused", on=KUBERAY)
 def test_workers_that_no_host_has_room_for_get_no_pool(cloud: Cloud) -> None:
     life = Life(cloud, "bulky")
     group = a_group("bulky", "2x2", apart=False)

@@ -29,7 +29,6 @@ def plane(build: Build) -> Iterator[ControlPlane]:
         yield plane
 
 
-@pytest.mark.proves("RayCluster", "refused", on=(BEFORE, AFTER))
 def test_the_doubled_demand_of_an_operator_upgrade_is_explained_and_not_bought(
     plane: ControlPlane, cloud: Cloud
 ) -> None:

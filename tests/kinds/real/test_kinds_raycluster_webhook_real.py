@@ -27,8 +27,6 @@ def plane(build: Build) -> Iterator[ControlPlane]:
         yield plane
 
 
-@pytest.mark.proves("RayCluster", "slice", on=KUBERAY)
-@pytest.mark.proves("RayCluster", "released when", on=KUBERAY)
 def test_the_webhook_s_label_tells_the_replicas_and_only_the_one_that_leaves_gives_its_pool_back(
     cloud: Cloud,
 ) -> None:

@@ -84,7 +84,6 @@ def rule(outcome: str, policy: str, seconds: int = 0) -> Json:
     return {"deletionStrategy": {"deletionRules": [{"condition": condition, "policy": policy}]}}
 
 
-@pytest.mark.proves("RayCluster", "over when", on=KUBERAY)
 def test_a_rayjob_that_ended_keeps_its_pools_and_is_told_what_would_release_them(
     cloud: Cloud, dashboards: Dashboards
 ) -> None:
@@ -107,7 +106,6 @@ def test_a_rayjob_that_ended_keeps_its_pools_and_is_told_what_would_release_them
     life.expect_given_back(1)
 
 
-@pytest.mark.proves("RayCluster", "released when", on=KUBERAY)
 def test_a_retry_has_another_cluster_and_leaves_no_pool_of_the_first(cloud: Cloud, dashboards: Dashboards) -> None:
     life = JobLife(cloud, dashboards, "retried")
     life.begin(backoffLimit=1, shutdownAfterJobFinishes=True, ttlSecondsAfterFinished=2)
@@ -126,7 +124,6 @@ def test_a_retry_has_another_cluster_and_leaves_no_pool_of_the_first(cloud: Clou
     assert life.told() == {}
 
 
-@pytest.mark.proves("RayCluster", "released when", on=KUBERAY)
 def test_a_suspended_rayjob_gives_its_pools_back_and_a_deleted_one_too(
     cloud: Cloud, dashboards: Dashboards
 ) -> None:
@@ -146,7 +143,6 @@ def test_a_suspended_rayjob_gives_its_pools_back_and_a_deleted_one_too(
     life.expect_given_back(2)
 
 
-@pytest.mark.proves("RayCluster", "released when", on=KUBERAY)
 def test_deletion_rules_give_the_pools_back_where_they_apply(cloud: Cloud, dashboards: Dashboards) -> None:
     rules = {
         "workers": rule("SUCCEEDED", "DeleteWorkers"),
@@ -178,7 +174,6 @@ def test_deletion_rules_give_the_pools_back_where_they_apply(cloud: Cloud, dashb
         lives[name].wait_nothing_left()
 
 
-@pytest.mark.proves("RayCluster", "released when", on=KUBERAY)
 def test_a_rayjob_on_a_cluster_of_another_owner_releases_nothing(cloud: Cloud, dashboards: Dashboards) -> None:
     life = JobLife(cloud, dashboards, "chosen")
     life.submit()
@@ -217,8 +212,6 @@ class ServiceLife(JobLife):
         return found
 
 
-@pytest.mark.proves("RayCluster", "slice", on=KUBERAY)
-@pytest.mark.proves("RayCluster", "released when", on=KUBERAY)
 def test_two_clusters_of_a_rayservice_have_pools_of_their_own_until_the_old_one_goes(
     cloud: Cloud, dashboards: Dashboards
 ) -> None:
