@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from tests.infra.pretended_deployment import ARTIFACTS, CLUSTER, deploy, plan_changes, pull
+from tests.infra.pretended_deployment import deploy, plan_changes, pull
 
 PROGRAMS = ("gcloud", "terraform", "docker", "kubectl", "go", "pools")
 WORLD = "PRETENDED_WORLD"
@@ -114,8 +114,6 @@ class Cloud:
 
     def _storage(self) -> str:
         plain, buckets = self.plain, self.world["buckets"]
-        if plain[1] == "service-agent":
-            return "service-123456789@gs-project-accounts.iam.gserviceaccount.com"
         if plain[1] == "buckets":
             verb, name = plain[2], plain[3]
             if verb == "create":
@@ -228,10 +226,6 @@ class Cloud:
         if state["serial"] <= self.world.get("serial", 1):
             raise Gone("Failed to write state: cannot import state with an older serial")
         self.world["serial"] = state["serial"]
-        named = {f"{each['module']}.{each['type']}.{each['name']}": each for each in state["resources"]}
-        held = {name: each["instances"][0]["attributes"] for name, each in named.items()}
-        lifted = [CLUSTER] if not held.get(CLUSTER, {}).get("deletion_protection", True) else []
-        self.world["unprotected"] = lifted + [ARTIFACTS] * bool(held.get(ARTIFACTS, {}).get("force_destroy"))
 
     def _docker(self) -> str:
         plain = self.plain

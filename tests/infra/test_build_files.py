@@ -67,13 +67,6 @@ def test_substitutions_reach_the_scripts_as_variables_and_all_of_them_are_known_
     assert all(isinstance(value, str) for value in content["substitutions"].values())
 
 
-def test_every_input_is_read_by_something() -> None:
-    text = "".join(path.read_text() for path in sorted(BUILD.glob("*.sh")) + sorted(BUILD.glob("render_*.py")))
-    listed = re.sub(r"^INPUTS=\(.*?\)", "", text, flags=re.MULTILINE | re.DOTALL)
-    for name in find_inputs():
-        assert len(re.findall(rf"\b{name[1:]}\b", listed)) > 2, f"{name} is declared and used by nothing"
-
-
 def test_destroy_takes_the_substitutions_of_provision_with_the_same_defaults() -> None:
     provision, destroy = load(PROVISION)["substitutions"], load(DESTROY)["substitutions"]
     assert {name: destroy[name] for name in provision} == provision

@@ -1,6 +1,5 @@
 """Removing pools at the end: which are deleted, what blocks them, the countdown, what remains."""
 
-import dataclasses
 import json
 from pathlib import Path
 
@@ -111,16 +110,6 @@ def test_pools_of_another_deployment_neither_go_nor_hold_this_one() -> None:
     assert len(kept) == 4, "one line of each, in each of the two runs"
 
 
-def test_pods_on_a_pool_of_another_deployment_hold_the_cluster_that_is_destroyed() -> None:
-    scene = Stage(pool("green", OURS, GREEN), destroyed=CLUSTER)
-    scene.cluster.bound["green"] = [JOB]
-
-    assert scene.run(check=True) == 1
-    assert scene.lines[-2].endswith(
-        "green: 1 pods run on it, such as team/static-0, and this cluster is destroyed"
-    )
-
-
 def test_a_pool_that_an_operation_holds_is_tried_again() -> None:
     scene = Stage(pool("a"))
     scene.pools.fail_next("delete", Busy("node pool a is being created"))
@@ -161,31 +150,60 @@ def test_pools_that_stay_end_it_with_their_number(monkeypatch: pytest.MonkeyPatc
     assert scene.clock.now() == 100
 
 
-@pytest.mark.parametrize("check", [True, False])
-def test_a_running_workload_is_refused_by_name_before_anything_is_removed(check: bool) -> None:
-    scene = Stage(pool("a"))
-    scene.cluster.add(RUNNING)
+def pod(namespace: str, name: str, *, chips: int = 0, deleting_since: float | None = None) -> BoundPod:
+    return BoundPod(
+        namespace=namespace, name=name, kind="", workload="", chips=chips, deleting_since=deleting_since
+    )
 
-    assert scene.run(check=check) == 1
+
+JOB, DATABASE = pod("team", "static-0", chips=4), pod("data", "postgres-0")
+HOMES = ("kube-system", "gke-managed-cim", "gmp-system", "jobset-system", "kueue-system", "tpu-provisioner")
+OF_GKE = [pod(each, "dns") for each in HOMES]
+LEFT_FOR_LONG = pod("data", "old-0", deleting_since=-10_000.0)
+UNPROVEN = "its pods cannot be read, because the build that created this cluster failed"
+HOLDS = {
+    "a workload of ours": ("", OURS, "", [], "JobSet team/train runs"),
+    "a pod of others": ("", OURS, "", [JOB], "1 pods run on it"),
+    "a job on a static pool": (CLUSTER, {}, "", [JOB], "1 pods run on it, such as team/static-0"),
+    "the Go provisioner's pool": (CLUSTER, GO_PROVISIONERS, "", [JOB], "1 pods run on it, such as team/static-0"),
+    "another deployment's pool": (CLUSTER, OURS, GREEN, [JOB], "1 pods run on it, such as team/static-0"),
+    "a database": (
+        CLUSTER,
+        {},
+        "",
+        [LEFT_FOR_LONG, DATABASE, *OF_GKE],
+        "1 pods run on it, such as data/postgres-0",
+    ),
+    "pools of a failed build": (UNFINISHED, {}, "", [], UNPROVEN),
+}
+
+
+@pytest.mark.parametrize("case", HOLDS)
+def test_what_is_in_use_holds_the_build_before_anything_is_removed_unless_forced(case: str) -> None:
+    destroyed, labels, deployment, pods, why = HOLDS[case]
+    scene = Stage(pool("a", labels, deployment), destroyed=destroyed)
+    scene.cluster.bound["a"] = pods
+    if "runs" in why:
+        scene.cluster.add(RUNNING)
+
+    assert scene.run(check=True) == scene.run() == 1
     assert scene.deleted == set()
-    assert scene.lines[0] == f"  {CLUSTER}: node pool a: JobSet team/train runs"
-    assert scene.lines[1].startswith("error: 1 node pools are in use; end the workloads, or set FORCE=true")
+    end = ", and this cluster is destroyed" if destroyed == CLUSTER else ""
+    assert scene.lines[-2] == f"  {scene.home}: node pool a: {why}{end}"
+    assert scene.lines[-1].startswith("error: 1 node pools are in use; end the workloads, or set FORCE=true")
+    assert scene.run(force=True) == 0
 
 
-OTHER = BoundPod(namespace="x", name="y", kind="", workload="", chips=4, deleting_since=None)
-
-
-def test_pods_of_others_and_a_cluster_that_does_not_answer_hold_a_pool_unless_forced() -> None:
-    scene = Stage(pool("a"))
-    scene.cluster.bound["a"] = [OTHER]
-    assert scene.run() == 1
-    assert scene.lines[0].endswith("node pool a: 1 pods run on it")
-
+def test_a_cluster_that_cannot_be_asked_is_not_taken_for_idle_unless_forced() -> None:
+    """Also where nothing proves whose endpoint it is: another cluster knows no pods here."""
     scene = Stage(pool("a"))
     scene.cluster.fail_next("get_workload", Unavailable("timeout"))
     assert scene.run() == 1
     assert scene.lines[0].endswith("node pool a: its workload cannot be read: timeout")
-    scene.cluster.fail_next("get_workload", Unavailable("timeout"))
+    scene.cluster.nodes = {}
+    assert scene.run() == 1
+    assert "nothing proves that the endpoint is this cluster's" in scene.lines[2]
+    assert scene.deleted == set()
     assert scene.run(force=True) == 0
     assert scene.held == set()
 
@@ -195,61 +213,17 @@ def test_pods_of_others_and_a_cluster_that_does_not_answer_hold_a_pool_unless_fo
     assert scene.lines[0].endswith("node pool static: its pods cannot be read: timeout")
 
 
-def test_an_endpoint_that_is_not_proven_to_be_the_clusters_is_not_asked_about_workloads() -> None:
-    """Swapped endpoints: the other cluster has no such workload and no pods on these pools."""
-    scene = Stage(pool("a"))
-    scene.cluster.nodes = {}
-
-    assert scene.run() == 1
-    assert "nothing proves that the endpoint is this cluster's" in scene.lines[0]
-    assert scene.deleted == set()
-    assert scene.run(force=True) == 0
-    assert scene.held == set()
-
-
-JOB = BoundPod(namespace="team", name="static-0", kind="Job", workload="static", chips=4, deleting_since=None)
-AGENT = BoundPod(namespace="kube-system", name="dns", kind="", workload="", chips=0, deleting_since=None)
-
-
-@pytest.mark.parametrize("labels", [{}, GO_PROVISIONERS], ids=["static", "of the Go TPU Provisioner"])
-def test_a_job_on_a_pool_of_others_holds_the_cluster_that_is_destroyed(labels: dict[str, str]) -> None:
-    scene = Stage(pool("static", labels), destroyed=CLUSTER)
-    scene.cluster.bound["static"] = [JOB, AGENT]
-
-    assert scene.run(check=True) == 1
-    text = f"  {CLUSTER}: node pool static: 1 pods run on it, such as team/static-0, and this cluster is destroyed"
-    assert text in scene.lines
-    assert scene.run(force=True) == 0
-    assert scene.held == {"static"}
-
-
-def test_a_job_on_a_pool_of_others_holds_no_cluster_that_stays() -> None:
-    scene = Stage(pool("static", {}))
-    scene.cluster.bound["static"] = [JOB]
-
-    assert scene.run(check=True) == 0
-    assert scene.lines == ["No workload uses a node pool of the provisioner"]
-
-
-def test_what_gke_and_the_build_run_goes_with_its_cluster() -> None:
-    scene = Stage(pool("cpu", {}), destroyed=CLUSTER)
-    homes = ("kube-system", "gke-managed-cim", "gmp-system", "jobset-system", "kueue-system", "tpu-provisioner")
-    scene.cluster.bound["cpu"] = [dataclasses.replace(AGENT, namespace=home) for home in homes]
-
-    assert scene.run(check=True) == 0
-
-
-def test_a_database_on_a_persons_cpu_pool_holds_the_cluster_that_is_destroyed() -> None:
-    scene = Stage(pool("my-cpus", {}), destroyed=CLUSTER)
-    database = dataclasses.replace(AGENT, namespace="data", name="postgres-0")
-    left_for_long = dataclasses.replace(database, name="old-0", deleting_since=-10_000.0)
-    scene.cluster.bound["my-cpus"] = [left_for_long, database, AGENT]
-
-    assert scene.run(check=True) == 1
-    assert scene.lines[0].endswith(
-        "pool my-cpus: 1 pods run on it, such as data/postgres-0, and this cluster is destroyed"
-    )
-    assert scene.run(check=True, force=True) == 0
+def test_what_goes_with_its_cluster_or_stays_with_it_holds_nothing() -> None:
+    cases: dict[str, tuple[str, list[BoundPod]]] = {
+        "cpu": (CLUSTER, OF_GKE),
+        "static": ("", [JOB]),
+        "default-pool": (UNFINISHED, []),
+    }
+    for name, (destroyed, pods) in cases.items():
+        scene = Stage(pool(name, {}), destroyed=destroyed)
+        scene.cluster.bound[name] = pods
+        assert scene.run(check=True) == 0
+        assert scene.lines[-1] == "No workload uses a node pool of the provisioner"
 
 
 def test_only_the_environments_own_cluster_is_destroyed_also_if_its_build_failed() -> None:
@@ -260,17 +234,6 @@ def test_only_the_environments_own_cluster_is_destroyed_also_if_its_build_failed
     made = a_resource(CLUSTER_ADDRESS, project=project, location=location, name=name)
     made["instances"][0]["status"] = "tainted"
     assert find_destroyed({}, a_state(made)) == UNFINISHED
-
-
-def test_pools_that_somebody_made_in_a_cluster_of_a_build_that_failed_hold_it() -> None:
-    """Its address is not known, so nobody can ask it which pods run."""
-    scene = Stage(pool("default-pool", {}), pool("my-gpus", {}), destroyed=UNFINISHED)
-
-    assert scene.run(check=True) == 1
-    why = "its pods cannot be read, because the build that created this cluster failed"
-    assert scene.lines[0].strip() == f"{UNFINISHED}: node pool my-gpus: {why}"
-    assert scene.run(check=True, force=True) == 0
-    assert Stage(pool("default-pool", {}), destroyed=UNFINISHED).run(check=True) == 0
 
 
 def test_the_program_empties_a_fake_gke_whose_cluster_does_not_answer(tmp_path: Path) -> None:
