@@ -11,16 +11,17 @@ from pathlib import Path
 from coverage import CoverageData
 
 from tests.mutants.covering import CONTEXT, OUTCOMES, SETTINGS
-from tests.mutants.trees import Tree
+from tests.mutants.trees import PYTEST, Tree
 
 PRODUCT = ("shared", "exporter", "functions", "cli", "infra/build")
 SUITES = ("unit", "component", "contract", "exporter", "cli", "infra")
 """The folders of tests that run mostly in one process."""
-TIERS = "tool terraform image own_engine deploy by_hand browser corpus recordings docs slow ray cluster"
+PLUGIN = "tests.mutants.covering"
+_TIERS = "tool terraform image own_engine deploy by_hand browser corpus recordings docs slow ray cluster"
+_IN_ONE_PROCESS = " and ".join(f"not {tier}" for tier in _TIERS.split())
 _WAITS = re.compile(r"serve_mock|fake_process|running_stacks|build_cloud")
 """What stands in a file of tests that start clouds."""
 _TEST_SECONDS_MAX = 5.0
-_KEPT_MAX = 400
 _SUITE_SECONDS_MAX = 3000.0
 
 
@@ -77,11 +78,20 @@ def measure_tests(tree: Tree, folder: Path, suites: tuple[str, ...] = SUITES) ->
             for path in sorted((tree.root / "tests" / suite).glob("test_*.py"))
             if not _WAITS.search(path.read_text())
         ]
-        pytest = ["-m", "pytest", "-q", "--no-header", "-p", "no:cacheprovider", "-p", "tests.mutants.covering"]
-        pytest += ["--tb=no", "-m", " and ".join(f"not {tier}" for tier in TIERS.split())]
         outcomes = folder / f"{suite}.json"
         if files:
-            words = ["-m", "coverage", "run", f"--rcfile={folder}/settings", *pytest, *files]
+            words = [
+                "-m",
+                "coverage",
+                "run",
+                f"--rcfile={folder}/settings",
+                *PYTEST,
+                "-p",
+                PLUGIN,
+                "-m",
+                _IN_ONE_PROCESS,
+                *files,
+            ]
             tree.run(
                 *words,
                 seconds=_SUITE_SECONDS_MAX,
@@ -119,4 +129,4 @@ def _rank(tests: list[str], size: dict[str, int]) -> list[str]:
 
 def _take_in_turn(lists: list[list[str]]) -> list[str]:
     taken = chain.from_iterable(zip_longest(*lists))
-    return list(dict.fromkeys(test for test in taken if test))[:_KEPT_MAX]
+    return list(dict.fromkeys(test for test in taken if test))

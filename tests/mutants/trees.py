@@ -2,13 +2,16 @@
 
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from subprocess import PIPE, STDOUT
 
+PYTEST = ["-m", "pytest", "-q", "--no-header", "--tb=no", "-p", "no:cacheprovider", "-p", "no:xdist"]
 OWN = Path(__file__).resolve().parent
 
 
@@ -41,13 +44,15 @@ class Tree:
         """Return how a Python program ended, None if it did not in time, and what it wrote."""
         command = [sys.executable, *words]
         variables = {**os.environ, "PYTHONPATH": str(self.root), **(environ or {})}
-        try:
-            done = subprocess.run(
-                command, cwd=self.root, env=variables, capture_output=True, text=True, timeout=seconds, check=False
-            )
-        except subprocess.TimeoutExpired:
-            return None, ""
-        return done.returncode, done.stdout + done.stderr
+        with subprocess.Popen(
+            command, cwd=self.root, env=variables, stdout=PIPE, stderr=STDOUT, text=True, start_new_session=True
+        ) as program:
+            try:
+                written, _ = program.communicate(timeout=seconds)
+            except subprocess.TimeoutExpired:
+                os.killpg(program.pid, signal.SIGKILL)
+                return None, ""
+        return program.returncode, written
 
 
 def list_files(tree: Path) -> list[str]:
