@@ -19,6 +19,7 @@ from tests.mutants.tests_by_line import Coverage, measure_tests
 from tests.mutants.trees import Tree, copy_tree, name_commit
 
 ROOT = Path(__file__).resolve().parents[2]
+OUTPUT = ROOT / "build/mutants.json"
 
 
 def main() -> int:
@@ -27,13 +28,9 @@ def main() -> int:
     parser.add_argument("--tree", type=Path, default=ROOT, help="the repository to measure; default: this one")
     parser.add_argument("--random", type=int, default=300, help="operator mutants; default: 300")
     parser.add_argument("--seed", type=int, default=44, help="of their draw; default: 44")
-    parser.add_argument(
-        "--only", action="append", help="guards, rows, random, or a group of by_hand.yaml; repeatable"
-    )
+    parser.add_argument("--only", action="append", help="guards, rows, random, or a group by hand; repeatable")
     parser.add_argument("--workers", type=int, default=2, help="copies of the tree; default: 2")
-    parser.add_argument(
-        "--output", type=Path, default=ROOT / "build/mutants.json", help="what came of each; goes on there"
-    )
+    parser.add_argument("--output", type=Path, default=OUTPUT, help="what came of each; a run goes on there")
     parser.add_argument("--compare", type=Path, help="the output of an earlier run")
     options = parser.parse_args()
     run = Run(options.tree.resolve(), options.output, options.seed)
@@ -60,9 +57,8 @@ class Run:
         with tempfile.TemporaryDirectory(prefix="mutants-") as folder:
             trees = [copy_tree(self._tree, Path(folder) / str(number)) for number in range(workers)]
             coverage = self._measure(trees[0], Path(folder))
-            if (only is None or "rows" in only) and not any(
-                each.group.startswith("rows") for each in self.verdicts
-            ):
+            done = any(each.group.startswith("rows") for each in self.verdicts)
+            if not done and (only is None or "rows" in only):
                 self._note(judge_rows(trees[0]))
             every = read_by_hand(self._tree) + leave_guards_out(self._tree)
             every += draw_operators(self._tree, count, self._seed)
@@ -100,11 +96,8 @@ class Run:
         """Keep what came of some mutants."""
         with self._lock:
             self.verdicts += verdicts
-            data = {
-                "commit": self._commit,
-                "seed": self._seed,
-                "mutants": [asdict(each) for each in self.verdicts],
-            }
+            mutants = [asdict(each) for each in self.verdicts]
+            data = {"commit": self._commit, "seed": self._seed, "mutants": mutants}
             self._output.write_text(json.dumps(data, indent=1))
 
 

@@ -116,9 +116,9 @@ def judge_rows(tree: Tree) -> list[Verdict]:
             outcomes = {OUTCOMES: str(Path(folder, "outcomes.json"))}
             tree.run(*PYTEST, "-p", PLUGIN, test, seconds=20 * _SECONDS_MAX, environ=outcomes)
             told = json.loads(Path(outcomes[OUTCOMES]).read_text())
-        for outcome, names in (("caught", told["passed"]), ("survived", told["failed"])):
-            found += [
-                Verdict(group, name.partition("[")[2].rstrip("]"), "", outcome, test.split("/")[1])
-                for name in names
-            ]
+        found += [
+            Verdict(group, name.partition("[")[2].rstrip("]"), "", outcome, test.split("/")[1])
+            for outcome, names in (("caught", told["passed"]), ("survived", told["failed"]))
+            for name in names
+        ]
     return found

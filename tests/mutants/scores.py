@@ -29,10 +29,9 @@ def compare(before: Sequence[Verdict], now: Sequence[Verdict]) -> Iterator[str]:
     yield f"{'package':24} before   now  of (mutants of both runs)"
     for name in (*sorted({each.package for each in common}), ""):
         both = [each for each in common if name in (each.package, "")]
-        was, has = (
-            sum(each.outcome == CAUGHT for each in some) for some in ([earlier[e.identity] for e in both], both)
-        )
-        yield f"{name or 'all':24} {was / len(both):6.1%} {has / len(both):6.1%} {len(both):3}"
+        was = sum(earlier[each.identity].outcome == CAUGHT for each in both)
+        has, of = sum(each.outcome == CAUGHT for each in both), max(len(both), 1)
+        yield f"{name or 'all':24} {was / of:6.1%} {has / of:6.1%} {len(both):3}"
     for each in common:
         was_caught, is_caught = earlier[each.identity].outcome == CAUGHT, each.outcome == CAUGHT
         if was_caught != is_caught:
@@ -43,9 +42,7 @@ def compare(before: Sequence[Verdict], now: Sequence[Verdict]) -> Iterator[str]:
 
 def _name_source(verdict: Verdict) -> str:
     """Return by whom the mutant was made."""
-    return (
-        verdict.group if verdict.group in ("guards", "random") or verdict.group.startswith("rows") else "by hand"
-    )
+    return verdict.group if verdict.group.startswith(("guards", "random", "rows")) else "by hand"
 
 
 def _write_row(name: str, verdicts: Sequence[Verdict]) -> str:

@@ -38,9 +38,8 @@ class Coverage:
         if known.get(line) or not file.endswith(".py"):
             return known.get(line, [])
         first, last, names = _find_statement((root / file).read_text(), line)
-        near = next(
-            (known[each] for each in (*range(line, first, -1), *range(line, last + 1)) if known.get(each)), []
-        )
+        numbers = (*range(line, first, -1), *range(line, last + 1))
+        near = next((known[each] for each in numbers if known.get(each)), [])
         if near or not names:
             return near
         word = re.compile(rf"\b(?:{'|'.join(names)})\b")
@@ -68,37 +67,20 @@ def _find_statement(text: str, line: int) -> tuple[int, int, list[str]]:
 
 def measure_tests(tree: Tree, folder: Path, suites: tuple[str, ...] = SUITES) -> Coverage:
     """Run the tests of some suites once, and return what each covers."""
-    source = "".join(f"\n    {tree.root / room}" for room in PRODUCT)
-    settings = f"[run]\nsource ={source}\ncontext = ${{{CONTEXT}-}}\nparallel = true\n"
-    (folder / "settings").write_text(f"{settings}data_file = {folder}/data\n")
-    passed: dict[str, float] = {}
+    rooms = "".join(f"\n    {tree.root / room}" for room in PRODUCT)
+    (folder / "settings").write_text(
+        f"[run]\nsource ={rooms}\ncontext = ${{{CONTEXT}-}}\nparallel = true\ndata_file = {folder}/data\n"
+    )
+    settings, outcomes, passed = f"--rcfile={folder}/settings", folder / "outcomes.json", dict[str, float]()
+    environ = {OUTCOMES: str(outcomes), SETTINGS: f"{folder}/settings"}
     for suite in suites:
-        files = [
-            str(path.relative_to(tree.root))
-            for path in sorted((tree.root / "tests" / suite).glob("test_*.py"))
-            if not _WAITS.search(path.read_text())
-        ]
-        outcomes = folder / f"{suite}.json"
+        paths = sorted((tree.root / "tests" / suite).glob("test_*.py"))
+        files = [str(each.relative_to(tree.root)) for each in paths if not _WAITS.search(each.read_text())]
         if files:
-            words = [
-                "-m",
-                "coverage",
-                "run",
-                f"--rcfile={folder}/settings",
-                *PYTEST,
-                "-p",
-                PLUGIN,
-                "-m",
-                _IN_ONE_PROCESS,
-                *files,
-            ]
-            tree.run(
-                *words,
-                seconds=_SUITE_SECONDS_MAX,
-                environ={OUTCOMES: str(outcomes), SETTINGS: f"{folder}/settings"},
-            )
+            words = [*PYTEST, "-p", PLUGIN, "-m", _IN_ONE_PROCESS, *files]
+            tree.run("-m", "coverage", "run", settings, *words, seconds=_SUITE_SECONDS_MAX, environ=environ)
             passed |= json.loads(outcomes.read_text())["passed"]
-    tree.run("-m", "coverage", "combine", f"--rcfile={folder}/settings", seconds=_SUITE_SECONDS_MAX)
+    tree.run("-m", "coverage", "combine", settings, seconds=_SUITE_SECONDS_MAX)
     return Coverage(_read_lines(folder / "data", tree.root, passed), passed)
 
 
