@@ -16,12 +16,10 @@ from cli.conformance.conformance_command import conformance
 from cli.diagnosis.findings import Result, print_findings
 from cli.exit_codes import EPILOG, BadInput, ExitCode, end_with, told
 from cli.explaining import explain
-from cli.explanation.log_lines import logs
 from cli.fleet.status import read_status
 from cli.fleet.status_table import print_status
 from cli.messages import dead_letter_commands
 from cli.planning.differences import compare
-from cli.planning.github_notes import print_notes
 from cli.planning.live_facts import Disks, Namespaces
 from cli.planning.manifests import read_manifests
 from cli.planning.plan import plan as plan_manifests
@@ -50,13 +48,6 @@ app = typer.Typer(
 )
 app.add_typer(config_commands.app, name="config", epilog=EPILOG)
 app.add_typer(dead_letter_commands.app, name="letters", epilog=EPILOG)
-
-
-class PlanForm(StrEnum):
-    """A form of the plan for another program than ours."""
-
-    NONE = "none"
-    GITHUB = "github"
 
 
 class Function(StrEnum):
@@ -184,9 +175,6 @@ def plan(
         typer.Option(metavar="ZONE", help="Zone of new pools. Default: the zone of the cluster in the settings."),
     ] = "",
     output: Output = Format.TABLE,
-    form: Annotated[
-        PlanForm, typer.Option("--format", help="github: annotations for GitHub's checks, in place of a table.")
-    ] = PlanForm.NONE,
     *,
     recursive: Annotated[
         bool, typer.Option("--recursive", "-R", help="Read folders inside of folders too.")
@@ -207,8 +195,6 @@ def plan(
     """
     with told():
         shown = choose_format(output, as_json=as_json)
-        if form is PlanForm.GITHUB and shown is not Format.TABLE:
-            raise BadInput(f"--format: contradicts --output={shown}; valid: one of the two")
         found = read_manifests(files, recursive=recursive)
         environ = choose_environment(always=False)
         settings = read_plan_settings(environ, cluster=cluster, zone=zone)
@@ -222,9 +208,7 @@ def plan(
         planned = plan_manifests(found.workloads, name, settings, namespaces, disks)
         changes = compare(planned, ports.pools.list(name)) if ports and diff else []
     assumed = [each for each in (namespaces.assumption, disks.assumption) if planned and each]
-    if form is PlanForm.GITHUB:
-        print_notes(found, planned)
-    elif shown.for_programs:
+    if shown.for_programs:
         slices = [each.as_data(prices=price) for each in planned if not each.later]
         growth = [each.as_data(prices=price) for each in planned if each.later]
         problems = [str(each) for each in found.problems]
@@ -339,6 +323,5 @@ def board(
 
 
 app.command(epilog=EPILOG)(explain)
-app.command(epilog=EPILOG)(logs)
 app.command(epilog=EPILOG)(conformance)
 app.command(epilog=EPILOG)(usage)

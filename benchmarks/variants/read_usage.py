@@ -13,7 +13,7 @@ from typing import Any
 from google.auth.credentials import AnonymousCredentials
 
 from cli.access.cli_settings import OperatorSettings
-from cli.logs.log_search import open_logs
+from cli.access.log_search import open_logs
 from cli.usage.folding import UsageFold
 from cli.usage.record_stream import Span, read_records
 from cli.usage.usage_command import choose_group

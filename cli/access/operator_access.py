@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 import urllib3
 
 from cli.access.cli_settings import OperatorSettings, find_log_project, read_environment
+from cli.access.log_search import open_logs
 from cli.access.subscriptions import PubsubAdmin, open_subscriber
-from cli.logs.log_search import open_logs
 from shared.core.ports import Ports
 from shared.edges.clock import SYSTEM_CLOCK
 from shared.edges.gke import GkeNodePools
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from google.cloud.logging_v2 import Client
     from google.pubsub_v1.services.publisher import PublisherClient
 
-    from cli.logs.log_search import OpenLogs
+    from cli.access.log_search import OpenLogs
     from shared.core.settings import ClusterSettings, Settings
 
 _USER_AGENT = "tpu-provisioner-cli"

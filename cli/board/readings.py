@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from cli.access.log_search import read_answers
 from cli.board.acts import list_dead_letters
 from cli.board.lanes import Lanes
 from cli.diagnosis.cluster_checks import check_exporter, check_lease
@@ -15,7 +16,6 @@ from cli.exit_codes import say
 from cli.fleet.status import read_status
 from cli.fleet.status_rows import Trouble
 from cli.fleet.status_table import tell_left_alone
-from cli.logs.log_search import read_answers
 from cli.usage.folding import UsageFold
 from cli.usage.hours import DAY_SECONDS, Row
 from cli.usage.record_stream import Span, read_records
@@ -25,8 +25,8 @@ from shared.core.errors import ProvisionerError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
+    from cli.access.log_search import Answered
     from cli.access.operator_access import Deployment
-    from cli.logs.log_search import Answered
     from shared.core.identity.creations import Creation
 
 SLOW_FACTOR = 6

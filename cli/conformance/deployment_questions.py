@@ -10,9 +10,9 @@ from urllib.parse import urlencode
 import msgspec
 import urllib3
 
+from cli.access.log_search import list_newest, read_moment
 from cli.conformance.probe_pools import Lab, OutOfTime
 from cli.conformance.questions import NotAsked, Seen, question
-from cli.logs.log_search import list_newest, read_moment
 from cli.messages.dead_letters import Choice, discard, read_dead_letters
 from cli.messages.replay import open_queue_to_look
 from shared.core.messages import Event, EventType, Message, ObjectName, Observed, format_message

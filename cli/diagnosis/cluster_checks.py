@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import msgspec
 import urllib3
 
+from cli.access.log_search import find_last_report
 from cli.diagnosis.findings import Finding, bad, fine, look, poor, skipped, warn
 from cli.exit_codes import say
-from cli.logs.log_search import find_last_report
 from cli.printing import format_age, short_cluster
 from shared.core import labels
 from shared.core.decisions import Reason

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 import urllib3
 
 from cli.access.cli_settings import PUSHED, name_services
+from cli.access.log_search import find_last_sweep
 from cli.diagnosis.cluster_checks import check_cluster, check_exporter
 from cli.diagnosis.creation_checks import check_creations
 from cli.diagnosis.findings import Finding, bad, fine, look, merge_unanswered, skipped, warn
 from cli.diagnosis.local_mends import mend_locally
 from cli.diagnosis.message_checks import check_backlog, check_dead_letters, check_subscription, check_topic
 from cli.exit_codes import say
-from cli.logs.log_search import find_last_sweep
 from cli.printing import count
 from shared.core.settings import Credentials, Mode
 

@@ -6,8 +6,8 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from cli.access.cli_settings import DEAD_LETTERS, PUSHED
+from cli.access.metric_points import read_points
 from cli.diagnosis.findings import Finding, bad, fine, skipped, warn
-from cli.logs.metric_points import read_points
 from cli.messages.dead_letters import Choice, DeadLetterQueue, read_dead_letters
 from cli.moments import format_moment
 from shared.deliver import SETTLE

@@ -1,1 +1,1 @@
-"""What was decided about a workload and why (`why`), and the lines of the logs (`logs`)."""
+"""What was decided about a workload and why (`why`)."""

@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.text import Text
 
+    from cli.explanation.history import Entry
     from cli.explanation.why import History
     from cli.fleet.status_rows import WaitingRow
-    from cli.logs.history import Entry
 
 _VARIES = re.compile(r"\d{4}-\d\d-\d\dT[\d:.]+Z|\boperation-[-\w]+|\d+")
 """What differs between repetitions: times, names of operations, numbers."""

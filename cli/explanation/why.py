@@ -9,18 +9,18 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from cli.exit_codes import BadInput, say
-from cli.explanation.suspensions import read_suspension
-from cli.fleet.status import Status, read_status
-from cli.logs.history import (
+from cli.explanation.history import (
     Entry,
     list_made,
     read_events,
     read_leaders,
+    read_logs,
     read_operations,
     read_pools,
     read_workload_dates,
 )
-from cli.logs.log_search import read_logs
+from cli.explanation.suspensions import read_suspension
+from cli.fleet.status import Status, read_status
 from cli.moments import format_moment
 from shared.core.demand.demand import claim_slice
 from shared.core.errors import NotFound, ProvisionerError, Rejected

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from cli.logs.log_search import read_answers
+from cli.access.log_search import read_answers
 from shared.core.decide.failures import RULES, Failure, classify_failure
 from shared.core.decisions import Reason, Verdict
 from shared.core.identity.names import parse_pool_name
@@ -18,7 +18,7 @@ from shared.core.times import format_time
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from cli.logs.log_search import Answered, OpenLogs
+    from cli.access.log_search import Answered, OpenLogs
     from shared.core.identity.creations import Creation
 
 REFUSALS = frozenset(

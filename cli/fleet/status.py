@@ -43,8 +43,8 @@ from shared.engine.tell import Outcome, describe_pool_outcome, name_error
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from cli.access.log_search import OpenLogs
     from cli.fleet.failed_creations import Slice
-    from cli.logs.log_search import OpenLogs
     from shared.core.identity.pools import PoolSnapshot
     from shared.core.ports import Ports
     from shared.engine.looks.look import Look

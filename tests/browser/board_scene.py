@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from cli.access.log_search import Answered
 from cli.fleet.status import Status
 from cli.fleet.status_rows import PoolRow, WaitingRow
-from cli.logs.log_search import Answered
 from cli.messages.dead_letters import DeadLetter
 from cli.usage.record_stream import Span
 from shared.core.identity.creations import Creation

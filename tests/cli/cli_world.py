@@ -21,11 +21,11 @@ from typer.testing import CliRunner, Result
 from cli import app as commands
 from cli.access import deployment_choice
 from cli.access.cli_settings import OperatorSettings
+from cli.access.log_search import open_logs
 from cli.access.operator_access import Deployment
 from cli.access.subscriptions import PubsubAdmin, open_subscriber
 from cli.explanation.history_text import print_history
 from cli.explanation.why import History
-from cli.logs.log_search import open_logs
 from shared.core.settings import Credentials
 from shared.edges.google_account import GoogleAccount
 from shared.edges.google_session import GoogleSession

@@ -242,13 +242,10 @@ def test_plan_refuses_a_workload_that_cannot_wait_so(
     text: str, environ: dict[str, str], words: str, tmp_path: Path
 ) -> None:
     path = write(tmp_path / "j.yaml", text)
-    result = run("plan", path, "--format=github", environ=environ)
+    result = run("plan", path, environ=environ)
 
     assert result.exit_code == 1
-    error, total = result.stdout.splitlines()
-    assert error.startswith(f"::error file={path},line=2,title=")
-    assert words in error.replace("%3A", ":")
-    assert total == "::notice::tpu-provisioner plan: 0 pools with 0 nodes and 0 chips; 1 refused"
+    assert words in result.stdout
     (refused,) = read_json("plan", path, environ=environ)["slices"]
     assert (refused["workload"], refused["decision"], refused["notes"]) == ("train", "refuse", [])
 

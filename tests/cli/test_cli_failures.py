@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from cli.access.log_search import Answered
 from cli.diagnosis.creation_checks import check_creations
 from cli.diagnosis.findings import Finding, Result, merge_unanswered
 from cli.diagnosis.local_mends import mend_locally
@@ -13,7 +14,6 @@ from cli.exit_codes import say
 from cli.explanation.why import History
 from cli.fleet.failed_creations import find_failures
 from cli.fleet.status import read_status
-from cli.logs.log_search import Answered
 from shared.core import labels
 from shared.core.errors import Denied, Unavailable
 from shared.core.identity.creations import Creation

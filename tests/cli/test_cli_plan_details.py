@@ -294,23 +294,6 @@ def test_pods_that_cannot_wait_for_their_capacity_are_planned_as_the_functions_d
     assert [(each["decision"], each["notes"]) for each in slices] == [(decision, [])] * 2
 
 
-def test_github_gets_an_annotation_at_each_document(tmp_path: Path) -> None:
-    three = JOBSET.replace("tpu: 4", "tpu: 3").replace("train", "other")
-    path = write(tmp_path / "j.yaml", f"{JOBSET}---\na: [\n---{three}")
-
-    result = run("plan", path, "--format=github")
-
-    lines = result.stdout.splitlines()
-    assert result.exit_code == 2
-    assert lines[0].startswith(
-        f"::error file={path},line={JOBSET.count(chr(10)) + 2},title=cannot be read::is not YAML: "
-    )
-    assert lines[1].startswith(
-        f"::error file={path},line={JOBSET.count(chr(10)) + 4},title=shape_unsupported::team-a/other: "
-    )
-    assert lines[2:] == ["::notice::tpu-provisioner plan: 3 pools with 12 nodes and 48 chips; 3 refused"]
-
-
 CLAIMING = JOBSET.replace(
     "containers: [{name: main,",
     "volumes: [{name: v, persistentVolumeClaim: {claimName: data}}]\n              containers: [{name: main,",

@@ -18,7 +18,7 @@ from tests.cli.cli_world import run
 ROOT = Path(__file__).resolve().parents[2]
 CLUSTERS = {"TPU_PROVISIONER_CLUSTERS": json.dumps({CLUSTER: {"endpoint": "http://127.0.0.1:9"}})}
 NARROW = {"COLUMNS": "80", "TERMINAL_WIDTH": "80"}
-COMMANDS = ("status", "why", "explain", "logs", "plan", "replay", "doctor", "board", "conformance", "usage")
+COMMANDS = ("status", "why", "explain", "plan", "replay", "doctor", "board", "conformance", "usage")
 
 
 def find_unknown(arguments: str) -> list[str]:

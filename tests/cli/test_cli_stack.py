@@ -100,8 +100,6 @@ def test_a_workload_is_seen_from_plan_to_its_pools_end(environ: dict[str, str], 
         ),
     )
     assert told.exit_code == 0
-    logged = run("logs", "provision", "--severity=notice", environ=environ).stdout
-    assert f"JobSet default/{NAME}: creating" in logged
     (history,) = ask(environ, "why", NAME)
     assert {each["source"] for each in history["entries"]} >= {
         "jobset",

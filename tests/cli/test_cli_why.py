@@ -9,13 +9,13 @@ import pytest
 import requests
 from google.cloud.logging_v2 import Client
 
+from cli.access.log_search import find_last_sweep
 from cli.access.operator_access import Deployment
 from cli.exit_codes import BadInput
+from cli.explanation.history import Entry, read_logs, read_operations, read_pools
 from cli.explanation.history_text import collapse
 from cli.explanation.why import History, add_present, mark_repetitions, parse_workload
 from cli.fleet.status import Status, read_status
-from cli.logs.history import Entry, read_operations, read_pools
-from cli.logs.log_search import find_last_sweep, read_logs
 from shared.core import labels
 from shared.core.errors import Denied, NotFound, ProvisionerError, Unavailable
 from shared.core.identity.names import build_pool_name

@@ -9,7 +9,6 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
-from cli.logs.history import Entry
 from cli.moments import format_moment
 from shared.core.errors import Misconfigured
 from shared.edges.google_calls import translate_errors
@@ -27,7 +26,6 @@ if TYPE_CHECKING:
 DAY_SECONDS = 86_400.0
 ENTRIES_MAX = 500
 _TOLD = ("decision", "reason", "message", "pool", "zone", "failure")
-LOUD = ("ERROR", "CRITICAL", "ALERT", "EMERGENCY", "WARNING")
 
 
 def open_logs(endpoint: str, credentials: Credentials, project: str) -> Client:
@@ -60,19 +58,6 @@ def require_logs(open_logs: OpenLogs | None) -> OpenLogs:
     return open_logs
 
 
-def read_logs(open_logs: OpenLogs, cluster: str, namespace: str, name: str, *, now: float) -> list[Entry]:
-    """Return the functions' log records about one workload: the newest 500 of the last day.
-
-    Raises:
-        ProvisionerError: they could not be read.
-    """
-    wanted = (
-        f"jsonPayload.claim.name={json.dumps(name)} AND jsonPayload.claim.namespace={json.dumps(namespace)} "
-        f"AND jsonPayload.claim.cluster={json.dumps(cluster)}"
-    )
-    return [_describe(each) for each in _list(open_logs, cluster, wanted, now=now, most=ENTRIES_MAX)]
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answered:
     """What a function answered about one slice, as its log record says."""
@@ -98,7 +83,7 @@ def read_answers(open_logs: OpenLogs, cluster: str, *, now: float) -> list[Answe
     """
     wanted = f"severity>=NOTICE AND jsonPayload.claim.cluster={json.dumps(cluster)}"
     found = []
-    for each in _list(open_logs, cluster, wanted, now=now, most=ENTRIES_MAX):
+    for each in list_of_day(open_logs, cluster, wanted, now=now, most=ENTRIES_MAX):
         record, at = each.payload, read_moment(each)
         if at is None or not isinstance(record, dict) or not isinstance(record.get("claim"), dict):
             continue
@@ -131,7 +116,7 @@ def find_last_sweep(open_logs: OpenLogs, cluster: str, *, now: float, ours: str 
         ProvisionerError: the logs could not be read.
     """
     wanted = f'jsonPayload.function="sweep" AND jsonPayload.message="swept"{ours}'
-    for each in _list(open_logs, cluster, wanted, now=now, most=1):
+    for each in list_of_day(open_logs, cluster, wanted, now=now, most=1):
         counts = each.payload.get("counts") if isinstance(each.payload, dict) else None
         errors = counts.get("errors") if isinstance(counts, dict) else None
         at = read_moment(each)
@@ -148,11 +133,11 @@ def find_last_report(open_logs: OpenLogs, cluster: str, *, now: float) -> float 
         ProvisionerError: the logs could not be read.
     """
     wanted = f'jsonPayload.message="published" AND jsonPayload.cluster="{cluster}"'
-    found = _list(open_logs, cluster, wanted, now=now, most=1)
+    found = list_of_day(open_logs, cluster, wanted, now=now, most=1)
     return read_moment(found[0]) if found else None
 
 
-def _list(open_logs: OpenLogs, cluster: str, wanted: str, *, now: float, most: int) -> list[Any]:
+def list_of_day(open_logs: OpenLogs, cluster: str, wanted: str, *, now: float, most: int) -> list[Any]:
     """Return the newest entries of the last day that fit."""
     return list_newest(open_logs, cluster, wanted, since=now - DAY_SECONDS, most=most)
 
@@ -173,20 +158,6 @@ def list_newest(open_logs: OpenLogs, cluster: str, wanted: str, *, since: float,
             max_results=most,
         )
         return list(found)
-
-
-def _describe(entry: Any) -> Entry:
-    record = entry.payload if isinstance(entry.payload, dict) else {}
-    pool, decision = str(record.get("pool") or ""), str(record.get("decision") or "")
-    return Entry(
-        at=read_moment(entry) or 0.0,
-        source="log",
-        about=f"{record.get('function', '')} {pool}".strip(),
-        text=f"{decision}: {record.get('message', '')} [{record.get('reason', '')}]",
-        bad=entry.severity in LOUD,
-        message=f"{record.get('message', '')} [{record.get('reason', '')}]",
-        owner_uid=str(claim.get("owner_uid") or "") if isinstance(claim := record.get("claim"), dict) else "",
-    )
 
 
 def read_moment(entry: Any) -> float | None:

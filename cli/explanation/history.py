@@ -1,12 +1,14 @@
-"""The history of one workload in the cluster and in GKE: each Event or operation is one entry."""
+"""The history of one workload: each Event, operation or log record is one entry."""
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from cli.access.log_search import ENTRIES_MAX, list_of_day, read_moment
 from shared.core.decide.failures import classify_failure
 from shared.core.errors import NotFound, Unavailable
 from shared.core.identity.names import parse_pool_name
@@ -20,11 +22,13 @@ from shared.json_text import JSON_ERRORS
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from cli.access.log_search import OpenLogs
     from shared.core.identity.pools import PoolSnapshot
     from shared.core.kinds.kind import Kind, Resource
     from shared.edges.google_session import GoogleSession
     from shared.edges.kubernetes_api import KubernetesApi
 
+_LOUD = ("ERROR", "CRITICAL", "ALERT", "EMERGENCY", "WARNING")
 _OURS = "NodePool"
 """Begins every reason of the provisioner's Events (`shared.core.decisions.EventReason`)."""
 
@@ -250,6 +254,33 @@ def _name_failure(operation: _Operation) -> str:
     if error is None or operation.operation_type != "CREATE_NODE_POOL":
         return ""
     return f" ({classify_failure(error.message, error.code)})"
+
+
+def read_logs(open_logs: OpenLogs, cluster: str, namespace: str, name: str, *, now: float) -> list[Entry]:
+    """Return the functions' log records about one workload: the newest 500 of the last day.
+
+    Raises:
+        ProvisionerError: they could not be read.
+    """
+    wanted = (
+        f"jsonPayload.claim.name={json.dumps(name)} AND jsonPayload.claim.namespace={json.dumps(namespace)} "
+        f"AND jsonPayload.claim.cluster={json.dumps(cluster)}"
+    )
+    return [_describe_record(each) for each in list_of_day(open_logs, cluster, wanted, now=now, most=ENTRIES_MAX)]
+
+
+def _describe_record(entry: Any) -> Entry:
+    record = entry.payload if isinstance(entry.payload, dict) else {}
+    pool, decision = str(record.get("pool") or ""), str(record.get("decision") or "")
+    return Entry(
+        at=read_moment(entry) or 0.0,
+        source="log",
+        about=f"{record.get('function', '')} {pool}".strip(),
+        text=f"{decision}: {record.get('message', '')} [{record.get('reason', '')}]",
+        bad=entry.severity in _LOUD,
+        message=f"{record.get('message', '')} [{record.get('reason', '')}]",
+        owner_uid=str(claim.get("owner_uid") or "") if isinstance(claim := record.get("claim"), dict) else "",
+    )
 
 
 def _read_dates(source: str, about: str, metadata: ObjectMeta) -> Iterator[Entry]:

@@ -1,1 +1,0 @@
-"""The records that the functions logged, read from Cloud Logging."""
