@@ -36,19 +36,13 @@ def serve(
             callback=check_writable,
         ),
     ] = None,
-    speed: Annotated[
-        float,
-        typer.Option(
-            min=0.001, help="Divides every duration: ack deadlines, back-offs, retention. Publish times stay real."
-        ),
-    ] = 1.0,
 ) -> None:
     """Run the broker until SIGTERM.
 
     Clients find it through PUBSUB_EMULATOR_HOST=<the gRPC address>.
     """
     log_as_json()
-    settings = ServerSettings(grpc_port=grpc_port, rest_port=rest_port, speed=speed)
+    settings = ServerSettings(grpc_port=grpc_port, rest_port=rest_port)
     try:
         asyncio.run(serve_until_signal(settings, ports_file))
     except (PortTaken, NotWritten) as error:

@@ -36,7 +36,6 @@ class ServerSettings:
 
     grpc_port: int = 0
     rest_port: int = 0
-    speed: float = 1.0
 
 
 class PubSubServer:
@@ -44,7 +43,7 @@ class PubSubServer:
 
     def __init__(self, settings: ServerSettings) -> None:
         self._settings = settings
-        self.broker = Broker(clock=time.time, speed=settings.speed)
+        self.broker = Broker(clock=time.time)
         self._bells = Bells()
         self.broker.listen(self._bells.ring)
         self._grpc = GrpcFront(Service(self.broker), self._bells)

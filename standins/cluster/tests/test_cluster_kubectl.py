@@ -1,4 +1,4 @@
-"""The commands of kubectl that the manuals show, with each of the two clusters."""
+"""The commands of kubectl that the manuals show."""
 
 import json
 import shutil
@@ -10,6 +10,7 @@ import pytest
 import yaml
 
 from standins.cluster.tests.cluster_objects import jobset, pod, replicated_job
+from standins.cluster.tests.conftest import RunningCluster
 from standins.processes.stand_ins import ROOT, wait_until
 
 Json = dict[str, Any]
@@ -58,8 +59,8 @@ class Kubectl:
 
 
 @pytest.fixture
-def kubectl(kubeconfig: Path, namespace: str, tmp_path: Path) -> Kubectl:
-    return Kubectl(kubeconfig, tmp_path, namespace)
+def kubectl(cluster: RunningCluster, namespace: str, tmp_path: Path) -> Kubectl:
+    return Kubectl(cluster.kubeconfig, tmp_path, namespace)
 
 
 def test_apply_again_changes_nothing_that_counts(kubectl: Kubectl) -> None:

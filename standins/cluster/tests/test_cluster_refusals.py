@@ -1,6 +1,6 @@
 """What the embedded cluster does not play is refused with one sentence that names the way out.
 
-On the embedded cluster only: the real control plane plays all of this.
+The real control plane plays all of this.
 """
 
 import re
@@ -72,22 +72,22 @@ def test_a_job_with_a_finer_policy_is_refused_alone_and_in_a_jobset(field: str) 
     assert re.search(rf"spec.replicatedJobs\[0\].template.spec.{field}: .*does not play this", inside)
 
 
-def test_dry_runs_streamed_lists_and_protobuf_are_refused(own_http: httpx.Client) -> None:
+def test_dry_runs_streamed_lists_and_protobuf_are_refused(http: httpx.Client) -> None:
     maps = "/api/v1/namespaces/default/configmaps"
     protobuf = {"Content-Type": "application/vnd.kubernetes.protobuf"}
 
     answers = [
-        own_http.post(maps, json={"metadata": {"name": "a"}}, params={"dryRun": "All"}),
-        own_http.get(maps, params={"watch": "true", "sendInitialEvents": "true"}),
-        own_http.post(maps, content=b"k8s\x00", headers=protobuf),
+        http.post(maps, json={"metadata": {"name": "a"}}, params={"dryRun": "All"}),
+        http.get(maps, params={"watch": "true", "sendInitialEvents": "true"}),
+        http.post(maps, content=b"k8s\x00", headers=protobuf),
     ]
 
     assert [answer.status_code for answer in answers] == [400, 400, 415]
     assert all("the embedded cluster" in answer.json()["message"] for answer in answers)
-    assert own_http.get(f"{maps}/a").status_code == 404
+    assert http.get(f"{maps}/a").status_code == 404
 
 
-def test_what_is_only_stored_is_answered_with_a_warning(own_http: httpx.Client) -> None:
+def test_what_is_only_stored_is_answered_with_a_warning(http: httpx.Client) -> None:
     meta = {"metadata": {"name": "web"}}
     stored = {
         "/apis/apps/v1/namespaces/default/deployments": "Deployment",
@@ -95,20 +95,20 @@ def test_what_is_only_stored_is_answered_with_a_warning(own_http: httpx.Client) 
         "/api/v1/namespaces/default/persistentvolumeclaims": "PersistentVolumeClaim",
     }
     for path, kind in stored.items():
-        answer = own_http.post(path, json=meta)
+        answer = http.post(path, json=meta)
 
         assert answer.status_code == 201
         assert answer.headers["warning"].startswith(
             f'299 - "the embedded cluster stores a {kind} and does nothing'
         )
-    assert "warning" not in own_http.post("/api/v1/namespaces/default/configmaps", json=meta).headers
+    assert "warning" not in http.post("/api/v1/namespaces/default/configmaps", json=meta).headers
 
 
-def test_kubectl_finds_no_types_and_so_names_a_kind_that_is_absent(own_http: httpx.Client) -> None:
+def test_kubectl_finds_no_types_and_so_names_a_kind_that_is_absent(http: httpx.Client) -> None:
     """An empty document in protobuf; without one kubectl says nothing of the kind."""
     kind = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
 
-    answer = own_http.get("/openapi/v2", headers={"Accept": kind})
+    answer = http.get("/openapi/v2", headers={"Accept": kind})
 
     assert (answer.status_code, answer.headers["content-type"], answer.content) == (200, kind, b"")
-    assert own_http.get("/openapi/v2", headers={"Accept": "application/json"}).json()["swagger"] == "2.0"
+    assert http.get("/openapi/v2", headers={"Accept": "application/json"}).json()["swagger"] == "2.0"

@@ -1,7 +1,6 @@
-"""The server process: its start, its end, and the death of one of its parts."""
+"""The server process: its start and its end."""
 
 import os
-import signal
 import subprocess
 import sys
 import time
@@ -86,22 +85,6 @@ def test_it_starts_in_seconds_and_ends_quickly(build: Build, tmp_path: Path) -> 
     assert server.leftovers() == []
     assert not server.ports.exists()
     assert not server.kubeconfig.exists()
-
-
-@pytest.mark.parametrize("part", PARTS)
-def test_a_part_that_dies_is_named_with_its_last_lines_and_all_else_ends(
-    part: str, build: Build, tmp_path: Path
-) -> None:
-    with serving(tmp_path) as server:
-        pids = server.pids()
-        os.kill(pids[part], signal.SIGKILL)
-
-        assert server.process.wait(timeout=END_SECONDS_MAX) == FAILED
-    last = server.records()[-1]
-    assert last["severity"] == "CRITICAL"
-    assert last["message"].startswith(f"the process '{part}' ended with code -9; its last lines were:\n    ")
-    assert not any(map(is_alive, pids.values()))
-    assert server.leftovers() == []
 
 
 def test_nothing_outlives_a_server_that_was_killed(build: Build, tmp_path: Path) -> None:

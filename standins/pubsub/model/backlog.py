@@ -23,17 +23,11 @@ class Backlog:
     """
 
     def __init__(
-        self,
-        terms: SubscriptionTerms,
-        *,
-        speed: float,
-        clock: Callable[[], float],
-        forward: Callable[[Entry], bool],
+        self, terms: SubscriptionTerms, *, clock: Callable[[], float], forward: Callable[[Entry], bool]
     ) -> None:
         self.terms = terms
         self.counters = Counters()
         self.outstanding = 0
-        self._speed = speed
         self._clock = clock
         self._forward = forward
         self._tag = secrets.token_hex(4)
@@ -61,7 +55,7 @@ class Backlog:
 
     def retained(self) -> list[Message]:
         """Return the acknowledged messages that are still kept."""
-        oldest = self._clock() - self.terms.retention_seconds / self._speed
+        oldest = self._clock() - self.terms.retention_seconds
         while self._retained and self._retained[0].publish_time < oldest:
             self._retained.popleft()
         return list(self._retained)
@@ -86,7 +80,7 @@ class Backlog:
         self._offer(entry)
 
     def lease(self, *, limit: int, deadline_seconds: float) -> list[Delivery]:
-        """Hand out up to `limit` available messages, each for `deadline_seconds` real seconds."""
+        """Hand out up to `limit` available messages, each for `deadline_seconds`."""
         self.settle()
         until = self._clock() + deadline_seconds
         batch: list[Delivery] = []
@@ -118,7 +112,7 @@ class Backlog:
             self._retained.append(entry.message)
 
     def extend(self, ack_id: str, seconds: float) -> None:
-        """Let a delivery's lease end `seconds` real seconds from now, if it is outstanding."""
+        """Let a delivery's lease end `seconds` from now, if it is outstanding."""
         entry = self._outstanding(ack_id)
         if entry is not None:
             entry.deadline = self._clock() + seconds
@@ -208,7 +202,7 @@ class Backlog:
             self._remove(entry)
             return
         wait = retry.backoff_seconds(entry.failures) if retry is not None else 0.0
-        entry.available_at = self._clock() + wait / self._speed
+        entry.available_at = self._clock() + wait
         self._offer(entry)
 
     def _remove(self, entry: Entry) -> None:
@@ -223,7 +217,7 @@ class Backlog:
         dropped = False
         while self._entries:
             entry = next(iter(self._entries.values()))
-            if entry.added_at + self.terms.retention_seconds / self._speed > now:
+            if entry.added_at + self.terms.retention_seconds > now:
                 break
             self.counters.dropped += 1
             self._remove(entry)

@@ -19,16 +19,10 @@ Listener = Callable[[str], None]
 
 
 class Broker:
-    """Be one Pub/Sub service, for every project that is named.
+    """Be one Pub/Sub service, for every project that is named; `clock` returns Unix seconds."""
 
-    `clock` returns Unix seconds; every duration of the API is divided by `speed`.
-    """
-
-    def __init__(self, *, clock: Callable[[], float], speed: float = 1.0) -> None:
-        if speed <= 0:
-            raise invalid("speed", speed, "a number above zero")
+    def __init__(self, *, clock: Callable[[], float]) -> None:
         self.clock = clock
-        self.speed = speed
         self.topics: dict[str, Topic] = {}
         self.subscriptions: dict[str, Subscription] = {}
         self.snapshots: dict[str, replay.Snapshot] = {}
@@ -56,13 +50,6 @@ class Broker:
             raise already_exists(name)
         self.topics[name] = Topic(name, terms)
         return self.topics[name]
-
-    def change_topic(self, name: str, terms: TopicTerms) -> Topic:
-        """Adopt new terms for a topic. Raises NOT_FOUND or INVALID_ARGUMENT."""
-        topic = self.topic(name)
-        terms.check()
-        topic.terms = terms
-        return topic
 
     def topic(self, name: str) -> Topic:
         """Return a topic. Raises NOT_FOUND."""
@@ -127,9 +114,7 @@ class Broker:
             raise already_exists(name)
         self.topic(terms.topic)
         self._check_dead_letter_topic(terms)
-        self.subscriptions[name] = Subscription(
-            name, terms, clock=self.clock, speed=self.speed, forward=self._forward
-        )
+        self.subscriptions[name] = Subscription(name, terms, clock=self.clock, forward=self._forward)
         self._tell(name)
         return self.subscriptions[name]
 
@@ -194,7 +179,7 @@ class Broker:
         self._tell(name)
 
     def modify_ack_deadline(self, name: str, ack_ids: Sequence[str], seconds: int) -> None:
-        """Let leases end `seconds` (virtual) from now; 0 is a nack.
+        """Let leases end `seconds` from now; 0 is a nack.
 
         Stale ids as in `acknowledge`.
         """
@@ -232,7 +217,7 @@ class Broker:
         if name in self.snapshots:
             raise already_exists(name)
         self.snapshots[name] = replay.take_snapshot(
-            name, subscription, now=self.clock(), speed=self.speed, last_number=self._last_number
+            name, subscription, now=self.clock(), last_number=self._last_number
         )
         return self.snapshots[name]
 
@@ -258,7 +243,7 @@ class Broker:
         if snapshot is not None:
             replay.seek_to_snapshot(subscription, topic, self.snapshot(snapshot), now=now)
         elif moment is not None:
-            replay.seek_to_time(subscription, topic, moment, now=now, speed=self.speed)
+            replay.seek_to_time(subscription, topic, moment, now=now)
         else:
             raise invalid("target", "", "a time or a snapshot")
         self._tell(name)

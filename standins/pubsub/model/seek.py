@@ -28,9 +28,7 @@ class Snapshot:
     description: object = None
 
 
-def take_snapshot(
-    name: str, subscription: Subscription, *, now: float, speed: float, last_number: int
-) -> Snapshot:
+def take_snapshot(name: str, subscription: Subscription, *, now: float, last_number: int) -> Snapshot:
     """Return a snapshot that lives 7 days less the age of the oldest unacknowledged message.
 
     Raises:
@@ -39,7 +37,7 @@ def take_snapshot(
     if subscription.topic == DELETED_TOPIC:
         raise BrokerError(Code.FAILED_PRECONDITION, f"Subscription {subscription.name} has no topic to snapshot.")
     pending = subscription.backlog.pending()
-    age = (now - pending[0].publish_time) * speed if pending else 0.0
+    age = now - pending[0].publish_time if pending else 0.0
     lifetime = SNAPSHOT_LIFETIME_SECONDS - age
     if lifetime < SNAPSHOT_MIN_LIFETIME_SECONDS:
         raise BrokerError(
@@ -47,19 +45,17 @@ def take_snapshot(
             f"The oldest unacknowledged message of {subscription.name} is {age:.0f} s old: the snapshot would"
             f" expire in less than {SNAPSHOT_MIN_LIFETIME_SECONDS:.0f} s.",
         )
-    return Snapshot(name, subscription.topic, now + lifetime / speed, pending, last_number)
+    return Snapshot(name, subscription.topic, now + lifetime, pending, last_number)
 
 
-def seek_to_time(
-    subscription: Subscription, topic: Topic | None, moment: float, *, now: float, speed: float
-) -> None:
+def seek_to_time(subscription: Subscription, topic: Topic | None, moment: float, *, now: float) -> None:
     """Mark what was published before the moment as acknowledged, what is kept from then on as not.
 
     A moment in the future purges what there is now. Without `retain_acked_messages` or topic
     retention only unacknowledged messages are kept, so nothing acknowledged comes back, and that is
     no error.
     """
-    known = _known(subscription, topic, now=now, speed=speed)
+    known = _known(subscription, topic, now=now)
     purge = moment > now
     pending = [] if purge else [message for message in known if message.publish_time >= moment]
     acked = known if purge else [message for message in known if message.publish_time < moment]
@@ -85,8 +81,8 @@ def seek_to_snapshot(subscription: Subscription, topic: Topic | None, snapshot: 
     subscription.backlog.replace(pending, [message for message in known if message.number not in numbers])
 
 
-def _known(subscription: Subscription, topic: Topic | None, *, now: float, speed: float) -> list[Message]:
-    from_topic = subscription.wanted(topic.retained(now, speed)) if topic else []
+def _known(subscription: Subscription, topic: Topic | None, *, now: float) -> list[Message]:
+    from_topic = subscription.wanted(topic.retained(now)) if topic else []
     return _merged(subscription.backlog.pending(), subscription.backlog.retained(), from_topic)
 
 

@@ -23,20 +23,19 @@ class Subscription:
     """Keep what one subscription was asked for together with what it still has to deliver."""
 
     def __init__(
-        self, name: str, terms: SubscriptionTerms, *, clock: Callable[[], float], speed: float, forward: Forward
+        self, name: str, terms: SubscriptionTerms, *, clock: Callable[[], float], forward: Forward
     ) -> None:
         self.name = name
         self.topic = terms.topic
         self.filtered = 0
         self.terms = terms
         self._matches = parse_filter(terms.filter_text)
-        self._speed = speed
         self._forward = forward
-        self.backlog = Backlog(terms, speed=speed, clock=clock, forward=self._forward_entry)
+        self.backlog = Backlog(terms, clock=clock, forward=self._forward_entry)
 
     def lease_seconds(self, seconds: float | None = None) -> float:
-        """Return the real seconds of a lease; the default is the subscription's ack deadline."""
-        return (self.terms.ack_deadline_seconds if seconds is None else seconds) / self._speed
+        """Return the seconds of a lease; the default is the subscription's ack deadline."""
+        return self.terms.ack_deadline_seconds if seconds is None else seconds
 
     def change(self, terms: SubscriptionTerms) -> None:
         """Adopt new terms; they govern what happens from now on."""

@@ -1,7 +1,6 @@
 """What a topic and a subscription were asked for, as values, and their documented ranges.
 
-The state that follows from them is kept elsewhere (`topic`, `subscription`). Durations are seconds
-as the API states them; the broker divides them by its speed when it uses them.
+The state that follows from them is kept elsewhere (`topic`, `subscription`). Durations are seconds.
 """
 
 from dataclasses import dataclass, field

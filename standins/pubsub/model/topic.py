@@ -18,9 +18,9 @@ class Topic:
     terms: TopicTerms
     published: list[Message] = field(default_factory=list)
 
-    def retained(self, now: float, speed: float) -> list[Message]:
+    def retained(self, now: float) -> list[Message]:
         """Return the messages within the topic's own retention, none if it has no retention."""
         if self.terms.retention_seconds is None:
             return []
-        oldest = now - self.terms.retention_seconds / speed
+        oldest = now - self.terms.retention_seconds
         return [message for message in self.published if message.publish_time >= oldest]

@@ -155,11 +155,7 @@ class Pusher:
         broker = self._tools.broker
         now = broker.clock()
         self._window.record(
-            acked=acked,
-            latency_seconds=now - started,
-            now=now,
-            pausing=subscription.terms.retry is None,
-            speed=broker.speed,
+            acked=acked, latency_seconds=now - started, now=now, pausing=subscription.terms.retry is None
         )
 
     def _settle(self, delivery: Delivery, *, acked: bool) -> None:

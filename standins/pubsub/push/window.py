@@ -28,10 +28,8 @@ class PushWindow:
         self._pause = 0.0
         self._outcomes: deque[tuple[bool, float]] = deque(maxlen=SAMPLE)
 
-    def record(
-        self, *, acked: bool, latency_seconds: float, now: float, pausing: bool, speed: float = 1.0
-    ) -> None:
-        """Learn from one answered push: its outcome, and its latency in real seconds."""
+    def record(self, *, acked: bool, latency_seconds: float, now: float, pausing: bool) -> None:
+        """Learn from one answered push: its outcome, and its latency."""
         self._outcomes.append((acked, latency_seconds))
         if acked:
             self._pause = self._pause / 2 if self._pause > MIN_PAUSE_SECONDS else 0.0
@@ -40,7 +38,7 @@ class PushWindow:
         else:
             self.size = max(1, self.size // 2)
             self._pause = min(MAX_PAUSE_SECONDS, max(MIN_PAUSE_SECONDS, self._pause * 2))
-        self.resume_at = now + self._pause / speed if pausing else 0.0
+        self.resume_at = now + self._pause if pausing else 0.0
 
     def _healthy(self) -> bool:
         count = len(self._outcomes)

@@ -148,15 +148,6 @@ def an_update_changes_only_what_the_mask_names(world: World) -> object:
     return shown.ack_deadline_seconds, dict(shown.labels), backoff
 
 
-@scenario(documented=(2, True))
-def a_topic_lists_its_subscriptions(world: World) -> object:
-    topic, first = world.pair()
-    second = world.subscription(topic)
-    listed = list(world.publisher.list_topic_subscriptions(topic=topic))
-    projects = {found.name for found in world.subscriber.list_subscriptions(project=PROJECT)}
-    return len(listed), {first, second} <= projects
-
-
 def _published_and_acked(world: World, topic: str, subscription: str, text: str) -> dt.datetime:
     """Publish and acknowledge one message; return a moment after it."""
     world.publish(topic, text)

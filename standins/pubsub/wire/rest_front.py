@@ -37,10 +37,8 @@ class RestRoute:
 
 ROUTES = (
     RestRoute("POST", f"{_TOPIC}:publish", "Publish", "topic"),
-    RestRoute("GET", f"{_TOPIC}/subscriptions", "ListTopicSubscriptions", "topic"),
     RestRoute("PUT", _TOPIC, "CreateTopic", "name"),
     RestRoute("GET", _TOPIC, "GetTopic", "topic"),
-    RestRoute("PATCH", _TOPIC, "UpdateTopic", "topic.name"),
     RestRoute("DELETE", _TOPIC, "DeleteTopic", "topic"),
     RestRoute("GET", "projects/{project}/topics", "ListTopics", "project"),
     RestRoute("POST", f"{_SUBSCRIPTION}:pull", PULL, "subscription"),

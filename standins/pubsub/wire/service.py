@@ -33,12 +33,6 @@ class Service:
         """Return a topic."""
         return conversions.topic_resource(self.broker.topic(request.topic))
 
-    def update_topic(self, request: Any) -> Any:
-        """Change those fields of a topic that the mask names."""
-        name = request.topic.name
-        merged = _merged(conversions.topic_resource(self.broker.topic(name)), request.topic, request.update_mask)
-        return conversions.topic_resource(self.broker.change_topic(name, conversions.topic_terms(merged)))
-
     def delete_topic(self, request: Any) -> Any:
         """Delete a topic."""
         self.broker.delete_topic(request.topic)
@@ -49,12 +43,6 @@ class Service:
         names, token = _page(_within(self.broker.topics, request.project), request)
         topics = [conversions.topic_resource(self.broker.topics[name]) for name in names]
         return classes.ListTopicsResponse(topics=topics, next_page_token=token)
-
-    def list_topic_subscriptions(self, request: Any) -> Any:
-        """List the names of a topic's subscriptions."""
-        self.broker.topic(request.topic)
-        names, token = _page([found.name for found in self.broker.subscriptions_of(request.topic)], request)
-        return classes.ListTopicSubscriptionsResponse(subscriptions=names, next_page_token=token)
 
     def publish(self, request: Any) -> Any:
         """Publish messages and return their ids."""
@@ -162,10 +150,8 @@ SERVICES: dict[str, dict[str, Answer]] = {
     "Publisher": {
         "CreateTopic": Service.create_topic,
         "GetTopic": Service.get_topic,
-        "UpdateTopic": Service.update_topic,
         "DeleteTopic": Service.delete_topic,
         "ListTopics": Service.list_topics,
-        "ListTopicSubscriptions": Service.list_topic_subscriptions,
         "Publish": Service.publish,
     },
     "Subscriber": {
