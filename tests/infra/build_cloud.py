@@ -8,7 +8,7 @@ would. A stub imports this module, so that Python compiles it once and not at ea
 
 import json
 import os
-import re
+import shutil
 import sys
 from pathlib import Path
 from typing import Any
@@ -21,14 +21,11 @@ REGIONS = "us-central1\nus-east5"
 DIGEST = "sha256:" + "5" * 64
 EMPTY: dict[str, Any] = {
     "calls": [],
-    "apis": [],
-    "buckets": {},
     "repositories": [],
     "images": [],
     "terraform": {},
     "cluster": [],
     "paused": [],
-    "detached": [],
     "pools_removed": False,
     "published": [],
     "apply_fails": [],
@@ -74,14 +71,12 @@ class Cloud:
     def _gcloud(self) -> str:
         plain, options = self.plain, self.options
         group = " ".join(plain[:3])
-        if plain[:2] == ["services", "enable"]:
-            self.world["apis"] = sorted({*self.world["apis"], *plain[2:]})
-        elif group.startswith("storage"):
+        if group.startswith("storage"):
             return self._storage()
-        elif group.startswith("artifacts repositories"):
+        if group.startswith("artifacts repositories"):
             self._repository(plain[2], f"{options['project']}/{plain[3]}")
             return self._mark(plain[3])
-        elif group == "container clusters get-credentials":
+        if group == "container clusters get-credentials":
             Path(os.environ["KUBECONFIG"]).write_text(plain[3])
         elif plain[:2] == ["logging", "read"]:
             return "answered"
@@ -92,12 +87,8 @@ class Cloud:
         return ""
 
     def _pubsub(self) -> str:
-        verb = self.plain[2]
-        if verb == "publish":
-            message = [self.plain[3], self.options["attribute"], self.options["message"]]
-            self.world["published"].append(message)
-        elif verb == "modify-push-config":
-            self.world["detached"] = sorted({*self.world["detached"], self.plain[3]})
+        if self.plain[2] == "publish":
+            self.world["published"].append(self.options["attribute"])
         return ""
 
     def _iam(self) -> str:
@@ -113,29 +104,31 @@ class Cloud:
         return "PAUSED" if job in self.world["paused"] else "ENABLED"
 
     def _storage(self) -> str:
-        plain, buckets = self.plain, self.world["buckets"]
+        """Have buckets as folders, and objects as files in them."""
+        plain = self.plain
         if plain[1] == "buckets":
-            verb, name = plain[2], plain[3]
+            verb, bucket = plain[2], find_place(plain[3])
             if verb == "create":
-                buckets[name] = {"versioned": False, "objects": []}
-            elif name not in buckets:
-                raise Gone(f"ERROR: (gcloud.storage.buckets.{verb}) {name} not found: 404.")
-            elif verb == "update":
-                buckets[name]["versioned"] = "--versioning" in self.words
+                bucket.mkdir(parents=True)
+            elif not bucket.is_dir():
+                raise Gone(f"ERROR: (gcloud.storage.buckets.{verb}) {plain[3]} not found: 404.")
             elif verb == "delete":
-                del buckets[name]
-            return self._mark(name)
+                shutil.rmtree(bucket)
+            return self._mark(plain[3])
         if plain[1] == "cp":
-            return self._copy(plain[2], plain[3])
-        bucket, _, prefix = plain[2].removeprefix("gs://").partition("/")
-        held = buckets[f"gs://{bucket}"]["objects"]
-        pattern = re.escape(prefix).replace(r"\*\*", ".*").replace(r"\*", "[^/]*")
-        matching = [each for each in held if re.fullmatch(pattern, each)]
+            source, target = (Path("/dev/stdin") if each == "-" else find_place(each) for each in plain[2:4])
+            if not source.exists():
+                raise Gone("ERROR: (gcloud.storage.cp) The following URLs matched no objects or files")
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_bytes(source.read_bytes())
+            return ""
+        held = [path for path in find_place("gs://").rglob("*") if path.is_file()]
+        matching = [path for path in held if path.match(str(find_place(plain[2]))) or "**" in plain[2]]
         if not matching:
             raise Gone("ERROR: One or more URLs matched no objects.")
-        if plain[1] == "rm":
-            buckets[f"gs://{bucket}"]["objects"] = [each for each in held if each not in matching]
-        return "\n".join(matching)
+        for path in matching if plain[1] == "rm" else ():
+            path.unlink()
+        return "\n".join(map(str, matching))
 
     def _mark(self, name: str) -> str:
         """Return what was asked for about something: its name, or whose it is."""
@@ -144,24 +137,6 @@ class Cloud:
             "value(description)": f"Images of {name.removesuffix('-images')}, made by its build",
         }
         return marks.get(self.options.get("format", ""), name)
-
-    def _copy(self, source: str, target: str) -> str:
-        """Keep an object in a folder of its own for the test, or give it back."""
-        store = Path(os.environ[WORLD]).with_name("objects")
-        bucket, name = (target if target.startswith("gs://") else source).removeprefix("gs://").split("/", 1)
-        if f"gs://{bucket}" not in self.world["buckets"]:
-            raise Gone(f"ERROR: (gcloud.storage.cp) gs://{bucket} not found: 404.")
-        held = self.world["buckets"][f"gs://{bucket}"]["objects"]
-        path = store / name.replace("/", "_")
-        if target.startswith("gs://"):
-            store.mkdir(exist_ok=True)
-            path.write_bytes(sys.stdin.buffer.read() if source == "-" else Path(source).read_bytes())
-            self.world["buckets"][f"gs://{bucket}"]["objects"] = sorted({*held, name})
-        elif name not in held:
-            raise Gone("ERROR: (gcloud.storage.cp) The following URLs matched no objects or files")
-        else:
-            Path(target).write_bytes(path.read_bytes())
-        return ""
 
     def _repository(self, verb: str, name: str) -> None:
         repositories = self.world["repositories"]
@@ -177,7 +152,7 @@ class Cloud:
         if verb == "init":
             config = dict(word.split("=", 2)[1:] for word in words if word.startswith("-backend-config="))
             if config:  # else the state is a local file
-                self.world["state_object"] = [f"gs://{config['bucket']}", f"{config['prefix']}/default.tfstate"]
+                self.world["state_object"] = f"gs://{config['bucket']}/{config['prefix']}/default.tfstate"
         elif verb == "output":
             return json.dumps({name: {"value": value} for name, value in deployed.get("outputs", {}).items()})
         elif verb == "state":
@@ -192,15 +167,15 @@ class Cloud:
             self._apply(json.loads(Path(words[-1]).read_text()))
         elif verb == "destroy":
             self.world["terraform"] = {}
-            self.world["paused"] = self.world["detached"] = []
+            self.world["paused"] = []
         return ""
 
     def _apply(self, plan: dict[str, Any]) -> None:
         if self.world["apply_fails"]:
             raise Gone(self.world["apply_fails"].pop(0))
-        bucket, name = self.world["state_object"]
-        held = self.world["buckets"][bucket]["objects"]
-        self.world["buckets"][bucket]["objects"] = sorted({*held, name})
+        place = find_place(self.world["state_object"])
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.touch()
         self.world["terraform"] = deploy(plan["values"])
 
     def _state(self, deployed: dict[str, Any]) -> str:
@@ -208,7 +183,7 @@ class Cloud:
         if words[2] == "list":
             return "\n".join(deployed.get("resources", []))
         if words[2] == "push":
-            self._push(json.loads(Path(words[-1]).read_text()))
+            self.world["serial"] = json.loads(Path(words[-1]).read_text())["serial"]
             return ""
         if words[2] == "rm":
             deployed["resources"].remove(words[-1])
@@ -221,11 +196,6 @@ class Cloud:
                 "resources": [pull(each, outputs) for each in deployed.get("resources", [])],
             }
         )
-
-    def _push(self, state: dict[str, Any]) -> None:
-        if state["serial"] <= self.world.get("serial", 1):
-            raise Gone("Failed to write state: cannot import state with an older serial")
-        self.world["serial"] = state["serial"]
 
     def _docker(self) -> str:
         plain = self.plain
@@ -258,6 +228,13 @@ class Cloud:
         if "--check" not in self.words:
             self.world["pools_removed"] = True
         return ""
+
+
+def find_place(url: str) -> Path:
+    """Return the file of an object, or the path itself."""
+    if not url.startswith("gs://"):
+        return Path(url)
+    return Path(os.environ[WORLD]).with_name("gs") / url.removeprefix("gs://")
 
 
 def options_of(words: list[str], name: str) -> str:

@@ -153,7 +153,13 @@ class Bench:
     @property
     def state(self) -> dict[str, Any]:
         """What is there, without what was done to make it so."""
-        return {name: each for name, each in self.world.items() if name != "calls"}
+        return self.world | {"calls": [], "objects": self.objects}
+
+    @property
+    def objects(self) -> list[str]:
+        """The names of all objects in buckets."""
+        buckets = self.folder / "gs"
+        return sorted(str(path.relative_to(buckets)) for path in buckets.rglob("*") if path.is_file())
 
     def change(self, **values: Any) -> None:
         """Set some of the world."""

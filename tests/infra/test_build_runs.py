@@ -1,5 +1,6 @@
 """The build files' scripts in order on a pretended cloud: one whole walk, and one kill."""
 
+import hashlib
 import runpy
 
 import pytest
@@ -9,7 +10,7 @@ from tests.infra import build_cloud
 from tests.infra.build_scripts import BESIDE_A_CLUSTER, DESTROY, OLD_COMMAND_LINE, PROVISION, Bench, find_sdk
 
 DELETE_STATE = {"_DELETE_STATE": "true"}
-MARK = "tpu-environment/unfinished-build"
+MARK = "old-state-bucket/tpu-environment/unfinished-build"
 EXISTS = """
 Error: googleapi: Error 409: Topic already exists
   with module.provisioner.google_pubsub_topic.workload_events,
@@ -22,10 +23,19 @@ def comparable(bench: Bench) -> dict[str, object]:
     return bench.state | {"published": [], "serial": 0}
 
 
+def archive_of(bench: Bench) -> str:
+    content = (bench.folder / "build/functions.zip").read_bytes()
+    return f"functions-{hashlib.sha256(content).hexdigest()[:16]}.zip"
+
+
 def test_an_environment_is_made_once_planned_and_destroyed_in_an_order_that_loses_no_pool(bench: Bench) -> None:
     said = "".join(bench.run_all(PROVISION, OLD_COMMAND_LINE))
     first, world = comparable(bench), bench.world
-    assert sorted(world["buckets"]) == ["gs://old-state-bucket"]
+    assert bench.objects == [
+        "old-state-bucket/tpu-environment/default.tfstate",
+        f"old-state-bucket/tpu-environment/functions/{archive_of(bench)}",
+        "old-state-bucket/tpu-environment/inputs",
+    ]
     assert world["repositories"] == ["a-project/tpu-provisioner-images"]
     assert [each.split()[1] for each in world["cluster"]] == [
         *(
@@ -66,17 +76,13 @@ def test_an_environment_is_made_once_planned_and_destroyed_in_an_order_that_lose
     places = [next(number for number, call in enumerate(calls) if each in call) for each in order]
     assert places == sorted(places)
     left = bench.state
-    assert (left["buckets"], left["repositories"], left["terraform"]) == ({}, [], {})
+    assert (left["objects"], left["repositories"], left["terraform"]) == ([], [], {})
     assert left["pools_removed"]
-
-
-def is_marked(bench: Bench) -> bool:
-    return MARK in bench.world["buckets"]["gs://old-state-bucket"]["objects"]
 
 
 def test_after_a_kill_destroy_refuses_and_the_next_build_takes_over_what_is_there(bench: Bench) -> None:
     bench.apply(OLD_COMMAND_LINE, build_cloud.KILLED, code=1)
-    assert is_marked(bench)
+    assert MARK in bench.objects
     bench.step("terraform-init.sh", OLD_COMMAND_LINE)
     refused = bench.step("destroy-01-workloads.sh", OLD_COMMAND_LINE, code=1)
     assert "the last provision build was killed, or still runs" in refused.stderr
@@ -86,7 +92,7 @@ def test_after_a_kill_destroy_refuses_and_the_next_build_takes_over_what_is_ther
     assert "may have no effect yet: wait 1 of" in said
     adopted = (bench.folder / "build/roots/complete/adopted.tf").read_text()
     assert adopted.count("to = module.provisioner.google_pubsub_topic.workload_events\n") == 1
-    assert not is_marked(bench)
+    assert MARK not in bench.objects
     refused = bench.step("terraform-init.sh", OLD_COMMAND_LINE | {"_CLUSTER_NAME": "second"}, code=1)
     assert "clusters/tpu-cluster, and the inputs name" in refused.stderr
 
