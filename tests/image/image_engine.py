@@ -4,12 +4,13 @@ import os
 import shutil
 import subprocess
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 
-from tests.image.image_text import ROOT
 from tests.program_runs import run_program
 
+ROOT = Path(__file__).resolve().parents[2]
 NEEDED = "the tests marked `image` need a running Docker engine that can pull"
 IMAGE = "tpu-provisioner-exporter-under-test"
 

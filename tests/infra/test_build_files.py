@@ -113,3 +113,15 @@ def test_the_walk_knows_every_substitution_and_every_step() -> None:
     for path in (PROVISION, DESTROY):
         quiet = {"check-inputs", "functions", "program-terraform", "program-go", "terraform-init", "python"}
         assert {step["id"] for step in load(path)["steps"]} - quiet <= named
+
+
+def test_the_release_has_only_the_rights_it_needs_and_fixed_actions() -> None:
+    workflow = load(ROOT / ".github/workflows/release.yml")
+    (job,) = workflow["jobs"].values()
+    used = [step["uses"] for step in job["steps"] if "uses" in step]
+
+    assert workflow["permissions"] == {}
+    assert job["permissions"] == {"contents": "write", "packages": "write", "id-token": "write"}
+    assert all(re.fullmatch(r"[\w-]+/[\w-]+@[0-9a-f]{40}", each) for each in used)
+    # A name in the text of a command could be a command itself.
+    assert [step["run"] for step in job["steps"] if "${{" in step.get("run", "")] == []

@@ -19,7 +19,7 @@ from infra.build.limit_grants import (
     write_condition,
 )
 from tests.infra.build_scripts import Bench
-from tests.infra.terraform_cli import MODULES, ROOT, TERRAFORM
+from tests.infra.terraform_cli import MODULES, TERRAFORM
 from tests.infra.terraform_text import Block, Configuration, read_configuration
 
 NEEDED = {
@@ -102,37 +102,6 @@ def test_every_kind_of_resource_has_its_role_and_no_role_is_for_nothing(
 
     assert kinds == NEEDED.keys()
     assert granted == set(NEEDED.values()) | set(OF_DATA.values()) | OF_SCRIPTS
-
-
-def test_the_page_explains_each_role_with_what_it_is_on(
-    of_environment: set[tuple[str, str]], across: set[tuple[str, str]]
-) -> None:
-    section = (ROOT / "docs/rights.md").read_text().split("## Who deploys")[1].split("\n##")[0]
-    rows = [line.strip("|").split("|") for line in section.splitlines() if line.startswith("| `")]
-    explained = {(row[0].split("`")[1].removeprefix("roles/"), row[1].strip()) for row in rows}
-    own = {role for role, where in of_environment if where == "home-project"}
-    there = {role for role, where in across if where == "clusters-project"}
-    here = {role for role, where in across if where == "home-project"}
-
-    subnets = {role for role, where in across if where == "host-project"}
-    holders = {  # by what the page says: who has a role on it, and who has not
-        "the project": (own | {"NAME_deployer"}, there),
-        "the project, and that of the cluster": (own & here & there, set()),
-        "the project of the cluster": (own & there, here),
-        "the project of an existing cluster": ({"NAME_deployer_groups"}, set()),
-        "both projects": (here & there, own),
-        "the project of the functions' subnet": (subnets, own | here | there),
-    }
-    of_nodes = {role for role, where in across if where == NODES}
-    for role, where in explained:
-        with_it, without_it = holders.get(where, (of_nodes, set()))
-        assert role in with_it, role
-        assert role not in without_it, role
-    made = "projects/clusters-project/roles/tpu_provisioner_deployer_groups"
-    assert (made, "clusters-project") in across
-    named = {role for role, _ in explained}
-    of_google = {role for role, _ in of_environment | across if "/" not in role}
-    assert named - {"NAME_deployer", "NAME_deployer_groups"} == of_google
 
 
 HOME, CLUSTERS = "home-project", "clusters-project"
