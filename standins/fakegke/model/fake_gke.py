@@ -101,7 +101,7 @@ class FakeGke:
         """Tell `listener` about pool states, nodes and calls from now on."""
         self.world.listeners.append(listener)
 
-    def call(self, method: str, request: Message, skin: str = "inprocess") -> Message:
+    def call(self, method: str, request: Message, skin: str = "model") -> Message:
         """Answer one call.
 
         Raises GkeError when it is refused, LostReply when its answer is lost on the way.

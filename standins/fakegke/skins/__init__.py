@@ -1,1 +1,1 @@
-"""The ways to call the model: REST, Compute Engine, in process, and the admin endpoints."""
+"""The ways to call the model: REST, Compute Engine, and the admin endpoints."""

@@ -1,12 +1,10 @@
-"""Fixtures of the fake GKE's tests: a world for each skin, and the loop in which served worlds
-run.
-"""
+"""Fixtures of the fake GKE's tests: a world that is served, in a loop of its own, and its model."""
 
 from collections.abc import Iterator
 
 import pytest
 
-from standins.fakegke.tests.fakegke_worlds import InProcessWorld, LoopThread, ServedWorld, World
+from standins.fakegke.tests.fakegke_worlds import InProcessWorld, LoopThread, ServedWorld
 
 
 @pytest.fixture(scope="session")
@@ -21,14 +19,6 @@ def rest_world(loop_thread: LoopThread) -> Iterator[ServedWorld]:
     made = ServedWorld(loop_thread)
     yield made
     made.close()
-
-
-@pytest.fixture(params=["inprocess", "rest"])
-def world(request: pytest.FixtureRequest) -> World:
-    if request.param == "inprocess":
-        return InProcessWorld()
-    served: ServedWorld = request.getfixturevalue("rest_world")
-    return served.begin()
 
 
 @pytest.fixture

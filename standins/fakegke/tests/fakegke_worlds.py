@@ -1,6 +1,4 @@
-"""One fake GKE behind each of its skins, with a clock that the test moves: the stage of the
-conformance suite.
-"""
+"""A fake GKE, served or as its model alone, with a clock that the test moves."""
 
 from __future__ import annotations
 
@@ -16,6 +14,7 @@ from google.api_core.exceptions import GoogleAPICallError
 from google.auth.credentials import AnonymousCredentials
 from google.cloud import container_v1
 from google.cloud.container_v1.services.cluster_manager.transports import ClusterManagerRestTransport
+from google.cloud.container_v1.types import cluster_service
 
 from standins.fakegke.errors import GkeError, LostReply
 from standins.fakegke.faults.fault_rules import FaultPlan, parse_fault
@@ -25,7 +24,6 @@ from standins.fakegke.model.fake_gke import FakeGke
 from standins.fakegke.model.state import PoolRecord
 from standins.fakegke.resource_names import ClusterName
 from standins.fakegke.server import RunningFake, Settings
-from standins.fakegke.skins.inprocess import InProcessGke
 
 PROJECT, LOCATION, ZONE = "demo", "us-east5", "us-east5-b"
 LONG = 5_000.0
@@ -37,7 +35,7 @@ FLEX_START: dict[str, Any] = {"spot": False, "flex_start": True}
 
 @dataclass(frozen=True)
 class Refusal:
-    """How a call was refused, whatever the skin."""
+    """How a call was refused, served or not."""
 
     code: str
     reason: str
@@ -81,10 +79,7 @@ class World(ABC):
         return self.client.create_node_pool(parent=self.parent, node_pool=slice_pool(name, **changes))
 
     def delete(self, name: str = "pool-1") -> Any:
-        request = {"name": f"{self.parent}/nodePools/{name}"}
-        if isinstance(self.client, InProcessGke):
-            return self.client.delete_node_pool(request)
-        return self.client.delete_node_pool(request, retry=None)
+        return self.client.delete_node_pool({"name": f"{self.parent}/nodePools/{name}"}, retry=None)
 
     def pool(self, name: str = "pool-1") -> Any:
         return self.client.get_node_pool(name=f"{self.parent}/nodePools/{name}")
@@ -148,6 +143,23 @@ def _refusal_of(error: GoogleAPICallError) -> Refusal:
     return Refusal(body["status"], error.reason or "", body["message"])
 
 
+class Verbs:
+    """The client's verbs on the model, such as `create_node_pool`, without a network."""
+
+    def __init__(self, gke: FakeGke) -> None:
+        self._gke = gke
+
+    def __getattr__(self, verb: str) -> Callable[..., Any]:
+        method = verb.title().replace("_", "")
+        wrapper: Any = getattr(cluster_service, f"{method}Request")
+
+        def call(request: Any = None, *, retry: None = None, **fields: Any) -> Any:
+            answer = self._gke.call(method, wrapper.pb(wrapper(request or fields)))
+            return getattr(cluster_service, answer.DESCRIPTOR.name).wrap(answer)
+
+        return call
+
+
 class InProcessWorld(World):
     """The model itself."""
 
@@ -158,7 +170,7 @@ class InProcessWorld(World):
         self.gke = FakeGke(clock=self.clock, seed=7, scenario=parsed, faults=FaultPlan(faults))
         self.gke.add_cluster(PROJECT, LOCATION, self.cluster, [ZONE])
         self.gke.add_cluster(PROJECT, ZONE, self.zonal)
-        self.client = InProcessGke(self.gke)
+        self.client = Verbs(self.gke)
 
     def advance(self, seconds: float) -> None:
         self.clock.advance(seconds)
