@@ -11,7 +11,6 @@ TIMEOUT ?=
 FAULTS ?=
 CLUSTER ?=
 NICE ?=
-RECORD ?=
 INPUTS ?=
 BORDER ?=
 RECIPE ?=
@@ -21,7 +20,7 @@ PROGRAM ?=
 ANSWERS ?=
 
 # A variable that is misspelt on the command line would have no effect, silently.
-VALID := VENV JOBSET SPEED REPORT BOARD TIMEOUT FAULTS CLUSTER NICE RECORD INPUTS BORDER RECIPE SEED SEEDS PROGRAM ANSWERS \
+VALID := VENV JOBSET SPEED REPORT BOARD TIMEOUT FAULTS CLUSTER NICE INPUTS BORDER RECIPE SEED SEEDS PROGRAM ANSWERS \
 	PYTHON TPU_PROVISIONER_CORPUS
 GIVEN := $(foreach each,$(.VARIABLES),$(if $(findstring command line,$(origin $(each))),$(each)))
 WRONG := $(if $(filter 0,$(MAKELEVEL)),$(filter-out $(VALID),$(GIVEN)))
@@ -35,7 +34,7 @@ $(if $(ANSWERS),$(eval export FAKEGKE_ANSWERS := $(abspath $(ANSWERS))))
 TIERS := tools terraform image browser corpus recordings docs cluster
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-scarce demo-kinds demo-ray ray up down status board env quick simulate test fuzz $(TIERS:%=test-%) module-tables test-module-tables controlplane controllers lint check format bench bench-field docs docs-serve requirements clean
+.PHONY: help demo demo-scarce up down status board env quick simulate test fuzz $(TIERS:%=test-%) module-tables test-module-tables controlplane controllers lint check format bench bench-field docs docs-serve requirements clean
 
 STACK_OPTIONS = $(if $(SPEED),--speed=$(SPEED)) $(if $(FAULTS),--faults=$(FAULTS)) $(if $(CLUSTER),--cluster=$(CLUSTER))
 
@@ -48,7 +47,6 @@ help: ## List what people call; CONTRIBUTING.md has all targets
 	@echo "  BOARD=1                      make demo serves the board of the run (docs/board.md)"
 	@echo "  TIMEOUT=120                  give up after this many real seconds"
 	@echo "  FAULTS=faults.yaml           faults of the fake GKE (docs/fake-gke.md)"
-	@echo "  RECORD=docs/demo-ray.md      make demo-ray writes its timeline there"
 	@echo "  CLUSTER=real                 on a real control plane (make controlplane first)"
 	@echo "  INPUTS=20000                 how many inputs make fuzz passes; BORDER, SEED and RECIPE narrow it"
 	@echo "  SEEDS=0:5000                 the scenarios of make simulate; one seed is told line by line"
@@ -65,17 +63,6 @@ demo-scarce: $(VENV)/.demo ## Run three JobSets where capacity is too small, is 
 		--speed=$(or $(SPEED),30) --release-partial-seconds=300 --idle-seconds-max=60 \
 		--timeout=$(or $(TIMEOUT),300) $(if $(CLUSTER),--cluster=$(CLUSTER)) \
 		$(foreach path,$(REPORT),--report=$(path))
-
-demo-kinds: $(VENV)/.demo ## Run one manifest of each kind of workload, with its controller (make controlplane controllers first)
-	@$(BIN)/python -m demo.kinds $(JOBSET) $(if $(SPEED),--speed=$(SPEED)) \
-		$(if $(REPORT),--report=$(REPORT)) $(if $(TIMEOUT),--timeout=$(TIMEOUT))
-
-demo-ray: $(VENV)/.demo ## Let Ray's own autoscaler get and give back pools (make controllers first)
-	@$(BIN)/python -m demo.ray demo $(if $(SPEED),--speed=$(SPEED)) $(if $(TIMEOUT),--timeout=$(TIMEOUT)) \
-		$(if $(RECORD),--record=$(RECORD))
-
-ray: $(VENV)/.demo # Install Ray in an environment of its own in the user's cache (75 MB, once)
-	@$(BIN)/python -m demo.ray install
 
 up: $(VENV)/.demo ## Start the local cloud and keep it, for kubectl and gcloud
 	@$(BIN)/python -m demo.stack up $(STACK_OPTIONS)
@@ -162,7 +149,6 @@ requirements: $(VENV)/.development # Pin all dependencies anew, within requireme
 	@$(COMPILE) requirements/cli.in --constraints=requirements/development.txt --output-file=cli/requirements.txt
 	@$(COMPILE) requirements/browser.in --constraints=requirements/development.txt \
 		--output-file=requirements/browser.txt
-	@$(COMPILE) requirements/ray.in --output-file=demo/ray/requirements.txt
 	@$(COMPILE) requirements/docs.in --output-file=requirements/docs.txt
 	@$(COMPILE) requirements/demo.in --constraints=requirements/development.txt --output-file=demo/requirements.txt
 

@@ -203,18 +203,7 @@ def _run_cluster(missing: list[Tool], rest: list[str]) -> int:
             "NOT RUN: those tests of the cluster tier that need KubeRay and the like; build them: make controllers"
         )
         marker += " and not controller"
-    elif not _has_ray():
-        _say(
-            "NOT RUN: the tests of the cluster tier that run Ray itself; install it, in the user's cache: make ray"
-        )
-        marker += " and not ray"
     return _pytest(marker, rest)
-
-
-def _has_ray() -> bool:
-    """Return whether Ray is installed in its own environment: 75 MB, so only on request."""
-    command = [sys.executable, "-m", "demo.ray", "status"]
-    return subprocess.run(command, cwd=ROOT, capture_output=True, check=False).returncode == 0
 
 
 def _run_tier(marker: str, missing: list[Tool], rest: list[str]) -> int:

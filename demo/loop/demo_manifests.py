@@ -95,14 +95,6 @@ def load(patterns: Iterable[str]) -> list[Document]:
     return documents
 
 
-def read_documents(patterns: Iterable[str]) -> list[Document]:
-    """Return every document of the files that the patterns name; arguments as for `load`.
-
-    Raises BadManifest: something is missing or wrong.
-    """
-    return [document for path in _find_files(patterns) for document in _read(path)]
-
-
 def _find_files(patterns: Iterable[str]) -> list[Path]:
     found: dict[Path, None] = {}
     for text in patterns:

@@ -65,8 +65,6 @@ class StackSettings:
     """Whether the functions answer Kueue's admission checks, for which they need further rights."""
     capacity_first: bool = False
     """Whether the functions resume suspended workloads, for which they need further rights."""
-    images: tuple[str, ...] = ()
-    """Images whose containers the kubelet runs as processes, each as NAME=FOLDER."""
     release_partial_virtual_seconds: float = 0
     """How long a part of a JobSet's pools is held; 0: without end. Needs `capacity_first`."""
     idle_seconds_max: int = 0
@@ -167,8 +165,6 @@ def kubelet(layout: Layout, settings: StackSettings) -> Command:
         f"--kubeconfig={layout.kubeconfig}",
         f"--speed={settings.speed:g}",
         f"--run-seconds={settings.run_virtual_seconds:g}",
-        f"--logs={layout.pod_logs}",
-        *(f"--image={each}" for each in settings.images),
         restartable=True,
     )
 

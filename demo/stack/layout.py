@@ -30,8 +30,6 @@ class Layout:
         self.home = home
         self.logs = home / "logs"
         """The folder with one log file per process."""
-        self.pod_logs = self.logs / "pods"
-        """The folder with one log file per container that runs as a process."""
         self.ports = home / "ports"
         """The folder with one ports file per server process."""
         self.bundle = home / "functions"

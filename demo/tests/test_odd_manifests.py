@@ -13,9 +13,6 @@ from demo.loop.running import Run, RunOptions
 from demo.loop.views import PlainView
 from demo.stack.stack import Stack
 from demo.tests.local_commands import TEST_SECONDS_MAX
-from standins.processes.kubeconfig import open_client
-from tests.clusters import ON_REAL
-from tests.lives.cloud import wait_for
 
 pytestmark = pytest.mark.timeout(TEST_SECONDS_MAX)
 """The first test of a cluster waits for its stack."""
@@ -29,7 +26,6 @@ def jobset(
     chips: int = 0,
     annotations: dict[str, str] | None = None,
     pod: dict[str, object] | None = None,
-    namespace: str = "odd",
     **spec: object,
 ) -> dict[str, Any]:
     limits = {"google.com/tpu": chips} if chips else {}
@@ -41,15 +37,9 @@ def jobset(
     return {
         "apiVersion": "jobset.x-k8s.io/v1alpha2",
         "kind": "JobSet",
-        "metadata": {"name": name, "namespace": namespace},
+        "metadata": {"name": name, "namespace": "odd"},
         "spec": {"replicatedJobs": [job], **spec},
     }
-
-
-def quota(namespace: str, **hard: str) -> dict[str, Any]:
-    limits = {name.replace("_", "/"): value for name, value in hard.items()}
-    metadata = {"name": "small", "namespace": namespace}
-    return {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": metadata, "spec": {"hard": limits}}
 
 
 DOCUMENTS = [
@@ -74,10 +64,6 @@ REFUSED = {
     "no-pods": ("cluster", "no_pods", "is forbidden: no PriorityClass with name missing was found"),
 }
 """Workload: whose refusal it is, the reason, and a part of the message."""
-QUOTAS = {
-    "jobs": ({"count_jobs.batch": "0"}, "no_jobs", "exceeded quota: small, requested: count/jobs.batch=1"),
-    "pods": ({"pods": "0"}, "no_pods", "exceeded quota: small, requested: pods=1"),
-}
 
 
 def run(stack: Stack, folder: Path, documents: list[dict[str, Any]]) -> Outcome:
@@ -110,43 +96,3 @@ def test_a_jobset_that_the_cluster_refuses_is_bad_input(stack: Stack, tmp_path: 
     wrong = jobset("Not_A_Name")
     with pytest.raises(BadManifest, match=r"odd\.yaml, document 1: the cluster refuses the object: .*Not_A_Name"):
         run(stack, tmp_path, [wrong])
-
-
-# The embedded cluster stores quotas and does nothing with them (docs/local-cluster.md).
-@pytest.mark.slow
-@ON_REAL
-def test_what_a_quota_refuses_is_said_in_the_clusters_words(stack: Stack, tmp_path: Path) -> None:
-    documents = []
-    for name, (hard, _, _) in QUOTAS.items():
-        namespace = f"quota-{name}"
-        documents += [quota(namespace, **hard), jobset(f"over-{name}", chips=4, namespace=namespace)]
-    outcome = run(stack, tmp_path, documents)
-    assert outcome.verified, outcome.problems
-    check_refusals(
-        outcome, {f"over-{name}": ("cluster", reason, text) for name, (_, reason, text) in QUOTAS.items()}
-    )
-
-
-@pytest.mark.slow
-def test_a_run_whose_time_is_up_says_what_the_cluster_has_not_created(stack: Stack, tmp_path: Path) -> None:
-    path = tmp_path / "odd.yaml"
-    path.write_text(yaml.safe_dump(jobset("hasty", pod={"priorityClassName": "missing"})))
-    view = PlainView(Console(quiet=True))
-    with open_client(stack.addresses.kubeconfig) as client:
-
-        def is_refused() -> bool:
-            events = client.get("/api/v1/namespaces/odd/events").raise_for_status().json()["items"]
-            about = [each["involvedObject"]["name"] for each in events if each["reason"] == "FailedCreate"]
-            return "hasty-slice-0" in about
-
-        def wait_refused(_: object) -> None:
-            """On a slow machine too, the time is not up before the cluster has said something."""
-            wait_for("an Event FailedCreate", is_refused)
-
-        run = Run(stack, view, RunOptions(timeout_seconds=3), on_look=wait_refused)
-        outcome = run.perform(load([str(path)]))
-    assert not outcome.verified
-    message = "odd/hasty: hasty-slice-0: no pods: FailedCreate: Error creating: pods "
-    assert any(message in problem for problem in outcome.problems), outcome.problems
-    with open_client(stack.addresses.kubeconfig) as client:
-        client.delete("/apis/jobset.x-k8s.io/v1alpha2/namespaces/odd/jobsets/hasty").raise_for_status()

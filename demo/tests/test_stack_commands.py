@@ -167,11 +167,3 @@ def test_without_a_stack_each_command_says_so(tmp_path: Path, command: str, code
     answer = CliRunner().invoke(app, [command, f"--home={tmp_path}"])
     assert answer.exit_code == code
     assert "no stack runs in" in answer.output
-
-
-def test_a_state_file_of_a_dead_supervisor_is_not_believed(tmp_path: Path) -> None:
-    layout = Layout(tmp_path)
-    layout.create()
-    layout.state.write_text("{}")
-    with pytest.raises(NothingRuns, match="is gone"):
-        read_state(layout)

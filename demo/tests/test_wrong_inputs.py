@@ -8,9 +8,7 @@ from typer import Typer
 from typer.testing import CliRunner
 
 from demo.board.__main__ import app as board
-from demo.kinds.__main__ import app as kinds
 from demo.loop.__main__ import app as loop
-from demo.ray.__main__ import app as ray
 from demo.stack.__main__ import app as stack
 from standins.cluster.__main__ import application as cluster
 from standins.controlplane.cli import app as controlplane
@@ -25,6 +23,17 @@ SERVE_LOGS = "serve --folder=FOLDER --project=p"
 UNWRITABLE = "BYTES/ports.json"
 NOT_WRITABLE = f"{UNWRITABLE} cannot be written (Not a directory); valid: a file that this user may write"
 SPEEDS = "a number from 0.1 to 1000"
+JOBSET = """{apiVersion: jobset.x-k8s.io/v1alpha2, kind: JobSet, metadata: {name: train}, spec: {replicatedJobs: [{
+  name: slice, template: {spec: {template: {spec: {containers: [{name: a, image: b}]}}}}}]}}
+"""
+FILES = {
+    "BYTES": b"\xff\x00",
+    "FAULTS": b"faults: [{switch: nonsense}]\n",
+    "CONFIG": b"{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}\n",
+    "SERVICE": f"{JOBSET}---\nkind: Service\n".encode(),
+    "EMPTY": b"{apiVersion: jobset.x-k8s.io/v1alpha2, kind: JobSet, metadata: {name: train}}\n",
+    "TWICE": f"{JOBSET}---\n{JOBSET}".encode(),
+}
 ROWS: list[tuple[Typer, str, str]] = [
     (loop, "--speed=abc", f"--speed: is not valid (got 'abc'); valid: {SPEEDS}"),
     (loop, "--speed=0", f"--speed: is not valid (got '0'); valid: {SPEEDS}"),
@@ -51,16 +60,14 @@ ROWS: list[tuple[Typer, str, str]] = [
     (stack, "up --home=BYTES", "is a file; valid: The folder for ports, logs, kubeconfig and state"),
     (stack, "up now", "'now' is more than the command takes; valid: root up [OPTIONS]"),
     (stack, "upp", "'upp' is not a command; did you mean up?"),
-    (kinds, "--speed=x", f"--speed: is not valid (got 'x'); valid: {SPEEDS}"),
-    (kinds, "--timeout=0", "--timeout: is not valid (got '0'); valid: a number, 1 or more"),
-    (
-        kinds,
-        "--cluster=embedded --report=no/out.json",
-        "report no/out.json: the folder no does not exist; valid: ",
-    ),
-    (kinds, "missing", "missing: the file or folder does not exist; valid: YAML files, folders or patterns"),
-    (ray, "demo --timeout=0", "--timeout: is not valid (got '0'); valid: a number, 1 or more"),
-    (ray, "demo --kinds=NPU", "--kinds: is not valid (got 'NPU'); valid: TPU, GPU"),
+    (stack, "up --faults=BYTES", "BYTES: is not YAML, or not UTF-8 text; valid: a YAML file"),
+    (stack, "up --faults=missing.yaml", "missing.yaml: cannot be read (No such file or directory); valid: a"),
+    (stack, "up --faults=FAULTS", "unknown switch 'nonsense'; valid switches: audit_entries, "),
+    (loop, "--faults=FAULTS", "unknown switch 'nonsense'; valid switches: audit_entries, "),
+    (loop, "CONFIG", "CONFIG: contains no JobSet (found: ConfigMap); valid: kind JobSet of "),
+    (loop, "SERVICE", "SERVICE, document 2: apiVersion: is missing"),
+    (loop, "EMPTY", "spec.replicatedJobs: is missing or empty"),
+    (loop, "TWICE", "JobSet default/train is also in"),
     (board, "--port=http", "--port: is not valid (got 'http'); valid: a whole number from 0 to 65535"),
     (board, "--port=70000", "--port: is not valid (got '70000'); valid: a whole number from 0 to 65535"),
     # The stand-ins.
@@ -114,7 +121,8 @@ def test_a_wrong_input_is_told_with_what_is_valid(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "FOLDER").mkdir()
-    (tmp_path / "BYTES").write_bytes(b"\xff\x00")
+    for name, content in FILES.items():
+        (tmp_path / name).write_bytes(content)
 
     result = CliRunner().invoke(app, line.split() or [""])
 
@@ -123,30 +131,3 @@ def test_a_wrong_input_is_told_with_what_is_valid(
     assert result.stderr.startswith("error: ")
     assert message in result.stderr
     assert LIBRARIES.search(result.stderr) is None, result.stderr
-
-
-@pytest.mark.parametrize(
-    ("app", "line", "served_by", "error"),
-    [
-        (fakegke, f"{SERVE_GKE} --location=us-east5", "standins.fakegke.server.serve", OSError("disk full")),
-        (fakegke, f"{SERVE_GKE} --location=us-east5", "standins.fakegke.server.serve", ValueError("a bug")),
-        (pubsub, "serve", "standins.pubsub.cli.serve_until_signal", OSError("disk full")),
-        (logs, SERVE_LOGS, "standins.logging.__main__.serve_until_signal", OSError("disk full")),
-    ],
-    ids=["the fake GKE, disk", "the fake GKE, bug", "Pub/Sub", "logs"],
-)
-def test_an_error_long_after_the_start_is_not_told_as_a_wrong_argument(
-    app: Typer, line: str, served_by: str, error: Exception, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async def fail(*_given: object, **_named: object) -> None:
-        raise error
-
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "FOLDER").mkdir()
-    monkeypatch.setattr(served_by, fail)
-    for module in ("standins.pubsub.cli", "standins.logging.__main__"):
-        monkeypatch.setattr(f"{module}.log_as_json", lambda: None)
-
-    result = CliRunner().invoke(app, line.split())
-
-    assert (result.exit_code, result.stderr) == (1, "")

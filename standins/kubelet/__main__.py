@@ -7,7 +7,6 @@ from typing import Annotated
 
 import typer
 
-from standins.kubelet.images import BadImage, Images
 from standins.kubelet.kubelet import Kubelet
 from standins.kubelet.watching import PodWatch
 from standins.processes.journal import write_record
@@ -17,10 +16,10 @@ from standins.processes.shutdown_noise import silence_cancelled_connects
 from terminal.wrong_arguments import Command, refuse
 
 
-async def _run(kubeconfig: Path, speed: float, run_seconds: float, images: Images, logs: Path) -> None:
+async def _run(kubeconfig: Path, speed: float, run_seconds: float) -> None:
     told = note_signals()
     async with open_async_client(kubeconfig, timeout_seconds=30.0, connections=16) as client:
-        kubelet = Kubelet(client, speed=speed, run_seconds=run_seconds, images=images, logs=logs)
+        kubelet = Kubelet(client, speed=speed, run_seconds=run_seconds)
         following = asyncio.create_task(kubelet.run(PodWatch(client)))
         write_record("following bound pods", server=str(client.base_url), speed=speed)
         await wait_for_the_end(told, following)
@@ -40,13 +39,6 @@ def main(
     run_seconds: Annotated[
         float, typer.Option(min=0, help="Virtual seconds a pod runs unless it says otherwise.")
     ] = 90.0,
-    image: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="NAME=FOLDER: run containers of this image as processes, with FOLDER/bin on their path."
-        ),
-    ] = None,
-    logs: Annotated[Path, typer.Option(help="The folder for what such processes write.")] = Path("pods"),
 ) -> None:
     """Make bound pods run and end, until SIGTERM.
 
@@ -58,8 +50,8 @@ def main(
     """
     silence_cancelled_connects()
     try:
-        asyncio.run(_run(kubeconfig, speed, run_seconds, Images.from_options(image or ()), logs))
-    except (KubeconfigError, BadImage) as error:
+        asyncio.run(_run(kubeconfig, speed, run_seconds))
+    except KubeconfigError as error:
         refuse(error)
 
 

@@ -4,24 +4,12 @@ import asyncio
 import json
 from collections.abc import Coroutine
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 import httpx
 
-from standins.kubelet.container_command import NoValue
-from standins.kubelet.images import Images
-from standins.kubelet.pod_processes import PodProcesses
 from standins.kubelet.run_plan import Plan, PlanError, plan_for
-from standins.kubelet.statuses import (
-    NO_START_EXIT_CODE,
-    SIGKILL_EXIT_CODE,
-    SIGTERM_EXIT_CODE,
-    crashed,
-    ended,
-    partly_ended,
-    running,
-)
+from standins.kubelet.statuses import SIGTERM_EXIT_CODE, crashed, ended, running
 from standins.kubelet.watching import PodWatch
 from standins.processes.journal import write_record
 
@@ -32,9 +20,6 @@ _CRASH_BACKOFF_SECONDS = 10.0
 _MAX_CRASH_BACKOFF_SECONDS = 300.0
 _RETRY_REAL_SECONDS = 0.5
 _JOBSET_NAME = "jobset.sigs.k8s.io/jobset-name"
-_PROCESS_END_SECONDS, _PROCESS_END_SECONDS_LAST = 10.0, 0.5
-"""Real seconds that the processes of a pod are given to end: of a deleted one, and when the kubelet
-itself ends, which is given little more."""
 _STRATEGIC = {"Content-Type": "application/strategic-merge-patch+json"}
 _NOT_FOUND, _CONFLICT, _SERVER_ERRORS = 404, 409, 500
 
@@ -46,32 +31,19 @@ class Kubelet:
         client: Of the API server.
         speed: Virtual seconds per real second.
         run_seconds: How long a simulated pod runs unless it says otherwise.
-        images: Those whose containers are real processes; all other pods are simulated.
-        logs: The folder for what such containers write.
     """
 
-    def __init__(
-        self,
-        client: httpx.AsyncClient,
-        *,
-        speed: float,
-        run_seconds: float,
-        images: Images | None = None,
-        logs: Path | None = None,
-    ) -> None:
+    def __init__(self, client: httpx.AsyncClient, *, speed: float, run_seconds: float) -> None:
         if speed <= 0:
             raise ValueError(f"speed: {speed} is not valid; it must be more than 0")
         self._client = client
         self._speed = speed
         self._run_seconds = run_seconds
-        self._images = images or Images({})
-        self._logs = logs or Path("pods")
         self._latest: dict[str, Json] = {}
         self._changed = asyncio.Event()
         self._running: dict[str, asyncio.Task[None]] = {}
         self._stopping: dict[str, asyncio.Task[None]] = {}
         self._sending: set[asyncio.Task[httpx.Response]] = set()
-        self._ending = False
 
     async def run(self, watch: PodWatch) -> None:
         """Follow the watch until cancelled, then stop all tasks."""
@@ -79,7 +51,6 @@ class Kubelet:
             async for pod, gone in watch.pods():
                 self.see(pod, gone=gone)
         finally:
-            self._ending = True
             tasks = [*self._running.values(), *self._stopping.values()]
             for task in tasks:
                 task.cancel()
@@ -101,8 +72,7 @@ class Kubelet:
             if uid not in self._stopping:
                 self._begin(self._stopping, uid, self._stop(pod, life))
         elif uid not in self._running and pod.get("status", {}).get("phase") in {"Pending", "Running", None}:
-            real = self._images.has_all_of(pod)
-            self._begin(self._running, uid, self._run_processes(pod) if real else self._live(pod))
+            self._begin(self._running, uid, self._live(pod))
         self._changed.set()  # whoever waits looks again, and then waits for the next one
         self._changed = asyncio.Event()
 
@@ -156,27 +126,6 @@ class Kubelet:
             for each in self._latest.values()
         )
 
-    async def _run_processes(self, pod: Json) -> None:
-        """Run a pod's containers as real processes, once, while they run or the pod is there."""
-        if pod.get("status", {}).get("phase") == "Running":
-            # Those of the kubelet that was here before, which ended with it.
-            await self._write(pod, ended(pod, _now(), exit_code=SIGKILL_EXIT_CODE))
-            return
-        processes = PodProcesses(self._client, pod, self._images, self._logs)
-        exit_codes: dict[str, int] = {}
-        try:
-            await processes.prepare()
-            processes.start_all()
-            await self._write(pod, running(pod, _now()))
-            while len(exit_codes) < len(pod["spec"]["containers"]):
-                exit_codes = await processes.wait_for_an_end(len(exit_codes))
-                await self._write(pod, partly_ended(pod, _now(), exit_codes))
-        except NoValue as error:
-            write_record("pod cannot be started", "ERROR", pod=_name(pod), error=str(error))
-            await self._write(pod, ended(pod, _now(), exit_code=NO_START_EXIT_CODE))
-        finally:
-            await processes.end(_PROCESS_END_SECONDS_LAST if self._ending else _PROCESS_END_SECONDS)
-
     async def _node_is_gone(self, pod: Json) -> bool:
         """Return whether the node no longer exists.
 
@@ -191,8 +140,7 @@ class Kubelet:
     async def _stop(self, pod: Json, life: asyncio.Task[None] | None) -> None:
         if life is not None:
             await asyncio.wait({life})
-        if not self._images.has_all_of(pod):
-            await self._sleep(self._plan(pod).grace_seconds)
+        await self._sleep(self._plan(pod).grace_seconds)
         if pod.get("status", {}).get("phase") not in {"Succeeded", "Failed"}:
             await self._write(pod, ended(pod, _now(), exit_code=SIGTERM_EXIT_CODE))
         uid = pod["metadata"]["uid"]

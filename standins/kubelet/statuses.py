@@ -7,8 +7,7 @@ from typing import Any
 
 Json = dict[str, Any]
 
-SIGTERM_EXIT_CODE, SIGKILL_EXIT_CODE = 143, 137
-NO_START_EXIT_CODE = 128
+SIGTERM_EXIT_CODE = 143
 
 
 def running(pod: Json, now: str, *, restarts: int = 0) -> Json:
@@ -34,19 +33,6 @@ def ended(pod: Json, now: str, *, exit_code: int, restarts: int = 0) -> Json:
     phase, reason = ("Failed", "PodFailed") if exit_code else ("Succeeded", "PodCompleted")
     statuses = _containers(pod, {"terminated": _terminated(exit_code, now)}, ready=False, restarts=restarts)
     return _patch(phase, statuses, _conditions(now, ready=False, reason=reason))
-
-
-def partly_ended(pod: Json, now: str, exit_codes: dict[str, int]) -> Json:
-    """Return the patch of a pod of which some or all containers, by name, have ended for good."""
-    if len(exit_codes) == len(pod["spec"]["containers"]):
-        patch = ended(pod, now, exit_code=max(exit_codes.values(), key=abs))
-    else:
-        patch = running(pod, now)
-        patch["status"]["conditions"] = _conditions(now, ready=False, reason="ContainersNotReady")
-    for each in patch["status"]["containerStatuses"]:
-        if (code := exit_codes.get(each["name"])) is not None:
-            each |= {"ready": False, "started": False, "state": {"terminated": _terminated(code, now)}}
-    return patch
 
 
 def _patch(phase: str, containers: list[Json], conditions: list[Json]) -> Json:

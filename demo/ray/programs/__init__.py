@@ -1,1 +1,0 @@
-"""Programs that Ray's own interpreter runs: nothing here is imported by the project."""
