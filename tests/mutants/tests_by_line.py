@@ -35,13 +35,12 @@ class Coverage:
     def list_tests(self, root: Path, file: str, line: int) -> list[str]:
         """Return the tests of a line; of what reads the name that it sets, if it runs on import."""
         known = self.lines.get(file, {})
-        if known.get(line) or not file.endswith(".py"):
-            return known.get(line, [])
+        if not known:
+            return []
         first, last, names = _find_statement((root / file).read_text(), line)
-        numbers = (*range(line, first, -1), *range(line, last + 1))
-        near = next((known[each] for each in numbers if known.get(each)), [])
-        if near or not names:
-            return near
+        if first < last:
+            numbers = (*range(line, first, -1), *range(line, last + 1))
+            return next((known[each] for each in numbers if known.get(each)), [])
         word = re.compile(rf"\b(?:{'|'.join(names)})\b")
         found = [
             tests.get(number, [])
@@ -49,7 +48,7 @@ class Coverage:
             for number, text in enumerate((root / other).read_text().splitlines(), start=1)
             if word.search(text)
         ]
-        return _take_in_turn(found) or _take_in_turn(list(known.values()))
+        return _take_in_turn(found * bool(names)) or _take_in_turn(list(known.values()))
 
 
 def _find_statement(text: str, line: int) -> tuple[int, int, list[str]]:
