@@ -3,7 +3,6 @@
 Tests of what reads a plan or a state build it of the same parts.
 """
 
-import json
 from typing import Any
 
 FUNCTIONS = ("provision", "collect", "settle", "sweep")
@@ -37,39 +36,25 @@ def a_plan(*changes: Json) -> Json:
     return {"resource_changes": [*changes]}
 
 
-def plan_changes(before: dict[str, Any], values: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the plan as `terraform show -json` has it; another cluster is a replacement."""
-    after = deploy(values)
-    had = before.get("resources", [])
-    changes = {each: ["no-op"] if each in had else ["create"] for each in after["resources"]}
-    if CLUSTER in had and before["outputs"]["clusters"] != after["outputs"]["clusters"]:
-        changes[CLUSTER] = ["delete", "create"]
-    return [
-        a_change(
-            address, *actions, before={"name": address.rpartition(".")[2]}, after=plan_values(address, values)
-        )
-        for address, actions in changes.items()
-    ]
+MADE = (
+    CLUSTER,
+    ARTIFACTS,
+    TOPIC,
+    'module.provisioner.google_monitoring_alert_policy.this["dead_letters"]',
+    "module.provisioner.google_monitoring_notification_channel.email[0]",
+)
 
 
-def plan_values(address: str, values: dict[str, Any]) -> dict[str, Any]:
-    """Return what a planned resource is called."""
-    name = values["name"]
-    if "dashboard" in address:
-        return {
-            "project": values["project_id"],
-            "dashboard_json": json.dumps({"displayName": f"TPU provisioner: {name}"}),
-        }
-    return {
-        "project": values["project_id"],
-        "name": address.rpartition(".")[2],
-        "display_name": f"{name}: {address.split('.')[2]}",
-    }
+def plan_changes(before: Json, values: Json) -> list[Json]:
+    """Return the plan as `terraform show -json` has it."""
+    named = {"project": values["project_id"], "name": values["name"], "display_name": values["name"]}
+    actions = "no-op" if before else "create"
+    return [a_change(each, actions, before={"name": values["name"]}, after=named) for each in MADE]
 
 
-def pull(address: str, outputs: dict[str, Any]) -> dict[str, Any]:
+def pull(address: str, outputs: Json) -> Json:
     """Return one resource as `terraform state pull` has it."""
-    attributes: dict[str, Any] = {}
+    attributes: Json = {}
     if address == CLUSTER:
         _, project, _, location, _, cluster = outputs["clusters"]["environment"]["path"].split("/")
         attributes = {"project": project, "location": location, "name": cluster, "deletion_protection": True}
@@ -81,50 +66,23 @@ def pull(address: str, outputs: dict[str, Any]) -> dict[str, Any]:
     return a_resource(address, **attributes)
 
 
-def deploy(values: dict[str, Any]) -> dict[str, Any]:
-    """Return outputs and resources as the root that these variables fit would have them."""
-    project, name = values["project_id"], values["name"]
-    served = values.get("clusters")
-    outputs: dict[str, Any] = {}
-    resources = [
-        TOPIC,
-        "module.provisioner.google_monitoring_dashboard.this",
-        'module.provisioner.google_monitoring_alert_policy.this["dead_letters"]',
-        "module.provisioner.google_monitoring_notification_channel.email[0]",
-    ]
-    if served is None:
-        served = {
-            "environment": {
-                "project": project,
-                "location": values["region"],
-                "name": values["cluster_name"],
-                "endpoint": values.get("control_plane_access"),
-            }
-        }
-        outputs["workload"] = {"namespace": "n", "kubernetes_account": "a", "google_service_account": ""}
-        outputs["bucket_url"] = f"gs://{values['artifact_repository_bucket_name']}"
-        resources += [CLUSTER, ARTIFACTS, *([IMAGES] if values.get("image_repository_name") else [])]
-    paths = {
-        key: f"projects/{each['project']}/locations/{each['location']}/clusters/{each['name']}"
-        for key, each in served.items()
-    }
-    outputs |= {
+def deploy(values: Json) -> Json:
+    """Return outputs and resources as the root `complete` would have them."""
+    project, region, name = values["project_id"], values["region"], values["name"]
+    path = f"projects/{project}/locations/{region}/clusters/{values['cluster_name']}"
+    environment = {"TPU_PROVISIONER_CLUSTER": path}
+    accounts = {each: f"{name}-{each}@{project}.iam.gserviceaccount.com" for each in FUNCTIONS}
+    pushed = ("provision", "collect", "settle")
+    outputs = {
+        "workload": {"namespace": "n", "kubernetes_account": "a", "google_service_account": ""},
+        "bucket_url": f"gs://{values['artifact_repository_bucket_name']}",
         "clusters": {
-            key: {
-                "path": path,
-                "endpoint": "https://127.0.0.1:1",
-                "exporter_environment": {"TPU_PROVISIONER_CLUSTER": path},
-                **({"ca_data": "LS0t"} if served[key].get("endpoint") == "private" else {}),
-            }
-            for key, path in paths.items()
+            "environment": {"path": path, "endpoint": "https://127.0.0.1:1", "exporter_environment": environment}
         },
         "topics": {"workload_events": f"projects/{project}/topics/{name}-workload-events"},
-        "subscriptions": {
-            each: f"projects/{project}/subscriptions/{name}-{each}" for each in ("provision", "collect", "settle")
-        },
-        "scheduler_job": f"projects/{project}/locations/{values['region']}/jobs/{name}-sweep",
-        "rbac_users": [f"{name}-{each}@{project}.iam.gserviceaccount.com" for each in FUNCTIONS],
+        "subscriptions": {each: f"projects/{project}/subscriptions/{name}-{each}" for each in pushed},
+        "scheduler_job": f"projects/{project}/locations/{region}/jobs/{name}-sweep",
         "exporter_principals": {project: "principal://x/subject/ns/tpu-provisioner/sa/tpu-provisioner-exporter"},
-        "accounts": {each: f"{name}-{each}@{project}.iam.gserviceaccount.com" for each in FUNCTIONS},
+        "accounts": accounts,
     }
-    return {"outputs": outputs, "resources": resources}
+    return {"outputs": outputs, "resources": list(MADE)}

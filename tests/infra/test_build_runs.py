@@ -7,7 +7,7 @@ import pytest
 
 from infra.build.find_by_name import NAMED
 from tests.infra import build_cloud
-from tests.infra.build_scripts import BESIDE_A_CLUSTER, DESTROY, OLD_COMMAND_LINE, PROVISION, Bench, find_sdk
+from tests.infra.build_scripts import DESTROY, OLD_COMMAND_LINE, PROVISION, Bench, find_sdk
 
 DELETE_STATE = {"_DELETE_STATE": "true"}
 MARK = "old-state-bucket/tpu-environment/unfinished-build"
@@ -100,8 +100,8 @@ def test_after_a_kill_destroy_refuses_and_the_next_build_takes_over_what_is_ther
 @pytest.mark.tool
 def test_gcloud_has_every_command_and_flag_that_the_scripts_use(bench: Bench) -> None:
     """By the table that gcloud completes command lines from."""
-    bench.run_all(PROVISION, BESIDE_A_CLUSTER)
-    bench.run_all(DESTROY, BESIDE_A_CLUSTER | DELETE_STATE)
+    bench.run_all(PROVISION, OLD_COMMAND_LINE)
+    bench.run_all(DESTROY, OLD_COMMAND_LINE | DELETE_STATE)
     bench.run("deployer.sh", {"PROJECT_ID": "a-project"})
     table = runpy.run_path(str(find_sdk() / "data/cli/gcloud_completions.py"))["STATIC_COMPLETION_CLI_TREE"]
     calls = [call[1:] for call in bench.calls if call[0] == "gcloud"]
