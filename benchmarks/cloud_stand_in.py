@@ -50,7 +50,6 @@ class CloudStandIn(LocalAnswers):
         return {
             "TPU_PROVISIONER_CLUSTERS": json.dumps(clusters),
             "TPU_PROVISIONER_GKE_ENDPOINT": self.url,
-            "TPU_PROVISIONER_PUBSUB_ENDPOINT": self.url,
             "TPU_PROVISIONER_CREDENTIALS": "google",
             "GCE_METADATA_HOST": self.address,
             "GCE_METADATA_IP": self.address,

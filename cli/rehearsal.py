@@ -100,7 +100,6 @@ def rehearse(ports: Ports) -> Ports:
         ports,
         pools=cast("NodePools", pools),
         clusters={name: cast("Cluster", RehearsedCluster(each)) for name, each in ports.clusters.items()},
-        dead_letters=None,
         reads_fillings=True,
     )
 

@@ -21,7 +21,6 @@ from exporter.merging import Merging, Waiting
 from exporter.pauses import Pauses
 from shared.core.errors import InvalidRequest, ProvisionerError
 from shared.core.messages import KINDS_PLURAL, format_message
-from shared.traces import add_trace, build_log_field
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -103,7 +102,7 @@ class Outbox:
         """Publish until `stop`; the body of the one publishing thread."""
         while batch := self._next_batch():
             try:
-                ids = self._publish([add_trace(format_message(each.event), each.event) for each in batch])
+                ids = self._publish([format_message(each.event) for each in batch])
             except InvalidRequest as error:
                 self._note_refusal(batch, error)
             except ProvisionerError as error:
@@ -208,5 +207,4 @@ def _facts(event: Event) -> dict[str, str]:
         "subject": f"namespaces/{event.subject.namespace}/{plural}/{event.subject.name}",
         "observed": str(event.observed),
         "uid": event.subject.uid,
-        **build_log_field(event.cluster, event.id),
     }

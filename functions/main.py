@@ -8,7 +8,6 @@ without data, and a CloudEvent function cannot answer 503 (docs/decisions/0004-h
 from __future__ import annotations
 
 import os
-import re
 from typing import TYPE_CHECKING
 
 import functions_framework
@@ -30,31 +29,29 @@ check_settings()
 # imports above are paid once, and each worker opens its own clients before its first event.
 os.register_at_fork(after_in_child=open_ports)
 
-_TRACE = re.compile(r"[0-9a-f]{32}")
-
 
 @functions_framework.http
 def provision(request: Request) -> Response:
     """Answer a push about an unschedulable leader pod: its slice gets a node pool, or a reason."""
-    return _respond(deliver("provision", request.get_data(cache=False), get_ports(), _read_trace(request)))
+    return _respond(deliver("provision", request.get_data(cache=False), get_ports()))
 
 
 @functions_framework.http
 def collect(request: Request) -> Response:
     """Answer a push about a workload that is over: its node pools are deleted."""
-    return _respond(deliver("collect", request.get_data(cache=False), get_ports(), _read_trace(request)))
+    return _respond(deliver("collect", request.get_data(cache=False), get_ports()))
 
 
 @functions_framework.http
 def settle(request: Request) -> Response:
     """Answer a push about a node pool operation that has ended: the slice that waits goes on."""
-    return _respond(deliver("settle", request.get_data(cache=False), get_ports(), _read_trace(request)))
+    return _respond(deliver("settle", request.get_data(cache=False), get_ports()))
 
 
 @functions_framework.http
-def sweep(request: Request) -> Response:
+def sweep(_request: Request) -> Response:
     """Answer the scheduler: look at every pool and every waiting leader once."""
-    answer, counts = deliver_sweep(get_ports(), _read_trace(request))
+    answer, counts = deliver_sweep(get_ports())
     response: Response = jsonify(counts)
     response.status_code = answer.status
     return response
@@ -65,13 +62,3 @@ def _respond(answer: Answer) -> Response:
     if answer.retry_after_seconds is not None:
         headers["Retry-After"] = str(answer.retry_after_seconds)
     return Response("", status=answer.status, headers=headers)
-
-
-def _read_trace(request: Request) -> dict[str, str]:
-    """Return the log field that joins all records of one delivery; empty without a trace."""
-    header = request.headers.get("traceparent", "") or request.headers.get("X-Cloud-Trace-Context", "")
-    found = _TRACE.search(header.lower())
-    if not found:
-        return {}
-    project = next(iter(get_ports().clusters)).split("/")[1]
-    return {"logging.googleapis.com/trace": f"projects/{project}/traces/{found.group()}"}

@@ -1,6 +1,6 @@
 """The acknowledgement table: the HTTP answer and the log severity of each outcome and error.
 
-Only 2xx acknowledges. A message that no retry can help is acknowledged and kept as a dead letter.
+Only 2xx acknowledges. A message that no retry can help is acknowledged, and its log record has it.
 Other errors are answered with 5xx, so that Pub/Sub delivers the message again.
 """
 

@@ -1,4 +1,4 @@
-"""One delivery from body to answer: parse, check, dispatch, log. Keeps hopeless messages."""
+"""One delivery from body to answer: parse, check, dispatch, log."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from shared.answer import Answer, answer_decision, answer_error
 from shared.core.decisions import Reason, Verdict
 from shared.core.errors import Broken, KindAbsent, NoPlace, ProvisionerError, Rejected, UnknownCluster
 from shared.core.identity.names import parse_pool_name
-from shared.core.messages import Event, EventType, Message, parse_message
+from shared.core.messages import Event, EventType, parse_message
 from shared.core.operations import parse_entry
 from shared.edges.google_errors import find_request
 from shared.engine.entries.answer_waiting import provision
@@ -21,7 +21,6 @@ from shared.engine.looks.limited_ports import bound_ports
 from shared.engine.steps.release_pools import collect
 from shared.engine.tell import Outcome, name_error
 from shared.push import Push, parse_push
-from shared.traces import LOG_FIELD, build_log_field, read_trace_id
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -46,19 +45,12 @@ CHARTED: Mapping[str, int] = dict.fromkeys(
     0,
 )
 """Reasons that a sweep counts without a case too, so that their charts fall to 0."""
-REASON_ATTRIBUTE = "tpu-provisioner-reason"
-ERROR_ATTRIBUTE = "tpu-provisioner-error"
-FUNCTION_ATTRIBUTE = "tpu-provisioner-function"
-CLAIM_ATTRIBUTE = "tpu-provisioner-claim"
-MESSAGE_ID_ATTRIBUTE = "tpu-provisioner-message-id"
-_ATTRIBUTE_BYTES_MAX = 1024
-_ATTRIBUTES_MAX = 90
-"""Pub/Sub takes 100 per message: https://cloud.google.com/pubsub/quotas#resource_limits."""
-
-Trace = dict[str, str]
+_PROBLEM_BYTES_MAX = 1024
+_DATA_BYTES_MAX = 8192
+"""Of a message that cannot succeed, in its log record."""
 
 
-def deliver(function: str, body: bytes, ports: Ports, trace: Trace) -> Answer:
+def deliver(function: str, body: bytes, ports: Ports) -> Answer:
     """Answer one push to a function; every path logs what was decided and why."""
     ports = bound_ports(ports, ports.clock.now() + ports.settings.work_seconds)
     push, event = None, None
@@ -68,36 +60,37 @@ def deliver(function: str, body: bytes, ports: Ports, trace: Trace) -> Answer:
         if function == SETTLE:
             ended = parse_entry(push.message.data)
             answers = settle(ended, ports)
-            _tell_undeleted(ended, push, trace)
+            _tell_undeleted(ended, push)
         else:
             event = parse_message(push.message.data, push.message.attributes)
             _check_cluster(event, ports)
-            trace = _join_trace(push, event, trace)
             answers = _ANSWERING[event.type](event, ports)
     except Rejected as error:
         error.claim = error.claim or (_describe_event(event) if event else None)
-        kept = push.message if push else Message(body[:_RAW_BYTES_MAX], {})
-        return _keep(function, error, kept, push, ports, trace)
+        answer = answer_error(error)
+        fields = {**_describe_rejection(error), "event_data": _cut_data(push.message.data if push else body)}
+        _log(answer.severity, str(error), function, push, fields)
+        return answer
     except Exception as error:  # noqa: BLE001 -- an unexpected error is answered and logged too
         found = name_error(error, _describe_event(event) if event else None)
         answer = answer_error(found)
-        _log(answer.severity, str(found), function, push, trace, _describe_error(found))
+        _log(answer.severity, str(found), function, push, _describe_error(found))
         return answer
     for each in answers:
         if isinstance(each, Outcome):
-            _log_outcome(function, each, push, trace)
+            _log_outcome(function, each, push)
         else:
-            _log(answer_error(each).severity, str(each), function, push, trace, _describe_error(each))
+            _log(answer_error(each).severity, str(each), function, push, _describe_error(each))
     return _choose_answer(answers)
 
 
-def _tell_undeleted(ended: EndedOperation | None, push: Push, trace: Trace) -> None:
+def _tell_undeleted(ended: EndedOperation | None, push: Push) -> None:
     """Log that GKE has accepted a deletion and not done it, which nothing else shows."""
     if ended is not None and ended.deleted and ended.problem and parse_pool_name(ended.pool):
         message = f"GKE could not delete node pool {ended.pool}: {_cut(ended.problem)}; the sweep tries again"
         about = {"cluster": ended.cluster, "pool": ended.pool}
         fields = {**about, "reason": str(Reason.POOL_STUCK), "decision": "keep"}
-        _log(logging.WARNING, message, SETTLE, push, trace, fields)
+        _log(logging.WARNING, message, SETTLE, push, fields)
 
 
 def _choose_answer(answers: Sequence[Outcome | ProvisionerError]) -> Answer:
@@ -120,7 +113,7 @@ def _check_cluster(event: Event, ports: Ports) -> None:
         )
 
 
-def deliver_sweep(ports: Ports, trace: Trace) -> tuple[Answer, dict[str, int]]:
+def deliver_sweep(ports: Ports) -> tuple[Answer, dict[str, int]]:
     """Answer one call of the scheduler: sweep, log the outcomes, return counts by decision."""
     report = sweep(bound_ports(ports, ports.clock.now() + ports.settings.work_seconds))
     counts = Counter(str(outcome.decision.verdict) for outcome in report.outcomes)
@@ -131,29 +124,29 @@ def deliver_sweep(ports: Ports, trace: Trace) -> tuple[Answer, dict[str, int]]:
         # That a workload was resumed is what its owner waits for.
         told = outcome.decision.reason in (Reason.POOL_IN_USE, Reason.WORKLOAD_RESUMED)
         if told or outcome.decision.verdict not in (Verdict.KEEP, Verdict.NOTHING):
-            _log_outcome("sweep", outcome, None, trace)
+            _log_outcome("sweep", outcome, None)
     for about, error in report.errors:
         answer = answer_error(error)
-        _log(answer.severity, f"{about}: {error}", "sweep", None, trace, _describe_error(error))
+        _log(answer.severity, f"{about}: {error}", "sweep", None, _describe_error(error))
     if report.over_cap:
         message = (
             "more pools were due than TPU_PROVISIONER_SWEEP_DELETIONS_MAX lets one sweep delete without a word of "
             "their owners; the next sweep continues: see sweep_over_cap in docs/runbook.md"
         )
-        _log(logging.CRITICAL, message, "sweep", None, trace, {"reason": "sweep_over_cap", "decision": "keep"})
+        _log(logging.CRITICAL, message, "sweep", None, {"reason": "sweep_over_cap", "decision": "keep"})
     unproven = reasons[str(Reason.CLUSTER_UNPROVEN)]
     if unproven:
         message = (
             f"{unproven} decisions rest on an API that is not proven to be its cluster's, so nothing was done: "
             "see cluster_unproven in docs/runbook.md"
         )
-        _log(logging.CRITICAL, message, "sweep", None, trace, {"reason": "cluster_unproven", "decision": "keep"})
+        _log(logging.CRITICAL, message, "sweep", None, {"reason": "cluster_unproven", "decision": "keep"})
     for cluster, figures in report.figures.items():
-        _log(logging.INFO, "measured", "sweep", None, trace, {"cluster": cluster, **figures.describe()})
+        _log(logging.INFO, "measured", "sweep", None, {"cluster": cluster, **figures.describe()})
     counts["errors"] = sum(not isinstance(error, NoPlace) for _, error in report.errors)
     if report.left:
         counts["left"] = report.left
-    _log(logging.INFO, "swept", "sweep", None, trace, {"counts": dict(counts), "reasons": {**CHARTED, **reasons}})
+    _log(logging.INFO, "swept", "sweep", None, {"counts": dict(counts), "reasons": {**CHARTED, **reasons}})
     # An absent kind is a final answer: no retry installs it.
     repeatable = (error for _, error in report.errors if not isinstance(error, KindAbsent))
     worst = max((answer_error(error).status for error in repeatable), default=200)
@@ -161,8 +154,8 @@ def deliver_sweep(ports: Ports, trace: Trace) -> tuple[Answer, dict[str, int]]:
 
 
 def _describe_event(event: Event) -> dict[str, str]:
-    """Return what a message says of the claim: its workload, or its pod for lack of that."""
-    about = event.workload or event.subject
+    """Return what a message says of the claim: its workload, or a pod without one."""
+    about = event.subject
     found = {"kind": about.kind, "namespace": about.namespace, "name": about.name, "owner_uid": about.uid}
     return {"cluster": event.cluster, **found, "slice": ""}
 
@@ -179,10 +172,9 @@ def _describe_error(error: ProvisionerError) -> dict[str, Any]:
     return fields
 
 
-def _join_trace(push: Push, event: Event, request: Trace) -> Trace:
-    """Return the log fields of the event's trace, and of this request's trace."""
-    joined = build_log_field(event.cluster, read_trace_id(push.message.attributes))
-    return {**joined, "request_trace": request.get(LOG_FIELD, "")} if joined else request
+def _describe_rejection(error: Rejected) -> dict[str, Any]:
+    fields = {"reason": error.reason, "decision": "reject", "field": error.field, "valid": error.valid}
+    return fields | _describe_claim(error)
 
 
 _ANSWERING: Mapping[EventType, Callable[[Event, Ports], Sequence[Outcome | ProvisionerError]]] = {
@@ -192,42 +184,18 @@ _ANSWERING: Mapping[EventType, Callable[[Event, Ports], Sequence[Outcome | Provi
 """By the event's own type: an event that reaches the wrong one of the two is still answered
 correctly."""
 
-_RAW_BYTES_MAX = 1_000_000
-
-
-def _keep(
-    function: str, error: Rejected, message: Message, push: Push | None, ports: Ports, trace: Trace
-) -> Answer:
-    """Keep a message that can never succeed, with its reason; hand it back if it cannot be kept."""
-    fields: dict[str, Any] = {"decision": "reject", "field": error.field, "valid": error.valid}
-    fields |= _describe_claim(error) | {"reason": error.reason}
-    answer = answer_error(error)
-    if ports.dead_letters is None:
-        # Pub/Sub's own dead-letter policy keeps it, after its attempts.
-        answer = Answer(500, answer.severity)
-    else:
-        attributes = dict(list(message.attributes.items())[:_ATTRIBUTES_MAX])
-        attributes[REASON_ATTRIBUTE] = error.reason
-        attributes[ERROR_ATTRIBUTE] = _cut(str(error))
-        attributes[FUNCTION_ATTRIBUTE] = function
-        if push and push.message_id:
-            attributes[MESSAGE_ID_ATTRIBUTE] = _cut(push.message_id)
-        if error.claim:
-            attributes[CLAIM_ATTRIBUTE] = _cut("{kind} {namespace}/{name}".format(**error.claim))
-        try:
-            ports.dead_letters.keep(Message(message.data, attributes))
-        except ProvisionerError as failure:
-            answer = answer_error(failure)
-            fields["not_kept"] = str(failure)
-    _log(answer.severity, str(error), function, push, trace, fields)
-    return answer
-
 
 def _cut(text: str) -> str:
-    return text.encode()[:_ATTRIBUTE_BYTES_MAX].decode(errors="ignore")
+    return text.encode()[:_PROBLEM_BYTES_MAX].decode(errors="ignore")
 
 
-def _log_outcome(function: str, outcome: Outcome, push: Push | None, trace: Trace) -> None:
+def _cut_data(data: bytes) -> str:
+    """Return the data of a message as text; what is cut off is marked by the whole length."""
+    text = data[:_DATA_BYTES_MAX].decode(errors="replace")
+    return text if len(data) <= _DATA_BYTES_MAX else f"{text}… ({len(data)} bytes)"
+
+
+def _log_outcome(function: str, outcome: Outcome, push: Push | None) -> None:
     decision = outcome.decision
     fields = {
         "decision": str(decision.verdict),
@@ -237,12 +205,10 @@ def _log_outcome(function: str, outcome: Outcome, push: Push | None, trace: Trac
         "cluster": outcome.cluster,
         **outcome.facts,
     }
-    _log(answer_decision(decision.verdict).severity, decision.message, function, push, trace, fields)
+    _log(answer_decision(decision.verdict).severity, decision.message, function, push, fields)
 
 
-def _log(
-    severity: int, message: str, function: str, push: Push | None, trace: Trace, fields: Mapping[str, Any]
-) -> None:
+def _log(severity: int, message: str, function: str, push: Push | None, fields: Mapping[str, Any]) -> None:
     event = {}
     if push:
         event = {
@@ -252,4 +218,4 @@ def _log(
             "delivery_attempt": push.delivery_attempt,
         }
     # The message is data, never a format string.
-    _LOG.log(severity, "%s", message, extra={"function": function, **event, **trace, **fields})
+    _LOG.log(severity, "%s", message, extra={"function": function, **event, **fields})

@@ -23,7 +23,6 @@ from shared.edges.kubernetes_api import KubernetesApi
 from shared.edges.kubernetes_cluster import KubernetesCluster
 from shared.edges.kubernetes_connection import connection_from_settings
 from shared.edges.kueue_objects import KueueQueues
-from shared.edges.pubsub_topic import PubsubTopic, open_publisher_over_rest
 from shared.edges.threads import Threads
 from shared.engine.looks.shared_reads import RecentReads
 from shared.engine.places import Places
@@ -31,8 +30,6 @@ from shared.environment import read_settings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
-
-    from google.pubsub_v1.services.publisher import PublisherClient
 
     from shared.core.settings import Settings
 
@@ -110,15 +107,7 @@ def build_ports(settings: Settings, environ: Mapping[str, str] = os.environ) -> 
         },
         queues={name: KueueQueues(api) for name, api in apis.items()} if settings.kueue_admission_check else {},
         clock=SYSTEM_CLOCK,
-        dead_letters=_build_dead_letters(settings, account) if settings.dead_letter_topic else None,
         threads=Threads(),
         lists=RecentReads(SYSTEM_CLOCK, SHARED_SECONDS),
         places=Places(),
     )
-
-
-def _build_dead_letters(settings: Settings, account: GoogleAccount) -> PubsubTopic:
-    def open_client() -> PublisherClient:
-        return open_publisher_over_rest(settings.pubsub_endpoint, account.find_credentials())
-
-    return PubsubTopic(open_client, settings.dead_letter_topic)

@@ -226,14 +226,11 @@ def a_go_pool(name: str = "train-12345", *, jobset: str = "train", status: str =
 def a_demand_event(pod: PodView | None = None, **overrides: Any) -> Event:
     """The exporter's hint about a leader pod."""
     pod = pod or a_pod()
-    name = pod.template.labels.get(jobset_keys.JOBSET_NAME_ON_POD, "train")
-    workload = ObjectName(kind="JobSet", namespace=pod.namespace, name=name, uid=JOBSET_UID)
     plain = {
         "type": EventType.DEMAND,
         "cluster": CLUSTER,
         "subject": ObjectName(kind="Pod", namespace=pod.namespace, name=pod.name, uid=pod.uid),
         "observed": Observed.UNSCHEDULABLE,
-        "workload": workload,
         "time": "2027-01-15T08:00:00Z",
     }
     return Event(**{**plain, **overrides})
@@ -243,11 +240,7 @@ def a_workload_demand(
     *, kind: str = "JobSet", name: str = "train", uid: str = JOBSET_UID, **overrides: Any
 ) -> Event:
     """The exporter's hint about all waiting leaders of a workload."""
-    plain = {
-        "subject": ObjectName(kind=kind, namespace="default", name=name, uid=uid),
-        "workload": None,
-        "incarnation": a_pod().uid,
-    }
+    plain = {"subject": ObjectName(kind=kind, namespace="default", name=name, uid=uid), "incarnation": a_pod().uid}
     return a_demand_event(**{**plain, **overrides})
 
 

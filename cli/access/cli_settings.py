@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cli.exit_codes import BadInput
 from shared.core.errors import Misconfigured
-from shared.core.settings import CLUSTER, Settings, Valid, matching
+from shared.core.settings import CLUSTER, URL, Settings, Valid, matching
 from shared.deliver import SETTLE
 from shared.environment import describe_problem, name_variable, read_both
 
@@ -56,6 +56,8 @@ class OperatorSettings:
     settle and dead_letters."""
     function_uris: Annotated[dict[str, str], _URIS] = field(default_factory=dict)
     """JSON, Terraform's output ``function_uris``: the address of each function."""
+    pubsub_endpoint: Annotated[str, URL] = "https://pubsub.googleapis.com"
+    """Base URL of the Pub/Sub API."""
     exporter_url: Annotated[str, _URL] = ""
     """Base URL of the exporter's health server, for /readyz. Empty: only its Lease is read."""
     lease_namespace: str = "tpu-provisioner"

@@ -77,7 +77,7 @@ def open_deployment(environ: Mapping[str, str]) -> Deployment:
         return GoogleSession(endpoint, account)
 
     def open_publisher() -> PublisherClient:
-        return open_publisher_over_rest(settings.pubsub_endpoint, account.find_credentials())
+        return open_publisher_over_rest(own.pubsub_endpoint, account.find_credentials())
 
     def find_logs(project: str) -> Client:
         home = find_log_project(own, f"projects/{project}")  # a cluster may be in another project
@@ -97,7 +97,7 @@ def open_deployment(environ: Mapping[str, str]) -> Deployment:
         apis=apis,
         gke=reach(settings.gke_endpoint),
         pubsub=PubsubAdmin(
-            open_publisher, lambda: open_subscriber(settings.pubsub_endpoint, account.find_credentials())
+            open_publisher, lambda: open_subscriber(own.pubsub_endpoint, account.find_credentials())
         ),
         open_publisher=open_publisher,
         open_logs=find_logs if own.logging_endpoint else None,

@@ -13,8 +13,6 @@ import urllib3
 from cli.access.log_search import list_newest, read_moment
 from cli.conformance.probe_pools import Lab, OutOfTime
 from cli.conformance.questions import NotAsked, Seen, question
-from cli.messages.dead_letters import Choice, discard, read_dead_letters
-from cli.messages.replay import open_queue_to_look
 from shared.core.messages import Event, EventType, Message, ObjectName, Observed, format_message
 from shared.core.operations import parse_entry
 from shared.edges.kubernetes_objects import Record
@@ -24,8 +22,6 @@ _ENTRY_SECONDS_MAX = 60.0
 _METRIC = 'logging_googleapis_com:user_tpu_provisioner_sweeps{monitored_resource="cloud_run_revision"}'
 _SWEEPS = f"sum(increase({_METRIC}[1h]))"
 """As the alerts in ``infra/terraform/modules/provisioner`` write it."""
-_MARK = "conformance"
-"""The attribute of messages that are published to become dead letters."""
 _REFUSED = (401, 403, 404)
 _FUNCTION_PAGE = b"<title>404 Not Found</title>"
 """What the functions' own framework answers for a path that it does not serve."""
@@ -108,33 +104,6 @@ def ask_push(lab: Lab) -> Seen:
         text=f"provision answers {record.get('reason')}",
         details={**details, "message": str(record.get("message"))},
     )
-
-
-@question("dead-letter", minutes=6, assumed="kept with the reason event_malformed")
-def ask_dead_letter(lab: Lab) -> Seen:
-    """Publish a message that is no event, wait for its dead letter, and remove that."""
-    mark = f"{lab.report.run}-{uuid.uuid4()}"
-    report, _ = read_dead_letters(
-        open_queue_to_look(lab.deployment), Choice()
-    )  # so that nothing is published without a queue
-    if report.bounded:
-        raise NotAsked("there are too many dead letters to find one among them")
-    _publish(lab, Message(data=mark.encode(), attributes={_MARK: mark}))
-    found: list[Any] = []
-
-    def is_kept() -> bool:
-        report, dead_letters = read_dead_letters(open_queue_to_look(lab.deployment), Choice())
-        marks = [dead_letter.message.attributes.get(_MARK, "") for dead_letter in dead_letters]
-        # A dead letter of a run that was killed is removed too.
-        found[:] = [told for told, marked in zip(report.dead_letters, marks, strict=True) if marked]
-        return mark in marks
-
-    seconds = lab.wait("the dead letter", is_kept)
-    removed = discard(
-        open_queue_to_look(lab.deployment), Choice(ids=tuple(each.message_id for each in found))
-    ).discarded
-    details = {"seconds": f"{seconds:.0f}", "function": found[0].function, "removed": str(removed)}
-    return Seen(text=f"kept with the reason {found[0].reason}", details=details)
 
 
 @question("ingress", minutes=1, assumed="all functions refuse a caller without a token")

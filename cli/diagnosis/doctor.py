@@ -65,9 +65,6 @@ def check_settings(deployment: Deployment) -> Iterator[Finding]:
     if settings.mode != Mode.ACTIVE:
         text = f"{names}; the mode is {settings.mode}, so no pools are created"
         yield warn("settings", text, "remove TPU_PROVISIONER_MODE and deploy again")
-    elif not settings.dead_letter_topic:
-        text = f"{names}; TPU_PROVISIONER_DEAD_LETTER_TOPIC is empty: malformed messages are tried 20 times"
-        yield warn("settings", text, "terraform apply (the module sets it)")
     else:
         yield fine("settings", names)
     seconds, local = settings.release_partial_gang_seconds, settings.credentials is Credentials.ANONYMOUS

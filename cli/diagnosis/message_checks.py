@@ -71,7 +71,7 @@ def check_subscription(deployment: Deployment, function: str) -> Iterator[Findin
 
 def _find_flaws(deployment: Deployment, function: str, found: Subscription) -> Iterator[tuple[str, str]]:
     update = f"gcloud pubsub subscriptions update {found.name}"
-    dead_letters, own = deployment.settings.dead_letter_topic, deployment.own
+    own = deployment.own
     topic = own.operations_topic if function == SETTLE else own.topic
     if topic and found.topic != topic:
         yield f"belongs to {found.topic} instead of {topic}", _APPLY
@@ -84,17 +84,12 @@ def _find_flaws(deployment: Deployment, function: str, found: Subscription) -> I
     if "dead_letter_policy" not in found:
         yield (
             "has no dead-letter topic: a message that fails is retried until it expires",
-            f"{update} --dead-letter-topic={dead_letters or 'TOPIC'}",
-        )
-    elif dead_letters and found.dead_letter_policy.dead_letter_topic != dead_letters:
-        yield (
-            f"sends dead letters to {found.dead_letter_policy.dead_letter_topic} instead of {dead_letters}",
-            _APPLY,
+            f"{update} --dead-letter-topic=TOPIC",
         )
     if "retry_policy" not in found:
         yield (
             "has no retry policy: failed messages are delivered again at once",
-            f"{update} --min-retry-delay=5s --max-retry-delay=600s",
+            f"{update} --min-retry-delay=10s --max-retry-delay=600s",
         )
     if _expires(found):
         yield "expires if it is not used", f"{update} --expiration-period=never"

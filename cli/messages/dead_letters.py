@@ -17,7 +17,7 @@ from shared.core.errors import ProvisionerError, UnknownCluster
 from shared.core.messages import EventType, Message, parse_message
 from shared.core.operations import parse_entry
 from shared.core.times import parse_time
-from shared.deliver import ERROR_ATTRIBUTE, FUNCTION_ATTRIBUTE, MESSAGE_ID_ATTRIBUTE, REASON_ATTRIBUTE, SETTLE
+from shared.deliver import SETTLE
 from shared.engine.entries.answer_waiting import provision
 from shared.engine.entries.settle import settle
 from shared.engine.steps.release_pools import collect
@@ -38,6 +38,11 @@ FORWARDED = "CloudPubSubDeadLetterSource"
 (https://cloud.google.com/pubsub/docs/dead-letter-topics)."""
 OURS = "tpu-provisioner-"
 """Prefix of the attributes that the functions add."""
+REASON_ATTRIBUTE = "tpu-provisioner-reason"
+ERROR_ATTRIBUTE = "tpu-provisioner-error"
+FUNCTION_ATTRIBUTE = "tpu-provisioner-function"
+CLAIM_ATTRIBUTE = "tpu-provisioner-claim"
+MESSAGE_ID_ATTRIBUTE = "tpu-provisioner-message-id"
 MOST = 1000
 """Dead letters that one run takes if nothing else is asked for."""
 HOLD_SECONDS = 600

@@ -13,7 +13,6 @@ from demo.stack.clusters import ClusterKind
 from demo.stack.layout import (
     CLUSTER,
     CLUSTER_PATH,
-    DEAD_LETTER_TOPIC,
     LOCATION,
     OPERATIONS_TOPIC,
     PROJECT,
@@ -208,14 +207,7 @@ def exporter(layout: Layout, settings: StackSettings, *, pubsub_grpc: str, port:
 
 
 def function(
-    layout: Layout,
-    settings: StackSettings,
-    name: str,
-    *,
-    port: int,
-    kubernetes: str,
-    gke_rest: str,
-    pubsub_rest: str,
+    layout: Layout, settings: StackSettings, name: str, *, port: int, kubernetes: str, gke_rest: str
 ) -> Command:
     """Return the command of one function, run from the staged bundle.
 
@@ -234,10 +226,8 @@ def function(
             "TPU_PROVISIONER_CLUSTERS": json.dumps(clusters),
             "TPU_PROVISIONER_GKE_ENDPOINT": gke_rest,
             "TPU_PROVISIONER_COMPUTE_ENDPOINT": gke_rest,
-            "TPU_PROVISIONER_PUBSUB_ENDPOINT": pubsub_rest,
             "TPU_PROVISIONER_CREDENTIALS": "anonymous",
             "TPU_PROVISIONER_ALLOWED_SHARED_RESERVATIONS": "capacity-project/*",  # as an example needs it
-            "TPU_PROVISIONER_DEAD_LETTER_TOPIC": DEAD_LETTER_TOPIC,
             "TPU_PROVISIONER_CAPACITY_FIRST": str(settings.capacity_first).lower(),
             "TPU_PROVISIONER_KUEUE_ADMISSION_CHECK": str(settings.kueue_admission_check).lower(),
             "TPU_PROVISIONER_IDLE_SECONDS_MAX": str(settings.idle_seconds_max),

@@ -17,13 +17,7 @@ def operator_environment(layout: Layout, settings: StackSettings, addresses: Add
     """
     real = settings.cluster is ClusterKind.REAL
     function = commands.function(
-        layout,
-        settings,
-        "provision",
-        port=0,
-        kubernetes=addresses.kubernetes,
-        gke_rest=addresses.gke_rest,
-        pubsub_rest=addresses.pubsub_rest,
+        layout, settings, "provision", port=0, kubernetes=addresses.kubernetes, gke_rest=addresses.gke_rest
     )
     subscriptions = {name: subscription_path(name) for name in FILTERS} | {
         "dead_letters": DEAD_LETTER_SUBSCRIPTION
@@ -31,6 +25,7 @@ def operator_environment(layout: Layout, settings: StackSettings, addresses: Add
     return {
         **function.environment,
         "TPU_PROVISIONER_KUBECONFIG": addresses.kubeconfig,
+        "TPU_PROVISIONER_PUBSUB_ENDPOINT": addresses.pubsub_rest,
         "TPU_PROVISIONER_TOPIC": TOPIC,
         "TPU_PROVISIONER_OPERATIONS_TOPIC": OPERATIONS_TOPIC,
         "TPU_PROVISIONER_SUBSCRIPTIONS": json.dumps(subscriptions),

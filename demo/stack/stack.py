@@ -181,7 +181,6 @@ class Stack:
                     port=ports[name],
                     kubernetes=addresses.kubernetes,
                     gke_rest=addresses.gke_rest,
-                    pubsub_rest=addresses.pubsub_rest,
                 )
             )
         create_subscriptions(addresses.pubsub_grpc, addresses.functions)

@@ -35,7 +35,7 @@ class ProvisionerError(Exception):
     reason: str = "internal_error"
     """A value of `shared.core.decisions.Reason`."""
     claim: dict[str, str] | None = None
-    """Whose slice it is about, for log records and dead letters; None if that is not known."""
+    """Whose slice it is about, for log records; None if that is not known."""
 
 
 class Rejected(ProvisionerError):

@@ -22,12 +22,9 @@ if TYPE_CHECKING:
 
 SOURCE_PREFIX = "//container.googleapis.com/"
 SCHEMA_VERSION = 1
-WORKLOAD_DEMAND_VERSION = 2
-"""Only of events that cover all leaders, so that older functions understand all others."""
 _CLUSTER = re.compile(r"projects/[a-z0-9.:-]+/locations/[a-z0-9-]+/clusters/[a-z0-9-]+")
 OBJECT_NAME = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
 """A Kubernetes name: a DNS subdomain of at most 253 characters."""
-_UID = re.compile(r"[A-Za-z0-9._-]{1,128}")
 _UID_OR_NONE = re.compile(r"[A-Za-z0-9._-]{0,128}")
 ATTRIBUTE_PREFIX = "ce-"
 DATA_BYTES_MAX = 65_536
@@ -88,8 +85,6 @@ class Event:
     """``projects/P/locations/L/clusters/C``."""
     subject: ObjectName
     observed: Observed
-    workload: ObjectName | None = None
-    """The workload that the pod belongs to, when the subject is a pod."""
     time: str = ""
     """RFC 3339; no decision uses it."""
     incarnation: str = ""
@@ -119,15 +114,9 @@ class Message:
 def format_message(event: Event) -> Message:
     """Return the Pub/Sub message that carries one event."""
     subject = event.subject
-    body: dict[str, Any] = {
-        "version": WORKLOAD_DEMAND_VERSION if event.covers_all_leaders else SCHEMA_VERSION,
-        **asdict(subject),
-        "observed": event.observed,
-    }
+    body: dict[str, Any] = {"version": SCHEMA_VERSION, **asdict(subject), "observed": event.observed}
     if event.incarnation:
         body["incarnation"] = event.incarnation
-    if event.workload:
-        body["workload"] = asdict(event.workload)
     attributes = {
         "ce-specversion": "1.0",
         "ce-id": event.id,
@@ -161,41 +150,26 @@ def parse_message(data: bytes, attributes: Mapping[str, str]) -> Event:
             valid=f"{SOURCE_PREFIX}projects/PROJECT/locations/LOCATION/clusters/NAME",
         )
     body = _parse_body(data)
-    covers_all = body["version"] == WORKLOAD_DEMAND_VERSION
-    subject = _parse_object({"uid": ""} | body, "data", _UID_OR_NONE if covers_all else _UID)
     observed = _choose(Observed, body.get("observed"), "unknown observation", "data.observed")
-    workload = body.get("workload")
-    if workload is not None and not isinstance(workload, dict):
-        raise MalformedEvent(
-            "not a JSON object",
-            field="data.workload",
-            value=str(workload),
-            valid="a JSON object, or no such field",
-        )
+    subject = _parse_object({"uid": ""} | body)
     event = Event(
         type=named_type,
         cluster=cluster,
         subject=subject,
         observed=observed,
-        workload=_parse_object(workload, "data.workload") if workload else None,
         time=attributes.get("ce-time", ""),
         incarnation=_parse_incarnation(body),
     )
-    if covers_all and not event.covers_all_leaders:
-        raise MalformedEvent(
-            "not the version of such an event",
-            field="data.version",
-            value="2",
-            valid="1; 2 for a demand that names a workload and is unschedulable",
-        )
+    if not subject.uid and not event.covers_all_leaders:
+        raise MalformedEvent("missing or not valid", field="data.uid", value="''", valid="a UID")
     return event
 
 
 def _parse_body(data: bytes) -> dict[str, Any]:
     body = parse_json_object(data, bytes_max=DATA_BYTES_MAX, valid="a JSON object")
     version = body.get("version")
-    if version not in (SCHEMA_VERSION, WORKLOAD_DEMAND_VERSION) or isinstance(version, bool):
-        raise MalformedEvent("unknown schema version", field="data.version", value=repr(version), valid="1, 2")
+    if version != SCHEMA_VERSION or isinstance(version, bool):
+        raise MalformedEvent("unknown schema version", field="data.version", value=repr(version), valid="1")
     return body
 
 
@@ -214,21 +188,19 @@ def _parse_incarnation(body: dict[str, Any]) -> str:
     return value
 
 
-def _parse_object(body: dict[str, Any], where: str, uid: re.Pattern[str] = _UID) -> ObjectName:
+def _parse_object(body: dict[str, Any]) -> ObjectName:
     fields: dict[str, str] = {}
     rules = (
         ("namespace", OBJECT_NAME, "a Kubernetes name"),
         ("name", OBJECT_NAME, "a Kubernetes name"),
-        ("uid", uid, "a UID"),
+        ("uid", _UID_OR_NONE, "a UID"),
     )
     kind = body.get("kind")
     if not isinstance(kind, str) or kind not in KINDS_PLURAL:
-        raise MalformedEvent(
-            "unknown kind", field=f"{where}.kind", value=repr(kind), valid=", ".join(KINDS_PLURAL)
-        )
+        raise MalformedEvent("unknown kind", field="data.kind", value=repr(kind), valid=", ".join(KINDS_PLURAL))
     for key, rule, valid in rules:
         value = body.get(key)
         if not isinstance(value, str) or not rule.fullmatch(value):
-            raise MalformedEvent("missing or not valid", field=f"{where}.{key}", value=repr(value), valid=valid)
+            raise MalformedEvent("missing or not valid", field=f"data.{key}", value=repr(value), valid=valid)
         fields[key] = value
     return ObjectName(kind=kind, **fields)

@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from shared.core.identity.creations import Creation
     from shared.core.identity.pools import PoolSnapshot
     from shared.core.kueue import Check, CheckState, QueuedWorkload
-    from shared.core.messages import Message
     from shared.core.settings import Settings
     from shared.core.workloads import Disk, NodeView, Parent, PodView, WorkloadView
 
@@ -309,13 +308,6 @@ class Cluster(Protocol):
         """Write an Event. The same Event again raises a count instead of adding one."""
 
 
-class DeadLetters(Protocol):
-    """The place for messages that can never succeed."""
-
-    def keep(self, message: Message) -> None:
-        """Keep one message. Raises `Unavailable` if it is not kept, so that it is not lost."""
-
-
 class Clock(Protocol):
     """The time of day."""
 
@@ -378,8 +370,6 @@ class Ports:
     clusters: dict[str, Cluster]
     """By ``projects/P/locations/L/clusters/C``."""
     clock: Clock
-    dead_letters: DeadLetters | None = None
-    """None where Pub/Sub's own dead-letter policy keeps such messages."""
     threads: SideBySide | None = None
     """None to run one task after the other, as a simulation does."""
     lists: SharedLists | None = None

@@ -57,7 +57,6 @@ CLUSTER = matching(
 )
 URL = matching(r"https?://[^/\s?#]+(/[^\s?#]*)?", "https://HOST or http://HOST")
 _AUTHORITY = matching("(LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0t[A-Za-z0-9+/=]+)?", "a certificate as PEM in base64")
-_TOPIC = matching("(projects/[^/\\s]+/topics/[^/\\s]+)?", "projects/PROJECT/topics/NAME")
 KindNames = Annotated[
     tuple[str, ...],
     Valid(
@@ -304,11 +303,6 @@ class Settings:
     compute_endpoint: Annotated[str, URL] = "https://compute.googleapis.com"
     """Base URL of the Compute Engine API, for the size of elastic pools and for what keeps a pool
     from getting its machines."""
-    pubsub_endpoint: Annotated[str, URL] = "https://pubsub.googleapis.com"
-    """Base URL of the Pub/Sub API, for dead letters."""
-    dead_letter_topic: Annotated[str, _TOPIC] = ""
-    """``projects/P/topics/T``: the topic that keeps messages which can never succeed, each with its
-    reason. Empty: the message is refused, and Pub/Sub's own dead-letter policy keeps it."""
 
     def find_conflicts(self) -> Iterator[Conflict]:
         """Yield what is wrong inside maps and lists, and between fields."""

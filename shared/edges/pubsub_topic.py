@@ -1,9 +1,8 @@
-"""One Pub/Sub topic by Google's own client: the exporter's events and the functions' dead letters.
+"""One Pub/Sub topic by Google's own client, for the exporter's events and for replays.
 
 It is the client that the publisher of google-cloud-pubsub itself is built on, asked for one request
 at a time: batching, repetition and limits belong to the caller. The publisher's own batches would
-publish from a thread that loses its futures with any error that it does not expect, and that has
-no CPU in a function that has answered.
+publish from a thread that loses its futures with any error that it does not expect.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from google.api_core.gapic_v1.client_info import ClientInfo
 from google.pubsub_v1.services.publisher import PublisherClient
 from google.pubsub_v1.services.publisher.transports import PublisherGrpcTransport, PublisherRestTransport
 
-from shared.core.errors import InvalidRequest, ProvisionerError, Retryable, Unavailable
+from shared.core.errors import InvalidRequest, Unavailable
 from shared.edges.google_calls import translate_errors
 from shared.edges.google_errors import note_request
 from shared.version import VERSION
@@ -56,7 +55,7 @@ def open_publisher_over_rest(endpoint: str, credentials: Credentials) -> Publish
 
 
 class PubsubTopic:
-    """One topic, usable from several threads. It also is `shared.core.ports.DeadLetters`."""
+    """One topic, usable from several threads."""
 
     def __init__(
         self, open_client: Callable[[], PublisherClient], topic: str, *, timeout_seconds: float = TIMEOUT_SECONDS
@@ -121,20 +120,6 @@ class PubsubTopic:
         if len(ids) != len(messages):
             raise Unavailable(f"the answer cannot be read: it has {len(ids)} ids for {len(messages)} messages")
         return ids
-
-    def keep(self, message: Message) -> None:
-        """Keep one message that can never succeed.
-
-        Raises:
-            Retryable: it could not be kept, for whatever cause; the caller hands the original back
-                to Pub/Sub.
-        """
-        try:
-            self.publish([message])
-        except Retryable:
-            raise
-        except ProvisionerError as error:
-            raise Unavailable(f"the dead letter could not be published to {self._topic}: {error}") from error
 
     def close(self) -> None:
         """Close the connections; the next call opens new ones."""

@@ -46,10 +46,9 @@ def _read_line(line: str, number: int, *, process: str, project: str, written: s
     if not isinstance(body, dict):
         return entry | {"textPayload": line}
     severity = str(body.pop("severity", "DEFAULT"))
-    trace = body.pop("logging.googleapis.com/trace", None)
     entry["severity"] = severity if severity in SEVERITIES else "DEFAULT"
     entry["timestamp"] = _read_time(body.pop("time", None)) or written
-    return entry | ({"trace": trace} if trace else {}) | {"jsonPayload": body}
+    return entry | {"jsonPayload": body}
 
 
 def _read_time(text: Any) -> str:

@@ -74,8 +74,7 @@ class Started:
 
     def post(self, body: bytes) -> urllib3.BaseHTTPResponse:
         headers = {
-            "traceparent": "00-0123456789abcdef0123456789abcdef-0123456789abcdef-01",
-            "Connection": "close",  # a kept connection would be waited for when the process stops
+            "Connection": "close"  # a kept connection would be waited for when the process stops
         }
         return urllib3.request(
             "POST", f"http://127.0.0.1:{self.port}/", body=body, headers=headers, timeout=PATIENCE_SECONDS
@@ -127,10 +126,6 @@ def test_each_function_of_the_bundle_starts_and_gives_a_real_answer(bundle: Path
     assert len(set(names)) == 1
     assert records["provision"]["decision"] == "create"
     assert records["provision"]["service"] == "tpu-provisioner-provision"
-    assert (
-        records["provision"]["logging.googleapis.com/trace"]
-        == "projects/p/traces/0123456789abcdef0123456789abcdef"
-    )
     assert records["collect"]["reason"] == "pool_gone"
     assert records["settle"]["reason"] == "pool_gone"
     assert records["sweep"]["message"] == "swept"
@@ -224,5 +219,4 @@ def test_retry_after_reaches_pubsub_as_a_header(client: Any) -> None:
 @pytest.mark.parametrize("client", ["provision"], indirect=True)
 @pytest.mark.parametrize("body", [b"", b"nonsense", b'{"message": {}}'])
 def test_a_body_of_any_kind_is_answered_and_never_a_400_of_the_framework(client: Any, body: bytes) -> None:
-    """Without a dead-letter topic the answer is 500, until the queue's policy keeps the body."""
-    assert client.post("/", data=body).status_code == 500
+    assert client.post("/", data=body).status_code == 200

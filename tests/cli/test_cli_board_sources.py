@@ -12,10 +12,10 @@ from cli.board.acts import discard_dead_letter, list_dead_letters, replay_dead_l
 from cli.board.readings import Readings
 from cli.board.site import TOKEN_HEADER, Site
 from cli.exit_codes import BadInput
+from cli.messages.dead_letters import FUNCTION_ATTRIBUTE
 from shared.core.errors import Misconfigured
 from shared.core.messages import Message
 from shared.core.times import parse_time
-from shared.deliver import FUNCTION_ATTRIBUTE
 from tests.builders import CLUSTER
 from tests.cli.cli_world import a_deployment, logs_of
 from tests.cli.test_cli_replay import GOOD, MALFORMED, REFUSED, bury, deployment, published, url, world

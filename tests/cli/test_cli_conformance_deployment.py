@@ -24,7 +24,7 @@ from standins.fakegke.log_sink import build_entry
 from standins.fakegke.model.node_events import OperationMoved
 from standins.fakegke.resource_names import ClusterName
 from tests.builders import CLUSTER
-from tests.cli.cli_world import CannedRest, read_json, run
+from tests.cli.cli_world import CannedRest, run
 from tests.cli.conformance_world import Project
 
 
@@ -37,9 +37,9 @@ def ask(project: Project, name: str, **parts: Any) -> Any:
 
 
 @pytest.mark.slow
-def test_a_whole_stack_answers_and_keeps_no_dead_letter(stack: Stack, tmp_path: Path) -> None:
+def test_a_whole_stack_answers(stack: Stack, tmp_path: Path) -> None:
     environ = operator_environment(stack.layout, stack.settings, stack.addresses)
-    names = ("push", "dead-letter", "ingress", "metric-names", "user-name", "missing-pool")
+    names = ("push", "ingress", "metric-names", "user-name", "missing-pool")
     report = tmp_path / "report.json"
     asked = [f"--only={name}" for name in names]
 
@@ -48,13 +48,10 @@ def test_a_whole_stack_answers_and_keeps_no_dead_letter(stack: Stack, tmp_path: 
     answers = json.loads(report.read_text())["answers"]
     assert {name: answers[name]["verdict"] for name in names if name != "user-name"} == {
         "push": "as assumed",
-        "dead-letter": "as assumed",
         "ingress": "differs",  # the stack has no front end that asks for tokens
         "metric-names": "not asked",
         "missing-pool": "as assumed",
     }, answers
-    assert answers["dead-letter"]["details"]["removed"] == "1"
-    assert read_json("letters", "list", environ=environ)["letters"] == []
     assert done.exit_code == 1
     assert "What this may break" in report.with_suffix(".md").read_text()
 
@@ -119,7 +116,7 @@ def test_an_audit_entry_of_another_form_and_a_late_one_are_told(fake: str) -> No
 def test_what_a_deployment_lacks_is_not_asked(fake: str) -> None:
     project = Project(fake)
 
-    for name in ("audit-entry", "push", "dead-letter", "ingress", "metric-names"):
+    for name in ("audit-entry", "push", "ingress", "metric-names"):
         assert ask(project, name).verdict == Verdict.NOT_ASKED, name
 
 

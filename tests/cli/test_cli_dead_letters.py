@@ -5,9 +5,14 @@ from typing import Any
 import pytest
 
 from cli.access.operator_access import Deployment
-from cli.messages.dead_letters import Choice, DeadLetterQueue, publish_again
+from cli.messages.dead_letters import (
+    FUNCTION_ATTRIBUTE,
+    MESSAGE_ID_ATTRIBUTE,
+    Choice,
+    DeadLetterQueue,
+    publish_again,
+)
 from shared.core.messages import Message
-from shared.deliver import FUNCTION_ATTRIBUTE, MESSAGE_ID_ATTRIBUTE
 from shared.edges.pubsub_topic import PubsubTopic
 from tests.audit_entries import an_entry, as_message
 from tests.cli.cli_world import read_json, run

@@ -62,7 +62,7 @@ def a_push(function: str, **changes: Any) -> dict[str, Any]:
         "filter": FILTERS[function],
         "pushConfig": {"pushEndpoint": NOWHERE, "oidcToken": {"serviceAccountEmail": "push@p"}},
         "deadLetterPolicy": {"deadLetterTopic": DEAD_LETTERS, "maxDeliveryAttempts": 20},
-        "retryPolicy": {"minimumBackoff": "5s", "maximumBackoff": "600s"},
+        "retryPolicy": {"minimumBackoff": "10s", "maximumBackoff": "600s"},
         "expirationPolicy": {},
         **changes,
     }
@@ -78,7 +78,7 @@ def deployment(broker: str, kubernetes: KubernetesApi) -> Iterator[Deployment]:
     for function in FILTERS:
         ask("PUT", f"{broker}/v1/{NAMES[function]}", a_push(function))
     ask("PUT", f"{broker}/v1/{NAMES['dead_letters']}", {"topic": DEAD_LETTERS, "expirationPolicy": {}})
-    world = World(Records(), dead_letter_topic=DEAD_LETTERS)
+    world = World(Records())
     found = a_deployment(world, pubsub=broker, topic=TOPIC, operations_topic=ENDS, subscriptions=dict(NAMES))
     yield dataclasses.replace(found, apis={CLUSTER: kubernetes})
     for name in (*NAMES.values(), TOPIC, DEAD_LETTERS, ENDS):
@@ -130,8 +130,8 @@ def test_an_emergency_stop_is_found(deployment: Deployment, value: str | None, r
 @pytest.mark.parametrize(
     ("changes", "message", "mend"),
     [
-        ({"deadLetterPolicy": None}, "has no dead-letter topic", f"--dead-letter-topic={DEAD_LETTERS}"),
-        ({"retryPolicy": None}, "has no retry policy", "--min-retry-delay=5s"),
+        ({"deadLetterPolicy": None}, "has no dead-letter topic", "--dead-letter-topic=TOPIC"),
+        ({"retryPolicy": None}, "has no retry policy", "--min-retry-delay=10s"),
         ({"expirationPolicy": {"ttl": "2678400s"}}, "expires if it is not used", "--expiration-period=never"),
         ({"filter": None}, "has the filter none", "terraform apply"),
         ({"pushConfig": None}, "has no push endpoint", "terraform apply"),

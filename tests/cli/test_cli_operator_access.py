@@ -41,4 +41,3 @@ def test_a_rehearsal_conflicts_as_gke_would_and_changes_nothing() -> None:
     ports.pools.delete(CLUSTER, a_pool().name)
 
     assert world.pools.names(CLUSTER) == [a_pool().name]
-    assert ports.dead_letters is None

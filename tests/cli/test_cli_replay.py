@@ -11,7 +11,11 @@ import pytest
 from cli.access.operator_access import Deployment
 from cli.access.subscriptions import PulledMessage
 from cli.messages.dead_letters import (
+    CLAIM_ATTRIBUTE,
+    ERROR_ATTRIBUTE,
+    FUNCTION_ATTRIBUTE,
     GIVEN_UP,
+    REASON_ATTRIBUTE,
     Choice,
     DeadLetterQueue,
     DeadLetterReport,
@@ -22,7 +26,6 @@ from cli.messages.dead_letters import (
 from cli.moments import parse_since
 from shared.core.errors import Unavailable
 from shared.core.messages import Message, format_message
-from shared.deliver import CLAIM_ATTRIBUTE, ERROR_ATTRIBUTE, FUNCTION_ATTRIBUTE, REASON_ATTRIBUTE
 from shared.edges.pubsub_topic import PubsubTopic
 from tests.audit_entries import an_entry, as_message
 from tests.builders import CLUSTER, a_demand_event, a_pool, a_workload_demand, an_over_event

@@ -140,18 +140,6 @@ def publish_malformed(stack: Stack) -> None:
     httpx.post(f"{stack.addresses.pubsub_rest}/v1/{TOPIC}:publish", json=body).raise_for_status()
 
 
-def test_a_malformed_message_is_seen_and_comes_back_whenever_it_is_replayed(
-    stack: Stack, environ: dict[str, str]
-) -> None:
-    publish_malformed(stack)
-    options = ("replay", "--dead-letters", "--reason", "event_malformed", "--function", "provision")
-    until("dead letter", lambda: ask(environ, *options, "--dry-run")["letters"])
-
-    assert ask(environ, *options, "--yes")["published"] >= 1
-    again = until("dead letter that came back", lambda: ask(environ, *options, "--dry-run")["letters"])
-    assert {each["decision"] for each in again} == {"refuse"}
-
-
 def test_a_replay_of_everything_changes_nothing(stack: Stack, environ: dict[str, str]) -> None:
     def changes() -> list[tuple[str, str]]:
         calls = httpx.get(f"{stack.addresses.gke_rest}/admin/calls").raise_for_status().json()["calls"]

@@ -10,7 +10,7 @@ from shared.core.workloads import PodView
 from shared.deliver import deliver
 from tests.builders import CLUSTER, NOW, a_demand_event, a_jobset, a_pod, a_push
 from tests.component.turns import TakingTurnsCluster, TakingTurnsPools, Turns
-from tests.component.world import TRACE, Records, World
+from tests.component.world import Records, World
 
 WORKLOADS, CHIPS = 10, 16
 """Workloads that ask at once, of one slice each, and the chips of a slice."""
@@ -42,7 +42,7 @@ class Crowd:
         return pod
 
     def message(self, pod: PodView) -> Callable[[], object]:
-        return lambda: deliver("provision", a_push(a_demand_event(pod)), self.world.ports, TRACE)
+        return lambda: deliver("provision", a_push(a_demand_event(pod)), self.world.ports)
 
     def count_calls(self) -> Counter[str]:
         """Return how often each GKE method and each cluster method that costs a call was called."""

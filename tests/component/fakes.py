@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from shared.core.decide.capacity_first import is_asking
-from shared.core.errors import AlreadyExists, Busy, NotFound, ProvisionerError, StaleView, Unavailable
+from shared.core.errors import AlreadyExists, Busy, NotFound, ProvisionerError, StaleView
 from shared.core.identity.creations import Creation
 from shared.core.identity.pools import PoolSnapshot, PoolStatus
 from shared.core.kinds.elastic import is_leader
@@ -24,7 +24,6 @@ from shared.core.kinds.table import (
     select_pods,
     select_pods_of,
 )
-from shared.core.messages import Message
 from shared.core.ports import BoundPod, Ledger, Namespace, Notice, SurplusMark
 from shared.core.workloads import NodeView, Parent, PodView, WorkloadView
 from shared.edges.workload_objects import MIRROR_POD
@@ -344,19 +343,6 @@ def is_selected(selector: str, pod: PodView) -> bool:
         if (answer == value if equals else answer is not None) == term.startswith("!"):
             return False
     return True
-
-
-class FakeDeadLetters:
-    """Keeps messages in a list, unless it is down."""
-
-    def __init__(self) -> None:
-        self.kept: list[Message] = []
-        self.down = False
-
-    def keep(self, message: Message) -> None:
-        if self.down:
-            raise Unavailable("the message could not be kept: topic unreachable")
-        self.kept.append(message)
 
 
 class StepClock:

@@ -21,7 +21,7 @@ from shared.core.identity.pools import PoolSnapshot
 from shared.core.kinds import jobset as jobset_keys
 from shared.core.workloads import PodView
 from tests.builders import CLUSTER, JOBSET_UID, NOW, a_demand_event, a_foreign_pool, a_jobset, a_pod, a_pool
-from tests.component.world import NAME, TRACE, World
+from tests.component.world import NAME, World
 
 STARTED = [("JobSet", "NodePoolCreationStarted", False), ("Pod", "NodePoolCreationStarted", False)]
 REFUSED = [("JobSet", "NodePoolRefused", True), ("Pod", "NodePoolRefused", True)]
@@ -90,7 +90,6 @@ def test_a_demand_becomes_one_pool_by_one_list_and_one_create(world: World) -> N
         "event_type": "tpuprovisioner.demand.v1",
         "message_id": "1001",
         "delivery_attempt": 1,
-        **TRACE,
         "decision": "create",
         "reason": "pool_absent",
         "pool": NAME,

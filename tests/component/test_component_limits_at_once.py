@@ -29,7 +29,7 @@ from tests.builders import CLUSTER, NOW, a_demand, a_demand_event, a_jobset, a_p
 from tests.component.crowd import CHIPS, Crowd
 from tests.component.test_component_elastic import a_demand as a_gpu_demand
 from tests.component.test_component_elastic import a_waiting_pod
-from tests.component.world import TRACE, World
+from tests.component.world import World
 from tests.unit.test_elastic import a_gpu_job
 
 
@@ -276,7 +276,7 @@ def test_elastic_pools_grow_within_the_limit(seed: int) -> None:
         pod = dataclasses.replace(a_waiting_pod(f"{name}-a"), controller_name=name, controller_uid=name)
         crowd.cluster.add(job, pod)
         pods.append(pod)
-        assert deliver("provision", a_push(a_gpu_demand(pod)), crowd.world.ports, TRACE).status == 200
+        assert deliver("provision", a_push(a_gpu_demand(pod)), crowd.world.ports).status == 200
         (pool,) = [each for each in crowd.pools.names(CLUSTER) if each.startswith(name)]
         crowd.pools.move(CLUSTER, pool, "RUNNING")
         bigger = dataclasses.replace(a_gpu_job(parallelism=4, completions=9), name=name, uid=name)
@@ -285,7 +285,7 @@ def test_elastic_pools_grow_within_the_limit(seed: int) -> None:
     crowd.world.use(limit_chips=before + 7)
 
     def send(pod: PodView) -> Callable[[], object]:
-        return lambda: deliver("provision", a_push(a_gpu_demand(pod)), crowd.world.ports, TRACE)
+        return lambda: deliver("provision", a_push(a_gpu_demand(pod)), crowd.world.ports)
 
     crowd.turns.run([send(pod) for pod in pods for _ in range(2)])
 

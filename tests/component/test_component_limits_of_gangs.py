@@ -17,7 +17,6 @@ from shared.edges.threads import Threads
 from tests.builders import CLUSTER, NOW, a_jobset, a_push, an_over_event
 from tests.component.crowd import CHIPS, Crowd
 from tests.component.fake_queues import FakeQueues
-from tests.component.world import TRACE
 
 ASKS = {labels.CAPACITY_FIRST: "true"}
 SLICES = 4
@@ -43,7 +42,7 @@ def add(crowd: Crowd, name: str, **marks: str) -> WorkloadView:
 
 def message(crowd: Crowd, name: str) -> Callable[[], object]:
     event = an_over_event(Observed.CAPACITY_FIRST, type=EventType.DEMAND, name=name, uid=f"uid-{name}")
-    return lambda: deliver("provision", a_push(event), crowd.world.ports, TRACE)
+    return lambda: deliver("provision", a_push(event), crowd.world.ports)
 
 
 def count(crowd: Crowd) -> dict[str, int]:

@@ -10,7 +10,17 @@ from shared.core.errors import Busy, Denied, NotFound, ProvisionerError, Throttl
 from shared.core.identity.creations import Creation
 from shared.core.identity.pools import PoolSnapshot
 from shared.core.times import format_time
-from tests.builders import CLUSTER, JOBSET_UID, NOW, POD_UID, a_demand_event, a_jobset, a_pod, a_pool
+from tests.builders import (
+    CLUSTER,
+    JOBSET_UID,
+    NOW,
+    POD_UID,
+    a_demand_event,
+    a_jobset,
+    a_pod,
+    a_pool,
+    a_workload_demand,
+)
 from tests.component.test_component_elastic import GRACE
 from tests.component.world import World
 
@@ -160,18 +170,17 @@ def test_a_clock_that_is_an_hour_ahead_hides_no_wait(world: World, age_seconds: 
 
 
 def test_a_failed_message_names_the_workload(world: World) -> None:
-    world.cluster.fail_next("get_pod", Unavailable("connection reset"))
+    world.cluster.fail_next("list_waiting_leaders", Unavailable("connection reset"))
 
-    world.deliver(a_demand_event())
+    world.deliver(a_workload_demand())
 
     (found,) = world.records.expect_in_order({"decision": "none", "reason": "unavailable"})
     assert found["claim"] == {**CLAIM, "slice": ""}
 
 
-def test_a_dead_letter_names_the_workload(world: World) -> None:
-    world.deliver(a_demand_event(cluster="projects/p/locations/l/clusters/unknown"))
+def test_a_refused_message_names_the_workload(world: World) -> None:
+    world.deliver(a_workload_demand(cluster="projects/p/locations/l/clusters/unknown"))
 
-    assert world.dead_letters.kept[0].attributes["tpu-provisioner-claim"] == "JobSet default/train"
     assert world.last["claim"]["owner_uid"] == JOBSET_UID
 
 

@@ -17,11 +17,10 @@ from shared.deliver import deliver, deliver_sweep
 from shared.edges.structured_logs import StructuredFormatter
 from shared.engine.looks.shared_reads import RecentReads
 from tests.builders import CLUSTER, NOW, a_claim, a_jobset, a_pod, a_pool, a_push, settings
-from tests.component.fakes import FakeCluster, FakeDeadLetters, FakeNodePools, StepClock
+from tests.component.fakes import FakeCluster, FakeNodePools, StepClock
 
 OTHER = "projects/p/locations/us-east5/clusters/other"
 """The second cluster of a world of two."""
-TRACE = {"logging.googleapis.com/trace": "projects/p/traces/0123456789abcdef0123456789abcdef"}
 
 
 def claim_of(index: int) -> SliceClaim:
@@ -80,19 +79,14 @@ class World:
         self.pools = FakeNodePools()
         self.clusters = {name: FakeCluster() for name in clusters}
         self.cluster = self.clusters[CLUSTER]
-        self.dead_letters = FakeDeadLetters()
         self.clock = StepClock(NOW)
         self.use(**overrides)
         self.cluster.add(a_pod(), a_jobset())
 
-    def use(self, *, keep_dead_letters: bool = True, **overrides: Any) -> None:
+    def use(self, **overrides: Any) -> None:
         """Set other settings from here on."""
         self.ports = Ports(
-            settings=settings(**overrides),
-            pools=self.pools,
-            clusters=dict(self.clusters),
-            clock=self.clock,
-            dead_letters=self.dead_letters if keep_dead_letters else None,
+            settings=settings(**overrides), pools=self.pools, clusters=dict(self.clusters), clock=self.clock
         )
 
     def share_reads(self) -> None:
@@ -113,14 +107,14 @@ class World:
 
     def deliver(self, sent: Event | Message | bytes, function: str = "provision") -> Answer:
         body = sent if isinstance(sent, bytes) else a_push(sent)
-        return deliver(function, body, self.ports, TRACE)
+        return deliver(function, body, self.ports)
 
     def collect(self, event: Event) -> Answer:
         return self.deliver(event, "collect")
 
     def sweep(self, *, threads: SideBySide | None = None) -> tuple[int, dict[str, int]]:
         """Return the status of the answer, and what the sweep counted."""
-        answer, counts = deliver_sweep(dataclasses.replace(self.ports, threads=threads), TRACE)
+        answer, counts = deliver_sweep(dataclasses.replace(self.ports, threads=threads))
         return answer.status, counts
 
     @property

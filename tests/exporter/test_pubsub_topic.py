@@ -253,13 +253,3 @@ def test_a_server_that_is_not_there_is_unavailable() -> None:
 
     with pytest.raises(Unavailable):
         PubsubTopic(lambda: open_publisher_over_rest(url, ANONYMOUS), TOPIC).publish(MESSAGES)
-
-
-@pytest.mark.parametrize(("status", "canonical"), [(404, "NOT_FOUND"), (403, "PERMISSION_DENIED")])
-def test_a_dead_letter_that_cannot_be_kept_is_handed_back_whatever_the_cause(
-    topic: PubsubTopic, service: FakeService, status: int, canonical: str
-) -> None:
-    refuse(service, status, canonical)
-
-    with pytest.raises(Unavailable, match="the dead letter could not be published"):
-        topic.keep(MESSAGES[0])

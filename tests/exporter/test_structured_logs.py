@@ -21,12 +21,12 @@ def test_a_record_carries_severity_message_time_service_version_and_its_own_fact
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     start_logging("exporter")
-    trace = {"logging.googleapis.com/trace": "projects/p/traces/t", "claim": {"slice": "0"}}
-    logging.getLogger("a").warning("published %s", 3, extra=trace)
+    facts = {"event_id": "e", "claim": {"slice": "0"}}
+    logging.getLogger("a").warning("published %s", 3, extra=facts)
     (record,) = records(capsys)
     time = str(record.pop("time"))
     assert time.endswith("Z")
-    assert record == trace | {
+    assert record == facts | {
         "severity": "WARNING",
         "message": "published 3",
         "service": "exporter",

@@ -15,7 +15,7 @@ _BYTES = AT_ONCE * RECIPE_BYTES
 
 
 class Lost(AssertionError):
-    """An input disappeared: no decision, no retry, no dead letter, no report that names it."""
+    """An input disappeared: no decision, no retry, no report that names it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,16 +1,12 @@
-"""Pub/Sub pushes: every body ends decided, kept as a dead letter, or handed back to be retried."""
+"""Pub/Sub pushes: every body ends decided, refused with its text, or handed back to be retried."""
 
 import base64
 import dataclasses
 from dataclasses import dataclass
-from typing import Any, cast
-
-from google.pubsub_v1.services.publisher import PublisherClient
-from google.pubsub_v1.types import PublishRequest, PublishResponse, PubsubMessage
+from typing import Any
 
 from shared.core.errors import MalformedEvent
 from shared.core.messages import Event, ObjectName, format_message
-from shared.edges.pubsub_topic import PubsubTopic
 from shared.push import parse_push
 from tests.builders import CLUSTER, a_demand_event, a_pool, a_push, a_workload_demand, an_over_event
 from tests.component.world import World
@@ -21,7 +17,7 @@ from tests.fuzz.spoiling import Recipe, spoil, spoil_text, write
 _OTHER = ObjectName(kind="RayCluster", namespace="team-a", name="serving", uid="0f9c")
 _EVENTS: tuple[Event, ...] = (
     a_demand_event(),
-    dataclasses.replace(a_demand_event(), workload=None, incarnation="7"),
+    dataclasses.replace(a_demand_event(), incarnation="7"),
     a_workload_demand(),
     a_workload_demand(uid=""),
     an_over_event(),
@@ -34,22 +30,6 @@ _DATA = tuple(format_message(event).data for event in _EVENTS)
 _ENVELOPES = tuple(a_push(event) for event in _EVENTS)
 
 
-class CannedPublisher:
-    """Stores what is published, as it goes over the wire."""
-
-    def __init__(self) -> None:
-        self.sent: list[PubsubMessage] = []
-
-    def open(self) -> PublisherClient:
-        return cast("PublisherClient", self)
-
-    def publish(self, request: dict[str, Any], *, retry: None, timeout: float) -> PublishResponse:
-        del retry, timeout
-        sent = PublishRequest.deserialize(PublishRequest.serialize(PublishRequest(request)))
-        self.sent += sent.messages
-        return PublishResponse(message_ids=[str(number) for number in range(len(sent.messages))])
-
-
 @dataclass(frozen=True, slots=True)
 class Pushed:
     """One push, and what it meets."""
@@ -57,7 +37,6 @@ class Pushed:
     body: bytes
     function: str
     has_pool: bool
-    keeps_dead_letters: bool
 
 
 def _build(recipe: Recipe) -> Pushed:
@@ -69,7 +48,6 @@ def _build(recipe: Recipe) -> Pushed:
         body=spoil_text(recipe, body) if recipe.number(4) == 1 else body,
         function=recipe.choose(("provision", "collect")),
         has_pool=bool(recipe.number(2)),
-        keeps_dead_letters=recipe.number(8) != 1,
     )
 
 
@@ -82,32 +60,28 @@ def _fill(envelope: Any, data: bytes) -> bytes:
 
 
 def _check(pushed: Pushed) -> None:
-    publisher = CannedPublisher()
     with recording() as records:
-        world = World(records, keep_dead_letters=pushed.keeps_dead_letters)
+        world = World(records)
         if pushed.has_pool:
             world.pools.add(CLUSTER, _POOL)
-        ports = world.ports
-        if pushed.keeps_dead_letters:
-            topic = PubsubTopic(publisher.open, "projects/p/topics/dead")
-            world.ports = dataclasses.replace(ports, dead_letters=topic)
         answer = world.deliver(pushed.body, pushed.function)
     messages = [record for record in records.found if record.get("logger") == "functions"]
     if len(messages) != 1 or not messages[0].get("reason"):
         raise Lost(f"answered {answer.status} with these records: {messages}")
-    decided = messages[0]["decision"] not in ("reject", "none")
-    if answer.status < 300 and not decided and not _is_kept(publisher.sent, pushed):
-        raise Lost(f"acknowledged without a decision, and not kept: {messages}")
-    if decided and publisher.sent:
-        raise Lost("decided and kept: the message would be delivered once more")
+    (message,) = messages
+    decided = message["decision"] not in ("reject", "none")
+    if answer.status < 300 and not decided and not _has_data(message, pushed):
+        raise Lost(f"acknowledged without a decision, and not in the log: {messages}")
+    if decided and "event_data" in message:
+        raise Lost("decided and refused")
 
 
-def _is_kept(sent: list[PubsubMessage], pushed: Pushed) -> bool:
-    """Return whether the whole message is among the dead letters, with the reason."""
-    if len(sent) != 1:
-        return False
-    whole = sent[0].data in (pushed.body[:1_000_000], _read_data(pushed.body))
-    return whole and bool(sent[0].attributes.get("tpu-provisioner-reason"))
+def _has_data(record: dict[str, Any], pushed: Pushed) -> bool:
+    """Return whether the record of a refusal has the message, as far as it is not cut."""
+    kept = record.get("event_data", "").partition("… (")[0]
+    return record["decision"] == "reject" and any(
+        each[:8192].decode(errors="replace").startswith(kept) for each in (pushed.body, _read_data(pushed.body))
+    )
 
 
 def _read_data(body: bytes) -> bytes:
@@ -119,7 +93,7 @@ def _read_data(body: bytes) -> bytes:
 
 
 def _show(pushed: Pushed) -> str:
-    return f"{pushed.function}, pool={pushed.has_pool}, dead letters={pushed.keeps_dead_letters}: {pushed.body!r}"
+    return f"{pushed.function}, pool={pushed.has_pool}: {pushed.body!r}"
 
 
 PUSH_BODIES = Border(name="push", share=0.42, build=_build, check=_check, show=_show)

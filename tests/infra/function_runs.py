@@ -16,7 +16,7 @@ from shared.core.ports import Ports
 from shared.deliver import deliver, deliver_sweep
 from tests.audit_entries import an_entry, as_message
 from tests.builders import CLUSTER, a_demand_event, a_jobset, a_pod, a_push, an_over_event, settings
-from tests.component.fakes import FakeCluster, FakeDeadLetters, StepClock
+from tests.component.fakes import FakeCluster, StepClock
 from tests.contract.gke_world import open_edge
 from tests.contract.stand_ins import ask
 from tests.unit.test_elastic import a_gpu_body, a_gpu_job
@@ -42,7 +42,7 @@ class Run:
 
     def __init__(self, url: str, job: str) -> None:
         self.url, self.job = url, job
-        self.cluster, self.kept, self.clock = RecordingCluster(), FakeDeadLetters(), StepClock(NOW)
+        self.cluster, self.clock = RecordingCluster(), StepClock(NOW)
         self.pools = open_edge(url)
         self.pod, self.jobset = a_pod(jobset=job, unschedulable_since=NOW - 3600), a_jobset(name=job)
         self.workload = self.jobset
@@ -50,27 +50,23 @@ class Run:
 
     def ports(self, **overrides: Any) -> Ports:
         return Ports(
-            settings=settings(**overrides),
-            pools=self.pools,
-            clusters={CLUSTER: self.cluster},
-            clock=self.clock,
-            dead_letters=self.kept,
+            settings=settings(**overrides), pools=self.pools, clusters={CLUSTER: self.cluster}, clock=self.clock
         )
 
     def provision(self, **overrides: Any) -> None:
-        deliver("provision", a_push(a_demand_event(self.pod)), self.ports(**overrides), {})
+        deliver("provision", a_push(a_demand_event(self.pod)), self.ports(**overrides))
 
     def collect(self) -> None:
-        deliver("collect", a_push(an_over_event(name=self.job)), self.ports(), {})
+        deliver("collect", a_push(an_over_event(name=self.job)), self.ports())
 
     def settle(self, act: str, **overrides: Any) -> None:
         demand = decide_demand(CLUSTER, self.pod, self.workload, settings())
         assert isinstance(demand, Demand)
         entry = an_entry(act, pool=build_pool_name(demand.claim))
-        deliver("settle", a_push(as_message(entry)), self.ports(**overrides), {})
+        deliver("settle", a_push(as_message(entry)), self.ports(**overrides))
 
     def sweep(self, **overrides: Any) -> None:
-        deliver_sweep(self.ports(**overrides), {})
+        deliver_sweep(self.ports(**overrides))
 
     def want(self, pods: int) -> None:
         """Let a Job want so many pods with a GPU each, of which one waits."""

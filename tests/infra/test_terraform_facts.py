@@ -29,11 +29,10 @@ SET_BY_THE_MODULE = {
     "clusters",
     "node_service_account",
     "allowed_node_service_accounts",
-    "dead_letter_topic",
     "own_namespace",
     "timeout_seconds",
 }
-SAME_FOR_ALL = {"credentials", "gke_endpoint", "compute_endpoint", "pubsub_endpoint"}
+SAME_FOR_ALL = {"credentials", "gke_endpoint", "compute_endpoint"}
 """Meant for stand-ins; in the cloud the defaults are right."""
 
 

@@ -9,9 +9,6 @@ from collections.abc import Iterator
 
 import pytest
 
-from shared.core.messages import Message
-from shared.deliver import deliver
-from tests.builders import a_push
 from tests.contract.stand_ins import ask, stand_in
 from tests.google_calls import google_calls
 from tests.infra.function_runs import PREPARED, RUNS, Run
@@ -159,21 +156,6 @@ def test_pubsubs_agent_makes_tokens_of_the_push_account_only(module: Configurati
 
     assert grant.body["service_account_id"] == '${google_service_account.this["push"].name}'
     assert grant.body["member"] == "${local.pubsub_agent}"
-
-
-def test_only_those_who_keep_dead_letters_may_publish_them(gke: str, module: Configuration) -> None:
-    keepers = set()
-    for function in ("provision", "collect", "settle"):
-        run = Run(gke, "unreadable")
-        deliver(function, a_push(Message(data=b"?", attributes={})), run.ports(), {})
-        if run.kept.kept:
-            keepers.add(function)
-
-    assert keepers == set(module.locals["filters"])
-    (grant,) = [
-        each for each in module.of("resource") if each.address == "google_pubsub_topic_iam_member.functions"
-    ]
-    assert grant.body["for_each"] == "${local.pushed}"
 
 
 def test_every_grant_of_the_module_names_one_holder(module: Configuration) -> None:

@@ -1,4 +1,4 @@
-"""The ports of a scenario: what the product sees of a cluster, and where it keeps dead letters."""
+"""The ports of a scenario: what the product sees of a cluster."""
 
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ from tests.simulation.sim_scenario import EVENT_SECONDS
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from shared.core.messages import Message
     from shared.core.ports import Notice
     from shared.core.workloads import Disk, Parent, PodView, WorkloadView
     from tests.simulation.sim_cluster import Node, SimCluster, SimPod
@@ -213,16 +212,3 @@ class ClusterPort:
             node=pod.view.node_name,
             created_at=pod.view.created_at,
         )
-
-
-class DeadLetterPort:
-    """`shared.core.ports.DeadLetters` of one scenario."""
-
-    def __init__(self, world: World) -> None:
-        self._world = world
-        self.kept: list[Message] = []
-
-    def keep(self, message: Message) -> None:
-        """Keep one message."""
-        with self._world.faults.changing("keep", self._world.cluster_names[0]):
-            self.kept.append(message)

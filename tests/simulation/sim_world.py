@@ -26,7 +26,7 @@ from tests.simulation.sim_gangs import GangJudge
 from tests.simulation.sim_idle import judge_idle_pools
 from tests.simulation.sim_judge import Judge
 from tests.simulation.sim_pools import GkePools
-from tests.simulation.sim_ports import ClusterPort, DeadLetterPort, SimClock
+from tests.simulation.sim_ports import ClusterPort, SimClock
 from tests.simulation.sim_scenario import CLUSTERS, START, ZONE, Scenario
 from tests.simulation.sim_workloads import Workload
 from tests.simulation.virtual_time import VirtualTime
@@ -97,7 +97,6 @@ class World:
         self.gke = GkePools(self, {name: {} for name in self.cluster_names})
         self.clusters = {name: SimCluster(self, name) for name in self.cluster_names}
         self.exporters = {name: SimExporter(self, name) for name in self.cluster_names}
-        self.dead_letters = DeadLetterPort(self)
         self.sent: list[Sent] = []
         self.running = 0
         self._uids = 0
@@ -106,7 +105,6 @@ class World:
             pools=self.gke,
             clusters={name: ClusterPort(self, name) for name in self.cluster_names},
             clock=SimClock(self),
-            dead_letters=self.dead_letters,
             threads=self.time.run_side_by_side,
         )
         self._ports_of: dict[str, Ports] = {}
@@ -199,7 +197,7 @@ class World:
         def work() -> None:
             status = 0
             with self._judged(run, sent.function):
-                status = deliver(sent.function, sent.body, self._get_ports(sent.function), {}).status
+                status = deliver(sent.function, sent.body, self._get_ports(sent.function)).status
             self.tell(f"answers {status or 'nothing'}")
             if status in _OK:
                 sent.answered = True
@@ -232,7 +230,7 @@ class World:
 
         def work() -> None:
             with self._judged(run, "sweep"):
-                answer, counts = deliver_sweep(self._get_ports("sweep"), {})
+                answer, counts = deliver_sweep(self._get_ports("sweep"))
                 clean = not counts.get("errors")
                 if self.settled and clean and not run.swapped and "stale" not in run.notes:
                     judge_idle_pools(self, began)

@@ -34,7 +34,6 @@ EVENTS = st.builds(
     ),
     subject=OBJECTS,
     observed=st.sampled_from(Observed),
-    workload=st.none() | OBJECTS,
     time=st.sampled_from(["", "2027-01-15T08:00:00Z"]),
     incarnation=st.text(max_size=128),
 )
@@ -62,7 +61,6 @@ def test_a_demand_is_exactly_this_on_the_wire() -> None:
         "name": "train-workers-0-0-abcde",
         "uid": "9b1f4c62-7a54-4e0b-8a44-4d2b1c9e7f02",
         "observed": "unschedulable",
-        "workload": TRAIN,
     }
     assert message.attributes.pop("ce-id").isalnum()
     assert message.attributes == {
@@ -79,7 +77,7 @@ def test_a_demand_of_a_workload_is_exactly_this_on_the_wire() -> None:
     message = format_message(a_workload_demand())
 
     assert json.loads(message.data) == TRAIN | {
-        "version": 2,
+        "version": 1,
         "observed": "unschedulable",
         "incarnation": "9b1f4c62-7a54-4e0b-8a44-4d2b1c9e7f02",
     }
@@ -97,18 +95,17 @@ def test_a_demand_of_a_workload_may_lack_its_uid(given: dict[str, str]) -> None:
     assert parse_message(json.dumps(found | given).encode(), message.attributes) == event
 
 
-def test_all_other_messages_have_the_version_that_older_functions_read() -> None:
-    waits = an_over_event(type=EventType.DEMAND, observed=Observed.CAPACITY_FIRST)
-    for event in (a_demand_event(), a_demand_event(workload=None), an_over_event(), waits):
-        assert json.loads(format_message(event).data)["version"] == 1
-
-
-@pytest.mark.parametrize("event", [an_over_event(), a_demand_event()])
-def test_no_other_message_may_have_version_2(event: Event) -> None:
+@pytest.mark.parametrize(
+    "event",
+    [an_over_event(), a_demand_event(), an_over_event(type=EventType.DEMAND, observed=Observed.CAPACITY_FIRST)],
+)
+def test_no_other_message_may_lack_the_uid(event: Event) -> None:
     message = format_message(event)
-    found = json.loads(message.data) | {"version": 2, "uid": ""}
+    found = json.loads(message.data)
+    del found["uid"]
 
-    assert refusal(json.dumps(found).encode(), message.attributes).field == "data.version"
+    for body in (found, found | {"uid": ""}):
+        assert refusal(json.dumps(body).encode(), message.attributes).field == "data.uid"
 
 
 def test_two_leaders_of_one_workload_are_two_observations_of_it() -> None:
@@ -120,12 +117,10 @@ def test_a_workload_s_end_names_the_jobset() -> None:
 
     assert message.attributes["ce-type"] == "tpuprovisioner.workload-over.v1"
     assert message.attributes["ce-subject"] == "namespaces/default/jobsets/train"
-    assert "workload" not in json.loads(message.data)
 
 
 def test_the_same_observation_has_the_same_id_whoever_reports_it() -> None:
     assert an_over_event(time="a").id == an_over_event(time="b").id
-    assert a_demand_event(workload=None).id == a_demand_event().id
 
 
 @pytest.mark.parametrize(
@@ -187,8 +182,7 @@ def test_a_malformed_attribute_is_named_with_what_would_be_valid(
 @pytest.mark.parametrize(
     ("change", "field", "valid"),
     [
-        ({"version": 2}, "data.version", "1; 2 for a demand that names a workload"),
-        ({"version": 3}, "data.version", "1, 2"),
+        ({"version": 2}, "data.version", "1"),
         ({"version": "1"}, "data.version", "1"),
         ({"version": True}, "data.version", "1"),
         ({"version": "left out"}, "data.version", "1"),
@@ -214,10 +208,6 @@ def test_a_malformed_attribute_is_named_with_what_would_be_valid(
         ),
         ({"observed": "left out"}, "data.observed", "completed"),
         ({"observed": {}}, "data.observed", "completed"),
-        ({"workload": "train"}, "data.workload", "a JSON object, or no such field"),
-        ({"workload": [1]}, "data.workload", "a JSON object, or no such field"),
-        ({"workload": {"kind": "JobSet"}}, "data.workload.namespace", "a Kubernetes name"),
-        ({"workload": {"kind": "Cron"}}, "data.workload.kind", "Pod, JobSet"),
         ({"incarnation": "x" * 129}, "data.incarnation", "128"),
         ({"incarnation": 3}, "data.incarnation", "128"),
     ],
@@ -287,7 +277,7 @@ JSON = st.recursive(
 )
 
 
-@given(change=st.dictionaries(st.sampled_from(["version", "kind", "name", "uid", "observed", "workload"]), JSON))
+@given(change=st.dictionaries(st.sampled_from(["version", "kind", "name", "uid", "observed"]), JSON))
 def test_any_json_in_any_field_is_read_or_refused(change: dict[str, Any]) -> None:
     refused: MalformedEvent | None = None
     try:

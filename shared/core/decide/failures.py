@@ -188,5 +188,5 @@ def decide_read_error(error: ProvisionerError) -> Decision:
     """Return the decision that a command shows when it fails with this error."""
     reason = Reason(error.reason)
     if isinstance(error, Rejected):
-        return Decision(Verdict.REFUSE, reason, f"would become a dead letter again: {error}")
+        return Decision(Verdict.REFUSE, reason, f"would be refused again: {error}")
     return Decision(Verdict.WAIT, reason, f"not decided, because a read failed: {error}")

@@ -41,8 +41,7 @@ class _Bounded:
 def bound_ports(ports: Ports, until: float) -> Ports:
     """Return the same ports; GKE and the clusters are asked only before a time (unix seconds).
 
-    A call that has begun may end later, by at most its own time-out. Dead letters are kept at any
-    time.
+    A call that has begun may end later, by at most its own time-out.
     """
     until = min(until, ports.until)
 

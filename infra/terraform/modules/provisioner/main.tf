@@ -53,7 +53,6 @@ locals {
       TPU_PROVISIONER_OWN_NAMESPACE                 = var.exporter_namespace
     },
   )
-  dead_letter_setting = { TPU_PROVISIONER_DEAD_LETTER_TOPIC = google_pubsub_topic.dead_letters.id }
 }
 
 resource "google_storage_bucket" "source" {
@@ -201,7 +200,6 @@ resource "google_cloudfunctions2_function" "this" {
 
     environment_variables = merge(
       local.settings,
-      contains(keys(local.pushed), each.key) ? local.dead_letter_setting : {},
       {
         THREADS                         = tostring(each.value.concurrency)
         TPU_PROVISIONER_TIMEOUT_SECONDS = tostring(each.value.timeout_seconds)

@@ -40,7 +40,7 @@ resource "google_pubsub_subscription" "dead_letters" {
 }
 
 # For longer than that: files in a bucket that its owner made, so that destroying a deployment loses none. Only Avro
-# holds the attributes, which say the reason (https://cloud.google.com/pubsub/docs/cloudstorage).
+# holds the attributes, which name the event (https://cloud.google.com/pubsub/docs/cloudstorage).
 resource "google_storage_bucket_iam_member" "archive_writer" {
   count = var.dead_letter_bucket == "" ? 0 : 1
 
@@ -93,16 +93,6 @@ resource "google_pubsub_topic_iam_member" "pubsub_agent" {
   member  = local.pubsub_agent
 }
 
-# What can never succeed is kept by the function itself, with its reason; see dead_letter_topic in the settings.
-resource "google_pubsub_topic_iam_member" "functions" {
-  for_each = local.pushed
-
-  project = var.project_id
-  topic   = google_pubsub_topic.dead_letters.name
-  role    = "roles/pubsub.publisher"
-  member  = google_service_account.this[each.key].member
-}
-
 # The agent makes the tokens of the pushes by a role of its own, but not where it was created before April 2021
 # (https://cloud.google.com/pubsub/docs/authenticate-push-subscriptions). There it needs this, and elsewhere it has it.
 resource "google_service_account_iam_member" "push_tokens" {
@@ -133,7 +123,7 @@ resource "google_pubsub_subscription" "push" {
   # Only what a retry can mend is handed back. Twenty attempts at these pauses last two and a half hours; the sweep
   # answers the same demand meanwhile.
   retry_policy {
-    minimum_backoff = "5s"
+    minimum_backoff = "10s"
     maximum_backoff = "600s"
   }
 
@@ -152,7 +142,6 @@ resource "google_pubsub_subscription" "push" {
     google_pubsub_subscription.dead_letters,
     google_pubsub_topic_iam_member.pubsub_agent,
     google_service_account_iam_member.push_tokens,
-    google_pubsub_topic_iam_member.functions,
   ]
 }
 
