@@ -6,11 +6,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from infra.build.outputs import find_kind, list_clusters
 from infra.build.render_exporter import render as render_exporter
 from infra.build.render_training import (
+    CONFIG_MAP,
     PRIORITIES,
+    QUEUE,
     find_slice,
     list_slices,
     read_environment,
@@ -23,7 +26,15 @@ from infra.build.smoke_event import build_event
 from infra.build.smoke_event import render as render_event
 from infra.build.third_party.versions import PRODUCTS, choose_version, list_versions
 from shared.core.messages import parse_message
-from tests.infra.build_scripts import BESIDE_A_CLUSTER, DEPLOYMENT, OLD_COMMAND_LINE, ROOT, by_name
+from tests.infra.build_scripts import (
+    BESIDE_A_CLUSTER,
+    DEPLOYMENT,
+    OLD_COMMAND_LINE,
+    PROVISION,
+    ROOT,
+    by_name,
+    load,
+)
 from tests.infra.terraform_text import read_configuration
 
 CLUSTER = "projects/a-project/locations/us-east5/clusters/alpha"
@@ -354,3 +365,26 @@ def test_the_clusters_that_are_checked_are_those_that_terraform_serves() -> None
         "main\tp\tus-east5\ta\t--dns-endpoint",
     ]
     assert list_given({"project_id": "home"}) == []
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "examples/training").glob("*.yaml")), ids=lambda path: path.stem)
+def test_an_example_of_the_environment_names_what_the_build_makes_by_default(path: Path) -> None:
+    jobset = yaml.safe_load(path.read_text())
+    (account,) = [
+        each.body["default"]
+        for each in read_configuration(ROOT / "infra/terraform/complete").of("variable")
+        if each.name == "tpu_sa_name"
+    ]
+
+    assert jobset["metadata"]["namespace"] == load(PROVISION)["substitutions"]["_NAMESPACE"]
+    assert jobset["metadata"]["labels"]["kueue.x-k8s.io/queue-name"] == QUEUE
+    for job in jobset["spec"]["replicatedJobs"]:
+        pod = job["template"]["spec"]["template"]["spec"]
+        assert pod["serviceAccountName"] == account
+        for container in pod["containers"]:
+            sources = container.get("envFrom", [])
+            assert all(each == {"configMapRef": {"name": CONFIG_MAP}} for each in sources)
+            known = {each["name"] for each in container.get("env", [])} | set(
+                read_environment({}) if sources else ()
+            )
+            assert set(re.findall(r"\$\{?([A-Z][A-Z_]+)", container["args"][0])) <= known
