@@ -12,7 +12,7 @@ from typing import Any, ClassVar, TypeVar
 
 import httpx
 
-from standins.controlplane.api_client import MERGE, STRATEGIC, exists, is_refusal
+from standins.controlplane.api_client import STRATEGIC, exists, is_refusal
 from standins.controlplane.plane import ControlPlane
 from standins.processes.stand_ins import PATIENCE_SECONDS, wait_until
 
@@ -80,9 +80,6 @@ class World:
     def stored(self, name: str) -> Json:
         return read(self.api.get(self.path(name)))
 
-    def change(self, name: str, **spec: Any) -> None:
-        self.api.patch(self.path(name), json={"spec": spec}, headers=MERGE)
-
     def delete(self, name: str, propagation: str = "Background") -> None:
         self.api.delete(self.path(name), params={"propagationPolicy": propagation})
 
@@ -95,11 +92,6 @@ class World:
 
     def phases(self) -> list[str]:
         return [pod["status"]["phase"] for pod in self.pods()]
-
-    def events(self, reason: str) -> list[str]:
-        """The messages of all Events with a reason."""
-        found = self.read_all(f"/api/v1/namespaces/{self.namespace}/events")
-        return [event["message"] for event in found if event["reason"] == reason]
 
     def unschedulable(self) -> list[Json]:
         """The pods of which the scheduler has said that there is no place for them."""

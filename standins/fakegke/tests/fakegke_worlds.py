@@ -163,10 +163,10 @@ class Verbs:
 class InProcessWorld(World):
     """The model itself."""
 
-    def __init__(self, scenario: Any = None, *, machines_everywhere: bool = True) -> None:
+    def __init__(self, scenario: Any = None) -> None:
         self.clock = ManualClock()
         parsed, faults = parse_scenario(scenario)
-        parsed.machines_everywhere = machines_everywhere
+        parsed.machines_everywhere = True
         self.gke = FakeGke(clock=self.clock, seed=7, scenario=parsed, faults=FaultPlan(faults))
         self.gke.add_cluster(PROJECT, LOCATION, self.cluster, [ZONE])
         self.gke.add_cluster(PROJECT, ZONE, self.zonal)

@@ -2,17 +2,66 @@
 
 from typing import Any
 
+import httpx
 import pytest
 from google.auth.credentials import AnonymousCredentials
-from google.cloud import compute_v1
+from google.cloud import compute_v1, container_v1
 from google.cloud.compute_v1.services.instance_group_managers.transports import InstanceGroupManagersRestTransport
 from google.cloud.compute_v1.services.region_instance_group_managers.transports import (
     RegionInstanceGroupManagersRestTransport,
 )
 from google.protobuf import json_format
 
-from standins.fakegke.tests.compute_groups import PLACES, STOCKOUT, Groups, created_empty, sold_out
-from standins.fakegke.tests.fakegke_worlds import PROJECT, ServedWorld
+from standins.fakegke.tests.fakegke_worlds import EMPTY, LOCATION, PROJECT, ZONE, ServedWorld
+
+PLACES = (f"zones/{ZONE}", f"regions/{LOCATION}")
+STOCKOUT = "ZONE_RESOURCE_POOL_EXHAUSTED_WITH_DETAILS"
+
+
+class Groups:
+    """The calls of Compute Engine on the one group of a pool."""
+
+    def __init__(self, served: ServedWorld, place: str = PLACES[0]) -> None:
+        self.name = served.pool().instance_group_urls[0].rsplit("/", 1)[-1]
+        self._rest = served.rest
+        root = f"{served.rest}/compute/v1/projects/{PROJECT}/{place}"
+        self._url = f"{root}/instanceGroupManagers/{self.name}"
+
+    def read(self) -> Any:
+        return httpx.get(self._url).raise_for_status().json()
+
+    def instances(self) -> list[dict[str, Any]]:
+        answer = httpx.post(f"{self._url}/listManagedInstances", params={"pageToken": ""})
+        return list(answer.raise_for_status().json()["managedInstances"])
+
+    def errors(self) -> list[dict[str, Any]]:
+        return list(httpx.get(f"{self._url}/listErrors").raise_for_status().json()["items"])
+
+    def template(self) -> Any:
+        path = self.read()["instanceTemplate"].removeprefix("https://www.googleapis.com")
+        return httpx.get(f"{self._rest}{path}").raise_for_status().json()
+
+    def machine_type(self) -> Any:
+        name = self.template()["properties"]["machineType"]
+        url = f"{self._rest}/compute/v1/projects/{PROJECT}/zones/{ZONE}/machineTypes/{name}"
+        return httpx.get(url).raise_for_status().json()
+
+    def resize(self, size: int) -> httpx.Response:
+        return httpx.post(f"{self._url}/resize", params={"size": size})
+
+
+def created_empty(served: ServedWorld) -> Groups:
+    """Create a pool without nodes, and return its group."""
+    operation = served.create(**EMPTY)
+    served.advance(30)
+    assert served.operation(operation).error.code == 0
+    assert served.pool().status == container_v1.NodePool.Status.RUNNING
+    return Groups(served)
+
+
+def sold_out(served: ServedWorld) -> None:
+    """Let Compute Engine make no instance of any pool."""
+    served.add_fault(switch="outcome", kind="stockout")
 
 
 def _judges(served: ServedWorld) -> dict[str, Any]:
