@@ -17,24 +17,21 @@ RECIPE ?=
 SEED ?=
 SEEDS ?= 0:5000
 PROGRAM ?=
-ANSWERS ?=
+PROJECT ?=
+ASK ?=
 
 # A variable that is misspelt on the command line would have no effect, silently.
-VALID := VENV JOBSET SPEED REPORT BOARD TIMEOUT FAULTS CLUSTER NICE INPUTS BORDER RECIPE SEED SEEDS PROGRAM ANSWERS \
+VALID := VENV JOBSET SPEED REPORT BOARD TIMEOUT FAULTS CLUSTER NICE INPUTS BORDER RECIPE SEED SEEDS PROGRAM PROJECT ASK \
 	PYTHON TPU_PROVISIONER_CORPUS
 GIVEN := $(foreach each,$(.VARIABLES),$(if $(findstring command line,$(origin $(each))),$(each)))
 WRONG := $(if $(filter 0,$(MAKELEVEL)),$(filter-out $(VALID),$(GIVEN)))
 $(if $(WRONG),$(error $(WRONG): is not a variable of this Makefile; valid: $(VALID)))
 
-# The fake GKE and the simulator read this variable, in whatever process they are started.
-$(if $(ANSWERS),$(if $(wildcard $(ANSWERS)),,$(error ANSWERS: $(ANSWERS) does not exist; valid: a report of conformance)))
-$(if $(ANSWERS),$(eval export FAKEGKE_ANSWERS := $(abspath $(ANSWERS))))
-
 # Each one's tests need a tool of their own: tests/run.py says which one, and how to get it.
 TIERS := tools terraform image browser corpus recordings docs cluster
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-scarce up down status board env quick simulate test fuzz $(TIERS:%=test-%) module-tables test-module-tables controlplane controllers lint check format bench bench-field docs docs-serve requirements clean
+.PHONY: help demo demo-scarce up down status board env quick simulate test fuzz $(TIERS:%=test-%) test-real module-tables test-module-tables controlplane controllers lint check format bench bench-field docs docs-serve requirements clean
 
 STACK_OPTIONS = $(if $(SPEED),--speed=$(SPEED)) $(if $(FAULTS),--faults=$(FAULTS)) $(if $(CLUSTER),--cluster=$(CLUSTER))
 
@@ -51,7 +48,7 @@ help: ## List what people call; CONTRIBUTING.md has all targets
 	@echo "  INPUTS=20000                 how many inputs make fuzz passes; BORDER, SEED and RECIPE narrow it"
 	@echo "  SEEDS=0:5000                 the scenarios of make simulate; one seed is told line by line"
 	@echo "  PROGRAM=path/to/manager      the Go TPU Provisioner of make bench-field; without it only ours runs"
-	@echo "  ANSWERS=report.json          the fake GKE and the simulator answer as that project did (docs/conformance.md)"
+	@echo "  PROJECT=my-project           where make test-real asks Google what the code assumes (docs/proof.md)"
 	@echo "  NICE=19                      make controlplane and controllers step back behind others"
 
 demo: $(VENV)/.demo ## Run a two-slice JobSet on a local cloud and show how it gets its node pools
@@ -94,6 +91,9 @@ fuzz: $(VENV)/.development # Pass spoilt inputs over every border (INPUTS=100000
 
 $(TIERS:%=test-%): test-%: $(VENV)/.development
 	@$(BIN)/python -m tests.run --$*
+
+test-real: $(VENV)/.development # Ask Google in a test cluster what the code assumes (docs/proof.md)
+	@$(BIN)/python -m pytest tests/real -v --project=$(PROJECT) $(if $(CLUSTER),--cluster=$(CLUSTER)) $(ASK)
 
 test-browser: $(VENV)/.browser
 test-docs: $(VENV)/.docs

@@ -12,7 +12,6 @@ from cli.access import config_commands
 from cli.access.cli_settings import read_plan_settings
 from cli.access.contexts import Choice
 from cli.access.deployment_choice import CHOICE, choose_environment, open_chosen, open_deployment
-from cli.conformance.conformance_command import conformance
 from cli.diagnosis.findings import Result, print_findings
 from cli.exit_codes import EPILOG, BadInput, ExitCode, end_with, told
 from cli.explaining import explain
@@ -323,5 +322,4 @@ def board(
 
 
 app.command(epilog=EPILOG)(explain)
-app.command(epilog=EPILOG)(conformance)
 app.command(epilog=EPILOG)(usage)

@@ -7,8 +7,9 @@ provider. The image tier (marker `image`) needs a container engine. The browser 
 `corpus`) needs public manifests, from GitHub or from clones. The recordings tier (marker
 `recordings`) needs a clone with recorded traffic of Google's APIs. The docs tier (marker `docs`)
 needs MkDocs in an environment of its own. The cluster tier (marker `cluster`) needs Go, and builds
-a real control plane from its modules first. None skips quietly: asked for without what it needs, it
-fails and says how to get it.
+a real control plane from its modules first. The real tier (marker `real`) needs a project of Google
+Cloud, so only a person starts it. None skips quietly: asked for without what it needs, it fails and
+says how to get it.
 """
 
 from __future__ import annotations
@@ -171,7 +172,7 @@ def main() -> int:
         return _run_tier(chosen, _missing(_NEEDS[chosen]), rest)
     if options.cluster:
         return _run_cluster(_missing(TOOLS), rest)
-    code = _pytest(" and ".join(f"not {marker}" for marker in (*_NEEDS, "cluster")), rest)
+    code = _pytest(" and ".join(f"not {marker}" for marker in (*_NEEDS, "cluster", "real")), rest)
     for marker, title, tools in (
         ("tool", "against gcloud, kubectl and Google's Pub/Sub emulator", TOOLS),
         ("terraform", "that run Terraform with the google provider", TERRAFORM),
@@ -186,6 +187,7 @@ def main() -> int:
         else:
             _say_not_run(marker, title, _missing(tools), asked=options.all)
     _say("NOT RUN: the cluster tier, the tests on a real control plane; run it with: make test-cluster")
+    _say("NOT RUN: the real tier, the tests that ask Google; run it with: make test-real PROJECT=…")
     return code
 
 

@@ -48,12 +48,6 @@ def serve_command(
     faults: Annotated[
         Path | None, typer.Option(help="YAML or JSON file of faults, capacity, policies, reservations.")
     ] = None,
-    answers: Annotated[
-        Path | None,
-        typer.Option(
-            envvar="FAKEGKE_ANSWERS", help="Report of tpu-provisioner conformance: answer as that project did."
-        ),
-    ] = None,
     ports_file: Annotated[
         Path | None, typer.Option(help="Written once listening: {'rest': …}.", callback=check_writable)
     ] = None,
@@ -76,7 +70,6 @@ def serve_command(
         pubsub=pubsub,
         operations_topic=operations_topic,
         faults=faults,
-        answers=answers,
         ports_file=ports_file,
         manual_clock=manual_clock,
         machines_everywhere=machines_everywhere,

@@ -15,7 +15,7 @@ from starlette.routing import Route
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from standins.fakegke.faults.fault_rules import FaultPlan
-from standins.fakegke.faults.scenario import load_answers, load_scenario, parse_scenario
+from standins.fakegke.faults.scenario import load_scenario, parse_scenario
 from standins.fakegke.log_sink import LogSink
 from standins.fakegke.model.clock import Clock, ManualClock, ScaledClock
 from standins.fakegke.model.fake_gke import FakeGke
@@ -47,7 +47,6 @@ class Settings:
     zones: list[str] = field(default_factory=list)
     kubernetes: str = ""
     faults: Path | None = None
-    answers: Path | None = None
     ports_file: Path | None = None
     manual_clock: bool = False
     machines_everywhere: bool = False
@@ -89,10 +88,9 @@ class RunningFake:
     def __init__(self, settings: Settings) -> None:
         scenario, faults = load_scenario(settings.faults) if settings.faults else parse_scenario(None)
         scenario.machines_everywhere |= settings.machines_everywhere
-        answers = load_answers(settings.answers, scenario) if settings.answers else []
         self._settings = settings
         clock: Clock = ManualClock() if settings.manual_clock else ScaledClock(settings.speed)
-        self.gke = FakeGke(clock=clock, seed=settings.seed, scenario=scenario, faults=FaultPlan(faults, answers))
+        self.gke = FakeGke(clock=clock, seed=settings.seed, scenario=scenario, faults=FaultPlan(faults))
         for cluster in settings.clusters:
             self.gke.add_cluster(settings.project, settings.location, cluster, settings.zones or None)
         self.calls = CallLog()

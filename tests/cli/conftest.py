@@ -9,7 +9,6 @@ import pytest
 from shared.environment import PREFIX
 from tests.builders import CLUSTER, NOW, a_claim, a_foreign_pool, a_pod, a_pool
 from tests.cli.cli_world import a_deployment, put_in_place
-from tests.cli.conformance_world import serve_gke
 from tests.component.world import Records, World
 from tests.contract.stand_ins import stand_in
 
@@ -38,13 +37,6 @@ def _nobody_s_machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """A Pub/Sub without topics."""
     with stand_in(tmp_path_factory.mktemp("broker"), "standins.pubsub", "serve") as ports:
-        yield ports["rest"]
-
-
-@pytest.fixture(scope="module")
-def fake(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """A fake GKE whose clock the test moves."""
-    with serve_gke(tmp_path_factory.mktemp("gke"), "--manual-clock") as ports:
         yield ports["rest"]
 
 

@@ -18,7 +18,7 @@ from tests.cli.cli_world import run
 ROOT = Path(__file__).resolve().parents[2]
 CLUSTERS = {"TPU_PROVISIONER_CLUSTERS": json.dumps({CLUSTER: {"endpoint": "http://127.0.0.1:9"}})}
 NARROW = {"COLUMNS": "80", "TERMINAL_WIDTH": "80"}
-COMMANDS = ("status", "why", "explain", "plan", "replay", "doctor", "board", "conformance", "usage")
+COMMANDS = ("status", "why", "explain", "plan", "replay", "doctor", "board", "usage")
 
 
 def find_unknown(arguments: str) -> list[str]:
@@ -137,7 +137,7 @@ def test_every_help_fits_80_columns_and_explains_each_option(command: tuple[str,
 
 
 def test_the_page_lists_every_command_option_and_exit_code() -> None:
-    page = (ROOT / "docs/cli.md").read_text() + (ROOT / "docs/conformance.md").read_text()
+    page = (ROOT / "docs/cli.md").read_text()
     options = {
         option
         for command in COMMANDS

@@ -120,9 +120,6 @@ TOLD = [
     (("usage", "--by=label:"), "--by: is not a group (got 'label:')"),
     (("usage", "--json", "-o", "svg"), "--json: contradicts --output=svg; valid: one of the two"),
     (("usage", "--since=tomorrow"), "--since: is not a time (got 'tomorrow')"),
-    (("conformance", "--yes", "--only=x"), "--only: is no question (got 'x'); valid: "),
-    (("conformance", "--yes", "--tpu=x"), "--tpu: is not a slice (got 'x'); valid: MACHINE:TOPOLOGY"),
-    (("conformance", "--yes", "--tpu=ct6e-standard-4t:4x4"), "--zone: is not valid (got ''); valid: a zone"),
 ]
 """What is wrong, and what of the message is the command's own."""
 ROWS = [*((each, "") for each in ARGUMENTS), *TOLD]

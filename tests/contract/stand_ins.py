@@ -12,14 +12,9 @@ from standins.processes.stand_ins import running_stand_in
 
 @contextmanager
 def stand_in(folder: Path, *command: str) -> Iterator[dict[str, str]]:
-    """Run ``python -m COMMAND --ports-file …``, and give what it writes there once it listens.
-
-    A fake GKE whose clock the test moves plays what the test says, call by call. So it keeps its
-    own answers with ``make test ANSWERS=…`` (docs/conformance.md).
-    """
+    """Run ``python -m COMMAND --ports-file …``, and give what it writes there once it listens."""
     module, _serve, *arguments = command
-    own = {"FAKEGKE_ANSWERS": ""} if "--manual-clock" in arguments else {}
-    with running_stand_in(folder, module, *arguments, environment=own) as started:
+    with running_stand_in(folder, module, *arguments) as started:
         yield started.addresses
 
 

@@ -1,20 +1,16 @@
 """``python -m tests.simulation SEEDS``: runs scenarios, prints figures, and tells a failing one.
 
-``0:1000`` runs a thousand scenarios. ``17`` tells the scenario of one seed, line by line. With a
-report of ``tpu-provisioner conformance``, GKE answers as it did in that project.
+``0:1000`` runs a thousand scenarios. ``17`` tells the scenario of one seed, line by line.
 """
 
 import argparse
-import os
 import re
 import sys
 import time
 
-from standins.fakegke.faults.scenario import ScenarioError
 from tests.numbers_given import parse_count
 from tests.simulation.campaigns import Figures, list_mended, run_campaign, tell_scenario
 from tests.simulation.known_findings import KNOWN
-from tests.simulation.sim_answers import VARIABLE, read_answers
 
 SCENARIOS_TOLD_MAX = 3
 PROGRESS_SECONDS = 20.0
@@ -26,8 +22,6 @@ def main() -> int:
     parser.add_argument("seeds", type=_parse_seeds, help="one seed, or FIRST:END")
     parser.add_argument("--processes", type=parse_count, default=None, help="default: one for each core")
     parser.add_argument("--whole", action="store_true", help="do not make the scenario of one seed short")
-    default = os.environ.get(VARIABLE, "")
-    parser.add_argument("--answers", type=_parse_answers, default=default, help=f"a report; default: {VARIABLE}")
     options = parser.parse_args()
     if isinstance(options.seeds, int):
         _say("\n".join(tell_scenario(options.seeds, short=not options.whole)))
@@ -47,17 +41,6 @@ def _parse_seeds(text: str) -> int | range:
     raise argparse.ArgumentTypeError(
         f"no scenario has such a seed (got {text!r}); valid: one seed, or FIRST:END with FIRST below END"
     )
-
-
-def _parse_answers(path: str) -> None:
-    """Let all scenarios have the answers of a report, and say what the model cannot play."""
-    try:
-        answers = read_answers(path)
-    except ScenarioError as error:
-        raise argparse.ArgumentTypeError(str(error)) from error
-    os.environ[VARIABLE] = path  # for the other processes, too
-    if path:
-        sys.stderr.write(f"GKE answers as in {path}; not played: {', '.join(answers.unplayed) or 'nothing'}\n")
 
 
 class _Progress:

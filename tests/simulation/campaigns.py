@@ -8,15 +8,13 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from tests.simulation.known_findings import KNOWN, find_known
 from tests.simulation.shrinking import shrink_violation
-from tests.simulation.sim_answers import get_answers
 from tests.simulation.sim_judge import Violation
 from tests.simulation.sim_process import prepared
 from tests.simulation.sim_run import run_scenario
-from tests.simulation.sim_scenario import Scenario
 from tests.simulation.sim_scenarios import make_scenario
 
 CHUNK = 250
@@ -57,7 +55,7 @@ def run_seeds(seeds: range) -> Figures:
     figures, began = Figures(), time.process_time()
     with prepared():
         for seed in seeds:
-            result = run_scenario(_make_scenario(seed))
+            result = run_scenario(make_scenario(seed))
             figures.scenarios += 1
             figures.counts.update(result.figures)
             names = set()
@@ -70,11 +68,6 @@ def run_seeds(seeds: range) -> Figures:
             figures.known.update(names)
     figures.seconds = time.process_time() - began
     return figures
-
-
-def _make_scenario(seed: int) -> Scenario:
-    """Return the scenario of a seed, in a project that answers as the report says."""
-    return replace(make_scenario(seed), answers=get_answers())
 
 
 def run_campaign(seeds: range, note: Callable[[Figures], None], processes: int | None = None) -> Figures:
@@ -101,7 +94,7 @@ def list_mended() -> list[str]:
 
 def tell_scenario(seed: int, *, short: bool = True) -> list[str]:
     """Return the scenario of a seed for a person, made short around its first unknown violation."""
-    scenario = _make_scenario(seed)
+    scenario = make_scenario(seed)
     with prepared():
         found = [each for each in run_scenario(scenario).violations if find_known(each) is None]
         if found and short:

@@ -101,7 +101,7 @@ class Scenario:
     skew_seconds: float = 0.0
     """How far the clocks of Kubernetes are ahead."""
     answers: Answers = OWN
-    """What a real project answered."""
+    """How GKE answers."""
 
     @property
     def length(self) -> float:
@@ -125,7 +125,7 @@ class Scenario:
                 (self.idle_seconds, f"idle_seconds {self.idle_seconds}"),
                 (self.versions > 1, "two versions side by side"),
                 (self.skew_seconds, f"the clock of Kubernetes is {self.skew_seconds:+.0f} s off"),
-                (self.answers != OWN, "GKE answers as in the report"),
+                (self.answers != OWN, "GKE answers as a test says"),
             )
             if holds
         ]

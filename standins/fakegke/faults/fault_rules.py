@@ -229,14 +229,10 @@ def parse_fault(raw: object) -> Fault:
 
 
 class FaultPlan:
-    """The faults in force, in the order they were added; of two that match, the first wins.
+    """The faults in force, in the order they were added; of two that match, the first wins."""
 
-    The last ones are `standing`: what a real project answered. They are neither listed nor removed.
-    """
-
-    def __init__(self, faults: list[Fault] | None = None, standing: list[Fault] | None = None) -> None:
+    def __init__(self, faults: list[Fault] | None = None) -> None:
         self._armed: list[Armed] = []
-        self._standing = [Armed(0, fault) for fault in standing or []]
         self._next_number = 1
         for fault in faults or []:
             self.add(fault)
@@ -273,7 +269,7 @@ class FaultPlan:
 
         `only` narrows further, by the fault's own settings.
         """
-        for armed in (*self._armed, *self._standing):
+        for armed in self._armed:
             fault = armed.fault
             if not isinstance(fault, kind) or not _matches(fault, target) or (only and not only(fault)):
                 continue
@@ -285,7 +281,7 @@ class FaultPlan:
 
     def peek(self, kind: type[F], target: Target) -> F | None:
         """Return the first fault of this kind in force for the target, without counting."""
-        for armed in (*self._armed, *self._standing):
+        for armed in self._armed:
             fault = armed.fault
             spent = fault.count is not None and armed.fired >= fault.count
             if isinstance(fault, kind) and not spent and _matches(fault, target):
@@ -301,7 +297,7 @@ class FaultPlan:
 
     def holds(self, fault: Fault) -> bool:
         """Return whether a fault was not cleared, also when it has fired as often as it may."""
-        return any(armed.fault is fault for armed in (*self._armed, *self._standing))
+        return any(armed.fault is fault for armed in self._armed)
 
 
 def _matches(fault: Fault, target: Target) -> bool:

@@ -9,7 +9,6 @@ refused by name. The default timings are those observed on real clusters where a
 and educated guesses elsewhere (docs/fake-gke.md says which).
 """
 
-import json
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Literal
@@ -145,24 +144,6 @@ def parse_scenario(raw: object) -> tuple[Scenario, list[Fault]]:
         raise ScenarioError(f"{message}; valid keys: faults, capacity, policies, reservations, timings") from error
     scenario.capacity = parse_capacity([] if raw.get("capacity") is None else raw["capacity"])
     return scenario, [parse_fault(fault) for fault in faults]
-
-
-def load_answers(path: Path, scenario: Scenario) -> list[Fault]:
-    """Return the faults of a report of ``tpu-provisioner conformance``, and set its timings.
-
-    Raises ScenarioError naming the file.
-    """
-    valid = "a report of tpu-provisioner conformance"
-    try:
-        answers = json.loads(path.read_text(encoding="utf-8"))["scenario"]
-        known, faults = parse_scenario(answers)
-        for name in answers.get("timings", {}):
-            setattr(scenario.timings, name, getattr(known.timings, name))
-    except OSError as error:
-        raise ScenarioError(f"{path}: cannot be read ({error.strerror}); valid: {valid}") from error
-    except (ValueError, LookupError, TypeError, AttributeError) as error:
-        raise ScenarioError(f"{path}: is not a report ({error}); valid: {valid}") from error
-    return faults
 
 
 def load_scenario(path: Path) -> tuple[Scenario, list[Fault]]:

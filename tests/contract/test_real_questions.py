@@ -1,0 +1,103 @@
+"""The questions of ``tests/real`` get the assumed answers from the fake GKE, and leave nothing."""
+
+from collections.abc import Callable, Iterator
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from cli.access.operator_access import open_deployment
+from shared.environment import PREFIX
+from tests.assumptions import list_questions
+from tests.builders import CLUSTER
+from tests.contract.stand_ins import ask, stand_in
+from tests.real import test_google as questions
+from tests.real.lab import ACCEPTED, Lab
+
+FAKE = ("standins.fakegke", "serve", "--project=p", "--location=us-east5", "--cluster=c", "--machines-everywhere")
+TPU, ZONE, FOREIGN = "ct6e-standard-4t:4x4", "us-east5-b", "of-another"
+OF_A_DEPLOYMENT = {"audit_entry", "push", "ingress", "user_name", "metric_names"}
+ASKED = sorted(list_questions() - {f"test_{name}" for name in (*OF_A_DEPLOYMENT, "stockout")})
+
+
+@pytest.fixture(scope="module")
+def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A fake whose clock the test moves, in which another person has a pool."""
+    with stand_in(tmp_path_factory.mktemp("gke"), *FAKE, "--manual-clock") as ports:
+        body = {"nodePool": {"name": FOREIGN, "initialNodeCount": 1, "config": {"machineType": "e2-small"}}}
+        ask("POST", f"{ports['rest']}/v1/{CLUSTER}/nodePools", body)
+        yield ports["rest"]
+
+
+def open_lab(url: str, *, tpu: str = "", run: str = "test") -> Lab:
+    settings = {
+        "CLUSTERS": f'{{"{CLUSTER}": {{"endpoint": "https://unknown"}}}}',
+        "CREDENTIALS": "anonymous",
+        "GKE_ENDPOINT": url,
+        "COMPUTE_ENDPOINT": url,
+        "LOGGING_ENDPOINT": "",
+    }
+    time = [1_800_000_000.0]
+
+    def sleep(seconds: float) -> None:
+        time[0] += seconds
+        ask("POST", f"{url}/admin/clock", {"advance_seconds": seconds})
+
+    deployment = open_deployment({f"{PREFIX}{name}": value for name, value in settings.items()})
+    return Lab(deployment, CLUSTER, run, tpu, ZONE, now=lambda: time[0], sleep=sleep)
+
+
+@pytest.fixture
+def lab(url: str) -> Iterator[Lab]:
+    made = open_lab(url, tpu=TPU)
+    made.deadline = made.now() + 600
+    yield made
+    ask("DELETE", f"{url}/admin/faults")
+    made.clean()
+    assert list_pools(url) == [FOREIGN]
+
+
+def list_pools(url: str) -> list[str]:
+    return [each["pool"] for each in ask("GET", f"{url}/admin/pools")["pools"]]
+
+
+@pytest.mark.parametrize("name", ASKED)
+def test_each_assumed_answer_is_expected(lab: Lab, name: str) -> None:
+    cast("Callable[[Lab], None]", getattr(questions, name))(lab)
+
+
+@pytest.mark.parametrize(
+    ("name", "fault"),
+    [
+        ("test_create_twice_at_once", {"switch": "dup_create_inflight", "answer": "exists"}),
+        ("test_while_deleting", {"switch": "create_while_stopping", "answer": "exists"}),
+        ("test_while_creating", {"switch": "get_404_after_create", "count": 1}),
+        ("test_appears", {"switch": "stale_list", "seconds": 400}),
+        ("test_appears", {"switch": "read_lag", "seconds": 200}),
+        ("test_operations_at_once", {"switch": "max_running_ops", "value": 7}),
+        ("test_bad_node_count", {"switch": "bad_node_count", "answer": "async"}),
+    ],
+)
+def test_each_other_answer_fails(lab: Lab, url: str, name: str, fault: dict[str, Any]) -> None:
+    ask("POST", f"{url}/admin/faults", fault)
+
+    with pytest.raises((AssertionError, pytest.fail.Exception)):
+        getattr(questions, name)(lab)
+
+
+def test_the_pools_of_a_run_that_was_killed_are_deleted_by_the_next_and_no_others(url: str) -> None:
+    killed, other = open_lab(url), open_lab(url, run="other")
+    left, kept = killed.new_name(), other.new_name()
+    assert (killed.create(left), other.create(kept)) == (ACCEPTED, ACCEPTED)
+
+    open_lab(url).clean()
+
+    assert list_pools(url) == [FOREIGN, kept]
+    other.clean()
+    assert list_pools(url) == [FOREIGN]
+
+
+def test_a_slice_that_costs_more_than_it_may_is_not_made(lab: Lab, url: str) -> None:
+    with pytest.raises(pytest.skip.Exception, match="--dollars allows 0"):
+        questions.test_stockout(lab, SimpleNamespace(dollars="0"))
+    assert list_pools(url) == [FOREIGN]
