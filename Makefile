@@ -129,7 +129,6 @@ bench: $(VENV)/.development ## Measure against the budgets
 bench-field: $(VENV)/.development # Same work for ours and for the Go TPU Provisioner, in real time (make controlplane first; hours)
 	@$(BIN)/python -m benchmarks.field run $(if $(PROGRAM),--program=$(PROGRAM),--side=ours)
 	@$(BIN)/python -m benchmarks.field fan-out
-	@$(BIN)/python -m benchmarks.field page
 
 docs: $(VENV)/.docs ## Write the site of the documentation to build/site
 	@NO_MKDOCS_2_WARNING=1 $(VENV)/docs/bin/mkdocs build --quiet

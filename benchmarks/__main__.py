@@ -14,18 +14,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from benchmarks import (
-    cold_start,
-    decoding,
-    limit_calls,
-    packages,
-    report,
-    scarcity,
-    staging,
-    sweep_cost,
-    usage_month,
-    warm_event,
-)
+from benchmarks import cold_start, report, scarcity, staging, sweep_cost, warm_event
 from benchmarks.budgets import Verdict
 from benchmarks.exporter_load import ExporterBench, StagedExporter
 from benchmarks.figures import Figure
@@ -35,9 +24,6 @@ from benchmarks.served_function import Site
 # Where there is no terminal (a file, a pipe), the table gets the width that it needs.
 console = Console() if sys.stdout.isatty() else Console(width=160)
 progress = Console(stderr=True)
-INSTALLED_SECTION = "installed packages"
-INSTALLED = {"functions": "requirements.txt", "exporter": "exporter/requirements.txt"}
-"""What is deployed, and the file that pins it."""
 
 
 class Part(StrEnum):
@@ -46,12 +32,8 @@ class Part(StrEnum):
     COLD = "cold"
     WARM = "warm"
     EXPORTER = "exporter"
-    DECODING = "decoding"
-    SIZE = "size"
-    LIMITS = "limits"
     SWEEP = "sweep"
     SCARCITY = "scarcity"
-    USAGE = "usage"
 
 
 class Bench:
@@ -67,45 +49,32 @@ class Bench:
             Part.COLD: lambda: cold_start.measure(self._site(), self._runs(3, 9), say),
             Part.WARM: lambda: warm_event.measure(self._site(), self._runs(1, 5), say),
             Part.EXPORTER: lambda: self._exporter().measure(self._runs(1, 3), 3.0 if self._quick else 10.0, say),
-            Part.DECODING: lambda: decoding.measure(self._folder, self._runs(3, 7), say),
-            Part.SIZE: self._size,
-            Part.LIMITS: lambda: limit_calls.measure(self._runs(25, 101), say),
             Part.SWEEP: lambda: sweep_cost.measure(self._runs(1, 3), say),
             Part.SCARCITY: lambda: scarcity.measure(self._runs(5, 15), say),
-            Part.USAGE: lambda: usage_month.measure(self._runs(1, 3), say),
         }
         return parts[part]()
 
     def _runs(self, quick: int, full: int) -> int:
         return self._given or (quick if self._quick else full)
 
-    def _size(self) -> list[Figure]:
-        figures = []
-        for name, path in INSTALLED.items():
-            found = packages.read_distributions(staging.ROOT / path)
-            what = f"{name}: {len(found)} packages of {path}"
-            size = packages.installed_mebibytes(found)
-            figures.append(Figure(section=INSTALLED_SECTION, what=what, unit="MiB", samples=(size,)))
-        return figures
-
     def _site(self) -> Site:
         folder = Path(tempfile.mkdtemp(dir=self._folder))
-        pinned = packages.read_distributions(staging.ROOT / "requirements.txt")
+        pinned = staging.read_distributions(staging.ROOT / "requirements.txt")
         return Site(staging.stage_bundle(folder / "bundle"), pinned, folder)
 
     def _exporter(self) -> ExporterBench:
         folder = Path(tempfile.mkdtemp(dir=self._folder))
-        pinned = packages.read_distributions(staging.ROOT / "exporter/requirements.txt")
+        pinned = staging.read_distributions(staging.ROOT / "exporter/requirements.txt")
         staged = StagedExporter(
             code=staging.stage_exporter(folder / "code"),
-            python=packages.make_environment(pinned, folder / "environment"),
+            python=staging.make_environment(pinned, folder / "environment"),
         )
         return ExporterBench(staged, folder)
 
 
 def main(
     *,
-    quick: Annotated[bool, typer.Option("--quick", help="Fewer runs: three minutes instead of nine.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="Fewer runs.")] = False,
     runs: Annotated[int | None, typer.Option(help="So many runs of each part.", min=1)] = None,
     only: Annotated[list[Part] | None, typer.Option(help="Measure this part; may be repeated.")] = None,
     json_file: Annotated[
@@ -146,7 +115,7 @@ def _measure_all(parts: Iterable[Part], *, quick: bool, runs: int | None) -> tup
         for part in parts:
             try:
                 figures += bench.measure(part)
-            except (Failed, packages.NotInstalled, OSError):
+            except (Failed, staging.NotInstalled, OSError):
                 failed.append(part)
                 progress.print(f"[bold red]{part} could not be measured:[/bold red]")
                 progress.print(traceback.format_exc(limit=-1), markup=False, highlight=False, soft_wrap=True)

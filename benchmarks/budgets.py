@@ -43,10 +43,7 @@ BUDGETS: dict[str, Budget] = {
     "exporter_memory": Budget(limit=128, stretch=80),
     "exporter_growth": Budget(limit=15),
     "exporter_sync": Budget(limit=5),
-    "exporter_decode": Budget(limit=0.08),
     "exporter_latency_p50": Budget(limit=10),
     "exporter_latency_p99": Budget(limit=20),
     "sweep_seconds": Budget(limit=180),
-    "usage_seconds": Budget(limit=60),
-    "usage_memory": Budget(limit=300),
 }

@@ -12,11 +12,6 @@ from benchmarks.metering import Failed
 from benchmarks.served_function import HELLO, OURS, ServedFunction, Site, Variant, demand_push
 
 SECTION = "function: cold start to first handled event (CPU)"
-ANONYMOUS = Variant(
-    name="ours without a Google account (stand-ins only)",
-    source="main.py",
-    environment={"TPU_PROVISIONER_CREDENTIALS": "anonymous"},
-)
 
 
 def measure(site: Site, runs: int, say: Callable[[str], None]) -> list[Figure]:
@@ -27,12 +22,12 @@ def measure(site: Site, runs: int, say: Callable[[str], None]) -> list[Figure]:
     samples: dict[str, list[float]] = defaultdict(list)
     with CloudStandIn() as cloud:
         for run in range(runs + 1):
-            for variant in (HELLO, OURS, ANONYMOUS):
+            for variant in (HELLO, OURS):
                 say(f"cold start, round {run} of {runs}: {variant.name}")
                 milliseconds = _start_once(variant, cloud, site)
                 if run:
                     samples[variant.name].append(milliseconds)
-    return compare_variants(SECTION, samples, HELLO, [(OURS, "cold_start"), (ANONYMOUS, "")])
+    return compare_variants(SECTION, samples, HELLO, [(OURS, "cold_start")])
 
 
 def compare_variants(

@@ -29,7 +29,10 @@ PER_SECOND = 200.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scenario:
-    """What the selectors let through of the cluster's pods, and the workloads."""
+    """What the selectors let through of the cluster's pods, and the workloads.
+
+    They are of all kinds, in equal shares.
+    """
 
     name: str
     fresh: int = 0
@@ -38,35 +41,15 @@ class Scenario:
     completed: int = 50
     sends_events: bool = False
     """Whether watch events follow the first listing."""
-    kinds: tuple[str, ...] = ("JobSet",)
-    """What the exporter watches; pods and workloads are of these kinds in equal shares."""
 
 
-EMPTY = Scenario(name="an empty cluster", waiting=0, workloads=0, completed=0)
-USUAL = Scenario(name="1,000 waiting leaders, 1,000 JobSets", waiting=1_000, sends_events=True)
-WORST = Scenario(name="5,000 waiting leaders, 1,000 JobSets", waiting=5_000)
+EMPTY = Scenario(name="an empty cluster, all kinds", waiting=0, workloads=0, completed=0)
+USUAL = Scenario(name="1,000 waiting leaders, 1,000 workloads of all kinds", waiting=1_000, sends_events=True)
+WORST = Scenario(name="5,000 waiting leaders, 1,000 workloads of all kinds", waiting=5_000)
 UNFILTERED = Scenario(
-    name="selectors filter nothing: 50,000 pods, 1,000 of them demands", fresh=49_000, waiting=1_000
+    name="selectors filter nothing: 50,000 pods of all kinds, 1,000 of them demands", fresh=49_000, waiting=1_000
 )
-EMPTY_OF_ALL = Scenario(name="an empty cluster, all kinds", waiting=0, workloads=0, completed=0, kinds=KIND_NAMES)
-USUAL_OF_ALL = Scenario(
-    name="1,000 waiting leaders, 1,000 workloads of all kinds", waiting=1_000, sends_events=True, kinds=KIND_NAMES
-)
-WORST_OF_ALL = Scenario(
-    name="5,000 waiting leaders, 1,000 workloads of all kinds", waiting=5_000, kinds=KIND_NAMES
-)
-UNFILTERED_OF_ALL = Scenario(
-    name="selectors filter nothing: 50,000 pods of all kinds, 1,000 of them demands",
-    fresh=49_000,
-    waiting=1_000,
-    kinds=KIND_NAMES,
-)
-OF_ALL = {USUAL_OF_ALL: USUAL, WORST_OF_ALL: WORST, UNFILTERED_OF_ALL: UNFILTERED}
-"""What is measured once more with all kinds on, and what it stands beside.
-
-That has as many objects, of JobSets alone.
-"""
-SCENARIOS = (EMPTY, USUAL, WORST, UNFILTERED, *OF_ALL, EMPTY_OF_ALL)
+SCENARIOS = (EMPTY, USUAL, WORST, UNFILTERED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,16 +92,9 @@ class ExporterBench:
                 done[scenario.name].append(self._run_once(scenario, seconds))
         figures = _floor_figures(done[EMPTY.name])
         for scenario in SCENARIOS[1:]:
-            beside = OF_ALL.get(scenario, EMPTY)
-            figures += _listing_figures(scenario, done[scenario.name], done[beside.name])
-            empty = EMPTY_OF_ALL if scenario.kinds == KIND_NAMES else EMPTY
-            if scenario is not empty:
-                figures.append(_growth_figure(scenario, done[scenario.name], done[empty.name]))
-        ours = done[USUAL.name]
-        for scenario in SCENARIOS:
-            if scenario.sends_events:
-                figures += _event_figures(scenario, done[scenario.name], [] if scenario is USUAL else ours)
-        return figures
+            figures += _listing_figures(scenario, done[scenario.name], done[EMPTY.name])
+            figures.append(_growth_figure(scenario, done[scenario.name], done[EMPTY.name]))
+        return figures + _event_figures(done[USUAL.name])
 
     def _run_once(self, scenario: Scenario, seconds: float) -> _Run:
         staged, log = self._staged, self._folder / "exporter.log"
@@ -127,7 +103,7 @@ class ExporterBench:
             exporter = MeteredProcess(
                 [str(staged.python), "-m", "exporter"],
                 folder=staged.code,
-                environment=self._environment(addresses, scenario.kinds),
+                environment=self._environment(addresses),
                 log=log,
             )
             control = httpx.Client(base_url=addresses["control"], timeout=120, trust_env=False)
@@ -160,8 +136,7 @@ class ExporterBench:
             [
                 *(sys.executable, "-m", "benchmarks.exporter_world"),
                 *(f"--{name}={number}" for name, number in numbers.items()),
-                f"--kinds={','.join(scenario.kinds)}",
-                f"--watches={len(list_watched(choose_kinds(scenario.kinds)))}",
+                f"--watches={len(list_watched(choose_kinds(KIND_NAMES)))}",
                 f"--ports-file={self._folder / 'world.json'}",
             ],
             folder=ROOT,
@@ -175,7 +150,7 @@ class ExporterBench:
         addresses: dict[str, str] = json.loads(ports_file.read_text(encoding="utf-8"))
         return addresses
 
-    def _environment(self, addresses: dict[str, str], kinds: tuple[str, ...]) -> dict[str, str]:
+    def _environment(self, addresses: dict[str, str]) -> dict[str, str]:
         kubeconfig = self._folder / "kubeconfig"
         kubeconfig.write_text(render_kubeconfig(addresses["kubernetes"]), encoding="utf-8")
         return {
@@ -184,7 +159,6 @@ class ExporterBench:
             "TPU_PROVISIONER_TOPIC": TOPIC,
             "TPU_PROVISIONER_KUBECONFIG": str(kubeconfig),
             "TPU_PROVISIONER_HTTP_PORT": "0",
-            "TPU_PROVISIONER_KINDS": ",".join(kinds),
             "PUBSUB_EMULATOR_HOST": addresses["pubsub_grpc"],
         }
 
@@ -233,12 +207,11 @@ def _growth_figure(scenario: Scenario, runs: list[_Run], empty: list[_Run]) -> F
     return compare(SECTION, what, "MiB", float, grown, budget_key="exporter_growth")
 
 
-def _event_figures(scenario: Scenario, runs: list[_Run], ours: list[_Run]) -> list[Figure]:
-    how = ", all kinds" if scenario in OF_ALL else scenario.name.removeprefix(USUAL.name)
+def _event_figures(runs: list[_Run]) -> list[Figure]:
     rows: tuple[tuple[str, Callable[[_Run], float], str], ...] = (
         ("CPU per change of a known pod", lambda run: run.change_milliseconds, ""),
         ("CPU per new demand, published and logged", lambda run: run.demand_milliseconds, ""),
         ("receipt to acknowledged, p50", lambda run: percentile(run.latencies, 50), "exporter_latency_p50"),
         ("receipt to acknowledged, p99", lambda run: percentile(run.latencies, 99), "exporter_latency_p99"),
     )
-    return [compare(EVENTS_SECTION, what + how, "ms", read, runs, ours, key) for what, read, key in rows]
+    return [compare(EVENTS_SECTION, what, "ms", read, runs, budget_key=key) for what, read, key in rows]

@@ -23,6 +23,7 @@ from google.pubsub_v1.types import PublishRequest, PublishResponse
 
 from benchmarks import sample_kinds, sample_objects
 from benchmarks.sample_objects import Template
+from shared.core.kinds.table import KIND_NAMES
 from standins.cluster.store.selectors import parse_labels
 from standins.processes.free_ports import HOST
 from standins.processes.local_answers import Answer, Asked, Handler, LocalAnswers
@@ -78,17 +79,17 @@ class Numbers:
     """JobSets among them that are over."""
 
 
-def list_objects(numbers: Numbers, kinds: Sequence[str]) -> dict[str, list[Objects]]:
+def list_objects(numbers: Numbers) -> dict[str, list[Objects]]:
     """Return all objects by the end of their list's path.
 
     Each kind has an equal share, the first one the rest.
     """
     pods: list[Objects] = []
     found: dict[str, list[Objects]] = {"pods": pods}
-    for place, kind in enumerate(kinds):
+    for place, kind in enumerate(KIND_NAMES):
         sample = sample_kinds.SAMPLES[kind]()
         fresh, waiting, workloads = (
-            _share(each, len(kinds), place)
+            _share(each, len(KIND_NAMES), place)
             for each in (numbers.fresh, numbers.waiting, numbers.workloads - numbers.completed)
         )
         first = sum(each.count for each in pods)
@@ -107,8 +108,8 @@ def _share(count: int, parts: int, place: int) -> int:
 class World:
     """Everything that this process knows."""
 
-    def __init__(self, numbers: Numbers, kinds: Sequence[str], watches: int) -> None:
-        self._objects = list_objects(numbers, kinds)
+    def __init__(self, numbers: Numbers, watches: int) -> None:
+        self._objects = list_objects(numbers)
         self._listed: dict[tuple[str, str], Listed] = {}
         self._listing = threading.Lock()
         self._watches = watches
@@ -247,12 +248,11 @@ def main() -> None:
     parser.add_argument("--waiting", type=int, required=True, help="pods in the watch that are unschedulable")
     parser.add_argument("--workloads", type=int, required=True, help="workloads")
     parser.add_argument("--completed", type=int, required=True, help="how many JobSets among them are over")
-    parser.add_argument("--kinds", required=True, help="kinds that have equal shares of all these")
     parser.add_argument("--watches", type=int, required=True, help="how many watches the exporter will open")
     parser.add_argument("--ports-file", type=Path, required=True, help="where to write the addresses")
     options = parser.parse_args()
     numbers = Numbers(options.fresh, options.waiting, options.workloads, options.completed)
-    serve(World(numbers, options.kinds.split(","), options.watches), options.ports_file)
+    serve(World(numbers, options.watches), options.ports_file)
 
 
 if __name__ == "__main__":

@@ -7,14 +7,14 @@ import socket
 import time
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from importlib.metadata import Distribution
 from pathlib import Path
 from typing import Self
 
-from benchmarks import packages
 from benchmarks.metering import Failed, MeteredProcess
 from benchmarks.sample_objects import CLUSTER, NAMESPACE, jobset_name, jobset_uid
+from benchmarks.staging import make_environment
 from shared.core.messages import Event, EventType, ObjectName, Observed, format_message
 from standins.processes.free_ports import HOST, draw_ports
 
@@ -40,7 +40,6 @@ class Variant:
     """File in the staged bundle."""
     target: str = "provision"
     signature: str = "http"
-    environment: Mapping[str, str] = field(default_factory=dict)
     creates: int = 1
     """Pools that it must create per event; anything else fails the measurement."""
 
@@ -58,7 +57,7 @@ class Site:
     def __init__(self, bundle: Path, pinned: list[Distribution], folder: Path) -> None:
         """Make the environment; it has exactly these packages."""
         self.bundle = bundle
-        self.framework = packages.make_environment(pinned, folder / "environment").parent / "functions-framework"
+        self.framework = make_environment(pinned, folder / "environment").parent / "functions-framework"
         """The script that starts the framework."""
 
 
@@ -74,7 +73,7 @@ class ServedFunction:
                 *("--signature-type", variant.signature, "--host", HOST, "--port", str(self._port)),
             ],
             folder=site.bundle,
-            environment={**environment, **variant.environment, "THREADS": THREADS},
+            environment={**environment, "THREADS": THREADS},
             log=site.bundle / "function.log",
         )
         self._variant = variant

@@ -17,7 +17,6 @@ SECTION = "function: warm event (CPU)"
 MEMORY_SECTION = "function: memory after the warm events"
 EVENTS = 300
 WARMING_EVENTS = 30
-ONE_CALL = Variant(name="one GKE call only", source="one_call.py")
 WHOLE = Variant(name="the whole provision event, 6 calls (ours)", source="main.py")
 
 
@@ -27,7 +26,7 @@ def measure(site: Site, runs: int, say: Callable[[str], None]) -> list[Figure]:
     memory: dict[str, list[Consumption]] = defaultdict(list)
     with CloudStandIn() as cloud:
         for run in range(runs):
-            for variant in (NOOP, ONE_CALL, WHOLE, HELLO):
+            for variant in (NOOP, WHOLE, HELLO):
                 say(f"warm events, round {run + 1} of {runs}: {variant.name}")
                 milliseconds, used_once = _run_once(variant, cloud, site)
                 events[variant.name].append(milliseconds)
@@ -36,7 +35,7 @@ def measure(site: Site, runs: int, say: Callable[[str], None]) -> list[Figure]:
     peak = f"{OURS.name}: peak resident size of a process"
     charged = f"{OURS.name}: what the instance is charged, gunicorn's master included"
     return [
-        *compare_variants(SECTION, events, NOOP, [(ONE_CALL, ""), (WHOLE, "warm_event")]),
+        *compare_variants(SECTION, events, NOOP, [(WHOLE, "warm_event")]),
         compare(MEMORY_SECTION, peak, "MiB", lambda each: each.peak_mebibytes, used, floor, "function_memory"),
         compare(MEMORY_SECTION, charged, "MiB", lambda each: each.charged_mebibytes, used, floor),
     ]

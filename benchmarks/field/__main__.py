@@ -1,4 +1,4 @@
-"""``python -m benchmarks.field``: runs what is asked for, keeps the records, writes the page."""
+"""``python -m benchmarks.field``: runs what is asked for, keeps the records, prints the figures."""
 
 import sys
 import tempfile
@@ -11,14 +11,12 @@ from typing import Annotated, NoReturn
 import msgspec
 import typer
 
-from benchmarks.field.page import read_records, write_page
-from benchmarks.field.records import FanOut, Record, Side
+from benchmarks.field.records import FanOut, Record, Side, derive_figures, find_minimum_seconds
 from benchmarks.field.running import run_fan_out, run_jobset
 from benchmarks.metering import Failed
 from demo.stack.layout import PROJECT_ROOT
 
-EVIDENCE = PROJECT_ROOT / "docs" / "evidence"
-RECORDS = EVIDENCE / "field"
+RECORDS = PROJECT_ROOT / "build" / "field"
 SIZES = ("1", "12", "12-killed", "64")
 SPEEDS = {100: 3.0, 20: 8.0, 5: 30.0}
 """The limits of the fan-out, each with virtual seconds per real second: at the best 3 to 5 creates
@@ -59,6 +57,8 @@ def run(
                     say=_open_teller(name),
                 )
             _keep(records / f"{name}.json", record)
+            figures = msgspec.to_builtins(derive_figures(record))
+            print("\n".join(f"{name}: {what}: {found}" for what, found in figures.items()), flush=True)
 
 
 @app.command("fan-out")
@@ -85,16 +85,9 @@ def fan_out(
                 say=_open_teller(name),
             )
         _keep(records / f"{name}.json", record)
-
-
-@app.command()
-def page(
-    *,
-    records: Records = RECORDS,
-    evidence: Annotated[Path, typer.Option(help="The folder of the page and its pictures.")] = EVIDENCE,
-) -> None:
-    """Write the page and its pictures from the records."""
-    write_page(*read_records(records), evidence)
+        took = (record.accepted_at[-1] - record.started_at) * record.speed
+        shortest = find_minimum_seconds(len(record.accepted_at), each, record.operation_seconds)
+        print(f"{name}: the last create after {took:.0f} s, at least {shortest:.0f} s; {record.refused} refused")
 
 
 def _read_size(text: str) -> tuple[int, bool]:

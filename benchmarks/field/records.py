@@ -78,15 +78,6 @@ class FanOut(msgspec.Struct, frozen=True, kw_only=True):
     load: float = 0.0
 
 
-class Lane(msgspec.Struct, frozen=True, kw_only=True):
-    """One slice of a run; all in seconds since the first leader was unschedulable."""
-
-    pool: str
-    unschedulable: float | None
-    created: float
-    deleted: float | None
-
-
 class Figures(msgspec.Struct, frozen=True, kw_only=True):
     """The figures of one run, in seconds."""
 
@@ -134,26 +125,6 @@ def derive_figures(record: Record) -> Figures:
         refused=sum(each.code not in (ACCEPTED, "NOT_FOUND") for each in calls),
         pools=sum(each.method == CREATE and each.code == ACCEPTED for each in calls),
     )
-
-
-def draw_lanes(record: Record) -> list[Lane]:
-    """Return a lane for each pool, in the order in which the creates were accepted."""
-    calls = list_own_calls(record)
-    creates, deletes = find_accepted(calls, CREATE), find_accepted(calls, DELETE)
-    begin = min(record.unschedulable.values())
-    lanes = []
-    for pool, at in sorted(creates.items(), key=lambda item: item[1]):
-        waiting = record.unschedulable.get(record.slice_of_pool.get(pool, ""))
-        deleted = deletes.get(pool)
-        lanes.append(
-            Lane(
-                pool=pool,
-                unschedulable=None if waiting is None else waiting - begin,
-                created=at - begin,
-                deleted=None if deleted is None else deleted - begin,
-            )
-        )
-    return lanes
 
 
 def list_own_calls(record: Record) -> list[Call]:

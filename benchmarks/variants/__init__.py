@@ -1,4 +1,4 @@
-"""What the project is compared with: parts of its work, and the floors under it.
+"""What the project is compared with: the floors under it.
 
 The function sources are laid beside the staged ``main.py`` and started by the framework like it;
 they carry as little of their own as the comparison allows.

@@ -14,11 +14,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from benchmarks import limit_calls
 from benchmarks.__main__ import Part
 from benchmarks.field.records import CREATE, Side, find_accepted
 from benchmarks.field.records import Record as Run
-from benchmarks.metering import Failed
 
 ROOT = Path(__file__).resolve().parents[2]
 SECONDS_MAX = 240.0
@@ -42,15 +40,11 @@ def test_each_part_of_the_benchmarks_has_figures(tmp_path: Path, part: Part) -> 
     assert json.loads(written.read_text())["figures"]
 
 
-def test_a_part_fails_if_no_pool_comes() -> None:
-    with pytest.raises(Failed, match="0 creates for 1 messages"):
-        limit_calls.count_calls(0, 1, {"mode": "no-create"})
-
-
 def test_many_leaders_at_once_get_their_pools(tmp_path: Path) -> None:
     answer = bench("benchmarks.field", "fan-out", "--limit=20", "--leaders=3", f"--records={tmp_path}")
 
     assert "creates accepted" in answer
+    assert "fan-out-20: the last create after " in answer
     assert len(json.loads((tmp_path / "fan-out-20.json").read_text())["accepted_at"]) == 3
 
 
