@@ -11,7 +11,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from subprocess import PIPE, STDOUT
 
-PYTEST = ["-m", "pytest", "-q", "--no-header", "--tb=no", "-p", "no:cacheprovider", "-p", "no:xdist"]
+PYTEST = [
+    "-m",
+    "pytest",
+    "-q",
+    "--no-header",
+    "--tb=no",
+    "--timeout=90",
+    "-p",
+    "no:cacheprovider",
+    "-p",
+    "no:xdist",
+]
 OWN = Path(__file__).resolve().parent
 
 
