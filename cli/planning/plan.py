@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from cli.access.cli_settings import ANY_REGION, ANY_ZONE, ZONE
 from cli.planning.live_facts import Disks, Namespaces
 from cli.planning.pool_details import describe_disk, find_mixed, list_labels, list_pool_needs, list_taints
+from cli.planning.zones import tell_unlisted
 from cli.prices import HOURS_PER_MONTH, find_price
 from cli.printing import count
 from shared.core import labels
@@ -25,7 +26,6 @@ from shared.core.errors import LabelBudgetExceeded, Rejected
 from shared.core.kinds.table import SLICES_MAX, get_kind, list_slices
 from shared.core.nodepool import build_labels, build_node_pool, describe_placement
 from shared.core.priorities import NodeSource
-from shared.core.shapes.zones import tell_unlisted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from shared.core.labels import NODE_POOL, is_reserved
+from shared.core.labels import is_reserved
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -65,27 +65,8 @@ class TopologyTerm:
     """Of the node label; nodes with the same value of it are together."""
     selector: tuple[Requirement, ...] | None = None
     """Of the other pods; None matches none, and an empty one matches all."""
-    same_keys: tuple[str, ...] = ()
-    """Labels in which the other pods have the pod's own value (``matchLabelKeys``)."""
-    namespaces: tuple[str, ...] = ()
-    """Of the other pods; none here and nothing selected means the pod's own namespace."""
-    all_namespaces: bool = False
-    some_namespaces: bool = False
-    """The namespaces are selected by their labels, which are not known here."""
     domains_min: int = 1
     """How many values the label must have (``minDomains``)."""
-
-    @property
-    def needs_label(self) -> bool:
-        """Return whether no node has the label unless its pool is made with it."""
-        return needs_label(self.key)
-
-    def matches(self, other: Mapping[str, str], own: Mapping[str, str]) -> bool:
-        """Return whether a pod with its own labels selects another pod by the term."""
-        if self.selector is None:
-            return False
-        same = all(other.get(key) == own.get(key) for key in self.same_keys)
-        return same and all(each.holds(other) for each in self.selector)
 
     def may_match_itself(self, own: Mapping[str, str]) -> bool:
         """Return whether a pod selects itself, if a controller adds the labels that it lacks."""
@@ -97,36 +78,15 @@ class TopologyTerm:
         """Return whether two pods with the same labels may not share a value of a node label."""
         return self.kind == TermKind.ANTI_AFFINITY and self.key == key and self.may_match_itself(own)
 
-    def covers(self, namespace: str) -> bool | None:
-        """Return whether the term is about pods of the pod's own namespace; None if not known."""
-        if self.all_namespaces or namespace in self.namespaces:
-            return True
-        if self.some_namespaces:
-            return None
-        return not self.namespaces
+
+def make_exclusive(key: str) -> TopologyTerm:
+    """Return the term by which a controller keeps the pods of a slice together by a node label."""
+    return TopologyTerm(kind=TermKind.AFFINITY, key=key)
 
 
-def make_exclusive(key: str, *same_keys: str) -> TopologyTerm:
-    """Return the term by which a controller keeps the pods of a slice together.
-
-    Args:
-        key: of the node label.
-        same_keys: labels that are the same for all pods of a slice, and for no others.
-    """
-    selector = tuple(Requirement(each, "Exists") for each in same_keys)
-    return TopologyTerm(
-        kind=TermKind.AFFINITY, key=key, selector=selector, same_keys=same_keys, all_namespaces=True
-    )
-
-
-def needs_label(key: str) -> bool:
-    """Return whether no node has a label unless its pool is made with it."""
+def is_own(key: str) -> bool:
+    """Return whether a node label is of a person's own: no node has it unless a pool gets it."""
     return bool(key) and not is_reserved(key) and not _OF_SOFTWARE.fullmatch(key.rpartition("/")[0])
-
-
-def is_of_pools(key: str) -> bool:
-    """Return whether all nodes of a pool have one value of a label, and may be the only ones."""
-    return key == NODE_POOL or needs_label(key)
 
 
 def _is_of_controllers(key: str) -> bool:

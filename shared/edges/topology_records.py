@@ -25,7 +25,7 @@ class Expression(Record):
 
 
 class LabelSelector(Record):
-    """A selector of pods or of namespaces; an empty one selects all."""
+    """A selector of pods; an empty one selects all."""
 
     match_labels: dict[str, str] | None = None
     match_expressions: list[Expression] | None = None
@@ -36,9 +36,6 @@ class PodTerm(Record):
 
     topology_key: str = ""
     label_selector: LabelSelector | None = None
-    match_label_keys: list[str] | None = None
-    namespaces: list[str] | None = None
-    namespace_selector: LabelSelector | None = None
 
 
 class PodAffinity(Record):
@@ -75,17 +72,8 @@ def read_topology_terms(
 
 def _read_terms(kind: TermKind, side: PodAffinity | None) -> Iterator[TopologyTerm]:
     for each in (side.required if side else None) or ():
-        spaces = each.namespace_selector
-        everywhere = spaces is not None and not _read_selector(spaces)
-        yield TopologyTerm(
-            kind=kind,
-            key=each.topology_key,
-            selector=None if each.label_selector is None else _read_selector(each.label_selector),
-            same_keys=tuple(each.match_label_keys or ()),
-            namespaces=tuple(each.namespaces or ()),
-            all_namespaces=everywhere,
-            some_namespaces=spaces is not None and not everywhere,
-        )
+        selector = None if each.label_selector is None else _read_selector(each.label_selector)
+        yield TopologyTerm(kind=kind, key=each.topology_key, selector=selector)
 
 
 def _read_selector(found: LabelSelector) -> tuple[Requirement, ...]:

@@ -4,7 +4,6 @@ from typing import Any
 
 import pytest
 
-from shared.core import labels
 from shared.core.errors import (
     AlreadyExists,
     Broken,
@@ -58,16 +57,6 @@ def test_what_passes_hands_the_message_back_and_the_next_delivery_leaves_one_poo
     assert world.deliver(a_demand_event()).status == 200
     assert world.expect_one_pool() == NAME
     assert world.says() == (("wait", "pool_in_progress") if performed else ("create", "pool_absent"))
-
-
-def test_an_event_warns_of_a_zone_that_is_not_listed_for_the_accelerator(world: World) -> None:
-    world.cluster.add(a_pod(shape={"selectors": {labels.ZONE: "us-east5-x"}}))
-    world.deliver(a_demand_event())
-
-    assert world.last["message"].endswith(
-        " (on 2026-11-23 no v6e was listed in us-east5-x, but in us-east5-a, us-east5-b, us-east5-c)"
-    )
-    assert world.says() == ("create", "pool_absent"), "it is a warning, and refuses nothing"
 
 
 def test_a_demand_becomes_one_pool_by_one_list_and_one_create(world: World) -> None:

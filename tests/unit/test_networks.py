@@ -14,7 +14,6 @@ from tests.unit.asked_shapes import refuse_shape
 
 AUTO = {"acceleratorNetworkProfile": "auto"}
 OWN = {"additionalNodeNetworkConfigs": [{"network": "n", "subnetwork": "s"}]}
-DRIVER = {labels.NETWORK_DRIVER: "true"}
 PROFILE = {labels.NETWORK_PROFILE: "auto"}
 V5E: dict[str, Any] = {"accelerator": "tpu-v5-lite-podslice"}
 H100: dict[str, Any] = {
@@ -41,63 +40,43 @@ def refusal(use: Settings | None = None, **shape: Any) -> str:
     return found.message
 
 
-def test_pods_that_claim_devices_get_the_networks_and_their_driver() -> None:
-    assert networks(claims_devices=True) == (DRIVER, AUTO)
-
-
-def test_networks_of_the_operator_s_own_are_used_with_the_driver() -> None:
-    assert networks(settings(node_additional_networks=("n:s",)), claims_devices=True) == (DRIVER, OWN)
+def test_networks_of_the_operator_s_own_are_used() -> None:
     assert networks(settings(node_additional_networks=("n:s",)))[1] == OWN
 
 
-def test_pods_with_gke_s_multi_network_annotation_do_not_get_the_driver() -> None:
-    assert networks(claims_devices=True, annotations={labels.POD_INTERFACES: "[]"}) == ({}, None)
-
-
-@pytest.mark.parametrize("shape", [V5E, H100], ids=["v5e", "h100"])
-def test_claims_on_other_machines_may_be_for_other_devices(shape: dict[str, Any]) -> None:
-    assert networks(claims_devices=True, **shape) == networks(**shape)
-
-
 @pytest.mark.parametrize("how", ["selector", "any value"])
-@pytest.mark.parametrize("wanted", [DRIVER, PROFILE], ids=["driver", "profile"])
-def test_a_selected_network_label_is_what_the_nodes_have(wanted: dict[str, str], how: str) -> None:
-    if how == "selector":
-        assert networks(selectors=wanted) == (wanted, AUTO)
-    else:
-        assert networks(node_affinity=dict.fromkeys(wanted, ())) == (wanted, AUTO)
+def test_the_profile_that_pods_select_is_what_the_nodes_have(how: str) -> None:
+    selected = {"selectors": H100["selectors"] | PROFILE}
+    shape = H100 | (selected if how == "selector" else {"node_affinity": {labels.NETWORK_PROFILE: ()}})
+
+    assert networks(**shape) == (PROFILE, AUTO)
 
 
 def test_a_selected_profile_is_used_instead_of_the_operator_s_networks() -> None:
     use = settings(node_additional_networks=("n:s",))
 
-    assert networks(use, selectors=PROFILE) == (PROFILE, AUTO)
+    assert networks(use, **H100 | {"selectors": H100["selectors"] | PROFILE}) == (PROFILE, AUTO)
 
 
 def test_networks_that_the_pods_name_are_used_instead_of_the_profile() -> None:
     use, named = settings(allowed_node_networks=("*",)), {labels.ADDITIONAL_NODE_NETWORKS: "n:s"}
-
-    assert networks(use, selectors=PROFILE, annotations=named) == (PROFILE, OWN)
-
-
-def test_a_machine_with_gpus_and_networks_may_be_selected_by_the_profile() -> None:
     shape = H100 | {"selectors": H100["selectors"] | PROFILE}
 
-    assert networks(**shape) == (PROFILE, AUTO)
+    assert networks(use, annotations=named, **shape) == (PROFILE, OWN)
 
 
-@pytest.mark.parametrize("wanted", [DRIVER, PROFILE], ids=["driver", "profile"])
+@pytest.mark.parametrize(
+    "wanted", [PROFILE, {"cloud.google.com/gke-networking-dra-driver": "true"}], ids=["profile", "driver"]
+)
 def test_a_machine_without_such_networks_is_refused(wanted: dict[str, str]) -> None:
-    message = refusal(selectors=wanted, **V5E)
+    message = refusal(selectors=wanted)
 
     assert next(iter(wanted)) in message
-    assert "ct5lp-hightpu-4t" in message
     assert "remove this selector" in message
 
 
-@pytest.mark.parametrize("key", [labels.NETWORK_DRIVER, labels.NETWORK_PROFILE])
-def test_another_value_of_a_network_label_is_refused(key: str) -> None:
-    assert key in refusal(selectors={key: "none"})
+def test_another_value_of_the_profile_is_refused() -> None:
+    assert labels.NETWORK_PROFILE in refusal(selectors={labels.NETWORK_PROFILE: "none"})
 
 
 def test_a_label_that_is_spelled_like_the_profile_s_names_it() -> None:

@@ -51,10 +51,9 @@ def is_no(value: str) -> Term:
     "terms",
     [
         pytest.param([is_no(ZONE)], id="another zone"),
-        pytest.param([[(labels.ZONE, "In", ["us-east5-a"])], [(labels.ZONE, "In", ["us-east5-c"])]], id="zones"),
+        pytest.param([is_no("us-east5-c"), is_no("us-east5-a")], id="several terms"),
         pytest.param([[(labels.PROVISIONING, "NotIn", ["standard"])]], id="another tier"),
         pytest.param([[(labels.INSTANCE_TYPE, "NotIn", ["ct6e-standard-4t", "g2-standard-4"])]], id="machine"),
-        pytest.param([[("team", "In", ["a"])], [("team", "In", ["b"])]], id="a label of one of two values"),
         pytest.param([[("generation", "Gt", ["3"])]], id="a number that no node has"),
         pytest.param([[(labels.SPOT, "DoesNotExist", []), *is_no(ZONE)]], id="all of one term"),
     ],
@@ -85,7 +84,6 @@ def test_a_tier_that_the_affinity_excludes_is_refused_with_the_tier(body: dict[s
     [
         pytest.param([[(labels.SPOT, "DoesNotExist", [])]], id="no spot"),
         pytest.param([is_no("us-east5-a")], id="another zone is excluded"),
-        pytest.param([is_no(ZONE), [(labels.ZONE, "In", [ZONE])]], id="the second term"),
         pytest.param([[("team", "NotIn", ["a"]), ("rack", "DoesNotExist", [])]], id="labels that no node has"),
         pytest.param([[(labels.HOSTNAME, "NotIn", ["broken"])]], id="a name that is not known"),
         pytest.param([[(labels.NODE_POOL, "NotIn", ["mine"])]], id="a pool that is not known"),

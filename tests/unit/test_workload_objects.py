@@ -144,9 +144,9 @@ def test_the_topology_may_stand_in_an_annotation() -> None:
 
 def test_claims_and_the_terms_of_topologies_are_read() -> None:
     selector = {"matchLabels": {"app": "a"}, "matchExpressions": [{"key": "job", "operator": "Exists"}]}
-    beside = {"topologyKey": "rack", "labelSelector": selector, "matchLabelKeys": ["hash"], "namespaces": ["ml"]}
-    away = {"topologyKey": "row", "namespaceSelector": {"matchLabels": {"team": "red"}}}
-    everywhere = {"topologyKey": "row", "labelSelector": {}, "namespaceSelector": {}}
+    beside = {"topologyKey": "rack", "labelSelector": selector}
+    away = {"topologyKey": "row"}
+    everywhere = {"topologyKey": "row", "labelSelector": {}}
     spread = {"topologyKey": "hall", "whenUnsatisfiable": "DoNotSchedule", "minDomains": 2}
     required = "requiredDuringSchedulingIgnoredDuringExecution"
     spec = {
@@ -159,9 +159,9 @@ def test_claims_and_the_terms_of_topologies_are_read() -> None:
     asked = (Requirement("app", "In", ("a",)), Requirement("job", "Exists"))
     assert found.claims_devices
     assert found.topology_terms == (
-        TopologyTerm(kind=TermKind.AFFINITY, key="rack", selector=asked, same_keys=("hash",), namespaces=("ml",)),
-        TopologyTerm(kind=TermKind.ANTI_AFFINITY, key="row", some_namespaces=True),
-        TopologyTerm(kind=TermKind.ANTI_AFFINITY, key="row", selector=(), all_namespaces=True),
+        TopologyTerm(kind=TermKind.AFFINITY, key="rack", selector=asked),
+        TopologyTerm(kind=TermKind.ANTI_AFFINITY, key="row"),
+        TopologyTerm(kind=TermKind.ANTI_AFFINITY, key="row", selector=()),
         TopologyTerm(kind=TermKind.SPREAD, key="hall", domains_min=2),
     )
 

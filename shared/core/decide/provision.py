@@ -12,7 +12,6 @@ from shared.core.identity.pool_index import PoolIndex
 from shared.core.identity.pools import RUNNING, PoolStatus
 from shared.core.kinds.table import get_kind
 from shared.core.settings import Mode
-from shared.core.shapes.zones import tell_unlisted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -77,11 +76,9 @@ def describe_creation(demand: Demand) -> str:
     return f"creating {demand.shape}, {demand.place}"
 
 
-def decide_created(decision: Decision, pool_name: str, demand: Demand) -> Decision:
+def decide_created(decision: Decision, pool_name: str) -> Decision:
     """Return the decision to create, with the name of the pool that GKE has accepted."""
-    warning = tell_unlisted(demand.shape.accelerator, demand.zone)
-    message = f"{decision.message}: node pool {pool_name}{warning and f' ({warning})'}"
-    return Decision(decision.verdict, decision.reason, message)
+    return Decision(decision.verdict, decision.reason, f"{decision.message}: node pool {pool_name}")
 
 
 def decide_sent(pool_name: str) -> Decision:

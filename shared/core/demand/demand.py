@@ -17,9 +17,14 @@ from shared.core.demand.capacity import Capacity, Tier, read_capacity, read_flex
 from shared.core.demand.disks import list_disks
 from shared.core.demand.idle_time import read_idle_seconds
 from shared.core.demand.networks import check_listed, read_networks
-from shared.core.demand.node_selectors import check_nodes, read_node_labels, read_operator_labels, read_zone
+from shared.core.demand.node_selectors import (
+    check_nodes,
+    check_topology,
+    read_node_labels,
+    read_operator_labels,
+    read_zone,
+)
 from shared.core.demand.own_keys import check_own_keys
-from shared.core.demand.topology_labels import read_topology_labels
 from shared.core.demand.wanted_shapes import find_wanted_shape
 from shared.core.errors import NotAllowed, Rejected
 from shared.core.identity.names import SliceClaim
@@ -219,8 +224,8 @@ def _build_demand(
     # The nodes of an elastic pool come and go, so that it has none is no failure.
     flex_wait = read_flex_wait(template, settings) * (not elastic)
     networks, of_operator = read_networks(template, shape, settings), read_operator_labels(template, settings)
-    given = networks.node_labels | read_topology_labels(template, found, workload, nodes=shape.node_count)
-    node_labels = read_node_labels(template, shape, asked, settings, pins=pins, given=given)
+    check_topology(template, several=shape.node_count > 1)
+    node_labels = read_node_labels(template, shape, asked, settings, pins=pins, given=networks.node_labels)
     own = pins | of_operator | node_labels
     candidates = read_candidates(template, shape, cluster, workload, settings, flex_wait=flex_wait, own=own)
     listed = bool(candidates)

@@ -1,8 +1,6 @@
 """Decides which networks the nodes of a pool have besides the cluster's own.
 
-GKE makes the networks of an accelerator itself (the accelerator network profile), and its managed
-DRANET driver gives them to pods that claim devices:
-https://cloud.google.com/kubernetes-engine/docs/how-to/allocate-network-resources-dra.
+GKE makes the networks of some GPU machines itself: the accelerator network profile.
 """
 
 from __future__ import annotations
@@ -20,17 +18,7 @@ if TYPE_CHECKING:
     from shared.core.shapes.shape import Shape
     from shared.core.workloads import PodTemplate
 
-_DRIVEN = (
-    "ct6e-standard-1t",
-    "ct6e-standard-4t",
-    "ct6e-standard-8t",
-    "tpu7x-standard-4t",
-    "a3-ultragpu-8g",
-    "a4-highgpu-8g",
-    "a4x-highgpu-4g",
-    "a4x-maxgpu-4g-metal",
-)
-"""The machines whose networks GKE's managed DRANET driver gives to pods."""
+_AUTO = "auto"
 _MISSPELT = "networks.gke.io/accelerator-network-profile"
 
 
@@ -43,15 +31,11 @@ class Networks:
     profile: bool = False
     """GKE makes the networks that the machine needs."""
     node_labels: dict[str, str] = field(default_factory=dict)
-    """The labels that turn on the driver, or that the pods select."""
+    """The label of the profile, if the pods select it."""
 
 
 def read_networks(template: PodTemplate, shape: Shape, settings: Settings) -> Networks:
     """Return the additional networks for the pods of a template.
-
-    Pods that claim devices get the driver where it exists. Where it does not, the claims may be for
-    other devices, so nothing is added. Pods that name networks by GKE's multi-network annotation do
-    not get the driver, since GKE does not support both.
 
     Raises:
         UnsupportedSelector: the machine does not have what the pods select.
@@ -61,31 +45,26 @@ def read_networks(template: PodTemplate, shape: Shape, settings: Settings) -> Ne
         raise UnsupportedSelector(
             "no node has this label", field="spec.nodeSelector", value=_MISSPELT, valid=labels.NETWORK_PROFILE
         )
-    driven = shape.machine_type in _DRIVEN
-    profile = _selects(template, labels.NETWORK_PROFILE, "auto", shape, known=driven or shape.own_networks)
-    driver = _selects(template, labels.NETWORK_DRIVER, "true", shape, known=driven) or (
-        driven and template.claims_devices and labels.POD_INTERFACES not in template.annotations
-    )
-    keys = {labels.NETWORK_PROFILE: "auto"} if profile else {}
-    keys |= {labels.NETWORK_DRIVER: "true"} if driver else {}
-    named = _read_pairs(template, settings)
-    pairs = named or (() if profile else settings.node_additional_networks)
-    return Networks(pairs=pairs, profile=(profile or driver or shape.own_networks) and not pairs, node_labels=keys)
+    profile = _selects_profile(template, shape)
+    pairs = _read_pairs(template, settings) or (() if profile else settings.node_additional_networks)
+    keys = {labels.NETWORK_PROFILE: _AUTO} if profile else {}
+    return Networks(pairs=pairs, profile=shape.own_networks and not pairs, node_labels=keys)
 
 
-def _selects(template: PodTemplate, key: str, value: str, shape: Shape, *, known: bool) -> bool:
-    """Return whether the pods select a label of the networks, which the nodes can have."""
+def _selects_profile(template: PodTemplate, shape: Shape) -> bool:
+    """Return whether the pods select the label of the profile, which the nodes can have."""
+    key = labels.NETWORK_PROFILE
     if not template.selects(key):
         return False
-    wanted = template.find_selector(key) or value
-    if wanted != value:
-        raise UnsupportedSelector("unknown value", field=key, value=wanted, valid=value)
-    if not known:
+    wanted = template.find_selector(key) or _AUTO
+    if wanted != _AUTO:
+        raise UnsupportedSelector("unknown value", field=key, value=wanted, valid=_AUTO)
+    if not shape.own_networks:
         raise UnsupportedSelector(
             f"GKE does not make the networks of machine {shape.machine_type}",
             field=key,
             value=wanted,
-            valid=f"remove this selector, or select accelerators of {', '.join(_DRIVEN)}",
+            valid="remove this selector, or select a GPU machine that needs its own networks",
         )
     return True
 

@@ -15,7 +15,7 @@ from shared.core.demand.capacity import Tier
 from shared.core.demand.disks import check_zone, choose_zone
 from shared.core.errors import NotAllowed, Rejected
 from shared.core.settings import is_allowed
-from shared.core.topology_terms import Requirement, needs_label
+from shared.core.topology_terms import Requirement, is_own
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -44,6 +44,8 @@ COPIED_FROM_SELECTORS = frozenset(
     {labels.ICI_RESILIENCY, labels.LOCATION_HINT, labels.POOL_GROUP_NAME, labels.WORKLOAD_TYPE}
 )
 """GKE's own keys that GKE reads from the labels of a new pool."""
+TOPOLOGY_KEYS = (labels.NODE_POOL, labels.HOSTNAME, labels.ZONE)
+"""The topology labels by which pods may require to be together or apart."""
 _SELECTED = COPIED_FROM_SELECTORS | {labels.ACCELERATOR_COUNT, labels.RESERVATION_AFFINITY}
 
 
@@ -108,6 +110,37 @@ def read_node_labels(
     return found
 
 
+def check_topology(template: PodTemplate, *, several: bool) -> None:
+    """Accept pods whose required terms are about labels that nodes have by themselves.
+
+    No node has another label, and a pool gives all of its nodes one value.
+
+    Args:
+        template: of the pods.
+        several: whether a pool has several of them.
+
+    Raises:
+        UnsupportedSelector: a term is about a label that no node has, or keeps the pods of one pool
+            in different zones.
+    """
+    for term in template.topology_terms:
+        if is_own(term.key) and not template.list_values(term.key):
+            raise UnsupportedSelector(
+                "no node of a new node pool has this topology label",
+                field=f"{term.kind} topologyKey",
+                value=term.key,
+                valid=f"{', '.join(TOPOLOGY_KEYS)}; a preferred term; or a nodeSelector with a value of "
+                f"{term.key}, which the new nodes then get",
+            )
+        if several and term.keeps_apart(labels.ZONE, template.labels):
+            raise UnsupportedSelector(
+                "the pods of one node pool must be in different zones, and a pool is in one zone",
+                field=f"{term.kind} topologyKey",
+                value=term.key,
+                valid=f"{labels.HOSTNAME}, which keeps them on different nodes; or a preferred term",
+            )
+
+
 def check_nodes(
     template: PodTemplate, shape: Shape, capacity: Capacity, zone: str, own: Mapping[str, str], settings: Settings
 ) -> None:
@@ -122,19 +155,24 @@ def check_nodes(
     known = {**_list_known_labels(shape, capacity, zone, settings), **own}
     # An own label of the author may have an empty value; of others it says that they lack it.
     present = {key: value for key, value in known.items() if value or not labels.is_reserved(key)}
-    unmet: list[Requirement] = []
+    if len(template.node_terms) > 1:
+        raise UnsupportedSelector(
+            "several nodeSelectorTerms, and the nodes of a pool are all alike",
+            field="spec.affinity.nodeAffinity",
+            value="; or ".join(", ".join(map(str, term)) for term in template.node_terms),
+            valid="one nodeSelectorTerm, or a nodeSelector",
+        )
     selected = [Requirement(key, "In", (value,)) for key, value in template.node_selector.items()]
-    for term in template.node_terms or ((),):
-        certain = (each for each in (*selected, *term) if each.key in known or needs_label(each.key))
-        first = next((each for each in certain if not each.holds(present)), None)
-        if first is None:
-            return
-        unmet.append(first)
-    key = unmet[0].key
+    asked = (*selected, *(each for term in template.node_terms for each in term))
+    certain = (each for each in asked if each.key in known or is_own(each.key))
+    unmet = next((each for each in certain if not each.holds(present)), None)
+    if unmet is None:
+        return
+    key = unmet.key
     has = f"{present[key]}, as these nodes have it" if key in present else "remove this selector: they lack it"
     if key == labels.METADATA_SERVER and key not in present:
         has = "remove this selector, or turn on the setting node_workload_identity"
-    shown, problem = "; or ".join(map(str, unmet)), "the pods do not accept the nodes that they would get"
+    shown, problem = str(unmet), "the pods do not accept the nodes that they would get"
     raise UnsupportedSelector(problem, field=key, value=shown, valid=has)
 
 

@@ -24,7 +24,7 @@ from shared.core.kinds.objects import (
     read_text,
     read_texts,
 )
-from shared.core.topology_terms import is_of_pools, make_exclusive
+from shared.core.topology_terms import make_exclusive
 from shared.core.workloads import PodTemplate, PodView, SliceGroup, WorkloadView
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ def _is_leader(pod: PodView) -> bool:
 
 
 def _is_whole(pod: PodView) -> bool:
-    return is_of_pools(pod.template.annotations.get(EXCLUSIVE_TOPOLOGY, ""))
+    return pod.template.annotations.get(EXCLUSIVE_TOPOLOGY) == labels.NODE_POOL
 
 
 def _read(body: Json, read_template: TemplateReader) -> WorkloadView:
@@ -137,7 +137,7 @@ def _read_group(body: Json, of_jobset: Mapping[str, str], read_template: Templat
     template = read_template(read_object(body, "template", "spec", "template"))
     if exclusive not in ("", labels.NODE_POOL) and not pinned:
         # JobSet's webhook adds it to the leaders: https://jobset.sigs.k8s.io/docs/tasks/exclusive_placement/.
-        template = template.require(make_exclusive(exclusive, JOB_KEY))
+        template = template.require(make_exclusive(exclusive))
     parallelism = read_number(body, "template", "spec", "parallelism", default=1)
     completions = read_number(body, "template", "spec", "completions", default=max(parallelism, 1))
     return SliceGroup(
@@ -147,7 +147,7 @@ def _read_group(body: Json, of_jobset: Mapping[str, str], read_template: Templat
         # Both annotations count on the JobSet or the Job template, not on the pod template:
         # https://jobset.sigs.k8s.io/docs/tasks/exclusive_placement/.
         pinned=bool(exclusive) and pinned,
-        whole=is_of_pools(exclusive),
+        whole=exclusive == labels.NODE_POOL,
         idle=parallelism == 0,
         pods=max(min(parallelism, completions), 0),
     )

@@ -27,7 +27,7 @@ from shared.core.kinds.objects import (
     read_text,
     read_texts,
 )
-from shared.core.topology_terms import is_of_pools, make_exclusive
+from shared.core.topology_terms import make_exclusive
 from shared.core.workloads import SPOT_TAINT, PodTemplate, PodView, SliceGroup, WorkloadView
 
 if TYPE_CHECKING:
@@ -143,17 +143,10 @@ def _read(body: Json, read_template: TemplateReader) -> WorkloadView:
 def _read_exclusion(body: Json) -> tuple[TopologyTerm, ...]:
     """Return what the controller's webhook adds to the pods for exclusive topologies."""
     annotations = read_texts(body, "metadata", "annotations")
-    keys = {
-        EXCLUSIVE_TOPOLOGY: (SET_NAME, GROUP_INDEX),
-        SUBGROUP_EXCLUSIVE_TOPOLOGY: (SET_NAME, GROUP_INDEX, SUBGROUP_INDEX),
-    }
-    if not read_object(body, "spec", "leaderWorkerTemplate", "subGroupPolicy"):
-        del keys[SUBGROUP_EXCLUSIVE_TOPOLOGY]
-    return tuple(
-        make_exclusive(annotations[each], *same)
-        for each, same in keys.items()
-        if annotations.get(each, labels.NODE_POOL) != labels.NODE_POOL
-    )
+    has_subgroups = bool(read_object(body, "spec", "leaderWorkerTemplate", "subGroupPolicy"))
+    keys = (EXCLUSIVE_TOPOLOGY, *[SUBGROUP_EXCLUSIVE_TOPOLOGY] * has_subgroups)
+    asked = (annotations.get(each, labels.NODE_POOL) for each in keys)
+    return tuple(make_exclusive(each) for each in asked if each != labels.NODE_POOL)
 
 
 def _read_groups(body: Json, leader: PodTemplate, workers: PodTemplate) -> tuple[SliceGroup, ...]:
@@ -166,7 +159,7 @@ def _read_groups(body: Json, leader: PodTemplate, workers: PodTemplate) -> tuple
         path = "spec.leaderWorkerTemplate.subGroupPolicy.subGroupSize"
         raise UnexpectedValue(path, layout.subgroup_size, f"a size with at most {SUBGROUPS_MAX} sub-groups")
     replicas = _count_replicas(body)
-    whole = is_of_pools(read_texts(body, "metadata", "annotations").get(EXCLUSIVE_TOPOLOGY, ""))
+    whole = read_texts(body, "metadata", "annotations").get(EXCLUSIVE_TOPOLOGY) == labels.NODE_POOL
     excluded = read_text(found, "subGroupPolicy", "subGroupPolicyType") == "LeaderExcluded"
     if layout.size > 1 and _is_apart(leader, workers, excluded=excluded, whole=whole):
         return (SliceGroup(name=APART, replicas=replicas, hosts=1, template=leader, whole=True),)
@@ -194,7 +187,7 @@ def _read_free(leader: PodTemplate, workers: PodTemplate, *, replicas: int, size
 
 
 def _is_whole(pod: PodView) -> bool:
-    return is_of_pools(pod.template.annotations.get(EXCLUSIVE_TOPOLOGY, ""))
+    return pod.template.annotations.get(EXCLUSIVE_TOPOLOGY) == labels.NODE_POOL
 
 
 def _count_replicas(body: Json) -> int:

@@ -149,7 +149,7 @@ def _create(turn: Turn, found: AttemptDecision, cluster_uid: str) -> AttemptDeci
         return replace(found, decision=decide_gke_answer(name, "created", error))
     except (AlreadyExists, Busy) as conflict:
         return _look_and_decide(turn, found.attempt, conflict)
-    return replace(found, decision=decide_created(decision, name, demand) if done is decision else done)
+    return replace(found, decision=decide_created(decision, name) if done is decision else done)
 
 
 def _look_and_decide(turn: Turn, attempt: int, conflict: AlreadyExists | Busy) -> AttemptDecision:
