@@ -316,20 +316,6 @@ def test_of_an_object_that_is_there_twice_the_last_one_counts(
     assert not any("is used twice" in note for each in found["slices"] for note in each["notes"])
 
 
-def test_slices_whose_labels_differ_are_each_planned_with_their_own(tmp_path: Path) -> None:
-    key = "jobset.sigs.k8s.io/job-key"
-    mine = f"labelSelector: {{matchExpressions: [{{key: {key}, operator: Exists}}]}}, matchLabelKeys: [{key}]"
-    term = f"{{requiredDuringSchedulingIgnoredDuringExecution: [{{topologyKey: rack, {mine}}}]}}"
-    indent = " " * 14
-    text = JOBSET.replace(
-        f"{indent}nodeSelector:", f"{indent}affinity: {{podAffinity: {term}}}\n{indent}nodeSelector:"
-    )
-
-    found = planned(text, tmp_path)
-
-    assert [each["labels"]["rack"] for each in found] == [f"team-a_train-workers-{n}" for n in range(3)]
-
-
 def count_calls(slices: int, tmp_path: Path) -> int:
     """Return how many Python functions a plan of so many slices calls."""
     text = JOBSET.replace("replicas: 3", f"replicas: {slices}")
