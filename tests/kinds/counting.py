@@ -23,7 +23,7 @@ _CALLS_PER_SHRINKING_MAX = 3
 def check_calls(lives: Sequence[Lived]) -> None:
     """Raise AssertionError if GKE was asked more often than for as many pools of a JobSet."""
     for life in lives:
-        measured = measure(life.calls(), life.describe_end(), seconds=0)
+        measured = measure(life.calls(), life.describe_end())
         assert measured.calls_in_all <= _allow(life, measured), (life.kind, life.name, measured)
 
 

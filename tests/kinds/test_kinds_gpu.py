@@ -54,15 +54,3 @@ def test_several_pods_share_the_gpus_of_a_larger_machine(cloud: Cloud) -> None:
     assert len(set(places(pods).values())) == 2
     assert len(life.nodes()) == 2
     life.end()
-
-
-@pytest.mark.parametrize(
-    ("name", "gpus", "kind", "reason"),
-    [("unknown", 1, "nvidia-l5", "gpu_unknown"), ("toomany", 9, "nvidia-l4", "shape_unsupported")],
-)
-def test_gpus_that_no_machine_has_are_refused_where_their_owner_looks(
-    cloud: Cloud, name: str, gpus: int, kind: str, reason: str
-) -> None:
-    life = Plain(cloud, name, "Job")
-    life.submit(a_gpu_pod(name, gpus, {"cloud.google.com/gke-accelerator": kind}), 2)
-    life.expect_refusal(reason)

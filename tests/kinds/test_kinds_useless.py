@@ -4,7 +4,7 @@ import pytest
 
 from shared.core import labels
 from tests.kinds.living import LONG
-from tests.kinds.plain import Plain, a_gpu_pod, a_tpu_pod, ask
+from tests.kinds.plain import Plain, a_gpu_pod, ask
 from tests.lives.cloud import Cloud
 from tests.lives.jobset_bodies import RUN_SECONDS, Job, alone, jobset
 
@@ -23,12 +23,5 @@ def test_a_slice_whose_author_leaves_hosts_idle_gets_its_pool(cloud: Cloud) -> N
 def test_pods_with_much_ephemeral_storage_get_a_boot_disk_that_has_it(cloud: Cloud) -> None:
     life = Plain(cloud, "roomy", "Job")
     life.submit(ask(a_gpu_pod("roomy"), **{"ephemeral-storage": "120Gi"}))
-    life.wait_running(1)
-    life.end(pools=1)
-
-
-def test_a_bare_pod_with_much_ephemeral_storage_gets_a_boot_disk_that_has_it(cloud: Cloud) -> None:
-    life = Plain(cloud, "laden", "Pod")
-    life.submit_pod(ask(a_tpu_pod("laden", "2x2"), **{"ephemeral-storage": "120Gi"}))
     life.wait_running(1)
     life.end(pools=1)

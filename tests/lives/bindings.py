@@ -55,7 +55,6 @@ class PodState:
 
     uid: str
     name: str
-    jobset: str
     of: Slice
     node: str
     restart: int
@@ -139,12 +138,6 @@ class Bindings:
                     found[each.uid] = Binding(each, host)
             return list(found.values())
 
-    def running(self) -> list[PodState]:
-        """Return the pods of slices that run now."""
-        with self._lock:
-            latest = {each.uid: each for each in self._states}
-        return [each for each in latest.values() if each.holds and each.phase == "Running"]
-
     def shared(self) -> list[str]:
         """Return every moment at which a pool held pods of two slices, in words.
 
@@ -197,7 +190,6 @@ class Bindings:
         seen = PodState(
             uid=metadata["uid"],
             name=metadata["name"],
-            jobset=found[jobset_keys.JOBSET_NAME_ON_POD],
             of=Slice(metadata["namespace"], found[_JOB_NAME], found[jobset_keys.JOBSET_UID_ON_POD]),
             node=body["spec"].get("nodeName") or "",
             restart=int(found.get(_RESTART, "0")),

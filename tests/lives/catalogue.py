@@ -20,9 +20,6 @@ class Count:
     def __contains__(self, number: int) -> bool:
         return self.least <= number <= self.most
 
-    def __str__(self) -> str:
-        return str(self.least) if self.least == self.most else f"{self.least} to {self.most}"
-
 
 def exactly(number: int) -> Count:
     return Count(number, number)

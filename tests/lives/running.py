@@ -5,7 +5,6 @@ that one.
 """
 
 import threading
-import time
 from collections import Counter
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -35,67 +34,53 @@ class Measured:
     deletes: int
     calls: dict[str, int] = field(default_factory=dict)
     """How many calls named a pool of this life, by method and code, including Compute Engine's."""
-    seconds: float = 0.0
-    """Real time from the first write until nothing was left."""
 
     @property
     def calls_in_all(self) -> int:
         """Calls of GKE's API."""
-        return sum(self.calls.values()) - self.compute_calls
-
-    @property
-    def compute_calls(self) -> int:
-        return sum(count for text, count in self.calls.items() if text.startswith(COMPUTE))
+        return sum(count for text, count in self.calls.items() if not text.startswith(COMPUTE))
 
 
 @dataclass(slots=True)
 class Run:
     """All lives on one cluster."""
 
-    kind: str
     measured: dict[str, Measured] = field(default_factory=dict)
     errors: dict[str, BaseException] = field(default_factory=dict)
     shared: list[str] = field(default_factory=list)
     """Moments at which a pool held pods of two slices."""
-    seconds: float = 0.0
 
 
 def live_all(stack: Stack) -> Run:
     """Live all that this cluster plays and return the results; never raises for one life."""
-    run = Run(str(stack.settings.cluster))
+    run = Run()
     lives = [life for life in LIVES if stack.settings.cluster is ClusterKind.REAL or not life.real_only]
-    started = time.monotonic()
     with Cloud(stack) as cloud, Bindings(stack.addresses.kubeconfig) as bindings:
-        finished: dict[str, tuple[Scene, float]] = {}
+        finished: dict[str, Scene] = {}
         lock = threading.Lock()
 
         def live(life: Life, place: int) -> None:
             threading.Event().wait(place * _START_GAP_SECONDS)
             try:
-                scene, seconds = _live(life, cloud, bindings)
+                scene = _live(life, cloud, bindings)
             except BaseException as error:  # noqa: BLE001 -- the test of this very life raises it
                 with lock:
                     run.errors[life.name] = error
                 return
             with lock:
-                finished[life.name] = (scene, seconds)
+                finished[life.name] = scene
 
         with ThreadPoolExecutor(max_workers=len(lives)) as pool:
             list(pool.map(live, lives, range(len(lives))))
         # Only now: a call that came late, after its life was over, counts too.
-        run.measured = {
-            name: measure(scene.calls(), scene.end(), seconds)
-            for name, (scene, seconds) in sorted(finished.items())
-        }
+        run.measured = {name: measure(scene.calls(), scene.end()) for name, scene in sorted(finished.items())}
         run.shared = bindings.shared()
         for life in lives:
             cloud.delete(f"/api/v1/namespaces/life-{life.name}")
-    run.seconds = time.monotonic() - started
     return run
 
 
-def _live(life: Life, cloud: Cloud, bindings: Bindings) -> tuple[Scene, float]:
-    started = time.monotonic()
+def _live(life: Life, cloud: Cloud, bindings: Bindings) -> Scene:
     scene = Scene(life.name, cloud, bindings)
     try:
         life.script(scene)
@@ -105,10 +90,10 @@ def _live(life: Life, cloud: Cloud, bindings: Bindings) -> tuple[Scene, float]:
         scene.delete()
         raise
     scene.clear_faults()
-    return scene, time.monotonic() - started
+    return scene
 
 
-def measure(calls: Sequence[Json], end: str, seconds: float) -> Measured:
+def measure(calls: Sequence[Json], end: str) -> Measured:
     """Return what the calls about the pools of one life come to."""
     accepted = [each for each in calls if each["code"] == "OK"]
     created = [each["pool"] for each in accepted if each["method"] == "CreateNodePool"]
@@ -118,5 +103,4 @@ def measure(calls: Sequence[Json], end: str, seconds: float) -> Measured:
         creates=len(created),
         deletes=sum(each["method"] == "DeleteNodePool" for each in accepted),
         calls=dict(sorted(Counter(f"{each['method']} {each['code']}" for each in calls).items())),
-        seconds=round(seconds, 1),
     )

@@ -3,8 +3,7 @@
 import pytest
 
 from tests.kinds.controllers import with_controllers
-from tests.kinds.plain import ask
-from tests.kinds.rays import Json, Life, a_group, a_spec, names
+from tests.kinds.rays import Json, Life, a_group, names
 from tests.lives.cloud import Cloud, wait_for
 
 KUBERAY = "kuberay-1.6"
@@ -123,19 +122,3 @@ def test_what_can_never_be_whole_is_refused_where_its_owner_looks(
     life = Life(cloud, name)
     life.submit(a_group(name, **group))
     life.expect_refusal(reason)
-
-
-def test_workers_of_a_head_with_tpus_get_no_pool(cloud: Cloud) -> None:
-    life = Life(cloud, "headed")
-    head = a_spec()["headGroupSpec"]
-    head["template"]["spec"] = a_group("headed", "2x2", apart=False)["template"]["spec"]
-    life.submit(a_group("headed", "2x2", apart=False), headGroupSpec=head)
-    life.expect_refusal("move its work that needs them to a worker group")
-
-
-def test_workers_that_no_host_has_room_for_get_no_pool(cloud: Cloud) -> None:
-    life = Life(cloud, "bulky")
-    group = a_group("bulky", "2x2", apart=False)
-    ask(group["template"], cpu="1000")
-    life.submit(group)
-    life.expect_refusal("[shape_unsupported]", "at most cpu 179.18")
