@@ -46,7 +46,7 @@ app = typer.Typer(
     epilog=EPILOG,
 )
 app.add_typer(config_commands.app, name="config", epilog=EPILOG)
-app.add_typer(dead_letter_commands.app, name="letters", epilog=EPILOG)
+app.add_typer(dead_letter_commands.app, name="dead-letters", epilog=EPILOG)
 
 
 class Function(StrEnum):
@@ -227,11 +227,6 @@ def replay(
         str,
         typer.Option(metavar="TIME", help="Push again all messages since this time: RFC 3339, or 15m, 2h, 3d."),
     ] = "",
-    snapshot: Annotated[str, typer.Option(metavar="NAME", help="Seek the subscriptions to this snapshot.")] = "",
-    reason: Annotated[
-        list[str] | None,
-        typer.Option(metavar="REASON", help="Only dead letters with this reason. Can be repeated."),
-    ] = None,
     function: Annotated[
         list[Function] | None, typer.Option(help="Only messages for this function. Can be repeated.")
     ] = None,
@@ -255,9 +250,9 @@ def replay(
 ) -> None:
     """Deliver messages again. This is always safe.
 
-    A function decides from the present state, never from the content of a message. Give exactly one
-    of --since, --snapshot and --dead-letters. It asks first. The exit code is 1 if no message can
-    be delivered again, or if --dry-run shows a refusal.
+    A function decides from the present state, never from the content of a message. Give one of
+    --since and --dead-letters. It asks first. The exit code is 1 if no message can be delivered
+    again, or if --dry-run shows a refusal.
 
     Example: tpu-provisioner replay --since 2h --dry-run
     """
@@ -265,9 +260,7 @@ def replay(
 
     request = Request(
         since=since,
-        snapshot=snapshot,
         dead_letters=dead_letters,
-        reasons=tuple(reason or ()),
         functions=tuple(dict.fromkeys(str(each) for each in function or ())),
         most=most,
         dry_run=dry_run,

@@ -15,7 +15,7 @@ from shared.edges.google_calls import translate_errors
 from shared.environment import describe_problem, name_variable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from google.auth.credentials import Credentials
     from google.cloud.logging_v2 import Client
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 DAY_SECONDS = 86_400.0
 ENTRIES_MAX = 500
+IDS_AT_ONCE = 20
+"""Events of one question: Pub/Sub tries a message 20 times, and each try may be a record."""
 _TOLD = ("decision", "reason", "message", "pool", "zone", "failure")
 
 
@@ -90,6 +92,23 @@ def read_answers(open_logs: OpenLogs, cluster: str, *, now: float) -> list[Answe
         texts = {key: str(record.get(key) or "") for key in _TOLD}
         claim = {str(key): str(value) for key, value in record["claim"].items()}
         found.append(Answered(at=at, claim=claim, **texts))
+    return found
+
+
+def read_event_records(
+    open_logs: OpenLogs, cluster: str, ids: Sequence[str], *, since: float
+) -> list[dict[str, Any]]:
+    """Return what was logged about events, each record with a reason, the newest first.
+
+    Raises:
+        ProvisionerError: the logs could not be read.
+    """
+    found: list[dict[str, Any]] = []
+    for at in range(0, len(ids), IDS_AT_ONCE):
+        names = " OR ".join(json.dumps(each) for each in ids[at : at + IDS_AT_ONCE])
+        wanted = f"jsonPayload.event_id=({names}) AND jsonPayload.reason:*"
+        entries = list_newest(open_logs, cluster, wanted, since=since, most=ENTRIES_MAX)
+        found += [each.payload for each in entries if isinstance(each.payload, dict)]
     return found
 
 

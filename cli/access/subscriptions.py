@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from google.auth.credentials import Credentials
     from google.pubsub_v1.services.publisher import PublisherClient
-    from google.pubsub_v1.types import ReceivedMessage, Snapshot, Subscription, Topic
+    from google.pubsub_v1.types import ReceivedMessage, Subscription, Topic
 
 T = TypeVar("T")
 PULL_MAX = 100
@@ -73,17 +73,11 @@ class PubsubAdmin:
             lambda: self._subscriptions.get_subscription(subscription=name, retry=None, timeout=_TIMEOUT_SECONDS),
         )
 
-    def find_snapshot(self, name: str) -> Snapshot | None:
-        """Return a snapshot, or None when there is none."""
-        return self._find(
-            name, lambda: self._subscriptions.get_snapshot(snapshot=name, retry=None, timeout=_TIMEOUT_SECONDS)
-        )
-
-    def seek(self, subscription: str, *, time: str = "", snapshot: str = "") -> None:
-        """Put a subscription back to a time (RFC 3339) or to a snapshot (full name)."""
-        to = {"time": datetime.fromisoformat(time)} if time else {"snapshot": snapshot}
+    def seek(self, subscription: str, time: str) -> None:
+        """Put a subscription back to a time (RFC 3339)."""
+        request = {"subscription": subscription, "time": datetime.fromisoformat(time)}
         with translate_errors(f"Seek {subscription}"):
-            self._subscriptions.seek({"subscription": subscription} | to, retry=None, timeout=_TIMEOUT_SECONDS)
+            self._subscriptions.seek(request, retry=None, timeout=_TIMEOUT_SECONDS)
 
     def pull(self, subscription: str) -> list[PulledMessage]:  # assumes: subscriptions
         """Return up to `PULL_MAX` messages. An empty answer does not prove an empty queue."""

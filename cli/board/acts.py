@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 
 from cli.access.cli_settings import find_topic
 from cli.exit_codes import BadInput
-from cli.messages.dead_letters import Choice, discard, publish_again, read_dead_letters
-from cli.messages.replay import open_queue, open_queue_to_look
+from cli.messages.dead_letters import Choice, discard, publish_again
+from cli.messages.replay import list_reasons, open_queue
 from shared.edges.pubsub_topic import PubsubTopic
+from shared.environment import name_variable
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -39,8 +40,7 @@ class Act:
 
 def list_dead_letters(deployment: Deployment) -> list[DeadLetter]:
     """Return the dead letters; all of them stay where they are."""
-    report, _ = read_dead_letters(open_queue_to_look(deployment), Choice(most=DEAD_LETTERS_SHOWN_MAX))
-    return report.dead_letters
+    return list_reasons(deployment, Choice(most=DEAD_LETTERS_SHOWN_MAX)).dead_letters
 
 
 def replay_dead_letter(deployment: Deployment, message_id: str) -> str:
@@ -59,8 +59,9 @@ def replay_dead_letter(deployment: Deployment, message_id: str) -> str:
         progress=lambda _published: None,
     )
     if not report.published:
-        why = "Pub/Sub accepts no empty message" if report.empty else report.obstacles.get(message_id)
-        raise BadInput(_keep(message_id, why) if why else _absent(message_id))
+        variable = name_variable("operations_topic")
+        unset = f"the end of an operation needs {variable}: "
+        raise BadInput(f"{unset if message_id in report.seen else ''}{_absent(message_id)}")
     return f"dead letter {message_id} is published again"
 
 
@@ -73,10 +74,6 @@ def discard_dead_letter(deployment: Deployment, message_id: str) -> str:
     if not discard(open_queue(deployment), Choice(ids=(message_id,))).discarded:
         raise BadInput(_absent(message_id))
     return f"dead letter {message_id} is discarded"
-
-
-def _keep(message_id: str, why: str) -> str:
-    return f"message_id: the dead letter stays, because {why} (got {message_id!r}); valid: another one"
 
 
 def _absent(message_id: str) -> str:

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 from cli.access.cli_settings import DEAD_LETTERS, PUSHED
 from cli.access.metric_points import read_points
 from cli.diagnosis.findings import Finding, bad, fine, skipped, warn
-from cli.messages.dead_letters import Choice, DeadLetterQueue, read_dead_letters
+from cli.messages.dead_letters import Choice
+from cli.messages.replay import list_reasons
 from cli.moments import format_moment
 from shared.deliver import SETTLE
 
@@ -117,7 +118,7 @@ def check_dead_letters(deployment: Deployment) -> Iterator[Finding]:
     if _expires(found):
         mend = f"gcloud pubsub subscriptions update {name} --expiration-period=never"
         yield bad(check, f"{name} expires if it is not used", mend)
-    report, _ = read_dead_letters(DeadLetterQueue(deployment.pubsub, name), Choice(most=DEAD_LETTERS_MAX))
+    report = list_reasons(deployment, Choice(most=DEAD_LETTERS_MAX))
     if not report.dead_letters:
         yield fine(check, "none")
         return

@@ -1,1 +1,1 @@
-"""Messages that are sent again: `replay` and `letters`."""
+"""Messages that are sent again: `replay` and `dead-letters`."""

@@ -2,16 +2,16 @@
 
 A dead letter is acknowledged only after its copy was stored. So an interruption can duplicate a
 message, but cannot lose one. Duplicates are harmless, because a message only names an object. Dead
-letters that are not chosen are released to the subscription.
+letters that are not chosen are released to the subscription. The log has why a message was refused.
 """
 
 from __future__ import annotations
 
-import math
 import time
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from cli.access.log_search import DAY_SECONDS, read_event_records
 from shared.core.decide.failures import decide_read_error
 from shared.core.errors import ProvisionerError, UnknownCluster
 from shared.core.messages import EventType, Message, parse_message
@@ -24,25 +24,19 @@ from shared.engine.steps.release_pools import collect
 from shared.engine.tell import Outcome
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
+    from cli.access.log_search import OpenLogs
     from cli.access.subscriptions import PubsubAdmin, PulledMessage
     from shared.core.decisions import Decision
     from shared.core.ports import Ports
     from shared.edges.pubsub_topic import PubsubTopic
 
 GIVEN_UP = "attempts_exhausted"
-"""The reason of a dead letter that Pub/Sub itself forwarded after its last delivery attempt."""
+"""The reason of a dead letter about which the logs say nothing."""
 FORWARDED = "CloudPubSubDeadLetterSource"
-"""Prefix of the attributes that Pub/Sub adds then
+"""Prefix of the attributes that Pub/Sub adds when it has used up all attempts
 (https://cloud.google.com/pubsub/docs/dead-letter-topics)."""
-OURS = "tpu-provisioner-"
-"""Prefix of the attributes that the functions add."""
-REASON_ATTRIBUTE = "tpu-provisioner-reason"
-ERROR_ATTRIBUTE = "tpu-provisioner-error"
-FUNCTION_ATTRIBUTE = "tpu-provisioner-function"
-CLAIM_ATTRIBUTE = "tpu-provisioner-claim"
-MESSAGE_ID_ATTRIBUTE = "tpu-provisioner-message-id"
 MOST = 1000
 """Dead letters that one run takes if nothing else is asked for."""
 HOLD_SECONDS = 600
@@ -57,10 +51,15 @@ class DeadLetter:
 
     message_id: str
     publish_time: str
-    reason: str
     function: str
     subject: str
-    error: str
+    event_id: str
+    """Its attribute ``ce-id``; empty for the end of an operation."""
+    attributes: dict[str, str]
+    data: str
+    reason: str = ""
+    error: str = ""
+    """After `add_reasons`: the last reason that was logged for the event, and its message."""
     decision: str = ""
     decided_because: str = ""
     message: str = ""
@@ -75,17 +74,10 @@ class DeadLetterReport:
     published: int = 0
     kept: int = 0
     """Seen and left where they are: not chosen."""
-    newer: int = 0
-    """Left where they are too: by this clock they came during the run, so one of them can be a
-    dead letter that this run published and that was refused again."""
     seen: set[str] = field(default_factory=set)
     """The IDs of all dead letters that are there, chosen or not."""
-    obstacles: dict[str, str] = field(default_factory=dict)
-    """Why a dead letter whose ID was named is not chosen, by its ID."""
     bounded: bool = False
     """There may be more: the bound was reached."""
-    empty: int = 0
-    """Chosen and left where they are: Pub/Sub accepts no message without data and attributes."""
     discarded: int = 0
 
 
@@ -93,7 +85,6 @@ class DeadLetterReport:
 class Choice:
     """Which dead letters are meant."""
 
-    reasons: tuple[str, ...] = ()
     functions: tuple[str, ...] = ()
     ids: tuple[str, ...] = ()
     """Of messages; empty: all."""
@@ -103,18 +94,11 @@ class Choice:
 
     def fits(self, dead_letter: DeadLetter) -> bool:
         """Return whether a dead letter is meant."""
-        return (not self.ids or dead_letter.message_id in self.ids) and not self.find_obstacle(dead_letter)
-
-    def find_obstacle(self, dead_letter: DeadLetter) -> str:
-        """Return why a dead letter is not meant also if its ID is named; empty if it is."""
-        if self.reasons and dead_letter.reason not in self.reasons:
-            return f"its reason is {dead_letter.reason}, and --reason names {', '.join(self.reasons)}"
-        if self.functions and dead_letter.function not in self.functions:
-            named = ", ".join(self.functions)
-            return f"its function is {dead_letter.function or 'unknown'}, and --function names {named}"
-        if not self.operations and dead_letter.function == SETTLE:
-            return "it is the end of a node pool operation, and TPU_PROVISIONER_OPERATIONS_TOPIC is not set"
-        return ""
+        return (
+            (not self.ids or dead_letter.message_id in self.ids)
+            and (not self.functions or dead_letter.function in self.functions)
+            and (self.operations or dead_letter.function != SETTLE)
+        )
 
 
 class DeadLetterQueue:
@@ -123,15 +107,11 @@ class DeadLetterQueue:
     Args:
         admin: Pub/Sub.
         subscription: its full name.
-        now: unix seconds; dead letters that come later are left for another run, unless IDs are
-            named. Whoever only looks leaves it out, because the clocks of Pub/Sub and of this
-            computer differ.
     """
 
-    def __init__(self, admin: PubsubAdmin, subscription: str, *, now: float = math.inf) -> None:
-        self._admin, self._subscription, self._now = admin, subscription, now
+    def __init__(self, admin: PubsubAdmin, subscription: str) -> None:
+        self._admin, self._subscription = admin, subscription
         self._held: list[str] = []
-        self._sent: set[str] = set()
 
     def pull_batches(
         self, choice: Choice, report: DeadLetterReport
@@ -149,26 +129,16 @@ class DeadLetterQueue:
             fresh = list({each.message_id: each for each in pulled if each.message_id not in report.seen}.values())
             empty = 0 if fresh else empty + 1
             report.seen.update(each.message_id for each in fresh)
-            old = [(each, read_dead_letter(each)) for each in fresh if self._is_old(each, choice)]
-            report.obstacles |= {
-                dead_letter.message_id: why
-                for _, dead_letter in old
-                if dead_letter.message_id in choice.ids and (why := choice.find_obstacle(dead_letter))
-            }
-            chosen = [(each, dead_letter) for each, dead_letter in old if choice.fits(dead_letter)]
+            found = [(each, read_dead_letter(each)) for each in fresh]
+            chosen = [(each, dead_letter) for each, dead_letter in found if choice.fits(dead_letter)]
             room = choice.most - len(report.dead_letters)
-            report.newer += len(fresh) - len(old)
-            report.kept += len(old) - len(chosen[:room])
+            report.kept += len(found) - len(chosen[:room])
             report.dead_letters += [dead_letter for _, dead_letter in chosen[:room]]
             if chosen[:room]:
                 yield chosen[:room]
             if len(chosen) >= room:
                 report.bounded = True
                 return
-
-    def note_sent(self, message_ids: Iterable[str]) -> None:
-        """Leave for another run what was published under these IDs and is a dead letter again."""
-        self._sent.update(message_ids)
 
     def acknowledge(self, dead_letters: list[PulledMessage]) -> None:
         """Take dead letters away for good."""
@@ -182,43 +152,47 @@ class DeadLetterQueue:
             self._admin.hold(self._subscription, self._held, 0)
             self._held = []
 
-    def _is_old(self, dead_letter: PulledMessage, choice: Choice) -> bool:
-        # This clock and Pub/Sub's differ, so the time alone does not show what comes back.
-        if dead_letter.message.attributes.get(MESSAGE_ID_ATTRIBUTE) in self._sent:
-            return False
-        if choice.ids:
-            return True  # a dead letter that comes back has another ID
-        published = parse_time(dead_letter.publish_time)
-        return published is None or published <= self._now
-
 
 def read_dead_letter(dead_letter: PulledMessage) -> DeadLetter:
     """Return what a dead letter says of itself."""
     attributes = dead_letter.message.attributes
-    source = next((attributes[key] for key in attributes if key == f"{FORWARDED}Subscription"), "")
-    function = attributes.get(FUNCTION_ATTRIBUTE) or source.rpartition("-")[2]
     return DeadLetter(
         message_id=dead_letter.message_id,
         publish_time=dead_letter.publish_time,
-        reason=attributes.get(REASON_ATTRIBUTE) or (GIVEN_UP if source else "unknown"),
-        function=function.rpartition("/")[2],
+        function=attributes.get(f"{FORWARDED}Subscription", "").rpartition("-")[2],
         subject=attributes.get("ce-subject", ""),
-        error=attributes.get(ERROR_ATTRIBUTE, ""),
+        event_id=attributes.get("ce-id", ""),
+        attributes=attributes,
+        data=dead_letter.message.data.decode("utf-8", "replace"),
     )
+
+
+def add_reasons(dead_letters: Sequence[DeadLetter], open_logs: OpenLogs | None, cluster: str) -> list[DeadLetter]:
+    """Return dead letters with what a function logged last about each of their events.
+
+    Args:
+        dead_letters: all of them.
+        open_logs: None where no logs can be read.
+        cluster: one of the deployment.
+    """
+    ids = sorted({each.event_id for each in dead_letters} - {""})
+    found: dict[str, dict[str, Any]] = {}
+    if ids and open_logs is not None:
+        since = min(parse_time(each.publish_time) or 0.0 for each in dead_letters) - DAY_SECONDS
+        for record in reversed(read_event_records(open_logs, cluster, ids, since=since)):
+            found[str(record.get("event_id"))] = record
+    return [
+        replace(each, reason=str(record.get("reason")), error=str(record.get("message", "")))
+        if (record := found.get(each.event_id))
+        else replace(each, reason=GIVEN_UP)
+        for each in dead_letters
+    ]
 
 
 def strip(message: Message) -> Message:
     """Return the message as its publisher sent it."""
-    kept = {key: value for key, value in message.attributes.items() if not key.startswith((OURS, FORWARDED))}
+    kept = {key: value for key, value in message.attributes.items() if not key.startswith(FORWARDED)}
     return Message(message.data, kept)
-
-
-def is_publishable(message: Message) -> bool:
-    """Return whether Pub/Sub accepts a message: it must have data or an attribute.
-
-    https://cloud.google.com/pubsub/docs/reference/rest/v1/PubsubMessage
-    """
-    return bool(message.data or message.attributes)
 
 
 def read_dead_letters(queue: DeadLetterQueue, choice: Choice) -> tuple[DeadLetterReport, list[PulledMessage]]:
@@ -265,17 +239,13 @@ def publish_again(
     choice = replace(choice, operations=operations is not None)
     try:
         for batch in queue.pull_batches(choice, report):
-            empty = [dead_letter for dead_letter, _ in batch if not is_publishable(strip(dead_letter.message))]
-            report.empty += len(empty)
-            batch = [(dead_letter, read) for dead_letter, read in batch if dead_letter not in empty]  # noqa: PLW2901 -- the rest of it
             events = [strip(dead_letter.message) for dead_letter, read in batch if read.function != SETTLE]
             ends = [strip(dead_letter.message) for dead_letter, read in batch if read.function == SETTLE]
             if events:
-                queue.note_sent(topic.publish(events))
+                topic.publish(events)
             if operations is not None and ends:
-                queue.note_sent(operations.publish(ends))
-            if batch:
-                queue.acknowledge([dead_letter for dead_letter, _ in batch])
+                operations.publish(ends)
+            queue.acknowledge([dead_letter for dead_letter, _ in batch])
             report.published += len(batch)
             progress(report.published)
     finally:

@@ -3,40 +3,38 @@
 from __future__ import annotations
 
 import sys
-from collections import Counter
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
-
-import typer
 
 from cli.access.cli_settings import DEAD_LETTERS, find_subscription, find_topic, list_pushed
 from cli.access.deployment_choice import open_chosen
 from cli.exit_codes import BadInput, ExitCode, end_with, told
 from cli.messages.asking import confirm
 from cli.messages.dead_letters import (
-    GIVEN_UP,
     MOST,
     Choice,
     DeadLetterQueue,
     DeadLetterReport,
+    add_reasons,
     publish_again,
     read_dead_letters,
     rehearse_dead_letters,
 )
-from cli.messages.seeking import Foreseen, Sought, describe_kept, foresee, seek_to_snapshot, seek_to_time
+from cli.messages.seeking import Foreseen, Sought, describe_kept, foresee, seek_to_time
 from cli.moments import format_moment, parse_since
 from cli.printing import Format, choose_format, count, open_console, print_columns, print_data, print_line, styled
 from cli.rehearsal import rehearse
-from shared.core.decisions import Reason, Verdict
+from shared.core.decisions import Verdict
 from shared.edges.pubsub_topic import PubsubTopic
-from terminal.wrong_arguments import suggest
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from cli.access.operator_access import Deployment
+    from cli.messages.dead_letters import DeadLetter
 
-REASONS = (*(str(reason) for reason in Reason), GIVEN_UP, "unknown")
+
+_HEADINGS = ["ID", "PUBLISHED", "FUNCTION", "SUBJECT"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,11 +42,8 @@ class Request:
     """What the command line asked for."""
 
     since: str = ""
-    snapshot: str = ""
     dead_letters: bool = False
-    reasons: tuple[str, ...] = ()
     functions: tuple[str, ...] = ()
-    ids: tuple[str, ...] = ()
     most: int | None = None
     """Largest number of dead letters."""
     dry_run: bool = False
@@ -62,28 +57,11 @@ def check(request: Request) -> None:
     Raises:
         BadInput: it names none or several sources, or a filter that does not belong to its source.
     """
-    named = {"--since": request.since, "--snapshot": request.snapshot, "--dead-letters": request.dead_letters}
-    given = [name for name, value in named.items() if value]
-    if len(given) != 1:
-        raise BadInput(
-            f"replay: needs one source (got {' and '.join(given) or 'none'}); valid: {' or '.join(named)}"
-        )
-    bounds = {"--reason": request.reasons, "--max": request.most}
-    for name, value in bounds.items():
-        if value and not request.dead_letters:
-            raise BadInput(f"{name}: works only with --dead-letters (got {given[0]}); valid: no {name}")
-    check_reasons(request.reasons)
-
-
-def check_reasons(reasons: tuple[str, ...]) -> None:
-    """Accept what a dead letter can have as its reason.
-
-    Raises:
-        BadInput: it names the wrong one.
-    """
-    for reason in reasons:
-        if reason not in REASONS:
-            raise BadInput(f"--reason: is not a reason (got {reason[:80]!r}); {suggest(reason, REASONS)}")
+    if bool(request.since) == request.dead_letters:
+        got = "both" if request.since else "none"
+        raise BadInput(f"replay: needs one source (got {got}); valid: --since or --dead-letters")
+    if request.most and not request.dead_letters:
+        raise BadInput("--max: works only with --dead-letters (got --since); valid: no --max")
 
 
 def replay_chosen(request: Request, output: Format, *, as_json: bool) -> None:
@@ -101,17 +79,13 @@ def run(request: Request, deployment: Deployment, console: Console, form: Format
         return _run_dead_letters(request, deployment, console, form)
     admin, own = deployment.pubsub, deployment.own
     now = deployment.ports.clock.now()
-    moment = parse_since(request.since, now=now) if request.since else 0.0
+    moment = parse_since(request.since, now=now)
     if not request.dry_run and not request.sure:
         functions = request.functions or list_pushed(own)
-        to = format_moment(moment) if request.since else request.snapshot
-        kept = describe_kept(admin, own, functions, moment, now=now) if request.since else ""
-        question = f"Deliver the messages of {', '.join(functions)} again from {to}?"
+        kept = describe_kept(admin, own, functions, moment, now=now)
+        question = f"Deliver the messages of {', '.join(functions)} again from {format_moment(moment)}?"
         confirm(f"{question}{kept} Pub/Sub cannot count them.", sure=False)
-    if request.since:
-        sought = seek_to_time(admin, own, request.functions, moment, dry_run=request.dry_run)
-    else:
-        sought = seek_to_snapshot(admin, own, request.functions, request.snapshot, dry_run=request.dry_run)
+    sought = seek_to_time(admin, own, request.functions, moment, dry_run=request.dry_run)
     foreseen = foresee(deployment.ports, request.functions) if request.dry_run else []
     if form.for_programs:
         data: dict[str, Any] = {"subscriptions": [asdict(each) for each in sought], "dry_run": request.dry_run}
@@ -146,13 +120,7 @@ def _print_sought(console: Console, sought: list[Sought], foreseen: list[Foresee
 def _run_dead_letters(request: Request, deployment: Deployment, console: Console, form: Format) -> ExitCode:
     most = request.most or MOST
     ends = deployment.own.operations_topic
-    choice = Choice(
-        reasons=request.reasons,
-        functions=request.functions,
-        ids=request.ids,
-        most=most,
-        operations=request.dry_run or bool(ends),
-    )
+    choice = Choice(functions=request.functions, most=most, operations=request.dry_run or bool(ends))
     queue = open_queue(deployment)
     if not request.dry_run and not request.sure:
         find_topic(deployment.own)
@@ -168,39 +136,26 @@ def _run_dead_letters(request: Request, deployment: Deployment, console: Console
     else:
         print_dead_letters(console, report, dry_run=request.dry_run)
     refused = any(dead_letter.decision == Verdict.REFUSE for dead_letter in report.dead_letters)
-    return ExitCode.FINDINGS if name_left(request.ids, report) or refused else ExitCode.FINE
-
-
-def name_left(ids: tuple[str, ...], report: DeadLetterReport) -> bool:
-    """Say of each ID that was named and not answered why, and return whether there is one.
-
-    No dead letter has it, or its dead letter is there and is not chosen.
-    """
-    absent = set(ids) - report.seen
-    for each in sorted(absent):
-        typer.echo(f"no dead letter has the ID {each[:80]!r}; tpu-provisioner letters list shows them", err=True)
-    for each, why in sorted(report.obstacles.items()):
-        typer.echo(f"dead letter {each} stays, because {why}", err=True)
-    return bool(absent or report.obstacles)
+    return ExitCode.FINDINGS if refused else ExitCode.FINE
 
 
 def open_queue(deployment: Deployment) -> DeadLetterQueue:
-    """Return the dead letters of a deployment that are there now, for a run that takes some."""
-    subscription = find_subscription(deployment.own, DEAD_LETTERS)
-    return DeadLetterQueue(deployment.pubsub, subscription, now=deployment.ports.clock.now())
-
-
-def open_queue_to_look(deployment: Deployment) -> DeadLetterQueue:
-    """Return all dead letters of a deployment, for a look after which all of them stay."""
+    """Return the dead letters of a deployment."""
     return DeadLetterQueue(deployment.pubsub, find_subscription(deployment.own, DEAD_LETTERS))
 
 
-def count_dead_letters(deployment: Deployment, choice: Choice) -> str:
-    """Return how many dead letters are chosen, in words, by reason."""
+def list_reasons(deployment: Deployment, choice: Choice) -> DeadLetterReport:
+    """Return the chosen dead letters, which all stay, with what the functions logged about them."""
     report, _ = read_dead_letters(open_queue(deployment), choice)
-    reasons = Counter(each.reason for each in report.dead_letters).most_common()
-    told = f" ({', '.join(f'{times} {reason}' for reason, times in reasons)})" if reasons else ""
-    return f"{count(len(report.dead_letters), 'dead letter')}{told}"
+    cluster = next(iter(deployment.ports.clusters))
+    report.dead_letters = add_reasons(report.dead_letters, deployment.open_logs, cluster)
+    return report
+
+
+def count_dead_letters(deployment: Deployment, choice: Choice) -> str:
+    """Return how many dead letters are chosen, in words."""
+    report, _ = read_dead_letters(open_queue(deployment), choice)
+    return count(len(report.dead_letters), "dead letter")
 
 
 def _say_progress(published: int) -> None:
@@ -211,11 +166,9 @@ def _say_progress(published: int) -> None:
 
 def _dead_letter_data(report: DeadLetterReport, request: Request) -> dict[str, Any]:
     return {
-        "letters": [asdict(dead_letter) for dead_letter in report.dead_letters],
+        "dead_letters": [asdict(dead_letter) for dead_letter in report.dead_letters],
         "published": report.published,
         "left": report.kept,
-        "newer": report.newer,
-        "empty": report.empty,
         "bounded": report.bounded,
         "dry_run": request.dry_run,
     }
@@ -226,16 +179,10 @@ def print_dead_letters(console: Console, report: DeadLetterReport, *, dry_run: b
     if sys.stderr.isatty() and report.published:
         sys.stderr.write("\n")
     if report.dead_letters:
-        print_dead_letter_rows(console, report, decided=dry_run)
+        _print_rows(console, report.dead_letters, decided=dry_run)
         print_line(console)
     done = f"{len(report.dead_letters)} read, none published" if dry_run else f"{report.published} published again"
     print_line(console, f"{done}, {report.kept} not selected")
-    if report.empty:
-        text = (
-            f"{count(report.empty, 'dead letter')} cannot be published, because Pub/Sub accepts no empty message"
-        )
-        print_line(console, styled(f"{text}; remove with: tpu-provisioner letters discard", "warn"))
-    print_newer(console, report)
     if report.bounded:
         print_line(console, styled("stopped at --max; there can be more", "warn"))
 
@@ -244,43 +191,38 @@ def print_discarded(console: Console, report: DeadLetterReport, form: Format) ->
     """Print what became of dead letters that were to be removed."""
     if form.for_programs:
         dead_letters = [asdict(dead_letter) for dead_letter in report.dead_letters]
-        counts = {"discarded": report.discarded, "left": report.kept, "newer": report.newer}
-        print_data({"letters": dead_letters, **counts, "bounded": report.bounded}, form)
+        counts = {"discarded": report.discarded, "left": report.kept}
+        print_data({"dead_letters": dead_letters, **counts, "bounded": report.bounded}, form)
         return
     print_line(console, f"{report.discarded} removed, {report.kept} not selected")
-    print_newer(console, report)
     if report.bounded:
         print_line(console, styled(f"stopped at {MOST}; there can be more", "warn"))
-
-
-def print_newer(console: Console, report: DeadLetterReport) -> None:
-    """Print how many dead letters came during a run."""
-    if report.newer:
-        newer = f"{count(report.newer, 'dead letter')} came after the run began, by this computer's clock"
-        print_line(console, styled(f"{newer}; list with: tpu-provisioner letters list", "warn"))
 
 
 def print_dead_letter_list(console: Console, report: DeadLetterReport) -> None:
     """Print dead letters that all stay."""
     if report.dead_letters:
-        print_dead_letter_rows(console, report, decided=False)
+        rows = [[*_show(each), each.reason, each.error or "-"] for each in report.dead_letters]
+        print_columns(console, [*_HEADINGS, "REASON", "MESSAGE"], rows)
         print_line(console)
-    print_line(
-        console, f"{count(len(report.dead_letters), 'dead letter')}{', and more' if report.bounded else ''}"
-    )
+    more = ", and more" if report.bounded else ""
+    print_line(console, f"{count(len(report.dead_letters), 'dead letter')}{more}")
 
 
-def print_dead_letter_rows(console: Console, report: DeadLetterReport, *, decided: bool) -> None:
+def _print_rows(console: Console, dead_letters: list[DeadLetter], *, decided: bool) -> None:
     """Print a row for each dead letter; with what would be decided about it now."""
-    headings = ["ID", "PUBLISHED", "FUNCTION", "REASON", "SUBJECT"]
+    decisions = ["DECISION NOW", "BECAUSE", "MESSAGE"] if decided else []
     rows = [
-        [each.message_id, each.publish_time, each.function or "-", each.reason, each.subject or "-"]
-        for each in report.dead_letters
+        [*_show(each), *([each.decision, each.decided_because, each.message] if decided else [])]
+        for each in dead_letters
     ]
-    if decided:
-        headings += ["DECISION NOW", "BECAUSE", "MESSAGE"]
-        rows = [
-            [*row, each.decision, each.decided_because, each.message]
-            for row, each in zip(rows, report.dead_letters, strict=True)
-        ]
-    print_columns(console, headings, rows)
+    print_columns(console, [*_HEADINGS, *decisions], rows)
+
+
+def _show(dead_letter: DeadLetter) -> list[str]:
+    return [
+        dead_letter.message_id,
+        dead_letter.publish_time,
+        dead_letter.function or "-",
+        dead_letter.subject or "-",
+    ]

@@ -1,4 +1,4 @@
-"""Seeks the push subscriptions to a time or a snapshot, and predicts the decisions of a replay."""
+"""Seeks the push subscriptions to a time, and predicts the decisions of a replay."""
 
 from __future__ import annotations
 
@@ -58,42 +58,9 @@ def seek_to_time(
         name = find_subscription(own, function)
         problem = _find_time_problem(admin, name)
         if not dry_run and not problem:
-            admin.seek(name, time=format_exact(moment))
+            admin.seek(name, format_exact(moment))
         found.append(Sought(function=function, subscription=name, to=format_moment(moment), problem=problem))
     return found
-
-
-def seek_to_snapshot(
-    admin: PubsubAdmin, own: OperatorSettings, functions: Sequence[str], snapshot: str, *, dry_run: bool
-) -> list[Sought]:
-    """Put subscriptions back to what a snapshot remembers.
-
-    Args:
-        admin: Pub/Sub.
-        own: the operator's settings.
-        functions: whose subscriptions; none names all of the snapshot's topic.
-        snapshot: its name; a bare one is in the subscription's project.
-        dry_run: change nothing.
-    """
-    found: list[Sought] = []
-    others: list[Sought] = []
-    for function in functions or list_pushed(own):
-        name = find_subscription(own, function)
-        project = "/".join(name.split("/")[:2])
-        full = snapshot if "/" in snapshot else f"{project}/snapshots/{snapshot}"
-        taken, subscription = admin.find_snapshot(full), admin.find_subscription(name)
-        problem = ""
-        if taken is None or subscription is None:
-            problem = f"{full if taken is None else name} does not exist"
-        elif taken.topic != subscription.topic:
-            problem = f"the snapshot is of {taken.topic}, and this subscription of {subscription.topic}"
-        if not dry_run and not problem:
-            admin.seek(name, snapshot=full)
-        of_another = problem and taken and not functions
-        (others if of_another else found).append(
-            Sought(function=function, subscription=name, to=full, problem=problem)
-        )
-    return found or others
 
 
 def describe_kept(

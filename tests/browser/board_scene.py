@@ -159,5 +159,7 @@ def a_dead_letter(message_id: str, **overrides: str) -> DeadLetter:
         "function": "provision",
         "subject": "namespaces/prod/pods/stray-0",
         "error": "this deployment does not serve the cluster",
+        "event_id": "",
+        "data": "",
     }
-    return DeadLetter(**{**plain, **overrides})
+    return DeadLetter(attributes={}, **{**plain, **overrides})

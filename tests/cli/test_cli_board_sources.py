@@ -12,13 +12,11 @@ from cli.board.acts import discard_dead_letter, list_dead_letters, replay_dead_l
 from cli.board.readings import Readings
 from cli.board.site import TOKEN_HEADER, Site
 from cli.exit_codes import BadInput
-from cli.messages.dead_letters import FUNCTION_ATTRIBUTE
 from shared.core.errors import Misconfigured
-from shared.core.messages import Message
 from shared.core.times import parse_time
 from tests.builders import CLUSTER
 from tests.cli.cli_world import a_deployment, logs_of
-from tests.cli.test_cli_replay import GOOD, MALFORMED, REFUSED, bury, deployment, published, url, world
+from tests.cli.test_cli_replay import GOOD, REFUSED, SOURCE, bury, deployment, published, url, world
 from tests.component.world import Records, World
 
 __all__ = ["deployment", "url", "world"]
@@ -28,14 +26,12 @@ HERE = "http://127.0.0.1:4321"
 
 
 def test_dead_letters_are_shown_and_stay(url: str, deployment: Deployment) -> None:
-    ids = {bury(url, GOOD, **REFUSED), bury(url, GOOD, **MALFORMED)}
+    ids = {bury(url, GOOD, **REFUSED), bury(url, GOOD, **REFUSED)}
 
     for _ in range(2):
         found = list_dead_letters(deployment)
-        assert {(each.message_id in ids, each.reason) for each in found} == {
-            (True, "cluster_unknown"),
-            (True, "event_malformed"),
-        }
+        assert {each.message_id for each in found} == ids
+        assert {each.reason for each in found} == {"attempts_exhausted"}
     assert published(url) == []
 
 
@@ -66,31 +62,12 @@ def test_a_dead_letter_that_is_gone_is_named_and_no_other_is_touched(url: str, d
     assert [each.message_id for each in list_dead_letters(deployment)] == [kept]
 
 
-@pytest.mark.parametrize(
-    ("message", "attributes", "why"),
-    [
-        (GOOD, {FUNCTION_ATTRIBUTE: "settle"}, "TPU_PROVISIONER_OPERATIONS_TOPIC is not set"),
-        (Message(b"", {}), {}, "Pub/Sub accepts no empty message"),
-    ],
-)
-def test_a_dead_letter_that_cannot_be_published_says_why(
-    url: str, deployment: Deployment, message: Message, attributes: dict[str, str], why: str
-) -> None:
-    kept = bury(url, message, **MALFORMED | attributes)
+def test_the_end_of_an_operation_says_which_setting_it_needs(url: str, deployment: Deployment) -> None:
+    kept = bury(url, GOOD, **{SOURCE: "x-settle"})
 
-    with pytest.raises(BadInput, match=f"the dead letter stays, because .*{why}"):
+    with pytest.raises(BadInput, match="the end of an operation needs TPU_PROVISIONER_OPERATIONS_TOPIC"):
         replay_dead_letter(deployment, kept)
     assert [each.message_id for each in list_dead_letters(deployment)] == [kept]
-
-
-def test_a_dead_letter_that_is_newer_than_the_clock_is_shown_and_can_be_discarded(
-    url: str, deployment: Deployment, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    chosen = bury(url, GOOD, **REFUSED)
-    monkeypatch.setattr(deployment.ports.clock, "now", lambda: 0.0)
-
-    assert [each.message_id for each in list_dead_letters(deployment)] == [chosen]
-    assert discard_dead_letter(deployment, chosen) == f"dead letter {chosen} is discarded"
 
 
 def test_a_deployment_without_their_subscription_says_so() -> None:

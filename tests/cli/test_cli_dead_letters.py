@@ -1,36 +1,15 @@
-"""`letters` lists, shows, replays and discards, asks before a change, and skips the hopeless."""
+"""`dead-letters` lists with the reasons of the log, and discards; both ask before a change."""
 
-from typing import Any
+import dataclasses
+import json
+from pathlib import Path
 
 import pytest
 
 from cli.access.operator_access import Deployment
-from cli.messages.dead_letters import (
-    FUNCTION_ATTRIBUTE,
-    MESSAGE_ID_ATTRIBUTE,
-    Choice,
-    DeadLetterQueue,
-    publish_again,
-)
 from shared.core.messages import Message
-from shared.edges.pubsub_topic import PubsubTopic
-from tests.audit_entries import an_entry, as_message
-from tests.cli.cli_world import read_json, run
-from tests.cli.test_cli_replay import (
-    GOOD,
-    MALFORMED,
-    REFUSED,
-    SUBSCRIPTIONS,
-    TOPIC,
-    backlog,
-    bury,
-    deployment,
-    drain,
-    published,
-    url,
-    world,
-)
-from tests.component.world import World
+from tests.cli.cli_world import logs_of, put_in_place, read_json, run
+from tests.cli.test_cli_replay import GOOD, REFUSED, TOPIC, backlog, bury, deployment, published, url, world
 
 __all__ = ["deployment", "url", "world"]
 pytestmark = pytest.mark.usefixtures("deployment")
@@ -50,56 +29,33 @@ def answer(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return asked
 
 
-def test_dead_letters_are_listed_shown_and_stay(url: str) -> None:
-    bury(url, GOOD, **REFUSED)
-    bury(url, Message(b"?", {}), **MALFORMED)
-
-    listed = read_json("letters", "list")["letters"]
-    (one,) = read_json("letters", "list", "--reason", "event_malformed")["letters"]
-    shown = run("letters", "show", one["message_id"])
-
-    assert [each["reason"] for each in listed] == ["cluster_unknown", "event_malformed"]
-    assert (shown.exit_code, shown.stdout) == (0, "tpu-provisioner-reason: event_malformed\n\n?\n")
-    assert "2 dead letters" in run("letters", "list").stdout
-    assert backlog(url) == 2
-
-
-def test_an_empty_dead_letter_blocks_no_other(url: str) -> None:
-    bury(url, Message(b"", {}), **MALFORMED)
-    bury(url, GOOD, **REFUSED)
-
-    result = run("letters", "replay", "--yes")
-
-    assert result.exit_code == 0, result.stderr
-    assert "1 published again, 0 not selected\n1 dead letter cannot be published" in result.stdout
-    assert (len(published(url)), backlog(url)) == (1, 1)
-
-
-class TopicThatRefuses(PubsubTopic):
-    """Whose function makes a dead letter of each message at once."""
-
-    url = ""
-
-    def publish(self, messages: Any) -> list[str]:
-        """Publish, and bury what was published."""
-        ids = super().publish(messages)
-        for message, message_id in zip(messages, ids, strict=True):
-            bury(self.url, message, **REFUSED, **{MESSAGE_ID_ATTRIBUTE: message_id})
-        return ids
-
-
-def test_a_dead_letter_that_returns_at_once_is_counted_once_by_a_clock_that_is_ahead(
-    url: str, deployment: Deployment
+def test_dead_letters_are_listed_with_what_the_log_says_of_their_event(
+    url: str, deployment: Deployment, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     bury(url, GOOD, **REFUSED)
-    queue = DeadLetterQueue(deployment.pubsub, SUBSCRIPTIONS["dead_letters"], now=4e9)
-    topic = TopicThatRefuses(deployment.open_publisher, TOPIC)
-    topic.url = url
+    bury(url, Message(b"?", {}), **REFUSED)
+    about = {"event_id": GOOD.attributes["ce-id"], "severity": "ERROR"}
+    records = [
+        {**about, "reason": "unavailable", "message": "no answer"},
+        {**about, "reason": "permission_denied", "message": "no rights"},
+        {"event_id": "another", "reason": "busy", "message": "of another"},
+    ]
+    dated = [{"time": f"2027-01-15T07:00:0{at}Z", **each} for at, each in enumerate(records)]
+    (tmp_path / "provision.log").write_text("\n".join(map(json.dumps, dated)))
 
-    report = publish_again(queue, topic, Choice(), progress=lambda _count: None)
+    with logs_of(tmp_path) as logs:
+        put_in_place(monkeypatch, dataclasses.replace(deployment, open_logs=logs))
+        listed = read_json("dead-letters", "list")["dead_letters"]
+        shown = run("dead-letters", "list").stdout
 
-    assert (len(report.dead_letters), report.published, report.kept, report.newer) == (1, 1, 0, 1)
-    assert (len(published(url)), backlog(url), drain(url, "dead_letters")) == (1, 1, 1)
+    assert [(each["reason"], each["error"]) for each in listed] == [
+        ("permission_denied", "no rights"),
+        ("attempts_exhausted", ""),
+    ]
+    assert (listed[0]["attributes"], listed[1]["data"]) == (GOOD.attributes | REFUSED, "?")
+    assert shown.splitlines()[0].split() == ["ID", "PUBLISHED", "FUNCTION", "SUBJECT", "REASON", "MESSAGE"]
+    assert "2 dead letters" in shown
+    assert backlog(url) == 2
 
 
 def test_a_dead_letter_that_one_pull_brings_twice_is_published_once(
@@ -116,14 +72,11 @@ def test_a_dead_letter_that_one_pull_brings_twice_is_published_once(
 def test_a_person_is_asked_with_the_number_and_may_say_no(url: str, answer: list[str]) -> None:
     bury(url, GOOD, **REFUSED)
 
-    agreed = run("letters", "replay")
+    agreed = run("replay", "--dead-letters")
     bury(url, GOOD, **REFUSED)
-    refused = run("letters", "discard", "--all")
+    refused = run("dead-letters", "discard", "--all")
 
-    assert answer == [
-        "Publish 1 dead letter (1 cluster_unknown) again?",
-        "Remove 1 dead letter (1 cluster_unknown) for good?",
-    ]
+    assert answer == ["Publish 1 dead letter again?", "Remove 1 dead letter for good?"]
     assert (agreed.exit_code, refused.exit_code, refused.stderr) == (0, 2, "error: nothing was changed\n")
     assert (len(published(url)), backlog(url)) == (1, 1)
 
@@ -137,7 +90,7 @@ def test_a_replay_by_time_says_what_the_topic_keeps(answer: list[str]) -> None:
 
 
 @pytest.mark.parametrize(
-    "options", [("replay", "--dead-letters"), ("replay", "--since=1h"), ("letters", "discard", "--all")]
+    "options", [("replay", "--dead-letters"), ("replay", "--since=1h"), ("dead-letters", "discard", "--all")]
 )
 def test_where_nobody_can_be_asked_nothing_is_changed(url: str, options: tuple[str, ...]) -> None:
     bury(url, GOOD, **REFUSED)
@@ -149,90 +102,27 @@ def test_where_nobody_can_be_asked_nothing_is_changed(url: str, options: tuple[s
 
 
 def test_named_dead_letters_are_removed_and_the_others_stay(url: str) -> None:
-    first = bury(url, GOOD, **REFUSED)
-    bury(url, Message(b"", {}), **MALFORMED)
+    first, second = bury(url, GOOD, **REFUSED), bury(url, GOOD, **REFUSED)
 
-    result = run("letters", "discard", first, "--yes")
+    result = run("dead-letters", "discard", first, "no-such-id", "--yes")
 
-    assert (result.exit_code, result.stdout) == (0, "1 removed, 1 not selected\n")
-    (left,) = read_json("letters", "list")["letters"]
-    assert left["reason"] == "event_malformed"
-
-
-@pytest.mark.parametrize("command", ["replay", "discard"])
-def test_an_id_that_no_dead_letter_has_is_named_and_the_others_are_answered(url: str, command: str) -> None:
-    known = bury(url, GOOD, **REFUSED)
-
-    result = run("letters", command, known, "no-such-id", "--yes")
-
-    message = "no dead letter has the ID 'no-such-id'; tpu-provisioner letters list shows them\n"
-    assert (result.exit_code, result.stderr, backlog(url)) == (1, message, 0)
-
-
-@pytest.mark.parametrize("command", ["replay", "discard"])
-def test_a_named_dead_letter_that_a_reason_leaves_out_is_told_from_one_that_is_absent(
-    url: str, command: str
-) -> None:
-    known = bury(url, GOOD, **REFUSED)
-
-    result = run("letters", command, known, "--reason", "event_malformed", "--yes")
-
-    message = "its reason is cluster_unknown, and --reason names event_malformed\n"
-    assert (result.exit_code, backlog(url)) == (1, 1)
-    assert result.stderr == f"dead letter {known} stays, because {message}"
-
-
-def test_a_named_end_of_an_operation_says_which_setting_it_needs(url: str, answer: list[str]) -> None:
-    known = bury(url, as_message(an_entry("Delete")), **{FUNCTION_ATTRIBUTE: "settle"})
-
-    result = run("letters", "replay", known)
-
-    assert (result.exit_code, backlog(url), answer) == (1, 1, ["Publish 0 dead letters again?"])
-    message = "it is the end of a node pool operation, and TPU_PROVISIONER_OPERATIONS_TOPIC is not set\n"
-    assert result.stderr == f"dead letter {known} stays, because {message}"
-
-
-def test_dead_letters_that_are_newer_than_the_clock_are_listed_and_can_be_named(url: str, world: World) -> None:
-    world.clock.advance(-20_000_000)  # now everything is newer than each run
-    bury(url, GOOD, **REFUSED)
-    bury(url, GOOD, **REFUSED)
-
-    listed = read_json("letters", "list")["letters"]
-    first, second = (each["message_id"] for each in listed)
-
-    assert "2 dead letters" in run("letters", "list").stdout
-    assert run("letters", "show", first).exit_code == 0
-    assert "1 published again, 0 not selected" not in run("letters", "replay", "--yes").stdout
-    assert "1 published again, 1 not selected" in run("letters", "replay", first, "--yes").stdout
-    assert run("letters", "discard", second, "--yes").stdout == "1 removed, 0 not selected\n"
-    assert (len(published(url)), backlog(url)) == (1, 0)
-
-
-def test_dead_letters_that_came_during_the_run_are_told_when_all_are_removed(url: str, world: World) -> None:
-    bury(url, GOOD, **REFUSED)
-    (first,) = read_json("letters", "list")["letters"]
-
-    assert read_json("letters", "discard", "--all", "--yes") == {
-        "letters": [first],
+    assert (result.exit_code, result.stdout) == (1, "1 removed, 1 not selected\n")
+    assert (
+        result.stderr == "no dead letter has the ID 'no-such-id'; tpu-provisioner dead-letters list shows them\n"
+    )
+    (left,) = read_json("dead-letters", "list")["dead_letters"]
+    assert left["message_id"] == second
+    assert read_json("dead-letters", "discard", "--all", "--yes") == {
+        "dead_letters": [left | {"reason": ""}],
         "discarded": 1,
         "left": 0,
-        "newer": 0,
         "bounded": False,
     }
-    world.clock.advance(-20_000_000)
-    bury(url, GOOD, **REFUSED)
-    text = run("letters", "discard", "--all", "--yes").stdout
-    data = read_json("letters", "discard", "--all", "--yes")
-
-    told = (
-        "1 dead letter came after the run began, by this computer's clock; list with: tpu-provisioner letters list"
-    )
-    assert text == f"0 removed, 0 not selected\n{told}\n"
-    assert (data["discarded"], data["newer"], backlog(url)) == (0, 1, 1)
 
 
-def test_an_id_that_is_shown_and_absent_ends_with_2() -> None:
-    result = run("letters", "show", "no such id")
+def test_the_end_of_an_operation_stays_without_its_topic(url: str) -> None:
+    bury(url, Message(b"{}", {}), **REFUSED | {"CloudPubSubDeadLetterSourceSubscription": "x-settle"})
 
-    assert (result.exit_code, result.stdout) == (2, "")
-    assert "ID: no dead letter has it (got 'no such id')" in result.stderr
+    result = run("replay", "--dead-letters", "--yes")
+
+    assert (result.stdout, backlog(url)) == ("0 published again, 1 not selected\n", 1)

@@ -114,7 +114,7 @@ def test_every_command_tells_its_exit_codes(command: str) -> None:
     assert " ".join(EPILOG.split()) in " ".join(result.stdout.split())
 
 
-@pytest.mark.parametrize("command", [(), ("letters",), ("config",)], ids=str)
+@pytest.mark.parametrize("command", [(), ("dead-letters",), ("config",)], ids=str)
 def test_no_summary_of_a_command_is_cut_and_the_help_of_a_group_fits_80_columns(command: tuple[str, ...]) -> None:
     shown = run(*command, "--help", environ=NARROW).stdout
     listed = shown.partition("Commands:")[2]

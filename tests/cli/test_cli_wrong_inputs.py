@@ -43,9 +43,8 @@ ARGUMENTS = [
     ("why", "a", "b"),
     ("replay", "--dead-letters", "--max", "1.5"),
     ("replay", "--dead-letters", "--function", ""),
-    ("letters", "nonsense"),
-    ("letters", "list", "--max", "1"),
-    ("letters", "list", "--reason", "pool_absnt"),
+    ("dead-letters", "nonsense"),
+    ("dead-letters", "list", "--max", "1"),
     ("config", "set", "zone"),
     ("config", "set", "zone", "Mars"),
     ("config", "set", "project", "p/q"),
@@ -73,10 +72,8 @@ ARGUMENTS = [
     ("board", "--every", "0"),
     ("explain", "nonsense"),
     ("explain", ""),
-    ("replay", "--since", "1h", "--snapshot", "x"),
+    ("replay", "--since", "1h", "--dead-letters"),
     ("replay", "--dead-letters", "--max", "many"),
-    ("replay", "--dead-letters", "--reason", "x"),
-    ("letters", "show"),
     ("config", "set", "nonsense", "1"),
     ("config", "set", "mode", "off"),
     ("config", "set", "clusters", "{"),
@@ -92,27 +89,22 @@ TOLD = [
     (("plan", str(EXAMPLES), "--cluster", "mine"), "(got 'mine'); valid: projects/PROJECT/locations/"),
     (("plan", str(EXAMPLES), "--json", "-o", "yaml"), "--json: contradicts --output=yaml"),
     (("plan", str(EXAMPLES), "--diff"), "--diff: needs TPU_PROVISIONER_CLUSTERS; valid: "),
-    (("replay",), "replay: needs one source (got none); valid: --since or --snapshot or --dead-letters"),
-    (("replay", "--since", "1h", "--dead-letters"), "got --since and --dead-letters"),
+    (("replay",), "replay: needs one source (got none); valid: --since or --dead-letters"),
+    (("replay", "--since", "1h", "--dead-letters"), "(got both); valid: --since or --dead-letters"),
     (("replay", "--since", "yesterday"), "--since: is not a time (got 'yesterday')"),
     (("replay", "--since", "2020-01-01T00:00:00"), "--since: has no time zone"),
     (("replay", "--since", "2999-01-01T00:00:00Z"), "--since: is in the future"),
     (("replay", "--since", "999999d"), "--since: is before 1971 (got '999999d'); valid: "),
     (("usage", "--since", "0001-01-05T00:00:00Z"), "--since: is before 1971"),
-    (("replay", "--since", "1h", "--reason", "unavailable"), "--reason: works only with --dead-letters"),
     (
         ("replay", "--since", "1h", "--max", "10"),
         "--max: works only with --dead-letters (got --since); valid: no --max",
     ),
-    (("replay", "--snapshot", "s", "--max", "1000"), "--max: works only with --dead-letters (got --snapshot)"),
-    (("replay", "--dead-letters", "--reason", "nonsense"), "--reason: is not a reason (got 'nonsense')"),
     (("replay", "--dead-letters", "--max", "0"), "--max"),
     (("replay", "--dead-letters", "--function", "sweep"), "--function"),
-    (("letters", "discard"), "letters discard: needs IDs or --reason, or --all alone"),
-    (("letters", "discard", "1", "--all"), "letters discard: needs IDs or --reason, or --all alone"),
-    (("letters", "discard", "--reason", "nonsense", "--yes"), "--reason: is not a reason (got 'nonsense')"),
-    (("letters", "list", "--reason", "nonsense"), "--reason: is not a reason"),
-    (("letters", "list", "-o", "wide", "--json"), "--json: contradicts --output=wide"),
+    (("dead-letters", "discard"), "dead-letters discard: needs IDs, or --all alone"),
+    (("dead-letters", "discard", "1", "--all"), "dead-letters discard: needs IDs, or --all alone"),
+    (("dead-letters", "list", "-o", "wide", "--json"), "--json: contradicts --output=wide"),
     (
         ("usage", "--by=pod"),
         "--by: is not a group (got 'pod'); valid: namespace, workload, accelerator, tier, or label:KEY",
@@ -214,17 +206,17 @@ FORMS = {
     "why": "WORKLOAD: is missing; valid: NAME or NAMESPACE/NAME of a workload of any kind\n",
     "status --project p": "--project: does not belong behind the command; valid: root --project …\n",
     "--json status": "--json: does not belong before the command; valid: for example root status --json\n",
-    "letters -y replay": "-y: does not belong before the command; valid: for example root letters",
-    "letters list --cluster=c": "--cluster: does not belong behind the command; valid: root --cluster …\n",
+    "dead-letters -y discard": "-y: does not belong before the command; valid: for example root dead-letters",
+    "dead-letters list --cluster=c": "--cluster: does not belong behind the command; valid: root --cluster …\n",
     "replay --snce=x": "--snce: is not an option; did you mean --since?\n",
     "status --clustr c": "--clustr: is not an option; did you mean root --cluster …?\n",
-    "letters list --projct=p": "--projct: is not an option; did you mean root --project …?\n",
+    "dead-letters list --projct=p": "--projct: is not an option; did you mean root --project …?\n",
     "--jsno status": f"--jsno: {UNKNOWN} --json {BEHIND} status --json?\n",
     "--dry-rn replay": f"--dry-rn: {UNKNOWN} --dry-run {BEHIND} replay ",
-    "letters --jsn list": f"--jsn: {UNKNOWN} --json {BEHIND} letters list ",
-    "--al letters discard": f"--al: {UNKNOWN} --all {BEHIND} letters discard ",
-    "--all letters discard": (
-        "--all: does not belong before the command; valid: for example root letters discard --all\n"
+    "dead-letters --jsn list": f"--jsn: {UNKNOWN} --json {BEHIND} dead-letters list ",
+    "--al dead-letters discard": f"--al: {UNKNOWN} --all {BEHIND} dead-letters discard ",
+    "--all dead-letters discard": (
+        "--all: does not belong before the command; valid: for example root dead-letters discard --all\n"
     ),
     "--projct p status": "--projct: is not an option; did you mean --project?\n",
     "--nonsense status": "--nonsense: is not an option; valid: --cluster, ",
@@ -243,7 +235,7 @@ def test_an_argument_of_each_kind_is_told_in_one_form(line: str, message: str) -
     assert result.stderr.startswith(f"error: {message}")
 
 
-@pytest.mark.parametrize("group", [(), ("letters",), ("config",)], ids=str)
+@pytest.mark.parametrize("group", [(), ("dead-letters",), ("config",)], ids=str)
 def test_a_group_without_a_command_shows_its_help(group: tuple[str, ...]) -> None:
     result = run(*group)
 
