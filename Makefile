@@ -57,7 +57,7 @@ demo: $(VENV)/.demo ## Run a two-slice JobSet on a local cloud and show how it g
 
 demo-scarce: $(VENV)/.demo ## Run three JobSets where capacity is too small, is taken back and comes later (docs/capacity.md)
 	@$(BIN)/python -m demo.loop examples/scarce/three-jobsets.yaml --faults=examples/scarce/capacity.yaml \
-		--speed=$(or $(SPEED),30) --release-partial-seconds=300 --idle-seconds-max=60 \
+		--speed=$(or $(SPEED),30) --idle-seconds-max=60 \
 		--timeout=$(or $(TIMEOUT),300) $(if $(CLUSTER),--cluster=$(CLUSTER)) \
 		$(foreach path,$(REPORT),--report=$(path))
 

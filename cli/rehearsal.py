@@ -18,7 +18,6 @@ from shared.engine.looks.limited_ports import OptionalReads
 from shared.engine.looks.look import Look, RecentPools
 from shared.engine.looks.pool_reads import Creations
 from shared.engine.steps.release_pools import collect_pool
-from shared.engine.steps.resume_workloads import answer_workload, hand_over, list_parents
 from shared.engine.steps.serving_pools import judge_followers
 
 if TYPE_CHECKING:
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
 
     from shared.core.identity.pools import PoolSnapshot
     from shared.core.ports import Cluster, Ledger, NodePools, Notice, Ports
-    from shared.core.workloads import PodView, WorkloadView
+    from shared.core.workloads import PodView
     from shared.engine.tell import Outcome
 
 T = TypeVar("T")
@@ -78,14 +77,6 @@ class RehearsedCluster(_Reads):
         """Write nothing."""
         return ledger
 
-    def change_workload(
-        self, workload: WorkloadView, marks: Mapping[str, str | None], *, suspended: bool | None = None
-    ) -> WorkloadView:
-        """Return the workload as it would be; nothing is sent."""
-        merged = {key: value for key, value in {**workload.marks, **marks}.items() if value is not None}
-        now = workload.suspended if suspended is None else suspended
-        return dataclasses.replace(workload, marks=merged, suspended=now)
-
     def mark_surplus(self, node: str, since: float | None, *, closed: bool = False) -> None:
         """Mark nothing."""
 
@@ -134,24 +125,6 @@ def rehearse_leaders(look: Look) -> Iterator[tuple[PodView, Outcome | Exception]
     for pod in look.live.list_waiting_leaders():
         yield pod, _answer(partial(provision_pod, pod, look))
     yield from judge_followers(look, look.pools.list(), partial(provision_pod, leads=True))
-
-
-def rehearse_asking(look: Look) -> Iterator[tuple[WorkloadView, list[Outcome] | Exception]]:
-    """Yield each suspended workload that waits for its capacity, with its decision.
-
-    What would be done for its slices, or its pools, follows the decision. Without the setting they
-    are not listed, since that needs a right. A read that is refused for one stops no other.
-
-    Raises:
-        ProvisionerError: they cannot be listed, or there is no answer.
-    """
-    if look.settings.capacity_first:
-        for workload in look.live.list_asking_workloads():
-            if workload.suspended:
-                yield workload, _answer(partial(answer_workload, look, workload))
-        for parent in list_parents(look.live):
-            if parent.suspended:
-                yield parent, _answer(partial(lambda each: [hand_over(look, each)], parent))
 
 
 def rehearse_pools(look: Look) -> Iterator[tuple[PoolSnapshot, Outcome | Exception]]:

@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Generic, TypeVar
 
-from exporter.predicates import ask_of, has_surplus, is_demand, quota_of, standing_of, wants_fewer
+from exporter.predicates import has_surplus, is_demand, quota_of, standing_of, wants_fewer
 from shared.core.kinds.elastic import hint_slice
 from shared.core.messages import Event, EventType, ObjectName, Observed
 from shared.core.times import format_time
@@ -194,8 +194,6 @@ class _Entry:
     """Whether some of it was still active when or after `standing` was reported."""
     wanted: dict[str, int] = field(default_factory=dict)
     """How many slices each group wanted when it was last seen."""
-    asked: str = ""
-    """What it asked for when it was last reported as waiting for its capacity."""
     leaving: bool = False
     """Whether more of it still runs than is wanted since that was reported."""
 
@@ -219,7 +217,6 @@ class ObservedWorkloads(ObservedObjects["WorkloadView", _Entry]):
         if entry is None:
             entry = self._entries[seen.uid] = _Entry(_name(seen))
         return [
-            *self._asking(entry, seen),
             *self._new_standing(entry, seen),
             *self._new_termination(entry, seen),
             *self._drained(entry, seen),
@@ -254,13 +251,6 @@ class ObservedWorkloads(ObservedObjects["WorkloadView", _Entry]):
             return ()
         entry.standing, entry.was_active = standing, False
         return () if standing is None else (self._over(entry.name, *standing),)
-
-    def _asking(self, entry: _Entry, seen: WorkloadView) -> Iterable[Event]:
-        """Return that a suspended workload waits for its capacity, again when its spec changes."""
-        before, entry.asked = entry.asked, ask_of(seen)
-        if entry.asked in ("", before):
-            return ()
-        return (self._demand(entry.name, Observed.CAPACITY_FIRST, entry.asked),)
 
     def _new_termination(self, entry: _Entry, seen: WorkloadView) -> Iterable[Event]:
         """Return that a foreground deletion has begun. `lose` reports its end."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from shared.core import labels as label_keys
-from shared.core.decide.capacity_first import is_asking
 from shared.core.kinds.elastic import is_leader
 from shared.core.kinds.table import find_kind, find_kind_of_pod
 from shared.core.messages import Observed
@@ -26,7 +25,6 @@ if TYPE_CHECKING:
     from shared.edges.workload_objects import Pod
 
 _FAILED = "Failed"
-_INCARNATION_LENGTH_MAX = 128
 _NOTHING: Mapping[str, str] = {}
 
 
@@ -94,19 +92,6 @@ def standing_of(workload: WorkloadView) -> tuple[Observed, str] | None:
     if workload.suspended_since is not None:
         return Observed.SUSPENDED, format_time(workload.suspended_since)
     return None
-
-
-def ask_of(workload: WorkloadView) -> str:
-    """Return what tells one request for capacity before pods from the next; empty without one.
-
-    It changes with the spec and with the annotations of the workload's author.
-    """
-    if not (workload.suspended and is_asking(workload)) or workload.terminal or workload.deleting:
-        return ""
-    asked = "/".join(
-        workload.marks.get(key, "") for key in (label_keys.CAPACITY_FIRST, label_keys.CAPACITY_FIRST_SECONDS)
-    )
-    return f"generation {workload.generation} {asked}"[:_INCARNATION_LENGTH_MAX]
 
 
 def quota_of(queued: QueuedWorkload) -> str:

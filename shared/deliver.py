@@ -121,8 +121,7 @@ def deliver_sweep(ports: Ports) -> tuple[Answer, dict[str, int]]:
     for outcome in report.outcomes:
         # Pools that stay are not logged: hundreds of records every minute would hide the others.
         # One that only pods of others keep is rare, and costs what nobody asked for.
-        # That a workload was resumed is what its owner waits for.
-        told = outcome.decision.reason in (Reason.POOL_IN_USE, Reason.WORKLOAD_RESUMED)
+        told = outcome.decision.reason == Reason.POOL_IN_USE
         if told or outcome.decision.verdict not in (Verdict.KEEP, Verdict.NOTHING):
             _log_outcome("sweep", outcome, None)
     for about, error in report.errors:

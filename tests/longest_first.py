@@ -3,7 +3,6 @@
 import pytest
 
 LONGEST = (
-    "tests/kinds/test_kinds_capacity_first.py",
     "demo/tests/test_demo_scarce.py",
     "demo/tests/test_demo.py",
     "tests/kinds/test_kinds_gpu.py",

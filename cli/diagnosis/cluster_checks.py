@@ -50,11 +50,6 @@ LEDGER_RIGHTS = (("", "create"), (LEDGER, "get"), (LEDGER, "update"))
 """What `provision` and `sweep` need in their own namespace if a limit is set: the name of the
 ConfigMap, verb. A create cannot be limited to a name."""
 _KUEUE = KUEUE_VERSION.partition("/")[0]
-FIRST_VERBS = ("patch", "list")
-"""What the functions need on the workloads that can be suspended, if `capacity_first` is on. As
-`infra/kubernetes/capacity-first` grants it."""
-PARENT_VERBS = (*FIRST_VERBS, "get")
-"""The same for the parents of such workloads."""
 KUEUE_RIGHTS = (
     (_KUEUE, "workloads", "list"),
     (_KUEUE, "resourceflavors", "get"),
@@ -67,8 +62,7 @@ LEASE_SECONDS_MAX = 60.0
 _REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 _LEASE = "/apis/coordination.k8s.io/v1/namespaces/{}/leases/{}"
 _MANIFESTS = "kubectl apply -k infra/kubernetes/base"
-_ROLE = 'kubectl kustomize infra/kubernetes/{} | sed "s/PROJECT_ID/$PROJECT_ID/" | kubectl apply -f -'
-_FOLDERS = {"capacity_first": "capacity-first", "kueue_admission_check": "kueue"}
+_ROLE = 'kubectl kustomize infra/kubernetes/kueue | sed "s/PROJECT_ID/$PROJECT_ID/" | kubectl apply -f -'
 
 
 class _ReviewStatus(Record):
@@ -85,21 +79,11 @@ def list_rights(kinds: Iterable[Kind]) -> tuple[tuple[str, str, str], ...]:
     return (*RIGHTS, *((each.group, each.plural, "get") for each in read))
 
 
-def list_first_rights(kinds: Iterable[Kind]) -> tuple[tuple[str, str, str], ...]:
-    """Return what suspended workloads of some kinds need: group, resource, verb."""
-    able = [kind for kind in kinds if kind.suspendable]
-    parents = dict.fromkeys((each.group, each.plural) for kind in able for each in kind.parents)
-    return (
-        *((kind.group, kind.plural, verb) for kind in able for verb in FIRST_VERBS),
-        *((group, plural, verb) for group, plural in parents for verb in PARENT_VERBS),
-    )
-
-
 def check_cluster(deployment: Deployment, cluster: str) -> list[Finding]:
     """Return what is found of one cluster."""
     shown, api = short_cluster(cluster), deployment.apis[cluster]
     kinds = choose_kinds(deployment.settings.kinds)
-    role, first, kueue = partial(_check_role, deployment, cluster), f"{shown} capacity first", f"{shown} kueue"
+    kueue = f"{shown} kueue"
     _, project, _, location, _, name = cluster.split("/")
     describe = f"gcloud container clusters describe {name} --location={location} --project={project}"
     return [
@@ -114,8 +98,7 @@ def check_cluster(deployment: Deployment, cluster: str) -> list[Finding]:
             )
         ),
         *look(f"{shown} rights", lambda: _check_rights(deployment, cluster, api, shown), _MANIFESTS),
-        *look(first, lambda: role(first, "capacity_first", list_first_rights(kinds)), _MANIFESTS),
-        *look(kueue, lambda: role(kueue, "kueue_admission_check", KUEUE_RIGHTS), _MANIFESTS),
+        *look(kueue, lambda: _check_role(deployment, cluster, kueue), _MANIFESTS),
         *look(f"{shown} limit holds", lambda: _check_ledger(deployment, cluster, api, shown), _MANIFESTS),
         *look(f"{shown} emergency stop", lambda: _check_stop(deployment, cluster, shown), _MANIFESTS),
         *look(f"{shown} exporter", lambda: check_lease(deployment, cluster), _MANIFESTS),
@@ -215,19 +198,19 @@ def _check_rights(deployment: Deployment, cluster: str, api: KubernetesApi, show
     yield poor(check, text, mend, serious=functions_own)
 
 
-def _check_role(
-    deployment: Deployment, cluster: str, check: str, setting: str, rights: tuple[tuple[str, str, str], ...]
-) -> Iterator[Finding]:
-    """Yield whether an identity has the rights of an optional role, which a setting needs."""
-    if not getattr(deployment.settings, setting):
-        yield skipped(check, f"not needed: the setting {setting} is off")
+def _check_role(deployment: Deployment, cluster: str, check: str) -> Iterator[Finding]:
+    """Yield whether an identity has the rights of the optional role that Kueue's check needs."""
+    if not deployment.settings.kueue_admission_check:
+        yield skipped(check, "not needed: the setting kueue_admission_check is off")
         return
-    missing = _list_missing(deployment.apis[cluster], rights)
+    missing = _list_missing(deployment.apis[cluster], KUEUE_RIGHTS)
     if not missing:
-        yield fine(check, f"this identity has all {len(rights)} rights that the setting {setting} needs")
+        text = f"this identity has all {len(KUEUE_RIGHTS)} rights that the setting kueue_admission_check needs"
+        yield fine(check, text)
         return
-    text = f"the setting {setting} is on, but this identity does not have the rights: {', '.join(missing)}"
-    yield poor(check, text, _ROLE.format(_FOLDERS[setting]), serious=_is_functions_own(deployment, cluster))
+    without = f"but this identity does not have the rights: {', '.join(missing)}"
+    text = f"the setting kueue_admission_check is on, {without}"
+    yield poor(check, text, _ROLE, serious=_is_functions_own(deployment, cluster))
 
 
 def _list_missing(api: KubernetesApi, rights: tuple[tuple[str, str, str], ...]) -> list[str]:

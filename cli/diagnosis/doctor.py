@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 FUNCTIONS = (*PUSHED, "sweep")
 SWEEP_SECONDS_MAX = 300.0
 """The scheduler calls every minute. Five missed calls mean a problem."""
-PARTIAL_SECONDS_MIN = 120
-"""Two sweeps. Each of them looks once at workloads of which a part has its pools."""
 _HARMLESS = "robots.txt"
 """The functions framework answers 404 here itself; any other path would be read as a (malformed)
 message."""
@@ -67,14 +65,6 @@ def check_settings(deployment: Deployment) -> Iterator[Finding]:
         yield warn("settings", text, "remove TPU_PROVISIONER_MODE and deploy again")
     else:
         yield fine("settings", names)
-    seconds, local = settings.release_partial_gang_seconds, settings.credentials is Credentials.ANONYMOUS
-    if 0 < seconds < PARTIAL_SECONDS_MIN and not local:  # a local stack's time runs faster
-        text = (
-            f"release_partial_gang_seconds={seconds} is shorter than two sweeps ({PARTIAL_SECONDS_MIN} s), so a "
-            "workload may be suspended while GKE still creates its node pools, or before the next try"
-        )
-        mend = "set it to 1800 or more, or to 0 for never, and deploy again"
-        yield warn("partial gangs", text, mend)
 
 
 def _check_function(deployment: Deployment, function: str) -> Iterator[Finding]:

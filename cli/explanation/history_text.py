@@ -132,10 +132,7 @@ def _print_present(console: Console, history: History) -> None:
 
 
 def _tell_who(waiting: WaitingRow) -> str:
-    if waiting.slice:
-        return f"slice {waiting.slice} waits"
-    number = f" (round {waiting.round})" if waiting.round else ""
-    return f"suspended until all slices have their capacity{number}"
+    return f"slice {waiting.slice} waits"
 
 
 def _look(stuck: bool) -> str:  # noqa: FBT001 -- private, and named by its callers' rows

@@ -14,12 +14,8 @@ if TYPE_CHECKING:
     from shared.edges.kubernetes_api import KubernetesApi
 
 
-def read_suspension(
-    api: KubernetesApi, kind: Resource, namespace: str, name: str, *, capacity_first: bool = False
-) -> str:
+def read_suspension(api: KubernetesApi, kind: Resource, namespace: str, name: str) -> str:
     """Return what a suspended workload waits for, as the end of a sentence; empty for any other.
-
-    `capacity_first` is the setting.
 
     Kubernetes keeps the name of the program that last wrote ``spec.suspend``:
     https://kubernetes.io/docs/reference/using-api/server-side-apply/#field-management.
@@ -35,13 +31,8 @@ def read_suspension(
         return ""
     writers = [(read_text(each, "time"), read_text(each, "manager")) for each in list_suspend_writes(body)]
     by = f" by {writer}" if (writer := max(writers, default=("", ""))[1]) else ""
-    marked = read_texts(body, "metadata", "annotations") | read_texts(body, "metadata", "labels")
     resume = '{"spec":{"suspend":false}}'
     resumes = f"to resume it: kubectl patch {kind.plural} {name} -n {namespace} --type=merge -p '{resume}'"
-    if queue := marked.get(labels.QUEUE_NAME):
+    if queue := read_texts(body, "metadata", "labels").get(labels.QUEUE_NAME):
         resumes = f"Kueue resumes it when its queue {queue} admits it (kubectl describe workloads -n {namespace})"
-    elif marked.get(labels.CAPACITY_FIRST) == "true" and capacity_first:
-        return f"is suspended{by}; it is resumed when all of its slices have their node pools"
-    elif marked.get(labels.CAPACITY_FIRST) == "true":
-        resumes = f"its mark {labels.CAPACITY_FIRST} has no effect here, because the setting capacity_first is off"
     return f"is suspended{by}, so it needs no pools; {resumes}"

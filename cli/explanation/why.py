@@ -197,7 +197,7 @@ def _add_suspension(history: History, deployment: Deployment) -> None:
         return
     read = partial(read_suspension, deployment.apis[history.cluster], found, history.namespace, history.name)
     try:
-        history.suspended = read(capacity_first=deployment.settings.capacity_first)
+        history.suspended = read()
     except ProvisionerError as error:
         history.unread.append(f"whether it is suspended: {say(error)}")
 

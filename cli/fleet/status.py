@@ -17,19 +17,10 @@ from cli.fleet.failed_creations import (
     sum_up,
     tell_failures,
 )
-from cli.fleet.status_rows import (
-    LEFT_ALONE,
-    PoolRow,
-    Trouble,
-    WaitingRow,
-    asking_row,
-    pool_row,
-    tell_reason,
-    waiting_row,
-)
+from cli.fleet.status_rows import LEFT_ALONE, PoolRow, Trouble, WaitingRow, pool_row, tell_reason, waiting_row
 from cli.fleet.unlabelled_pools import find_unlabelled
 from cli.printing import count
-from cli.rehearsal import ONE_REFUSED, open_rehearsal, rehearse, rehearse_asking, rehearse_leaders, rehearse_pools
+from cli.rehearsal import ONE_REFUSED, open_rehearsal, rehearse, rehearse_leaders, rehearse_pools
 from shared.core.decide.failures import decide_read_error
 from shared.core.decide.pool_facts import OwnerState, PoolFacts
 from shared.core.decide.warm_pools import find_idle_since
@@ -167,17 +158,13 @@ def _read_cluster(
             status.pools.append(replace(row, hosts_busy=busy.get(pool.name, None if row.nodes else 0)))
     unlisted: list[Exception] = []
     for pod, found in _list(rehearse_leaders(look), unlisted):
-        (outcome,) = _get_outcomes(found, cluster, refused)
+        outcome = _get_outcome(found, cluster, refused)
         asks = waiting_row(cluster, pod, outcome, ports)
         if outcome.decision.verdict != Verdict.NOTHING:
             status.waiting.append(asks)
             waiting.append(outcome)
         elif outcome.decision.reason in LEFT_ALONE:
             status.left_alone.append(asks)
-    for workload, all_of_it in _list(rehearse_asking(look), unlisted):
-        outcomes = _get_outcomes(all_of_it, cluster, refused)
-        status.waiting.append(asking_row(cluster, workload, outcomes, ports))
-        waiting += outcomes
     refused += unlisted
     status.asked += not unlisted
     if waiting:
@@ -200,18 +187,14 @@ def _list(found: Iterator[T], refused: list[Exception]) -> Iterator[T]:
         refused.append(error)
 
 
-def _get_outcomes(
-    found: Outcome | list[Outcome] | Exception, cluster: str, refused: list[Exception]
-) -> list[Outcome]:
-    """Return outcomes, or one that says why there are none."""
+def _get_outcome(found: Outcome | Exception, cluster: str, refused: list[Exception]) -> Outcome:
+    """Return an outcome, or one that says why there is none."""
     if isinstance(found, Outcome):
-        return [found]
-    if isinstance(found, list):
         return found
     refused.append(found)
     error = name_error(found)
     claim = {"claim": error.claim} if error.claim else {}
-    return [Outcome(decision=decide_read_error(error), cluster=cluster, facts=claim)]
+    return Outcome(decision=decide_read_error(error), cluster=cluster, facts=claim)
 
 
 def _read_pool(look: Look, pool: PoolSnapshot, found: Outcome | Exception, refused: list[Exception]) -> PoolRow:

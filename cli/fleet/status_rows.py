@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from cli.fleet.failed_creations import OfSlice
@@ -12,14 +12,11 @@ from shared.core.decide.limits import count_pool_chips
 from shared.core.decide.warm_pools import find_idle_bound
 from shared.core.decisions import FAILURE_REASONS, Reason, Verdict
 from shared.core.identity.pools import PoolStatus
-from shared.core.workloads import PodTemplate, PodView
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from shared.core.identity.pools import PoolSnapshot
     from shared.core.ports import Ports
-    from shared.core.workloads import WorkloadView
+    from shared.core.workloads import PodView
     from shared.engine.tell import Outcome
 
 STUCK = FAILURE_REASONS | frozenset(
@@ -94,15 +91,13 @@ class PoolRow(OfSlice):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WaitingRow(OfSlice):
-    """One slice whose leader pod is bound to no node, or a workload that waits without pods."""
+    """One slice whose leader pod is bound to no node."""
 
     cluster: str
     pod: str
-    """Empty for a workload that waits for the capacity of all of its slices."""
     namespace: str
     workload: str
     slice: str
-    """Empty for such a workload."""
     pool: str
     waiting_seconds: float | None
     decision: str
@@ -116,15 +111,11 @@ class WaitingRow(OfSlice):
     error: str
     """GKE's words about it."""
     next_try: str
-    """When the next attempt or round begins, in RFC 3339; empty if now, or not by itself."""
-    round: int | None = None
-    """The round of a workload that waits for its capacity, from 1; None for a slice."""
+    """When the next attempt begins, in RFC 3339; empty if now, or not by itself."""
     candidate: str = ""
     """Which entry of the list of capacities this is; empty if there is no list."""
     zone: str = ""
     """Where the decision creates the pool."""
-    parent: str = ""
-    """Kind and name of what made a workload that waits so, for example ``RayJob nightly``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,31 +183,9 @@ def waiting_row(cluster: str, pod: PodView, outcome: Outcome, ports: Ports) -> W
         failure=outcome.facts.get("failure", ""),
         error=outcome.facts.get("error", ""),
         next_try=outcome.facts.get("next_try", ""),
-        round=outcome.facts.get("round"),
         candidate=str(outcome.facts.get("candidate", "")),
         zone=str(outcome.facts.get("zone", "")),
     )
-
-
-def asking_row(cluster: str, workload: WorkloadView, outcomes: Sequence[Outcome], ports: Ports) -> WaitingRow:
-    """Return the row of a suspended workload that waits for its capacity; it has no pods.
-
-    Attempt and failure are those of the slice that is tried again first.
-    """
-    outcome, *slices = outcomes
-    failed = [each.facts for each in slices if each.demand and each.facts.get("failure")]
-    first = min(failed, key=lambda facts: str(facts.get("next_try", "")), default={})
-    told = {key: first[key] for key in ("attempt", "failure", "error", "next_try") if key in first}
-    outcome = replace(outcome, facts=told | outcome.facts)
-    pod = PodView(
-        namespace=workload.namespace,
-        name="",
-        uid="",
-        template=PodTemplate(),
-        unschedulable_since=workload.suspended_since,
-    )
-    parent = f"{workload.parent.kind} {workload.parent.name}" if workload.parent else ""
-    return replace(waiting_row(cluster, pod, outcome, ports), parent=parent)
 
 
 def _read_claim(outcome: Outcome, field: str) -> str:

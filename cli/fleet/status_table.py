@@ -114,7 +114,7 @@ def _waiting_cells(row: WaitingRow, *, wide: bool) -> list[Any]:
     waited = format_age(row.waiting_seconds)
     cells = [
         row.slice or "(all)",
-        f"{row.namespace}/{row.workload}{f' ({row.parent})' if row.parent else ''}",
+        f"{row.namespace}/{row.workload}",
         waited,
         styled(row.decision, "bad" if row.stuck else ""),
         styled(row.reason, "bad" if row.stuck else ""),

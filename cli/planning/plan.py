@@ -14,9 +14,7 @@ from cli.planning.zones import tell_unlisted
 from cli.prices import HOURS_PER_MONTH, find_price
 from cli.printing import count
 from shared.core import labels
-from shared.core.decide.capacity_first import read_request
 from shared.core.decide.demands import decide_namespace, decide_planned_demand, refuse_rejected
-from shared.core.decide.gangs import CapacityRequest, plan_gang
 from shared.core.decide.limits import Usage
 from shared.core.decide.provision import decide_provision
 from shared.core.decisions import Decision, Reason, Verdict
@@ -136,14 +134,12 @@ def plan(
     for manifest in manifests:
         workload = disks.add_to(dataclasses.replace(manifest.workload, uid=PLANNED_UID))
         here, local = _place(workload, cluster, settings)
-        awake, read = dataclasses.replace(workload, suspended=False), _read_notes(workload, here, local)
+        awake, read = dataclasses.replace(workload, suspended=False), _read_notes(workload)
         try:
             wanted = list_slices(awake)
             more = _list_growth(awake, wanted)
         except Rejected as error:
-            read = refuse_rejected(error)
-        if isinstance(read, Decision):
-            planned.append(_refuse(manifest, read, local))
+            planned.append(_refuse(manifest, refuse_rejected(error), local))
             continue
         notes, needs = (*manifest.notes, *read), _find_needs(wanted, awake, manifest)
         before, alike = len(planned), _Alike(here, awake, local)
@@ -309,22 +305,10 @@ def _decide_pool(demand: Demand, settings: Settings, made: _Made, *, later: int)
     return decision
 
 
-def _read_notes(workload: WorkloadView, cluster: str, settings: Settings) -> tuple[str, ...] | Decision:
-    """Return what to know of a workload, or why it is refused and stays suspended.
-
-    A kind that cannot be suspended is refused slice by slice, if at all.
-    """
+def _read_notes(workload: WorkloadView) -> tuple[str, ...]:
+    """Return what to know of a workload."""
     notes = []
-    request = read_request(workload, settings) if workload.suspended else None
-    gang = plan_gang(cluster, workload, settings) if isinstance(request, CapacityRequest) else request
-    if isinstance(gang, Decision):
-        return gang
-    if isinstance(request, CapacityRequest):
-        notes.append(
-            "it waits for its capacity: it is resumed when all of its node pools run, and all of them are deleted "
-            f"if that takes longer than {request.seconds} s"
-        )
-    elif workload.suspended:
+    if workload.suspended:
         notes.append("it starts suspended (a queue admits it); its pools are created when it is resumed")
     if workload.managed_elsewhere:
         notes.append("spec.managedBy names another controller; nothing is created in this cluster")

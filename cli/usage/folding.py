@@ -90,13 +90,11 @@ class UsageFold:
 
     def see(self, at: float, record: Mapping[str, Any]) -> None:
         """Read one record, which was written at a time in unix seconds."""
-        name, reason, claim = str(record.get("pool") or ""), record.get("reason"), record.get("claim")
+        name, claim = str(record.get("pool") or ""), record.get("claim")
         if record.get("message") == "swept":
             self._see_sweep(at, record.get("reasons") or {}, record.get("counts") or {})
         elif "decision" not in record:
             self._see_marks(at, name, record)
-        elif reason == Reason.WORKLOAD_RESUMED:
-            self._see_resumed(at, record)
         elif name and str(record.get("subject") or "node pool").startswith("node pool"):
             self._see_pool(at, name, record)
         elif isinstance(claim, dict) and claim.get("slice"):
@@ -186,15 +184,6 @@ class UsageFold:
             self._lives.turn(pool, Hours.STARTING, observed)
             if reason == Reason.POOL_IN_PROGRESS and observed - pool.used_at < FILLING_DOUBT_SECONDS:
                 self._lives.unuse(pool)  # its nodes have not come yet, and no pod ran on it
-
-    def _see_resumed(self, at: float, record: Mapping[str, Any]) -> None:
-        """Let the slices of a workload run that was resumed with the pools of all of them."""
-        uid = (record.get("claim") or {}).get("owner_uid")
-        for each in [each for each in self._lives.slices.values() if each.claim["owner_uid"] == uid]:
-            self._lives.end_wait(each, at, runs=True)
-            for pool in each.pools.values():
-                if pool.hours in (Hours.STARTING, Hours.IDLE):
-                    self._lives.turn(pool, Hours.USED, at)
 
     # --- what was decided about pools -------------------------------------------------------------
 

@@ -54,14 +54,6 @@ Cluster = Annotated[
     ClusterKind,
     typer.Option(help="The Kubernetes to use: embedded, or the real control plane (see docs/control-plane.md)."),
 ]
-PartialSeconds = Annotated[
-    float,
-    typer.Option(
-        help="Virtual seconds for which a part of a JobSet's pools is held; then it is suspended until it can have"
-        " all. 0: without end.",
-        min=0,
-    ),
-]
 IdleSeconds = Annotated[
     int, typer.Option(help="Real seconds for which a workload may keep its pools when it is over.", min=0)
 ]
@@ -81,7 +73,6 @@ def demo(
     seed: Seed = 1,
     cluster: Cluster = ClusterKind.EMBEDDED,
     *,
-    release_partial_seconds: PartialSeconds = 0.0,
     idle_seconds_max: IdleSeconds = 0,
     expect_all: ExpectAll = False,
     board: Board = False,
@@ -97,13 +88,7 @@ def demo(
     except (BadManifest, BadReportPath, ClusterMissing, ScenarioError) as error:
         refuse(error)
     settings = StackSettings(
-        speed=speed,
-        seed=seed,
-        faults=faults_file,
-        cluster=cluster,
-        capacity_first=release_partial_seconds > 0,
-        release_partial_virtual_seconds=release_partial_seconds,
-        idle_seconds_max=idle_seconds_max,
+        speed=speed, seed=seed, faults=faults_file, cluster=cluster, idle_seconds_max=idle_seconds_max
     )
     options = RunOptions(timeout_seconds=timeout, expect_all=expect_all)
     outcome = _run(console, documents, settings, options, board=board)

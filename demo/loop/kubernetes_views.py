@@ -16,16 +16,13 @@ def read_jobset(body: Json, at: float, *, gone: bool = False) -> JobSetSeen:
     conditions = {each["type"]: each for each in _conditions(body) if each.get("status") == "True"}
     ended = next((name for name in ("Completed", "Failed") if name in conditions), "")
     telling = conditions.get(ended or "Suspended", {})
-    suspended = bool(body.get("spec", {}).get("suspend"))
-    annotations = body["metadata"].get("annotations") or {}
     return JobSetSeen(
         at=at,
         namespace=body["metadata"]["namespace"],
         name=body["metadata"]["name"],
         slices=read_slices(body),
         terminal=ended,
-        suspended=suspended,
-        waits_for_capacity=suspended and labels.CAPACITY_FIRST_ROUND in annotations,
+        suspended=bool(body.get("spec", {}).get("suspend")),
         gone=gone,
         message=telling.get("message", ""),
     )

@@ -25,8 +25,6 @@ class JobSetSeen:
     terminal: str = ""
     """``Completed``, ``Failed`` or nothing."""
     suspended: bool = False
-    waits_for_capacity: bool = False
-    """It is suspended until the provisioner has the pools of all of its slices."""
     gone: bool = False
     message: str = ""
 

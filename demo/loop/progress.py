@@ -67,7 +67,7 @@ def find_stuck(timeline: Timeline, now: float, patience: Patience) -> list[tuple
     stuck = []
     for workload in timeline.workloads.values():
         quiet_seconds = now - workload.progress_at
-        if workload.over or workload.waits_for_capacity or quiet_seconds < patience.refused_seconds:
+        if workload.over or quiet_seconds < patience.refused_seconds:
             continue
         slices = timeline.slices_of(workload)
         if any(one.active for one in slices):

@@ -114,7 +114,6 @@ class WorkloadTimeline:
     ended_at: float | None = None
     """When it was seen first that it is over."""
     suspended: bool = False
-    waits_for_capacity: bool = False
     message: str = ""
     messages: int = 0
     demands: list[float] = field(default_factory=list)

@@ -129,7 +129,6 @@ class Timeline:
         for spec in seen.slices:
             self._add_slice(workload, spec.job, spec.pods)
         workload.message = seen.message or workload.message
-        workload.waits_for_capacity = seen.waits_for_capacity
         if (seen.terminal, seen.gone, seen.suspended) == (workload.terminal, workload.gone, workload.suspended):
             return
         workload.progress_at = max(workload.progress_at, seen.at)
@@ -138,8 +137,7 @@ class Timeline:
         workload.terminal, workload.gone = workload.terminal or seen.terminal, workload.gone or seen.gone
         workload.ended_at = seen.at if ended else workload.ended_at
         if seen.suspended and not ended:
-            until = " until it can have the pools of all slices" if seen.waits_for_capacity else ""
-            self._feed.append(FeedLine(seen.at, workload.name, f"the JobSet is suspended{until}"))
+            self._feed.append(FeedLine(seen.at, workload.name, "the JobSet is suspended"))
         if ended:
             self._end_workload(workload, seen)
 

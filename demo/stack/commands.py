@@ -35,7 +35,6 @@ _NODE_WAIT_SECONDS_MIN = 60
 ACCOUNT_PREFIX = "tpu-provisioner-"
 """Before the name of the exporter or of a function: its service account in infra/kubernetes."""
 MANIFESTS = PROJECT_ROOT / "infra" / "kubernetes" / "local"
-_MANIFESTS_CAPACITY_FIRST = PROJECT_ROOT / "infra" / "kubernetes" / "local-capacity-first"
 RUN_VIRTUAL_SECONDS = 180.0
 """Longer than the nodes of a pool take to come up one after the other, so that all pods of a slice
 run at once."""
@@ -62,10 +61,6 @@ class StackSettings:
     election."""
     kueue_admission_check: bool = False
     """Whether the functions answer Kueue's admission checks, for which they need further rights."""
-    capacity_first: bool = False
-    """Whether the functions resume suspended workloads, for which they need further rights."""
-    release_partial_virtual_seconds: float = 0
-    """How long a part of a JobSet's pools is held; 0: without end. Needs `capacity_first`."""
     idle_seconds_max: int = 0
     """For how many real seconds a workload may keep its pools when it is over."""
 
@@ -89,8 +84,7 @@ class Addresses:
 def cluster(layout: Layout, settings: StackSettings) -> Command:
     """Return the command of the chosen Kubernetes."""
     if settings.cluster is ClusterKind.REAL:
-        manifests = _MANIFESTS_CAPACITY_FIRST if settings.capacity_first else MANIFESTS
-        return control_plane(layout, f"--manifests={manifests}")
+        return control_plane(layout, f"--manifests={MANIFESTS}")
     return run_module(
         "cluster",
         "standins.cluster",
@@ -228,7 +222,6 @@ def function(
             "TPU_PROVISIONER_COMPUTE_ENDPOINT": gke_rest,
             "TPU_PROVISIONER_CREDENTIALS": "anonymous",
             "TPU_PROVISIONER_ALLOWED_SHARED_RESERVATIONS": "capacity-project/*",  # as an example needs it
-            "TPU_PROVISIONER_CAPACITY_FIRST": str(settings.capacity_first).lower(),
             "TPU_PROVISIONER_KUEUE_ADMISSION_CHECK": str(settings.kueue_admission_check).lower(),
             "TPU_PROVISIONER_IDLE_SECONDS_MAX": str(settings.idle_seconds_max),
             **_scaled_bounds(settings),
@@ -259,8 +252,6 @@ def _scaled_bounds(settings: StackSettings) -> dict[str, str]:
         "DRAIN_SECONDS_MAX": defaults.drain_seconds_max,
         "NODE_WAIT_SECONDS": max(defaults.node_wait_seconds, _NODE_WAIT_SECONDS_MIN * settings.speed),
     }
-    if settings.release_partial_virtual_seconds:
-        virtual["RELEASE_PARTIAL_GANG_SECONDS"] = settings.release_partial_virtual_seconds
     return {
         f"TPU_PROVISIONER_{name}": str(max(1, round(seconds / settings.speed)))
         for name, seconds in virtual.items()

@@ -106,7 +106,6 @@ class Reason(StrEnum):
 
     # a suspended workload that waits for its capacity
     GANG_INCOMPLETE = "gang_incomplete"  # not all slices got their node pools in time, so all of them are deleted
-    WORKLOAD_RESUMED = "workload_resumed"  # every slice has its node pool, so the workload was resumed
 
     # messages
     EVENT_MALFORMED = "event_malformed"  # the message cannot be read
@@ -146,7 +145,6 @@ class EventReason(StrEnum):
     PENDING = "NodePoolPending"
     KEPT = "NodePoolKept"
     REFUSED = "NodePoolRefused"
-    RESUMED = "WorkloadResumed"
 
 
 EVENT_REASONS = {
@@ -204,7 +202,6 @@ IDLE_REASONS = frozenset(
 EVENTS_OF_REASONS = {
     **dict.fromkeys(FAILURE_REASONS, EventReason.CREATION_FAILED),
     Reason.POOL_CREATED: EventReason.CREATION_SUCCEEDED,
-    Reason.WORKLOAD_RESUMED: EventReason.RESUMED,
 }
 """The Event of a reason that has one of its own, for every verdict."""
 

@@ -54,23 +54,11 @@ IDLE_SECONDS = "tpu-provisioner.cloud.google.com/idle-seconds"  # the pool stays
 FLEX_START_WAIT = "tpu-provisioner.cloud.google.com/flex-start-wait-seconds"  # for its first node
 PARTIAL_SLICE = "tpu-provisioner.cloud.google.com/partial-slice"  # `true`: hosts of the slice may stay idle
 DISABLE_AUTOPROVISIONING = "tpu-provisioner.cloud.google.com/disable-autoprovisioning"  # `true`: no pool
-CAPACITY_FIRST = "tpu-provisioner.cloud.google.com/capacity-first"
-"""On a suspended workload: it is resumed when all of its slices have their node pools."""
-CAPACITY_FIRST_SECONDS = "tpu-provisioner.cloud.google.com/capacity-first-seconds"
-"""How long only some of the node pools are kept before all of them are deleted."""
 CAPACITY_CHECK_SECONDS = "tpu-provisioner.cloud.google.com/capacity-check-seconds"
-"""The same for a workload that waits for our admission check of Kueue, or on that AdmissionCheck
-for all workloads of its queues."""
+"""How long only some of the node pools are kept for a workload that waits for our admission check
+of Kueue; on that AdmissionCheck for all workloads of its queues."""
 CAPACITY_CHECKED = "tpu-provisioner.cloud.google.com/capacity-checked"
 """Written by Kueue on pods that were admitted after our check."""
-CAPACITY_FIRST_ROUND = "tpu-provisioner.cloud.google.com/capacity-first-round"
-"""Written by us: the number of the round and when it begins, for example
-``1 from 2026-11-23T12:00:00Z``."""
-CAPACITY_FIRST_RESUMED = "tpu-provisioner.cloud.google.com/capacity-first-resumed"
-"""Written by us when the workload was resumed, so that it is never resumed again."""
-CAPACITY_FIRST_HANDED = "tpu-provisioner.cloud.google.com/capacity-first-handed-over"
-"""Written by us on a suspended parent, for example a RayJob, when what it makes waits in its place,
-so that it is never resumed again."""
 
 MODE = "tpu-provisioner.cloud.google.com/mode"  # on our own namespace: the emergency stop of its cluster
 
@@ -84,10 +72,8 @@ POD_KEYS = frozenset(
     }
 )
 """Annotations that are read from pods and pod templates only."""
-WRITTEN_KEYS = frozenset({CAPACITY_FIRST_ROUND, CAPACITY_FIRST_RESUMED, CAPACITY_FIRST_HANDED, CAPACITY_CHECKED})
-_WORKLOAD_KEYS = frozenset(
-    {CAPACITY_FIRST, CAPACITY_FIRST_SECONDS, CAPACITY_CHECK_SECONDS, DISABLE_AUTOPROVISIONING}
-)
+WRITTEN_KEYS = frozenset({CAPACITY_CHECKED})
+_WORKLOAD_KEYS = frozenset({CAPACITY_CHECK_SECONDS, DISABLE_AUTOPROVISIONING})
 OWN_KEYS = POD_KEYS | WRITTEN_KEYS | _WORKLOAD_KEYS
 """All keys of ours that pods and workloads may carry."""
 _OWN_DOMAIN = "tpu-provisioner.cloud.google.com/"

@@ -34,7 +34,7 @@ class EventType(StrEnum):
     """What a message hints at; the value is the CloudEvents type."""
 
     DEMAND = "tpuprovisioner.demand.v1"
-    """Leader pods were first seen unschedulable, or a workload waits for its capacity."""
+    """Leader pods were first seen unschedulable, or a workload has quota and waits for a check."""
     WORKLOAD_OVER = "tpuprovisioner.workload-over.v1"
     """A workload ended, is suspended, lost its last pods, is deleted or needs fewer slices."""
 
@@ -50,8 +50,6 @@ class Observed(StrEnum):
     DRAINED = "drained"
     SCALED = "scaled"
     """The workload needs fewer slices than before."""
-    CAPACITY_FIRST = "capacity-first"
-    """The workload is suspended, and asks for its capacity before it is resumed."""
     QUOTA_RESERVED = "quota-reserved"
     """Kueue has reserved quota for the workload, which waits for an admission check."""
 

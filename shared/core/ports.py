@@ -262,24 +262,6 @@ class Cluster(Protocol):
     def list_waiting_pods(self, kind: str, namespace: str) -> list[PodView]:
         """Return the pods of all workloads of a kind in a namespace that are bound to no node."""
 
-    def list_asking_workloads(self) -> Iterable[WorkloadView]:
-        """Return the workloads that ask for their capacity first, of kinds in the settings."""
-
-    def list_asking_parents(self) -> Iterable[WorkloadView]:
-        """Return the parents that ask for it before they make their workloads."""
-
-    def change_workload(
-        self, workload: WorkloadView, marks: Mapping[str, str | None], *, suspended: bool | None = None
-    ) -> WorkloadView:
-        """Set annotations of a workload, and its ``spec.suspend``; return it as it is then.
-
-        An annotation of None is removed; `suspended` None changes nothing. When the suspension of a
-        parent is changed, what it makes after this is suspended.
-
-        Raises:
-            StaleView: it has changed since it was read, or is gone; nothing was changed.
-        """
-
     def list_workload_pods(self, workload: WorkloadView) -> list[PodView]:
         """Return the pods of a workload, and of an earlier one of its kind and name."""
 

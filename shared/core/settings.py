@@ -188,14 +188,6 @@ class Settings:
     copy_labels: tuple[str, ...] = ()
     """Keys of pod labels that are always copied to the nodes of the pod's pool."""
 
-    capacity_first: bool = False
-    """Whether suspended workloads with the annotation ``capacity-first`` get node pools for all of
-    their slices, and are resumed then. It needs a role of its own."""
-    release_partial_gang_seconds: Annotated[int, between(0, 86_400)] = 0
-    """After this time a workload of which only some slices have their node pools is suspended, and
-    waits until it can have all, if its kind is of use only as a whole. 0: never. It needs
-    `capacity_first`."""
-
     kueue_admission_check: bool = False
     """Answer Kueue's admission checks whose controller is
     ``tpu-provisioner.cloud.google.com/capacity``: a workload with quota gets node pools for all of
@@ -314,9 +306,6 @@ class Settings:
             if not re.fullmatch("[^:]+:[^:]+", pair):
                 what = f"{pair!r} is not a pair of network and subnetwork"
                 yield Conflict("node_additional_networks", what, "NETWORK:SUBNETWORK, separated by commas")
-        if self.release_partial_gang_seconds and not self.capacity_first:
-            what = "is set, but TPU_PROVISIONER_CAPACITY_FIRST is false"
-            yield Conflict("release_partial_gang_seconds", what, "0, or set capacity_first to true too")
         if self.node_confidential_storage and not self.node_boot_disk_kms_key:
             what = "is true, but TPU_PROVISIONER_NODE_BOOT_DISK_KMS_KEY is empty"
             yield Conflict("node_confidential_storage", what, "false, or set the key too")

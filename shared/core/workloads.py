@@ -311,8 +311,6 @@ class Parent:
     uid: str
     keeps: str = ""
     """Why it still keeps the workload after its end, and what releases it; empty otherwise."""
-    ended: str = ""
-    """What has become of it, if it needs the workload no more, for example ``Failed``."""
 
     def __str__(self) -> str:
         return f"{self.kind} {self.namespace}/{self.name}"
@@ -335,8 +333,6 @@ class WorkloadView:
     one role names it with an empty text. See `Kind.find_template`."""
     marks: dict[str, str] = field(default_factory=dict)
     """Its own labels and annotations that rules about suspended workloads read."""
-    version: str = ""
-    """``metadata.resourceVersion``, for a change in place of what was read."""
     quota_reserved: bool = False
     """It is suspended, and Kueue holds quota for it; the spec is as Kueue will resume it."""
     created_at: float | None = None
@@ -361,8 +357,6 @@ class WorkloadView:
     """How many of its parts still run, by its own status."""
     parent: Parent | None = None
     """Its parent, by its owner reference; the workload does not show whether that has ended."""
-    unfit: tuple[str, str] | None = None
-    """Why it cannot wait for its capacity with such a spec, and what is valid; None if it can."""
     disks: tuple[Disk, ...] = ()
     """The disks of its pods' claims, as far as `shared.engine.looks.gather` has read them."""
 

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import contextlib
 import logging
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from shared.core import labels
-from shared.core.decide.capacity_first import is_asking
 from shared.core.errors import AlreadyExists, Denied, KindAbsent, NotFound, StaleView, Unavailable
 from shared.core.kinds.elastic import is_leader
-from shared.core.kinds.kind import ParentKind
 from shared.core.kinds.table import (
     KINDS,
     find_kind_of_pod,
     find_parent_kind,
     get_kind,
-    get_suspendable,
     is_pod_of,
     select_members,
     select_pods,
@@ -27,7 +23,7 @@ from shared.core.times import parse_time
 from shared.edges.clock import SYSTEM_CLOCK
 from shared.edges.disk_objects import read_disk
 from shared.edges.event_writer import EventWriter, StoredEvent, read_scale_up
-from shared.edges.kubernetes_api import MERGE_PATCH, PAGE_SIZE
+from shared.edges.kubernetes_api import PAGE_SIZE
 from shared.edges.kubernetes_errors import Unreadable
 from shared.edges.kubernetes_objects import JsonObject, Stored
 from shared.edges.ledger_objects import NAME as LEDGER
@@ -36,7 +32,7 @@ from shared.edges.node_taints import Node, read_surplus, replace_surplus, view_n
 from shared.edges.workload_objects import MIRROR_POD, Pod, read_parent_now, read_workload, view_pod
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
 
     from shared.core.kinds.kind import Kind
     from shared.core.ports import Clock
@@ -179,46 +175,6 @@ class KubernetesCluster:
                 if find_kind_of_pod(pod) is kind:
                     yield pod
 
-    def list_asking_workloads(self) -> Iterator[WorkloadView]:
-        """Yield the workloads that ask for their capacity first, kind by kind and page by page.
-
-        One that cannot be read, and a kind that the cluster does not have, are left out.
-        """
-        for kind in self._kinds:
-            if kind.suspendable:
-                yield from self._list_asking(kind)
-
-    def list_asking_parents(self) -> Iterator[WorkloadView]:
-        """Yield the parents of workloads that ask for it before they are resumed, likewise."""
-        for parent in {each.name: each for kind in self._kinds for each in kind.parents}.values():
-            yield from self._list_asking(parent)
-
-    def _list_asking(self, kind: Kind | ParentKind) -> Iterator[WorkloadView]:
-        with contextlib.suppress(NotFound):
-            for page in self._api.list_pages(kind.path, JsonObject, {}):
-                for body in page.items:
-                    found = _read_asking(kind, body)
-                    if found is not None:
-                        yield found
-
-    def change_workload(
-        self, workload: WorkloadView, marks: Mapping[str, str | None], *, suspended: bool | None = None
-    ) -> WorkloadView:
-        """Change annotations and ``spec.suspend`` in one patch, in place of the version read."""
-        found = get_suspendable(workload.kind)
-        body: dict[str, Any] = {
-            "metadata": {"uid": workload.uid, "resourceVersion": workload.version, "annotations": dict(marks)}
-        }
-        if suspended is not None:
-            body["spec"] = {"suspend": suspended}
-            if isinstance(found, ParentKind):
-                body["spec"][found.child_spec] = {"suspend": True}
-        try:
-            path = found.path_of(workload.namespace, workload.name)
-            return read_workload(found, self._api.patch(path, body, MERGE_PATCH, JsonObject))
-        except NotFound as error:
-            raise StaleView(f"{workload} is gone: {error}") from error
-
     def list_workload_pods(self, workload: WorkloadView) -> list[PodView]:
         """Return a workload's pods."""
         selector = {"labelSelector": select_pods_of(workload)}
@@ -299,14 +255,6 @@ class KubernetesCluster:
     def write_notice(self, notice: Notice) -> None:
         """Write an Event, unless the same one was written just before."""
         self._events.write(notice)
-
-
-def _read_asking(kind: Kind | ParentKind, body: JsonObject) -> WorkloadView | None:
-    try:
-        found = read_workload(kind, body)
-    except Unreadable:
-        return None  # its own pods and pools tell of it
-    return found if is_asking(found) else None
 
 
 def _expect_all(page: Page[T]) -> list[T]:

@@ -209,8 +209,8 @@ def read_template(body: Json) -> PodTemplate:
     return _view_template(found.metadata, found.spec)
 
 
-def read_workload(kind: Kind | ParentKind, body: Json) -> WorkloadView:
-    """Return a workload of one kind, or the parent of one, from the API's JSON.
+def read_workload(kind: Kind, body: Json) -> WorkloadView:
+    """Return a workload of one kind from the API's JSON.
 
     Raises:
         Unreadable: a field has an unexpected type.
@@ -228,10 +228,10 @@ def read_parent_now(kind: ParentKind, parent: Parent, body: Json) -> Parent | No
         Unreadable: a field has an unexpected type.
     """
     try:
-        uid, keeps, ended = read_text(body, "metadata", "uid"), kind.judge(body), kind.find_end(body)
+        uid, keeps = read_text(body, "metadata", "uid"), kind.judge(body)
     except UnexpectedValue as error:
         raise Unreadable(f"{kind.name}: {error}") from error
-    return dataclasses.replace(parent, keeps=keeps, ended=ended) if uid == parent.uid else None
+    return dataclasses.replace(parent, keeps=keeps) if uid == parent.uid else None
 
 
 def _view_template(meta: ObjectMeta, spec: PodSpec, *, pod: str = "") -> PodTemplate:

@@ -17,23 +17,19 @@ from functools import partial
 from typing import TYPE_CHECKING, TypeVar, cast
 
 from shared.core.decide.attempts import find_newest
-from shared.core.decide.capacity_first import decide_mode
-from shared.core.decide.cluster_stops import decide_stop, decide_unproven
+from shared.core.decide.cluster_stops import decide_mode, decide_stop, decide_unproven
 from shared.core.decide.collect import decide_over_cap
-from shared.core.decide.failures import decide_failure
 from shared.core.decide.provision import decide_sent
 from shared.core.decisions import Decision, Verdict
-from shared.core.errors import AlreadyExists, Busy, Denied, OldLook, ProvisionerError, Unavailable
+from shared.core.errors import AlreadyExists, Busy, OldLook, ProvisionerError, Unavailable
 from shared.core.times import LOOKS_MAX, TURN_SECONDS, is_fresh
 from shared.engine.looks.gather import is_proven, read_stop
-from shared.engine.tell import explain
 
 if TYPE_CHECKING:
     from typing import Any
 
     from shared.core.demand.demand import Demand
     from shared.core.identity.pools import PoolSnapshot
-    from shared.core.workloads import WorkloadView
     from shared.engine.looks.limit_holds import OwnHolds
     from shared.engine.looks.look import Look, Turn
     from shared.engine.looks.sweep_report import DeletionCap
@@ -310,32 +306,6 @@ def mark_nodes(
 
     change = _Change(Verb.MARK_NODES, look, pool.name, decision, pool, looked_at, pool.node_count)
     return _send(change, mark) or decision
-
-
-def change_workload(
-    look: Look,
-    workload: WorkloadView,
-    decision: Decision,
-    marks: Mapping[str, str | None],
-    *,
-    suspended: bool | None = None,
-) -> WorkloadView | Decision:
-    """Change a workload in place of what was read; return it, or the mode that forbids it.
-
-    Raises:
-        StaleView: it has changed since it was read; nothing was changed.
-        Denied: the permission to change it is missing. The workload is told.
-    """
-
-    def write() -> WorkloadView:
-        try:
-            return look.live.change_workload(workload, marks, suspended=suspended)
-        except Denied as error:
-            explain(look.live, decide_failure("the workload cannot be changed", error), workload)
-            raise
-
-    change = _Change(Verb.CHANGE, look, str(workload), decision, namespace=workload.namespace)
-    return _send(change, write)
 
 
 def tell_queue(look: Look, namespace: str, decision: Decision, write: Callable[[], None]) -> Decision | None:

@@ -12,7 +12,6 @@ from functools import partial
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from shared.core.decide.capacity_first import is_asking
 from shared.core.decide.pool_use import decide_foreign_pods
 from shared.core.decisions import Decision, Reason, find_event_reason, is_warning
 from shared.core.errors import Broken, ProvisionerError, Retryable
@@ -149,10 +148,10 @@ def list_told(decision: Decision, workload: WorkloadView | None, *pods: _Pod | N
 
     - The workload gets none if the decision is about an earlier workload of its name.
     - The parent gets one if it keeps the workload after its end, and while the workload waits for
-      its capacity: there are no pods then, and a person looks at the parent.
+      our check: there are no pods then, and a person looks at the parent.
     """
     told = None if decision.reason == Reason.OWNER_GONE else workload
-    waits = told and told.suspended and (told.quota_reserved or is_asking(told))
+    waits = told and told.suspended and told.quota_reserved
     parent = told.parent if told and (waits or decision.reason == Reason.PARENT_OVER) else None
     # A pod without controller is its own workload: it gets one Event.
     return list({each.uid: each for each in (told, parent, *pods) if each}.values())

@@ -283,17 +283,6 @@ def test_pools_of_use_only_together_get_through_a_limit_together(
     assert {each["reason"] for each in output["slices"]} == reasons
 
 
-@pytest.mark.parametrize(("mark", "decision"), [("first: 'true'", "refuse"), ("first-seconds: '90'", "create")])
-def test_pods_that_cannot_wait_for_their_capacity_are_planned_as_the_functions_decide(
-    mark: str, decision: str, tmp_path: Path
-) -> None:
-    named = f"{{name: serve, annotations: {{tpu-provisioner.cloud.google.com/capacity-{mark}}}}}"
-
-    slices = planned(SERVING.replace("{name: serve}", named), tmp_path)
-
-    assert [(each["decision"], each["notes"]) for each in slices] == [(decision, [])] * 2
-
-
 CLAIMING = JOBSET.replace(
     "containers: [{name: main,",
     "volumes: [{name: v, persistentVolumeClaim: {claimName: data}}]\n              containers: [{name: main,",

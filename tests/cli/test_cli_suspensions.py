@@ -64,19 +64,6 @@ def test_a_queue_of_kueue_resumes_its_own() -> None:
     )
 
 
-def test_a_request_for_capacity_first_that_nothing_serves_is_named() -> None:
-    answer = read(a_body({labels.CAPACITY_FIRST: "true"}))
-
-    assert answer.endswith("has no effect here, because the setting capacity_first is off")
-
-
-def test_a_request_for_capacity_first_that_is_served_is_not_said_to_have_no_effect() -> None:
-    api = cast("KubernetesApi", OneObject(a_body({labels.CAPACITY_FIRST: "true"})))
-    answer = read_suspension(api, JOBSET, "default", "train", capacity_first=True)
-
-    assert answer.endswith("it is resumed when all of its slices have their node pools")
-
-
 @pytest.mark.parametrize("body", [a_body(suspended=False), NotFound("gone")], ids=["awake", "gone"])
 def test_what_is_not_suspended_has_nothing_to_say(body: dict[str, Any] | ProvisionerError) -> None:
     assert read(body) == ""

@@ -8,7 +8,7 @@ from tests.cluster.kubernetes_manifests import MANIFESTS
 
 
 def test_our_manifests_are_complete_and_unique() -> None:
-    things = read_kustomization(MANIFESTS / "local-capacity-first")
+    things = read_kustomization(MANIFESTS / "local")
     paths = [path_of(each) for each in things]
 
     assert len(set(paths)) == len(paths)
@@ -26,7 +26,7 @@ def test_our_manifests_are_complete_and_unique() -> None:
 
 def test_every_file_of_a_kustomize_folder_is_listed() -> None:
     folders = [path.parent for path in MANIFESTS.glob("*/kustomization.yaml")]
-    optional = {"capacity-first", "kueue", "local-capacity-first", "monitoring", "pinning"}
+    optional = {"kueue", "monitoring", "pinning"}
     assert {"base", "exporter", "gke", "local"} | optional == {folder.name for folder in folders}
     for folder in folders:
         listed = (folder / "kustomization.yaml").read_text()
@@ -35,6 +35,6 @@ def test_every_file_of_a_kustomize_folder_is_listed() -> None:
 
 
 def test_no_rule_of_ours_uses_a_wildcard() -> None:
-    for folder in ("local", "capacity-first", "kueue"):
+    for folder in ("local", "kueue"):
         for each in read_kustomization(MANIFESTS / folder):
             assert "*" not in json.dumps(each.get("rules", []))

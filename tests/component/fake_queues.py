@@ -127,3 +127,10 @@ def reserve_quota(world: World, owner: WorkloadView) -> FakeQueues:
     queues.reserve(owner, at=NOW)
     world.ports = dataclasses.replace(world.ports, queues={CLUSTER: queues})
     return queues
+
+
+def run(world: World, *names: str) -> None:
+    """Let pools run, each with a node."""
+    for name in names:
+        world.pools.move(CLUSTER, name, "RUNNING")
+        world.cluster.nodes[name] = [f"{name}-node"]

@@ -8,7 +8,6 @@ import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from shared.core.decide.capacity_first import is_asking
 from shared.core.errors import AlreadyExists, Busy, NotFound, ProvisionerError, StaleView
 from shared.core.identity.creations import Creation
 from shared.core.identity.pools import PoolSnapshot, PoolStatus
@@ -18,7 +17,6 @@ from shared.core.kinds.table import (
     KINDS,
     find_kind_of_pod,
     get_kind,
-    is_parent_kind,
     is_pod_of,
     select_members,
     select_pods,
@@ -249,32 +247,6 @@ class FakeCluster(RareClusterReads):
         found = get_kind(kind)
         pods = self._find_unbound(found, select_members(found) or select_pods(found))
         return [pod for pod in pods if pod.namespace == namespace]
-
-    def list_asking_workloads(self) -> Iterator[WorkloadView]:
-        self.begin("list_asking_workloads")
-        yield from [each for each in self.workloads.values() if is_asking(each) and not is_parent_kind(each.kind)]
-
-    def list_asking_parents(self) -> Iterator[WorkloadView]:
-        self.begin("list_asking_parents")
-        yield from [each for each in self.workloads.values() if is_asking(each) and is_parent_kind(each.kind)]
-
-    def change_workload(
-        self, workload: WorkloadView, marks: Mapping[str, str | None], *, suspended: bool | None = None
-    ) -> WorkloadView:
-        self.begin("change_workload")
-        key = (workload.kind, workload.namespace, workload.name)
-        known = self.workloads.get(key)
-        if known is None or (known.uid, known.version) != (workload.uid, workload.version):
-            raise StaleView("the workload has changed")
-        self.workloads[key] = dataclasses.replace(
-            known,
-            marks={name: value for name, value in {**known.marks, **marks}.items() if value is not None},
-            suspended=known.suspended if suspended is None else suspended,
-            version=str(int(known.version or 0) + 1),
-            generation=known.generation + (suspended is not None),
-        )
-        self.end("change_workload")
-        return self.workloads[key]
 
     def list_workload_pods(self, workload: WorkloadView) -> list[PodView]:
         self.begin("list_workload_pods")

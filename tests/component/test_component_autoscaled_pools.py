@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 
 from shared.capacity_lists import UnreadableList, read_policies, read_priorities
-from shared.core import labels
 from shared.core.decide.demands import decide_succeeded
 from shared.core.errors import Denied
 from shared.core.ports import FillError, Machines
@@ -15,6 +14,7 @@ from shared.core.settings import Mode
 from shared.core.workloads import NodeView
 from tests.builders import CLUSTER, NOW, a_foreign_pool, a_jobset, a_pod
 from tests.component.empty_pools import HOSTS, POLICY, TOLD, begin, begin_refused, refuse, run_empty, status
+from tests.component.fake_queues import reserve_quota
 from tests.component.looks import by_message, by_sweep
 from tests.component.world import World, name_of
 
@@ -348,11 +348,11 @@ def test_nodes_that_went_because_nobody_needed_them_are_no_failure(world: World)
 # --- workloads without pods -----------------------------------------------------------------------
 
 
-def test_capacity_first_makes_pools_with_their_nodes_and_replaces_an_autoscaled_one(world: World) -> None:
+def test_kueues_check_makes_pools_with_their_nodes_and_replaces_an_autoscaled_one(world: World) -> None:
     begin(world)
     world.cluster.pods.clear()
-    world.use(capacity_policies=read_policies(POLICY), capacity_first=True)
-    world.cluster.add(a_jobset(suspended=True, marks={labels.CAPACITY_FIRST: "true"}))
+    world.use(capacity_policies=read_policies(POLICY), kueue_admission_check=True)
+    reserve_quota(world, a_jobset(suspended=True))
     by_sweep(world)
     assert status(world, 0) == "STOPPING"
 

@@ -8,6 +8,7 @@ import pytest
 from shared.core import labels
 from shared.core.workloads import PodView, WorkloadView
 from tests.builders import CLUSTER, a_jobset, a_pod, a_template
+from tests.component.fake_queues import reserve_quota
 from tests.component.world import World
 from tests.unit import rayclusters
 from tests.unit import test_kind_deployment as deployments
@@ -163,15 +164,14 @@ def test_what_asks_for_gpus_has_one_pool_for_all_its_pods(world: World, objects:
 
 
 def test_a_gang_of_one_slice_is_no_bad_input_and_is_resumed_when_its_pool_runs(world: World) -> None:
-    world.use(capacity_first=True)
+    world.use(kueue_admission_check=True)
     world.cluster.pods.clear()
-    asks = {labels.CAPACITY_FIRST: "true"}
-    world.cluster.add(a_jobset(suspended=True, marks=asks, version="1", replicas=1))
+    queues = reserve_quota(world, a_jobset(suspended=True, replicas=1))
     world.sweep()
     (name,) = world.pools.names(CLUSTER)
     world.pools.move(CLUSTER, name, "RUNNING")
     world.cluster.nodes[name] = [f"{name}-node"]
     world.sweep()
 
-    assert not world.cluster.workloads["JobSet", "default", "train"].suspended
-    assert any("its slice has its node pool" in each.message for each in world.cluster.notices)
+    assert queues.state("train").state == "Ready"
+    assert "the slice has its node pool" in queues.state("train").message

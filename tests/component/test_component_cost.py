@@ -10,12 +10,11 @@ from unittest.mock import Mock
 
 import pytest
 
-from shared.core import labels
-from shared.core.times import format_time
 from shared.engine.looks import gather
 from shared.engine.looks.side_by_side import CALLS_AT_ONCE
 from shared.engine.steps import serving_pools
 from tests.builders import CLUSTER, NOW, a_claim, a_jobset, a_pod, a_pool, an_over_event
+from tests.component.fake_queues import reserve_quota
 from tests.component.test_component_needed_pools import HOSTS, JobSetWorld
 from tests.component.world import Records, World
 
@@ -130,40 +129,22 @@ def test_twice_the_slices_that_lack_a_host_are_twice_the_steps(records: Records,
     assert steps[2] < 2.2 * steps[1], steps
 
 
-def pause_after_a_round(records: Records, slices: int) -> World:
-    """One of the slices has no pool, so those of the others are given back."""
-    world = World(records, capacity_first=True)
-    world.cluster.pods.clear()
-    marks = {labels.CAPACITY_FIRST: "true", labels.CAPACITY_FIRST_ROUND: f"3 from {format_time(NOW + 600)}"}
-    world.cluster.add(a_jobset(suspended=True, replicas=slices, marks=marks))
-    world.add_pools(slices - 1)
-    return world
-
-
-@pytest.mark.parametrize(
-    ("begin", "made"),
-    [
-        (wait_beside_running_hosts, {"measure_occupancy": 1, "plan_pools": 1, "lacks_pools": 0}),
-        (pause_after_a_round, {"measure_occupancy": 0, "plan_pools": 0, "lacks_pools": 2}),
-    ],
-)
 def test_what_follows_from_a_whole_workload_is_made_once_for_all_of_its_slices(
-    records: Records, monkeypatch: pytest.MonkeyPatch, begin: Callable[[Records, int], World], made: dict[str, int]
+    records: Records, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Once for the first looks, and once for the second ones, which read anew."""
+    made = {"measure_occupancy": 1, "plan_pools": 1}
     counted = {name: Mock(wraps=getattr(gather, name)) for name in made}
     for name, mock in counted.items():
         monkeypatch.setattr(gather, name, mock)
     monkeypatch.setattr(serving_pools, "plan_pools", counted["plan_pools"])
-    begin(Records(), 2).sweep()
+    wait_beside_running_hosts(Records(), 2).sweep()
     steps = []
     for slices in (20, 40):
-        world = begin(records, slices)
+        world = wait_beside_running_hosts(records, slices)
         for mock in counted.values():
             mock.reset_mock()
         steps.append(count_steps(world.sweep))
         assert {name: mock.call_count for name, mock in counted.items()} == made
-        assert world.pools.count("delete") == (slices - 1) * bool(made["lacks_pools"])
 
     assert steps[1] < 2.2 * steps[0]
 
@@ -176,18 +157,15 @@ def test_a_workload_is_read_once_for_its_pool_its_leaders_and_its_followers(reco
     assert Counter(verb for verb, _ in found.world.pools.calls) == {"list": 1}
 
 
-@pytest.mark.parametrize("paused", [False, True])
-def test_one_list_of_pools_serves_all_workloads_that_wait_for_their_capacity(
-    records: Records, paused: bool
-) -> None:
+def test_one_list_of_pools_serves_all_workloads_that_wait_for_their_capacity(records: Records) -> None:
     """Before, each of 500 listed all pools in each sweep: 501 calls a minute."""
-    world = World(records, capacity_first=True, limit_chips=1)
+    world = World(records, kueue_admission_check=True, limit_chips=1)
     world.cluster.pods.clear()
-    marks = {labels.CAPACITY_FIRST: "true"}
-    if paused:
-        marks[labels.CAPACITY_FIRST_ROUND] = f"1 from {format_time(NOW + 60)}"
+    queues = reserve_quota(world, a_jobset(suspended=True))
     for number in range(50):
-        world.cluster.add(a_jobset(name=f"w{number}", uid=f"w{number}", suspended=True, marks=marks, version="1"))
+        queued = a_jobset(name=f"w{number}", uid=f"w{number}", suspended=True)
+        world.cluster.add(queued)
+        queues.reserve(queued, at=NOW)
     world.sweep()
 
     assert Counter(verb for verb, _ in world.pools.calls)["list"] == 1

@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 
 from cli.rehearsal import open_rehearsal, rehearse, rehearse_leaders
-from shared.core import labels
 from shared.core.errors import Denied, Unavailable
 from shared.core.workloads import Disk
 from shared.engine.tell import Outcome
@@ -140,14 +139,11 @@ def test_a_disk_that_cannot_be_read_now_buys_nothing_until_a_later_look_and_is_t
     assert zones(world) == [A]
 
 
-@pytest.mark.parametrize("kueue", [False, True], ids=["it waits for capacity", "it has quota of Kueue"])
-def test_pools_before_pods_are_made_where_the_disk_is(world: World, *, kueue: bool) -> None:
-    world.use(capacity_first=not kueue, kueue_admission_check=kueue)
-    marks = {} if kueue else {labels.CAPACITY_FIRST: "true"}
-    reads = claim(world, A, slices=2, suspended=True, marks=marks, version="1")
+def test_pools_before_pods_are_made_where_the_disk_is(world: World) -> None:
+    world.use(kueue_admission_check=True)
+    reads = claim(world, A, slices=2, suspended=True)
     world.cluster.pods.clear()
-    if kueue:
-        reserve_quota(world, world.cluster.workloads["JobSet", "default", "train"])
+    reserve_quota(world, world.cluster.workloads["JobSet", "default", "train"])
 
     world.sweep()
 

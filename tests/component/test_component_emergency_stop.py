@@ -210,7 +210,7 @@ def test_every_act_of_the_shell_is_in_one_module_and_asks_for_the_stop_first() -
 
     assert {module for module, _ in acting} == {"changes"}
     assert {node.name for _, node in acting if asks(node)} == {
-        *("create_pool", "resize_pool", "delete_pool", "remove_nodes", "mark_nodes", "change_workload")
+        *("create_pool", "resize_pool", "delete_pool", "remove_nodes", "mark_nodes")
     }
     assert [node.name for _, node in acting if not asks(node)] == []
     assert [verb for verb in Verb if "_obey_stop" not in [each.__name__ for each in GUARDS[verb]]] == []
@@ -242,5 +242,4 @@ def is_act(node: ast.AST) -> bool:
     if not isinstance(node, ast.Attribute):
         return False
     of_pools = isinstance(node.value, ast.Attribute) and node.value.attr == "pools" and node.attr in ACTS
-    of_workloads = isinstance(node.value, ast.Attribute) and node.value.attr == "live"
-    return of_pools or node.attr == "mark_surplus" or (of_workloads and node.attr == "change_workload")
+    return of_pools or node.attr == "mark_surplus"

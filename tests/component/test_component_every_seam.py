@@ -25,7 +25,7 @@ BAD, GOOD = "bad", "good"
 LONG_AGO = NOW - 900
 SEAMS = {
     *("create", "delete", "measure", "read_machines"),
-    *("change_workload", "find_pools_of_nodes", "get_parent", "get_workload", "list_workload_pods"),
+    *("find_pools_of_nodes", "get_parent", "get_workload", "list_workload_pods"),
     *("list_pool_nodes", "list_pool_pods", "list_scale_ups", "list_surplus_marks", "mark_surplus", "write_notice"),
     *("mark_active", "view_owner", "write_state"),
 }
@@ -62,7 +62,7 @@ class TwoOfEach:
     """A world in which each thing that a sweep does is due twice: for a bad and a good object."""
 
     def __init__(self, records: Records, *, failing: str = "", error: Exception | None = None) -> None:
-        self.world = World(records, capacity_first=True, idle_seconds=1800, kueue_admission_check=True)
+        self.world = World(records, idle_seconds=1800, kueue_admission_check=True)
         self.cluster, self.queues = self.world.cluster, FakeQueues(self.world.cluster)
         self.cluster.empty()
         self.queues.checks = []
@@ -127,8 +127,7 @@ class TwoOfEach:
         self.cluster.nodes[pool.name] = [f"{pool.name}-{at}" for at in range(2)]
 
     def _add_suspended(self, who: str) -> None:
-        """Add a workload that waits for its capacity, and one that Kueue has given quota to."""
-        self._add_jobset(f"{who}-asking", suspended=True, marks={labels.CAPACITY_FIRST: "true"}, version="1")
+        """Add a workload that Kueue has given quota to."""
         queued = self._add_jobset(f"{who}-queued", suspended=True)
         self.queues.checks.append(Check(name=CHECK if who == GOOD else f"{who}-check", active=False))
         self.queues.reserve(queued, at=NOW)

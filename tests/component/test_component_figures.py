@@ -8,7 +8,6 @@ from shared.core import labels
 from shared.core.errors import Busy, Denied, ProvisionerError, Unavailable
 from shared.core.identity.names import build_pool_name
 from shared.core.identity.pools import PoolSnapshot, PoolStatus
-from shared.core.times import format_time
 from tests.builders import CLUSTER, NOW, a_foreign_pool, a_jobset, a_pod, a_pool, a_template
 from tests.component.fake_queues import reserve_quota
 from tests.component.test_component_elastic import Elastic, a_waiting_pod
@@ -94,14 +93,12 @@ def test_a_creation_that_failed_waits_whatever_follows_and_so_does_a_pool_that_g
     assert measure(world) == (1, 3600.0, 0)
 
 
-@pytest.mark.parametrize("waits", ["pods", "suspended", "in Kueue's check"])
+@pytest.mark.parametrize("waits", ["pods", "in Kueue's check"])
 @pytest.mark.parametrize("overrides", [{"limit_chips": 8}, {"mode": "no-create"}, {"mode": "report-only"}])
 def test_what_the_operator_forbids_does_not_wait_for_capacity(
     world: World, overrides: dict[str, Any], waits: str
 ) -> None:
-    if waits == "suspended":
-        put_waiting(world, **overrides)
-    elif waits == "in Kueue's check":
+    if waits == "in Kueue's check":
         put_queued(world, **overrides)
     else:
         wait_since(world, 3600)
@@ -224,14 +221,6 @@ def test_leaders_that_cannot_be_listed_tell_nothing(world: World) -> None:
     assert measure_all(world) == []
 
 
-def put_waiting(world: World, marks: dict[str, str] | None = None, **overrides: Any) -> None:
-    """Let the workload of two slices wait, suspended and without pods, for its capacity."""
-    world.use(capacity_first=True, **overrides)
-    world.cluster.pods.clear()
-    asked = {labels.CAPACITY_FIRST: "true"} | (marks or {})
-    world.cluster.add(a_jobset(suspended=True, suspended_since=NOW - 9000, marks=asked, version="1"))
-
-
 def expect_waits_until_both_pools_run(world: World) -> None:
     """Measure the two slices from the begin of their wait until the second pool runs."""
     assert measure(world) == (2, 0.0, 0)
@@ -243,21 +232,11 @@ def expect_waits_until_both_pools_run(world: World) -> None:
     assert measure(world) == (0, 0.0, 2 * CHIPS)
 
 
-def test_the_slices_of_a_suspended_workload_wait_from_the_begin_of_the_round_until_they_have_pools(
-    world: World,
-) -> None:
-    put_waiting(world)
-
-    expect_waits_until_both_pools_run(world)
-    assert not world.cluster.workloads["JobSet", "default", "train"].suspended
-    assert measure(world) == NOTHING
-
-
-def put_queued(world: World, **overrides: Any) -> None:
-    """Let the workload of two slices wait for our check of Kueue, which has just reserved quota."""
+def put_queued(world: World, *, at: float = NOW, retries: int = 0, **overrides: Any) -> None:
+    """Let the workload of two slices wait for our check of Kueue, which has reserved quota."""
     world.use(kueue_admission_check=True, **overrides)
     world.cluster.pods.clear()
-    reserve_quota(world, a_jobset(suspended=True))
+    reserve_quota(world, a_jobset(suspended=True)).reserve(a_jobset(suspended=True), at=at, retries=retries)
 
 
 def test_the_slices_of_a_workload_in_kueues_check_wait_from_the_quota_until_they_have_pools(world: World) -> None:
@@ -277,30 +256,11 @@ RUNS = a_pool(age_seconds=300.0)
 FAILED = a_pool("ERROR", claim=SECOND, error="[GCE_STOCKOUT]", age_seconds=5.0)
 
 
-@pytest.mark.parametrize(
-    ("ended", "begins_at", "pools", "measured"),
-    [
-        pytest.param(2, NOW - 600, [RUNS, FAILED], [(1, 600.0, CHIPS)], id="a failed creation beside idle chips"),
-        pytest.param(2, NOW - 900_000, [], [(2, 9000.0, 0)], id="a forged begin: from the suspension"),
-        # In the pause all wait. A pool that runs when the sweep begins is given back by it.
-        pytest.param(1, NOW + 300, [RUNS], [(1, 0.0, CHIPS), (2, 0.0, 0)], id="the pause after a round"),
-    ],
-)
-def test_the_slices_of_a_round_wait_from_its_begin(
-    world: World, ended: int, begins_at: float, pools: list[PoolSnapshot], measured: list[tuple[int, float, int]]
-) -> None:
-    put_waiting(world, {labels.CAPACITY_FIRST_ROUND: f"{ended} from {format_time(begins_at)}"})
-    world.pools.add(CLUSTER, *pools)
+def test_the_slices_of_a_round_wait_from_the_quota_beside_a_failed_creation(world: World) -> None:
+    put_queued(world, at=NOW - 600, retries=2)
+    world.pools.add(CLUSTER, RUNS, FAILED)
 
-    assert [measure(world) for _ in measured] == measured
-
-
-@pytest.mark.parametrize("method", ["create", "change_workload"])
-def test_a_suspended_workload_without_the_rights_waits(world: World, method: str) -> None:
-    put_waiting(world)
-    (world.pools if method == "create" else world.cluster).fail_next(method, Denied("no right"))
-
-    assert measure(world) == (2, 0.0, 0)
+    assert measure(world) == (1, 600.0, CHIPS)
 
 
 def test_autoscaled_pools_are_counted_those_of_others_too(world: World) -> None:

@@ -51,16 +51,14 @@ def test_an_idle_pool_counts_against_the_limit_and_makes_room_for_a_slice_that_w
     assert world.pools.count("create") == 1
 
 
-@pytest.mark.parametrize("by", ["capacity first", "Kueue's check"])
-def test_idle_pools_make_room_for_a_workload_that_waits_for_all_of_its_slices(world: World, by: str) -> None:
-    world.use(idle_seconds=IDLE, limit_chips=32, capacity_first=True, kueue_admission_check=True)
+def test_idle_pools_make_room_for_a_workload_that_waits_for_all_of_its_slices(world: World) -> None:
+    world.use(idle_seconds=IDLE, limit_chips=32, kueue_admission_check=True)
     sweep(world)
     (younger,) = add_idle(world, 1)
     sweep(world, after=1)
-    marks = {labels.CAPACITY_FIRST: "true"} if by == "capacity first" else {}
-    gang = a_jobset(name="next", uid="next", replicas=2, suspended=True, marks=marks, version="1")
+    gang = a_jobset(name="next", uid="next", replicas=2, suspended=True)
     world.cluster.add(dataclasses.replace(gang, suspended_since=NOW - 3600))
-    queues = reserve_quota(world, gang) if by == "Kueue's check" else None
+    queues = reserve_quota(world, gang)
     sweep(world, after=GRACE)
 
     assert (status(world), status(world, younger)) == ("STOPPING", "RUNNING")
@@ -68,13 +66,11 @@ def test_idle_pools_make_room_for_a_workload_that_waits_for_all_of_its_slices(wo
     assert "to make room for this workload" in told.message
     world.pools.move(CLUSTER, NAME, "gone")
     for _ in range(2):
-        if queues:
-            queues.reserve(gang, at=world.clock.now())
+        queues.reserve(gang, at=world.clock.now())
         sweep(world)
     assert status(world, younger) == "STOPPING"
     world.pools.move(CLUSTER, younger, "gone")
-    if queues:
-        queues.reserve(gang, at=world.clock.now())
+    queues.reserve(gang, at=world.clock.now())
     sweep(world)
     assert world.pools.count("create") == 2
 

@@ -6,10 +6,11 @@ import pytest
 
 from shared.core.errors import Denied, KindAbsent
 from shared.core.kinds.table import find_kind_of_pod
-from shared.core.labels import CAPACITY_FIRST, COMPLETION_INDEX
+from shared.core.labels import COMPLETION_INDEX
 from shared.core.workloads import PodView
 from shared.edges.threads import Threads
 from tests.builders import CLUSTER, NOW, a_jobset, a_pod, a_pool, an_over_event
+from tests.component.fake_queues import reserve_quota
 from tests.component.world import OTHER, Records, World, orphan, two_clusters
 
 
@@ -97,27 +98,15 @@ def test_a_pod_whose_kind_cannot_be_told_stops_no_other(
     assert found["message"] == "Pod default/bad: OverflowError: inf"
 
 
-def test_followers_that_cannot_be_listed_in_any_way_stop_no_suspended_workload(world: World) -> None:
-    world.use(capacity_first=True)
-    asking = a_jobset(name="asking", uid="asking", suspended=True, marks={CAPACITY_FIRST: "true"}, version="1")
-    world.cluster.add(asking)
+def test_followers_that_cannot_be_listed_in_any_way_stop_no_queued_workload(world: World) -> None:
+    world.use(kueue_admission_check=True)
+    reserve_quota(world, a_jobset(name="queued", uid="queued", suspended=True))
 
     world.cluster.fail_next("list_waiting_followers", TypeError("no list"))
 
-    assert world.sweep()[1] == {"create": 4, "errors": 1}
+    assert world.sweep()[1] == {"create": 3, "errors": 1}
     (found,) = world.records.expect_in_order({"reason": "internal_error"})
     assert found["message"] == f"waiting followers of {CLUSTER}: TypeError: no list"
-
-
-def test_parents_that_cannot_be_listed_in_any_way_stop_no_suspended_workload(world: World) -> None:
-    world.use(capacity_first=True)
-    world.cluster.pods.clear()
-    world.cluster.add(a_jobset(suspended=True, marks={CAPACITY_FIRST: "true"}, version="1"))
-
-    world.cluster.fail_next("list_asking_parents", TypeError("no list"))
-
-    assert world.sweep()[1] == {"create": 3, "errors": 0}
-    world.records.expect_in_order({"severity": "WARNING", "error": "no list"})
 
 
 @pytest.mark.parametrize("error", [Denied("events is forbidden"), OverflowError("inf")])

@@ -6,13 +6,13 @@ from typing import Any
 import pytest
 
 from shared.capacity_lists import read_policies
-from shared.core import labels
 from shared.core.errors import Unavailable
 from shared.core.identity.names import SliceClaim, build_pool_name
 from shared.core.identity.pools import PoolSnapshot
 from shared.core.messages import ObjectName
 from shared.core.workloads import NodeView
 from tests.builders import CLUSTER, NOW, a_claim, a_pool, an_over_event, settings
+from tests.component.fake_queues import reserve_quota
 from tests.component.test_component_candidates import POLICY
 from tests.component.world import Records, World
 from tests.unit.rayclusters import UID, a_group, a_raycluster, a_worker, indexed, webhooked
@@ -221,14 +221,17 @@ def test_a_replica_leaves_a_pool_of_another_one_that_has_lost_a_node_under_it(
 @pytest.mark.parametrize(
     ("waits", "seconds", "kept"), [(True, 301, 2), (True, 299, 4), (False, 301, 1), (False, 299, 4)]
 )
-def test_a_raycluster_that_waits_for_its_capacity_and_is_scaled_down_gives_a_pool_back(
+def test_a_raycluster_that_has_quota_and_is_scaled_down_gives_a_pool_back(
     rays: RayWorld, *, waits: bool, seconds: float, kept: int
 ) -> None:
     """Seed 7930722. KubeRay gives the replicas that come after it the lowest indexes."""
-    rays.use(capacity_first=True)
-    marks = {labels.CAPACITY_FIRST: "true"} if waits else {}
+    rays.use(kueue_admission_check=True)
     suspended = a_raycluster(a_group(replicas=2), suspend=True)
-    rays.cluster.add(dataclasses.replace(suspended, marks=marks, suspended_since=NOW - seconds))
+    queues = reserve_quota(rays, suspended)
+    queues.reserve(suspended, at=NOW, api="ray.io/v1")
+    if not waits:
+        queues.workloads.clear()
+    rays.cluster.add(dataclasses.replace(suspended, suspended_since=NOW - seconds))
     for slot, status in enumerate(("PROVISIONING", "RUNNING", "ERROR", "RUNNING")):
         rays.add_pool(slot, status)
 

@@ -11,11 +11,10 @@ from unittest.mock import Mock
 
 import pytest
 
-from shared.core import labels
 from shared.core.identity.names import build_pool_name
 from shared.core.identity.pools import PoolStatus
 from shared.core.messages import ObjectName
-from shared.core.times import SHARED_SECONDS, format_time
+from shared.core.times import SHARED_SECONDS
 from shared.edges.threads import Threads
 from shared.engine.looks.look import open_look
 from shared.engine.looks.shared_reads import RecentReads
@@ -113,25 +112,6 @@ def test_what_is_made_of_reads_is_made_anew_when_they_differ(world: World) -> No
     assert (look.make_once(made, "a", [2]), look.make_once(made, "a", [1])) == ([2], [1])
     look.shared().make_once(made, "a", [1])
     assert made.call_count == 5, "the last one is kept, and no longer than the reads"
-
-
-@pytest.mark.parametrize("later", [SHARED_SECONDS + 0.1, 0.0], ids=["a new read", "the same read"])
-def test_a_gang_that_waits_no_more_keeps_the_pools_that_are_looked_at_later(world: World, later: float) -> None:
-    """That its last pool came good is seen as soon as the workload is read again."""
-    world.pools.pools.clear()
-    world.use(capacity_first=True)
-    marks = {labels.CAPACITY_FIRST: "true", labels.CAPACITY_FIRST_ROUND: f"3 from {format_time(NOW + 600)}"}
-    world.cluster.add(a_jobset(replicas=POOLS + 1, suspended=True, marks=marks))
-    world.add_pools(POOLS)
-
-    def shrink() -> None:
-        world.clock.advance(later)
-        world.cluster.add(a_jobset(replicas=POOLS, suspended=True, marks=marks, version="2"))
-
-    world.cluster.before_next("list_pool_pods", shrink, skip=1)
-    world.sweep()
-
-    assert world.pools.count("delete") == (2 if later else POOLS)
 
 
 def test_a_thread_that_is_held_up_beside_another_one_does_not_read_once_more() -> None:

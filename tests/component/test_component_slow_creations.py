@@ -10,14 +10,11 @@ from shared.core import labels
 from shared.core.errors import Denied, NotFound, ProvisionerError, Throttled, Unavailable
 from shared.core.identity.creations import Creation
 from shared.core.identity.pools import PoolStatus
-from shared.core.messages import EventType, Observed
 from shared.core.ports import FillError, Machines
 from shared.engine.looks.limited_ports import READS_MAX, OptionalReads
-from tests.audit_entries import an_entry, as_message
-from tests.builders import CLUSTER, NOW, a_jobset, a_pod, an_over_event
-from tests.component.fake_queues import FakeQueues, reserve_quota
-from tests.component.looks import Look, by_message, by_sweep
-from tests.component.test_component_capacity_first import jobset, run
+from tests.builders import CLUSTER, NOW, a_jobset, a_pod
+from tests.component.fake_queues import FakeQueues, reserve_quota, run
+from tests.component.looks import by_message, by_sweep
 from tests.component.world import World, slice_name
 
 STOCKOUT = (
@@ -197,20 +194,6 @@ def test_without_both_rights_a_time_leaves_an_empty_pool_and_one_record_names_ea
     ]
 
 
-# --- all slices or none ---------------------------------------------------------------------------
-
-
-def wait_for_capacity(world: World) -> None:
-    """Let a suspended JobSet of two slices wait, and GKE create both pools."""
-    world.use(capacity_first=True)
-    world.cluster.pods.clear()
-    marks = {labels.CAPACITY_FIRST: "true"}
-    world.cluster.add(a_jobset(suspended=True, marks=marks, version="1"))
-    by_sweep(world)
-    assert world.pools.names(CLUSTER) == [FIRST, SECOND]
-    world.clock.advance(60)
-
-
 def lose(world: World, name: str) -> None:
     world.pools.move(CLUSTER, name, "gone")
     world.pools.creations[CLUSTER, name] = Creation(pool=name, ended=True)
@@ -219,120 +202,6 @@ def lose(world: World, name: str) -> None:
 def status(world: World, name: str) -> str:
     found = world.pools.pools.get((CLUSTER, name))
     return str(found.status) if found else "gone"
-
-
-def settle(world: World, name: str, act: str) -> None:
-    world.deliver(as_message(an_entry(act, pool=name)), "settle")
-
-
-def end_first_round(world: World) -> None:
-    """Let the first slice get its nodes, the second none, and the pause be over."""
-    wait_for_capacity(world)
-    run(world, FIRST)
-    refuse(world, SECOND)
-    by_sweep(world)
-    assert (status(world, FIRST), status(world, SECOND)) == ("STOPPING", "PROVISIONING")
-    lose(world, FIRST)
-    world.clock.advance(80)
-
-
-def test_the_round_ends_when_gke_finds_no_capacity_for_one_slice(world: World) -> None:
-    end_first_round(world)
-
-    assert jobset(world).marks[labels.CAPACITY_FIRST_ROUND].startswith("1 from ")
-    (told,) = [each.message for each in world.cluster.notices if "1 of 2 slices have" in each.message]
-    assert f"train-workers-1: {LACKS}" in told
-    assert STOCKOUT in told
-    assert told.endswith(f"{UNTIL}; so the node pools of the other slices are deleted [gang_incomplete]")
-    world.records.expect_in_order({"decision": "delete", "reason": "gang_incomplete"})
-
-
-def test_later_rounds_create_nothing_while_gke_still_tries(world: World) -> None:
-    end_first_round(world)
-    begun = jobset(world).marks[labels.CAPACITY_FIRST_ROUND]
-    for _ in range(30):
-        by_sweep(world)
-        world.clock.advance(60)
-
-    assert world.pools.names(CLUSTER) == [SECOND]
-    assert len(world.pools.bodies) == 2
-    assert jobset(world).marks[labels.CAPACITY_FIRST_ROUND] == begun
-    (told,) = {
-        each.message for each in world.cluster.notices if "0 of 2 slices" in each.message and LACKS in each.message
-    }
-    assert told.endswith(f"{UNTIL}; nothing is created for the other slices meanwhile [stockout]")
-
-
-@pytest.mark.parametrize("look", [by_sweep, lambda world: settle(world, FIRST, "Delete")], ids=["sweep", "settle"])
-def test_the_end_of_a_deletion_creates_nothing_either(world: World, look: Look) -> None:
-    end_first_round(world)
-    look(world)
-
-    assert world.pools.names(CLUSTER) == [SECOND]
-
-
-def ask_by_message(world: World) -> None:
-    assert world.deliver(an_over_event(Observed.CAPACITY_FIRST, type=EventType.DEMAND)).status == 200
-
-
-@pytest.mark.parametrize("seconds", [120.0, 2050.0])
-def test_a_pool_that_gets_its_nodes_late_counts(world: World, seconds: float) -> None:
-    end_first_round(world)
-    by_sweep(world)
-    world.clock.advance(seconds)
-    run(world, SECOND)
-    by_sweep(world)
-    assert (status(world, FIRST), status(world, SECOND)) == ("PROVISIONING", "RUNNING")
-
-    world.clock.advance(300)
-    run(world, FIRST)
-    by_sweep(world)
-    assert not jobset(world).suspended
-    assert world.pools.count("delete") == 1
-
-
-def test_a_pool_whose_creation_failed_at_last_gets_its_next_attempt_with_the_others(world: World) -> None:
-    end_first_round(world)
-    world.clock.advance(2100)
-    world.pools.fail(CLUSTER, SECOND, "Current errors: [GCE_STOCKOUT]", ended_at=world.clock.now() - 80)
-    by_sweep(world)
-
-    following = slice_name(1, 1)
-    assert (status(world, FIRST), status(world, following)) == ("PROVISIONING", "PROVISIONING")
-
-
-def test_nothing_is_deleted_before_another_slice_holds_nodes(world: World) -> None:
-    wait_for_capacity(world)
-    refuse(world, SECOND)
-    by_sweep(world)
-
-    assert jobset(world).marks[labels.CAPACITY_FIRST_ROUND].startswith("0 from ")
-    assert world.pools.count("delete") == 0
-    assert f"0 of 2 slices have their node pools; train-workers-1: {LACKS}" in messages(world)
-
-
-@pytest.mark.parametrize(
-    ("message", "error", "act"),
-    [
-        *((words, None, by_sweep) for words in (DENIED, POLICY, "words")),
-        (STOCKOUT, Denied("403"), by_sweep),
-        (STOCKOUT, None, ask_by_message),
-    ],
-    ids=["no right", "a policy", "other words", "it cannot be read", "a message does not read it"],
-)
-def test_what_is_no_lack_of_capacity_or_is_not_read_leaves_the_round_as_it_was(
-    world: World, message: str, error: ProvisionerError | None, act: Look
-) -> None:
-    wait_for_capacity(world)
-    run(world, FIRST)
-    refuse(world, SECOND, message)
-    if error:
-        world.pools.fail_next("read_machines", error)
-    act(world)
-
-    assert (status(world, FIRST), status(world, SECOND)) == ("RUNNING", "PROVISIONING")
-    assert jobset(world).marks[labels.CAPACITY_FIRST_ROUND].startswith("0 from ")
-    assert bool(world.pools.count("read_machines")) == (act is by_sweep)
 
 
 # --- Kueue's check --------------------------------------------------------------------------------
@@ -369,7 +238,7 @@ def test_kueues_later_rounds_create_nothing_while_gke_still_tries(world: World, 
     by_sweep(world)
     lose(world, FIRST)
     world.clock.advance(80)
-    queues.reserve(jobset(world), at=world.clock.now(), retries=1)
+    queues.reserve(a_jobset(replicas=2, suspended=True), at=world.clock.now(), retries=1)
     for _ in range(3):
         by_sweep(world)
         world.clock.advance(60)

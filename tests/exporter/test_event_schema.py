@@ -13,7 +13,6 @@ from shared.core.errors import MalformedEvent
 from shared.core.kinds.jobset import JOBSET
 from shared.core.kinds.table import get_kind
 from shared.core.kueue import read_queued
-from shared.core.labels import CAPACITY_FIRST
 from shared.core.messages import (
     KINDS_PLURAL,
     Event,
@@ -62,7 +61,6 @@ def every_event() -> list[Event]:
         *jobsets.lose(read_jobset("c")),
         *jobsets.see(read_jobset("d", replicas=2)),
         *jobsets.see(read_jobset("d", replicas=1)),
-        *jobsets.see(dataclasses.replace(read_jobset("e"), suspended=True, marks={CAPACITY_FIRST: "true"})),
         *ObservedQueues(CLUSTER).see(read_queued(a_workload())),
     ]
 
@@ -128,7 +126,7 @@ GOOD_OF_WORKLOAD = as_document(
 )
 WRONG_OF_WORKLOAD: dict[str, dict[str, Any]] = {
     "a pod": {"kind": "Pod"},
-    "a suspended workload": {"observed": "capacity-first"},
+    "a suspended workload": {"observed": "quota-reserved"},
     "a workload that is over": {"observed": "completed"},
     "a uid that is none": {"uid": "a b"},
 }
@@ -156,4 +154,4 @@ def test_schema_and_parser_refuse_the_same(part: str, field: str, value: Any) ->
 
 def test_the_schema_ties_the_type_to_what_it_may_say() -> None:
     assert not VALIDATOR.is_valid({**GOOD, "data": GOOD["data"] | {"observed": "deleted"}})
-    assert not VALIDATOR.is_valid({**GOOD, "data": GOOD["data"] | {"observed": "capacity-first"}})
+    assert not VALIDATOR.is_valid({**GOOD, "data": GOOD["data"] | {"observed": "quota-reserved"}})

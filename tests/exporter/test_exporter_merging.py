@@ -76,7 +76,7 @@ def test_a_pod_and_a_suspended_workload_always_pass() -> None:
     line = Line()
     for event in (
         a_demand_event(),
-        a_demand_event(subject=a_workload_demand().subject, observed="capacity-first"),
+        a_demand_event(subject=a_workload_demand().subject, observed="quota-reserved"),
     ):
         line.put(0, Waiting(event, 0.0))
         line.put(0, Waiting(event, 0.0))

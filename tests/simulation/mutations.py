@@ -10,10 +10,8 @@ from unittest.mock import patch
 
 from shared.core.decide import (
     attempts,
-    capacity_first,
     collect,
     filling,
-    gangs,
     needed_pools,
     pool_facts,
     pool_use,
@@ -185,23 +183,6 @@ def _forget_marks(plain: Function) -> Function:
     return decide
 
 
-def _resume_with_a_part(plain: Function) -> Function:
-    """Take a gang for complete when one slice has its pool."""
-
-    def judge(slices: Any) -> Any:
-        found = plain(slices)
-        some = any(made.decision.reason == Reason.POOL_SERVES for _, made in slices)
-        ready = Decision(Verdict.KEEP, Reason.POOL_SERVES, found.decision.message)
-        return dataclasses.replace(found, decision=ready) if some else found
-
-    return judge
-
-
-def _forget_resume(plain: Function) -> Function:
-    """Leave no mark of a resume."""
-    return lambda workload, now: dict.fromkeys(plain(workload, now))
-
-
 def _forget_machines(plain: Function) -> Function:
     """Decide about an empty pool by its errors alone, whatever machines there are by now."""
 
@@ -288,16 +269,6 @@ MUTATIONS = (
         "stale views believed",
         ((Places, "is_sent", forget_sent), (make_attempt, "_look_and_decide", _believe_stale_views)),
         seed=41,
-    ),
-    Mutation(
-        "part of a gang held for ever",
-        ((gangs, "decide_round", lambda _: lambda *_, refused=None, **__: refused),),
-        seed=241,
-    ),
-    Mutation("resumed with a part", ((gangs, "judge_gang", _resume_with_a_part),), seed=128),
-    Mutation("resume forgotten", ((capacity_first, "write_resumed", _forget_resume),), seed=27),
-    Mutation(
-        "part of a JobSet kept", ((capacity_first, "decide_partial", lambda _: lambda *_, **__: None),), seed=1755
     ),
     Mutation("an empty pool taken for serving", ((filling, "is_empty", lambda _: lambda *_: False),), seed=23),
     Mutation("a pool deleted as its first node comes", ((filling, "decide_empty", _forget_machines),), seed=1236),

@@ -18,7 +18,6 @@ PLAIN = (
     {"autoscaled_max": 150},
     {"candidates": 0},
     {"idle_seconds": 0},
-    {"release_seconds": 0},
     {"versions": 1},
     {"skew_seconds": 0.0},
 )

@@ -50,26 +50,8 @@ def _create(world: World, cluster: SimCluster, act: Act) -> None:
         _add(world, cluster, act.kind, act.name, act.shape, act.count, pinned=act.flag)
 
 
-def _ask(world: World, cluster: SimCluster, act: Act) -> None:
-    """Create a suspended workload that waits for its capacity."""
-    if _find(cluster, act.name) is None:
-        pod_labels = {
-            labels.CAPACITY_FIRST: "true",
-            labels.CAPACITY_FIRST_SECONDS: str(world.scenario.gang_seconds),
-        }
-        _add(world, cluster, act.kind, act.name, act.shape, act.count, pinned=act.flag, asks=pod_labels)
-
-
 def _add(
-    world: World,
-    cluster: SimCluster,
-    kind: str,
-    name: str,
-    shape: str,
-    replicas: int,
-    *,
-    pinned: bool,
-    asks: dict[str, str] | None = None,
+    world: World, cluster: SimCluster, kind: str, name: str, shape: str, replicas: int, *, pinned: bool
 ) -> None:
     base, _, tier = shape.partition("+")
     uid, now = world.make_uid("uid"), world.time.now
@@ -77,10 +59,7 @@ def _add(
         kind, name, uid, SHAPES[base], replicas, pinned, made_at=now + world.scenario.skew_seconds, changed_at=now
     )
     made.spot, made.tolerates = bool(tier), tier != "spot-intolerant"
-    made.marks = dict(asks or {})
     cluster.add_workload(made)
-    if asks:
-        cluster.suspend(made)
 
 
 def _delete(world: World, cluster: SimCluster, made: Workload, act: Act) -> None:
@@ -322,7 +301,6 @@ def _send_rubbish(world: World, cluster: SimCluster, act: Act) -> None:
 
 _ON_WORLD: dict[str, Callable[[World, SimCluster, Act], None]] = {
     "create": _create,
-    "ask": _ask,
     "bystander": _add_bystander,
     "exporter-down": _stop_exporter,
     "replay": _replay,

@@ -13,8 +13,6 @@ from tests.simulation.sim_autoscaler import Autoscaler
 from tests.simulation.sim_workloads import NAMESPACE, Workload, list_pods
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from shared.core.kinds.kind import Kind
     from shared.core.ports import FillError, Ledger, Notice, SurplusMark
     from tests.simulation.sim_pool_bodies import Pool
@@ -132,15 +130,6 @@ class SimCluster:
         made.suspended, made.suspended_since, made.generation = False, None, made.generation + 1
         made.changed_at = self.world.time.now
         self.note_workload(made)
-
-    def change_workload(self, made: Workload, marks: Mapping[str, str | None], suspended: bool | None) -> None:
-        """Change annotations of a workload, and whether it is suspended."""
-        kept = {**made.marks, **marks}
-        made.marks = {key: value for key, value in kept.items() if value is not None}
-        if suspended is not None and suspended != made.suspended:
-            (self.suspend if suspended else self.resume)(made)
-        else:
-            self.note_workload(made)
 
     def remove_workload(self, made: Workload) -> None:
         """Take a workload away; its pods follow."""

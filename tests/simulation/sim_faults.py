@@ -251,10 +251,6 @@ class FaultTable:
         """Return whether a quota of Compute Engine lets each creation fail within a minute."""
         return bool(self._list_open({"no-chips"}, cluster))
 
-    def is_short(self, cluster: str) -> bool:
-        """Return whether stock or quota is missing anywhere now."""
-        return bool(self._list_open(STILL, cluster))
-
     def _list_open(self, kinds: Collection[str], cluster: str) -> list[Fault]:
         return [each for each in self._open if each.kind in kinds and CLUSTERS[each.cluster] == cluster]
 

@@ -114,8 +114,8 @@ class Judge:
         The pause is for a creation that failed without a node, whose pool is there and is of the
         shape that is wanted. It counts from the pool's label, which is older than the pool, and
         doubles from one minute to thirty. Between the candidates of a list there is none, and the
-        next one follows. Of two with the same second, the later counts. A gang's round ends with
-        its records, so an hour has the tries of two. A request follows no failure of a later pool.
+        next one follows. Of two with the same second, the later counts. A request follows no
+        failure of a later pool.
         """
         now, owner, ways = self._world.time.now, pool.owner, max(self._world.scenario.candidates, 1)
         if owner is None or not owner.claim_hash:
@@ -125,8 +125,7 @@ class Judge:
         erased_at = max(each.relabelled_at for each in made)  # a person took the record of failures away
         lately = [each for each in made if now - each.made_at < HOUR_SECONDS and each.made_at > erased_at]
         in_vain = [each for each in lately if not each.made_nodes]
-        tries = FAILURES_PER_HOUR_MAX * (1 + self._world.gangs.has_ended(owner.owner_uid, now - HOUR_SECONDS))
-        if len(lately) > max(CREATES_PER_HOUR_MAX, tries) * ways or len(in_vain) > tries * ways:
+        if len(lately) > CREATES_PER_HOUR_MAX * ways or len(in_vain) > FAILURES_PER_HOUR_MAX * ways:
             self.report("creates per hour", f"{pool.name} is create {len(lately)}, {len(in_vain)} without a node")
         pools = self._world.gke.pools[pool.cluster].values()
         own = [each for each in pools if each.claim_hash == owner.claim_hash]
@@ -239,8 +238,7 @@ class Judge:
         if owner is None or made is None or owner.owner_uid != made.uid:
             return
         if made.suspended and not made.terminal and made.deleting_since is None:
-            judge = self._world.gangs.see_return if made.waits else self._judge_suspension
-            judge(pool, made)
+            self._judge_suspension(pool, made)
         if made.over:
             return
         if pool.healthy_since is None or self._list_pods_on(pool) or not fits(pool, made):

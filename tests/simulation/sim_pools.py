@@ -209,7 +209,6 @@ class GkePools:
         if self.pools[pool.cluster].get(pool.name) is not pool:
             return
         if status != pool.status:
-            self.world.gangs.see_status(pool)
             pool.runs_since = self.world.time.now if status == PoolStatus.RUNNING else None
         pool.status, pool.error, pool._snapshot = status, error, None
         made = self.creations.get((pool.cluster, pool.name), ())

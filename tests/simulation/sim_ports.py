@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from shared.core import labels
-from shared.core.decide.capacity_first import is_asking
 from shared.core.errors import StaleView
 from shared.core.kinds.table import is_pod_of, select_pods_of
 from shared.core.ports import BoundPod, FillError, Ledger, Namespace, SurplusMark
@@ -16,7 +15,7 @@ from tests.simulation.sim_pool_bodies import DEFAULT_POOL, name_default_group
 from tests.simulation.sim_scenario import EVENT_SECONDS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from shared.core.ports import Notice
     from shared.core.workloads import Disk, Parent, PodView, WorkloadView
@@ -114,28 +113,6 @@ class ClusterPort:
         del namespace
         waiting = self._begin("list_waiting_pods").waiting.values()
         return [pod.view for pod in waiting if pod.kind and pod.kind.name == kind]
-
-    def list_asking_workloads(self) -> list[WorkloadView]:
-        """Return the workloads that ask for their capacity."""
-        found = [made.view for made in self._begin("list_asking_workloads").workloads.values()]
-        return [each for each in found if is_asking(each)]
-
-    def list_asking_parents(self) -> list[WorkloadView]:
-        """Return nothing: no workload of a scenario has a parent."""
-        return []
-
-    def change_workload(
-        self, workload: WorkloadView, marks: Mapping[str, str | None], *, suspended: bool | None = None
-    ) -> WorkloadView:
-        """Change a workload in place of the version that was read."""
-        with self.world.faults.changing("change_workload", self.name):
-            truth = self.world.find_answering(self.name)
-            made = truth.workloads.get((workload.kind, workload.name))
-            if made is None or (made.uid, str(made.version)) != (workload.uid, workload.version):
-                raise StaleView(f"{workload} has changed")
-            self.world.gangs.see_change(truth, made, suspended=suspended)
-            truth.change_workload(made, marks, suspended)
-        return made.view
 
     def list_workload_pods(self, workload: WorkloadView) -> list[PodView]:
         """Return the pods of a workload."""

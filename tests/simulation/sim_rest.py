@@ -8,7 +8,7 @@ from tests.simulation.sim_filling import fits
 from tests.simulation.sim_judge import read_reason, tells_suspension
 from tests.simulation.sim_pool_bodies import Pool
 from tests.simulation.sim_scenario import DRAIN_SECONDS, EVENT_SECONDS
-from tests.simulation.sim_workloads import Workload, list_pods, list_wanted
+from tests.simulation.sim_workloads import Workload, list_pods
 from tests.simulation.sim_world import World
 
 IDLE_REASONS = {
@@ -33,8 +33,6 @@ def judge_rest(world: World) -> None:
             world.judge.report("no message lost", f"no answer after {sent.attempts} deliveries: {sent.text}")
     for cluster in world.clusters.values():
         _judge_demands(world, cluster)
-        for made in [each for each in cluster.workloads.values() if each.waits]:
-            world.gangs.judge_rest(cluster, made)
         if world.scenario.mode != "report-only":
             _judge_pools(world, cluster)
 
@@ -85,10 +83,9 @@ def _is_left_without(world: World, cluster: SimCluster, pods: list[SimPod], late
     made, name = pods[0].workload, pods[0].plan.slice_name
     hosts = sum(made.elastic or plan.slice_name == name for plan in list_pods(made))
     stocked = _is_stocked(world, cluster, made, hosts)
-    moves = any(each.waits for each in cluster.workloads.values())  # its rounds take room and leave it
     if made.elastic and world.scenario.candidates > 1 and not made.spot and world.scenario.mode == "active":
-        return not moves and _is_left_short(world, cluster, made, latest)
-    if not stocked or moves or "PROVISIONING" in what:
+        return _is_left_short(world, cluster, made, latest)
+    if not stocked or "PROVISIONING" in what:
         return False
     # Where other pods of the slice run elsewhere, their affinity keeps the rest off an empty pool.
     usable = any(cluster.may_share(pod, pool.name) for pool in _list_empty(world, cluster, pods) for pod in pods)
@@ -227,11 +224,11 @@ def _judge_pools(world: World, cluster: SimCluster) -> None:
             _report_orphan(world, cluster, pool, "its owner is over")
         elif made.suspended and owner.created_at is None and not tells_suspension(world, made):
             continue  # neither the pool says its age nor the workload since when it is suspended
-        elif made.suspended and (not made.waits or _is_left(pool, made)):
+        elif made.suspended:
             _report_orphan(world, cluster, pool, "its owner is suspended")
         elif made.deleting_since is not None:
             _report_orphan(world, cluster, pool, "its owner is being deleted")
-        elif not made.waits:
+        else:
             _judge_live(world, cluster, pool, made)
 
 
@@ -278,12 +275,6 @@ def _has_spare_nodes(cluster: SimCluster, pool: Pool, made: Workload, users: lis
     closed = any(node.mark and node.mark.closed for node in nodes)
     of_all = sum(_is_of(node.pool, made) for node in cluster.nodes.values())
     return len(nodes) > max(wanted, len(users)) or (closed and of_all <= wanted)
-
-
-def _is_left(pool: Pool, made: Workload) -> bool:
-    """Return whether the slice of a pool was scaled away."""
-    name = pool.slice_name
-    return bool(name) and not made.elastic and all(plan.slice_name != name for plan in list_wanted(made))
 
 
 def _is_of(pool: Pool, made: Workload) -> bool:

@@ -4,7 +4,6 @@ import functools
 from dataclasses import dataclass, field
 from typing import Any
 
-from shared.core.decide.filling import CREATION_TRIES_SECONDS
 from shared.core.identity.pools import PoolStatus
 from tests.simulation.sim_acts import apply_act
 from tests.simulation.sim_growth import refill
@@ -46,7 +45,6 @@ def run_scenario(scenario: Scenario, *, tell: bool = False) -> Result:
     try:
         live(world)
         _rest(world, REST_SWEEPS)
-        _end_rounds(world)
         judge_rest(world)
         _replay(world)
     finally:
@@ -66,9 +64,6 @@ def run_scenario(scenario: Scenario, *, tell: bool = False) -> Result:
         "changes after a stale answer": world.judge.stale_changes,
         "labels removed after the look": world.judge.late_edits,
         "second pools on their way": world.judge.late_creates,
-        "workloads resumed with their capacity": world.gangs.resumes,
-        "workloads suspended with a part of it": world.gangs.releases,
-        "pools given back with the others": world.gangs.returns,
         "pools for the autoscaler": world.fills.empty_pools,
         "scale-ups without machines": world.fills.failed_fills,
         "creations that failed after 35 minutes": world.fills.slow_stockouts,
@@ -103,9 +98,6 @@ def _rest(world: World, sweeps: tuple[int, ...]) -> None:
     still_since, changes = began, -1
     swept_at = began
     for seconds in sweeps:
-        while _has_waiting(world) and world.time.now + MINUTE_SECONDS < began + seconds:
-            world.time.run_until(world.time.now + MINUTE_SECONDS)
-            world.sweep()
         world.time.run_until(began + seconds)
         if world.changes != changes:
             still_since, changes = world.time.now, world.changes
@@ -126,20 +118,6 @@ def _rest(world: World, sweeps: tuple[int, ...]) -> None:
         world.time.run_until(world.time.now + 300)
 
 
-def _end_rounds(world: World) -> None:
-    """Let a workload that waits, and has room, begin a round with each of its candidates.
-
-    A cycle has an odd number of rounds (`shared.engine.steps.gang_pools`), and the longest pause
-    comes before each, so the rest may be over before a cycle is.
-    """
-    rounds = world.scenario.candidates | 1 if world.gangs.leaves_room() else 0
-    tries = max(CREATION_TRIES_SECONDS, world.scenario.answers.tries_gpu, world.scenario.answers.tries_tpu)
-    until = world.time.now + rounds * (PAUSE_SECONDS_MAX + tries)
-    while world.time.now < until and _has_waiting(world):
-        world.time.run_until(world.time.now + MINUTE_SECONDS)
-        world.sweep()
-
-
 def _is_calm(world: World) -> bool:
     """Return whether nothing goes on by itself; a failed creation may wait for its next attempt."""
     pools = (pool for found in world.gke.pools.values() for pool in found.values())
@@ -147,12 +125,7 @@ def _is_calm(world: World) -> bool:
     if any(cluster.waiting for cluster in world.clusters.values()):
         last, since = (made[-1] for made in world.gke.creations.values()), world.time.now - PAUSE_SECONDS_MAX
         pausing = pausing or any(each.error and (each.ended_at or 0) > since for each in last)
-    return world.time.next_moment is None and not pausing and not _has_waiting(world)
-
-
-def _has_waiting(world: World) -> bool:
-    """Return whether a workload waits for its capacity."""
-    return any(made.waits for cluster in world.clusters.values() for made in cluster.workloads.values())
+    return world.time.next_moment is None and not pausing
 
 
 def _replay(world: World) -> None:

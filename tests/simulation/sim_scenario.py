@@ -89,11 +89,6 @@ class Scenario:
     """With so many autoscaled pools, new ones are created with their nodes."""
     stock: tuple[Stock, ...] = ()
     """The machines of zones. A zone without such a row has enough."""
-    gang_seconds: int = 0
-    """How long a part of the slices of a workload that waits for its capacity is held; 0: no
-    workload of the scenario does, and the setting is off."""
-    release_seconds: int = 0
-    """How long a part of a running JobSet's slices is held; 0: for ever."""
     idle_seconds: int = 0
     """How long pools may stay without use."""
     versions: int = 1
@@ -113,7 +108,6 @@ class Scenario:
         """Return the scenario for a person, line by line."""
         heading = [f"scenario {self.seed}: {self.clusters} cluster(s), mode {self.mode}"]
         sources = f" ({', '.join(each or 'default' for each in self.sources)})" if self.sources else ""
-        gangs = f"parts held for {self.gang_seconds} s, of running JobSets {self.release_seconds} s"
         heading += [
             text
             for holds, text in (
@@ -121,7 +115,6 @@ class Scenario:
                 (self.limit_chips, f"limit_chips {self.limit_chips}"),
                 (self.candidates, f"{self.candidates} candidates{sources}"),
                 (self.autoscaled_max < 150, f"autoscaled_pools_max {self.autoscaled_max}"),
-                (self.gang_seconds, gangs),
                 (self.idle_seconds, f"idle_seconds {self.idle_seconds}"),
                 (self.versions > 1, "two versions side by side"),
                 (self.skew_seconds, f"the clock of Kubernetes is {self.skew_seconds:+.0f} s off"),

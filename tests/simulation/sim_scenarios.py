@@ -16,8 +16,7 @@ SCARCE_SHARE = 0.06
 STOCK_SHARE = 0.5
 QUOTA_SHARE = 0.6
 WARM_SHARE = 0.1
-GANG_SHARE, GANG_LENGTH_SECONDS = 0.05, 1500.0
-GROWTH_SHARE = 0.05
+GROWTH_SHARE, GROWTH_LENGTH_SECONDS = 0.05, 1500.0
 _KINDS = (
     ("JobSet", 30),
     ("RayCluster", 20),
@@ -65,12 +64,9 @@ def make_scenario(seed: int) -> Scenario:
     faults += _make_doubles(seed, acts[0], candidates)
     stock = _make_stock(seed, candidates, sweeps)
     idle_seconds, tight = _add_warmth(seed, acts, sweeps)
-    gang_seconds, release_seconds, dry = _add_gang(seed, acts, sweeps)
-    if dry and not stock and not any(act.shape.endswith(("spot", "spot-intolerant")) for act in acts):
-        stock, candidates = dry, max(candidates, 2)  # the policy's list is none for pods that select spot
-    narrow = () if stock or dry else _add_growth(seed, acts, sweeps)
+    narrow = () if stock else _add_growth(seed, acts, sweeps)
     if narrow and not any(act.shape.endswith(("spot", "spot-intolerant")) for act in acts):
-        stock, candidates = narrow, max(candidates, 2)
+        stock, candidates = narrow, max(candidates, 2)  # the policy's list is none for pods that select spot
     sources, autoscaled_max = _draw_sources(seed, candidates)
     drawn = rng.random()
     mode = "report-only" if drawn < 0.03 else "no-create" if drawn < 0.05 else "active"
@@ -87,8 +83,6 @@ def make_scenario(seed: int) -> Scenario:
         sources=sources,
         autoscaled_max=autoscaled_max,
         stock=stock,
-        gang_seconds=gang_seconds,
-        release_seconds=release_seconds,
         idle_seconds=idle_seconds,
         versions=2 if rng.random() < 0.08 else 1,
         skew_seconds=rng.choice((120.0, 3600.0, 3600.0)) if rng.random() < 0.05 else 0.0,
@@ -291,35 +285,6 @@ def _add_warmth(seed: int, acts: list[Act], sweeps: list[float]) -> tuple[int, i
     return idle_seconds, tight
 
 
-def _add_gang(seed: int, acts: list[Act], sweeps: list[float]) -> tuple[int, int, tuple[Stock, ...]]:
-    """Let a workload of several slices wait for its capacity in some scenarios, and others run.
-
-    Often there is room for a part of it only. Return how long a part is held, and of a running
-    JobSet, and the machines of zones.
-    """
-    rng = Random(f"gang {seed}")
-    if rng.random() >= GANG_SHARE:
-        return 0, 0, ()
-    cluster, at = acts[0].cluster, _round(rng.random() * 300)
-    kind, shape = rng.choices(("JobSet", "RayCluster", "Job"), (6, 3, 1))[0], rng.choice(("one", "two", "two"))
-    pinned = kind == "RayCluster" or rng.random() < 0.7
-    acts.append(Act(at, "ask", cluster, "gang", kind, shape, rng.randint(1, 3), pinned))
-    if rng.random() < 0.5:
-        late = _round(at + rng.random() * 600)
-        acts.append(Act(late, "create", cluster, "part", "JobSet", shape, rng.randint(2, 3), rng.random() < 0.7))
-    verbs = ("suspend", "suspend", "resume", "preempt", "remove-pool", "restart", "scale", "delete", "degrade")
-    for _ in range(rng.randint(0, 3)):
-        name, when = rng.choice(("gang", "gang", "part")), _round(at + 60 + rng.random() * GANG_LENGTH_SECONDS)
-        acts.append(Act(when, rng.choice(verbs), cluster, name, count=rng.randint(0, 3), flag=rng.random() < 0.3))
-    rows: list[Stock] = []
-    if rng.random() < 0.7:
-        moments = (0.0, *(_round(rng.random() * GANG_LENGTH_SECONDS) for _ in range(rng.randint(1, 2))))
-        rows = [Stock(moment, zone, rng.choice((0, 1, 2, 3, 4, 6, 30))) for moment in moments for zone in "ab"]
-    sweeps += [_round(each + rng.random()) for each in range(60, int(GANG_LENGTH_SECONDS), 120)]
-    stock = tuple(sorted(rows, key=lambda each: each.at))
-    return rng.choice((300, 700)), rng.choice((0, 120, 400)), stock
-
-
 def _add_growth(seed: int, acts: list[Act], sweeps: list[float]) -> tuple[Stock, ...]:
     """Let an elastic pool grow in some scenarios where its zone has room for a part of it only.
 
@@ -334,13 +299,13 @@ def _add_growth(seed: int, acts: list[Act], sweeps: list[float]) -> tuple[Stock,
     rows = [Stock(0.0, zone, first + rng.choice((0, 0, 1, 2)) if zone == "a" else 30) for zone in "ab"]
     for _ in range(rng.randint(1, 4)):
         verb = rng.choice(("scale", "scale", "scale", "preempt", "restart", "suspend", "remove-pool"))
-        when = _round(at + 300 + rng.random() * GANG_LENGTH_SECONDS)
+        when = _round(at + 300 + rng.random() * GROWTH_LENGTH_SECONDS)
         acts.append(Act(when, verb, cluster, "grows", count=rng.randint(0, 6), flag=rng.random() < 0.3))
     acts.append(Act(_round(at + 400), "scale", cluster, "grows", count=first + rng.randint(1, 4)))
     for _ in range(rng.randint(0, 5)):
-        when = _round(rng.random() * GANG_LENGTH_SECONDS)
+        when = _round(rng.random() * GROWTH_LENGTH_SECONDS)
         rows.append(Stock(when, rng.choice("ab"), rng.choice((0, 1, 2, 3, 4, 6, 30))))
-    sweeps += [_round(each + rng.random()) for each in range(60, int(GANG_LENGTH_SECONDS) + 1800, 60)]
+    sweeps += [_round(each + rng.random()) for each in range(60, int(GROWTH_LENGTH_SECONDS) + 1800, 60)]
     return tuple(sorted(rows, key=lambda each: each.at))
 
 

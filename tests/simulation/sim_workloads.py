@@ -1,7 +1,7 @@
 """The workloads of a scenario: their objects as the API has them, and the pods that they want."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from shared.core import labels
@@ -46,8 +46,6 @@ class Workload:
     deleting_since: float | None = None
     restarts: int = 0
     active: int = 0
-    marks: dict[str, str] = field(default_factory=dict)
-    """Its own annotations about its capacity."""
     version: int = 0
     made_at: float = 0.0
     changed_at: float = 0.0
@@ -86,12 +84,6 @@ class Workload:
         return (self.shape.gpu and not sliced) or (self.kind in ELASTIC_KINDS and self.shape.hosts == 1)
 
     @property
-    def waits(self) -> bool:
-        """Return whether it is suspended and waits for its capacity."""
-        asks = labels.CAPACITY_FIRST in self.marks and labels.CAPACITY_FIRST_RESUMED not in self.marks
-        return asks and self.suspended and not self.terminal and self.deleting_since is None
-
-    @property
     def over(self) -> bool:
         """Return whether it wants no pods."""
         return bool(self.terminal or self.suspended or self.deleting_since is not None)
@@ -121,7 +113,7 @@ class Workload:
             "generation": self.generation,
             "resourceVersion": str(self.version),
             "creationTimestamp": format_time(self.made_at),
-            "annotations": dict(self.marks),
+            "annotations": {},
         }
         if self.deleting_since is not None:
             metadata["deletionTimestamp"] = format_time(self.deleting_since)

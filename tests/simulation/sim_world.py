@@ -22,7 +22,6 @@ from tests.simulation.sim_cluster import SimCluster
 from tests.simulation.sim_exporter import SimExporter
 from tests.simulation.sim_faults import Crash, FaultTable, Invocation
 from tests.simulation.sim_filling import FillJudge
-from tests.simulation.sim_gangs import GangJudge
 from tests.simulation.sim_idle import judge_idle_pools
 from tests.simulation.sim_judge import Judge
 from tests.simulation.sim_pools import GkePools
@@ -61,8 +60,6 @@ def _build_settings(scenario: Scenario) -> Settings:
         capacity_policies=(CapacityPolicy(priorities=ways),) if zones else (),
         autoscaled_pools_max=scenario.autoscaled_max,
         idle_seconds=scenario.idle_seconds,
-        capacity_first=scenario.gang_seconds > 0,
-        release_partial_gang_seconds=scenario.release_seconds,
     )
 
 
@@ -92,7 +89,6 @@ class World:
         self.cluster_names = CLUSTERS[: scenario.clusters]
         self.faults = FaultTable(self.time, self.rng, self.tell, ages)
         self.judge = Judge(self)
-        self.gangs = GangJudge(self)
         self.fills = FillJudge(self)
         self.gke = GkePools(self, {name: {} for name in self.cluster_names})
         self.clusters = {name: SimCluster(self, name) for name in self.cluster_names}
@@ -234,7 +230,6 @@ class World:
                 clean = not counts.get("errors")
                 if self.settled and clean and not run.swapped and "stale" not in run.notes:
                     judge_idle_pools(self, began)
-                self.gangs.see_sweep(run, clean=clean)
                 self.fills.see_sweep(run, clean=clean)
                 self.tell(f"answers {answer.status}")
 
@@ -246,8 +241,6 @@ class World:
         try:
             yield
         except Crash:
-            if run.sweeping:
-                self.gangs.see_sweep(run, clean=False)
             self.tell("crashes")
         except GreenletExit:
             raise

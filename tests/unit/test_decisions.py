@@ -345,10 +345,7 @@ def test_every_decision_has_its_kubernetes_event_or_none(verdict: Verdict, reaso
         Reason.POLICY_VIOLATED,
     )
 
-    of_its_own = {
-        Reason.POOL_CREATED: EventReason.CREATION_SUCCEEDED,
-        Reason.WORKLOAD_RESUMED: EventReason.RESUMED,
-    }
+    of_its_own = {Reason.POOL_CREATED: EventReason.CREATION_SUCCEEDED}
     told = of_its_own.get(reason, EVENT_REASONS.get(verdict))
     assert event == (EventReason.CREATION_FAILED if failed else told)
     assert (event is None) == (verdict == Verdict.NOTHING and not failed and reason not in of_its_own)

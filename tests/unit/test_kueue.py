@@ -181,11 +181,10 @@ def test_the_flavors_of_a_pod_set_come_into_its_pod_template(kind: str) -> None:
     assert body == before
 
 
-def test_every_kind_with_pod_sets_can_be_suspended_and_is_tested_here() -> None:
+def test_every_kind_with_pod_sets_is_tested_here() -> None:
     with_sets = {name for name in KIND_NAMES if get_kind(name).pod_sets is not None}
 
     assert with_sets == set(BODIES)
-    assert all(get_kind(name).suspendable for name in with_sets)
 
 
 def test_a_flavor_that_contradicts_a_template_is_refused_with_both_values() -> None:

@@ -97,7 +97,7 @@ def test_a_demand_of_a_workload_may_lack_its_uid(given: dict[str, str]) -> None:
 
 @pytest.mark.parametrize(
     "event",
-    [an_over_event(), a_demand_event(), an_over_event(type=EventType.DEMAND, observed=Observed.CAPACITY_FIRST)],
+    [an_over_event(), a_demand_event(), an_over_event(type=EventType.DEMAND, observed=Observed.QUOTA_RESERVED)],
 )
 def test_no_other_message_may_lack_the_uid(event: Event) -> None:
     message = format_message(event)

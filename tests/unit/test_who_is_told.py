@@ -4,7 +4,6 @@ import dataclasses
 
 import pytest
 
-from shared.core import labels
 from shared.core.decisions import Decision, Reason, Verdict
 from shared.core.messages import ObjectName
 from shared.core.workloads import Parent, WorkloadView
@@ -15,9 +14,8 @@ from tests.unit.rayclusters import a_raycluster
 PARENT = Parent(kind="RayJob", namespace="default", name="train", uid="uid-of-train")
 LIVE = dataclasses.replace(a_raycluster(), parent=PARENT)
 SUSPENDED = dataclasses.replace(LIVE, suspended=True)
-ASKS = dataclasses.replace(SUSPENDED, marks={labels.CAPACITY_FIRST: "true"})
 WITH_QUOTA = dataclasses.replace(SUSPENDED, quota_reserved=True)
-RESUMED = dataclasses.replace(ASKS, suspended=False)
+RESUMED = dataclasses.replace(WITH_QUOTA, suspended=False)
 POD = a_pod()
 FOREIGN = ObjectName(kind="Pod", namespace="other", name="web", uid="uid-of-web")
 
@@ -32,10 +30,9 @@ FOREIGN = ObjectName(kind="Pod", namespace="other", name="web", uid="uid-of-web"
         (LIVE, Reason.PARENT_OVER, (LIVE, PARENT)),
         (dataclasses.replace(LIVE, parent=None), Reason.PARENT_OVER, (dataclasses.replace(LIVE, parent=None),)),
         (SUSPENDED, Reason.WORKLOAD_SUSPENDED, (SUSPENDED,)),
-        (ASKS, Reason.POOL_ABSENT, (ASKS, PARENT)),
-        (ASKS, Reason.GANG_INCOMPLETE, (ASKS, PARENT)),
-        (ASKS, Reason.PERMISSION_DENIED, (ASKS, PARENT)),
         (WITH_QUOTA, Reason.POOL_ABSENT, (WITH_QUOTA, PARENT)),
+        (WITH_QUOTA, Reason.GANG_INCOMPLETE, (WITH_QUOTA, PARENT)),
+        (WITH_QUOTA, Reason.PERMISSION_DENIED, (WITH_QUOTA, PARENT)),
         (RESUMED, Reason.POOL_ABSENT, (RESUMED,)),
     ],
 )

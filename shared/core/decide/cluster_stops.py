@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from shared.core.identity.pools import PoolSnapshot
     from shared.core.ports import Namespace
+    from shared.core.settings import Settings
 
 _ADDS_NODES = frozenset(
     {
@@ -81,6 +82,14 @@ def decide_stop(act: Decision, stop: Stop | None) -> Decision | None:
     remedy = "; an operator must correct that first" if adds_nodes else ""
     message = f"not done: {act.message}; the mode is {stop.mode}: {stop.cause}{remedy}"
     return Decision(verdict, stop.reason, message)
+
+
+def decide_mode(act: Decision, namespace: str, settings: Settings) -> Decision | None:
+    """Return the decision that replaces what is told to a queue; None when it may be told."""
+    if settings.find_mode(namespace) != Mode.REPORT_ONLY:
+        return None
+    message = f"not done: {act.message}; the mode is report-only"
+    return Decision(Verdict.KEEP, Reason.MODE_REPORT_ONLY, message)
 
 
 def list_witnesses(pools: Sequence[PoolSnapshot]) -> PoolIndex:

@@ -74,7 +74,7 @@ def needs_cap(facts: PoolFacts) -> bool:
     return not (facts.owner_found and facts.owner in _OWN_WORD)
 
 
-_OWN_WORD = (OwnerState.OVER, OwnerState.SUSPENDED, OwnerState.RETURNING)
+_OWN_WORD = (OwnerState.OVER, OwnerState.SUSPENDED)
 
 
 def decide_over_cap(name: str, settings: Settings) -> Decision:
@@ -108,7 +108,6 @@ def _decide_live(facts: PoolFacts, now: float, settings: Settings) -> Decision:
 
 _ENDED_REASONS = {
     OwnerState.SUSPENDED: Reason.WORKLOAD_SUSPENDED,
-    OwnerState.RETURNING: Reason.GANG_INCOMPLETE,
     OwnerState.SURPLUS: Reason.POOL_SURPLUS,
     OwnerState.OVER: Reason.WORKLOAD_OVER,
     OwnerState.GONE: Reason.OWNER_GONE,
@@ -135,7 +134,7 @@ def _decide_ended(facts: PoolFacts, now: float, settings: Settings) -> Decision:
         )
         reason = Reason.POOL_LENT if lent else Reason.POOL_IN_USE
         return _keep(reason, lent or f"{users} still run on {name}")
-    if pods.staying and facts.owner in (OwnerState.SUSPENDED, OwnerState.RETURNING):
+    if pods.staying and facts.owner == OwnerState.SUSPENDED:
         # A workload may have resumed between two reads: its pods say more than its condition. This
         # is no rule for a completed one, because some workers run on after their workload is over.
         return _wait(

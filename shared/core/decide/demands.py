@@ -243,13 +243,6 @@ def _decide_owner(kind: Kind | None, workload: WorkloadView | None, *, pod: PodV
             f"the pod belongs to an earlier {name} {workload.name} (uid {uid}), which no longer exists; "
             "delete this pod if it stays",
         )
-    wanted = workload.marks.get(labels.CAPACITY_FIRST, "false")
-    if kind and not kind.suspendable and wanted != "false":
-        return _refuse(
-            Reason.REQUEST_NOT_ALLOWED,
-            f"annotation {labels.CAPACITY_FIRST}: a {name} cannot be suspended, so it cannot wait for its "
-            f"capacity (got {wanted[:80]!r}); valid: false, or no such annotation",
-        )
     if workload.part_of:
         return _refuse(
             Reason.OWNER_KIND_UNKNOWN,

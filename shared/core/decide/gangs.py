@@ -10,8 +10,6 @@ import dataclasses
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from shared.core import labels
-from shared.core.decide.attempts import JITTER_SHARE, PAUSE_SECONDS_MAX
 from shared.core.decide.cluster_stops import decide_stop
 from shared.core.decide.demands import decide_namespace, decide_planned_demand, refuse_rejected
 from shared.core.decide.failures import RULES, classify_failure
@@ -24,7 +22,6 @@ from shared.core.identity.pool_index import PoolIndex
 from shared.core.identity.pools import LOST, PoolStatus
 from shared.core.kinds.table import list_slices
 from shared.core.nodepool import build_node_pool
-from shared.core.times import AHEAD_SECONDS_MAX
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -44,19 +41,14 @@ NO_CAPACITY = (Reason.STOCKOUT, Reason.QUOTA_EXCEEDED, Reason.RESERVATION_UNFIT,
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CapacityRequest:
-    """What a gang waits for: node pools for all slices before its workload is resumed."""
+    """What a gang waits for: node pools for all slices before Kueue resumes its workload."""
 
     seconds: int
     """How long a part of them may be held."""
     round: int = 0
     """How many rounds have ended without success."""
     begins_at: float | None = None
-    """Unix seconds before which nothing is created; None if no round has begun yet."""
-
-    def is_paused(self, now: float) -> bool:
-        """Return whether its pause is not over; a time that cannot be true is none."""
-        ahead = (self.begins_at or 0.0) - now
-        return 0 < ahead <= PAUSE_SECONDS_MAX * (1 + JITTER_SHARE) + AHEAD_SECONDS_MAX
+    """Unix seconds at which its round began, with the quota; None if that is not known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,7 +67,7 @@ class Holding:
     asked: frozenset[str] = frozenset()
     """The slices whose pool GKE makes, or has refused for another cause than a right of ours."""
     since: float = 0.0
-    """Unix seconds from which a pool counts as held: the begin of the round, or of the want."""
+    """Unix seconds from which a pool counts as held: the begin of the round."""
     told: Mapping[str, Decision] | None = None
     """What GKE says meanwhile, by the name of the slice; None if it was not asked."""
     lent: frozenset[str] = frozenset()
@@ -178,10 +170,7 @@ def plan_gang(cluster: str, workload: WorkloadView, settings: Settings) -> Gang 
             return Decision(Verdict.REFUSE, Reason.CAPACITY_CONFLICT, message)
         demands.append(found.with_nodes_at_creation(before_pods=True))
     if not demands:
-        message = (
-            f"no slice of {workload} needs accelerators, so there is no capacity to wait for; remove the "
-            f"annotation {labels.CAPACITY_FIRST}"
-        )
+        message = f"no slice of {workload} needs accelerators, so there is no capacity to wait for"
         return Decision(Verdict.REFUSE, Reason.NOT_AN_ACCELERATOR_DEMAND, message)
     return tuple(demands)
 

@@ -167,8 +167,6 @@ class OwnerState(StrEnum):
 
     LIVE = "live"
     SUSPENDED = "suspended"
-    RETURNING = "waiting for its capacity"
-    """Suspended, and its pools are deleted, because not all of them could be created in time."""
     SURPLUS = "live and does not need this pool"
     """The slices run on other nodes, and none waits."""
     OVER = "over"

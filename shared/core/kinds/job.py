@@ -195,7 +195,6 @@ JOB = Kind(
     api_version=API_VERSION,
     plural="jobs",
     pod_sets=_list_pod_sets,
-    suspendable=True,
     parent_kind="job",
     text=KindText(
         leaders="every pod; on several hosts the exporter reports one pod at a time",

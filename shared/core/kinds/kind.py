@@ -121,14 +121,6 @@ class ParentKind(Resource):
     judge: Callable[[Json], str]
     """Return, from its JSON, that it has ended but keeps its workload, and what releases that;
     empty otherwise. Raises `shared.core.kinds.objects.UnexpectedValue`."""
-    find_end: Callable[[Json], str]
-    """Return, from its JSON, what has become of it, if it needs no workload any more; else an empty
-    text. Raises `UnexpectedValue`."""
-    read: Callable[[Json, TemplateReader], WorkloadView]
-    """Return, from its JSON, what asks for capacity before it is resumed. It has no slices, because
-    these are of the workload that it makes then. Raises `UnexpectedValue`."""
-    child_spec: str
-    """Field of its spec with the spec of that workload, which may be suspended too."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -185,8 +177,6 @@ class Kind(Resource):
     pod_sets: Callable[[Json], list[tuple[str, Json]]] | None = None
     """Return the pod templates of an object by the names that Kueue gives its pod sets. None for a
     kind that gets no node pools before it has pods."""
-    suspendable: bool = False
-    """Whether its spec has a field ``suspend``, which keeps it without pods."""
     gang: bool = False
     """Whether its slices are of use only together."""
     reshapes: bool = False

@@ -20,7 +20,6 @@ from shared.core.kinds.objects import (
     read_text,
     read_texts,
 )
-from shared.core.kinds.rayjob import CHILD_SPEC, find_unfit
 from shared.core.shapes.tpus import TOPOLOGY_FORM
 
 if TYPE_CHECKING:
@@ -102,19 +101,7 @@ def _make_of_rayjob(body: Json) -> Made:
     if chosen:
         named = ", ".join(f"{key}={value}" for key, value in sorted(chosen.items()))
         return Made(None, f"it makes no RayCluster, because spec.clusterSelector names one ({named})")
-    asks = read_texts(body, "metadata", "annotations").get(labels.CAPACITY_FIRST, "false") != "false"
-    unfit = find_unfit(body) if asks and read_flag(body, "spec", "suspend") else None
-    if unfit:
-        return Made(
-            None, f"it makes no RayCluster and cannot wait for its capacity: {unfit[0]}; valid: {unfit[1]}"
-        )
-    deadlines = [
-        each
-        for each in ("activeDeadlineSeconds", "preRunningDeadlineSeconds")
-        if read_object(body, "spec").get(each)
-    ]
-    note = f"the wait for its capacity counts towards its {' and '.join(deadlines)}" if asks and deadlines else ""
-    return _make_ray(body, CHILD_SPEC, note)
+    return _make_ray(body, "rayClusterSpec", "")
 
 
 def _make_of_rayservice(body: Json) -> Made:

@@ -17,7 +17,6 @@ from shared.core.workloads import Parent
 
 Json = Mapping[str, Any]
 T = TypeVar("T")
-_MARKS = labels.OWN_KEYS | {labels.QUEUE_NAME}
 
 
 class UnexpectedValue(ValueError):
@@ -111,9 +110,8 @@ def read_identity(kind: str, body: Json) -> dict[str, Any]:
             key: value
             for place in ("annotations", "labels")
             for key, value in read_texts(body, "metadata", place).items()
-            if key in _MARKS or labels.resembles_own_key(key)
+            if key in labels.OWN_KEYS or labels.resembles_own_key(key)
         },
-        "version": read_text(body, "metadata", "resourceVersion"),
         "created_at": parse_time(read_text(body, "metadata", "creationTimestamp")),
         "deleting": bool(deleted),
         "deleting_since": parse_time(deleted),

@@ -26,7 +26,6 @@ from shared.core.errors import SlicesMayMix, SliceUnknown
 from shared.core.kinds.indexes import is_index_below, parse_index
 from shared.core.kinds.kind import Kind, KindText, SliceOfPod
 from shared.core.kinds.objects import (
-    read_controller,
     read_flag,
     read_held_conditions,
     read_identity,
@@ -118,19 +117,7 @@ def _read(body: Json, read_template: TemplateReader) -> WorkloadView:
         # The status does not count the head, which goes with its workers on suspension.
         active=read_number(body, "status", "availableWorkerReplicas") + len(heads) * (not suspended),
         parent=read_parent(body, RAYJOB.name),
-        unfit=_find_unfit(body),
     )
-
-
-def _find_unfit(body: Json) -> tuple[str, str] | None:
-    """Return why it cannot wait for its capacity. A RayService restores ``suspend`` of its own.
-
-    See https://github.com/ray-project/kuberay/blob/v1.6.1/ray-operator/controllers/ray/rayservice_controller.go.
-    """
-    maker = read_controller(body)
-    if not maker or read_parent(body, RAYJOB.name):
-        return None
-    return f"{maker} controls it and decides whether it is suspended", "what a person or a RayJob created"
 
 
 def _read_group(body: Json, read_template: TemplateReader, *, scales: bool) -> SliceGroup:
@@ -379,7 +366,6 @@ RAYCLUSTER = Kind(
     reshapes=True,
     parents=(RAYJOB,),
     pod_sets=_list_pod_sets,
-    suspendable=True,
     parent_kind="raycluster",
     mark=CLUSTER,
 )

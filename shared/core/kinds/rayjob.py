@@ -1,35 +1,17 @@
-"""The RayJob, which creates a RayCluster and may keep it after its end.
-
-While it is suspended it has no RayCluster. But its ``rayClusterSpec`` may be suspended too, and
-then the RayCluster is created without pods. KubeRay copies the annotations and labels to it, and
-never writes its ``suspend``: constructRayClusterForRayJob in
-https://github.com/ray-project/kuberay/blob/v1.6.1/ray-operator/controllers/ray/rayjob_controller.go.
-"""
+"""The RayJob, which creates a RayCluster and may keep it after its end."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from shared.core.kinds.kind import ParentKind
-from shared.core.kinds.objects import (
-    read_controller,
-    read_flag,
-    read_identity,
-    read_object,
-    read_objects,
-    read_text,
-)
-from shared.core.workloads import WorkloadView
+from shared.core.kinds.objects import read_flag, read_object, read_objects, read_text
 
 if TYPE_CHECKING:
-    from shared.core.kinds.kind import Json, TemplateReader
+    from shared.core.kinds.kind import Json
 
 NAME = "RayJob"
 API_VERSION = "ray.io/v1"
-CHILD_SPEC = "rayClusterSpec"
-_OPERATOR = "ray.io/kuberay-operator"  # as spec.managedBy
-_CRON = "RayCronJob"
-"""Makes RayJobs, and does not decide later whether they are suspended."""
 _INVALID = "ValidationFailed"
 _ENDED = ("Complete", "Failed", _INVALID)
 _EARLIER_RULES = {"SUCCEEDED": "onSuccess", "FAILED": "onFailure"}
@@ -74,50 +56,4 @@ def _lets_go(body: Json, ended: str) -> bool:
     return bool(policies & _RELEASING)
 
 
-def _find_end(body: Json) -> str:
-    if read_text(body, "metadata", "deletionTimestamp"):
-        return "being deleted"
-    ended = read_text(body, "status", "jobDeploymentStatus")
-    return ended if ended in _ENDED else ""
-
-
-def _read(body: Json, _read_template: TemplateReader) -> WorkloadView:
-    ended, maker = _find_end(body), read_controller(body)
-    return WorkloadView(
-        **read_identity(NAME, body),
-        suspended=read_flag(body, "spec", "suspend"),
-        terminal="" if ended == _INVALID else ended,
-        part_of="" if maker.startswith(_CRON) else maker,
-        unfit=find_unfit(body),
-    )
-
-
-def find_unfit(body: Json) -> tuple[str, str] | None:
-    """Return why a suspended RayJob cannot wait for its capacity, and what is valid; else None.
-
-    One that KubeRay refuses has the status ``ValidationFailed`` for ever: ValidateRayJobSpec in
-    https://github.com/ray-project/kuberay/blob/v1.6.1/ray-operator/controllers/ray/utils/validation.go.
-    """
-    if read_object(body, "spec", "clusterSelector"):
-        return "spec.clusterSelector names a RayCluster that this RayJob does not create", f"spec.{CHILD_SPEC}"
-    if not read_object(body, "spec", CHILD_SPEC):
-        return f"it has no spec.{CHILD_SPEC}, so it makes no RayCluster", f"spec.{CHILD_SPEC}"
-    if not read_flag(body, "spec", "shutdownAfterJobFinishes"):
-        remedy = f"a new RayJob with shutdownAfterJobFinishes: true, or with spec.{CHILD_SPEC}.suspend: true"
-        return "KubeRay refuses a suspended RayJob without shutdownAfterJobFinishes", remedy
-    if read_text(body, "status", "jobDeploymentStatus") == _INVALID:
-        return f"KubeRay has refused this RayJob ({_INVALID}) and makes no RayCluster of it", "a new RayJob"
-    if read_text(body, "spec", "managedBy") not in ("", _OPERATOR):
-        return "spec.managedBy names another controller", "no spec.managedBy"
-    return None
-
-
-RAYJOB = ParentKind(
-    name=NAME,
-    api_version=API_VERSION,
-    plural="rayjobs",
-    judge=_judge_rayjob,
-    find_end=_find_end,
-    read=_read,
-    child_spec=CHILD_SPEC,
-)
+RAYJOB = ParentKind(name=NAME, api_version=API_VERSION, plural="rayjobs", judge=_judge_rayjob)

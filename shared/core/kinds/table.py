@@ -27,9 +27,6 @@ KIND_NAMES = tuple(kind.name for kind in KINDS)
 SLICES_MAX = 10_000
 """The most slices of one workload. Each is a node pool, and no cluster has as many."""
 _BY_NAME = {kind.name: kind for kind in KINDS}
-_PARENTS = {each.name: each for kind in KINDS for each in kind.parents}
-SUSPENDABLE = (*(kind.name for kind in KINDS if kind.suspendable), *_PARENTS)
-"""The kinds whose spec has a field ``suspend``, those of parents among them."""
 
 
 def find_kind(name: str) -> Kind | None:
@@ -45,16 +42,6 @@ def get_kind(name: str) -> Kind:
 def find_parent_kind(kind: str, name: str) -> ParentKind:
     """Return a kind of parent of one kind of workload; KeyError if the table does not have it."""
     return {each.name: each for each in get_kind(kind).parents}[name]
-
-
-def is_parent_kind(name: str) -> bool:
-    """Return whether objects of this kind make workloads."""
-    return name in _PARENTS
-
-
-def get_suspendable(name: str) -> Kind | ParentKind:
-    """Return a kind of workloads or of their parents; KeyError if the table does not have it."""
-    return _PARENTS[name] if name in _PARENTS else get_kind(name)
 
 
 def find_kind_of_pod(pod: PodView) -> Kind | None:

@@ -31,7 +31,6 @@ from shared.engine.looks.look import Turn, open_look
 from shared.engine.steps.admit_workloads import answer_reserved
 from shared.engine.steps.elastic_pools import add_pool, share_nodes
 from shared.engine.steps.make_attempt import FIRST_ATTEMPT, list_attempts, make_attempt
-from shared.engine.steps.resume_workloads import answer_workload
 from shared.engine.steps.serving_pools import is_overdue, judge_serving
 from shared.engine.tell import Outcome, describe_attempt, describe_claim, describe_demand, explain, name_error
 
@@ -74,7 +73,7 @@ def provision(event: Event, ports: Ports) -> Answers:
     if workload is None or subject.uid not in ("", workload.uid):
         return [_conclude(event, decide_no_leader(str(subject)))]
     if workload.suspended:
-        return [*(answer_reserved(look, workload) or answer_workload(look, workload))]
+        return [*answer_reserved(look, workload)] or [_conclude(event, decide_no_leader(str(subject)))]
     pods = list(islice(look.live.list_waiting_leaders(workload), LEADERS_MAX))
     return _answer(shared.share_pools(), pods) or [_conclude(event, decide_no_leader(str(subject)))]
 

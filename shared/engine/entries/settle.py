@@ -17,7 +17,6 @@ from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, cast
 
-from shared.core.decide.capacity_first import is_asking
 from shared.core.decide.demands import decide_succeeded, decide_unclaimed, decide_unrelated, find_claim
 from shared.core.decide.pool_facts import is_owner
 from shared.core.decisions import Verdict
@@ -31,7 +30,6 @@ from shared.engine.looks.look import is_fresh_leader, open_look
 from shared.engine.looks.pool_reads import Creations
 from shared.engine.looks.shared_reads import SharedReads, share_list
 from shared.engine.steps.admit_workloads import answer_reserved
-from shared.engine.steps.resume_workloads import answer_workload
 from shared.engine.tell import Outcome, describe_pool_outcome, explain
 
 if TYPE_CHECKING:
@@ -182,7 +180,7 @@ def _answer_own(look: Look, ended: EndedOperation, name: ParsedName) -> Answers:
             answers += answer_pods(replace(look, had_pool=True), [pod])
         if any(not isinstance(each, Outcome) or each.demand for each in answers):
             break
-    if not answers and not ended.deleted and _may_wait_without_pods(look):
+    if not answers and not ended.deleted and look.cluster in look.ports.queues:
         pool = pool or look.get_pool(ended.pool)
         answers = [*_answer_owner(look, _find_owner(look, pool))] if pool else []
     return answers or [_conclude(ended, decide_unclaimed(ended.pool))]
@@ -200,15 +198,8 @@ def _list_after(look: Look, ended: EndedOperation) -> PoolIndex:
 
 
 def _answer_owner(look: Look, workload: WorkloadView | None) -> list[Outcome]:
-    """Answer the owner of a pool if it is suspended and waits for its capacity."""
-    if workload is None or not workload.suspended or not _may_wait_without_pods(look):
-        return []
-    asks = look.settings.capacity_first and is_asking(workload)
-    return answer_reserved(look, workload) or (answer_workload(look, workload) if asks else [])
-
-
-def _may_wait_without_pods(look: Look) -> bool:
-    return look.settings.capacity_first or look.cluster in look.ports.queues
+    """Answer the owner of a pool if it is suspended and waits for our check."""
+    return [] if workload is None or not workload.suspended else answer_reserved(look, workload)
 
 
 def _conclude(ended: EndedOperation, decision: Decision) -> Outcome:

@@ -18,7 +18,6 @@ from shared.engine.looks.look import open_sweep
 from shared.engine.looks.side_by_side import CLUSTERS_AT_ONCE, get_runner
 from shared.engine.looks.sweep_report import SweepReport
 from shared.engine.steps.admit_workloads import answer_queues
-from shared.engine.steps.resume_workloads import answer_asking
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -56,8 +55,6 @@ def _sweep_cluster(cluster: str, ports: Ports, report: SweepReport, share_second
         if any(each.decision.verdict == Verdict.DELETE for each in report.outcomes):
             swept.look.pools.forget()  # no workload is resumed with a pool that this sweep has deleted
         _add_answers(report, f"Kueue's workloads of {cluster}", answer_queues, swept.within_half().look)
-        asking = swept.within_half().look.unshared()
-        _add_answers(report, f"suspended workloads of {cluster}", answer_asking, asking)
         swept.cap.free()
         judged = act_on_pools(swept, judge_pools(swept, pools), listed=pools)
         answers.finish(swept)

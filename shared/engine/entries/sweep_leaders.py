@@ -8,8 +8,6 @@ from functools import partial
 from random import Random
 from typing import TYPE_CHECKING
 
-from shared.core.decide.capacity_first import WaitingLeaders
-from shared.core.decide.gangs import NO_CAPACITY
 from shared.core.decisions import Reason
 from shared.core.errors import OutOfTime, ProvisionerError
 from shared.core.kinds.table import find_kind_of_pod
@@ -18,7 +16,6 @@ from shared.engine.entries.answer_waiting import provision_pod
 from shared.engine.looks.look import AnsweredClaims, is_fresh_leader
 from shared.engine.looks.pool_reads import measure_elastic
 from shared.engine.looks.side_by_side import take_some
-from shared.engine.steps.resume_workloads import release_partial
 from shared.engine.steps.serving_pools import judge_followers
 
 if TYPE_CHECKING:
@@ -54,8 +51,6 @@ class LeaderAnswers:
         self._listed_at, self._seen_at = swept.look.pools.listed_at, swept.look.now()
         self._left: list[PodView] | None = []
         """The leaders that the first step left to the last one; None in the last one."""
-        self._waiting: dict[tuple[str, str, str], WaitingLeaders] = {}
-        """By workload, its leaders that wait, with those that are left to the last step."""
 
     def run(self, leaders: Sequence[PodView]) -> None:
         """Answer leaders: in another order in each sweep, but those without a pool first."""
@@ -67,7 +62,6 @@ class LeaderAnswers:
                     by_workload[_find_home(pod)].append(pod)
             except Exception as error:  # noqa: BLE001 -- the net of this pod
                 self._add_failure([pod], error)
-        self._waiting = {home: WaitingLeaders(pods) for home, pods in by_workload.items()} | self._waiting
         chance = Random(swept.look.now())  # noqa: S311 -- no secret
         order = {home: (bool(self._listed.list_named(*home)), chance.random()) for home in by_workload}
         self._start_limits()
@@ -83,7 +77,6 @@ class LeaderAnswers:
         self._look = replace(swept.look, answered=AnsweredClaims()) if left else swept.look
         if left:
             self.run(left)
-        self._release_one()
         self._explain_followers()
 
     def _explain_followers(self) -> None:
@@ -131,24 +124,6 @@ class LeaderAnswers:
             return
         swept.report.outcomes.append(outcome)
         swept.look.figures.add_answer(pod, outcome, self._listed.find(outcome.pool), now=swept.look.now())
-        if outcome.demand and outcome.decision.reason in NO_CAPACITY:
-            self._waiting[_find_home(listed)].told[outcome.demand.claim.slice_name] = outcome.decision
-
-    def _release_one(self) -> None:
-        """Suspend one workload of which only a part has its pools, because GKE has no capacity.
-
-        What it gives back may serve the others, so the next sweep looks at them again.
-        """
-        swept = self._swept
-        for home, waiting in self._waiting.items():
-            try:
-                released = release_partial(self._look.unshared(), home, waiting) if waiting.told else None
-            except Exception as error:  # noqa: BLE001 -- the net of this workload
-                swept.report.add_error(" ".join(home), error)
-                continue
-            if released:
-                swept.report.outcomes.append(released)
-                return
 
     def _read_recent(self, pod: PodView) -> PodView | None:
         """Return a leader as it was at most `LOOK_SECONDS` ago; None if it no longer waits."""

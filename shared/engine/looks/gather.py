@@ -15,7 +15,6 @@ from functools import cache, partial
 from typing import TYPE_CHECKING
 
 from shared.core.decide.attempts import is_superseded
-from shared.core.decide.capacity_first import find_wait, is_asking, lacks_pools
 from shared.core.decide.cluster_stops import is_contradicted, judge_nodes, list_witnesses, read_mode_label
 from shared.core.decide.demands import decide_namespace
 from shared.core.decide.failures import decide_failure
@@ -119,13 +118,10 @@ def gather_facts(
         return PoolFacts(pool=pool, owner=OwnerState.UNKNOWN)
     known = read() if read else read_owner(look, owner.home, pools)
     workload, (state, since) = known.workload, classify_owner(owner, known.workload, known.pods)
+    reserved = workload is not None and workload.quota_reserved
     # Its next pods are those of its spec: the pool of another slice ends as for any suspension.
-    if workload is not None and state == OwnerState.SUSPENDED == classify_owner(owner, workload, None)[0]:
-        if workload.quota_reserved:
-            state, since = OwnerState.LIVE, None  # Kueue is about to resume it
-        else:
-            seen, lacks = see_parent(look.live, workload), partial(look.make_once, lacks_pools, workload.uid)
-            state = find_wait(look.cluster, seen, pools, look.settings, now=look.now(), lacks=lacks) or state
+    if reserved and state == OwnerState.SUSPENDED == classify_owner(owner, workload, None)[0]:
+        state, since = OwnerState.LIVE, None  # Kueue is about to resume it
     if workload is not None and depends_on_use(owner, state, workload, pools) and (use := known.read_use()):
         state = judge_use(pool, state, *use)
     return PoolFacts(
@@ -138,14 +134,6 @@ def gather_facts(
         superseded=pool.status in BROKEN and is_superseded(pool, pools),
         workload_over=state in (OwnerState.OVER, OwnerState.GONE) and has_ended(owner, workload),
     )
-
-
-def see_parent(cluster: Cluster, workload: WorkloadView) -> WorkloadView:
-    """Return a workload; one that is suspended and asks for capacity has its parent as of now."""
-    if workload.parent is None or not (workload.suspended and is_asking(workload)):
-        return workload
-    found = cluster.get_parent(workload.parent, workload.kind)
-    return dataclasses.replace(workload, parent=found or dataclasses.replace(workload.parent, ended="gone"))
 
 
 def gather_again(look: Look, name: str, *, pools: Sequence[PoolSnapshot]) -> PoolFacts | None:

@@ -1,4 +1,4 @@
-"""Answers Kueue's admission check `shared.core.kueue.CONTROLLER`: capacity before pods.
+"""Answers Kueue's admission check `shared.core.kueue.CONTROLLER`: pools, and then pods.
 
 A workload that has quota gets node pools for all of its slices. When all of them run, Kueue is told
 that the check is Ready, and resumes the workload.

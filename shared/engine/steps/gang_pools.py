@@ -27,7 +27,6 @@ from shared.core.identity.pools import PoolStatus
 from shared.engine.looks.gather import is_used_by_others, read_stop, read_trying
 from shared.engine.looks.look import Turn
 from shared.engine.steps.make_attempt import list_attempts, make_attempt
-from shared.engine.steps.release_pools import collect_pools
 from shared.engine.tell import Outcome, describe_attempt, describe_claim, describe_demand, explain, get_results
 
 if TYPE_CHECKING:
@@ -98,8 +97,6 @@ def give_pools(look: Look, gang: Gang, workload: WorkloadView, request: Capacity
     """Create what is missing of the pools of a gang, and say how far they are.
 
     Nothing is created while GKE finds no capacity for a slice, or while we refuse a part of it.
-
-    `gather` must take the owner of these pools as live (`shared.core.decide.capacity_first`).
 
     Args:
         look: at the cluster.
@@ -204,18 +201,3 @@ def describe_slices(look: Look, answer: GangAnswer) -> list[Outcome]:
         for demand, made in answer.slices
         if made.decision.verdict not in _QUIET or made.failure is not None
     ]
-
-
-def give_back(look: Look, workload: WorkloadView) -> list[Outcome]:
-    """Look at all pools of a workload, and delete those that are not needed as it is now.
-
-    A pool that GKE still creates cannot be deleted; the sweep does it later. No cap counts these,
-    because their owner has given them up.
-
-    Raises:
-        Retryable: something could not be read. The other pools were looked at.
-        Denied: a permission is missing.
-    """
-    named = look.pools.list().list_named(workload.kind, workload.namespace, workload.name)
-    owned = [pool for pool in named if pool.owner and pool.owner.owner_uid == workload.uid]
-    return collect_pools(replace(look, cap=None), owned, named=named)
