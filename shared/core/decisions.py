@@ -100,7 +100,6 @@ class Reason(StrEnum):
     POOL_IN_USE = "pool_in_use"  # other accelerator pods run on the node pool
     POOL_WARM = "pool_warm"  # the workload is over, and the node pool stays idle for the next one
     POOL_LENT = "pool_lent"  # the workload is over, and others may use the node pool and do
-    POOL_DISPLACED = "pool_displaced"  # an idle node pool makes room, because a limit is reached
     POOL_GONE = "pool_gone"  # there is no node pool
     SWEEP_OVER_CAP = "sweep_over_cap"  # the sweep would delete more than sweep_deletions_max
 

@@ -6,7 +6,6 @@ from shared.capacity_lists import read_policies
 from tests.builders import CLUSTER, NOW, a_demand_event, a_jobset, a_pod, a_pool, an_over_event
 from tests.component import empty_pools
 from tests.component.looks import Look
-from tests.component.test_component_making_room import GRACE, add_waiting
 from tests.component.test_component_old_looks import disown
 from tests.component.test_component_warm_pools import IDLE, make_warm, sweep
 from tests.component.world import NAME, World, claim_of
@@ -50,12 +49,11 @@ def leave_empty(world: World) -> None:
 
 
 def make_idle(world: World) -> None:
-    """It makes room for a slice that a limit refuses."""
+    """Its time is over at the next sweep."""
     make_warm(world)
-    world.use(idle_seconds=IDLE, limit_chips=16)
+    world.use(idle_seconds=IDLE)
     sweep(world)
-    add_waiting(world)
-    world.clock.advance(GRACE)
+    world.clock.advance(IDLE)
 
 
 def collect(world: World) -> None:
@@ -75,7 +73,7 @@ CASES: list[tuple[Look, Look, int]] = [
     *((begins, act, 0) for begins in (differ, break_whole) for act in (provision, run_sweep)),
     *((fail, act, 1) for act in (provision, run_sweep)),
     (leave_empty, run_sweep, 0),
-    (make_idle, run_sweep, 2),
+    (make_idle, run_sweep, 1),
 ]
 """Each with the number of earlier looks at the pods, from which nothing is deleted."""
 

@@ -1,4 +1,4 @@
-"""An ended workload's pool stays for the next one: idle, used, idle again, gone; or displaced."""
+"""An ended workload's pool stays for the next one: idle, used, idle again, gone."""
 
 import dataclasses
 from typing import Any

@@ -65,7 +65,6 @@ class Judge:
         """Pools of live workloads whose pods run on the pools of other workloads."""
         self.borrowed = 0
         """Pods that were bound to a pool that was idle after the end of its own workload."""
-        self.displaced = 0
         """Pools that were deleted before their idle time was over, under a limit."""
         self.late_creates = 0
         """Second pools of a claim whose request was on its way when the other one was created."""
@@ -276,11 +275,9 @@ class Judge:
             return
         since = min((mark.since for mark in marks if mark), default=now)
         idle = now - since >= min(owner.idle_seconds, scenario.idle_seconds) - 1
-        if not idle and scenario.limit_chips and now - since >= GRACE_SECONDS - 1:
-            self.displaced += 1
-        elif self._world.fills.count_late_nodes(pool, run):
+        if self._world.fills.count_late_nodes(pool, run):
             return
-        elif truth.gone_at.get(owner.owner_uid, 0.0) > self._find_last_look(pool, run, marked=any(marks)):
+        if truth.gone_at.get(owner.owner_uid, 0.0) > self._find_last_look(pool, run, marked=any(marks)):
             self.late_changes += 1  # as surplus, while its owner lived: nothing recalls the request
         elif not idle or not all(mark and mark.closed for mark in marks):
             text = f"delete of {pool.name}, idle for {now - since:.0f} s"

@@ -59,7 +59,6 @@ def run_scenario(scenario: Scenario, *, tell: bool = False) -> Result:
         "pods bound after the look": world.judge.late_bindings,
         "workloads changed after the look": world.judge.late_changes,
         "uses of pools of other workloads": world.judge.borrowed,
-        "idle pools that made room": world.judge.displaced,
         "idle pools of live workloads": world.judge.idle_pools,
         "changes after a stale answer": world.judge.stale_changes,
         "labels removed after the look": world.judge.late_edits,

@@ -63,7 +63,6 @@ def build_facts(situation: Situation) -> PoolFacts:
         pods=PODS[situation["pods"]],
         workload_over=over,
         marks={f"n{at}": mark for at, mark in enumerate(MARKS[situation["marks"]])},
-        displaced_by="a demand" if situation["displaced"] == "yes" else "",
     )
 
 
@@ -95,9 +94,8 @@ def judge_warm(situation: Situation, decision: Decision) -> list[str]:
         plan_situation(situation),
     )
     stays = owner in ("over", "gone") and situation["pool"] in ("RUNNING", "RECONCILING") and allowed != "nothing"
-    empty, displaced = pods == "none" and marks != "no nodes", situation["displaced"] == "yes"
-    old = displaced and not marks.startswith("in the grace")
-    due = marks.startswith("due") or old or (allowed == "less" and marks.startswith("young"))
+    empty = pods == "none" and marks != "no nodes"
+    due = marks.startswith("due") or (allowed == "less" and marks.startswith("young"))
     closed = marks.endswith(", closed")
     return list_broken(
         {
@@ -109,7 +107,7 @@ def judge_warm(situation: Situation, decision: Decision) -> list[str]:
             "one that is due and closed goes": not (
                 stays and empty and due and closed and situation["mode"] == "active"
             )
-            or (delete and (decision.reason == Reason.POOL_DISPLACED) == displaced),
+            or delete,
             "one without nodes is not warm": not (stays and pods == "none" and marks == "no nodes" and warm),
             "the mode holds": situation["mode"] == "active" or not (delete or plan),
             "marks change only where they are a record": stays or not plan,
@@ -130,7 +128,6 @@ WARM = DecisionTable(
         "pods": tuple(PODS),
         "marks": tuple(MARKS),
         "allowed": tuple(ALLOWED),
-        "displaced": ("no", "yes"),
         "mode": ("active", "report-only"),
     },
     rule=decide_collect,

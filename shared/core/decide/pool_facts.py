@@ -228,9 +228,6 @@ class PoolFacts:
     """The whole workload has ended or is gone, and not only the slice of the pool."""
     marks: Mapping[str, SurplusMark | None] = field(default_factory=dict)
     """The nodes with our marks; read with `pods`, for a pool that may stay without use."""
-    displaced_by: str = ""
-    """The demand that gets no node pool because of a limit, and for which the pool makes room if it
-    is idle; empty without one."""
 
 
 def is_owner(owner: PoolOwner, workload: WorkloadView | None) -> bool:

@@ -7,21 +7,17 @@ closed to new pods first, then the pods are read once more, and only then the po
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from shared.core.decide.limits import decide_limit
 from shared.core.decisions import Decision, Reason, Verdict
 from shared.core.identity.pools import PoolStatus
 from shared.core.settings import Mode
 from shared.core.times import format_minute, format_time, measure_seconds
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping
 
-    from shared.core.decide.limits import Usage
     from shared.core.decide.pool_facts import PoolFacts
-    from shared.core.demand.demand import Demand
     from shared.core.identity.pools import PoolSnapshot
     from shared.core.ports import SurplusMark
     from shared.core.settings import Settings
@@ -68,15 +64,12 @@ def decide_warm(facts: PoolFacts, *, now: float, settings: Settings) -> Decision
         message = f"node pool {name} is idle and stays for {bound} s for the next workload of its shape"
     else:
         message = f"node pool {name} is idle since {format_time(since)}"
-        if not _is_due(facts, since, bound, now, settings):
+        if now - since < bound:
             message += (
                 f" and stays until {format_minute(since + bound)} ({bound} s) for the next workload of its shape"
             )
         elif not all(mark and mark.closed for mark in facts.marks.values()):
             message += "; its nodes are closed to new pods before it is deleted"
-        elif facts.displaced_by:
-            message += f" and is deleted, because a limit is reached: it makes room for {facts.displaced_by}"
-            return Decision(Verdict.DELETE, Reason.POOL_DISPLACED, message)
         else:
             return None
     return Decision(Verdict.KEEP, Reason.POOL_WARM, message)
@@ -94,7 +87,7 @@ def plan_marks(facts: PoolFacts, *, now: float, settings: Settings) -> dict[str,
         return {name: (None, False) for name, mark in facts.marks.items() if mark is not None}
     known = find_idle_since(facts.marks, now)
     since = now if known is None else known
-    closed = known is not None and _is_due(facts, known, bound, now, settings)
+    closed = known is not None and now - known >= bound
     return {
         name: (since, closed)
         for name, mark in facts.marks.items()
@@ -105,46 +98,3 @@ def plan_marks(facts: PoolFacts, *, now: float, settings: Settings) -> dict[str,
 def decide_idle_marking(pool_name: str) -> Decision:
     """Return the decision to change our marks on nodes of a pool that may stay idle."""
     return Decision(Verdict.KEEP, Reason.POOL_WARM, f"marking since when node pool {pool_name} is idle")
-
-
-def list_displaceable(found: Sequence[PoolFacts], *, now: float, settings: Settings) -> list[PoolSnapshot]:
-    """Return the pools that may make room, the one that is idle for longest first.
-
-    One that is idle for less than the grace may be in the gap of a restart. Nodes that are not
-    marked, or in use, say nothing.
-    """
-    since = {each.pool.name: find_idle_since(each.marks, now) or now for each in found}
-    old = [each.pool for each in found if now - since[each.pool.name] >= settings.grace_seconds]
-    return sorted(old, key=lambda pool: (since[pool.name], pool.name))
-
-
-def choose_displaced(
-    demand: Demand, idle: Sequence[PoolSnapshot], measure: Callable[..., Usage], *, settings: Settings
-) -> list[PoolSnapshot]:
-    """Return the idle pools of which one makes room for a demand that a limit refuses.
-
-    None does if there is room by now, or if all of them together would not help. If only the limit
-    of the namespace is reached, they are those of this namespace.
-
-    Args:
-        demand: it is refused.
-        idle: see `list_displaceable`.
-        measure: returns the usage of all pools but the demand's own and those that it is given.
-        settings: the operator's settings.
-    """
-    usage, home = measure(), demand.claim.namespace
-    if not decide_limit(demand, replace(settings, limit_chips_per_namespace=0), usage):
-        idle = [pool for pool in idle if pool.owner and pool.owner.namespace == home]
-    left = measure(*(pool.name for pool in idle))
-    helps = decide_limit(demand, settings, usage) and not decide_limit(demand, settings, left)
-    return list(idle) if helps else []
-
-
-def decide_room(pool_name: str) -> Decision:
-    """Return what the workload is told for which an idle pool is deleted."""
-    message = f"a limit is reached; node pool {pool_name} is idle and is deleted to make room for this workload"
-    return Decision(Verdict.WAIT, Reason.LIMIT_REACHED, message)
-
-
-def _is_due(facts: PoolFacts, since: float, bound: int, now: float, settings: Settings) -> bool:
-    return now - since >= (min(bound, settings.grace_seconds) if facts.displaced_by else bound)

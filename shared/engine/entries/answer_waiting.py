@@ -138,8 +138,6 @@ def provision_pod(pod: PodView, look: Look, *, leads: bool = False) -> Outcome:
     if (overdue or not look.sweeps or changes) and decision.reason != Reason.POOL_GONE and not again:
         explain(look.live, decision, workload, pod)
     name, facts = build_pool_name(found.claim, made.attempt), _describe_answered(look, found, made, pod)
-    if decision.reason == Reason.LIMIT_REACHED:
-        look.refused.append((turn, name))
     return Outcome(decision=decision, cluster=look.cluster, pool=name, subject=subject, demand=found, facts=facts)
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from shared.core.decisions import Verdict
 from shared.engine.entries.sweep_leaders import answer_leaders
-from shared.engine.entries.sweep_pools import act_on_pools, judge_pools, make_room
+from shared.engine.entries.sweep_pools import act_on_pools, judge_pools
 from shared.engine.looks.limited_ports import bound_ports
 from shared.engine.looks.look import open_sweep
 from shared.engine.looks.side_by_side import CLUSTERS_AT_ONCE, get_runner
@@ -56,9 +56,8 @@ def _sweep_cluster(cluster: str, ports: Ports, report: SweepReport, share_second
             swept.look.pools.forget()  # no workload is resumed with a pool that this sweep has deleted
         _add_answers(report, f"Kueue's workloads of {cluster}", answer_queues, swept.within_half().look)
         swept.cap.free()
-        judged = act_on_pools(swept, judge_pools(swept, pools), listed=pools)
+        act_on_pools(swept, judge_pools(swept, pools), listed=pools)
         answers.finish(swept)
-        make_room(swept, judged)
     finally:
         report.over_cap = swept.cap.over
         swept.look.write_notices()

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING
 from shared.core.decide.cluster_stops import decide_unproven
 from shared.core.decide.collect import decide_over_cap
 from shared.core.decide.pool_facts import OwnerState, PoolFacts
-from shared.core.decide.warm_pools import choose_displaced, decide_room, list_displaceable
 from shared.core.decisions import Reason, Verdict
-from shared.core.identity.pools import PoolStatus, sort_for_cap
-from shared.engine.looks.gather import gather_facts, is_other, read_namespace_obstacle, read_owner, read_stop
+from shared.core.identity.pools import sort_for_cap
+from shared.engine.looks.gather import gather_facts, is_other, read_owner
 from shared.engine.looks.pool_reads import is_resizable
 from shared.engine.steps.elastic_pools import shrink_pool
 from shared.engine.steps.release_pools import JudgedPool, judge_pool, release_pool
@@ -21,10 +20,8 @@ from shared.engine.tell import describe_claim, describe_pool_outcome, explain
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from shared.core.demand.demand import Demand
     from shared.core.identity.pool_index import PoolIndex
-    from shared.core.identity.pools import PoolSnapshot
-    from shared.engine.looks.look import Look, SweptCluster, Turn
+    from shared.engine.looks.look import SweptCluster
 
 _UNTOLD = (
     *((Verdict.KEEP, each) for each in (Reason.POOL_FAILED, Reason.POOL_WARM, Reason.POOL_LENT)),
@@ -54,11 +51,10 @@ def judge_pools(swept: SweptCluster, pools: PoolIndex) -> list[JudgedPool]:
     return [*(judged[pool.name] for pool in due), *unlimited]
 
 
-def act_on_pools(swept: SweptCluster, judged: Sequence[JudgedPool], *, listed: PoolIndex) -> list[JudgedPool]:
-    """Do what was decided; return what was done, and what the last look at each pool found."""
+def act_on_pools(swept: SweptCluster, judged: Sequence[JudgedPool], *, listed: PoolIndex) -> None:
+    """Do what was decided, and report what the last look at each pool found."""
     if sum(each.is_due for each in judged) > 1:
         swept = replace(swept, look=swept.look.in_batch())
-    done = []
     for seen, found in swept.for_each(lambda each: _act(swept, each, listed), judged):
         pool = seen.facts.pool
         if isinstance(found, Exception):
@@ -68,8 +64,6 @@ def act_on_pools(swept: SweptCluster, judged: Sequence[JudgedPool], *, listed: P
         else:
             swept.report.outcomes.append(describe_pool_outcome(swept.look.cluster, pool, found.decision))
             swept.look.figures.add_pool(pool, found.decision)
-            done.append(found)
-    return done
 
 
 def _judge_owned(swept: SweptCluster, home: tuple[str, str, str], pools: PoolIndex) -> list[JudgedPool]:
@@ -107,52 +101,3 @@ def _act(swept: SweptCluster, seen: JudgedPool, listed: PoolIndex) -> JudgedPool
         explain(look.live, shrunk, facts.workload)
         return replace(seen, decision=shrunk)
     return seen
-
-
-def make_room(swept: SweptCluster, judged: Sequence[JudgedPool]) -> None:
-    """Delete one idle pool for a slice or a gang that a limit has refused; a later sweep creates.
-
-    The pools are as this sweep has just looked at them.
-    """
-    look, report = swept.look, swept.report
-    warm = [each.facts for each in judged if each.decision.reason == Reason.POOL_WARM]
-    idle = list_displaceable(warm, now=look.now(), settings=look.settings)
-    gone = [each.pool for each in report.outcomes if each.decision.verdict == Verdict.DELETE]
-    for turn, name in look.refused if look.refused and idle and not read_stop(look.cluster, look.ports) else ():
-        try:
-            chosen = _choose(look, turn.demand, idle, [name, *gone])
-        except Exception as error:  # noqa: BLE001 -- the net of this look
-            report.add_error(f"idle node pools of {look.cluster}", error)
-            return
-        if chosen:
-            _displace(swept, turn, chosen)
-            return
-
-
-def _choose(
-    look: Look, demand: Demand, idle: Sequence[PoolSnapshot], gone: Sequence[str]
-) -> Sequence[PoolSnapshot]:
-    limits = look.limits
-    if limits is None:
-        return ()
-    own = limits.list_pools().list_claimed(demand.claim.hash)
-    failed = [pool.name for pool in own if pool.status == PoolStatus.ERROR]
-    measure = partial(limits.measure, demand, *gone, *failed)
-    chosen = choose_displaced(demand, idle, measure, settings=look.settings)
-    return () if chosen and read_namespace_obstacle(look, demand) else chosen
-
-
-def _displace(swept: SweptCluster, turn: Turn, idle: Sequence[PoolSnapshot]) -> None:
-    """Delete the first idle pool that can be deleted, and tell for whom it goes."""
-    look, report, claim = swept.look, swept.report, str(turn.demand.claim)
-    for pool in idle:
-        named = look.pools.list().list_named(*pool.owner.home) if pool.owner else []
-        try:
-            done = release_pool(look.unshared(), pool, pools=named, displaced_by=claim).decision
-        except Exception as error:  # noqa: BLE001 -- the net of this pool
-            report.add_error(f"node pool {pool.name}", error)
-            continue
-        report.outcomes.append(describe_pool_outcome(look.cluster, pool, done))
-        if done.verdict == Verdict.DELETE:
-            explain(look.live, decide_room(pool.name), turn.workload, turn.pod)
-            return

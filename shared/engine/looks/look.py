@@ -97,8 +97,6 @@ class Look:
     """What GKE says of pools that it has created; None if that is not read."""
     figures: ClusterFigures = field(default_factory=ClusterFigures)
     """What a sweep counts."""
-    refused: list[tuple[Turn, str]] = field(default_factory=list)
-    """The turns that a limit refused, each with the name of its pool, or of a gang's first one."""
     sweeps: bool = False
     """It is a sweep, which comes every minute: about young demands only changes are told."""
     had_pool: bool = False

@@ -121,9 +121,6 @@ def give_pools(look: Look, gang: Gang, workload: WorkloadView, request: Capacity
     if isinstance(slices, Decision):
         if slices.verdict == Verdict.REFUSE:
             look.figures.settle_gang(gang, ())
-        if slices.reason == Reason.LIMIT_REACHED:
-            joined, name = _join(holding.missing, pools)
-            look.refused.append((replace(turns[0], demand=joined), name))
         return GangAnswer(decision=slices, held=bool(holding.pools))
     look.figures.settle_gang(gang, slices)
     decision = [(each.claim.slice_name, made.decision) for each, made in slices]

@@ -109,9 +109,7 @@ def judge_pool(look: Look, facts: PoolFacts) -> JudgedPool:
     return JudgedPool(facts, decide_collect(facts, now=look.now(), settings=look.settings))
 
 
-def release_pool(
-    look: Look, pool: PoolSnapshot, *, pools: Sequence[PoolSnapshot], displaced_by: str = ""
-) -> JudgedPool:
+def release_pool(look: Look, pool: PoolSnapshot, *, pools: Sequence[PoolSnapshot]) -> JudgedPool:
     """Delete a pool after one more look at the pool, its owner by UID and the pods bound to it.
 
     The second decision counts, so a pool that has changed is judged as it is now. A look that is
@@ -123,7 +121,6 @@ def release_pool(
             counts as the age of the look.
         pool: as it was listed.
         pools: at least all pools of workloads of its owner's name.
-        displaced_by: the demand for which an idle pool makes room; empty without one.
 
     Raises:
         Retryable: something could not be read, or each look took too long; nothing was deleted.
@@ -134,7 +131,7 @@ def release_pool(
         facts = gather_again(look, pool.name, pools=pools)
         if facts is None:
             return JudgedPool(PoolFacts(pool=pool, owner=OwnerState.UNKNOWN), decide_absent_pool(pool.name))
-        seen = judge_pool(look, dataclasses.replace(facts, displaced_by=displaced_by))
+        seen = judge_pool(look, facts)
         try:
             return dataclasses.replace(seen, decision=_act(look, seen, looked_at=looked_at))
         except Busy as error:
