@@ -9,7 +9,6 @@ LONGEST = (
     "demo/tests/test_stack_commands.py",
     "tests/kinds/test_kinds_job.py",
     "tests/loop/test_chaos.py",
-    "tests/lives/test_lives_slices.py",
     "tests/lives/test_lives.py",
     "tests/simulation/test_simulation.py",
 )
