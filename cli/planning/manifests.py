@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from cli.exit_codes import BadInput
-from cli.planning.manifest_yaml import read_documents, show_line
+from cli.planning.manifest_yaml import read_documents
 from cli.planning.object_checks import WrongField, check_object, find_requests, find_texts, without_nulls
 from shared.core.demand.near_keys import find_near_key
 from shared.core.errors import ProvisionerError
@@ -40,7 +40,7 @@ https://github.com/kubernetes/kubernetes/blob/v1.34.4/staging/src/k8s.io/apiserv
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
 _VALID_NAME = "at most 253 lower-case letters, digits, '-' and '.', the first and last a letter or digit"
 _VARIABLE = re.compile(r"\$\{|\$[A-Za-z_]|<[A-Za-z_ -]+>|\{\{")
-_SHOWN_MAX, _SHOWN_PATH_MAX = 60, 300
+_SHOWN_MAX, _SHOWN_PATH_MAX, _SHOWN_TEXT_MAX = 60, 300, 1_000
 _LIST_DEPTH_MAX = 50
 _QUEUE = "kueue.x-k8s.io/queue-name"
 _PROVISIONING = "provreq.kueue.x-k8s.io/"
@@ -179,16 +179,12 @@ def _add(found: Found, name: str, text: str) -> None:
             found.problems.append(Problem(where, document.problem))
         else:
             _add_object(found, where, document.body)
-        if document.doubled:
-            notes = tuple(_tell_doubled(each) for each in document.doubled)
-            found.workloads = [
-                replace(each, notes=(*each.notes, *notes)) if each.where is where else each
-                for each in found.workloads
-            ]
 
 
-def _tell_doubled(key: str) -> str:
-    return show_line(f"the key {key} is used twice; the last value counts, as for kubectl")
+def show_line(text: str) -> str:
+    """Return a text that a file holds or explains, as one line for a terminal."""
+    shown = " ".join(text[:_SHOWN_TEXT_MAX].split())
+    return shown if shown.isprintable() else shown.encode("unicode_escape").decode()
 
 
 def _add_object(found: Found, where: Place, body: Any, depth: int = 0) -> None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from cli.planning.manifest_yaml import NotYaml, read_yaml
+from cli.planning.manifest_yaml import read_documents
 
 JOBSET_GROUP = "jobset.x-k8s.io/"
 APPLY_AFTER = "local.tpu-provisioner/apply-after"
@@ -126,16 +126,16 @@ def _expand(pattern: str) -> list[Path]:
 
 def _read(path: Path) -> Iterator[Document]:
     try:
-        bodies = read_yaml(path.read_text(encoding="utf-8"))
-    except NotYaml as error:
-        raise BadManifest(f"{path}: {error}") from error
+        found = list(read_documents(path.read_text(encoding="utf-8")))
     except UnicodeDecodeError as error:
         raise BadManifest(f"{path}: is not UTF-8 text (see byte {error.start}); valid: {_VALID}") from error
     except OSError as error:
         raise BadManifest(f"{path}: cannot be read: {error.strerror}; valid: {_VALID}") from error
     number = 0
-    for position, body in enumerate(bodies, start=1):
-        for each in _flatten(path, position, body):
+    for position, document in enumerate(found, start=1):
+        if document.problem:
+            raise BadManifest(f"{path}: {document.problem}")
+        for each in _flatten(path, position, document.body):
             number += 1
             _check_object(path, number, each)
             yield Document(path, number, each)
