@@ -12,7 +12,7 @@ from cli.diagnosis.cluster_checks import check_cluster, check_exporter
 from cli.diagnosis.creation_checks import check_creations
 from cli.diagnosis.findings import Finding, bad, fine, look, merge_unanswered, skipped, warn
 from cli.diagnosis.local_mends import mend_locally
-from cli.diagnosis.message_checks import check_backlog, check_dead_letters, check_subscription, check_topic
+from cli.diagnosis.message_checks import check_backlog, check_dead_letters
 from cli.exit_codes import say
 from cli.printing import count
 from shared.core.settings import Credentials, Mode
@@ -38,9 +38,6 @@ def examine(deployment: Deployment) -> list[Finding]:
         findings += check_cluster(deployment, cluster)
         findings += check_creations(deployment, cluster)
     findings += look("exporter", lambda: check_exporter(deployment))
-    findings += look("topic", lambda: check_topic(deployment))
-    for function in PUSHED:
-        findings += look(f"subscription {function}", lambda name=function: check_subscription(deployment, name))  # type: ignore[misc]
     findings += look("dead letters", lambda: check_dead_letters(deployment))
     findings += look("backlog", lambda: check_backlog(deployment))
     for function in FUNCTIONS:

@@ -20,8 +20,6 @@ _LOGS = (
     ("function ", ""),
     ("sweep", "ticker"),
     ("exporter", "exporter"),
-    ("topic", "pubsub"),
-    ("subscription ", "pubsub"),
     ("dead letters", "pubsub"),
     ("GKE", "fakegke"),
     ("creations", "fakegke"),

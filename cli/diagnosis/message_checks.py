@@ -1,4 +1,4 @@
-"""The checks of `doctor` on topic, subscriptions, dead letters and the age of waiting messages."""
+"""The checks of `doctor` on dead letters and the age of waiting messages."""
 
 from __future__ import annotations
 
@@ -11,113 +11,24 @@ from cli.diagnosis.findings import Finding, bad, fine, skipped, warn
 from cli.messages.dead_letters import Choice
 from cli.messages.replay import list_reasons
 from cli.moments import format_moment
-from shared.deliver import SETTLE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from google.pubsub_v1.types import Subscription
-
     from cli.access.operator_access import Deployment
     from shared.edges.google_session import GoogleSession
 
-FILTERS = {
-    "provision": 'hasPrefix(attributes.ce-type, "tpuprovisioner.demand.")',
-    "collect": 'NOT hasPrefix(attributes.ce-type, "tpuprovisioner.demand.")',
-    SETTLE: "",
-}
-"""Which messages of its topic each function gets."""
 DEAD_LETTERS_MAX = 100
 WAIT_SECONDS_MAX = 600.0
-_APPLY = "terraform apply (the module sets it)"
 _AGE = "pubsub.googleapis.com/subscription/oldest_unacked_message_age"  # assumes: backlog-metric
 
 
-def check_topic(deployment: Deployment) -> Iterator[Finding]:
-    """Yield whether the topic of events exists, and whether it keeps them for a replay."""
-    name = deployment.own.topic
-    if not name:
-        yield skipped("topic", "not checked: TPU_PROVISIONER_TOPIC is empty")
-        return
-    topic = deployment.pubsub.find_topic(name)
-    if topic is None:
-        yield bad("topic", f"{name} does not exist", "terraform apply")
-    elif not topic.message_retention_duration:
-        yield warn(
-            "topic",
-            f"{name} keeps no messages, so replay --since cannot deliver them again",
-            f"gcloud pubsub topics update {name} --message-retention-duration=7d",
-        )
-    else:
-        text = f"{name} keeps messages for {topic.message_retention_duration.total_seconds() / 86_400:g} days"
-        yield fine("topic", text)
-
-
-def check_subscription(deployment: Deployment, function: str) -> Iterator[Finding]:
-    """Yield whether one push subscription is correct; each flaw is a finding of its own."""
-    check, name = f"subscription {function}", deployment.own.subscriptions.get(function)
-    if not name:
-        yield skipped(check, f"not checked: TPU_PROVISIONER_SUBSCRIPTIONS has no entry {function!r}")
-        return
-    found = deployment.pubsub.find_subscription(name)
-    if found is None:
-        yield bad(check, f"{name} does not exist", "terraform apply")
-        return
-    flaws = list(_find_flaws(deployment, function, found))
-    for text, mend in flaws:
-        yield bad(check, text, mend)
-    if not flaws:
-        yield fine(check, f"pushes to {found.push_config.push_endpoint}")
-
-
-def _find_flaws(deployment: Deployment, function: str, found: Subscription) -> Iterator[tuple[str, str]]:
-    update = f"gcloud pubsub subscriptions update {found.name}"
-    own = deployment.own
-    topic = own.operations_topic if function == SETTLE else own.topic
-    if topic and found.topic != topic:
-        yield f"belongs to {found.topic} instead of {topic}", _APPLY
-    if not found.push_config.push_endpoint:
-        yield "has no push endpoint", _APPLY
-    elif "oidc_token" not in found.push_config:
-        yield "pushes without an identity, so the function refuses the messages", _APPLY
-    if _plain(found.filter) != _plain(FILTERS[function]):
-        yield f"has the filter {found.filter or 'none'} instead of {FILTERS[function] or 'none'}", _APPLY
-    if "dead_letter_policy" not in found:
-        yield (
-            "has no dead-letter topic: a message that fails is retried until it expires",
-            f"{update} --dead-letter-topic=TOPIC",
-        )
-    if "retry_policy" not in found:
-        yield (
-            "has no retry policy: failed messages are delivered again at once",
-            f"{update} --min-retry-delay=10s --max-retry-delay=600s",
-        )
-    if _expires(found):
-        yield "expires if it is not used", f"{update} --expiration-period=never"
-
-
-def _expires(found: Subscription) -> bool:
-    """Return whether it is removed when it is not used: without a policy, after 31 days."""
-    return "expiration_policy" not in found or "ttl" in found.expiration_policy
-
-
-def _plain(text: str) -> str:
-    return text.replace('attributes."ce-type"', "attributes.ce-type")
-
-
 def check_dead_letters(deployment: Deployment) -> Iterator[Finding]:
-    """Yield whether dead letters are kept, and how many there are. They are not removed."""
+    """Yield how many dead letters there are. They are not removed."""
     check, name = "dead letters", deployment.own.subscriptions.get(DEAD_LETTERS)
     if not name:
         yield skipped(check, f"not checked: TPU_PROVISIONER_SUBSCRIPTIONS has no entry {DEAD_LETTERS!r}")
         return
-    found = deployment.pubsub.find_subscription(name)
-    if found is None:
-        yield bad(check, f"{name} does not exist, so dead letters are lost", "terraform apply")
-        return
-    if _expires(found):
-        mend = f"gcloud pubsub subscriptions update {name} --expiration-period=never"
-        yield bad(check, f"{name} expires if it is not used", mend)
     report = list_reasons(deployment, Choice(most=DEAD_LETTERS_MAX))
     if not report.dead_letters:
         yield fine(check, "none")
