@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from tests.simulation.sim_pools import GkePools
     from tests.simulation.sim_scenario import Fault
 
+TRIES_SECONDS = 2104.0
+"""How long GKE looks for machines: quoted messages say "after 35m4s" to "after 35m11s"."""
 STUCK_SECONDS = 4500.0
 EMPTY_SECONDS = 22.0
 RESERVED_SECONDS = 40.0
@@ -36,19 +38,16 @@ _FAILED = (
     "Current errors: [GCE_STOCKOUT]: Instance '{pool}-0' creation failed: The zone '{zone}' does not have enough "
     "resources available to fulfill the request"
 )
-NO_CAPACITY = ("[GCE_QUOTA_EXCEEDED]", "[GCE_STOCKOUT]")
-"""The codes of these two; no other error of a pool tells that there is no capacity."""
 
 
 def follow_creation(gke: GkePools, pool: Pool, outcome: Fault | None) -> None:
     """Let a creation end in time, with the nodes that there are then."""
     kind, rng, time = outcome.kind if outcome else "", gke.world.rng, gke.world.time
-    seconds, answers = 60 + rng.random() * 60, gke.world.scenario.answers
-    tries = answers.tries_gpu if pool.gpus else answers.tries_tpu
+    seconds = 60 + rng.random() * 60
     if kind == "stockout":
         # A stockout of a known length may come good late.
         known = outcome.seconds if outcome else 0.0
-        pool.dry_until = time.now + (known or max(tries, SOON_SECONDS) + 60)
+        pool.dry_until = time.now + (known or TRIES_SECONDS + 60)
     if pool.autoscaled:
         end = STUCK_SECONDS if kind == "slow" else EMPTY_SECONDS + 6 * (rng.random() - 0.5)
         time.after(end, lambda: _run_empty(gke, pool))
@@ -59,7 +58,7 @@ def follow_creation(gke: GkePools, pool: Pool, outcome: Fault | None) -> None:
         time.after(26 + 25 * rng.random(), lambda: gke.set_status(pool, PoolStatus.ERROR, answer))
         return
     if not gke.has_machines(pool):
-        tries = RESERVED_SECONDS if pool.reserved else tries
+        tries = RESERVED_SECONDS if pool.reserved else TRIES_SECONDS
         _try_again(gke, pool, until=time.now + tries + 14 * (rng.random() - 0.5))
         return
     _take_machines(gke, pool)

@@ -1,7 +1,7 @@
 """What fails in a scenario: it is applied where the product calls a port."""
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from random import Random
@@ -102,12 +102,8 @@ class Invocation:
 class FaultTable:
     """The faults of one scenario that can strike now."""
 
-    def __init__(
-        self, time: VirtualTime, rng: Random, tell: Callable[[str], None], ages: Mapping[str, float]
-    ) -> None:
+    def __init__(self, time: VirtualTime, rng: Random, tell: Callable[[str], None]) -> None:
         self._time, self._rng, self._tell = time, rng, tell
-        self._ages = ages
-        """How old the answers of some methods always are."""
         self._armed: list[Fault] = []
         self._open: list[Fault] = []
         self.stale_seconds = 0.0
@@ -160,7 +156,7 @@ class FaultTable:
             run.calls_began[getcurrent()] = self._time.now
         self._time.note_call()
         self._time.pause(self._rng.random() * LATENCY_SECONDS)
-        self.stale_seconds = self._ages.get(method, 0.0)
+        self.stale_seconds = 0.0
         if not self._armed and not self._open:
             return None
         for fault in self._open:

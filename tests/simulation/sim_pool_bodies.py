@@ -53,8 +53,6 @@ class Pool:
     relabelled_at: float = 0.0
     """When a person last changed its labels, or removed it: its record of failures is gone."""
     made_nodes: int = 0
-    hidden_reads: float = 0
-    """So many reads of it are still answered as if it did not exist."""
     autoscaled: bool = False
     """GKE's autoscaler adds and removes all of its nodes; empty, it is `short` of all of them."""
     reserved: bool = False

@@ -13,14 +13,12 @@ from shared.core.ports import Machines
 from tests.simulation.sim_creations import follow_creation
 from tests.simulation.sim_faults import Invocation, PoolRead
 from tests.simulation.sim_growth import choose_end, find_short, give_up, name_missing
-from tests.simulation.sim_operations import Operations
 from tests.simulation.sim_pool_bodies import HELD, make_default_pool, read_body
 from tests.simulation.sim_scenario import START
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from shared.core.errors import ProvisionerError
     from shared.core.identity.pools import PoolSnapshot
     from tests.simulation.sim_pool_bodies import Pool
     from tests.simulation.sim_workloads import Workload
@@ -39,11 +37,7 @@ class GkePools:
     """When the last pool of a name began to end."""
     creations: dict[tuple[str, str], list[Creation]] = field(default_factory=dict)
     """The operations that create a pool, by cluster and name, the oldest first."""
-    operations: Operations = field(init=False)
     _history: dict[str, list[tuple[float, dict[str, PoolSnapshot]]]] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        self.operations = Operations(self.world.scenario.answers)
 
     # --- the port ---------------------------------------------------------------------------------
 
@@ -55,8 +49,7 @@ class GkePools:
     def _create(self, cluster: str, node_pool: Mapping[str, Any]) -> None:
         world, name = self.world, node_pool["name"]
         if name in self.pools[cluster]:
-            raise self._refuse_again(self.pools[cluster][name])
-        self.operations.check(cluster)
+            raise AlreadyExists(f"Already exists: node pool {name}")
         pool = read_body(cluster, node_pool, world.time.now)
         world.judge.see_create(pool)
         world.tell(f"GKE accepts the create of {name}")
@@ -69,18 +62,14 @@ class GkePools:
         if vanishes:
             world.end_operation(cluster, name, "Create", message)
         else:
-            pool.hidden_reads = world.scenario.answers.hidden_reads
             self.add(pool)
-            self.operations.begin(cluster, name, lambda: follow_creation(self, pool, outcome))
+            follow_creation(self, pool, outcome)
 
     def get(self, cluster: str, name: str) -> PoolSnapshot | None:
         """Return one pool."""
         self.world.faults.read("get", cluster)
         self._note_read(cluster, name)
         pool = self.pools[cluster].get(name)
-        if pool and pool.hidden_reads:
-            pool.hidden_reads -= 1
-            return None
         if self.world.faults.stale_seconds:
             return self._look_back(cluster).get(name)
         return pool.snapshot if pool else None
@@ -91,7 +80,7 @@ class GkePools:
         self._note_read(cluster, "")
         if self.world.faults.stale_seconds:
             known = self._look_back(cluster).values()
-            return [make_default_pool(cluster), *(each for each in known if self._is_listed(cluster, each.name))]
+            return [make_default_pool(cluster), *known]
         return [make_default_pool(cluster), *(pool.snapshot for pool in self.pools[cluster].values())]
 
     def find_channel(self, cluster: str) -> str:
@@ -101,9 +90,7 @@ class GkePools:
     def list_creations(self, cluster: str) -> Sequence[Creation]:
         """Return every creation of a pool."""
         self.world.faults.read("list_creations", cluster)
-        oldest = self.world.time.now - self.world.scenario.answers.operations_kept
-        found = [each for (home, _), made in self.creations.items() if home == cluster for each in made]
-        return [each for each in found if each.ended_at is None or each.ended_at > oldest]
+        return [each for (home, _), made in self.creations.items() if home == cluster for each in made]
 
     def delete(self, cluster: str, name: str) -> None:
         """Begin to delete one pool."""
@@ -140,18 +127,16 @@ class GkePools:
             self.world.tell(f"GKE begins to resize {name} to {nodes}")
             pool.short, pool.size, pool.grown_at = find_short(self, pool, nodes), nodes, self.world.time.now
             self.set_status(pool, PoolStatus.RECONCILING)
-            self.operations.begin(cluster, name, lambda: self._grow(pool))
+            self._grow(pool)
 
     def _check_free(self, pool: Pool) -> None:
-        """Refuse a change of a pool while another operation runs on it, or too many on others.
+        """Refuse a change of a pool while another operation runs on it.
 
         Raises:
-            Busy: there is one on this pool.
-            Throttled: there are too many.
+            Busy: there is one.
         """
         if pool.status in HELD:
             raise Busy(f"node pool {pool.name} is {pool.status}")
-        self.operations.check(pool.cluster)
 
     def list_missing(self, pool: PoolSnapshot) -> Sequence[str]:
         """Return the nodes of one pool that GKE tries to make."""
@@ -216,15 +201,13 @@ class GkePools:
             made[-1] = replace(made[-1], ended=True, error=error, ended_at=self.world.time.now)
             self.world.end_operation(pool.cluster, pool.name, "Create", error)
         self._remember(pool.cluster)
-        if status not in HELD:
-            self.operations.end(pool.cluster, pool.name)
 
     def stop(self, pool: Pool) -> None:
         """Begin the end of a pool: its pods go, and after a while its nodes."""
         self.set_status(pool, PoolStatus.STOPPING)
         pool.healthy_since = None
         self.stopped_at[pool.cluster, pool.name] = self.world.time.now
-        self.operations.begin(pool.cluster, pool.name, lambda: self._drain(pool))
+        self._drain(pool)
 
     def fill(self, pool: Pool, nodes: int | None = None) -> None:
         """Let the nodes of a pool that are missing join the cluster."""
@@ -241,20 +224,6 @@ class GkePools:
         whole = count >= max(pool.size, 1)
         pool.emptied_at = pool.emptied_at if count else self.world.time.now
         pool.healthy_since = (pool.healthy_since or self.world.time.now) if whole else None
-
-    def _refuse_again(self, pool: Pool) -> ProvisionerError:
-        """Return the error of a create whose name is taken."""
-        answers, text = self.world.scenario.answers, f"Already exists: node pool {pool.name}"
-        if pool.status == PoolStatus.PROVISIONING:
-            return answers.create_while_creating(text)
-        return answers.create_while_stopping(text) if pool.status == PoolStatus.STOPPING else AlreadyExists(text)
-
-    def _is_listed(self, cluster: str, name: str) -> bool:
-        """Return whether a list with this age has a pool that exists."""
-        then, made = self.world.time.now - self.world.faults.stale_seconds, self.creations.get((cluster, name))
-        if not made or not self.world.scenario.answers.lists_created:
-            return True
-        return made[-1].ended_at is not None and made[-1].ended_at <= then
 
     def _grow(self, pool: Pool) -> None:
         self.world.time.after(40 + self.world.rng.random() * 40, lambda: self._finish_resize(pool))
@@ -276,7 +245,6 @@ class GkePools:
             home.remove_node(name)
         if self.pools[pool.cluster].get(pool.name) is pool:
             del self.pools[pool.cluster][pool.name]
-            self.operations.end(pool.cluster, pool.name)
             self.world.tell(f"node pool {pool.name} is gone")
             self.world.end_operation(pool.cluster, pool.name, "Delete")
             self._remember(pool.cluster)

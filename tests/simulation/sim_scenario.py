@@ -2,8 +2,6 @@
 
 from dataclasses import dataclass
 
-from tests.simulation.sim_answers import OWN, Answers
-
 CLUSTERS = ("projects/p/locations/us-east5/clusters/a", "projects/p/locations/us-east5/clusters/b")
 ZONE = "us-east5-b"
 START = 1_800_000_000.0
@@ -95,8 +93,6 @@ class Scenario:
     """How many versions of the product answer, each with its own fingerprint."""
     skew_seconds: float = 0.0
     """How far the clocks of Kubernetes are ahead."""
-    answers: Answers = OWN
-    """How GKE answers."""
 
     @property
     def length(self) -> float:
@@ -118,7 +114,6 @@ class Scenario:
                 (self.idle_seconds, f"idle_seconds {self.idle_seconds}"),
                 (self.versions > 1, "two versions side by side"),
                 (self.skew_seconds, f"the clock of Kubernetes is {self.skew_seconds:+.0f} s off"),
-                (self.answers != OWN, "GKE answers as a test says"),
             )
             if holds
         ]

@@ -53,7 +53,7 @@ def _find_excess(world: World, run: Invocation, pool: Pool, nodes: int) -> str:
     ]
     if not others or made is None or world.faults.stale_seconds:
         return ""
-    asked = run.find_call_began() - 1 - world.scenario.answers.list_lag
+    asked = run.find_call_began() - 1
     late = any(max(each.made_at, each.grown_at) > asked for each in others)
     late = late or run.find_call_began() - made.changed_at < CHANGED_SECONDS
     total, wanted = nodes + sum(_count_nodes(world, each) for each in others), count_wanted(made)

@@ -83,11 +83,9 @@ class World:
         """When the last sweep began."""
         self.settled = False
         """Whether the scenario has come to rest: nothing fails any more."""
-        answers = scenario.answers
-        ages = {"get": answers.get_lag, "list": answers.list_lag}
-        self.keeps_history = any(fault.kind == "stale" for fault in scenario.faults) or any(ages.values())
+        self.keeps_history = any(fault.kind == "stale" for fault in scenario.faults)
         self.cluster_names = CLUSTERS[: scenario.clusters]
-        self.faults = FaultTable(self.time, self.rng, self.tell, ages)
+        self.faults = FaultTable(self.time, self.rng, self.tell)
         self.judge = Judge(self)
         self.fills = FillJudge(self)
         self.gke = GkePools(self, {name: {} for name in self.cluster_names})
@@ -167,7 +165,7 @@ class World:
         sent.answered = not copies
         for _ in range(copies):
             seconds = 1 + 4 * rng.random() if rng.random() < 0.8 else 600 * rng.random()
-            self.time.after(seconds + self.scenario.answers.audit_delay, lambda: self.deliver(sent))
+            self.time.after(seconds, lambda: self.deliver(sent))
 
     def send(self, cluster: str, sent: Sent) -> None:
         """Send one message, or what a fault makes of it."""
