@@ -24,7 +24,7 @@ class Border:
 
     name: str
     share: float
-    """How much of a large run it gets; the shares of all borders add up to 1."""
+    """How much of a large run it gets, beside the shares of the others."""
     build: Callable[[Recipe], Any]
     """Return the input of a recipe."""
     check: Callable[[Any], None]

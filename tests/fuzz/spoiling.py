@@ -85,7 +85,7 @@ def spoil(recipe: Recipe, example: bytes, *, changes_max: int = CHANGES_MAX) -> 
     """Return the object of a JSON text, changed in up to `changes_max` nodes; see `write`."""
     body = {"": json.loads(example)}
     for _ in range(recipe.number(changes_max + 1)):
-        places = list(list_places(body))
+        places = list(_list_places(body))
         if not places:
             break
         _change(recipe, places)
@@ -120,12 +120,12 @@ def odd_text(recipe: Recipe) -> str:
     return recipe.choose(_TEXTS)
 
 
-def list_places(node: Json) -> Iterator[tuple[Json, Any]]:
+def _list_places(node: Json) -> Iterator[tuple[Json, Any]]:
     """Yield each node of a tree as its holder and its key or index there."""
     for key, value in node.items() if isinstance(node, dict) else enumerate(node):
         yield node, key
         if isinstance(value, dict | list):
-            yield from list_places(value)
+            yield from _list_places(value)
 
 
 def _change(recipe: Recipe, places: Sequence[tuple[Json, Any]]) -> None:
@@ -158,26 +158,6 @@ def _double(recipe: Recipe, holder: Json, key: Any) -> None:
         holder.append(_copy(holder[key]))
     else:
         holder[f"{_AGAIN}{key}"] = _copy(recipe.choose(_ODD))
-
-
-def spoil_level(recipe: Recipe, body: Json) -> Json:
-    """Return an object with one odd value at a random depth, so that no level is rare."""
-    held: Json = {"": body}
-    node: Json = held
-    key: Any = ""
-    for _ in range(recipe.number(12)):
-        below = node[key]
-        if not (isinstance(below, dict | list) and below):
-            break
-        node, key = below, recipe.choose(list(below) if isinstance(below, dict) else range(len(below)))
-    value = recipe.choose((*_ODD, [node[key]], {"": node[key]}, [[[node[key]]]], _retype(node[key])))
-    node[key] = _copy(value)
-    return held[""]
-
-
-def odd_value(recipe: Recipe) -> Json:
-    """Return a value of any type that few expect."""
-    return _copy(recipe.choose(_ODD))
 
 
 def _copy(value: Json) -> Json:
