@@ -33,7 +33,7 @@ def serve_command(
     location: Annotated[str, typer.Option(help="Region or zone of the clusters.")],
     cluster: Annotated[list[str], typer.Option(help="Name of a cluster that exists; may be given several times.")],
     rest_port: Annotated[
-        int, typer.Option(help="Port of REST v1, v1beta1 and /admin; 0 picks a free one.", min=0, max=65535)
+        int, typer.Option(help="Port of REST and /admin; 0 picks a free one.", min=0, max=65535)
     ] = 0,
     speed: Annotated[float, typer.Option(help="Virtual seconds for each real second.", min=0.001)] = 30.0,
     seed: Annotated[int, typer.Option(help="Same seed, same calls: same ids and timings.")] = 1,

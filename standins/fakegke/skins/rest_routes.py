@@ -1,4 +1,4 @@
-"""Which HTTP method and path means which RPC, v1 and v1beta1.
+"""Which HTTP method and path means which RPC.
 
 From the HTTP rules of `google.container.v1`
 (https://cloud.google.com/kubernetes-engine/docs/reference/rest). Matching only; bodies and answers
@@ -23,7 +23,7 @@ class Match:
 
 
 def _rule(verb: str, pattern: str, method: str) -> tuple[str, re.Pattern[str], str]:
-    return verb, re.compile(rf"/(?:v1|v1beta1)/{pattern}"), method
+    return verb, re.compile(rf"/v1/{pattern}"), method
 
 
 _RULES = [

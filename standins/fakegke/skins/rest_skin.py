@@ -2,15 +2,13 @@
 
 One Starlette endpoint for the whole API.
 
-Unknown JSON fields and wrong types are refused as the real API refuses them. On v1beta1 paths,
-fields that only v1beta1 has are accepted, kept and shown again on v1beta1 paths.
+Unknown JSON fields and wrong types are refused as the real API refuses them.
 """
 
 import asyncio
 import json
 import re
 from collections.abc import Callable
-from functools import cache
 from typing import Any
 
 from google.protobuf import json_format
@@ -48,9 +46,8 @@ class RestSkin:
         match = match_route(request.method, path)
         if match is None:
             return _html_404(path)
-        beta = path.startswith("/v1beta1/")
         try:
-            message = _request_message(match.method, match.fields, await request.body(), beta=beta)
+            message = _request_message(match.method, match.fields, await request.body())
             _apply_query(message, request)
             if self._speed:
                 await asyncio.sleep(self._gke.world.scenario.timings.latency(match.method) / self._speed)
@@ -62,7 +59,7 @@ class RestSkin:
             return error_response(GkeError(_LOST[lost.how], "The service is currently unavailable."))
         except GkeError as error:
             return error_response(error)
-        return _json(_as_json(answer, beta=beta, integers=_wants_integers(request)), 200)
+        return _json(_as_json(answer, integers=_wants_integers(request)), 200)
 
 
 def _name_skin(request: Request) -> str:
@@ -125,32 +122,19 @@ def _wants_integers(request: Request) -> bool:
     return "enum-encoding=int" in wanted
 
 
-@cache
-def _beta_class(name: str) -> Any:
-    # Imported late: only few callers use v1beta1 and the import takes a moment.
-    from google.cloud.container_v1beta1.types import cluster_service as beta  # noqa: PLC0415 - see above
-
-    wrapper: Any = getattr(beta, name)
-    return type(wrapper.pb(wrapper()))
-
-
-def _request_message(method: str, fields: dict[str, str], body: bytes, *, beta: bool) -> Message:
+def _request_message(method: str, fields: dict[str, str], body: bytes) -> Message:
     message = _REQUESTS[method]()
-    _parse_into(message, read_object(body), beta=beta)
+    _parse_into(message, read_object(body))
     for name, value in fields.items():
         setattr(message, name, value)
     return message
 
 
-def _parse_into(message: Message, data: dict[str, Any], *, beta: bool) -> None:
-    name = message.DESCRIPTOR.name
-    parsed = _beta_class(name)() if beta else message
+def _parse_into(message: Message, data: dict[str, Any]) -> None:
     try:
-        json_format.ParseDict(data, parsed)
+        json_format.ParseDict(data, message)
     except json_format.ParseError as error:
         raise invalid(_parse_text(str(error))) from error
-    if beta:
-        message.ParseFromString(parsed.SerializeToString())
 
 
 def _parse_text(text: str) -> str:
@@ -173,9 +157,5 @@ def _apply_query(message: Message, request: Request) -> None:
             raise invalid(f'Invalid JSON payload received. Unknown name "{key}": Cannot bind query parameter.')
 
 
-def _as_json(answer: Message, *, beta: bool, integers: bool) -> dict[str, Any]:
-    shown = answer
-    if beta:
-        shown = _beta_class(answer.DESCRIPTOR.name)()
-        shown.ParseFromString(answer.SerializeToString())
-    return dict(json_format.MessageToDict(shown, use_integers_for_enums=integers))
+def _as_json(answer: Message, *, integers: bool) -> dict[str, Any]:
+    return dict(json_format.MessageToDict(answer, use_integers_for_enums=integers))

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from standins.fakegke.tests.fakegke_worlds import InProcessWorld, LoopThread, ServedWorld
+from standins.fakegke.tests.fakegke_worlds import LoopThread, ServedWorld
 
 
 @pytest.fixture(scope="session")
@@ -24,8 +24,3 @@ def rest_world(loop_thread: LoopThread) -> Iterator[ServedWorld]:
 @pytest.fixture
 def served(rest_world: ServedWorld) -> ServedWorld:
     return rest_world.begin()
-
-
-@pytest.fixture
-def model() -> InProcessWorld:
-    return InProcessWorld()

@@ -18,19 +18,15 @@ from google.cloud.container_v1.types import cluster_service
 
 from standins.fakegke.errors import GkeError, LostReply
 from standins.fakegke.faults.fault_rules import FaultPlan, parse_fault
-from standins.fakegke.faults.scenario import parse_scenario
+from standins.fakegke.faults.scenario import Scenario
 from standins.fakegke.model.clock import ManualClock
 from standins.fakegke.model.fake_gke import FakeGke
-from standins.fakegke.model.state import PoolRecord
-from standins.fakegke.resource_names import ClusterName
 from standins.fakegke.server import RunningFake, Settings
 
 PROJECT, LOCATION, ZONE = "demo", "us-east5", "us-east5-b"
 LONG = 5_000.0
 EMPTY: dict[str, Any] = {"initial_node_count": 0, "autoscaling": {"enabled": True, "max_node_count": 4}}
 """What makes a pool begin without nodes."""
-FLEX_START: dict[str, Any] = {"spot": False, "flex_start": True}
-"""Configuration of a pool's nodes, as is what `reserved` returns."""
 
 
 @dataclass(frozen=True)
@@ -114,16 +110,6 @@ def slice_pool(name: str = "pool-1", **changes: Any) -> container_v1.NodePool:
     return container_v1.NodePool(config=config, **fields)
 
 
-def specific_reservation(*names: str) -> dict[str, Any]:
-    """Return how nodes say from which reservations their machines are."""
-    key = "compute.googleapis.com/reservation-name"
-    return {"consume_reservation_type": "SPECIFIC_RESERVATION", "key": key, "values": list(names)}
-
-
-def reserved(*names: str) -> dict[str, Any]:
-    return {"spot": False, "reservation_affinity": specific_reservation(*names)}
-
-
 def cpu_pool(name: str = "pool-1", **changes: Any) -> container_v1.NodePool:
     """Return a valid pool of one small CPU machine."""
     config = {"machine_type": "e2-standard-4", **changes.pop("config", {})}
@@ -163,11 +149,10 @@ class Verbs:
 class InProcessWorld(World):
     """The model itself."""
 
-    def __init__(self, scenario: Any = None) -> None:
+    def __init__(self) -> None:
         self.clock = ManualClock()
-        parsed, faults = parse_scenario(scenario)
-        parsed.machines_everywhere = True
-        self.gke = FakeGke(clock=self.clock, seed=7, scenario=parsed, faults=FaultPlan(faults))
+        scenario = Scenario(machines_everywhere=True)
+        self.gke = FakeGke(clock=self.clock, seed=7, scenario=scenario, faults=FaultPlan([]))
         self.gke.add_cluster(PROJECT, LOCATION, self.cluster, [ZONE])
         self.gke.add_cluster(PROJECT, ZONE, self.zonal)
         self.client = Verbs(self.gke)
@@ -178,13 +163,6 @@ class InProcessWorld(World):
 
     def add_fault(self, **fault: Any) -> None:
         self.gke.faults.add(parse_fault(fault))
-
-    def record(self, pool: str) -> PoolRecord:
-        """Return what the model keeps of a pool."""
-        return self.gke.world.clusters[ClusterName(PROJECT, LOCATION, self.cluster)].pools[pool]
-
-    def count_nodes(self, pool: str = "pool-1") -> int:
-        return len(self.record(pool).nodes)
 
 
 class LoopThread:

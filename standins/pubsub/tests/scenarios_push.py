@@ -41,12 +41,6 @@ def a_push_wraps_the_message(world: World) -> object:
     )
 
 
-@scenario(documented="k")
-def a_push_carries_the_ordering_key(world: World) -> object:
-    push = _one_push(world, key="k")
-    return push.document["message"].get("orderingKey", "absent")
-
-
 @scenario(documented=[1, 2, 3])
 def a_push_states_the_attempt_under_a_dead_letter_policy(world: World) -> object:
     receiver: Receiver = world.receiver(status_for=lambda push: 200 if len(receiver.pushes) > 2 else 500)
@@ -131,15 +125,6 @@ def a_subscription_pushes_more_than_two_at_a_time(world: World) -> object:
     wait_until(lambda: all(push.ended for push in pushes))
     at_once = max(sum(other.started <= push.started < other.ended for other in pushes) for push in pushes)
     return at_once > 2
-
-
-@scenario(documented="/push?mode=x")
-def the_path_and_query_of_an_endpoint_are_kept(world: World) -> object:
-    receiver = world.receiver()
-    topic = world.topic()
-    world.subscription(topic, push_config={"push_endpoint": f"{receiver.url}?mode=x"})
-    world.publish(topic, "a")
-    return receiver.wait_for(1)[0].path
 
 
 @scenario(documented=(["first"], ["second"]))

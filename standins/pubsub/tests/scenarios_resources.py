@@ -7,7 +7,7 @@ from typing import Any
 
 from google.protobuf.field_mask_pb2 import FieldMask
 
-from standins.pubsub.tests.pubsub_world import ACCEPTED, PROJECT, World, refusal
+from standins.pubsub.tests.pubsub_world import PROJECT, World, refusal
 from standins.pubsub.tests.scenarios import scenario
 
 DEMAND = 'hasPrefix(attributes.ce-type, "tpuprovisioner.demand.")'
@@ -29,11 +29,6 @@ def _filtered(world: World, text: str) -> list[str]:
 @scenario(documented=["demand"])
 def a_filter_lets_through_what_matches(world: World) -> object:
     return _filtered(world, DEMAND)
-
-
-@scenario(documented=["demand"])
-def a_filter_key_may_be_quoted(world: World) -> object:
-    return _filtered(world, DEMAND.replace("ce-type", '"ce-type"'))
 
 
 @scenario(documented=["bare", "over", "red"])
@@ -73,32 +68,6 @@ def messages_beyond_the_limits_are_refused(world: World) -> object:
     )
 
 
-@scenario(documented=INVALID)
-def more_than_a_thousand_messages_in_a_request_are_refused(world: World) -> object:
-    topic = world.topic()
-    return refusal(lambda: world.publish(topic, *(["x"] * 1001)))
-
-
-@scenario(documented=(False, False, True, True))
-def delivery_attempts_range_from_5_to_100(world: World) -> object:
-    topic = world.topic()
-
-    def attempt(count: int) -> bool:
-        policy = {"dead_letter_topic": topic, "max_delivery_attempts": count}
-        return refusal(lambda: world.subscription(topic, dead_letter_policy=policy)) == ACCEPTED
-
-    return attempt(4), attempt(101), attempt(5), attempt(100)
-
-
-@scenario(documented=(False, False, True, True))
-def ack_deadlines_range_from_10_to_600_seconds(world: World) -> object:
-    topic = world.topic()
-    return tuple(
-        refusal(partial(world.subscription, topic, ack_deadline_seconds=seconds)) == ACCEPTED
-        for seconds in (9, 601, 10, 600)
-    )
-
-
 @scenario(documented=("NOT_FOUND", "NOT_FOUND", "NOT_FOUND", "ALREADY_EXISTS", "ALREADY_EXISTS"))
 def missing_and_existing_resources_are_told_apart(world: World) -> object:
     topic, subscription = world.pair()
@@ -112,13 +81,6 @@ def missing_and_existing_resources_are_told_apart(world: World) -> object:
     )
 
 
-@scenario(documented="_deleted-topic_")
-def a_subscription_outlives_its_topic(world: World) -> object:
-    topic, subscription = world.pair()
-    world.publisher.delete_topic(topic=topic)
-    return world.subscriber.get_subscription(subscription=subscription).topic
-
-
 @scenario(documented=(10, 604_800, 2_678_400, ""))
 def a_subscription_shows_the_documented_defaults(world: World) -> object:
     _, subscription = world.pair()
@@ -129,23 +91,6 @@ def a_subscription_shows_the_documented_defaults(world: World) -> object:
         shown.expiration_policy.ttl.total_seconds(),
         shown.filter,
     )
-
-
-@scenario(documented=True)
-def a_subscription_that_never_expires_says_so(world: World) -> object:
-    _, subscription = world.pair(expiration_policy={})
-    shown = world.subscriber.get_subscription(subscription=subscription)
-    return "expiration_policy" in shown and "ttl" not in shown.expiration_policy
-
-
-@scenario(documented=(30, {"kept": "yes"}, 3.0))
-def an_update_changes_only_what_the_mask_names(world: World) -> object:
-    _, subscription = world.pair(labels={"kept": "yes"})
-    policy = {"minimum_backoff": {"seconds": 3}, "maximum_backoff": {"seconds": 9}}
-    _update(world, subscription, ack_deadline_seconds=30, retry_policy=policy)
-    shown = world.subscriber.get_subscription(subscription=subscription)
-    backoff = shown.retry_policy.minimum_backoff.total_seconds()
-    return shown.ack_deadline_seconds, dict(shown.labels), backoff
 
 
 def _published_and_acked(world: World, topic: str, subscription: str, text: str) -> dt.datetime:
