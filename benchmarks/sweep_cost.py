@@ -24,7 +24,7 @@ from shared.core.identity.pools import PoolSnapshot, PoolStatus
 from shared.core.kinds import jobset as jobset_keys
 from shared.core.ports import Cluster, Ledger, Machines, Namespace, NodePools, Ports
 from shared.core.priorities import NodeSource
-from shared.core.settings import ClusterSettings, Mode, Settings
+from shared.core.settings import ClusterSettings, Settings
 from shared.core.workloads import PodTemplate, PodView, SliceGroup, WorkloadView
 from shared.edges.clock import SYSTEM_CLOCK
 from shared.edges.threads import Threads
@@ -160,16 +160,16 @@ def measure(runs: int, say: Callable[[str], None]) -> list[Figure]:
     """Return the figures of each size, each beside the case before it in proportion."""
     figures: list[Figure] = []
     before: tuple[tuple[float, ...], int] | None = None
-    no_create, no_limit = Settings(clusters={}, mode=Mode.NO_CREATE), Settings(clusters={})
+    refused, no_limit = Settings(clusters={}, allowed_namespaces=("others",)), Settings(clusters={})
     most = SIZES[-1]
     at_limit, with_room = (Settings(clusters={}, limit_chips=CHIPS * most * factor) for factor in (1, 2))
     cases: tuple[tuple[int, str, Settings, NodeSource | None], ...] = (
-        *((size, "", no_create, None) for size in SIZES),
+        *((size, "", refused, None) for size in SIZES),
         (most, " at a limit", at_limit, None),
         (most, " of leaders that all get one", no_limit, None),
         (most, " of leaders that all get one, with a limit that has room for all", with_room, None),
         *(
-            (size, f" that are waited for, nodes by {source}", no_create, source)
+            (size, f" that are waited for, nodes by {source}", no_limit, source)
             for size in WAITED_FOR
             for source in (NodeSource.CREATION, NodeSource.AUTOSCALER)
         ),
@@ -179,7 +179,7 @@ def measure(runs: int, say: Callable[[str], None]) -> list[Figure]:
         for run in range(runs):
             say(f"sweep of {size} pools{how}, round {run + 1} of {runs}")
             samples.append(_sweep(size, settings, source))
-            if settings in (no_limit, with_room) and samples[-1][2]["create"] != size:
+            if source is None and settings in (no_limit, with_room) and samples[-1][2]["create"] != size:
                 raise Failed(f"{samples[-1][2]['create']} creates for {size} leaders")
         cpu = tuple(each[0] for each in samples)
         compared = before if source != NodeSource.CREATION else None

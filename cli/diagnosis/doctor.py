@@ -15,7 +15,7 @@ from cli.diagnosis.local_mends import mend_locally
 from cli.diagnosis.message_checks import check_backlog, check_dead_letters
 from cli.exit_codes import say
 from cli.printing import count
-from shared.core.settings import Credentials, Mode
+from shared.core.settings import Credentials
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -57,11 +57,7 @@ def check_settings(deployment: Deployment) -> Iterator[Finding]:
     """Yield what is remarkable about the settings."""
     settings = deployment.settings
     names = f"{len(settings.clusters)} cluster{'' if len(settings.clusters) == 1 else 's'}"
-    if settings.mode != Mode.ACTIVE:
-        text = f"{names}; the mode is {settings.mode}, so no pools are created"
-        yield warn("settings", text, "remove TPU_PROVISIONER_MODE and deploy again")
-    else:
-        yield fine("settings", names)
+    yield fine("settings", names)
 
 
 def _check_function(deployment: Deployment, function: str) -> Iterator[Finding]:

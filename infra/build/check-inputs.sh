@@ -8,7 +8,7 @@
 #                    NODE_SERVICE_ACCOUNTS (the accounts that TPU nodes may run as), and optionally
 #                    CLUSTER_LOCATION, CLUSTER_PROJECT, ZONE
 # Optional:          SERVICES_REGION (of functions and scheduler; default: REGION)
-#                    NAME MODE LIMIT_CHIPS NAMESPACE TPU_TYPE NUM_TPU_POOLS NUM_OF_CHIPS
+#                    NAME LIMIT_CHIPS NAMESPACE TPU_TYPE NUM_TPU_POOLS NUM_OF_CHIPS
 #                    TENSORBOARD_REGION CREATE_TENSORBOARD JOBSET_API_VERSION KUEUE_API_VERSION
 #                    TF_STATE_BUCKET TF_STATE_PREFIX TERRAFORM_VARIABLES ALLOW_DELETE PLAN_ONLY
 #                    ALERT_EMAIL RUNBOOK_URL FUNCTIONS_ARCHIVE EXPORTER_IMAGE REBUILD_EXPORTER
@@ -22,7 +22,7 @@
 . "$(dirname "$0")/inputs.sh"
 
 refuse_unknown_substitutions
-need PROJECT_ID REGION CLUSTER_NAME CREATE_ENVIRONMENT CREATE_TENSORBOARD NAME MODE NAMESPACE
+need PROJECT_ID REGION CLUSTER_NAME CREATE_ENVIRONMENT CREATE_TENSORBOARD NAME NAMESPACE
 need FORCE DELETE_STATE DELETE_ARTIFACTS PLAN_ONLY REBUILD_EXPORTER
 allow ALLOW_DELETE ALERT_EMAIL RUNBOOK_URL FUNCTIONS_ARCHIVE EXPORTER_IMAGE
 [ -z "$EXPORTER_IMAGE" ] || [ "$REBUILD_EXPORTER" = false ] ||
@@ -49,7 +49,7 @@ if [ "$CREATE_ENVIRONMENT" = true ]; then
     [ "$CLUSTER_PROJECT" = "$PROJECT_ID" ] || fail "CLUSTER_PROJECT: is for CREATE_ENVIRONMENT=false (got: $CLUSTER_PROJECT); valid: no value, because the environment is created in $PROJECT_ID"
     [ "$CLUSTER_LOCATION" = "$REGION" ] || fail "CLUSTER_LOCATION: is for CREATE_ENVIRONMENT=false (got: $CLUSTER_LOCATION); valid: no value, because the environment's cluster is in $REGION"
     python3 "$ROOT/infra/build/render_training.py" check
-    say "An environment and its provisioner: cluster $CLUSTER_NAME in $REGION, project $PROJECT_ID, name $NAME, mode $MODE"
+    say "An environment and its provisioner: cluster $CLUSTER_NAME in $REGION, project $PROJECT_ID, name $NAME"
 else
     need NODE_SERVICE_ACCOUNTS
     for name in MORE_NAMESPACES QUOTAS IMAGE_REPOSITORY; do
@@ -57,6 +57,6 @@ else
     done
     [ -z "$NETWORK_PROJECT" ] || fail "NETWORK_PROJECT: is for the environment's own cluster (got: $NETWORK_PROJECT); valid: no value with CREATE_ENVIRONMENT=false"
     [ -z "$AUTHORIZED_NETWORKS" ] || fail "AUTHORIZED_NETWORKS: is for the environment's own cluster (got: $AUTHORIZED_NETWORKS); valid: no value with CREATE_ENVIRONMENT=false"
-    say "A provisioner beside the cluster $CLUSTER_NAME in $CLUSTER_LOCATION of $CLUSTER_PROJECT: project $PROJECT_ID, name $NAME, mode $MODE"
+    say "A provisioner beside the cluster $CLUSTER_NAME in $CLUSTER_LOCATION of $CLUSTER_PROJECT: project $PROJECT_ID, name $NAME"
 fi
 say "Terraform's state: gs://$TF_STATE_BUCKET/$TF_STATE_PREFIX"

@@ -53,7 +53,6 @@ _TO_ENVIRONMENT_VARIABLES = {
 }
 _JOINED = ("settings", "clusters")
 _INPUTS = {to: name for name, to in (_TO_VARIABLES | _TO_ENVIRONMENT_VARIABLES).items()} | {
-    "settings.mode": "MODE",
     "settings.limit_chips": "LIMIT_CHIPS",
     "clusters.main": "CLUSTER_NAME",
     "create_network": "NETWORK_PROJECT",
@@ -77,7 +76,7 @@ def render_variables(inputs: Mapping[str, str], more: Mapping[str, Any]) -> dict
     """
     values: dict[str, Any] = {to: inputs[name] for name, to in _TO_VARIABLES.items() if inputs.get(name)}
     values["functions_archive"] = f"{inputs['BUILD_FOLDER']}/functions.zip"
-    values["settings"] = {"mode": inputs.get("MODE") or "active"}
+    values["settings"] = {}
     if limit := inputs.get("LIMIT_CHIPS") or default_limit(inputs, more):
         values["settings"]["limit_chips"] = limit
     if inputs.get("PRIVATE_NODES") == "true":

@@ -60,7 +60,7 @@ of Kueue; on that AdmissionCheck for all workloads of its queues."""
 CAPACITY_CHECKED = "tpu-provisioner.cloud.google.com/capacity-checked"
 """Written by Kueue on pods that were admitted after our check."""
 
-MODE = "tpu-provisioner.cloud.google.com/mode"  # on our own namespace: the emergency stop of its cluster
+MODE = "tpu-provisioner.cloud.google.com/mode"  # on a namespace, ours or a workload's: what is stopped there
 
 SCALE_DOWN_DISABLED = "cluster-autoscaler.kubernetes.io/scale-down-disabled"  # annotation of a node
 SURPLUS = "tpu-provisioner.cloud.google.com/surplus"  # taint of ours; its value is unix seconds

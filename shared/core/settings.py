@@ -87,17 +87,6 @@ CALL_SECONDS_MAX = 35
 """The longest time-out of one call, 30 seconds for GKE, and five seconds to answer."""
 
 
-class Mode(StrEnum):
-    """What the provisioner may change."""
-
-    ACTIVE = "active"
-    """It creates and deletes pools."""
-    NO_CREATE = "no-create"
-    """It deletes the pools of workloads that are over. It creates none."""
-    REPORT_ONLY = "report-only"
-    """It changes nothing. It decides, logs and writes Events as if it did."""
-
-
 class Credentials(StrEnum):
     """The identity that the functions use."""
 
@@ -138,14 +127,10 @@ class Settings:
 
     kinds: KindNames = KIND_NAMES
     """Kinds of workload that are served; by default all. Pools of other kinds are kept."""
-    mode: Mode = Mode.ACTIVE
-    """``active``, ``no-create`` or ``report-only``."""
     own_namespace: Annotated[str, _NAMESPACE] = "tpu-provisioner"
     """The provisioner's own namespace in every cluster. Its label
     ``tpu-provisioner.cloud.google.com/mode`` sets the mode of that cluster within seconds: the
-    emergency stop. The stricter of the label and the settings applies."""
-    namespace_modes: dict[str, Mode] = field(default_factory=dict)
-    """From a namespace to its mode. The stricter of this mode and `mode` applies."""
+    emergency stop. The same label on the namespace of a workload holds for that namespace."""
 
     allowed_namespaces: tuple[str, ...] = ("*",)
     """Patterns of namespaces that may have pools. Default: all, because RBAC limits who creates
@@ -299,9 +284,6 @@ class Settings:
     def find_conflicts(self) -> Iterator[Conflict]:
         """Yield what is wrong inside maps and lists, and between fields."""
         yield from self._find_conflicts_of_clusters()
-        for namespace in self.namespace_modes:
-            if not _NAMESPACE.accepts(namespace):
-                yield Conflict("namespace_modes", f"{namespace!r} is not a namespace", _NAMESPACE.text)
         for pair in self.node_additional_networks:
             if not re.fullmatch("[^:]+:[^:]+", pair):
                 what = f"{pair!r} is not a pair of network and subnetwork"
@@ -349,11 +331,6 @@ class Settings:
     def limited(self) -> bool:
         """Return whether any limit is set: only then are the cluster's pools counted."""
         return bool(self.limit_chips or self.limit_chips_per_namespace or self.limit_slices)
-
-    def find_mode(self, namespace: str) -> Mode:
-        """Return the stricter of the deployment's mode and the namespace's."""
-        strictness = [Mode.ACTIVE, Mode.NO_CREATE, Mode.REPORT_ONLY]
-        return max(self.mode, self.namespace_modes.get(namespace, self.mode), key=strictness.index)
 
 
 def name_listed(patterns: tuple[str, ...]) -> str:

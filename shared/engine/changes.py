@@ -17,7 +17,7 @@ from functools import partial
 from typing import TYPE_CHECKING, TypeVar, cast
 
 from shared.core.decide.attempts import find_newest
-from shared.core.decide.cluster_stops import decide_mode, decide_stop, decide_unproven
+from shared.core.decide.cluster_stops import decide_stop, decide_unproven
 from shared.core.decide.collect import decide_over_cap
 from shared.core.decide.provision import decide_sent
 from shared.core.decisions import Decision, Verdict
@@ -123,13 +123,11 @@ def _prove_cluster(change: _Change) -> Decision | None:
     return None if proven else decide_unproven(change.name)
 
 
-def _obey_mode(change: _Change) -> Decision | None:
-    return decide_mode(change.decision, change.namespace, change.look.settings)
-
-
 def _obey_stop(change: _Change) -> Decision | None:
     look, began = change.look, change.look.now()
-    stopped = decide_stop(change.decision, read_stop(look.cluster, look.ports))
+    owner = change.turn.demand.claim if change.turn else change.pool and change.pool.owner
+    stop = read_stop(look.cluster, look.ports, owner.namespace if owner else change.namespace)
+    stopped = decide_stop(change.decision, stop)
     if stopped is not None:
         fields = {"cluster": look.cluster, "decision": str(stopped.verdict), "reason": str(stopped.reason)}
         _LOG.warning("%s", stopped.message, extra=fields)
@@ -192,7 +190,7 @@ GUARDS: Mapping[Verb, Sequence[Guard]] = {
     Verb.DELETE: (_prove_cluster, _obey_stop, _expect_same_pool, _look_last, _expect_young, _count),
     Verb.REMOVE_NODES: _NODES,
     Verb.MARK_NODES: _NODES,
-    Verb.CHANGE: (_obey_mode, _obey_stop),
+    Verb.CHANGE: (_obey_stop,),
 }
 _MAY_HAVE_BEGUN: Mapping[Verb, tuple[type[ProvisionerError], ...]] = {
     Verb.CREATE: (Unavailable, AlreadyExists, Busy),

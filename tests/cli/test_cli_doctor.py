@@ -18,7 +18,7 @@ from cli.diagnosis.message_checks import check_backlog
 from shared.core import labels
 from shared.core.errors import Denied
 from shared.core.kinds.table import KIND_NAMES, KINDS
-from shared.core.settings import ClusterSettings, Mode
+from shared.core.settings import ClusterSettings
 from shared.edges.kubernetes_api import Connection, KubernetesApi
 from tests.builders import CLUSTER
 from tests.cli.cli_world import (
@@ -218,12 +218,6 @@ def test_functions_and_exporter_that_do_not_answer_are_found(deployment: Deploym
     away = with_own(deployment, function_uris={"sweep": NOWHERE}, exporter_url=NOWHERE)
 
     assert bad(away) == ["exporter", "function sweep"]
-
-
-def test_a_mode_that_creates_nothing_is_a_warning(deployment: Deployment) -> None:
-    (finding,) = found_by(with_settings(deployment, mode=Mode.REPORT_ONLY), "settings")
-
-    assert (finding.result, "report-only" in finding.text) == (Result.WARN, True)
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,5 @@
 """What Kueue is told while a mode forbids something, and what a refusal by a setting costs."""
 
-from typing import Any
-
 import pytest
 
 from shared.core.labels import MODE
@@ -16,26 +14,19 @@ OWNERS = {
 }
 
 
-REPORT_ONLY: dict[str, dict[str, Any]] = {
-    "the setting": {"mode": "report-only"},
-    "its namespace": {"namespace_modes": {"default": "report-only"}},
-    "the label": {},
-}
-
-
-@pytest.mark.parametrize("by", REPORT_ONLY)
+@pytest.mark.parametrize("namespace", ["default", "tpu-provisioner"])
 @pytest.mark.parametrize("word", OWNERS)
 def test_report_only_says_what_kueue_would_be_told_and_tells_it_nothing(
-    records: Records, word: str, by: str
+    records: Records, word: str, namespace: str
 ) -> None:
     jobset = a_jobset(replicas=2, suspended=True, template=OWNERS[word])
-    world = Queued(records, jobset, **REPORT_ONLY[by])
-    world.cluster.namespace_labels["tpu-provisioner"] = {MODE: "report-only"} if by == "the label" else {}
+    world = Queued(records, jobset)
+    world.cluster.namespace_labels[namespace] = {MODE: "report-only"}
     world.sweep()
     reserved(world)
 
     assert (world.state.state, world.state.message, world.queues.writes) == ("Pending", "", 0)
-    assert world.queues.checks[0].active == (by == "its namespace")
+    assert world.queues.checks[0].active == (namespace == "default")
     assert world.says() == ("keep", "mode_report_only")
     assert f"not done: telling Kueue that check capacity is {word}" in list(world.cluster.notices)[-1].message
 

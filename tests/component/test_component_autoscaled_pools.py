@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 
 from shared.capacity_lists import UnreadableList, read_policies, read_priorities
+from shared.core.decide.cluster_stops import Mode
 from shared.core.decide.demands import decide_succeeded
 from shared.core.errors import Denied
 from shared.core.ports import FillError, Machines
 from shared.core.priorities import NodeSource
-from shared.core.settings import Mode
 from shared.core.workloads import NodeView
 from tests.builders import CLUSTER, NOW, a_foreign_pool, a_jobset, a_pod
 from tests.component.empty_pools import HOSTS, POLICY, TOLD, begin, begin_refused, refuse, run_empty, status

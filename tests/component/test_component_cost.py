@@ -96,7 +96,9 @@ def build(records: Records, workloads: int, **overrides: Any) -> Counting:
 
 
 @pytest.mark.parametrize(
-    "settings", [{}, {"mode": "no-create"}, {"limit_chips": 1}], ids=["creating", "refusing", "at a limit"]
+    "settings",
+    [{}, {"allowed_namespaces": ("others",)}, {"limit_chips": 1}],
+    ids=["creating", "refusing", "at a limit"],
 )
 def test_twice_the_pools_and_pods_are_twice_the_steps(records: Records, settings: dict[str, Any]) -> None:
     """The first sweep pays for what is built once; the constant part is far less than a tenth."""
@@ -150,7 +152,7 @@ def test_what_follows_from_a_whole_workload_is_made_once_for_all_of_its_slices(
 
 
 def test_a_workload_is_read_once_for_its_pool_its_leaders_and_its_followers(records: Records) -> None:
-    found = build(records, 10, mode="no-create")
+    found = build(records, 10, allowed_namespaces=("others",))
     found.sweep()
 
     assert found.calls["get_workload"] == 10
@@ -173,14 +175,14 @@ def test_one_list_of_pools_serves_all_workloads_that_wait_for_their_capacity(rec
 
 @pytest.mark.parametrize("leaders", [1, 10, 50])
 def test_calls_do_not_grow_with_refused_leaders_but_for_their_events(records: Records, leaders: int) -> None:
-    found = Counting(World(records, mode="no-create"))
+    found = Counting(World(records, allowed_namespaces=("others",)))
     for number in range(3):
         found.add_workload(number, leaders=leaders, pool=False)
 
     assert found.sweep()["refuse"] == 3 * leaders
     events = found.calls.pop("write_notice")
-    assert found.calls == {"get_workload": 3}
-    assert events == 3 + 3 * leaders, "one for each pod, and one for each workload"
+    assert found.calls == {"get_workload": 3, "list_workload_pods": 3, "find_pools_of_nodes": 1}
+    assert events == 2 * (3 + 3 * leaders), "one for each pod, and two for each workload"
 
 
 def test_a_limit_measures_each_elastic_pool_once_for_all_leaders(records: Records) -> None:

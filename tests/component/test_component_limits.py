@@ -31,8 +31,7 @@ BOTH = {jobset_keys.EXCLUSIVE_TOPOLOGY: labels.NODE_POOL, jobset_keys.NODE_SELEC
 def test_a_quiet_mode_and_a_label_of_the_namespace_leave_its_pods_to_others(
     world: World, mode: Any, value: str, says: tuple[str, str]
 ) -> None:
-    world.use(mode=mode)
-    world.cluster.namespace_labels["default"] = {labels.DISABLE_AUTOPROVISIONING: value}
+    world.cluster.namespace_labels["default"] = {labels.MODE: mode, labels.DISABLE_AUTOPROVISIONING: value}
     world.deliver(a_demand_event())
 
     assert world.says() == says
@@ -49,9 +48,11 @@ def test_an_unknown_value_of_the_namespace_label_is_named_with_the_valid_ones(wo
     assert "valid: true, gpu, false" in on_job.message
 
 
-@pytest.mark.parametrize(("mode", "reason"), [("report-only", "mode_report_only"), ("active", "pool_serves")])
+@pytest.mark.parametrize(
+    ("mode", "says"), [("report-only", ("wait", "pool_failed")), ("active", ("keep", "pool_serves"))]
+)
 def test_a_failed_pool_is_kept_in_report_only_or_if_it_healed_meanwhile(
-    world: World, mode: Any, reason: str
+    world: World, mode: Any, says: tuple[str, str]
 ) -> None:
     world.pools.add(CLUSTER, a_pool("ERROR"))
     world.use(mode=mode, limit_slices=9)
@@ -59,7 +60,7 @@ def test_a_failed_pool_is_kept_in_report_only_or_if_it_healed_meanwhile(
         world.pools.before_next("get", lambda: world.pools.move(CLUSTER, NAME, "RUNNING"))
     world.deliver(a_demand_event())
 
-    assert world.says() == ("keep", reason)
+    assert world.says() == says
     assert world.pools.count("delete") == 0
 
 

@@ -8,9 +8,9 @@ import pytest
 from shared.capacity_lists import read_policies
 from shared.core import labels
 from shared.core.decide.attempts import find_pause
+from shared.core.decide.cluster_stops import Mode
 from shared.core.ports import FillError, Machines
 from shared.core.priorities import NodeSource
-from shared.core.settings import Mode
 from shared.core.workloads import NodeView
 from tests.builders import CLUSTER, NOW, a_claim, a_demand_event, a_jobset, a_pod
 from tests.component.looks import Look, by_message, by_sweep
@@ -85,15 +85,10 @@ def test_a_pool_that_lost_nodes_goes_beside_a_whole_one_of_its_slice(world: Worl
         ({"nodes": HOSTS}, {}),
         ({"nodes": [], "waits": 590.0}, {}),
         ({"nodes": ["n1"], "node_age": 590.0}, {}),
-        ({"nodes": []}, {"mode": Mode.NO_CREATE}),
-        ({"nodes": ["n1"]}, {"mode": Mode.REPORT_ONLY}),
         ({"nodes": []}, {"capacity_policies": ()}),
         ({"nodes": ["n1"]}, {"capacity_policies": ()}),
     ],
-    ids=[
-        *("all are there", "not for long", "GKE adds them again"),
-        *("no-create", "report-only", "no list", "no list, some"),
-    ],
+    ids=[*("all are there", "not for long", "GKE adds them again"), *("no list", "no list, some")],
 )
 def test_a_pool_with_too_few_nodes_stays_when(
     world: World, look: Look, seen: dict[str, Any], use: dict[str, Any]
@@ -118,6 +113,15 @@ def test_on_the_hosts_that_are_left_only_pods_of_another_workload_keep_it(
 
     assert world.pools.pools[CLUSTER, name_of(1)].status == status
     assert bool(pod) == ("pool_taken" in {each.get("reason") for each in world.records.found})
+
+
+def test_a_pool_with_too_few_nodes_stays_in_report_only(world: World, look: Look) -> None:
+    run_with_nodes(world, nodes=["n1"])
+    world.use(capacity_policies=read_policies(POLICY), mode=Mode.REPORT_ONLY)
+    look(world)
+
+    assert world.pools.pools[CLUSTER, name_of(1)].status == "RUNNING"
+    assert world.records.expect_in_order({"reason": "mode_report_only"})
 
 
 @pytest.mark.parametrize("waits", [590.0, 700.0])

@@ -44,14 +44,13 @@ def by_errors_of_gke(world: Queued) -> None:
     [
         lambda world: use(world, limit_slices=1),
         lambda world: use(world, limit_chips=16),
-        lambda world: use(world, mode="no-create"),
         lambda world: use(world, allowed_accelerators=("nvidia-l4",)),
         lambda world: use(world, kinds=("Job",)),
         by_label,
         by_namespace,
         by_errors_of_gke,
     ],
-    ids=["slices", "chips", "mode", "accelerators", "kinds", "label", "namespace", "errors of GKE"],
+    ids=["slices", "chips", "accelerators", "kinds", "label", "namespace", "errors of GKE"],
 )
 def test_what_we_refuse_ourselves_takes_no_quota_and_no_pools_back(
     records: Records, refuse: Callable[[Queued], None]

@@ -33,8 +33,8 @@ def demand(world: World, name: str) -> list[str]:
 def test_what_one_delivery_has_read_serves_the_next_one_for_some_seconds(crowd: World) -> None:
     first, second = demand(crowd, "one"), demand(crowd, "two")
 
-    assert first == ["kube-system", "default", OWN]
-    assert second == [OWN], "the stop is read right before each create"
+    assert first == ["kube-system", "default", OWN, "default"]
+    assert second == [OWN, "default"], "the stop is read right before each create"
     assert (crowd.pools.count("list"), crowd.pools.count("create")) == (1, 2)
 
     crowd.clock.advance(SHARED_SECONDS + 0.1)

@@ -119,11 +119,15 @@ def test_operations_are_listed_once_in_a_sweep_for_all_that_wait_without_a_pool(
 
 
 @pytest.mark.parametrize(
-    ("pools", "mode"), [([a_pool("PROVISIONING")], "active"), ([], "no-create")], ids=["with a pool", "refused"]
+    ("pools", "namespaces"),
+    [([a_pool("PROVISIONING")], ("*",)), ([], ("others",))],
+    ids=["with a pool", "refused"],
 )
-def test_nobody_else_lists_operations(world: World, pools: list[PoolSnapshot], mode: str) -> None:
+def test_nobody_else_lists_operations(
+    world: World, pools: list[PoolSnapshot], namespaces: tuple[str, ...]
+) -> None:
     world.pools.add(CLUSTER, *pools)
-    world.use(mode=mode)
+    world.use(allowed_namespaces=namespaces)
     wait(world)
 
     world.sweep()

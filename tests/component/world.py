@@ -6,6 +6,7 @@ import logging
 from typing import Any
 
 from shared.answer import Answer
+from shared.core import labels
 from shared.core.identity.names import SliceClaim, build_pool_name
 from shared.core.identity.pools import PoolSnapshot
 from shared.core.messages import Event, Message
@@ -83,8 +84,10 @@ class World:
         self.use(**overrides)
         self.cluster.add(a_pod(), a_jobset())
 
-    def use(self, **overrides: Any) -> None:
-        """Set other settings from here on."""
+    def use(self, *, mode: str = "", **overrides: Any) -> None:
+        """Set other settings from here on, and the mode of the namespace of the workloads."""
+        for live in self.clusters.values():
+            live.namespace_labels["default"] = {labels.MODE: mode} if mode else {}
         self.ports = Ports(
             settings=settings(**overrides), pools=self.pools, clusters=dict(self.clusters), clock=self.clock
         )

@@ -46,7 +46,7 @@ OLD_COMMAND_LINE = {
     "_KUEUE_API_VERSION": "v0.15.2",
 }
 """The public environment's, with versions that can be had."""
-DEPLOYMENT = {"PROJECT_ID": "a-project", "BUILD_FOLDER": "/b", "NAME": "tpu-provisioner", "MODE": "active"}
+DEPLOYMENT = {"PROJECT_ID": "a-project", "BUILD_FOLDER": "/b", "NAME": "tpu-provisioner"}
 """The inputs that every rendering has."""
 BESIDE_A_CLUSTER = {
     "_CREATE_ENVIRONMENT": "false",

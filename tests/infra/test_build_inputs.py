@@ -11,7 +11,6 @@ from tests.program_runs import run_program
 KEY = "projects/p/locations/us-east5/keyRings/r/cryptoKeys/k"
 ENVIRONMENT = [
     ({"_REGION": "us-east5-b"}, "REGION: is not valid (got: us-east5-b); valid: a region such as us-east5"),
-    ({"_MODE": "on"}, "MODE: is not valid (got: on); valid: active, no-create or report-only"),
     ({"_NUM_OF_CHIPS": "many"}, "NUM_OF_CHIPS: is not valid (got: many); valid: a whole number"),
     ({"_CREATE_ENVIRONMENT": "yes"}, "CREATE_ENVIRONMENT: is not valid (got: yes); valid: true or false"),
     ({"_PRIVATE_NODES": "yes"}, "PRIVATE_NODES: is not valid (got: yes); valid: true or false"),
@@ -65,10 +64,10 @@ ENVIRONMENT = [
     ({"_CLUSTERNAME": "x"}, "_CLUSTERNAME: is not a substitution; valid: _TF_STATE_BUCKET"),
     ({"PROJECT_ID": ""}, "PROJECT_ID: is required; valid: a project id: 6 to 30 lower-case letters"),
     ({"PROJECT_ID": "$(touch marker)"}, "PROJECT_ID: is not valid (got: $(touch marker)); valid: a project id"),
-    ({}, "cluster tpu-cluster in us-east5, project a-project, name tpu-provisioner, mode active"),
+    ({}, "cluster tpu-cluster in us-east5, project a-project, name tpu-provisioner"),
     ({"CLUSTER_NAME": "x"}, "cluster tpu-cluster in us-east5"),  # a substitution counts more than a variable
     ({"_REGION": "us-south1", "_ZONE": "us-south1-ai1b"}, "cluster tpu-cluster in us-south1"),
-    (dict.fromkeys(("_NAME", "_MODE", "_TF_STATE_BUCKET"), ""), "gs://a-project-tpu-provisioner-state/"),
+    (dict.fromkeys(("_NAME", "_TF_STATE_BUCKET"), ""), "gs://a-project-tpu-provisioner-state/"),
 ]
 BESIDE = [
     ({"_QUOTAS": "v6e-16=64"}, "QUOTAS: is for CREATE_ENVIRONMENT=true (got: v6e-16=64)"),

@@ -63,7 +63,7 @@ def test_the_variables_are_those_that_the_root_has_and_needs(root: str, given: d
 
     assert set(values) <= {each.name for each in variables}
     assert set(values) >= {each.name for each in variables if "default" not in each.body}
-    assert values["settings"] == {"mode": "active", "limit_chips": "64"}
+    assert values["settings"] == {"limit_chips": "64"}
 
 
 def test_the_services_and_the_cluster_may_have_places_of_their_own() -> None:
@@ -127,12 +127,12 @@ def test_the_limit_is_a_usual_one_unless_a_person_sets_one(
 
 
 def test_more_variables_come_from_a_file_and_maps_are_joined_as_texts() -> None:
-    settings = {"limit_slices": 3, "mode": "active", "resource_labels": {"a": "b"}, "node_tags": ["t"]}
+    settings = {"limit_slices": 3, "resource_labels": {"a": "b"}, "node_tags": ["t"]}
     values = render_variables(inputs(OLD_COMMAND_LINE), {"cpu_pool_node_count": 1, "settings": settings})
 
     assert values["cpu_pool_node_count"] == 1
     texts = {"limit_slices": "3", "resource_labels": '{"a": "b"}', "node_tags": '["t"]'}
-    assert values["settings"] == {"mode": "active", **texts}
+    assert values["settings"] == texts
     given = BESIDE_A_CLUSTER | {"_NODE_SERVICE_ACCOUNTS": "a@p.x, b@p.x c@p.x"}
     assert render_variables(inputs(given), {})["node_service_accounts"] == ["a@p.x", "b@p.x", "c@p.x"]
 
@@ -338,7 +338,6 @@ def test_a_wrong_file_of_variables_is_refused_by_name(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("given", "more", "message"),
     [
-        ({}, {"settings": {"mode": "report-only"}}, 'settings.mode: .* input MODE, which is or means "active"'),
         ({"_LIMIT_CHIPS": "8"}, {"settings": {"limit_chips": 7}}, r"\(got 7\); valid: set LIMIT_CHIPS"),
         ({}, {"create_tensorboard": True}, "the input CREATE_TENSORBOARD, which is or means false"),
         ({}, {"zone": "x", "region": "y"}, r"region: .* the input REGION, .*\n.*zone: .* the input ZONE"),
@@ -350,7 +349,7 @@ def test_a_file_may_repeat_an_input_or_its_default_and_contradict_neither(
     given: dict[str, str], more: dict[str, Any], message: str
 ) -> None:
     asked = inputs(OLD_COMMAND_LINE | {"_LIMIT_CHIPS": "8"})
-    same = {"zone": "us-east5-b", "num_tpu_pools": "1", "settings": {"limit_chips": 8, "mode": "active"}}
+    same = {"zone": "us-east5-b", "num_tpu_pools": "1", "settings": {"limit_chips": 8}}
     assert render_variables(asked, same) == render_variables(asked, {})
     with pytest.raises(ValueError, match=message):
         render_variables(inputs(OLD_COMMAND_LINE | given), more)

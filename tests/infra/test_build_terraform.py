@@ -35,7 +35,7 @@ def test_terraform_takes_the_rendered_variables(tmp_path: Path, root: str, given
     tests.mkdir()
     (tests / "rendered.tftest.hcl").write_text(f'{mocks}\nrun "rendered" {{}}\n')
     (tmp_path / "functions.zip").write_bytes(b"")
-    inputs = by_name(given) | {"PROJECT_ID": PROJECT, "NAME": "blue", "MODE": "report-only", "LIMIT_CHIPS": "64"}
+    inputs = by_name(given) | {"PROJECT_ID": PROJECT, "NAME": "blue", "LIMIT_CHIPS": "64"}
     values = render_variables(inputs | {"BUILD_FOLDER": str(tmp_path)}, {"replay_days": 3})
     (tmp_path / "variables.tfvars.json").write_text(json.dumps(values))
     done = workspace.initialise().run("test", f"-var-file={tmp_path / 'variables.tfvars.json'}")

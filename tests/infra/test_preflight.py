@@ -266,7 +266,6 @@ def test_settings_are_parsed_as_the_functions_parse_them(
         ({"tpu_type": "v9-16"}, "TPU_TYPE: is not a TPU type (got 'v9-16'); valid: "),
         ({"cpu_pool_node_count": "three"}, "TERRAFORM_VARIABLES: a value has the wrong form: "),
         ({"settings": 3}, "not a mapping"),
-        ({"settings": {"mode": "report-only"}}, "TERRAFORM_VARIABLES: settings.mode: contradicts the input MODE"),
     ],
 )
 def test_a_value_of_a_wrong_form_is_refused_and_not_a_crash(

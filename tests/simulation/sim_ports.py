@@ -72,10 +72,15 @@ class ClusterPort:
         return None
 
     def get_namespace(self, name: str) -> Namespace | None:
-        """Return a namespace, which says of which cluster it is."""
+        """Return a namespace, which says of which cluster it is.
+
+        The mode of the scenario is the label of the workloads' namespace, the stop that of ours.
+        """
         truth = self._begin("get_namespace")
-        pod_labels = {labels.MODE: truth.stop_mode} if truth.stop_mode and name == OWN_NAMESPACE else {}
-        return Namespace(uid=f"{name}-of-{truth.name.rpartition('/')[2]}", labels=pod_labels)
+        mode = truth.stop_mode if name == OWN_NAMESPACE else self.world.scenario.mode
+        return Namespace(
+            uid=f"{name}-of-{truth.name.rpartition('/')[2]}", labels={labels.MODE: mode} if mode else {}
+        )
 
     def find_disk(self, namespace: str, claim: str) -> Disk | None:
         """Return nothing: no pod of a scenario has claims."""

@@ -14,7 +14,7 @@ from greenlet import GreenletExit
 from shared.core.messages import Event, EventType, Message, format_message
 from shared.core.ports import Ports
 from shared.core.priorities import CapacityPolicy, NodeSource, Priority, ReservationRef
-from shared.core.settings import ClusterSettings, Mode, Settings
+from shared.core.settings import ClusterSettings, Settings
 from shared.deliver import deliver, deliver_sweep
 from shared.engine.places import Places
 from tests.audit_entries import an_entry, as_message
@@ -54,7 +54,6 @@ def _build_settings(scenario: Scenario) -> Settings:
     ways = tuple(map(_build_priority, zones, sources)) if sources else (Priority(zones=zones),)
     return Settings(
         clusters={name: ClusterSettings(endpoint="https://sim", zone=ZONE) for name in names},
-        mode=Mode(scenario.mode),
         sweep_deletions_max=scenario.cap,
         limit_chips=scenario.limit_chips,
         capacity_policies=(CapacityPolicy(priorities=ways),) if zones else (),

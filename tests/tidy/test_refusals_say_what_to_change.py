@@ -10,12 +10,10 @@ import shared.core.demand.capacity
 import shared.core.demand.node_selectors
 import shared.core.workloads
 from shared.core import errors
-from shared.core.decide.cluster_stops import decide_other_cluster
+from shared.core.decide.cluster_stops import decide_other_cluster, decide_stop, stop_without_namespace
 from shared.core.decide.limits import Usage, decide_limit
-from shared.core.decide.provision import refuse_by_mode
-from shared.core.decisions import Decision, Reason
+from shared.core.decisions import Decision, Reason, Verdict
 from shared.core.errors import Rejected
-from shared.core.settings import Mode
 from tests.builders import a_demand, settings
 
 ROOT = Path(__file__).parents[2]
@@ -67,7 +65,7 @@ def has_valid(call: ast.Call) -> bool:
     "refused",
     [
         decide_other_cluster(),
-        *(refuse_by_mode("create it", mode) for mode in Mode if mode != Mode.ACTIVE),
+        decide_stop(Decision(Verdict.CREATE, Reason.POOL_ABSENT, "create it"), stop_without_namespace("ours")),
         *(
             decide_limit(a_demand(), settings(**{limit: 1}), Usage(chips=9, chips_in_namespace=9, slices=9))
             for limit in LIMITS

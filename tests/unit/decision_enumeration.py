@@ -23,7 +23,7 @@ from shared.core.decide.provision import decide_provision
 from shared.core.decisions import Decision, Reason, Verdict
 from shared.core.identity.names import ATTEMPTS_MAX, build_pool_name
 from shared.core.identity.pools import PoolSnapshot, PoolStatus
-from shared.core.settings import Mode, Settings
+from shared.core.settings import Settings
 from tests.builders import NOW, a_bound_pod_of_others, a_claim, a_demand, a_foreign_pool, a_pool, settings
 from tests.unit.decision_table import DecisionTable, Rule, Situation, list_broken
 
@@ -56,13 +56,6 @@ NEWER = ("no", "yes")
 """Whether a pool of a later attempt of the claim is there."""
 NO_GRACE = ("since before the pool", "since not said", "since later")
 """For a pool without Ready nodes: the last two are no times that can be true."""
-MODES: dict[str, dict[str, Any]] = {
-    "active": {"mode": Mode.ACTIVE},
-    "no-create": {"mode": Mode.NO_CREATE},
-    "report-only": {"mode": Mode.REPORT_ONLY},
-    "namespace report-only": {"namespace_modes": {"default": Mode.REPORT_ONLY}},
-    "namespace active, all report-only": {"mode": Mode.REPORT_ONLY, "namespace_modes": {"default": Mode.ACTIVE}},
-}
 LIMITS: dict[str, tuple[dict[str, int], Usage | None]] = {
     "no limit": ({}, None),
     "within": ({"limit_chips": 32, "limit_chips_per_namespace": 16, "limit_slices": 2}, Usage(chips=16, slices=1)),
@@ -73,7 +66,6 @@ LIMITS: dict[str, tuple[dict[str, int], Usage | None]] = {
 PROVISION_AXES = {
     "pool": ("absent", *STATUSES),
     "labels": ("ours, same", "ours, no fingerprint", "ours, other", "other claim", "no claim", "foreign"),
-    "mode": tuple(MODES),
     "limits": tuple(LIMITS),
     "replace": ("no", "yes"),
     "age": (*AGES, "not said"),
@@ -85,7 +77,6 @@ COLLECT_AXES = {
     "pods": tuple(PODS),
     "since": tuple(SINCE),
     "age": (*AGES, "not said"),
-    "mode": ("active", "no-create", "report-only"),
 }
 
 BROKEN_AXES = {
@@ -96,14 +87,13 @@ BROKEN_AXES = {
     "age": (*AGES, "not said"),
     "holds": HOLDS,
     "newer": NEWER,
-    "mode": ("active", "report-only"),
 }
 """For a pool of ours whose owner is live."""
 
 
 @cache
-def build_settings(mode: str, replace: str = "no", limits: str = "no limit") -> Settings:
-    return settings(**MODES[mode], replace_differing_pools=replace == "yes", **LIMITS[limits][0])
+def build_settings(replace: str = "no", limits: str = "no limit") -> Settings:
+    return settings(replace_differing_pools=replace == "yes", **LIMITS[limits][0])
 
 
 @cache
@@ -134,7 +124,7 @@ def provision_with(rule: Rule, situation: Situation) -> Any:
     """Ask a rule of provisioning about one situation."""
     absent = situation["pool"] == "absent"
     pool = None if absent else build_snapshot(situation["pool"], situation["labels"], situation["age"])
-    use = build_settings(situation["mode"], situation["replace"], situation["limits"])
+    use = build_settings(situation["replace"], situation["limits"])
     return rule(DEMAND, pool, now=NOW, settings=use, usage=LIMITS[situation["limits"]][1])
 
 
@@ -147,7 +137,7 @@ def collect_with(rule: Rule, situation: Situation) -> Any:
         owner_since=None if since is None else NOW - since,
         pods=PODS[situation["pods"]],
     )
-    return rule(facts, now=NOW, settings=build_settings(situation["mode"]))
+    return rule(facts, now=NOW, settings=build_settings())
 
 
 def judge_broken_with(rule: Rule, situation: Situation) -> Any:
@@ -163,7 +153,7 @@ def judge_broken_with(rule: Rule, situation: Situation) -> Any:
         superseded=situation["newer"] == "yes",
         waiting=WAITING[situation["waits"]],
     )
-    return rule(facts, now=NOW, settings=build_settings(situation["mode"]))
+    return rule(facts, now=NOW, settings=build_settings())
 
 
 def judge_provision(situation: Situation, decision: Decision) -> list[str]:
@@ -172,18 +162,12 @@ def judge_provision(situation: Situation, decision: Decision) -> list[str]:
     absent, pool = situation["pool"] == "absent", situation["pool"]
     ours = situation["labels"].startswith("ours")
     same = situation["labels"] in ("ours, same", "ours, no fingerprint")
-    report_only = situation["mode"].endswith("report-only")
-    active = situation["mode"] == "active"
     old = situation["age"] in ("grace", "under stuck", "stuck")
     limited = situation["limits"] in ("chips", "chips of namespace", "slices")
-    may_delete = (
-        ours
-        and not report_only
-        and (
-            pool == "ERROR"
-            or (pool == "RUNNING_WITH_ERROR" and old)
-            or (pool.startswith("RUNNING") and not same and situation["replace"] == "yes" and active)
-        )
+    may_delete = ours and (
+        pool == "ERROR"
+        or (pool == "RUNNING_WITH_ERROR" and old)
+        or (pool.startswith("RUNNING") and not same and situation["replace"] == "yes")
     )
     resting = pool in ("RUNNING", "RUNNING_WITH_ERROR", "ERROR")
     return list_broken(
@@ -191,8 +175,7 @@ def judge_provision(situation: Situation, decision: Decision) -> list[str]:
             "a decision is complete": reason in Reason and verdict in Verdict and bool(decision.message),
             "a demand is never nothing": verdict != Verdict.NOTHING,
             "create only what is absent": absent or verdict != Verdict.CREATE,
-            "create in active mode within limits": (verdict == Verdict.CREATE)
-            == (absent and active and not limited),
+            "create within limits": (verdict == Verdict.CREATE) == (absent and not limited),
             "what is not created is refused": not absent or verdict in (Verdict.CREATE, Verdict.REFUSE),
             "never delete what is not there": not absent or verdict != Verdict.DELETE,
             "foreign is judged first": absent or ours == (reason != Reason.FOREIGN_LABELS),
@@ -216,7 +199,6 @@ def judge_collect(situation: Situation, decision: Decision) -> list[str]:
         and owner in ("GONE", "OVER", "SURPLUS")
         and pods == "none"
         and pool in ("RUNNING", "RUNNING_WITH_ERROR", "ERROR", "RECONCILING")
-        and not situation["mode"].endswith("report-only")
     )
     return list_broken(
         {
@@ -227,7 +209,6 @@ def judge_collect(situation: Situation, decision: Decision) -> list[str]:
             "never delete for an unknown owner": not (delete and owner == "UNKNOWN"),
             "never delete twice": not (delete and pool == "STOPPING"),
             "never delete what is not understood": not (delete and pool == "UNKNOWN"),
-            "never delete in report-only": not (delete and situation["mode"].endswith("report-only")),
             "never delete under others' pods": not (delete and "others" in pods),
             "never delete under own pods before they are drained": not (
                 delete and pods.startswith("own") and not (owner not in ("LIVE", "UNKNOWN") and since == "drained")
@@ -260,7 +241,6 @@ def judge_broken(situation: Situation, decision: Decision) -> list[str]:
     superseded = situation["newer"] == "yes" and situation["pool"] == "ERROR" and empty
     record = never_made and situation["holds"] == "nothing" and not superseded
     due = pods == "none" and ready == "none" and waits in NO_GRACE and old
-    due = due and situation["mode"] == "active"
     return list_broken(
         {
             "never delete under pods": not (delete and looked and pods != "none"),
@@ -272,13 +252,11 @@ def judge_broken(situation: Situation, decision: Decision) -> list[str]:
                 delete and looked and "now" in waits and not never_made and not superseded
             ),
             "a pool that was never made and holds machines goes at once": not (
-                never_made and not record and pods == "none" and situation["mode"] == "active"
+                never_made and not record and pods == "none"
             )
             or delete,
             "the record of a failure stays until the next attempt": not (delete and looked and record),
-            "a failed pool goes after its next attempt was submitted": not (
-                superseded and pods == "none" and situation["mode"] == "active"
-            )
+            "a failed pool goes after its next attempt was submitted": not (superseded and pods == "none")
             or delete,
             "a pool that does not serve goes after the grace": not due or record or delete,
             "only keep or delete": decision.verdict in (Verdict.KEEP, Verdict.DELETE) and bool(decision.message),
@@ -357,13 +335,13 @@ def judge_attempt(situation: Situation, found: AttemptDecision) -> list[str]:
 
 
 PROVISION = DecisionTable(
-    axes=PROVISION_AXES, rule=decide_provision, ask=provision_with, judge=judge_provision, more_than=10_000
+    axes=PROVISION_AXES, rule=decide_provision, ask=provision_with, judge=judge_provision, more_than=2_000
 )
 COLLECT = DecisionTable(
-    axes=COLLECT_AXES, rule=decide_collect, ask=collect_with, judge=judge_collect, more_than=30_000
+    axes=COLLECT_AXES, rule=decide_collect, ask=collect_with, judge=judge_collect, more_than=10_000
 )
 BROKEN = DecisionTable(
-    axes=BROKEN_AXES, rule=decide_collect, ask=judge_broken_with, judge=judge_broken, more_than=1_000
+    axes=BROKEN_AXES, rule=decide_collect, ask=judge_broken_with, judge=judge_broken, more_than=500
 )
 ATTEMPTS = DecisionTable(
     axes=ATTEMPT_AXES, rule=decide_next_attempt, ask=follow_with, judge=judge_attempt, more_than=400

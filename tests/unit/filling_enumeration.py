@@ -7,7 +7,6 @@ from shared.capacity_lists import read_policies
 from shared.core.decide.filling import Filling, decide_empty
 from shared.core.decisions import Decision, Reason, Verdict
 from shared.core.ports import FillError, Machines
-from shared.core.settings import Mode
 from tests.builders import NOW, a_demand, a_pod, a_pool, settings
 from tests.unit.decision_table import DecisionTable, Rule, Situation, list_broken
 
@@ -47,7 +46,7 @@ FLEX_WAIT = 86_400
 
 def _ask(rule: Rule, row: Situation) -> Any:
     policies = read_policies(f"[{{priorities: {WAYS[row['ways']]}}}]")
-    use = settings(capacity_policies=policies, mode=Mode(row["mode"]), flex_start_wait_seconds=FLEX_WAIT)
+    use = settings(capacity_policies=policies, flex_start_wait_seconds=FLEX_WAIT)
     age, told = AGES[row["age"]], TOLD[row["told"]]
     pool = a_pool(age_seconds=age, autoscaled=True, node_count=4)
     pool = replace(pool, group_urls=(f"projects/p/zones/us-east5-b/instanceGroupManagers/{GROUP}",))
@@ -67,7 +66,6 @@ def judge_empty(row: Situation, decision: Decision) -> list[str]:
         {
             "an empty pool is waited for or left": decision.verdict in (Verdict.WAIT, Verdict.DELETE),
             "an empty pool serves nothing": decision.reason != Reason.POOL_SERVES,
-            "only the mode active leaves a pool": not left or row["mode"] == "active",
             "there must be another way": not left or row["ways"] != "one",
             "a machine on its way keeps the pool": not left or not (row["machines"] == "made" or coming),
             "a pool that the autoscaler has not tried keeps its place": (
@@ -80,15 +78,9 @@ def judge_empty(row: Situation, decision: Decision) -> list[str]:
 
 
 FILLING = DecisionTable(
-    axes={
-        "machines": tuple(MACHINES),
-        "told": tuple(TOLD),
-        "age": tuple(AGES),
-        "ways": tuple(WAYS),
-        "mode": ("active", "no-create", "report-only"),
-    },
+    axes={"machines": tuple(MACHINES), "told": tuple(TOLD), "age": tuple(AGES), "ways": tuple(WAYS)},
     rule=decide_empty,
     ask=_ask,
     judge=judge_empty,
-    more_than=1_000,
+    more_than=300,
 )

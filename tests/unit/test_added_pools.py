@@ -19,7 +19,7 @@ from shared.core.decide.elastic_sizes import (
 from shared.core.demand.demand import Demand
 from shared.core.identity.names import build_owner_labels, build_pool_name
 from shared.core.identity.pools import PoolSnapshot, PoolStatus
-from shared.core.settings import Mode, Settings
+from shared.core.settings import Settings
 from shared.core.workloads import NodeView, PodView
 from tests.builders import CLUSTER, NOW, expect_demand, settings
 from tests.unit.test_elastic import a_gpu_body, a_gpu_job
@@ -164,13 +164,6 @@ PLANS: dict[str, tuple[list[SeenPool], tuple[Any, ...]]] = {
 def test_the_first_short_pool_of_a_claim_gives_nodes_up_and_the_newest_is_followed(name: str) -> None:
     seen, expected = PLANS[name]
     assert plan(*seen) == expected
-
-
-@pytest.mark.parametrize("mode", [Mode.NO_CREATE, Mode.REPORT_ONLY])
-def test_where_nothing_is_created_nothing_is_given_up(mode: Mode) -> None:
-    stopped = dataclasses.replace(SETTINGS, mode=mode)
-    for seen in ([a_look()], [a_look(), a_look(1, **GOOD)]):
-        assert plan(*seen, settings=stopped)[2] == "refuse"
 
 
 def test_a_round_that_is_over_is_followed_by_a_pause_and_the_event_says_so() -> None:

@@ -107,15 +107,7 @@ IGNORES_PODS = collect_about(lambda _: {"pods": PoolPods()})
             "create only what is absent",
             id="creates again while stopping",
         ),
-        pytest.param(
-            PROVISION,
-            provision_with(settings=settings()),
-            "create in active mode within limits",
-            id="ignores modes",
-        ),
-        pytest.param(
-            PROVISION, provision_with(usage=None), "create in active mode within limits", id="ignores limits"
-        ),
+        pytest.param(PROVISION, provision_with(usage=None), "create within limits", id="ignores limits"),
         pytest.param(
             PROVISION,
             answer_about_ours(PoolStatus.ERROR, SERVES),
@@ -188,12 +180,6 @@ IGNORES_PODS = collect_about(lambda _: {"pods": PoolPods()})
             collect_about(lambda _: {"owner_since": 0.0}),
             "a suspended workload has its grace",
             id="has no grace",
-        ),
-        pytest.param(
-            COLLECT,
-            lambda facts, **rest: decide_collect(facts, **rest | {"settings": settings()}),
-            "never delete in report-only",
-            id="deletes in any mode",
         ),
         pytest.param(
             COLLECT,

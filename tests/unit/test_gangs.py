@@ -8,7 +8,7 @@ import pytest
 from shared.capacity_lists import read_policies
 from shared.core import labels
 from shared.core.decide.attempts import AttemptDecision
-from shared.core.decide.cluster_stops import Stop
+from shared.core.decide.cluster_stops import Mode, Stop
 from shared.core.decide.demands import decide_demand
 from shared.core.decide.gangs import (
     Gang,
@@ -22,7 +22,6 @@ from shared.core.decide.gangs import (
 from shared.core.decide.limits import Usage, decide_limit
 from shared.core.decisions import Decision, Reason, Verdict
 from shared.core.demand.demand import Demand
-from shared.core.settings import Mode
 from shared.core.workloads import SliceGroup
 from tests.builders import CLUSTER, NOW, a_claim, a_jobset, a_pod, a_pool, a_template, expect_decision, settings
 
@@ -135,8 +134,6 @@ def test_what_has_no_pool_that_lives_is_missing() -> None:
         ({"limit_chips_per_namespace": 47}, Usage(), Reason.LIMIT_REACHED),
         ({"limit_slices": 3}, Usage(), None),
         ({"limit_slices": 3}, Usage(slices=1), Reason.LIMIT_REACHED),
-        ({"mode": Mode.NO_CREATE}, None, Reason.MODE_NO_CREATE),
-        ({"mode": Mode.REPORT_ONLY}, None, Reason.MODE_REPORT_ONLY),
     ],
 )
 def test_all_are_bought_or_none(overrides: dict[str, Any], usage: Usage | None, reason: Reason | None) -> None:

@@ -340,7 +340,7 @@ def test_a_refusal_is_final_only_if_the_spec_alone_meets_it(
         {"allowed_namespaces": ("team-*",)},
         {"allowed_label_prefixes": (), "allowed_reservations": ()},
         {"node_daemonsets_cpu_millis": 10**6},
-        {"mode": "report-only", "limit_slices": 1},
+        {"limit_slices": 1},
         {"clusters": {CLUSTER: ClusterSettings(endpoint="http://127.0.0.1:9")}},
     ],
     ids=str,

@@ -10,7 +10,6 @@ from shared.core.decide.limits import Usage
 from shared.core.decisions import Reason, Verdict
 from shared.core.demand.demand import Demand
 from shared.core.ports import SurplusMark
-from shared.core.settings import Mode
 from tests.builders import a_pool, expect_demand, settings
 from tests.unit.test_elastic import a_gpu_body
 from tests.unit.test_gpu_shapes import plan
@@ -40,14 +39,6 @@ def test_a_pool_grows_to_what_its_pods_need_and_is_never_made_smaller(size: int,
     grows = size < pods
     assert found.verdict == (Verdict.RESIZE if grows else Verdict.KEEP)
     assert found.reason == (Reason.POOL_GROWS if grows else Reason.POOL_SERVES)
-
-
-@pytest.mark.parametrize(
-    ("mode", "reason"), [(Mode.NO_CREATE, Reason.MODE_NO_CREATE), (Mode.REPORT_ONLY, Reason.MODE_REPORT_ONLY)]
-)
-def test_nothing_grows_where_nothing_is_created(mode: Mode, reason: Reason) -> None:
-    found = decide_growth(a_demand(5), "pool", size=1, settings=settings(mode=mode))
-    assert (found.verdict, found.reason) == (Verdict.REFUSE, reason)
 
 
 def test_a_limit_counts_all_gpus_that_the_pool_would_have() -> None:

@@ -11,7 +11,8 @@ import pytest
 
 import shared.core.settings
 from shared.core.errors import Misconfigured
-from shared.core.settings import ClusterSettings, Credentials, Mode, Settings, is_allowed
+from shared.core.priorities import NodeSource
+from shared.core.settings import ClusterSettings, Credentials, Settings, is_allowed
 from shared.environment import PREFIX, read_settings
 from tests.builders import CLUSTER, settings
 
@@ -50,8 +51,7 @@ def test_variables_of_others_are_none_of_ours() -> None:
 @pytest.mark.parametrize(
     ("key", "text", "value"),
     [
-        ("MODE", "no-create", Mode.NO_CREATE),
-        ("NAMESPACE_MODES", '{"ml": "report-only"}', {"ml": Mode.REPORT_ONLY}),
+        ("NODES_FROM", '{"spot": "creation"}', {"spot": NodeSource.CREATION}),
         ("ALLOWED_NAMESPACES", "ml-*, default", ("ml-*", "default")),
         ("ALLOWED_NAMESPACES", '["ml-*", "default"]', ("ml-*", "default")),
         ("COPY_LABELS", "", ()),
@@ -91,14 +91,9 @@ def test_a_key_that_an_earlier_release_had_is_ignored_with_a_warning(caplog: pyt
 @pytest.mark.parametrize(
     ("key", "text", "words"),
     [
-        ("MODE", "off", ("is not valid (got 'off')", "; valid: active, no-create, report-only")),
-        ("MODE", "", ("is not valid (got '')",)),
-        (
-            "NAMESPACE_MODES",
-            '{"ml": "off"}',
-            ("a value cannot be 'off'", "with the values active, no-create, report-only"),
-        ),
-        ("NAMESPACE_MODES", "ml=off", ("is not valid (got 'ml=off')", "; valid: a JSON object")),
+        ("CREDENTIALS", "off", ("is not valid (got 'off')", "; valid: google, anonymous")),
+        ("CREDENTIALS", "", ("is not valid (got '')",)),
+        ("RESOURCE_LABELS", "a=off", ("is not valid (got 'a=off')", "; valid: a JSON object")),
         ("ALLOWED_NAMESPACES", '["a", 1]', ("must be a text",)),
         ("ALLOWED_NAMESPACES", "[a", ("it is not JSON", "; valid: a comma-separated list")),
         ("KINDS", "JobSet,Kettle", ("is not valid (got 'JobSet,Kettle')", "; valid: one or more of JobSet, ")),
@@ -143,9 +138,8 @@ def test_a_missing_cluster_is_named() -> None:
 @pytest.mark.parametrize(
     ("key", "words"),
     [
-        ("MODES", "did you mean TPU_PROVISIONER_MODE?"),
         ("GRACE_SECOND", "did you mean TPU_PROVISIONER_GRACE_SECONDS?"),
-        ("mode", "is not a setting"),
+        ("kinds", "is not a setting"),
         (
             "XYZZYXYZZYXYZZYXYZZYXYZZYXYZZYXYZZYXYZZYXYZZYXYZZYXYZZYXYZZY",
             "; valid: TPU_PROVISIONER_ and one of ALLOWED_ACCELERATORS, ",
@@ -199,23 +193,6 @@ def test_numbers_say_their_unit_in_their_name_or_their_explanation() -> None:
         or name.startswith("limit_")
         for name in numbers
     )
-
-
-@pytest.mark.parametrize(
-    ("mode", "namespace_mode", "found"),
-    [
-        (Mode.ACTIVE, None, Mode.ACTIVE),
-        (Mode.ACTIVE, Mode.NO_CREATE, Mode.NO_CREATE),
-        (Mode.NO_CREATE, Mode.ACTIVE, Mode.NO_CREATE),
-        (Mode.NO_CREATE, Mode.REPORT_ONLY, Mode.REPORT_ONLY),
-        (Mode.REPORT_ONLY, Mode.ACTIVE, Mode.REPORT_ONLY),
-    ],
-)
-def test_the_stricter_mode_holds(mode: Mode, namespace_mode: Mode | None, found: Mode) -> None:
-    modes = {} if namespace_mode is None else {"ml": namespace_mode}
-
-    assert settings(mode=mode, namespace_modes=modes).find_mode("ml") == found
-    assert settings(mode=mode, namespace_modes=modes).find_mode("other") == mode
 
 
 @pytest.mark.parametrize("limit", ["limit_chips", "limit_chips_per_namespace", "limit_slices"])

@@ -10,7 +10,7 @@ from shared.core.decide.warm_pools import plan_marks
 from shared.core.decisions import Decision, Reason, Verdict
 from shared.core.identity.pools import PoolSnapshot, PoolStatus
 from shared.core.ports import SurplusMark
-from shared.core.settings import Mode, Settings
+from shared.core.settings import Settings
 from tests.builders import NOW, a_bound_pod_of_others, a_pool, settings
 from tests.unit.decision_table import DecisionTable, Rule, Situation, list_broken
 
@@ -67,21 +67,19 @@ def build_facts(situation: Situation) -> PoolFacts:
 
 
 @cache
-def build_settings(allowed: str, mode: str) -> Settings:
-    return settings(idle_seconds_max=ALLOWED[allowed], mode=Mode(mode))
+def build_settings(allowed: str) -> Settings:
+    return settings(idle_seconds_max=ALLOWED[allowed])
 
 
 def ask(rule: Rule, situation: Situation) -> Any:
     """Ask a rule of collecting about one situation."""
-    use = build_settings(situation["allowed"], situation["mode"])
+    use = build_settings(situation["allowed"])
     return rule(build_facts(situation), now=NOW, settings=use)
 
 
 def plan_situation(situation: Situation) -> dict[str, tuple[float | None, bool]]:
     """Return which marks change in a situation."""
-    return plan_marks(
-        build_facts(situation), now=NOW, settings=build_settings(situation["allowed"], situation["mode"])
-    )
+    return plan_marks(build_facts(situation), now=NOW, settings=build_settings(situation["allowed"]))
 
 
 def judge_warm(situation: Situation, decision: Decision) -> list[str]:
@@ -104,18 +102,12 @@ def judge_warm(situation: Situation, decision: Decision) -> list[str]:
             "one that others use stays": (stays and pods == "others") == lent,
             "one that is not idle for long enough stays": not (stays and empty and not due) or warm,
             "one with an open node stays": not (stays and empty and not closed) or warm,
-            "one that is due and closed goes": not (
-                stays and empty and due and closed and situation["mode"] == "active"
-            )
-            or delete,
+            "one that is due and closed goes": not (stays and empty and due and closed) or delete,
             "one without nodes is not warm": not (stays and pods == "none" and marks == "no nodes" and warm),
-            "the mode holds": situation["mode"] == "active" or not (delete or plan),
             "marks change only where they are a record": stays or not plan,
             "a pool in use has no mark": pods != "others" or all(since is None for since, _ in plan.values()),
             "nodes are closed only when the pool is due": due or not any(shut for _, shut in plan.values()),
-            "a closed node is opened again when it is not due": not (
-                stays and empty and closed and not due and situation["mode"] == "active"
-            )
+            "a closed node is opened again when it is not due": not (stays and empty and closed and not due)
             or (all(not shut for _, shut in plan.values()) and len(plan) == len(MARKS[marks])),
         }
     )
@@ -128,10 +120,9 @@ WARM = DecisionTable(
         "pods": tuple(PODS),
         "marks": tuple(MARKS),
         "allowed": tuple(ALLOWED),
-        "mode": ("active", "report-only"),
     },
     rule=decide_collect,
     ask=ask,
     judge=judge_warm,
-    more_than=5_000,
+    more_than=1_000,
 )

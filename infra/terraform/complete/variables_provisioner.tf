@@ -19,7 +19,7 @@ variable "functions_runtime" {
 
 variable "settings" {
   type        = map(string)
-  description = "More settings of the functions, by their names in shared/core/settings.py. Values are texts, as in environment variables: { limit_chips = \"256\", mode = \"report-only\" }."
+  description = "More settings of the functions, by their names in shared/core/settings.py. Values are texts, as in environment variables: { limit_chips = \"256\", grace_seconds = \"600\" }."
   default     = {}
 
   validation {

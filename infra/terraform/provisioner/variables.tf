@@ -49,7 +49,7 @@ variable "node_service_accounts" {
 
 variable "settings" {
   type        = map(string)
-  description = "More settings of the functions, by their names in shared/core/settings.py. Values are texts, as in environment variables: { limit_chips = \"256\", mode = \"report-only\" }."
+  description = "More settings of the functions, by their names in shared/core/settings.py. Values are texts, as in environment variables: { limit_chips = \"256\", grace_seconds = \"600\" }."
   default     = {}
 }
 

@@ -1,7 +1,7 @@
 """Decides what is not done in a cluster: its mode forbids it, or its API is not proven. Pure.
 
-The label of the mode works beside the settings: each of them can only forbid, so the stricter one
-applies.
+The mode is a label of a namespace: our own stops a cluster, and a workload's what is done for it.
+Each of them can only forbid, so the stricter one applies.
 
 What GKE lists and what the API shows come from two addresses in the settings. A node in the API
 that belongs to a pool in GKE's list proves that both are of one cluster. A label that we wrote
@@ -11,13 +11,13 @@ proves less, because it repeats what the API said at that time.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from shared.core import labels
 from shared.core.decisions import Decision, Reason, Verdict
 from shared.core.identity.pool_index import PoolIndex
 from shared.core.identity.pools import PoolStatus
-from shared.core.settings import Mode
 from shared.core.shapes.tpu_catalogue import CHIPS_BY_MACHINE
 
 if TYPE_CHECKING:
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
     from shared.core.identity.pools import PoolSnapshot
     from shared.core.ports import Namespace
-    from shared.core.settings import Settings
 
 _ADDS_NODES = frozenset(
     {
@@ -37,9 +36,20 @@ _ADDS_NODES = frozenset(
 _WITH_NODES = (PoolStatus.RUNNING, PoolStatus.RUNNING_WITH_ERROR, PoolStatus.RECONCILING)
 
 
+class Mode(StrEnum):
+    """What the provisioner may change."""
+
+    ACTIVE = "active"
+    """It creates and deletes pools."""
+    NO_CREATE = "no-create"
+    """It deletes the pools of workloads that are over. It creates none."""
+    REPORT_ONLY = "report-only"
+    """It changes nothing. It decides, logs and writes Events as if it did."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stop:
-    """A mode that stops acts in one cluster."""
+    """A mode that stops acts in one cluster, or for one namespace of it."""
 
     mode: Mode
     """`Mode.NO_CREATE` or `Mode.REPORT_ONLY`."""
@@ -48,19 +58,17 @@ class Stop:
     """Where the mode comes from, in words."""
 
 
-def read_mode_label(name: str, namespace: Namespace | None) -> Stop | None:
-    """Return what the provisioner's own namespace stops; None when it stops nothing.
+def stop_without_namespace(name: str) -> Stop:
+    """Return the stop of a cluster without our own namespace: its label must not be passed over."""
+    cause = f"namespace {name}, whose label sets the mode, does not exist in this cluster"
+    return Stop(mode=Mode.REPORT_ONLY, reason=Reason.MODE_UNKNOWN, cause=cause)
 
-    An absent namespace and an unknown value stop every act: a stop that is not understood must not
-    be passed over.
 
-    Args:
-        name: the name of the namespace, from the settings.
-        namespace: as it is now; None when it does not exist.
+def read_mode_label(name: str, namespace: Namespace) -> Stop | None:
+    """Return what the label of a namespace stops; None when it stops nothing.
+
+    An unknown value stops every act: a stop that is not understood must not be passed over.
     """
-    if namespace is None:
-        cause = f"namespace {name}, whose label sets the mode, does not exist in this cluster"
-        return Stop(mode=Mode.REPORT_ONLY, reason=Reason.MODE_UNKNOWN, cause=cause)
     value = namespace.labels.get(labels.MODE)
     label = f"the label {labels.MODE}={value} of namespace {name}"
     if value is None or value == Mode.ACTIVE:
@@ -82,14 +90,6 @@ def decide_stop(act: Decision, stop: Stop | None) -> Decision | None:
     remedy = "; an operator must correct that first" if adds_nodes else ""
     message = f"not done: {act.message}; the mode is {stop.mode}: {stop.cause}{remedy}"
     return Decision(verdict, stop.reason, message)
-
-
-def decide_mode(act: Decision, namespace: str, settings: Settings) -> Decision | None:
-    """Return the decision that replaces what is told to a queue; None when it may be told."""
-    if settings.find_mode(namespace) != Mode.REPORT_ONLY:
-        return None
-    message = f"not done: {act.message}; the mode is report-only"
-    return Decision(Verdict.KEEP, Reason.MODE_REPORT_ONLY, message)
 
 
 def list_witnesses(pools: Sequence[PoolSnapshot]) -> PoolIndex:

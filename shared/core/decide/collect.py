@@ -18,7 +18,6 @@ from shared.core.decide.pool_facts import OwnerState, PoolFacts, PoolPods
 from shared.core.decide.warm_pools import decide_warm, find_stay
 from shared.core.decisions import Decision, Reason, Verdict
 from shared.core.identity.pools import BROKEN, PoolStatus
-from shared.core.settings import Mode
 from shared.core.times import measure_seconds
 
 if TYPE_CHECKING:
@@ -45,13 +44,8 @@ def decide_collect(facts: PoolFacts, *, now: float, settings: Settings) -> Decis
     if pool.status == PoolStatus.UNKNOWN:
         return _keep(Reason.STATUS_UNKNOWN, f"node pool {name} has a status that this version does not know")
     if facts.owner == OwnerState.LIVE:
-        decision = _decide_live(facts, now, settings)
-    else:
-        decision = _decide_ended(facts, now, settings)
-    if decision.verdict == Verdict.DELETE and settings.find_mode(owner.namespace) == Mode.REPORT_ONLY:
-        message = f"would delete node pool {name} ({decision.reason}); the mode is report-only"
-        return _keep(Reason.MODE_REPORT_ONLY, message)
-    return decision
+        return _decide_live(facts, now, settings)
+    return _decide_ended(facts, now, settings)
 
 
 def decide_absent_pool(name: str) -> Decision:
@@ -181,7 +175,7 @@ def decide_broken(facts: PoolFacts, *, now: float, settings: Settings) -> Decisi
         why = "no pod waits for it"
     elif in_grace and not never_made:
         why = f"it is without pods for less than {settings.grace_seconds} s"
-    elif never_made and not _holds_machines(facts, settings):
+    elif never_made and not _holds_machines(facts):
         message = f"node pool {pool.name} failed and is kept until its next attempt: {pool.error or pool.status}"
         return Decision(Verdict.KEEP, Reason.POOL_FAILED, message)
     else:
@@ -201,7 +195,7 @@ def decide_whole(pool_name: str) -> Decision:
     return Decision(Verdict.KEEP, Reason.POOL_SERVES, message)
 
 
-def _holds_machines(facts: PoolFacts, settings: Settings) -> bool:
+def _holds_machines(facts: PoolFacts) -> bool:
     """Return whether a failed pool has to go before the next one is created.
 
     An elastic pool without a list has one name only. Broken pools may hold a part of a reservation,
@@ -211,7 +205,7 @@ def _holds_machines(facts: PoolFacts, settings: Settings) -> bool:
     pool, owner = facts.pool, facts.pool.owner
     index, count = owner.candidates if owner else (0, 1)
     elastic = owner is not None and owner.elastic and count == 1
-    if owner is not None and settings.find_mode(owner.namespace) == Mode.ACTIVE and index + 1 < count:
+    if index + 1 < count:
         return False
     return elastic or (pool.reserved and may_hold_machines(pool)) or facts.nodes > 0
 

@@ -25,11 +25,10 @@ from shared.core.decide.attempts import (
 )
 from shared.core.decide.filling import LOST_GRACES
 from shared.core.decide.limits import decide_limit
-from shared.core.decide.provision import decide_provision, refuse_by_mode
+from shared.core.decide.provision import decide_provision
 from shared.core.decisions import Decision, Reason, Verdict
 from shared.core.identity.pool_index import PoolIndex
 from shared.core.identity.pools import BROKEN, PoolStatus
-from shared.core.settings import Mode
 from shared.core.times import measure_seconds
 
 if TYPE_CHECKING:
@@ -93,9 +92,6 @@ def decide_growth(
     if size >= wanted:
         return Decision(Verdict.KEEP, Reason.POOL_SERVES, f"node pool {pool_name} is running")
     change = f"node pool {pool_name} from {size} to {wanted} nodes"
-    mode = settings.find_mode(demand.claim.namespace)
-    if mode != Mode.ACTIVE:
-        return refuse_by_mode(f"resize {change}", mode)
     resize = Decision(Verdict.RESIZE, Reason.POOL_GROWS, f"resizing {change}")
     return decide_limit(demand, settings, usage) or resize
 

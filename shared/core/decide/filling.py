@@ -20,7 +20,6 @@ from shared.core.decide.failures import RULES, classify_failure
 from shared.core.decisions import Decision, Reason, Verdict
 from shared.core.demand.capacity import Tier
 from shared.core.identity.pools import RUNNING
-from shared.core.settings import Mode
 from shared.core.times import format_time, measure_seconds
 
 if TYPE_CHECKING:
@@ -79,7 +78,7 @@ def decide_empty(
         settings: the operator's settings.
     """
     name, count, machines = pool.name, pool.node_count, filling.machines
-    mode, patience = settings.find_mode(demand.claim.namespace), find_patience(demand, settings)
+    patience = find_patience(demand, settings)
     made, coming = (machines.made, machines.coming) if machines else (0, 0)
     late = filling.looked and bool(patience) and _is_late(pod, pool, filling.told, patience, now)
     if made or (coming and not late):
@@ -93,9 +92,8 @@ def decide_empty(
     cause = f"{rule.words.format(zone=_find_zone(demand, pool))} (GKE: {error.message})" if rule and error else ""
     reason = rule.reason if rule else Reason.STOCKOUT
     what = f"node pool {name} gets no nodes: {cause or f'none for more than {patience} s'}"
-    if demand.choices == 1 or mode != Mode.ACTIVE:
-        why = f"the mode is {mode}" if mode != Mode.ACTIVE else "no list of capacity has another way"
-        message = f"{what}; GKE's autoscaler continues to try, because {why}"
+    if demand.choices == 1:
+        message = f"{what}; GKE's autoscaler continues to try, because no list of capacity has another way"
         return Decision(Verdict.WAIT, reason if error else Reason.POOL_IN_PROGRESS, message)
     return Decision(Verdict.DELETE, reason, what)
 
@@ -200,8 +198,7 @@ def decide_lost(
     is much older, or from before the youngest node, may be of an earlier loss.
     """
     nodes, machines, patience = filling.nodes, filling.machines, LOST_GRACES * settings.grace_seconds
-    active = settings.find_mode(demand.claim.namespace) == Mode.ACTIVE
-    stays = demand.elastic or demand.choices == 1 or not active or (nodes and demand.shape.gpus)
+    stays = demand.elastic or demand.choices == 1 or (nodes and demand.shape.gpus)
     if stays or is_empty(pool, nodes) or not is_lacking(pool, nodes, seconds=patience, now=now):
         return None
     times, since = [each.created_at for each in nodes], [pod.unschedulable_since]

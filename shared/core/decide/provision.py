@@ -11,7 +11,6 @@ from shared.core.decisions import Decision, Reason, Verdict
 from shared.core.identity.pool_index import PoolIndex
 from shared.core.identity.pools import RUNNING, PoolStatus
 from shared.core.kinds.table import get_kind
-from shared.core.settings import Mode
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -48,17 +47,12 @@ def decide_provision(
             f"node pool {pool.name} already exists and its labels do not name this slice; "
             "delete the node pool if nothing uses it",
         )
-    mode = settings.find_mode(demand.claim.namespace)
     if demand.before_pods and pool.autoscaled and pool.status == PoolStatus.RUNNING:
-        return _decide_autoscaled(pool.name, mode)
+        return _decide_autoscaled(pool.name)
     # If a live workload may change its shape, it cannot use the pool of the earlier shape.
     changeable = get_kind(demand.claim.kind).reshapes
-    replace = (settings.replace_differing_pools or changeable) and mode == Mode.ACTIVE
-    decision = _decide_ours(demand, pool, old=pool.is_older(settings.grace_seconds, now), replace=replace)
-    if decision.verdict == Verdict.DELETE and mode == Mode.REPORT_ONLY:
-        message = f"would delete node pool {pool.name} ({decision.reason}); the mode is report-only"
-        return Decision(Verdict.KEEP, Reason.MODE_REPORT_ONLY, message)
-    return decision
+    replace = settings.replace_differing_pools or changeable
+    return _decide_ours(demand, pool, old=pool.is_older(settings.grace_seconds, now), replace=replace)
 
 
 def limit_autoscaled(demand: Demand, pools: Sequence[PoolSnapshot], settings: Settings) -> Demand:
@@ -86,25 +80,13 @@ def decide_sent(pool_name: str) -> Decision:
     return Decision(Verdict.NOTHING, Reason.POOL_IN_PROGRESS, f"another delivery creates node pool {pool_name}")
 
 
-def refuse_by_mode(act: str, mode: Mode) -> Decision:
-    """Return the refusal of an act that adds nodes, because the settings are not to add any."""
-    reason = Reason.MODE_REPORT_ONLY if mode == Mode.REPORT_ONLY else Reason.MODE_NO_CREATE
-    message = f"would {act}; the mode is {mode}, and an operator must set the mode active first"
-    return Decision(Verdict.REFUSE, reason, message)
-
-
 def _decide_absent(demand: Demand, settings: Settings, usage: Usage | None) -> Decision:
-    mode = settings.find_mode(demand.claim.namespace)
-    if mode != Mode.ACTIVE:
-        return refuse_by_mode(f"create {demand.shape}, {demand.place}", mode)
     create = Decision(Verdict.CREATE, Reason.POOL_ABSENT, describe_creation(demand))
     return decide_limit(demand, settings, usage) or create
 
 
-def _decide_autoscaled(name: str, mode: Mode) -> Decision:
+def _decide_autoscaled(name: str) -> Decision:
     """Decide about an autoscaled pool whose pods do not exist, so that no nodes come or stay."""
-    if mode != Mode.ACTIVE:
-        return refuse_by_mode(f"replace node pool {name}", mode)
     message = (
         f"node pool {name} gets its nodes from GKE's autoscaler, which adds none before pods exist; it is replaced"
     )

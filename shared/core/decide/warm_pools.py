@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 from shared.core.decisions import Decision, Reason, Verdict
 from shared.core.identity.pools import PoolStatus
-from shared.core.settings import Mode
 from shared.core.times import format_minute, format_time, measure_seconds
 
 if TYPE_CHECKING:
@@ -81,7 +80,7 @@ def plan_marks(facts: PoolFacts, *, now: float, settings: Settings) -> dict[str,
     It is since when the pool is idle, None for no mark, and whether the node is closed to new pods.
     """
     bound, owner = find_stay(facts, settings), facts.pool.owner
-    if not bound or owner is None or facts.pods is None or settings.find_mode(owner.namespace) == Mode.REPORT_ONLY:
+    if not bound or owner is None or facts.pods is None:
         return {}
     if facts.pods.own or facts.pods.others:
         return {name: (None, False) for name, mark in facts.marks.items() if mark is not None}

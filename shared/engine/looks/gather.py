@@ -15,7 +15,14 @@ from functools import cache, partial
 from typing import TYPE_CHECKING
 
 from shared.core.decide.attempts import is_superseded
-from shared.core.decide.cluster_stops import is_contradicted, judge_nodes, list_witnesses, read_mode_label
+from shared.core.decide.cluster_stops import (
+    Mode,
+    is_contradicted,
+    judge_nodes,
+    list_witnesses,
+    read_mode_label,
+    stop_without_namespace,
+)
 from shared.core.decide.demands import decide_namespace
 from shared.core.decide.failures import decide_failure
 from shared.core.decide.filling import Filling, decide_lost, decide_trying, is_lacking
@@ -242,10 +249,18 @@ def read_disks(live: Cluster, workload: WorkloadView, claims: Sequence[str]) -> 
     return dataclasses.replace(workload, disks=tuple(disk for disk in found if disk)) if found else workload
 
 
-def read_stop(cluster: str, ports: Ports) -> Stop | None:
-    """Return what the label of the provisioner's own namespace stops now; None: nothing."""
-    name = ports.settings.own_namespace
-    return read_mode_label(name, ports.clusters[cluster].get_namespace(name))
+def read_stop(cluster: str, ports: Ports, namespace: str = "") -> Stop | None:
+    """Return what the labels of our own namespace and of a workload's stop now; None: nothing.
+
+    A workload's namespace that is gone stops nothing, because pools outlive it.
+    """
+    name, live = ports.settings.own_namespace, ports.clusters[cluster]
+    own = live.get_namespace(name)
+    stop = read_mode_label(name, own) if own else stop_without_namespace(name)
+    if namespace in ("", name) or (stop is not None and stop.mode == Mode.REPORT_ONLY):
+        return stop
+    found = live.get_namespace(namespace)
+    return (read_mode_label(namespace, found) if found else None) or stop
 
 
 def is_proven(look: Look, pool: PoolSnapshot, since: float) -> bool:

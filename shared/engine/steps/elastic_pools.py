@@ -33,7 +33,6 @@ from shared.core.decisions import Reason, Verdict
 from shared.core.demand.demand import Demand
 from shared.core.identity.pools import BROKEN, PoolStatus
 from shared.core.kinds.elastic import list_elastic
-from shared.core.settings import Mode
 from shared.engine.changes import look_again_if_old, mark_nodes, remove_nodes
 from shared.engine.looks.gather import read_namespace_obstacle
 from shared.engine.looks.pool_reads import measure_pools
@@ -73,8 +72,7 @@ def shrink_pool(
         Retryable: something could not be read, each look took too long, or a person changed the
             owner.
     """
-    reports = look.settings.find_mode(workload.namespace) == Mode.REPORT_ONLY
-    if reports or _plan_shrink(look, _look(look, pool, workload, owned)) == Shrink():
+    if _plan_shrink(look, _look(look, pool, workload, owned)) == Shrink():
         return None
     return look_again_if_old(partial(_shrink, look, pool, workload, owned))
 

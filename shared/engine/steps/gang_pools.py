@@ -49,7 +49,10 @@ def refuse_purchase(
     """Return why we do not create the pools of all missing slices; None if we do, or for none."""
     if not missing:
         return None
-    namespace, stop = look.live.get_namespace(workload.namespace), read_stop(look.cluster, look.ports)
+    namespace, stop = (
+        look.live.get_namespace(workload.namespace),
+        read_stop(look.cluster, look.ports, workload.namespace),
+    )
     own_labels = namespace.labels if namespace else {}
     refused = decide_purchase(missing, own_labels, stop=stop, now=look.now(), settings=look.settings)
     if refused or look.limits is None:

@@ -51,7 +51,7 @@ run "every_variable_reaches_the_module" {
   variables {
     name                  = "blue"
     functions_runtime     = "python312"
-    settings              = { mode = "report-only" }
+    settings              = { grace_seconds = "600" }
     exporter_namespace    = "tpu-blue"
     exporter_account      = "exporter"
     replay_days           = 3

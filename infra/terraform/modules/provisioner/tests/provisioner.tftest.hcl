@@ -221,7 +221,7 @@ run "another_name_and_no_sink" {
     name                = "blue"
     operation_events    = false
     demand_wait_minutes = 90
-    settings            = { mode = "report-only", limit_chips = "256", autoscaled_pools_max = "40", resource_labels = "{\"cost\": \"42\"}" }
+    settings            = { grace_seconds = "600", limit_chips = "256", autoscaled_pools_max = "40", resource_labels = "{\"cost\": \"42\"}" }
     elastic_pools       = true
     alert_email         = "team@example.com"
     idle_chips_max      = 16
@@ -296,7 +296,7 @@ run "another_name_and_no_sink" {
   }
 
   assert {
-    condition     = google_cloudfunctions2_function.this["collect"].service_config[0].environment_variables["TPU_PROVISIONER_MODE"] == "report-only"
+    condition     = google_cloudfunctions2_function.this["collect"].service_config[0].environment_variables["TPU_PROVISIONER_GRACE_SECONDS"] == "600"
     error_message = "Settings reach the functions."
   }
 
