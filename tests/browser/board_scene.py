@@ -45,30 +45,6 @@ class Scene:
         """As `read_records`."""
         yield from (each for each in self.records if span.begin <= each[0] < span.end)
 
-    def use(self, workload: str, *, minutes: int) -> None:
-        """Add the records of a slice of 16 chips, whose pool was made so many minutes ago."""
-        claim = {
-            "cluster": "c",
-            "kind": "JobSet",
-            "namespace": "prod",
-            "name": workload,
-            "owner_uid": "u",
-            "slice": "s",
-        }
-        shape = {"machine_type": "ct6e-standard-4t", "node_count": 4, "chips": 16, "accelerator": "tpu-v6e-slice"}
-        about = {"message": "m", "function": "settle", "pool": "p-0", "claim": claim}
-        where = {"tier": "on-demand", "zone": "us-east5-b", "attempt": 0, "subject": "Pod p"}
-        created = {"decision": "create", "reason": "pool_absent"}
-        made = {"decision": "keep", "reason": "pool_created", "subject": "node pool p-0"}
-        swept = {"message": "swept", "counts": {"keep": 1}, "reasons": {"owner_live": 1}}
-        began = NOW - 60 * minutes
-        self.records = [
-            (began - 2, {"message": "swept"}),
-            (began - 1, about | shape | where | created),
-            (began, about | made),
-            *((began + 60 * minute, swept) for minute in range(1, minutes)),
-        ]
-
     def serve(self, workload: str, slice_: str, *, minutes: float, **row: Any) -> None:
         """Add a slice whose pool was asked for so many minutes ago, and took four."""
         pool = pool_name("prod", workload, slice_)

@@ -57,43 +57,6 @@ def test_it_shows_what_waits_what_failed_and_what_needs_a_person(board: Shown, c
     assert problems == []
 
 
-def test_it_shows_the_usage_of_today_and_that_of_a_workload(board: Shown, context: BrowserContext) -> None:
-    board.scene.use("llama-pretrain", minutes=90)
-    page, problems = open_board(context, board)
-
-    told = "Today (UTC): chip-hours 24.0 used; waited less than 0.1 h; list price $64.80."
-    assert page.locator("#usage").inner_text() == told
-
-    lane = lane_of(page, "llama-pretrain-slice-0")
-    lane.locator("summary").click()
-    lane.get_by_role("button", name="Show its history").click()
-    page.locator("#history-usage", has_text=told).wait_for()
-    assert problems == []
-
-
-def test_it_shows_the_price_of_each_pool_and_the_sum_of_those_with_nodes(
-    board: Shown, context: BrowserContext
-) -> None:
-    page, _ = open_board(context, board)
-    prices = page.locator("#pools td[data-label='List price']")
-    figure = page.locator("#figures div", has_text="list price an hour").locator("dd")
-    assert prices.all_inner_texts() == ["$43.20/h, on-demand"] * 3
-    assert figure.inner_text() == "$86.40"  # the third pool is being created
-
-    held: dict[str, Any] = {"dollars_per_hour": None, "tier": "reservation"}
-    board.scene.pools = [a_row("a"), a_row("b", **held), a_row("c", state="ERROR")]
-    page.get_by_text("unknown, reservation").wait_for()
-    assert figure.inner_text() == "$43.20 and more"
-
-    board.scene.pools = [a_row("b", **held)]
-    page.wait_for_function("() => document.querySelectorAll('#pools tr').length === 1")
-    assert figure.inner_text() == "unknown"
-
-    board.scene.pools = []
-    page.get_by_text("There are no pools of the provisioner.").wait_for()
-    assert figure.inner_text() == "$0.00"
-
-
 def test_an_open_page_follows_without_being_loaded_again(board: Shown, context: BrowserContext) -> None:
     page, problems = open_board(context, board)
     page.evaluate("window.same = true")
@@ -106,23 +69,6 @@ def test_an_open_page_follows_without_being_loaded_again(board: Shown, context: 
     assert "3 pools, 1 slice waiting" in page.locator("#summary").inner_text()
     assert page.evaluate("window.same") is True
     assert problems == []
-
-
-def test_a_lane_grows_in_time(board: Shown, context: BrowserContext) -> None:
-    board.scene.pools, board.scene.creations = [], []
-    board.scene.waiting = [
-        a_wait("", slice="early", waiting_seconds=300.0),
-        a_wait("", slice="late", waiting_seconds=1.0),
-    ]
-    page, _ = open_board(context, board)
-    bar = lane_of(page, "late").locator(".bar")
-    before = bar.evaluate("bar => parseFloat(bar.style.width)")
-
-    board.world.clock.advance(120)
-
-    page.wait_for_function(
-        "before => parseFloat(document.querySelectorAll('.bar')[1].style.width) > before + 5", arg=before
-    )
 
 
 def test_hostile_names_are_text(board: Shown, context: BrowserContext) -> None:
@@ -192,15 +138,6 @@ def test_a_dead_letter_is_acted_on_after_two_questions(
     page.locator("#question-yes").click()
     page.get_by_text("it is done").wait_for()
     assert board.done == [done]
-
-
-def test_a_button_of_the_local_stack_acts_at_once(board: Shown, context: BrowserContext) -> None:
-    page, _ = open_board(context, board)
-
-    page.get_by_role("button", name="Stockout").click()
-
-    page.get_by_text("it is done").wait_for()
-    assert board.done == ["press"]
 
 
 def test_a_read_only_board_has_no_buttons(board: Shown, context: BrowserContext) -> None:
@@ -278,15 +215,6 @@ def test_a_rebound_name_gets_no_answer(board: Shown, context: BrowserContext) ->
     assert answer is not None
     assert answer.status == 403
     assert "Host: is not this board's" in page.content()
-
-
-def test_a_board_that_has_ended_says_so(board: Shown, context: BrowserContext) -> None:
-    page, _ = open_board(context, board)
-
-    board.site.token = "another"  # as of a board that was started again
-    board.site.feed.end()
-
-    page.get_by_text("the board has ended; start it again").wait_for()
 
 
 @pytest.mark.skipif(not SCREENSHOTS, reason="the pictures are only taken with BOARD_SCREENSHOTS=1")

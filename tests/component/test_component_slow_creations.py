@@ -21,7 +21,6 @@ STOCKOUT = (
     "ZONE_RESOURCE_POOL_EXHAUSTED_WITH_DETAILS: The zone 'projects/p/zones/us-east5-b' does not have enough "
     "resources available to fulfill the request."
 )
-DENIED = "PERMISSIONS_ERROR: Required 'compute.instances.create' permission"
 POLICY = "CONDITION_NOT_MET: Constraint constraints/compute.vmExternalIpAccess violated"
 FIRST, SECOND = (slice_name(index) for index in range(2))
 LACKS = f"node pool {SECOND} is being created and lacks nodes since 2027-01-15T08:00:00Z: no capacity"

@@ -6,11 +6,8 @@ from itertools import count
 from typing import Any
 
 from google.cloud.container_v1 import ClusterManagerClient
-from google.cloud.container_v1.types import CreateNodePoolRequest, NodePool
-from google.protobuf import json_format
 
 from shared.core.decide.demands import decide_demand
-from shared.core.identity.pools import PoolStatus
 from shared.core.nodepool import build_node_pool
 from shared.core.ports import Clock, NodePools
 from shared.core.settings import Credentials, Settings
@@ -25,7 +22,6 @@ from tests.unit.test_kind_job import a_pod as a_job_pod
 
 NO_CLUSTER = "projects/p/locations/us-east5/clusters/nowhere"
 NUMBERS = count()
-CODES_OVER_HTTP = {"FAILED_PRECONDITION": 400, "INVALID_ARGUMENT": 400, "ALREADY_EXISTS": 409, "ABORTED": 409}
 
 
 def open_edge(url: str, clock: Clock = SYSTEM_CLOCK) -> GkeNodePools:
@@ -92,56 +88,11 @@ def fail(code: str, text: str, reason: str = "") -> Callable[[Gke, str], None]:
     return arrange
 
 
-def nothing(_gke: Gke, _name: str) -> None:
-    """The world is as it is."""
-
-
-def under_way(gke: Gke, name: str) -> None:
-    """A pool of the name is being created."""
-    if gke.edge.get(CLUSTER, name) is None:
-        gke.edge.create(CLUSTER, a_body() | {"name": name})
-
-
-def at_rest(gke: Gke, name: str) -> None:
-    """A pool of the name is running."""
-    under_way(gke, name)
-    gke.advance(1000)
-
-
-def going(gke: Gke, name: str) -> None:
-    """A pool of the name is being deleted."""
-    if gke.edge.get(CLUSTER, name) is None:
-        at_rest(gke, name)
-        gke.edge.delete(CLUSTER, name)
-
-
-def full(gke: Gke, _name: str) -> None:
-    """The ceiling of concurrent operations is reached."""
-    gke.fault("max_inflight_ops", value=1)
-    if not [pool for pool in gke.edge.list(CLUSTER) if pool.status == PoolStatus.PROVISIONING]:
-        gke.edge.create(CLUSTER, a_body())
-
-
-def upgrading(gke: Gke, _name: str) -> None:
-    """GKE itself works on the cluster."""
-    gke.fault("cluster_busy", seconds=60)
-
-
-def big(gke: Gke, _name: str) -> None:
-    gke.fault("byte_limit", value=1)
-
-
 def lost(how: str) -> Callable[[Gke, str], None]:
     def arrange(gke: Gke, _name: str) -> None:
         gke.fault("lose_reply", how=how, method="*")
 
     return arrange
-
-
-def misshapen(body: dict[str, Any], call: str) -> dict[str, Any]:
-    if call.endswith("illegal"):
-        return body | {"name": "Not_Legal"}
-    return body | {"initialNodeCount": 3} if call.endswith("misshapen") else body
 
 
 def call_port(port: NodePools, method: str, body: dict[str, Any], *, cluster: str = CLUSTER) -> object:
@@ -155,23 +106,3 @@ def call_port(port: NodePools, method: str, body: dict[str, Any], *, cluster: st
         "resize": lambda: port.resize(cluster, name, 2),
     }
     return calls[method]()
-
-
-def by_edge(gke: Gke, call: str, body: dict[str, Any]) -> None:
-    cluster = NO_CLUSTER if call.endswith("elsewhere") else CLUSTER
-    call_port(gke.edge, call.split(maxsplit=1)[0], misshapen(body, call), cluster=cluster)
-
-
-def by_official(client: ClusterManagerClient, call: str, body: dict[str, Any]) -> None:
-    cluster = NO_CLUSTER if call.endswith("elsewhere") else CLUSTER
-    name = f"{cluster}/nodePools/{body['name']}"
-    message = NodePool()
-    json_format.ParseDict(misshapen(body, call), NodePool.pb(message))
-    request = CreateNodePoolRequest(parent=cluster, node_pool=message)
-    calls: dict[str, Callable[[], Any]] = {
-        "create": lambda: client.create_node_pool(request, retry=None, timeout=20),
-        "get": lambda: client.get_node_pool(name=name, retry=None, timeout=20),
-        "list": lambda: client.list_node_pools(parent=cluster, retry=None, timeout=20),
-        "delete": lambda: client.delete_node_pool(name=name, retry=None, timeout=20),
-    }
-    calls[call.split(maxsplit=1)[0]]()

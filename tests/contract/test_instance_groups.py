@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from shared.core.errors import Denied, NotFound, ProvisionerError, Unavailable
+from shared.core.errors import NotFound, Unavailable
 from shared.core.identity.pools import PoolSnapshot, PoolStatus
 from shared.core.ports import FillError, Machines
 from shared.core.settings import Credentials
@@ -104,18 +104,6 @@ def test_all_pages_of_a_group_are_read() -> None:
 
     assert InstanceGroups(_Compute(**answers)).list_missing(pool) == ["n-0", "n-1", "n-2"]
     assert InstanceGroups(_Compute(**answers)).read_machines(pool).coming == 3
-
-
-def test_pages_that_never_end_are_an_error() -> None:
-    answers = {"listManagedInstances": {"nextPageToken": "a"}, "pageToken=a": {"nextPageToken": "a"}}
-    with pytest.raises(Unavailable, match="has more than 20 pages of instances"):
-        InstanceGroups(_Compute(**answers)).list_missing(a_pool_in("us-a/g-grp"))
-
-
-@pytest.mark.parametrize("answer", [b"[]", b"{", b'{"managedInstances": [{}]}', b'{"managedInstances": 1}'])
-def test_an_answer_about_instances_that_cannot_be_read_says_so(answer: bytes) -> None:
-    with pytest.raises(Unavailable, match="GKE's answer cannot be read"):
-        InstanceGroups(_Compute(listManagedInstances=answer)).list_missing(a_pool_in("us-a/g-grp"))
 
 
 def test_a_node_of_an_unknown_group_removes_nothing() -> None:
@@ -233,33 +221,11 @@ def test_the_errors_of_a_group_are_read_with_their_times(
     assert read([], get=GROUP, listErrors=listed(*items))[0] == Machines(errors=errors)
 
 
-def test_a_group_of_a_region_is_asked_where_it_is() -> None:
-    compute = _Compute(get=GROUP)
-    url = "https://www.googleapis.com/compute/v1/projects/p/regions/us/instanceGroupManagers/g"
-    InstanceGroups(compute).read_machines(
-        PoolSnapshot(name="p", status=PoolStatus.PROVISIONING, group_urls=(url,))
-    )
-
-    root = "compute/v1/projects/p/regions/us/instanceGroupManagers/g"
-    assert [path for path, _ in compute.asked] == [f"{root}/listManagedInstances", root, f"{root}/listErrors"]
-
-
 def test_the_groups_of_a_pool_are_summed_and_one_without_any_is_not_asked() -> None:
     assert read([row(1, "RUNNING", "NONE"), row(2)], "us-a/a-grp", "us-b/b-grp")[0] == Machines(made=2, coming=2)
     compute = _Compute()
     assert InstanceGroups(compute).read_machines(a_pool_in()) == Machines()
     assert compute.asked == []
-
-
-def test_a_thousand_machines_with_long_words_are_read_and_the_words_are_cut() -> None:
-    long = {"errors": [{"code": CODE, "message": f"{MESSAGE} " * 100}]}
-    rows = [row(number, lastAttempt={"errors": long}) for number in range(1000)]
-    items = [an_error() for _ in range(10_000)]
-
-    found, _ = read(rows, get=GROUP, listErrors=listed(*items))
-
-    assert len(found.errors) == 2
-    assert max(len(each.message) for each in found.errors) == 400
 
 
 @pytest.mark.parametrize(
@@ -279,16 +245,3 @@ def test_a_thousand_machines_with_long_words_are_read_and_the_words_are_cut() ->
 def test_an_answer_of_another_form_is_an_error_and_no_machine(answers: dict[str, object]) -> None:
     with pytest.raises(Unavailable, match="GKE's answer cannot be read"):
         InstanceGroups(_Compute(**answers)).read_machines(a_pool_in("us-a/g-grp"))
-
-
-@pytest.mark.parametrize("call", ["listManagedInstances", "get", "listErrors"])
-@pytest.mark.parametrize("error", [NotFound("404"), Denied("403")], ids=str)
-def test_what_a_call_raises_comes_out(call: str, error: ProvisionerError) -> None:
-    with pytest.raises(type(error)):
-        InstanceGroups(_Compute(**{"get": GROUP, call: error})).read_machines(a_pool_in("us-a/g-grp"))
-
-
-def test_a_url_that_names_no_group_is_an_error() -> None:
-    pool = PoolSnapshot(name="p", status=PoolStatus.PROVISIONING, group_urls=("https://x/instanceGroups/g",))
-    with pytest.raises(Unavailable, match="unknown path"):
-        InstanceGroups(_Compute()).read_machines(pool)

@@ -4,29 +4,19 @@ What every implementation of the port keeps, the fake of the component tests too
 `test_cluster_port`.
 """
 
-import json
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 
 from shared.core import labels
-from shared.core.errors import (
-    Denied,
-    InvalidRequest,
-    KindAbsent,
-    ProvisionerError,
-    StaleView,
-    Throttled,
-    Unavailable,
-)
+from shared.core.errors import KindAbsent, StaleView, Unavailable
 from shared.core.ports import Ledger
-from shared.edges.kubernetes_api import Connection, Expired, KubernetesApi, Unreadable
+from shared.edges.kubernetes_api import Connection, KubernetesApi, Unreadable
 from shared.edges.kubernetes_cluster import KubernetesCluster
 from shared.edges.kubernetes_objects import ObjectMeta, Page
 from shared.edges.ledger_objects import NAME as LEDGER
 from shared.edges.node_taints import Node
-from standins.processes.local_answers import Answer, LocalAnswers
 from tests.contract.cluster_worlds import COMPONENT, EVENTS, a_notice, list_events, open_edge
 from tests.contract.stand_ins import ask
 
@@ -126,55 +116,6 @@ def test_a_404_that_is_not_about_the_jobset_is_no_proof_that_it_is_gone(cluster_
         astray.get_namespace("default")
     with pytest.raises(KindAbsent, match="cannot tell whether workloads of kind JobSet exist"):
         astray.get_workload("JobSet", "default", "train")
-
-
-class _Refusing(LocalAnswers):
-    """Answers every request alike."""
-
-    status = 200
-    body = b""
-
-    def __init__(self) -> None:
-        super().__init__(lambda _: Answer(self.status, self.body))
-
-
-@pytest.fixture(scope="module")
-def refusing() -> Iterator[_Refusing]:
-    with _Refusing() as server:
-        yield server
-
-
-def status_body(reason: str) -> bytes:
-    return json.dumps({"kind": "Status", "reason": reason, "message": "in Kubernetes' words"}).encode()
-
-
-@pytest.mark.parametrize(
-    ("status", "body", "kind"),
-    [
-        (401, status_body("Unauthorized"), Denied),
-        (403, status_body("Forbidden"), Denied),
-        (403, b"<html>a proxy's words</html>", Denied),
-        (409, status_body("Conflict"), StaleView),
-        (410, status_body("Expired"), Expired),
-        (422, status_body("Invalid"), InvalidRequest),
-        (429, status_body("TooManyRequests"), Throttled),
-        (500, status_body("InternalError"), Unavailable),
-        (503, b"", Unavailable),
-        (302, b"", InvalidRequest),
-        (200, b"<html>a login page</html>", Unreadable),
-        (200, b'{"metadata": {"name": "\xff"}}', Unreadable),
-    ],
-)
-@pytest.mark.parametrize("what", ["get_pod", "get_workload", "list_waiting_leaders", "list_pool_pods"])
-def test_errors_keep_their_class_whatever_is_asked(
-    refusing: _Refusing, status: int, body: bytes, kind: type[ProvisionerError], what: str
-) -> None:
-    refusing.status, refusing.body = status, body
-    edge = KubernetesCluster(KubernetesApi(Connection(url=refusing.url)))
-
-    with pytest.raises(ProvisionerError) as raised:
-        READS[what](edge)
-    assert type(raised.value) is kind
 
 
 @pytest.mark.parametrize(

@@ -100,18 +100,6 @@ def test_an_owner_is_seen_as_kueue_will_resume_it(queues: KueueQueues) -> None:
     assert queues.view_admitted(owner) == owner
 
 
-def test_the_workload_of_an_owner_is_found_by_its_uid(api: Api, queues: KueueQueues) -> None:
-    (queued,) = queues.list_workloads()
-    owner = queues.view_owner(queued)
-    assert owner is not None
-    api.asked.clear()
-    api.objects[MINE] = {"items": [a_workload(conditions={})]}
-
-    assert queues.view_admitted(owner) is None
-
-    assert api.asked == [(MINE, {"labelSelector": ["kueue.x-k8s.io/job-uid=uid-of-train"], "limit": ["500"]})]
-
-
 @pytest.mark.parametrize(
     "owner", [OWNER | {"kind": "MPIJob"}, OWNER | {"uid": "another"}, OWNER | {"name": "gone"}]
 )
@@ -128,14 +116,6 @@ def test_one_workload_that_cannot_be_read_does_not_hide_the_others(api: Api, que
     api.objects[WORKLOADS] = {"items": [{"metadata": {"name": "x"}, "spec": {"podSets": 3}}, a_workload()]}
 
     assert [each.name for each in queues.list_workloads()] == ["jobset-train-1234"]
-
-
-def test_a_flavor_that_is_gone_is_read_again_later(api: Api, queues: KueueQueues) -> None:
-    (queued,) = queues.list_workloads()
-    del api.objects[f"{KUEUE}/resourceflavors/v6e"]
-
-    with pytest.raises(StaleView, match="ResourceFlavor v6e"):
-        queues.view_owner(queued)
 
 
 @pytest.mark.parametrize(("status", "error"), [(409, StaleView), (404, StaleView), (403, Denied)])

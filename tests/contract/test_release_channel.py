@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Mapping
-from pathlib import Path
 
 import pytest
 
@@ -12,8 +11,6 @@ from tests.builders import CLUSTER, NOW
 from tests.component.fakes import StepClock
 from tests.contract.counting_socket import Socket, refuse
 from tests.contract.gke_world import NO_CLUSTER, Gke, open_edge
-from tests.contract.stand_ins import ask, stand_in
-from tests.infra.function_runs import Run
 
 GKE = ("standins.fakegke", "serve", "--project=p", "--location=us-east5", "--cluster=c", "--manual-clock")
 ON = {"name": "c", "releaseChannel": {"channel": "STABLE"}}
@@ -23,17 +20,6 @@ OFF: dict[str, object] = {"name": "c", "releaseChannel": {}}
 def answer(body: Mapping[str, object]) -> bytes:
     text = json.dumps(body).encode()
     return b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (len(text), text)
-
-
-@pytest.mark.parametrize("channel", ["UNSPECIFIED", "REGULAR", "EXTENDED"])
-def test_a_slice_gets_its_pool_with_and_without_a_channel(tmp_path: Path, channel: str) -> None:
-    scenario = tmp_path / "faults.json"
-    scenario.write_text(json.dumps({"release_channel": channel}))
-    with stand_in(tmp_path, *GKE, f"--faults={scenario}") as ports:
-        run = Run(ports["rest"], "train")
-        run.provision()
-
-        assert len(ask("GET", f"{ports['rest']}/admin/pools")["pools"]) == 1
 
 
 def test_a_cluster_that_does_not_exist_has_no_channel_and_is_named(gke: Gke) -> None:
@@ -55,15 +41,6 @@ def test_the_channel_is_read_again_after_some_minutes_only(server: Socket) -> No
     clock.advance(1)
     assert edge.find_channel(CLUSTER) == ""
     assert server.requests == 2
-
-
-@pytest.mark.parametrize(
-    ("expected", "found"), [({}, ""), ({"channel": "UNSPECIFIED"}, ""), ({"channel": 99}, "99")]
-)
-def test_a_channel_of_a_number_that_is_new_is_one(server: Socket, expected: dict[str, object], found: str) -> None:
-    server.answers = [answer({"name": "c", "releaseChannel": expected})]
-
-    assert open_edge(server.url).find_channel(CLUSTER) == found
 
 
 def test_an_answer_that_is_none_is_not_kept(server: Socket) -> None:

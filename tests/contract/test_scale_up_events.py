@@ -95,9 +95,3 @@ def test_the_time_of_an_event_is_its_last_one_or_none(event: dict[str, Any], at:
 )
 def test_any_other_event_is_none(event: dict[str, Any]) -> None:
     assert read_scale_up(msgspec.convert(event, StoredEvent)) is None
-
-
-def test_long_words_are_cut() -> None:
-    found = read_scale_up(StoredEvent(reason="FailedScaleUp", message="x" * 100_000))
-    assert found is not None
-    assert len(found.message) == 1024

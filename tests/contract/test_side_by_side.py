@@ -34,13 +34,6 @@ def test_results_and_errors_come_in_the_order_of_the_tasks(run: SideBySide) -> N
 
 
 @pytest.mark.parametrize("run", RUNNERS)
-def test_a_task_may_run_tasks_itself(run: SideBySide) -> None:
-    inner = partial(run, [partial(int, "1"), partial(int, "2")], at_once=1, until=in_a_while())
-
-    assert run([inner, inner], at_once=1, until=in_a_while()) == [[1, 2], [1, 2]]
-
-
-@pytest.mark.parametrize("run", RUNNERS)
 def test_no_task_begins_when_the_time_is_over(run: SideBySide) -> None:
     begun: list[int] = []
     found = run([partial(begun.append, 1)], at_once=1, until=time.time() - 1)

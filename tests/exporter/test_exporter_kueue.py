@@ -8,13 +8,12 @@ import pytest
 
 from exporter.health import Role
 from exporter.observed_objects import ObservedQueues
-from exporter.watched_kinds import list_watched, watch_queues
-from shared.core.kinds.table import KINDS
+from exporter.watched_kinds import watch_queues
 from shared.core.kueue import QueuedWorkload, read_queued
 from shared.core.messages import Event, EventType, ObjectName, Observed
 from standins.processes.stand_ins import wait_until
 from tests.exporter.exporter_builders import CLUSTER
-from tests.exporter.scripted_kubernetes import Listing, Refusal, ScriptedKubernetes, Stream, event
+from tests.exporter.scripted_kubernetes import Listing, Refusal, ScriptedKubernetes
 from tests.exporter.test_exporter_watch import Follow
 from tests.unit.test_kueue import CHECKS, OWNER, a_workload
 
@@ -82,23 +81,6 @@ def test_after_a_listing_nothing_is_kept_of_what_has_left_but_of_what_cannot_be_
     assert not observed.finish_listing()
     assert len(observed) == 1
     assert not observed.see(other)
-
-
-def test_it_is_watched_only_where_the_setting_says_so() -> None:
-    without, names = list_watched(KINDS), [each.name for each in list_watched(KINDS, queues=True)]
-
-    assert names == [*(each.name for each in without), "Kueue's workloads"]
-
-
-def test_it_follows_the_watch_and_passes_over_what_it_cannot_read(follow: Follow) -> None:
-    listed = Listing((a_workload(), a_workload(uid="bad") | {"status": {"conditions": 1}}))
-    later = a_workload(uid="w2", ownerReferences=[OWNER | {"uid": "second"}], resourceVersion="101")
-
-    following = follow(watch_queues(), lists=[listed], watches=[Stream((event("ADDED", later),))])
-
-    following.wait_for(FIRST, ("quota-reserved", "second"))
-    (asked,) = following.listings
-    assert asked.path == "/apis/kueue.x-k8s.io/v1beta2/workloads"
 
 
 @pytest.mark.parametrize(

@@ -47,13 +47,6 @@ def test_a_demand_of_a_bare_pod_names_the_pod() -> None:
     assert json.loads(format_message(event).data)["version"] == 1
 
 
-def test_two_slices_of_one_workload_are_two_events_about_it() -> None:
-    observed = ObservedPods(CLUSTER, JOBSET)
-    first, second = (event for uid in ("u1", "u2") for event in observed.see(read_leader(uid)))
-    assert first.subject == second.subject
-    assert first.id != second.id
-
-
 def test_a_leader_of_an_old_jobset_without_uid_label_is_reported_without_its_uid() -> None:
     labels = {k: v for k, v in a_leader()["metadata"]["labels"].items() if not k.endswith("jobset-uid")}
     (event,) = ObservedPods(CLUSTER, JOBSET).see(read_leader(labels=labels))
@@ -81,16 +74,6 @@ def test_a_pod_that_leaves_is_forgotten_and_never_reported() -> None:
     observed.see(read_leader())
     assert not observed.lose(read_leader())
     assert (len(observed), observed.standing, len(observed._reported)) == (0, 0, 0)
-
-
-def test_what_a_listing_does_not_show_is_forgotten_and_what_it_shows_is_not_reported_again() -> None:
-    observed = ObservedPods(CLUSTER, JOBSET)
-    observed.see(read_leader("bound"))
-    observed.see(read_leader("waits"))
-    observed.begin_listing()
-    assert not observed.see(read_leader("waits"))
-    assert not observed.finish_listing()
-    assert (len(observed), observed.standing) == (1, 1)
 
 
 def test_a_listing_that_broke_off_forgets_nothing() -> None:
@@ -231,15 +214,6 @@ def test_a_workload_is_reported_when_that_is_new(steps: list[tuple[WorkloadView,
     assert [facts(observed.see(seen)) for seen, _ in steps] == [reported for _, reported in steps]
 
 
-def test_a_second_suspension_is_a_second_event_with_another_id() -> None:
-    observed = ObservedWorkloads(CLUSTER, JOBSET)
-    (first,) = observed.see(read_jobset(conditions=(suspended(),)))
-    assert facts(observed.see(read_jobset(conditions=(resumed(),)))) == []
-    (second,) = observed.see(read_jobset(conditions=(suspended(LATER),)))
-    assert (first.observed, second.observed) == (Observed.SUSPENDED, Observed.SUSPENDED)
-    assert first.id != second.id
-
-
 def test_a_foreground_deletion_is_reported_when_it_begins_and_when_it_ends() -> None:
     observed = ObservedWorkloads(CLUSTER, JOBSET)
     begun = list(observed.see(read_jobset(deleting=LATER)))
@@ -268,12 +242,6 @@ def test_a_jobset_of_another_manager_is_neither_kept_nor_reported() -> None:
     assert facts(observed.see(elsewhere)) == []
     assert facts(observed.lose(elsewhere)) == []
     assert len(observed) == 0
-
-
-def test_a_new_process_reports_what_stands_under_the_same_ids() -> None:
-    first, second = ObservedWorkloads(CLUSTER, JOBSET), ObservedWorkloads(CLUSTER, JOBSET)
-    over = read_jobset(conditions=(completed(),))
-    assert [e.id for e in first.see(over)] == [e.id for e in second.see(over)]
 
 
 def test_a_workload_that_never_asked_for_accelerators_is_never_spoken_of() -> None:

@@ -156,16 +156,6 @@ def test_it_publishes_what_stands_and_what_comes_and_ends_in_order(
     assert kubernetes.leases["tpu-provisioner-exporter"]["spec"]["holderIdentity"] == ""
 
 
-def test_a_missing_topic_is_retried_and_the_end_says_what_is_left(start: Callable[..., Process]) -> None:
-    exporter = start(TOPIC="projects/p/topics/never-created", LEASE_SECONDS="0", DRAIN_SECONDS="0.3")
-    failures = "publish failed, will be tried again"
-    wait_until(lambda: any(each["waiting"] == 3 for each in exporter.messages(failures)[1:]), exporter)
-    assert exporter.end() == 0
-    (ended,) = exporter.messages("ended")
-    assert ended["events_left_to_the_next_start"] == 3
-    assert ended["severity"] == "WARNING"
-
-
 def test_pubsub_that_cannot_be_reached_is_told_at_the_start(start: Callable[..., Process]) -> None:
     with socket.create_server(("127.0.0.1", 0)) as nobody:
         host = f"127.0.0.1:{nobody.getsockname()[1]}"
@@ -176,14 +166,6 @@ def test_pubsub_that_cannot_be_reached_is_told_at_the_start(start: Callable[...,
     assert exporter.end() == 0
     (ended,) = exporter.messages("ended")
     assert ended["events_left_to_the_next_start"] == 3
-
-
-def test_events_wait_for_a_topic_that_appears_later(start: Callable[..., Process], pubsub: dict[str, str]) -> None:
-    topic = "projects/p/topics/late"
-    exporter = start(TOPIC=topic, LEASE_SECONDS="0", BUFFER_MAX="1")
-    wait_until(lambda: exporter.messages("publish failed, will be tried again"), exporter)
-    create_topic(pubsub, topic)
-    wait_until(lambda: len(stored(pubsub, topic)) == 3, exporter)
 
 
 def test_a_standby_neither_watches_nor_publishes_until_the_leader_ends(
@@ -236,12 +218,6 @@ def test_wrong_settings_end_it_with_code_2_and_the_list(start: Callable[..., Pro
         "TPU_PROVISIONER_TOPIC",
         "TPU_PROVISIONER_LEASE_SECONDS",
     ]
-
-
-def test_a_kubeconfig_that_cannot_be_read_ends_it_with_code_2(start: Callable[..., Process]) -> None:
-    exporter = start(KUBECONFIG="/does/not/exist")
-    assert exporter.process.wait(PATIENCE_SECONDS) == 2
-    assert "/does/not/exist" in exporter.records()[-1]["message"]
 
 
 def _readyz(exporter: Process) -> str:

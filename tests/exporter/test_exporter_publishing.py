@@ -120,13 +120,6 @@ def put(box: Outbox, *names: str) -> None:
         box.put(an_event(name), time.monotonic())
 
 
-def test_a_lone_event_goes_out_alone_and_at_once(outbox: Outbox, topic: FakeTopic, metrics: Metrics) -> None:
-    put(outbox, "a")
-    topic.wait_for(lambda: topic.batches == [["a"]])
-    assert outbox.drain(30) == 0
-    assert read_metric(metrics, "events_published_total", **DEMANDS) == 1
-
-
 def put_leaders(box: Outbox, name: str, *pods: str) -> None:
     for pod in pods:
         box.put(a_workload_event(name, pod), time.monotonic())
@@ -151,39 +144,6 @@ def test_other_workloads_and_other_events_do_not_wait_for_a_burst(topic: FakeTop
         put_leaders(box, "other", "c")
         put(box, "bare", "bare")
         topic.wait_for(lambda: topic.stored == ["train", "other", "bare", "bare"])
-
-
-def test_what_is_kept_goes_out_at_once_at_the_end(topic: FakeTopic, metrics: Metrics) -> None:
-    with frozen(topic, metrics) as (box, _):
-        put_leaders(box, "train", "a", "b", "c")
-        assert box.drain(30) == 0
-    assert topic.stored == ["train", "train"]
-
-
-def test_what_is_kept_survives_an_outage(outbox: Outbox, topic: FakeTopic) -> None:
-    topic.failures = [Unavailable("no") for _ in range(200)]
-    put_leaders(outbox, "train", "a", "b", "c")
-    topic.wait_for(lambda: topic.stored == ["train", "train"])
-
-
-def test_what_is_kept_counts_for_room_and_age(topic: FakeTopic, metrics: Metrics) -> None:
-    now = 100.0
-    box = Outbox(topic.publish, capacity=2, metrics=metrics, clock=lambda: now)
-    box.put(a_workload_event("train", "a"), 95.0)
-    box.put(a_workload_event("train", "b"), 90.0)
-    assert (len(box), box.oldest_age_seconds()) == (2, 10)
-    reached = threading.Event()
-
-    def add() -> None:
-        with pytest.raises(Closed):
-            box.put(an_event("c"), 99.0, reached.set)
-
-    adding = threading.Thread(target=add, daemon=True)
-    adding.start()
-    assert reached.wait(30)
-    box.stop()
-    adding.join(30)
-    assert not adding.is_alive()
 
 
 def test_what_gathers_during_a_batch_goes_out_together(outbox: Outbox, topic: FakeTopic) -> None:
@@ -221,33 +181,6 @@ def test_one_message_that_the_service_refuses_alone_is_dropped_and_named(
     (record,) = [each for each in caplog.records if each.levelname == "ERROR"]
     assert vars(record)["subject"] == "namespaces/team-a/pods/bad"
     assert vars(record)["problem"] == "this one never"
-
-
-def test_refusals_for_ever_are_counted_from_zero_because_no_age_shows_them(
-    topic: FakeTopic, metrics: Metrics
-) -> None:
-    """An alert reads the growth of the count, and a series that begins with 1 has not grown."""
-    topic.refuses = "bad"
-    box = Outbox(topic.publish, capacity=3, metrics=metrics)
-    assert read_metric(metrics, "publish_failures_total", reason=InvalidRequest.reason) == 0
-    put(box, "bad")
-    with running(box, topic):
-        assert box.drain(30) == 0
-    assert read_metric(metrics, "publish_failures_total", reason=InvalidRequest.reason) == 1
-    assert box.oldest_age_seconds() == 0
-
-
-def test_a_refused_batch_is_sent_one_by_one_only_once(outbox: Outbox, topic: FakeTopic) -> None:
-    topic.open.clear()
-    topic.refuses = "bad"
-    put(outbox, "first")
-    topic.wait_for(lambda: topic.attempts == 1)
-    put(outbox, *"abc", "bad", *"def")
-    topic.open.set()
-    topic.wait_for(lambda: len(topic.stored) == 7)
-    assert topic.attempts == 1 + 1 + 7
-    put(outbox, *"gh")
-    assert outbox.drain(30) == 0
 
 
 def test_a_full_buffer_holds_back_whoever_adds_and_beats_meanwhile(topic: FakeTopic, metrics: Metrics) -> None:
@@ -308,15 +241,6 @@ def test_nothing_is_published_while_it_may_not(topic: FakeTopic, metrics: Metric
         put(outbox, "a")
         assert outbox.drain(0.1) == 1
     assert topic.attempts == 0
-
-
-def test_the_age_of_the_oldest_event_is_known(topic: FakeTopic, metrics: Metrics) -> None:
-    now = 100.0
-    box = Outbox(topic.publish, capacity=9, metrics=metrics, clock=lambda: now)
-    assert box.oldest_age_seconds() == 0
-    box.put(an_event("a"), 90.0)
-    box.put(an_event("b"), 95.0)
-    assert box.oldest_age_seconds() == 10
 
 
 def test_pauses_grow_are_bounded_jittered_and_heed_advice() -> None:

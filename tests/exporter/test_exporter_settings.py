@@ -5,9 +5,8 @@ import dataclasses
 import pytest
 
 from exporter.exporter_settings import ExporterSettings, read_exporter_settings
-from exporter.main import EXIT_CLEAN, EXIT_MISCONFIGURED, main
+from exporter.main import main
 from shared.core.errors import Misconfigured
-from shared.core.kinds.table import KIND_NAMES
 from shared.environment import explain
 from tests.exporter.exporter_builders import CLUSTER, TOPIC
 
@@ -16,38 +15,6 @@ GOOD = {"TPU_PROVISIONER_CLUSTER": CLUSTER, "TPU_PROVISIONER_TOPIC": TOPIC}
 
 def test_two_settings_are_enough() -> None:
     assert read_exporter_settings(GOOD) == ExporterSettings(cluster=CLUSTER, topic=TOPIC)
-
-
-def test_every_setting_is_read() -> None:
-    found = read_exporter_settings(
-        GOOD
-        | {
-            "TPU_PROVISIONER_KUEUE_ADMISSION_CHECK": "true",
-            "TPU_PROVISIONER_KUBECONFIG": "/k",
-            "TPU_PROVISIONER_HTTP_HOST": "127.0.0.2",
-            "TPU_PROVISIONER_HTTP_PORT": "0",
-            "TPU_PROVISIONER_BUFFER_MAX": "7",
-            "TPU_PROVISIONER_LEASE_NAMESPACE": "ns",
-            "TPU_PROVISIONER_LEASE_NAME": "le-ase",
-            "TPU_PROVISIONER_LEASE_SECONDS": "0",
-            "TPU_PROVISIONER_DRAIN_SECONDS": "2.5",
-            "UNRELATED": "x",
-        }
-    )
-    assert dataclasses.astuple(found) == (
-        CLUSTER,
-        TOPIC,
-        KIND_NAMES,
-        True,
-        "/k",
-        "127.0.0.2",
-        0,
-        7,
-        "ns",
-        "le-ase",
-        0,
-        2.5,
-    )
 
 
 def test_the_kinds_that_are_watched_can_be_chosen_and_unknown_ones_are_refused() -> None:
@@ -119,11 +86,3 @@ def test_help_names_every_setting(capsys: pytest.CaptureFixture[str]) -> None:
     assert explain(ExporterSettings) in shown
     for field in dataclasses.fields(ExporterSettings):
         assert f"TPU_PROVISIONER_{field.name.upper()}\n" in shown
-
-
-def test_check_only_validates(monkeypatch: pytest.MonkeyPatch, restored_logging: None) -> None:
-    for name, value in GOOD.items():
-        monkeypatch.setenv(name, value)
-    assert main(["--check"]) == EXIT_CLEAN
-    monkeypatch.setenv("TPU_PROVISIONER_TOPIC", "x")
-    assert main(["--check"]) == EXIT_MISCONFIGURED

@@ -131,31 +131,6 @@ def test_silence_ends_a_watch_and_it_resumes(follow: Follow) -> None:
     assert following.restarts("silence") >= 1
 
 
-def test_a_restarted_api_server_is_found_again_and_listed(follow: Follow, kubernetes: ScriptedKubernetes) -> None:
-    following = follow(JOBSETS, lists=[Listing((a_jobset("before"),))], watches=[Stream((bookmark("150"),))])
-    following.watched_from(1)
-    kubernetes.stop()
-    reborn = ScriptedKubernetes()
-    reborn.lists["jobsets"].append(Listing((over("after"),), version="7"))
-    wait_until(lambda: following.restarts("disconnected") >= 2)
-    reborn.start(kubernetes.port)
-    following.wait_for(("completed", "after"), ("deleted", "before"))
-    following.stop()
-    reborn.stop()
-
-
-def test_a_bound_or_deleted_pod_is_never_reported(follow: Follow) -> None:
-    stream = Stream((event("DELETED", a_leader("bound", "102")), event("ADDED", a_leader("next", "103"))))
-    following = follow(LEADER_PODS, lists=[Listing((a_leader("bound"),))], watches=[stream])
-    following.wait_for(("unschedulable", "bound"), ("unschedulable", "next"))
-    assert following.observed.standing == 1
-
-
-def test_a_jobset_deleted_during_a_gap_is_reported(follow: Follow) -> None:
-    lists = [Listing((a_jobset("gone"),)), Listing(version="200")]
-    follow(JOBSETS, lists=lists, watches=[EXPIRED, QUIET]).wait_for(("deleted", "gone"))
-
-
 def test_a_kind_that_the_cluster_does_not_know_is_waited_for(follow: Follow) -> None:
     following = follow(JOBSETS, lists=[ABSENT, ABSENT, Listing((over("jobset-1"),))])
     wait_until(lambda: following.restarts("absent") >= 1)
@@ -163,14 +138,6 @@ def test_a_kind_that_the_cluster_does_not_know_is_waited_for(follow: Follow) -> 
     assert following.restarts("absent") == 2
     # What was listed is reported before the watch is open, and only then nothing is missing.
     wait_until(lambda: following.health.readiness()[1]["missing"] == {})
-
-
-def test_an_absent_kind_is_named_to_whoever_asks(follow: Follow) -> None:
-    following = follow(JOBSETS, lists=[ABSENT])
-    # The last thing that a failure changes.
-    wait_until(lambda: "is the JobSet operator installed?" in str(following.health.readiness()[1]))
-    assert following.restarts("absent") >= 1
-    assert following.metric("resource_absent") == 1
 
 
 def test_a_missing_permission_is_named_and_waited_out(follow: Follow) -> None:
@@ -201,24 +168,9 @@ def test_a_long_pause_that_the_server_advised_is_no_sign_of_death_and_ends_with_
     assert len(following.listings) == 1
 
 
-def test_unknown_event_types_are_passed_over(follow: Follow) -> None:
-    stream = Stream((event("INVENTED", a_leader("x", "101")), event("ADDED", a_leader("y", "102"))))
-    follow(LEADER_PODS, lists=[EMPTY], watches=[stream]).wait_for(("unschedulable", "y"))
-
-
 def list_skipped(caplog: pytest.LogCaptureFixture, fact: str) -> list[str]:
     """Return a fact of each record about an object that was skipped."""
     return [each.__dict__[fact] for each in caplog.records if each.message.startswith("object skipped")]
-
-
-def test_an_object_of_an_unexpected_shape_holds_up_nobody(
-    follow: Follow, caplog: pytest.LogCaptureFixture
-) -> None:
-    strange = a_leader("strange", "101", status={"conditions": "none"})
-    stream = Stream((event("ADDED", strange), event("ADDED", a_leader("watched", "102"))))
-    following = follow(LEADER_PODS, lists=[Listing((strange, a_leader("listed")))], watches=[stream])
-    following.wait_for(("unschedulable", "listed"), ("unschedulable", "watched"))
-    assert list_skipped(caplog, "name_of_object") == ["train-slice-0-0-strange"] * 2
 
 
 def follow_one_that_is_strange(follow: Follow, kind: Any, strange: dict[str, Any]) -> Any:
@@ -239,20 +191,6 @@ def test_a_workload_that_cannot_be_read_is_counted_and_holds_up_nobody(
     assert following.metric("objects_unreadable_total") == 2
 
 
-def test_whatever_one_object_raises_is_counted_and_the_others_are_reported(
-    follow: Follow, caplog: pytest.LogCaptureFixture
-) -> None:
-    def read(item: Any) -> Any:
-        found = JOBSETS.read(item)
-        if found.uid == "strange":
-            raise OverflowError("int too large to convert to float")
-        return found
-
-    following = follow_one_that_is_strange(follow, dataclasses.replace(JOBSETS, read=read), over("strange"))
-    assert list_skipped(caplog, "problem") == ["OverflowError: int too large to convert to float"] * 2
-    assert following.metric("objects_unreadable_total") == 2
-
-
 def test_a_kind_that_need_not_be_there_is_noticed_when_it_comes_and_holds_up_nobody(
     follow: Follow, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -261,12 +199,6 @@ def test_a_kind_that_need_not_be_there_is_noticed_when_it_comes_and_holds_up_nob
     wait_until(lambda: following.health.readiness()[0])
     following.wait_for(("completed", "later"))
     assert [each for each in caplog.records if each.levelname == "WARNING"] == []
-
-
-def test_stopping_ends_a_silent_watch_at_once(follow: Follow) -> None:
-    following = follow(LEADER_PODS, silence_seconds=60, lists=[EMPTY], watches=[QUIET])
-    following.watched_from(1)
-    following.stop()
 
 
 def test_a_watch_that_ends_at_once_every_time_does_not_spin(follow: Follow) -> None:

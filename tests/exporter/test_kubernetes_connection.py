@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import urllib3
 import yaml
 
 from shared.core.errors import Misconfigured, Unavailable
@@ -43,12 +42,6 @@ def ask(path: Path) -> None:
         api.close()
 
 
-def test_https_with_authority_and_token_as_data(tls: TlsServer, tmp_path: Path) -> None:
-    cluster = {"server": tls.url, "certificate-authority-data": tls.data("ca.crt")}
-    ask(a_kubeconfig(tmp_path, cluster, {"token": "secret"}))
-    assert tls.seen[-1] == ("Bearer secret", False)
-
-
 def test_the_settings_of_a_private_endpoint_carry_its_authority(tls: TlsServer) -> None:
     cluster = ClusterSettings(endpoint=tls.url, ca_data=tls.data("ca.crt"))
     api = KubernetesApi(connection_from_settings(cluster, lambda: "of-the-account"), timeout_seconds=10)
@@ -73,21 +66,9 @@ def test_https_with_files_beside_the_kubeconfig_and_a_client_certificate(tls: Tl
     assert tls.seen[-1] == ("Bearer from-file", True)
 
 
-def test_https_with_client_certificate_as_data(tls: TlsServer, tmp_path: Path) -> None:
-    user = {"client-certificate-data": tls.data("tls.crt"), "client-key-data": tls.data("tls.key")}
-    ask(a_kubeconfig(tmp_path, {"server": tls.url, "certificate-authority-data": tls.data("ca.crt")}, user))
-    assert tls.seen[-1] == (None, True)
-
-
 def test_an_unknown_authority_is_refused(tls: TlsServer, tmp_path: Path) -> None:
     with pytest.raises(Unavailable, match=r"(?i)certificate"):
         ask(a_kubeconfig(tmp_path, {"server": tls.url}))
-
-
-def test_verification_can_be_turned_off_in_so_many_words(tls: TlsServer, tmp_path: Path) -> None:
-    with pytest.warns(urllib3.exceptions.InsecureRequestWarning):
-        ask(a_kubeconfig(tmp_path, {"server": tls.url, "insecure-skip-tls-verify": True}))
-    assert tls.seen[-1] == (None, False)
 
 
 def test_another_name_in_the_certificate_is_refused_unless_it_is_expected(tls: TlsServer, tmp_path: Path) -> None:

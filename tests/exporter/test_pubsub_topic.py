@@ -13,7 +13,6 @@ import grpc
 import pytest
 from google.auth.credentials import AnonymousCredentials
 from google.oauth2.credentials import Credentials
-from google.pubsub_v1.services.publisher.transports import PublisherGrpcTransport
 from google.pubsub_v1.types import PublishRequest, PublishResponse, PubsubMessage
 
 from shared.core.errors import Busy, Denied, InvalidRequest, NotFound, ProvisionerError, Throttled, Unavailable
@@ -135,25 +134,6 @@ def test_a_refusal_becomes_one_of_our_errors_and_is_not_retried_inside(
     assert len(service.requests) == 1
 
 
-def test_a_code_in_the_words_of_a_refusal_is_not_its_code(topic: PubsubTopic, service: FakeService) -> None:
-    service.status = 501
-    words = "no such method (INVALID_ARGUMENT)"
-    service.body = json.dumps({"error": {"code": 501, "status": "UNIMPLEMENTED", "message": words}}).encode()
-
-    with pytest.raises(Unavailable):
-        topic.publish(MESSAGES)
-
-
-@pytest.mark.parametrize("body", [b"<html>a proxy's page</html>", b"\xff", b"[]", b'{"error": "no"}', b"1"])
-def test_a_refusal_that_cannot_be_read_is_unavailable(
-    topic: PubsubTopic, service: FakeService, body: bytes
-) -> None:
-    service.status, service.body = 502, body
-
-    with pytest.raises(Unavailable):
-        topic.publish(MESSAGES)
-
-
 @pytest.fixture
 def grpc_service(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeGrpc]:
     fake = FakeGrpc()
@@ -192,24 +172,6 @@ def test_an_answer_that_does_not_come_is_unavailable_after_the_deadline(grpc_ser
     topic.close()
 
 
-def test_it_connects_before_the_first_batch_and_sends_nothing(grpc_service: FakeGrpc) -> None:
-    topic = PubsubTopic(open_publisher, TOPIC)
-
-    topic.connect()
-
-    states: list[grpc.ChannelConnectivity] = []
-    transport = topic._get_client().transport
-    assert isinstance(transport, PublisherGrpcTransport)
-    transport.grpc_channel.subscribe(states.append)
-    until = time.monotonic() + 10
-    while not states and time.monotonic() < until:
-        time.sleep(0.01)
-    assert states[:1] == [grpc.ChannelConnectivity.READY]
-    assert grpc_service.calls == 0
-    assert topic.publish(MESSAGES) == ["0", "1"]
-    topic.close()
-
-
 def test_a_server_that_comes_later_is_reached_after_a_connection_failed(monkeypatch: pytest.MonkeyPatch) -> None:
     fake = FakeGrpc()
     with socket.create_server(("127.0.0.1", 0)) as nobody:
@@ -225,18 +187,6 @@ def test_a_server_that_comes_later_is_reached_after_a_connection_failed(monkeypa
     fake.server.stop(grace=None).wait()
 
 
-def test_without_an_account_it_is_denied_each_time_and_nothing_is_sent(
-    service: FakeService, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", "/nowhere")
-    monkeypatch.delenv("PUBSUB_EMULATOR_HOST", raising=False)
-    topic = PubsubTopic(open_publisher, TOPIC)
-    for _ in range(2):
-        with pytest.raises(Denied, match="/nowhere"):
-            topic.publish(MESSAGES)
-    assert service.requests == []
-
-
 @pytest.mark.parametrize("body", [b"<html>a proxy's page</html>", b"\xff", b"[]", b"{}", b'{"messageIds": 1}'])
 def test_a_success_that_cannot_be_read_is_unavailable(
     topic: PubsubTopic, service: FakeService, body: bytes
@@ -245,11 +195,3 @@ def test_a_success_that_cannot_be_read_is_unavailable(
 
     with pytest.raises(Unavailable, match="answer cannot be read"):
         topic.publish(MESSAGES)
-
-
-def test_a_server_that_is_not_there_is_unavailable() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as nobody:
-        url = f"http://127.0.0.1:{nobody.getsockname()[1]}"
-
-    with pytest.raises(Unavailable):
-        PubsubTopic(lambda: open_publisher_over_rest(url, ANONYMOUS), TOPIC).publish(MESSAGES)

@@ -1,7 +1,6 @@
 """The Cloud Build files: by the public schema, by gcloud's own loader, and by rules of ours."""
 
 import re
-import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +12,6 @@ from tests.program_runs import run_program, run_python
 FILES = pytest.mark.parametrize("path", [PROVISION, DESTROY], ids=["provision", "destroy"])
 EXPORTER = ("exporter/requirements.txt", "exporter/Dockerfile")
 NAMED = ("functions/main.py", "requirements.txt", ".dockerignore", *EXPORTER)
-LOADER = """
-import sys
-from googlecloudsdk.api_lib.cloudbuild import cloudbuild_util, config
-build = config.LoadCloudbuildConfigFromPath(sys.argv[1], cloudbuild_util.GetMessagesModule())
-print(len(build.steps), build.timeout, build.options.automapSubstitutions, build.options.logging)
-"""
 
 
 def find_inputs() -> set[str]:
@@ -70,21 +63,6 @@ def test_substitutions_reach_the_scripts_as_variables_and_all_of_them_are_known_
 def test_destroy_takes_the_substitutions_of_provision_with_the_same_defaults() -> None:
     provision, destroy = load(PROVISION)["substitutions"], load(DESTROY)["substitutions"]
     assert {name: destroy[name] for name in provision} == provision
-
-
-def run_gcloud_python(text: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run a text with the libraries that gcloud brings."""
-    sdk = find_sdk()
-    paths = f"import sys; sys.path[:0] = [{str(sdk / 'lib')!r}, {str(sdk / 'lib/third_party')!r}]\n"
-    return run_python("-W", "ignore", "-c", paths + text, *arguments)
-
-
-@pytest.mark.tool
-@FILES
-def test_gclouds_own_loader_takes_a_build_file(path: Path) -> None:
-    done = run_gcloud_python(LOADER, str(path))
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.split() == [str(len(load(path)["steps"])), "7200s", "True", "LEGACY"]
 
 
 @pytest.mark.tool

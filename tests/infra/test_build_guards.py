@@ -157,20 +157,6 @@ def test_a_cluster_that_terraform_would_not_delete_is_refused_also_if_it_is_name
     assert "  pool/cpu is replaced\n" in refuse_losses(plan, "")
 
 
-def test_the_repository_of_the_functions_may_go_because_the_next_build_fills_it() -> None:
-    functions = change("google_artifact_registry_repository", "functions", "delete", "create")
-    address = "module.provisioner.google_artifact_registry_repository.functions"
-    plan = a_plan(functions | {"address": address})
-
-    assert refuse_losses(plan, "") == ""
-
-
-def test_a_plan_that_loses_nothing_passes() -> None:
-    kinds = ("google_container_cluster", "google_storage_bucket")
-
-    assert refuse_losses(a_plan(*(change(each, "train", "update") for each in kinds)), "") == ""
-
-
 def update_pool(**after: Any) -> dict[str, Any]:
     node = {"machine_type": "e2-standard-4", "disk_size_gb": 200}
     before = {"name": "cpu-node-pool", "node_count": 3, "node_config": [node], "node_locations": ["a", "b"]}

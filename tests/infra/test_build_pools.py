@@ -7,7 +7,7 @@ import httpx
 import pytest
 
 from infra.build.remove_pools import Removal, StillThere, find_destroyed, read_clusters, run
-from shared.core.errors import Busy, ClusterNotFound, Denied, Unavailable
+from shared.core.errors import Busy, Unavailable
 from shared.core.identity.names import SliceClaim, build_owner_labels
 from shared.core.identity.pools import PoolSnapshot, PoolStatus
 from shared.core.ports import BoundPod, Ports
@@ -117,28 +117,6 @@ def test_a_pool_that_an_operation_holds_is_tried_again() -> None:
     assert scene.run() == 0
     assert "1 cannot be deleted yet, such as a: node pool a is being created" in scene.lines
     assert scene.held == set()
-
-
-def test_no_pools_are_said_to_be_none_also_where_the_cluster_is_gone() -> None:
-    scene = Stage()
-    assert scene.run() == 0
-    assert scene.lines == ["There are no node pools of the provisioner"]
-    for _ in range(2):
-        scene.pools.fail_next("list", ClusterNotFound("no such cluster"))
-    assert scene.run() == 0
-
-
-def test_a_few_failures_to_list_are_waited_out_and_a_denial_is_not() -> None:
-    scene = Stage(pool("a"))
-    for _ in range(2):
-        scene.pools.fail_next("list", Unavailable("503"))
-    assert scene.run(force=True) == 0
-    assert scene.lines[0] == "waiting: 503"
-
-    scene = Stage(pool("a"))
-    scene.pools.fail_next("list", Denied("403"))
-    with pytest.raises(Denied):
-        scene.run(force=True)
 
 
 def test_pools_that_stay_end_it_with_their_number(monkeypatch: pytest.MonkeyPatch) -> None:

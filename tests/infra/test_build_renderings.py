@@ -8,23 +8,20 @@ from typing import Any
 import pytest
 import yaml
 
-from infra.build.outputs import find_kind, list_clusters
+from infra.build.outputs import list_clusters
 from infra.build.render_exporter import render as render_exporter
 from infra.build.render_training import (
     CONFIG_MAP,
     PRIORITIES,
     QUEUE,
-    find_slice,
-    list_slices,
     read_environment,
     read_quotas,
     render_namespaces,
     render_queue,
 )
-from infra.build.render_variables import default_limit, list_given, list_missed, read_more, render_variables
+from infra.build.render_variables import render_variables
 from infra.build.smoke_event import build_event
 from infra.build.smoke_event import render as render_event
-from infra.build.third_party.versions import PRODUCTS, choose_version, list_versions
 from shared.core.messages import parse_message
 from tests.infra.build_scripts import (
     BESIDE_A_CLUSTER,
@@ -66,43 +63,6 @@ def test_the_variables_are_those_that_the_root_has_and_needs(root: str, given: d
     assert values["settings"] == {"limit_chips": "64"}
 
 
-def test_the_services_and_the_cluster_may_have_places_of_their_own() -> None:
-    elsewhere = {"_SERVICES_REGION": "us-central1"}
-    values = render_variables(inputs(OLD_COMMAND_LINE | elsewhere), {})
-    assert (values["region"], values["services_region"]) == ("us-east5", "us-central1")
-
-    values = render_variables(inputs(BESIDE_A_CLUSTER | elsewhere | {"_CLUSTER_LOCATION": "us-east5-b"}), {})
-    assert (values["region"], values["clusters"]["main"]["location"]) == ("us-central1", "us-east5-b")
-
-
-CHANNEL, RUNBOOK = "a notification channel, so", "the address of the runbook"
-DEFAULT_LIMIT, NO_LIMIT = "a limit on chips, so this", "a limit on chips, so only"
-
-
-@pytest.mark.parametrize(
-    ("given", "more", "missed"),
-    [
-        ({}, {}, [DEFAULT_LIMIT, CHANNEL, RUNBOOK]),
-        ({"_LIMIT_CHIPS": "64"}, {}, [CHANNEL, RUNBOOK]),
-        ({"_LIMIT_CHIPS": "256"}, {}, [CHANNEL, RUNBOOK]),
-        ({"_LIMIT_CHIPS": "0"}, {}, [NO_LIMIT, CHANNEL, RUNBOOK]),
-        ({}, {"settings": {"limit_chips": "256"}}, [CHANNEL, RUNBOOK]),
-        ({}, {"settings": {"limit_chips": 0}}, [NO_LIMIT, CHANNEL, RUNBOOK]),
-        ({}, {"settings": {"limit_slices": "4"}}, [CHANNEL, RUNBOOK]),
-        ({}, {"notification_channels": ["projects/p/notificationChannels/1"]}, [DEFAULT_LIMIT, RUNBOOK]),
-        ({"_ALERT_EMAIL": "a@b.io", "_RUNBOOK_URL": "https://b.io/runbook.md"}, {}, [DEFAULT_LIMIT]),
-    ],
-)
-def test_what_is_not_set_and_would_be_missed_is_told(
-    given: dict[str, str], more: dict[str, Any], missed: list[str]
-) -> None:
-    asked = inputs(OLD_COMMAND_LINE | given)
-    told = list_missed(render_variables(asked, more), default_limit(asked, more))
-
-    assert len(told) == len(missed)
-    assert all(line.startswith(f"Not set: {each}") for line, each in zip(told, missed, strict=True))
-
-
 @pytest.mark.parametrize(
     ("given", "more", "limit"),
     [
@@ -126,57 +86,12 @@ def test_the_limit_is_a_usual_one_unless_a_person_sets_one(
     assert render_variables(inputs(given), more)["settings"].get("limit_chips") == limit
 
 
-def test_more_variables_come_from_a_file_and_maps_are_joined_as_texts() -> None:
-    settings = {"limit_slices": 3, "resource_labels": {"a": "b"}, "node_tags": ["t"]}
-    values = render_variables(inputs(OLD_COMMAND_LINE), {"cpu_pool_node_count": 1, "settings": settings})
-
-    assert values["cpu_pool_node_count"] == 1
-    texts = {"limit_slices": "3", "resource_labels": '{"a": "b"}', "node_tags": '["t"]'}
-    assert values["settings"] == texts
-    given = BESIDE_A_CLUSTER | {"_NODE_SERVICE_ACCOUNTS": "a@p.x, b@p.x c@p.x"}
-    assert render_variables(inputs(given), {})["node_service_accounts"] == ["a@p.x", "b@p.x", "c@p.x"]
-
-
-@pytest.mark.parametrize(
-    ("outputs", "kind"),
-    [
-        ({}, ""),
-        ({"role_ids": {}}, ""),
-        (OUTPUTS, "provisioner"),
-        ({"clusters": {"environment": {}, "more": {}}}, "complete"),
-        ({"bucket_url": "gs://b"}, "complete"),
-    ],
-)
-def test_the_outputs_tell_which_root_made_them_even_if_it_failed_half_way(
-    outputs: dict[str, Any], kind: str
-) -> None:
-    assert find_kind(outputs) == kind
-
-
 def test_clusters_are_listed_by_their_parts() -> None:
     assert list_clusters(OUTPUTS) == [("main", "a-project", "us-east5", "alpha", "--dns-endpoint")]
     private = {"clusters": {"main": {"path": CLUSTER, "endpoint": "https://10.0.0.2", "ca_data": "LS0t"}}}
     assert list_clusters(private) == [("main", "a-project", "us-east5", "alpha", "--internal-ip")]
     with pytest.raises(ValueError, match=r"output clusters: x: is not the full name of a cluster \(got 'y'\)"):
         list_clusters({"clusters": {"x": {"path": "y"}}})
-
-
-@pytest.mark.parametrize(
-    ("chosen", "alias"), [("v5litepod-16", "v5litepod"), ("v5e-16", "v5e"), ("v6e-16", "v5litepod")]
-)
-def test_there_is_one_flavor_for_each_usual_shape_of_every_generation(chosen: str, alias: str) -> None:
-    objects = render_queue({find_slice(chosen): 16}, ["n"])
-    flavors = {
-        each["metadata"]["name"]: tuple(each["spec"]["nodeLabels"].values())
-        for each in objects
-        if each["kind"] == "ResourceFlavor" and "spec" in each
-    }
-
-    usual = {each.labels for each in list_slices().values() if each.is_usual}
-    assert sorted(flavors.values()) == sorted(usual)
-    of_public = {"v4-8", "v4-16", "v4-32", "v4-64", "v4-128", "v4-256", "v4-512", "v4-1024", "v4-1536", "v4-2048"}
-    assert set(flavors) >= of_public | {"v4-4096", "v3-32", "v5p-16", "v6e-256", "tpu7x-128"}
-    assert {name.partition("-")[0] for name in flavors} == {"v3", "v4", alias, "v5p", "v6e", "tpu7x"}
 
 
 def test_the_queue_has_quotas_of_several_slices_and_serves_several_namespaces() -> None:
@@ -257,18 +172,6 @@ def test_the_smoke_tests_event_is_one_that_the_function_reads_and_gcloud_can_pas
     assert name != render_event(build_event(CLUSTER, "another"))[0]
 
 
-def test_versions_are_those_whose_checksums_are_committed_and_the_first_is_the_default() -> None:
-    for product in PRODUCTS:
-        known = list_versions(product)
-        assert known
-        assert choose_version(product, "") == known[0]
-        assert choose_version(product, "none") == "none"
-        with pytest.raises(
-            ValueError, match=rf"{product.upper()}_API_VERSION: has no known checksum \(got v9.9.9\)"
-        ):
-            choose_version(product, "v9.9.9")
-
-
 PRIVATE = {
     "_CONTROL_PLANE_ACCESS": "private",
     "_PRIVATE_NODES": "true",
@@ -322,19 +225,6 @@ def test_what_is_private_becomes_variables_that_the_root_has(
         assert "endpoint" not in before["clusters"]["main"]
 
 
-def test_a_wrong_file_of_variables_is_refused_by_name(tmp_path: Path) -> None:
-    path = tmp_path / "v.json"
-    for text, message in (
-        ("", "is not JSON (Expecting"),
-        ("[]", "is not a JSON object of variables; valid: for example {"),
-    ):
-        path.write_text(text)
-        with pytest.raises(ValueError, match=re.escape(f"TERRAFORM_VARIABLES: {path}: {message}")):
-            read_more(str(path))
-    with pytest.raises(ValueError, match="cannot be read: No such file or directory"):
-        read_more(str(tmp_path / "absent"))
-
-
 @pytest.mark.parametrize(
     ("given", "more", "message"),
     [
@@ -353,17 +243,6 @@ def test_a_file_may_repeat_an_input_or_its_default_and_contradict_neither(
     assert render_variables(asked, same) == render_variables(asked, {})
     with pytest.raises(ValueError, match=message):
         render_variables(inputs(OLD_COMMAND_LINE | given), more)
-
-
-def test_the_clusters_that_are_checked_are_those_that_terraform_serves() -> None:
-    main = {"name": "a", "location": "us-east5", "project": "p", "zone": ""}
-    more = {"name": "b", "location": "us-east5-b", "endpoint": "private"}
-
-    assert list_given({"project_id": "home", "clusters": {"main": main, "b": more}}) == [
-        "b\thome\tus-east5-b\tb\t--internal-ip",
-        "main\tp\tus-east5\ta\t--dns-endpoint",
-    ]
-    assert list_given({"project_id": "home"}) == []
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / "examples/training").glob("*.yaml")), ids=lambda path: path.stem)

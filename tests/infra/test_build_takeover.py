@@ -3,9 +3,7 @@
 import re
 from typing import Any
 
-import pytest
-
-from infra.build.adopt import CANNOT_CLASH, IMPORT_IDS, find_existing, refuse_strangers
+from infra.build.adopt import CANNOT_CLASH, IMPORT_IDS, find_existing
 from infra.build.adopt import list_imports as list_existing
 from infra.build.find_by_name import NAMED, list_imports
 from tests.infra.pretended_deployment import a_change, a_plan
@@ -80,14 +78,6 @@ def test_what_the_state_has_is_not_looked_for_and_one_more_of_a_name_is_told() -
     assert find([policy], {"alpha monitoring policies list --project=p": held}) == ([], [])
 
 
-@pytest.mark.parametrize(("name", "ours"), [("blue", True), ("green", False)])
-def test_the_dashboard_shows_by_its_title_whose_it_is(name: str, ours: bool) -> None:
-    before = {"dashboard_json": f'{{"displayName": "TPU provisioner: {name}"}}'}
-    board = a_change("module.m.google_monitoring_dashboard.this", importing={"id": "i"}, before=before)
-
-    assert (refuse_strangers(a_plan(board), {"NAME": "blue"}) == "") == ours
-
-
 ERRORS = """\
 \x1b[31m╷\x1b[0m
 \x1b[31m│\x1b[0m \x1b[1m\x1b[31mError: \x1b[0mError creating Network: Error 409: network "x" already exists
@@ -123,30 +113,3 @@ def test_only_what_exists_already_is_taken_over() -> None:
         f'import {{\n  to = {account}\n  id = "projects/p/serviceAccounts/b@p.iam.gserviceaccount.com"\n}}\n',
         f'import {{\n  to = {role}\n  id = "projects/p/roles/r"\n}}\n',
     ]
-
-
-def test_what_terraform_does_not_know_yet_and_unknown_types_are_not_taken_over() -> None:
-    pool, board = "module.m.google_container_node_pool.a", "module.m.google_monitoring_dashboard.b"
-    plan = a_plan(
-        a_change(pool, "create", after={"name": "cpu"}), a_change(board, "create", after={"project": "p"})
-    )
-    assert list(list_existing(plan, [pool, board, "e.f"])) == []
-
-
-NAT = """
-Error: Unable to create RouterNat, existing object already found: map[name:training-nat]
-  with module.environment.google_compute_router_nat.this[0],
-"""
-
-
-def test_what_exists_inside_another_resource_is_found_by_the_providers_own_words() -> None:
-    """Google has no call that creates a NAT, so the provider itself looks for it.
-
-    https://github.com/hashicorp/terraform-provider-google/blob/v7.45.0/google/services/compute/resource_compute_router_nat.go
-    """
-    address = "module.environment.google_compute_router_nat.this[0]"
-    after = {"project": "p", "region": "us-east5", "router": "training-router", "name": "training-nat"}
-
-    assert find_existing(NAT) == [address]
-    (block,) = list_existing(a_plan(a_change(address, "create", after=after)), find_existing(NAT))
-    assert 'id = "projects/p/regions/us-east5/routers/training-router/training-nat"' in block

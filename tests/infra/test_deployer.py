@@ -3,21 +3,10 @@
 import json
 import re
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from infra.build.limit_grants import (
-    BUILDS,
-    CUSTOM,
-    OF_VARIABLES,
-    ROLE,
-    TENSORBOARD,
-    Condition,
-    decide,
-    find_conditions,
-    write_condition,
-)
+from infra.build.limit_grants import BUILDS, CUSTOM, OF_VARIABLES, TENSORBOARD, Condition, decide, write_condition
 from tests.infra.build_scripts import Bench
 from tests.infra.terraform_cli import MODULES, TERRAFORM
 from tests.infra.terraform_text import Block, Configuration, read_configuration
@@ -171,32 +160,7 @@ def test_roles_of_the_variables_file_are_in_the_condition(tmp_path: Path) -> Non
     assert limit(tmp_path, [a_role(HOME)], TERRAFORM_VARIABLES=str(path)) == functions_roles(HOME) | more
 
 
-A, B = Condition(title="a", expression="true"), Condition(title="b", expression="false")
-
-
-@pytest.mark.parametrize(
-    ("found", "asked", "changes", "told"),
-    [
-        ([], "", [("add", None)], "may grant any role"),
-        ([None], "", [], "may grant any role"),
-        ([A], "", [], "only the roles of a condition, and this stays so"),
-        ([None, A], "", [], "with a condition and also without one, so the builds may grant any role"),
-        ([A, B], "false", [("add", None), ("remove", A), ("remove", B)], "may grant any role"),
-        ([None, A], "false", [("remove", A)], "may grant any role"),
-    ],
-)
-def test_what_was_found_stays_without_the_input(
-    tmp_path: Path, found: list[Condition | None], asked: str, changes: list[Any], told: str
-) -> None:
-    others = {"role": ROLE, "members": ["serviceAccount:x"], "condition": B}
-    ours: list[dict[str, Any]] = [
-        {"role": ROLE, "members": [f"serviceAccount:{ACCOUNT}"]} | ({"condition": each} if each else {})
-        for each in found
-    ]
-    assert find_conditions({"bindings": [others, *ours]}, ACCOUNT) == found
-    done, message = decide(HOME, found, INPUTS | {"LIMIT_GRANTS": asked}, tmp_path)
-    assert done == changes
-    assert told in message
+A = Condition(title="a", expression="true")
 
 
 def test_a_condition_takes_the_place_of_what_was_there_and_is_added_first(tmp_path: Path) -> None:

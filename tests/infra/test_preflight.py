@@ -9,16 +9,13 @@ from typing import Any
 import pytest
 
 from infra.build import preflight
-from infra.build.check_state import find_difference
 from infra.build.organisation_policies import RULES
-from infra.build.preflight import Preflight, read_declared
-from infra.build.region_quotas import count_cpus
+from infra.build.preflight import Preflight
 from shared.edges.google_session import GoogleSession
 from tests.infra.answering_apis import AnsweringApis
-from tests.infra.build_scripts import BESIDE_A_CLUSTER, by_name
-from tests.infra.pretended_deployment import CLUSTER, a_resource, a_state
+from tests.infra.build_scripts import by_name
+from tests.infra.pretended_deployment import a_resource, a_state
 from tests.infra.terraform_cli import ROOT, TERRAFORM
-from tests.infra.terraform_text import read_configuration
 
 WALK = (ROOT / "docs/deploy.md").read_text()
 PROJECT = "my-project"
@@ -132,23 +129,6 @@ def test_what_the_state_has_is_not_counted_again_nor_addresses_of_private_nodes(
     assert run().refusals == []
 
 
-def test_a_static_pool_counts_and_a_slice_on_demand_is_only_told(apis: AnsweringApis) -> None:
-    (refused,) = run(NUM_TPU_POOLS="1").refusals
-    assert "16 are needed for a static pool of v5litepod-16; change _NUM_TPU_POOLS" in refused
-
-    limit(apis, TPU_LITE_PODSLICE_V5=16, SSD_TOTAL_GB=489)
-    (told,) = run().notes
-    assert "quota SSD_TOTAL_GB: 489 of 489 GB are left, and 490 are needed for 3 nodes of the CPU pool and" in told
-
-
-@pytest.mark.parametrize(
-    ("machine", "cpus"),
-    [("e2-standard-2", 2), ("n2-highmem-16", 16), ("e2-medium", 2), ("n2-custom-6-4096-ext", 6), ("x", 0)],
-)
-def test_the_name_of_a_machine_says_its_cpus(machine: str, cpus: int) -> None:
-    assert count_cpus(machine) == cpus
-
-
 def test_a_right_that_is_missing_is_a_note_and_no_refusal(apis: AnsweringApis) -> None:
     """Of the quotas and of the policies: docs/rights.md names the role of each."""
     for path in (REGION, f"/compute/v1/projects/{PROJECT}", STATE, f"constraints/{RULES[0].constraint}"):
@@ -215,23 +195,6 @@ def test_a_policy_that_would_refuse_is_named_with_what_to_do(apis: AnsweringApis
         assert run(**mended).refusals == []
 
 
-@pytest.mark.parametrize(
-    ("allowed", "refused"),
-    [
-        (["in:us-locations"], False),
-        (["us-central1"], False),
-        (["in:us-central1-locations"], False),
-        (["us-east5", "in:asia-locations"], True),
-        (["in:eu-locations"], False),  # only Google knows what is in this group
-    ],
-)
-def test_a_region_is_found_in_the_groups_of_a_policy(
-    apis: AnsweringApis, allowed: list[str], refused: bool
-) -> None:
-    apis.answers["constraints/gcp.resourceLocations"] = {"listPolicy": {"allowedValues": allowed}}
-    assert bool(run().refusals) == refused
-
-
 def test_a_name_that_no_variable_has_is_refused_with_the_nearest(apis: AnsweringApis, tmp_path: Path) -> None:
     found = run_with(tmp_path / "more.json", {"cpu_pool_disksize": 50, "nothing_like_it": 1, "replay_days": 3})
 
@@ -275,32 +238,3 @@ def test_a_value_of_a_wrong_form_is_refused_and_not_a_crash(
     refusals = run_with(tmp_path / "more.json", more, TPU_TYPE="").refusals
 
     assert any(message in each for each in refusals), refusals
-
-
-def test_every_variable_is_read_with_its_default() -> None:
-    for root in ("complete", "provisioner"):
-        declared = read_declared(TERRAFORM / root)
-        blocks = read_configuration(TERRAFORM / root).of("variable")
-        assert declared.keys() == {each.name for each in blocks}
-        defaults = {each.name: each.body.get("default") for each in blocks}
-        plain = {name: each for name, each in defaults.items() if isinstance(each, int | bool)}
-        assert {name: declared[name] for name in plain} == plain
-        assert len(plain) > 3
-
-
-def test_the_region_of_a_state_is_compared_also_before_there_is_a_cluster(apis: AnsweringApis) -> None:
-    subnet = a_resource("module.environment.google_compute_subnetwork.this", region="us-east5")
-    cluster = a_resource(CLUSTER, name="training", location="us-east5", project=PROJECT)
-    for made in (subnet, cluster):
-        apis.answers[STATE] = a_state(made)
-        (refused,) = run().refusals
-        assert "us-east5" in refused
-        assert "us-central1" in refused
-    assert find_difference(a_state(subnet), inputs_of(read_walk() | {"REGION": "us-east5"})) == ""
-
-
-def test_beside_a_cluster_no_quota_is_compared(apis: AnsweringApis) -> None:
-    checked = check(by_name(BESIDE_A_CLUSTER))
-
-    assert (checked.refusals, checked.notes) == ([], [])
-    assert not any(each.startswith("/compute/") for each in apis.asked)

@@ -51,12 +51,6 @@ def test_every_run_of_the_configurations_own_tests_passes(workspace: Workspace) 
     assert set(passed.values()) == {"pass"}
 
 
-def test_nothing_of_terraform_is_left_in_the_tree() -> None:
-    left = {path for pattern in ("**/.terraform*", "**/*.tfstate*") for path in TERRAFORM.glob(pattern)}
-
-    assert left == {TERRAFORM / root / ".terraform.lock.hcl" for root in ("complete", "provisioner")}
-
-
 @pytest.mark.parametrize("module", GOOGLE_MODULES)
 def test_the_example_is_valid_and_can_be_planned(module: str, tmp_path: Path) -> None:
     workspace = copy_workspace(f"{module}/examples/basic", tmp_path)

@@ -45,10 +45,6 @@ def one(module: Configuration, address: str) -> Block:
     return next(each for each in module.blocks if each.address == address)
 
 
-def default_of(module: Configuration, variable: str) -> Any:
-    return one(module, f"variable.{variable}").body["default"]
-
-
 def test_the_subscriptions_filter_as_on_the_laptop(module: Configuration) -> None:
     pushed = {name: (text or "").replace('\\"', '"') for name, text in module.locals["filters"].items()}
 

@@ -149,16 +149,6 @@ class Life(Lived):
         """The slices that pools were made for, by the beginnings of their names."""
         return [name.rsplit("-", 2)[0] for name in self.pools()]
 
-    def wait_message(self, words: str) -> str:
-        """Return what an Event with these words says, once there is one."""
-        path = f"/api/v1/namespaces/{self.namespace}/events"
-        return wait_for(
-            f"{self.name}: an Event with {words}",
-            lambda: next(
-                (str(each["message"]) for each in self.cloud.items(path) if words in each["message"]), ""
-            ),
-        )
-
     def wait_told(self, reason: str, message: str) -> None:
         """Return once an Event says so, because Events come after the changes that they report."""
         wait_for(

@@ -89,18 +89,6 @@ class Queue(Lived):
         self.cloud.create(f"{API}/{plural}", body | ({"spec": spec} if kind != "WorkloadPriorityClass" else spec))
         self._made.append(f"{API}/{plural}/{name}")
 
-    def set_quota(self, *chips: int) -> None:
-        """Change how many chips each flavor has."""
-        self.cloud.patch(f"{API}/clusterqueues/{self.name}", {"spec": {"resourceGroups": self._groups(*chips)}})
-
-    def share_quota(self, chips: int) -> None:
-        """Give the cohort of the queue quota of its own, from which its queues borrow."""
-        self.make("cohorts", "Cohort", self.name, {"resourceGroups": self._groups(*[chips] * len(self._flavors))})
-
-    def set_weight(self, weight: int) -> None:
-        """Change the share of the cohort's quota that the queue is given under fair sharing."""
-        self.cloud.patch(f"{API}/clusterqueues/{self.name}", {"spec": {"fairSharing": {"weight": str(weight)}}})
-
     def set_policy(self, policy: str) -> None:
         """Let the queue admit again, or nothing more."""
         self.cloud.patch(f"{API}/clusterqueues/{self.name}", {"spec": {"stopPolicy": policy}})

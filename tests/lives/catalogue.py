@@ -48,8 +48,6 @@ class Life:
     """How many pools are made a second time under their names."""
     remark: str = ""
     """What else the script proves."""
-    real_only: bool = False
-    """Whether its JobSet has a policy that the embedded cluster refuses (docs/local-cluster.md)."""
 
     @property
     def creates(self) -> Count:
@@ -154,14 +152,6 @@ LIVES = (
         scripts.admit_from_a_queue,
         remark="nothing is asked of GKE before it is resumed",
     ),
-    Life(
-        "moved",
-        "suspended while it runs, and resumed within the grace with spot selectors; then deleted",
-        scripts.readmit_to_another_place,
-        end="gone",
-        calls_most=16,
-        remark="refused as pool_differs, on the JobSet's Events, for as long as it lasts",
-    ),
     Life("expired", "succeeds, and is deleted by its TTL", scripts.expire, end="gone", calls_most=12),
     Life(
         "led",
@@ -176,21 +166,5 @@ LIVES = (
         pools=TWO,
         calls_most=16,
         remark="the second slice is not asked for before the first one runs",
-    ),
-    Life(
-        "dependent",
-        "two slices, the second dependsOn the first being Complete",
-        scripts.start_after_another,
-        remark="the first slice's pool is kept while the JobSet lives, and the second slice takes it",
-        real_only=True,
-    ),
-    Life(
-        "inplace",
-        "containers of one slice crash; both slices restart in place (InPlaceRestart, alpha)",
-        scripts.restart_in_place,
-        pools=TWO,
-        calls_most=16,
-        remark="pods and pools stay; the agents in the pods are played by the test",
-        real_only=True,
     ),
 )

@@ -16,7 +16,6 @@ TOPOLOGY = "cloud.google.com/gke-tpu-topology"
 RUN_SECONDS = "local.tpu-provisioner/run-seconds"
 EXIT_CODE = "local.tpu-provisioner/exit-code"
 FAIL_ATTEMPTS = "local.tpu-provisioner/fail-attempts"
-FAIL_RUNS = "local.tpu-provisioner/fail-runs"
 LIFE = "lives.example.com/life"
 """A selector of one's own: it becomes a label of the pool, and no other life's pods select it."""
 HOSTS = {"2x2": 1, "2x4": 2, "4x4": 4}
@@ -40,10 +39,6 @@ class Job:
     """Further node selectors; see `LIFE`."""
     annotations: dict[str, str] = field(default_factory=dict)
     """Of the Job."""
-    restart_policy: str = "Never"
-    backoff_limit: int = 0
-    depends_on: tuple[tuple[str, str], ...] = ()
-    """Name and status (``Ready`` or ``Complete``) of earlier jobs."""
 
     def body(self) -> Json:
         """Return the entry of ``spec.replicatedJobs``."""
@@ -52,20 +47,18 @@ class Job:
         if self.topology:
             container["resources"] = {"limits": {"google.com/tpu": 4}}
         pod: Json = {
-            "restartPolicy": self.restart_policy,
+            "restartPolicy": "Never",
             "terminationGracePeriodSeconds": GRACE_SECONDS,
             "nodeSelector": select(self.topology) | self.selector,
             "containers": [container],
         }
         template = {"metadata": {"annotations": self.does}, "spec": pod}
-        job = {"parallelism": pods, "completions": pods, "backoffLimit": self.backoff_limit, "template": template}
-        depends = [{"name": name, "status": status} for name, status in self.depends_on]
-        entry: Json = {
+        job = {"parallelism": pods, "completions": pods, "backoffLimit": 0, "template": template}
+        return {
             "name": self.name,
             "replicas": self.replicas,
             "template": {"metadata": {"annotations": self.annotations}, "spec": job},
         }
-        return entry | ({"dependsOn": depends} if depends else {})
 
 
 def select(topology: str) -> dict[str, str]:

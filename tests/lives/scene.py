@@ -58,11 +58,6 @@ class Scene:
         for pod in self.pods(labelSelector=f"{_REPLICATED_JOB}={replicated_job}"):
             self.cloud.succeed(self.namespace, pod["metadata"]["name"])
 
-    def annotate(self, pod: Json, key: str, value: str) -> None:
-        """Write one annotation of a pod."""
-        path = f"/api/v1/namespaces/{self.namespace}/pods/{pod['metadata']['name']}"
-        self.cloud.patch(path, {"metadata": {"annotations": {key: value}}})
-
     def add_fault(self, switch: str, *, job: str = "", **fields: Any) -> int:
         """Set a fault for the pools of this life, or of one of its jobs; `clear` removes it."""
         number = self.cloud.add_fault(switch, pool=f"{self.name}-{job}*", **fields)
@@ -167,10 +162,6 @@ class Scene:
         """Return the messages of the Events with a reason."""
         found = self.cloud.items(f"/api/v1/namespaces/{self.namespace}/events")
         return [each["message"] for each in found if each["reason"] == reason]
-
-    def wait_event(self, reason: str) -> str:
-        """Return the message of an Event once there is one."""
-        return wait_for(f"{self.name}: an Event {reason}", lambda: self.events(reason))[0]
 
     def pools(self) -> dict[str, str]:
         """Return the pools of this life that exist, with their status."""

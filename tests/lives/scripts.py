@@ -8,16 +8,13 @@ expected in `catalogue`.
 from collections.abc import Iterable
 
 from tests.lives.bindings import Binding
-from tests.lives.cloud import Json, wait_for
-from tests.lives.jobset_bodies import EXCLUSIVE, FAIL_ATTEMPTS, FAIL_RUNS, Job, fails, jobset, runs, select
+from tests.lives.jobset_bodies import EXCLUSIVE, FAIL_ATTEMPTS, Job, fails, jobset, runs, select
 from tests.lives.scene import PROVISIONING, STOPPING, Scene
 
 SPOT = {"cloud.google.com/gke-spot": "true"}
-ATTEMPT = "jobset.sigs.k8s.io/in-place-restart-attempt"
 COORDINATOR = "jobset.sigs.k8s.io/coordinator"
 LONG, SHORT = 36_000, 60
 """Virtual seconds: until somebody ends the pods, and about a real second."""
-_INT32_MAX = 2_147_483_647
 
 
 def pools_of(bindings: Iterable[Binding]) -> set[str]:
@@ -183,19 +180,6 @@ def admit_from_a_queue(scene: Scene) -> None:
     assert {each.host.labels["cloud.google.com/gke-tpu-topology"] for each in scene.bindings()} == {"2x4"}
 
 
-def readmit_to_another_place(scene: Scene) -> None:
-    """Preempted, then admitted to another flavor within the grace; its pool has the old one."""
-    scene.submit(jobset(scene.name, Job(does=runs(LONG))))
-    scene.wait_running(2)
-    scene.suspend()
-    scene.resume(selectors=select("2x4") | SPOT)
-    answer = scene.wait_event("NodePoolRefused")
-    assert "pool_differs" in answer
-    assert "replace_differing_pools" in answer
-    scene.delete()
-    scene.wait_no_pools()
-
-
 def expire(scene: Scene) -> None:
     scene.submit(jobset(scene.name, ttlSecondsAfterFinished=scene.controller_seconds(1)))
     scene.wait_gone()
@@ -234,17 +218,6 @@ def start_in_order(scene: Scene) -> None:
     assert "-second-" in second["pool"]
 
 
-def start_after_another(scene: Scene) -> None:
-    scene.take_seconds(120)
-    second = Job(name="second", depends_on=(("first", "Complete"),))
-    scene.submit(jobset(scene.name, Job(name="first", does=runs(60)), second))
-    scene.wait_call("CreateNodePool", code="OK")
-    _second_waits_for_the_first(scene)
-    scene.wait_condition("Completed")
-    _second_came_after_the_first(scene)
-    assert len(pools_of(scene.bindings())) == 1, "the pool was kept, though idle, and the second slice took it"
-
-
 def _second_waits_for_the_first(scene: Scene) -> None:
     """Only the first Job exists, unless its pods already have nodes, as on a busy machine."""
     assert scene.jobs() == [f"{scene.name}-first-0"] or scene.bindings()
@@ -253,51 +226,3 @@ def _second_waits_for_the_first(scene: Scene) -> None:
 def _second_came_after_the_first(scene: Scene) -> None:
     bound = [each.pod.of.job for each in scene.bindings()]
     assert bound.index(f"{scene.name}-second-0") >= 2, "both pods of the first were bound before any of the second"
-
-
-def restart_in_place(scene: Scene) -> None:
-    """The agents that sit in the pods are played here: they write what JobSet's own agent writes.
-
-    The kubelet starts the crashed containers again; that the agents of healthy pods end theirs too
-    is only told by their annotation. Source:
-    https://github.com/kubernetes-sigs/jobset/tree/main/keps/467-InPlaceRestart.
-    """
-    scene.take_seconds(60)
-    crash: Json = {"restart_policy": "OnFailure", "backoff_limit": _INT32_MAX}
-    body = jobset(
-        scene.name,
-        Job(name="crashes", does=runs(1800) | {FAIL_RUNS: "1"}, **crash),
-        Job(name="healthy", does=runs(LONG), **crash),
-        failurePolicy={"maxRestarts": 2, "restartStrategy": "InPlaceRestart"},
-    )
-    for job in body["spec"]["replicatedJobs"]:
-        job["template"]["spec"]["podReplacementPolicy"] = "Failed"
-    scene.submit(body)
-    _lift_the_barrier(scene, 0)
-    crashed = wait_for("two containers that were started again", lambda: _started_again(scene))
-    for pod in crashed:
-        scene.annotate(pod, ATTEMPT, "1")
-    wait_for("the old attempt is over", lambda: scene.status().get("previousInPlaceRestartAttempt") == 0)
-    _lift_the_barrier(scene, 1)
-    scene.finish("healthy")
-    scene.wait_condition("Completed")
-    assert scene.status()["restarts"] == 0
-    bindings = scene.bindings()
-    assert len(bindings) == 4, "no pod was made anew"
-    assert len(pools_of(bindings)) == 2
-
-
-def _lift_the_barrier(scene: Scene, attempt: int) -> None:
-    for pod in scene.wait_running(4):
-        scene.annotate(pod, ATTEMPT, str(attempt))
-    wait_for(f"attempt {attempt} begins", lambda: scene.status().get("currentInPlaceRestartAttempt") == attempt)
-
-
-def _started_again(scene: Scene) -> list[Json] | None:
-    found = [
-        pod
-        for pod in scene.pods()
-        for container in pod["status"].get("containerStatuses", ())
-        if container["restartCount"] == 1
-    ]
-    return found if len(found) == 2 else None

@@ -2,7 +2,6 @@
 
 import pytest
 
-from tests.clusters import ON_REAL
 from tests.lives.catalogue import LIVES, Life
 from tests.lives.running import Run
 
@@ -10,14 +9,8 @@ pytestmark = [pytest.mark.timeout(900), pytest.mark.slow]
 """The first test of a cluster waits for its stack and for all lives, which run in parallel."""
 
 
-@pytest.mark.parametrize("life", [life for life in LIVES if not life.real_only], ids=lambda life: life.name)
+@pytest.mark.parametrize("life", LIVES, ids=lambda life: life.name)
 def test_a_life_ends_as_it_should_and_leaves_nothing(lived: Run, life: Life) -> None:
-    check(lived, life)
-
-
-@ON_REAL
-@pytest.mark.parametrize("life", [life for life in LIVES if life.real_only], ids=lambda life: life.name)
-def test_a_life_with_a_finer_policy_ends_as_it_should_and_leaves_nothing(lived: Run, life: Life) -> None:
     check(lived, life)
 
 

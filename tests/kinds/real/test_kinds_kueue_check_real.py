@@ -25,9 +25,9 @@ from standins.controlplane.plane import ControlPlane
 from tests.clusters import SPEED
 from tests.kinds.controllers import with_controllers
 from tests.kinds.optional_rights import NAMESPACE, read_optional_rights
-from tests.kinds.queues import API, BODIES, LONG, SLICE_CHIPS, V6E, Queue, a_jobset
+from tests.kinds.queues import API, BODIES, LONG, V6E, Queue, a_jobset
 from tests.lives.cloud import Cloud, wait_for
-from tests.lives.jobset_bodies import ACCELERATOR, TOPOLOGY, Job, jobset
+from tests.lives.jobset_bodies import Job, jobset
 
 KUEUE, KUBERAY = "kueue-0.15", "kuberay-1.6"
 pytestmark = with_controllers(KUEUE, KUBERAY)
@@ -141,31 +141,6 @@ def paused(stack: Stack, *names: str) -> Iterator[None]:
             os.kill(pid, signal.SIGCONT)
 
 
-def test_what_waits_for_quota_has_no_pools_and_gets_them_when_the_first_is_gone(cloud: Cloud) -> None:
-    queue = Queue(cloud, "short", V6E, check=CHECK)
-    queue.submit("JobSet", a_jobset("short-one"))
-    queue.wait_running(2, "short-one")
-    queue.submit("JobSet", a_jobset("short-two"))
-    wait_for("it waits for quota", lambda: queue.conditions("short-two").get("QuotaReserved") == "False Pending")
-    swept = count_sweeps(cloud)
-    wait_for("two sweeps", lambda: count_sweeps(cloud) >= swept + 2)
-    assert [each for each in queue.calls() if each["pool"].startswith("short-two-")] == []
-
-    # The second pool comes after the first has gone. Otherwise the pods can land on the first one
-    # (docs/kinds.md).
-    fault = cloud.add_fault("duration", pool="short-two-*", operation="create", seconds=LONG_CREATION)
-    queue.delete("JobSet", "short-one")
-    wait_for("the first pool goes", lambda: not queue.pools("short-one-"), seconds=RELEASE_SECONDS)
-    cloud.clear_fault(fault)
-    assert queue.pools_of(queue.wait_running(2, "short-two")) == queue.pools("short-two-")
-    queue.delete("JobSet", "short-two")
-    queue.clear(pools=2)
-
-
-def count_sweeps(cloud: Cloud) -> int:
-    return sum(each["method"] == "ListNodePools" for each in cloud.calls())
-
-
 def test_each_kind_with_a_suspension_gets_its_pools_before_its_pods(cloud: Cloud) -> None:
     queues = {
         kind: Queue(cloud, f"kind-{kind.lower()}", V6E, check=CHECK) for kind in ("JobSet", "Job", "RayCluster")
@@ -222,67 +197,9 @@ def test_two_namespaces_share_quota_and_what_was_borrowed_goes_back_with_its_poo
     assert (guest.accepted("CreateNodePool"), host.accepted("CreateNodePool")) == (2, 1)
 
 
-def alone(name: str) -> Json:
-    """A JobSet whose pods run on no pool but its own, also while those of others are idle."""
-    body = a_jobset(name)
-    pod = body["spec"]["replicatedJobs"][0]["template"]["spec"]["template"]["spec"]
-    pod["nodeSelector"] = {"lives.example.com/only": name}
-    return body
-
-
-def test_fair_sharing_gives_the_pools_of_one_queue_back_for_another_one_by_their_weights(cloud: Cloud) -> None:
-    light = Queue(cloud, "light", V6E, chips=0, check=CHECK)
-    heavy = Queue(cloud, "heavy", chips=0, check=CHECK, beside=light)
-    light.share_quota(2 * SLICE_CHIPS)
-    names = {f"{light.name}-{number}" for number in range(2)}
-    for name in sorted(names):
-        light.submit("JobSet", alone(name))
-        light.wait_running(2, name)
-
-    heavy.submit("JobSet", alone("heavy-0"))
-    assert heavy.pools_of(heavy.wait_running(2, "heavy-0")) == heavy.pools()
-    (lost,) = {name for name in names if light.conditions(name).get("Evicted") == "True Preempted"}
-    (kept,) = names - {lost}
-    wait_for("the pool goes", lambda: not light.pools(f"{lost}-"), seconds=RELEASE_SECONDS)
-    assert light.pools_of(light.wait_running(2, kept)) == light.pools()
-
-    heavy.submit("JobSet", alone("heavy-1"))  # with equal weights both have their share
-    wait_for("it waits", lambda: heavy.conditions("heavy-1").get("QuotaReserved") == "False Pending")
-    assert heavy.pools("heavy-1-") == set()
-    heavy.set_weight(3)
-    assert heavy.pools_of(heavy.wait_running(2, "heavy-1")) == heavy.pools("heavy-1-")
-    assert light.conditions(kept)["Evicted"] == "True Preempted"
-    wait_for("all pools of the other queue go", lambda: not light.pools(), seconds=RELEASE_SECONDS)
-    assert light.pods() == []
-
-    for number in range(2):
-        heavy.delete("JobSet", f"heavy-{number}")
-    for name in names:
-        assert light.pools_of(light.wait_running(2, name)) == light.pools(f"{name}-")
-        light.delete("JobSet", name)
-    for queue in (heavy, light):
-        queue.clear()
-    assert (light.accepted("CreateNodePool"), heavy.accepted("CreateNodePool")) == (4, 2)
-
-
 def _find_state(queue: Queue, word: str) -> Json | None:
     state = queue.check_state(queue.workload)
     return state if state.get("state") == word else None
-
-
-def test_what_can_never_be_is_rejected_with_its_reason(cloud: Cloud) -> None:
-    queue = Queue(cloud, "never", V6E, chips=16, check=CHECK, shaped=False)
-    body = two_slices(queue.workload)
-    pod = body["spec"]["replicatedJobs"][0]["template"]["spec"]["template"]["spec"]
-    pod["nodeSelector"] = {ACCELERATOR: V6E, TOPOLOGY: "3x7"}  # else the flavor alone makes it impossible
-    queue.submit("JobSet", body)
-
-    wait_for("deactivated", lambda: "Previously: Rejected" in queue.check_state(queue.workload).get("message", ""))
-    assert queue.conditions(queue.workload)["Evicted"].startswith("True Deactivated")
-    assert any("3x7" in refusal for refusal in queue.refusals())
-    assert queue.calls() == []
-    queue.delete("JobSet")
-    queue.clear()
 
 
 @dataclasses.dataclass(frozen=True)

@@ -1,6 +1,5 @@
 """Kueue itself before the whole loop: only admitted workloads get pools, of the flavor's shape."""
 
-import json
 from collections.abc import Callable
 
 import pytest
@@ -8,14 +7,11 @@ import pytest
 from demo.stack.clusters import ClusterKind
 from demo.stack.commands import StackSettings
 from demo.stack.layout import TOPIC
-from demo.stack.stack import Stack
-from shared.core import labels
 from shared.core.messages import Observed
 from tests.clusters import SPEED
 from tests.kinds.controllers import with_controllers
-from tests.kinds.queues import BODIES, GO, V5E, V6E, Json, Queue, a_jobset, a_leaderworkerset, a_pinned_job
+from tests.kinds.queues import BODIES, GO, V6E, Json, Queue, a_jobset, a_leaderworkerset, a_pinned_job
 from tests.lives.cloud import Cloud, wait_for
-from tests.log_records import read_records
 
 KUEUE, KUBERAY, LWS = "kueue-0.15", "kuberay-1.6", "lws-0.7"
 pytestmark = with_controllers(KUEUE, KUBERAY, LWS)
@@ -101,25 +97,6 @@ def test_what_is_evicted_and_admitted_again_within_the_grace_runs_on_the_same_po
         queue.clear()
 
 
-def test_another_flavor_within_the_grace_is_refused_by_name_and_after_it_is_another_shape(cloud: Cloud) -> None:
-    queue = Queue(cloud, "moved", V6E, V5E)
-    queue.submit("JobSet", a_jobset(queue.workload))
-    assert queue.accelerators_of(queue.wait_running(2)) == {V6E}
-    queue.evict()
-    queue.wait_no_pods()
-    queue.set_quota(0, queue.chips)
-    queue.readmit()
-    (message, *_) = wait_for("a refusal", queue.refusals)
-    assert "pool_differs" in message
-
-    queue.evict()
-    queue.wait_no_pools()
-    queue.readmit()
-    assert queue.accelerators_of(queue.wait_running(2)) == {V5E}
-    queue.delete("JobSet")
-    queue.clear()
-
-
 def test_a_pod_with_a_gate_of_kueue_s_is_left_alone_until_it_is_free(cloud: Cloud) -> None:
     """The test sets the gates, because Kueue needs nodes for topologies and none exist yet."""
     queue = Queue(cloud, "gates", V6E)
@@ -146,23 +123,6 @@ def test_a_pod_with_a_gate_of_kueue_s_is_left_alone_until_it_is_free(cloud: Clou
     queue.clear()
 
 
-def test_pods_with_nodes_booked_by_a_provisioning_request_are_left_to_gke(cloud: Cloud, stack: Stack) -> None:
-    """The test sets the annotations, because GKE's own autoscaler answers ProvisioningRequests."""
-    queue = Queue(cloud, "booked", V6E)
-    names = [f"{queue.name}-{number}" for number in range(len(labels.PROVISIONING_REQUESTS))]
-    for name, annotation in zip(names, labels.PROVISIONING_REQUESTS, strict=True):
-        body = a_pinned_job(name, queue.name)
-        body["spec"]["template"]["metadata"]["annotations"][annotation] = "booked"
-        _submit(queue, body)
-    for name in names:
-        answer = wait_for(f"the decision on {name}", lambda name=name: _records(stack, name))  # type: ignore[misc]
-        assert {each["reason"] for each in answer} == {"demand_left_to_gke"}
-        queue.delete("Job", name)
-    assert queue.calls() == []
-    queue.wait_no_pods()
-    queue.clear()
-
-
 def _submit(queue: Queue, body: dict[str, object]) -> None:
     """Create a Job that names no queue."""
     queue.cloud.create(f"/apis/batch/v1/namespaces/{queue.namespace}/jobs", body)
@@ -172,9 +132,3 @@ def _demands(cloud: Cloud, queue: Queue) -> list[dict[str, str]]:
     """Return the events that asked for something, of one namespace."""
     found = (each for each in cloud.messages(TOPIC) if each["namespace"] == queue.namespace)
     return [each for each in found if each["observed"] == Observed.UNSCHEDULABLE]
-
-
-def _records(stack: Stack, workload: str) -> list[dict[str, str]]:
-    """Return the decisions of the function about a workload's pods."""
-    found = read_records(stack.layout.log("provision"), among_text=True)
-    return [each for each in found if each.get("reason") and f'"{workload}' in json.dumps(each)]

@@ -6,7 +6,7 @@ import pytest
 
 from tests.kinds.controllers import with_controllers
 from tests.kinds.living import LONG, POOL, Life, is_running
-from tests.kinds.plain import a_gpu_pod, ask
+from tests.kinds.plain import a_gpu_pod
 from tests.lives.cloud import Cloud, wait_for
 from tests.lives.jobset_bodies import HOSTS, LIFE, RUN_SECONDS, select
 
@@ -120,17 +120,6 @@ def test_a_chipless_leader_is_the_leader_of_its_slice_before_its_workers_exist(c
     assert life.accepted("CreateNodePool") == 1
 
 
-def test_a_leader_on_a_cpu_node_is_not_the_leader_of_its_slice(cloud: Cloud) -> None:
-    life = Set(cloud, "driven")
-    life.submit(size=3, leader=life.template(chips=0, on_slice=False))
-    pods = life.wait_running(3)
-    assert life.slices() == ["driven-0"]
-    workers = [pod for pod in pods if pod["metadata"]["labels"][f"{_PREFIX}worker-index"] != "0"]
-    assert life.pools_of(workers) == set(life.pools())
-    life.end()
-    assert life.accepted("CreateNodePool") == 1
-
-
 @pytest.mark.parametrize(
     ("name", "policy", "size"),
     [("parts", "LeaderWorker", 4), ("beside", "LeaderExcluded", 5)],
@@ -197,14 +186,3 @@ def test_a_leader_and_its_workers_with_another_gpu_get_both_pools(cloud: Cloud) 
     assert life.pools_of(pods) == set(life.pools())
     assert len(life.pools()) == 2
     life.end(pools=2)
-
-
-def test_a_leader_whose_workers_can_get_no_pool_gets_none_either(cloud: Cloud) -> None:
-    life = Set(cloud, "half")
-    pair = a_pair("half", "nvidia-tesla-t4")
-    ask(pair["workerTemplate"], cpu="1000")
-    life.submit(size=3, **pair)
-    wait_for("the leader's refusal", lambda: any("a pool for its workers" in each for each in life.refusals()))
-    assert all("valid: less than the 96 vCPUs" in each for each in life.refusals())
-    assert life.calls() == []
-    life.delete()

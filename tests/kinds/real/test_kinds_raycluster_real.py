@@ -1,9 +1,7 @@
 """RayClusters under KubeRay, from the first pod of a replica to its last pool: the whole loop."""
 
-import pytest
-
 from tests.kinds.controllers import with_controllers
-from tests.kinds.rays import Json, Life, a_group, names
+from tests.kinds.rays import Life, a_group, names
 from tests.lives.cloud import Cloud, wait_for
 
 KUBERAY = "kuberay-1.6"
@@ -28,17 +26,6 @@ def test_each_replica_has_a_pool_and_only_the_one_that_leaves_gives_it_back(clou
     assert set(left.items()) < set(both.items()), "the replica that stays keeps its pool"
 
     life.end(pools=2)
-
-
-def test_a_suspended_cluster_gives_its_pools_back_and_gets_them_again(cloud: Cloud) -> None:
-    life = Life(cloud, "halted")
-    life.submit(a_group("halted", replicas=2))
-    life.wait_running(4)
-    life.suspend(suspended=True)
-    life.wait_nothing_left()
-    life.suspend(suspended=False)
-    life.pools_by_replica(life.wait_running(4))
-    life.end(pools=4)
 
 
 def test_a_replica_that_lost_a_host_comes_again_under_another_name_on_the_same_pool(cloud: Cloud) -> None:
@@ -76,26 +63,6 @@ def test_a_replica_on_another_one_s_pool_keeps_it_and_the_empty_one_goes(cloud: 
     life.end(pools=4)
 
 
-def test_on_single_hosts_each_worker_has_a_pool(cloud: Cloud) -> None:
-    life = Life(cloud, "solo")
-    life.submit(a_group("solo", "2x2", apart=False, replicas=3))
-    pods = life.wait_running(3)
-    assert {life.pool_of(pod) for pod in pods} == set(life.pools())
-    life.end(pools=3)
-
-
-def test_clusters_of_one_name_after_another_all_run_and_leave_nothing(cloud: Cloud) -> None:
-    life = Life(cloud, "again")
-    for cluster in range(3):
-        life.submit()
-        life.wait_running(2)  # on a pool of its own, or on its predecessor's if that is not gone yet
-        assert len(life.pools()) <= cluster + 1
-        life.delete()
-        wait_for("again: the cluster is gone", lambda: cloud.get(life.path) is None and not life.workers())
-    life.wait_nothing_left()
-    assert 1 <= life.accepted("CreateNodePool") == life.accepted("DeleteNodePool") <= 3
-
-
 def test_a_recreated_cluster_keeps_its_pool_and_another_shape_replaces_it(cloud: Cloud) -> None:
     life = Life(cloud, "remade")
     life.submit(upgradeStrategy={"type": "Recreate"})
@@ -110,15 +77,3 @@ def test_a_recreated_cluster_keeps_its_pool_and_another_shape_replaces_it(cloud:
     cloud.patch(life.path, {"spec": {"workerGroupSpecs": [a_group("remade", "4x4")]}})
     assert set(life.pools_by_replica(life.wait_running(4)).values()) == set(pools)
     life.end(pools=2)
-
-
-@pytest.mark.parametrize(
-    ("name", "group", "reason"),
-    [("mixing", {"replicas": 2, "apart": False}, "slices_may_mix"), ("hosts", {"numOfHosts": 3}, "hosts_differ")],
-)
-def test_what_can_never_be_whole_is_refused_where_its_owner_looks(
-    cloud: Cloud, name: str, group: Json, reason: str
-) -> None:
-    life = Life(cloud, name)
-    life.submit(a_group(name, **group))
-    life.expect_refusal(reason)

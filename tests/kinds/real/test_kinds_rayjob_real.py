@@ -106,24 +106,6 @@ def test_a_rayjob_that_ended_keeps_its_pools_and_is_told_what_would_release_them
     life.expect_given_back(1)
 
 
-def test_a_retry_has_another_cluster_and_leaves_no_pool_of_the_first(cloud: Cloud, dashboards: Dashboards) -> None:
-    life = JobLife(cloud, dashboards, "retried")
-    life.begin(backoffLimit=1, shutdownAfterJobFinishes=True, ttlSecondsAfterFinished=2)
-    life.wait_running(2)
-    first, job = life.wait_submitted()
-    dashboards.end(job, "FAILED")
-
-    second, job = life.wait_submitted(before=first)
-    life.wait_running(2)
-    assert life.clusters() == [second]
-    dashboards.end(job, "SUCCEEDED")
-    life.wait_status(COMPLETE)
-    life.wait_nothing_left()
-    # The second cluster may have run on the first one's pool, if that was not gone yet.
-    assert 1 <= life.accepted("CreateNodePool") == life.accepted("DeleteNodePool") <= 2
-    assert life.told() == {}
-
-
 def test_a_suspended_rayjob_gives_its_pools_back_and_a_deleted_one_too(
     cloud: Cloud, dashboards: Dashboards
 ) -> None:
@@ -172,21 +154,6 @@ def test_deletion_rules_give_the_pools_back_where_they_apply(cloud: Cloud, dashb
     for name in ("workers", "other"):
         cloud.delete(lives[name].job_path)
         lives[name].wait_nothing_left()
-
-
-def test_a_rayjob_on_a_cluster_of_another_owner_releases_nothing(cloud: Cloud, dashboards: Dashboards) -> None:
-    life = JobLife(cloud, dashboards, "chosen")
-    life.submit()
-    life.wait_running(2)
-    pools = life.pools()
-    life.begin(clusterSelector={"ray.io/cluster": "chosen"})
-    life.end_job("SUCCEEDED", COMPLETE)
-    cloud.delete(life.job_path)
-    wait_for("the RayJob is gone", lambda: cloud.get(life.job_path) is None)
-
-    assert life.wait_running(2)
-    assert (life.pools(), life.told()) == (pools, {})
-    life.end()
 
 
 class ServiceLife(JobLife):
