@@ -30,7 +30,7 @@ STEP_SECONDS = 5.0
 """Between two looks at the world."""
 REGION = "us-east5"
 WITH_NODES = {"spot": NodeSource.CREATION, "on-demand": NodeSource.CREATION}
-"""The setting `nodes_from` with which pools are created as 0.2.0 creates them."""
+"""The setting `nodes_from` with which GKE creates pools together with their nodes."""
 TOO_MANY = f"Too many operations: the cluster hits the concurrent operations quota {PLACES}, try again later."
 
 
@@ -79,7 +79,7 @@ class Side:
 
 
 THIS = Side(name="this version")
-CREATION = Side(name="this version with nodes_from creation, as 0.2.0 makes pools", nodes_from=WITH_NODES)
+CREATION = Side(name="nodes_from creation", nodes_from=WITH_NODES)
 LOOP = Side(name="a loop that retries the first way", ways_max=1, pauses=False)
 
 

@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 PREFIX = "TPU_PROVISIONER_"
-_DROPPED = {"on_release_channel": "on_release_channel is ignored, because the channel is read from GKE"}
-"""Keys of a cluster's settings that an earlier release had, and the warning for each."""
 _SHOWN_LENGTH_MAX = 80
 _TEXT_LENGTH_MAX = 300
 _VALID_OF_TYPE = {
@@ -189,9 +187,7 @@ def _refuse_unknown_keys(text: str, kind: Any) -> None:
         return
     known = {field.name for field in dataclasses.fields(kind)}
     for name, value in msgspec.json.decode(text.encode(), type=dict[str, dict[str, Any]]).items():
-        for key in value.keys() & _DROPPED.keys():
-            _LOG.warning(_DROPPED[key], extra={"cluster": name})
-        for key in value.keys() - known - _DROPPED.keys():
+        for key in value.keys() - known:
             raise msgspec.ValidationError(f"{name}: unknown key {key!r}; valid: {', '.join(sorted(known))}")
 
 

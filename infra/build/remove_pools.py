@@ -81,7 +81,7 @@ class Removal:
     destroyed: str = ""
     """The cluster that is destroyed with all of its pools, if there is one."""
     deployment: str = ""
-    """Whose pools these are. Pools of older versions name no deployment, and count as its own."""
+    """Whose pools these are. Pools of the Go program name no deployment, and count as its own."""
     _said: set[str] = field(default_factory=set, init=False)
 
     def list_running(self) -> list[str]:

@@ -3,9 +3,8 @@
 
 Values never pass through a shell's or HCL's syntax. What has no input of its own comes from the
 JSON file that TERRAFORM_VARIABLES names; another value for what has one is refused. `settings` and
-`clusters` of both are joined. What an older release made by its defaults stays as the state has it,
-until a person sets it. With --not-set it only says what is not set and would be missed, and with
---clusters it only lists the clusters that exist and are to be served.
+`clusters` of both are joined. With --not-set it only says what is not set and would be missed, and
+with --clusters it only lists the clusters that exist and are to be served.
 """
 
 from __future__ import annotations
@@ -194,34 +193,6 @@ def _split(inputs: Mapping[str, str], name: str) -> list[str]:
     return [each for each in re.split(r"[ ,]+", inputs.get(name, "")) if each]
 
 
-def keep_older(values: dict[str, Any], state: Mapping[str, Any]) -> list[str]:
-    """Add to `values` what the state has by an older release's defaults; return a line for each.
-
-    Other defaults would take public addresses or rights away from what runs.
-    """
-    held = {
-        (each.get("module"), each["type"], each["name"]): each["instances"][0].get("attributes", {})
-        for each in state.get("resources", ())
-        if each.get("instances")
-    }
-    kept: dict[str, Any] = {}
-    if ("module.provisioner", "google_project_iam_custom_role", "pool_sizes") in held:
-        kept["elastic_pools"] = True
-    if (cluster := held.get(("module.environment", "google_container_cluster", "this"))) is not None:
-        if not any(each.get("enable_private_nodes") for each in cluster.get("private_cluster_config") or ()):
-            kept["enable_private_nodes"] = False
-        endpoints = cluster.get("control_plane_endpoints_config") or ()
-        if any(each.get("enabled") for own in endpoints for each in own.get("ip_endpoints_config") or ()):
-            kept["enable_ip_endpoints"] = True
-    told = [
-        f"Kept as it was made: {name} = {json.dumps(value)}, because no input sets it"
-        for name, value in kept.items()
-        if name not in values
-    ]
-    values |= kept | values
-    return told
-
-
 def list_given(values: Mapping[str, Any]) -> list[str]:
     """Return key, project, location, name and endpoint flag of each cluster that exists."""
     return [
@@ -264,7 +235,6 @@ def main() -> int | str:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     wanted = parser.add_mutually_exclusive_group(required=True)
     wanted.add_argument("--output", type=Path, help="the .tfvars.json file to write")
-    parser.add_argument("--state", type=Path, help="the output of `terraform state pull`, for --output")
     wanted.add_argument("--not-set", action="store_true", help="only say what is not set and would be missed")
     wanted.add_argument("--clusters", action="store_true", help="only list the existing clusters to be served")
     arguments = parser.parse_args()
@@ -279,9 +249,6 @@ def main() -> int | str:
     if arguments.clusters:
         sys.stdout.writelines(f"{each}\n" for each in list_given(values))
         return 0
-    if arguments.state:
-        state = json.loads(arguments.state.read_text(encoding="utf-8") or "{}")
-        sys.stdout.writelines(f"{each}\n" for each in keep_older(values, state))
     arguments.output.write_text(json.dumps(values, indent=2, sort_keys=True) + "\n", encoding="utf-8")
     return 0
 

@@ -11,7 +11,7 @@
 
 need PROJECT_ID REGION CLUSTER_NAME CREATE_ENVIRONMENT TF_STATE_BUCKET TF_STATE_PREFIX
 render_variables() {
-    python3 "$ROOT/infra/build/render_variables.py" --state "$BUILD_FOLDER/state.json" --output "$BUILD_FOLDER/variables.tfvars.json"
+    python3 "$ROOT/infra/build/render_variables.py" --output "$BUILD_FOLDER/variables.tfvars.json"
 }
 
 rm -f "$BUILD_FOLDER/no-state" "$BUILD_FOLDER/unfinished-build"

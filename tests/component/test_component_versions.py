@@ -10,14 +10,14 @@ from tests.builders import CLUSTER, a_demand, a_demand_event, a_jobset, a_pod, a
 from tests.component.world import World
 
 ROUNDS = 12
-OF_0_1_0 = "1-hjla2exd5cfk3"
-"""The fingerprint that 0.1.0 wrote for the plain case."""
+OWN = "1-hjla2exd5cfk3"
+"""The fingerprint of the plain case."""
 VERSIONS = ("1", "2", "1", "3")
-"""Of the deciders, in turn. Release 0.1.0 and this one have version 1."""
+"""Of the deciders, in turn. This one has version 1."""
 
 
-def test_the_plain_case_has_the_fingerprint_of_0_1_0() -> None:
-    assert a_demand().fingerprint == OF_0_1_0
+def test_the_plain_case_has_its_fingerprint() -> None:
+    assert a_demand().fingerprint == OWN
 
 
 @pytest.mark.parametrize("made_by", ["1", "2"])
@@ -42,7 +42,7 @@ def test_versions_in_turn_create_each_pool_once_and_delete_none(
     assert (len(world.pools.bodies), world.pools.count("delete")) == (2, 0)
 
 
-@pytest.mark.parametrize("written", [OF_0_1_0, "", "2-aaaaaaaaaaaaa", "unknown"])
+@pytest.mark.parametrize("written", [OWN, "", "2-aaaaaaaaaaaaa", "unknown"])
 def test_a_pool_of_another_version_is_kept_after_an_upgrade_and_a_rollback(world: World, written: str) -> None:
     world.use(replace_differing_pools=True)
     world.deliver(a_demand_event())

@@ -9,7 +9,6 @@ from infra.build.adopt import refuse_strangers
 from infra.build.check_plan import refuse_losses
 from infra.build.check_state import find_difference, find_kept_difference
 from infra.build.move_grants import list_moves
-from infra.build.render_variables import keep_older
 from tests.infra.build_scripts import BUILD
 from tests.infra.pretended_deployment import (
     ARTIFACTS,
@@ -265,40 +264,6 @@ def test_what_another_has_made_is_not_taken_over(kind: str, before: dict[str, An
     assert (refusal == "") == ours
     # An earlier plan of the same build may have been applied in part.
     assert ours or f"module.m.{kind}.b (the-id)\nThis plan is not applied. Give other names" in refusal
-
-
-def cluster(*, private: bool, address: bool) -> dict[str, Any]:
-    return a_resource(
-        CLUSTER,
-        private_cluster_config=[{"enable_private_nodes": private}],
-        control_plane_endpoints_config=[{"ip_endpoints_config": [{"enabled": address}]}],
-    )
-
-
-ELASTIC = a_resource("module.provisioner.google_project_iam_custom_role.pool_sizes")
-OLDER = {"elastic_pools": True, "enable_private_nodes": False, "enable_ip_endpoints": True}
-
-
-@pytest.mark.parametrize(
-    ("held", "asked", "kept"),
-    [
-        ({}, {}, {}),
-        (a_state(cluster(private=False, address=True), ELASTIC), {}, OLDER),
-        (a_state(cluster(private=False, address=True), ELASTIC), {name: not OLDER[name] for name in OLDER}, {}),
-        (a_state(cluster(private=True, address=False)), {}, {}),
-        (a_state(a_resource(CLUSTER)), {}, {"enable_private_nodes": False}),
-    ],
-)
-def test_what_was_made_by_other_defaults_stays_unless_a_person_sets_it(
-    held: dict[str, Any], asked: dict[str, bool], kept: dict[str, bool]
-) -> None:
-    values: dict[str, Any] = dict(asked)
-    told = keep_older(values, held)
-
-    assert values == asked | kept
-    assert told == [
-        f"Kept as it was made: {name} = {json.dumps(kept[name])}, because no input sets it" for name in kept
-    ]
 
 
 def test_a_protection_is_lifted_in_the_state_which_gets_a_higher_serial() -> None:

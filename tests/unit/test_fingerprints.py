@@ -1,7 +1,6 @@
-"""The names and fingerprints that release 0.1.0 wrote, and what may change without a new pool.
+"""The names and fingerprints of pools, and what may change without a new pool.
 
-``golden/pools_of_0_1_0.json`` was written by the code of 0.1.0. It is never written again: pools
-with these labels exist.
+``golden/pools.json`` pins them: pools with these labels may exist.
 """
 
 import dataclasses
@@ -11,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from shared.core import labels
 from shared.core.decide.demands import decide_planned_demand
 from shared.core.decide.provision import decide_provision
 from shared.core.decisions import Verdict
@@ -22,23 +20,13 @@ from shared.core.kinds.table import KIND_NAMES, get_kind, list_slices
 from shared.edges.workload_objects import read_workload
 from tests.builders import CLUSTER, NOW, a_pool, settings
 
-ROWS: list[dict[str, Any]] = json.loads((Path(__file__).parent / "golden" / "pools_of_0_1_0.json").read_text())
-VERSIONS = ("of 0.1.0", "none", "of a later version", "not one of ours")
-
-
-def tolerate(found: Any) -> Any:
-    """Return an object whose pods run on TPU nodes even without chips: 0.1.0 did not ask."""
-    if isinstance(found, list):
-        return [tolerate(each) for each in found]
-    if not isinstance(found, dict):
-        return found
-    more = {"tolerations": [{"key": labels.TPU_RESOURCE, "operator": "Exists"}]} if "containers" in found else {}
-    return {key: tolerate(value) for key, value in found.items()} | more
+ROWS: list[dict[str, Any]] = json.loads((Path(__file__).parent / "golden" / "pools.json").read_text())
+VERSIONS = ("ours", "none", "of a later version", "not one of ours")
 
 
 def plan(row: dict[str, Any]) -> dict[str, Demand]:
     """Return the demands of a row's workload by slice name."""
-    workload = read_workload(get_kind(row["kind"]), tolerate(row["workload"]))
+    workload = read_workload(get_kind(row["kind"]), row["workload"])
     wanted = list_slices(workload)
     found = {
         each.name: decide_planned_demand(CLUSTER, workload, each, settings(allowed_shared_reservations=("*",)))
@@ -48,7 +36,7 @@ def plan(row: dict[str, Any]) -> dict[str, Demand]:
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row["case"])
-def test_a_workload_gets_the_pool_names_and_fingerprints_of_release_0_1_0(row: dict[str, Any]) -> None:
+def test_a_workload_gets_the_pool_names_and_fingerprints_of_the_file(row: dict[str, Any]) -> None:
     found = {name: [build_pool_name(each.claim), each.fingerprint] for name, each in plan(row).items()}
 
     assert found == row["pools"]
@@ -66,7 +54,7 @@ def test_the_pinned_pools_are_of_every_kind_and_have_names_of_their_own() -> Non
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row["case"])
 def test_a_running_pool_of_any_version_serves_and_is_never_made_anew(row: dict[str, Any], label: str) -> None:
     for name, demand in plan(row).items():
-        written = {"of 0.1.0": row["pools"][name][1], "none": "", "of a later version": "2-abc"}.get(label, "x")
+        written = {"ours": row["pools"][name][1], "none": "", "of a later version": "2-abc"}.get(label, "x")
         pool = a_pool(claim=demand.claim, fingerprint=written)
         decision = decide_provision(demand, pool, now=NOW, settings=settings(replace_differing_pools=True))
 

@@ -78,16 +78,6 @@ def test_a_cluster_s_own_settings_are_read() -> None:
     assert found.clusters[CLUSTER] == ClusterSettings(**fields)
 
 
-def test_a_key_that_an_earlier_release_had_is_ignored_with_a_warning(caplog: pytest.LogCaptureFixture) -> None:
-    fields = {"endpoint": "https://c"}
-    found = read_settings({f"{PREFIX}CLUSTERS": json.dumps({CLUSTER: fields | {"on_release_channel": False}})})
-
-    assert found.clusters[CLUSTER] == ClusterSettings(**fields)
-    (record,) = caplog.records
-    assert (record.levelname, vars(record)["cluster"]) == ("WARNING", CLUSTER)
-    assert record.message.startswith("on_release_channel is ignored")
-
-
 @pytest.mark.parametrize(
     ("key", "text", "words"),
     [

@@ -35,7 +35,7 @@ from shared.core.settings import Settings, is_allowed, name_listed
 
 if TYPE_CHECKING:
     from shared.core.kinds.kind import SliceOfPod
-    from shared.core.shapes.shape import GpuSharing, Shape
+    from shared.core.shapes.shape import Shape
     from shared.core.workloads import PodTemplate, Toleration, WorkloadView
 
 FINGERPRINT_VERSION = "1"
@@ -160,21 +160,10 @@ class Demand:
             str(self.pinned),
             *(f"{key}={value}" for key, value in sorted(self.node_labels.items())),
         )
-        if self.shape.gpus:
-            asked += (self.shape.accelerator, _write_gpus(self.shape.gpus))
+        if gpus := self.shape.gpus:
+            asked += (self.shape.accelerator, gpus.partition, gpus.strategy, str(gpus.clients), gpus.driver)
         text = labels.hash_text("\n".join(asked), _FINGERPRINT_CHARACTERS)
         return f"{FINGERPRINT_VERSION}-{text}"
-
-
-def _write_gpus(gpus: GpuSharing) -> str:
-    """Return what version 1 of the fingerprint hashes of GPUs, in the form of release 0.1.0."""
-    asked = (
-        f"partition={gpus.partition!r}",
-        f"strategy={gpus.strategy!r}",
-        f"clients={gpus.clients!r}",
-        f"driver={gpus.driver!r}",
-    )
-    return f"GpuSharing({', '.join(asked)})"
 
 
 def claim_slice(cluster: str, workload: WorkloadView, found: SliceOfPod) -> SliceClaim:

@@ -130,7 +130,7 @@ class PoolOwner:
     candidate: str = ""
     """Which of a list of capacity, as `labels.CANDIDATE` says; empty without a choice."""
     cluster_uid: str = ""
-    """UID of the cluster's namespace ``kube-system``; empty for pools of 0.1.0 too."""
+    """UID of the cluster's namespace ``kube-system``; empty for pools of Go's too."""
     idle_seconds: int = 0
     """How long the pool may stay without use after its workload is over; never set by Go's."""
 

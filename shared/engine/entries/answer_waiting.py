@@ -1,8 +1,8 @@
 """Answers all waiting leaders of one workload in one delivery, or the leader that a message names.
 
-A message is only a hint to look. One of a version before 0.3, and one about a pod without a
-workload, names the pod. The slice of each leader gets a pool, or a reason. The pools are listed
-before, once for all slices of a delivery.
+A message is only a hint to look. One about a pod without a workload names the pod. The slice of
+each leader gets a pool, or a reason. The pools are listed before, once for all slices of a
+delivery.
 """
 
 from __future__ import annotations

@@ -24,10 +24,6 @@ resource "google_compute_network" "this" {
   auto_create_subnetworks = false
   routing_mode            = "REGIONAL"
   description             = local.mark
-
-  lifecycle {
-    ignore_changes = [description] # an older version gave none, and another one would be another network
-  }
 }
 
 resource "google_compute_subnetwork" "this" {

@@ -151,7 +151,7 @@ run "public_if_that_is_asked_for" {
 
   assert {
     condition     = length(google_container_cluster.this.private_cluster_config) == 0 && google_container_cluster.this.control_plane_endpoints_config[0].ip_endpoints_config[0].enabled
-    error_message = "Nodes and control plane have public addresses, as an older release made them."
+    error_message = "Nodes and control plane have public addresses if that is asked for."
   }
   assert {
     condition     = length(google_compute_router_nat.this) == 0 && length(google_container_cluster.this.maintenance_policy) == 0
