@@ -18,8 +18,8 @@ from shared.core.demand.disks import list_disks
 from shared.core.demand.idle_time import read_idle_seconds
 from shared.core.demand.networks import check_listed, read_networks
 from shared.core.demand.node_selectors import (
+    check_affinity,
     check_nodes,
-    check_topology,
     read_node_labels,
     read_operator_labels,
     read_zone,
@@ -213,7 +213,7 @@ def _build_demand(
     # The nodes of an elastic pool come and go, so that it has none is no failure.
     flex_wait = read_flex_wait(template, settings) * (not elastic)
     networks, of_operator = read_networks(template, shape, settings), read_operator_labels(template, settings)
-    check_topology(template, several=shape.node_count > 1)
+    check_affinity(template, several=shape.node_count > 1)
     node_labels = read_node_labels(template, shape, asked, settings, pins=pins, given=networks.node_labels)
     own = pins | of_operator | node_labels
     candidates = read_candidates(template, shape, cluster, workload, settings, flex_wait=flex_wait, own=own)

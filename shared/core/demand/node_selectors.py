@@ -110,19 +110,26 @@ def read_node_labels(
     return found
 
 
-def check_topology(template: PodTemplate, *, several: bool) -> None:
-    """Accept pods whose required terms are about labels that nodes have by themselves.
+def check_affinity(template: PodTemplate, *, several: bool) -> None:
+    """Accept pods whose required terms of affinity the nodes of one pool can satisfy.
 
-    No node has another label, and a pool gives all of its nodes one value.
+    All nodes of a pool are alike, and a new one has no topology label but those of `TOPOLOGY_KEYS`.
 
     Args:
         template: of the pods.
         several: whether a pool has several of them.
 
     Raises:
-        UnsupportedSelector: a term is about a label that no node has, or keeps the pods of one pool
-            in different zones.
+        UnsupportedSelector: node affinity has several terms, or a topology term is about a label
+            that no node has, or keeps apart by it the pods of one pool.
     """
+    if len(template.node_terms) > 1:
+        raise UnsupportedSelector(
+            "several nodeSelectorTerms, and the nodes of a pool are all alike",
+            field="spec.affinity.nodeAffinity",
+            value="; or ".join(", ".join(map(str, term)) for term in template.node_terms),
+            valid="one nodeSelectorTerm, or a nodeSelector",
+        )
     for term in template.topology_terms:
         if is_own(term.key) and not template.list_values(term.key):
             raise UnsupportedSelector(
@@ -132,9 +139,11 @@ def check_topology(template: PodTemplate, *, several: bool) -> None:
                 valid=f"{', '.join(TOPOLOGY_KEYS)}; a preferred term; or a nodeSelector with a value of "
                 f"{term.key}, which the new nodes then get",
             )
-        if several and term.keeps_apart(labels.ZONE, template.labels):
+        alike = term.key == labels.ZONE or is_own(term.key)
+        if several and alike and term.keeps_apart(term.key, template.labels):
             raise UnsupportedSelector(
-                "the pods of one node pool must be in different zones, and a pool is in one zone",
+                "the pods of one node pool must differ in this topology label, and all nodes of a pool have one "
+                "value of it",
                 field=f"{term.kind} topologyKey",
                 value=term.key,
                 valid=f"{labels.HOSTNAME}, which keeps them on different nodes; or a preferred term",
@@ -155,13 +164,6 @@ def check_nodes(
     known = {**_list_known_labels(shape, capacity, zone, settings), **own}
     # An own label of the author may have an empty value; of others it says that they lack it.
     present = {key: value for key, value in known.items() if value or not labels.is_reserved(key)}
-    if len(template.node_terms) > 1:
-        raise UnsupportedSelector(
-            "several nodeSelectorTerms, and the nodes of a pool are all alike",
-            field="spec.affinity.nodeAffinity",
-            value="; or ".join(", ".join(map(str, term)) for term in template.node_terms),
-            valid="one nodeSelectorTerm, or a nodeSelector",
-        )
     selected = [Requirement(key, "In", (value,)) for key, value in template.node_selector.items()]
     asked = (*selected, *(each for term in template.node_terms for each in term))
     certain = (each for each in asked if each.key in known or is_own(each.key))

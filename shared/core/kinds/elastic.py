@@ -61,7 +61,6 @@ def name_shape(template: PodTemplate) -> str:
     ]
     copied = (key.strip() for key in template.annotations.get(labels.COPY_LABELS, "").split(","))
     asked += [f"{key}~{template.labels[key]}" for key in sorted(set(copied)) if key in template.labels]
-    asked += ["claims"] * template.claims_devices
     return labels.hash_text("".join(f"{len(part)}:{part}" for part in asked), _DIGEST_CHARACTERS)
 
 
