@@ -124,32 +124,11 @@ def test_a_warm_pool_is_shown_with_its_idle_time(half_served: World, monkeypatch
     assert "is idle since 2027-01-15T07:48:00Z and stays until 08:18 UTC (1800 s)" in row["message"]
 
 
-def test_what_gke_says_while_it_creates_a_pool_is_one_line(world: World) -> None:
-    world.cluster.add(a_pod(created_at=NOW - 600, unschedulable_since=NOW - 600))
-    world.pools.add(CLUSTER, a_pool("PROVISIONING", age_seconds=590))
-    message = "ZONE_RESOURCE_POOL_EXHAUSTED: no capacity"
-    world.pools.machines[POOL] = Machines(errors=(FillError(message, NOW - 540),))
-
-    lines = run("status").stdout.splitlines()
-
-    (line,) = [each for each in lines if message in each]
-    assert line == (
-        f"default/train: node pool {POOL} is being created and lacks nodes since 2027-01-15T07:50:10Z: no "
-        f"capacity in us-east5-b (GKE: {message}); GKE tries again until 2027-01-15T08:25:10Z [stockout]"
-    )
-    (row,) = read_json("status")["waiting"]
-    assert (row["decision"], row["reason"], f"{row['message']} [stockout]") == (
-        "wait",
-        "stockout",
-        line.removeprefix("default/train: "),
-    )
-
-
 def test_what_keeps_many_pools_empty_is_read_of_some(world: World) -> None:
     world.cluster.add(a_jobset(replicas=SHOWN_MAX + 5))
     for index in range(SHOWN_MAX + 5):
         claim = a_claim(slice_key=f"default/train-workers-{index}")
-        world.pools.add(CLUSTER, a_pool("PROVISIONING", claim=claim, age_seconds=590))
+        world.pools.add(CLUSTER, replace(a_pool(claim=claim, age_seconds=590), autoscaled=True))
         world.cluster.add(a_pod(index=index, uid=f"uid-{index}", unschedulable_since=NOW - 600))
     read_status(world.ports)
 

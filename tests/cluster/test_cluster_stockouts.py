@@ -21,9 +21,7 @@ from demo.stack.layout import CLUSTER_PATH, PROJECT
 from demo.stack.operator_environment import operator_environment
 from demo.stack.stack import Stack
 from shared.core import labels
-from shared.core.decide.filling import CREATION_TRIES_SECONDS
-from shared.core.times import FRESH_SECONDS, format_time, parse_time
-from shared.engine.looks.gather import TRYING_SECONDS
+from shared.core.times import FRESH_SECONDS
 from standins.controlplane.plane import ControlPlane
 from tests.cli.cli_world import run
 from tests.kinds.living import LONG, Life
@@ -138,32 +136,3 @@ def test_a_stockout_of_an_autoscaled_pool_is_told_and_the_next_candidate_runs(pl
     assert board_lines == []
     life.delete()
     place.sweep_until(lambda: not life.pools(), sweeps=100)
-
-
-def test_while_gke_tries_to_create_a_pool_with_its_nodes_its_owner_reads_why_and_until_when(place: Place) -> None:
-    life = Life(place.cloud, "alone", "JobSet")
-    life.create(jobset(life.name, Job(does={RUN_SECONDS: str(LONG)})))
-    began = time.time()
-    (pool,) = wait_for("the pool", life.pools)
-    made = time.time()
-    place.wait_refused("us-east5-b")
-    wait_for("a sweep may read the groups", lambda: time.time() - made > TRYING_SECONDS)
-
-    place.sweep_until(lambda: told(life, SOLD_OUT))
-    assert told(life, SOLD_OUT).keys() == {"JobSet", "Pod"}
-    (words,) = set(told(life, SOLD_OUT).values())
-    since = next(at for word in words.split() if (at := parse_time(word.rstrip(":"))))
-    assert began - 2 < since <= made
-    assert f"node pool {pool} is being created and lacks nodes since {format_time(since)}" in words
-    assert "no capacity in us-east5-b (GKE: ZONE_RESOURCE_POOL_EXHAUSTED" in words
-    assert f"GKE tries again until {format_time(since + CREATION_TRIES_SECONDS)}" in words
-
-    place.sweep()
-    assert set(told(life, SOLD_OUT).values()) == {words}
-    (event, why), (board,) = place.find_causes(life)
-    assert (event.startswith("now:"), why.startswith("now:")) == (False, True)
-    assert words.rpartition(" [")[0] in event
-    assert words.rpartition(" [")[0] in why
-    assert words.rpartition(" [")[0] == board
-    assert place.cloud.pools()[pool] == "PROVISIONING"
-    life.delete()

@@ -6,6 +6,7 @@ import pytest
 
 from shared.capacity_lists import read_policies
 from shared.core import labels
+from shared.core.identity.creations import Creation
 from shared.core.messages import EventType, Observed
 from shared.core.workloads import NodeView
 from tests.builders import CLUSTER, NOW, a_jobset, an_over_event
@@ -85,6 +86,21 @@ def test_an_elastic_pool_of_a_later_candidate_completes_the_gang(records: Record
 
     assert world.pools.count("create") == 2
     assert world.queues.state(job.name).state == "Ready"
+
+
+def test_later_rounds_create_nothing_while_gke_creates_a_pool_of_an_earlier_one(world: Queued, look: Look) -> None:
+    world.sweep()
+    world.pools.move(CLUSTER, NAMES[0], "gone")
+    world.pools.creations[CLUSTER, NAMES[0]] = Creation(pool=NAMES[0], ended=True)
+    world.clock.advance(200)
+    begin_round(world, 1, NOW + 100)
+    look(world)
+
+    assert world.pools.names(CLUSTER) == [NAMES[1]]
+    assert "nothing is created for the other slices meanwhile [pool_in_progress]" in world.state.message
+    run(world, NAMES[1])
+    look(world)
+    assert len(world.pools.names(CLUSTER)) == 2
 
 
 @pytest.mark.parametrize("came_late", [True, False])

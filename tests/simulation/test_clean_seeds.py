@@ -25,7 +25,6 @@ CLEAN = {
     7504162: "the first node of an idle pool comes between the look and the delete",
     7600676: "a person takes the labels off the record of the failures",
     7615395: "the last Event on the workload is about the pool of another slice",
-    7917475: "the sweep asks what GKE says of a creation only after a minute",
     7934530: "GKE takes a create 90 s after its label was written",
     8034316: "a workload is suspended before GKE takes the create of its second pool",
     8112014: "two sweeps at once, and a pool grows before GKE takes the create of one",

@@ -6,8 +6,8 @@ import pytest
 
 from shared.capacity_lists import read_policies
 from shared.core.decide.attempts import record_empty
-from shared.core.decide.filling import CREATION_TRIES_SECONDS, LOST_GRACES, Filling, decide_lost, decide_trying
-from shared.core.decisions import Reason, Verdict
+from shared.core.decide.filling import LOST_GRACES, Filling, decide_lost
+from shared.core.decisions import Verdict
 from shared.core.demand.candidates import Candidate, find_node_source
 from shared.core.ports import FillError, Machines
 from shared.core.priorities import NodeSource
@@ -21,36 +21,6 @@ STOCKOUT = "ZONE_RESOURCE_POOL_EXHAUSTED: The zone has no capacity."
 
 def test_each_verdict_is_met() -> None:
     assert {decision.verdict for _, decision in FILLING.everything} == {Verdict.WAIT, Verdict.DELETE}
-
-
-def test_while_gke_tries_to_create_a_pool_its_words_are_told_with_both_times() -> None:
-    pool = a_pool("PROVISIONING", age_seconds=300.0)
-    machines = Machines(errors=(FillError(STOCKOUT, NOW - 100), FillError("later", NOW - 10)))
-    told = decide_trying(a_demand(), pool, machines, now=NOW)
-
-    assert told is not None
-    assert (told.verdict, told.reason) == (Verdict.WAIT, Reason.STOCKOUT)
-    assert STOCKOUT in told.message
-    assert "lacks nodes since 20" in told.message
-    assert "GKE tries again until 20" in told.message
-    assert CREATION_TRIES_SECONDS == 2100
-
-
-@pytest.mark.parametrize(("made", "coming", "tells"), [(4, 0, False), (0, 4, False), (3, 1, False), (3, 0, True)])
-def test_when_all_machines_are_there_or_come_an_earlier_error_is_not_told(
-    made: int, coming: int, tells: bool
-) -> None:
-    """Seed 822 of the simulator: a gang gave its pools back for a slice that had its machines."""
-    pool, error = a_pool("PROVISIONING", age_seconds=300.0), FillError(STOCKOUT, NOW - 100)
-    told = decide_trying(a_demand(), pool, Machines(made=made, coming=coming, errors=(error,)), now=NOW)
-
-    assert (told is not None) == tells
-
-
-@pytest.mark.parametrize("at", [NOW - 301, NOW - 5000])
-def test_an_error_from_before_the_pool_is_not_told(at: float) -> None:
-    pool = a_pool("PROVISIONING", age_seconds=300.0)
-    assert decide_trying(a_demand(), pool, Machines(errors=(FillError(STOCKOUT, at),)), now=NOW) is None
 
 
 @pytest.mark.parametrize(

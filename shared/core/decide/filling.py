@@ -3,8 +3,7 @@
 GKE creates a pool that its autoscaler fills empty, in seconds, so that it runs says nothing. The
 autoscaler adds nodes for the pods that wait. If there is no capacity, the instance groups of the
 pool and an Event on the pod say so within a minute or two. The autoscaler also takes away nodes
-that no pod uses for ten minutes, and adds them again for the next pods. A pool that GKE creates
-together with its nodes has the same groups, which tell the same early.
+that no pod uses for ten minutes, and adds them again for the next pods.
 
 If a running pool has lost nodes, GKE adds them again when there is capacity, for spot perhaps
 never. Another candidate of a list of capacity may have room, so the pool has failed after a time.
@@ -20,7 +19,7 @@ from shared.core.decide.failures import RULES, classify_failure
 from shared.core.decisions import Decision, Reason, Verdict
 from shared.core.demand.capacity import Tier
 from shared.core.identity.pools import RUNNING
-from shared.core.times import format_time, measure_seconds
+from shared.core.times import measure_seconds
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -128,27 +127,6 @@ def find_patience(demand: Demand, settings: Settings) -> int:
     """Return for how many seconds a pool may be without a node, without an error; 0 for ever."""
     flexible = demand.capacity.tier == Tier.FLEX_START
     return demand.flex_wait_seconds if flexible else settings.node_wait_seconds
-
-
-def decide_trying(demand: Demand, pool: PoolSnapshot, machines: Machines, *, now: float) -> Decision | None:
-    """Return what to tell while GKE tries to make the nodes of a pool that it creates with them.
-
-    It is None while GKE reports no error. Both times follow from the creation, because GKE lists
-    only the last errors: their times move on, and each sweep would write another Event. The demand
-    is on the attempt of the pool.
-    """
-    created_at = (pool.owner.created_at if pool.owner else None) or 0.0
-    error = min(_list_since(machines.errors, created_at, now), key=lambda each: each.at or now, default=None)
-    if error is None or machines.made + machines.coming >= pool.node_count:
-        return None  # groups remember errors of tries before the one that succeeds
-    rule = RULES[classify_failure(error.message)]
-    since = f" since {format_time(created_at)}" if created_at else ""
-    until = f" until {format_time(created_at + CREATION_TRIES_SECONDS)}" if created_at else ""
-    message = (
-        f"node pool {pool.name} is being created and lacks nodes{since}: "
-        f"{rule.words.format(zone=_find_zone(demand, pool))} (GKE: {error.message}); GKE tries again{until}"
-    )
-    return Decision(Verdict.WAIT, rule.reason, message)
 
 
 def _find_zone(demand: Demand, pool: PoolSnapshot) -> str:

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 Gang = tuple["Demand", ...]
 """The demands of all slices of one workload's spec that need accelerators; at least one."""
 NO_CAPACITY = (Reason.STOCKOUT, Reason.QUOTA_EXCEEDED, Reason.RESERVATION_UNFIT, Reason.ADDRESSES_EXHAUSTED)
-"""A part of a gang's pools is given back at once for these only. What we refuse gives none back."""
+"""For these only, the end of a slice's list of capacity lets Kueue try again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,27 +68,19 @@ class Holding:
     """The slices whose pool GKE makes, or has refused for another cause than a right of ours."""
     since: float = 0.0
     """Unix seconds from which a pool counts as held: the begin of the round."""
-    told: Mapping[str, Decision] | None = None
-    """What GKE says meanwhile, by the name of the slice; None if it was not asked."""
     lent: frozenset[str] = frozenset()
     """The names of pools that other workloads use. They cannot be given back."""
     came: Mapping[str, float] | None = None
     """When the nodes of a pool came, in unix seconds by its name; None if no node was read."""
 
     @property
-    def starved(self) -> dict[str, Decision]:
-        """Return what GKE says about the slices for which it finds no capacity."""
-        told = self.told or {}
-        return {name: told[name] for name in self.wanting if name in told and told[name].reason in NO_CAPACITY}
-
-    @property
-    def unread(self) -> str:
-        """Return the pool about which the sweep has to ask GKE before others are bought; or none.
+    def unfinished(self) -> str:
+        """Return the pool that has to come, or to fail, before others are bought; or none.
 
         GKE is still creating it since an earlier round, so it may find no capacity for it. What is
         created for the others meanwhile would be deleted again.
         """
-        if self.told is not None or not self.missing:
+        if not self.missing:
             return ""
         return next((each.name for each in self.list_earlier(PoolStatus.PROVISIONING)), "")
 
@@ -274,10 +266,8 @@ def decide_round(
 ) -> Decision | None:
     """Return what holds for all slices of a gang now; None to create what is missing.
 
-    DELETE ends the round, WAIT and REFUSE leave it as it is. While GKE finds no capacity for one
-    slice, its pool stays: GKE cannot delete it while it is creating it, and it may still get its
-    nodes. A round that is late ends only if GKE has had the time for a slice that lacks its pool:
-    it makes the pool, or has refused it.
+    DELETE ends the round, WAIT and REFUSE leave it as it is. A round that is late ends only if GKE
+    has had the time for a slice that lacks its pool: it makes the pool, or has refused it.
 
     Args:
         holding: what the gang holds and wants.
@@ -285,24 +275,17 @@ def decide_round(
         refused: why we do not create what is missing.
         now: unix seconds.
     """
-    have, gang = f"{len(holding.running)} of {len(holding.gang)} slices", holding.gang
-    for name, answer in holding.starved.items():
-        words = f"{have} have their node pools; {name}: {answer.message}"
-        if any(is_running(pool) for pool in holding.list_held()):
-            message = f"{words}; so the node pools of the other slices are deleted"
-            return Decision(Verdict.DELETE, Reason.GANG_INCOMPLETE, message)
-        words += "; nothing is created for the other slices meanwhile" if len(gang) > 1 else ""
-        return Decision(Verdict.WAIT, answer.reason, words)
-    if name := holding.unread:
+    lacking = next((name for name in holding.wanting if name in holding.asked), None)
+    if lacking and not refused and holding.is_late(seconds, now):
         message = (
-            f"node pool {name} is PROVISIONING since an earlier round; the next sweep decides about the others"
+            f"{len(holding.running)} of {len(holding.gang)} slices got their node pools within "
+            f"{round(seconds)} s, so all of them are deleted; {lacking} has none that runs"
+        )
+        return Decision(Verdict.DELETE, Reason.GANG_INCOMPLETE, message)
+    if name := holding.unfinished:
+        message = (
+            f"node pool {name} is PROVISIONING since an earlier round; nothing is created for the other slices "
+            "meanwhile"
         )
         return Decision(Verdict.WAIT, Reason.POOL_IN_PROGRESS, message)
-    lacking = next((name for name in holding.wanting if name in holding.asked), None)
-    if refused or lacking is None or not holding.is_late(seconds, now):
-        return refused
-    message = (
-        f"{have} got their node pools within {round(seconds)} s, so all of them are deleted; {lacking} has none "
-        "that runs"
-    )
-    return Decision(Verdict.DELETE, Reason.GANG_INCOMPLETE, message)
+    return refused

@@ -26,7 +26,7 @@ from shared.core.identity.names import build_pool_name
 from shared.core.kinds.table import find_kind_of_pod
 from shared.core.messages import POD
 from shared.core.times import measure_seconds
-from shared.engine.looks.gather import add_disks, read_trying
+from shared.engine.looks.gather import add_disks
 from shared.engine.looks.look import Turn, open_look
 from shared.engine.steps.admit_workloads import answer_reserved
 from shared.engine.steps.elastic_pools import add_pool, share_nodes
@@ -157,9 +157,6 @@ def _answer_attempt(turn: Turn, pod: PodView, attempt: int, *, wanted: int) -> A
     """Decide about one pool of a slice and do it; if it runs, also about what runs on it."""
     found = make_attempt(turn, attempt)
     name = build_pool_name(turn.demand.claim, found.attempt)
-    if found.decision.reason == Reason.POOL_IN_PROGRESS:
-        told = read_trying(turn.look, turn.demand, turn.pools.find(name))
-        found = replace(found, decision=told or found.decision)
     if added := add_pool(turn, pod, found, wanted=wanted):
         return added
     serves = found.decision.reason == Reason.POOL_SERVES and turn.workload is not None

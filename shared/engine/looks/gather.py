@@ -25,7 +25,7 @@ from shared.core.decide.cluster_stops import (
 )
 from shared.core.decide.demands import decide_namespace
 from shared.core.decide.failures import decide_failure
-from shared.core.decide.filling import Filling, decide_lost, decide_trying, is_lacking
+from shared.core.decide.filling import Filling, decide_lost, is_lacking
 from shared.core.decide.needed_pools import plan_pools, select_named
 from shared.core.decide.pool_facts import (
     OwnerState,
@@ -59,7 +59,6 @@ if TYPE_CHECKING:
     from shared.core.workloads import NodeView, Parent, PodView, WorkloadView
     from shared.engine.looks.look import Look
 
-TRYING_SECONDS = 60.0  # assumes: group-delay
 """GKE makes the instance groups of a pool within 30 s after it has accepted it; 6 s are recorded.
 Their errors come within the next 30 s."""
 _KEEPS_EMPTY = "what keeps a node pool empty"
@@ -197,24 +196,6 @@ def read_filling(look: Look, pod: PodView, pool: PoolSnapshot) -> Filling:
     told = try_to_read(_KEEPS_EMPTY, partial(look.live.list_scale_ups, pod), of=f"Pod {pod.namespace}/{pod.name}")
     # The machines come last: no other read is between them and a deletion.
     return Filling(machines=_read_machines(look, pool), told=told, looked=True)
-
-
-def read_trying(look: Look, demand: Demand, pool: PoolSnapshot | None) -> Decision | None:
-    """Return what GKE says while it creates a pool with its nodes; None if it says nothing.
-
-    The demand may be on any attempt, and the pool of its slice in any status, or absent. One whose
-    age is not known, because a person removed that label, is read too.
-    """
-    now = look.now()
-    creates = pool is not None and pool.status == PoolStatus.PROVISIONING and not pool.autoscaled
-    if pool is None or not (look.ports.reads_fillings and creates):
-        return None
-    age = pool.age_seconds(now)
-    if age is not None and age < TRYING_SECONDS:
-        return None
-    machines = _read_machines(look, pool)
-    tried = demand.on_attempt(pool.owner.attempt if pool.owner else 0)
-    return decide_trying(tried, pool, machines, now=now) if machines else None
 
 
 def read_lost(

@@ -9,7 +9,6 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from shared.core.decide.attempts import find_newest
 from shared.core.decide.failures import decide_failure
 from shared.core.decide.gangs import (
     GangAnswer,
@@ -24,7 +23,7 @@ from shared.core.decisions import FAILURE_REASONS, Decision, Reason, Verdict
 from shared.core.errors import Denied, Throttled, Unavailable
 from shared.core.identity.names import build_pool_name
 from shared.core.identity.pools import PoolStatus
-from shared.engine.looks.gather import is_used_by_others, read_stop, read_trying
+from shared.engine.looks.gather import is_used_by_others, read_stop
 from shared.engine.looks.look import Turn
 from shared.engine.steps.make_attempt import list_attempts, make_attempt
 from shared.engine.tell import Outcome, describe_attempt, describe_claim, describe_demand, explain, get_results
@@ -67,17 +66,6 @@ def _join(missing: Sequence[Demand], pools: PoolIndex) -> tuple[Demand, str]:
     return whole, name_pool(whole.claim, pools)
 
 
-def _look_at_gang(look: Look, gang: Gang, pools: PoolIndex, *, since: float) -> Holding:
-    """Return what a gang holds, and in a sweep what GKE says while it creates pools."""
-    holding = measure_gang(gang, pools, since=since)
-    if not look.ports.reads_fillings:
-        return holding
-    newest = [find_newest(pools.list_claimed(each.claim.hash)) for each in gang]
-    reads = [partial(read_trying, look, each, pool) for each, pool in zip(gang, newest, strict=True)]
-    told = zip(gang, get_results(look.run(reads)), strict=True)
-    return replace(holding, told={each.claim.slice_name: decision for each, decision in told if decision})
-
-
 def _judge_round(
     look: Look, holding: Holding, seconds: float, *, refused: Decision | None = None
 ) -> Decision | None:
@@ -99,7 +87,7 @@ def _judge_round(
 def give_pools(look: Look, gang: Gang, workload: WorkloadView, request: CapacityRequest) -> GangAnswer:
     """Create what is missing of the pools of a gang, and say how far they are.
 
-    Nothing is created while GKE finds no capacity for a slice, or while we refuse a part of it.
+    Nothing is created while GKE creates a pool of an earlier round, or we refuse a part of it.
 
     Args:
         look: at the cluster.
@@ -112,9 +100,8 @@ def give_pools(look: Look, gang: Gang, workload: WorkloadView, request: Capacity
         Denied: a permission is missing.
     """
     looked_at, pools, since = look.now(), look.pools.list(), request.begins_at or 0.0
-    holding = _look_at_gang(look, gang, pools, since=since)
-    waits = holding.starved or holding.unread
-    refused = None if waits else refuse_purchase(look, workload, holding.missing, pools)
+    holding = measure_gang(gang, pools, since=since)
+    refused = None if holding.unfinished else refuse_purchase(look, workload, holding.missing, pools)
     turns = [
         Turn(look=look, demand=each, pools=pools, looked_at=looked_at, workload=workload, since=since)
         for each in gang

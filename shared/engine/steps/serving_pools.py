@@ -26,7 +26,7 @@ from shared.core.errors import ProvisionerError, StaleView
 from shared.core.identity.pools import LOST, RUNNING, PoolStatus
 from shared.core.kinds.table import find_kind_of_pod, may_swap
 from shared.core.times import measure_seconds
-from shared.engine.looks.gather import add_disks, read_filling, read_lost, read_occupancy, read_owner, read_trying
+from shared.engine.looks.gather import add_disks, read_filling, read_lost, read_occupancy, read_owner
 from shared.engine.looks.look import Turn
 from shared.engine.looks.pool_reads import is_resizable
 from shared.engine.steps.make_attempt import create_allowed, make_attempt, replace_pool
@@ -95,7 +95,7 @@ def _judge_holder(turn: Turn, pod: PodView, found: AttemptDecision, pool_name: s
         if free is None or free.name in taken or not (lost or judge_takers(look, pod, pools, free.name)):
             late = free is not None and free.status == PoolStatus.RUNNING and is_overdue(look, pod, free)
             told = unplaced if late and unplaced and unplaced.reason == Reason.POD_UNPLACED else held
-            return replace(found, decision=read_trying(look, turn.demand, free) or told)
+            return replace(found, decision=told)
         taken.add(free.name)
         plan = plan_pools(look.cluster, seen, pools, look.settings, taken=taken)
     return None
