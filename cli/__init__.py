@@ -1,5 +1,5 @@
 """The operator's commands.
 
-These change something: `replay`, `dead-letters discard`, `board --write`, `config set`
-and `config unset`. All others only read.
+These change something: `replay`, `dead-letters discard`, and `board --write`.
+All others only read.
 """

@@ -8,12 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cli.access import config_commands
 from cli.access.cli_settings import read_plan_settings
-from cli.access.contexts import Choice
-from cli.access.deployment_choice import CHOICE, choose_environment, open_chosen, open_deployment
+from cli.access.deployment_choice import CHOICE, Choice, choose_environment, open_chosen, open_deployment
 from cli.diagnosis.findings import Result, print_findings
-from cli.exit_codes import EPILOG, BadInput, ExitCode, end_with, told
+from cli.exit_codes import EPILOG, ExitCode, end_with, told
 from cli.explaining import explain
 from cli.fleet.status import read_status
 from cli.fleet.status_table import print_status
@@ -40,12 +38,10 @@ app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
     help="Show the state of a deployment of TPU Provisioner, plan, replay messages, and find problems. "
-    "The deployment is chosen by the options below, else by the environment (TPU_PROVISIONER_*), "
-    "else by `config set`, else it is the local stack of this folder, else the current context of "
-    "the kubeconfig.",
+    "The deployment is found by its project and its name, unless the environment describes it "
+    "(TPU_PROVISIONER_*, for example of `make env`).",
     epilog=EPILOG,
 )
-app.add_typer(config_commands.app, name="config", epilog=EPILOG)
 app.add_typer(dead_letter_commands.app, name="dead-letters", epilog=EPILOG)
 
 
@@ -66,12 +62,16 @@ def _print_version(asked: bool) -> None:  # noqa: FBT001 -- how typer calls it
 @app.callback()
 def tpu_provisioner(
     *,
-    project: Annotated[str, typer.Option(metavar="ID", help="Only clusters of this project.")] = "",
-    cluster: Annotated[
-        str, typer.Option(metavar="NAME", help="This cluster: its name, or projects/P/locations/L/clusters/C.")
+    project: Annotated[
+        str,
+        typer.Option(metavar="ID", help="Project of the deployment. Default: that of gcloud or the credentials."),
     ] = "",
-    context: Annotated[
-        str, typer.Option(metavar="NAME", help="The cluster of this context of the kubeconfig.")
+    name: Annotated[
+        str, typer.Option(metavar="NAME", help="Name of the deployment. Default: tpu-provisioner.")
+    ] = "",
+    cluster: Annotated[
+        str,
+        typer.Option(metavar="NAME", help="One cluster of it: its name, or projects/P/locations/L/clusters/C."),
     ] = "",
     version: Annotated[
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and end.")
@@ -79,7 +79,7 @@ def tpu_provisioner(
 ) -> None:
     """Take the options that choose the deployment, for every command."""
     del version  # its callback has answered
-    CHOICE.set(Choice(project=project, cluster=cluster, context=context))
+    CHOICE.set(Choice(project=project, name=name, cluster=cluster))
 
 
 @app.command(epilog=EPILOG)
@@ -195,12 +195,10 @@ def plan(
     with told():
         shown = choose_format(output, as_json=as_json)
         found = read_manifests(files, recursive=recursive)
-        environ = choose_environment(always=False)
+        environ = choose_environment(always=diff)
         settings = read_plan_settings(environ, cluster=cluster, zone=zone)
         name = next(iter(settings.clusters))
         asked = name_variable("clusters") in environ and bool(cluster or diff or environ is not os.environ)
-        if diff and not asked:
-            raise BadInput(f"--diff: needs {name_variable('clusters')}; valid: the settings of a deployment")
         ports = open_deployment(environ).ports if asked else None
         live = ports.clusters[name] if ports else None
         namespaces, disks = Namespaces(live), Disks(live)

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 LAPTOP_HINT = (
-    "For the local stack: `make up`, and call the command in that folder. "
-    "In the cloud: docs/cli.md shows how to choose a deployment."
+    'For the local stack: `make up`, then `eval "$(make -s env)"`. '
+    "In the cloud: --project and --name find the deployment (docs/cli.md)."
 )
 
 

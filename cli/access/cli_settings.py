@@ -45,6 +45,13 @@ _URIS = Valid('{"sweep": "https://HOST", …}', lambda found: all(_URL.accepts(e
 class OperatorSettings:
     """Where the parts of a deployment are, as far as no function uses them."""
 
+    project: str = ""
+    """The project of the deployment, if no other variable describes it. Empty: that of the
+    credentials or of gcloud."""
+    name: str = ""
+    """The deployment's name in that project. Empty: tpu-provisioner."""
+    run_endpoint: Annotated[str, URL] = "https://run.googleapis.com"
+    """Base URL of the Cloud Run API, which finds the deployment."""
     topic: Annotated[str, _TOPIC] = ""
     """``projects/P/topics/T``: gets the exporter's events, and the dead letters that are
     replayed."""

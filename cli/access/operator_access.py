@@ -57,7 +57,7 @@ class Deployment:
     """None where there are no metrics."""
     http: urllib3.PoolManager
     chosen: tuple[str, ...] = ()
-    """Those that an option or the file chose, if one did: others may write to the same logs."""
+    """The one that ``--cluster`` chose, if it did: others may write to the same logs."""
 
 
 def open_deployment(environ: Mapping[str, str]) -> Deployment:

@@ -8,19 +8,11 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from cli.diagnosis.findings import Finding
 
-_CLOUD = (
-    "gcloud ",
-    "terraform ",
-    "kubectl apply -k",
-    "kubectl --namespace",
-    "kubectl kustomize",
-    "tpu-provisioner status, or ",
-)
+_CLOUD = ("gcloud ", "kubectl apply -k", "kubectl --namespace", "kubectl kustomize", "tpu-provisioner status, or ")
 _LOGS = (
     ("function ", ""),
     ("sweep", "ticker"),
     ("exporter", "exporter"),
-    ("dead letters", "pubsub"),
     ("GKE", "fakegke"),
     ("creations", "fakegke"),
 )

@@ -46,7 +46,6 @@ class Layout:
         """The certificate that those who talk to a real control plane trust."""
         self.state = home / "stack.json"
         """What runs, written by the supervisor whenever it changes."""
-        self.operator = home / "operator.json"
         """The variables of `tpu-provisioner`, which finds the running stack by this file."""
         self.kept_ports = home / "kept-ports.json"
         """Where the parts of the last stack listened; the next one does so again."""
@@ -74,7 +73,7 @@ class Layout:
         for folder in (self.bundle, self.control_plane, self.accounts):
             shutil.rmtree(folder, ignore_errors=True)
         logs = [path for path in self.logs.glob("*.log") if path != self.log(SUPERVISOR)]
-        for path in (self.state, self.operator, self.kubeconfig, *self.ports.glob("*.json"), *logs):
+        for path in (self.state, self.kubeconfig, *self.ports.glob("*.json"), *logs):
             path.unlink(missing_ok=True)
 
     def drop_control_plane(self) -> None:

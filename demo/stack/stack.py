@@ -22,7 +22,6 @@ from demo.stack.cpu_node import register_cpu_node
 from demo.stack.kept_ports import choose_ports, list_servers, listen_on, read_kept_ports, write_ports
 from demo.stack.layout import FUNCTIONS, PROJECT_ROOT, Layout
 from demo.stack.local_subscriptions import create_subscriptions
-from demo.stack.operator_environment import operator_environment
 from demo.stack.own_namespace import create_own_namespace
 from demo.stack.readiness import NotReady, answers, listens
 from demo.stack.supervisor import Supervisor
@@ -91,7 +90,6 @@ class Stack:
         self._say("ending the stack")
         self.supervisor.end_all()
         self.layout.state.unlink(missing_ok=True)
-        self.layout.operator.unlink(missing_ok=True)
         self.layout.drop_control_plane()
 
     @property
@@ -146,8 +144,6 @@ class Stack:
         )
         self._start_functions(ports)
         self._start_exporter(ports["exporter"])
-        variables = operator_environment(self.layout, self.settings, self._addresses)
-        self.layout.operator.write_text(json.dumps(variables, indent=2) + "\n", encoding="utf-8")
         self._started = True
         self._write_state()
 

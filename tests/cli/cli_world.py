@@ -81,6 +81,7 @@ def put_in_place(monkeypatch: pytest.MonkeyPatch, deployment: Deployment) -> Non
     """Let every command open this deployment."""
     for module in (commands, deployment_choice):
         monkeypatch.setattr(module, "open_deployment", lambda _environ: deployment)
+    monkeypatch.setattr(deployment_choice, "_find", lambda *_: {})
 
 
 def write(path: Path, text: str) -> str:

@@ -28,9 +28,8 @@ def _bare_environment(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(autouse=True)
 def _nobody_s_machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """No file of the person who runs the tests chooses a deployment."""
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
-    monkeypatch.setenv("KUBECONFIG", str(tmp_path / "no-kubeconfig"))
-    monkeypatch.setattr("cli.access.contexts.LOCAL_STACK", tmp_path / "no-stack.json")
+    monkeypatch.setenv("CLOUDSDK_CONFIG", str(tmp_path / "gcloud"))
+    monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", str(tmp_path / "absent.json"))
 
 
 @pytest.fixture(scope="module")

@@ -257,7 +257,6 @@ def test_one_missing_login_is_one_finding() -> None:
         ("function collect", "gcloud functions logs read NAME-collect --gen2", "collect"),
         ("sweep", "gcloud scheduler jobs resume JOB", "ticker"),
         ("demo exporter", "kubectl apply -k infra/kubernetes/base", "exporter"),
-        ("subscription settle", "terraform apply", "pubsub"),
         ("p/l/c JobSet", "gcloud container clusters describe c", "cluster"),
     ],
 )

@@ -52,14 +52,6 @@ def problems(environ: dict[str, str]) -> tuple[str, ...]:
     return caught.value.problems
 
 
-def test_nothing_set_says_how_to_get_the_settings() -> None:
-    result = run("status")
-
-    assert (result.exit_code, result.stdout) == (2, "")
-    assert "TPU_PROVISIONER_CLUSTERS: is required" in result.stderr
-    assert "`make up`, and call the command in that folder" in result.stderr
-
-
 def test_terraforms_outputs_are_taken_as_they_are() -> None:
     fields = {"provision": "projects/p/subscriptions/a", "settle": None}
     _, own = read_environment(CLUSTERS | {"TPU_PROVISIONER_SUBSCRIPTIONS": json.dumps(fields)})
@@ -114,7 +106,7 @@ def test_every_command_tells_its_exit_codes(command: str) -> None:
     assert " ".join(EPILOG.split()) in " ".join(result.stdout.split())
 
 
-@pytest.mark.parametrize("command", [(), ("dead-letters",), ("config",)], ids=str)
+@pytest.mark.parametrize("command", [(), ("dead-letters",)], ids=str)
 def test_no_summary_of_a_command_is_cut_and_the_help_of_a_group_fits_80_columns(command: tuple[str, ...]) -> None:
     shown = run(*command, "--help", environ=NARROW).stdout
     listed = shown.partition("Commands:")[2]

@@ -45,11 +45,6 @@ ARGUMENTS = [
     ("replay", "--dead-letters", "--function", ""),
     ("dead-letters", "nonsense"),
     ("dead-letters", "list", "--max", "1"),
-    ("config", "set", "zone"),
-    ("config", "set", "zone", "Mars"),
-    ("config", "set", "project", "p/q"),
-    ("config", "set", "cluster", "a b"),
-    ("config", "set", "limit_chips", "-1"),
     ("plan",),
     ("plan", ""),
     ("plan", "\0"),
@@ -74,12 +69,7 @@ ARGUMENTS = [
     ("explain", ""),
     ("replay", "--since", "1h", "--dead-letters"),
     ("replay", "--dead-letters", "--max", "many"),
-    ("config", "set", "nonsense", "1"),
-    ("config", "set", "mode", "off"),
-    ("config", "set", "clusters", "{"),
-    ("config", "get", "zone"),
     ("--cluster", "nonsense", "status"),
-    ("--context", "nonsense", "status"),
     ("plan", "no-such-folder/*.yaml"),
     ("plan", "-", "--cluster", "c"),
 ]
@@ -88,7 +78,7 @@ TOLD = [
     (("plan", "/no/such/file"), "/no/such/file: cannot be read"),
     (("plan", str(EXAMPLES), "--cluster", "mine"), "(got 'mine'); valid: projects/PROJECT/locations/"),
     (("plan", str(EXAMPLES), "--json", "-o", "yaml"), "--json: contradicts --output=yaml"),
-    (("plan", str(EXAMPLES), "--diff"), "--diff: needs TPU_PROVISIONER_CLUSTERS; valid: "),
+    (("plan", str(EXAMPLES), "--diff"), "--project: is not given"),
     (("replay",), "replay: needs one source (got none); valid: --since or --dead-letters"),
     (("replay", "--since", "1h", "--dead-letters"), "(got both); valid: --since or --dead-letters"),
     (("replay", "--since", "yesterday"), "--since: is not a time (got 'yesterday')"),
@@ -130,7 +120,7 @@ def check(code: int, message: str) -> None:
 
 @pytest.mark.parametrize(("arguments", "message"), ROWS, ids=[name_row(each) for each, _ in ROWS])
 def test_a_wrong_argument_says_what_is_valid(arguments: tuple[str, ...], message: str) -> None:
-    without = arguments[0] == "plan" or arguments[0].startswith("--context")
+    without = arguments[0] == "plan"
     result = run(*arguments, environ={} if without else CLUSTERS, given="")
 
     check(result.exit_code, result.stderr)
@@ -235,7 +225,7 @@ def test_an_argument_of_each_kind_is_told_in_one_form(line: str, message: str) -
     assert result.stderr.startswith(f"error: {message}")
 
 
-@pytest.mark.parametrize("group", [(), ("dead-letters",), ("config",)], ids=str)
+@pytest.mark.parametrize("group", [(), ("dead-letters",)], ids=str)
 def test_a_group_without_a_command_shows_its_help(group: tuple[str, ...]) -> None:
     result = run(*group)
 

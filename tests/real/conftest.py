@@ -12,7 +12,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from cli.access.contexts import Choice, resolve
+from cli.access.deployment_choice import Choice, resolve
 from cli.access.operator_access import open_deployment
 from shared.environment import name_variable
 from tests.real.lab import Lab
@@ -54,7 +54,7 @@ def session_lab(asked: SimpleNamespace) -> Lab:
         whole = f"projects/{asked.project}/locations/{location}/clusters/{name}"
         environ[name_variable("clusters")] = json.dumps({whole: {"endpoint": "https://unknown"}})
     else:
-        environ = resolve(environ, Choice(project=asked.project, cluster=name), say=print)
+        environ = resolve(environ, Choice(project=asked.project, name=asked.name, cluster=name), say=print)
     there = open_deployment(environ)
     found = Lab(there, next(iter(there.ports.clusters)), asked.run, asked.tpu, asked.zone)
     if found.read("").get("autopilot", {}).get("enabled"):

@@ -1,0 +1,156 @@
+"""Finds a deployment by project and name: the Cloud Run services of its functions have the rest.
+
+Terraform derives all names from the one name (``infra/terraform/modules/provisioner``), and gives
+the functions the settings of the deployment, with its clusters.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+from urllib.parse import quote
+
+import google.auth
+import msgspec
+from google.auth.exceptions import GoogleAuthError
+
+from cli.access.cli_settings import PUSHED
+from cli.exit_codes import BadInput
+from shared.core.errors import Unavailable
+from shared.deliver import SETTLE
+from shared.environment import PREFIX, name_variable
+from shared.json_text import JSON_ERRORS
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from shared.edges.google_session import GoogleSession
+
+NAME = "tpu-provisioner"
+"""The default of Terraform's variable ``name``."""
+
+
+class _Variable(msgspec.Struct):
+    name: str = ""
+    value: str = ""
+
+
+class _Container(msgspec.Struct):
+    env: list[_Variable] = []
+
+
+class _Pod(msgspec.Struct):
+    containers: list[_Container] = []
+
+
+class _Template(msgspec.Struct):
+    spec: _Pod = msgspec.field(default_factory=_Pod)
+
+
+class _Spec(msgspec.Struct):
+    template: _Template = msgspec.field(default_factory=_Template)
+
+
+class _Metadata(msgspec.Struct):
+    name: str = ""
+
+
+class _Status(msgspec.Struct):
+    url: str = ""
+
+
+class Service(msgspec.Struct):
+    """One service of Cloud Run, as far as it tells of a deployment."""
+
+    metadata: _Metadata = msgspec.field(default_factory=_Metadata)
+    spec: _Spec = msgspec.field(default_factory=_Spec)
+    status: _Status = msgspec.field(default_factory=_Status)
+
+    @property
+    def settings(self) -> dict[str, str]:
+        """Return its variables of ours."""
+        found = (each for container in self.spec.template.spec.containers for each in container.env)
+        return {each.name: each.value for each in found if each.name.startswith(PREFIX)}
+
+
+class _Next(msgspec.Struct):
+    following: str = msgspec.field(default="", name="continue")
+
+
+class _Services(msgspec.Struct):
+    items: list[Service] = []
+    metadata: _Next = msgspec.field(default_factory=_Next)
+
+
+def find_default_project() -> str:
+    """Return the project of the credentials, or else of gcloud's configuration.
+
+    Raises:
+        BadInput: there is none.
+    """
+    try:
+        _, project = google.auth.default()
+    except GoogleAuthError:
+        project = None
+    if not project:
+        what = "is not given, and neither the credentials nor gcloud have a project"
+        raise BadInput(f"--project: {what}; valid: --project=ID, or {name_variable('project')}")
+    return str(project)
+
+
+def list_services(run: GoogleSession, project: str) -> list[Service]:
+    """Return the services of all regions of a project.
+
+    https://cloud.google.com/run/docs/reference/rest/v1/projects.locations.services/list
+
+    Raises:
+        ProvisionerError: they could not be read.
+    """
+    found: list[Service] = []
+    following = ""
+    while True:  # assumes: services-list
+        body = run.call("GET", f"v1/projects/{project}/locations/-/services?continue={quote(following)}")
+        try:
+            answer = msgspec.json.decode(body or b"{}", type=_Services)
+        except JSON_ERRORS as error:
+            raise Unavailable(f"Cloud Run's answer cannot be read: {error}") from error
+        found += answer.items
+        following = answer.metadata.following
+        if not following:
+            return found
+
+
+def describe_deployment(services: Sequence[Service], project: str, name: str) -> dict[str, str]:
+    """Return the variables of a deployment.
+
+    Raises:
+        BadInput: there is none; the text names what there is.
+    """
+    there = {each.metadata.name: each for each in services}
+    main = there.get(f"{name}-provision")
+    if main is None:
+        others = [
+            service.removesuffix("-provision")
+            for service, each in there.items()
+            if service.endswith("-provision") and name_variable("clusters") in each.settings
+        ]
+        looked = f"no Cloud Run service {name}-provision in any region of the project {project}"
+        valid = " or ".join(f"--name={each}" for each in others)
+        raise BadInput(
+            f"no deployment found: {looked} ({len(there)} services are there); "
+            f"valid: {valid or 'another --project, or a deployment by docs/deploy.md first'}"
+        )
+    functions = [each for each in (*PUSHED, "sweep") if f"{name}-{each}" in there]
+    subscriptions = {
+        each: f"projects/{project}/subscriptions/{name}-{each.replace('_', '-')}"
+        for each in (*PUSHED, "dead_letters")
+        if each != SETTLE or SETTLE in functions
+    }
+    topics = f"projects/{project}/topics/{name}"
+    found = {
+        "topic": f"{topics}-workload-events",
+        "operations_topic": f"{topics}-nodepool-events" if SETTLE in functions else "",
+        "subscriptions": json.dumps(subscriptions),
+        "function_uris": json.dumps({each: there[f"{name}-{each}"].status.url for each in functions}),
+    }
+    return main.settings | {name_variable(key): value for key, value in found.items()}

@@ -1,0 +1,210 @@
+"""A deployment is found by its project and its name, unless the environment describes it."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cli.access import discovery
+from cli.access.cli_settings import read_environment
+from cli.access.deployment_choice import Choice, resolve
+from cli.access.discovery import describe_deployment, list_services
+from cli.exit_codes import BadInput
+from shared.core.errors import Unavailable
+from tests.builders import CLUSTER
+from tests.cli.cli_world import NOWHERE, CannedRest, run
+
+ROOT = Path(__file__).resolve().parents[2]
+OTHER = "projects/p/locations/us-east5/clusters/second"
+CLUSTERS = json.dumps({CLUSTER: {"endpoint": "https://one"}, OTHER: {"endpoint": "https://two"}})
+SETTINGS = {"TPU_PROVISIONER_CLUSTERS": CLUSTERS, "TPU_PROVISIONER_LIMIT_CHIPS": "64", "LOG_EXECUTION_ID": "true"}
+FUNCTIONS = ("provision", "collect", "settle", "sweep")
+
+
+def a_service(name: str, settings: dict[str, str] | None = None) -> dict[str, Any]:
+    env = [{"name": key, "value": value} for key, value in (settings or {}).items()]
+    return {
+        "metadata": {"name": name, "labels": {"cloud.googleapis.com/location": "us-east1"}},
+        "spec": {"template": {"spec": {"containers": [{"image": "i", "env": env}]}}},
+        "status": {"url": f"https://{name}-abc.a.run.app"},
+    }
+
+
+def a_project(*names: str, functions: tuple[str, ...] = FUNCTIONS) -> list[discovery.Service]:
+    """The services of a project with some deployments and a program of others."""
+    made = [a_service(f"{name}-{each}", SETTINGS) for name in names for each in functions]
+    answer = {"kind": "ServiceList", "items": [a_service("shop"), *made]}
+    return list_services(CannedRest(json.dumps(answer).encode()), "p")
+
+
+@pytest.fixture
+def services(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[str]]:
+    """Lets the project have these deployments; returns the projects that are asked."""
+
+    def put(*names: str) -> list[str]:
+        asked: list[str] = []
+
+        def list_them(_run: object, project: str) -> list[discovery.Service]:
+            asked.append(project)
+            return a_project(*names)
+
+        monkeypatch.setattr(discovery, "list_services", list_them)
+        monkeypatch.setattr(discovery, "find_default_project", lambda: "of-gcloud")
+        return asked
+
+    return put
+
+
+def find(environ: dict[str, str], **choice: str) -> tuple[dict[str, str], list[str]]:
+    """Return the variables that are found, and what is told."""
+    told: list[str] = []
+    return resolve(environ, Choice(**choice), say=told.append), told
+
+
+def test_all_regions_are_listed_page_by_page(monkeypatch: pytest.MonkeyPatch) -> None:
+    session, asked = CannedRest(b""), list[str]()
+    pages = iter([{"items": [a_service("a")], "metadata": {"continue": "x"}}, {"items": [a_service("b")]}])
+
+    def call(_method: str, path: str) -> bytes:
+        asked.append(path)
+        return json.dumps(next(pages)).encode()
+
+    monkeypatch.setattr(session, "call", call)
+
+    assert [each.metadata.name for each in list_services(session, "p")] == ["a", "b"]
+    assert asked == [f"v1/projects/p/locations/-/services?continue={each}" for each in ("", "x")]
+    with pytest.raises(Unavailable, match="cannot be read"):
+        list_services(CannedRest(b"[]"), "p")
+
+
+def test_the_services_tell_the_settings_and_the_name_the_rest() -> None:
+    environ = describe_deployment(a_project("blue", "green"), "p", "blue")
+    settings, own = read_environment(environ)
+
+    assert (list(settings.clusters), settings.limit_chips) == ([CLUSTER, OTHER], 64)
+    assert own.topic == "projects/p/topics/blue-workload-events"
+    assert own.operations_topic == "projects/p/topics/blue-nodepool-events"
+    assert own.subscriptions == {
+        each: f"projects/p/subscriptions/blue-{each.replace('_', '-')}"
+        for each in ("provision", "collect", "settle", "dead_letters")
+    }
+    assert own.function_uris == {each: f"https://blue-{each}-abc.a.run.app" for each in FUNCTIONS}
+
+
+def test_the_names_are_those_of_terraform() -> None:
+    module = ROOT / "infra/terraform/modules/provisioner"
+    text = "".join(path.read_text() for path in module.glob("*.tf"))
+
+    for end in ("workload-events", "nodepool-events", "dead-letters", "${each.key}"):
+        assert f'"${{var.name}}-{end}"' in text
+    assert f'default     = "{discovery.NAME}"' in (module / "variables.tf").read_text()
+
+
+def test_a_deployment_without_settle_has_no_topic_for_it() -> None:
+    _, own = read_environment(describe_deployment(a_project("x", functions=("provision", "collect")), "p", "x"))
+
+    assert (own.operations_topic, sorted(own.subscriptions)) == ("", ["collect", "dead_letters", "provision"])
+
+
+@pytest.mark.parametrize(
+    ("environ", "choice", "project", "name"),
+    [
+        ({}, {}, "of-gcloud", "tpu-provisioner"),
+        ({}, {"project": "q", "name": "blue"}, "q", "blue"),
+        ({"TPU_PROVISIONER_PROJECT": "r", "TPU_PROVISIONER_NAME": "blue"}, {}, "r", "blue"),
+        ({"TPU_PROVISIONER_PROJECT": "r"}, {"project": "q"}, "q", "tpu-provisioner"),
+    ],
+)
+def test_project_and_name_have_defaults(
+    services: Callable[..., list[str]], environ: dict[str, str], choice: dict[str, str], project: str, name: str
+) -> None:
+    asked = services("tpu-provisioner", "blue")
+
+    found, told = find(environ, **choice)
+
+    assert asked == [project]
+    assert told == [f"deployment: {name} of the project {project}"]
+    assert found["TPU_PROVISIONER_TOPIC"] == f"projects/{project}/topics/{name}-workload-events"
+    assert read_environment(found)[0].limit_chips == 64
+
+
+def test_a_variable_of_the_environment_wins(services: Callable[..., list[str]]) -> None:
+    services("tpu-provisioner")
+
+    found, _ = find({"TPU_PROVISIONER_LIMIT_CHIPS": "8", "TPU_PROVISIONER_LOGGING_ENDPOINT": ""})
+
+    assert (found["TPU_PROVISIONER_LIMIT_CHIPS"], found["TPU_PROVISIONER_LOGGING_ENDPOINT"]) == ("8", "")
+
+
+@pytest.mark.parametrize("cluster", ["second", OTHER])
+@pytest.mark.parametrize("environ", [{}, {"TPU_PROVISIONER_CLUSTERS": CLUSTERS}], ids=["found", "described"])
+def test_one_cluster_is_chosen(services: Callable[..., list[str]], environ: dict[str, str], cluster: str) -> None:
+    asked = services("tpu-provisioner")
+
+    found, _ = find(environ, cluster=cluster)
+
+    assert list(json.loads(found["TPU_PROVISIONER_CLUSTERS"])) == [OTHER]
+    assert len(asked) == (not environ)
+
+
+DESCRIBED = {"TPU_PROVISIONER_CLUSTERS": CLUSTERS}
+NOTHING = (
+    "no deployment found: no Cloud Run service tpu-provisioner-provision in any region of the project of-gcloud "
+    "(1 services are there); valid: another --project, or a deployment by docs/deploy.md first"
+)
+
+
+@pytest.mark.parametrize(
+    ("names", "environ", "choice", "message"),
+    [
+        ((), {}, {}, NOTHING),
+        (("blue", "red"), {}, {"project": "q"}, "(9 services are there); valid: --name=blue or --name=red"),
+        (("blue",), {}, {"name": "blue", "cluster": "x"}, f"TPU_PROVISIONER_CLUSTERS; valid: {CLUSTER}, {OTHER}"),
+        ((), DESCRIBED, {"project": "q"}, "--project: contradicts TPU_PROVISIONER_CLUSTERS"),
+        ((), DESCRIBED, {"name": "q"}, "--name: contradicts TPU_PROVISIONER_CLUSTERS"),
+    ],
+)
+def test_what_names_no_deployment_is_told_with_what_is_there(
+    services: Callable[..., list[str]],
+    names: tuple[str, ...],
+    environ: dict[str, str],
+    choice: dict[str, str],
+    message: str,
+) -> None:
+    services(*names)
+
+    with pytest.raises(BadInput) as caught:
+        find(environ, **choice)
+    assert message in str(caught.value)
+
+
+def test_without_a_project_the_option_is_named() -> None:
+    result = run("status")
+
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "error: --project: is not given, and neither the credentials nor gcloud have a project" in result.stderr
+
+
+def test_a_project_that_cannot_be_asked_ends_with_3() -> None:
+    environ = {"TPU_PROVISIONER_RUN_ENDPOINT": NOWHERE, "TPU_PROVISIONER_CREDENTIALS": "anonymous"}
+
+    result = run("--project=p", "status", environ=environ)
+
+    assert result.exit_code == 3
+    assert "127.0.0.1:9 does not answer" in result.stderr
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh"])
+def test_completion_installs(shell: str, tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "cli", "--install-completion", shell]
+    # Else typer asks which shell started this test.
+    environ = {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path), "_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION": "1"}
+
+    output = subprocess.run(command, cwd=ROOT, env=environ, capture_output=True, text=True, check=True)
+
+    assert f"{shell} completion installed in" in output.stdout
+    assert [path for path in tmp_path.rglob("*") if path.is_file() and "tpu-provisioner" in path.read_text()]
