@@ -59,11 +59,3 @@ class Crowd:
     def gpus(self) -> int:
         """The GPUs of all pools, with their present sizes."""
         return sum(self.pools.sizes.get(name, each.node_count) for (_, name), each in self.pools.pools.items())
-
-    @property
-    def chips_by_namespace(self) -> Counter[str]:
-        found: Counter[str] = Counter()
-        for pool in self.pools.pools.values():
-            assert pool.owner is not None
-            found[pool.owner.namespace] += count_pool_chips(pool)
-        return found

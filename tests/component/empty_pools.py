@@ -1,6 +1,5 @@
 """Pools that GKE's autoscaler fills, in the fakes: how they begin, and how they are refused."""
 
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -15,7 +14,6 @@ STOCKOUT = (
     "resources available to fulfill the request."
 )
 TOLD = "Node scale up in zones us-east5-a associated with this pod failed: GCE out of resources."
-HOSTS = ["n1", "n2", "n3", "n4"]
 
 
 def begin(world: World, *, seconds: float = 90.0) -> None:
@@ -46,16 +44,3 @@ def refuse(world: World, attempt: int = 0, *, at: float | None = None, **machine
 
 def status(world: World, attempt: int) -> str:
     return str(world.pools.pools[CLUSTER, name_of(attempt)].status)
-
-
-def fill_at_next_creation(world: World, *, pods: int) -> None:
-    """Let all nodes of the first pool come while the next is created, or one node with a pod."""
-    create = world.pools.create
-
-    def fill(cluster: str, node_pool: Mapping[str, Any]) -> None:
-        create(cluster, node_pool)
-        world.cluster.nodes[name_of(0)] = HOSTS[:1] if pods else HOSTS
-        if pods:
-            world.cluster.bind(name_of(0))
-
-    world.pools.create = fill  # type: ignore[method-assign]

@@ -8,11 +8,10 @@ import pytest
 
 from shared.core.errors import Denied, KindAbsent, ProvisionerError, StaleView
 from shared.core.kueue import CheckState
-from shared.core.labels import ACCELERATOR, CAPACITY_CHECK_SECONDS, CAPACITY_CHECKED, NODE_POOL, SPOT, TOPOLOGY
+from shared.core.labels import ACCELERATOR, CAPACITY_CHECK_SECONDS, NODE_POOL, SPOT, TOPOLOGY
 from shared.core.messages import EventType, Observed
-from shared.engine.steps import admit_workloads
 from tests.audit_entries import STOCKOUT, an_entry, as_message
-from tests.builders import CLUSTER, JOBSET_UID, NOW, a_jobset, a_pod, a_template, an_over_event
+from tests.builders import CLUSTER, JOBSET_UID, NOW, a_jobset, a_template, an_over_event
 from tests.component.fake_queues import reserve_quota
 from tests.component.world import Records, World
 
@@ -101,16 +100,6 @@ def test_after_the_last_candidate_the_quota_goes_back_with_a_pause(world: Queued
     assert world.pools.count("create") == 2
 
 
-def test_each_retry_waits_longer(records: Records) -> None:
-    world = Queued(records)
-    world.queues.reserve(a_jobset(replicas=2, suspended=True), at=NOW, retries=3)
-    world.sweep()
-    world.pools.fail(CLUSTER, world.pools.names(CLUSTER)[0], "GCE_STOCKOUT", ended_at=NOW)
-    world.sweep()
-    assert world.queues.retry_seconds is not None
-    assert 480 <= world.queues.retry_seconds <= 600
-
-
 @pytest.mark.parametrize(
     ("of_check", "of_owner", "seconds"),
     [(None, None, 1800), (3600, None, 3600), (1800, "3600", 3600), (86_400, "60", 60)],
@@ -143,15 +132,6 @@ def test_a_check_with_a_time_that_is_no_time_answers_nothing_until_it_is_mended(
     world.sweep()
     assert world.queues.checks[0].active
     assert world.pools.count("create") == 2
-
-
-def test_a_pod_that_was_admitted_after_our_check_gets_another_pool_when_its_own_is_lost(records: Records) -> None:
-    world = World(records)
-    template = a_template()
-    template = dataclasses.replace(template, labels=template.labels | {CAPACITY_CHECKED: "true"})
-    world.cluster.add(a_pod(template=template), a_jobset(template=template))
-    world.sweep()
-    world.expect_one_pool()
 
 
 @pytest.mark.parametrize(
@@ -264,21 +244,6 @@ def test_after_the_end_of_a_delivery_kueue_is_asked_nothing(world: Queued) -> No
     assert world.sweep()[1]["errors"] >= 1
     assert world.queues.writes == 0
     assert not world.queues.checks[0].active
-
-
-def test_of_more_than_one_sweep_answers_each_sweep_takes_others(
-    world: Queued, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(admit_workloads, "QUEUED_MAX", 2)
-    for number in range(9):
-        owner = a_jobset(name=f"w{number}", uid=f"w{number}", replicas=1, suspended=True)
-        world.cluster.add(owner)
-        world.queues.reserve(owner, at=NOW)
-    for _ in range(40):
-        world.clock.advance(1)
-        world.sweep()
-
-    assert all(world.queues.state(name).message for name in world.queues.workloads)
 
 
 # --- by messages, within seconds ------------------------------------------------------------------

@@ -5,9 +5,7 @@ from typing import Any
 import pytest
 
 from shared.core.errors import (
-    AlreadyExists,
     Broken,
-    Busy,
     ClusterNotFound,
     Denied,
     InvalidRequest,
@@ -17,9 +15,8 @@ from shared.core.errors import (
     Unavailable,
 )
 from shared.core.identity.pools import PoolSnapshot
-from shared.core.kinds import jobset as jobset_keys
 from shared.core.workloads import PodView
-from tests.builders import CLUSTER, JOBSET_UID, NOW, a_demand_event, a_foreign_pool, a_jobset, a_pod, a_pool
+from tests.builders import CLUSTER, JOBSET_UID, a_demand_event, a_foreign_pool, a_jobset, a_pod, a_pool
 from tests.component.world import NAME, World
 
 STARTED = [("JobSet", "NodePoolCreationStarted", False), ("Pod", "NodePoolCreationStarted", False)]
@@ -34,29 +31,6 @@ def test_a_pool_has_upgrades_off_where_gke_says_that_no_channel_upgrades_the_clu
     (body,) = world.pools.bodies
     assert body["management"]["autoUpgrade"] is False
     assert "maintenancePolicy" not in body
-
-
-@pytest.mark.parametrize(
-    ("method", "error", "performed", "reason"),
-    [
-        pytest.param("find_channel", Unavailable("503"), False, "unavailable", id="the channel is unknown"),
-        pytest.param("create", Busy("incompatible operation"), False, "gke_busy", id="a busy cluster"),
-        pytest.param("create", AlreadyExists("Already exists"), False, "view_stale", id="reads lag behind writes"),
-        pytest.param("create", Unavailable("connection lost"), True, "unavailable", id="a lost reply"),
-    ],
-)
-def test_what_passes_hands_the_message_back_and_the_next_delivery_leaves_one_pool(
-    world: World, method: str, error: Exception, performed: bool, reason: str
-) -> None:
-    world.pools.fail_next(method, error, performed=performed)
-
-    assert world.deliver(a_demand_event()).status == 503
-    assert world.last["reason"] == reason
-    assert len(world.pools.bodies) == performed
-
-    assert world.deliver(a_demand_event()).status == 200
-    assert world.expect_one_pool() == NAME
-    assert world.says() == (("wait", "pool_in_progress") if performed else ("create", "pool_absent"))
 
 
 def test_a_demand_becomes_one_pool_by_one_list_and_one_create(world: World) -> None:
@@ -105,46 +79,6 @@ def test_a_demand_becomes_one_pool_by_one_list_and_one_create(world: World) -> N
     }
 
 
-@pytest.mark.parametrize(("since", "waited"), [(NOW - 12.34, 12.3), (NOW + 1, 0.0)])
-def test_a_create_tells_how_long_its_leader_had_waited(world: World, since: float, waited: float) -> None:
-    world.cluster.add(a_pod(unschedulable_since=since))
-    world.deliver(a_demand_event())
-    world.deliver(a_demand_event())
-
-    created, duplicate = world.records.expect_in_order({"decision": "create"}, {"decision": "wait"})
-    assert created["waited_seconds"] == waited
-    assert "waited_seconds" not in duplicate
-
-
-def test_duplicates_find_the_pool_under_way_and_wait_and_their_notice_is_counted(world: World) -> None:
-    for _ in range(3):
-        assert world.deliver(a_demand_event()).status == 200
-
-    assert world.expect_one_pool() == NAME
-    assert world.says() == ("wait", "pool_in_progress")
-    assert world.pools.calls == [("list", ""), ("create", NAME), ("list", ""), ("list", "")]
-    assert sorted(world.cluster.notices.values()) == [1, 1, 2, 2]
-
-
-@pytest.mark.parametrize(
-    ("status", "says", "calls"),
-    [
-        ("RUNNING", ("keep", "pool_serves"), ["list", "create", "get"]),
-        ("RECONCILING", ("wait", "pool_in_progress"), ["list", "create", "get"]),
-        ("STOPPING", ("wait", "pool_stopping"), ["list", "create", "get"]),
-        ("STATUS_UNSPECIFIED", ("wait", "status_unknown"), ["list", "create", "get"]),
-        ("ERROR", ("wait", "pool_failed"), ["list", "create", "get", "list", "get"]),
-    ],
-)
-def test_on_conflict_the_pool_is_looked_at(
-    world: World, status: str, says: tuple[str, str], calls: list[str]
-) -> None:
-    world.pools.before_next("create", lambda: world.pools.add(CLUSTER, a_pool(status)))
-    assert world.deliver(a_demand_event()).status == 200
-    assert world.says() == says
-    assert [method for method, _ in world.pools.calls] == calls
-
-
 @pytest.mark.parametrize(
     ("pool", "overrides", "used", "says"),
     [
@@ -167,16 +101,6 @@ def test_a_pool_of_the_name_that_does_not_serve_is_left_alone_or_replaced_as_set
     assert world.pools.count("delete") == (says[0] == "delete")
     refusals = [each for each in world.notices() if each[1] == "NodePoolRefused"]
     assert refusals == (REFUSED if says[0] == "refuse" else [])
-
-
-def test_a_degraded_pool_has_its_grace(world: World) -> None:
-    world.pools.add(CLUSTER, a_pool("RUNNING_WITH_ERROR", age_seconds=0))
-    world.deliver(a_demand_event())
-    assert world.says() == ("wait", "pool_degraded")
-
-    world.clock.advance(300)
-    world.deliver(a_demand_event())
-    assert world.says() == ("delete", "pool_degraded")
 
 
 @pytest.mark.parametrize(
@@ -211,14 +135,6 @@ def test_an_advised_pause_is_passed_on(world: World) -> None:
     assert world.deliver(a_demand_event()).retry_after_seconds == 30
 
 
-def test_a_conflict_while_looking_is_answered_by_what_is_found(world: World) -> None:
-    world.pools.add(CLUSTER, a_pool("ERROR", reserved=True))
-    world.pools.fail_next("delete", Busy("incompatible operation"))
-
-    assert world.deliver(a_demand_event()).status == 200
-    assert world.says() == ("wait", "gke_busy")
-
-
 @pytest.mark.parametrize(
     ("pods", "reason"),
     [
@@ -245,25 +161,6 @@ def test_a_pod_whose_workload_vanished_is_told_so(world: World) -> None:
     assert world.says() == ("refuse", "owner_gone")
     assert world.notices() == [("Pod", "NodePoolRefused", True)]
     assert world.pools.calls == []
-
-
-def test_a_jobset_made_again_under_the_name_gets_a_pool_of_its_own(world: World) -> None:
-    world.pools.add(CLUSTER, a_pool())
-    fresh = a_pod(pod_labels={jobset_keys.JOBSET_UID_ON_POD: "new-uid"}, uid="new-pod")
-    world.cluster.add(fresh, a_jobset(uid="new-uid"))
-    world.deliver(a_demand_event(fresh))
-
-    assert world.says() == ("create", "pool_absent")
-    assert len(world.pools.names(CLUSTER)) == 2
-
-
-def test_two_slices_of_a_jobset_get_two_pools(world: World) -> None:
-    second = a_pod(index=1, uid="second")
-    world.cluster.add(second)
-    world.deliver(a_demand_event())
-    world.deliver(a_demand_event(second))
-
-    assert len(world.pools.names(CLUSTER)) == len(world.pools.bodies) == 2
 
 
 def test_a_refused_demand_is_told_to_its_owner_and_costs_no_call(world: World) -> None:

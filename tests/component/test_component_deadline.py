@@ -3,8 +3,6 @@
 The time is virtual, so nothing waits.
 """
 
-from collections.abc import Callable
-
 import pytest
 
 from shared.core.errors import Throttled
@@ -38,22 +36,6 @@ def slow_down(world: World, port: Plans, seconds: float) -> list[float]:
     return began
 
 
-def admit(world: World, ceiling: int, operation_seconds: float) -> Callable[[], int]:
-    """Refuse deletions while so many run, as GKE does; return what counts the refusals."""
-    ends, plain, refused = list[float](), world.pools.delete, list[str]()
-
-    def delete(cluster: str, name: str) -> None:
-        now = world.clock.now()
-        if sum(end > now for end in ends) >= ceiling:
-            refused.append(name)
-            raise Throttled("the cluster hits the concurrent operations quota")
-        plain(cluster, name)
-        ends.append(now + operation_seconds)
-
-    world.pools.delete = delete  # type: ignore[method-assign]
-    return lambda: len(refused)
-
-
 def count_left(world: World) -> int:
     return sum(pool.status == "RUNNING" for pool in world.pools.pools.values())
 
@@ -72,29 +54,6 @@ def test_a_delivery_that_takes_too_long_loses_nothing_and_the_next_ones_finish_i
     many.pools.pools.clear()  # GKE has deleted them
     assert many.collect(an_over_event()).status == 200
     assert next(each["reason"] for each in many.records.found if "reason" in each) == "out_of_time"
-
-
-def test_what_gke_refuses_for_a_moment_is_submitted_again_in_the_same_delivery(many: World) -> None:
-    refusals = admit(many, ceiling=10, operation_seconds=5)
-
-    assert many.collect(an_over_event()).status == 200
-    assert count_left(many) == 0
-    assert refusals() == 6  # one for each round but the last: after 0, 2, 6, 8, 12, 14 and 18 s
-    assert many.clock.now() == NOW + 18
-
-
-def test_what_gke_refuses_for_minutes_is_left_to_later_deliveries(many: World) -> None:
-    refusals = admit(many, ceiling=10, operation_seconds=180)
-    answer = many.collect(an_over_event())
-
-    assert (answer.status, count_left(many)) == (503, 30)
-    assert many.clock.now() < NOW + WORK_SECONDS
-    assert refusals() <= 5
-
-    for _ in range(3):
-        many.clock.advance(180)
-        answer = many.collect(an_over_event())
-    assert (answer.status, count_left(many)) == (200, 0)
 
 
 def test_a_pause_that_gke_advises_is_kept_or_left_to_pubsub(many: World) -> None:

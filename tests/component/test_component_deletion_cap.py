@@ -1,45 +1,9 @@
 """Deletions that never succeed do not keep others from being made."""
 
-from collections.abc import Collection
-
-import pytest
-
-from shared.core.errors import Busy, Unavailable
 from shared.core.identity.names import build_pool_name
-from tests.builders import CLUSTER, NOW, a_claim, a_pool
+from tests.builders import CLUSTER, a_claim, a_pool
 from tests.component.world import World, orphan
 from tests.unit.test_kind_job import ONE_HOST, a_job, held
-
-
-def sweep_for_an_hour(world: World, held: Collection[str], *, cap: int) -> list[str]:
-    """Let GKE never answer about some deletions; return the names that it was asked to delete."""
-    asked, delete = list[str](), world.pools.delete
-
-    def time_out(cluster: str, name: str) -> None:
-        asked.append(name)
-        if name in held:
-            raise Unavailable("no answer")
-        delete(cluster, name)
-
-    world.pools.delete = time_out  # type: ignore[method-assign]
-    for _ in range(60):
-        before = len(asked)
-        world.sweep()
-        world.clock.advance(60)
-        assert len(asked) - before <= cap
-    return asked
-
-
-def test_deletions_that_always_time_out_do_not_use_up_the_cap_of_every_sweep(world: World) -> None:
-    world.use(sweep_deletions_max=2)
-    world.cluster.pods.clear()
-    old = [orphan(f"gone-{number}", age_seconds=900) for number in range(4)]
-    young = [orphan("gone-8"), orphan("gone-9")]
-    world.pools.add(CLUSTER, *old, *young)
-
-    asked = sweep_for_an_hour(world, {pool.name for pool in old}, cap=2)
-
-    assert {pool.name for pool in young} <= set(asked)
 
 
 def test_leaders_get_their_pools_replaced_while_orphans_use_up_the_cap(world: World) -> None:
@@ -53,52 +17,6 @@ def test_leaders_get_their_pools_replaced_while_orphans_use_up_the_cap(world: Wo
     assert len(asked) == counts["delete"] == 3
     assert differing.name in asked
     world.records.expect_in_order({"severity": "CRITICAL", "reason": "sweep_over_cap"})
-
-
-@pytest.mark.parametrize("cap", [1, 2, 3])
-def test_neither_leaders_nor_old_orphans_use_up_a_small_cap_in_every_sweep(world: World, cap: int) -> None:
-    world.use(sweep_deletions_max=cap, replace_differing_pools=True)
-    world.add_slices(5)
-    differing = {pool.name for pool in world.add_pools(5, fingerprint="1-other")}
-    orphans = [*(orphan(f"gone-{number}", age_seconds=900) for number in range(4)), orphan("gone-9")]
-    world.pools.add(CLUSTER, *orphans)
-
-    asked = sweep_for_an_hour(world, world.pools.names(CLUSTER), cap=cap)
-
-    assert len(asked) == 60 * cap
-    assert {pool.name for pool in orphans} <= set(asked)
-    assert differing & set(asked)
-
-
-def test_a_leader_that_is_served_from_the_reserve_is_not_told_that_its_pool_stays(world: World) -> None:
-    world.use(sweep_deletions_max=2, replace_differing_pools=True)
-    world.add_slices(2, unschedulable_since=NOW - 900)
-    world.add_pools(2, fingerprint="1-other")
-
-    _, counts = world.sweep()
-
-    assert (counts["delete"], counts["errors"]) == (2, 0)
-    assert {notice.reason for notice in world.cluster.notices} == {"NodePoolDeletionStarted"}
-
-
-@pytest.mark.parametrize(
-    ("cap", "orphans", "refused", "counts"),
-    [
-        (1, 2, 0, {"delete": 1, "keep": 1, "create": 1, "errors": 0}),
-        (3, 3, 0, {"delete": 3, "create": 1, "errors": 0}),
-        (1, 2, 1, {"wait": 1, "delete": 1, "create": 1, "errors": 0}),
-    ],
-    ids=["what no leader needs is for orphans too", "as many as the cap", "what GKE refuses does not count"],
-)
-def test_a_sweep_makes_as_many_deletions_as_the_cap(
-    world: World, cap: int, orphans: int, refused: int, counts: dict[str, int]
-) -> None:
-    world.use(sweep_deletions_max=cap)
-    world.pools.add(CLUSTER, *(orphan(f"gone-{number}") for number in range(orphans)))
-    for _ in range(refused):
-        world.pools.fail_next("delete", Busy("incompatible operation"))
-
-    assert world.sweep() == (200, counts)
 
 
 def test_the_pools_of_a_completed_job_of_single_hosts_all_go_in_one_sweep(world: World) -> None:

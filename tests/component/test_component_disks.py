@@ -11,7 +11,7 @@ from shared.core.workloads import Disk
 from shared.engine.tell import Outcome
 from tests.builders import CLUSTER, NOW, a_demand_event, a_jobset, a_pod, a_template
 from tests.component.fake_queues import reserve_quota
-from tests.component.looks import Look, by_message, by_sweep
+from tests.component.looks import Look, by_message
 from tests.component.world import World
 from tests.unit.test_candidates import listing
 from tests.unit.test_kind_statefulset import a_pod as a_set_pod
@@ -85,24 +85,6 @@ def test_a_candidate_without_the_disk_is_refused_by_name_and_nothing_is_bought(w
     (message,) = {each.message for each in world.cluster.notices}
     assert f"candidate 2, on-demand in {B}: the disk of claim data is in {A}" in message
     assert message.endswith("[capacity_conflict]")
-
-
-def test_a_pod_that_asks_for_nothing_costs_no_read(world: World) -> None:
-    reads = claim(world, A)
-    pod = world.cluster.pods["default", a_pod().name]
-    world.cluster.add(dataclasses.replace(pod, unschedulable=False))
-
-    by_message(world)
-
-    assert (reads.asked, world.says()[0]) == ([], "nothing")
-
-
-def test_the_slices_of_one_claim_read_it_once_in_a_sweep(world: World) -> None:
-    reads = claim(world, A, slices=8)
-
-    by_sweep(world)
-
-    assert (reads.asked, zones(world)) == (["data"], [A] * 8)
 
 
 def test_without_the_right_the_pool_is_made_and_the_owner_is_told_once(world: World, look: Look) -> None:

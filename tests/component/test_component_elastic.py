@@ -5,13 +5,10 @@ import dataclasses
 import pytest
 
 from shared.core import labels
-from shared.core.errors import Busy, Denied
 from shared.core.messages import Event, EventType, ObjectName, Observed
 from shared.core.ports import SurplusMark
 from shared.core.workloads import PodView
-from shared.edges.workload_objects import read_template
-from shared.engine.looks.pool_reads import measure_elastic
-from tests.builders import CLUSTER, NOW, a_demand_event, a_jobset, a_pod
+from tests.builders import CLUSTER, NOW
 from tests.component.world import World
 from tests.unit.test_elastic import L4, a_gpu_body, a_gpu_job
 from tests.unit.test_kind_deployment import a_deployment
@@ -119,39 +116,6 @@ def test_a_rollout_to_another_machine_is_told_how_to_get_a_pool_beside_the_old_o
     assert [body["config"]["machineType"] for body in world.pools.bodies] == ["g2-standard-4", machine]
 
 
-@pytest.mark.parametrize("index", ["1", ""], ids=["index 0 runs", "without indexes"])
-def test_every_gpu_pod_of_a_jobset_asks_for_the_pool(world: World, index: str) -> None:
-    template = read_template(a_gpu_body())
-    world.cluster.empty()
-    pod = a_pod(template=template, pod_labels={labels.COMPLETION_INDEX: index})
-    world.cluster.add(a_jobset(replicas=4, template=template), pod)
-    world.sweep()
-    assert [body["initialNodeCount"] for body in world.pools.bodies] == [4]
-
-
-@pytest.mark.parametrize("value", ["true", "gpu"])
-def test_a_namespace_that_leaves_gpus_to_others_gets_no_pool_and_no_node_more(world: World, value: str) -> None:
-    elastic = Elastic(world, pods=1)
-    world.cluster.namespace_labels["default"] = {labels.DISABLE_AUTOPROVISIONING: value}
-    elastic.want(3)
-    world.deliver(a_demand(elastic.pod))
-
-    assert world.says() == ("nothing", "demand_opted_out")
-    assert (world.pools.count("create"), world.pools.count("resize")) == (1, 0)
-
-
-@pytest.mark.parametrize("status", ["RUNNING", "RUNNING_WITH_ERROR", "RECONCILING", "ERROR"])
-def test_a_grown_pool_counts_against_a_limit_with_the_size_that_it_has(world: World, status: str) -> None:
-    """Seed 7103177: a pool that had grown ran with errors, and counted as it was created."""
-    elastic = Elastic(world, pods=1)
-    world.pools.sizes[elastic.pool] = 4
-    world.pools.move(CLUSTER, elastic.pool, status)
-
-    (found,), errors = measure_elastic(world.pools.list(CLUSTER), world.ports)
-
-    assert (found.node_count, errors) == (4, {})
-
-
 def test_it_grows_when_the_spec_wants_more(world: World) -> None:
     elastic = Elastic(world, pods=1)
     elastic.want(4)
@@ -168,16 +132,6 @@ def test_it_grows_when_the_spec_wants_more(world: World) -> None:
     assert ("Job", "NodePoolResizeStarted", False) in world.notices()
 
 
-def test_a_resize_that_another_operation_holds_off_is_left_to_the_sweep(world: World) -> None:
-    elastic = Elastic(world, pods=1)
-    elastic.want(2)
-    world.pools.fail_next("resize", Busy("Cluster is running incompatible operation operation-1."))
-    assert world.deliver(a_demand(elastic.pod)).status == 200
-    assert world.says() == ("wait", "gke_busy")
-    elastic.sweep()
-    assert elastic.size == 2
-
-
 def test_a_limit_holds_growth_too(world: World) -> None:
     elastic = Elastic(world, pods=1)
     world.use(limit_chips=3)
@@ -187,16 +141,6 @@ def test_a_limit_holds_growth_too(world: World) -> None:
     elastic.want(3)
     world.deliver(a_demand(elastic.pod))
     assert world.says() == ("resize", "pool_grows")
-
-
-def test_a_pool_that_cannot_be_measured_is_named_where_limits_are_counted(world: World) -> None:
-    elastic = Elastic(world, pods=1)
-    world.use(limit_chips=9)
-    world.cluster.add(a_jobset(), a_pod())
-    world.pools.fail_next("measure", Denied("403"))
-
-    assert world.deliver(a_demand_event()).status == 500
-    assert f"node pool {elastic.pool} cannot be measured: 403" in world.records.found[-1]["message"]
 
 
 def test_only_nodes_that_stay_empty_for_the_grace_leave_and_by_name(world: World) -> None:
@@ -219,33 +163,6 @@ def test_only_nodes_that_stay_empty_for_the_grace_leave_and_by_name(world: World
     assert world.pools.count("resize") == world.pools.count("delete") == 0
 
 
-def test_a_node_that_is_used_again_loses_its_mark_even_when_it_was_closed(world: World) -> None:
-    elastic = Elastic(world, pods=2)
-    elastic.close("n0", want=1)
-    elastic.use("n0", "n1")
-    elastic.sweep()
-    assert world.cluster.marks == {}
-    assert world.pools.removed == []
-
-
-@pytest.mark.parametrize("closed", [False, True])
-@pytest.mark.parametrize("status", ["RUNNING", "RUNNING_WITH_ERROR", "ERROR"])
-def test_a_node_that_is_wanted_again_loses_its_mark_though_its_pool_has_errors(
-    world: World, status: str, *, closed: bool
-) -> None:
-    elastic = Elastic(world, pods=2)
-    if closed:
-        elastic.close("n0", want=1)
-    else:
-        elastic.mark("n0", want=1)
-    assert set(world.cluster.marks) == {"n1"}
-    world.pools.move(CLUSTER, elastic.pool, status)
-    elastic.want(2)
-    elastic.sweep()
-
-    assert world.cluster.marks == {}
-
-
 @pytest.mark.parametrize("status", ["RUNNING_WITH_ERROR", "ERROR"])
 def test_a_pool_with_errors_gives_up_nodes_that_it_never_got_before_those_that_it_has(
     world: World, status: str
@@ -262,17 +179,6 @@ def test_a_pool_with_errors_gives_up_nodes_that_it_never_got_before_those_that_i
     assert (world.pools.removed, world.cluster.marks) == (["n2", "n3"], {})
 
 
-def test_the_cap_of_a_sweep_holds_for_nodes(world: World) -> None:
-    elastic = Elastic(world, pods=6)
-    world.use(sweep_deletions_max=2)
-    elastic.use("n0")
-    elastic.want(1)
-    for _ in range(2):
-        elastic.sweep(after=GRACE)
-    elastic.sweep()
-    assert len(world.pools.removed) == 2
-
-
 @pytest.mark.parametrize("pods", [0, None])
 def test_the_pool_goes_when_nothing_of_its_shape_is_wanted(world: World, pods: int | None) -> None:
     elastic = Elastic(world, pods=2)
@@ -285,33 +191,3 @@ def test_the_pool_goes_when_nothing_of_its_shape_is_wanted(world: World, pods: i
     assert world.pools.count("delete") == 1
     assert world.pools.removed == []
     assert elastic.pool in world.pools.names(CLUSTER)
-
-
-def test_in_report_only_mode_no_node_is_marked(world: World) -> None:
-    elastic = Elastic(world, pods=2)
-    world.use(mode="report-only")
-    elastic.mark("n0", want=1)
-    assert world.cluster.marks == {}
-
-
-@pytest.mark.parametrize("status", ["RUNNING_WITH_ERROR", "ERROR"])
-@pytest.mark.parametrize(
-    ("made", "nodes", "ready", "kept"),
-    [(2, 1, 1, True), (1, 3, 1, False), (2, 0, 0, False)],
-    ids=["it has shrunk", "it has grown", "it has lost all"],
-)
-def test_a_pool_with_errors_serves_if_the_nodes_that_it_has_now_are_ready(
-    world: World, status: str, made: int, nodes: int, ready: int, *, kept: bool
-) -> None:
-    """Seed 7990066: a pool had shrunk, and counted with the nodes that it was created with."""
-    elastic = Elastic(world, pods=made)
-    elastic.want(nodes)
-    world.cluster.nodes[elastic.pool] = names = [f"n{at}" for at in range(nodes)]
-    world.cluster.unready = set(names[ready:])
-    world.pools.sizes[elastic.pool] = nodes
-    world.clock.advance(3 * GRACE)
-    world.cluster.add(dataclasses.replace(elastic.pod, created_at=world.clock.now() - 2 * GRACE))
-    world.pools.move(CLUSTER, elastic.pool, status)
-    elastic.sweep()
-
-    assert world.pools.count("delete") == (not kept)

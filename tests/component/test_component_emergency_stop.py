@@ -11,9 +11,9 @@ import pytest
 from shared.core import labels
 from shared.core.errors import Denied, Unavailable
 from shared.engine.changes import GUARDS, Verb
-from tests.builders import CLUSTER, a_demand_event, a_jobset, a_pod, a_pool, an_over_event
+from tests.builders import CLUSTER, a_demand_event, a_jobset, a_pool, an_over_event
 from tests.component.test_component_elastic import Elastic, a_demand
-from tests.component.world import NAME, OTHER, Records, World, two_clusters
+from tests.component.world import World
 
 OWN = "tpu-provisioner"
 ACTS = ("create", "delete", "resize", "remove_nodes")
@@ -80,13 +80,6 @@ def act(request: pytest.FixtureRequest) -> Act:
     return found
 
 
-@pytest.mark.parametrize("value", [None, "active"])
-def test_without_the_label_or_with_active_everything_is_done(world: World, act: Act, value: str | None) -> None:
-    act(world, value)
-
-    assert act_calls(world) == [EVERY_ACT[act][0]]
-
-
 @pytest.mark.parametrize("value", ["no-create", "report-only"])
 def test_no_create_adds_nothing_and_still_deletes_and_report_only_changes_nothing(
     world: World, act: Act, value: str
@@ -125,47 +118,6 @@ def test_a_label_that_cannot_be_read_lets_nothing_be_done(world: World, error: A
 
     assert world.deliver(a_demand_event()).status == status
     assert act_calls(world) == []
-
-
-def test_the_stricter_of_the_label_and_the_settings_applies(world: World) -> None:
-    world.use(mode="report-only")
-    create(world, "active")
-    assert world.says() == ("refuse", "mode_report_only")
-
-    world.use(mode="no-create")
-    collect(world, "report-only")
-    assert world.says() == ("keep", "mode_report_only")
-    assert act_calls(world) == []
-
-
-def test_a_stop_that_comes_after_the_decision_is_in_time(world: World) -> None:
-    """The label is set while the sweep looks at the pool for the last time."""
-    world.pools.add(CLUSTER, a_pool())
-    world.cluster.empty()
-    world.pools.before_next("get", lambda: stop(world, "report-only"))
-    world.sweep()
-
-    assert world.pools.count("get") == 1
-    assert act_calls(world) == []
-
-
-def test_when_the_label_is_gone_the_next_look_does_what_was_stopped(world: World) -> None:
-    create(world, "no-create")
-    stop(world, None)
-    world.sweep()
-
-    assert world.expect_one_pool() == NAME
-
-
-def test_the_stop_of_one_cluster_leaves_the_others_alone(records: Records) -> None:
-    world = two_clusters(records)
-    world.clusters[OTHER].add(a_pod(), a_jobset())
-    stop(world, "report-only")
-    world.clock.advance(60)
-    world.sweep()
-
-    assert world.pools.names(CLUSTER) == []
-    assert len(world.pools.names(OTHER)) == 1
 
 
 def test_report_only_sets_no_mark_and_removes_no_node(world: World) -> None:

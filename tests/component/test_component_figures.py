@@ -4,7 +4,6 @@ from typing import Any
 
 import pytest
 
-from shared.core import labels
 from shared.core.errors import Busy, Denied, ProvisionerError, Unavailable
 from shared.core.identity.names import build_pool_name
 from shared.core.identity.pools import PoolSnapshot, PoolStatus
@@ -16,10 +15,6 @@ from tests.component.world import NAME, OTHER, Records, World, claim_of, two_clu
 SECOND = claim_of(1)
 CHIPS = 16
 NOTHING = (0, 0.0, 0)
-ERRORS = (
-    *("[GCE_STOCKOUT]", "[GCE_QUOTA_EXCEEDED]", "[PERMISSIONS_ERROR]"),
-    *("violates constraint constraints/compute.x", "Internal error.", "?"),
-)
 
 
 def measure(world: World, cluster: str = CLUSTER) -> tuple[int, float, int]:
@@ -107,26 +102,11 @@ def test_what_the_operator_forbids_does_not_wait_for_capacity(
     assert measure(world) == NOTHING
 
 
-@pytest.mark.parametrize("value", ["report-only", "reportonly"], ids=["the stop", "a misspelt stop"])
-def test_a_pool_that_only_the_stop_keeps_is_idle(world: World, value: str) -> None:
-    leave_pool(world, terminal="Completed", terminal_since=NOW - 1000)
-    world.cluster.namespace_labels[world.ports.settings.own_namespace] = {labels.MODE: value}
-
-    assert measure(world) == (0, 0.0, CHIPS)
-
-
 def test_a_refused_manifest_does_not_wait_for_capacity(world: World) -> None:
     odd = a_template(topology="3x5")
     world.cluster.add(a_pod(template=odd, unschedulable_since=NOW - 3600), a_jobset(template=odd))
 
     assert measure(world) == NOTHING
-
-
-def test_a_fresh_leader_does_not_count_and_one_without_a_time_waits_for_no_seconds(world: World) -> None:
-    wait_since(world, 1)
-    world.cluster.add(a_pod(index=1, uid="pod-1"))
-
-    assert measure(world) == (1, 0.0, 0)
 
 
 @pytest.mark.parametrize("error", [Unavailable("no answer"), Denied("no right")])
@@ -215,12 +195,6 @@ def test_clusters_are_told_apart_and_one_that_does_not_answer_tells_nothing(reco
     assert measure(world, OTHER) == NOTHING
 
 
-def test_leaders_that_cannot_be_listed_tell_nothing(world: World) -> None:
-    world.cluster.fail_next("list_waiting_leaders", Unavailable("down"))
-
-    assert measure_all(world) == []
-
-
 def expect_waits_until_both_pools_run(world: World) -> None:
     """Measure the two slices from the begin of their wait until the second pool runs."""
     assert measure(world) == (2, 0.0, 0)
@@ -250,17 +224,6 @@ def test_a_workload_in_kueues_check_waits_without_the_right_to_create(world: Wor
     world.pools.fail_next("create", Denied("no right"))
 
     assert measure(world) == (2, 0.0, 0)
-
-
-RUNS = a_pool(age_seconds=300.0)
-FAILED = a_pool("ERROR", claim=SECOND, error="[GCE_STOCKOUT]", age_seconds=5.0)
-
-
-def test_the_slices_of_a_round_wait_from_the_quota_beside_a_failed_creation(world: World) -> None:
-    put_queued(world, at=NOW - 600, retries=2)
-    world.pools.add(CLUSTER, RUNS, FAILED)
-
-    assert measure(world) == (1, 600.0, CHIPS)
 
 
 def test_autoscaled_pools_are_counted_those_of_others_too(world: World) -> None:

@@ -87,20 +87,6 @@ def test_a_forged_pod_without_chips_keeps_the_pool_of_an_ended_workload_no_longe
     assert world.pools.count("delete") == 1
 
 
-def test_a_pod_with_chips_and_a_young_one_without_keep_the_pool_of_a_suspended_workload(world: World) -> None:
-    world.cluster.pods.clear()
-    world.cluster.add(a_jobset(suspended=True, suspended_since=NOW - 10_000))
-    world.pools.add(CLUSTER, a_pool())
-    world.cluster.bind(a_pool().name, chips=4, created_at=NOW - 9_000)
-    world.sweep()
-    assert world.pools.count("delete") == 0
-
-    world.cluster.bound.clear()
-    world.cluster.bind(a_pool().name, chips=0, created_at=NOW - 60)
-    world.sweep()
-    assert world.pools.count("delete") == 0
-
-
 @pytest.mark.parametrize(
     ("path", "owner"),
     [

@@ -13,22 +13,6 @@ from tests.unit.test_kind_job import a_job
 from tests.unit.test_kind_job import a_pod as a_job_pod
 
 
-def test_several_leaders_of_one_slice_are_answered_once_in_one_sweep(world: World) -> None:
-    world.cluster.add(a_pod(name="train-workers-0-0-second", uid="second"), a_pod(index=1, uid="other-slice"))
-
-    assert world.sweep() == (200, {"create": 2, "nothing": 1, "errors": 0})
-    assert [method for method, _ in world.pools.calls] == ["list", "list_creations", "create", "create"]
-
-
-def test_a_job_on_several_hosts_gets_its_pool_again_after_index_0_has_ended(world: World) -> None:
-    world.cluster.empty()
-    for index in "4567":
-        pod = dataclasses.replace(a_job_pod(index), name=index, uid=index)
-        world.cluster.add(dataclasses.replace(pod, unschedulable=True, unschedulable_since=NOW - 3600))
-    world.cluster.add(a_job(completions=8, status={"completedIndexes": "0-3", "active": 4}))
-    assert world.sweep() == (200, {"create": 1, "nothing": 3, "errors": 0})
-
-
 def test_a_kind_that_the_setting_leaves_out_gets_nothing_and_keeps_what_it_has(world: World) -> None:
     world.use(kinds=())
 

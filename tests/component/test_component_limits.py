@@ -1,16 +1,14 @@
 """Provisioning under the operator's limits and modes, in an unwilling cluster, and in replay."""
 
-import random
 from typing import Any
 
 import pytest
 
 from shared.core import labels
-from shared.core.decide.limits import HOLD_SECONDS
-from shared.core.errors import Denied, Unavailable
+from shared.core.errors import Denied
 from shared.core.kinds import jobset as jobset_keys
 from shared.core.messages import Event
-from tests.builders import CLUSTER, NOW, a_claim, a_demand_event, a_jobset, a_pod, a_pool
+from tests.builders import CLUSTER, a_claim, a_demand_event, a_jobset, a_pod, a_pool
 from tests.component.world import NAME, World
 
 STOCKOUT = "Atomic resize failed with [GCE_STOCKOUT]"
@@ -48,32 +46,6 @@ def test_an_unknown_value_of_the_namespace_label_is_named_with_the_valid_ones(wo
     assert "valid: true, gpu, false" in on_job.message
 
 
-@pytest.mark.parametrize(
-    ("mode", "says"), [("report-only", ("wait", "pool_failed")), ("active", ("keep", "pool_serves"))]
-)
-def test_a_failed_pool_is_kept_in_report_only_or_if_it_healed_meanwhile(
-    world: World, mode: Any, says: tuple[str, str]
-) -> None:
-    world.pools.add(CLUSTER, a_pool("ERROR"))
-    world.use(mode=mode, limit_slices=9)
-    if mode == "active":
-        world.pools.before_next("get", lambda: world.pools.move(CLUSTER, NAME, "RUNNING"))
-    world.deliver(a_demand_event())
-
-    assert world.says() == says
-    assert world.pools.count("delete") == 0
-
-
-def test_a_failed_pool_that_was_listed_is_looked_at_once_more_before_it_is_deleted(world: World) -> None:
-    world.pools.add(CLUSTER, a_pool("ERROR", reserved=True))
-    world.use(limit_slices=9)
-    world.deliver(a_demand_event())
-
-    assert world.says() == ("delete", "pool_failed")
-    looks = [("list", ""), ("get", NAME), ("get", NAME), ("list", ""), ("get", NAME)]
-    assert world.pools.calls == [*looks, ("delete", NAME)]
-
-
 def test_with_a_limit_the_pools_are_counted_first(world: World) -> None:
     world.pools.add(CLUSTER, a_pool(name="other", claim=a_claim(slice_key="default/other-0")))
     world.use(limit_chips=16)
@@ -84,15 +56,6 @@ def test_with_a_limit_the_pools_are_counted_first(world: World) -> None:
     world.use(limit_chips=32)
     world.deliver(a_demand_event())
     assert world.says() == ("create", "pool_absent")
-
-
-def test_a_slice_s_own_pool_does_not_count_against_its_limit(world: World) -> None:
-    world.use(limit_slices=1)
-    world.deliver(a_demand_event())
-    world.pools.move(CLUSTER, NAME, "RUNNING")
-    world.deliver(a_demand_event())
-
-    assert world.says() == ("keep", "pool_serves")
 
 
 def add_other(world: World) -> Event:
@@ -129,41 +92,6 @@ def test_a_failed_pool_without_machines_leaves_the_room_to_others(
     assert world.says() == ("refuse", reason)
 
 
-@pytest.mark.parametrize("limit", ONE_SLICE, ids=str)
-@pytest.mark.parametrize(
-    ("error", "overrides"),
-    [
-        ("[INTERNAL_ERROR]", {}),
-        ("", {}),
-        ("Expected 4, running 3, transitioning 1. Current errors: [GCE_STOCKOUT]", {}),
-        (STOCKOUT, {"gpus_per_node": 4}),
-    ],
-    ids=["an error inside of GKE", "no words", "three hosts run", "GPUs, which GKE makes one by one"],
-)
-def test_a_failed_pool_that_may_have_machines_counts_in_full(
-    world: World, error: str, overrides: dict[str, Any], limit: dict[str, Any]
-) -> None:
-    world.use(**limit)
-    world.pools.add(CLUSTER, a_pool("ERROR", error=error, **overrides))
-    world.deliver(add_other(world))
-
-    assert world.says() == ("refuse", "limit_reached")
-
-
-@pytest.mark.parametrize("limit", ONE_SLICE, ids=str)
-def test_an_empty_pool_that_gke_may_still_fill_counts_in_full(world: World, limit: dict[str, Any]) -> None:
-    pod = a_pod(shape={"selectors": {labels.FLEX_START: "true"}})
-    world.cluster.add(pod, a_jobset(template=pod.template))
-    world.use(**limit)
-    world.deliver(a_demand_event())
-    world.pools.move(CLUSTER, NAME, "RUNNING")
-    assert world.pools.bodies[0]["initialNodeCount"] == 0
-    world.clock.advance(HOLD_SECONDS)  # only the pool itself is left to count
-    world.deliver(add_other(world))
-
-    assert world.says() == ("refuse", "limit_reached")
-
-
 def test_a_pinned_slice_s_pool_carries_label_and_taint(world: World) -> None:
     world.cluster.add(a_jobset(annotations=BOTH))
     world.deliver(a_demand_event())
@@ -171,14 +99,6 @@ def test_a_pinned_slice_s_pool_carries_label_and_taint(world: World) -> None:
 
     assert body["config"]["labels"][jobset_keys.NAMESPACED_JOB] == "default_train-workers-0"
     assert jobset_keys.NO_SCHEDULE_TAINT in str(body["config"]["taints"])
-
-
-@pytest.mark.parametrize("method", ["get_pod", "get_workload", "get_namespace"])
-def test_a_cluster_that_cannot_be_read_hands_the_message_back(world: World, method: str) -> None:
-    world.cluster.fail_next(method, Unavailable("connection refused"))
-
-    assert world.deliver(a_demand_event()).status == 503
-    assert world.pools.bodies == []
 
 
 def test_an_explanation_that_cannot_be_written_undoes_nothing(world: World) -> None:
@@ -192,23 +112,3 @@ def test_an_explanation_that_cannot_be_written_undoes_nothing(world: World) -> N
         {"severity": "WARNING", "object": "Pod default/train-workers-0-0-abcde"},
         {"decision": "create"},
     )
-
-
-@pytest.mark.parametrize("seed", range(20))
-def test_every_message_thrice_in_any_order_makes_one_pool_for_each_slice(world: World, seed: int) -> None:
-    pods = world.add_slices(4)
-    messages = [a_demand_event(pod) for pod in pods] * 3
-    random.Random(seed).shuffle(messages)
-    for message in messages:
-        assert world.deliver(message).status == 200
-
-    assert len(world.pools.names(CLUSTER)) == len(world.pools.bodies) == 4
-
-
-def test_created_at_is_the_clock_s(world: World) -> None:
-    world.clock.advance(12.9)
-    world.deliver(a_demand_event())
-    (pool,) = world.pools.pools.values()
-
-    assert pool.labels[labels.CREATED_AT] == str(int(NOW + 12.9))
-    assert not pool.is_older(1, world.clock.now())

@@ -1,16 +1,13 @@
 """A gang reserves under a limit as a whole: of two that ask, one gets all and the other nothing."""
 
 import dataclasses
-import threading
 from collections import Counter
 from collections.abc import Callable
 
 import pytest
 
-from shared.core.errors import Denied, InvalidRequest, NoCapacity, ProvisionerError, Throttled
 from shared.core.messages import EventType, Observed
 from shared.deliver import deliver
-from shared.edges.threads import Threads
 from tests.builders import CLUSTER, NOW, a_jobset, a_push, an_over_event
 from tests.component.crowd import CHIPS, Crowd
 from tests.component.fake_queues import FakeQueues
@@ -53,24 +50,6 @@ def test_two_gangs_that_ask_at_once_do_not_split_the_limit(seed: int) -> None:
     assert list(count(crowd).values()) == [SLICES]
 
 
-@pytest.mark.parametrize("seed", range(8))
-def test_of_five_gangs_and_two_sweeps_at_once_two_get_all_and_three_nothing(seed: int) -> None:
-    crowd = Gangs(seed, gangs=5, slices_max=2 * SLICES + 3)
-    sends = [message(crowd, f"gang-{number}") for number in range(5)]
-    crowd.turns.run([*sends, crowd.world.sweep, crowd.world.sweep])
-
-    assert list(count(crowd).values()) == [SLICES, SLICES]
-
-
-def test_gangs_of_one_sweep_side_by_side_do_not_split_the_limit() -> None:
-    crowd = Gangs(0, gangs=6, slices_max=2 * SLICES + 3)
-    pause, plain = threading.Event(), crowd.pools.list
-    crowd.pools.list = lambda cluster: (plain(cluster), pause.wait(0.001))[0]  # type: ignore[method-assign]
-    crowd.world.sweep(threads=Threads(crowd.world.clock))
-
-    assert list(count(crowd).values()) == [SLICES, SLICES]
-
-
 def test_the_gang_that_got_its_quota_first_gets_the_room() -> None:
     crowd = Gangs(0, gangs=0)
     for name, at in (("gang-a", NOW - 60), ("gang-b", NOW - 90), ("gang-c", NOW - 90)):
@@ -78,34 +57,3 @@ def test_the_gang_that_got_its_quota_first_gets_the_room() -> None:
     crowd.world.sweep()
 
     assert count(crowd) == {"gang-b": SLICES}
-
-
-def test_a_gang_is_not_another_process_for_its_own_slices() -> None:
-    crowd = Gangs(0, gangs=1)
-    message(crowd, "gang-0")()
-    entries = crowd.cluster.ledgers["tpu-provisioner"].entries
-
-    assert [each.again for each in entries.values()] == [False] * SLICES
-
-
-@pytest.mark.parametrize("error", [NoCapacity("quota"), InvalidRequest("no"), Denied("no")])
-def test_what_gke_refuses_to_a_gang_is_given_back(error: ProvisionerError) -> None:
-    crowd = Gangs(0, gangs=1)
-    for _ in range(SLICES):
-        crowd.pools.fail_next("create", error)
-    message(crowd, "gang-0")()
-    assert count(crowd) == {}
-    crowd.add_gang("gang-1")
-    message(crowd, "gang-1")()
-
-    assert count(crowd) == {"gang-1": SLICES}
-
-
-def test_a_gang_keeps_the_room_of_a_slice_that_gke_asks_to_submit_later() -> None:
-    crowd = Gangs(0, gangs=1, slices_max=2 * SLICES - 1)
-    crowd.pools.fail_next("create", Throttled("429"))
-    crowd.add_gang("gang-1")
-
-    for asking, made in (("gang-0", SLICES - 1), ("gang-1", SLICES - 1), ("gang-0", SLICES)):
-        message(crowd, asking)()
-        assert count(crowd) == {"gang-0": made}

@@ -1,18 +1,14 @@
 """A running pool with too few nodes counts as failed after a time, if a list has other ways."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from shared.capacity_lists import read_policies
 from shared.core import labels
-from shared.core.decide.attempts import find_pause
-from shared.core.decide.cluster_stops import Mode
-from shared.core.ports import FillError, Machines
 from shared.core.priorities import NodeSource
 from shared.core.workloads import NodeView
-from tests.builders import CLUSTER, NOW, a_claim, a_demand_event, a_jobset, a_pod
+from tests.builders import CLUSTER, NOW, a_demand_event, a_jobset, a_pod
 from tests.component.looks import Look, by_message, by_sweep
 from tests.component.test_component_candidates import POLICY, STOCKOUT, zones
 from tests.component.test_component_needed_pools import JobSetWorld
@@ -66,19 +62,6 @@ def test_a_pool_that_lost_nodes_for_long_goes_and_the_list_begins_anew(
     assert zones(world) == ["a", "b", "a"]
 
 
-def test_a_pool_that_lost_nodes_goes_beside_a_whole_one_of_its_slice(world: World, look: Look) -> None:
-    """Seed 1141: two messages at once made both, and the other pods are on the lost one."""
-    run_with_nodes(world, nodes=["n1"])
-    lost, names = world.pools.pools[CLUSTER, name_of(1)], [f"whole-{each}" for each in HOSTS]
-    world.pools.add(CLUSTER, replace(lost, name=name_of(0), labels={**lost.labels, labels.ATTEMPT: "0"}))
-    world.cluster.nodes[name_of(0)] = names
-    world.cluster.node_views |= {each: NodeView(name=each, ready=True, created_at=NOW) for each in names}
-    look(world)
-
-    states = [world.pools.pools[CLUSTER, name_of(attempt)].status for attempt in range(2)]
-    assert states == ["RUNNING", "STOPPING"]
-
-
 @pytest.mark.parametrize(
     ("seen", "use"),
     [
@@ -99,133 +82,6 @@ def test_a_pool_with_too_few_nodes_stays_when(
 
     assert world.pools.pools[CLUSTER, name_of(1)].status == "RUNNING"
     assert world.records.expect_in_order({"reason": "pod_unplaced"})
-
-
-@pytest.mark.parametrize(
-    ("pod", "status"), [({}, "STOPPING"), ({"workload": "serving", "kind": "Deployment"}, "RUNNING")]
-)
-def test_on_the_hosts_that_are_left_only_pods_of_another_workload_keep_it(
-    world: World, look: Look, pod: dict[str, Any], status: str
-) -> None:
-    run_with_nodes(world, nodes=["n1", "n2"])
-    world.cluster.bind(name_of(1), **pod, node="n1")
-    look(world)
-
-    assert world.pools.pools[CLUSTER, name_of(1)].status == status
-    assert bool(pod) == ("pool_taken" in {each.get("reason") for each in world.records.found})
-
-
-def test_a_pool_with_too_few_nodes_stays_in_report_only(world: World, look: Look) -> None:
-    run_with_nodes(world, nodes=["n1"])
-    world.use(capacity_policies=read_policies(POLICY), mode=Mode.REPORT_ONLY)
-    look(world)
-
-    assert world.pools.pools[CLUSTER, name_of(1)].status == "RUNNING"
-    assert world.records.expect_in_order({"reason": "mode_report_only"})
-
-
-@pytest.mark.parametrize("waits", [590.0, 700.0])
-def test_a_follower_that_waits_is_as_good_a_proof_as_a_leader(world: World, waits: float) -> None:
-    """The leader may find a host among those that are left, and then it is never unschedulable."""
-    run_with_nodes(world, nodes=["n1", "n2", "n3"])
-    world.cluster.add(a_pod(node_name="n1", phase="Running"))
-    pod_labels = {labels.COMPLETION_INDEX: "3"}
-    since = world.clock.now() - waits
-    world.cluster.add(
-        a_pod(pod_labels=pod_labels, name="train-workers-0-3", uid="third", unschedulable_since=since)
-    )
-    by_sweep(world)
-
-    gone = waits > 600
-    assert world.pools.pools[CLUSTER, name_of(1)].status == ("STOPPING" if gone else "RUNNING")
-    assert told(world, "has lost 1 of its 4 nodes") == gone
-
-
-def make_pods(world: World, index: int, *, since: float) -> None:
-    """Make the pods of the slice anew. The one with this index finds no host."""
-    waiting = a_pod(created_at=since, unschedulable_since=since)
-    if index:
-        world.cluster.add(a_pod(created_at=since, node_name="n1", phase="Running"))
-        marked = replace(waiting.template, labels={**waiting.template.labels, labels.COMPLETION_INDEX: str(index)})
-        waiting = replace(waiting, name=f"train-workers-0-{index}", uid=f"pod {index}", template=marked)
-    world.cluster.add(waiting)
-
-
-def let_pods_give_up(
-    world: World, *, index: int, errors: list[float], minutes: int = 20, status: str = "RUNNING", **machines: int
-) -> None:
-    """Take a host of the pool away, and make the pods anew each four minutes.
-
-    The errors are those that GKE reports of the machine, in seconds after the loss.
-    """
-    run_with_nodes(world, nodes=["n1", "n2", "n3"], waits=10.0)
-    lost_at = world.clock.now()
-    world.pools.move(CLUSTER, name_of(1), status)
-    world.pools.calls.clear()
-    for minute in range(minutes):
-        world.clock.advance(60)
-        now = world.clock.now()
-        make_pods(world, index, since=lost_at + minute // 4 * 240)
-        found = tuple(FillError(STOCKOUT, lost_at + each) for each in errors if lost_at + each <= now)
-        world.pools.machines[name_of(1)] = Machines(**{"made": 3, **machines}, errors=found)
-        world.sweep()
-
-
-@pytest.mark.parametrize("status", ["RUNNING", "RUNNING_WITH_ERROR"])
-def test_pods_that_are_made_anew_do_not_keep_a_pool_that_lost_a_host(world: World, status: str) -> None:
-    """JAX gives up after five minutes: no pod of the slice waits for as long as a pool has to."""
-    let_pods_give_up(world, index=3, errors=[30.0, 300.0, 900.0], status=status)
-
-    assert world.pools.pools[CLUSTER, name_of(1)].status == "STOPPING"
-    assert told(world, "has lost 1 of its 4 nodes")
-
-
-def test_a_leader_that_is_made_anew_is_as_good(world: World) -> None:
-    let_pods_give_up(world, index=0, errors=[30.0])
-
-    assert world.pools.pools[CLUSTER, name_of(1)].status == "STOPPING"
-
-
-@pytest.mark.parametrize("index", [0, 3])
-@pytest.mark.parametrize(
-    ("errors", "machines"),
-    [([-1000.0], {}), ([700.0], {}), ([], {}), ([30.0], {"coming": 1}), ([30.0], {"made": 4})],
-    ids=["an error of before", "a young error", "no error", "a machine comes", "a machine is there"],
-)
-def test_a_pool_whose_pods_are_made_anew_stays_when(
-    world: World, index: int, errors: list[float], machines: dict[str, Any]
-) -> None:
-    let_pods_give_up(world, index=index, errors=errors, **machines)
-
-    assert world.pools.pools[CLUSTER, name_of(1)].status == "RUNNING"
-    assert told(world, "3 of 4 nodes exist")
-
-
-@pytest.mark.parametrize("index", [0, 3])
-def test_without_a_list_a_lost_host_is_told_at_once_and_costs_no_call_of_google(world: World, index: int) -> None:
-    let_pods_give_up(world, index=index, errors=[30.0], minutes=0)
-    world.use(capacity_policies=())
-    world.clock.advance(60)
-    make_pods(world, index, since=world.clock.now() - 20)
-    world.sweep()
-
-    assert told(world, "3 of 4 nodes exist")
-    assert world.pools.count("read_machines") == 0
-
-
-def test_a_pool_that_changed_since_its_nodes_were_read_stays(world: World) -> None:
-    run_with_nodes(world, nodes=[])
-    seen = iter((False, True))
-
-    def change() -> None:
-        if next(seen):
-            world.pools.move(CLUSTER, name_of(1), "RECONCILING")
-        else:
-            world.pools.before_next("list", change)
-
-    world.pools.before_next("list", change)
-    assert world.deliver(a_demand_event()).status == 503
-    assert world.pools.pools[CLUSTER, name_of(1)].status == "RECONCILING"
 
 
 # --- flex-start without capacity ------------------------------------------------------------------
@@ -262,48 +118,6 @@ def test_flex_start_that_gets_no_nodes_in_time_is_followed_by_the_next_candidate
     )
 
 
-def test_after_the_last_candidate_the_list_begins_anew(world: World) -> None:
-    listed = read_policies("[{priorities: [{}, {flexStart: {enabled: true}}]}]")
-    use_flex(world, capacity_policies=listed, flex_start_wait_seconds=310)
-    by_message(world)
-    world.clock.advance(50)
-    world.pools.fail(CLUSTER, name_of(0), STOCKOUT)
-    by_message(world)
-    world.pools.move(CLUSTER, name_of(0), "gone")
-    assert find_pause(a_claim().hash, 1, 2) < 310
-    wait_for_flex(world, attempt=1, seconds=311)
-    by_sweep(world)
-
-    assert [body["name"] for body in world.pools.bodies] == [name_of(0), name_of(1), name_of(2)]
-    assert world.pools.pools[CLUSTER, name_of(1)].status == "STOPPING"
-
-
-@pytest.mark.parametrize(
-    ("seconds", "nodes", "use"),
-    [
-        (WAIT - 10, [], {}),
-        (WAIT + 1, HOSTS[:1], {}),
-        (WAIT + 1, [], {"flex_start_wait_seconds": 0}),
-        (10 * WAIT, [], {"flex_start_wait_seconds": 0}),
-        (WAIT + 1, [], {"mode": Mode.NO_CREATE}),
-        (WAIT + 1, [], {"mode": Mode.REPORT_ONLY}),
-    ],
-    ids=["not for long", "a node is there", "without end", "without end, for long", "no-create", "report-only"],
-)
-def test_a_flex_start_pool_goes_on_waiting_when(
-    world: World, look: Look, seconds: float, nodes: list[str], use: dict[str, Any]
-) -> None:
-    use_flex(world)
-    by_message(world)
-    wait_for_flex(world, seconds=seconds)
-    world.cluster.nodes[name_of(0)] = nodes
-    use_flex(world, **use)
-    look(world)
-
-    assert world.pools.pools[CLUSTER, name_of(0)].status == "RUNNING"
-    assert len(world.pools.bodies) == 1
-
-
 def test_without_a_list_it_is_told_and_the_pool_goes_on_waiting(world: World) -> None:
     world.use(flex_start_wait_seconds=WAIT)
     flexible = a_pod(shape={"selectors": {labels.FLEX_START: "true"}})
@@ -321,15 +135,6 @@ def test_without_a_list_it_is_told_and_the_pool_goes_on_waiting(world: World) ->
         "gets no nodes: none for more than 3600 s; GKE's autoscaler continues to try, because no list of "
         "capacity has another way",
     )
-
-
-def test_a_limit_of_one_slice_lets_the_next_candidate_take_its_place(world: World) -> None:
-    use_flex(world, limit_slices=1)
-    by_message(world)
-    wait_for_flex(world)
-    by_sweep(world)
-
-    assert [body["name"] for body in world.pools.bodies] == [name_of(0), name_of(1)]
 
 
 def test_a_slice_that_waits_for_long_is_told_that_the_pool_for_it_lacks_nodes(records: Records) -> None:

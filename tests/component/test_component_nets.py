@@ -4,13 +4,12 @@ import threading
 
 import pytest
 
-from shared.core.errors import Denied, KindAbsent
+from shared.core.errors import Denied
 from shared.core.kinds.table import find_kind_of_pod
 from shared.core.labels import COMPLETION_INDEX
 from shared.core.workloads import PodView
 from shared.edges.threads import Threads
 from tests.builders import CLUSTER, NOW, a_jobset, a_pod, a_pool, an_over_event
-from tests.component.fake_queues import reserve_quota
 from tests.component.world import OTHER, Records, World, orphan, two_clusters
 
 
@@ -26,27 +25,6 @@ def fail_for(world: World, method: str, name: str, error: Exception) -> None:
     setattr(world.cluster, method, call)
 
 
-@pytest.mark.parametrize("error", [OverflowError("inf"), ValueError("too many values"), RecursionError("deep")])
-def test_an_owner_that_nothing_can_read_stops_no_other_pool(world: World, error: Exception) -> None:
-    world.cluster.pods.clear()
-    world.pools.add(CLUSTER, orphan("a"), orphan("b"), orphan("c"))
-    fail_for(world, "get_workload", "b", error)
-
-    assert world.sweep() == (500, {"delete": 2, "keep": 1, "errors": 1})
-    (found,) = world.records.expect_in_order({"reason": "internal_error", "severity": "CRITICAL"})
-    assert found["message"] == f"JobSet default/b: {type(error).__name__}: {error}"
-
-
-@pytest.mark.parametrize("error", [OverflowError("inf"), KeyError("field")])
-def test_a_leader_that_nothing_can_read_stops_no_other_leader(world: World, error: Exception) -> None:
-    world.cluster.add(a_jobset(name="bad"), a_pod(jobset="bad", uid="bad"))
-    fail_for(world, "get_workload", "bad", error)
-
-    assert world.sweep()[1] == {"create": 1, "errors": 1}
-    (found,) = world.records.expect_in_order({"reason": "internal_error"})
-    assert found["message"].startswith("Pod default/bad-workers-0-0-abcde: ")
-
-
 def test_a_lasting_403_on_nodes_stops_no_pool_and_no_leader(world: World) -> None:
     """It strikes at the second look, before a deletion."""
     world.pools.add(CLUSTER, orphan("a"))
@@ -57,25 +35,6 @@ def test_a_lasting_403_on_nodes_stops_no_pool_and_no_leader(world: World) -> Non
     world.records.expect_in_order(
         {"reason": "permission_denied", "message": f"node pool {orphan('a').name}: nodes is forbidden"}
     )
-
-
-def test_pools_of_a_kind_that_the_cluster_does_not_know_are_kept_and_counted_once(world: World) -> None:
-    world.cluster.pods.clear()
-    for name in "abc":
-        world.pools.add(CLUSTER, orphan(name, kind="RayCluster"))
-        fail_for(world, "get_workload", name, KindAbsent("the cluster does not know rayclusters"))
-    world.pools.add(CLUSTER, orphan("d"))
-
-    assert world.sweep() == (200, {"keep": 3, "delete": 1, "errors": 1})
-    world.records.expect_in_order({"severity": "WARNING", "reason": "owner_unknown"})
-
-
-def test_a_list_of_leaders_that_fails_in_any_way_stops_no_pool(world: World) -> None:
-    world.pools.add(CLUSTER, orphan("a"))
-
-    world.cluster.fail_next("list_waiting_leaders", TypeError("no list"))
-
-    assert world.sweep()[1] == {"delete": 1, "errors": 1}
 
 
 @pytest.mark.parametrize("where", ["entries.sweep_leaders", "steps.serving_pools"])
@@ -96,17 +55,6 @@ def test_a_pod_whose_kind_cannot_be_told_stops_no_other(
     assert world.sweep()[1] == {"create": 1, "errors": 1}
     (found,) = world.records.expect_in_order({"reason": "internal_error"})
     assert found["message"] == "Pod default/bad: OverflowError: inf"
-
-
-def test_followers_that_cannot_be_listed_in_any_way_stop_no_queued_workload(world: World) -> None:
-    world.use(kueue_admission_check=True)
-    reserve_quota(world, a_jobset(name="queued", uid="queued", suspended=True))
-
-    world.cluster.fail_next("list_waiting_followers", TypeError("no list"))
-
-    assert world.sweep()[1] == {"create": 3, "errors": 1}
-    (found,) = world.records.expect_in_order({"reason": "internal_error"})
-    assert found["message"] == f"waiting followers of {CLUSTER}: TypeError: no list"
 
 
 @pytest.mark.parametrize("error", [Denied("events is forbidden"), OverflowError("inf")])

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.builders import CLUSTER, NOW, a_claim, a_demand_event, a_jobset, a_pod, a_pool, an_over_event
+from tests.builders import CLUSTER, NOW, a_jobset, a_pod, a_pool, an_over_event
 from tests.component.test_component_elastic import Elastic, a_demand
 from tests.component.world import NAME, World
 
@@ -49,28 +49,6 @@ def test_a_look_that_is_too_old_when_the_pool_is_to_be_deleted_is_made_again(ove
     assert over.pools.count("delete") == 0
 
 
-def test_looks_that_all_take_too_long_hand_the_message_back(over: World) -> None:
-    over.use(timeout_seconds=540)
-    for _ in range(3):
-        over.cluster.before_next("list_pool_pods", lambda: over.clock.advance(LATER))
-
-    assert over.collect(an_over_event()).status == 503
-    assert over.says() == ("none", "view_stale")
-    assert over.pools.count("get") == 6
-    assert over.pools.count("delete") == 0
-    assert over.collect(an_over_event()).status == 200
-    assert over.says() == ("delete", "workload_over")
-
-
-def test_a_large_pool_may_be_looked_at_for_longer(over: World) -> None:
-    over.pools.add(CLUSTER, a_pool(node_count=256))
-    over.cluster.before_next("list_pool_pods", lambda: over.clock.advance(LATER))
-    over.collect(an_over_event())
-
-    assert over.says() == ("delete", "workload_over")
-    assert over.pools.count("get") == 2
-
-
 def test_a_pool_that_grew_since_it_was_measured_is_not_made_smaller(world: World) -> None:
     elastic = Elastic(world, pods=1)
     elastic.want(4)
@@ -83,18 +61,6 @@ def test_a_pool_that_grew_since_it_was_measured_is_not_made_smaller(world: World
 
     assert world.says() == ("keep", "pool_serves")
     assert (world.pools.count("measure"), world.pools.count("resize")) == (2, 0)
-
-
-def test_measurements_that_all_take_too_long_hand_the_message_back(world: World) -> None:
-    elastic = Elastic(world, pods=1)
-    elastic.want(4)
-    world.use(timeout_seconds=540)
-    for _ in range(3):
-        world.pools.before_next("measure", lambda: world.clock.advance(LATER))
-
-    assert world.deliver(a_demand(elastic.pod)).status == 503
-    assert world.says() == ("none", "view_stale")
-    assert world.pools.count("resize") == 0
 
 
 CHANGES: dict[str, dict[str, Any]] = {
@@ -129,15 +95,6 @@ def test_a_sweep_that_takes_long_reads_a_leader_again_before_it_creates(
     assert reads == [NOW + seconds]
 
 
-def test_a_sweep_that_takes_seconds_reads_no_leader_again(world: World) -> None:
-    world.cluster.add(a_jobset(name="zeta"), a_pod(jobset="zeta", uid="zeta-0"))
-    world.pools.before_next("create", lambda: world.clock.advance(9))
-    world.cluster.before_next("get_pod", lambda: pytest.fail("a call"))
-    world.sweep()
-
-    assert len(world.pools.bodies) == 2
-
-
 @pytest.fixture
 def closed(world: World) -> Elastic:
     """A pool with two nodes that are closed, and that the next sweep removes."""
@@ -158,91 +115,3 @@ def test_nodes_that_are_used_since_they_were_looked_at_stay(world: World, closed
 def disown(world: World, pool: str) -> None:
     """Let a person remove our labels from a pool, so that it is no longer ours."""
     world.pools.add(CLUSTER, dataclasses.replace(world.pools.pools[CLUSTER, pool], labels={}))
-
-
-def test_a_pool_that_lost_its_labels_since_it_was_listed_does_not_grow(world: World) -> None:
-    elastic = Elastic(world, pods=1)
-    elastic.want(3)
-    world.cluster.before_next("list_waiting_leaders", lambda: disown(world, elastic.pool))
-    elastic.sweep()
-
-    assert world.pools.count("resize") == 0
-
-
-def test_no_node_is_marked_in_a_pool_that_lost_its_labels_since_it_was_listed(world: World) -> None:
-    elastic = Elastic(world, pods=2)
-    world.cluster.before_next("get_workload", lambda: disown(world, elastic.pool))
-    elastic.mark("n0", want=1)
-
-    assert world.cluster.marks == {}
-
-
-@pytest.mark.parametrize(
-    ("happens", "skip"),
-    [(lambda closed: closed.want(4), 0), (lambda closed: disown(closed.world, closed.pool), 1)],
-    ids=["they are wanted again", "the pool lost its labels"],
-)
-def test_no_node_is_removed_if_this_happens_since_the_look(
-    closed: Elastic, world: World, happens: Callable[[Elastic], None], skip: int
-) -> None:
-    world.pools.before_next("measure", lambda: happens(closed), skip=skip)
-    closed.sweep()
-
-    assert world.pools.removed == []
-
-
-def test_a_failed_pool_is_not_replaced_after_an_old_look(world: World) -> None:
-    world.use(replace_differing_pools=True)
-    world.cluster.add(a_pod(unschedulable_since=NOW - 60))
-    world.pools.add(CLUSTER, a_pool(claim=a_claim(), fingerprint="1-other"))
-    world.cluster.before_next("list_pool_pods", lambda: world.clock.advance(LATER))
-    assert world.sweep() == (503, {"keep": 1, "errors": 1})
-    assert world.pools.count("delete") == 0
-
-
-def test_a_pool_is_not_replaced_after_an_old_look_at_its_owner(world: World) -> None:
-    """The spec changed while the call to create was held up: the pool is the new one's."""
-    world.use(replace_differing_pools=True)
-    thaw = freeze(world, lambda: world.pools.add(CLUSTER, a_pool(fingerprint="1-other")))
-    world.pools.before_next("create", thaw)
-
-    assert world.deliver(a_demand_event()).status == 503
-    assert world.says() == ("none", "view_stale")
-    assert world.pools.count("delete") == 0
-
-
-def test_a_pool_is_not_created_after_an_old_look_at_the_emergency_stop(world: World) -> None:
-    world.cluster.before_next("get_namespace", lambda: world.clock.advance(LATER), skip=3)
-
-    assert world.deliver(a_demand_event()).status == 503
-    assert world.says() == ("none", "view_stale")
-    assert world.pools.count("create") == 0
-    assert world.deliver(a_demand_event()).status == 200
-    assert world.pools.count("create") == 1
-
-
-def test_a_sweep_reads_the_owner_again_before_it_replaces_a_differing_pool(world: World) -> None:
-    """The leaders of a sweep share their reads, and the spec may have changed back meanwhile."""
-    world.use(replace_differing_pools=True)
-    world.pools.add(CLUSTER, a_pool(fingerprint="1-other"))
-    world.cluster.before_next("list_pool_pods", lambda: world.cluster.add(a_jobset(generation=9)))
-
-    world.sweep()
-
-    assert world.pools.count("delete") == 0
-    world.sweep()
-    assert world.pools.count("delete") == 1
-
-
-def test_a_sweep_reads_the_owner_again_before_it_replaces_a_failed_pool(world: World) -> None:
-    world.pools.add(CLUSTER, a_pool("ERROR"))
-    since = NOW - 3_600
-    world.cluster.add(a_pod(created_at=since, unschedulable_since=since))
-    suspend = a_jobset(suspended=True, suspended_since=NOW)
-    world.use(sweep_deletions_max=1)  # so that the leader's turn comes first
-    world.pools.before_next("get", lambda: None)
-    world.pools.before_next("get", lambda: world.cluster.add(suspend))
-
-    world.sweep()
-
-    assert world.pools.count("delete") == 0

@@ -5,15 +5,12 @@ from typing import Any
 
 import pytest
 
-from shared.capacity_lists import read_policies
 from shared.core.errors import Unavailable
 from shared.core.identity.names import SliceClaim, build_pool_name
 from shared.core.identity.pools import PoolSnapshot
 from shared.core.messages import ObjectName
-from shared.core.workloads import NodeView
-from tests.builders import CLUSTER, NOW, a_claim, a_pool, an_over_event, settings
+from tests.builders import CLUSTER, NOW, a_claim, a_pool, an_over_event
 from tests.component.fake_queues import reserve_quota
-from tests.component.test_component_candidates import POLICY
 from tests.component.world import Records, World
 from tests.unit.rayclusters import UID, a_group, a_raycluster, a_worker, indexed, webhooked
 
@@ -93,18 +90,6 @@ def test_nobody_is_asked_who_stands_where_while_pools_and_slices_agree(rays: Ray
     assert rays.pools.calls == [("list", "")]
 
 
-def test_of_two_swapped_pools_the_empty_one_goes_whatever_its_name_says(rays: RayWorld) -> None:
-    rays.add_pool(1)
-    rays.run(1, rays.add_pool(0))
-    rays.want(1)
-
-    rays.sweep()
-
-    assert rays.alive() == {name_of_slot(0)}
-    looks = [("list", ""), ("get", name_of_slot(1)), ("get", name_of_slot(1))]
-    assert rays.pools.calls == [*looks, ("delete", name_of_slot(1))]
-
-
 @pytest.mark.parametrize("by", ["message", "sweep"])
 @pytest.mark.parametrize("status", ["RUNNING", "ERROR"])
 def test_the_owner_of_a_pool_too_many_reads_that_it_is_not_needed(rays: RayWorld, by: str, status: str) -> None:
@@ -130,92 +115,6 @@ def test_a_slice_that_was_scaled_away_is_told_from_a_workload_that_is_gone(rays:
 
     message = f"deleting node pool {away}: its workload is still there and no longer asks for this pool"
     assert rays.list_deleted() == [(away, "owner_gone", message)]
-
-
-def test_a_pool_in_use_by_another_slice_costs_no_call_at_gke_however_long(rays: RayWorld) -> None:
-    rays.run(1, rays.add_pool(0))
-    rays.want(1)
-
-    for _ in range(3):
-        rays.sweep()
-
-    assert rays.pools.calls == [("list", "")] * 3
-
-
-def test_a_replica_that_comes_back_to_a_taken_pool_gets_one_further_pool(rays: RayWorld) -> None:
-    rays.run(1, rays.add_pool(0))
-    rays.wait(0)
-
-    for _ in range(3):
-        rays.sweep()
-
-    assert rays.alive() == {name_of_slot(0), name_of_slot(0, 1)}
-    assert len(rays.pools.bodies) == 1
-
-
-def test_a_replica_whose_own_pool_took_another_one_waits_for_the_other_s(rays: RayWorld) -> None:
-    rays.run(1, rays.add_pool(0))
-    rays.add_pool(1, "PROVISIONING")
-    rays.wait(0)
-
-    rays.sweep()
-
-    assert rays.pools.bodies == []
-    rays.records.expect_in_order({"decision": "wait", "reason": "pool_in_use"})
-
-
-@pytest.mark.parametrize("listed", [True, False])
-@pytest.mark.parametrize("nodes", [0, 1, 2])
-def test_a_replica_waits_for_no_pool_of_another_one_that_has_lost_its_nodes(
-    rays: RayWorld, nodes: int, *, listed: bool
-) -> None:
-    """Nobody else waits for that pool: its own replica runs on the pool of this one."""
-    rays.use(capacity_policies=read_policies(POLICY) if listed else ())
-    rays.run(1, rays.add_pool(0, age_seconds=3600.0))
-    free = rays.add_pool(1, age_seconds=3600.0)
-    rays.cluster.nodes[free] = rays.cluster.nodes[free][:nodes]
-    for each in rays.cluster.nodes[free]:
-        rays.cluster.node_views[each] = NodeView(name=each, ready=True, created_at=NOW - 3600)
-    rays.wait(0, unschedulable_since=NOW - 3600)
-
-    for _ in range(3):
-        rays.sweep()
-
-    lost = listed and nodes < NODES
-    assert rays.alive() == {name_of_slot(0), free, *([name_of_slot(0, 1)] if lost else [])}
-    assert len(rays.pools.bodies) == lost
-
-
-@pytest.mark.parametrize("listed", [True, False])
-@pytest.mark.parametrize("taken", [True, False], ids=["its own pool is used", "its own pool is empty"])
-@pytest.mark.parametrize("waiting", [0, 1], ids=["its leader waits", "a follower waits"])
-def test_a_replica_leaves_a_pool_of_another_one_that_has_lost_a_node_under_it(
-    rays: RayWorld, waiting: int, *, taken: bool, listed: bool
-) -> None:
-    """Seed 8114319: a pod that is left there keeps the other one on it, and nobody gave it up."""
-    rays.use(capacity_policies=read_policies(POLICY) if listed else ())
-    own, lost = (rays.add_pool(slot, age_seconds=3600.0) for slot in (0, 1))
-    if taken:
-        rays.run(1, own)
-    else:
-        rays.want(1)
-    (left,) = rays.cluster.nodes[lost] = rays.cluster.nodes[lost][:1]
-    for each in (left, *rays.cluster.nodes[own]):
-        rays.cluster.node_views[each] = NodeView(name=each, ready=True, created_at=NOW - 3600)
-    stays = {"node_name": left, "phase": "Running"}
-    waits = {"unschedulable": True, "unschedulable_since": NOW - 3600}
-    for host in range(NODES):
-        fields: dict[str, Any] = waits if host == waiting else stays
-        rays.cluster.add(
-            a_worker(name=f"llm-tpu-worker-x{host}", pod_labels=indexed(0, host), affinity=True, **fields)
-        )
-
-    for _ in range(3):
-        rays.sweep()
-
-    more = [name_of_slot(0, 1)] * (taken and listed and not waiting)
-    assert rays.alive() == {own, *([] if listed else [lost]), *more}
-    assert len(rays.pools.bodies) == len(more)
 
 
 @pytest.mark.parametrize(
@@ -250,94 +149,3 @@ def test_the_second_set_of_an_upgraded_operator_is_explained_and_not_bought(rays
     assert rays.pools.bodies == []
     rays.records.expect_in_order({"decision": "refuse", "reason": "slice_doubled"})
     assert ("Pod", "NodePoolRefused", True) in rays.notices()
-
-
-def test_a_slice_that_a_queue_holds_by_its_pods_gives_its_pool_back_after_the_grace(rays: RayWorld) -> None:
-    pool = rays.add_pool(0)
-    rays.want(1)
-    rays.queue(0)
-
-    rays.sweep()
-    assert rays.alive() == {pool}
-
-    rays.clock.advance(settings().grace_seconds)
-    rays.sweep()
-    assert rays.alive() == set()
-    assert rays.pools.bodies == []
-
-
-def test_the_pool_of_a_queued_slice_stays_while_another_one_runs_on_it(rays: RayWorld) -> None:
-    pool = rays.add_pool(0)
-    rays.queue(0)
-    rays.run(1, pool)
-    rays.clock.advance(10 * settings().drain_seconds_max)
-
-    rays.sweep()
-
-    assert rays.alive() == {pool}
-
-
-@pytest.mark.parametrize("empty", [True, False])
-def test_the_pool_of_an_earlier_shape_is_replaced_once_it_is_empty(rays: RayWorld, empty: bool) -> None:
-    old = rays.add_pool(0, fingerprint="1-anothershape")
-    if not empty:
-        rays.cluster.bind(old, kind="RayCluster", workload="llm")
-    rays.want(1)
-    rays.wait(0)
-
-    rays.sweep()
-    assert rays.alive() == (set() if empty else {old})
-
-    if empty:
-        rays.pools.move(CLUSTER, old, "gone")
-        rays.sweep()
-        assert len(rays.pools.bodies) == 1
-
-
-def test_the_empty_pool_of_a_departed_replica_stays_while_another_one_waits_for_the_same(rays: RayWorld) -> None:
-    rays.add_pool(0)  # its nodes take nothing at present
-    rays.wait(0)
-    left = rays.add_pool(2)
-    rays.want(1)
-
-    rays.collect(an_over_event("drained", subject=RAYCLUSTER))
-    rays.sweep()
-    assert rays.alive() == {name_of_slot(0), left}
-
-    rays.cluster.pods.clear()
-    rays.run(0, left)
-    rays.sweep()
-    assert rays.alive() == {left}, "it landed there, and its own is the one too many"
-
-
-def test_of_many_pools_left_behind_as_many_stay_as_slices_wait(rays: RayWorld) -> None:
-    rays.add_pool(0)
-    rays.wait(0)
-    left = {rays.add_pool(slot) for slot in (3, 4, 5)}
-    rays.want(1)
-
-    rays.sweep()
-
-    assert rays.alive() == {name_of_slot(0), min(left)}
-
-
-@pytest.mark.parametrize(
-    ("pool", "pod"),
-    [
-        ({"fingerprint": "1-anothershape"}, {"unschedulable": True}),
-        ({}, {"gates": ("example.com/hold",), "queued_since": 0.0}),
-        ({}, {"unschedulable": True, "deleting": True}),
-    ],
-    ids=["another shape", "held by a queue", "ending"],
-)
-def test_a_pool_left_behind_goes_where_nobody_waits_for_it(
-    rays: RayWorld, pool: dict[str, Any], pod: dict[str, Any]
-) -> None:
-    rays.run(1, rays.add_pool(1))
-    rays.cluster.add(a_worker(name="llm-tpu-worker-w0", pod_labels=indexed(0), affinity=True, **pod))
-    left = rays.add_pool(2, **pool)
-    rays.want(1 if pod.get("deleting") else 2)
-
-    rays.sweep()
-
-    assert left not in rays.alive()

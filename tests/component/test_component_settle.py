@@ -6,29 +6,14 @@ from unittest.mock import Mock
 
 import pytest
 
-from shared.core import labels
-from shared.core.errors import Denied, Unavailable
+from shared.core.errors import Denied
 from shared.core.identity.names import build_pool_name
 from shared.core.identity.pools import PoolStatus
 from shared.core.messages import Message
-from shared.core.times import SHARED_SECONDS
 from shared.core.workloads import PodView, WorkloadView
-from shared.engine.looks.look import open_look
 from tests.audit_entries import STOCKOUT, an_entry, as_message
-from tests.builders import (
-    CLUSTER,
-    JOBSET_UID,
-    NOW,
-    a_claim,
-    a_demand_event,
-    a_foreign_pool,
-    a_jobset,
-    a_pod,
-    a_pool,
-)
-from tests.component.test_component_elastic import a_waiting_pod
+from tests.builders import CLUSTER, NOW, a_claim, a_foreign_pool, a_jobset, a_pod, a_pool
 from tests.component.world import NAME, World, claim_of, name_of, slice_name
-from tests.unit.test_elastic import a_gpu_job
 
 OTHER_CLAIM = build_pool_name(a_claim(owner_uid="another"))
 FAILED = an_entry(status=STOCKOUT)
@@ -71,17 +56,6 @@ def test_the_end_of_a_delete_looks_at_the_slice_and_leaves_the_create_to_the_swe
 
     world.sweep()
     assert world.expect_one_pool() == NAME
-
-
-def test_beside_a_later_attempt_the_first_one_is_not_created_again(world: World) -> None:
-    """A creation can fail, and its pool be gone, while the leader is still young."""
-    later = name_of(1)
-    world.cluster.add(a_pod(created_at=NOW - 5), a_jobset(created_at=NOW - 5))
-    world.pools.add(CLUSTER, a_pool("PROVISIONING", name=later, extra_labels={labels.ATTEMPT: "1"}))
-
-    assert settle(world, DELETED) == 200
-    assert world.says() == ("wait", "pool_in_progress")
-    assert world.pools.names(CLUSTER) == [later]
 
 
 def test_only_the_slice_of_the_name_is_answered_and_no_workload_of_another_name_is_read(world: World) -> None:
@@ -150,43 +124,6 @@ def test_the_successes_of_one_workload_share_one_list_and_none_reads_all_of_its_
     assert Counter(each.kind for each in world.cluster.notices)["Pod"] == 20
 
 
-@pytest.mark.parametrize(("status", "lists"), [("", 1), ("STOPPING", 4)], ids=["gone", "still listed"])
-def test_deletions_of_one_moment_share_a_list_that_shows_their_end(world: World, status: str, lists: int) -> None:
-    world.share_reads()
-    world.add_slices(3, unschedulable_since=FRESH)
-    for index in range(3) if status else ():
-        world.pools.add(CLUSTER, a_pool(status, claim=claim_of(index)))
-    for index in range(3):
-        assert settle(world, an_entry("Delete", pool=slice_name(index))) == 200
-        world.clock.advance(0.1)
-
-    assert world.pools.count("list") == lists
-
-
-def test_successes_that_the_shared_list_does_not_show_yet_share_the_next_one(world: World) -> None:
-    world.share_reads()
-    world.cluster.add(a_jobset(replicas=3))
-    open_look(CLUSTER, world.ports).list_shared()
-    world.clock.advance(1)
-    for pool in world.add_pools(3):
-        assert settle(world, an_entry(pool=pool.name)) == 200
-        world.clock.advance(0.1)
-
-    assert Counter(each.kind for each in world.cluster.notices)["JobSet"] == 3
-    assert (world.pools.count("list"), world.pools.count("get")) == (2, 0)
-
-
-@pytest.mark.parametrize("kinds", [("JobSet",), ("Job",)])
-def test_a_kind_that_is_not_served_is_neither_read_nor_told(world: World, kinds: tuple[str, ...]) -> None:
-    world.use(kinds=kinds)
-    world.pools.add(CLUSTER, a_pool())
-    if kinds == ("Job",):
-        world.cluster.before_next("get_workload", lambda: pytest.fail("it is not served"))
-
-    assert settle(world, CREATED) == 200
-    assert bool(world.notices()) == (kinds == ("JobSet",))
-
-
 @pytest.mark.parametrize(
     ("pool", "says"),
     [
@@ -225,18 +162,6 @@ def test_what_is_not_ours_is_acknowledged_without_any_call(world: World, entry: 
     assert "event_data" not in world.last
 
 
-def test_a_deletion_that_gke_accepts_and_does_not_do_is_told_each_time(world: World) -> None:
-    """The sweep deletes the pool again, and each of its deletions looks like a success."""
-    refused = an_entry("Delete", status={"code": 13, "message": "Internal error."})
-    for entry in (DELETED, refused, refused, an_entry("Delete", pool="default-pool", status={"code": 13})):
-        assert settle(world, entry) == 200
-
-    told = [each for each in world.records.found if each.get("reason") == "pool_stuck"]
-    assert [each["severity"] for each in told] == ["WARNING"] * 2
-    assert "GKE could not delete node pool train-" in told[0]["message"]
-    assert "Internal error." in told[0]["message"]
-
-
 @pytest.mark.parametrize(
     ("entry", "pods", "reason"),
     [
@@ -259,60 +184,12 @@ def test_where_no_leader_waits_for_the_pool_nothing_is_done(
     assert world.pools.calls == []
 
 
-def test_duplicates_reordering_and_replays_make_one_pool(world: World) -> None:
-    world.deliver(a_demand_event())
-    for entry in (CREATED, DELETED, FAILED, DELETED, CREATED, FAILED):
-        assert settle(world, entry) == 200
-    assert world.expect_one_pool() == NAME
-    world.pools.move(CLUSTER, NAME, "RUNNING")
-    for entry in (DELETED, FAILED, CREATED, an_entry(last=False)):
-        assert settle(world, entry) == 200
-
-    assert world.expect_one_pool() == NAME
-    assert world.pools.count("delete") == 0
-
-
-def test_an_elastic_pool_is_answered_once_for_all_of_its_pods(world: World) -> None:
-    job = a_gpu_job(parallelism=3, completions=3)
-    world.cluster.pods.clear()
-    world.cluster.add(job, *(a_waiting_pod(f"{job.name}-{each}") for each in "abc"))
-    world.sweep()
-    name = world.expect_one_pool()
-    world.pools.move(CLUSTER, name, "gone")
-    calls = len(world.pools.calls)
-
-    world.records.found.clear()
-    assert settle(world, an_entry("Delete", pool=name)) == 200
-    assert [each["decision"] for each in world.records.found] == ["wait"]
-    assert ("create", name) not in world.pools.calls[calls:]
-
-
 @pytest.mark.parametrize("data", [b"?", b"[]", b'{"resource": 1}'])
 def test_what_can_never_be_read_is_acknowledged_and_logged(world: World, data: bytes) -> None:
     assert world.deliver(Message(data, {}), "settle").status == 200
 
     assert world.last["event_data"] == data.decode()
     assert (world.last["reason"], world.last["function"]) == ("event_malformed", "settle")
-
-
-@pytest.mark.parametrize("error", [Unavailable("away"), OverflowError("inf")])
-def test_a_workload_that_cannot_be_read_hides_no_other(world: World, error: Exception) -> None:
-    world.cluster.pods.clear()
-    world.cluster.add(
-        a_pod(namespace="a", uid="of-a", unschedulable_since=FRESH), a_jobset(namespace="a"), a_pod()
-    )
-
-    world.cluster.fail_next("get_workload", error)
-
-    assert settle(world, DELETED) == 200
-    assert (world.says(), world.last["claim"]["namespace"]) == (LEFT, "default")
-
-
-def test_the_entry_comes_back_when_the_only_workload_cannot_be_read(world: World) -> None:
-    world.cluster.fail_next("get_workload", Unavailable("away"))
-
-    assert settle(world, DELETED) == 503
-    assert world.pools.calls == []
 
 
 @pytest.mark.parametrize(
@@ -337,41 +214,3 @@ def test_without_this_right_the_entry_comes_back_and_the_log_is_loud(
     assert (world.says(), world.last["severity"]) == (("none", "permission_denied"), "CRITICAL")
     assert [pool.status for pool in world.pools.pools.values()].count(PoolStatus.STOPPING) == 0
     assert world.pools.bodies == []
-
-
-@pytest.mark.parametrize("mode", ["no-create", "report-only"])
-def test_the_mode_stops_settle_as_it_stops_provision(world: World, mode: str) -> None:
-    world.cluster.namespace_labels["tpu-provisioner"]["tpu-provisioner.cloud.google.com/mode"] = mode
-    add_old_pool(world, "ERROR")
-
-    assert settle(world, FAILED) == 200
-    assert world.says() == ("refuse", f"mode_{mode.replace('-', '_')}")
-    assert world.pools.names(CLUSTER) == [NAME]
-
-
-def test_ends_at_one_time_share_one_list_and_each_leader_is_read_again(world: World) -> None:
-    world.share_reads()
-    listed: list[float] = []
-    live = world.cluster.list_waiting_leaders
-    world.cluster.list_waiting_leaders = lambda: listed.append(world.clock.now()) or live()  # type: ignore[method-assign,func-returns-value,misc,assignment]
-    world.cluster.add(a_pod(unschedulable_since=FRESH))
-
-    for _ in range(3):
-        assert settle(world, an_entry("Delete", pool=OTHER_CLAIM)) == 200
-    assert len(listed) == 1
-    world.cluster.pods.clear()
-    assert settle(world, DELETED) == 200
-    assert world.pools.calls == [], "the leader of the list no longer exists"
-    world.clock.advance(SHARED_SECONDS + 1)
-    world.cluster.add(a_pod())
-    assert settle(world, DELETED) == 200
-    assert len(listed) == 2
-    assert world.says() == LEFT
-
-
-def test_the_successor_of_a_leader_is_answered_beside_the_one_that_goes(world: World) -> None:
-    world.cluster.add(a_pod(deleting=True), a_pod(name="train-workers-0-0-new", uid="new", created_at=NOW))
-
-    assert settle(world, DELETED) == 200
-    assert world.says() == LEFT
-    assert world.last["claim"]["owner_uid"] == JOBSET_UID

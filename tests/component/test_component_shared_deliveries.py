@@ -4,7 +4,7 @@ import pytest
 
 from shared.core import labels
 from shared.core.times import SHARED_SECONDS
-from tests.builders import CLUSTER, a_jobset, a_pod, a_pool, a_workload_demand, an_over_event
+from tests.builders import a_jobset, a_pod, a_workload_demand
 from tests.component.world import World
 
 OWN = "tpu-provisioner"
@@ -48,21 +48,3 @@ def test_a_stop_that_came_a_moment_ago_is_obeyed(crowd: World) -> None:
     demand(crowd, "two")
 
     assert crowd.pools.count("create") == 1
-
-
-def test_with_a_limit_each_delivery_lists_the_pools_that_it_counts(crowd: World) -> None:
-    crowd.use(limit_chips=64)
-    crowd.share_reads()
-    demand(crowd, "one")
-    demand(crowd, "two")
-
-    assert (crowd.pools.count("list"), crowd.pools.count("create")) == (2, 2)
-
-
-def test_no_pool_is_deleted_by_a_list_of_another_delivery(crowd: World) -> None:
-    """A pool that came since then is found, because each delivery of `collect` lists the pools."""
-    demand(crowd, "one")
-    crowd.pools.add(CLUSTER, a_pool())
-    crowd.collect(an_over_event())
-
-    assert crowd.pools.count("delete") == 1

@@ -7,11 +7,10 @@ import pytest
 from cli.fleet.status import read_status
 from shared.core import labels
 from shared.core.errors import Denied, ProvisionerError, Unavailable
-from shared.core.kinds.jobset import EXCLUSIVE_TOPOLOGY, NODE_SELECTOR_STRATEGY
-from shared.core.workloads import PodView, WorkloadView
+from shared.core.workloads import PodView
 from tests.builders import CLUSTER, NOW, a_claim, a_jobset, a_pod, a_pool
 from tests.component.test_component_elastic import GRACE, Elastic
-from tests.component.world import NAME, World
+from tests.component.world import World
 
 LONG = GRACE + 60.0
 TAKEN = ("refuse", "pool_taken")
@@ -96,18 +95,6 @@ def test_those_who_take_nothing_are_not_named(
     assert waiting.told() == [told]
 
 
-@pytest.mark.parametrize("fields", [{"age_seconds": 60.0}, {"waits_seconds": 60.0}, {"waits_seconds": None}])
-def test_within_the_grace_nobody_is_asked(world: World, fields: dict[str, Any]) -> None:
-    waiting = Waiting(world, **fields)
-    waiting.take("serving")
-    world.cluster.nodes[waiting.pool.name] = [f"n{at}" for at in range(waiting.pool.node_count)]
-    world.cluster.fail_next("list_pool_pods", Unavailable("asked"))
-
-    assert waiting.sweep()["errors"] == 0
-
-    assert waiting.told() == ([UNPLACED] if "age_seconds" in fields else [])
-
-
 @pytest.mark.parametrize("status", ["PROVISIONING", "RUNNING"])
 def test_a_taker_whose_own_pool_still_comes_will_leave_room(world: World, status: str) -> None:
     waiting = Waiting(world)
@@ -176,101 +163,3 @@ def test_of_a_slice_that_has_begun_it_is_said_on_one_pod_that_waits(world: World
         ("Pod", "train-workers-0-1"),
     ]
     assert [row.reason for row in read_status(world.ports).waiting] == ["pool_taken"]
-
-
-@pytest.mark.parametrize(
-    ("waits_seconds", "takers", "workload"),
-    [
-        pytest.param(60.0, ["serving"], a_jobset(), id="within the grace"),
-        pytest.param(LONG, [], a_jobset(), id="no other pod uses it"),
-        pytest.param(LONG, ["serving"], a_jobset(uid="another"), id="another workload of the name"),
-        pytest.param(LONG, ["serving"], a_jobset(job="others"), id="a slice that the spec has not"),
-    ],
-)
-def test_of_followers_nothing_else_is_said(
-    world: World, waits_seconds: float, takers: list[str], workload: WorkloadView
-) -> None:
-    begun = Begun(world, waits_seconds=waits_seconds)
-    for name in takers:
-        begun.take(name)
-    world.cluster.add(workload)
-    world.use(mode="no-create")
-
-    begun.sweep()
-
-    assert "pool_taken" not in {reason for _, reason in begun.told()}
-
-
-def test_a_slice_whose_first_pod_was_answered_is_answered_once(world: World) -> None:
-    begun = Begun(world)
-    begun.take("serving")
-    world.cluster.add(a_pod(unschedulable_since=NOW - LONG))
-
-    begun.sweep()
-
-    assert begun.told() == [TAKEN]
-
-
-@pytest.mark.parametrize(("method", "errors"), [("list_waiting_followers", 0), ("get_workload", 1)])
-def test_followers_that_cannot_be_read_change_nothing(world: World, method: str, errors: int) -> None:
-    """A sweep reads a workload once, for its pool too, so its error is an error of the sweep."""
-    begun = Begun(world)
-    begun.take("serving")
-
-    world.cluster.fail_next(method, Unavailable("gone"))
-    assert begun.sweep()["errors"] == errors
-    assert begun.told() == []
-    begun.sweep()
-    assert begun.told() == [TAKEN]
-
-
-PINNED = {EXCLUSIVE_TOPOLOGY: labels.NODE_POOL, NODE_SELECTOR_STRATEGY: "true"}
-
-
-class Leaderless(Begun):
-    """The slice's first pod has ended, the pool was lost, and later pods wait."""
-
-    def __init__(self, world: World, **overrides: Any) -> None:
-        super().__init__(world)
-        world.pools.pools.clear()
-        world.cluster.bound.clear()
-        world.cluster.nodes.clear()
-        world.cluster.add(a_pod(**{"node_name": "n0", "phase": "Succeeded", **overrides}))
-
-
-@pytest.mark.parametrize(
-    ("leader", "created"),
-    [
-        pytest.param({}, 1, id="ended"),
-        pytest.param({"phase": "Failed"}, 1, id="failed"),
-        pytest.param({"phase": "Running"}, 0, id="runs elsewhere"),
-        pytest.param({"node_name": "", "phase": "Pending", "gates": ("a",)}, 0, id="held by a gate"),
-    ],
-)
-@pytest.mark.parametrize("pinned", [True, False])
-def test_a_slice_whose_leader_has_ended_gets_its_pool_again(
-    world: World, leader: dict[str, Any], created: int, *, pinned: bool
-) -> None:
-    leaderless = Leaderless(world, **leader)
-    world.cluster.add(a_jobset(annotations=PINNED if pinned else None))
-
-    counts = leaderless.sweep()
-    world.sweep()
-
-    assert (counts.get("create", 0), len(world.pools.bodies)) == (created, created)
-
-
-def test_a_slice_without_leader_gets_its_next_pool_too(world: World) -> None:
-    leaderless = Leaderless(world)
-    leaderless.sweep()
-    world.pools.move(CLUSTER, NAME, "ERROR")
-    world.clock.advance(LONG)
-    world.sweep()
-    assert len(world.pools.bodies) == 2
-
-
-def test_a_slice_without_leader_that_is_refused_says_why(world: World) -> None:
-    leaderless = Leaderless(world)
-    world.use(mode="no-create")
-    leaderless.sweep()
-    assert leaderless.told() == [("refuse", "mode_no_create")]

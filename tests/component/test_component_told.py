@@ -8,19 +8,8 @@ import pytest
 from shared.core import labels
 from shared.core.errors import Busy, Denied, NotFound, ProvisionerError, Throttled, Unavailable
 from shared.core.identity.creations import Creation
-from shared.core.identity.pools import PoolSnapshot
 from shared.core.times import format_time
-from tests.builders import (
-    CLUSTER,
-    JOBSET_UID,
-    NOW,
-    POD_UID,
-    a_demand_event,
-    a_jobset,
-    a_pod,
-    a_pool,
-    a_workload_demand,
-)
+from tests.builders import CLUSTER, JOBSET_UID, NOW, POD_UID, a_jobset, a_pod, a_pool, a_workload_demand
 from tests.component.test_component_elastic import GRACE
 from tests.component.world import World
 
@@ -118,24 +107,6 @@ def test_operations_are_listed_once_in_a_sweep_for_all_that_wait_without_a_pool(
     assert world.pools.count("list_creations") == 1
 
 
-@pytest.mark.parametrize(
-    ("pools", "namespaces"),
-    [([a_pool("PROVISIONING")], ("*",)), ([], ("others",))],
-    ids=["with a pool", "refused"],
-)
-def test_nobody_else_lists_operations(
-    world: World, pools: list[PoolSnapshot], namespaces: tuple[str, ...]
-) -> None:
-    world.pools.add(CLUSTER, *pools)
-    world.use(allowed_namespaces=namespaces)
-    wait(world)
-
-    world.sweep()
-    world.deliver(a_demand_event(a_pod(unschedulable_since=NOW - LONG)))
-
-    assert world.pools.count("list_creations") == 0
-
-
 @pytest.mark.parametrize("error", [Denied("403"), Unavailable("connection reset")])
 def test_without_the_right_to_list_operations_the_demand_is_answered_and_the_log_names_the_right(
     world: World, error: ProvisionerError
@@ -147,19 +118,6 @@ def test_without_the_right_to_list_operations_the_demand_is_answered_and_the_log
     assert told(world) == {("JobSet", "pool_absent"), ("Pod", "pool_absent")}
     world.expect_one_pool()
     world.records.expect_in_order({"error": str(error), "permission": "container.operations.list"})
-
-
-@pytest.mark.parametrize("status", ["PROVISIONING", "STOPPING", "RUNNING_WITH_ERROR", "STATUS_UNSPECIFIED"])
-def test_what_a_demand_waits_for_is_told_by_the_sweep_when_its_message_was_lost(world: World, status: str) -> None:
-    world.pools.add(CLUSTER, a_pool(status))
-    wait(world, seconds=60)
-    world.sweep()
-    assert told(world) == set()
-
-    wait(world)
-    world.sweep()
-
-    assert {kind for kind, _ in told(world)} == {"JobSet", "Pod"}
 
 
 @pytest.mark.parametrize(("age_seconds", "is_told"), [(60.0, False), (LONG, True)])
@@ -180,12 +138,6 @@ def test_a_failed_message_names_the_workload(world: World) -> None:
 
     (found,) = world.records.expect_in_order({"decision": "none", "reason": "unavailable"})
     assert found["claim"] == {**CLAIM, "slice": ""}
-
-
-def test_a_refused_message_names_the_workload(world: World) -> None:
-    world.deliver(a_workload_demand(cluster="projects/p/locations/l/clusters/unknown"))
-
-    assert world.last["claim"]["owner_uid"] == JOBSET_UID
 
 
 SPOT = (
@@ -228,14 +180,6 @@ def test_without_the_nodes_the_scheduler_s_words_are_told(world: World) -> None:
     (message,) = {each.message for each in world.cluster.notices}
     assert "finds no place for this pod: Insufficient cpu; node(s) had untolerated taint" in message
     world.records.expect_in_order({"message": "the nodes of a node pool could not be read"})
-
-
-def test_the_same_is_said_while_the_cluster_grows(world: World) -> None:
-    for nodes in ("0/3", "0/40"):
-        wait_beside_nodes(world, says=SPOT.replace("0/3", nodes))
-        world.sweep()
-
-    assert len({each.message for each in world.cluster.notices}) == 1
 
 
 def test_workers_that_wait_beside_a_placed_leader_are_told(world: World) -> None:
@@ -316,20 +260,6 @@ def test_pods_that_keep_no_pool_are_not_told(world: World, foreign_pod: dict[str
     assert world.pools.count("delete") == 1
 
 
-def test_many_foreign_pods_are_told_a_bounded_number_of_times(world: World) -> None:
-    kept = KeptByForeignPods(world)
-    for number in range(40):
-        world.cluster.bind(kept.pool.name, kind="Deployment", workload=f"w{number % 30:02}", chips=1)
-    for _ in range(20):
-        world.cluster.bind(kept.pool.name, kind="Deployment", workload="serving", chips=1)
-
-    world.sweep()
-
-    assert len(kept.told()) <= 20 * (1 + 5)
-    assert [kind for kind, name, _ in kept.told() if name.startswith("serving")] == ["Deployment", *["Pod"] * 5]
-    assert any("and 18 more" in each.message for each in world.cluster.notices)
-
-
 def wait_for_another_shape(world: World, *, seconds: float = LONG) -> None:
     """Let the leader wait so long, and another workload hold its pool of an earlier shape."""
     world.pools.add(CLUSTER, a_pool(age_seconds=LONG, fingerprint="1-another"))
@@ -355,11 +285,3 @@ def test_a_change_of_shape_while_another_workload_holds_the_old_pool_is_told_to_
     assert told_owner == ({message} if seconds == LONG else set())
     (told_foreign_pod,) = {each.message for each in world.cluster.notices if each.name == "serving-0"}
     assert "JobSet default/train, for which the pool was created, does not need it any more" in told_foreign_pod
-
-
-def test_a_change_of_shape_that_the_operator_does_not_allow_is_told(world: World) -> None:
-    wait_for_another_shape(world)
-
-    world.sweep()
-
-    assert told(world) == {("JobSet", "pool_differs"), ("Pod", "pool_differs")}

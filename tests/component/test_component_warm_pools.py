@@ -1,28 +1,15 @@
 """An ended workload's pool stays for the next one: idle, used, idle again, gone."""
 
-import dataclasses
 from typing import Any
 
 import pytest
 
 from shared.core import labels
-from shared.core.errors import Denied
-from shared.core.identity.names import build_pool_name
 from shared.core.identity.pools import PoolSnapshot
 from shared.core.kinds import jobset as jobset_keys
 from shared.core.ports import SurplusMark
-from tests.builders import (
-    CLUSTER,
-    NOW,
-    a_claim,
-    a_demand_event,
-    a_jobset,
-    a_pod,
-    a_pool,
-    a_template,
-    an_over_event,
-)
-from tests.component.world import NAME, World, claim_of, slice_name
+from tests.builders import CLUSTER, NOW, a_demand_event, a_jobset, a_pod, a_pool, a_template, an_over_event
+from tests.component.world import NAME, World
 
 NODES = ["n0", "n1", "n2", "n3"]
 IDLE = 1800
@@ -68,15 +55,6 @@ def use(world: World, *, workload: str = "next", **pod: Any) -> None:
     world.cluster.bind(NAME, workload=workload, **pod)
 
 
-def add_idle(world: World, *slices: int) -> list[str]:
-    names = []
-    for at in slices:
-        names.append(slice_name(at))
-        world.pools.add(CLUSTER, a_warm_pool(names[-1], claim=claim_of(at)))
-        world.cluster.nodes[names[-1]] = [f"n{at}-0"]
-    return names
-
-
 # --- its life -------------------------------------------------------------------------------------
 
 
@@ -102,15 +80,6 @@ def test_the_end_of_the_workload_keeps_the_pool_and_tells_it(world: World) -> No
     assert world.notices() == [("JobSet", "NodePoolKept", False)]
 
 
-def test_without_a_word_of_its_workload_it_stays_too(world: World) -> None:
-    world.cluster.workloads.clear()
-    sweep(world)
-    sweep(world, after=IDLE - 60)
-    assert status(world) == "RUNNING"
-    sweep(world)
-    assert status(world) == "STOPPING"
-
-
 def test_use_keeps_it_alive_and_after_the_use_the_time_begins_again(world: World) -> None:
     sweep(world)
     use(world)
@@ -127,86 +96,6 @@ def test_use_keeps_it_alive_and_after_the_use_the_time_begins_again(world: World
     assert (status(world), world.cluster.marks) == ("RUNNING", mark_all(ended))
     sweep(world)
     assert status(world) == "STOPPING"
-
-
-def test_a_workload_of_the_same_name_may_use_it(world: World) -> None:
-    world.cluster.workloads.clear()
-    world.cluster.add(a_jobset(uid="next"))
-    use(world, workload="train")
-    sweep(world)
-    sweep(world, after=10 * IDLE)
-
-    assert status(world) == "RUNNING"
-
-
-def test_a_node_that_was_repaired_does_not_begin_the_time_again(world: World) -> None:
-    sweep(world)
-    began = world.clock.now()
-    del world.cluster.marks["n2"]
-    sweep(world, after=600)
-
-    assert world.cluster.marks == mark_all(began)
-
-
-def test_a_pod_that_comes_while_the_nodes_are_closed_keeps_the_pool(world: World) -> None:
-    sweep(world)
-    world.cluster.before_next("list_pool_pods", lambda: use(world), skip=1)
-    sweep(world, after=IDLE)
-
-    assert status(world) == "RUNNING"
-    assert world.cluster.marks == {}, "its nodes are open again"
-
-
-@pytest.mark.parametrize(
-    ("state", "nodes"),
-    [("RUNNING", []), ("ERROR", NODES), ("RUNNING_WITH_ERROR", NODES)],
-    ids=["without nodes", "failed", "with errors"],
-)
-def test_a_pool_that_could_not_serve_is_not_kept(world: World, state: str, nodes: list[str]) -> None:
-    world.cluster.nodes[NAME] = nodes
-    world.cluster.nodes["default-pool"] = ["gke-default-pool-1"]
-    world.pools.move(CLUSTER, NAME, state)
-    sweep(world)
-
-    assert status(world) == "STOPPING"
-
-
-def test_a_setting_that_is_taken_back_ends_all_idle_pools(world: World) -> None:
-    sweep(world)
-    world.use(idle_seconds=120)
-    sweep(world)
-    assert status(world) == "RUNNING"
-    world.use()
-    sweep(world)
-    assert status(world) == "STOPPING"
-
-
-def test_a_slice_of_a_live_workload_that_is_not_needed_is_not_lent(world: World) -> None:
-    """If it comes back, its pool of this name must be free."""
-    first = a_template(**TOGETHER)
-    world.cluster.add(a_jobset(replicas=1, template=first))
-    (name,) = add_idle(world, 1)
-    sweep(world)
-
-    assert (status(world), status(world, name)) == ("RUNNING", "STOPPING")
-
-
-def test_a_slice_that_runs_on_an_idle_pool_gives_back_the_pool_that_came_too_late(world: World) -> None:
-    mine = a_claim(name="next", owner_uid="next", slice_key="default/next-workers-0")
-    name = build_pool_name(mine)
-    world.pools.add(CLUSTER, a_warm_pool(name, claim=mine))
-    world.cluster.nodes[name] = ["m0", "m1", "m2", "m3"]
-    template = a_template(**TOGETHER)
-    group = dataclasses.replace(a_jobset(replicas=1, template=template).groups[0], hosts=4)
-    world.cluster.add(a_jobset(name="next", uid="next", groups=(group,)))
-    for at, node in enumerate(NODES):
-        pod_labels = {jobset_keys.JOBSET_UID_ON_POD: "next"}
-        pod = a_pod(jobset="next", template=template, pod_labels=pod_labels, node_name=node, phase="Running")
-        world.cluster.add(dataclasses.replace(pod, name=f"p{at}", uid=f"p{at}", unschedulable=False))
-    use(world)
-    sweep(world)
-
-    assert (status(world), status(world, name)) == ("RUNNING", "STOPPING")
 
 
 # --- who may --------------------------------------------------------------------------------------
@@ -253,43 +142,3 @@ def test_a_pool_that_no_other_workload_may_use_never_stays(world: World, changes
     assert why in world.last["message"]
     deliver_asking(world, "0", **changes)
     assert world.says() == ("create", "pool_absent")
-
-
-# --- what stops it --------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("by", ["setting", "label"])
-def test_report_only_holds_marks_and_deletion(world: World, by: str) -> None:
-    def set_mode(mode: str) -> None:
-        if by == "setting":
-            world.use(idle_seconds=IDLE, mode=mode)
-        else:
-            world.cluster.namespace_labels["tpu-provisioner"][labels.MODE] = mode
-
-    set_mode("report-only")
-    sweep(world)
-    assert world.cluster.marks == {}
-    set_mode("active")
-    sweep(world)
-    began = world.clock.now()
-    set_mode("report-only")
-    sweep(world, after=IDLE)
-    assert (status(world), world.cluster.marks) == ("RUNNING", mark_all(began))
-
-
-def test_the_cap_holds_for_idle_pools_of_absent_owners(world: World) -> None:
-    names = [NAME, *add_idle(world, 1, 2)]
-    world.use(idle_seconds=IDLE, sweep_deletions_max=2)
-    world.cluster.workloads.clear()
-    sweep(world)
-    sweep(world, after=IDLE)
-
-    assert sum(status(world, name) == "STOPPING" for name in names) <= 2
-
-
-def test_without_the_right_to_mark_the_pool_is_an_error_and_the_others_go_on(world: World) -> None:
-    world.cluster.fail_next("mark_surplus", Denied("nodes is forbidden"))
-    answered, counts = world.sweep()
-
-    assert (answered, counts["errors"]) == (500, 1)
-    assert status(world) == "RUNNING"

@@ -1,6 +1,5 @@
 """One demand of a workload is answered for all of its slices, from one list of pools."""
 
-import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
@@ -8,11 +7,8 @@ import pytest
 
 from shared.core import labels
 from shared.core.errors import Denied, Throttled, Unavailable
-from shared.edges.threads import Threads
-from tests.builders import CLUSTER, JOBSET_UID, NOW, a_pod, a_workload_demand
-from tests.component.test_component_elastic import a_waiting_pod
-from tests.component.world import World, slice_name
-from tests.unit.test_elastic import a_gpu_job
+from tests.builders import CLUSTER, JOBSET_UID, a_pod, a_workload_demand
+from tests.component.world import World
 
 SLICES = 20
 
@@ -35,13 +31,6 @@ def test_each_slice_and_no_pod_that_leads_none_gets_its_pool_from_one_list(crowd
     assert len(crowd.pools.calls) == SLICES + 1
     assert [each["decision"] for each in crowd.records.found] == ["create"] * SLICES
     assert {each["claim"]["name"] for each in crowd.records.found} == {"train"}
-
-
-def test_threads_answer_each_slice_once(crowd: World) -> None:
-    crowd.ports = dataclasses.replace(crowd.ports, threads=Threads(crowd.clock))
-    assert crowd.deliver(a_workload_demand()).status == 200
-
-    assert len(crowd.pools.names(CLUSTER)) == len(crowd.pools.bodies) == SLICES
 
 
 @pytest.mark.parametrize(
@@ -74,16 +63,6 @@ def test_an_error_of_one_slice_stops_no_other_and_brings_the_message_back(crowd:
     assert len(crowd.pools.names(CLUSTER)) == SLICES
 
 
-def test_all_pods_of_a_deployment_are_one_answer(world: World) -> None:
-    job = a_gpu_job(parallelism=30, completions=30)
-    world.cluster.pods.clear()
-    world.cluster.add(job, *(a_waiting_pod(f"{job.name}-{each}") for each in range(30)))
-    world.deliver(a_workload_demand(kind=job.kind, name=job.name, uid=job.uid))
-
-    assert [each["decision"] for each in world.records.found] == ["create"]
-    world.expect_one_pool()
-
-
 @pytest.mark.parametrize("pauses", [(30, 5), (5, 30)], ids=["the longer one first", "the shorter one first"])
 def test_429s_of_gke_bring_the_message_back_after_the_longest_pause(crowd: World, pauses: tuple[int, int]) -> None:
     create, left = crowd.pools.create, list(pauses)
@@ -97,14 +76,3 @@ def test_429s_of_gke_bring_the_message_back_after_the_longest_pause(crowd: World
 
     answer = crowd.deliver(a_workload_demand())
     assert (answer.status, answer.retry_after_seconds, left) == (503, 30, [])
-
-
-def test_a_slice_whose_pool_exists_waits_and_the_others_are_created(crowd: World) -> None:
-    crowd.deliver(a_workload_demand())
-    gone = slice_name(7)
-    crowd.pools.move(CLUSTER, gone, "gone")
-    crowd.pools.calls.clear()
-    crowd.deliver(a_workload_demand())
-
-    assert [name for method, name in crowd.pools.calls if method == "create"] == [gone]
-    assert crowd.clock.now() >= NOW
