@@ -123,17 +123,6 @@ class _Operations(msgspec.Struct):
     operations: list[_Operation] = []
 
 
-def list_made(api: KubernetesApi, kind: Kind, namespace: str, name: str) -> list[str]:
-    """Return the names of the workloads of a kind that a parent of some name controls."""
-    parents, path = {each.name for each in kind.parents}, kind.path_of(namespace, "").rstrip("/")
-    found = (each.metadata for page in api.list_pages(path, _Dated) for each in page.items)
-    return [
-        each.name
-        for each in found
-        if any(ref.controller and ref.kind in parents and ref.name == name for ref in each.owner_references or ())
-    ]
-
-
 def read_workload_dates(api: KubernetesApi, kind: Resource, namespace: str, name: str) -> list[Entry]:
     """Return when a workload was made and what its conditions say; nothing when it is not there."""
     try:

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 from cli.exit_codes import BadInput, say
 from cli.explanation.history import (
     Entry,
-    list_made,
     read_events,
     read_leaders,
     read_logs,
@@ -33,7 +32,6 @@ if TYPE_CHECKING:
 
     from cli.access.operator_access import Deployment
     from shared.core.identity.pools import PoolSnapshot
-    from shared.core.kinds.kind import Kind
 
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
 _WORD = re.compile(r"[a-z][-a-z0-9]{13,39}")
@@ -53,8 +51,6 @@ class History:
     now: Status = field(default_factory=Status)
     suspended: str = ""
     """What it waits for if it is suspended and has nothing else to tell of its present state."""
-    made: list[str] = field(default_factory=list)
-    """The names of the workloads that it controls, for example what a RayJob has made."""
     unread: list[str] = field(default_factory=list)
     """Sources that could not be read, with the error."""
 
@@ -98,38 +94,7 @@ def parse_workload(text: str, namespace: str) -> tuple[str, str]:
 
 
 def tell(deployment: Deployment, cluster: str, namespace: str, name: str) -> History:
-    """Return the history of a workload in one cluster. A source that fails is named in it.
-
-    That of a parent, for example a RayJob, has the history of the workload that it controls.
-    """
-    history = _tell_one(deployment, cluster, namespace, name)
-    api = deployment.apis[cluster]
-    for kind in choose_kinds(deployment.settings.kinds):
-        for parent in kind.parents:
-            before = len(history.entries)
-            _add(history, f"the {parent.name}", partial(read_workload_dates, api, parent, namespace, name))
-            if len(history.entries) > before:
-                history.kind, history.exists = parent.name, True
-                _add_made(history, kind, deployment)
-    history.entries = mark_repetitions(sorted(history.entries, key=lambda each: each.at))
-    return history
-
-
-def _add_made(history: History, kind: Kind, deployment: Deployment) -> None:
-    """Add the workloads that a parent controls. Their UIDs are left out: they are not its lives."""
-    try:
-        history.made = list_made(deployment.apis[history.cluster], kind, history.namespace, history.name)
-    except ProvisionerError as error:
-        history.unread.append(f"each {kind.name} of the {history.kind}: {error}")
-    for name in history.made:
-        found = _tell_one(deployment, history.cluster, history.namespace, name)
-        told = {each.key for each in history.entries}
-        new = (each for each in found.entries if each.key not in told)
-        history.entries += [dataclasses.replace(each, owner_uid="") for each in new]
-        history.unread += [each for each in found.unread if each not in history.unread]
-
-
-def _tell_one(deployment: Deployment, cluster: str, namespace: str, name: str) -> History:
+    """Return the history of a workload in one cluster. A source that fails is named in it."""
     history = History(cluster=cluster, namespace=namespace, name=name)
     api, ports = deployment.apis[cluster], deployment.ports
     for kind in choose_kinds(ports.settings.kinds):
@@ -153,6 +118,7 @@ def _tell_one(deployment: Deployment, cluster: str, namespace: str, name: str) -
         open_logs = deployment.open_logs
         now = ports.clock.now()
         _add(history, "logs", lambda: read_logs(open_logs, cluster, namespace, name, now=now))
+    history.entries = mark_repetitions(sorted(history.entries, key=lambda each: each.at))
     return history
 
 
@@ -178,12 +144,12 @@ def mark_repetitions(entries: list[Entry]) -> list[Entry]:
 def add_present(history: History, deployment: Deployment) -> None:
     """Add the present state of the workload's pools and waiting slices."""
     status = read_status(deployment.ports, namespace=history.namespace, open_logs=deployment.open_logs)
-    homes = {(history.cluster, name) for name in (history.name, *history.made)}
+    home = (history.cluster, history.name)
     history.now = Status(
-        pools=[row for row in status.pools if (row.cluster, row.workload) in homes],
-        waiting=[row for row in status.waiting if (row.cluster, row.workload) in homes],
-        failures=[row for row in status.failures if (row.cluster, row.workload) in homes],
-        left_alone=[row for row in status.left_alone if (row.cluster, row.workload) in homes],
+        pools=[row for row in status.pools if (row.cluster, row.workload) == home],
+        waiting=[row for row in status.waiting if (row.cluster, row.workload) == home],
+        failures=[row for row in status.failures if (row.cluster, row.workload) == home],
+        left_alone=[row for row in status.left_alone if (row.cluster, row.workload) == home],
         errors=[each for each in status.errors if each.startswith(f"{history.cluster}: ")],
     )
     history.unread += status.errors
@@ -192,7 +158,7 @@ def add_present(history: History, deployment: Deployment) -> None:
 
 def _add_suspension(history: History, deployment: Deployment) -> None:
     kinds = choose_kinds(deployment.settings.kinds)
-    found = next((each for kind in kinds for each in (kind, *kind.parents) if each.name == history.kind), None)
+    found = next((kind for kind in kinds if kind.name == history.kind), None)
     if found is None or not history.exists or not history.now.is_empty:
         return
     read = partial(read_suspension, deployment.apis[history.cluster], found, history.namespace, history.name)

@@ -228,7 +228,7 @@ class Cluster(Protocol):
     def get_workload(self, kind: str, namespace: str, name: str) -> WorkloadView | None:
         """Return one workload as it is now, or None when there is none of that name."""
 
-    def get_parent(self, parent: Parent, kind: str) -> Parent | None:
+    def get_parent(self, parent: Parent) -> Parent | None:
         """Return the parent of a workload with what it is now; None when it is gone or replaced."""
 
     def get_namespace(self, name: str) -> Namespace | None:

@@ -305,7 +305,6 @@ class Parent:
     """The object that created a workload, if its kind may keep workloads that are not used."""
 
     kind: str
-    """One of `Kind.parents`."""
     namespace: str
     name: str
     uid: str

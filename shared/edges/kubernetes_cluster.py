@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, TypeVar
 from shared.core import labels
 from shared.core.errors import AlreadyExists, Denied, KindAbsent, NotFound, StaleView, Unavailable
 from shared.core.kinds.elastic import is_leader
+from shared.core.kinds.rayjob import RAYJOB
 from shared.core.kinds.table import (
     KINDS,
     find_kind_of_pod,
-    find_parent_kind,
     get_kind,
     is_pod_of,
     select_members,
@@ -89,14 +89,13 @@ class KubernetesCluster:
                 raise KindAbsent(text) from error
             return None
 
-    def get_parent(self, parent: Parent, kind: str) -> Parent | None:
+    def get_parent(self, parent: Parent) -> Parent | None:
         """Return a workload's parent as it is now; None if it is gone or replaced."""
-        found = find_parent_kind(kind, parent.kind)
         try:
-            body = self._api.get(found.path_of(parent.namespace, parent.name), JsonObject)
+            body = self._api.get(RAYJOB.path_of(parent.namespace, parent.name), JsonObject)
         except NotFound:
             return None
-        return read_parent_now(found, parent, body)
+        return read_parent_now(parent, body)
 
     def get_namespace(self, name: str) -> Namespace | None:
         """Return a namespace as it is now, or None if Kubernetes says that it does not exist."""

@@ -16,6 +16,7 @@ import msgspec
 
 from shared.capacity_lists import UnreadableList, read_priorities
 from shared.core.kinds.objects import UnexpectedValue, read_text
+from shared.core.kinds.rayjob import judge_rayjob
 from shared.core.labels import CAPACITY, GPU_RESOURCE, HUGE_PAGES, NODE_POOL, QUEUE_GATE, TPU_RESOURCE
 from shared.core.messages import OBJECT_NAME
 from shared.core.times import parse_time
@@ -29,7 +30,7 @@ from shared.edges.topology_records import Expression, PodAffinity, SpreadConstra
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from shared.core.kinds.kind import Json, Kind, ParentKind
+    from shared.core.kinds.kind import Json, Kind
     from shared.core.priorities import Priority
     from shared.core.workloads import Parent, WorkloadView
 
@@ -221,16 +222,16 @@ def read_workload(kind: Kind, body: Json) -> WorkloadView:
         raise Unreadable(f"{kind.name}: {error}") from error
 
 
-def read_parent_now(kind: ParentKind, parent: Parent, body: Json) -> Parent | None:
+def read_parent_now(parent: Parent, body: Json) -> Parent | None:
     """Return what made a workload from its own JSON; None when it is another one of the same name.
 
     Raises:
         Unreadable: a field has an unexpected type.
     """
     try:
-        uid, keeps = read_text(body, "metadata", "uid"), kind.judge(body)
+        uid, keeps = read_text(body, "metadata", "uid"), judge_rayjob(body)
     except UnexpectedValue as error:
-        raise Unreadable(f"{kind.name}: {error}") from error
+        raise Unreadable(f"{parent.kind}: {error}") from error
     return dataclasses.replace(parent, keeps=keeps) if uid == parent.uid else None
 
 

@@ -139,7 +139,7 @@ def find_parent(cluster: Cluster, workload: WorkloadView) -> Parent | None:
     """
     if workload.parent is None:
         return None
-    read = partial(cluster.get_parent, workload.parent, workload.kind)
+    read = partial(cluster.get_parent, workload.parent)
     return try_to_read("the parent of a workload", read, of=str(workload.parent))
 
 
@@ -147,12 +147,10 @@ def list_told(decision: Decision, workload: WorkloadView | None, *pods: _Pod | N
     """Return the objects that get an Event: the workload and the pods that a decision is about.
 
     - The workload gets none if the decision is about an earlier workload of its name.
-    - The parent gets one if it keeps the workload after its end, and while the workload waits for
-      our check: there are no pods then, and a person looks at the parent.
+    - The parent gets one if it keeps the workload after its end.
     """
     told = None if decision.reason == Reason.OWNER_GONE else workload
-    waits = told and told.suspended and told.quota_reserved
-    parent = told.parent if told and (waits or decision.reason == Reason.PARENT_OVER) else None
+    parent = told.parent if told and decision.reason == Reason.PARENT_OVER else None
     # A pod without controller is its own workload: it gets one Event.
     return list({each.uid: each for each in (told, parent, *pods) if each}.values())
 

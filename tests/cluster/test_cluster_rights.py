@@ -117,7 +117,7 @@ class Account:
             for kind in KINDS:
                 for each in kind.parents:
                     parent = Parent(kind=each.name, namespace=self.world.namespace, name="train", uid="")
-                    assert cluster.get_parent(parent, kind.name) is None
+                    assert cluster.get_parent(parent) is None
         cluster.list_pool_pods(f"{self.world.namespace}-{POOL}")
         if self.name == SWEEP:
             pod = cluster.get_pod(self.world.namespace, self.world.pods()[0]["metadata"]["name"])

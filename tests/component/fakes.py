@@ -197,7 +197,7 @@ class FakeCluster(RareClusterReads):
         self.begin("get_workload")
         return self.workloads.get((kind, namespace, name))
 
-    def get_parent(self, parent: Parent, kind: str) -> Parent | None:
+    def get_parent(self, parent: Parent) -> Parent | None:
         self.begin("get_parent")
         return self.parents.get(parent.uid)
 

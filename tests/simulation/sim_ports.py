@@ -66,9 +66,9 @@ class ClusterPort:
         made = self._begin("get_workload").workloads.get((kind, name))
         return made.view if made else None
 
-    def get_parent(self, parent: Parent, kind: str) -> Parent | None:
+    def get_parent(self, parent: Parent) -> Parent | None:
         """Return nothing: no workload of a scenario has a parent."""
-        del parent, kind
+        del parent
         return None
 
     def get_namespace(self, name: str) -> Namespace | None:

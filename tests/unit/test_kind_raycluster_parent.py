@@ -11,7 +11,7 @@ from shared.core.decisions import Reason
 from shared.core.identity.pools import PoolStatus
 from shared.core.kinds.objects import UnexpectedValue
 from shared.core.kinds.raycluster import RAYCLUSTER
-from shared.core.kinds.rayjob import RAYJOB
+from shared.core.kinds.rayjob import judge_rayjob
 from shared.core.workloads import Parent
 from shared.edges.workload_objects import read_template
 from tests.builders import NOW, a_pool, settings
@@ -62,7 +62,7 @@ def earlier_rules(success: str, failure: str) -> Json:
     ],
 )
 def test_nothing_is_said_of_a_rayjob_that_goes_on_or_lets_go(body: Json) -> None:
-    assert RAYJOB.judge(body) == ""
+    assert judge_rayjob(body) == ""
 
 
 @pytest.mark.parametrize(
@@ -97,7 +97,7 @@ def test_nothing_is_said_of_a_rayjob_that_goes_on_or_lets_go(body: Json) -> None
     ],
 )
 def test_a_rayjob_that_keeps_its_cluster_is_told_what_would_release_it(body: Json, remedy: str) -> None:
-    answer = RAYJOB.judge(body)
+    answer = judge_rayjob(body)
 
     assert answer.startswith(f"RayJob default/train is {body['status']['jobDeploymentStatus']} and keeps")
     assert remedy in answer
@@ -106,7 +106,7 @@ def test_a_rayjob_that_keeps_its_cluster_is_told_what_would_release_it(body: Jso
 
 def test_a_status_that_is_no_text_is_not_judged() -> None:
     with pytest.raises(UnexpectedValue):
-        RAYJOB.judge(a_rayjob() | {"status": {"jobDeploymentStatus": 1}})
+        judge_rayjob(a_rayjob() | {"status": {"jobDeploymentStatus": 1}})
 
 
 @pytest.mark.parametrize(

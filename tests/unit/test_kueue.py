@@ -360,12 +360,12 @@ def test_the_pause_doubles_up_to_half_an_hour_and_a_quarter() -> None:
     assert all(1800 <= each <= 2250 for each in pauses[3:])
 
 
-def test_a_rayjob_is_refused_with_what_it_lacks_while_it_is_suspended() -> None:
+def test_a_rayjob_is_refused_with_what_is_valid() -> None:
     ray = {"apiVersion": "ray.io/v1", "kind": "RayJob"}
 
     refused = expect_decision(refuse_owner(read_queued(a_workload(ownerReferences=[OWNER | ray])), KIND_NAMES))
 
-    assert "RayJob (ray.io/v1) exist: it makes its RayCluster when it is resumed" in refused.message
+    assert "RayJob (ray.io/v1) exist; valid: JobSet, RayCluster, Job" in refused.message
 
 
 def test_an_owner_is_served_by_kind_and_group() -> None:

@@ -15,7 +15,6 @@ PARENT = Parent(kind="RayJob", namespace="default", name="train", uid="uid-of-tr
 LIVE = dataclasses.replace(a_raycluster(), parent=PARENT)
 SUSPENDED = dataclasses.replace(LIVE, suspended=True)
 WITH_QUOTA = dataclasses.replace(SUSPENDED, quota_reserved=True)
-RESUMED = dataclasses.replace(WITH_QUOTA, suspended=False)
 POD = a_pod()
 FOREIGN = ObjectName(kind="Pod", namespace="other", name="web", uid="uid-of-web")
 
@@ -30,10 +29,7 @@ FOREIGN = ObjectName(kind="Pod", namespace="other", name="web", uid="uid-of-web"
         (LIVE, Reason.PARENT_OVER, (LIVE, PARENT)),
         (dataclasses.replace(LIVE, parent=None), Reason.PARENT_OVER, (dataclasses.replace(LIVE, parent=None),)),
         (SUSPENDED, Reason.WORKLOAD_SUSPENDED, (SUSPENDED,)),
-        (WITH_QUOTA, Reason.POOL_ABSENT, (WITH_QUOTA, PARENT)),
-        (WITH_QUOTA, Reason.GANG_INCOMPLETE, (WITH_QUOTA, PARENT)),
-        (WITH_QUOTA, Reason.PERMISSION_DENIED, (WITH_QUOTA, PARENT)),
-        (RESUMED, Reason.POOL_ABSENT, (RESUMED,)),
+        (WITH_QUOTA, Reason.POOL_ABSENT, (WITH_QUOTA,)),
     ],
 )
 def test_the_objects_that_are_told_follow_from_the_workload_and_the_reason(

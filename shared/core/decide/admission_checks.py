@@ -45,11 +45,9 @@ def refuse_owner(queued: QueuedWorkload, kinds: Collection[str]) -> Decision | N
         return None
     served = [each.name for each in KINDS if each.pod_sets is not None and each.name in kinds]
     owner = f"{queued.owner_kind} ({queued.owner_api})" if queued.owner_kind else "a Workload without an owner"
-    child = next((kind.name for kind in KINDS for each in kind.parents if each.name == queued.owner_kind), "")
-    why = f": it makes its {child} when it is resumed, and node pools need the UID of that" if child else ""
     message = (
-        f"no node pools are made before the pods of {owner} exist{why}; valid: {', '.join(served) or 'none'}; let "
-        "its queue do without this check"
+        f"no node pools are made before the pods of {owner} exist; valid: {', '.join(served) or 'none'}; let its "
+        "queue do without this check"
     )
     return Decision(Verdict.REFUSE, Reason.KIND_NOT_SERVED if able else Reason.OWNER_KIND_UNKNOWN, message)
 

@@ -115,15 +115,6 @@ class Resource:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ParentKind(Resource):
-    """A kind whose objects create workloads, and may keep them after their end."""
-
-    judge: Callable[[Json], str]
-    """Return, from its JSON, that it has ended but keeps its workload, and what releases that;
-    empty otherwise. Raises `shared.core.kinds.objects.UnexpectedValue`."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Kind(Resource):
     """One kind of workload. Every function is pure and accepts any object that the API accepts."""
 
@@ -182,8 +173,8 @@ class Kind(Resource):
     reshapes: bool = False
     """Whether the shape of a slice may change during the life of its workload."""
 
-    parents: tuple[ParentKind, ...] = ()
-    """Kinds that create such workloads and may keep them; read for Events, never for decisions."""
+    parents: tuple[Resource, ...] = ()
+    """Kinds that create such workloads and may keep them; read for an Event, for no decision."""
     watched: bool = True
     """Whether the exporter watches the workloads too. For bare pods only the sweep reads them."""
     mark: str = ""

@@ -13,7 +13,6 @@ from shared.core import labels
 from shared.core.counts import bound_count
 from shared.core.errors import MalformedEvent
 from shared.core.times import parse_time
-from shared.core.workloads import Parent
 
 Json = Mapping[str, Any]
 T = TypeVar("T")
@@ -131,20 +130,6 @@ def read_suspend_set_at(body: Json) -> float | None:
     """
     times = [parse_time(read_text(each, "time")) for each in list_suspend_writes(body)]
     return max(filter(None, times), default=None)
-
-
-def read_parent(body: Json, *kinds: str) -> Parent | None:
-    """Return the controller of an object if it is of one of these kinds, else None."""
-    for each in read_objects(body, "metadata", "ownerReferences"):
-        kind = read_text(each, "kind")
-        if read_flag(each, "controller") and kind in kinds:
-            return Parent(
-                kind=kind,
-                namespace=read_text(body, "metadata", "namespace"),
-                name=read_text(each, "name"),
-                uid=read_text(each, "uid"),
-            )
-    return None
 
 
 def read_controller(body: Json) -> str:

@@ -32,11 +32,10 @@ from shared.core.kinds.objects import (
     read_number,
     read_object,
     read_objects,
-    read_parent,
     read_suspend_set_at,
     read_text,
 )
-from shared.core.kinds.rayjob import RAYJOB
+from shared.core.kinds.rayjob import RAYJOB, read_parent
 from shared.core.workloads import PodTemplate, PodView, SliceGroup, WorkloadView
 
 if TYPE_CHECKING:
@@ -116,7 +115,7 @@ def _read(body: Json, read_template: TemplateReader) -> WorkloadView:
         managed_elsewhere=read_text(body, "spec", "managedBy") not in ("", OPERATOR),
         # The status does not count the head, which goes with its workers on suspension.
         active=read_number(body, "status", "availableWorkerReplicas") + len(heads) * (not suspended),
-        parent=read_parent(body, RAYJOB.name),
+        parent=read_parent(body),
     )
 
 

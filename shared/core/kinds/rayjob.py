@@ -1,17 +1,17 @@
-"""The RayJob, which creates a RayCluster and may keep it after its end."""
+"""The RayJob, which creates a RayCluster and may keep it after its end: read for one Event only."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from shared.core.kinds.kind import ParentKind
+from shared.core.kinds.kind import Resource
 from shared.core.kinds.objects import read_flag, read_object, read_objects, read_text
+from shared.core.workloads import Parent
 
 if TYPE_CHECKING:
     from shared.core.kinds.kind import Json
 
-NAME = "RayJob"
-API_VERSION = "ray.io/v1"
+RAYJOB = Resource(name="RayJob", api_version="ray.io/v1", plural="rayjobs")
 _INVALID = "ValidationFailed"
 _ENDED = ("Complete", "Failed", _INVALID)
 _EARLIER_RULES = {"SUCCEEDED": "onSuccess", "FAILED": "onFailure"}
@@ -19,7 +19,16 @@ _EARLIER_RULES = {"SUCCEEDED": "onSuccess", "FAILED": "onFailure"}
 _RELEASING = {"DeleteWorkers", "DeleteCluster", "DeleteSelf"}
 
 
-def _judge_rayjob(body: Json) -> str:
+def read_parent(body: Json) -> Parent | None:
+    """Return the RayJob that controls a RayCluster; None without one."""
+    for each in read_objects(body, "metadata", "ownerReferences"):
+        if read_flag(each, "controller") and read_text(each, "kind") == RAYJOB.name:
+            namespace, name = read_text(body, "metadata", "namespace"), read_text(each, "name")
+            return Parent(kind=RAYJOB.name, namespace=namespace, name=name, uid=read_text(each, "uid"))
+    return None
+
+
+def judge_rayjob(body: Json) -> str:
     """Return why a RayJob that has ended keeps its RayCluster; empty if it does not.
 
     A RayCluster that ``clusterSelector`` names is not its child. KubeRay decides in
@@ -54,6 +63,3 @@ def _lets_go(body: Json, ended: str) -> bool:
     else:
         policies = {read_text(strategy, _EARLIER_RULES.get(outcome, ""), "policy")}
     return bool(policies & _RELEASING)
-
-
-RAYJOB = ParentKind(name=NAME, api_version=API_VERSION, plural="rayjobs", judge=_judge_rayjob)

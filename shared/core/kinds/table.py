@@ -17,7 +17,7 @@ from shared.core.kinds.statefulset import STATEFULSET
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
-    from shared.core.kinds.kind import Kind, ParentKind, SliceOfPod
+    from shared.core.kinds.kind import Kind, SliceOfPod
     from shared.core.workloads import PodView, WorkloadView
 
 _CONTROLLED = (JOBSET, RAYCLUSTER, LEADERWORKERSET, JOB, DEPLOYMENT, STATEFULSET)
@@ -37,11 +37,6 @@ def find_kind(name: str) -> Kind | None:
 def get_kind(name: str) -> Kind:
     """Return the kind of that name; KeyError if the table does not have it."""
     return _BY_NAME[name]
-
-
-def find_parent_kind(kind: str, name: str) -> ParentKind:
-    """Return a kind of parent of one kind of workload; KeyError if the table does not have it."""
-    return {each.name: each for each in get_kind(kind).parents}[name]
 
 
 def find_kind_of_pod(pod: PodView) -> Kind | None:
