@@ -1,4 +1,4 @@
-"""Provisioning under the operator's limits and modes, in an unwilling cluster, and in replay."""
+"""Provisioning under the operator's limits and stops, in an unwilling cluster, and in replay."""
 
 from typing import Any
 

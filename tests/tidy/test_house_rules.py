@@ -110,9 +110,8 @@ def test_every_reason_is_given_by_some_decision_or_error() -> None:
 
 
 def list_documents() -> list[Path]:
-    """The documents but the changelog, whose entries link to the pages of their time."""
-    found = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "examples").glob("*.md")]
-    return [path for path in found if path.name != "CHANGELOG.md"]
+    """The documents of the project."""
+    return [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "examples").glob("*.md")]
 
 
 def test_every_link_between_the_documents_leads_somewhere() -> None:

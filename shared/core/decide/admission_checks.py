@@ -53,7 +53,7 @@ def refuse_owner(queued: QueuedWorkload, kinds: Collection[str]) -> Decision | N
 
 
 def find_final(cluster: str, owner: WorkloadView, settings: Settings) -> Decision | None:
-    """Return why the spec of an owner is refused under any settings and modes; None if it is not.
+    """Return why the spec of an owner is refused under any settings; None if it is not.
 
     The owner is as Kueue will resume it, or as without its flavors. What was read of its disks does
     not count.
