@@ -19,7 +19,7 @@ from infra.build.render_training import (
     render_namespaces,
     render_queue,
 )
-from infra.build.render_variables import render_variables
+from infra.build.render_variables import list_given, render_variables
 from infra.build.smoke_event import build_event
 from infra.build.smoke_event import render as render_event
 from shared.core.messages import parse_message
@@ -266,3 +266,23 @@ def test_an_example_of_the_environment_names_what_the_build_makes_by_default(pat
                 read_environment({}) if sources else ()
             )
             assert set(re.findall(r"\$\{?([A-Z][A-Z_]+)", container["args"][0])) <= known
+
+
+def test_the_services_and_the_cluster_may_have_places_of_their_own() -> None:
+    elsewhere = {"_SERVICES_REGION": "us-central1"}
+    values = render_variables(inputs(OLD_COMMAND_LINE | elsewhere), {})
+    assert (values["region"], values["services_region"]) == ("us-east5", "us-central1")
+
+    values = render_variables(inputs(BESIDE_A_CLUSTER | elsewhere | {"_CLUSTER_LOCATION": "us-east5-b"}), {})
+    assert (values["region"], values["clusters"]["main"]["location"]) == ("us-central1", "us-east5-b")
+
+
+def test_the_clusters_that_are_checked_are_those_that_terraform_serves() -> None:
+    main = {"name": "a", "location": "us-east5", "project": "p", "zone": ""}
+    more = {"name": "b", "location": "us-east5-b", "endpoint": "private"}
+
+    assert list_given({"project_id": "home", "clusters": {"main": main, "b": more}}) == [
+        "b\thome\tus-east5-b\tb\t--internal-ip",
+        "main\tp\tus-east5\ta\t--dns-endpoint",
+    ]
+    assert list_given({"project_id": "home"}) == []
