@@ -13,7 +13,6 @@ CLUSTER ?=
 NICE ?=
 INPUTS ?=
 BORDER ?=
-RECIPE ?=
 SEED ?=
 SEEDS ?= 0:5000
 PROGRAM ?=
@@ -21,7 +20,7 @@ PROJECT ?=
 ASK ?=
 
 # A variable that is misspelt on the command line would have no effect, silently.
-VALID := VENV JOBSET SPEED REPORT BOARD TIMEOUT FAULTS CLUSTER NICE INPUTS BORDER RECIPE SEED SEEDS PROGRAM PROJECT ASK \
+VALID := VENV JOBSET SPEED REPORT BOARD TIMEOUT FAULTS CLUSTER NICE INPUTS BORDER SEED SEEDS PROGRAM PROJECT ASK \
 	PYTHON TPU_PROVISIONER_CORPUS
 GIVEN := $(foreach each,$(.VARIABLES),$(if $(findstring command line,$(origin $(each))),$(each)))
 WRONG := $(if $(filter 0,$(MAKELEVEL)),$(filter-out $(VALID),$(GIVEN)))
@@ -45,7 +44,7 @@ help: ## List what people call; CONTRIBUTING.md has all targets
 	@echo "  TIMEOUT=120                  give up after this many real seconds"
 	@echo "  FAULTS=faults.yaml           faults of the fake GKE (docs/fake-gke.md)"
 	@echo "  CLUSTER=real                 on a real control plane (make controlplane first)"
-	@echo "  INPUTS=20000                 how many inputs make fuzz passes; BORDER, SEED and RECIPE narrow it"
+	@echo "  INPUTS=20000                 how many inputs make fuzz passes; BORDER and SEED narrow it"
 	@echo "  SEEDS=0:5000                 the scenarios of make simulate; one seed is told line by line"
 	@echo "  PROGRAM=path/to/manager      the Go TPU Provisioner of make bench-field; without it only ours runs"
 	@echo "  PROJECT=my-project           where make test-real asks Google what the code assumes (docs/proof.md)"
@@ -87,7 +86,7 @@ test: $(VENV)/.development ## Run every test that needs nothing but PyPI
 
 fuzz: $(VENV)/.development # Pass spoilt inputs over every border (INPUTS=1000000 takes about an hour)
 	@$(BIN)/python -m tests.fuzz $(if $(INPUTS),--inputs=$(INPUTS)) $(if $(BORDER),--border=$(BORDER)) \
-		$(if $(SEED),--seed=$(SEED)) $(if $(RECIPE),--recipe=$(RECIPE))
+		$(if $(SEED),--seed=$(SEED))
 
 $(TIERS:%=test-%): test-%: $(VENV)/.development
 	@$(BIN)/python -m tests.run --$*

@@ -29,7 +29,6 @@ from tests.lives.cloud import Cloud, wait_for
 from tests.lives.jobset_bodies import RUN_SECONDS, Job, jobset
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(600)]
-Json = dict[str, Any]
 SPEED = 20
 """GKE tries for 35 minutes to make the nodes of a pool that it creates with them: here, 105 s."""
 CAPACITY = """

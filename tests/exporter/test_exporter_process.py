@@ -7,7 +7,6 @@ import base64
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -156,18 +155,6 @@ def test_it_publishes_what_stands_and_what_comes_and_ends_in_order(
     assert kubernetes.leases["tpu-provisioner-exporter"]["spec"]["holderIdentity"] == ""
 
 
-def test_pubsub_that_cannot_be_reached_is_told_at_the_start(start: Callable[..., Process]) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as nobody:
-        host = f"127.0.0.1:{nobody.getsockname()[1]}"
-    exporter = start(
-        pubsub_host=host, TOPIC="projects/p/topics/unreachable", LEASE_SECONDS="0", DRAIN_SECONDS="0.3"
-    )
-    wait_until(lambda: exporter.messages("there is no connection to Pub/Sub yet"), exporter)
-    assert exporter.end() == 0
-    (ended,) = exporter.messages("ended")
-    assert ended["events_left_to_the_next_start"] == 3
-
-
 def test_a_standby_neither_watches_nor_publishes_until_the_leader_ends(
     start: Callable[..., Process], pubsub: dict[str, str], kubernetes: ScriptedKubernetes
 ) -> None:
@@ -184,20 +171,6 @@ def test_a_standby_neither_watches_nor_publishes_until_the_leader_ends(
     assert len({each["attributes"]["ce-id"] for each in stored(pubsub, topic)}) == 3
     assert len(stored(pubsub, topic)) == 6
     assert standby.end() == 0
-
-
-def test_a_stolen_lease_ends_the_process_with_an_error(
-    start: Callable[..., Process], pubsub: dict[str, str], kubernetes: ScriptedKubernetes
-) -> None:
-    exporter = start(TOPIC=create_topic(pubsub, "projects/p/topics/stolen"), LEASE_SECONDS="3")
-    wait_until(lambda: exporter.messages("leading"), exporter)
-    with kubernetes.changed:
-        lease = kubernetes.leases["tpu-provisioner-exporter"]
-        lease["spec"]["holderIdentity"] = "thief"
-        lease["metadata"]["resourceVersion"] = "stolen"
-    assert exporter.process.wait(PATIENCE_SECONDS) == 1
-    assert exporter.messages("the lease is lost, the exporter ends")
-    assert kubernetes.leases["tpu-provisioner-exporter"]["spec"]["holderIdentity"] == "thief"
 
 
 def test_a_missing_jobset_operator_is_told_by_readyz_and_pods_are_reported_all_the_same(

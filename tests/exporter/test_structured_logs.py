@@ -3,7 +3,6 @@
 import json
 import logging
 import threading
-import warnings
 
 import pytest
 
@@ -59,26 +58,9 @@ def test_an_uncaught_exception_of_a_thread_is_a_record(capsys: pytest.CaptureFix
     assert (record["severity"], record["message"]) == ("CRITICAL", "uncaught error: unseen")
 
 
-def test_a_warning_is_a_record(capsys: pytest.CaptureFixture[str]) -> None:
-    start_logging("exporter")
-    with warnings.catch_warnings():
-        warnings.simplefilter("always")
-        logging.captureWarnings(capture=True)
-        warnings.warn("old", UserWarning, stacklevel=1)
-    (record,) = records(capsys)
-    assert record["severity"] == "WARNING"
-    assert "old" in str(record["message"])
-
-
 def test_what_json_cannot_say_is_said_as_text(capsys: pytest.CaptureFixture[str]) -> None:
     start_logging("exporter")
     logging.getLogger("a").info("x", extra={"odd": object(), "number": float("nan")})
     (record,) = records(capsys)
     assert str(record["odd"]).startswith("<object object")
     assert record["number"] is None
-
-
-def test_severities_below_the_level_are_not_written(capsys: pytest.CaptureFixture[str]) -> None:
-    start_logging("exporter")
-    logging.getLogger("a").debug("x")
-    assert records(capsys) == []

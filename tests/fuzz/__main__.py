@@ -1,7 +1,6 @@
 """Passes a large number of spoilt inputs over the borders: ``make fuzz INPUTS=1000000``."""
 
 import argparse
-import re
 import sys
 import time
 import traceback
@@ -20,8 +19,6 @@ def main() -> int:
     """Return 1 if an input ended in an undocumented way, else 0."""
     options = _read_options()
     borders = [each for each in BORDERS if options.border in ("", each.name)]
-    if options.recipe:
-        return _repeat(borders[0], bytes.fromhex(options.recipe))
     findings = 0
     began = time.monotonic()
     total = sum(each.share for each in borders)
@@ -45,20 +42,11 @@ def _run(border: Border, wanted: int, first_seed: int) -> int:
     return 0
 
 
-def _repeat(border: Border, recipe: bytes) -> int:
-    found = border.build(Recipe(recipe))
-    _say(border.show(found))
-    border.check(found)
-    _say("no finding any more")
-    return 0
-
-
 def _show(found: Finding) -> None:
     shown = found.border.show(found.border.build(Recipe(found.recipe)))
     cut = f"… ({len(shown)} characters)" if len(shown) > _SHOWN_CHARACTERS_MAX else ""
     error = "".join(traceback.format_exception(found.error)).partition("Failing test case")[0]
     _say(f"FINDING at the border {found.border.name}:\n{shown[:_SHOWN_CHARACTERS_MAX]}{cut}\n{error.rstrip()}")
-    _say(f"repeat it: make fuzz BORDER={found.border.name} RECIPE={found.recipe.hex() or '00'}")
 
 
 def _read_options() -> argparse.Namespace:
@@ -66,17 +54,7 @@ def _read_options() -> argparse.Namespace:
     parser.add_argument("--inputs", type=parse_count, default=20_000, help="how many, over all borders")
     parser.add_argument("--border", default="", choices=["", *(each.name for each in BORDERS)])
     parser.add_argument("--seed", type=parse_count, default=1, help="of the first batch; each batch has the next")
-    parser.add_argument("--recipe", type=_check_recipe, default="", help="repeat one input, with --border")
-    options = parser.parse_args()
-    if options.recipe and not options.border:
-        parser.error("--recipe needs --border")
-    return options
-
-
-def _check_recipe(text: str) -> str:
-    if not re.fullmatch(r"([0-9a-f]{2})*", text):
-        raise argparse.ArgumentTypeError(f"is not valid (got {text!r}); valid: what a finding printed")
-    return text
+    return parser.parse_args()
 
 
 def _say(text: str) -> None:

@@ -10,15 +10,7 @@ import yaml
 
 from infra.build.outputs import list_clusters
 from infra.build.render_exporter import render as render_exporter
-from infra.build.render_training import (
-    CONFIG_MAP,
-    PRIORITIES,
-    QUEUE,
-    read_environment,
-    read_quotas,
-    render_namespaces,
-    render_queue,
-)
+from infra.build.render_training import CONFIG_MAP, QUEUE, read_environment, read_quotas, render_queue
 from infra.build.render_variables import list_given, render_variables
 from infra.build.smoke_event import build_event
 from infra.build.smoke_event import render as render_event
@@ -108,41 +100,6 @@ def test_the_queue_has_quotas_of_several_slices_and_serves_several_namespaces() 
     assert matched == {"key": "kubernetes.io/metadata.name", "operator": "In", "values": ["training", "research"]}
     queues = [each["metadata"] for each in objects if each["kind"] == "LocalQueue"]
     assert queues == [{"name": "tpu-job-queue", "namespace": each} for each in ("training", "research")]
-
-
-@pytest.mark.parametrize(
-    ("quotas", "complaint"),
-    [
-        ("v6e-17=4", r"QUOTAS: is not a TPU type \(got 'v6e-17'\); valid: v6e-"),
-        ("v6e-16", r"QUOTAS: must be TPU types with numbers of chips \(got 'v6e-16'\); valid: v6e-16=64"),
-        ("v6e-16=-1", r"QUOTAS: must be .*\(got 'v6e-16=-1'\)"),
-        ("v6e-16=1=2", r"QUOTAS: must be .*\(got 'v6e-16=1=2'\)"),
-        ("v6e-16=8 v6e-16=16", r"QUOTAS: names a slice twice \(got 'v6e-16=16'\)"),
-        ("v5e-16=8", r"QUOTAS: names a slice twice \(got 'v5e-16=8'\); valid: other slices than of TPU_TYPE"),
-    ],
-)
-def test_quotas_that_are_not_right_are_refused_by_name(quotas: str, complaint: str) -> None:
-    with pytest.raises(ValueError, match=complaint):
-        read_quotas({"TPU_TYPE": "v5litepod-16", "QUOTAS": quotas})
-
-
-def test_every_namespace_has_its_account_and_priorities_are_there_once() -> None:
-    environment = read_environment(wrapped({"bucket_url": "gs://b", "tensorboard": "", "other": 1}))
-    both = ["training", "research"]
-    objects = render_namespaces(both, "cloud-tpu-sa", "x@a-project.iam.gserviceaccount.com", environment)
-    by_kind: dict[str, list[dict[str, Any]]] = {}
-    for each in objects:
-        by_kind.setdefault(each["kind"], []).append(each)
-
-    assert [each["metadata"]["name"] for each in by_kind["Namespace"]] == both
-    for kind in ("ServiceAccount", "ConfigMap"):
-        assert [each["metadata"]["namespace"] for each in by_kind[kind]] == both
-    annotations = {"iam.gke.io/gcp-service-account": "x@a-project.iam.gserviceaccount.com"}
-    assert by_kind["ServiceAccount"][0]["metadata"]["annotations"] == annotations
-    assert by_kind["ConfigMap"][0]["data"] == {"BUCKET_URL": "gs://b", "IMAGE_REPOSITORY": "", "TENSORBOARD": ""}
-    assert len(by_kind["PriorityClass"]) == len(PRIORITIES) == 5
-    assert sorted(PRIORITIES.values()) == list(PRIORITIES.values())
-    assert render_namespaces(["t"], "a", "", {})[1]["metadata"]["annotations"] == {}
 
 
 def test_the_exporters_overlay_has_its_image_by_digest_and_an_account_for_each_function(tmp_path: Path) -> None:

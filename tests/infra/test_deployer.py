@@ -94,7 +94,6 @@ def test_every_kind_of_resource_has_its_role_and_no_role_is_for_nothing(
 
 
 HOME, CLUSTERS = "home-project", "clusters-project"
-ACCOUNT = f"tpu-provisioner-deployer@{HOME}.iam.gserviceaccount.com"
 INPUTS = {
     "PROJECT_ID": HOME,
     "CLUSTER_PROJECT": HOME,

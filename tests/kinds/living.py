@@ -93,14 +93,6 @@ class Life(Lived):
         if pools is not None:
             self.expect_given_back(pools)
 
-    def expect_refusal(self, *messages: str) -> None:
-        """Delete the workload after a refusal that says all of this and asked GKE nothing."""
-        message = self.wait_refusal()
-        for each in messages:
-            assert each in message
-        assert self.calls() == []
-        self.delete()
-
     def succeed(self, *pods: Json) -> None:
         """Report that pods have succeeded, as their kubelet would: the given ones, or all."""
         for pod in pods or self.pods():

@@ -248,13 +248,6 @@ def a_raycluster(name: str) -> Json:
     return {"apiVersion": "ray.io/v1", "kind": "RayCluster", "metadata": {"name": name}, "spec": spec}
 
 
-def a_rayjob(name: str) -> Json:
-    """Return a RayJob that is submitted over HTTP; Kueue admits none that keeps its RayCluster."""
-    spec = {"entrypoint": "python train.py", "submissionMode": "HTTPMode", "shutdownAfterJobFinishes": True}
-    spec["rayClusterSpec"] = a_raycluster(name)["spec"]
-    return {"apiVersion": "ray.io/v1", "kind": "RayJob", "metadata": {"name": name}, "spec": spec}
-
-
 def a_leaderworkerset(name: str, topology: str = "") -> Json:
     template = {"size": HOSTS[topology or "2x4"], "workerTemplate": a_template(topology)}
     return {

@@ -39,22 +39,6 @@ def test_on_single_hosts_each_index_has_a_pool_of_its_own_until_the_last_is_done
     life.expect_given_back(3)
 
 
-def test_several_pods_without_index_are_refused_where_their_owner_looks(cloud: Cloud) -> None:
-    life = submit(cloud, "unindexed", "2x4", completionMode="NonIndexed")
-    life.expect_refusal("completionMode", "slice_unknown")
-
-
-def test_a_suspended_job_gives_its_pool_back_and_gets_one_again(cloud: Cloud) -> None:
-    life = submit(cloud, "halted", "2x4")
-    life.wait_running(2)
-    life.change(suspend=True)
-    life.wait_condition("Suspended")
-    life.wait_nothing_left()
-    life.change(suspend=False)
-    life.wait_running(2)
-    life.end(pools=2)
-
-
 def test_the_jobs_of_another_workload_are_spoken_of_as_that_workload_alone(cloud: Cloud) -> None:
     life = Plain(cloud, "part", "JobSet")
     life.create(alone(jobset(life.name, Job(does={RUN_SECONDS: str(LONG)}))))

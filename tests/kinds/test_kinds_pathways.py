@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.clusters import ON_REAL
-from tests.kinds.living import LONG, POOL, Life
+from tests.kinds.living import LONG, Life
 from tests.lives.cloud import Cloud
 from tests.lives.jobset_bodies import EXCLUSIVE, GRACE_SECONDS, HOSTS, LIFE, RUN_SECONDS, select
 
@@ -26,7 +25,7 @@ class Pathways(Life):
     def __init__(self, cloud: Cloud, name: str) -> None:
         super().__init__(cloud, name, "JobSet")
 
-    def submit(self, *, slices: int, colocated: bool, priority_class: str = "", with_head: bool = False) -> None:
+    def submit(self, *, slices: int, colocated: bool, priority_class: str = "") -> None:
         nodes = select(TOPOLOGY) | {LIFE: self.name}
         head: Json = {"containers": [{"name": "pathways-rm", "image": "server"}]}
         if colocated:
@@ -42,8 +41,6 @@ class Pathways(Life):
             body = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "value": 100}
             path = "/apis/scheduling.k8s.io/v1/priorityclasses"
             self.cloud.create(path, body | {"metadata": {"name": priority_class}})
-        if with_head:
-            workers["affinity"] = self._near_the_head()
         count = HOSTS[TOPOLOGY]
         jobs = [
             self._job("pathways-head", head, {} if colocated else ON_CPU, pods=1),
@@ -63,24 +60,6 @@ class Pathways(Life):
         self.succeed(*self.heads_and_workers(self.pods())[0])
         self.wait_condition("Completed")
         self.wait_nothing_left()
-
-    def _near_the_head(self) -> Json:
-        """Workers run where pods of their own JobSet run, and where none of others do."""
-        name = "jobset.sigs.k8s.io/jobset-name"
-        own = [{"key": name, "operator": "In", "values": [self.name]}]
-        others = [
-            {"key": name, "operator": "NotIn", "values": [self.name]},
-            {"key": "job-name", "operator": "Exists"},
-        ]
-        sides = {"podAffinity": own, "podAntiAffinity": others}
-        return {
-            side: {
-                "requiredDuringSchedulingIgnoredDuringExecution": [
-                    {"labelSelector": {"matchExpressions": expressions}, "topologyKey": POOL}
-                ]
-            }
-            for side, expressions in sides.items()
-        }
 
     def heads_and_workers(self, pods: list[Json]) -> tuple[list[Json], list[Json]]:
         heads = [pod for pod in pods if "-pathways-head-" in pod["metadata"]["name"]]
@@ -115,15 +94,6 @@ def test_a_head_on_the_nodes_of_its_workers_shares_the_pool_of_one_of_their_slic
 
 
 # The embedded scheduler counts pods per affinity term, the real one the pods that match all.
-@ON_REAL
-def test_workers_that_must_be_with_their_head_share_its_one_pool(cloud: Cloud) -> None:
-    life = Pathways(cloud, "together")
-    life.submit(slices=1, colocated=True, priority_class="together-workers", with_head=True)
-    pods = life.wait_running(1 + HOSTS[TOPOLOGY])
-    assert life.slices() == ["together-worker-0"]
-    assert {life.pool_of(pod) for pod in pods} == set(life.pools())
-    life.end_well()
-    life.expect_given_back(1)
 
 
 def test_a_head_on_a_cpu_node_has_no_pool_and_each_slice_of_its_workers_one(cloud: Cloud) -> None:
@@ -135,13 +105,3 @@ def test_a_head_on_a_cpu_node_has_no_pool_and_each_slice_of_its_workers_one(clou
     assert life.slices() == ["on-cpu-worker-0", "on-cpu-worker-1"]
     life.end_well()
     life.expect_given_back(2)
-
-
-def test_exclusive_workers_of_the_head_s_own_priority_stay_off_its_pool_and_so_have_another(cloud: Cloud) -> None:
-    life = Pathways(cloud, "apart")
-    life.submit(slices=1, colocated=True)
-    (head,), workers = life.heads_and_workers(life.wait_running(1 + HOSTS[TOPOLOGY]))
-    assert life.slices() == ["apart-pathways-head-0", "apart-worker-0"]
-    assert life.pool_of(head).startswith("apart-pathways-head-0")
-    assert {life.pool_of(pod).rsplit("-", 2)[0] for pod in workers} == {"apart-worker-0"}
-    life.end_well()

@@ -11,7 +11,6 @@ from shared.core.identity.names import PoolOwner
 from shared.core.identity.pools import PoolSnapshot, PoolStatus
 from shared.core.ports import FillError, Machines
 
-Json = dict[str, Any]
 MACHINES = {"ct4p-hightpu-4t": ("tpu-v4-podslice", "2x2x1", 4), "ct6e-standard-4t": ("tpu-v6e-slice", "2x2", 4)}
 """Accelerator, topology of one host, and chips."""
 HELD = (PoolStatus.PROVISIONING, PoolStatus.RECONCILING, PoolStatus.STOPPING)

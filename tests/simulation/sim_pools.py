@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from tests.simulation.sim_workloads import Workload
     from tests.simulation.sim_world import World
 
-Json = dict[str, Any]
-
 
 @dataclass(slots=True)
 class GkePools:

@@ -198,7 +198,6 @@ _BODIES: dict[str, Callable[[Workload, Json], Json]] = {
     "StatefulSet": _build_set,
     "Pod": _build_pod,
 }
-KIND_NAMES = tuple(_BODIES)
 
 
 @dataclass(frozen=True, slots=True)

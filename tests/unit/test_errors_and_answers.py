@@ -10,10 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shared.answer import ERRORS, NOTICE, SEVERITIES, Answer, answer_decision, answer_error
-from shared.core import errors, workloads
 from shared.core.decisions import Reason, Verdict
 from shared.core.demand import capacity
-from shared.core.demand import node_selectors as selectors
 from shared.core.errors import (
     AlreadyExists,
     Broken,
@@ -37,9 +35,6 @@ from shared.core.errors import (
 from shared.edges import kubernetes_errors
 from shared.edges.google_errors import classify_refusal, find_request
 from shared.edges.kubernetes_objects import Status
-
-LEAVES_LIVE_IN = (errors, capacity, selectors, workloads, kubernetes_errors)
-"""Imported, so that `__subclasses__` knows them."""
 
 
 def descendants(kind: type[ProvisionerError]) -> Iterator[type[ProvisionerError]]:

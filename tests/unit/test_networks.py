@@ -15,7 +15,6 @@ from tests.unit.asked_shapes import refuse_shape
 AUTO = {"acceleratorNetworkProfile": "auto"}
 OWN = {"additionalNodeNetworkConfigs": [{"network": "n", "subnetwork": "s"}]}
 PROFILE = {labels.NETWORK_PROFILE: "auto"}
-V5E: dict[str, Any] = {"accelerator": "tpu-v5-lite-podslice"}
 H100: dict[str, Any] = {
     "accelerator": None,
     "topology": None,

@@ -18,7 +18,6 @@ Json = dict[str, Any]
 
 NAME = "jobset.sigs.k8s.io/jobset-name"
 EXCLUSIVE = "alpha.jobset.sigs.k8s.io/exclusive-topology"
-OF_GROUPS = "leaderworkerset.sigs.k8s.io/exclusive-topology"
 UID = "5e7d3a52-4f0c-4b7e-9a52-0d9f0f0c1a01"
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 

@@ -11,13 +11,12 @@ import yaml
 
 from standins.cluster.tests.cluster_objects import jobset, replicated_job
 from standins.cluster.tests.conftest import RunningCluster
-from standins.processes.stand_ins import ROOT, wait_until
+from standins.processes.stand_ins import wait_until
 
 Json = dict[str, Any]
 
 pytestmark = pytest.mark.tool
 
-EXAMPLES = ROOT / "examples"
 TIMEOUT_SECONDS = 90
 
 
