@@ -1,11 +1,14 @@
 """The next attempt after a failed creation: a new name, a pause, or a refusal with its reason."""
 
+import dataclasses
+from functools import partial
+
 import pytest
 
 from shared.core import labels
 from shared.core.decide.attempts import find_pause
 from shared.core.times import format_time
-from tests.builders import CLUSTER, NOW, a_claim, a_jobset, a_pod
+from tests.builders import CLUSTER, NOW, a_claim, a_demand_event, a_jobset, a_pod
 from tests.component.looks import Look, by_message
 from tests.component.world import World, name_of
 
@@ -134,3 +137,36 @@ def test_a_pool_that_may_hold_a_part_of_a_reservation_is_deleted_first(
     assert world.pools.pools[CLUSTER, name_of(0)].reserved
     assert world.pools.pools[CLUSTER, name_of(0)].status == status
     assert len(world.pools.bodies) == 1
+
+
+@pytest.mark.parametrize("held_up", ["get_namespace", "get_workload"])
+def test_a_delivery_that_is_held_up_creates_nothing_from_its_old_look(world: World, held_up: str) -> None:
+    """Meanwhile the first pool may have failed and be gone, and the next one may live."""
+    world.use(timeout_seconds=600)
+    world.cluster.before_next(held_up, partial(world.clock.advance, 40))
+
+    assert world.deliver(a_demand_event()).status == 503
+    assert world.pools.bodies == []
+    assert "took too long" in world.last["message"]
+
+
+def leave(world: World) -> None:
+    """Another function, which does not find that pool, may begin with the first name."""
+    world.pools.move(CLUSTER, name_of(0), "gone")
+
+
+def pass_to_a_person(world: World) -> None:
+    """Seed 721275: the last read before the create shows it."""
+    failed = world.pools.pools[CLUSTER, name_of(0)]
+    world.pools.add(CLUSTER, dataclasses.replace(failed, labels={"team": "other"}))
+
+
+@pytest.mark.parametrize("happens", [leave, pass_to_a_person])
+def test_a_failed_pool_that_is_ours_no_more_is_neither_followed_nor_deleted(world: World, happens: Look) -> None:
+    by_message(world)
+    fail(world, seconds=90)
+    world.pools.before_next("get", lambda: happens(world), skip=2)
+    answer = world.deliver(a_demand_event())
+
+    assert (answer.status, world.last["reason"]) == (503, "view_stale")
+    assert (world.pools.count("create"), world.pools.count("delete")) == (1, 0)
