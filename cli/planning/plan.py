@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
     from cli.planning.manifests import Manifest, Place
     from shared.core.demand.demand import Demand
-    from shared.core.identity.names import SliceClaim
     from shared.core.kinds.kind import SliceOfPod
     from shared.core.settings import Settings
     from shared.core.workloads import WorkloadView
@@ -199,26 +198,16 @@ class _Made:
     """By namespace."""
     all_chips: int = 0
     slices: int = 0
-    together: set[SliceClaim] = field(default_factory=set)
-    """Those of the pools that have companions."""
 
-    def measure(self, demand: Demand) -> Usage:
-        """Return the usage that one more pool and its companions are added to."""
-        beside = [each for each in demand.companions if each.claim in self.together]
-        namespace, chips = demand.claim.namespace, sum(each.shape.chips for each in beside)
-        return Usage(
-            chips=self.all_chips - chips,
-            chips_in_namespace=self.chips[namespace] - chips,
-            slices=self.slices - len(beside),
-        )
+    def measure(self, namespace: str) -> Usage:
+        """Return the usage that one more pool of a namespace is added to."""
+        return Usage(chips=self.all_chips, chips_in_namespace=self.chips[namespace], slices=self.slices)
 
     def add(self, demand: Demand) -> None:
         """Count a pool."""
         self.chips[demand.claim.namespace] += demand.shape.chips
         self.all_chips += demand.shape.chips
         self.slices += 1
-        if demand.companions:
-            self.together.add(demand.claim)
 
 
 def _refuse(manifest: Manifest, decision: Decision, settings: Settings) -> PlannedSlice:
@@ -292,7 +281,7 @@ def _decide_pool(demand: Demand, settings: Settings, made: _Made, *, later: int)
     stopped = decide_namespace(demand, made.namespaces.find_labels(demand.claim.namespace))
     if stopped:
         return stopped
-    usage = made.measure(demand) if settings.limited else None
+    usage = made.measure(demand.claim.namespace) if settings.limited else None
     decision = decide_provision(demand, None, now=0.0, settings=settings, usage=usage)
     if decision.verdict != Verdict.CREATE:
         return decision

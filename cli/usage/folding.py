@@ -136,7 +136,6 @@ class UsageFold:
             self._see_taken(at, asking, name, swept=swept)
         pool = self._lives.pools.get(name)
         if decision == Verdict.CREATE:
-            self._share_nodes(at, asking)
             self._lives.open(name, asking, at)
         elif pool:
             self._see_waiting_pool(at, pool, record)
@@ -157,12 +156,6 @@ class UsageFold:
         for pool in self._lives.list_starting(asking):
             if pool.name != name and pool.creating_at < self._clean_at:
                 self._lives.turn(pool, Hours.USED, pool.made_at or self._observe(pool, at, swept=swept))
-
-    def _share_nodes(self, at: float, asking: Slice) -> None:
-        """Take the nodes of a new elastic pool from the one beside it, which gave up so many."""
-        used = [each for each in asking.pools.values() if each.hours == Hours.USED]
-        if asking.size and asking.size.elastic and len(used) == 1 and (size := used[0].size):
-            self._lives.resize(used[0], replace(size, nodes=max(0, size.nodes - asking.size.nodes)), at)
 
     def _see_waiting_pool(self, at: float, pool: Pool, record: Mapping[str, Any]) -> None:
         """Read what an answer to a leader says of the pool that the answer is about."""

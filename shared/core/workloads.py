@@ -290,8 +290,6 @@ class SliceGroup:
     """Each pod can run on any node of its shape: one pool for all pods, whose size changes."""
     whole: bool = False
     """The pods of a slice need a pool of their own, even if their accelerators form no slice."""
-    together: bool = False
-    """Its pods are of no use without those of the workload's other groups."""
     beside: str = ""
     """Name of the group on whose first slice these pods without chips run; empty for none."""
     ended: frozenset[str] = frozenset()

@@ -271,18 +271,6 @@ def test_a_limit_that_cuts_a_workload_is_said(text: str, limit: str, message: st
         assert [note for note in each["notes"] if "a limit allows" in note] == ([message] if message else [])
 
 
-@pytest.mark.parametrize(("limit", "reasons"), [("2", {"limit_reached"}), ("3", {"pool_absent"})])
-def test_pools_of_use_only_together_get_through_a_limit_together(
-    limit: str, reasons: set[str], tmp_path: Path
-) -> None:
-    path = write(tmp_path / "w.yaml", SERVING)
-
-    output = read_json("plan", path, environ={"TPU_PROVISIONER_LIMIT_CHIPS": limit})
-
-    assert len(output["slices"]) == 2
-    assert {each["reason"] for each in output["slices"]} == reasons
-
-
 CLAIMING = JOBSET.replace(
     "containers: [{name: main,",
     "volumes: [{name: v, persistentVolumeClaim: {claimName: data}}]\n              containers: [{name: main,",

@@ -1,5 +1,7 @@
 """An elastic pool with a list of capacity: a failed creation moves along it, and one pool stays."""
 
+import dataclasses
+
 import pytest
 
 from shared.capacity_lists import read_policies
@@ -83,3 +85,32 @@ def test_the_pool_of_a_later_candidate_serves_and_grows(world: World, look: Look
 
     assert zones(world) == ["a", "b"]
     assert world.pools.sizes == {name_of(world, 1): 5}
+
+
+def share_five_nodes(world: World, *, used: tuple[int, int]) -> None:
+    """Let a failed creation come good beside the next one: three nodes, then two, some in use."""
+    first = dataclasses.replace(world.pools.pools[CLUSTER, name_of(world, 0)], node_count=3)
+    fail(world, 0)
+    by_sweep(world)
+    world.pools.add(CLUSTER, first)
+    world.cluster.pods.clear()
+    for attempt, (nodes, busy) in enumerate(zip((3, 2), used, strict=True)):
+        name = name_of(world, attempt)
+        world.pools.move(CLUSTER, name, "RUNNING")
+        world.pools.sizes[name] = nodes
+        world.cluster.nodes[name] = [f"{name}-{at}" for at in range(nodes)]
+        for node in world.cluster.nodes[name][:busy]:
+            world.cluster.bind(name, kind="Job", chips=1, node=node)
+
+
+@pytest.mark.parametrize(("used", "left"), [((3, 0), [3, 0]), ((1, 2), [1, 2])])
+def test_of_two_pools_of_a_claim_the_nodes_that_are_not_needed_go(
+    world: World, used: tuple[int, int], left: list[int]
+) -> None:
+    share_five_nodes(world, used=used)
+    for _ in range(8):
+        world.clock.advance(200)
+        by_sweep(world)
+
+    alive = world.pools.names(CLUSTER)
+    assert [world.pools.sizes[name_of(world, at)] * (name_of(world, at) in alive) for at in range(2)] == left

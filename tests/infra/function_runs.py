@@ -11,7 +11,6 @@ from shared.capacity_lists import read_policies
 from shared.core.decide.demands import decide_demand
 from shared.core.demand.demand import Demand
 from shared.core.identity.names import build_pool_name
-from shared.core.nodepool import build_node_pool
 from shared.core.ports import Ports
 from shared.deliver import deliver, deliver_sweep
 from tests.audit_entries import an_entry, as_message
@@ -80,19 +79,6 @@ class Run:
         self.workload = dataclasses.replace(job, name=self.job)
         self.cluster.add(self.workload, self.pod)
 
-    def make_a_part(self) -> None:
-        """Let GKE make a part of an elastic pool and give up, and a second pool run beside it."""
-        demand = decide_demand(CLUSTER, self.pod, self.workload, settings(**LISTED))
-        assert isinstance(demand, Demand)
-        fault = {"switch": "outcome", "kind": "partial", "nodes": 1, "status": "ERROR"}
-        ask("POST", f"{self.url}/admin/faults", fault)
-        for attempt in (2, 3):
-            tried, now = demand.on_attempt(attempt), int(self.clock.now())
-            body = build_node_pool(tried, attempt=attempt, created_at=now, settings=settings(**LISTED))
-            self.pools.create(CLUSTER, body)
-            self.pass_time()
-            ask("DELETE", f"{self.url}/admin/faults")
-
     def let_nodes_come(self) -> None:
         """Show the cluster the nodes of each pool of the fake; the waiting pod can use none."""
         for pool in ask("GET", f"{self.url}/admin/pools")["pools"]:
@@ -118,9 +104,7 @@ class Run:
 
 
 def record_provision(run: Run) -> None:
-    """Create; find the own pool; count chips; retry after a failed pool; grow an elastic pool.
-    With a list of capacity, count what GKE has made of one that failed.
-    """
+    """Create; find the own pool; count chips; retry after a failed pool; grow an elastic pool."""
     ask("POST", f"{run.url}/admin/faults", {"switch": "outcome", "kind": "stockout"})
     run.provision(limit_chips=1000)
     run.pass_time()
@@ -131,8 +115,6 @@ def record_provision(run: Run) -> None:
         run.want(pods)
         run.provision()
         run.pass_time()
-    run.make_a_part()
-    run.provision(**LISTED)
 
 
 def record_collect(run: Run) -> None:
@@ -188,8 +170,6 @@ def record_settle(run: Run) -> None:
     waits = a_pod(jobset=f"{run.job}-next", uid="of-next", unschedulable_since=NOW - 60)
     run.cluster.add(a_jobset(name=f"{run.job}-next"), waits)
     run.settle("Delete")
-    run.make_a_part()
-    run.settle("Delete", **LISTED)
 
 
 RUNS: dict[str, Callable[[Run], None]] = {

@@ -83,8 +83,8 @@ def _is_left_without(world: World, cluster: SimCluster, pods: list[SimPod], late
     made, name = pods[0].workload, pods[0].plan.slice_name
     hosts = sum(made.elastic or plan.slice_name == name for plan in list_pods(made))
     stocked = _is_stocked(world, cluster, made, hosts)
-    if made.elastic and world.scenario.candidates > 1 and not made.spot and world.scenario.mode == "active":
-        return _is_left_short(world, cluster, made, latest)
+    if made.elastic and any(cluster.list_nodes_of(each.name) for each in world.gke.list_owned(cluster.name, made)):
+        return False  # its pool keeps the nodes that it has
     if not stocked or "PROVISIONING" in what:
         return False
     # Where other pods of the slice run elsewhere, their affinity keeps the rest off an empty pool.
@@ -111,20 +111,6 @@ def _is_stocked(world: World, cluster: SimCluster, made: Workload, hosts: int) -
         world.gke.find_room(cluster.name, zone) >= hosts and not world.faults.is_out_of_stock(cluster.name, zone)
         for zone in world.list_zones(made)
     )
-
-
-def _is_left_short(world: World, cluster: SimCluster, made: Workload, latest: str) -> bool:
-    """Return whether pods of an elastic pool wait although a zone of its list has their machines.
-
-    The pool may run: then the next candidate has what it could not get. A pool of an earlier object
-    of the same name does not count: a new one is asked for all pods of the spec.
-    """
-    owned = world.gke.list_owned(cluster.name, made)
-    missing = len(list_pods(made)) - sum(len(cluster.list_nodes_of(each.name)) for each in owned)
-    if world.scenario.limit_chips or world.faults.lacks_quota(cluster.name) or missing <= 0:
-        return False
-    short = read_reason(latest) in ("stockout", "pool_serves", "pod_unplaced", "pool_degraded")
-    return short and _is_stocked(world, cluster, made, missing) and not _is_wait_ahead(world)
 
 
 def _keeps_wrong_shape(world: World, cluster: SimCluster, made: Workload, what: str) -> bool:

@@ -259,25 +259,6 @@ def test_leaders_and_workers_with_other_gpus_have_a_pool_each() -> None:
 
 
 @pytest.mark.parametrize(
-    ("leader", "workers"),
-    [
-        (a_gpu_body(8, selector=H100), a_gpu_body(8, selector={"team": "red"})),
-        (a_gpu_body(8, selector={"team": "red"}), a_gpu_body(8, selector=H100)),
-    ],
-    ids=["the workers' is refused", "the leaders' is refused"],
-)
-def test_of_two_pools_that_a_leaderworkerset_needs_both_are_made_or_none(
-    leader: dict[str, Any], workers: dict[str, Any]
-) -> None:
-    found = plan(a_group_of(leader, workers))
-
-    refused = [each for each in found if isinstance(each, Decision)]
-
-    assert [each.reason for each in refused] == [Reason.GPU_UNKNOWN] * 2
-    assert sum("ml/lws also needs a pool" in each.message for each in refused) == 1
-
-
-@pytest.mark.parametrize(
     "workload",
     [
         a_group_of(a_gpu_body(), a_gpu_body(4, selector=GB200)),

@@ -26,9 +26,8 @@ from shared.core.demand.node_selectors import (
 )
 from shared.core.demand.own_keys import check_own_keys
 from shared.core.demand.wanted_shapes import find_wanted_shape
-from shared.core.errors import NotAllowed, Rejected
+from shared.core.errors import NotAllowed
 from shared.core.identity.names import SliceClaim
-from shared.core.kinds.elastic import list_elastic
 from shared.core.kinds.table import get_kind
 from shared.core.priorities import NodeSource
 from shared.core.settings import Settings, is_allowed, name_listed
@@ -85,7 +84,7 @@ class Demand:
     index: int = 0
     """Of the candidate."""
     companions: tuple[Demand, ...] = ()
-    """The other pools of the workload, if one of them alone is of no use; these have none."""
+    """The other pools that are bought with this one, or none of them; these have none."""
 
     @property
     def choices(self) -> int:
@@ -137,11 +136,6 @@ class Demand:
         source, before = find_source(self.capacity), before_pods or self.before_pods
         return dataclasses.replace(self, candidates=found, nodes_from=source, before_pods=before)
 
-    def with_nodes(self, count: int) -> Demand:
-        """Return the same demand for another number of nodes of an elastic pool."""
-        shape = dataclasses.replace(self.shape, node_count=count, chips=count * self.shape.chips_per_host)
-        return dataclasses.replace(self, shape=shape)
-
     @property
     def fingerprint(self) -> str:
         """Return a versioned hash of what the workload needs, without the operator's settings.
@@ -186,24 +180,6 @@ def build_demand(
     Raises:
         Rejected: no pool can satisfy the slice, or a setting does not allow the pool.
     """
-    demand = _build_demand(cluster, workload, found, template, settings)
-    others = [each for each in list_elastic(workload) if each.name != found.name] if found.group.together else ()
-    companions = tuple(_build_other(cluster, workload, each, settings) for each in others)
-    return dataclasses.replace(demand, companions=companions) if companions else demand
-
-
-def _build_other(cluster: str, workload: WorkloadView, other: SliceOfPod, settings: Settings) -> Demand:
-    """Return another pool that the workload needs: one of them alone would be of no use."""
-    try:
-        return _build_demand(cluster, workload, other, other.group.template, settings)
-    except Rejected as error:
-        problem = f"{workload} also needs a pool for its {other.group.name}, which is refused: {error}"
-        raise type(error)(problem) from error
-
-
-def _build_demand(
-    cluster: str, workload: WorkloadView, found: SliceOfPod, template: PodTemplate, settings: Settings
-) -> Demand:
     claim = claim_slice(cluster, workload, found)
     check_own_keys(template, workload)
     _check_allowed(claim.namespace, template, settings)

@@ -180,7 +180,7 @@ def _read_free(leader: PodTemplate, workers: PodTemplate, *, replicas: int, size
     """Return the pods that request GPUs and need no pool of their own."""
     counted = (("leaders", leader, 1), ("workers", workers, max(size - 1, 0)))
     return tuple(
-        SliceGroup(name=name, replicas=replicas, pods=pods, template=template, together=True)
+        SliceGroup(name=name, replicas=replicas, pods=pods, template=template)
         for name, template, pods in counted
         if pods and template.gpus
     )

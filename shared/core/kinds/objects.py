@@ -132,13 +132,6 @@ def read_suspend_set_at(body: Json) -> float | None:
     return max(filter(None, times), default=None)
 
 
-def read_controller(body: Json) -> str:
-    """Return the controller of an object as ``Kind name``; empty for none."""
-    owners = read_objects(body, "metadata", "ownerReferences")
-    found = next((each for each in owners if read_flag(each, "controller")), {})
-    return f"{read_text(found, 'kind')} {read_text(found, 'name')}".strip()
-
-
 def read_held_conditions(body: Json) -> dict[str, float | None]:
     """Return the conditions that are ``True``, with the unix seconds of their last transition."""
     return {

@@ -29,7 +29,6 @@ from shared.core.times import measure_seconds
 from shared.engine.looks.gather import add_disks
 from shared.engine.looks.look import Turn, open_look
 from shared.engine.steps.admit_workloads import answer_reserved
-from shared.engine.steps.elastic_pools import add_pool, share_nodes
 from shared.engine.steps.make_attempt import FIRST_ATTEMPT, list_attempts, make_attempt
 from shared.engine.steps.serving_pools import is_overdue, judge_serving
 from shared.engine.tell import Outcome, describe_attempt, describe_claim, describe_demand, explain, name_error
@@ -143,22 +142,18 @@ def provision_pod(pod: PodView, look: Look, *, leads: bool = False) -> Outcome:
 
 def _satisfy(turn: Turn, pod: PodView) -> AttemptDecision:
     """Decide about one demand and do it."""
-    look, wanted = turn.look, turn.demand.shape.node_count
-    demand, attempts = share_nodes(look, turn.demand, list_attempts(turn), turn.pools)
-    for attempt in attempts:
-        turn = replace(turn, demand=demand, pools=look.pools.list())
-        found = _answer_attempt(turn, pod, attempt, wanted=wanted)
+    for attempt in list_attempts(turn):
+        turn = replace(turn, pools=turn.look.pools.list())
+        found = _answer_attempt(turn, pod, attempt)
         if found.decision.reason not in (Reason.POOL_IN_USE, Reason.POD_UNPLACED):
             break  # else others keep this pool, or pods of the slice are on the next one
     return found
 
 
-def _answer_attempt(turn: Turn, pod: PodView, attempt: int, *, wanted: int) -> AttemptDecision:
+def _answer_attempt(turn: Turn, pod: PodView, attempt: int) -> AttemptDecision:
     """Decide about one pool of a slice and do it; if it runs, also about what runs on it."""
     found = make_attempt(turn, attempt)
     name = build_pool_name(turn.demand.claim, found.attempt)
-    if added := add_pool(turn, pod, found, wanted=wanted):
-        return added
     serves = found.decision.reason == Reason.POOL_SERVES and turn.workload is not None
     return judge_serving(turn, pod, found, name) if serves else found
 

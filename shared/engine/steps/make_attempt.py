@@ -25,7 +25,7 @@ from shared.core.decide.attempts import (
 from shared.core.decide.cluster_stops import decide_other_cluster
 from shared.core.decide.collect import decide_collect, decide_whole, is_whole
 from shared.core.decide.demands import decide_left
-from shared.core.decide.elastic_sizes import decide_growth, list_sharing, may_add_pools
+from shared.core.decide.elastic_sizes import decide_growth
 from shared.core.decide.failures import decide_gke_answer
 from shared.core.decide.needed_pools import sort_own_attempts
 from shared.core.decide.pool_facts import count_pods
@@ -275,9 +275,7 @@ def grow_pool(turn: Turn, pool: PoolSnapshot) -> Decision:
     """Give a running elastic pool nodes for all of its pods.
 
     GKE refuses a resize while another one is in progress, and accepts a smaller size. So the size
-    is measured again when the measurement is too old, and the pool never becomes smaller. If the
-    claim may have several pools, they are listed after that: a pool gives nodes up only when a
-    later one follows, and then it does not grow.
+    is measured again when the measurement is too old, and the pool never becomes smaller.
 
     Raises:
         Retryable: GKE could not be asked, each look took too long, or a person changed the owner.
@@ -295,25 +293,11 @@ def _grow(turn: Turn, pool: PoolSnapshot) -> Decision:
         return decision
     if obstacle := read_namespace_obstacle(look, demand):
         return obstacle
-    if may_add_pools(demand):
-        _expect_newest(turn, pool)
-    else:
-        expect_owner(look, pool)
+    expect_owner(look, pool)
     try:
         return resize_pool(turn, pool.name, decision, looked_at=looked_at)
     except (Busy, NoCapacity, InvalidRequest) as error:
         return decide_gke_answer(pool.name, "resized", error)
-
-
-def _expect_newest(turn: Turn, pool: PoolSnapshot) -> None:
-    """List the pools again: another function may have added one since.
-
-    Raises:
-        StaleView: the pool is gone, not ours any more, or not the newest of its claim.
-    """
-    sharing = list_sharing(turn.demand, turn.look.list_pools())
-    if not sharing or sharing[-1].owner != pool.owner:
-        raise StaleView(f"node pool {pool.name} is not the newest one of {turn.demand.claim}, so it does not grow")
 
 
 def list_attempts(turn: Turn, first: int = FIRST_ATTEMPT) -> Sequence[int]:
