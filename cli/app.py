@@ -252,7 +252,7 @@ def replay(
     --since and --dead-letters. It asks first. The exit code is 1 if no message can be delivered
     again, or if --dry-run shows a refusal.
 
-    Example: tpu-provisioner replay --since 2h --dry-run
+    Example: tpu-provisioner replay --since 2h
     """
     from cli.messages.replay import Request, replay_chosen  # noqa: PLC0415 -- see open_deployment
 

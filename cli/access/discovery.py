@@ -7,19 +7,19 @@ the functions the settings of the deployment, with its clusters.
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 import google.auth
-import msgspec
 from google.auth.exceptions import GoogleAuthError
 
 from cli.access.cli_settings import PUSHED
 from cli.exit_codes import BadInput
 from shared.core.errors import Unavailable
 from shared.deliver import SETTLE
+from shared.edges.google_account import UNREADABLE
 from shared.environment import PREFIX, name_variable
-from shared.json_text import JSON_ERRORS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,56 +30,14 @@ NAME = "tpu-provisioner"
 """The default of Terraform's variable ``name``."""
 
 
-class _Variable(msgspec.Struct):
-    name: str = ""
-    value: str = ""
-
-
-class _Container(msgspec.Struct):
-    env: list[_Variable] = []
-
-
-class _Pod(msgspec.Struct):
-    containers: list[_Container] = []
-
-
-class _Template(msgspec.Struct):
-    spec: _Pod = msgspec.field(default_factory=_Pod)
-
-
-class _Spec(msgspec.Struct):
-    template: _Template = msgspec.field(default_factory=_Template)
-
-
-class _Metadata(msgspec.Struct):
-    name: str = ""
-
-
-class _Status(msgspec.Struct):
-    url: str = ""
-
-
-class Service(msgspec.Struct):
+@dataclass(frozen=True, slots=True)
+class Service:
     """One service of Cloud Run, as far as it tells of a deployment."""
 
-    metadata: _Metadata = msgspec.field(default_factory=_Metadata)
-    spec: _Spec = msgspec.field(default_factory=_Spec)
-    status: _Status = msgspec.field(default_factory=_Status)
-
-    @property
-    def settings(self) -> dict[str, str]:
-        """Return its variables of ours."""
-        found = (each for container in self.spec.template.spec.containers for each in container.env)
-        return {each.name: each.value for each in found if each.name.startswith(PREFIX)}
-
-
-class _Next(msgspec.Struct):
-    following: str = msgspec.field(default="", name="continue")
-
-
-class _Services(msgspec.Struct):
-    items: list[Service] = []
-    metadata: _Next = msgspec.field(default_factory=_Next)
+    name: str
+    url: str
+    settings: dict[str, str]
+    """Its variables of ours."""
 
 
 def find_default_project() -> str:
@@ -111,13 +69,21 @@ def list_services(run: GoogleSession, project: str) -> list[Service]:
     while True:  # assumes: services-list
         body = run.call("GET", f"v1/projects/{project}/locations/-/services?continue={quote(following)}")
         try:
-            answer = msgspec.json.decode(body or b"{}", type=_Services)
-        except JSON_ERRORS as error:
+            answer = json.loads(body or b"{}")
+            found += [_read(each) for each in answer.get("items", ())]
+            following = answer.get("metadata", {}).get("continue", "")
+        except UNREADABLE as error:
             raise Unavailable(f"Cloud Run's answer cannot be read: {error}") from error
-        found += answer.items
-        following = answer.metadata.following
         if not following:
             return found
+
+
+def _read(body: dict[str, Any]) -> Service:
+    env = [
+        each for container in body["spec"]["template"]["spec"]["containers"] for each in container.get("env", ())
+    ]
+    settings = {each["name"]: each.get("value", "") for each in env if each["name"].startswith(PREFIX)}
+    return Service(body["metadata"]["name"], body.get("status", {}).get("url", ""), settings)
 
 
 def describe_deployment(services: Sequence[Service], project: str, name: str) -> dict[str, str]:
@@ -126,7 +92,7 @@ def describe_deployment(services: Sequence[Service], project: str, name: str) ->
     Raises:
         BadInput: there is none; the text names what there is.
     """
-    there = {each.metadata.name: each for each in services}
+    there = {each.name: each for each in services}
     main = there.get(f"{name}-provision")
     if main is None:
         others = [
@@ -151,6 +117,6 @@ def describe_deployment(services: Sequence[Service], project: str, name: str) ->
         "topic": f"{topics}-workload-events",
         "operations_topic": f"{topics}-nodepool-events" if SETTLE in functions else "",
         "subscriptions": json.dumps(subscriptions),
-        "function_uris": json.dumps({each: there[f"{name}-{each}"].status.url for each in functions}),
+        "function_uris": json.dumps({each: there[f"{name}-{each}"].url for each in functions}),
     }
     return main.settings | {name_variable(key): value for key, value in found.items()}

@@ -20,7 +20,7 @@ from cli.messages.dead_letters import (
     read_dead_letters,
     rehearse_dead_letters,
 )
-from cli.messages.seeking import Foreseen, Sought, describe_kept, foresee, seek_to_time
+from cli.messages.seeking import describe_kept, seek_to_time
 from cli.moments import format_moment, parse_since
 from cli.printing import Format, choose_format, count, open_console, print_columns, print_data, print_line, styled
 from cli.rehearsal import rehearse
@@ -62,6 +62,9 @@ def check(request: Request) -> None:
         raise BadInput(f"replay: needs one source (got {got}); valid: --since or --dead-letters")
     if request.most and not request.dead_letters:
         raise BadInput("--max: works only with --dead-letters (got --since); valid: no --max")
+    if request.dry_run and not request.dead_letters:
+        instead = "tpu-provisioner status shows what the functions would decide now"
+        raise BadInput(f"--dry-run: works only with --dead-letters (got --since); {instead}; valid: no --dry-run")
 
 
 def replay_chosen(request: Request, output: Format, *, as_json: bool) -> None:
@@ -80,41 +83,20 @@ def run(request: Request, deployment: Deployment, console: Console, form: Format
     admin, own = deployment.pubsub, deployment.own
     now = deployment.ports.clock.now()
     moment = parse_since(request.since, now=now)
-    if not request.dry_run and not request.sure:
+    if not request.sure:
         functions = request.functions or list_pushed(own)
         kept = describe_kept(admin, own, functions, moment, now=now)
         question = f"Deliver the messages of {', '.join(functions)} again from {format_moment(moment)}?"
         confirm(f"{question}{kept} Pub/Sub cannot count them.", sure=False)
-    sought = seek_to_time(admin, own, request.functions, moment, dry_run=request.dry_run)
-    foreseen = foresee(deployment.ports, request.functions) if request.dry_run else []
+    sought = seek_to_time(admin, own, request.functions, moment)
     if form.for_programs:
-        data: dict[str, Any] = {"subscriptions": [asdict(each) for each in sought], "dry_run": request.dry_run}
-        if request.dry_run:
-            data["decisions"] = [asdict(each) for each in foreseen]
-        print_data(data, form)
+        print_data({"subscriptions": [asdict(each) for each in sought]}, form)
     else:
-        _print_sought(console, sought, foreseen, dry_run=request.dry_run)
-    refused = any(each.decision == Verdict.REFUSE for each in foreseen)
-    return ExitCode.FINDINGS if refused or any(each.problem for each in sought) else ExitCode.FINE
-
-
-def _print_sought(console: Console, sought: list[Sought], foreseen: list[Foreseen], *, dry_run: bool) -> None:
-    would = "would be set back to" if dry_run else "is set back to"
-    for each in sought:
-        text = f"{each.subscription}: {each.problem}" if each.problem else f"{each.subscription} {would} {each.to}"
-        print_line(console, styled(text, "bad" if each.problem else ""))
-    if not dry_run:
-        return
-    print_line(console)
-    if not foreseen:
-        print_line(console, "a replay would change nothing now")
-        return
-    headings = ["FUNCTION", "SUBJECT", "DECISION", "REASON", "MESSAGE"]
-    print_columns(
-        console,
-        headings,
-        [[each.function, each.subject, each.decision, each.reason, each.message] for each in foreseen],
-    )
+        for each in sought:
+            text = each.problem or f"is set back to {each.to}"
+            joint = ": " if each.problem else " "
+            print_line(console, styled(f"{each.subscription}{joint}{text}", "bad" if each.problem else ""))
+    return ExitCode.FINDINGS if any(each.problem for each in sought) else ExitCode.FINE
 
 
 def _run_dead_letters(request: Request, deployment: Deployment, console: Console, form: Format) -> ExitCode:

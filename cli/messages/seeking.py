@@ -1,25 +1,19 @@
-"""Seeks the push subscriptions to a time, and predicts the decisions of a replay."""
+"""Seeks the push subscriptions to a time."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from cli.access.cli_settings import PUSHED, find_subscription, list_pushed
+from cli.access.cli_settings import find_subscription, list_pushed
 from cli.moments import format_exact, format_moment
 from cli.printing import format_age
-from cli.rehearsal import open_rehearsal, rehearse, rehearse_leaders, rehearse_pools
-from shared.core.decisions import Verdict
-from shared.deliver import SETTLE
-from shared.engine.tell import get_results
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from cli.access.cli_settings import OperatorSettings
     from cli.access.subscriptions import PubsubAdmin
-    from shared.core.ports import Ports
-    from shared.engine.tell import Outcome
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,20 +27,8 @@ class Sought:
     """Why nothing (or not everything) comes back."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Foreseen:
-    """One decision that a replay would lead to."""
-
-    cluster: str
-    function: str
-    subject: str
-    decision: str
-    reason: str
-    message: str
-
-
 def seek_to_time(
-    admin: PubsubAdmin, own: OperatorSettings, functions: Sequence[str], moment: float, *, dry_run: bool
+    admin: PubsubAdmin, own: OperatorSettings, functions: Sequence[str], moment: float
 ) -> list[Sought]:
     """Let everything that was published since a moment be pushed again.
 
@@ -57,7 +39,7 @@ def seek_to_time(
     for function in functions or list_pushed(own):
         name = find_subscription(own, function)
         problem = _find_time_problem(admin, name)
-        if not dry_run and not problem:
+        if not problem:
             admin.seek(name, format_exact(moment))
         found.append(Sought(function=function, subscription=name, to=format_moment(moment), problem=problem))
     return found
@@ -90,33 +72,3 @@ def _find_time_problem(admin: PubsubAdmin, name: str) -> str:
         return ""
     command = f"gcloud pubsub topics update {subscription.topic} --message-retention-duration=7d"
     return f"acknowledged messages are not kept, so none is delivered again; to keep them from now on: {command}"
-
-
-def foresee(ports: Ports, functions: Sequence[str]) -> list[Foreseen]:
-    """Return every decision that a replay could lead to now, except those that change nothing.
-
-    Messages cannot be listed without taking them; but a message is only a hint to look, so all that
-    a replay can do is what the waiting leaders and the pools call for.
-    """
-    ports = rehearse(ports)
-    wanted = functions or PUSHED
-    found: list[Foreseen] = []
-    for cluster in ports.clusters:
-        look = open_rehearsal(cluster, ports.pools.list(cluster), ports)
-        asking = next((each for each in ("provision", SETTLE) if each in wanted), None)
-        leaders = get_results([each for _, each in rehearse_leaders(look)]) if asking else []
-        pools = get_results([each for _, each in rehearse_pools(look)]) if "collect" in wanted else []
-        found += [_foresee(str(asking), each) for each in leaders]
-        found += [_foresee("collect", each) for each in pools]
-    return [each for each in found if each.decision not in (Verdict.NOTHING, Verdict.KEEP)]
-
-
-def _foresee(function: str, outcome: Outcome) -> Foreseen:
-    return Foreseen(
-        cluster=outcome.cluster,
-        function=function,
-        subject=outcome.subject,
-        decision=str(outcome.decision.verdict),
-        reason=str(outcome.decision.reason),
-        message=outcome.decision.message,
-    )

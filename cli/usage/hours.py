@@ -12,23 +12,15 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
-from cli.prices import ACCELERATORS, find_chip_price
+from cli.prices import find_chip_price
 from shared.core.decisions import Reason
 from shared.core.demand.capacity import Tier
-from shared.core.shapes.gpu_catalogue import FAMILIES as GPU_FAMILIES
-from shared.core.shapes.tpu_catalogue import CHIPS_BY_MACHINE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
 HOUR_SECONDS, DAY_SECONDS = 3600.0, 86_400.0
 GAPS_MAX = 100
-_GPUS = {
-    machine.name: (family.accelerator, machine.gpus)
-    for family in GPU_FAMILIES
-    for machine in family.machines
-    if not machine.name.startswith("n1-")  # of these the number of GPUs is free
-}
 
 
 class Hours(StrEnum):
@@ -106,21 +98,15 @@ class Size:
 
 
 def read_size(record: Mapping[str, Any]) -> Size | None:
-    """Return the size of the pool that a record is about; None if the record does not tell it.
-
-    Records of version 0.2 have no chips, so these follow from the machine type. For N1
-    machines they do not.
-    """
-    machine, nodes = str(record.get("machine_type") or ""), record.get("node_count")
-    accelerator, each = _GPUS.get(machine, (ACCELERATORS.get(machine, ""), CHIPS_BY_MACHINE.get(machine, 0)))
-    chips = record.get("chips") or (each * nodes if isinstance(nodes, int) else 0)
+    """Return the size of the pool that a record is about; None if the record does not tell it."""
+    chips, nodes = record.get("chips"), record.get("node_count")
     if not isinstance(chips, int) or not isinstance(nodes, int) or min(chips, nodes) <= 0:
         return None
     labels = record.get("labels")
     return Size(
         chips // nodes,
         nodes,
-        str(record.get("accelerator") or accelerator),
+        str(record.get("accelerator") or ""),
         str(record.get("tier") or ""),
         str(record.get("zone") or ""),
         labels if isinstance(labels, dict) else {},

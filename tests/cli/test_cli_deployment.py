@@ -75,7 +75,7 @@ def test_all_regions_are_listed_page_by_page(monkeypatch: pytest.MonkeyPatch) ->
 
     monkeypatch.setattr(session, "call", call)
 
-    assert [each.metadata.name for each in list_services(session, "p")] == ["a", "b"]
+    assert [each.name for each in list_services(session, "p")] == ["a", "b"]
     assert asked == [f"v1/projects/p/locations/-/services?continue={each}" for each in ("", "x")]
     with pytest.raises(Unavailable, match="cannot be read"):
         list_services(CannedRest(b"[]"), "p")

@@ -253,24 +253,6 @@ def test_a_topic_that_keeps_nothing_is_said_with_the_command_that_mends_it(
     assert f"gcloud pubsub topics update {bare} --message-retention-duration=7d" in result.stdout
 
 
-def test_a_dry_run_by_time_foresees_the_decisions_and_leaves_everything(
-    url: str, deployment: Deployment, world: World
-) -> None:
-    ask("POST", f"{url}/v1/{TOPIC}:publish", {"messages": [{"data": "eA=="}]})
-    drain(url, "provision")
-
-    result = run("replay", "--since", "1d", "--dry-run", "--json")
-
-    (foreseen,) = json.loads(result.stdout)["decisions"]
-    assert (foreseen["function"], foreseen["decision"], foreseen["reason"]) == (
-        "provision",
-        "create",
-        "pool_absent",
-    )
-    assert drain(url, "provision") == 0
-    assert world.pools.names(CLUSTER) == []
-
-
 def test_pubsub_out_of_reach_ends_with_3(monkeypatch: pytest.MonkeyPatch) -> None:
     put_in_place(monkeypatch, a_deployment(pubsub=NOWHERE, subscriptions=SUBSCRIPTIONS, topic=TOPIC))
 

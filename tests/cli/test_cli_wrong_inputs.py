@@ -91,6 +91,10 @@ TOLD = [
         "--max: works only with --dead-letters (got --since); valid: no --max",
     ),
     (("replay", "--dead-letters", "--max", "0"), "--max"),
+    (
+        ("replay", "--since", "1h", "--dry-run"),
+        "--dry-run: works only with --dead-letters (got --since); tpu-provi",
+    ),
     (("replay", "--dead-letters", "--function", "sweep"), "--function"),
     (("dead-letters", "discard"), "dead-letters discard: needs IDs, or --all alone"),
     (("dead-letters", "discard", "1", "--all"), "dead-letters discard: needs IDs, or --all alone"),

@@ -1,1 +1,0 @@
-"""`doctor` warns of settings that are valid and still do harm."""
