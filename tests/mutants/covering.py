@@ -16,12 +16,22 @@ SETTINGS = "MUTANTS_SETTINGS"
 """The variable with coverage.py's settings, for the programs that a test starts."""
 _WAITS = {"bench", "environment", "beside", "provisioned"}
 """The fixtures of tests that start a shell for each of many steps."""
+_TIERS = {
+    *("tool", "terraform", "image", "own_engine", "deploy", "by_hand", "browser", "corpus", "recordings"),
+    *("docs", "slow", "ray", "cluster"),
+}
+"""The markers of tests that need more than one process and PyPI, in any tree."""
 _SECONDS: dict[str, float] = {}
 _FAILED: set[str] = set()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    items[:] = [each for each in items if _WAITS.isdisjoint(getattr(each, "fixturenames", ()))]
+    items[:] = [
+        each
+        for each in items
+        if _WAITS.isdisjoint(getattr(each, "fixturenames", ()))
+        and _TIERS.isdisjoint(marker.name for marker in each.iter_markers())
+    ]
 
 
 @pytest.hookimpl(wrapper=True)

@@ -36,8 +36,8 @@ def compare(before: Sequence[Verdict], now: Sequence[Verdict]) -> Iterator[str]:
         was_caught, is_caught = earlier[each.identity].outcome == CAUGHT, each.outcome == CAUGHT
         if was_caught != is_caught:
             yield f"{'lost' if was_caught else 'won'}: {each.identity} (before: {earlier[each.identity].test})"
-    held = {each.identity for each in common}
-    yield from (f"gone: {name}" for name, each in earlier.items() if name not in held and each.group != "random")
+    held, groups = {each.identity for each in common}, {each.group for each in now} - {"random"}
+    yield from (f"gone: {name}" for name, each in earlier.items() if name not in held and each.group in groups)
 
 
 def _name_source(verdict: Verdict) -> str:

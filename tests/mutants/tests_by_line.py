@@ -17,8 +17,6 @@ PRODUCT = ("shared", "exporter", "functions", "cli", "infra/build")
 SUITES = ("unit", "component", "contract", "exporter", "cli", "infra")
 """The folders of tests that run mostly in one process."""
 PLUGIN = "tests.mutants.covering"
-_TIERS = "tool terraform image own_engine deploy by_hand browser corpus recordings docs slow ray cluster"
-_IN_ONE_PROCESS = " and ".join(f"not {tier}" for tier in _TIERS.split())
 _WAITS = re.compile(r"serve_mock|fake_process|running_stacks|build_cloud")
 """What stands in a file of tests that start clouds."""
 _TEST_SECONDS_MAX = 5.0
@@ -76,9 +74,12 @@ def measure_tests(tree: Tree, folder: Path, suites: tuple[str, ...] = SUITES) ->
         paths = sorted((tree.root / "tests" / suite).glob("test_*.py"))
         files = [str(each.relative_to(tree.root)) for each in paths if not _WAITS.search(each.read_text())]
         if files:
-            words = [*PYTEST, "-p", PLUGIN, "-m", _IN_ONE_PROCESS, *files]
-            tree.run("-m", "coverage", "run", settings, *words, seconds=_SUITE_SECONDS_MAX, environ=environ)
-            passed |= json.loads(outcomes.read_text())["passed"]
+            words = [*PYTEST, "-p", PLUGIN, *files]
+            run = tree.run("-m", "coverage", "run", settings, *words, seconds=_SUITE_SECONDS_MAX, environ=environ)
+            found = json.loads(outcomes.read_text())["passed"]
+            if not found:
+                raise RuntimeError(f"no test of {suite} passes:\n{run[1]}")
+            passed |= found
     tree.run("-m", "coverage", "combine", settings, seconds=_SUITE_SECONDS_MAX)
     return Coverage(_read_lines(folder / "data", tree.root, passed), passed)
 
