@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import sys
 import time
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
@@ -17,7 +16,6 @@ from cli.printing import Format, choose_format, count, open_console, print_data
 from cli.shared_options import AsJson  # noqa: TC001 -- typer reads the annotations
 from cli.usage.folding import UsageFold
 from cli.usage.record_stream import Span, count_records, read_records
-from cli.usage.usage_chart import draw_svg, write_html
 from cli.usage.usage_table import describe, is_complete, print_csv, print_usage
 
 if TYPE_CHECKING:
@@ -41,8 +39,6 @@ class UsageForm(StrEnum):
     JSON = "json"
     YAML = "yaml"
     CSV = "csv"
-    HTML = "html"
-    SVG = "svg"
 
 
 def usage(
@@ -62,7 +58,7 @@ def usage(
     record tells are unknown. The exit code is 1 if there are such hours of a pool, or if records
     are missing.
 
-    Example: tpu-provisioner usage --since 30d --by tier -o html > usage.html
+    Example: tpu-provisioner usage --since 30d --by tier -o csv > usage.csv
     """
     with told():
         form = choose_format(output, as_json=as_json)
@@ -82,7 +78,7 @@ def usage(
             typer.echo(
                 f"missing: {read:,} of {written:,} records are in the logs, so hours are missing too", err=True
             )
-        _print(account, by, span, form, data=lambda: describe(account, by, span, read=read, written=written))
+        _print(account, by, form, data=lambda: describe(account, by, span, read=read, written=written))
     end_with(ExitCode.FINE if is_complete(account) and not lost else ExitCode.FINDINGS)
 
 
@@ -122,14 +118,10 @@ def follow(records: Iterable[Record], written: int | None) -> Iterator[Record]:
         yield record
 
 
-def _print(account: Account, by: str, span: Span, form: UsageForm, *, data: Callable[[], object]) -> None:
+def _print(account: Account, by: str, form: UsageForm, *, data: Callable[[], object]) -> None:
     if form in (UsageForm.JSON, UsageForm.YAML):
         print_data(data(), Format(form))
     elif form == UsageForm.CSV:
         print_csv(account)
-    elif form == UsageForm.HTML:
-        sys.stdout.write(write_html(account, by, span))
-    elif form == UsageForm.SVG:
-        sys.stdout.write(draw_svg(account, span))
     else:
         print_usage(open_console(), account, by, wide=form == UsageForm.WIDE)

@@ -10,7 +10,6 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
-from xml.etree import ElementTree as ET
 
 import pytest
 import yaml
@@ -18,9 +17,7 @@ from google.api_core.exceptions import TooManyRequests
 
 from cli.board.readings import Readings
 from cli.usage import usage_command
-from cli.usage.hours import Account, Cause, Hours, read_size
 from cli.usage.record_stream import PAGE_SIZE, Span, count_records, read_records
-from cli.usage.usage_chart import CHARACTER, HEIGHT, TOP, WIDTH, draw_svg
 from shared.core.times import format_time
 from tests.builders import CLUSTER, NOW
 from tests.cli.cli_world import CannedRest, a_deployment, logs_of, put_in_place, run
@@ -35,7 +32,6 @@ if TYPE_CHECKING:
     from cli.usage.record_stream import Record
 
 HOUR = 3600
-SVG = "{http://www.w3.org/2000/svg}"
 CLAIM = {"cluster": CLUSTER, "kind": "JobSet", "name": "train", "owner_uid": "u", "slice": "s"}
 SHAPE = {"machine_type": "ct6e-standard-4t", "node_count": 4, "chips": 16, "accelerator": "tpu-v6e-slice"}
 
@@ -150,45 +146,6 @@ def test_json_yaml_and_csv_have_the_same_sums(ask: Any) -> None:
     assert {line["group"] for line in lines} == {"red", "blue", "old"}
     assert data["not_known"]["pools_without_size"] == 0
     assert data["total"]["list_price_dollars"] == {"on-demand": 85.68, "spot": 19.12}
-
-
-def test_the_chart_is_svg_whose_bars_have_the_hours(ask: Any) -> None:
-    root = ET.fromstring(ask("-o", "svg").stdout)
-    titles = [each.text or "" for each in root.iter(f"{SVG}title")]
-
-    used = [title for title in titles if " used: " in title]
-    assert sum(float(title.split()[2]) for title in used) == pytest.approx(79.5, abs=0.2)
-    assert root.get("viewBox", "").startswith("0 0 390 ")
-    assert root.get("role") == "img"
-
-
-def test_a_month_is_drawn_within_390_units_and_no_text_is_cut() -> None:
-    account, begin = Account(NOW, lambda _claim, _size: ""), NOW
-    size = read_size(SHAPE)
-    for day in range(30):
-        at = begin + day * 24 * HOUR
-        account.add_chips({}, size, Hours.USED, at, at + 20 * HOUR)
-        account.add_wait({}, size, Cause.STOCKOUT, at, at + HOUR * 1000)
-
-    root = ET.fromstring(draw_svg(account, Span(begin=begin, end=begin + 30 * 24 * HOUR)))
-
-    for text in root.iter(f"{SVG}text"):
-        x, width = float(text.get("x", "")), len(text.text or "") * CHARACTER
-        left = x - width if text.get("text-anchor") == "end" else x
-        assert left >= 0, text.text
-        assert left + width <= WIDTH, text.text
-    bars = [each for each in root.iter(f"{SVG}rect") if each.find(f"{SVG}title") is not None]
-    assert len(bars) >= 60
-    assert all(0 <= float(bar.get("y", "")) <= HEIGHT + TOP for bar in bars)
-
-
-def test_the_page_has_the_chart_the_table_and_the_styles_of_the_board(ask: Any) -> None:
-    page = ask("-o", "html").stdout
-
-    assert '<td data-label="namespace">red</td>' in page
-    assert "--ground:" in page
-    assert page.count("<svg ") == 1
-    assert "<script" not in page
 
 
 def test_it_says_before_it_starts_that_the_number_of_records_is_not_known(ask: Any) -> None:

@@ -104,7 +104,7 @@ TOLD = [
         "--by: is not a group (got 'pod'); valid: namespace, workload, accelerator, tier, or label:KEY",
     ),
     (("usage", "--by=label:"), "--by: is not a group (got 'label:')"),
-    (("usage", "--json", "-o", "svg"), "--json: contradicts --output=svg; valid: one of the two"),
+    (("usage", "--json", "-o", "csv"), "--json: contradicts --output=csv; valid: one of the two"),
     (("usage", "--since=tomorrow"), "--since: is not a time (got 'tomorrow')"),
 ]
 """What is wrong, and what of the message is the command's own."""
