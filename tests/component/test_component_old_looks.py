@@ -115,3 +115,17 @@ def test_nodes_that_are_used_since_they_were_looked_at_stay(world: World, closed
 def disown(world: World, pool: str) -> None:
     """Let a person remove our labels from a pool, so that it is no longer ours."""
     world.pools.add(CLUSTER, dataclasses.replace(world.pools.pools[CLUSTER, pool], labels={}))
+
+
+@pytest.mark.parametrize(
+    ("happens", "skip"),
+    [(lambda closed: closed.want(4), 0), (lambda closed: disown(closed.world, closed.pool), 1)],
+    ids=["they are wanted again", "the pool lost its labels"],
+)
+def test_no_node_is_removed_if_this_happens_since_the_look(
+    closed: Elastic, world: World, happens: Callable[[Elastic], None], skip: int
+) -> None:
+    world.pools.before_next("measure", lambda: happens(closed), skip=skip)
+    closed.sweep()
+
+    assert world.pools.removed == []
