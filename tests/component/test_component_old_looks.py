@@ -8,6 +8,7 @@ import pytest
 
 from tests.builders import CLUSTER, NOW, a_jobset, a_pod, a_pool, an_over_event
 from tests.component.test_component_elastic import Elastic, a_demand
+from tests.component.test_component_emergency_stop import stop
 from tests.component.world import NAME, World
 
 LATER = 12.0
@@ -119,8 +120,12 @@ def disown(world: World, pool: str) -> None:
 
 @pytest.mark.parametrize(
     ("happens", "skip"),
-    [(lambda closed: closed.want(4), 0), (lambda closed: disown(closed.world, closed.pool), 1)],
-    ids=["they are wanted again", "the pool lost its labels"],
+    [
+        (lambda closed: closed.want(4), 0),
+        (lambda closed: disown(closed.world, closed.pool), 1),
+        (lambda closed: stop(closed.world, "report-only"), 1),
+    ],
+    ids=["they are wanted again", "the pool lost its labels", "an operator stops it"],
 )
 def test_no_node_is_removed_if_this_happens_since_the_look(
     closed: Elastic, world: World, happens: Callable[[Elastic], None], skip: int
