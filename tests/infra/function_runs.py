@@ -91,10 +91,10 @@ class Run:
     def starve(self) -> None:
         """Let GKE find no capacity for a pool of a sweep, so that the next one reads the groups."""
         ask("POST", f"{self.url}/admin/faults", {"switch": "outcome", "kind": "stockout"})
-        self.sweep()
+        self.sweep(**LISTED)
         ask("POST", f"{self.url}/admin/clock", {"advance_seconds": 120})
         self.clock.advance(120)
-        self.sweep()
+        self.sweep(**LISTED)
         ask("DELETE", f"{self.url}/admin/faults")
         self.pass_time()
 

@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from shared.core import times
 from shared.core.identity.pools import PoolStatus
 from shared.core.times import AHEAD_SECONDS_MAX
 from tests.simulation.sim_faults import Invocation, PoolRead
@@ -286,11 +287,12 @@ class Judge:
     def _find_last_look(self, pool: Pool, run: Invocation, *, marked: bool) -> float:
         """Return since when a surplus pool may lose its owner and be deleted all the same.
 
-        The owner is read before the pods on the pool, and GKE's delete has no condition on it. An
-        old look counts as none, and so does that at a marked pool: its owner was over before.
+        The owner is read before the pods on the pool, in a batch some seconds before, and GKE's
+        delete has no condition on it. An old look counts as none, and so does that at a marked
+        pool: its owner was over before.
         """
         call, look = run.find_call_began(), run.looks.get((pool.cluster, pool.name), run.began)
-        return call if marked or call - look > LOOK_SECONDS_MAX else min(look, call)
+        return call if marked or call - look > LOOK_SECONDS_MAX else min(look - times.SHARED_SECONDS, call)
 
     def see_binding(self, pool: Pool, made: Workload) -> None:
         """Count the use of a pool whose own workload is over."""

@@ -139,7 +139,7 @@ def test_what_has_no_pool_that_lives_is_missing() -> None:
 def test_all_are_bought_or_none(overrides: dict[str, Any], usage: Usage | None, reason: Reason | None) -> None:
     use, (first, *others) = settings(**overrides), plan()
     found = decide_purchase(plan(), {}, now=NOW, settings=use)
-    found = found or decide_limit(dataclasses.replace(first, companions=tuple(others)), use, usage)
+    found = found or decide_limit(dataclasses.replace(first, fellows=tuple(others)), use, usage)
 
     assert (found and (found.verdict, found.reason)) == (reason and (Verdict.REFUSE, reason))
 

@@ -50,13 +50,13 @@ class Usage:
 def decide_limit(demand: Demand, settings: Settings, usage: Usage | None) -> Decision | None:
     """Return the refusal of a pool that would exceed a limit; None when it exceeds none.
 
-    The pool and its companions get through together or not at all. The usage is that of all other
+    The pool and its fellows get through together or not at all. The usage is that of all other
     pools (`measure_others`), None when no limit is set.
     """
     if usage is None:
         return None
-    chips = demand.shape.chips + sum(each.shape.chips for each in demand.companions)
-    beside = len(demand.companions)
+    chips = demand.shape.chips + sum(each.shape.chips for each in demand.fellows)
+    beside = len(demand.fellows)
     pools = f"this node pool and {beside} more that its workload needs with it" if beside else "this node pool"
     here, here_chips = f"chips in namespace {demand.claim.namespace}", usage.chips_in_namespace + chips
     rows = (
@@ -97,7 +97,7 @@ class CountedPools:
                 self._slices += sign * slices
 
     def measure(self, demand: Demand, pool_name: str, *others: str) -> Usage:
-        """Return the usage without a demand's pool, its companions', and others that end."""
+        """Return the usage without a demand's pool, its fellows', and others that end."""
         here, own = demand.claim.namespace, name_pools(demand, pool_name, self.pools).values()
         apart = [self._weigh(name) for name in {*self.leave_out(others), *own}]
         return Usage(
@@ -126,9 +126,9 @@ class CountedPools:
 
 
 def name_pools(demand: Demand, pool_name: str, pools: Sequence[PoolSnapshot]) -> dict[SliceClaim, str]:
-    """Return the name of a demand's pool, and of the pool of each companion (`name_pool`)."""
+    """Return the name of a demand's pool, and of the pool of each fellow (`name_pool`)."""
     index = PoolIndex.of(pools)
-    return {demand.claim: pool_name} | {each.claim: name_pool(each.claim, index) for each in demand.companions}
+    return {demand.claim: pool_name} | {each.claim: name_pool(each.claim, index) for each in demand.fellows}
 
 
 def name_pool(claim: SliceClaim, pools: PoolIndex) -> str:
@@ -167,9 +167,9 @@ def end_listed(entries: Mapping[str, LimitHold], pools: PoolIndex, now: float) -
 def make_holds(
     counted: CountedPools, demand: Demand, names: Mapping[SliceClaim, str], now: float, *, others: Collection[str]
 ) -> dict[str, LimitHold]:
-    """Return the holds of a pool and its companions; other processes made `others`."""
+    """Return the holds of a pool and its fellows; other processes made `others`."""
     made = {}
-    for each in (demand, *demand.companions):
+    for each in (demand, *demand.fellows):
         known = counted.entries.get(name := names[each.claim])
         chips = max(each.shape.chips, known.chips if known else 0)  # none becomes less
         again = known is not None and (known.again or (name in others and not counted.pools.find(name)))

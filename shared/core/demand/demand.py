@@ -83,7 +83,7 @@ class Demand:
     Empty without a list."""
     index: int = 0
     """Of the candidate."""
-    companions: tuple[Demand, ...] = ()
+    fellows: tuple[Demand, ...] = ()
     """The other pools that are bought with this one, or none of them; these have none."""
 
     @property

@@ -188,10 +188,10 @@ class OwnHolds:
 
     made_at: float
     names: Mapping[SliceClaim, str]
-    """Of the pool and of its companions."""
+    """Of the pool and of its fellows."""
     first: Mapping[str, LimitHold]
     """What this process may give back, by the pool: nothing if another had a hold for its pool,
-    else that of the pool, and those of its companions that were not there before."""
+    else that of the pool, and those of its fellows that were not there before."""
 
 
 @dataclass(eq=False, slots=True)

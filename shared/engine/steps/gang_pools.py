@@ -62,7 +62,7 @@ def refuse_purchase(
 
 def _join(missing: Sequence[Demand], pools: PoolIndex) -> tuple[Demand, str]:
     """Return one demand for all of some pools, and the name of its first one."""
-    whole = replace(missing[0], companions=tuple(missing[1:]))
+    whole = replace(missing[0], fellows=tuple(missing[1:]))
     return whole, name_pool(whole.claim, pools)
 
 
