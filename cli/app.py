@@ -24,7 +24,7 @@ from cli.planning.plan import summarize
 from cli.planning.plan_table import print_plan
 from cli.printing import Format, choose_format, open_console, print_data
 from cli.repeating import repeat
-from cli.shared_options import AsJson, DryRun, Follow, Namespace, Output, Sure  # noqa: TC001 -- typer reads the annotations
+from cli.shared_options import AsJson, Follow, Namespace, Output, Sure  # noqa: TC001 -- typer reads the annotations
 from cli.usage.usage_command import usage
 from shared.environment import name_variable
 from shared.version import VERSION
@@ -242,7 +242,6 @@ def replay(
     output: Output = Format.TABLE,
     *,
     dead_letters: Annotated[bool, typer.Option("--dead-letters", help="Publish dead letters again.")] = False,
-    dry_run: DryRun = False,
     sure: Sure = False,
     as_json: AsJson = False,
 ) -> None:
@@ -250,7 +249,7 @@ def replay(
 
     A function decides from the present state, never from the content of a message. Give one of
     --since and --dead-letters. It asks first. The exit code is 1 if no message can be delivered
-    again, or if --dry-run shows a refusal.
+    again. `status` shows what would be decided now.
 
     Example: tpu-provisioner replay --since 2h
     """
@@ -261,7 +260,6 @@ def replay(
         dead_letters=dead_letters,
         functions=tuple(dict.fromkeys(str(each) for each in function or ())),
         most=most,
-        dry_run=dry_run,
         sure=sure,
     )
     replay_chosen(request, output, as_json=as_json)

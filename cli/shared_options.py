@@ -25,5 +25,4 @@ Namespace = Annotated[
 Output = Annotated[Format, typer.Option("--output", "-o", help="Format of the output.")]
 AsJson = Annotated[bool, typer.Option("--json", help="The same as -o json.")]
 Follow = Annotated[bool, typer.Option("--follow", "-f", help="Continue with new ones, until Ctrl-C.")]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Change nothing; show what would be decided now.")]
 Sure = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]

@@ -38,7 +38,7 @@ def check_dead_letters(deployment: Deployment) -> Iterator[Finding]:
     yield warn(
         check,
         f"{len(report.dead_letters)}{more}: {', '.join(f'{count} {reason}' for reason, count in reasons)}",
-        "tpu-provisioner replay --dead-letters --dry-run",
+        "tpu-provisioner dead-letters list",
     )
 
 

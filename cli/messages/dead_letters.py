@@ -1,4 +1,4 @@
-"""Reads dead letters, says what would be decided about each now, and publishes them again.
+"""Reads dead letters, and publishes them again.
 
 A dead letter is acknowledged only after its copy was stored. So an interruption can duplicate a
 message, but cannot lose one. Duplicates are harmless, because a message only names an object. Dead
@@ -12,24 +12,15 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from cli.access.log_search import DAY_SECONDS, read_event_records
-from shared.core.decide.failures import decide_read_error
-from shared.core.errors import ProvisionerError, UnknownCluster
-from shared.core.messages import EventType, Message, parse_message
-from shared.core.operations import parse_entry
+from shared.core.messages import Message
 from shared.core.times import parse_time
 from shared.deliver import SETTLE
-from shared.engine.entries.answer_waiting import provision
-from shared.engine.entries.settle import settle
-from shared.engine.steps.release_pools import collect
-from shared.engine.tell import Outcome
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from cli.access.log_search import OpenLogs
     from cli.access.subscriptions import PubsubAdmin, PulledMessage
-    from shared.core.decisions import Decision
-    from shared.core.ports import Ports
     from shared.edges.pubsub_topic import PubsubTopic
 
 GIVEN_UP = "attempts_exhausted"
@@ -60,9 +51,6 @@ class DeadLetter:
     reason: str = ""
     error: str = ""
     """After `add_reasons`: the last reason that was logged for the event, and its message."""
-    decision: str = ""
-    decided_because: str = ""
-    message: str = ""
 
 
 @dataclass(slots=True)
@@ -251,46 +239,3 @@ def publish_again(
     finally:
         queue.give_back()
     return report
-
-
-def rehearse_dead_letters(queue: DeadLetterQueue, ports: Ports, choice: Choice) -> DeadLetterReport:
-    """Say of each chosen dead letter what would be decided now; all of them stay where they are.
-
-    Args:
-        queue: where they are.
-        ports: from `cli.rehearsal.rehearse`.
-        choice: which of them.
-    """
-    report = DeadLetterReport()
-    decided: list[DeadLetter] = []
-    try:
-        for batch in queue.pull_batches(choice, report):
-            for dead_letter, read in batch:
-                decided += _describe(read, _decide(strip(dead_letter.message), read.function, ports))
-    finally:
-        queue.give_back()
-    report.dead_letters = decided
-    return report
-
-
-def _decide(message: Message, function: str, ports: Ports) -> list[Decision]:
-    try:
-        if function == SETTLE:
-            return _list_decisions(settle(parse_entry(message.data), ports))
-        event = parse_message(message.data, message.attributes)
-        if event.cluster not in ports.clusters:
-            raise UnknownCluster(f"this deployment does not serve {event.cluster}")
-        return _list_decisions((provision if event.type == EventType.DEMAND else collect)(event, ports))
-    except ProvisionerError as error:
-        return [decide_read_error(error)]
-
-
-def _list_decisions(answers: Sequence[Outcome | ProvisionerError]) -> list[Decision]:
-    return [each.decision if isinstance(each, Outcome) else decide_read_error(each) for each in answers]
-
-
-def _describe(dead_letter: DeadLetter, decisions: list[Decision]) -> list[DeadLetter]:
-    return [
-        replace(dead_letter, decision=str(each.verdict), decided_because=str(each.reason), message=each.message)
-        for each in decisions
-    ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from cli.access.cli_settings import DEAD_LETTERS, find_subscription, find_topic, list_pushed
 from cli.access.deployment_choice import open_chosen
@@ -18,13 +18,10 @@ from cli.messages.dead_letters import (
     add_reasons,
     publish_again,
     read_dead_letters,
-    rehearse_dead_letters,
 )
 from cli.messages.seeking import describe_kept, seek_to_time
 from cli.moments import format_moment, parse_since
 from cli.printing import Format, choose_format, count, open_console, print_columns, print_data, print_line, styled
-from cli.rehearsal import rehearse
-from shared.core.decisions import Verdict
 from shared.edges.pubsub_topic import PubsubTopic
 
 if TYPE_CHECKING:
@@ -46,7 +43,6 @@ class Request:
     functions: tuple[str, ...] = ()
     most: int | None = None
     """Largest number of dead letters."""
-    dry_run: bool = False
     sure: bool = False
     """Nobody is asked."""
 
@@ -62,9 +58,6 @@ def check(request: Request) -> None:
         raise BadInput(f"replay: needs one source (got {got}); valid: --since or --dead-letters")
     if request.most and not request.dead_letters:
         raise BadInput("--max: works only with --dead-letters (got --since); valid: no --max")
-    if request.dry_run and not request.dead_letters:
-        instead = "tpu-provisioner status shows what the functions would decide now"
-        raise BadInput(f"--dry-run: works only with --dead-letters (got --since); {instead}; valid: no --dry-run")
 
 
 def replay_chosen(request: Request, output: Format, *, as_json: bool) -> None:
@@ -100,25 +93,20 @@ def run(request: Request, deployment: Deployment, console: Console, form: Format
 
 
 def _run_dead_letters(request: Request, deployment: Deployment, console: Console, form: Format) -> ExitCode:
-    most = request.most or MOST
     ends = deployment.own.operations_topic
-    choice = Choice(functions=request.functions, most=most, operations=request.dry_run or bool(ends))
-    queue = open_queue(deployment)
-    if not request.dry_run and not request.sure:
-        find_topic(deployment.own)
+    choice = Choice(functions=request.functions, most=request.most or MOST, operations=bool(ends))
+    topic = PubsubTopic(deployment.open_publisher, find_topic(deployment.own))
+    operations = PubsubTopic(deployment.open_publisher, ends) if ends else None
+    if not request.sure:
         confirm(f"Publish {count_dead_letters(deployment, choice)} again?", sure=False)
-    if request.dry_run:
-        report = rehearse_dead_letters(queue, rehearse(deployment.ports), choice)
-    else:
-        topic = PubsubTopic(deployment.open_publisher, find_topic(deployment.own))
-        operations = PubsubTopic(deployment.open_publisher, ends) if ends else None
-        report = publish_again(queue, topic, choice, operations=operations, progress=_say_progress)
+    report = publish_again(open_queue(deployment), topic, choice, operations=operations, progress=_say_progress)
     if form.for_programs:
-        print_data(_dead_letter_data(report, request), form)
+        dead_letters = [asdict(each) for each in report.dead_letters]
+        counts = {"published": report.published, "left": report.kept}
+        print_data({"dead_letters": dead_letters, **counts, "bounded": report.bounded}, form)
     else:
-        print_dead_letters(console, report, dry_run=request.dry_run)
-    refused = any(dead_letter.decision == Verdict.REFUSE for dead_letter in report.dead_letters)
-    return ExitCode.FINDINGS if refused else ExitCode.FINE
+        _print_published(console, report)
+    return ExitCode.FINE
 
 
 def open_queue(deployment: Deployment) -> DeadLetterQueue:
@@ -146,25 +134,13 @@ def _say_progress(published: int) -> None:
         sys.stderr.flush()
 
 
-def _dead_letter_data(report: DeadLetterReport, request: Request) -> dict[str, Any]:
-    return {
-        "dead_letters": [asdict(dead_letter) for dead_letter in report.dead_letters],
-        "published": report.published,
-        "left": report.kept,
-        "bounded": report.bounded,
-        "dry_run": request.dry_run,
-    }
-
-
-def print_dead_letters(console: Console, report: DeadLetterReport, *, dry_run: bool) -> None:
-    """Print the dead letters of a run, and what became of them."""
+def _print_published(console: Console, report: DeadLetterReport) -> None:
     if sys.stderr.isatty() and report.published:
         sys.stderr.write("\n")
     if report.dead_letters:
-        _print_rows(console, report.dead_letters, decided=dry_run)
+        print_columns(console, _HEADINGS, [_show(each) for each in report.dead_letters])
         print_line(console)
-    done = f"{len(report.dead_letters)} read, none published" if dry_run else f"{report.published} published again"
-    print_line(console, f"{done}, {report.kept} not selected")
+    print_line(console, f"{report.published} published again, {report.kept} not selected")
     if report.bounded:
         print_line(console, styled("stopped at --max; there can be more", "warn"))
 
@@ -189,16 +165,6 @@ def print_dead_letter_list(console: Console, report: DeadLetterReport) -> None:
         print_line(console)
     more = ", and more" if report.bounded else ""
     print_line(console, f"{count(len(report.dead_letters), 'dead letter')}{more}")
-
-
-def _print_rows(console: Console, dead_letters: list[DeadLetter], *, decided: bool) -> None:
-    """Print a row for each dead letter; with what would be decided about it now."""
-    decisions = ["DECISION NOW", "BECAUSE", "MESSAGE"] if decided else []
-    rows = [
-        [*_show(each), *([each.decision, each.decided_because, each.message] if decided else [])]
-        for each in dead_letters
-    ]
-    print_columns(console, [*_HEADINGS, *decisions], rows)
 
 
 def _show(dead_letter: DeadLetter) -> list[str]:

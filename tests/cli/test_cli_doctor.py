@@ -124,7 +124,7 @@ def test_dead_letters_are_counted_by_reason_and_stay(broker: str, deployment: De
     for _ in range(2):
         (finding,) = found_by(deployment, "dead letters")
         assert (finding.result, finding.text) == (Result.WARN, "2: 2 attempts_exhausted")
-        assert finding.mend == "tpu-provisioner replay --dead-letters --dry-run"
+        assert finding.mend == "tpu-provisioner dead-letters list"
 
 
 def test_gke_that_refuses_is_found_and_hides_nothing_else(deployment: Deployment) -> None:

@@ -1,8 +1,6 @@
 """`replay` on a real broker: what comes back, what is decided first, and that nothing is lost."""
 
 import base64
-import dataclasses
-import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -16,7 +14,7 @@ from shared.core.errors import Unavailable
 from shared.core.messages import Message, format_message
 from shared.edges.pubsub_topic import PubsubTopic
 from tests.audit_entries import an_entry, as_message
-from tests.builders import CLUSTER, a_demand_event, a_pool, a_workload_demand, an_over_event
+from tests.builders import a_demand_event, a_workload_demand
 from tests.cli.cli_world import NOWHERE, a_deployment, put_in_place, read_json, run
 from tests.component.world import Records, World
 from tests.contract.stand_ins import ask
@@ -123,18 +121,6 @@ def test_the_end_of_an_operation_goes_back_to_its_own_topic(url: str, deployment
     assert (len(published(url)), backlog(url)) == (1, 0)
 
 
-def test_a_dry_run_decides_about_the_end_of_an_operation(url: str, deployment: Deployment) -> None:
-    bury(url, as_message(an_entry("Delete")), **{SOURCE: "x-settle"})
-    bury(url, Message(b"?", {}), **{SOURCE: "x-settle"})
-
-    dead_letters = read_json("replay", "--dead-letters", "--dry-run")["dead_letters"]
-
-    assert sorted((each["decision"], each["decided_because"]) for each in dead_letters) == [
-        ("refuse", "event_malformed"),
-        ("wait", "pool_gone"),
-    ]
-
-
 @pytest.mark.parametrize(
     ("options", "chosen"),
     [(("--function", "collect"), 1), (("--function", "collect", "--function", "provision"), 2)],
@@ -150,26 +136,6 @@ def test_only_the_chosen_ones_go_and_the_others_stay(
     assert (data["published"], data["left"]) == (chosen, 2 - chosen)
     assert (len(published(url)), backlog(url)) == (chosen, 2 - chosen)
     assert drain(url, "dead_letters") == 2 - chosen, "what stays can be pulled again at once"
-
-
-def test_a_dry_run_says_what_would_be_decided_and_takes_nothing(
-    url: str, deployment: Deployment, world: World
-) -> None:
-    world.pools.add(CLUSTER, a_pool())
-    bury(url, GOOD, **REFUSED)
-    bury(url, Message(b"not json", GOOD.attributes), **REFUSED)
-    elsewhere = dataclasses.replace(an_over_event(), cluster="projects/q/locations/l/clusters/d")
-    bury(url, format_message(elsewhere), **REFUSED)
-
-    result = run("replay", "--dead-letters", "--dry-run", "--json")
-
-    data = json.loads(result.stdout)
-    decided = [(each["decision"], each["decided_because"]) for each in data["dead_letters"]]
-    assert decided == [("keep", "pool_serves"), ("refuse", "event_malformed"), ("refuse", "cluster_unknown")]
-    assert result.exit_code == 1
-    assert (published(url), backlog(url), data["published"]) == ([], 3, 0)
-    assert drain(url, "dead_letters") == 3
-    assert world.cluster.notices == {}
 
 
 def test_the_bound_is_kept_and_said(url: str, deployment: Deployment) -> None:

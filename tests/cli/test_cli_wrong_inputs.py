@@ -91,10 +91,6 @@ TOLD = [
         "--max: works only with --dead-letters (got --since); valid: no --max",
     ),
     (("replay", "--dead-letters", "--max", "0"), "--max"),
-    (
-        ("replay", "--since", "1h", "--dry-run"),
-        "--dry-run: works only with --dead-letters (got --since); tpu-provi",
-    ),
     (("replay", "--dead-letters", "--function", "sweep"), "--function"),
     (("dead-letters", "discard"), "dead-letters discard: needs IDs, or --all alone"),
     (("dead-letters", "discard", "1", "--all"), "dead-letters discard: needs IDs, or --all alone"),
@@ -206,7 +202,6 @@ FORMS = {
     "status --clustr c": "--clustr: is not an option; did you mean root --cluster …?\n",
     "dead-letters list --projct=p": "--projct: is not an option; did you mean root --project …?\n",
     "--jsno status": f"--jsno: {UNKNOWN} --json {BEHIND} status --json?\n",
-    "--dry-rn replay": f"--dry-rn: {UNKNOWN} --dry-run {BEHIND} replay ",
     "dead-letters --jsn list": f"--jsn: {UNKNOWN} --json {BEHIND} dead-letters list ",
     "--al dead-letters discard": f"--al: {UNKNOWN} --all {BEHIND} dead-letters discard ",
     "--all dead-letters discard": (
