@@ -7,9 +7,10 @@ import pytest
 
 from shared.core import labels
 from shared.core.decide.attempts import find_pause
+from shared.core.identity.creations import Creation
 from shared.core.times import format_time
 from tests.builders import CLUSTER, NOW, a_claim, a_demand_event, a_jobset, a_pod
-from tests.component.looks import Look, by_message
+from tests.component.looks import Look, by_message, by_sweep
 from tests.component.world import World, name_of
 
 STOCKOUT = "Not all instances running in IGM after 35m4s. Current errors: [GCE_STOCKOUT]"
@@ -170,3 +171,20 @@ def test_a_failed_pool_that_is_ours_no_more_is_neither_followed_nor_deleted(worl
 
     assert (answer.status, world.last["reason"]) == (503, "view_stale")
     assert (world.pools.count("create"), world.pools.count("delete")) == (1, 0)
+
+
+def test_without_a_record_the_pause_doubles_by_the_failures_that_gke_lists(world: World) -> None:
+    """Each creation has the first number, because its pool is gone."""
+    world.cluster.add(a_pod(unschedulable_since=NOW - 7200))
+    for number in range(4):
+        failed = Creation(
+            pool=name_of(0), ended=True, error=STOCKOUT, began_at=NOW - 900 + number, ended_at=NOW - 60
+        )
+        world.pools.creations[CLUSTER, f"{name_of(0)} {number}"] = failed
+    world.clock.advance(find_pause(HASH, 3) - 61)
+    by_sweep(world)
+    assert world.pools.bodies == []
+
+    world.clock.advance(2)
+    by_sweep(world)
+    assert [body["name"] for body in world.pools.bodies] == [name_of(0)]

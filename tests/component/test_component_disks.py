@@ -168,3 +168,13 @@ def test_a_pod_of_a_set_whose_disk_is_in_another_zone_than_the_pool_is_told_so(w
 
     assert len(zones(world)) == 1
     assert "pods of one pool need disks of one zone" in [each.message for each in world.cluster.notices][-1]
+
+
+def test_a_pod_that_asks_for_nothing_costs_no_read(world: World) -> None:
+    reads = claim(world, A)
+    pod = world.cluster.pods["default", a_pod().name]
+    world.cluster.add(dataclasses.replace(pod, unschedulable=False))
+
+    by_message(world)
+
+    assert (reads.asked, world.says()[0]) == ([], "nothing")

@@ -285,3 +285,16 @@ def test_a_change_of_shape_while_another_workload_holds_the_old_pool_is_told_to_
     assert told_owner == ({message} if seconds == LONG else set())
     (told_foreign_pod,) = {each.message for each in world.cluster.notices if each.name == "serving-0"}
     assert "JobSet default/train, for which the pool was created, does not need it any more" in told_foreign_pod
+
+
+@pytest.mark.parametrize("status", ["PROVISIONING", "STOPPING", "RUNNING_WITH_ERROR", "STATUS_UNSPECIFIED"])
+def test_what_a_demand_waits_for_is_told_by_the_sweep_when_its_message_was_lost(world: World, status: str) -> None:
+    world.pools.add(CLUSTER, a_pool(status))
+    wait(world, seconds=60)
+    world.sweep()
+    assert told(world) == set()
+
+    wait(world)
+    world.sweep()
+
+    assert {kind for kind, _ in told(world)} == {"JobSet", "Pod"}
