@@ -1,6 +1,6 @@
 """What `usage` tells from the log records agrees with the model's own account.
 
-The figures of 1,000 scenarios are in docs/cost.md; ``python -m tests.simulation.sim_account
+docs/cost.md says how well, in 1,000 scenarios; ``python -m tests.simulation.sim_account
 0:1000`` prints them.
 """
 
