@@ -222,9 +222,7 @@ def test_a_grant_that_moves_to_another_address_is_moved_and_not_deleted() -> Non
     [
         ("google_container_cluster", {"name": "training", "effective_labels": {"app": "tpu-provisioner"}}, True),
         ("google_container_cluster", {"name": "training", "effective_labels": {"app": "blue"}}, False),
-        ("google_storage_bucket", {"name": "training", "effective_labels": None}, False),
         ("google_storage_bucket", {"name": "tpu-provisioner-data", "effective_labels": {}}, False),
-        ("google_compute_network", {"name": "training", "description": None}, False),
         ("google_compute_network", {"name": "tpu-provisioner-net", "description": "x"}, False),
         (
             "google_compute_network",
@@ -237,11 +235,9 @@ def test_a_grant_that_moves_to_another_address_is_moved_and_not_deleted() -> Non
             False,
         ),
         ("google_service_account", {"account_id": "gke-sa", "display_name": "Nodes of cluster training"}, True),
-        ("google_service_account", {"account_id": "gke-sa", "display_name": "Mine"}, False),
         ("google_service_account", {"account_id": "tpu-provisioner-push", "display_name": "ours"}, True),
         ("google_service_account", {"account_id": "tpu-provisioner-nodes", "display_name": "Mine"}, False),
         ("google_service_account", {"account_id": "another-push", "display_name": "ours"}, False),
-        ("google_cloud_scheduler_job", {"name": "tpu-provisioner-sweep", "description": ""}, False),
         ("google_logging_metric", {"name": "tpu-provisioner/sweeps", "description": "what we write"}, True),
         (
             "google_monitoring_slo",
@@ -249,8 +245,6 @@ def test_a_grant_that_moves_to_another_address_is_moved_and_not_deleted() -> Non
             True,
         ),
         ("google_monitoring_slo", {"name": "projects/1/services/s", "display_name": "blue: calls"}, False),
-        ("google_project_iam_custom_role", {"title": "tpu-provisioner: node pools"}, True),
-        ("google_project_iam_custom_role", {"title": "blue: node pools"}, False),
         ("google_container_node_pool", {"name": "cpu-node-pool"}, True),
     ],
 )

@@ -23,7 +23,7 @@ _SIMULATED = ("shared/core/", "shared/engine/")
 _SIMULATE = """
 import sys
 from tests.simulation.campaigns import run_seeds
-sys.exit(any(run_seeds(range(first, first + 25)).unknown for first in range(0, 300, 25)))
+sys.exit(any(run_seeds(range(first, first + 25)).violated for first in range(0, 300, 25)))
 """
 _NOT_FOUND, _COLLECTION_FAILED = 4, (2, 3, 4)
 ROWS = {

@@ -9,15 +9,14 @@ import sys
 import time
 
 from tests.numbers_given import parse_count
-from tests.simulation.campaigns import Figures, list_mended, run_campaign, tell_scenario
-from tests.simulation.known_findings import KNOWN
+from tests.simulation.campaigns import Figures, run_campaign, tell_scenario
 
 SCENARIOS_TOLD_MAX = 3
 PROGRESS_SECONDS = 20.0
 
 
 def main() -> int:
-    """Run the simulator; return 1 if a promise was broken that the table does not know."""
+    """Run the simulator; return 1 if a promise was broken."""
     parser = argparse.ArgumentParser(prog="tests.simulation", description=__doc__)
     parser.add_argument("seeds", type=_parse_seeds, help="one seed, or FIRST:END")
     parser.add_argument("--processes", type=parse_count, default=None, help="default: one for each core")
@@ -51,18 +50,15 @@ class _Progress:
         self._told: set[str] = set()
 
     def note(self, figures: Figures) -> None:
-        for text in figures.unknown.keys() - self._told:
+        for text in figures.violated.keys() - self._told:
             self._told.add(text)
-            _say(f"VIOLATED in scenario {figures.unknown[text][0]}: {text}")
+            _say(f"VIOLATED in scenario {figures.violated[text][0]}: {text}")
         now = time.monotonic()
         if now - self._said_at >= PROGRESS_SECONDS:
             self._said_at = now
             rate = figures.scenarios / (now - self._began)
-            unknown = sum(map(len, figures.unknown.values()))
-            _say(
-                f"{figures.scenarios:,} of {self._scenarios:,} scenarios, {rate:.0f}/s, "
-                f"{unknown} unknown violations"
-            )
+            count = sum(map(len, figures.violated.values()))
+            _say(f"{figures.scenarios:,} of {self._scenarios:,} scenarios, {rate:.0f}/s, {count} violations")
 
 
 def _report(figures: Figures, seeds: range, seconds: float) -> int:
@@ -70,17 +66,12 @@ def _report(figures: Figures, seeds: range, seconds: float) -> int:
     _say(f"  {figures.scenarios / max(figures.seconds, 0.001):.0f} scenarios per second of one processor")
     for name, count in sorted(figures.counts.items()):
         _say(f"  {count:,} {name}")
-    for known in KNOWN:
-        _say(f"  known: {known.name}: {figures.known[known.name]:,} scenarios. {known.sentence}")
-    mended = list_mended()
-    for name in mended:
-        _say(f"error: the finding {name!r} no longer occurs in its seed; take its row out of known_findings.py")
-    for text, found in sorted(figures.unknown.items(), key=lambda each: -len(each[1])):
+    for text, found in sorted(figures.violated.items(), key=lambda each: -len(each[1])):
         _say(f"VIOLATED in {len(found):,} scenarios, first in {found[0]}: {text}")
-    told = sorted({found[0] for found in figures.unknown.values()})[:SCENARIOS_TOLD_MAX]
+    told = sorted({found[0] for found in figures.violated.values()})[:SCENARIOS_TOLD_MAX]
     for seed in told:
         _say("\n".join(["", *tell_scenario(seed)]))
-    return 1 if figures.unknown or mended else 0
+    return 1 if figures.violated else 0
 
 
 def _say(text: str) -> None:

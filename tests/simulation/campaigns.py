@@ -10,7 +10,6 @@ from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 
-from tests.simulation.known_findings import KNOWN, find_known
 from tests.simulation.shrinking import shrink_violation
 from tests.simulation.sim_judge import Violation
 from tests.simulation.sim_process import prepared
@@ -30,9 +29,7 @@ class Figures:
     seconds: float = 0.0
     """Of all processes together."""
     counts: Counter[str] = field(default_factory=Counter)
-    known: Counter[str] = field(default_factory=Counter)
-    """Scenarios with a known finding, by its name."""
-    unknown: dict[str, list[int]] = field(default_factory=dict)
+    violated: dict[str, list[int]] = field(default_factory=dict)
     """Seeds by what is violated."""
 
     def add(self, other: Figures) -> None:
@@ -40,9 +37,8 @@ class Figures:
         self.scenarios += other.scenarios
         self.seconds += other.seconds
         self.counts.update(other.counts)
-        self.known.update(other.known)
-        for name, seeds in other.unknown.items():
-            self.unknown.setdefault(name, []).extend(seeds)
+        for name, seeds in other.violated.items():
+            self.violated.setdefault(name, []).extend(seeds)
 
 
 def generalise(violation: Violation) -> str:
@@ -58,14 +54,9 @@ def run_seeds(seeds: range) -> Figures:
             result = run_scenario(make_scenario(seed))
             figures.scenarios += 1
             figures.counts.update(result.figures)
-            names = set()
             for violation in result.violations:
-                known = find_known(violation)
-                if known is not None:
-                    names.add(known.name)
-                elif seed not in figures.unknown.setdefault(generalise(violation), []):
-                    figures.unknown[generalise(violation)].append(seed)
-            figures.known.update(names)
+                if seed not in figures.violated.setdefault(generalise(violation), []):
+                    figures.violated[generalise(violation)].append(seed)
     figures.seconds = time.process_time() - began
     return figures
 
@@ -81,22 +72,11 @@ def run_campaign(seeds: range, note: Callable[[Figures], None], processes: int |
     return figures
 
 
-def list_mended() -> list[str]:
-    """Return the names of known findings that their own seeds no longer show."""
-    mended = []
-    with prepared():
-        for known in KNOWN:
-            found = run_scenario(make_scenario(known.seed)).violations
-            if not any(known.covers(violation) for violation in found):
-                mended.append(known.name)
-    return mended
-
-
 def tell_scenario(seed: int, *, short: bool = True) -> list[str]:
-    """Return the scenario of a seed for a person, made short around its first unknown violation."""
+    """Return the scenario of a seed for a person, made short around its first violation."""
     scenario = make_scenario(seed)
     with prepared():
-        found = [each for each in run_scenario(scenario).violations if find_known(each) is None]
+        found = run_scenario(scenario).violations
         if found and short:
             scenario = shrink_violation(scenario, found[0], generalise)
         result = run_scenario(scenario, tell=True)

@@ -29,9 +29,6 @@ DIFFERENCES: dict[str, Difference] = {
         ("INVALID_ARGUMENT", "OK", "OK", "OK", "OK"),
         "Refuses an empty message and nothing else: long values, 101 attributes, reserved and long keys all pass.",
     ),
-    "a_subscription_shows_the_documented_defaults": Difference(
-        (10, 604_800, 0, ""), "Shows no expiration policy where none was asked for."
-    ),
     "a_dead_letter_is_forwarded_without_another_pull": Difference(
         [], "Forwards a dead letter of a pull subscription only when somebody pulls again."
     ),

@@ -3,7 +3,6 @@
 import time
 from typing import Any
 
-from standins.processes.stand_ins import PATIENCE_SECONDS
 from standins.pubsub.tests.pubsub_world import World, refusal, texts
 from standins.pubsub.tests.scenarios import scenario
 
@@ -46,29 +45,12 @@ def a_message_comes_back_when_its_lease_ends_and_not_before(world: World) -> obj
     return before, texts(world.pull_count(subscription, 1))
 
 
-@scenario(documented=[])
-def an_acknowledged_message_does_not_come_back(world: World) -> object:
-    topic, subscription = world.pair()
-    world.publish(topic, "a", "b")
-    received = world.pull_count(subscription, 2)
-    world.lease(subscription, received, 1)
-    world.ack(subscription, received)
-    return texts(world.pull(subscription, seconds=1.8))
-
-
 @scenario(documented=["a", "a"])
 def every_subscription_gets_its_own_copy(world: World) -> object:
     topic, first = world.pair()
     second = world.subscription(topic)
     world.publish(topic, "a")
     return texts([*world.pull_count(first, 1), *world.pull_count(second, 1)])
-
-
-@scenario(documented=[0, 0])
-def without_a_dead_letter_policy_no_attempt_is_stated(world: World) -> object:
-    topic, subscription = world.pair()
-    world.publish(topic, "a")
-    return _attempts(world, subscription, 2)
 
 
 @scenario(documented=[1, 2, 3])
@@ -150,12 +132,3 @@ def a_subscription_sees_only_what_is_published_after_it(world: World) -> object:
     subscription = world.subscription(topic)
     world.publish(topic, "later")
     return world.drain(subscription)
-
-
-@scenario(documented=(20, True))
-def the_official_publisher_publishes_in_batches(world: World) -> object:
-    topic, subscription = world.pair()
-    futures = [world.publisher.publish(topic, str(number).encode(), kind="x") for number in range(20)]
-    identifiers = {future.result(timeout=PATIENCE_SECONDS) for future in futures}
-    received = world.drain(subscription)
-    return len(identifiers), sorted(received, key=int) == [str(number) for number in range(20)]

@@ -50,11 +50,6 @@ def a_push_states_the_attempt_under_a_dead_letter_policy(world: World) -> object
     return [push.document.get("deliveryAttempt", "absent") for push in receiver.wait_for(3)]
 
 
-@scenario(documented="absent")
-def a_push_states_no_attempt_without_a_dead_letter_policy(world: World) -> object:
-    return _one_push(world).document.get("deliveryAttempt", "absent")
-
-
 @scenario(documented="Bearer")
 def a_push_is_signed_when_the_config_asks_for_it(world: World) -> object:
     push = _one_push(world, push={"oidc_token": {"service_account_email": ACCOUNT}})

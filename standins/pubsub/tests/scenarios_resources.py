@@ -3,9 +3,6 @@
 import datetime as dt
 import time
 from functools import partial
-from typing import Any
-
-from google.protobuf.field_mask_pb2 import FieldMask
 
 from standins.pubsub.tests.pubsub_world import PROJECT, World, refusal
 from standins.pubsub.tests.scenarios import scenario
@@ -43,19 +40,6 @@ def a_filter_outside_the_grammar_is_refused(world: World) -> object:
     return [refusal(partial(world.subscription, topic, filter=text)) for text in wrong]
 
 
-@scenario(documented=(INVALID, 'attributes.a = "1"'))
-def a_filter_cannot_be_changed(world: World) -> object:
-    _, subscription = world.pair(filter='attributes.a = "1"')
-    code = refusal(lambda: _update(world, subscription, filter='attributes.b = "1"'))
-    return code, world.subscriber.get_subscription(subscription=subscription).filter
-
-
-def _update(world: World, subscription: str, **changes: Any) -> Any:
-    wanted = {"name": subscription, **changes}
-    mask = FieldMask(paths=list(changes))
-    return world.subscriber.update_subscription(request={"subscription": wanted, "update_mask": mask})
-
-
 @scenario(documented=(INVALID, INVALID, INVALID, INVALID, INVALID))
 def messages_beyond_the_limits_are_refused(world: World) -> object:
     topic = world.topic()
@@ -78,18 +62,6 @@ def missing_and_existing_resources_are_told_apart(world: World) -> object:
         refusal(lambda: world.subscription(f"{PROJECT}/topics/absent")),
         refusal(lambda: world.publisher.create_topic(name=topic)),
         refusal(lambda: world.subscriber.create_subscription(request=again)),
-    )
-
-
-@scenario(documented=(10, 604_800, 2_678_400, ""))
-def a_subscription_shows_the_documented_defaults(world: World) -> object:
-    _, subscription = world.pair()
-    shown = world.subscriber.get_subscription(subscription=subscription)
-    return (
-        shown.ack_deadline_seconds,
-        shown.message_retention_duration.total_seconds(),
-        shown.expiration_policy.ttl.total_seconds(),
-        shown.filter,
     )
 
 
@@ -133,14 +105,6 @@ def a_seek_without_retention_brings_nothing_back(world: World) -> object:
     start = _moment()
     _published_and_acked(world, topic, subscription, "gone")
     return _seek(world, subscription, start, first_seconds=_NOTHING_CAME_SECONDS)
-
-
-@scenario(documented=["before"])
-def topic_retention_serves_a_subscription_that_came_later(world: World) -> object:
-    topic = world.topic(message_retention_duration={"seconds": 3600})
-    start = _moment()
-    world.publish(topic, "before")
-    return _seek(world, world.subscription(topic), start)
 
 
 @scenario(documented=[])
