@@ -100,6 +100,18 @@ def test_an_owner_is_seen_as_kueue_will_resume_it(queues: KueueQueues) -> None:
     assert queues.view_admitted(owner) == owner
 
 
+def test_the_workload_of_an_owner_is_found_by_its_uid(api: Api, queues: KueueQueues) -> None:
+    (queued,) = queues.list_workloads()
+    owner = queues.view_owner(queued)
+    assert owner is not None
+    api.asked.clear()
+    api.objects[MINE] = {"items": [a_workload(conditions={})]}
+
+    assert queues.view_admitted(owner) is None
+
+    assert api.asked == [(MINE, {"labelSelector": ["kueue.x-k8s.io/job-uid=uid-of-train"], "limit": ["500"]})]
+
+
 @pytest.mark.parametrize(
     "owner", [OWNER | {"kind": "MPIJob"}, OWNER | {"uid": "another"}, OWNER | {"name": "gone"}]
 )

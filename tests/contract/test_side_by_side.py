@@ -42,13 +42,6 @@ def test_no_task_begins_when_the_time_is_over(run: SideBySide) -> None:
     assert begun == []
 
 
-def test_threads_run_as_many_tasks_at_once_as_they_may() -> None:
-    together = threading.Barrier(3, timeout=30)
-
-    assert len(Threads()([together.wait] * 3, at_once=3, until=in_a_while())) == 3
-    assert not together.broken
-
-
 def test_a_task_that_hangs_is_left_behind_and_the_others_have_their_results() -> None:
     release = threading.Event()
     tasks: list[Callable[[], bool]] = [release.wait, lambda: True]

@@ -27,9 +27,3 @@ def check(lived: Run, life: Life) -> None:
 
 def test_no_pool_ever_holds_two_slices(lived: Run) -> None:
     assert lived.shared == []
-
-
-def test_no_life_can_be_taken_for_another() -> None:
-    names = [life.name for life in LIVES]
-    assert len(set(names)) == len(names)
-    assert [(a, b) for a in names for b in names if a != b and f"{b}-".startswith(f"{a}-")] == []

@@ -6,10 +6,8 @@ import sys
 
 import pytest
 
-from tests.simulation.__main__ import main
-from tests.simulation.campaigns import generalise, run_seeds, tell_scenario
+from tests.simulation.campaigns import run_seeds, tell_scenario
 from tests.simulation.shrinking import shrink
-from tests.simulation.sim_judge import Violation
 from tests.simulation.sim_run import run_scenario
 from tests.simulation.sim_scenario import Act, Scenario
 from tests.simulation.sim_scenarios import make_scenario
@@ -86,25 +84,6 @@ def test_a_scenario_is_shrunk_to_what_it_needs() -> None:
 
     assert [act.verb for act in short.acts] == ["create"]
     assert (short.faults, short.sweeps) == ((), ())
-
-
-def test_violations_are_counted_without_their_names() -> None:
-    one = Violation("in use", "sweep deletes pool w0-any-dwvj5m-mec7ejvc4b4-0 with pod w0-3", 12.0)
-    other = Violation("in use", "sweep deletes pool w1-g-0-skqvdkwq243-1 with pod w1-1", 99.0)
-
-    assert generalise(one) == generalise(other)
-
-
-@pytest.mark.parametrize("seeds", ["abc", "", ":", "5:1", "5:5", "-3", "1:2:3", "1.5"])
-def test_seeds_that_no_scenario_has_are_refused_with_what_is_valid(
-    seeds: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(sys, "argv", ["simulation", "--", seeds])
-
-    with pytest.raises(SystemExit, match="2"):
-        main()
-
-    assert f"(got {seeds!r}); valid: one seed, or FIRST:END" in capsys.readouterr().err
 
 
 @pytest.mark.usefixtures("_prepared")
