@@ -1,5 +1,8 @@
 """Deletions that never succeed do not keep others from being made."""
 
+from collections.abc import Collection
+
+from shared.core.errors import Unavailable
 from shared.core.identity.names import build_pool_name
 from tests.builders import CLUSTER, a_claim, a_pool
 from tests.component.world import World, orphan
@@ -45,3 +48,34 @@ def test_the_pools_of_a_completed_job_of_single_hosts_all_go_in_one_sweep(world:
     )
     notices = {(each.kind, each.reason) for each in world.cluster.notices}
     assert ("Job", "NodePoolDeletionStarted") in notices
+
+
+def sweep_for_an_hour(world: World, held: Collection[str], *, cap: int) -> list[str]:
+    """Let GKE never answer about some deletions; return the names that it was asked to delete."""
+    asked, delete = list[str](), world.pools.delete
+
+    def time_out(cluster: str, name: str) -> None:
+        asked.append(name)
+        if name in held:
+            raise Unavailable("no answer")
+        delete(cluster, name)
+
+    world.pools.delete = time_out  # type: ignore[method-assign]
+    for _ in range(60):
+        before = len(asked)
+        world.sweep()
+        world.clock.advance(60)
+        assert len(asked) - before <= cap
+    return asked
+
+
+def test_deletions_that_always_time_out_do_not_use_up_the_cap_of_every_sweep(world: World) -> None:
+    world.use(sweep_deletions_max=2)
+    world.cluster.pods.clear()
+    old = [orphan(f"gone-{number}", age_seconds=900) for number in range(4)]
+    young = [orphan("gone-8"), orphan("gone-9")]
+    world.pools.add(CLUSTER, *old, *young)
+
+    asked = sweep_for_an_hour(world, {pool.name for pool in old}, cap=2)
+
+    assert {pool.name for pool in young} <= set(asked)

@@ -112,3 +112,24 @@ def test_an_explanation_that_cannot_be_written_undoes_nothing(world: World) -> N
         {"severity": "WARNING", "object": "Pod default/train-workers-0-0-abcde"},
         {"decision": "create"},
     )
+
+
+@pytest.mark.parametrize("limit", ONE_SLICE, ids=str)
+@pytest.mark.parametrize(
+    ("error", "overrides"),
+    [
+        ("[INTERNAL_ERROR]", {}),
+        ("", {}),
+        ("Expected 4, running 3, transitioning 1. Current errors: [GCE_STOCKOUT]", {}),
+        (STOCKOUT, {"gpus_per_node": 4}),
+    ],
+    ids=["an error inside of GKE", "no words", "three hosts run", "GPUs, which GKE makes one by one"],
+)
+def test_a_failed_pool_that_may_have_machines_counts_in_full(
+    world: World, error: str, overrides: dict[str, Any], limit: dict[str, Any]
+) -> None:
+    world.use(**limit)
+    world.pools.add(CLUSTER, a_pool("ERROR", error=error, **overrides))
+    world.deliver(add_other(world))
+
+    assert world.says() == ("refuse", "limit_reached")

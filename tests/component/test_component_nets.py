@@ -10,6 +10,7 @@ from shared.core.labels import COMPLETION_INDEX
 from shared.core.workloads import PodView
 from shared.edges.threads import Threads
 from tests.builders import CLUSTER, NOW, a_jobset, a_pod, a_pool, an_over_event
+from tests.component.fake_queues import reserve_quota
 from tests.component.world import OTHER, Records, World, orphan, two_clusters
 
 
@@ -89,3 +90,14 @@ def test_a_cluster_that_hangs_delays_no_other_and_is_reported(records: Records) 
     (found,) = world.records.expect_in_order({"reason": "out_of_time", "severity": "WARNING"})
     assert found["message"].startswith(CLUSTER)
     assert len(world.pools.names(OTHER)) == 1
+
+
+def test_followers_that_cannot_be_listed_in_any_way_stop_no_queued_workload(world: World) -> None:
+    world.use(kueue_admission_check=True)
+    reserve_quota(world, a_jobset(name="queued", uid="queued", suspended=True))
+
+    world.cluster.fail_next("list_waiting_followers", TypeError("no list"))
+
+    assert world.sweep()[1] == {"create": 3, "errors": 1}
+    (found,) = world.records.expect_in_order({"reason": "internal_error"})
+    assert found["message"] == f"waiting followers of {CLUSTER}: TypeError: no list"

@@ -134,3 +134,16 @@ def test_no_node_is_removed_if_this_happens_since_the_look(
     closed.sweep()
 
     assert world.pools.removed == []
+
+
+def test_a_sweep_reads_the_owner_again_before_it_replaces_a_differing_pool(world: World) -> None:
+    """The leaders of a sweep share their reads, and the spec may have changed back meanwhile."""
+    world.use(replace_differing_pools=True)
+    world.pools.add(CLUSTER, a_pool(fingerprint="1-other"))
+    world.cluster.before_next("list_pool_pods", lambda: world.cluster.add(a_jobset(generation=9)))
+
+    world.sweep()
+
+    assert world.pools.count("delete") == 0
+    world.sweep()
+    assert world.pools.count("delete") == 1

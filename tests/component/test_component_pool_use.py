@@ -9,7 +9,7 @@ from shared.core.errors import Unavailable
 from shared.core.identity.names import SliceClaim, build_pool_name
 from shared.core.identity.pools import PoolSnapshot
 from shared.core.messages import ObjectName
-from tests.builders import CLUSTER, NOW, a_claim, a_pool, an_over_event
+from tests.builders import CLUSTER, NOW, a_claim, a_pool, an_over_event, settings
 from tests.component.fake_queues import reserve_quota
 from tests.component.world import Records, World
 from tests.unit.rayclusters import UID, a_group, a_raycluster, a_worker, indexed, webhooked
@@ -149,3 +149,17 @@ def test_the_second_set_of_an_upgraded_operator_is_explained_and_not_bought(rays
     assert rays.pools.bodies == []
     rays.records.expect_in_order({"decision": "refuse", "reason": "slice_doubled"})
     assert ("Pod", "NodePoolRefused", True) in rays.notices()
+
+
+def test_a_slice_that_a_queue_holds_by_its_pods_gives_its_pool_back_after_the_grace(rays: RayWorld) -> None:
+    pool = rays.add_pool(0)
+    rays.want(1)
+    rays.queue(0)
+
+    rays.sweep()
+    assert rays.alive() == {pool}
+
+    rays.clock.advance(settings().grace_seconds)
+    rays.sweep()
+    assert rays.alive() == set()
+    assert rays.pools.bodies == []

@@ -214,3 +214,14 @@ def test_without_this_right_the_entry_comes_back_and_the_log_is_loud(
     assert (world.says(), world.last["severity"]) == (("none", "permission_denied"), "CRITICAL")
     assert [pool.status for pool in world.pools.pools.values()].count(PoolStatus.STOPPING) == 0
     assert world.pools.bodies == []
+
+
+@pytest.mark.parametrize("kinds", [("JobSet",), ("Job",)])
+def test_a_kind_that_is_not_served_is_neither_read_nor_told(world: World, kinds: tuple[str, ...]) -> None:
+    world.use(kinds=kinds)
+    world.pools.add(CLUSTER, a_pool())
+    if kinds == ("Job",):
+        world.cluster.before_next("get_workload", lambda: pytest.fail("it is not served"))
+
+    assert settle(world, CREATED) == 200
+    assert bool(world.notices()) == (kinds == ("JobSet",))
