@@ -22,12 +22,13 @@ from exporter.health import Health, HealthServer, Role
 from exporter.lease import LeaseLock, LeaseLost
 from exporter.metrics import Metrics
 from exporter.observed_objects import ObservedPods, ObservedWorkloads
+from exporter.own_cluster import connection_in_cluster
 from exporter.publishing import Outbox
 from exporter.watch import Follower
 from exporter.watched_kinds import list_watched
 from shared.core.errors import Misconfigured, ProvisionerError
 from shared.core.kinds.table import choose_kinds
-from shared.edges.kubernetes_api import KubernetesApi, connection_from_kubeconfig, connection_in_cluster
+from shared.edges.kubernetes_api import KubernetesApi, connection_from_kubeconfig
 from shared.edges.pubsub_topic import PubsubTopic, open_publisher
 from shared.environment import describe_problem, name_variable
 

@@ -12,21 +12,23 @@ import threading
 import time
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+from exporter.kubernetes_watch import UNREADABLE, open_watch
 from exporter.pauses import Pauses
 from exporter.publishing import WAIT_SECONDS, Closed
 from shared.core.errors import Denied, InvalidRequest, NotFound, ProvisionerError, Throttled
-from shared.edges.kubernetes_api import UNREADABLE, Expired, Silence
-from shared.edges.kubernetes_watch import read_stored, report_unreadable
+from shared.edges.kubernetes_api import Expired, Silence
+from shared.edges.kubernetes_decoding import read_stored, report_unreadable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from exporter.health import Health
+    from exporter.kubernetes_watch import Watch
     from exporter.metrics import Metrics
     from exporter.observed_objects import ObservedObjects
     from exporter.watched_kinds import WatchedKind
     from shared.core.messages import Event
-    from shared.edges.kubernetes_api import KubernetesApi, Watch
+    from shared.edges.kubernetes_api import KubernetesApi
     from shared.edges.kubernetes_objects import WatchEvent
 
 T = TypeVar("T")
@@ -167,8 +169,8 @@ class Follower(Generic[T]):
         """Follow one watch to its end; tell whether it was a healthy one."""
         started, heard = time.monotonic(), False
         params = {**self._watched.params, "resourceVersion": self._version, "timeoutSeconds": str(WATCH_SECONDS)}
-        with self._api.watch(
-            self._watched.path, params, self._watched.shape, silence_seconds=self._silence_seconds
+        with open_watch(
+            self._api, self._watched.path, params, self._watched.shape, silence_seconds=self._silence_seconds
         ) as watch:
             self._open = watch
             if self._stop.is_set():

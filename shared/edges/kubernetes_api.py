@@ -1,4 +1,4 @@
-"""Sends requests to a Kubernetes API: get, list in pages, watch, create, update, patch, delete.
+"""Sends requests to a Kubernetes API: get, list in pages, stream, create, update, patch, delete.
 
 Over the transport of the official client (`kubernetes_connection`), with msgspec structs that name
 only the fields that are read. Errors are those of `shared.core.errors`, and `Expired`, `Silence`,
@@ -17,27 +17,17 @@ import urllib3
 
 from shared.core.errors import Rejected, Unavailable
 from shared.edges.clock import SYSTEM_CLOCK
-from shared.edges.kubernetes_connection import Connection, connection_from_kubeconfig, connection_in_cluster
+from shared.edges.kubernetes_connection import Connection, connection_from_kubeconfig
+from shared.edges.kubernetes_decoding import decoder_of, read_stored, report_unreadable
 from shared.edges.kubernetes_errors import Expired, Silence, Unreadable, classify_refusal, parse_status
 from shared.edges.kubernetes_objects import Page, Stored
-from shared.edges.kubernetes_watch import UNREADABLE, Watch, decoder_of, read_stored, report_unreadable
 from shared.json_text import JSON_ERRORS
 from shared.version import VERSION
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = [
-    "UNREADABLE",
-    "Connection",
-    "Expired",
-    "KubernetesApi",
-    "Silence",
-    "Unreadable",
-    "Watch",
-    "connection_from_kubeconfig",
-    "connection_in_cluster",
-]
+__all__ = ["Connection", "Expired", "KubernetesApi", "Silence", "Unreadable", "connection_from_kubeconfig"]
 
 T = TypeVar("T")
 Body = Mapping[str, Any] | msgspec.Struct
@@ -141,20 +131,10 @@ class KubernetesApi:
         page = self._answer("GET", path, _RAW_LIST, params={"limit": "1"})
         return page.metadata.resource_version
 
-    def watch(self, path: str, params: Params, kind: type[T], *, silence_seconds: float = 90.0) -> Watch[T]:
-        """Open a watch and return its events.
-
-        Args:
-            path: The list to watch.
-            params: Query parameters, among them ``resourceVersion``; ``watch`` and bookmarks are
-                added.
-            kind: What is read of each object.
-            silence_seconds: How long nothing may come, not even a bookmark (about one a minute),
-                before `Silence`.
-        """
-        query = {"watch": "1", "allowWatchBookmarks": "true", **params}
-        response, _ = self._send("GET", path, params=query, stream_silence_seconds=silence_seconds)
-        return Watch(f"WATCH {path}", response, kind)
+    def stream(self, path: str, params: Params, *, silence_seconds: float) -> urllib3.BaseHTTPResponse:
+        """Return an open answer that ends if nothing comes for so long; the caller closes it."""
+        response, _ = self._send("GET", path, params=params, stream_silence_seconds=silence_seconds)
+        return response
 
     @overload
     def create(self, path: str, body: Body) -> Stored: ...

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import base64
 import logging
-import os
 import ssl
 import threading
 import time
@@ -21,7 +20,7 @@ from urllib.parse import urlsplit
 
 from kubernetes.client.configuration import Configuration
 from kubernetes.client.rest import RESTClientObject
-from kubernetes.config import incluster_config, kube_config
+from kubernetes.config import kube_config
 from kubernetes.config.config_exception import ConfigException
 from urllib3.util.ssl_ import create_urllib3_context
 
@@ -29,13 +28,12 @@ from shared.core.errors import Misconfigured
 from shared.edges.threads import CONNECTIONS_MAX
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator
 
     import urllib3
 
     from shared.core.settings import ClusterSettings
 
-ACCOUNT_FOLDER = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 TOKEN_REREAD_SECONDS = 60.0
 """The kubelet rotates a mounted token when a fifth of its hour is left, so a minute is never too
 late (https://kubernetes.io/docs/tasks/configure-pod-container/configure-service-account/)."""
@@ -47,7 +45,6 @@ _IGNORED_BY_THE_CLIENT = ("as", "as-groups", "as-uid", "as-user-extra")
 _CREDENTIALS = "token, tokenFile, exec, client-certificate, username with password"
 _logger = logging.getLogger(__name__)
 _loaders: Any = kube_config
-_accounts: Any = incluster_config
 
 
 class Connection:
@@ -139,30 +136,6 @@ class TokenFile:
                     raise Misconfigured((f"token file {self._path}: cannot be read: {error.strerror}",)) from error
             self._read_at = now
         return self._token
-
-
-def connection_in_cluster(environ: Mapping[str, str] | None = None, folder: Path = ACCOUNT_FOLDER) -> Connection:
-    """Return the connection of the pod's own service account.
-
-    The client reads the token again once a minute. Source:
-    https://kubernetes.io/docs/tasks/run-application/access-api-from-pod/.
-
-    Raises:
-        Misconfigured: this is not a pod with a mounted account.
-    """
-    configuration = Configuration()
-    try:
-        _accounts.InClusterConfigLoader(
-            token_filename=str(folder / "token"),
-            cert_filename=str(folder / "ca.crt"),
-            environ=os.environ if environ is None else environ,
-        ).load_and_set(configuration)
-        namespace_file = folder / "namespace"
-        namespace = namespace_file.read_text(encoding="utf-8").strip() if namespace_file.exists() else "default"
-        return Connection(configuration=configuration, namespace=namespace)
-    except (ConfigException, OSError, ValueError) as error:
-        problem = f"this is no pod with an account ({error}); set TPU_PROVISIONER_KUBECONFIG instead"
-        raise Misconfigured((f"{folder}: {problem}",)) from error
 
 
 def connection_from_settings(cluster: ClusterSettings, token: Callable[[], str]) -> Connection:

@@ -26,9 +26,9 @@ from shared.core.kueue import (
 from shared.core.times import format_time
 from shared.edges.clock import SYSTEM_CLOCK
 from shared.edges.kubernetes_api import APPLY_PATCH
+from shared.edges.kubernetes_decoding import report_unreadable
 from shared.edges.kubernetes_errors import Unreadable
 from shared.edges.kubernetes_objects import JsonObject, Stored
-from shared.edges.kubernetes_watch import report_unreadable
 from shared.edges.workload_objects import read_workload
 
 if TYPE_CHECKING:

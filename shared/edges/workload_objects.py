@@ -157,7 +157,7 @@ class Template(Record):
 
 
 # What msgspec learns of a struct it keeps on the struct: learnt here, at import, while there is one
-# thread (`shared.edges.kubernetes_watch.decoder_of` says why).
+# thread (`shared.edges.kubernetes_decoding.decoder_of` says why).
 _LEARNT = msgspec.json.Decoder(Template)
 
 

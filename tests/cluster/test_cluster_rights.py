@@ -16,6 +16,7 @@ import msgspec
 import pytest
 
 from exporter.exporter_settings import ExporterSettings
+from exporter.kubernetes_watch import open_watch
 from exporter.lease import LeaseLock
 from exporter.watched_kinds import list_watched
 from shared.core.errors import Denied, KindAbsent, NotFound, ProvisionerError, StaleView
@@ -93,7 +94,7 @@ class Account:
             with contextlib.suppress(NotFound):
                 list(self.api.list_pages(kind.path, kind.shape, kind.params))
             with contextlib.suppress(NotFound):
-                self.api.watch(kind.path, kind.params | {"timeoutSeconds": "1"}, kind.shape).close()
+                open_watch(self.api, kind.path, kind.params | {"timeoutSeconds": "1"}, kind.shape).close()
         self.plane.api.delete(f"/apis/coordination.k8s.io/v1/namespaces/{NAMESPACE}/leases/{LEASE}")
         lock = LeaseLock(self.api, namespace=NAMESPACE, name=LEASE, identity="me", lease_seconds=15)
         assert lock.try_acquire()

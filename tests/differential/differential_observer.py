@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
+from exporter.kubernetes_watch import Watch, open_watch
 from exporter.watched_kinds import watch_pods
 from shared.core.kinds.jobset import JOBSET
 from shared.edges.kubernetes_api import KubernetesApi
 from shared.edges.kubernetes_objects import WatchEvent
-from shared.edges.kubernetes_watch import Watch
 from tests.differential.differential_rest import list_unwritten
 
 Json = dict[str, Any]
@@ -73,7 +73,7 @@ class Observer:
         for name, (path, params) in WATCHES.items():
             listed = self._api.get(path, dict, params)
             since = {**params, "resourceVersion": listed["metadata"]["resourceVersion"]}
-            watch = self._api.watch(path, since, dict)
+            watch = open_watch(self._api, path, since, dict)
             self._open.append(watch)
             self._threads.append(threading.Thread(target=self._follow, args=(name, watch), daemon=True))
         for thread in self._threads:

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from exporter.kubernetes_watch import open_watch
 from shared.core.errors import (
     AlreadyExists,
     Denied,
@@ -167,7 +168,7 @@ def test_a_watch_gives_typed_events_and_versions(api: KubernetesApi, kubernetes:
     kubernetes.watches["jobsets"].append(
         Stream((event("ADDED", a_jobset("u", "5")), bookmark("9"), event("DELETED", a_jobset("u", "12"))), END)
     )
-    with api.watch("/apis/jobset.x-k8s.io/v1alpha2/jobsets", {"resourceVersion": "4"}, Thing) as watch:
+    with open_watch(api, "/apis/jobset.x-k8s.io/v1alpha2/jobsets", {"resourceVersion": "4"}, Thing) as watch:
         events = list(watch)
     assert [(each.type, each.resource_version) for each in events] == [
         ("ADDED", "5"),
@@ -194,7 +195,10 @@ def test_a_watch_that_fails_says_how(
 ) -> None:
     kubernetes.watches["pods"].append(stream)
     silence_seconds = 0.5 if error is Silence else 30  # what has something to say may take its time
-    with api.watch(PODS, {}, Thing, silence_seconds=silence_seconds) as watch, pytest.raises(error) as caught:
+    with (
+        open_watch(api, PODS, {}, Thing, silence_seconds=silence_seconds) as watch,
+        pytest.raises(error) as caught,
+    ):
         list(watch)
     assert type(caught.value) is error
 
@@ -204,7 +208,7 @@ def test_events_are_put_together_from_any_pieces(api: KubernetesApi, kubernetes:
     kubernetes.watches["pods"].append(
         Stream((line[:30], line[30:70], line[70:] + "\n" + line + "\n" + line, "\n\n"), END)
     )
-    with api.watch(PODS, {}, Thing) as watch:
+    with open_watch(api, PODS, {}, Thing) as watch:
         found: list[Any] = [each.object.metadata.name for each in watch if each.object]
     assert found == ["ä"] * 3
 
@@ -213,7 +217,7 @@ def test_closing_a_watch_from_another_thread_ends_it_quietly(
     api: KubernetesApi, kubernetes: ScriptedKubernetes
 ) -> None:
     kubernetes.watches["pods"].append(Stream((bookmark("1"),)))
-    with api.watch(PODS, {}, Thing, silence_seconds=30) as watch:
+    with open_watch(api, PODS, {}, Thing, silence_seconds=30) as watch:
         events = iter(watch)
         next(events)
         threading.Timer(0.05, watch.close).start()

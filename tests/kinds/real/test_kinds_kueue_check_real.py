@@ -14,6 +14,7 @@ import pytest
 from demo.stack.clusters import ClusterKind
 from demo.stack.commands import StackSettings
 from demo.stack.stack import Stack
+from exporter.kubernetes_watch import open_watch
 from exporter.watched_kinds import watch_queues
 from shared.core.errors import Denied, StaleView
 from shared.core.kueue import CONTROLLER
@@ -227,7 +228,7 @@ def _act(accounts: Accounts, queue: Queue) -> None:
     watched = watch_queues()
     (page, *_) = accounts.watching.list_pages(watched.path, watched.shape)
     version = {"resourceVersion": page.metadata.resource_version, "timeoutSeconds": "1"}
-    with accounts.watching.watch(watched.path, version, watched.shape, silence_seconds=10) as watch:
+    with open_watch(accounts.watching, watched.path, version, watched.shape, silence_seconds=10) as watch:
         list(watch)
     queues = accounts.queues
     (check,) = queues.list_checks()

@@ -5,22 +5,23 @@ It does not resume or list. The follower of a resource does that.
 
 from __future__ import annotations
 
-import logging
-import threading
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import msgspec
 import urllib3
 
 from shared.core.errors import Unavailable
+from shared.edges.kubernetes_decoding import decoder_of, report_unreadable
 from shared.edges.kubernetes_errors import Silence, Unreadable, classify_refusal, parse_status
 from shared.edges.kubernetes_objects import Stored, WatchEvent, WatchLine
 from shared.json_text import JSON_ERRORS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
     from types import TracebackType
     from typing import Self
+
+    from shared.edges.kubernetes_api import KubernetesApi
 
 T = TypeVar("T")
 CHUNK_BYTES = 64 * 1024
@@ -30,24 +31,25 @@ LINE_BYTES_MAX = 16 * 1024 * 1024
 UNREADABLE = "UNREADABLE"
 """The type of an event whose object has not the expected shape; it is logged, and its version is
 kept."""
-_DECODERS: dict[Any, msgspec.json.Decoder[Any]] = {}
-_BUILDING = threading.Lock()
 _LINE = msgspec.json.Decoder(WatchLine)
 _STORED = msgspec.json.Decoder(Stored)
-_logger = logging.getLogger(__name__)
 
 
-def decoder_of(kind: type[T]) -> msgspec.json.Decoder[T]:
-    """Return the one decoder for a type; building it costs far more than using it.
+def open_watch(
+    api: KubernetesApi, path: str, params: Mapping[str, str], kind: type[T], *, silence_seconds: float = 90.0
+) -> Watch[T]:
+    """Open a watch and return its events.
 
-    One thread builds at a time: msgspec keeps what it learns of a struct on the struct itself, and
-    a second thread that finds it half learnt there crashes the process.
+    Args:
+        api: The cluster.
+        path: The list to watch.
+        params: Query parameters, among them ``resourceVersion``; ``watch`` and bookmarks are added.
+        kind: What is read of each object.
+        silence_seconds: How long nothing may come, not even a bookmark (about one a minute), before
+            `Silence`.
     """
-    decoder: msgspec.json.Decoder[T] | None = _DECODERS.get(kind)
-    if decoder is None:
-        with _BUILDING:
-            decoder = _DECODERS[kind] = _DECODERS.get(kind) or msgspec.json.Decoder(kind)
-    return decoder
+    query = {"watch": "1", "allowWatchBookmarks": "true", **params}
+    return Watch(f"WATCH {path}", api.stream(path, query, silence_seconds=silence_seconds), kind)
 
 
 class Watch(Generic[T]):
@@ -146,24 +148,7 @@ class Watch(Generic[T]):
         return WatchEvent(type=UNREADABLE, object=None, resource_version=metadata.resource_version)
 
 
-def read_stored(piece: Any) -> Stored:
-    """Return the identity of an undecoded object; empty if even that is unreadable."""
-    try:
-        return _STORED.decode(piece) if isinstance(piece, msgspec.Raw) else Stored()
-    except JSON_ERRORS:
-        return Stored()
-
-
 def _version_of(found: Any) -> str:
     if isinstance(found, msgspec.Raw):
         return _STORED.decode(found).metadata.resource_version
     return getattr(getattr(found, "metadata", None), "resource_version", "")
-
-
-def report_unreadable(what: str, namespace: str, name: str, error: Exception) -> None:
-    """Log that one object is skipped because it cannot be read."""
-    problem = str(error) if isinstance(error, ValueError) else f"{type(error).__name__}: {error}"
-    _logger.error(
-        "object skipped: it cannot be read",
-        extra={"request": what, "namespace": namespace, "name_of_object": name, "problem": problem},
-    )
