@@ -13,7 +13,7 @@ import urllib3
 from shared.core.errors import Unavailable
 from shared.edges.kubernetes_decoding import decoder_of, report_unreadable
 from shared.edges.kubernetes_errors import Silence, Unreadable, classify_refusal, parse_status
-from shared.edges.kubernetes_objects import Stored, WatchEvent, WatchLine
+from shared.edges.kubernetes_objects import Record, Stored
 from shared.json_text import JSON_ERRORS
 
 if TYPE_CHECKING:
@@ -24,6 +24,29 @@ if TYPE_CHECKING:
     from shared.edges.kubernetes_api import KubernetesApi
 
 T = TypeVar("T")
+
+
+class WatchLine(Record):
+    """One line of a watch before its object is decoded."""
+
+    type: str = ""
+    object: msgspec.Raw = msgspec.Raw(b"{}")
+
+
+class WatchEvent(Record, Generic[T]):
+    """One event of a watch: ``ADDED``, ``MODIFIED``, ``DELETED``, or ``BOOKMARK`` without object.
+
+    Under a selector, ``DELETED`` may only mean that the object no longer matches; its body is then
+    the old one
+    (https://kubernetes.io/docs/reference/using-api/api-concepts/#efficient-detection-of-changes).
+    """
+
+    type: str
+    object: T | None
+    resource_version: str
+    """The version to resume from after this event."""
+
+
 CHUNK_BYTES = 64 * 1024
 LINE_BYTES_MAX = 16 * 1024 * 1024
 """etcd refuses objects over 1.5 MiB by default; ten times that is not an object any more

@@ -14,10 +14,11 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+import msgspec
 from msgspec.structs import replace
 
 from shared.core.errors import AlreadyExists, NotFound, ProvisionerError, StaleView
-from shared.edges.kubernetes_objects import Lease, LeaseSpec, ObjectMeta
+from shared.edges.kubernetes_objects import ObjectMeta, Record
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -25,6 +26,25 @@ if TYPE_CHECKING:
     from shared.edges.kubernetes_api import KubernetesApi
 
 _logger = logging.getLogger(__name__)
+
+
+class LeaseSpec(Record):
+    """The holder of a Lease, and for how long."""
+
+    holder_identity: str | None = None
+    lease_duration_seconds: int | None = None
+    acquire_time: str | None = None
+    renew_time: str | None = None
+    lease_transitions: int | None = None
+
+
+class Lease(Record):
+    """A lock with a lifetime, ``coordination.k8s.io/v1``."""
+
+    api_version: str = ""
+    kind: str = ""
+    metadata: ObjectMeta = msgspec.field(default_factory=ObjectMeta)
+    spec: LeaseSpec = msgspec.field(default_factory=LeaseSpec)
 
 
 class LeaseLost(Exception):
@@ -132,7 +152,7 @@ class LeaseLock:
             return False
         spec = replace(held.spec, holder_identity="", lease_duration_seconds=1, renew_time=_now())
         try:
-            self._api.update(f"{self._folder}/{self._name}", self._body(held, spec))
+            self._api.update(f"{self._folder}/{self._name}", self._body(held, spec), Lease)
         except ProvisionerError as error:
             _logger.warning(
                 "the lease was not released; a standby takes it when it expires", extra={"problem": str(error)}

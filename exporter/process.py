@@ -24,12 +24,13 @@ from exporter.metrics import Metrics
 from exporter.observed_objects import ObservedPods, ObservedWorkloads
 from exporter.own_cluster import connection_in_cluster
 from exporter.publishing import Outbox
+from exporter.pubsub_connection import connect, open_publisher
 from exporter.watch import Follower
 from exporter.watched_kinds import list_watched
 from shared.core.errors import Misconfigured, ProvisionerError
 from shared.core.kinds.table import choose_kinds
 from shared.edges.kubernetes_api import KubernetesApi, connection_from_kubeconfig
-from shared.edges.pubsub_topic import PubsubTopic, open_publisher
+from shared.edges.pubsub_topic import PubsubTopic
 from shared.environment import describe_problem, name_variable
 
 if TYPE_CHECKING:
@@ -197,7 +198,7 @@ class _Exporter:
     def _publish(self) -> None:
         """Publish until the end. The connection is opened first, so that no demand waits for it."""
         try:
-            self._topic.connect()
+            connect(self._topic)
         except ProvisionerError as error:
             _logger.warning("there is no connection to Pub/Sub yet", extra={"problem": str(error)})
         self._outbox.run()

@@ -12,24 +12,26 @@ import threading
 import time
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+import msgspec
+
 from exporter.kubernetes_watch import UNREADABLE, open_watch
 from exporter.pauses import Pauses
 from exporter.publishing import WAIT_SECONDS, Closed
 from shared.core.errors import Denied, InvalidRequest, NotFound, ProvisionerError, Throttled
 from shared.edges.kubernetes_api import Expired, Silence
 from shared.edges.kubernetes_decoding import read_stored, report_unreadable
+from shared.edges.kubernetes_objects import Page
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from exporter.health import Health
-    from exporter.kubernetes_watch import Watch
+    from exporter.kubernetes_watch import Watch, WatchEvent
     from exporter.metrics import Metrics
     from exporter.observed_objects import ObservedObjects
     from exporter.watched_kinds import WatchedKind
     from shared.core.messages import Event
     from shared.edges.kubernetes_api import KubernetesApi
-    from shared.edges.kubernetes_objects import WatchEvent
 
 T = TypeVar("T")
 SILENCE_SECONDS = 90.0
@@ -54,6 +56,7 @@ _REASONS: tuple[tuple[type[ProvisionerError], str], ...] = (
     (Throttled, "throttled"),
     (InvalidRequest, "refused"),
 )
+_VERSION_OF_LIST = Page[msgspec.Raw]
 _logger = logging.getLogger(__name__)
 
 
@@ -136,7 +139,10 @@ class Follower(Generic[T]):
         out, without a word, all that happens until that version is reached once more
         (https://github.com/kubernetes/kubernetes/blob/v1.34.4/staging/src/k8s.io/apiserver/pkg/storage/cacher/cache_watcher.go).
         """
-        shown = self._api.read_version(self._watched.path)
+        # A list without `resourceVersion` is a consistent read, never older than what was seen
+        # (https://kubernetes.io/docs/reference/using-api/api-concepts/#semantics-for-get-and-list).
+        newest = self._api.get(self._watched.path, _VERSION_OF_LIST, {"limit": "1"})
+        shown = newest.metadata.resource_version
         if shown.isdecimal() and self._version.isdecimal() and int(shown) >= int(self._version):
             return False
         self._count_restart("rewound")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 import msgspec
 
 from exporter.observed_objects import ObservedPods, ObservedQueues, ObservedWorkloads
-from shared.core.kinds.table import KINDS, select_pods, select_workloads
+from shared.core.kinds.table import KINDS, select_pods, select_unmarked
 from shared.core.kueue import API_VERSION, QueuedWorkload, read_queued
 from shared.edges.workload_objects import Pod, read_template
 
@@ -69,7 +69,7 @@ def watch_pods(kind: Kind) -> WatchedKind[Pod]:
 
 def watch_workloads(kind: Kind) -> WatchedKind[WorkloadView]:
     """Return the watch of the workloads of one kind."""
-    selector = select_workloads(kind)
+    selector = ",".join(select_unmarked(kind))
     return WatchedKind(
         name=kind.plural,
         path=kind.path,

@@ -10,7 +10,6 @@ from cli.access.log_search import read_answers
 from cli.board.acts import list_dead_letters
 from cli.board.lanes import Lanes
 from cli.diagnosis.cluster_checks import check_exporter, check_lease
-from cli.diagnosis.doctor import mend_here
 from cli.diagnosis.findings import Result
 from cli.exit_codes import say
 from cli.fleet.status import read_status
@@ -141,7 +140,7 @@ class Readings:
         for what, check in checks.items():
             for found in self._try(what, lambda look=check: list(look())):  # type: ignore[misc]
                 if found.result is Result.BAD:
-                    mend = mend_here(deployment, found).mend
+                    mend = found.mend
                     yield Trouble(found.check, "silent", f"{found.text}. {_MEANWHILE} Next: {mend}")
 
     def _try(self, what: str, read: Callable[[], list[Any]]) -> list[Any]:

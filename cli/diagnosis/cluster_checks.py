@@ -16,10 +16,11 @@ from cli.printing import format_age, short_cluster
 from shared.core import labels
 from shared.core.decisions import Reason
 from shared.core.errors import Denied, NotFound
+from shared.core.kinds.objects import read_text
 from shared.core.kinds.table import choose_kinds
 from shared.core.kueue import API_VERSION as KUEUE_VERSION
 from shared.core.times import parse_time
-from shared.edges.kubernetes_objects import JsonObject, Lease, Record
+from shared.edges.kubernetes_objects import JsonObject, Record
 from shared.edges.ledger_objects import NAME as LEDGER
 from shared.engine.looks.gather import read_stop
 
@@ -261,15 +262,15 @@ def check_lease(deployment: Deployment, cluster: str) -> Iterator[Finding]:
         return
     where = f"Lease {own.lease_namespace}/{own.lease_name}"
     try:
-        lease = deployment.apis[cluster].get(_LEASE.format(own.lease_namespace, own.lease_name), Lease)
+        lease = deployment.apis[cluster].get(_LEASE.format(own.lease_namespace, own.lease_name), JsonObject)
     except NotFound:
         yield bad(check, f"{where} does not exist: no exporter has run", _MANIFESTS)
         return
     except Denied as error:
         yield skipped(check, f"not checked: this identity may not read {where}: {error}")
         return
-    renewed = parse_time(lease.spec.renew_time)
-    holder = lease.spec.holder_identity or ""
+    renewed = parse_time(read_text(lease, "spec", "renewTime"))
+    holder = read_text(lease, "spec", "holderIdentity")
     age = float("inf") if renewed is None else deployment.ports.clock.now() - renewed
     if holder and age <= LEASE_SECONDS_MAX:
         yield fine(check, f"{holder} is the leader and renewed its Lease {age:.0f} s ago")

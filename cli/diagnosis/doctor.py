@@ -9,13 +9,10 @@ import urllib3
 from cli.access.cli_settings import PUSHED, name_services
 from cli.access.log_search import find_last_sweep
 from cli.diagnosis.cluster_checks import check_cluster, check_exporter
-from cli.diagnosis.creation_checks import check_creations
 from cli.diagnosis.findings import Finding, bad, fine, look, merge_unanswered, skipped, warn
-from cli.diagnosis.local_mends import mend_locally
 from cli.diagnosis.message_checks import check_backlog, check_dead_letters
 from cli.exit_codes import say
 from cli.printing import count
-from shared.core.settings import Credentials
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -36,21 +33,13 @@ def examine(deployment: Deployment) -> list[Finding]:
     findings = [*check_settings(deployment)]
     for cluster in deployment.ports.clusters:
         findings += check_cluster(deployment, cluster)
-        findings += check_creations(deployment, cluster)
     findings += look("exporter", lambda: check_exporter(deployment))
     findings += look("dead letters", lambda: check_dead_letters(deployment))
     findings += look("backlog", lambda: check_backlog(deployment))
     for function in FUNCTIONS:
         findings += _check_function(deployment, function)
     findings += look("sweep", lambda: _check_sweep(deployment))
-    findings = merge_unanswered(findings)
-    return [mend_here(deployment, each) for each in findings]
-
-
-def mend_here(deployment: Deployment, finding: Finding) -> Finding:
-    """Return a finding with a remedy for where the deployment runs."""
-    local = deployment.settings.credentials is Credentials.ANONYMOUS
-    return mend_locally(finding) if local else finding
+    return merge_unanswered(findings)
 
 
 def check_settings(deployment: Deployment) -> Iterator[Finding]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from shared.core import labels
 from shared.core.errors import NotFound
 from shared.core.kinds.objects import list_suspend_writes, read_flag, read_text, read_texts
 from shared.edges.kubernetes_objects import JsonObject
@@ -12,6 +11,7 @@ from shared.edges.kubernetes_objects import JsonObject
 if TYPE_CHECKING:
     from shared.core.kinds.kind import Resource
     from shared.edges.kubernetes_api import KubernetesApi
+_QUEUE_NAME = "kueue.x-k8s.io/queue-name"
 
 
 def read_suspension(api: KubernetesApi, kind: Resource, namespace: str, name: str) -> str:
@@ -33,6 +33,6 @@ def read_suspension(api: KubernetesApi, kind: Resource, namespace: str, name: st
     by = f" by {writer}" if (writer := max(writers, default=("", ""))[1]) else ""
     resume = '{"spec":{"suspend":false}}'
     resumes = f"to resume it: kubectl patch {kind.plural} {name} -n {namespace} --type=merge -p '{resume}'"
-    if queue := read_texts(body, "metadata", "labels").get(labels.QUEUE_NAME):
+    if queue := read_texts(body, "metadata", "labels").get(_QUEUE_NAME):
         resumes = f"Kueue resumes it when its queue {queue} admits it (kubectl describe workloads -n {namespace})"
     return f"is suspended{by}, so it needs no pools; {resumes}"

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from cli.planning.makers import GENERATED
 from shared.core.identity.pools import LOST
-from shared.core.kinds.makers import GENERATED
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

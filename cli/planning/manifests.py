@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from cli.exit_codes import BadInput
+from cli.planning.makers import GENERATED, MAKERS
 from cli.planning.manifest_yaml import read_documents
 from cli.planning.object_checks import WrongField, check_object, find_requests, find_texts, without_nulls
 from shared.core.demand.near_keys import find_near_key
 from shared.core.errors import ProvisionerError
-from shared.core.kinds.makers import GENERATED, MAKERS
 from shared.core.kinds.objects import UnexpectedValue
 from shared.core.kinds.table import KINDS, get_kind
 from shared.core.labels import GPU_RESOURCE, TPU_RESOURCE
@@ -27,8 +27,8 @@ from shared.edges.workload_objects import read_workload
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from cli.planning.makers import Maker
     from shared.core.kinds.kind import Kind
-    from shared.core.kinds.makers import Maker
     from shared.core.workloads import PodTemplate, WorkloadView
 
 _SUFFIXES = (".yaml", ".yml", ".json")

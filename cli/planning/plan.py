@@ -19,9 +19,8 @@ from shared.core.decide.limits import Usage
 from shared.core.decide.provision import decide_provision
 from shared.core.decisions import Decision, Reason, Verdict
 from shared.core.demand.demand import claim_slice
-from shared.core.demand.wanted_shapes import count_idle_hosts
 from shared.core.errors import LabelBudgetExceeded, Rejected
-from shared.core.kinds.table import SLICES_MAX, get_kind, list_slices
+from shared.core.kinds.table import SLICES_MAX, list_slices
 from shared.core.nodepool import build_labels, build_node_pool, describe_placement
 from shared.core.priorities import NodeSource
 
@@ -149,19 +148,18 @@ def plan(
                 own = list_pool_needs(found.demand) if found.demand and found.creates else ()
                 place, asked = manifest.where, (*needs, *own)
                 planned.append(dataclasses.replace(found, notes=remarks, where=place, needs=asked, later=later))
-        planned[before:] = _tell_cut(planned[before:], awake)
+        planned[before:] = _tell_cut(planned[before:])
     return planned
 
 
-def _tell_cut(planned: list[PlannedSlice], workload: WorkloadView) -> list[PlannedSlice]:
+def _tell_cut(planned: list[PlannedSlice]) -> list[PlannedSlice]:
     """Return the slices of a workload with a note if a limit allows only some of its pools."""
     now = [each for each in planned if not each.later]
     made = sum(each.creates for each in now)
     cut = sum(each.decision.reason == Reason.LIMIT_REACHED for each in now)
     if not (made and cut):
         return planned
-    why = ", but the workload needs all of them" if get_kind(workload.kind).gang else ""
-    note = f"a limit allows only {made} of its {count(made + cut, 'pool')}{why}"
+    note = f"a limit allows only {made} of its {count(made + cut, 'pool')}"
     return [dataclasses.replace(each, notes=(*each.notes, note)) for each in planned]
 
 
@@ -305,7 +303,11 @@ def _read_notes(workload: WorkloadView) -> tuple[str, ...]:
 
 
 def _list_idle(planned: PlannedSlice, of_spec: SliceOfPod) -> tuple[str, ...]:
-    idle = count_idle_hosts(of_spec.group, planned.demand.shape) if planned.demand else 0
+    group, shape = of_spec.group, planned.demand.shape if planned.demand else None
+    pods = group.hosts or group.pods
+    if shape is None or not pods or not group.template.chips or group.elastic:
+        return ()
+    idle = max(shape.node_count - pods, 0)
     return (f"{count(idle, 'host')} of each slice of {of_spec.group.name} will have no pod",) if idle else ()
 
 

@@ -123,8 +123,6 @@ RESERVATION_ZONE = "cloud.google.com/reservation-zone"
 COMPUTE_CLASS = "cloud.google.com/compute-class"
 QUEUE_GATE = "kueue.x-k8s.io/admission"
 """A scheduling gate: https://kueue.sigs.k8s.io/docs/tasks/run/plain_pods/."""
-QUEUE_NAME = "kueue.x-k8s.io/queue-name"
-"""A label of workloads that Kueue suspends and resumes."""
 PROVISIONING_REQUEST = "autoscaling.gke.io/provisioning-request"
 PROVISIONING_REQUESTS = (
     PROVISIONING_REQUEST,

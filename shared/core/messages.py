@@ -26,7 +26,6 @@ _CLUSTER = re.compile(r"projects/[a-z0-9.:-]+/locations/[a-z0-9-]+/clusters/[a-z
 OBJECT_NAME = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
 """A Kubernetes name: a DNS subdomain of at most 253 characters."""
 _UID_OR_NONE = re.compile(r"[A-Za-z0-9._-]{0,128}")
-ATTRIBUTE_PREFIX = "ce-"
 DATA_BYTES_MAX = 65_536
 
 

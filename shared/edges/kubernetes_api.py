@@ -121,16 +121,6 @@ class KubernetesApi:
             query["continue"] = page.metadata.continue_
         raise Unavailable(f"GET {path}: the list has not ended after {OBJECTS_MAX} objects")
 
-    def read_version(self, path: str) -> str:
-        """Return the version that a list shows at this moment, for the price of one object.
-
-        A list without ``resourceVersion`` is a consistent read, so the answer is never older than
-        anything that was seen before; if it is, the cluster's data was set back
-        (https://kubernetes.io/docs/reference/using-api/api-concepts/#semantics-for-get-and-list).
-        """
-        page = self._answer("GET", path, _RAW_LIST, params={"limit": "1"})
-        return page.metadata.resource_version
-
     def stream(self, path: str, params: Params, *, silence_seconds: float) -> urllib3.BaseHTTPResponse:
         """Return an open answer that ends if nothing comes for so long; the caller closes it."""
         response, _ = self._send("GET", path, params=params, stream_silence_seconds=silence_seconds)
@@ -144,11 +134,7 @@ class KubernetesApi:
         """Create one object in the list at `path`; `AlreadyExists` if the name is taken."""
         return self._answer("POST", path, kind, body=body)
 
-    @overload
-    def update(self, path: str, body: Body) -> Stored: ...
-    @overload
-    def update(self, path: str, body: Body, kind: type[T]) -> T: ...
-    def update(self, path: str, body: Body, kind: type[Any] = Stored) -> Any:
+    def update(self, path: str, body: Body, kind: type[T]) -> T:
         """Replace one object. `StaleView` if ``metadata.resourceVersion`` is not the newest."""
         return self._answer("PUT", path, kind, body=body)
 

@@ -95,45 +95,5 @@ class Page(Record, Generic[T]):
     unreadable too; never in an answer."""
 
 
-class WatchLine(Record):
-    """One line of a watch before its object is decoded."""
-
-    type: str = ""
-    object: msgspec.Raw = msgspec.Raw(b"{}")
-
-
-class WatchEvent(Record, Generic[T]):
-    """One event of a watch: ``ADDED``, ``MODIFIED``, ``DELETED``, or ``BOOKMARK`` without object.
-
-    Under a selector, ``DELETED`` may only mean that the object no longer matches; its body is then
-    the old one
-    (https://kubernetes.io/docs/reference/using-api/api-concepts/#efficient-detection-of-changes).
-    """
-
-    type: str
-    object: T | None
-    resource_version: str
-    """The version to resume from after this event."""
-
-
-class LeaseSpec(Record):
-    """The holder of a Lease, and for how long."""
-
-    holder_identity: str | None = None
-    lease_duration_seconds: int | None = None
-    acquire_time: str | None = None
-    renew_time: str | None = None
-    lease_transitions: int | None = None
-
-
-class Lease(Record):
-    """A lock with a lifetime, ``coordination.k8s.io/v1``."""
-
-    api_version: str = ""
-    kind: str = ""
-    metadata: ObjectMeta = msgspec.field(default_factory=ObjectMeta)
-    spec: LeaseSpec = msgspec.field(default_factory=LeaseSpec)
-
-
 JsonObject = dict[str, Any]
 """A JSON object without a struct."""

@@ -10,10 +10,9 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING
 
-import grpc
 from google.api_core.gapic_v1.client_info import ClientInfo
 from google.pubsub_v1.services.publisher import PublisherClient
-from google.pubsub_v1.services.publisher.transports import PublisherGrpcTransport, PublisherRestTransport
+from google.pubsub_v1.services.publisher.transports import PublisherRestTransport
 
 from shared.core.errors import InvalidRequest, Unavailable
 from shared.edges.google_calls import translate_errors
@@ -31,16 +30,7 @@ BATCH_MAX = 1_000  # assumes: publish
 """Messages in one request (https://cloud.google.com/pubsub/quotas#resource_limits)."""
 TIMEOUT_SECONDS = 10.0
 """The longest wait for the answer to one request."""
-_CLIENT = ClientInfo(user_agent=f"tpu-provisioner/{VERSION}")  # type: ignore[no-untyped-call]
-
-
-def open_publisher() -> PublisherClient:
-    """Return a client over gRPC with the application default credentials.
-
-    It reads the variables that Google's clients read, PUBSUB_EMULATOR_HOST for example. It has
-    threads of its own, so it suits a process that always has CPU, and that does not fork.
-    """
-    return PublisherClient(client_info=_CLIENT)
+CLIENT = ClientInfo(user_agent=f"tpu-provisioner/{VERSION}")  # type: ignore[no-untyped-call]
 
 
 def open_publisher_over_rest(endpoint: str, credentials: Credentials) -> PublisherClient:
@@ -50,7 +40,7 @@ def open_publisher_over_rest(endpoint: str, credentials: Credentials) -> Publish
         endpoint: ``http(s)://HOST[:PORT]``.
         credentials: The account; anonymous ones for stand-ins.
     """
-    transport = PublisherRestTransport(host=endpoint.rstrip("/"), credentials=credentials, client_info=_CLIENT)
+    transport = PublisherRestTransport(host=endpoint.rstrip("/"), credentials=credentials, client_info=CLIENT)
     return PublisherClient(transport=transport)
 
 
@@ -71,27 +61,6 @@ class PubsubTopic:
         self._lock = threading.Lock()
         self._client: PublisherClient | None = None
 
-    def connect(self) -> None:
-        """Open the connection now, so that the first batch does not wait for it.
-
-        Nothing is sent, so this does not show whether the topic exists. Over REST it does nothing.
-
-        Raises:
-            ProvisionerError: `Unavailable` if there is no connection in `timeout_seconds`, or
-                `Denied` without credentials. The next call tries again.
-        """
-        with translate_errors(f"connect to publish to {self._topic}"):
-            transport = self._get_client().transport
-            if not isinstance(transport, PublisherGrpcTransport):
-                return
-            ready = grpc.channel_ready_future(transport.grpc_channel)
-            try:
-                ready.result(self._timeout_seconds)
-            except grpc.FutureTimeoutError as error:
-                ready.cancel()
-                self.close()
-                raise Unavailable(f"no connection in {self._timeout_seconds:g} s") from error
-
     def publish(self, messages: Sequence[Message]) -> list[str]:
         """Publish a batch and return the message ids, in order, once the service has stored it.
 
@@ -106,7 +75,7 @@ class PubsubTopic:
         request = {"topic": self._topic, "messages": batch}
         try:
             with translate_errors(f"Publish {self._topic}"):
-                answer = self._get_client().publish(request, retry=None, timeout=self._timeout_seconds)
+                answer = self.get_client().publish(request, retry=None, timeout=self._timeout_seconds)
         except Unavailable:
             # A gRPC channel waits up to two minutes before it connects again; a new one does not.
             self.close()
@@ -128,7 +97,8 @@ class PubsubTopic:
         if client is not None:
             client.transport.close()  # type: ignore[no-untyped-call]
 
-    def _get_client(self) -> PublisherClient:
+    def get_client(self) -> PublisherClient:
+        """Return the open client; the first call opens it."""
         with self._lock:
             if self._client is None:
                 self._client = self._open()

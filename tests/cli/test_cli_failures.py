@@ -7,9 +7,7 @@ from typing import Any
 import pytest
 
 from cli.access.log_search import Answered
-from cli.diagnosis.creation_checks import check_creations
 from cli.diagnosis.findings import Finding, Result, merge_unanswered
-from cli.diagnosis.local_mends import mend_locally
 from cli.exit_codes import say
 from cli.explanation.why import History
 from cli.fleet.failed_creations import find_failures
@@ -20,7 +18,7 @@ from shared.core.identity.creations import Creation
 from shared.core.identity.names import build_pool_name
 from shared.core.times import format_time
 from tests.builders import CLUSTER, JOBSET_UID, NOW, ZONE, a_claim, a_pod, a_pool
-from tests.cli.cli_world import a_deployment, read_json, run, show
+from tests.cli.cli_world import read_json, run, show
 from tests.component.world import World
 
 CLAIM = {
@@ -201,45 +199,6 @@ def test_no_library_is_quoted_where_nothing_answers(text: str, shown: str) -> No
     assert say(text) == shown
 
 
-@pytest.mark.parametrize(
-    ("creations", "answers", "result", "message"),
-    [
-        ([], [], Result.OK, "none failed"),
-        ([failed(0, error="")], [], Result.OK, "1 creation succeeded"),
-        ([failed(0, ago=4000)], [], Result.OK, "none failed in the last hour"),
-        (
-            [failed(0)],
-            [],
-            Result.WARN,
-            "1 creation of 1 slice failed without a later success: 1 x stockout; 60s ago",
-        ),
-        ([failed(0, error="[PERMISSIONS_ERROR]", code=7)], [], Result.BAD, "1 x rights"),
-        ([failed(number) for number in range(9)], [], Result.BAD, "9 creations of 9 slices failed"),
-        (
-            [],
-            [refused(), refused(), refused(reason="quota_exceeded")],
-            Result.BAD,
-            "2 x throttled, 1 x quota_exceeded",
-        ),
-    ],
-)
-def test_doctor_knows_whether_creates_succeed(
-    world: World,
-    logs: Callable[..., Any],
-    creations: list[Creation],
-    answers: list[Answered],
-    result: Result,
-    message: str,
-) -> None:
-    waiting(world, *creations)
-
-    (found,) = check_creations(dataclasses.replace(a_deployment(world), open_logs=logs(*answers)), CLUSTER)
-
-    assert (found.check, found.result) == ("p/us-east5/c creations", result)
-    assert message in found.text
-    assert bool(found.mend) is (result is not Result.OK)
-
-
 def test_one_missing_login_is_one_finding() -> None:
     message = "no answer (permission_denied): there are no Google credentials: log in with: gcloud auth login"
     checks = [Finding(check=f"c{number}", result=Result.BAD, text=message, mend="x") for number in range(16)]
@@ -249,24 +208,3 @@ def test_one_missing_login_is_one_finding() -> None:
 
     assert [(each.check, each.mend) for each in found] == [("c0", ""), ("fine", "")]
     assert found[0].text.startswith(f"{message}; for the same cause not checked: c1, c2, ")
-
-
-@pytest.mark.parametrize(
-    ("check", "mend", "log"),
-    [
-        ("function collect", "gcloud functions logs read NAME-collect --gen2", "collect"),
-        ("sweep", "gcloud scheduler jobs resume JOB", "ticker"),
-        ("demo exporter", "kubectl apply -k infra/kubernetes/base", "exporter"),
-        ("p/l/c JobSet", "gcloud container clusters describe c", "cluster"),
-    ],
-)
-def test_a_local_stack_has_remedies_of_its_own(check: str, mend: str, log: str) -> None:
-    found = mend_locally(Finding(check=check, result=Result.BAD, text="t", mend=mend))
-
-    assert found.mend == f"make status, then read .local/logs/{log}.log; for a new stack: make down up"
-
-
-def test_a_remedy_that_works_everywhere_stays() -> None:
-    found = Finding(check="dead letters", result=Result.WARN, text="t", mend="tpu-provisioner letters list")
-
-    assert mend_locally(found) is found

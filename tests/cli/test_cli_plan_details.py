@@ -74,10 +74,11 @@ def test_prices_can_be_left_out_and_unknown_ones_are_said(tmp_path: Path) -> Non
 
 def test_each_price_is_of_a_known_accelerator_and_spot_is_cheaper() -> None:
     assert find_price(a_demand()) == pytest.approx(43.2)
-    for (accelerator, region), (on_demand, spot) in CHIP_HOURS.items():
+    for accelerator, regions in CHIP_HOURS.items():
         assert accelerator in BY_ACCELERATOR
-        assert region.count("-") == 1
-        assert spot is None or 0 < spot < on_demand
+        for region, (on_demand, spot) in regions.items():
+            assert region.count("-") == 1
+            assert spot is None or 0 < spot < on_demand
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,6 @@ import pytest
 
 from cli.explanation.suspensions import read_suspension
 from cli.explanation.why import History, add_present
-from shared.core import labels
 from shared.core.errors import Denied, NotFound, ProvisionerError
 from shared.core.kinds.table import choose_kinds
 from shared.edges.kubernetes_api import KubernetesApi
@@ -57,7 +56,7 @@ def test_the_last_writer_of_the_field_and_the_command_that_resumes_are_named() -
 
 
 def test_a_queue_of_kueue_resumes_its_own() -> None:
-    answer = read(a_body({labels.QUEUE_NAME: "tpu-queue"}))
+    answer = read(a_body({"kueue.x-k8s.io/queue-name": "tpu-queue"}))
 
     assert answer.endswith(
         "Kueue resumes it when its queue tpu-queue admits it (kubectl describe workloads -n default)"

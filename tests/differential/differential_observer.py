@@ -10,11 +10,10 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
-from exporter.kubernetes_watch import Watch, open_watch
+from exporter.kubernetes_watch import Watch, WatchEvent, open_watch
 from exporter.watched_kinds import watch_pods
 from shared.core.kinds.jobset import JOBSET
 from shared.edges.kubernetes_api import KubernetesApi
-from shared.edges.kubernetes_objects import WatchEvent
 from tests.differential.differential_rest import list_unwritten
 
 Json = dict[str, Any]

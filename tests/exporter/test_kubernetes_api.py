@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from exporter.kubernetes_watch import open_watch
+from exporter.lease import Lease
 from shared.core.errors import (
     AlreadyExists,
     Denied,
@@ -24,7 +25,7 @@ from shared.core.errors import (
     Unavailable,
 )
 from shared.edges.kubernetes_api import Connection, Expired, KubernetesApi, Silence, Unreadable
-from shared.edges.kubernetes_objects import Lease, ObjectMeta, Record, Stored
+from shared.edges.kubernetes_objects import ObjectMeta, Record, Stored
 from tests.exporter.exporter_builders import a_jobset
 from tests.exporter.scripted_kubernetes import (
     CUT,
@@ -99,7 +100,7 @@ def test_writes_go_out_as_json_with_their_content_type(api: KubernetesApi, kuber
     assert isinstance(created, Stored)
     updated = api.update(f"{LEASES}/x", Lease(metadata=created.metadata), Lease)
     with pytest.raises(StaleView):
-        api.update(f"{LEASES}/x", {"metadata": {"name": "x", "resourceVersion": "old"}})
+        api.update(f"{LEASES}/x", {"metadata": {"name": "x", "resourceVersion": "old"}}, Lease)
     with pytest.raises(AlreadyExists):
         api.create(LEASES, {"metadata": {"name": "x"}})
     assert updated.metadata.resource_version

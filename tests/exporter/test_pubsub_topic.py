@@ -15,9 +15,10 @@ from google.auth.credentials import AnonymousCredentials
 from google.oauth2.credentials import Credentials
 from google.pubsub_v1.types import PublishRequest, PublishResponse, PubsubMessage
 
+from exporter.pubsub_connection import connect, open_publisher
 from shared.core.errors import Busy, Denied, InvalidRequest, NotFound, ProvisionerError, Throttled, Unavailable
 from shared.core.messages import Message
-from shared.edges.pubsub_topic import PubsubTopic, open_publisher, open_publisher_over_rest
+from shared.edges.pubsub_topic import PubsubTopic, open_publisher_over_rest
 from shared.version import VERSION
 from standins.processes.local_answers import Answer, Asked, LocalAnswers
 
@@ -179,7 +180,7 @@ def test_a_server_that_comes_later_is_reached_after_a_connection_failed(monkeypa
     topic = PubsubTopic(open_publisher, TOPIC, timeout_seconds=0.2)
 
     with pytest.raises(Unavailable, match=r"no connection in 0\.2 s"):
-        topic.connect()
+        connect(topic, timeout_seconds=0.2)
 
     monkeypatch.setenv("PUBSUB_EMULATOR_HOST", fake.start())
     assert topic.publish(MESSAGES) == ["0", "1"]

@@ -76,7 +76,7 @@ def test_the_wheel_holds_the_packages_of_the_command_and_nothing_else(wheel: Pat
     } | {"cli/board/page.html"}
 
     assert len(names) > 50
-    assert names == {f"tpu_provisioner/{name}" for name in sources | {"cli/runbook.md"}}
+    assert names == {f"tpu_provisioner/{name}" for name in sources | {"cli/market.yaml", "cli/runbook.md"}}
 
 
 @pytest.mark.parametrize("name", ["LICENSE", "NOTICE"])

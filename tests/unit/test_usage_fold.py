@@ -81,7 +81,7 @@ def test_a_plain_life_is_starting_then_used_until_its_delete_and_use_has_its_lis
     assert waits(account) == {"creation": 100}  # the 10 s before the begin of the time do not count
     assert account.sum_all().slices == 1
     row = account.sum_groups()["team"]
-    assert row.dollars == {"spot": pytest.approx(16 * 1.215)}  # the price of cli/prices.py in us-east5
+    assert row.dollars == {"spot": pytest.approx(16 * 1.215)}  # the price of cli/market.yaml in us-east5
     assert row.unpriced == 0
 
 

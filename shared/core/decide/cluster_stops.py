@@ -149,15 +149,12 @@ def decide_other_cluster() -> Decision:
 
 
 def _tells_cluster(pool: PoolSnapshot) -> bool:
-    return _is_named_for_cluster(pool) or _is_named_for_group(pool)
+    of_group = bool(pool.group_urls) and pool.owner is None and pool.machine_type not in CHIPS_BY_MACHINE
+    return _is_named_for_cluster(pool) or of_group
 
 
 def _is_named_for_cluster(pool: PoolSnapshot) -> bool:
     return pool.owner is not None and bool(pool.owner.claim_hash)
-
-
-def _is_named_for_group(pool: PoolSnapshot) -> bool:
-    return bool(pool.group_urls) and pool.owner is None and pool.machine_type not in CHIPS_BY_MACHINE
 
 
 def _has_node(pool: PoolSnapshot, node: str) -> bool:

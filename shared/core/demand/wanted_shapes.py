@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from shared.core.kinds.kind import SliceOfPod
     from shared.core.shapes.room import Room
     from shared.core.shapes.shape import Shape
-    from shared.core.workloads import PodTemplate, SliceGroup, WorkloadView
+    from shared.core.workloads import PodTemplate, WorkloadView
 
 _CORES_PER_POD = 8
 _WAYS_SHOWN = 4
@@ -154,12 +154,6 @@ def _list_ways(pods: int, shape: Shape) -> Iterator[str]:
 
 def _name_hosts(number: int) -> str:
     return f"{number} host{'s' * (number != 1)}"
-
-
-def count_idle_hosts(group: SliceGroup, shape: Shape) -> int:
-    """Return how many hosts of a slice get no pod, as its author says."""
-    pods = group.hosts or group.pods
-    return max(shape.node_count - pods, 0) if pods and group.template.chips and not group.elastic else 0
 
 
 def _is_half_used(pods: int, shape: Shape) -> bool:

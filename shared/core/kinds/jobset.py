@@ -256,7 +256,6 @@ JOBSET = Kind(
     pods_of=_select_pods,
     mark=JOBSET_NAME_ON_POD,
     pod_sets=_list_pod_sets,
-    gang=True,
     parent_kind="job",
     name_label=JOBSET_NAME,
     namespace_label=JOBSET_NAMESPACE,

@@ -168,8 +168,6 @@ class Kind(Resource):
     pod_sets: Callable[[Json], list[tuple[str, Json]]] | None = None
     """Return the pod templates of an object by the names that Kueue gives its pod sets. None for a
     kind that gets no node pools before it has pods."""
-    gang: bool = False
-    """Whether its slices are of use only together."""
     reshapes: bool = False
     """Whether the shape of a slice may change during the life of its workload."""
 

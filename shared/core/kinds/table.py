@@ -66,12 +66,12 @@ def list_slices(workload: WorkloadView) -> Sequence[SliceOfPod]:
 
 def select_pods(kind: Kind) -> str:
     """Return the label selector of the pods that may be leaders of this kind only."""
-    return ",".join(filter(None, (kind.pod_selector, *_select_unmarked(kind))))
+    return ",".join(filter(None, (kind.pod_selector, *select_unmarked(kind))))
 
 
 def select_members(kind: Kind) -> str:
     """Return the label selector of all pods of this kind's slices; empty if each is a leader."""
-    return ",".join((kind.member_selector, *_select_unmarked(kind))) if kind.member_selector else ""
+    return ",".join((kind.member_selector, *select_unmarked(kind))) if kind.member_selector else ""
 
 
 def may_swap(workload: WorkloadView) -> bool:
@@ -97,12 +97,8 @@ def is_pod_of(workload: WorkloadView, pod: PodView) -> bool:
     return bool(kind.pods_of) or (find_kind_of_pod(pod) is kind and kind.find_owner(pod) == workload.name)
 
 
-def select_workloads(kind: Kind) -> str:
-    """Return the label selector of the workloads that no earlier kind created; may be empty."""
-    return ",".join(_select_unmarked(kind))
-
-
-def _select_unmarked(kind: Kind) -> list[str]:
+def select_unmarked(kind: Kind) -> list[str]:
+    """Return the terms of a label selector: of objects that no earlier kind created."""
     return [f"!{earlier.mark}" for earlier in KINDS[: KINDS.index(kind)] if earlier.mark]
 
 

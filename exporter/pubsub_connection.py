@@ -1,0 +1,47 @@
+"""Opens the exporter's connection to Pub/Sub over gRPC, before the first batch needs it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import grpc
+from google.pubsub_v1.services.publisher import PublisherClient
+from google.pubsub_v1.services.publisher.transports import PublisherGrpcTransport
+
+from shared.core.errors import Unavailable
+from shared.edges.google_calls import translate_errors
+from shared.edges.pubsub_topic import CLIENT, TIMEOUT_SECONDS
+
+if TYPE_CHECKING:
+    from shared.edges.pubsub_topic import PubsubTopic
+
+
+def open_publisher() -> PublisherClient:
+    """Return a client over gRPC with the application default credentials.
+
+    It reads the variables that Google's clients read, PUBSUB_EMULATOR_HOST for example. It has
+    threads of its own, so it suits a process that always has CPU, and that does not fork.
+    """
+    return PublisherClient(client_info=CLIENT)
+
+
+def connect(topic: PubsubTopic, *, timeout_seconds: float = TIMEOUT_SECONDS) -> None:
+    """Open the connection now, so that the first batch does not wait for it.
+
+    Nothing is sent, so this does not show whether the topic exists.
+
+    Raises:
+        ProvisionerError: `Unavailable` if there is no connection in time, or `Denied` without
+            credentials. The next call tries again.
+    """
+    with translate_errors("connect to Pub/Sub"):
+        transport = topic.get_client().transport
+        if not isinstance(transport, PublisherGrpcTransport):
+            return
+        ready = grpc.channel_ready_future(transport.grpc_channel)
+        try:
+            ready.result(timeout_seconds)
+        except grpc.FutureTimeoutError as error:
+            ready.cancel()
+            topic.close()
+            raise Unavailable(f"no connection in {timeout_seconds:g} s") from error
