@@ -256,7 +256,7 @@ SERVING = """
 @pytest.mark.parametrize(
     ("text", "limit", "message"),
     [
-        (JOBSET, "40", "a limit allows only 2 of its 3 pools, but the workload needs all of them"),
+        (JOBSET, "40", "a limit allows only 2 of its 3 pools"),
         (RAY, "16", "a limit allows only 1 of its 2 pools"),
         (SERVING, "3", ""),
         (SERVING, "0", ""),

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from cli.usage.folding import GAP_SECONDS, UsageFold
-from cli.usage.hours import HOUR_SECONDS, Account, Cause, Hours, read_size
+from cli.usage.hours import HOUR_SECONDS, Account, Cause, Hours
 from shared.core.decide.elastic_sizes import SeenPool, decide_giving_up, decide_shrink
 from shared.core.identity.pools import PoolSnapshot, PoolStatus
 
@@ -294,24 +294,3 @@ def test_the_fold_keeps_nothing_of_slices_that_ended(told: Told) -> None:
     told.pool(700, "delete", "workload_over", function="collect")
 
     assert told.fold.size == 0
-
-
-@pytest.mark.parametrize(
-    ("given", "chips", "accelerator"),
-    [
-        (SHAPE, 16, "tpu-v6e-slice"),
-        ({"machine_type": "ct6e-standard-4t", "node_count": 4}, 16, "tpu-v6e-slice"),
-        ({"machine_type": "a3-highgpu-8g", "node_count": 2}, 16, "nvidia-h100-80gb"),
-    ],
-)
-def test_records_of_earlier_versions_have_their_chips_from_the_machine(
-    given: dict[str, Any], chips: int, accelerator: str
-) -> None:
-    size = read_size(given)
-
-    assert size is not None
-    assert (size.chips, size.accelerator) == (chips, accelerator)
-
-
-def test_the_chips_of_a_machine_with_any_number_of_gpus_are_not_known() -> None:
-    assert read_size({"machine_type": "n1-standard-8", "node_count": 4}) is None
