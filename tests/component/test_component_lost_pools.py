@@ -1,11 +1,13 @@
 """A running pool with too few nodes counts as failed after a time, if a list has other ways."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from shared.capacity_lists import read_policies
 from shared.core import labels
+from shared.core.ports import FillError, Machines
 from shared.core.priorities import NodeSource
 from shared.core.workloads import NodeView
 from tests.builders import CLUSTER, NOW, a_demand_event, a_jobset, a_pod
@@ -147,3 +149,54 @@ def test_a_slice_that_waits_for_long_is_told_that_the_pool_for_it_lacks_nodes(re
 
     assert jobsets.says() == ("wait", "pod_unplaced")
     assert "0 of 4 nodes exist" in str(jobsets.cluster.notices)
+
+
+def make_pods(world: World, index: int, *, since: float) -> None:
+    """Make the pods of the slice anew. The one with this index finds no host."""
+    waiting = a_pod(created_at=since, unschedulable_since=since)
+    if index:
+        world.cluster.add(a_pod(created_at=since, node_name="n1", phase="Running"))
+        marked = replace(waiting.template, labels={**waiting.template.labels, labels.COMPLETION_INDEX: str(index)})
+        waiting = replace(waiting, name=f"train-workers-0-{index}", uid=f"pod {index}", template=marked)
+    world.cluster.add(waiting)
+
+
+def let_pods_give_up(
+    world: World, *, index: int, errors: list[float], minutes: int = 20, status: str = "RUNNING", **machines: int
+) -> None:
+    """Take a host of the pool away, and make the pods anew each four minutes.
+
+    The errors are those that GKE reports of the machine, in seconds after the loss.
+    """
+    run_with_nodes(world, nodes=["n1", "n2", "n3"], waits=10.0)
+    lost_at = world.clock.now()
+    world.pools.move(CLUSTER, name_of(1), status)
+    world.pools.calls.clear()
+    for minute in range(minutes):
+        world.clock.advance(60)
+        now = world.clock.now()
+        make_pods(world, index, since=lost_at + minute // 4 * 240)
+        found = tuple(FillError(STOCKOUT, lost_at + each) for each in errors if lost_at + each <= now)
+        world.pools.machines[name_of(1)] = Machines(**{"made": 3, **machines}, errors=found)
+        world.sweep()
+
+
+@pytest.mark.parametrize("status", ["RUNNING", "RUNNING_WITH_ERROR"])
+def test_pods_that_are_made_anew_do_not_keep_a_pool_that_lost_a_host(world: World, status: str) -> None:
+    """JAX gives up after five minutes: no pod of the slice waits for as long as a pool has to."""
+    let_pods_give_up(world, index=3, errors=[30.0, 300.0, 900.0], status=status)
+
+    assert world.pools.pools[CLUSTER, name_of(1)].status == "STOPPING"
+    assert told(world, "has lost 1 of its 4 nodes")
+
+
+@pytest.mark.parametrize("index", [0, 3])
+def test_without_a_list_a_lost_host_is_told_at_once_and_costs_no_call_of_google(world: World, index: int) -> None:
+    let_pods_give_up(world, index=index, errors=[30.0], minutes=0)
+    world.use(capacity_policies=())
+    world.clock.advance(60)
+    make_pods(world, index, since=world.clock.now() - 20)
+    world.sweep()
+
+    assert told(world, "3 of 4 nodes exist")
+    assert world.pools.count("read_machines") == 0
