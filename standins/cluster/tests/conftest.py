@@ -12,7 +12,7 @@ import pytest
 from standins.cluster.tests.cluster_watching import make_namespace
 from standins.processes.child import Child
 from standins.processes.kubeconfig import open_client
-from standins.processes.stand_ins import running_stand_in, wait_until
+from standins.processes.stand_ins import running_stand_in
 
 _numbers = itertools.count()
 
@@ -24,15 +24,6 @@ class RunningCluster:
     url: str
     kubeconfig: Path
     child: Child
-
-    def forget_history(self) -> None:
-        """Let versions before now answer 410 in lists and watches."""
-        httpx.post(f"{self.url}/admin/compact", trust_env=False).raise_for_status()
-
-    def break_off_watches(self) -> None:
-        """Break off every open watch in the middle."""
-        # Between two watches, as after a listing, there is none for a moment.
-        wait_until(lambda: httpx.post(f"{self.url}/admin/disconnect", trust_env=False).json()["dropped"] > 0)
 
 
 @contextmanager
@@ -47,13 +38,6 @@ def running_cluster(folder: Path) -> Iterator[RunningCluster]:
 @pytest.fixture(scope="session")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningCluster]:
     with running_cluster(tmp_path_factory.mktemp("cluster")) as cluster:
-        yield cluster
-
-
-@pytest.fixture
-def own_cluster(tmp_path: Path) -> Iterator[RunningCluster]:
-    """A cluster of the test's own, which it may end."""
-    with running_cluster(tmp_path) as cluster:
         yield cluster
 
 

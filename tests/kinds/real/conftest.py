@@ -13,7 +13,6 @@ from demo.stack.stack import Stack
 from standins.controlplane.plane import ControlPlane
 from tests.clusters import SPEED
 from tests.kinds.controllers import list_controllers
-from tests.kinds.ray_dashboards import Dashboards, answering
 
 
 @pytest.fixture(scope="module")
@@ -34,11 +33,3 @@ def stack(
     """A stack on the module's own control plane."""
     with Stack(tmp_path_factory.mktemp("own"), stack_settings, plane=plane) as stack:
         yield stack
-
-
-@pytest.fixture(scope="module")
-def dashboards(request: pytest.FixtureRequest, plane: ControlPlane) -> Iterator[Dashboards]:
-    """The dashboards of all Ray heads on the module's control plane."""
-    (operator,) = (name for name in list_controllers(request) if name.startswith("kuberay"))
-    with answering(plane, operator) as dashboards:
-        yield dashboards
