@@ -128,41 +128,6 @@ def test_a_wrong_argument_says_what_is_valid(arguments: tuple[str, ...], message
 
 
 @pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        ("CLUSTERS", ""),
-        ("CLUSTERS", "{"),
-        ("CLUSTERS", "[]"),
-        ("CLUSTERS", "{}x"),
-        ("CLUSTERS", '{"c": {"endpoint": "https://e"}}'),
-        ("CLUSTERS", '{"projects/p/locations/l/clusters/c": {"endpoint": "e"}}'),
-        ("CLUSTERS", '{"projects/p/locations/l/clusters/c": {"endpoint": 1}}'),
-        ("CLUSTERS", '{"projects/p/locations/l/clusters/c": {"endpont": "https://e"}}'),
-        ("CLUSTERS", '{"projects/p/locations/l/clusters/c": {}}'),
-        ("SUBSCRIPTIONS", "{"),
-        ("SUBSCRIPTIONS", '{"provision": 1}'),
-        ("SUBSCRIPTIONS", "[1]"),
-        ("FUNCTION_URIS", "{'sweep': 'x'}"),
-        ("MODE", "off"),
-        ("LIMIT_CHIPS", "many"),
-        ("CREDENTIALS", "mine"),
-        ("KINDS", "JobSets"),
-        ("KUBECONFIG", "/no/such/file"),
-        ("GKE_ENDPOINT", "container.googleapis.com"),
-        ("LOGGING_ENDPOINT", "logging"),
-        ("EXPORTER_URL", "localhost:8080"),
-        ("TOPIC", "events"),
-        ("TOPPIC", "projects/p/topics/t"),
-    ],
-)
-def test_a_wrong_variable_says_what_is_valid(name: str, value: str) -> None:
-    result = run("doctor", environ=CLUSTERS | {f"TPU_PROVISIONER_{name}": value})
-
-    check(result.exit_code, result.stderr)
-    assert f"TPU_PROVISIONER_{name}" in result.stderr or "kubeconfig /no/such/file" in result.stderr
-
-
-@pytest.mark.parametrize(
     "text",
     [
         "\x00",

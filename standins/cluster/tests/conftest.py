@@ -9,7 +9,6 @@ from pathlib import Path
 import httpx
 import pytest
 
-from standins.cluster.tests.cluster_watching import make_namespace
 from standins.processes.child import Child
 from standins.processes.kubeconfig import open_client
 from standins.processes.stand_ins import running_stand_in
@@ -24,6 +23,13 @@ class RunningCluster:
     url: str
     kubeconfig: Path
     child: Child
+
+
+def make_namespace(http: httpx.Client, name: str) -> None:
+    """Create a namespace with its account, without which the real cluster admits no pod."""
+    http.post("/api/v1/namespaces", json={"metadata": {"name": name}}).raise_for_status()
+    path = f"/api/v1/namespaces/{name}/serviceaccounts"
+    assert http.post(path, json={"metadata": {"name": "default"}}).status_code in {201, 409}
 
 
 @contextmanager
