@@ -42,7 +42,7 @@ help: ## List what people call; CONTRIBUTING.md has all targets
 	@echo "  REPORT=\"out.json out.svg\"    reports to write: .json, .html, .svg"
 	@echo "  BOARD=1                      make demo serves the board of the run (docs/board.md)"
 	@echo "  TIMEOUT=120                  give up after this many real seconds"
-	@echo "  FAULTS=faults.yaml           faults of the fake GKE (docs/fake-gke.md)"
+	@echo "  FAULTS=faults.yaml           faults of the fake GKE (standins/fakegke/README.md)"
 	@echo "  CLUSTER=real                 on a real control plane (make controlplane first)"
 	@echo "  INPUTS=20000                 how many inputs make fuzz passes; BORDER and SEED narrow it"
 	@echo "  SEEDS=0:5000                 the scenarios of make simulate; one seed is told line by line"

@@ -47,7 +47,7 @@ Timeout = Annotated[
 ]
 ExpectAll = Annotated[bool, typer.Option("--expect-all", help="Treat a refused slice as a failure.")]
 Faults = Annotated[
-    str, typer.Option(help="A file of faults and capacity for the fake GKE (see docs/fake-gke.md).")
+    str, typer.Option(help="A file of faults and capacity for the fake GKE (see standins/fakegke/README.md).")
 ]
 Seed = Annotated[int, typer.Option(help="Seed of the stand-ins: the same seed gives the same timings.")]
 Cluster = Annotated[

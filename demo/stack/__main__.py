@@ -41,7 +41,7 @@ RunSeconds = Annotated[
     float, typer.Option(help="Virtual seconds that a pod runs, unless an annotation sets them.", min=0)
 ]
 Faults = Annotated[
-    str, typer.Option(help="A file of faults and capacity for the fake GKE (see docs/fake-gke.md).")
+    str, typer.Option(help="A file of faults and capacity for the fake GKE (see standins/fakegke/README.md).")
 ]
 Cluster = Annotated[
     ClusterKind,

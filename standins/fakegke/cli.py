@@ -15,7 +15,7 @@ from terminal.wrong_arguments import Commands, refuse
 app = typer.Typer(
     cls=Commands,
     help="A fake GKE control plane: node pools, operations, quotas and faults, without machines. "
-    "See docs/fake-gke.md.",
+    "See standins/fakegke/README.md.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )

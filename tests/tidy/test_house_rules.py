@@ -12,10 +12,10 @@ DEPLOYED_ROOMS = ("shared", "functions", "exporter", "cli", "terminal")
 CODE_ROOMS = (*DEPLOYED_ROOMS, "standins", "demo", "infra", "benchmarks", "tests")
 FILE_LINES_MAX = 400
 FUNCTION_LINES_MAX = 70
-CORE_LINES_MAX = 11_107
+CORE_LINES_MAX = 10_050
 """Without the entries of kinds, each of which its file's limit bounds
 (docs/decisions/0036-room-and-hosts.md)."""
-SHELL_LINES_MAX = 4_800
+SHELL_LINES_MAX = 4_240
 """A budget that is never raised: a change that needs more takes something else away."""
 NAMES_OF_KINDS = re.compile(r"jobset|raycluster|ray\.io|leaderworkerset", re.IGNORECASE)
 

@@ -6,7 +6,7 @@ Read from one YAML or JSON file (`--faults`): either a plain list of faults, or 
 `faults`, `capacity`, `policies`, `reservations`, `timings`, `release_channel`,
 `machines_everywhere`. Unknown keys are
 refused by name. The default timings are those observed on real clusters where a recording exists,
-and educated guesses elsewhere (docs/fake-gke.md says which).
+and educated guesses elsewhere (standins/fakegke/README.md says which).
 """
 
 from fnmatch import fnmatchcase
