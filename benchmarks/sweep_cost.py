@@ -61,6 +61,7 @@ class World:
         self.leaders: dict[str, PodView] = {}
         self.followers: list[PodView] = []
         self._ledger = Ledger(version="", entries={})
+        self._job = 0 if source else 1
         for number in range(workloads):
             self._add(number)
 
@@ -103,7 +104,7 @@ class World:
             jobset_keys.JOB_KEY: f"key-{name}",
             labels.COMPLETION_INDEX: str(index),
         }
-        job = f"{name}-w-{0 if self._source else 1}"
+        job = f"{name}-w-{self._job}"
         return PodView(
             namespace="default",
             name=f"{job}-{index}",
@@ -139,7 +140,7 @@ class World:
             "write_notice": lambda _notice: None,
             "list_pool_pods": lambda _pool: [],
             "list_pool_nodes": lambda _pool: [],
-            "list_workload_pods": lambda workload: [self.leaders[f"{workload.name}-w-0-0"]],
+            "list_workload_pods": lambda workload: [self.leaders[f"{workload.name}-w-{self._job}-0"]],
             "list_scale_ups": lambda _pod: [],
             "read_machines": lambda _pool: Machines(),
             "create": lambda _cluster, _body: None,
