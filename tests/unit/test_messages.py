@@ -183,6 +183,7 @@ def test_a_malformed_attribute_is_named_with_what_would_be_valid(
     ("change", "field", "valid"),
     [
         ({"version": 2}, "data.version", "1"),
+        ({"version": 3}, "data.version", "1"),
         ({"version": "1"}, "data.version", "1"),
         ({"version": True}, "data.version", "1"),
         ({"version": "left out"}, "data.version", "1"),
