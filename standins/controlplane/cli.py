@@ -28,7 +28,6 @@ from standins.controlplane.recipe import ADDITIONS, RecipeBroken, UnknownAdditio
 from standins.controlplane.serving import Outputs, serve_until
 from standins.controlplane.toolchain import NoToolchain
 from standins.processes.private_files import check_writable
-from standins.processes.urls import check_url
 from terminal.wrong_arguments import Commands, refuse
 
 _FAILED, _INTERRUPTED = 1, 130
@@ -110,12 +109,6 @@ def serve(
         Path | None,
         typer.Option(help="Write NAME.kubeconfig and NAME.token of every ServiceAccount in --manifests here."),
     ] = None,
-    token_webhook: Annotated[
-        str,
-        typer.Option(
-            metavar="URL", help="Ask this server, by a TokenReview, whose an unknown token is.", callback=check_url
-        ),
-    ] = "",
 ) -> None:
     """Serve the Kubernetes API until SIGTERM.
 
@@ -127,7 +120,6 @@ def serve(
         compaction_seconds=compaction_seconds,
         scheduler_backoff_seconds=scheduler_backoff_seconds,
         controllers=tuple(with_controllers or ()),
-        token_webhook=token_webhook,
     )
     stopping = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):

@@ -17,7 +17,6 @@ from standins.controlplane.controller import Controller, Setting
 from standins.controlplane.layout import Layout, Ports
 from standins.processes.child import Command
 from standins.processes.free_ports import HOST
-from standins.processes.kubeconfig import render_kubeconfig
 
 ETCD, API_SERVER = "etcd", "kube-apiserver"
 CONTROLLERS, SCHEDULER, JOBSET = "kube-controller-manager", "kube-scheduler", "jobset"
@@ -33,9 +32,6 @@ _MUTATING_POLICIES = (
     "--runtime-config=admissionregistration.k8s.io/v1beta1=true",
 )
 """https://kubernetes.io/docs/reference/access-authn-authz/mutating-admission-policy/."""
-
-_REVIEWS = "--authentication-token-webhook-version=v1"
-"""https://kubernetes.io/docs/reference/access-authn-authz/authentication/#webhook-token-authentication."""
 
 _AUDIT_POLICY = {
     "apiVersion": "audit.k8s.io/v1",
@@ -68,9 +64,6 @@ class Choices:
     mutating_policies: bool = False
     """Whether MutatingAdmissionPolicy is served, as v1beta1; it is on by default from Kubernetes
     1.36, as v1."""
-    token_webhook: str = ""
-    """The address of a server that the API server asks whose a token is that it does not know
-    itself, by a TokenReview; GKE asks Google so. Empty: none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,8 +117,6 @@ class Plan:
         """Write the files that scheduler, API server and controllers are configured by."""
         self.layout.scheduler_settings.write_text(json.dumps(_scheduler_settings(self)))
         self.layout.audit_policy.write_text(json.dumps(_AUDIT_POLICY))
-        if self.choices.token_webhook:
-            self.layout.token_webhook.write_text(render_kubeconfig(self.choices.token_webhook))
         for name, installed in self.installed.items():
             if installed.controller.settings is not None:
                 settings = installed.controller.settings(self._setting(name))
@@ -197,11 +188,6 @@ def _api_server(plan: Plan) -> tuple[str, ...]:
         "--enable-admission-plugins=ExtendedResourceToleration",
         *((f"--audit-policy-file={layout.audit_policy}", f"--audit-log-path={layout.audit_log}") * choices.audit),
         *(_MUTATING_POLICIES * choices.mutating_policies),
-        *(
-            (f"--authentication-token-webhook-config-file={layout.token_webhook}", _REVIEWS)
-            if choices.token_webhook
-            else ()
-        ),
     )
 
 

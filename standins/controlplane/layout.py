@@ -30,8 +30,6 @@ class Layout:
         """The key that verifies them."""
         self.tokens = home / "tokens.csv"
         """The API server's table of static tokens."""
-        self.token_webhook = home / "token-webhook.kubeconfig"
-        """Whom the API server asks whose a token is, if that was chosen."""
         self.audit_policy = home / "audit-policy.json"
         """What the API server writes into its audit log."""
         self.audit_log = self.logs / "audit.log"

@@ -166,47 +166,6 @@ class ControlPlane:
         """Let a paused process go on."""
         os.killpg(self._child(name).pid, signal.SIGCONT)
 
-    def save_data(self) -> Path:
-        """Return a copy of everything that is stored now.
-
-        The API does not answer while it is made.
-        """
-        copy = self.layout.home / f"saved-{time.monotonic_ns()}"
-        self.kill(API_SERVER)
-        self._stop_etcd()
-        shutil.copytree(self.layout.data, copy)
-        self.start(ETCD)
-        self.start(API_SERVER)
-        return copy
-
-    def restore_data(self, copy: Path) -> None:
-        """Put the data back to what `save_data` copied, as a restored backup would.
-
-        Later writes are lost. The scheduler and all controllers that run are started again, as
-        Kubernetes says: a watch of theirs that goes on from a later version than the restored one
-        gets no event before the versions have caught up
-        (https://kubernetes.io/docs/tasks/administer-cluster/configure-upgrade-etcd/#restoring-an-etcd-cluster).
-        """
-        self.kill(API_SERVER)
-        self._stop_etcd()
-        shutil.rmtree(self.layout.data)
-        shutil.copytree(copy, self.layout.data)
-        self.start(ETCD)
-        self.start(API_SERVER)
-        for name in set(self.processes) - {ETCD, API_SERVER}:
-            self.kill(name)
-            self.start(name)
-
-    def install_jobset(self) -> None:
-        """Install JobSet into a running cluster; return once a JobSet would be admitted.
-
-        As anywhere, the garbage collector looks for new kinds every 30 s only, so until then what a
-        deleted JobSet owned is not deleted with it
-        (https://kubernetes.io/docs/concepts/architecture/garbage-collection/).
-        """
-        self._define(JOBSET)
-        self._run(JOBSET)
-
     def replace_controller(self, old: str, new: str) -> None:
         """Replace a further controller by another version of it, as an upgrade does.
 
@@ -355,10 +314,6 @@ class ControlPlane:
     def _write_kubeconfig(self, path: Path, token: str, namespace: str = "default") -> None:
         authority = self.layout.authority.read_bytes()
         write_private(path, render_kubeconfig(self.url, authority=authority, token=token, namespace=namespace))
-
-    def _stop_etcd(self) -> None:
-        self._down.add(ETCD)
-        self._child(ETCD).end(_END_SECONDS)
 
     def _child(self, name: str) -> Child:
         if name not in self._children:

@@ -239,10 +239,6 @@ class FaultTable:
         dry = self._list_open({"no-stock"}, cluster)
         return any(not zone or not each.method or zone[-1] in each.method for each in dry)
 
-    def lacks_quota(self, cluster: str) -> bool:
-        """Return whether GKE refuses each create and resize now."""
-        return bool(self._list_open({"no-quota"}, cluster))
-
     def fails_soon(self, cluster: str) -> bool:
         """Return whether a quota of Compute Engine lets each creation fail within a minute."""
         return bool(self._list_open({"no-chips"}, cluster))
