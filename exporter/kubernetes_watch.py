@@ -55,7 +55,7 @@ UNREADABLE = "UNREADABLE"
 """The type of an event whose object has not the expected shape; it is logged, and its version is
 kept."""
 _LINE = msgspec.json.Decoder(WatchLine)
-_STORED = msgspec.json.Decoder(Stored)
+_STORED = decoder_of(Stored)
 
 
 def open_watch(

@@ -10,7 +10,7 @@ from google.pubsub_v1.services.publisher.transports import PublisherGrpcTranspor
 
 from shared.core.errors import Unavailable
 from shared.edges.google_calls import translate_errors
-from shared.edges.pubsub_topic import CLIENT, TIMEOUT_SECONDS
+from shared.edges.pubsub_topic import CLIENT
 
 if TYPE_CHECKING:
     from shared.edges.pubsub_topic import PubsubTopic
@@ -25,23 +25,23 @@ def open_publisher() -> PublisherClient:
     return PublisherClient(client_info=CLIENT)
 
 
-def connect(topic: PubsubTopic, *, timeout_seconds: float = TIMEOUT_SECONDS) -> None:
+def connect(topic: PubsubTopic) -> None:
     """Open the connection now, so that the first batch does not wait for it.
 
     Nothing is sent, so this does not show whether the topic exists.
 
     Raises:
-        ProvisionerError: `Unavailable` if there is no connection in time, or `Denied` without
-            credentials. The next call tries again.
+        ProvisionerError: `Unavailable` if there is no connection in the topic's time-out, or
+            `Denied` without credentials. The next call tries again.
     """
-    with translate_errors("connect to Pub/Sub"):
+    with translate_errors(f"connect to publish to {topic.name}"):
         transport = topic.get_client().transport
         if not isinstance(transport, PublisherGrpcTransport):
             return
         ready = grpc.channel_ready_future(transport.grpc_channel)
         try:
-            ready.result(timeout_seconds)
+            ready.result(topic.timeout_seconds)
         except grpc.FutureTimeoutError as error:
             ready.cancel()
             topic.close()
-            raise Unavailable(f"no connection in {timeout_seconds:g} s") from error
+            raise Unavailable(f"no connection in {topic.timeout_seconds:g} s") from error

@@ -14,7 +14,6 @@ from shared.json_text import JSON_ERRORS
 T = TypeVar("T")
 _DECODERS: dict[Any, msgspec.json.Decoder[Any]] = {}
 _BUILDING = threading.Lock()
-_STORED = msgspec.json.Decoder(Stored)
 _logger = logging.getLogger(__name__)
 
 
@@ -34,7 +33,7 @@ def decoder_of(kind: type[T]) -> msgspec.json.Decoder[T]:
 def read_stored(piece: Any) -> Stored:
     """Return the identity of an undecoded object; empty if even that is unreadable."""
     try:
-        return _STORED.decode(piece) if isinstance(piece, msgspec.Raw) else Stored()
+        return decoder_of(Stored).decode(piece) if isinstance(piece, msgspec.Raw) else Stored()
     except JSON_ERRORS:
         return Stored()
 

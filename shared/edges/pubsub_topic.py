@@ -57,7 +57,7 @@ class PubsubTopic:
             topic: ``projects/P/topics/T``.
             timeout_seconds: The longest wait for the answer to one request.
         """
-        self._open, self._topic, self._timeout_seconds = open_client, topic, timeout_seconds
+        self._open, self.name, self.timeout_seconds = open_client, topic, timeout_seconds
         self._lock = threading.Lock()
         self._client: PublisherClient | None = None
 
@@ -72,10 +72,10 @@ class PubsubTopic:
                 which says that the service never accepts one of the messages.
         """
         batch = [{"data": each.data, "attributes": each.attributes} for each in messages]
-        request = {"topic": self._topic, "messages": batch}
+        request = {"topic": self.name, "messages": batch}
         try:
-            with translate_errors(f"Publish {self._topic}"):
-                answer = self.get_client().publish(request, retry=None, timeout=self._timeout_seconds)
+            with translate_errors(f"Publish {self.name}"):
+                answer = self.get_client().publish(request, retry=None, timeout=self.timeout_seconds)
         except Unavailable:
             # A gRPC channel waits up to two minutes before it connects again; a new one does not.
             self.close()
@@ -84,7 +84,7 @@ class PubsubTopic:
             if error.status == "INVALID_ARGUMENT":
                 raise
             # By a proxy, for example: it says nothing of the messages.
-            raise note_request(Unavailable(str(error)), f"Publish {self._topic}") from error
+            raise note_request(Unavailable(str(error)), f"Publish {self.name}") from error
         ids = list(answer.message_ids)
         if len(ids) != len(messages):
             raise Unavailable(f"the answer cannot be read: it has {len(ids)} ids for {len(messages)} messages")

@@ -180,7 +180,7 @@ def test_a_server_that_comes_later_is_reached_after_a_connection_failed(monkeypa
     topic = PubsubTopic(open_publisher, TOPIC, timeout_seconds=0.2)
 
     with pytest.raises(Unavailable, match=r"no connection in 0\.2 s"):
-        connect(topic, timeout_seconds=0.2)
+        connect(topic)
 
     monkeypatch.setenv("PUBSUB_EMULATOR_HOST", fake.start())
     assert topic.publish(MESSAGES) == ["0", "1"]
