@@ -33,6 +33,8 @@ from shared.engine.entries.sweep import sweep
 SECTION = "sweep: 20 ms for each call"
 CLUSTER = "projects/p/locations/us-east5/clusters/c"
 SIZES = (100, 500, 1000, 2000)
+QUICK_SIZES = (100, 500)
+"""Each refused workload costs 60 ms of waiting, so 2,000 of them take two minutes."""
 WAITED_FOR = (64, 150)
 """Pools that leaders wait for; 150 is the default of `autoscaled_pools_max`."""
 FOLLOWERS = 4
@@ -157,15 +159,15 @@ class World:
         return call
 
 
-def measure(runs: int, say: Callable[[str], None]) -> list[Figure]:
+def measure(runs: int, say: Callable[[str], None], *, sizes: tuple[int, ...] = SIZES) -> list[Figure]:
     """Return the figures of each size, each beside the case before it in proportion."""
     figures: list[Figure] = []
     before: tuple[tuple[float, ...], int] | None = None
     refused, no_limit = Settings(clusters={}, allowed_namespaces=("others",)), Settings(clusters={})
-    most = SIZES[-1]
+    most = sizes[-1]
     at_limit, with_room = (Settings(clusters={}, limit_chips=CHIPS * most * factor) for factor in (1, 2))
     cases: tuple[tuple[int, str, Settings, NodeSource | None], ...] = (
-        *((size, "", refused, None) for size in SIZES),
+        *((size, "", refused, None) for size in sizes),
         (most, " at a limit", at_limit, None),
         (most, " of leaders that all get one", no_limit, None),
         (most, " of leaders that all get one, with a limit that has room for all", with_room, None),
