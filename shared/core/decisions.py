@@ -106,6 +106,21 @@ class Reason(StrEnum):
     # a suspended workload that waits for its capacity
     GANG_INCOMPLETE = "gang_incomplete"  # not all slices got their node pools in time, so all of them are deleted
 
+    # the plan
+    CLAIM_UNBOUND = "claim_unbound"  # a volume claim of the pod is missing or not bound yet
+    RESOURCE_UNKNOWN = "resource_unknown"  # no new node has a resource that the pod asks for
+    PAUSED = "paused"  # every way was tried; the next try comes after a pause
+    POOL_USELESS = "pool_useless"  # three node pools in a row helped no pod, so no further one is created
+    POOL_GOES_FIRST = "pool_goes_first"  # the next node pool needs what a failed one still holds
+    STOPPED = "stopped"  # a label of a namespace stops this act
+    NO_OPERATION_SLOT = "no_operation_slot"  # GKE runs as many operations as it allows
+    SLICE_MIXED = "slice_mixed"  # the pods of one slice run on two node pools
+    FOLLOWERS_WAIT = "followers_wait"  # a slice runs in part on node pools that are not its owner's
+    HOST_LOST = "host_lost"  # GKE has lost a host of the slice
+    CHECK_READY = "check_ready"  # Kueue's check: every slice has its node pool
+    CHECK_RETRY = "check_retry"  # Kueue's check: not every slice got its node pool in time
+    CHECK_REJECTED = "check_rejected"  # Kueue's check: the workload can never be served
+
     # messages
     EVENT_MALFORMED = "event_malformed"  # the message cannot be read
     ENTRY_NOT_OURS = "entry_not_ours"  # the audit log entry is about nothing that this deployment made

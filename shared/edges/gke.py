@@ -79,7 +79,7 @@ class GkeNodePools:
         """
         self._endpoint, self._account, self._clock = endpoint.rstrip("/"), account, clock
         self._compute = GoogleSession(compute_endpoint or endpoint, account, clock=clock)
-        self._groups = InstanceGroups(self._compute)
+        self.groups = InstanceGroups(self._compute)
         self._channel_lock = threading.Lock()
         self._channels: dict[str, tuple[str, float]] = {}
         """By cluster: its release channel, and when that was read, in unix seconds."""
@@ -100,13 +100,13 @@ class GkeNodePools:
         """Submit one pool; promptly, because the stop was read just now."""
         request = CreateNodePoolRequest(parent=cluster)
         json_format.ParseDict(node_pool, CreateNodePoolRequest.pb(request).node_pool)  # assumes: fields
-        self._call("create_node_pool", request, f"{cluster}/nodePools/{node_pool['name']}", promptly=True)
+        self.call("create_node_pool", request, f"{cluster}/nodePools/{node_pool['name']}", promptly=True)
 
     def get(self, cluster: str, name: str) -> PoolSnapshot | None:
         """Return one pool, or None."""
         path = f"{cluster}/nodePools/{name}"
         try:
-            found = _read(NodePool.pb(self._call("get_node_pool", GetNodePoolRequest(name=path), path)))
+            found = _read(NodePool.pb(self.call("get_node_pool", GetNodePoolRequest(name=path), path)))
         except NotFound:  # assumes: read-after-create
             return None
         if found.name != name:
@@ -115,7 +115,7 @@ class GkeNodePools:
 
     def list(self, cluster: str) -> list[PoolSnapshot]:
         """Return every pool."""
-        answer = self._call("list_node_pools", ListNodePoolsRequest(parent=cluster), cluster)
+        answer = self.call("list_node_pools", ListNodePoolsRequest(parent=cluster), cluster)
         return [_read(pool) for pool in ListNodePoolsResponse.pb(answer).node_pools]  # assumes: list-after-create
 
     def find_channel(self, cluster: str) -> str:
@@ -127,7 +127,7 @@ class GkeNodePools:
             found, read_at = self._channels.get(cluster, ("", -math.inf))
             now = self._clock.now()
             if not 0 <= now - read_at <= CHANNEL_SECONDS:
-                answer = Cluster.pb(self._call("get_cluster", GetClusterRequest(name=cluster), cluster))
+                answer = Cluster.pb(self.call("get_cluster", GetClusterRequest(name=cluster), cluster))
                 if answer.name != cluster.rpartition("/")[2]:  # assumes: channel-told
                     raise Unavailable(f"GKE's answer cannot be read: it is about cluster {answer.name!r}")
                 found = str(json_format.MessageToDict(answer.release_channel).get("channel", ""))
@@ -137,7 +137,7 @@ class GkeNodePools:
     def list_creations(self, cluster: str) -> Sequence[Creation]:
         """Return the creations of a cluster's pools, from the operations of its location."""
         location, _, name = cluster.rpartition("/clusters/")
-        answer = self._call("list_operations", ListOperationsRequest(parent=location), location)
+        answer = self.call("list_operations", ListOperationsRequest(parent=location), location)
         # A target names the project by its number, and a zone by ``zones``.
         path = f"/{location.rpartition('/')[2]}/clusters/{name}/nodePools/"  # assumes: operation-fields
         return [
@@ -150,33 +150,33 @@ class GkeNodePools:
         """Submit a deletion; an absent pool is success."""
         path = f"{cluster}/nodePools/{name}"
         try:
-            self._call("delete_node_pool", DeleteNodePoolRequest(name=path), path, promptly=True)
+            self.call("delete_node_pool", DeleteNodePoolRequest(name=path), path, promptly=True)
         except NotFound:  # assumes: missing-pool
             return
 
     def measure(self, pool: PoolSnapshot) -> int:
         """Return the target size of the instance groups: a pool's own count ignores resizes."""
-        return self._groups.measure(pool)
+        return self.groups.measure(pool)
 
     def read_machines(self, pool: PoolSnapshot) -> Machines:
         """Return what the instance groups say of their machines."""
-        return self._groups.read_machines(pool)
+        return self.groups.read_machines(pool)
 
     def resize(self, cluster: str, name: str, nodes: int) -> None:
         """Submit another size."""
         path = f"{cluster}/nodePools/{name}"
         request = SetNodePoolSizeRequest(name=path, node_count=nodes)
-        self._call("set_node_pool_size", request, path, promptly=True)  # assumes: set-size
+        self.call("set_node_pool_size", request, path, promptly=True)  # assumes: set-size
 
     def list_missing(self, pool: PoolSnapshot) -> Sequence[str]:
         """Return the instances that the groups are creating, and try to create again for ever."""
-        return self._groups.list_missing(pool)
+        return self.groups.list_missing(pool)
 
     def remove_nodes(self, pool: PoolSnapshot, names: Sequence[str]) -> None:
         """Remove nodes by name."""
-        self._groups.remove_nodes(pool, names)
+        self.groups.remove_nodes(pool, names)
 
-    def _call(self, method: str, request: Any, about: str, *, promptly: bool = False) -> Any:
+    def call(self, method: str, request: Any, about: str, *, promptly: bool = False) -> Any:
         """Return the answer to one call, which is made once.
 
         Raises:

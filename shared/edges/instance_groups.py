@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import re
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 from urllib.parse import quote
 
 import msgspec
@@ -22,10 +22,23 @@ from shared.json_text import JSON_ERRORS
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from shared.core.identity.pools import PoolSnapshot
     from shared.edges.google_session import GoogleSession
 
 T = TypeVar("T")
+
+
+class Grouped(Protocol):
+    """A pool, of which only its instance groups are read."""
+
+    @property
+    def name(self) -> str:
+        """Return its name."""
+
+    @property
+    def group_urls(self) -> tuple[str, ...]:
+        """Return the URLs of its instance groups."""
+
+
 _CREATING, _LEAVING = "CREATING", ("DELETING", "ABANDONING")  # assumes: group-actions
 _ABSENT = ("", "PENDING", "PENDING_STOP", "DEPROVISIONING", "STOPPING", "STOPPED", "TERMINATED")
 _MESSAGE_LENGTH_MAX = 400
@@ -103,7 +116,7 @@ class InstanceGroups:
         """Prepare; nothing is sent yet."""
         self._session = session
 
-    def measure(self, pool: PoolSnapshot) -> int:
+    def measure(self, pool: Grouped) -> int:
         """Return how many machines the groups should have.
 
         GKE may name a group that does not exist (Terraform leaves such a group out). It has none.
@@ -117,7 +130,7 @@ class InstanceGroups:
                 size += max(0, bound_count(self._get(group).target_size))
         return size
 
-    def list_missing(self, pool: PoolSnapshot) -> list[str]:
+    def list_missing(self, pool: Grouped) -> list[str]:
         """Return the names of the machines that the groups are creating, again and again.
 
         Raises:
@@ -126,7 +139,7 @@ class InstanceGroups:
         rows = [each for group in _list_groups(pool) for each in self._list_instances(group)]
         return [each.instance.rpartition("/")[2] for each in rows if each.current_action.startswith(_CREATING)]
 
-    def read_machines(self, pool: PoolSnapshot) -> Machines:
+    def read_machines(self, pool: Grouped) -> Machines:
         """Return how many machines there are and come, and what keeps the others away.
 
         A group that makes all machines of a slice or none lists them as being created while it has
@@ -149,7 +162,7 @@ class InstanceGroups:
                 errors += [*self._list_errors(group), *told]
         return Machines(made=made, coming=coming, errors=tuple(dict.fromkeys(errors)))
 
-    def remove_nodes(self, pool: PoolSnapshot, names: Sequence[str]) -> None:
+    def remove_nodes(self, pool: Grouped, names: Sequence[str]) -> None:
         """Remove nodes by name: ``POST .../instanceGroupManagers/NAME/deleteInstances``.
 
         A node is called as its instance, whose name tells the group if there are several.
@@ -204,11 +217,11 @@ def _tell(error: _Error, at: float | None) -> FillError:
     return FillError(": ".join(filter(None, (error.code, error.message)))[:_MESSAGE_LENGTH_MAX], at)
 
 
-def _list_groups(pool: PoolSnapshot) -> list[str]:
+def _list_groups(pool: Grouped) -> list[str]:
     return [_path_of(url) for url in pool.group_urls]
 
 
-def _sort_by_group(pool: PoolSnapshot, names: Sequence[str]) -> dict[str, list[str]]:
+def _sort_by_group(pool: Grouped, names: Sequence[str]) -> dict[str, list[str]]:
     """Return the nodes by the path of their instance group.
 
     The group ``gke-c-p-12ab34cd-grp`` has the instances ``gke-c-p-12ab34cd-XXXX``.

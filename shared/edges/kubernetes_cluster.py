@@ -216,7 +216,7 @@ class KubernetesCluster:
         found = []
         for name in self.find_pools_of_nodes([pool_name]):
             for page in self._api.list_pages("/api/v1/pods", Pod, {"fieldSelector": f"spec.nodeName={name}"}):
-                found += [_read_bound(pod) for pod in _expect_all(page) if _holds_node(pod)]
+                found += [read_bound(pod) for pod in _expect_all(page) if holds_node(pod)]
         return found
 
     def list_scale_ups(self, pod: PodView) -> list[FillError]:
@@ -275,7 +275,7 @@ def _is_absence(name: str, error: NotFound) -> bool:
     return f'"{name}" not found' in str(error)
 
 
-def _holds_node(pod: Pod) -> bool:
+def holds_node(pod: Pod) -> bool:
     """Return whether a pod needs its node; DaemonSet and static pods do not count."""
     owners = pod.metadata.owner_references or ()
     if any(owner.kind == "DaemonSet" for owner in owners) or MIRROR_POD in (pod.metadata.annotations or {}):
@@ -283,7 +283,7 @@ def _holds_node(pod: Pod) -> bool:
     return pod.status.phase not in ("Succeeded", "Failed")
 
 
-def _read_bound(pod: Pod) -> BoundPod:
+def read_bound(pod: Pod) -> BoundPod:
     meta, view = pod.metadata, view_pod(pod)
     kind = find_kind_of_pod(view)
     return BoundPod(

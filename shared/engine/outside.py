@@ -1,0 +1,158 @@
+"""What the engine asks of the outside world: GKE, one cluster's API, Kueue and the clock.
+
+Every method may raise the errors of `shared.core.errors`; a cluster is always named
+``projects/P/locations/L/clusters/C``. None waits for an operation of GKE.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from shared.core.kueue import Check, CheckState, QueuedWorkload
+    from shared.core.ports import BoundPod, Clock, Machines, Namespace, Notice
+    from shared.core.settings import Settings
+    from shared.core.workloads import Parent, PodView, WorkloadView
+    from shared.engine.budget import Budget
+    from shared.engine.threads import Crew
+    from shared.model.pools import NodePool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PoolNode:
+    """One node of a pool."""
+
+    name: str
+    pool: str
+    ready: bool
+    ready_at: float | None = None
+    """Unix seconds of its condition Ready; None if it is not Ready."""
+    idle_since: float | None = None
+    """By our taint, in unix seconds."""
+    closed: bool = False
+    """Our taint keeps new pods off."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Operation:
+    """One create or delete of a pool among GKE's operations."""
+
+    pool: str
+    creates: bool
+    ended: bool
+    error: str = ""
+    """GKE's words about what failed; empty for one that succeeded or still runs."""
+    began_at: float | None = None
+    ended_at: float | None = None
+
+
+class PoolReads(Protocol):
+    """GKE's node pools, for both functions."""
+
+    def list(self, cluster: str) -> Sequence[NodePool]:
+        """Return every pool of a cluster."""
+
+    def get(self, cluster: str, name: str) -> NodePool | None:
+        """Return one pool, or None when the cluster has none of that name."""
+
+    def list_operations(self, cluster: str) -> Sequence[Operation]:
+        """Return the creates and deletes of pools that GKE still lists."""
+
+    def read_machines(self, pool: NodePool) -> Machines:
+        """Return what Compute Engine says of the machines of a pool."""
+
+    def find_channel(self, cluster: str) -> str:
+        """Return the release channel of a cluster, or empty. It may have changed minutes ago."""
+
+
+class PoolAdds(PoolReads, Protocol):
+    """What `provision` may do."""
+
+    def create(self, cluster: str, node_pool: Mapping[str, Any]) -> None:
+        """Submit one pool."""
+
+    def raise_maximum(self, cluster: str, name: str, nodes: int) -> None:
+        """Let GKE's autoscaler give a pool so many nodes."""
+
+
+class PoolTakes(PoolReads, Protocol):
+    """What `collect` may do."""
+
+    def delete(self, cluster: str, name: str) -> None:
+        """Submit the deletion of one pool. An absent pool counts as success."""
+
+    def lower_maximum(self, cluster: str, name: str, nodes: int) -> None:
+        """Bound a pool to fewer nodes; 0 turns its autoscaling off."""
+
+
+class Cluster(Protocol):
+    """One cluster's live objects."""
+
+    def get_workload(self, kind: str, namespace: str, name: str) -> WorkloadView | None:
+        """Return one workload as it is now, or None when there is none of that name."""
+
+    def get_parent(self, parent: Parent, kind: str) -> Parent | None:
+        """Return the parent of a workload as it is now; None when it is gone or replaced."""
+
+    def get_namespace(self, name: str) -> Namespace | None:
+        """Return one namespace as it is now, or None when there is none of that name."""
+
+    def list_workload_pods(self, workload: WorkloadView) -> Sequence[PodView]:
+        """Return the unfinished accelerator pods of a workload."""
+
+    def list_accelerator_pods(self, *, unbound: bool) -> Iterable[PodView]:
+        """Return all accelerator pods of the cluster, or those that are bound to no node."""
+
+    def list_nodes(self, pools: Sequence[str] = ()) -> Sequence[PoolNode]:
+        """Return the nodes of these pools, or of all pools of ours."""
+
+    def list_bound_pods(self, node: str) -> Sequence[BoundPod]:
+        """Return the unfinished pods on a node, without DaemonSet and static pods."""
+
+    def mark_idle(self, node: str, since: float | None, *, closed: bool = False) -> None:
+        """Set our taint on a node, or take it off if `since` is None."""
+
+    def write_notice(self, notice: Notice) -> None:
+        """Write an Event. The same Event again raises a count instead of adding one."""
+
+
+class Queues(Protocol):
+    """Kueue in one cluster."""
+
+    def list_checks(self) -> Sequence[Check]:
+        """Return the admission checks that this provisioner answers."""
+
+    def mark_active(self, check: Check) -> None:
+        """Say that an admission check is answered, so that queues can use it."""
+
+    def list_workloads(self) -> Iterable[QueuedWorkload]:
+        """Return every Workload of Kueue."""
+
+    def list_owned(self, namespace: str, owner_uid: str) -> Iterable[QueuedWorkload]:
+        """Return the Workloads of one object, by its UID."""
+
+    def view_owner(self, queued: QueuedWorkload) -> WorkloadView | None:
+        """Return the owner of a Workload as Kueue will resume it; None if it is gone."""
+
+    def write_state(self, queued: QueuedWorkload, state: CheckState, *, retry_seconds: int | None = None) -> None:
+        """Write the state of one check of a Workload."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ports:
+    """The outside world of one function of one deployment."""
+
+    settings: Settings
+    pools: PoolReads
+    adds: PoolAdds | None = None
+    """None in `collect`."""
+    takes: PoolTakes | None = None
+    """None in `provision`."""
+    clusters: Mapping[str, Cluster]
+    queues: Mapping[str, Queues] = field(default_factory=dict)
+    clock: Clock
+    budget: Budget
+    crew: Crew

@@ -1,0 +1,1 @@
+"""Values of the product, without I/O."""

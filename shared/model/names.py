@@ -1,0 +1,234 @@
+"""The name and the labels of a pool: the only record of whose it is and which try it was.
+
+A name is a readable prefix, 55 bits of a hash over the claim, and the attempt. The labels have the
+same in full, and a pool that is found by name is always checked by its labels. Two deliveries that
+see the same scene compute the same name, so GKE refuses the second create.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from shared.core import labels
+from shared.core.counts import SECONDS_MAX, parse_count
+from shared.core.errors import Broken, NameUnfit
+from shared.core.kinds.table import KINDS, get_kind
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from shared.core.kinds.kind import Kind
+    from shared.plan.scene import Slot
+
+POOL_NAME_LENGTH_MAX = 40  # assumes: name-length
+"""The API names this limit and the pattern below when it answers 400."""
+POOL_NAME = re.compile(rf"[a-z](?:[-a-z0-9]{{0,{POOL_NAME_LENGTH_MAX - 2}}}[a-z0-9])?")
+HASH_CHARACTERS = 11
+"""Base 32, so 55 bits: 10^7 claims have 10^14 / 2^56 = 0.0014 collisions on average."""
+_CLAIM_CHARACTERS = 24
+_SUFFIX_LENGTH_MAX = 4
+"""Two digits of the attempt in base 36, and the mark of a successor of a useless pool."""
+ATTEMPTS_MAX = 36**2
+_PREFIX_LENGTH_MAX = POOL_NAME_LENGTH_MAX - len("--") - HASH_CHARACTERS - _SUFFIX_LENGTH_MAX
+_DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
+_LABEL_VALUE = re.compile(r"(?:[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?")
+_OUR_NAME = re.compile(rf"([a-z][-a-z0-9]*)-([a-z2-7]{{{HASH_CHARACTERS}}})-([0-9a-z]{{1,2}})(?:u([12]))?")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Claim:
+    """The identity of one slot of one need: the same after a restart, another for a new owner."""
+
+    cluster: str
+    """``projects/P/locations/L/clusters/C``."""
+    kind: str
+    namespace: str
+    name: str
+    """The workload's name."""
+    owner_uid: str
+    need: str
+    """The key of the need."""
+    slot: Slot
+
+    @cached_property
+    def hash(self) -> str:
+        """Return 120 bits over every field, in lower-case base 32."""
+        owner = (self.cluster, self.kind, self.namespace, self.name, self.owner_uid)
+        parts = (*owner, self.need, str(self.slot))
+        # Each part has its length before it, so that two claims never have the same text.
+        return labels.hash_text("".join(f"{len(part)}:{part}" for part in parts), _CLAIM_CHARACTERS)
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.namespace}/{self.name}, need {self.need}, slot {self.slot}"
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedName:
+    """The parts of a pool name of ours."""
+
+    prefix: str
+    hash: str
+    attempt: int
+    useless: int
+    """How many pools of its slot before it had helped nobody."""
+
+
+def build_name(claim: Claim, attempt: int, useless: int = 0) -> str:
+    """Return the name of a claim's pool in one attempt; at most 40 characters.
+
+    Raises:
+        Broken: the attempt is out of its range.
+    """
+    if not 0 <= attempt < ATTEMPTS_MAX:
+        raise Broken(f"attempt {attempt} is out of range 0..{ATTEMPTS_MAX - 1}")
+    high, low = divmod(attempt, 36)
+    suffix = (_DIGITS[high] if high else "") + _DIGITS[low] + (f"u{useless}" if useless else "")
+    name = f"{_make_readable(claim.name)}-{claim.hash[:HASH_CHARACTERS]}-{suffix}"
+    if not POOL_NAME.fullmatch(name):
+        raise Broken(f"built a pool name that is not valid: {name}")
+    return name
+
+
+def parse_name(name: str) -> ParsedName | None:
+    """Return the parts of a name that `build_name` made, or None for any other name."""
+    match = _OUR_NAME.fullmatch(name)
+    if not match or len(name) > POOL_NAME_LENGTH_MAX:
+        return None
+    return ParsedName(match[1], match[2], int(match[3], 36), int(match[4] or 0))
+
+
+def _make_readable(text: str) -> str:
+    cleaned = re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")
+    if not cleaned or not cleaned[0].isalpha():
+        cleaned = f"tpu-{cleaned}"
+    return cleaned[:_PREFIX_LENGTH_MAX].strip("-")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Owner:
+    """The owner of a pool, by its labels. Pools of the Go TPU Provisioner lack the last nine."""
+
+    kind: str
+    namespace: str
+    name: str
+    uid: str = ""
+    need: str = ""
+    slot: Slot | None = None
+    attempt: int = 0
+    candidate: int = 0
+    round: int = 0
+    useless: int = 0
+    created_at: int | None = None
+    """Unix seconds; GKE does not record when a pool was created."""
+    cluster_uid: str = ""
+    warm_seconds: int = 0
+    """How long the pool may stay without use after its workload is over."""
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        """Return kind, namespace and name of the workload."""
+        return self.kind, self.namespace, self.name
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Try:
+    """Which try of a slot a pool is."""
+
+    attempt: int = 0
+    candidate: int = 0
+    round: int = 0
+    useless: int = 0
+
+
+def build_owner_labels(
+    claim: Claim, tried: Try, *, created_at: int, cluster_uid: str = "", warm_seconds: int = 0
+) -> dict[str, str]:
+    """Return the labels that name the owner of a pool; the inverse of `parse_owner`.
+
+    Raises:
+        NameUnfit: a name is not a valid label value. It is never cut, because pools are found by it.
+    """
+    kind = get_kind(claim.kind)
+    written = {
+        labels.MANAGER: labels.MANAGER_VALUE,
+        labels.PARENT_KIND: kind.parent_kind,
+        labels.PARENT_NAME: claim.name,
+        labels.PARENT_NAMESPACE: claim.namespace,
+        kind.name_label: claim.name,
+        labels.OWNER_UID: claim.owner_uid,
+        labels.NEED: claim.need,
+        labels.SLOT: str(claim.slot),
+        labels.ATTEMPT: str(tried.attempt),
+        labels.CREATED_AT: str(created_at),
+    }
+    numbers = {labels.CANDIDATE: tried.candidate, labels.ROUND: tried.round, labels.USELESS: tried.useless}
+    optional = {**numbers, labels.CLUSTER_UID: cluster_uid, labels.IDLE: warm_seconds}
+    written |= {key: str(value) for key, value in optional.items() if value}
+    if kind.namespace_label:
+        written[kind.namespace_label] = claim.namespace
+    if kind.name_label == labels.WORKLOAD_NAME:
+        written[labels.WORKLOAD_KIND] = kind.name
+    for key, value in written.items():
+        _check_value(key, value)
+    return written
+
+
+def parse_owner(node_labels: Mapping[str, str]) -> Owner | None:
+    """Return the owner of a pool with these node labels; None when the pool is not ours.
+
+    Pools of the Go TPU Provisioner are ours too. They have its manager label and the workload's
+    name, but neither UID nor slot.
+    """
+    if node_labels.get(labels.MANAGER) != labels.MANAGER_VALUE:
+        return None
+    kind = _find_kind(node_labels)
+    if kind is None:
+        return None
+
+    def read(key: str) -> int:
+        return parse_count(node_labels.get(key, ""), most=SECONDS_MAX) or 0
+
+    return Owner(
+        kind=kind.name,
+        namespace=node_labels.get(kind.namespace_label or labels.PARENT_NAMESPACE, "default"),
+        name=node_labels[kind.name_label],
+        uid=node_labels.get(labels.OWNER_UID, ""),
+        need=node_labels.get(labels.NEED, ""),
+        slot=_parse_slot(node_labels.get(labels.SLOT, "")),
+        attempt=read(labels.ATTEMPT),
+        candidate=read(labels.CANDIDATE),
+        round=read(labels.ROUND),
+        useless=read(labels.USELESS),
+        created_at=read(labels.CREATED_AT) or None,
+        cluster_uid=node_labels.get(labels.CLUSTER_UID, ""),
+        warm_seconds=read(labels.IDLE),
+    )
+
+
+def _parse_slot(text: str) -> Slot | None:
+    number = parse_count(text, most=SECONDS_MAX)
+    return (text or None) if number is None else number
+
+
+def _find_kind(node_labels: Mapping[str, str]) -> Kind | None:
+    """Return the kind of workload that labels name; None for an unknown kind."""
+    for kind in KINDS:
+        named = kind.name_label != labels.WORKLOAD_NAME or node_labels.get(labels.WORKLOAD_KIND) == kind.name
+        if named and node_labels.get(kind.name_label):
+            return kind
+    return None
+
+
+def _check_value(key: str, value: str) -> None:
+    if not _LABEL_VALUE.fullmatch(value):
+        raise NameUnfit(
+            f"the nodes of the pool name their workload in labels, and this is no value of a label "
+            f"({key}; {len(value)} characters)",
+            field="metadata.name",
+            value=value,
+            valid="a shorter name of the workload: at most 63 letters, digits, '-', '_' and '.', the first and "
+            "last a letter or digit",
+        )

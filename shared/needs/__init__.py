@@ -1,0 +1,1 @@
+"""What the groups of a workload need: which pools, how many, and the body of each."""

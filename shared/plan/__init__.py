@@ -1,0 +1,1 @@
+"""What a workload gets and what is taken away: one pure plan, without reads and without a clock."""

@@ -1,0 +1,328 @@
+"""What one look saw of a workload, and the plan that follows from it. Values without behaviour.
+
+Times are unix seconds; an age is measured against the `now` of the scene. A fact of None was not
+read, or could not be read, and never counts as absent.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from shared.core.demand.capacity import Tier
+from shared.core.identity.pools import PoolStatus
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from shared.core.decisions import Reason
+    from shared.core.workloads import Taint, Toleration
+
+Slot = int | str
+"""The number of a pool within its need; for a pinned need the key of its slice."""
+
+
+class Whose(StrEnum):
+    """Who made a pool. Only the first two are ours to change."""
+
+    DEPLOYMENT = "deployment"
+    GO = "go"
+    """The Go TPU Provisioner: its pools have no slot, and their attempt is 0."""
+    OTHER = "other"
+
+
+class Word(StrEnum):
+    """What GKE says of the nodes that a pool lacks."""
+
+    NONE = ""
+    CAUSE = "cause"
+    """GKE cannot make them, and says why."""
+    LOST = "lost"
+    """They existed, and GKE has lost them."""
+
+
+@dataclass(frozen=True, slots=True)
+class PoolShape:
+    """What the machines of a pool offer, whatever their name is."""
+
+    accelerator: str
+    topology: str = ""
+    hosts: int = 0
+    """Nodes of a whole pool; 0 for one whose number of nodes may change."""
+    units: int = 0
+    """Chips or GPUs of a node."""
+    sharing: str = ""
+    """How pods share a GPU."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pool:
+    """One node pool, as GKE lists it, with what was read of its nodes."""
+
+    name: str
+    whose: Whose = Whose.DEPLOYMENT
+    status: PoolStatus = PoolStatus.RUNNING
+    shape: PoolShape
+    node_labels: Mapping[str, str] = field(default_factory=dict)
+    """Of its nodes, with those that GKE sets."""
+    taints: tuple[Taint, ...] = ()
+    slot: Slot | None = None
+    attempt: int = 0
+    candidate: int = 0
+    """Which item of its capacity list it is, from 0."""
+    round: int = 0
+    """How many lists of its slot had ended when it was made."""
+    useless: int = 0
+    """How many pools of its slot before it had helped nobody."""
+    created_at: float = 0.0
+    autoscaled: bool = False
+    maximum: int = 0
+    """The most nodes that GKE may make."""
+    busy: bool = False
+    """An operation of GKE works on it."""
+    ready: int | None = None
+    """Ready nodes."""
+    ready_since: float | None = None
+    """Since when its youngest node is Ready; None without a Ready node."""
+    word: Word | None = Word.NONE
+    """None: it was not read."""
+    word_at: float = 0.0
+    users_read: bool = True
+    """The pods of others on its nodes are in the scene."""
+    spare_before: bool = False
+    """The tick before this one found it too many."""
+    idle_since: float | None = None
+    """By the taint of a warm pool."""
+    closed_since: float | None = None
+
+    @property
+    def ours(self) -> bool:
+        """Return whether the pool may be changed."""
+        return self.whose != Whose.OTHER
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pod:
+    """One pod that wants accelerators and has not ended."""
+
+    need: str
+    """The key of its need; empty for a pod of another workload."""
+    slice: str
+    """The key of its slice."""
+    pool: str = ""
+    """The pool of its node; empty while it is bound to none."""
+    created_at: float = 0.0
+    waits: bool = False
+    """It is Unschedulable, and neither gated nor nominated nor terminating."""
+    terminating: bool = False
+    asks: Asks
+
+
+@dataclass(frozen=True, slots=True)
+class Asks:
+    """What a pod asks of its node: the spec's words, and what the live pod adds to them."""
+
+    shape: PoolShape
+    labels: frozenset[tuple[str, str]] = frozenset()
+    tolerations: tuple[Toleration, ...] = ()
+
+    def union(self, others: tuple[Asks, ...]) -> Asks:
+        """Return the same with the labels that others ask."""
+        return Asks(self.shape, self.labels.union(*(each.labels for each in others)), self.tolerations)
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """One item of a capacity list."""
+
+    tier: Tier
+    zone: str = ""
+    reservation: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Obstacle:
+    """Why a need gets nothing now, or never."""
+
+    reason: Reason
+    message: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Need:
+    """What the groups of a workload whose pods ask the same ask for."""
+
+    key: str
+    """A hash of what the pods ask. It makes names, and decides nothing."""
+    asks: Asks
+    most: int = 1
+    """Slices that the workload's controller may hold now, by spec and status."""
+    hosts: int = 1
+    """Nodes of one pool."""
+    ways: tuple[Way, ...] = (Way(Tier.ON_DEMAND),)
+    pin: str = ""
+    """The key of the only slice that its pool may serve."""
+    nodes: int | None = None
+    """How many nodes the spec wants now, if GKE's autoscaler may give any number; None: slices."""
+    part: bool = False
+    """Its pods use less than half of a host."""
+    waits_for: Obstacle | None = None
+    never: Obstacle | None = None
+    warm_seconds: int = 0
+
+    @property
+    def elastic(self) -> bool:
+        """Return whether all of its pods share one pool, which GKE's autoscaler sizes."""
+        return self.nodes is not None
+
+
+class Queue(StrEnum):
+    """What Kueue says of a workload with our AdmissionCheck."""
+
+    NONE = ""
+    """It has no such check."""
+    QUOTA = "quota"
+    WAITS = "waits"
+
+
+class Stop(StrEnum):
+    """What the label of a namespace forbids."""
+
+    NOTHING = ""
+    CREATES = "no-create"
+    EVERYTHING = "report-only"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Creation:
+    """One create of a pool of this workload in GKE's operations, of the last hour."""
+
+    need: str
+    slot: Slot
+    attempt: int
+    began_at: float = 0.0
+    """Unix seconds."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scene:
+    """What one look saw of one workload."""
+
+    now: float
+    needs: tuple[Need, ...] = ()
+    pods: tuple[Pod, ...] = ()
+    pools: tuple[Pool, ...] = ()
+    """Of this owner, and each other pool on which one of its pods runs."""
+    over: bool = False
+    owner_known: bool = True
+    suspended_since: float | None = None
+    """None: it is not suspended."""
+    queue: Queue = Queue.NONE
+    quota_lost_at: float = 0.0
+    retried: bool = False
+    """Our check said Retry since its quota was reserved."""
+    part_held_since: float | None = None
+    """Since when Kueue's check has a part of its pools."""
+    part_seconds: int = 900
+    """For how long it is held."""
+    room: int = 10**9
+    """Chips that the limits leave beside all pools that are listed and sent."""
+    slots: int = 20
+    """Free operation slots of GKE."""
+    stop: Stop = Stop.NOTHING
+    refused: frozenset[Way] = frozenset()
+    """Ways that GKE refused at once a moment ago."""
+    creations: tuple[Creation, ...] | None = ()
+    """None: they were not read."""
+    refused_useless: frozenset[str] = frozenset()
+    """Keys of needs whose third useless pool was deleted after their pods were made."""
+    takers_served: bool = False
+    """A workload whose pods are on a pool of this one has a pool on its way."""
+    parent_over: bool = False
+    autoscaled_elsewhere: int = 0
+
+
+class Verb(StrEnum):
+    """What is done to a pool. The first three add, the others take away."""
+
+    CREATE = "create"
+    RAISE = "raise"
+    OPEN = "open"
+    LOWER = "lower"
+    SWITCH_OFF = "switch-off"
+    MARK = "mark"
+    CLOSE = "close"
+    DELETE = "delete"
+
+
+ADDS = frozenset({Verb.CREATE, Verb.RAISE, Verb.OPEN})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Act:
+    """One change of one pool."""
+
+    verb: Verb
+    pool: str = ""
+    """Its name; empty for a create, whose name follows from need, slot and attempt."""
+    need: str = ""
+    slot: Slot = 0
+    attempt: int = 0
+    candidate: int = 0
+    round: int = 0
+    useless: int = 0
+    empty: bool = False
+    """GKE's autoscaler makes the nodes."""
+    whole: bool = False
+    """An elastic pool keeps all of its nodes, and goes as a whole."""
+    maximum: int = 0
+    labels: frozenset[tuple[str, str]] = frozenset()
+    """What the live pods of its slice ask beside the spec."""
+
+    @property
+    def adds(self) -> bool:
+        """Return whether it is an act of `provision`."""
+        return self.verb in ADDS
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What the owner of the workload is told."""
+
+    reason: str
+    need: str = ""
+    pool: str = ""
+
+
+class Fact(StrEnum):
+    """What a plan may ask for."""
+
+    OPERATIONS = "operations"
+    """The creates of the last hour."""
+    MACHINES = "machines"
+    """What keeps machines away from a pool."""
+    USERS = "users"
+    """The pods on the nodes of a pool."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """One fact that a plan rests on and that was not read."""
+
+    fact: Fact
+    pool: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """The acts of both functions, and what their owner is told."""
+
+    asks: tuple[Ask, ...] = ()
+    """What must be read before the plan holds; then it has no acts."""
+
+    adds: tuple[Act, ...] = ()
+    takes: tuple[Act, ...] = ()
+    answers: tuple[Answer, ...] = ()
+    spare: frozenset[str] = frozenset()
+    """The pools that are too many: the next tick may take them away."""

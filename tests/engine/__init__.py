@@ -1,0 +1,1 @@
+"""Stories of the engine on small fakes."""

@@ -1,0 +1,122 @@
+"""One workload from its first waiting pod to its last pool."""
+
+from tests.engine.world import World
+
+
+def test_each_slice_that_waits_gets_one_pool() -> None:
+    world = World(slices=2)
+    world.wait(0, 1)
+
+    result = world.provision()
+
+    assert not result.errors
+    assert len(world.gke.pools) == 2
+    assert {pool.owner.slot for pool in world.gke.pools.values() if pool.owner} == {0, 1}
+    assert all(pool.topology == "4x4" for pool in world.gke.pools.values())
+
+
+def test_a_plain_demand_makes_few_calls() -> None:
+    world = World()
+    world.wait(0)
+
+    world.provision()
+
+    calls = world.take_calls()
+    assert len(calls) <= 7, calls
+
+
+def test_a_second_delivery_creates_nothing() -> None:
+    world = World()
+    world.wait(0)
+    world.provision()
+
+    result = world.provision()
+
+    assert not result.plan.adds
+    assert len(world.gke.pools) == 1
+
+
+def test_a_running_slice_keeps_its_pool_and_loses_it_when_the_workload_is_over() -> None:
+    world = World()
+    world.wait(0)
+    world.provision()
+    (name,) = world.gke.pools
+    world.run(0, name)
+    assert not world.collect().done
+
+    world.set_jobset(replicas=1, terminal="Completed")
+    assert not world.collect().done, "its pods still run"
+    world.cluster.pods.clear()
+    world.take_calls()
+    (done,) = world.collect().done
+
+    assert done.pool == name
+    assert str(done.decision.reason) == "workload_over"
+
+
+def test_two_slices_on_each_others_pools_are_left_alone() -> None:
+    world = World(slices=2)
+    world.wait(0, 1)
+    world.provision()
+    first, second = world.gke.pools
+    world.run(0, second)
+    world.run(1, first)
+
+    assert not world.provision().plan.adds
+    assert not world.collect().plan.takes
+
+
+def test_the_label_of_a_namespace_stops_each_function() -> None:
+    world = World()
+    world.wait(0)
+    world.cluster.labels["default"]["tpu-provisioner.cloud.google.com/mode"] = "no-create"
+
+    result = world.provision()
+
+    assert not result.plan.adds
+    assert [str(answer.reason) for answer in result.plan.answers] == ["stopped"]
+
+
+def test_a_limit_leaves_room_for_one_slice() -> None:
+    world = World(slices=2, limit_chips=16)
+    world.wait(0, 1)
+
+    result = world.provision()
+
+    assert len(world.gke.pools) == 1
+    assert "limit_reached" in [str(answer.reason) for answer in result.plan.answers]
+
+
+def test_ticks_alone_bring_a_workload_from_its_pods_to_its_end() -> None:
+    world = World(slices=2)
+    world.wait(0, 1)
+    assert [str(each.decision.verdict) for each in world.tick("provision").outcomes] == ["create", "create"]
+    first, second = world.gke.pools
+    world.run(0, first)
+    world.run(1, second)
+    assert not world.tick("provision").outcomes
+    assert not world.tick("collect").outcomes
+
+    world.set_jobset(replicas=2, terminal="Completed")
+    world.cluster.pods.clear()
+    world.cluster.notices.clear()
+
+    assert sorted(each.pool for each in world.tick("collect").outcomes) == sorted([first, second])
+    assert {notice.reason for notice in world.cluster.notices} == {"NodePoolDeletionStarted"}
+
+
+def test_a_pool_that_is_too_many_goes_in_the_second_tick() -> None:
+    world = World(slices=2)
+    world.wait(0, 1)
+    world.tick("provision")
+    first, second = world.gke.pools
+    world.run(0, first)
+    world.run(1, second)
+    world.set_jobset(replicas=1)
+    for host in range(4):
+        del world.cluster.pods[f"train-1-{host}"]
+
+    assert not world.tick("collect").outcomes
+    (gone,) = world.tick("collect").outcomes
+
+    assert (gone.pool, str(gone.decision.reason)) == (second, "pool_surplus")
