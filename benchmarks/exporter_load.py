@@ -17,7 +17,7 @@ from benchmarks.metering import Consumption, Failed, MeteredProcess
 from benchmarks.sample_objects import CLUSTER, TOPIC
 from benchmarks.staging import ROOT
 from exporter.watched_kinds import list_watched
-from shared.core.kinds.table import KIND_NAMES, choose_kinds
+from shared.kinds.table import KIND_NAMES, choose_kinds
 from standins.processes.kubeconfig import render_kubeconfig
 
 SECTION = "exporter: from exec to all of a cluster of 50,000 pods listed and published"

@@ -23,7 +23,7 @@ from google.pubsub_v1.types import PublishRequest, PublishResponse
 
 from benchmarks import sample_kinds, sample_objects
 from benchmarks.sample_objects import Template
-from shared.core.kinds.table import KIND_NAMES
+from shared.kinds.table import KIND_NAMES
 from standins.cluster.store.selectors import parse_labels
 from standins.processes.free_ports import HOST
 from standins.processes.local_answers import Answer, Asked, Handler, LocalAnswers

@@ -13,9 +13,9 @@ from typing import Any
 from unittest.mock import patch
 
 from shared.core.decide import attempts
-from shared.core.errors import Throttled
-from shared.core.identity.pools import PoolStatus
-from shared.core.priorities import CapacityPolicy, NodeSource, Priority
+from shared.model.errors import Throttled
+from shared.model.pool_status import PoolStatus
+from shared.model.priorities import CapacityPolicy, NodeSource, Priority
 from tests.simulation import sim_world
 from tests.simulation.sim_acts import apply_act
 from tests.simulation.sim_cluster import SimCluster

@@ -15,7 +15,7 @@ from typing import Self
 from benchmarks.metering import Failed, MeteredProcess
 from benchmarks.sample_objects import CLUSTER, NAMESPACE, jobset_name, jobset_uid
 from benchmarks.staging import make_environment
-from shared.core.messages import Event, EventType, ObjectName, Observed, format_message
+from shared.model.messages import Event, EventType, ObjectName, Observed, format_message
 from standins.processes.free_ports import HOST, draw_ports
 
 THREADS = "8"

@@ -17,15 +17,15 @@ from typing import Any, cast
 
 from benchmarks.figures import Figure, compare
 from benchmarks.metering import Failed
-from shared.core import labels
-from shared.core.errors import StaleView
+from shared.model import labels
+from shared.model.errors import StaleView
 from shared.core.identity.names import SliceClaim, build_owner_labels, build_pool_name
-from shared.core.identity.pools import PoolSnapshot, PoolStatus
-from shared.core.kinds import jobset as jobset_keys
-from shared.core.ports import Cluster, Ledger, Machines, Namespace, NodePools, Ports
-from shared.core.priorities import NodeSource
-from shared.core.settings import ClusterSettings, Settings
-from shared.core.workloads import PodTemplate, PodView, SliceGroup, WorkloadView
+from shared.model.pool_status import PoolSnapshot, PoolStatus
+from shared.kinds import jobset as jobset_keys
+from shared.model.ports import Cluster, Ledger, Machines, Namespace, NodePools, Ports
+from shared.model.priorities import NodeSource
+from shared.settings import ClusterSettings, Settings
+from shared.model.workloads import PodTemplate, PodView, SliceGroup, WorkloadView
 from shared.edges.clock import SYSTEM_CLOCK
 from shared.edges.threads import Threads
 from shared.engine.entries.sweep import sweep

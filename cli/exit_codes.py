@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from shared.core.errors import Misconfigured, ProvisionerError
+from shared.model.errors import Misconfigured, ProvisionerError
 from shared.edges.google_errors import find_request
 from terminal.wrong_arguments import refuse
 

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING
 import yaml
 
 from shared.core.decide.limits import count_pool_chips
-from shared.core.demand.capacity import Tier
-from shared.core.shapes.tpu_catalogue import FAMILIES
+from shared.needs.capacity import Tier
+from shared.shapes.tpu_catalogue import FAMILIES
 
 if TYPE_CHECKING:
-    from shared.core.demand.demand import Demand
-    from shared.core.identity.pools import PoolSnapshot
+    from shared.needs.demand import Demand
+    from shared.model.pool_status import PoolSnapshot
 
 MARKET = yaml.safe_load((files("cli") / "market.yaml").read_text(encoding="utf-8"))
 """Dated facts about Google's offer, with their sources."""

@@ -10,7 +10,7 @@ import logging
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from shared.core.errors import AlreadyExists, Denied, KindAbsent, ProvisionerError
+from shared.model.errors import AlreadyExists, Denied, KindAbsent, ProvisionerError
 from shared.core.identity.pool_index import PoolIndex
 from shared.engine.entries.answer_waiting import provision_pod
 from shared.engine.looks.limit_holds import find_limits
@@ -23,9 +23,9 @@ from shared.engine.steps.serving_pools import judge_followers
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from shared.core.identity.pools import PoolSnapshot
-    from shared.core.ports import Cluster, Ledger, NodePools, Notice, Ports
-    from shared.core.workloads import PodView
+    from shared.model.pool_status import PoolSnapshot
+    from shared.model.ports import Cluster, Ledger, NodePools, Notice, Ports
+    from shared.model.workloads import PodView
     from shared.engine.tell import Outcome
 
 T = TypeVar("T")
@@ -52,7 +52,7 @@ class _Reads:
 
 
 class RehearsedPools(_Reads):
-    """`shared.core.ports.NodePools` that reads and never writes."""
+    """`shared.model.ports.NodePools` that reads and never writes."""
 
     def create(self, cluster: str, node_pool: Mapping[str, Any]) -> None:
         """Accept a pool that GKE would accept as far as can be seen; nothing is sent."""
@@ -71,7 +71,7 @@ class RehearsedPools(_Reads):
 
 
 class RehearsedCluster(_Reads):
-    """`shared.core.ports.Cluster` that reads and writes nothing."""
+    """`shared.model.ports.Cluster` that reads and writes nothing."""
 
     def write_ledger(self, namespace: str, ledger: Ledger) -> Ledger:  # noqa: ARG002 -- as the port has it
         """Write nothing."""

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import msgspec
 from msgspec.structs import replace
 
-from shared.core.errors import AlreadyExists, NotFound, ProvisionerError, StaleView
+from shared.model.errors import AlreadyExists, NotFound, ProvisionerError, StaleView
 from shared.edges.kubernetes_objects import ObjectMeta, Record
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import ValuesView
 
-    from shared.core.messages import Event, ObjectName
+    from shared.model.messages import Event, ObjectName
 
 MERGE_SECONDS = 1.0
 _Key = tuple[str, "ObjectName"]

@@ -12,17 +12,17 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from exporter.predicates import has_surplus, is_demand, quota_of, standing_of, wants_fewer
-from shared.core.kinds.elastic import hint_slice
-from shared.core.messages import Event, EventType, ObjectName, Observed
-from shared.core.times import format_time
+from shared.kinds.elastic import hint_slice
+from shared.model.messages import Event, EventType, ObjectName, Observed
+from shared.model.times import format_time
 from shared.edges.workload_objects import view_pod
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from shared.core.kinds.kind import Kind
-    from shared.core.kueue import QueuedWorkload
-    from shared.core.workloads import WorkloadView
+    from shared.kinds.kind import Kind
+    from shared.model.kueue import QueuedWorkload
+    from shared.model.workloads import WorkloadView
     from shared.edges.workload_objects import Pod
 
 Seen = TypeVar("Seen")

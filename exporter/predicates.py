@@ -8,19 +8,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from shared.core import labels as label_keys
-from shared.core.kinds.elastic import is_leader
-from shared.core.kinds.table import find_kind, find_kind_of_pod
-from shared.core.messages import Observed
-from shared.core.times import format_time
+from shared.model import labels as label_keys
+from shared.kinds.elastic import is_leader
+from shared.kinds.table import find_kind, find_kind_of_pod
+from shared.model.messages import Observed
+from shared.model.times import format_time
 from shared.edges.workload_objects import view_pod
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from shared.core.kinds.kind import Kind
-    from shared.core.kueue import QueuedWorkload
-    from shared.core.workloads import PodView, WorkloadView
+    from shared.kinds.kind import Kind
+    from shared.model.kueue import QueuedWorkload
+    from shared.model.workloads import PodView, WorkloadView
     from shared.edges.kubernetes_objects import ObjectMeta
     from shared.edges.workload_objects import Pod
 

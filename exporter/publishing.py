@@ -19,14 +19,14 @@ from typing import TYPE_CHECKING
 
 from exporter.merging import Merging, Waiting
 from exporter.pauses import Pauses
-from shared.core.errors import InvalidRequest, ProvisionerError
-from shared.core.messages import KINDS_PLURAL, format_message
+from shared.model.errors import InvalidRequest, ProvisionerError
+from shared.model.messages import KINDS_PLURAL, format_message
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from exporter.metrics import Metrics
-    from shared.core.messages import Event, Message
+    from shared.model.messages import Event, Message
 
 BATCH_MAX = 100
 """A message is about 1 kB, so a batch stays near 100 kB, a hundredth of what the service

@@ -17,7 +17,7 @@ import msgspec
 from exporter.kubernetes_watch import UNREADABLE, open_watch
 from exporter.pauses import Pauses
 from exporter.publishing import WAIT_SECONDS, Closed
-from shared.core.errors import Denied, InvalidRequest, NotFound, ProvisionerError, Throttled
+from shared.model.errors import Denied, InvalidRequest, NotFound, ProvisionerError, Throttled
 from shared.edges.kubernetes_api import Expired, Silence
 from shared.edges.kubernetes_decoding import read_stored, report_unreadable
 from shared.edges.kubernetes_objects import Page
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from exporter.metrics import Metrics
     from exporter.observed_objects import ObservedObjects
     from exporter.watched_kinds import WatchedKind
-    from shared.core.messages import Event
+    from shared.model.messages import Event
     from shared.edges.kubernetes_api import KubernetesApi
 
 T = TypeVar("T")

@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 import msgspec
 
 from exporter.observed_objects import ObservedPods, ObservedQueues, ObservedWorkloads
-from shared.core.kinds.table import KINDS, select_pods, select_unmarked
-from shared.core.kueue import API_VERSION, QueuedWorkload, read_queued
+from shared.kinds.table import KINDS, select_pods, select_unmarked
+from shared.model.kueue import API_VERSION, QueuedWorkload, read_queued
 from shared.edges.workload_objects import Pod, read_template
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from exporter.observed_objects import ObservedObjects
-    from shared.core.kinds.kind import Kind
-    from shared.core.workloads import WorkloadView
+    from shared.kinds.kind import Kind
+    from shared.model.workloads import WorkloadView
 
 T = TypeVar("T")
 _BODY = msgspec.json.Decoder(dict[str, Any])

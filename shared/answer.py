@@ -9,8 +9,8 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass
 
-from shared.core.decisions import Verdict
-from shared.core.errors import (
+from shared.model.decisions import Verdict
+from shared.model.errors import (
     AlreadyExists,
     Broken,
     ClusterNotFound,
@@ -75,7 +75,7 @@ def answer_decision(verdict: Verdict) -> Answer:
 
 
 def answer_error(error: ProvisionerError) -> Answer:
-    """Return the answer to an error; total over `shared.core.errors`."""
+    """Return the answer to an error; total over `shared.model.errors`."""
     for kind, answer in ERRORS:
         if isinstance(error, kind):
             if isinstance(error, Retryable) and error.retry_after_seconds is not None:

@@ -1,109 +1,97 @@
-"""One delivery from body to answer: parse, check, dispatch, log."""
+"""One delivery from body to answer: parse, find the workload, reconcile, log.
+
+A message, the end of an operation and a tick are hints to look. What cannot succeed is acknowledged
+with one record, which holds the reason and the message.
+"""
 
 from __future__ import annotations
 
 import logging
 import traceback
-from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from shared.answer import Answer, answer_decision, answer_error
-from shared.core.decisions import Reason, Verdict
-from shared.core.errors import Broken, KindAbsent, NoPlace, ProvisionerError, Rejected, UnknownCluster
-from shared.core.identity.names import parse_pool_name
-from shared.core.messages import Event, EventType, parse_message
-from shared.core.operations import parse_entry
+from shared.model.decisions import Verdict
+from shared.model.errors import Broken, KindAbsent, NoPlace, ProvisionerError, Rejected, UnknownCluster
+from shared.model.messages import EventType, parse_message
+from shared.model.operations import parse_entry
 from shared.edges.google_errors import find_request
-from shared.engine.entries.answer_waiting import provision
-from shared.engine.entries.settle import settle
-from shared.engine.entries.sweep import sweep
-from shared.engine.looks.limited_ports import bound_ports
-from shared.engine.steps.release_pools import collect
-from shared.engine.tell import Outcome, name_error
-from shared.push import Push, parse_push
+from shared.engine.kueue import answer_check
+from shared.engine.look import Key
+from shared.engine.reconcile import Role, reconcile
+from shared.engine.report import Outcome, report
+from shared.engine.tick import count_verbs, tick
+from shared.model.names import parse_name
+from shared.push import parse_push
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
-    from shared.core.operations import EndedOperation
-    from shared.core.ports import Ports
+    from shared.model.operations import EndedOperation
+    from shared.engine.look import Memory
+    from shared.engine.outside import Ports
+    from shared.push import Push
 
 _LOG = logging.getLogger("functions")
-SETTLE = "settle"
-"""The function that is sent entries of the audit log; all others are sent events."""
-CHARTED: Mapping[str, int] = dict.fromkeys(
-    map(
-        str,
-        (
-            Reason.OWNER_LIVE,
-            Reason.POOL_IN_PROGRESS,
-            Reason.GRACE_NOT_OVER,
-            Reason.PODS_STILL_BOUND,
-            Reason.POOL_FAILED,
-        ),
-    ),
-    0,
-)
-"""Reasons that a sweep counts without a case too, so that their charts fall to 0."""
-_PROBLEM_BYTES_MAX = 1024
-_DATA_BYTES_MAX = 8192
-"""Of a message that cannot succeed, in its log record."""
+MESSAGE_BYTES_MAX = 8192
+BUSY = Answer(503, logging.INFO, retry_after_seconds=5)
+"""A full instance: the message comes back, and the tick answers what the policy keeps."""
+DONE = Answer(200, logging.INFO)
 
 
-def deliver(function: str, body: bytes, ports: Ports) -> Answer:
+def deliver(role: Role, body: bytes, ports: Ports, memory: Memory) -> Answer:
     """Answer one push to a function; every path logs what was decided and why."""
-    ports = bound_ports(ports, ports.clock.now() + ports.settings.work_seconds)
-    push, event = None, None
-    answers: Sequence[Outcome | ProvisionerError]
+    push = None
     try:
         push = parse_push(body)
-        if function == SETTLE:
-            ended = parse_entry(push.message.data)
-            answers = settle(ended, ports)
-            _tell_undeleted(ended, push)
-        else:
-            event = parse_message(push.message.data, push.message.attributes)
-            _check_cluster(event, ports)
-            answers = _ANSWERING[event.type](event, ports)
+        key = find_key(role, push, ports)
+        if key is None:
+            return DONE
     except Rejected as error:
-        error.claim = error.claim or (_describe_event(event) if event else None)
-        answer = answer_error(error)
-        fields = {**_describe_rejection(error), "event_data": _cut_data(push.message.data if push else body)}
-        _log(answer.severity, str(error), function, push, fields)
-        return answer
+        _log_rejected(role, error, push, body)
+        return Answer(200, logging.WARNING)
     except Exception as error:  # noqa: BLE001 -- an unexpected error is answered and logged too
-        found = name_error(error, _describe_event(event) if event else None)
-        answer = answer_error(found)
-        _log(answer.severity, str(found), function, push, _describe_error(found))
-        return answer
-    for each in answers:
-        if isinstance(each, Outcome):
-            _log_outcome(function, each, push)
-        else:
-            _log(answer_error(each).severity, str(each), function, push, _describe_error(each))
-    return _choose_answer(answers)
+        return _answer(role, [], [error], push)
+    if not ports.crew.enter(key.cluster, clusters=len(ports.clusters)):
+        return BUSY
+    try:
+        outcomes, errors = work_on(key, role, ports, memory)
+    finally:
+        ports.crew.leave(key.cluster)
+    return _answer(role, outcomes, errors, push)
 
 
-def _tell_undeleted(ended: EndedOperation | None, push: Push) -> None:
-    """Log that GKE has accepted a deletion and not done it, which nothing else shows."""
-    if ended is not None and ended.deleted and ended.problem and parse_pool_name(ended.pool):
-        message = f"GKE could not delete node pool {ended.pool}: {_cut(ended.problem)}; the sweep tries again"
-        about = {"cluster": ended.cluster, "pool": ended.pool}
-        fields = {**about, "reason": str(Reason.POOL_STUCK), "decision": "keep"}
-        _log(logging.WARNING, message, SETTLE, push, fields)
+def work_on(key: Key, role: Role, ports: Ports, memory: Memory) -> tuple[list[Outcome], list[Exception]]:
+    """Reconcile a workload; one thread works on it, and looks once more if others asked meanwhile."""
+    outcomes: list[Outcome] = []
+    errors: list[Exception] = []
+    if not ports.crew.begin(key):
+        return [], []
+    try:
+        while True:
+            result = reconcile(key, role, ports, memory)
+            outcomes += report(result, ports)
+            errors += result.errors
+            outcomes += answer_check(result, ports) if role == Role.PROVISION else []
+            if not ports.crew.goes_on(key):
+                return outcomes, errors
+    except Exception as error:  # noqa: BLE001 -- the net of this workload
+        ports.crew.end(key)
+        return outcomes, [*errors, error]
 
 
-def _choose_answer(answers: Sequence[Outcome | ProvisionerError]) -> Answer:
-    """Return the answer to Pub/Sub: that of an error which a person must repair comes first.
+def find_key(role: Role, push: Push, ports: Ports) -> Key | None:
+    """Return the workload that a push is about; None where this function has nothing to do.
 
-    Then comes one that asks for the message again, and of several the one with the longest pause.
+    Raises:
+        Rejected: the message can never be understood.
+        ProvisionerError: the pool of an operation could not be read.
     """
-    errors = [answer_error(each) for each in answers if not isinstance(each, Outcome)]
-    decided = [answer_decision(each.decision.verdict) for each in answers if isinstance(each, Outcome)]
-    return max(errors or decided[:1], key=lambda each: (each.severity, each.status, each.retry_after_seconds or 0))
-
-
-def _check_cluster(event: Event, ports: Ports) -> None:
+    message = push.message
+    if "ce-type" not in message.attributes:
+        return _find_owner(role, parse_entry(message.data), ports)
+    event = parse_message(message.data, message.attributes)
+    wanted = EventType.DEMAND if role == Role.PROVISION else EventType.WORKLOAD_OVER
     if event.cluster not in ports.clusters:
         raise UnknownCluster(
             "this deployment does not serve this cluster",
@@ -111,90 +99,79 @@ def _check_cluster(event: Event, ports: Ports) -> None:
             value=event.cluster,
             valid=", ".join(ports.clusters),
         )
+    about = event.workload or event.subject
+    uid = about.uid if role == Role.COLLECT else ""
+    return Key(event.cluster, about.kind, about.namespace, about.name, uid) if event.type == wanted else None
 
 
-def deliver_sweep(ports: Ports) -> tuple[Answer, dict[str, int]]:
-    """Answer one call of the scheduler: sweep, log the outcomes, return counts by decision."""
-    report = sweep(bound_ports(ports, ports.clock.now() + ports.settings.work_seconds))
-    counts = Counter(str(outcome.decision.verdict) for outcome in report.outcomes)
-    reasons = Counter(str(outcome.decision.reason) for outcome in report.outcomes)
-    for outcome in report.outcomes:
-        # Pools that stay are not logged: hundreds of records every minute would hide the others.
-        # One that only pods of others keep is rare, and costs what nobody asked for.
-        told = outcome.decision.reason == Reason.POOL_IN_USE
-        if told or outcome.decision.verdict not in (Verdict.KEEP, Verdict.NOTHING):
-            _log_outcome("sweep", outcome, None)
-    for about, error in report.errors:
-        answer = answer_error(error)
-        _log(answer.severity, f"{about}: {error}", "sweep", None, _describe_error(error))
-    if report.over_cap:
-        message = (
-            "more pools were due than TPU_PROVISIONER_SWEEP_DELETIONS_MAX lets one sweep delete without a word of "
-            "their owners; the next sweep continues: see sweep_over_cap in docs/runbook.md"
-        )
-        _log(logging.CRITICAL, message, "sweep", None, {"reason": "sweep_over_cap", "decision": "keep"})
-    unproven = reasons[str(Reason.CLUSTER_UNPROVEN)]
-    if unproven:
-        message = (
-            f"{unproven} decisions rest on an API that is not proven to be its cluster's, so nothing was done: "
-            "see cluster_unproven in docs/runbook.md"
-        )
-        _log(logging.CRITICAL, message, "sweep", None, {"reason": "cluster_unproven", "decision": "keep"})
-    for cluster, figures in report.figures.items():
-        _log(logging.INFO, "measured", "sweep", None, {"cluster": cluster, **figures.describe()})
-    counts["errors"] = sum(not isinstance(error, NoPlace) for _, error in report.errors)
-    if report.left:
-        counts["left"] = report.left
-    _log(logging.INFO, "swept", "sweep", None, {"counts": dict(counts), "reasons": {**CHARTED, **reasons}})
-    # An absent kind is a final answer: no retry installs it.
-    repeatable = (error for _, error in report.errors if not isinstance(error, KindAbsent))
-    worst = max((answer_error(error).status for error in repeatable), default=200)
-    return Answer(200 if worst < 500 else worst, logging.INFO), dict(counts)  # noqa: PLR2004 -- HTTP
+def _find_owner(role: Role, ended: EndedOperation | None, ports: Ports) -> Key | None:
+    """Return the owner of the pool whose operation has ended.
+
+    `collect` looks at the ends of failed creates and of deletes only.
+    """
+    if ended is None or ended.cluster not in ports.clusters or parse_name(ended.pool) is None:
+        return None
+    if role == Role.COLLECT and ended.created:
+        return None
+    pool = ports.pools.get(ended.cluster, ended.pool)
+    owner = pool.owner if pool else None
+    uid = owner.uid if owner and role == Role.COLLECT else ""
+    return Key(ended.cluster, *owner.key, uid) if owner else None
 
 
-def _describe_event(event: Event) -> dict[str, str]:
-    """Return what a message says of the claim: its workload, or a pod without one."""
-    about = event.subject
-    found = {"kind": about.kind, "namespace": about.namespace, "name": about.name, "owner_uid": about.uid}
-    return {"cluster": event.cluster, **found, "slice": ""}
+def deliver_tick(role: Role, cluster: str, ports: Ports, memory: Memory) -> tuple[Answer, dict[str, int]]:
+    """Answer one call of the scheduler: look at a cluster once, log, and return the counts."""
+    done = tick(cluster, role, ports, memory)
+    for outcome in done.outcomes:
+        # What stays as it is is not logged: hundreds of records a minute would hide the others.
+        if outcome.decision.verdict not in (Verdict.KEEP, Verdict.NOTHING):
+            _log_outcome(role, outcome, None)
+    for about, error in done.errors:
+        _log(answer_error(_name(error)).severity, f"{about}: {error}", role, None, _describe_error(_name(error)))
+    counts = count_verbs(done)
+    _log(logging.INFO, "swept", role, None, {"cluster": cluster, "counts": counts, "wake": "tick"})
+    repeatable = [error for _, error in done.errors if not isinstance(error, KindAbsent | NoPlace)]
+    worst = max((answer_error(_name(error)).status for error in repeatable), default=200)
+    return Answer(worst, logging.INFO), counts
 
 
-def _describe_claim(error: ProvisionerError) -> dict[str, Any]:
-    return {"claim": error.claim} if error.claim else {}
+def _answer(role: Role, outcomes: Sequence[Outcome], errors: Sequence[Exception], push: Push | None) -> Answer:
+    """Log what came of a push; return the answer of the error that a person must repair, if any."""
+    for outcome in outcomes:
+        _log_outcome(role, outcome, push)
+    named = [_name(error) for error in errors]
+    for error in named:
+        _log(answer_error(error).severity, str(error), role, push, _describe_error(error))
+    answers = [answer_error(error) for error in named] or [DONE]
+    return max(answers, key=lambda each: (each.severity, each.status, each.retry_after_seconds or 0))
+
+
+def _name(error: Exception) -> ProvisionerError:
+    """Return an error as it is reported; an unexpected one is `Broken`."""
+    if isinstance(error, ProvisionerError):
+        return error
+    broken = Broken(f"{type(error).__name__}: {error}"[:600])
+    broken.__cause__ = error
+    return broken
+
+
+def _log_rejected(role: Role, error: Rejected, push: Push | None, body: bytes) -> None:
+    """Write the one record of a message that can never succeed."""
+    data = push.message.data if push else body
+    text = data[:MESSAGE_BYTES_MAX].decode("utf-8", "replace")
+    fields = {"decision": "reject", "reason": error.reason, "field": error.field, "valid": error.valid}
+    cut = "…" if len(data) > MESSAGE_BYTES_MAX else ""
+    _log(logging.WARNING, str(error), role, push, {**fields, "message_data": text + cut})
 
 
 def _describe_error(error: ProvisionerError) -> dict[str, Any]:
     fields: dict[str, Any] = {"reason": error.reason, "decision": "none", "request": find_request(error)}
-    fields |= _describe_claim(error)
     if error.__cause__ is not None and isinstance(error, Broken):
         fields["stack_trace"] = "".join(traceback.format_exception(error.__cause__))
     return fields
 
 
-def _describe_rejection(error: Rejected) -> dict[str, Any]:
-    fields = {"reason": error.reason, "decision": "reject", "field": error.field, "valid": error.valid}
-    return fields | _describe_claim(error)
-
-
-_ANSWERING: Mapping[EventType, Callable[[Event, Ports], Sequence[Outcome | ProvisionerError]]] = {
-    EventType.DEMAND: provision,
-    EventType.WORKLOAD_OVER: collect,
-}
-"""By the event's own type: an event that reaches the wrong one of the two is still answered
-correctly."""
-
-
-def _cut(text: str) -> str:
-    return text.encode()[:_PROBLEM_BYTES_MAX].decode(errors="ignore")
-
-
-def _cut_data(data: bytes) -> str:
-    """Return the data of a message as text; what is cut off is marked by the whole length."""
-    text = data[:_DATA_BYTES_MAX].decode(errors="replace")
-    return text if len(data) <= _DATA_BYTES_MAX else f"{text}… ({len(data)} bytes)"
-
-
-def _log_outcome(function: str, outcome: Outcome, push: Push | None) -> None:
+def _log_outcome(role: Role, outcome: Outcome, push: Push | None) -> None:
     decision = outcome.decision
     fields = {
         "decision": str(decision.verdict),
@@ -204,10 +181,10 @@ def _log_outcome(function: str, outcome: Outcome, push: Push | None) -> None:
         "cluster": outcome.cluster,
         **outcome.facts,
     }
-    _log(answer_decision(decision.verdict).severity, decision.message, function, push, fields)
+    _log(answer_decision(decision.verdict).severity, decision.message, role, push, fields)
 
 
-def _log(severity: int, message: str, function: str, push: Push | None, fields: Mapping[str, Any]) -> None:
+def _log(severity: int, message: str, role: Role, push: Push | None, fields: Mapping[str, Any]) -> None:
     event = {}
     if push:
         event = {
@@ -215,6 +192,7 @@ def _log(severity: int, message: str, function: str, push: Push | None, fields: 
             "event_type": push.message.attributes.get("ce-type", ""),
             "message_id": push.message_id,
             "delivery_attempt": push.delivery_attempt,
+            "wake": "message" if "ce-type" in push.message.attributes else "end",
         }
     # The message is data, never a format string.
-    _LOG.log(severity, "%s", message, extra={"function": function, **event, **fields})
+    _LOG.log(severity, "%s", message, extra={"function": str(role), **event, **fields})

@@ -19,10 +19,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
-from shared.capacity_lists import UnreadableList, read_policies
-from shared.core.errors import Misconfigured
-from shared.core.priorities import CapacityPolicy
-from shared.core.settings import Settings, Valid
+from shared.needs.capacity_texts import UnreadableList, read_policies
+from shared.model.errors import Misconfigured
+from shared.model.priorities import CapacityPolicy
+from shared.settings import Settings, Valid
 from shared.json_text import JSON_ERRORS, describe_json_error
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 import msgspec
 
-from shared.core.errors import MalformedEvent
-from shared.core.messages import Message
+from shared.model.errors import MalformedEvent
+from shared.model.messages import Message
 from shared.json_text import JSON_ERRORS, describe_json_error
 
 BODY_BYTES_MAX = 14_000_000  # assumes: push-body

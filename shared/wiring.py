@@ -12,10 +12,10 @@ import threading
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from shared.core.errors import ProvisionerError
-from shared.core.kinds.table import choose_kinds
-from shared.core.ports import Ports
-from shared.core.times import SHARED_SECONDS
+from shared.model.errors import ProvisionerError
+from shared.kinds.table import choose_kinds
+from shared.model.ports import Ports
+from shared.model.times import SHARED_SECONDS
 from shared.edges.clock import SYSTEM_CLOCK
 from shared.edges.gke import GkeNodePools
 from shared.edges.google_account import GoogleAccount
@@ -31,7 +31,7 @@ from shared.environment import read_settings
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from shared.core.settings import Settings
+    from shared.settings import Settings
 
 
 _LOG = logging.getLogger("functions")

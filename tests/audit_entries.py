@@ -8,7 +8,7 @@ import json
 from typing import Any
 
 from shared.core.identity.names import build_pool_name
-from shared.core.messages import Message
+from shared.model.messages import Message
 from tests.builders import CLUSTER, a_claim
 
 STOCKOUT = {"code": 8, "message": "Google Compute Engine: The zone does not have enough resources available"}

@@ -9,17 +9,17 @@ import dataclasses
 import json
 from typing import Any
 
-from shared.core import labels
-from shared.core.decide.demands import decide_demand
-from shared.core.decisions import Decision
-from shared.core.demand.demand import Demand
+from shared.model import labels
+from shared.needs.demands import decide_demand
+from shared.model.decisions import Decision
+from shared.needs.demand import Demand
 from shared.core.identity.names import SliceClaim, build_owner_labels, build_pool_name
-from shared.core.identity.pools import PoolSnapshot, PoolStatus
-from shared.core.kinds import jobset as jobset_keys
-from shared.core.messages import Event, EventType, Message, ObjectName, Observed, format_message
-from shared.core.ports import BoundPod
-from shared.core.settings import ClusterSettings, Settings
-from shared.core.workloads import PodTemplate, PodView, SliceGroup, Toleration, WorkloadView
+from shared.model.pool_status import PoolSnapshot, PoolStatus
+from shared.kinds import jobset as jobset_keys
+from shared.model.messages import Event, EventType, Message, ObjectName, Observed, format_message
+from shared.model.ports import BoundPod
+from shared.settings import ClusterSettings, Settings
+from shared.model.workloads import PodTemplate, PodView, SliceGroup, Toleration, WorkloadView
 
 TOLERATES_TPUS = (Toleration(key=labels.TPU_RESOURCE, operator="Exists"),)
 OWNER_KEYS = labels.OWNER_KEYS | {jobset_keys.JOBSET_NAME, jobset_keys.JOBSET_NAMESPACE}

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from cli.exit_codes import BadInput
-from shared.core.settings import Credentials
+from shared.settings import Credentials
 from shared.environment import name_variable
 
 if TYPE_CHECKING:

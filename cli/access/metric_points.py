@@ -7,7 +7,7 @@ from urllib.parse import urlencode
 
 import msgspec
 
-from shared.core.errors import Unavailable
+from shared.model.errors import Unavailable
 from shared.json_text import JSON_ERRORS
 
 if TYPE_CHECKING:

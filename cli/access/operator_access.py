@@ -14,7 +14,7 @@ import urllib3
 from cli.access.cli_settings import OperatorSettings, find_log_project, read_environment
 from cli.access.log_search import open_logs
 from cli.access.subscriptions import PubsubAdmin, open_subscriber
-from shared.core.ports import Ports
+from shared.model.ports import Ports
 from shared.edges.clock import SYSTEM_CLOCK
 from shared.edges.gke import GkeNodePools
 from shared.edges.google_account import GoogleAccount
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from google.pubsub_v1.services.publisher import PublisherClient
 
     from cli.access.log_search import OpenLogs
-    from shared.core.settings import ClusterSettings, Settings
+    from shared.settings import ClusterSettings, Settings
 
 _USER_AGENT = "tpu-provisioner-cli"
 

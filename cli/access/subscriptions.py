@@ -14,8 +14,8 @@ import msgspec
 from google.pubsub_v1.services.subscriber import SubscriberClient
 from google.pubsub_v1.services.subscriber.transports import SubscriberRestTransport
 
-from shared.core.errors import NotFound
-from shared.core.messages import Message
+from shared.model.errors import NotFound
+from shared.model.messages import Message
 from shared.edges.google_calls import translate_errors
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def open_subscriber(endpoint: str, credentials: Credentials) -> SubscriberClient
 
 
 class PubsubAdmin:
-    """The API; every method raises the errors of `shared.core.errors`."""
+    """The API; every method raises the errors of `shared.model.errors`."""
 
     def __init__(
         self, open_publisher: Callable[[], PublisherClient], open_subscriber: Callable[[], SubscriberClient]

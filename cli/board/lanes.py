@@ -10,8 +10,8 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from cli.fleet.failed_creations import hash_of, tell_failures
-from shared.core.decide.failures import classify_failure
-from shared.core.decisions import Reason, Verdict
+from shared.plan.failures import classify_failure
+from shared.model.decisions import Reason, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

@@ -18,8 +18,8 @@ from cli.fleet.status_table import tell_left_alone
 from cli.usage.folding import UsageFold
 from cli.usage.hours import DAY_SECONDS, Row
 from cli.usage.record_stream import Span, read_records
-from shared.core.decisions import Verdict
-from shared.core.errors import ProvisionerError
+from shared.model.decisions import Verdict
+from shared.model.errors import ProvisionerError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -25,7 +25,7 @@ from cli.board.feed import Feed, TooManyPages
 from cli.board.readings import Readings
 from cli.exit_codes import BadInput
 from cli.explanation.why import parse_workload, tell
-from shared.core.errors import ProvisionerError
+from shared.model.errors import ProvisionerError
 from shared.json_text import JSON_ERRORS
 from shared.version import VERSION
 

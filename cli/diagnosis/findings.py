@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from cli.exit_codes import say
 from cli.printing import print_columns, print_line, styled
-from shared.core.errors import ProvisionerError
+from shared.model.errors import ProvisionerError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -12,7 +12,7 @@ from cli.explanation.why import add_present, list_absent_kinds, parse_workload, 
 from cli.moments import parse_since
 from cli.printing import Format, open_console, print_data
 from cli.repeating import repeat
-from shared.core.errors import ProvisionerError
+from shared.model.errors import ProvisionerError
 
 if TYPE_CHECKING:
     from cli.access.operator_access import Deployment

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from cli.access.log_search import ENTRIES_MAX, list_of_day, read_moment
-from shared.core.decide.failures import classify_failure
-from shared.core.errors import NotFound, Unavailable
+from shared.plan.failures import classify_failure
+from shared.model.errors import NotFound, Unavailable
 from shared.core.identity.names import parse_pool_name
-from shared.core.kinds.elastic import is_leader
-from shared.core.kinds.table import KIND_NAMES, find_kind_of_pod, select_pods
-from shared.core.times import parse_time
+from shared.kinds.elastic import is_leader
+from shared.kinds.table import KIND_NAMES, find_kind_of_pod, select_pods
+from shared.model.times import parse_time
 from shared.edges.kubernetes_objects import Condition, ObjectMeta, Record
 from shared.edges.workload_objects import Pod, view_pod
 from shared.json_text import JSON_ERRORS
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from cli.access.log_search import OpenLogs
-    from shared.core.identity.pools import PoolSnapshot
-    from shared.core.kinds.kind import Kind, Resource
+    from shared.model.pool_status import PoolSnapshot
+    from shared.kinds.kind import Kind, Resource
     from shared.edges.google_session import GoogleSession
     from shared.edges.kubernetes_api import KubernetesApi
 
 _LOUD = ("ERROR", "CRITICAL", "ALERT", "EMERGENCY", "WARNING")
 _OURS = "NodePool"
-"""Begins every reason of the provisioner's Events (`shared.core.decisions.EventReason`)."""
+"""Begins every reason of the provisioner's Events (`shared.model.decisions.EventReason`)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,7 +10,7 @@ from cli.fleet.failed_creations import tell_failures
 from cli.fleet.status_rows import tell_reason
 from cli.moments import format_moment
 from cli.printing import format_age, print_columns, print_line, short_cluster, styled
-from shared.core.decisions import Verdict
+from shared.model.decisions import Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

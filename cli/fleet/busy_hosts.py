@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from shared.core.errors import KindAbsent
-from shared.core.identity.pools import PAID
+from shared.model.errors import KindAbsent
+from shared.model.pool_status import PAID
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from shared.core.identity.pools import PoolSnapshot
-    from shared.core.ports import Cluster
+    from shared.model.pool_status import PoolSnapshot
+    from shared.model.ports import Cluster
 
 NODES_MAX = 64
 """A pool without pods of its own workload is asked node by node, if it has at most so many."""

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from cli.access.log_search import read_answers
-from shared.core.decide.failures import RULES, Failure, classify_failure
-from shared.core.decisions import Reason, Verdict
+from shared.plan.failures import RULES, Failure, classify_failure
+from shared.model.decisions import Reason, Verdict
 from shared.core.identity.names import parse_pool_name
-from shared.core.times import format_time
+from shared.model.times import format_time
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

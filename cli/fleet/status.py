@@ -21,11 +21,11 @@ from cli.fleet.status_rows import LEFT_ALONE, PoolRow, Trouble, WaitingRow, pool
 from cli.fleet.unlabelled_pools import find_unlabelled
 from cli.printing import count
 from cli.rehearsal import ONE_REFUSED, open_rehearsal, rehearse, rehearse_leaders, rehearse_pools
-from shared.core.decide.failures import decide_read_error
+from shared.plan.failures import decide_read_error
 from shared.core.decide.pool_facts import OwnerState, PoolFacts
 from shared.core.decide.warm_pools import find_idle_since
-from shared.core.decisions import Reason, Verdict
-from shared.core.errors import Denied, ProvisionerError
+from shared.model.decisions import Reason, Verdict
+from shared.model.errors import Denied, ProvisionerError
 from shared.engine.looks.gather import read_stop
 from shared.engine.looks.pool_reads import measure_elastic
 from shared.engine.steps.release_pools import judge_pool
@@ -36,8 +36,8 @@ if TYPE_CHECKING:
 
     from cli.access.log_search import OpenLogs
     from cli.fleet.failed_creations import Slice
-    from shared.core.identity.pools import PoolSnapshot
-    from shared.core.ports import Ports
+    from shared.model.pool_status import PoolSnapshot
+    from shared.model.ports import Ports
     from shared.engine.looks.look import Look
 
 T = TypeVar("T")

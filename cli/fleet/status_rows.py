@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING
 
 from cli.fleet.failed_creations import OfSlice
 from cli.prices import find_pool_price, find_tier
-from shared.core.decide.failures import classify_failure
+from shared.plan.failures import classify_failure
 from shared.core.decide.limits import count_pool_chips
 from shared.core.decide.warm_pools import find_idle_bound
-from shared.core.decisions import FAILURE_REASONS, Reason, Verdict
-from shared.core.identity.pools import PoolStatus
+from shared.model.decisions import FAILURE_REASONS, Reason, Verdict
+from shared.model.pool_status import PoolStatus
 
 if TYPE_CHECKING:
-    from shared.core.identity.pools import PoolSnapshot
-    from shared.core.ports import Ports
-    from shared.core.workloads import PodView
+    from shared.model.pool_status import PoolSnapshot
+    from shared.model.ports import Ports
+    from shared.model.workloads import PodView
     from shared.engine.tell import Outcome
 
 STUCK = FAILURE_REASONS | frozenset(

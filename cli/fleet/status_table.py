@@ -6,8 +6,8 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from cli.printing import count, format_age, print_columns, print_line, short_cluster, styled
-from shared.core.decisions import Verdict
-from shared.core.times import format_minute, parse_time
+from shared.model.decisions import Verdict
+from shared.model.times import format_minute, parse_time
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

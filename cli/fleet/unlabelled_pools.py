@@ -5,17 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from cli.fleet.status_rows import Trouble
-from shared.core import labels
+from shared.model import labels
 from shared.core.decide.limits import count_pool_chips
-from shared.core.decisions import Reason
+from shared.model.decisions import Reason
 from shared.core.identity.names import SliceClaim, parse_owner, parse_pool_name
-from shared.core.identity.pools import PoolStatus
+from shared.model.pool_status import PoolStatus
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from shared.core.identity.names import ParsedName
-    from shared.core.identity.pools import PoolSnapshot
+    from shared.model.pool_status import PoolSnapshot
 
 
 def find_unlabelled(cluster: str, pools: Iterable[PoolSnapshot], *, namespace: str = "") -> Iterator[Trouble]:

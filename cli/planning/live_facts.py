@@ -6,15 +6,15 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar
 
 from cli.exit_codes import say
-from shared.core.demand.disks import list_volume_claims
-from shared.core.errors import ProvisionerError
+from shared.needs.disks import list_volume_claims
+from shared.model.errors import ProvisionerError
 from shared.engine.looks.gather import read_disks
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from shared.core.ports import Cluster
-    from shared.core.workloads import WorkloadView
+    from shared.model.ports import Cluster
+    from shared.model.workloads import WorkloadView
 
 T = TypeVar("T")
 

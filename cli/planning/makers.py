@@ -10,8 +10,8 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from shared.core import labels
-from shared.core.kinds.objects import (
+from shared.model import labels
+from shared.kinds.objects import (
     UnexpectedValue,
     read_flag,
     read_number,
@@ -20,12 +20,12 @@ from shared.core.kinds.objects import (
     read_text,
     read_texts,
 )
-from shared.core.shapes.tpus import TOPOLOGY_FORM
+from shared.shapes.tpus import TOPOLOGY_FORM
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from shared.core.kinds.kind import Json
+    from shared.kinds.kind import Json
 
 GENERATED = "xxxxx"
 """In place of the suffix that a controller or Kubernetes appends to a name; it is as long."""

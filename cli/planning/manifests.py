@@ -17,19 +17,19 @@ from cli.exit_codes import BadInput
 from cli.planning.makers import GENERATED, MAKERS
 from cli.planning.manifest_yaml import read_documents
 from cli.planning.object_checks import WrongField, check_object, find_requests, find_texts, without_nulls
-from shared.core.demand.near_keys import find_near_key
-from shared.core.errors import ProvisionerError
-from shared.core.kinds.objects import UnexpectedValue
-from shared.core.kinds.table import KINDS, get_kind
-from shared.core.labels import GPU_RESOURCE, TPU_RESOURCE
+from shared.needs.near_keys import find_near_key
+from shared.model.errors import ProvisionerError
+from shared.kinds.objects import UnexpectedValue
+from shared.kinds.table import KINDS, get_kind
+from shared.model.labels import GPU_RESOURCE, TPU_RESOURCE
 from shared.edges.workload_objects import read_workload
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from cli.planning.makers import Maker
-    from shared.core.kinds.kind import Kind
-    from shared.core.workloads import PodTemplate, WorkloadView
+    from shared.kinds.kind import Kind
+    from shared.model.workloads import PodTemplate, WorkloadView
 
 _SUFFIXES = (".yaml", ".yml", ".json")
 _VALID = "a YAML or JSON file, a folder, a pattern, or -"

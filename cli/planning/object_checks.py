@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from shared.core.labels import GPU_RESOURCE, TPU_RESOURCE
+from shared.model.labels import GPU_RESOURCE, TPU_RESOURCE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

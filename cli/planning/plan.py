@@ -13,25 +13,25 @@ from cli.planning.pool_details import describe_disk, find_mixed, list_labels, li
 from cli.planning.zones import tell_unlisted
 from cli.prices import HOURS_PER_MONTH, find_price
 from cli.printing import count
-from shared.core import labels
-from shared.core.decide.demands import decide_namespace, decide_planned_demand, refuse_rejected
+from shared.model import labels
+from shared.needs.demands import decide_namespace, decide_planned_demand, refuse_rejected
 from shared.core.decide.limits import Usage
 from shared.core.decide.provision import decide_provision
-from shared.core.decisions import Decision, Reason, Verdict
-from shared.core.demand.demand import claim_slice
-from shared.core.errors import LabelBudgetExceeded, Rejected
-from shared.core.kinds.table import SLICES_MAX, list_slices
-from shared.core.nodepool import build_labels, build_node_pool, describe_placement
-from shared.core.priorities import NodeSource
+from shared.model.decisions import Decision, Reason, Verdict
+from shared.needs.demand import claim_slice
+from shared.model.errors import LabelBudgetExceeded, Rejected
+from shared.kinds.table import SLICES_MAX, list_slices
+from shared.needs.node_pool_body import build_labels, build_node_pool, describe_placement
+from shared.model.priorities import NodeSource
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from cli.planning.manifests import Manifest, Place
-    from shared.core.demand.demand import Demand
-    from shared.core.kinds.kind import SliceOfPod
-    from shared.core.settings import Settings
-    from shared.core.workloads import WorkloadView
+    from shared.needs.demand import Demand
+    from shared.kinds.kind import SliceOfPod
+    from shared.settings import Settings
+    from shared.model.workloads import WorkloadView
 
 PLANNED_UID = "00000000-0000-0000-0000-000000000000"
 """Kubernetes gives the UID when the workload is applied; names of pools hash it, so they are not

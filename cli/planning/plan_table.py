@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from cli.planning.plan import PlannedSlice
-    from shared.core.shapes.shape import Shape
+    from shared.shapes.shape import Shape
 
 
 def _identity(each: PlannedSlice) -> tuple[str, ...]:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from cli.usage.hours import HOUR_SECONDS, Account, Cause, Hours, Size, find_cause, read_size
 from cli.usage.lives import Lives
-from shared.core.decisions import FAILURE_REASONS, Reason, Verdict
+from shared.model.decisions import FAILURE_REASONS, Reason, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping

@@ -13,8 +13,8 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from cli.prices import find_chip_price
-from shared.core.decisions import Reason
-from shared.core.demand.capacity import Tier
+from shared.model.decisions import Reason
+from shared.needs.capacity import Tier
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping

@@ -3,7 +3,7 @@
 from typing import Any
 
 from demo.loop.observations import JobSetSeen, NodeSeen, PodSeen, SliceSpec
-from shared.core import labels
+from shared.model import labels
 
 _INDEX = labels.COMPLETION_INDEX
 _JOB_NAME = "batch.kubernetes.io/job-name"

@@ -19,7 +19,7 @@ from demo.loop.observations import Observation, PoolsListed
 from demo.loop.watching import ResourceWatch
 from demo.stack.commands import Addresses
 from demo.stack.layout import CLUSTER_PATH, FUNCTIONS, Layout
-from shared.core import labels
+from shared.model import labels
 
 Tell = Callable[[Observation], None]
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from demo.loop.progress import NO_JOBS, NO_PODS
-from shared.core.kinds import jobset as jobset_keys
+from shared.kinds import jobset as jobset_keys
 
 JOBSET_NAME = jobset_keys.JOBSET_NAME_ON_POD
 _JOB_NAME = "batch.kubernetes.io/job-name"

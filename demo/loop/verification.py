@@ -13,7 +13,7 @@ import httpx
 from demo.loop.observer import list_our_pools
 from demo.stack.commands import Addresses
 from demo.stack.layout import DEAD_LETTER_SUBSCRIPTION
-from shared.core import labels
+from shared.model import labels
 from standins.processes.kubeconfig import open_client
 
 SETTLE_SECONDS = 30.0

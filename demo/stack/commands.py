@@ -21,7 +21,7 @@ from demo.stack.layout import (
     ZONE,
     Layout,
 )
-from shared.core.settings import Settings
+from shared.settings import Settings
 from standins.processes.child import Command
 
 THREADS = "16"

@@ -34,10 +34,10 @@ if __name__ == "__main__":  # as a script, only this folder is on the import pat
 from infra.build.check_state import find_own_cluster
 from infra.build.outputs import ENVIRONMENT
 from shared.core.decide.pool_facts import OwnerState
-from shared.core.errors import ClusterNotFound, ProvisionerError, Retryable
-from shared.core.identity.pools import PoolSnapshot, PoolStatus
-from shared.core.ports import Ports
-from shared.core.settings import ClusterSettings, Credentials, Settings
+from shared.model.errors import ClusterNotFound, ProvisionerError, Retryable
+from shared.model.pool_status import PoolSnapshot, PoolStatus
+from shared.model.ports import Ports
+from shared.settings import ClusterSettings, Credentials, Settings
 from shared.edges.clock import SystemClock
 from shared.edges.gke import GkeNodePools
 from shared.edges.google_account import GoogleAccount

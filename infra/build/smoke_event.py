@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Prints an event about a pod that does not exist, in the words of `shared.core.messages`.
+"""Prints an event about a pod that does not exist, in the words of `shared.model.messages`.
 
 Three lines: its id, its attributes as gcloud takes them, its data. The function answers it with
 "demand_gone".
@@ -15,7 +15,7 @@ from pathlib import Path
 if __name__ == "__main__":  # as a script, only this folder is on the import path
     sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from shared.core.messages import Event, EventType, ObjectName, Observed, format_message
+from shared.model.messages import Event, EventType, ObjectName, Observed, format_message
 
 
 def build_event(cluster: str, uid: str) -> Event:

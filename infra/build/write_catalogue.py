@@ -20,18 +20,18 @@ ROOT = Path(__file__).resolve().parents[2]
 if __name__ == "__main__":  # as a script, only this folder is on the import path
     sys.path.insert(0, str(ROOT))
 
-from shared.core.errors import UnsupportedShape  # noqa: E402 -- after the path
-from shared.core.shapes.tpu_catalogue import FAMILIES, Family  # noqa: E402 -- after the path
-from shared.core.shapes.tpus import find_shape, list_topologies  # noqa: E402 -- after the path
+from shared.model.errors import UnsupportedShape  # noqa: E402 -- after the path
+from shared.shapes.tpu_catalogue import FAMILIES, Family  # noqa: E402 -- after the path
+from shared.shapes.tpus import find_shape, list_topologies  # noqa: E402 -- after the path
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from shared.core.shapes.shape import Shape
+    from shared.shapes.shape import Shape
 
 TARGET = ROOT / "infra/terraform/modules/environment/catalogue.json"
 NOTE = (
-    "Generated from shared/core/shapes/tpu_catalogue.py by infra/build/write_catalogue.py: "
+    "Generated from shared/shapes/tpu_catalogue.py by infra/build/write_catalogue.py: "
     "change that, then run it."
 )
 

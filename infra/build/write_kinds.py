@@ -1,4 +1,4 @@
-"""Writes the table of docs/kinds.md from shared/core/kinds/table.py; a test compares the two.
+"""Writes the table of docs/kinds.md from shared/kinds/table.py; a test compares the two.
 
 Run as ``python -m infra.build.write_kinds`` from the repository's root.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from shared.core.kinds.table import KINDS
+from shared.kinds.table import KINDS
 
 DOCUMENT = Path(__file__).resolve().parents[2] / "docs/kinds.md"
 _TABLE = re.compile(r"(^\| kind \| API \|.*\n\|(?:---\|)+\n)(?:\|.*\n)+", re.MULTILINE)

@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any
 
 from cli.access.cli_settings import OperatorSettings
 from exporter.exporter_settings import ExporterSettings
-from shared.core import labels
-from shared.core.settings import ClusterSettings, Settings, Valid
+from shared.model import labels
+from shared.settings import ClusterSettings, Settings, Valid
 from shared.environment import name_variable
 
 if TYPE_CHECKING:
@@ -105,7 +105,7 @@ def _split_groups(source: str) -> Iterator[tuple[str, str]]:
 
 
 def _write_labels() -> str:
-    parts = ["# Labels and annotations", _ORIGIN.format("`shared/core/labels.py`"), _LABELS]
+    parts = ["# Labels and annotations", _ORIGIN.format("`shared/model/labels.py`"), _LABELS]
     for title, lines in _split_groups(inspect.getsource(labels)):
         keys = list(_list_keys(lines))
         rows = ((f"`{key}`", note) for key, note in keys if note)

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from shared.core import labels
-from shared.core.errors import NotFound, Rejected
-from shared.core.times import parse_time
-from shared.core.workloads import Disk
+from shared.model import labels
+from shared.model.errors import NotFound, Rejected
+from shared.model.times import parse_time
+from shared.model.workloads import Disk
 from shared.edges.kubernetes_objects import ObjectMeta, Record
 from shared.edges.topology_records import Expression  # noqa: TC001 -- msgspec reads it
 from shared.edges.workload_objects import RequiredNodes  # noqa: TC001 -- msgspec reads it
@@ -78,7 +78,7 @@ class StorageClass(Record):
 
 
 def read_disk(api: KubernetesApi, namespace: str, claim: str) -> Disk | None:
-    """Return where the volume of a claim can be used; None as `shared.core.ports.Cluster` has it.
+    """Return where the volume of a claim can be used; None as `shared.model.ports.Cluster` has it.
 
     It takes two reads if the claim has a volume or a class, else one.
     """

@@ -5,14 +5,14 @@ from __future__ import annotations
 import hashlib
 from typing import TYPE_CHECKING, Any
 
-from shared.core.errors import AlreadyExists
-from shared.core.kinds.table import KINDS
-from shared.core.ports import FillError
-from shared.core.times import format_time, parse_time
+from shared.model.errors import AlreadyExists
+from shared.kinds.table import KINDS
+from shared.model.ports import FillError
+from shared.model.times import format_time, parse_time
 from shared.edges.kubernetes_objects import Record
 
 if TYPE_CHECKING:
-    from shared.core.ports import Clock, Notice
+    from shared.model.ports import Clock, Notice
     from shared.edges.kubernetes_api import KubernetesApi
 
 API_VERSIONS = {"Pod": "v1"} | {each.name: each.api_version for kind in KINDS for each in (kind, *kind.parents)}

@@ -1,4 +1,4 @@
-"""GKE's node pools by google-cloud-container, in the words of `shared.core.ports.NodePools`.
+"""GKE's node pools by google-cloud-container, in the words of `shared.model.ports.NodePools`.
 
 The client speaks REST: a channel of gRPC does not survive a fork, and gunicorn forks. It repeats no
 call, because the caller decides again from what it finds.
@@ -31,11 +31,11 @@ from google.cloud.container_v1.types import (
 )
 from google.protobuf import json_format
 
-from shared.core.counts import bound_count
-from shared.core.errors import NotFound, Unavailable
+from shared.model.counts import bound_count
+from shared.model.errors import NotFound, Unavailable
 from shared.core.identity.creations import Creation
-from shared.core.identity.pools import PoolSnapshot, parse_status
-from shared.core.times import parse_time
+from shared.model.pool_status import PoolSnapshot, parse_status
+from shared.model.times import parse_time
 from shared.edges.clock import SYSTEM_CLOCK
 from shared.edges.google_calls import translate_errors
 from shared.edges.google_session import Deadline, GoogleSession, bound_session
@@ -44,7 +44,7 @@ from shared.edges.instance_groups import InstanceGroups
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from shared.core.ports import Clock, Machines
+    from shared.model.ports import Clock, Machines
     from shared.edges.google_account import GoogleAccount
 
 CHANNEL_SECONDS = 300
@@ -64,7 +64,7 @@ class _Transport(ClusterManagerRestTransport):
 
 
 class GkeNodePools:
-    """`shared.core.ports.NodePools` over google-cloud-container and Compute Engine's REST."""
+    """`shared.model.ports.NodePools` over google-cloud-container and Compute Engine's REST."""
 
     def __init__(
         self, endpoint: str, account: GoogleAccount, *, compute_endpoint: str = "", clock: Clock = SYSTEM_CLOCK
@@ -180,7 +180,7 @@ class GkeNodePools:
         """Return the answer to one call, which is made once.
 
         Raises:
-            ProvisionerError: the leaf of `shared.core.errors` that the table of `google_errors`
+            ProvisionerError: the leaf of `shared.model.errors` that the table of `google_errors`
                 finds; `Unavailable` when there was no answer, or none that can be read.
         """
         deadline = Deadline(self._clock, promptly=promptly)

@@ -17,8 +17,8 @@ from google.auth.credentials import AnonymousCredentials
 from google.auth.exceptions import GoogleAuthError, TransportError
 from google.auth.transport.requests import Request
 
-from shared.core.errors import Denied, ProvisionerError, Unavailable
-from shared.core.settings import Credentials
+from shared.model.errors import Denied, ProvisionerError, Unavailable
+from shared.settings import Credentials
 
 if TYPE_CHECKING:
     from google.auth.credentials import Credentials as GoogleCredentials

@@ -10,7 +10,7 @@ from google.auth.exceptions import GoogleAuthError
 from google.protobuf.json_format import ParseError
 from requests.exceptions import RequestException
 
-from shared.core.errors import ProvisionerError, Unavailable
+from shared.model.errors import ProvisionerError, Unavailable
 from shared.edges.google_account import UNREADABLE, classify_account_error
 from shared.edges.google_errors import ErrorBody, ErrorDetail, classify_error, classify_refusal, note_request
 
@@ -29,7 +29,7 @@ def translate_errors(request: str) -> Iterator[None]:
         request: What is asked, for logs, for example ``CreateNodePool projects/P/...``.
 
     Raises:
-        ProvisionerError: the leaf of `shared.core.errors` that the table finds; `Unavailable` when
+        ProvisionerError: the leaf of `shared.model.errors` that the table finds; `Unavailable` when
             there was no answer; `Denied` when there are no credentials or they are refused.
     """
     try:

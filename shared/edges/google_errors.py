@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import msgspec
 
-from shared.core.decide.failures import Failure, classify_failure
-from shared.core.errors import (
+from shared.plan.failures import Failure, classify_failure
+from shared.model.errors import (
     AlreadyExists,
     Busy,
     ClusterNotFound,

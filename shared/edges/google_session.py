@@ -25,7 +25,7 @@ from shared.version import VERSION
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from shared.core.ports import Clock
+    from shared.model.ports import Clock
     from shared.edges.google_account import GoogleAccount
 
 TIMEOUT_SECONDS = 30.0  # assumes: create-answers-fast
@@ -180,7 +180,7 @@ class GoogleSession:
             promptly: as for a `Deadline`.
 
         Raises:
-            ProvisionerError: the leaf of `shared.core.errors` that the table of `google_errors`
+            ProvisionerError: the leaf of `shared.model.errors` that the table of `google_errors`
                 finds; `Unavailable` when there was no answer.
         """
         deadline = Deadline(self._clock, promptly=promptly)

@@ -13,10 +13,10 @@ from urllib.parse import quote
 
 import msgspec
 
-from shared.core.counts import bound_count
-from shared.core.errors import NotFound, Unavailable
-from shared.core.ports import FillError, Machines
-from shared.core.times import parse_time
+from shared.model.counts import bound_count
+from shared.model.errors import NotFound, Unavailable
+from shared.model.ports import FillError, Machines
+from shared.model.times import parse_time
 from shared.json_text import JSON_ERRORS
 
 if TYPE_CHECKING:

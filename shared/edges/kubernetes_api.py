@@ -1,7 +1,7 @@
 """Sends requests to a Kubernetes API: get, list in pages, stream, create, update, patch, delete.
 
 Over the transport of the official client (`kubernetes_connection`), with msgspec structs that name
-only the fields that are read. Errors are those of `shared.core.errors`, and `Expired`, `Silence`,
+only the fields that are read. Errors are those of `shared.model.errors`, and `Expired`, `Silence`,
 `Unreadable` from here. This module does not interpret the objects.
 """
 
@@ -15,7 +15,7 @@ from urllib.parse import urlencode
 import msgspec
 import urllib3
 
-from shared.core.errors import Rejected, Unavailable
+from shared.model.errors import Rejected, Unavailable
 from shared.edges.clock import SYSTEM_CLOCK
 from shared.edges.kubernetes_connection import Connection, connection_from_kubeconfig
 from shared.edges.kubernetes_decoding import decoder_of, read_stored, report_unreadable
@@ -58,7 +58,7 @@ _RAW_PAGE = msgspec.json.Decoder(_RAW_LIST)
 class KubernetesApi:
     """One Kubernetes API, usable from several threads; connections are kept and shared.
 
-    Every method raises the leaves of `shared.core.errors`: `NotFound` (404), `Denied` (401, 403),
+    Every method raises the leaves of `shared.model.errors`: `NotFound` (404), `Denied` (401, 403),
     `AlreadyExists` and `StaleView` (409), `Throttled` (429), `InvalidRequest` (other 4xx,
     redirects), `Unavailable` (5xx, no connection, time-out), and `Expired` (410). A path with a
     name that is no plain name is `Rejected`, and nothing is sent.

@@ -1,15 +1,15 @@
-"""Reads one cluster's live objects over the Kubernetes API, as `shared.core.ports.Cluster`."""
+"""Reads one cluster's live objects over the Kubernetes API, as `shared.model.ports.Cluster`."""
 
 from __future__ import annotations
 
 import logging
 from typing import TYPE_CHECKING, TypeVar
 
-from shared.core import labels
-from shared.core.errors import AlreadyExists, Denied, KindAbsent, NotFound, StaleView, Unavailable
-from shared.core.kinds.elastic import is_leader
-from shared.core.kinds.rayjob import RAYJOB
-from shared.core.kinds.table import (
+from shared.model import labels
+from shared.model.errors import AlreadyExists, Denied, KindAbsent, NotFound, StaleView, Unavailable
+from shared.kinds.elastic import is_leader
+from shared.kinds.rayjob import RAYJOB
+from shared.kinds.table import (
     KINDS,
     find_kind_of_pod,
     get_kind,
@@ -18,8 +18,8 @@ from shared.core.kinds.table import (
     select_pods,
     select_pods_of,
 )
-from shared.core.ports import BoundPod, FillError, Ledger, Namespace, Notice, SurplusMark
-from shared.core.times import parse_time
+from shared.model.ports import BoundPod, FillError, Ledger, Namespace, Notice, SurplusMark
+from shared.model.times import parse_time
 from shared.edges.clock import SYSTEM_CLOCK
 from shared.edges.disk_objects import read_disk
 from shared.edges.event_writer import EventWriter, StoredEvent, read_scale_up
@@ -34,9 +34,9 @@ from shared.edges.workload_objects import MIRROR_POD, Pod, read_parent_now, read
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from shared.core.kinds.kind import Kind
-    from shared.core.ports import Clock
-    from shared.core.workloads import Disk, NodeView, Parent, PodView, WorkloadView
+    from shared.kinds.kind import Kind
+    from shared.model.ports import Clock
+    from shared.model.workloads import Disk, NodeView, Parent, PodView, WorkloadView
     from shared.edges.kubernetes_api import KubernetesApi
     from shared.edges.kubernetes_objects import Page
 
@@ -51,7 +51,7 @@ _LOG = logging.getLogger("disks")
 
 
 class KubernetesCluster:
-    """`shared.core.ports.Cluster` over HTTPS."""
+    """`shared.model.ports.Cluster` over HTTPS."""
 
     def __init__(
         self,

@@ -24,7 +24,7 @@ from kubernetes.config import kube_config
 from kubernetes.config.config_exception import ConfigException
 from urllib3.util.ssl_ import create_urllib3_context
 
-from shared.core.errors import Misconfigured
+from shared.model.errors import Misconfigured
 from shared.edges.threads import CONNECTIONS_MAX
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     import urllib3
 
-    from shared.core.settings import ClusterSettings
+    from shared.settings import ClusterSettings
 
 TOKEN_REREAD_SECONDS = 60.0
 """The kubelet rotates a mounted token when a fifth of its hour is left, so a minute is never too

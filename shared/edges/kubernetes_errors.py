@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import msgspec
 
-from shared.core.errors import (
+from shared.model.errors import (
     AlreadyExists,
     Denied,
     InvalidRequest,

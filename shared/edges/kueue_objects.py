@@ -1,4 +1,4 @@
-"""Reads and answers Kueue's admission checks over HTTPS: `shared.core.ports.Queues`."""
+"""Reads and answers Kueue's admission checks over HTTPS: `shared.model.ports.Queues`."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ import dataclasses
 import hashlib
 from typing import TYPE_CHECKING, TypeVar
 
-from shared.core.errors import KindAbsent, NotFound, StaleView
-from shared.core.kinds.objects import UnexpectedValue
-from shared.core.kinds.table import find_kind
-from shared.core.kueue import (
+from shared.model.errors import KindAbsent, NotFound, StaleView
+from shared.kinds.objects import UnexpectedValue
+from shared.kinds.table import find_kind
+from shared.model.kueue import (
     CONTROLLER,
     OWNER_UID,
     CheckState,
@@ -23,7 +23,7 @@ from shared.core.kueue import (
     read_flavor,
     read_queued,
 )
-from shared.core.times import format_time
+from shared.model.times import format_time
 from shared.edges.clock import SYSTEM_CLOCK
 from shared.edges.kubernetes_api import APPLY_PATCH
 from shared.edges.kubernetes_decoding import report_unreadable
@@ -34,9 +34,9 @@ from shared.edges.workload_objects import read_workload
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from shared.core.kueue import Check
-    from shared.core.ports import Clock
-    from shared.core.workloads import WorkloadView
+    from shared.model.kueue import Check
+    from shared.model.ports import Clock
+    from shared.model.workloads import WorkloadView
     from shared.edges.kubernetes_api import KubernetesApi
 
 T = TypeVar("T")
@@ -52,7 +52,7 @@ def _name_manager(check: str) -> str:
 
 
 class KueueQueues:
-    """`shared.core.ports.Queues` over HTTPS."""
+    """`shared.model.ports.Queues` over HTTPS."""
 
     def __init__(self, api: KubernetesApi, *, clock: Clock = SYSTEM_CLOCK) -> None:
         self._api, self._clock = api, clock

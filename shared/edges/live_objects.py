@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from shared.core import labels
-from shared.core.kinds.table import KINDS, find_kind_of_pod, select_pods
-from shared.core.times import parse_time
+from shared.model import labels
+from shared.kinds.table import KINDS, find_kind_of_pod, select_pods
+from shared.model.times import parse_time
 from shared.edges.clock import SYSTEM_CLOCK
 from shared.edges.kubernetes_cluster import KubernetesCluster, holds_node, read_bound
 from shared.edges.node_taints import Node, read_surplus
@@ -16,9 +16,9 @@ from shared.engine.outside import PoolNode
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from shared.core.kinds.kind import Kind
-    from shared.core.ports import BoundPod, Clock
-    from shared.core.workloads import PodView
+    from shared.kinds.kind import Kind
+    from shared.model.ports import BoundPod, Clock
+    from shared.model.workloads import PodView
     from shared.edges.kubernetes_api import KubernetesApi
 
 POOLS_PER_LIST = 100

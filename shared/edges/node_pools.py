@@ -21,11 +21,11 @@ from google.cloud.container_v1.types import (
 )
 from google.cloud.container_v1.types import NodePool as ApiNodePool
 
-from shared.core.counts import bound_count
-from shared.core.errors import NotFound, Unavailable
-from shared.core.identity.pools import parse_status
-from shared.core.times import parse_time
-from shared.core.workloads import Taint
+from shared.model.counts import bound_count
+from shared.model.errors import NotFound, Unavailable
+from shared.model.pool_status import parse_status
+from shared.model.times import parse_time
+from shared.model.workloads import Taint
 from shared.edges.gke import GkeNodePools
 from shared.engine import outside
 from shared.model.pools import NodePool
@@ -33,7 +33,7 @@ from shared.model.pools import NodePool
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from shared.core.ports import Machines
+    from shared.model.ports import Machines
 
 _ERROR_LENGTH_MAX = 600
 _DEPLOYMENT = "tpu-provisioner-deployment"

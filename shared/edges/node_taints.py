@@ -6,10 +6,10 @@ from typing import Any
 
 import msgspec
 
-from shared.core.labels import GPU_RESOURCE, SURPLUS, TPU_RESOURCE
-from shared.core.ports import SurplusMark
-from shared.core.times import parse_time
-from shared.core.workloads import NodeView, Taint
+from shared.model.labels import GPU_RESOURCE, SURPLUS, TPU_RESOURCE
+from shared.model.ports import SurplusMark
+from shared.model.times import parse_time
+from shared.model.workloads import NodeView, Taint
 from shared.edges.kubernetes_objects import Condition, ObjectMeta, Record
 from shared.edges.quantities import parse_quantity
 

@@ -14,7 +14,7 @@ from google.api_core.gapic_v1.client_info import ClientInfo
 from google.pubsub_v1.services.publisher import PublisherClient
 from google.pubsub_v1.services.publisher.transports import PublisherRestTransport
 
-from shared.core.errors import InvalidRequest, Unavailable
+from shared.model.errors import InvalidRequest, Unavailable
 from shared.edges.google_calls import translate_errors
 from shared.edges.google_errors import note_request
 from shared.version import VERSION
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from google.auth.credentials import Credentials
 
-    from shared.core.messages import Message
+    from shared.model.messages import Message
 
 BATCH_MAX = 1_000  # assumes: publish
 """Messages in one request (https://cloud.google.com/pubsub/quotas#resource_limits)."""

@@ -1,4 +1,4 @@
-"""Runs tasks side by side in threads, as `shared.core.ports.SideBySide`."""
+"""Runs tasks side by side in threads, as `shared.model.ports.SideBySide`."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import threading
 from collections import deque
 from typing import TYPE_CHECKING, TypeVar
 
-from shared.core.errors import OutOfTime
+from shared.model.errors import OutOfTime
 from shared.edges.clock import SYSTEM_CLOCK
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from shared.core.ports import Clock
+    from shared.model.ports import Clock
 
 T = TypeVar("T")
 CONNECTIONS_MAX = 256

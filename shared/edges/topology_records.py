@@ -1,4 +1,4 @@
-"""Required terms about the node label of a topology, decoded into `shared.core.topology_terms`."""
+"""Required terms about the node label of a topology, decoded into `shared.model.topology_terms`."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from shared.core.labels import HOSTNAME
-from shared.core.topology_terms import Requirement, TermKind, TopologyTerm
+from shared.model.labels import HOSTNAME
+from shared.model.topology_terms import Requirement, TermKind, TopologyTerm
 from shared.edges.kubernetes_objects import Record
 
 if TYPE_CHECKING:

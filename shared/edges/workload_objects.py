@@ -1,4 +1,4 @@
-"""The parts of pods and nodes that decisions read, decoded straight into `shared.core.workloads`.
+"""The parts of pods and nodes that decisions read, decoded straight into `shared.model.workloads`.
 
 Partial on purpose: fields that are not read are skipped without being built. Workloads are read by
 their kind's entry (`shared.core.kinds`), which gets their JSON and a reader of pod templates from
@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from shared.capacity_lists import UnreadableList, read_priorities
-from shared.core.kinds.objects import UnexpectedValue, read_text
-from shared.core.kinds.rayjob import judge_rayjob
-from shared.core.labels import CAPACITY, GPU_RESOURCE, HUGE_PAGES, NODE_POOL, QUEUE_GATE, TPU_RESOURCE
-from shared.core.messages import OBJECT_NAME
-from shared.core.times import parse_time
-from shared.core.topology_terms import Requirement
-from shared.core.workloads import PodTemplate, PodView, Toleration
+from shared.needs.capacity_texts import UnreadableList, read_priorities
+from shared.kinds.objects import UnexpectedValue, read_text
+from shared.kinds.rayjob import judge_rayjob
+from shared.model.labels import CAPACITY, GPU_RESOURCE, HUGE_PAGES, NODE_POOL, QUEUE_GATE, TPU_RESOURCE
+from shared.model.messages import OBJECT_NAME
+from shared.model.times import parse_time
+from shared.model.topology_terms import Requirement
+from shared.model.workloads import PodTemplate, PodView, Toleration
 from shared.edges.kubernetes_errors import Unreadable
 from shared.edges.kubernetes_objects import Condition, ObjectMeta, Record
 from shared.edges.quantities import parse_quantity
@@ -30,9 +30,9 @@ from shared.edges.topology_records import Expression, PodAffinity, SpreadConstra
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from shared.core.kinds.kind import Json, Kind
-    from shared.core.priorities import Priority
-    from shared.core.workloads import Parent, WorkloadView
+    from shared.kinds.kind import Json, Kind
+    from shared.model.priorities import Priority
+    from shared.model.workloads import Parent, WorkloadView
 
 MIRROR_POD = "kubernetes.io/config.mirror"
 _MILLI = Decimal("0.001")

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
-from shared.core.decide.failures import decide_gke_answer
-from shared.core.decisions import Decision, Reason, Verdict
-from shared.core.errors import (
+from shared.plan.failures import decide_gke_answer
+from shared.model.decisions import Decision, Reason, Verdict
+from shared.model.errors import (
     AlreadyExists,
     Broken,
     Busy,
@@ -34,7 +34,7 @@ from shared.plan.scene import Verb
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from shared.core.demand.demand import Demand
+    from shared.needs.demand import Demand
     from shared.engine.look import Look
     from shared.engine.outside import Ports
     from shared.plan.scene import Act

@@ -12,14 +12,14 @@ import threading
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from shared.core.errors import NoPlace, ProvisionerError, Throttled, Unavailable
-from shared.core.identity.pools import UNDER_WAY
+from shared.model.errors import NoPlace, ProvisionerError, Throttled, Unavailable
+from shared.model.pool_status import UNDER_WAY
 from shared.plan.limits import count_nodes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from shared.core.settings import Settings
+    from shared.settings import Settings
     from shared.model.pools import NodePool
     from shared.plan.scene import Pool, Way
 

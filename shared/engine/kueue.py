@@ -11,19 +11,19 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
-from shared.core import labels
-from shared.core.decisions import Decision, Reason, Verdict
-from shared.core.errors import ProvisionerError, Rejected
-from shared.core.kinds.table import find_kind
-from shared.core.kueue import find_seconds
-from shared.core.times import format_time
+from shared.model import labels
+from shared.model.decisions import Decision, Reason, Verdict
+from shared.model.errors import ProvisionerError, Rejected
+from shared.kinds.table import find_kind
+from shared.model.kueue import find_seconds
+from shared.model.times import format_time
 from shared.engine.report import Outcome
 from shared.plan.attempts import find_pause
 from shared.plan.scene import Queue
 
 if TYPE_CHECKING:
-    from shared.core.kueue import Check, CheckState, QueuedWorkload
-    from shared.core.workloads import WorkloadView
+    from shared.model.kueue import Check, CheckState, QueuedWorkload
+    from shared.model.workloads import WorkloadView
     from shared.engine.look import Key
     from shared.engine.outside import Ports, Queues
     from shared.engine.reconcile import Result

@@ -11,11 +11,11 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
 
-from shared.core import labels
-from shared.core.errors import KindAbsent, ProvisionerError, Unavailable
-from shared.core.identity.pools import UNDER_WAY
-from shared.core.kinds.table import get_kind
-from shared.core.times import measure_seconds
+from shared.model import labels
+from shared.model.errors import KindAbsent, ProvisionerError, Unavailable
+from shared.model.pool_status import UNDER_WAY
+from shared.kinds.table import get_kind
+from shared.model.times import measure_seconds
 from shared.engine.kueue import Standing, read_standing
 from shared.model.names import HASH_CHARACTERS, Claim, parse_name
 from shared.model.pools import ELASTIC_SLOT
@@ -25,8 +25,8 @@ from shared.plan.scene import Asks, Creation, Fact, Pod, Pool, PoolShape, Scene,
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from shared.core.ports import BoundPod, Machines
-    from shared.core.workloads import PodView, WorkloadView
+    from shared.model.ports import BoundPod, Machines
+    from shared.model.workloads import PodView, WorkloadView
     from shared.engine.outside import Operation, PoolNode, Ports
     from shared.model.pools import NodePool
     from shared.plan.scene import Ask, Need, Slot

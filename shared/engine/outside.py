@@ -1,6 +1,6 @@
 """What the engine asks of the outside world: GKE, one cluster's API, Kueue and the clock.
 
-Every method may raise the errors of `shared.core.errors`; a cluster is always named
+Every method may raise the errors of `shared.model.errors`; a cluster is always named
 ``projects/P/locations/L/clusters/C``. None waits for an operation of GKE.
 """
 
@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any, Protocol
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from shared.core.kueue import Check, CheckState, QueuedWorkload
-    from shared.core.ports import BoundPod, Clock, Machines, Namespace, Notice
-    from shared.core.settings import Settings
-    from shared.core.workloads import Parent, PodView, WorkloadView
+    from shared.model.kueue import Check, CheckState, QueuedWorkload
+    from shared.model.ports import BoundPod, Clock, Machines, Namespace, Notice
+    from shared.settings import Settings
+    from shared.model.workloads import Parent, PodView, WorkloadView
     from shared.engine.budget import Budget
     from shared.engine.threads import Crew
     from shared.model.pools import NodePool

@@ -8,7 +8,7 @@ from enum import StrEnum
 from functools import partial
 from typing import TYPE_CHECKING
 
-from shared.core.errors import Broken, OldLook, ProvisionerError
+from shared.model.errors import Broken, OldLook, ProvisionerError
 from shared.engine.act import Done, do_act
 from shared.engine.look import add_facts, take_look
 from shared.plan.plan import make_plan

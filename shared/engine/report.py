@@ -9,13 +9,13 @@ import logging
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from shared.core.decisions import Decision, Reason, Verdict, find_event_reason, is_warning
-from shared.core.ports import Notice
-from shared.core.times import format_minute
+from shared.model.decisions import Decision, Reason, Verdict, find_event_reason, is_warning
+from shared.model.ports import Notice
+from shared.model.times import format_minute
 from shared.plan.scene import Verb
 
 if TYPE_CHECKING:
-    from shared.core.workloads import PodView, WorkloadView
+    from shared.model.workloads import PodView, WorkloadView
     from shared.engine.act import Done
     from shared.engine.look import Look
     from shared.engine.outside import Cluster, Ports

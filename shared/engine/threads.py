@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar
 
-from shared.core.errors import OutOfTime
+from shared.model.errors import OutOfTime
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

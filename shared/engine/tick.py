@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
 
-from shared.core.errors import OutOfTime, ProvisionerError
-from shared.core.kinds.table import find_kind_of_pod
+from shared.model.errors import OutOfTime, ProvisionerError
+from shared.kinds.table import find_kind_of_pod
 from shared.engine.look import Key, Lists
 from shared.engine.reconcile import Result, Role, reconcile
 from shared.engine.report import Outcome, report
@@ -19,7 +19,7 @@ from shared.engine.report import Outcome, report
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from shared.core.workloads import PodView
+    from shared.model.workloads import PodView
     from shared.engine.look import Memory
     from shared.engine.outside import PoolNode, Ports
 

@@ -12,15 +12,15 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from shared.core import labels
-from shared.core.counts import SECONDS_MAX, parse_count
-from shared.core.errors import Broken, NameUnfit
-from shared.core.kinds.table import KINDS, get_kind
+from shared.model import labels
+from shared.model.counts import SECONDS_MAX, parse_count
+from shared.model.errors import Broken, NameUnfit
+from shared.kinds.table import KINDS, get_kind
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from shared.core.kinds.kind import Kind
+    from shared.kinds.kind import Kind
     from shared.plan.scene import Slot
 
 POOL_NAME_LENGTH_MAX = 40  # assumes: name-length

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from shared.core import labels
-from shared.core.identity.pools import PoolStatus
-from shared.core.shapes.tpu_catalogue import CHIPS_BY_MACHINE
-from shared.core.shapes.tpus import count_chips
-from shared.core.workloads import Taint
+from shared.model import labels
+from shared.model.pool_status import PoolStatus
+from shared.shapes.tpu_catalogue import CHIPS_BY_MACHINE
+from shared.shapes.tpus import count_chips
+from shared.model.workloads import Taint
 from shared.model.names import Owner, parse_owner
 from shared.plan.scene import PoolShape
 

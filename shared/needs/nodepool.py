@@ -8,14 +8,16 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING, Any
 
-from shared.core import labels, nodepool
-from shared.core.priorities import NodeSource
+from shared.model import labels
+
+from shared.needs import node_pool_body as nodepool
+from shared.model.priorities import NodeSource
 from shared.model.names import build_name, build_owner_labels
 from shared.model.pools import ELASTIC_SLOT
 
 if TYPE_CHECKING:
-    from shared.core.demand.demand import Demand
-    from shared.core.settings import Settings
+    from shared.needs.demand import Demand
+    from shared.settings import Settings
     from shared.model.names import Claim, Try
     from shared.plan.scene import Act
 

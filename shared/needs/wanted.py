@@ -12,24 +12,24 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from shared.core import labels
-from shared.core.decide.demands import decide_planned_demand
-from shared.core.decisions import Decision, Reason, Verdict
-from shared.core.demand.demand import Demand
-from shared.core.demand.spec_agreement import check_pod
-from shared.core.errors import Rejected
-from shared.core.kinds.elastic import find_slice
-from shared.core.kinds.table import get_kind, list_slices
-from shared.core.shapes.shape import Placement
+from shared.model import labels
+from shared.needs.demands import decide_planned_demand
+from shared.model.decisions import Decision, Reason, Verdict
+from shared.needs.demand import Demand
+from shared.needs.spec_agreement import check_pod
+from shared.model.errors import Rejected
+from shared.kinds.elastic import find_slice
+from shared.kinds.table import get_kind, list_slices
+from shared.shapes.shape import Placement
 from shared.plan.scene import Asks, Need, Obstacle, Pod, PoolShape, Way
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from shared.core.demand.candidates import Candidate
-    from shared.core.kinds.kind import SliceOfPod
-    from shared.core.settings import Settings
-    from shared.core.workloads import PodTemplate, PodView, WorkloadView
+    from shared.needs.candidates import Candidate
+    from shared.kinds.kind import SliceOfPod
+    from shared.settings import Settings
+    from shared.model.workloads import PodTemplate, PodView, WorkloadView
 
 _KEY_CHARACTERS = 13
 NO_NEED = "-"

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from shared.core.identity.pools import PoolStatus
+from shared.model.pool_status import PoolStatus
 from shared.plan.counting import list_counted, list_served
 from shared.plan.scene import Ask, Fact, Verb
 from shared.plan.short import is_whole

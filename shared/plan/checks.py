@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from shared.core.decisions import Reason
+from shared.model.decisions import Reason
 from shared.plan.counting import list_counted
 from shared.plan.short import is_whole
 

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from shared.core import labels
-from shared.core.identity.pools import PoolStatus
+from shared.model import labels
+from shared.model.pool_status import PoolStatus
 from shared.plan.scene import Asks, Need, Pod, Pool, Queue, Scene
 from shared.plan.short import helps_not, is_whole
 
 if TYPE_CHECKING:
-    from shared.core.workloads import Taint
+    from shared.model.workloads import Taint
 
 Slices = dict[str, list[Pod]]
 

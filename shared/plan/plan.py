@@ -9,7 +9,7 @@ import dataclasses
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from shared.core.decisions import Reason
+from shared.model.decisions import Reason
 from shared.plan.asks import list_asks
 from shared.plan.attempts import list_free_slots, plan_attempt
 from shared.plan.checks import decide_check

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from shared.core.identity.pools import PoolStatus
+from shared.model.pool_status import PoolStatus
 from shared.plan.attempts import goes_first, holds_room, list_tries
 from shared.plan.counting import (
     assign,

@@ -10,14 +10,14 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from shared.core.demand.capacity import Tier
-from shared.core.identity.pools import PoolStatus
+from shared.needs.capacity import Tier
+from shared.model.pool_status import PoolStatus
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from shared.core.decisions import Reason
-    from shared.core.workloads import Taint, Toleration
+    from shared.model.decisions import Reason
+    from shared.model.workloads import Taint, Toleration
 
 Slot = int | str
 """The number of a pool within its need; for a pinned need the key of its slice."""

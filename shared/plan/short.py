@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from shared.core.demand.capacity import Tier
-from shared.core.identity.pools import PoolStatus
+from shared.needs.capacity import Tier
+from shared.model.pool_status import PoolStatus
 from shared.plan.scene import Word
 
 if TYPE_CHECKING:

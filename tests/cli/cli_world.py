@@ -26,7 +26,7 @@ from cli.access.operator_access import Deployment
 from cli.access.subscriptions import PubsubAdmin, open_subscriber
 from cli.explanation.history_text import print_history
 from cli.explanation.why import History
-from shared.core.settings import Credentials
+from shared.settings import Credentials
 from shared.edges.google_account import GoogleAccount
 from shared.edges.google_session import GoogleSession
 from shared.edges.kubernetes_api import Connection, KubernetesApi

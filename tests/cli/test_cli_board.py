@@ -15,7 +15,7 @@ from cli.board.listening import listening
 from cli.board.site import BODY_BYTES_MAX, TOKEN_HEADER, Site
 from cli.diagnosis.findings import Finding, Result
 from cli.exit_codes import BadInput
-from shared.core.errors import Unavailable
+from shared.model.errors import Unavailable
 from tests.builders import CLUSTER, a_jobset, a_pod, a_pool
 from tests.cli.cli_world import NOWHERE, a_deployment, put_in_place, run
 from tests.component.world import Records, World

@@ -9,7 +9,7 @@ from cli.board.lanes import KEPT_SECONDS, LANES_MAX, Lane, Lanes, Span, find_pha
 from cli.fleet.failed_creations import FailureRow, tell_failures
 from cli.fleet.status import Status
 from cli.fleet.status_rows import PoolRow, WaitingRow
-from shared.core.decisions import Reason, Verdict
+from shared.model.decisions import Reason, Verdict
 from shared.core.identity.creations import Creation
 from shared.core.identity.names import build_pool_name
 from tests.builders import CLUSTER, NOW, a_claim

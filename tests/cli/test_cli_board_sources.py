@@ -12,8 +12,8 @@ from cli.board.acts import discard_dead_letter, list_dead_letters, replay_dead_l
 from cli.board.readings import Readings
 from cli.board.site import TOKEN_HEADER, Site
 from cli.exit_codes import BadInput
-from shared.core.errors import Misconfigured
-from shared.core.times import parse_time
+from shared.model.errors import Misconfigured
+from shared.model.times import parse_time
 from tests.builders import CLUSTER
 from tests.cli.cli_world import a_deployment, logs_of
 from tests.cli.test_cli_replay import GOOD, REFUSED, SOURCE, bury, deployment, published, url, world

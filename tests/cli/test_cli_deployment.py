@@ -14,7 +14,7 @@ from cli.access.cli_settings import read_environment
 from cli.access.deployment_choice import Choice, resolve
 from cli.access.discovery import describe_deployment, list_services
 from cli.exit_codes import BadInput
-from shared.core.errors import Unavailable
+from shared.model.errors import Unavailable
 from tests.builders import CLUSTER
 from tests.cli.cli_world import NOWHERE, CannedRest, run
 

@@ -6,7 +6,7 @@ import pytest
 
 from cli.diagnosis.cluster_checks import KUEUE_RIGHTS, check_cluster
 from cli.diagnosis.findings import Finding, Result
-from shared.core.settings import ClusterSettings
+from shared.settings import ClusterSettings
 from tests.builders import CLUSTER
 from tests.cli.cli_world import NOWHERE, Reviewing, a_deployment, list_granted, with_settings
 

@@ -12,11 +12,11 @@ from cli.exit_codes import say
 from cli.explanation.why import History
 from cli.fleet.failed_creations import find_failures
 from cli.fleet.status import read_status
-from shared.core import labels
-from shared.core.errors import Denied, Unavailable
+from shared.model import labels
+from shared.model.errors import Denied, Unavailable
 from shared.core.identity.creations import Creation
 from shared.core.identity.names import build_pool_name
-from shared.core.times import format_time
+from shared.model.times import format_time
 from tests.builders import CLUSTER, JOBSET_UID, NOW, ZONE, a_claim, a_pod, a_pool
 from tests.cli.cli_world import read_json, run, show
 from tests.component.world import World

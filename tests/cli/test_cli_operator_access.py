@@ -7,7 +7,7 @@ import pytest
 
 from cli.access.operator_access import open_deployment
 from cli.rehearsal import rehearse
-from shared.core.errors import AlreadyExists, Misconfigured
+from shared.model.errors import AlreadyExists, Misconfigured
 from tests.builders import CLUSTER, a_pool
 from tests.component.world import Records, World
 

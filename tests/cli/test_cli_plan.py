@@ -12,7 +12,7 @@ from cli.planning.manifests import read_manifests
 from cli.planning.plan import plan
 from cli.planning.plan_table import print_plan
 from cli.prices import READ_ON, SOURCE
-from shared.core import labels
+from shared.model import labels
 from tests.builders import CLUSTER, settings
 from tests.cli.cli_world import list_printed, read_json, run, write
 

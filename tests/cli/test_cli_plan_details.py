@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from cli.prices import CHIP_HOURS, find_pool_price, find_price, find_tier
-from shared.core import labels
-from shared.core.errors import Denied
-from shared.core.identity.pools import PoolSnapshot
-from shared.core.shapes.tpu_catalogue import BY_ACCELERATOR
-from shared.core.workloads import Disk
+from shared.model import labels
+from shared.model.errors import Denied
+from shared.model.pool_status import PoolSnapshot
+from shared.shapes.tpu_catalogue import BY_ACCELERATOR
+from shared.model.workloads import Disk
 from tests.builders import CLUSTER, a_claim, a_demand, a_pool
 from tests.cli.cli_world import read_json, run, write
 from tests.cli.test_cli_plan import JOBSET, planned

@@ -11,7 +11,7 @@ import typer
 from cli.access.cli_settings import OperatorSettings, find_subscription, find_topic, list_pushed, read_environment
 from cli.app import app
 from cli.exit_codes import EPILOG, ExitCode
-from shared.core.errors import Misconfigured
+from shared.model.errors import Misconfigured
 from tests.builders import CLUSTER
 from tests.cli.cli_world import run
 

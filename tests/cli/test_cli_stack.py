@@ -13,7 +13,7 @@ import yaml
 from demo.stack.layout import TOPIC
 from demo.stack.operator_environment import operator_environment
 from demo.stack.stack import Stack
-from shared.core.kinds.table import KINDS
+from shared.kinds.table import KINDS
 from standins.processes.kubeconfig import open_client
 from standins.processes.stand_ins import PATIENCE_SECONDS
 from tests.cli.cli_world import run

@@ -4,7 +4,7 @@ from unittest.mock import Mock
 
 import pytest
 
-from shared.core.errors import Denied, Unavailable
+from shared.model.errors import Denied, Unavailable
 from tests.builders import CLUSTER, a_pool
 from tests.cli.cli_world import read_json, run
 from tests.component.world import World

@@ -6,8 +6,8 @@ import pytest
 
 from cli.explanation.suspensions import read_suspension
 from cli.explanation.why import History, add_present
-from shared.core.errors import Denied, NotFound, ProvisionerError
-from shared.core.kinds.table import choose_kinds
+from shared.model.errors import Denied, NotFound, ProvisionerError
+from shared.kinds.table import choose_kinds
 from shared.edges.kubernetes_api import KubernetesApi
 from tests.builders import CLUSTER
 from tests.cli.cli_world import a_deployment, show

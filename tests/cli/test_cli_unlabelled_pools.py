@@ -6,9 +6,9 @@ import pytest
 
 from cli.board.readings import Readings
 from cli.fleet.unlabelled_pools import find_unlabelled
-from shared.core import labels
+from shared.model import labels
 from shared.core.identity.names import build_pool_name
-from shared.core.identity.pools import PoolSnapshot, PoolStatus
+from shared.model.pool_status import PoolSnapshot, PoolStatus
 from tests.builders import CLUSTER, a_claim, a_foreign_pool, a_go_pool, a_pool
 from tests.cli.cli_world import a_deployment, read_json, run
 from tests.component.world import World

@@ -18,7 +18,7 @@ from google.api_core.exceptions import TooManyRequests
 from cli.board.readings import Readings
 from cli.usage import usage_command
 from cli.usage.record_stream import PAGE_SIZE, Span, count_records, read_records
-from shared.core.times import format_time
+from shared.model.times import format_time
 from tests.builders import CLUSTER, NOW
 from tests.cli.cli_world import CannedRest, a_deployment, logs_of, put_in_place, run
 

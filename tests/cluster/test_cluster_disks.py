@@ -2,11 +2,11 @@
 
 import pytest
 
-from shared.core import labels
-from shared.core.decide.demands import decide_demand
-from shared.core.demand.demand import Demand
-from shared.core.ports import Ports
-from shared.core.workloads import PodView
+from shared.model import labels
+from shared.needs.demands import decide_demand
+from shared.needs.demand import Demand
+from shared.model.ports import Ports
+from shared.model.workloads import PodView
 from shared.edges.clock import SYSTEM_CLOCK
 from shared.edges.kubernetes_api import KubernetesApi, connection_from_kubeconfig
 from shared.edges.kubernetes_cluster import KubernetesCluster

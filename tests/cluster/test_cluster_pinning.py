@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
-from shared.core.decide.demands import decide_demand
-from shared.core.demand.demand import Demand
-from shared.core.kinds.jobset import JOB_KEY
-from shared.core.labels import DISABLE_AUTOPROVISIONING, NODE_POOL, PINNED_JOB_KEY
-from shared.core.nodepool import build_node_pool
-from shared.core.settings import ClusterSettings, Settings
+from shared.needs.demands import decide_demand
+from shared.needs.demand import Demand
+from shared.kinds.jobset import JOB_KEY
+from shared.model.labels import DISABLE_AUTOPROVISIONING, NODE_POOL, PINNED_JOB_KEY
+from shared.needs.node_pool_body import build_node_pool
+from shared.settings import ClusterSettings, Settings
 from shared.edges.kubernetes_api import KubernetesApi, connection_from_kubeconfig
 from shared.edges.kubernetes_cluster import KubernetesCluster
 from standins.controlplane.cache import Build

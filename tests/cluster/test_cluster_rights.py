@@ -19,11 +19,11 @@ from exporter.exporter_settings import ExporterSettings
 from exporter.kubernetes_watch import open_watch
 from exporter.lease import LeaseLock
 from exporter.watched_kinds import list_watched
-from shared.core.errors import Denied, KindAbsent, NotFound, ProvisionerError, StaleView
-from shared.core.kinds.table import KINDS
-from shared.core.ports import Cluster, Notice
-from shared.core.settings import ClusterSettings, Credentials, Settings
-from shared.core.workloads import Parent
+from shared.model.errors import Denied, KindAbsent, NotFound, ProvisionerError, StaleView
+from shared.kinds.table import KINDS
+from shared.model.ports import Cluster, Notice
+from shared.settings import ClusterSettings, Credentials, Settings
+from shared.model.workloads import Parent
 from shared.edges.kubernetes_api import KubernetesApi, connection_from_kubeconfig
 from shared.edges.kubernetes_objects import Stored
 from shared.edges.ledger_objects import NAME as LEDGER

@@ -20,8 +20,8 @@ from demo.stack.commands import StackSettings
 from demo.stack.layout import CLUSTER_PATH, PROJECT
 from demo.stack.operator_environment import operator_environment
 from demo.stack.stack import Stack
-from shared.core import labels
-from shared.core.times import FRESH_SECONDS
+from shared.model import labels
+from shared.model.times import FRESH_SECONDS
 from standins.controlplane.plane import ControlPlane
 from tests.cli.cli_world import run
 from tests.kinds.living import LONG, Life

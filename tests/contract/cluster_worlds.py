@@ -9,10 +9,10 @@ from typing import Any
 
 import msgspec
 
-from shared.core import labels
-from shared.core.kinds.table import get_kind
-from shared.core.ports import Cluster, Notice
-from shared.core.times import parse_time
+from shared.model import labels
+from shared.kinds.table import get_kind
+from shared.model.ports import Cluster, Notice
+from shared.model.times import parse_time
 from shared.edges.disk_objects import read_disk
 from shared.edges.event_writer import StoredEvent, read_scale_up
 from shared.edges.kubernetes_api import Connection, KubernetesApi

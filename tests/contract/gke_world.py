@@ -7,10 +7,10 @@ from typing import Any
 
 from google.cloud.container_v1 import ClusterManagerClient
 
-from shared.core.decide.demands import decide_demand
-from shared.core.nodepool import build_node_pool
-from shared.core.ports import Clock, NodePools
-from shared.core.settings import Credentials, Settings
+from shared.needs.demands import decide_demand
+from shared.needs.node_pool_body import build_node_pool
+from shared.model.ports import Clock, NodePools
+from shared.settings import Credentials, Settings
 from shared.edges.clock import SYSTEM_CLOCK
 from shared.edges.gke import GkeNodePools
 from shared.edges.google_account import GoogleAccount

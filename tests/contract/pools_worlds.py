@@ -3,9 +3,9 @@
 import dataclasses
 from typing import Protocol
 
-from shared.core.errors import ClusterNotFound, NoCapacity, Unavailable
-from shared.core.identity.pools import PoolStatus
-from shared.core.ports import NodePools
+from shared.model.errors import ClusterNotFound, NoCapacity, Unavailable
+from shared.model.pool_status import PoolStatus
+from shared.model.ports import NodePools
 from tests.builders import CLUSTER
 from tests.component.fakes import FakeNodePools
 from tests.contract.gke_world import NO_CLUSTER, Gke

@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
-from shared.core import labels
-from shared.core.decide.demands import decide_demand
-from shared.core.errors import StaleView
-from shared.core.kinds import jobset as jobset_keys
-from shared.core.kinds import raycluster
-from shared.core.kinds.deployment import TEMPLATE_HASH
-from shared.core.ports import BoundPod, Cluster, Ledger, LimitHold, SurplusMark
-from shared.core.workloads import Disk, PodView, Taint, WorkloadView
+from shared.model import labels
+from shared.needs.demands import decide_demand
+from shared.model.errors import StaleView
+from shared.kinds import jobset as jobset_keys
+from shared.kinds import raycluster
+from shared.kinds.deployment import TEMPLATE_HASH
+from shared.model.ports import BoundPod, Cluster, Ledger, LimitHold, SurplusMark
+from shared.model.workloads import Disk, PodView, Taint, WorkloadView
 from standins.processes.stand_ins import wait_until
 from tests.builders import CLUSTER, NOW, a_jobset, expect_demand, settings
 from tests.contract.cluster_worlds import JOBSETS, ClusterWorld, a_notice, edge_world, fake_world, open_edge

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from shared.core import labels
-from shared.core.errors import NotFound, Unavailable
-from shared.core.identity.pools import PoolStatus
+from shared.model import labels
+from shared.model.errors import NotFound, Unavailable
+from shared.model.pool_status import PoolStatus
 from tests.builders import CLUSTER, settings
 from tests.contract.gke_world import Gke, LeapingClock, a_body, lost, open_edge
 from tests.contract.test_google_calls_once import CALLS

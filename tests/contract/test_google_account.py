@@ -12,9 +12,9 @@ import pytest
 
 from cli.access.operator_access import open_deployment
 from infra.build import remove_pools
-from shared.core.errors import Denied, Unavailable
-from shared.core.ports import Ports
-from shared.core.settings import ClusterSettings
+from shared.model.errors import Denied, Unavailable
+from shared.model.ports import Ports
+from shared.settings import ClusterSettings
 from shared.edges.google_account import SCOPES, GoogleAccount
 from shared.environment import read_settings
 from shared.wiring import build_ports

@@ -5,8 +5,8 @@ from contextlib import suppress
 
 import pytest
 
-from shared.core.errors import Busy, ProvisionerError, Throttled, Unavailable
-from shared.core.identity.pools import PoolSnapshot, PoolStatus
+from shared.model.errors import Busy, ProvisionerError, Throttled, Unavailable
+from shared.model.pool_status import PoolSnapshot, PoolStatus
 from shared.edges.gke import GkeNodePools
 from tests.builders import CLUSTER
 from tests.contract.counting_socket import Socket, refuse

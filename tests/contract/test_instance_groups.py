@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from shared.core.errors import NotFound, Unavailable
-from shared.core.identity.pools import PoolSnapshot, PoolStatus
-from shared.core.ports import FillError, Machines
-from shared.core.settings import Credentials
+from shared.model.errors import NotFound, Unavailable
+from shared.model.pool_status import PoolSnapshot, PoolStatus
+from shared.model.ports import FillError, Machines
+from shared.settings import Credentials
 from shared.edges.google_account import GoogleAccount
 from shared.edges.google_session import GoogleSession
 from shared.edges.instance_groups import InstanceGroups

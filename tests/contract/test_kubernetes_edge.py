@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from shared.core import labels
-from shared.core.errors import KindAbsent, StaleView, Unavailable
-from shared.core.ports import Ledger
+from shared.model import labels
+from shared.model.errors import KindAbsent, StaleView, Unavailable
+from shared.model.ports import Ledger
 from shared.edges.kubernetes_api import Connection, KubernetesApi, Unreadable
 from shared.edges.kubernetes_cluster import KubernetesCluster
 from shared.edges.kubernetes_objects import ObjectMeta, Page

@@ -11,8 +11,8 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from shared.core.errors import Denied, KindAbsent, StaleView
-from shared.core.kueue import CONTROLLER
+from shared.model.errors import Denied, KindAbsent, StaleView
+from shared.model.kueue import CONTROLLER
 from shared.edges.kubernetes_api import Connection, KubernetesApi
 from shared.edges.kueue_objects import KueueQueues
 from standins.processes.local_answers import Answer, Asked, LocalAnswers

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from shared.core import labels
-from shared.core.errors import AlreadyExists, Busy, ClusterNotFound, NoCapacity, NotFound, Unavailable
-from shared.core.identity.pools import PoolSnapshot, PoolStatus
-from shared.core.ports import Machines
+from shared.model import labels
+from shared.model.errors import AlreadyExists, Busy, ClusterNotFound, NoCapacity, NotFound, Unavailable
+from shared.model.pool_status import PoolSnapshot, PoolStatus
+from shared.model.ports import Machines
 from tests.builders import CLUSTER
 from tests.contract.gke_world import NO_CLUSTER, a_body, a_gpu_pool_body, call_port
 from tests.contract.pools_worlds import EdgeWorld, FakeWorld, PoolsWorld

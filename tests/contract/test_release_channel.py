@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from shared.core.errors import ClusterNotFound, Unavailable
+from shared.model.errors import ClusterNotFound, Unavailable
 from shared.edges.gke import CHANNEL_SECONDS
 from tests.builders import CLUSTER, NOW
 from tests.component.fakes import StepClock

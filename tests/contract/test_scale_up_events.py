@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from shared.core.ports import FillError
+from shared.model.ports import FillError
 from shared.edges.event_writer import StoredEvent, read_scale_up
 from tests.builders import NOW
 from tests.contract.cluster_worlds import EVENTS, edge_world, fake_world

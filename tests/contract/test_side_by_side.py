@@ -7,8 +7,8 @@ from functools import partial
 
 import pytest
 
-from shared.core.errors import OutOfTime, Unavailable
-from shared.core.ports import SideBySide
+from shared.model.errors import OutOfTime, Unavailable
+from shared.model.ports import SideBySide
 from shared.edges.clock import SYSTEM_CLOCK
 from shared.edges.threads import Threads
 from shared.engine.looks.side_by_side import OneByOne

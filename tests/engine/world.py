@@ -6,11 +6,11 @@ import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from shared.core.errors import AlreadyExists
-from shared.core.identity.pools import PoolStatus
-from shared.core.kinds.table import find_kind_of_pod, is_pod_of
-from shared.core.ports import BoundPod, Machines, Namespace, Notice
-from shared.core.workloads import Parent, PodView, Taint, WorkloadView
+from shared.model.errors import AlreadyExists
+from shared.model.pool_status import PoolStatus
+from shared.kinds.table import find_kind_of_pod, is_pod_of
+from shared.model.ports import BoundPod, Machines, Namespace, Notice
+from shared.model.workloads import Parent, PodView, Taint, WorkloadView
 from shared.engine.budget import Budget
 from shared.engine.look import Key, Memory
 from shared.engine.outside import Operation, PoolNode, Ports

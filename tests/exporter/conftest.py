@@ -10,7 +10,7 @@ from exporter.health import Health
 from exporter.metrics import Metrics
 from exporter.pauses import Pauses
 from exporter.watch import Follower
-from shared.core.messages import Event
+from shared.model.messages import Event
 from shared.edges.kubernetes_api import Connection, KubernetesApi
 from standins.processes.stand_ins import PATIENCE_SECONDS
 from tests.exporter.exporter_builders import CLUSTER

@@ -4,8 +4,8 @@ from typing import Any
 
 import msgspec
 
-from shared.core.kinds.jobset import JOBSET
-from shared.core.workloads import WorkloadView
+from shared.kinds.jobset import JOBSET
+from shared.model.workloads import WorkloadView
 from shared.edges.workload_objects import Pod, read_workload
 
 CLUSTER = "projects/p/locations/us-east5/clusters/c"

@@ -8,11 +8,11 @@ import jsonschema
 import pytest
 
 from exporter.observed_objects import ObservedPods, ObservedQueues, ObservedWorkloads
-from shared.core.errors import MalformedEvent
-from shared.core.kinds.jobset import JOBSET
-from shared.core.kinds.table import get_kind
-from shared.core.kueue import read_queued
-from shared.core.messages import (
+from shared.model.errors import MalformedEvent
+from shared.kinds.jobset import JOBSET
+from shared.kinds.table import get_kind
+from shared.model.kueue import read_queued
+from shared.model.messages import (
     KINDS_PLURAL,
     Event,
     EventType,

@@ -9,8 +9,8 @@ import pytest
 from exporter.health import Role
 from exporter.observed_objects import ObservedQueues
 from exporter.watched_kinds import watch_queues
-from shared.core.kueue import QueuedWorkload, read_queued
-from shared.core.messages import Event, EventType, ObjectName, Observed
+from shared.model.kueue import QueuedWorkload, read_queued
+from shared.model.messages import Event, EventType, ObjectName, Observed
 from standins.processes.stand_ins import wait_until
 from tests.exporter.exporter_builders import CLUSTER
 from tests.exporter.scripted_kubernetes import Listing, Refusal, ScriptedKubernetes

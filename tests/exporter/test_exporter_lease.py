@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from exporter.lease import LeaseLock, LeaseLost
-from shared.core.errors import ProvisionerError, Unavailable
+from shared.model.errors import ProvisionerError, Unavailable
 from shared.edges.kubernetes_api import KubernetesApi
 from tests.exporter.scripted_kubernetes import Refusal, ScriptedKubernetes
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from exporter.merging import MERGE_SECONDS, Merging, Waiting
-from shared.core.messages import Event
+from shared.model.messages import Event
 from tests.builders import a_demand_event, a_workload_demand
 
 

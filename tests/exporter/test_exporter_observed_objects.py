@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from exporter.observed_objects import ObservedPods, ObservedWorkloads
-from shared.core.kinds.jobset import JOBSET
-from shared.core.kinds.table import get_kind
-from shared.core.messages import Event, EventType, ObjectName, Observed, format_message
-from shared.core.workloads import PodView, SliceGroup, WorkloadView
+from shared.kinds.jobset import JOBSET
+from shared.kinds.table import get_kind
+from shared.model.messages import Event, EventType, ObjectName, Observed, format_message
+from shared.model.workloads import PodView, SliceGroup, WorkloadView
 from shared.edges.workload_objects import Pod
 from tests.exporter.exporter_builders import (
     CLUSTER,

@@ -17,7 +17,7 @@ from typing import Any
 import httpx
 import pytest
 
-from shared.core.messages import Observed, parse_message
+from shared.model.messages import Observed, parse_message
 from shared.version import VERSION
 from standins.processes.stand_ins import PATIENCE_SECONDS
 from tests.contract.stand_ins import stand_in

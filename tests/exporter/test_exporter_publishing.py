@@ -13,8 +13,8 @@ from exporter.merging import MERGE_SECONDS
 from exporter.metrics import Metrics
 from exporter.pauses import Pauses
 from exporter.publishing import BATCH_MAX, Closed, Outbox
-from shared.core.errors import Denied, InvalidRequest, NotFound, ProvisionerError, Throttled, Unavailable
-from shared.core.messages import Event, EventType, Message, ObjectName, Observed
+from shared.model.errors import Denied, InvalidRequest, NotFound, ProvisionerError, Throttled, Unavailable
+from shared.model.messages import Event, EventType, Message, ObjectName, Observed
 from standins.processes.stand_ins import PATIENCE_SECONDS, wait_until
 from tests.component.fakes import StepClock
 from tests.exporter.exporter_builders import CLUSTER

@@ -6,7 +6,7 @@ import pytest
 
 from exporter.exporter_settings import ExporterSettings, read_exporter_settings
 from exporter.main import main
-from shared.core.errors import Misconfigured
+from shared.model.errors import Misconfigured
 from shared.environment import explain
 from tests.exporter.exporter_builders import CLUSTER, TOPIC
 

@@ -13,7 +13,7 @@ import pytest
 
 from exporter.kubernetes_watch import open_watch
 from exporter.lease import Lease
-from shared.core.errors import (
+from shared.model.errors import (
     AlreadyExists,
     Denied,
     InvalidRequest,

@@ -9,7 +9,7 @@ import requests
 import urllib3
 from requests.adapters import HTTPAdapter
 
-from shared.core.settings import Credentials
+from shared.settings import Credentials
 from shared.edges.gke import GkeNodePools
 from shared.edges.google_account import GoogleAccount
 from shared.edges.google_session import OnceInTime

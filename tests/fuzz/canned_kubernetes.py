@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from shared.core.kinds.table import select_members, select_pods
+from shared.kinds.table import select_members, select_pods
 from shared.edges.kubernetes_api import Connection, KubernetesApi
 from tests.fuzz.canned_http import Canned, CannedHttp
 from tests.fuzz.scenes import Scene

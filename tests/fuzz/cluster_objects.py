@@ -10,9 +10,9 @@ from typing import Any
 
 import msgspec
 
-from shared.core.identity.pools import PoolSnapshot, PoolStatus
-from shared.core.messages import Event, EventType, ObjectName, Observed
-from shared.core.ports import Cluster
+from shared.model.pool_status import PoolSnapshot, PoolStatus
+from shared.model.messages import Event, EventType, ObjectName, Observed
+from shared.model.ports import Cluster
 from shared.edges.kubernetes_cluster import KubernetesCluster
 from shared.json_text import JSON_ERRORS
 from tests.builders import CLUSTER, NOW

@@ -8,8 +8,8 @@ import dataclasses
 import json
 from dataclasses import dataclass
 
-from shared.core.errors import ProvisionerError
-from shared.core.identity.pools import PoolSnapshot
+from shared.model.errors import ProvisionerError
+from shared.model.pool_status import PoolSnapshot
 from shared.edges.gke import GkeNodePools
 from tests.builders import CLUSTER, a_demand_event, a_pool, an_over_event
 from tests.component.world import World

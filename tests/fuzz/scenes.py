@@ -7,9 +7,9 @@ from typing import Any
 
 import yaml
 
-from shared.core import labels
-from shared.core.kinds.kind import Kind
-from shared.core.kinds.table import KINDS, list_slices
+from shared.model import labels
+from shared.kinds.kind import Kind
+from shared.kinds.table import KINDS, list_slices
 from shared.edges.workload_objects import read_workload
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"

@@ -7,12 +7,12 @@ import httpx
 import pytest
 
 from infra.build.remove_pools import Removal, StillThere, find_destroyed, read_clusters, run
-from shared.core.errors import Busy, Unavailable
+from shared.model.errors import Busy, Unavailable
 from shared.core.identity.names import SliceClaim, build_owner_labels
-from shared.core.identity.pools import PoolSnapshot, PoolStatus
-from shared.core.ports import BoundPod, Ports
-from shared.core.settings import ClusterSettings, Settings
-from shared.core.workloads import SliceGroup, WorkloadView
+from shared.model.pool_status import PoolSnapshot, PoolStatus
+from shared.model.ports import BoundPod, Ports
+from shared.settings import ClusterSettings, Settings
+from shared.model.workloads import SliceGroup, WorkloadView
 from standins.fakegke.tests.fakegke_processes import fake_process
 from tests.component.fakes import FakeCluster, FakeNodePools, StepClock
 from tests.infra.build_scripts import BUILD

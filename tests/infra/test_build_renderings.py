@@ -14,7 +14,7 @@ from infra.build.render_training import CONFIG_MAP, QUEUE, read_environment, rea
 from infra.build.render_variables import list_given, render_variables
 from infra.build.smoke_event import build_event
 from infra.build.smoke_event import render as render_event
-from shared.core.messages import parse_message
+from shared.model.messages import parse_message
 from tests.infra.build_scripts import (
     BESIDE_A_CLUSTER,
     DEPLOYMENT,

@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from infra.build.render_exporter import FUNCTIONS
-from shared.core.kinds.table import KINDS
+from shared.kinds.table import KINDS
 from tests.infra.terraform_cli import ROOT
 
 RULES: dict[str, list[dict[str, Any]]] = {

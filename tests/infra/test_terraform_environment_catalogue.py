@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 from infra.build.write_catalogue import TARGET, list_slices, render
-from shared.core.nodepool import build_node_pool
+from shared.needs.node_pool_body import build_node_pool
 from tests.builders import NOW, a_demand, settings
 
 OTHERS = {

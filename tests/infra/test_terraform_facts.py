@@ -13,8 +13,8 @@ import pytest
 
 from demo.stack.local_subscriptions import ACK_DEADLINE_SECONDS, DELIVERY_ATTEMPTS_MAX, FILTERS
 from exporter.exporter_settings import read_exporter_settings
-from shared.core.decisions import Reason
-from shared.core.settings import Settings
+from shared.model.decisions import Reason
+from shared.settings import Settings
 from shared.deliver import CHARTED
 from shared.engine.looks.sweep_report import ClusterFigures
 from shared.environment import PREFIX

@@ -6,7 +6,7 @@ are counted (`tests.kinds.conftest`). Bodies and what happens to them are in the
 
 from typing import Any, Final, Protocol
 
-from shared.core.kinds.table import get_kind
+from shared.kinds.table import get_kind
 from tests.lives.cloud import Cloud, wait_for
 from tests.lives.jobset_bodies import LIFE
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from shared.core import labels
+from shared.model import labels
 from tests.kinds.plain import Json, Plain, a_tpu_pod
 from tests.lives.cloud import Cloud, wait_for
 

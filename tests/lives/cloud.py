@@ -13,8 +13,8 @@ import httpx
 
 from demo.stack.clusters import ClusterKind
 from demo.stack.stack import Stack
-from shared.core.errors import MalformedEvent
-from shared.core.messages import parse_message
+from shared.model.errors import MalformedEvent
+from shared.model.messages import parse_message
 from standins.processes.kubeconfig import open_client
 
 Json = dict[str, Any]

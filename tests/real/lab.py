@@ -16,7 +16,7 @@ import pytest
 from google.api_core.exceptions import GoogleAPICallError
 
 from cli.access.operator_access import Deployment
-from shared.core.errors import Denied, NotFound, ProvisionerError, Retryable, Unavailable
+from shared.model.errors import Denied, NotFound, ProvisionerError, Retryable, Unavailable
 
 LABEL = "tpu-provisioner-test"  # of each pool that is made here; its value is the run
 MACHINE = "e2-small"

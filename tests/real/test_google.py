@@ -10,15 +10,15 @@ import pytest
 
 from cli.access.log_search import list_newest
 from cli.prices import find_pool_price
-from shared.core.decide.failures import Failure, classify_failure
+from shared.plan.failures import Failure, classify_failure
 from shared.core.decide.limits import LISTED_SECONDS
-from shared.core.identity.pools import PoolSnapshot, PoolStatus
-from shared.core.messages import Event, EventType, ObjectName, Observed, format_message
-from shared.core.nodepool import NODE_LABEL_CHARACTERS_MAX, measure_labels
-from shared.core.operations import parse_entry
-from shared.core.shapes.shape import Placement
-from shared.core.shapes.tpu_catalogue import CHIPS_BY_MACHINE, FAMILIES
-from shared.core.shapes.tpus import count_chips
+from shared.model.pool_status import PoolSnapshot, PoolStatus
+from shared.model.messages import Event, EventType, ObjectName, Observed, format_message
+from shared.needs.node_pool_body import NODE_LABEL_CHARACTERS_MAX, measure_labels
+from shared.model.operations import parse_entry
+from shared.shapes.shape import Placement
+from shared.shapes.tpu_catalogue import CHIPS_BY_MACHINE, FAMILIES
+from shared.shapes.tpus import count_chips
 from shared.edges.kubernetes_objects import JsonObject
 from shared.edges.pubsub_topic import PubsubTopic
 from tests.real.lab import ABSENT, ACCEPTED, AT_REST, BUSY, EXISTS, INVALID, LABEL, Lab
@@ -158,7 +158,7 @@ def _count_hosts(lab: Lab) -> int:
 
 
 def _describe_slice(lab: Lab) -> dict[str, Any]:
-    """Return a slice in the form of the functions, as `shared.core.nodepool` builds it."""
+    """Return a slice in the form of the functions, as `shared.needs.node_pool_body` builds it."""
     machine, _, topology = lab.tpu.partition(":")
     if not (lab.tpu and lab.zone):
         pytest.skip("it needs --tpu and --zone")

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from shared.core.errors import ClusterNotFound, Denied, NotFound
-from shared.core.identity.pools import PoolSnapshot, PoolStatus
+from shared.model.errors import ClusterNotFound, Denied, NotFound
+from shared.model.pool_status import PoolSnapshot, PoolStatus
 from shared.edges.gke import GkeNodePools
 from shared.edges.google_errors import classify_refusal
 from tests.fuzz.canned_http import Canned, CannedHttp, open_pools

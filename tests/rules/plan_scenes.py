@@ -10,9 +10,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from shared.core.decisions import Reason
-from shared.core.demand.capacity import Tier
-from shared.core.identity.pools import PoolStatus
+from shared.model.decisions import Reason
+from shared.needs.capacity import Tier
+from shared.model.pool_status import PoolStatus
 from shared.plan import scene as model
 
 NOW = 1_000_000.0

@@ -20,11 +20,11 @@ from shared.core.decide import (
 )
 from shared.core.decide.attempts import AttemptDecision
 from shared.core.decide.pool_facts import OwnerState, PoolFacts, PoolPods
-from shared.core.decisions import Decision, Reason, Verdict
-from shared.core.errors import ProvisionerError, StaleView
+from shared.model.decisions import Decision, Reason, Verdict
+from shared.model.errors import ProvisionerError, StaleView
 from shared.core.identity.names import PoolOwner, SliceClaim, build_owner_labels
-from shared.core.identity.pools import PoolStatus
-from shared.core.nodepool import build_node_pool
+from shared.model.pool_status import PoolStatus
+from shared.needs.node_pool_body import build_node_pool
 from shared.engine import changes
 from shared.engine.looks import gather
 from shared.engine.looks.sweep_report import DeletionCap

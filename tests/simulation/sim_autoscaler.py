@@ -10,8 +10,8 @@ import math
 from random import Random
 from typing import TYPE_CHECKING
 
-from shared.core import labels
-from shared.core.identity.pools import PoolStatus
+from shared.model import labels
+from shared.model.pool_status import PoolStatus
 from shared.edges.event_writer import StoredEvent, read_scale_up
 from standins.autoscaler import model, picture
 from tests.simulation.sim_creations import EXHAUSTED

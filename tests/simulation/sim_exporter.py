@@ -9,15 +9,15 @@ import msgspec
 
 from exporter.merging import MERGE_SECONDS, Merging, Waiting
 from exporter.observed_objects import ObservedPods, ObservedWorkloads
-from shared.core.kinds.table import KINDS, get_kind
-from shared.core.times import format_time
+from shared.kinds.table import KINDS, get_kind
+from shared.model.times import format_time
 from shared.edges.kubernetes_objects import Condition, ObjectMeta, OwnerReference
 from shared.edges.workload_objects import Pod, PodSpec, PodStatus
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from shared.core.messages import Event
+    from shared.model.messages import Event
     from tests.simulation.sim_cluster import SimPod
     from tests.simulation.sim_workloads import Workload
     from tests.simulation.sim_world import World

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from shared.core.identity.pools import PoolStatus
+from shared.model.pool_status import PoolStatus
 from tests.simulation.sim_faults import Invocation, MachineLook
 
 if TYPE_CHECKING:

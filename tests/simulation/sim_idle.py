@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from shared.core.identity.pools import PoolStatus
+from shared.model.pool_status import PoolStatus
 
 if TYPE_CHECKING:
     from tests.simulation.sim_cluster import Node, SimCluster

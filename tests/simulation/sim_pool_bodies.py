@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from shared.core import labels
+from shared.model import labels
 from shared.core.identity.names import PoolOwner
-from shared.core.identity.pools import PoolSnapshot, PoolStatus
-from shared.core.ports import FillError, Machines
+from shared.model.pool_status import PoolSnapshot, PoolStatus
+from shared.model.ports import FillError, Machines
 
 MACHINES = {"ct4p-hightpu-4t": ("tpu-v4-podslice", "2x2x1", 4), "ct6e-standard-4t": ("tpu-v6e-slice", "2x2", 4)}
 """Accelerator, topology of one host, and chips."""

@@ -6,10 +6,10 @@ import math
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from shared.core.errors import AlreadyExists, Busy, NotFound
+from shared.model.errors import AlreadyExists, Busy, NotFound
 from shared.core.identity.creations import Creation
-from shared.core.identity.pools import PoolStatus
-from shared.core.ports import Machines
+from shared.model.pool_status import PoolStatus
+from shared.model.ports import Machines
 from tests.simulation.sim_creations import follow_creation
 from tests.simulation.sim_faults import Invocation, PoolRead
 from tests.simulation.sim_growth import choose_end, find_short, give_up, name_missing
@@ -19,7 +19,7 @@ from tests.simulation.sim_scenario import START
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from shared.core.identity.pools import PoolSnapshot
+    from shared.model.pool_status import PoolSnapshot
     from tests.simulation.sim_pool_bodies import Pool
     from tests.simulation.sim_workloads import Workload
     from tests.simulation.sim_world import World
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class GkePools:
-    """`shared.core.ports.NodePools` of one scenario; the truth is `pools`."""
+    """`shared.model.ports.NodePools` of one scenario; the truth is `pools`."""
 
     world: World
     pools: dict[str, dict[str, Pool]] = field(default_factory=dict)

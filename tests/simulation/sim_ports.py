@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from shared.core import labels
-from shared.core.errors import StaleView
-from shared.core.kinds.table import is_pod_of, select_pods_of
-from shared.core.ports import BoundPod, FillError, Ledger, Namespace, SurplusMark
-from shared.core.workloads import NodeView
+from shared.model import labels
+from shared.model.errors import StaleView
+from shared.kinds.table import is_pod_of, select_pods_of
+from shared.model.ports import BoundPod, FillError, Ledger, Namespace, SurplusMark
+from shared.model.workloads import NodeView
 from tests.component.fakes import is_selected
 from tests.simulation.sim_pool_bodies import DEFAULT_POOL, name_default_group
 from tests.simulation.sim_scenario import EVENT_SECONDS
@@ -17,8 +17,8 @@ from tests.simulation.sim_scenario import EVENT_SECONDS
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from shared.core.ports import Notice
-    from shared.core.workloads import Disk, Parent, PodView, WorkloadView
+    from shared.model.ports import Notice
+    from shared.model.workloads import Disk, Parent, PodView, WorkloadView
     from tests.simulation.sim_cluster import Node, SimCluster, SimPod
     from tests.simulation.sim_faults import Invocation
     from tests.simulation.sim_world import World
@@ -28,7 +28,7 @@ OWN_NAMESPACE = "tpu-provisioner"
 
 
 class SimClock:
-    """`shared.core.ports.Clock` of one scenario."""
+    """`shared.model.ports.Clock` of one scenario."""
 
     def __init__(self, world: World) -> None:
         self._time = world.time
@@ -44,7 +44,7 @@ class SimClock:
 
 @dataclass(slots=True)
 class ClusterPort:
-    """`shared.core.ports.Cluster` of one scenario."""
+    """`shared.model.ports.Cluster` of one scenario."""
 
     world: World
     name: str

@@ -1,8 +1,8 @@
 """Judges a scenario at rest: every demand answered, every pool needed, nothing lost."""
 
-from shared.core.identity.pools import PoolStatus
-from shared.core.kinds.table import get_kind
-from shared.core.times import AHEAD_SECONDS_MAX
+from shared.model.pool_status import PoolStatus
+from shared.kinds.table import get_kind
+from shared.model.times import AHEAD_SECONDS_MAX
 from tests.simulation.sim_cluster import SimCluster, SimPod
 from tests.simulation.sim_filling import fits
 from tests.simulation.sim_judge import read_reason, tells_suspension

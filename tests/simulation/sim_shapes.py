@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from shared.core import labels
+from shared.model import labels
 
 
 @dataclass(frozen=True, slots=True)

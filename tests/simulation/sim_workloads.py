@@ -4,14 +4,14 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from shared.core import labels
-from shared.core.kinds import jobset, leaderworkerset, raycluster
-from shared.core.kinds.deployment import TEMPLATE_HASH
-from shared.core.kinds.job import JOB_NAME_ON_POD
-from shared.core.kinds.statefulset import POD_NAME
-from shared.core.kinds.table import get_kind
-from shared.core.times import format_time
-from shared.core.workloads import PodTemplate, WorkloadView
+from shared.model import labels
+from shared.kinds import jobset, leaderworkerset, raycluster
+from shared.kinds.deployment import TEMPLATE_HASH
+from shared.kinds.job import JOB_NAME_ON_POD
+from shared.kinds.statefulset import POD_NAME
+from shared.kinds.table import get_kind
+from shared.model.times import format_time
+from shared.model.workloads import PodTemplate, WorkloadView
 from shared.edges.workload_objects import read_template, read_workload
 from tests.simulation.sim_shapes import Shape
 

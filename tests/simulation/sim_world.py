@@ -11,10 +11,10 @@ from random import Random
 import msgspec
 from greenlet import GreenletExit
 
-from shared.core.messages import Event, EventType, Message, format_message
-from shared.core.ports import Ports
-from shared.core.priorities import CapacityPolicy, NodeSource, Priority, ReservationRef
-from shared.core.settings import ClusterSettings, Settings
+from shared.model.messages import Event, EventType, Message, format_message
+from shared.model.ports import Ports
+from shared.model.priorities import CapacityPolicy, NodeSource, Priority, ReservationRef
+from shared.settings import ClusterSettings, Settings
 from shared.deliver import deliver, deliver_sweep
 from shared.engine.places import Places
 from tests.audit_entries import an_entry, as_message

@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from greenlet import getcurrent, greenlet
 
-from shared.core.errors import OutOfTime
+from shared.model.errors import OutOfTime
 
 T = TypeVar("T")
 LOCK_SECONDS = 0.05
@@ -100,7 +100,7 @@ class VirtualTime:
     def run_side_by_side(
         self, tasks: Sequence[Callable[[], T]], *, at_once: int, until: float
     ) -> list[T | Exception]:
-        """Run works as tasks of the calling one's owner: `shared.core.ports.SideBySide`."""
+        """Run works as tasks of the calling one's owner: `shared.model.ports.SideBySide`."""
         if len(tasks) == 1:  # nothing to interleave: no task of its own
             return [self._run_now(tasks[0], until)]
         asking, owner, waiting = getcurrent(), self.get_owner(), list(enumerate(tasks))[::-1]

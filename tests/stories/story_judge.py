@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from shared.core.identity.pools import PoolStatus
+from shared.model.pool_status import PoolStatus
 from shared.model.names import Owner, parse_owner
 from tests.simulation.sim_faults import Invocation, PoolRead
 from tests.simulation.sim_judge import Violation

@@ -6,11 +6,11 @@ import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from shared.core import labels
-from shared.core.identity.pools import PoolStatus
-from shared.core.kinds.table import is_pod_of, select_pods_of
-from shared.core.ports import BoundPod, Machines, Namespace, Notice, SurplusMark
-from shared.core.workloads import Parent, PodView, WorkloadView
+from shared.model import labels
+from shared.model.pool_status import PoolStatus
+from shared.kinds.table import is_pod_of, select_pods_of
+from shared.model.ports import BoundPod, Machines, Namespace, Notice, SurplusMark
+from shared.model.workloads import Parent, PodView, WorkloadView
 from shared.engine.outside import Operation, PoolNode
 from shared.model.pools import NodePool
 from tests.component.fakes import is_selected

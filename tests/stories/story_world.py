@@ -7,7 +7,7 @@ from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
-from shared.deliveries import deliver, deliver_tick
+from shared.deliver import deliver, deliver_tick
 from shared.engine.budget import Budget
 from shared.engine.look import Memory
 from shared.engine.outside import Ports

@@ -4,8 +4,8 @@ import ast
 import re
 from pathlib import Path
 
-from shared.core import errors
-from shared.core.decisions import Reason
+from shared.model import errors
+from shared.model.decisions import Reason
 
 ROOT = Path(__file__).resolve().parents[2]
 DEPLOYED_ROOMS = ("shared", "functions", "exporter", "cli", "terminal")
@@ -74,7 +74,7 @@ def test_the_shell_does_not_grow() -> None:
 
 
 def test_no_kind_of_workload_is_named_outside_its_entry() -> None:
-    table = ROOT / "shared/core/kinds/table.py"
+    table = ROOT / "shared/kinds/table.py"
     rooms = [path for room in DEPLOYED_ROOMS for path in (ROOT / room).rglob("*.py")]
     named = [
         f"{shown(path)}:{number}: {line.strip()}"

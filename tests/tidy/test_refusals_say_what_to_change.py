@@ -6,19 +6,19 @@ from pathlib import Path
 
 import pytest
 
-import shared.core.demand.capacity
-import shared.core.demand.node_selectors
-import shared.core.workloads
-from shared.core import errors
+import shared.needs.capacity
+import shared.needs.node_selectors
+import shared.model.workloads
+from shared.model import errors
 from shared.core.decide.cluster_stops import decide_other_cluster, decide_stop, stop_without_namespace
 from shared.core.decide.limits import Usage, decide_limit
-from shared.core.decisions import Decision, Reason, Verdict
-from shared.core.errors import Rejected
+from shared.model.decisions import Decision, Reason, Verdict
+from shared.model.errors import Rejected
 from tests.builders import a_demand, settings
 
 ROOT = Path(__file__).parents[2]
 CORE = ROOT / "shared" / "core"
-MODULES = (errors, shared.core.demand.capacity, shared.core.demand.node_selectors, shared.core.workloads)
+MODULES = (errors, shared.needs.capacity, shared.needs.node_selectors, shared.model.workloads)
 REFUSALS = {
     name
     for module in MODULES
@@ -28,7 +28,7 @@ REFUSALS = {
 OF_MESSAGES = {"MalformedEvent", "UnknownCluster"}
 """Of messages that no person writes."""
 READ_ELSEWHERE = {
-    "shared/core/demand/candidates.py: CapacityConflict(template.unreadable_priorities, field=_FIELD)"
+    "shared/needs/candidates.py: CapacityConflict(template.unreadable_priorities, field=_FIELD)"
 }
 """Their text has been written with what is valid, where the field was read."""
 LIMITS = ("limit_chips", "limit_chips_per_namespace", "limit_slices")

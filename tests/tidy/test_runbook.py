@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from shared.core.decide.attempts import PAUSE_SECONDS, PAUSE_SECONDS_MAX
-from shared.core.decide.failures import RULES, Failure
-from shared.core.decisions import EventReason
+from shared.plan.failures import RULES, Failure
+from shared.model.decisions import EventReason
 from tests.tidy.test_house_rules import name_anchor
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from shared.core.decide.demands import decide_demand
-from shared.core.decisions import Decision, Verdict
-from shared.core.demand.demand import Demand
-from shared.core.settings import Settings
+from shared.needs.demands import decide_demand
+from shared.model.decisions import Decision, Verdict
+from shared.needs.demand import Demand
+from shared.settings import Settings
 from tests.builders import CLUSTER, a_jobset, a_pod, a_template, expect_decision, settings
 
 

@@ -8,13 +8,13 @@ from typing import Any
 
 import msgspec
 
-from shared.core import labels
-from shared.core.decide.demands import decide_demand, decide_planned_demand
-from shared.core.decisions import Decision
-from shared.core.demand.demand import Demand
-from shared.core.kinds.table import get_kind, list_slices
-from shared.core.settings import Settings
-from shared.core.workloads import PodView, WorkloadView
+from shared.model import labels
+from shared.needs.demands import decide_demand, decide_planned_demand
+from shared.model.decisions import Decision
+from shared.needs.demand import Demand
+from shared.kinds.table import get_kind, list_slices
+from shared.settings import Settings
+from shared.model.workloads import PodView, WorkloadView
 from shared.edges.workload_objects import Pod, read_workload, view_pod
 from tests.builders import CLUSTER, settings
 

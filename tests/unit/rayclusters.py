@@ -6,8 +6,8 @@ hosts each.
 
 from typing import Any
 
-from shared.core import labels
-from shared.core.kinds.raycluster import (
+from shared.model import labels
+from shared.kinds.raycluster import (
     CLUSTER,
     GROUP,
     HOST_INDEX,
@@ -17,7 +17,7 @@ from shared.core.kinds.raycluster import (
     REPLICA_NAME,
     REPLICA_OF_WEBHOOK,
 )
-from shared.core.workloads import PodTemplate, PodView, WorkloadView
+from shared.model.workloads import PodTemplate, PodView, WorkloadView
 from shared.edges.workload_objects import read_template
 
 UID = "0b6a1a52-3f0e-4c57-9d8c-6a3c7c1f2d11"

@@ -13,10 +13,10 @@ from shared.core.decide.attempts import (
     find_pause,
     is_superseded,
 )
-from shared.core.decisions import Decision, Reason, Verdict
+from shared.model.decisions import Decision, Reason, Verdict
 from shared.core.identity.names import ATTEMPTS_MAX, build_pool_name
-from shared.core.identity.pools import PoolSnapshot
-from shared.core.times import format_minute
+from shared.model.pool_status import PoolSnapshot
+from shared.model.times import format_minute
 from tests.builders import NOW, a_claim, a_foreign_pool, a_pool
 from tests.unit.decision_enumeration import DEMAND
 

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared.capacity_lists import UnreadableList, read_policies, read_priorities
-from shared.core.errors import Misconfigured
-from shared.core.priorities import CapacityPolicy, Priority, ReservationRef
+from shared.needs.capacity_texts import UnreadableList, read_policies, read_priorities
+from shared.model.errors import Misconfigured
+from shared.model.priorities import CapacityPolicy, Priority, ReservationRef
 from shared.environment import read_settings
 from tests.builders import CLUSTER
 

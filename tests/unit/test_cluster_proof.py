@@ -3,7 +3,7 @@
 import pytest
 
 from shared.core.decide.cluster_stops import judge_nodes, list_witnesses
-from shared.core.identity.pools import PoolSnapshot
+from shared.model.pool_status import PoolSnapshot
 from tests.builders import a_foreign_pool, a_go_pool, a_pool
 
 GROUP = "gke-main-default-pool-12ab34cd"

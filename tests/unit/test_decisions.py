@@ -10,11 +10,11 @@ import pytest
 
 from shared.core.decide.attempts import AttemptDecision, decide_next_attempt
 from shared.core.decide.collect import decide_collect, needs_cap
-from shared.core.decide.demands import decide_succeeded
+from shared.needs.demands import decide_succeeded
 from shared.core.decide.limits import CountedPools, Usage
 from shared.core.decide.pool_facts import OwnerState, PoolFacts, PoolPods, WaitingPods
 from shared.core.decide.provision import decide_provision
-from shared.core.decisions import (
+from shared.model.decisions import (
     EVENT_REASONS,
     Decision,
     EventReason,
@@ -23,7 +23,7 @@ from shared.core.decisions import (
     find_event_reason,
     is_warning,
 )
-from shared.core.identity.pools import STATUS_NUMBERS, PoolSnapshot, PoolStatus, parse_status, sort_oldest_first
+from shared.model.pool_status import STATUS_NUMBERS, PoolSnapshot, PoolStatus, parse_status, sort_oldest_first
 from tests.builders import NOW, a_claim, a_demand, a_foreign_pool, a_go_pool, a_pool, settings
 from tests.unit.decision_enumeration import ATTEMPTS, BROKEN, COLLECT, PROVISION
 from tests.unit.decision_table import DecisionTable, Rule

@@ -5,15 +5,15 @@ from typing import Any
 
 import pytest
 
-from shared.core import labels
-from shared.core.decide.demands import decide_demand
-from shared.core.decisions import Decision, Reason, Verdict
-from shared.core.demand.demand import Demand
-from shared.core.kinds import jobset as jobset_keys
-from shared.core.settings import Settings
-from shared.core.shapes.shape import Placement
-from shared.core.topology_terms import Requirement
-from shared.core.workloads import PodView, SliceGroup, WorkloadView
+from shared.model import labels
+from shared.needs.demands import decide_demand
+from shared.model.decisions import Decision, Reason, Verdict
+from shared.needs.demand import Demand
+from shared.kinds import jobset as jobset_keys
+from shared.settings import Settings
+from shared.shapes.shape import Placement
+from shared.model.topology_terms import Requirement
+from shared.model.workloads import PodView, SliceGroup, WorkloadView
 from tests.builders import (
     CLUSTER,
     JOBSET_UID,

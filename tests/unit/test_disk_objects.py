@@ -5,8 +5,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from shared.core.errors import NotFound
-from shared.core.workloads import Disk
+from shared.model.errors import NotFound
+from shared.model.workloads import Disk
 from shared.edges.disk_objects import ZONE_KEYS, read_disk
 from shared.edges.kubernetes_api import Connection, KubernetesApi
 

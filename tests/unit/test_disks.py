@@ -4,14 +4,14 @@ from typing import Any
 
 import pytest
 
-from shared.capacity_lists import read_policies
-from shared.core import labels
-from shared.core.decide.demands import decide_demand, decide_planned_demand
-from shared.core.decisions import Decision, Verdict
-from shared.core.demand.demand import Demand
-from shared.core.kinds.table import list_slices
-from shared.core.settings import ClusterSettings
-from shared.core.workloads import Disk
+from shared.needs.capacity_texts import read_policies
+from shared.model import labels
+from shared.needs.demands import decide_demand, decide_planned_demand
+from shared.model.decisions import Decision, Verdict
+from shared.needs.demand import Demand
+from shared.kinds.table import list_slices
+from shared.settings import ClusterSettings
+from shared.model.workloads import Disk
 from tests.builders import (
     CLUSTER,
     NOW,

@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from shared.core import labels
-from shared.core.decisions import Reason, Verdict
-from shared.core.demand.demand import Demand
-from shared.core.topology_terms import TermKind, TopologyTerm
+from shared.model import labels
+from shared.model.decisions import Reason, Verdict
+from shared.needs.demand import Demand
+from shared.model.topology_terms import TermKind, TopologyTerm
 from tests.builders import expect_decision
 from tests.unit.asked_shapes import decide_shape
 

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared.core import labels
-from shared.core.decisions import Decision, Reason
-from shared.core.demand.demand import Demand
-from shared.core.errors import SliceUnknown
-from shared.core.kinds.elastic import (
+from shared.model import labels
+from shared.model.decisions import Decision, Reason
+from shared.needs.demand import Demand
+from shared.model.errors import SliceUnknown
+from shared.kinds.elastic import (
     find_slice,
     has_slice,
     is_elastic,
@@ -20,10 +20,10 @@ from shared.core.kinds.elastic import (
     list_elastic,
     name_elastic,
 )
-from shared.core.kinds.job import JOB
-from shared.core.kinds.leaderworkerset import EXCLUSIVE_TOPOLOGY, LEADERWORKERSET
-from shared.core.kinds.table import list_slices
-from shared.core.workloads import PodTemplate, SliceGroup, WorkloadView
+from shared.kinds.job import JOB
+from shared.kinds.leaderworkerset import EXCLUSIVE_TOPOLOGY, LEADERWORKERSET
+from shared.kinds.table import list_slices
+from shared.model.workloads import PodTemplate, SliceGroup, WorkloadView
 from shared.edges.quantities import parse_quantity
 from shared.edges.workload_objects import read_template
 from tests.builders import a_jobset, a_template, expect_decision, expect_demand

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shared.answer import ERRORS, NOTICE, SEVERITIES, Answer, answer_decision, answer_error
-from shared.core.decisions import Reason, Verdict
-from shared.core.demand import capacity
-from shared.core.errors import (
+from shared.model.decisions import Reason, Verdict
+from shared.needs import capacity
+from shared.model.errors import (
     AlreadyExists,
     Broken,
     Busy,

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from shared.core.decide import failures
-from shared.core.decide.failures import RULES, Failure, classify_failure
+from shared.plan import failures
+from shared.plan.failures import RULES, Failure, classify_failure
 from tests.unit.decision_enumeration import QUOTED, WORDS
 
 FRAGMENTS = [

@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
-from shared.core.decide.demands import decide_planned_demand
+from shared.needs.demands import decide_planned_demand
 from shared.core.decide.provision import decide_provision
-from shared.core.decisions import Verdict
-from shared.core.demand.demand import Demand
+from shared.model.decisions import Verdict
+from shared.needs.demand import Demand
 from shared.core.identity.names import PoolOwner, build_pool_name
-from shared.core.identity.pools import PoolStatus
-from shared.core.kinds.table import KIND_NAMES, get_kind, list_slices
+from shared.model.pool_status import PoolStatus
+from shared.kinds.table import KIND_NAMES, get_kind, list_slices
 from shared.edges.workload_objects import read_workload
 from tests.builders import CLUSTER, NOW, a_pool, settings
 

@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from shared.capacity_lists import read_policies
-from shared.core import labels
+from shared.needs.capacity_texts import read_policies
+from shared.model import labels
 from shared.core.decide.attempts import AttemptDecision
 from shared.core.decide.cluster_stops import Mode, Stop
-from shared.core.decide.demands import decide_demand
+from shared.needs.demands import decide_demand
 from shared.core.decide.gangs import (
     Gang,
     Holding,
@@ -20,9 +20,9 @@ from shared.core.decide.gangs import (
     plan_gang,
 )
 from shared.core.decide.limits import Usage, decide_limit
-from shared.core.decisions import Decision, Reason, Verdict
-from shared.core.demand.demand import Demand
-from shared.core.workloads import SliceGroup
+from shared.model.decisions import Decision, Reason, Verdict
+from shared.needs.demand import Demand
+from shared.model.workloads import SliceGroup
 from tests.builders import CLUSTER, NOW, a_claim, a_jobset, a_pod, a_pool, a_template, expect_decision, settings
 
 SUSPENDED = a_jobset(replicas=3, suspended=True)

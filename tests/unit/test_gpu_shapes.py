@@ -5,17 +5,17 @@ from typing import Any
 
 import pytest
 
-from shared.core import labels
-from shared.core.decide.demands import decide_planned_demand
-from shared.core.decisions import Decision, Reason
-from shared.core.demand.demand import Demand
-from shared.core.errors import UnknownGpu, UnsupportedShape
-from shared.core.kinds.table import list_slices
-from shared.core.nodepool import build_node_pool, describe_placement
-from shared.core.shapes.gpu_catalogue import FAMILIES
-from shared.core.shapes.gpus import find_gpu_shape
-from shared.core.shapes.room import Room, measure_allocatable
-from shared.core.workloads import PodTemplate, SliceGroup
+from shared.model import labels
+from shared.needs.demands import decide_planned_demand
+from shared.model.decisions import Decision, Reason
+from shared.needs.demand import Demand
+from shared.model.errors import UnknownGpu, UnsupportedShape
+from shared.kinds.table import list_slices
+from shared.needs.node_pool_body import build_node_pool, describe_placement
+from shared.shapes.gpu_catalogue import FAMILIES
+from shared.shapes.gpus import find_gpu_shape
+from shared.shapes.room import Room, measure_allocatable
+from shared.model.workloads import PodTemplate, SliceGroup
 from shared.edges.workload_objects import read_template
 from standins.fakegke.model.gpu_machines import BUILT_IN
 from tests.builders import CLUSTER, a_jobset, expect_decision, expect_demand, settings
@@ -29,7 +29,7 @@ L4 = {labels.GPU_ACCELERATOR: "nvidia-l4"}
 def a_template(
     kind: str = "nvidia-l4", gpus: int = 1, *, cpu: float = 0, memory_gb: float = 0, **options: str
 ) -> PodTemplate:
-    """Keys of `said` are names of `shared.core.labels`."""
+    """Keys of `said` are names of `shared.model.labels`."""
     selector = {labels.GPU_ACCELERATOR: kind} | {getattr(labels, key): value for key, value in options.items()}
     return dataclasses.replace(
         a_gpu_template(gpus, selector=selector), cpu_millis=int(cpu * 1000), memory_bytes=int(memory_gb * GIB)

@@ -4,12 +4,12 @@ from typing import Any
 
 import pytest
 
-from shared.core.decisions import Reason
-from shared.core.kinds.deployment import DEPLOYMENT, TEMPLATE_HASH
-from shared.core.kinds.elastic import has_slice
-from shared.core.kinds.objects import UnexpectedValue
-from shared.core.kinds.table import find_kind_of_pod, list_slices, select_pods
-from shared.core.workloads import PodView, WorkloadView
+from shared.model.decisions import Reason
+from shared.kinds.deployment import DEPLOYMENT, TEMPLATE_HASH
+from shared.kinds.elastic import has_slice
+from shared.kinds.objects import UnexpectedValue
+from shared.kinds.table import find_kind_of_pod, list_slices, select_pods
+from shared.model.workloads import PodView, WorkloadView
 from shared.edges.workload_objects import read_template
 from tests.builders import expect_decision, expect_demand
 from tests.unit.live_pods import a_pod_body, a_pod_of, decide

@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from shared.core import labels
-from shared.core.errors import SliceUnknown
-from shared.core.kinds.job import JOB, JOB_NAME_ON_POD
-from shared.core.kinds.objects import UnexpectedValue
-from shared.core.workloads import PodView, WorkloadView
+from shared.model import labels
+from shared.model.errors import SliceUnknown
+from shared.kinds.job import JOB, JOB_NAME_ON_POD
+from shared.kinds.objects import UnexpectedValue
+from shared.model.workloads import PodView, WorkloadView
 from shared.edges.workload_objects import read_template
 from tests.unit.live_pods import a_pod_body, a_pod_of, require
 

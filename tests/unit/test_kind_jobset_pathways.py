@@ -5,14 +5,14 @@ from typing import Any
 
 import pytest
 
-from shared.core import labels
-from shared.core.decide.demands import decide_demand
+from shared.model import labels
+from shared.needs.demands import decide_demand
 from shared.core.decide.needed_pools import plan_pools
 from shared.core.decide.pool_facts import measure_occupancy
-from shared.core.demand.demand import Demand
-from shared.core.kinds.jobset import EXCLUSIVE_TOPOLOGY, JOBSET, NODE_SELECTOR_STRATEGY
-from shared.core.kinds.table import list_slices, may_swap
-from shared.core.workloads import PodView, SliceGroup, WorkloadView
+from shared.needs.demand import Demand
+from shared.kinds.jobset import EXCLUSIVE_TOPOLOGY, JOBSET, NODE_SELECTOR_STRATEGY
+from shared.kinds.table import list_slices, may_swap
+from shared.model.workloads import PodView, SliceGroup, WorkloadView
 from shared.edges.workload_objects import read_template
 from tests.builders import CLUSTER, JOBSET_UID, a_claim, a_pod, a_pool, a_template, expect_demand, settings
 

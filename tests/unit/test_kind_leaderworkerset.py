@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from shared.core import labels
-from shared.core.errors import SliceUnknown
-from shared.core.kinds.leaderworkerset import (
+from shared.model import labels
+from shared.model.errors import SliceUnknown
+from shared.kinds.leaderworkerset import (
     GROUP_INDEX,
     LEADER_ASKS_FOR_CHIPS,
     LEADERWORKERSET,
@@ -22,8 +22,8 @@ from shared.core.kinds.leaderworkerset import (
     SUBGROUPS_MAX,
     WORKER_INDEX,
 )
-from shared.core.kinds.objects import UnexpectedValue
-from shared.core.workloads import PodView, WorkloadView
+from shared.kinds.objects import UnexpectedValue
+from shared.model.workloads import PodView, WorkloadView
 from shared.edges.workload_objects import read_template
 from tests.unit.live_pods import a_pod_body, a_pod_of, change, require
 

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from shared.core.errors import Rejected, SlicesMayMix, SliceUnknown
-from shared.core.kinds.objects import UnexpectedValue
-from shared.core.kinds.raycluster import (
+from shared.model.errors import Rejected, SlicesMayMix, SliceUnknown
+from shared.kinds.objects import UnexpectedValue
+from shared.kinds.raycluster import (
     CLUSTER,
     GROUP,
     HOST_INDEX,
@@ -16,7 +16,7 @@ from shared.core.kinds.raycluster import (
     REPLICA_NAME,
     REPLICA_OF_WEBHOOK,
 )
-from shared.core.workloads import PodView, WorkloadView
+from shared.model.workloads import PodView, WorkloadView
 from shared.edges.workload_objects import read_template
 from tests.unit.rayclusters import (
     EARLIER_UID,

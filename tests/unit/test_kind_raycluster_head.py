@@ -4,14 +4,14 @@ from typing import Any
 
 import pytest
 
-from shared.core import labels
-from shared.core.decisions import Decision, Reason
-from shared.core.demand.demand import Demand
-from shared.core.errors import SliceUnknown
-from shared.core.kinds.elastic import find_slice
-from shared.core.kinds.raycluster import CLUSTER, GROUP, HEAD_GROUP, NODE_TYPE, RAYCLUSTER
-from shared.core.kinds.table import list_slices
-from shared.core.workloads import PodView, WorkloadView
+from shared.model import labels
+from shared.model.decisions import Decision, Reason
+from shared.needs.demand import Demand
+from shared.model.errors import SliceUnknown
+from shared.kinds.elastic import find_slice
+from shared.kinds.raycluster import CLUSTER, GROUP, HEAD_GROUP, NODE_TYPE, RAYCLUSTER
+from shared.kinds.table import list_slices
+from shared.model.workloads import PodView, WorkloadView
 from shared.edges.workload_objects import read_template
 from tests.builders import expect_decision
 from tests.unit.live_pods import a_pod_of, decide, plan

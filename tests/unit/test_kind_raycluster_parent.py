@@ -7,12 +7,12 @@ import pytest
 
 from shared.core.decide.collect import decide_collect
 from shared.core.decide.pool_facts import OwnerState, PoolFacts
-from shared.core.decisions import Reason
-from shared.core.identity.pools import PoolStatus
-from shared.core.kinds.objects import UnexpectedValue
-from shared.core.kinds.raycluster import RAYCLUSTER
-from shared.core.kinds.rayjob import judge_rayjob
-from shared.core.workloads import Parent
+from shared.model.decisions import Reason
+from shared.model.pool_status import PoolStatus
+from shared.kinds.objects import UnexpectedValue
+from shared.kinds.raycluster import RAYCLUSTER
+from shared.kinds.rayjob import judge_rayjob
+from shared.model.workloads import Parent
 from shared.edges.workload_objects import read_template
 from tests.builders import NOW, a_pool, settings
 from tests.unit.rayclusters import a_body

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from shared.core.kinds.raycluster import CLUSTER, RAYCLUSTER
-from shared.core.workloads import PodView
+from shared.kinds.raycluster import CLUSTER, RAYCLUSTER
+from shared.model.workloads import PodView
 from tests.unit.rayclusters import EARLIER_UID, a_group, a_raycluster, a_worker, indexed, name_of, webhooked
 
 

@@ -4,13 +4,13 @@ from typing import Any
 
 import pytest
 
-from shared.core.decisions import Reason
-from shared.core.demand.demand import Demand
-from shared.core.errors import SliceUnknown
-from shared.core.kinds.elastic import has_slice
-from shared.core.kinds.statefulset import POD_NAME, STATEFULSET
-from shared.core.kinds.table import find_kind_of_pod, list_slices
-from shared.core.workloads import PodView, WorkloadView
+from shared.model.decisions import Reason
+from shared.needs.demand import Demand
+from shared.model.errors import SliceUnknown
+from shared.kinds.elastic import has_slice
+from shared.kinds.statefulset import POD_NAME, STATEFULSET
+from shared.kinds.table import find_kind_of_pod, list_slices
+from shared.model.workloads import PodView, WorkloadView
 from shared.edges.workload_objects import read_template
 from tests.builders import expect_decision, expect_demand
 from tests.unit.live_pods import a_pod_body, a_pod_of, decide

@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from shared.core import labels
+from shared.model import labels
 from shared.core.decide.admission_checks import Word, answer_gang, find_final, refuse_owner
 from shared.core.decide.attempts import AttemptDecision
 from shared.core.decide.gangs import GangAnswer, judge_gang
-from shared.core.decisions import Decision, Reason, Verdict
-from shared.core.kinds.objects import UnexpectedValue
-from shared.core.kinds.table import KIND_NAMES, get_kind
-from shared.core.kueue import (
+from shared.model.decisions import Decision, Reason, Verdict
+from shared.kinds.objects import UnexpectedValue
+from shared.kinds.table import KIND_NAMES, get_kind
+from shared.model.kueue import (
     CONTROLLER,
     Check,
     CheckState,
@@ -27,8 +27,8 @@ from shared.core.kueue import (
     read_flavor,
     read_queued,
 )
-from shared.core.settings import ClusterSettings
-from shared.core.workloads import PodTemplate
+from shared.settings import ClusterSettings
+from shared.model.workloads import PodTemplate
 from tests.builders import CLUSTER, NOW, a_demand, a_jobset, expect_decision, settings
 from tests.builders import a_template as a_pod_template
 

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared.core.decisions import Reason
-from shared.core.errors import MalformedEvent
-from shared.core.messages import (
+from shared.model.decisions import Reason
+from shared.model.errors import MalformedEvent
+from shared.model.messages import (
     DATA_BYTES_MAX,
     Event,
     EventType,

@@ -3,7 +3,7 @@
 import pytest
 
 from shared.core.decide.cluster_stops import Mode, Stop, decide_stop
-from shared.core.decisions import Decision, Reason, Verdict
+from shared.model.decisions import Decision, Reason, Verdict
 from tests.builders import expect_decision
 
 NO_CREATE = Stop(mode=Mode.NO_CREATE, reason=Reason.MODE_NO_CREATE, cause="the label")

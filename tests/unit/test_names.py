@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared.core import labels
-from shared.core.demand.demand import claim_slice
-from shared.core.errors import Broken, LabelBudgetExceeded
+from shared.model import labels
+from shared.needs.demand import claim_slice
+from shared.model.errors import Broken, LabelBudgetExceeded
 from shared.core.identity.names import (
     ATTEMPTS_MAX,
     HASH_CHARACTERS,
@@ -21,9 +21,9 @@ from shared.core.identity.names import (
     parse_owner,
     parse_pool_name,
 )
-from shared.core.kinds import jobset as jobset_keys
-from shared.core.kinds.table import list_slices
-from shared.core.nodepool import NODE_LABEL_CHARACTERS_MAX, check_label_budget, measure_labels
+from shared.kinds import jobset as jobset_keys
+from shared.kinds.table import list_slices
+from shared.needs.node_pool_body import NODE_LABEL_CHARACTERS_MAX, check_label_budget, measure_labels
 from tests.builders import CLUSTER, OWNER_KEYS, a_claim
 from tests.unit.live_pods import ALL, a_body, a_workload
 

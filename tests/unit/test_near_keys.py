@@ -2,9 +2,9 @@
 
 import pytest
 
-from shared.core import labels
-from shared.core.decisions import Reason
-from shared.core.demand.near_keys import find_near_key
+from shared.model import labels
+from shared.model.decisions import Reason
+from shared.needs.near_keys import find_near_key
 from tests.builders import a_template
 from tests.unit.asked_shapes import refuse_shape
 

@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from shared.core import labels
-from shared.core.decisions import Reason
-from shared.core.nodepool import build_node_pool
-from shared.core.settings import Settings
-from shared.core.topology_terms import Requirement
+from shared.model import labels
+from shared.model.decisions import Reason
+from shared.needs.node_pool_body import build_node_pool
+from shared.settings import Settings
+from shared.model.topology_terms import Requirement
 from tests.builders import a_demand, settings
 from tests.unit.asked_shapes import refuse_shape
 

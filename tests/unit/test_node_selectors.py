@@ -6,17 +6,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared.core import labels
-from shared.core.decide.demands import decide_demand
-from shared.core.decisions import Decision, Reason
-from shared.core.demand.capacity import Capacity, CapacityConflict, Tier, read_capacity
-from shared.core.demand.demand import Demand
-from shared.core.demand.node_selectors import COPIED_FROM_SELECTORS, UnsupportedSelector, ZoneMissing, read_zone
-from shared.core.errors import NotAllowed, Rejected
-from shared.core.kinds import jobset as jobset_keys
-from shared.core.nodepool import build_node_pool
-from shared.core.settings import ClusterSettings
-from shared.core.shapes.tpus import find_shape
+from shared.model import labels
+from shared.needs.demands import decide_demand
+from shared.model.decisions import Decision, Reason
+from shared.needs.capacity import Capacity, CapacityConflict, Tier, read_capacity
+from shared.needs.demand import Demand
+from shared.needs.node_selectors import COPIED_FROM_SELECTORS, UnsupportedSelector, ZoneMissing, read_zone
+from shared.model.errors import NotAllowed, Rejected
+from shared.kinds import jobset as jobset_keys
+from shared.needs.node_pool_body import build_node_pool
+from shared.settings import ClusterSettings
+from shared.shapes.tpus import find_shape
 from tests.builders import CLUSTER, ZONE, a_demand, a_jobset, a_pod, a_template, settings
 from tests.builders import OWNER_KEYS as OF_OWNERS
 from tests.unit.asked_shapes import refuse_shape

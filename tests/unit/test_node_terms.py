@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from shared.core import labels
-from shared.core.decisions import Decision, Reason, Verdict
-from shared.core.demand.capacity import Tier
-from shared.core.demand.demand import Demand
-from shared.core.topology_terms import Requirement
+from shared.model import labels
+from shared.model.decisions import Decision, Reason, Verdict
+from shared.needs.capacity import Tier
+from shared.needs.demand import Demand
+from shared.model.topology_terms import Requirement
 from tests.unit.live_pods import a_body, a_workload, change, plan
 
 TPU = a_body(selectors={labels.ACCELERATOR: "tpu-v6e-slice", labels.TOPOLOGY: "2x2"})

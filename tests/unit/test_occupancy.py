@@ -8,19 +8,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared.core import labels
+from shared.model import labels
 from shared.core.decide.needed_pools import PoolPlan, plan_pools
 from shared.core.decide.pool_facts import Occupancy, find_queued_since, measure_occupancy
 from shared.core.decide.pool_use import TAKERS_NAMED_MAX, decide_holder, decide_taken, find_takers
-from shared.core.decisions import Reason, Verdict
-from shared.core.errors import SliceUnknown
+from shared.model.decisions import Reason, Verdict
+from shared.model.errors import SliceUnknown
 from shared.core.identity.names import build_pool_name
-from shared.core.identity.pools import PoolSnapshot
-from shared.core.kinds.jobset import JOBSET
-from shared.core.kinds.kind import Kind, SliceOfPod
-from shared.core.kinds.table import KINDS
-from shared.core.ports import BoundPod
-from shared.core.workloads import PodTemplate, PodView, SliceGroup, WorkloadView
+from shared.model.pool_status import PoolSnapshot
+from shared.kinds.jobset import JOBSET
+from shared.kinds.kind import Kind, SliceOfPod
+from shared.kinds.table import KINDS
+from shared.model.ports import BoundPod
+from shared.model.workloads import PodTemplate, PodView, SliceGroup, WorkloadView
 from tests.builders import CLUSTER, NOW, a_claim, a_demand, a_foreign_pool, a_pool, expect_decision, settings
 
 POOL_0, POOL_1, POOL_2 = ["n00", "n01"], ["n10", "n11"], ["n20", "n21"]

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from shared.core.errors import MalformedEvent
+from shared.model.errors import MalformedEvent
 from shared.core.identity.names import build_pool_name
-from shared.core.operations import ENTRY_BYTES_MAX, EndedOperation, parse_entry
+from shared.model.operations import ENTRY_BYTES_MAX, EndedOperation, parse_entry
 from tests.audit_entries import STOCKOUT, an_entry
 from tests.builders import CLUSTER, a_claim
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from shared.core import labels
-from shared.core.decisions import Decision, Reason
-from shared.core.demand.demand import Demand
+from shared.model import labels
+from shared.model.decisions import Decision, Reason
+from shared.needs.demand import Demand
 from tests.builders import expect_decision
 from tests.unit.live_pods import ONE_HOST, a_workload, change, plan
 

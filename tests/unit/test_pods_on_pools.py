@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from shared.core.decide.pool_facts import PoolPods, count_pods
-from shared.core.ports import BoundPod
-from shared.core.times import is_fresh
+from shared.model.ports import BoundPod
+from shared.model.times import is_fresh
 from tests.builders import NOW, a_pool
 
 DRAIN = 900

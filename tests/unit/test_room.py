@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 
-from shared.core.decisions import Reason
-from shared.core.demand.demand import Demand
-from shared.core.nodepool import build_node_pool
-from shared.core.settings import Settings
-from shared.core.shapes.room import DISK_GB_MAX, GIB, Room, find_disk_size, measure_allocatable, measure_storage
-from shared.core.shapes.tpu_catalogue import MACHINES
+from shared.model.decisions import Reason
+from shared.needs.demand import Demand
+from shared.needs.node_pool_body import build_node_pool
+from shared.settings import Settings
+from shared.shapes.room import DISK_GB_MAX, GIB, Room, find_disk_size, measure_allocatable, measure_storage
+from shared.shapes.tpu_catalogue import MACHINES
 from tests.builders import expect_demand, settings
 from tests.unit.asked_shapes import decide_shape, refuse_shape
 

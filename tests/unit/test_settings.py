@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-import shared.core.settings
-from shared.core.errors import Misconfigured
-from shared.core.priorities import NodeSource
-from shared.core.settings import ClusterSettings, Credentials, Settings, is_allowed
+import shared.settings
+from shared.model.errors import Misconfigured
+from shared.model.priorities import NodeSource
+from shared.settings import ClusterSettings, Credentials, Settings, is_allowed
 from shared.environment import PREFIX, read_settings
 from tests.builders import CLUSTER, settings
 
@@ -157,7 +157,7 @@ def test_a_secret_like_long_value_is_shortened() -> None:
 
 @pytest.mark.parametrize("kind", ["Settings", "ClusterSettings"])
 def test_each_setting_is_explained_beside_it(kind: str) -> None:
-    tree = ast.parse(Path(shared.core.settings.__file__).read_text())
+    tree = ast.parse(Path(shared.settings.__file__).read_text())
     found = next(node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == kind)
     fields = [each for each in found.body if not isinstance(each, ast.FunctionDef)]
     pairs = zip(fields, [*fields[1:], None], strict=True)

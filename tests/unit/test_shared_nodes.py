@@ -5,13 +5,13 @@ from typing import Any
 
 import pytest
 
-from shared.capacity_lists import read_policies
-from shared.core import labels
-from shared.core.decide.demands import decide_demand
+from shared.needs.capacity_texts import read_policies
+from shared.model import labels
+from shared.needs.demands import decide_demand
 from shared.core.decide.elastic_sizes import count_missing, list_sharing
-from shared.core.demand.demand import Demand
+from shared.needs.demand import Demand
 from shared.core.identity.names import build_owner_labels, build_pool_name
-from shared.core.identity.pools import PoolSnapshot, PoolStatus
+from shared.model.pool_status import PoolSnapshot, PoolStatus
 from tests.builders import CLUSTER, NOW, expect_demand, settings
 from tests.unit.test_elastic import a_gpu_body, a_gpu_job
 from tests.unit.test_kind_job import a_pod

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from shared.core import labels
-from shared.core.decisions import Decision, Reason, Verdict
-from shared.core.demand.capacity import Tier
-from shared.core.demand.demand import Demand
+from shared.model import labels
+from shared.model.decisions import Decision, Reason, Verdict
+from shared.needs.capacity import Tier
+from shared.needs.demand import Demand
 from tests.builders import expect_decision, expect_demand, settings
 from tests.unit.live_pods import (
     ALL,

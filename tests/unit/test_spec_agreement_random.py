@@ -3,13 +3,13 @@
 import copy
 import random
 
-from shared.core import labels
-from shared.core.decide.demands import decide_planned_demand
-from shared.core.demand.capacity import find_tier
-from shared.core.demand.demand import Demand
-from shared.core.errors import Rejected
-from shared.core.kinds.table import list_slices
-from shared.core.workloads import WorkloadView
+from shared.model import labels
+from shared.needs.demands import decide_planned_demand
+from shared.needs.capacity import find_tier
+from shared.needs.demand import Demand
+from shared.model.errors import Rejected
+from shared.kinds.table import list_slices
+from shared.model.workloads import WorkloadView
 from tests.builders import CLUSTER, settings
 from tests.unit.live_pods import ALL, Json, a_body, a_leader, a_workload, change, decide
 

@@ -6,8 +6,8 @@ import pytest
 
 from shared.core.decide.collect import decide_collect
 from shared.core.decide.pool_facts import OwnerState, PoolFacts, classify_owner
-from shared.core.kinds.table import get_kind
-from shared.core.times import measure_seconds, parse_time
+from shared.kinds.table import get_kind
+from shared.model.times import measure_seconds, parse_time
 from shared.edges.workload_objects import read_template
 from tests.builders import NOW, a_jobset, a_pool, settings
 

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared.core import labels
-from shared.core.errors import UnsupportedShape
-from shared.core.shapes.shape import Placement, Shape
-from shared.core.shapes.tpu_catalogue import BY_ACCELERATOR, FAMILIES, Family
-from shared.core.shapes.tpus import count_chips, find_shape, list_topologies
+from shared.model import labels
+from shared.model.errors import UnsupportedShape
+from shared.shapes.shape import Placement, Shape
+from shared.shapes.tpu_catalogue import BY_ACCELERATOR, FAMILIES, Family
+from shared.shapes.tpus import count_chips, find_shape, list_topologies
 
 # accelerator, topology, chips per pod -> machine, hosts, placement.
 # https://cloud.google.com/kubernetes-engine/docs/concepts/plan-tpus and

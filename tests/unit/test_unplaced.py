@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from shared.core import labels
+from shared.model import labels
 from shared.core.decide.pool_use import decide_unplaced
-from shared.core.decisions import Reason, Verdict
-from shared.core.workloads import NodeView, Taint, Toleration
+from shared.model.decisions import Reason, Verdict
+from shared.model.workloads import NodeView, Taint, Toleration
 from tests.builders import a_pod, a_pool, a_template
 
 SPOT = Taint(labels.SPOT, "true", "NoSchedule")

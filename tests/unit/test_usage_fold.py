@@ -7,7 +7,7 @@ import pytest
 from cli.usage.folding import GAP_SECONDS, UsageFold
 from cli.usage.hours import HOUR_SECONDS, Account, Cause, Hours
 from shared.core.decide.elastic_sizes import SeenPool, decide_giving_up, decide_shrink
-from shared.core.identity.pools import PoolSnapshot, PoolStatus
+from shared.model.pool_status import PoolSnapshot, PoolStatus
 
 NOON = 1_800_014_400.0
 """2027-01-15T12:00:00Z."""

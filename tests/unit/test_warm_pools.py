@@ -2,11 +2,11 @@
 
 import pytest
 
-from shared.core import labels
+from shared.model import labels
 from shared.core.decide.warm_pools import find_idle_since
-from shared.core.demand.demand import Demand
+from shared.needs.demand import Demand
 from shared.core.identity.names import build_owner_labels, parse_owner
-from shared.core.ports import SurplusMark
+from shared.model.ports import SurplusMark
 from tests.builders import NOW, a_claim, a_demand, a_pod, a_pool, a_template, settings
 
 

@@ -6,12 +6,12 @@ from typing import Any
 import msgspec
 import pytest
 
-from shared.core import labels
-from shared.core.kinds.jobset import JOBSET
-from shared.core.kinds.objects import UnexpectedValue
-from shared.core.times import parse_time
-from shared.core.topology_terms import Requirement, TermKind, TopologyTerm
-from shared.core.workloads import AmbiguousSelector, PodTemplate
+from shared.model import labels
+from shared.kinds.jobset import JOBSET
+from shared.kinds.objects import UnexpectedValue
+from shared.model.times import parse_time
+from shared.model.topology_terms import Requirement, TermKind, TopologyTerm
+from shared.model.workloads import AmbiguousSelector, PodTemplate
 from shared.edges import workload_objects
 from shared.edges.workload_objects import Pod, read_workload, view_pod
 

@@ -7,7 +7,7 @@ import pytest
 from demo.stack.clusters import ClusterKind
 from demo.stack.commands import StackSettings
 from demo.stack.layout import TOPIC
-from shared.core.messages import Observed
+from shared.model.messages import Observed
 from tests.clusters import SPEED
 from tests.kinds.controllers import with_controllers
 from tests.kinds.queues import BODIES, GO, V6E, Json, Queue, a_jobset, a_leaderworkerset, a_pinned_job

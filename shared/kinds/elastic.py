@@ -1,0 +1,160 @@
+"""Pools for pods that need no slice: one per workload and shape, whose size follows the spec.
+
+The pod template alone determines the pool and its name, so that every pod of a shape and the live
+workload's spec give the same name. `shared.core.decide.elastic_sizes` decides the size.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from typing import TYPE_CHECKING
+
+from shared.model import labels
+from shared.model.errors import SliceUnknown
+from shared.kinds.kind import SliceOfPod
+from shared.shapes.gpu_catalogue import RACK_SCALE
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from shared.kinds.kind import Kind
+    from shared.model.workloads import PodTemplate, PodView, SliceGroup, WorkloadView
+
+_MARK = "any"
+_DIGEST_CHARACTERS = 6
+_SHAPE = re.compile(rf"[a-z2-7]{{{_DIGEST_CHARACTERS}}}")
+_READABLE_CHARACTERS = 63 - len(_MARK) - _DIGEST_CHARACTERS - 2
+_ANNOTATIONS = (
+    labels.ADDITIONAL_NODE_NETWORKS,
+    labels.CAPACITY,
+    labels.COPY_LABELS,
+    labels.NODE_SERVICE_ACCOUNT,
+    labels.SLICE_TOPOLOGY,
+)
+"""The annotations of a pod that change its nodes."""
+
+
+def is_free(template: PodTemplate) -> bool:
+    """Return whether a pod, by its own template, can run on any node of its shape (GPUs only)."""
+    if not template.gpus or template.chips or template.node_pool_affinity:
+        return False
+    return not RACK_SCALE.intersection(template.list_values(labels.GPU_ACCELERATOR))
+
+
+def is_elastic(group: SliceGroup) -> bool:
+    """Return whether the pods of a group share one elastic pool."""
+    return group.elastic or (is_free(group.template) and not (group.whole or group.pinned))
+
+
+def name_shape(template: PodTemplate) -> str:
+    """Return a short text that is the same for all pods that can run on each other's nodes.
+
+    CPU, memory and GKE's number of chips are left out, because the cluster may add to them.
+    """
+    selected = sorted(template.node_selector.keys() - {labels.ACCELERATOR_COUNT})
+    asked = [
+        f"{template.chips}/{template.gpus}",
+        *(f"{key}={template.node_selector[key]}" for key in selected),
+        *(f"{key} in {','.join(sorted(template.node_affinity[key]))}" for key in sorted(template.node_affinity)),
+        *(f"{key}:{template.annotations[key]}" for key in _ANNOTATIONS if key in template.annotations),
+    ]
+    copied = (key.strip() for key in template.annotations.get(labels.COPY_LABELS, "").split(","))
+    asked += [f"{key}~{template.labels[key]}" for key in sorted(set(copied)) if key in template.labels]
+    return labels.hash_text("".join(f"{len(part)}:{part}" for part in asked), _DIGEST_CHARACTERS)
+
+
+def name_elastic(workload_name: str, template: PodTemplate) -> str:
+    """Return the slice name of an elastic pool, ``<workload>-any-<shape>``: a valid label value."""
+    return f"{_begin_name(workload_name)}{name_shape(template)}"
+
+
+def is_elastic_name(workload_name: str, slice_name: str) -> bool:
+    """Return whether a slice name is one of `name_elastic` for a workload."""
+    # A slice has the name of its workload, alone or with an index: no user's name decides this.
+    begin = _begin_name(workload_name)
+    shape = slice_name.removeprefix(begin)
+    return slice_name not in (workload_name, shape) and bool(_SHAPE.fullmatch(shape))
+
+
+def _begin_name(workload_name: str) -> str:
+    return f"{workload_name[:_READABLE_CHARACTERS].rstrip('-._')}-{_MARK}-"
+
+
+def list_elastic(workload: WorkloadView) -> list[SliceOfPod]:
+    """Return the elastic pools that a workload's spec needs now, each with its number of pods.
+
+    Groups of one shape share a pool. Its template has the largest CPU and memory of these groups.
+    """
+    found: dict[str, SliceGroup] = {}
+    for group in workload.groups:
+        pods = 0 if group.idle else group.replicas * (group.pods or max(group.hosts, 1))
+        if pods <= 0 or not is_elastic(group):
+            continue
+        name = name_elastic(workload.name, group.template)
+        known = found.get(name)
+        template = merge_requests(known.template, group.template) if known else group.template
+        pods += known.replicas if known else 0
+        found[name] = dataclasses.replace(
+            group, replicas=pods, pods=1, hosts=0, slots=None, template=template, elastic=True
+        )
+    return [SliceOfPod(name=name, group=group) for name, group in found.items()]
+
+
+def merge_requests(one: PodTemplate, other: PodTemplate) -> PodTemplate:
+    """Return a template with the larger requests of two, and with what both tolerate."""
+    return dataclasses.replace(
+        one,
+        cpu_millis=max(one.cpu_millis, other.cpu_millis),
+        memory_bytes=max(one.memory_bytes, other.memory_bytes),
+        storage_bytes=max(one.storage_bytes, other.storage_bytes),
+        tolerations=tuple(each for each in one.tolerations if each in other.tolerations),
+    )
+
+
+def leave_out_elastic(workload: WorkloadView) -> WorkloadView:
+    """Return the workload with only the groups that are slices."""
+    slices = tuple(group for group in workload.groups if not is_elastic(group))
+    return workload if len(slices) == len(workload.groups) else dataclasses.replace(workload, groups=slices)
+
+
+def find_slice(kind: Kind, pod: PodView, workload: WorkloadView) -> SliceOfPod | None:
+    """Return the elastic pool of a pod's shape, else its slice; None as `Kind.find_slice`.
+
+    Raises:
+        SliceUnknown: the spec has no pods of its shape; or as `Kind.find_slice`.
+    """
+    group = kind.find_group(pod, workload)
+    wanted = list_elastic(workload) if group is None or is_elastic(group) else []
+    name = name_elastic(workload.name, pod.template) if wanted else ""
+    for each in wanted:
+        if each.name == name:
+            return each
+    if wanted and is_free(pod.template) and kind.find_owner(pod) == workload.name:
+        raise SliceUnknown(
+            "the pod needs other nodes than the pod templates of its workload",
+            field="spec.nodeSelector",
+            value=", ".join(f"{key}={value}" for key, value in sorted(pod.template.node_selector.items())),
+            valid="the selectors of a pod template of the workload; a webhook that changes its pods must "
+            "change the template too",
+        )
+    return kind.find_slice(pod, leave_out_elastic(workload))
+
+
+def has_slice(kind: Kind, workload: WorkloadView, slice_name: str, pods: Sequence[PodView] | None) -> bool:
+    """Return whether the live workload still needs a slice or pool; see `Kind.has_slice`."""
+    if is_elastic_name(workload.name, slice_name):
+        return any(each.name == slice_name for each in list_elastic(workload))
+    return kind.has_slice(leave_out_elastic(workload), slice_name, pods)
+
+
+def is_leader(kind: Kind, pod: PodView) -> bool:
+    """Return whether a pod is a leader: any pod of an elastic pool, else see `Kind.is_leader`."""
+    return kind.is_leader(pod) or (is_free(pod.template) and not kind.is_whole(pod))
+
+
+def hint_slice(kind: Kind, pod: PodView) -> str:
+    """Return a text that is the same for all pods of one pool; see `Kind.slice_hint`."""
+    if is_free(pod.template) and not kind.is_whole(pod):
+        return f"{_MARK}/{name_shape(pod.template)}"
+    return kind.slice_hint(pod)

@@ -1,0 +1,217 @@
+"""The plain Job, ``batch/v1``: one multi-host slice, or one single-host slice per completion index.
+
+A Job on several hosts is one slice and needs completion indexes, so that each pod has its place. On
+single hosts each index is a slice, and a Job of one pod needs no index. A Job of several pods
+without indexes is refused, because nothing shows which pods form a slice. A Job that another
+controller created is a part of that controller's workload; a Job of a CronJob is a workload itself.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING
+
+from shared.model import labels
+from shared.model.errors import SliceUnknown
+from shared.kinds.elastic import is_free
+from shared.kinds.hosts import is_one_host
+from shared.kinds.indexes import is_index_below, parse_index
+from shared.kinds.kind import Kind, KindText, SliceOfPod
+from shared.kinds.objects import (
+    read_flag,
+    read_held_conditions,
+    read_identity,
+    read_number,
+    read_object,
+    read_objects,
+    read_suspend_set_at,
+    read_text,
+)
+from shared.model.workloads import PodTemplate, PodView, SliceGroup, WorkloadView
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from shared.kinds.kind import Json, TemplateReader
+
+NAME = "Job"
+API_VERSION = "batch/v1"
+JOB_NAME_ON_POD = "batch.kubernetes.io/job-name"
+CONTROLLER = "kubernetes.io/job-controller"  # as spec.managedBy
+_INDEXES_MAX = 10_000
+"""The pools of a Job with more indexes stay until it is over: no cluster has as many."""
+_TERMINAL = ("Complete", "Failed")
+"""``SuccessCriteriaMet`` and ``FailureTarget`` come before these, while pods still terminate:
+https://kubernetes.io/docs/concepts/workloads/controllers/job/#termination-of-job-pods."""
+
+
+def _find_owner(pod: PodView) -> str:
+    is_of_job = (pod.controller_kind, pod.controller_api_version) == (NAME, API_VERSION)
+    return pod.controller_name if is_of_job else ""
+
+
+def _find_owner_uid(pod: PodView) -> str:
+    return pod.controller_uid if _find_owner(pod) else ""
+
+
+def _hint(pod: PodView) -> str:
+    # All pods on several hosts are one slice. Those without an index are one too, or all refused.
+    return pod.completion_index if is_one_host(pod.template) else ""
+
+
+def _read(body: Json, read_template: TemplateReader) -> WorkloadView:
+    held = read_held_conditions(body)
+    terminal = next((each for each in _TERMINAL if each in held), "")
+    owners = read_objects(body, "metadata", "ownerReferences")
+    wholes = (each for each in owners if read_flag(each, "controller") and read_text(each, "kind") != "CronJob")
+    whole = next(wholes, {})
+    template = read_template(read_object(body, "spec", "template"))
+    return WorkloadView(
+        **read_identity(NAME, body),
+        groups=_read_groups(body, template),
+        templates={"": template},
+        suspended=read_flag(body, "spec", "suspend"),
+        suspended_since=held.get("Suspended"),
+        suspend_set_at=read_suspend_set_at(body),
+        terminal=terminal,
+        terminal_since=held.get(terminal),
+        managed_elsewhere=read_text(body, "spec", "managedBy") not in ("", CONTROLLER),
+        part_of=f"{read_text(whole, 'kind')} {read_text(whole, 'name')}".strip(),
+        active=read_number(body, "status", "active"),
+    )
+
+
+def _read_groups(body: Json, template: PodTemplate) -> tuple[SliceGroup, ...]:
+    """Return the group of a Job with accelerators; empty for any other Job."""
+    if not template.wants_accelerator:
+        return ()
+    parallelism = read_number(body, "spec", "parallelism", default=1)
+    # Without completions any number of pods may succeed: https://kubernetes.io/docs/concepts/workloads/controllers/job/.
+    completions = read_number(body, "spec", "completions", default=max(parallelism, 1))
+    at_once = max(min(parallelism, completions), 0)
+    if is_free(template):  # not one slice, so the nodes of pods that have succeeded may go
+        pods = min(at_once, max(completions - read_number(body, "status", "succeeded"), 1))
+        return (SliceGroup(name="", replicas=min(at_once, 1), hosts=at_once, pods=pods, template=template),)
+    indexed = read_text(body, "spec", "completionMode") == "Indexed"
+    one_host = is_one_host(template)
+    if indexed and one_host:
+        ended = _read_ended(body, completions)
+        group = SliceGroup(name="", replicas=at_once, slots=completions, hosts=1, ended=ended, template=template)
+        return (group,)
+    if indexed or (one_host and at_once <= 1):
+        return (SliceGroup(name="", replicas=min(at_once, 1), hosts=at_once, template=template),)
+    return (SliceGroup(name="", replicas=at_once, slots=0, template=template),)
+
+
+def _read_ended(body: Json, completions: int) -> frozenset[str]:
+    """Return the indexes that have ended, if every other index has a pod, else nothing.
+
+    The status lists them as ``0-2,5``: https://kubernetes.io/docs/reference/kubernetes-api/workload-resources/job-v1/.
+    """
+    ended: set[int] = set()
+    for field in ("completedIndexes", "failedIndexes"):
+        for part in filter(None, read_text(body, "status", field).split(",")):
+            first, dash, last = part.partition("-")
+            low, high = parse_index(first), parse_index(last if dash else first)
+            if low is None or high is None or not high < completions <= _INDEXES_MAX:
+                return frozenset()  # not as a controller writes it
+            ended.update(range(low, high + 1))
+    none_to_come = len(ended) + read_number(body, "status", "active") >= completions
+    return frozenset(map(str, ended)) if none_to_come else frozenset()
+
+
+def _find_slice(pod: PodView, workload: WorkloadView) -> SliceOfPod | None:
+    if not workload.groups or _find_owner(pod) != workload.name:
+        return None
+    _refuse_unindexed(workload)
+    (group,) = workload.groups
+    if not group.replicas:
+        return None
+    if group.slots is None:
+        return SliceOfPod(name=workload.name, group=group)
+    index = pod.completion_index
+    if not is_index_below(index, group.slots):
+        return None
+    return SliceOfPod(name=f"{workload.name}-{index}", group=group)
+
+
+def _refuse_unindexed(workload: WorkloadView) -> None:
+    if any(group.slots == 0 and group.replicas for group in workload.groups):
+        raise SliceUnknown(
+            f"the pods of {NAME} {workload.name} have no completion index, so it is not clear which pods form "
+            "a slice",
+            field="spec.completionMode",
+            value="NonIndexed",
+            valid="Indexed; or parallelism 1 on a single host",
+        )
+
+
+def _list_slices(workload: WorkloadView) -> Sequence[SliceOfPod]:
+    _refuse_unindexed(workload)
+    return [
+        SliceOfPod(
+            name=workload.name if group.slots is None else f"{workload.name}-{index}",
+            group=dataclasses.replace(group, template=_fill_template(workload, group, index)),
+        )
+        for group in workload.groups
+        for index in range(group.replicas)
+    ]
+
+
+def _fill_template(workload: WorkloadView, group: SliceGroup, index: int) -> PodTemplate:
+    """Return the template with what the controller adds; the index is not read without indexes."""
+    template, own = group.template, {labels.COMPLETION_INDEX: str(index)}
+    return dataclasses.replace(
+        template,
+        labels=template.labels | own | {JOB_NAME_ON_POD: workload.name},
+        annotations=template.annotations | own,
+    )
+
+
+def _has_slice(workload: WorkloadView, name: str, _pods: Sequence[PodView] | None) -> bool:
+    """Return whether a slice is still needed: an index until it has ended and all others have pods.
+
+    A later index may run on the pool of an earlier one, so no pool goes while an index has no pod.
+    """
+    index = name.removeprefix(f"{workload.name}-")
+    return any(
+        name == workload.name
+        or (name != index and is_index_below(index, group.slots or 0) and index not in group.ended)
+        for group in workload.groups
+        if group.replicas > 0
+    )
+
+
+def _select_pods(workload: WorkloadView) -> str:
+    return f"{JOB_NAME_ON_POD}={workload.name}"
+
+
+def _list_pod_sets(body: Json) -> list[tuple[str, Json]]:
+    return [("main", read_object(body, "spec", "template"))]
+
+
+JOB = Kind(
+    name=NAME,
+    api_version=API_VERSION,
+    plural="jobs",
+    pod_sets=_list_pod_sets,
+    parent_kind="job",
+    text=KindText(
+        leaders="every pod; on several hosts the exporter reports one pod at a time",
+        slice="the whole Job `<job>`; on single hosts each index `<job>-<index>`",
+        over="condition `Complete` or `Failed`",
+        released="suspended for longer than the grace; parallelism 0; on single hosts an index that has ended, "
+        "when every other index has a pod",
+    ),
+    pod_selector=JOB_NAME_ON_POD,
+    mark=JOB_NAME_ON_POD,
+    find_owner=_find_owner,
+    find_owner_uid=_find_owner_uid,
+    leader_rule="any pod of the Job",
+    slice_hint=_hint,
+    read=_read,
+    find_slice=_find_slice,
+    list_slices=_list_slices,
+    has_slice=_has_slice,
+    pods_of=_select_pods,
+)

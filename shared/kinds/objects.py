@@ -1,0 +1,141 @@
+"""Reads the API's JSON without trusting it: a field of a wrong type is an `UnexpectedValue`.
+
+Fields that every workload has (identity, conditions) are read here; others in the kind's entry.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+from shared.model import labels
+from shared.model.counts import bound_count
+from shared.model.errors import MalformedEvent
+from shared.model.times import parse_time
+
+Json = Mapping[str, Any]
+T = TypeVar("T")
+
+
+class UnexpectedValue(ValueError):
+    """A field of an object has a type that the API's schema does not allow."""
+
+    def __init__(self, path: str, value: object, expected: str) -> None:
+        super().__init__(f"{path}: is not valid (got {str(value)[:80]!r}); valid: {expected}")
+
+
+def parse_json_object(data: bytes, *, bytes_max: int, valid: str) -> dict[str, Any]:
+    """Return the JSON object in the data of a message; `valid` says what it should be.
+
+    Raises:
+        MalformedEvent: there is none, or it is too long.
+    """
+    if len(data) > bytes_max:
+        raise MalformedEvent("too long", field="data", value=f"{len(data)} bytes", valid=f"at most {bytes_max}")
+    try:
+        found = json.loads(data)
+    except (ValueError, RecursionError) as error:
+        shown = data[:80].decode("utf-8", "replace")
+        raise MalformedEvent("not JSON", field="data", value=shown, valid=valid) from error
+    if not isinstance(found, dict):
+        raise MalformedEvent("not a JSON object", field="data", value=str(found), valid=valid)
+    return found
+
+
+def _read(body: Json, path: tuple[str, ...], kind: type[T], expected: str) -> T | None:
+    found: Any = body
+    for depth, key in enumerate(path):
+        if not isinstance(found, Mapping):
+            raise UnexpectedValue(".".join(path[:depth]), found, "an object")
+        if (found := found.get(key)) is None:
+            return None
+    # In Python a truth value is a whole number; in the API it is not.
+    if not isinstance(found, kind) or (kind is int and isinstance(found, bool)):
+        raise UnexpectedValue(".".join(path), found, expected)
+    return found
+
+
+def read_text(body: Json, *path: str) -> str:
+    """Return a text; empty when it is absent."""
+    return _read(body, path, str, "a text") or ""
+
+
+def read_number(body: Json, *path: str, default: int = 0) -> int:
+    """Return a whole number within the bounds of `counts`, or `default` when it is absent."""
+    found = _read(body, path, int, "a whole number")
+    return default if found is None else bound_count(found)
+
+
+def read_flag(body: Json, *path: str) -> bool:
+    """Return a truth value; False when it is absent."""
+    return bool(_read(body, path, bool, "true or false"))
+
+
+def read_object(body: Json, *path: str) -> Json:
+    """Return an object; empty when it is absent."""
+    found = _read(body, path, Mapping, "an object")  # type: ignore[type-abstract]  # only isinstance needs it
+    return {} if found is None else found
+
+
+def read_texts(body: Json, *path: str) -> dict[str, str]:
+    """Return an object whose values are texts, for example labels; empty when it is absent."""
+    found = read_object(body, *path)
+    for key, value in found.items():
+        if not isinstance(value, str):
+            raise UnexpectedValue(".".join((*path, key)), value, "a text")
+    return dict(found)
+
+
+def read_objects(body: Json, *path: str) -> list[Json]:
+    """Return a list of objects; empty when it is absent."""
+    found: list[Any] = _read(body, path, list, "a list") or []
+    for each in found:
+        if not isinstance(each, Mapping):
+            raise UnexpectedValue(".".join(path), each, "an object")
+    return found
+
+
+def read_identity(kind: str, body: Json) -> dict[str, Any]:
+    """Return the fields of `WorkloadView` that come from ``metadata``."""
+    deleted = read_text(body, "metadata", "deletionTimestamp")
+    return {
+        "kind": kind,
+        "namespace": read_text(body, "metadata", "namespace"),
+        "name": read_text(body, "metadata", "name"),
+        "uid": read_text(body, "metadata", "uid"),
+        "generation": read_number(body, "metadata", "generation"),
+        "marks": {
+            key: value
+            for place in ("annotations", "labels")
+            for key, value in read_texts(body, "metadata", place).items()
+            if key in labels.OWN_KEYS or labels.resembles_own_key(key)
+        },
+        "created_at": parse_time(read_text(body, "metadata", "creationTimestamp")),
+        "deleting": bool(deleted),
+        "deleting_since": parse_time(deleted),
+    }
+
+
+def list_suspend_writes(body: Json) -> list[Json]:
+    """Return the API server's records of the programs that wrote ``spec.suspend``."""
+    records = read_objects(body, "metadata", "managedFields")
+    return [each for each in records if "f:suspend" in read_object(each, "fieldsV1", "f:spec")]
+
+
+def read_suspend_set_at(body: Json) -> float | None:
+    """Return when ``spec.suspend`` was last written, or later: a record has one time for all of it.
+
+    https://kubernetes.io/docs/reference/using-api/server-side-apply/#field-management
+    """
+    times = [parse_time(read_text(each, "time")) for each in list_suspend_writes(body)]
+    return max(filter(None, times), default=None)
+
+
+def read_held_conditions(body: Json) -> dict[str, float | None]:
+    """Return the conditions that are ``True``, with the unix seconds of their last transition."""
+    return {
+        read_text(each, "type"): parse_time(read_text(each, "lastTransitionTime"))
+        for each in read_objects(body, "status", "conditions")
+        if read_text(each, "status") == "True"
+    }

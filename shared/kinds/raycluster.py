@@ -1,0 +1,370 @@
+"""RayCluster (https://docs.ray.io/en/latest/cluster/kubernetes): each worker replica is a slice.
+
+A head with GPUs is one more pod of the elastic pool for its shape. A head with TPUs is refused.
+
+KubeRay creates the pods itself and replaces a broken replica under another name. So the name of a
+slice is that of its slot, ``<cluster>-<group>-<slot>``, and the next replica in the slot keeps the
+pool. The slot is the first of these that exists:
+
+- KubeRay's replica index (on by default since 1.6),
+- the number in the label of GKE's Ray webhook,
+- 0 if the group has at most one replica,
+- the end of the pod's name if a replica has one host.
+
+Other pods are refused, because nothing shows which replica they belong to. Replicas of several
+hosts also need the webhook's affinities, a selector that pins them to their slice, or to be the
+only replica of their shape: labels alone do not keep replicas on separate pools.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING
+
+from shared.model import labels
+from shared.model.errors import SlicesMayMix, SliceUnknown
+from shared.kinds.indexes import is_index_below, parse_index
+from shared.kinds.kind import Kind, KindText, SliceOfPod
+from shared.kinds.objects import (
+    read_flag,
+    read_held_conditions,
+    read_identity,
+    read_number,
+    read_object,
+    read_objects,
+    read_suspend_set_at,
+    read_text,
+)
+from shared.kinds.rayjob import RAYJOB, read_parent
+from shared.model.workloads import PodTemplate, PodView, SliceGroup, WorkloadView
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from shared.kinds.kind import Json, TemplateReader
+
+NAME = "RayCluster"
+API_VERSION = "ray.io/v1"
+CLUSTER = "ray.io/cluster"
+GROUP = "ray.io/group"
+NODE_TYPE = "ray.io/node-type"
+WORKER = "worker"
+HEAD = "head"
+HEAD_GROUP = "headgroup"
+"""The name of the head's group, in KubeRay's labels and here."""
+REPLICA_INDEX = "ray.io/worker-group-replica-index"
+REPLICA_NAME = "ray.io/worker-group-replica-name"
+HOST_INDEX = "ray.io/replica-host-index"
+REPLICA_OF_WEBHOOK = "replicaIndex"
+"""``<group>-<index>``, from https://github.com/ai-on-gke/kuberay-tpu-webhook, if KubeRay sets no
+index."""
+OPERATOR = "ray.io/kuberay-operator"  # as spec.managedBy
+_REPLICAS_MAX = 2**31 - 1  # the default of maxReplicas
+_FIRST = "0"
+_REMEDY = "install GKE's Ray TPU webhook (the RayOperator add-on), with KubeRay 1.6 or later"
+
+
+def _find_owner(pod: PodView) -> str:
+    name = pod.template.labels.get(CLUSTER, "")
+    return name if pod.controller_kind == NAME and pod.controller_name == name else ""
+
+
+def _find_owner_uid(pod: PodView) -> str:
+    return pod.controller_uid if _find_owner(pod) else ""
+
+
+def _is_leader(pod: PodView) -> bool:
+    # All pods of a replica are created at once; without the label no pod is known to be the first.
+    return pod.template.labels.get(HOST_INDEX, _FIRST) == _FIRST
+
+
+def _is_whole(pod: PodView) -> bool:
+    return HOST_INDEX in pod.template.labels  # only on replicas of several hosts
+
+
+def _hint_slice(pod: PodView) -> str:
+    slot = _read_slot(pod)
+    return f"{pod.template.labels.get(GROUP, '')}/{slot}" if slot else pod.uid
+
+
+def _read_slot(pod: PodView) -> str:
+    """Return the slot in the pod's labels; empty if they have none that is valid."""
+    pod_labels = pod.template.labels
+    group, _, slot = pod_labels.get(REPLICA_OF_WEBHOOK, "").rpartition("-")
+    slot = pod_labels.get(REPLICA_INDEX, slot if group == pod_labels.get(GROUP) else "")
+    return slot if parse_index(slot) is not None else ""
+
+
+def _read(body: Json, read_template: TemplateReader) -> WorkloadView:
+    scales = read_flag(body, "spec", "enableInTreeAutoscaling")
+    suspended = read_flag(body, "spec", "suspend")
+    of_head = read_object(body, "spec", "headGroupSpec", "template")
+    head = read_template(of_head) if of_head else PodTemplate()
+    workers = [
+        _read_group(each, read_template, scales=scales) for each in read_objects(body, "spec", "workerGroupSpecs")
+    ]
+    # The last one, so that a worker group of that name is found first.
+    heads = [SliceGroup(name=HEAD_GROUP, hosts=1, template=head, elastic=True)] if head.gpus else []
+    return WorkloadView(
+        **read_identity(NAME, body),
+        groups=(*workers, *heads),
+        templates={HEAD: head},
+        suspended=suspended,
+        suspended_since=read_held_conditions(body).get("RayClusterSuspended"),
+        suspend_set_at=read_suspend_set_at(body),
+        managed_elsewhere=read_text(body, "spec", "managedBy") not in ("", OPERATOR),
+        # The status does not count the head, which goes with its workers on suspension.
+        active=read_number(body, "status", "availableWorkerReplicas") + len(heads) * (not suspended),
+        parent=read_parent(body),
+    )
+
+
+def _read_group(body: Json, read_template: TemplateReader, *, scales: bool) -> SliceGroup:
+    """Return a worker group with its replicas within their bounds, or none if it is suspended.
+
+    KubeRay counts in the same way: GetWorkerGroupDesiredReplicas in
+    https://github.com/ray-project/kuberay/blob/v1.6.1/ray-operator/controllers/ray/utils/util.go.
+    """
+    hosts = read_number(body, "numOfHosts", default=1)
+    most = max(0, read_number(body, "maxReplicas", default=_REPLICAS_MAX))
+    least = max(0, read_number(body, "minReplicas"))
+    wanted = min(max(read_number(body, "replicas"), least), most)
+    return SliceGroup(
+        name=read_text(body, "groupName"),
+        replicas=0 if read_flag(body, "suspend") or hosts < 1 else wanted,
+        slots=most,
+        grows=most if most < _REPLICAS_MAX and (scales or not wanted) else 0,
+        hosts=max(hosts, 1),
+        whole=hosts > 1,
+        template=read_template(read_object(body, "template")),
+    )
+
+
+def _find_group(pod: PodView, workload: WorkloadView) -> SliceGroup | None:
+    if pod.template.labels.get(NODE_TYPE) == HEAD:
+        return next((each for each in workload.groups if each.name == HEAD_GROUP and each.elastic), None)
+    return next((each for each in workload.groups if each.name == pod.template.labels.get(GROUP)), None)
+
+
+def _find_template(pod: PodView, workload: WorkloadView) -> PodTemplate | None:
+    if pod.template.labels.get(NODE_TYPE) == HEAD:
+        return workload.templates.get(HEAD)
+    group = _find_group(pod, workload)
+    return group.template if group else None
+
+
+def _find_slice(pod: PodView, workload: WorkloadView) -> SliceOfPod | None:
+    if not _find_owner(pod):
+        return None
+    if pod.template.labels.get(NODE_TYPE) != WORKER:
+        raise SliceUnknown(
+            f"this pod of {NAME} {workload.name} requests accelerators but is not a worker",
+            field=NODE_TYPE,
+            value=pod.template.labels.get(NODE_TYPE, "none"),
+            valid=f"{WORKER}; request TPUs in a worker group and not in the head",
+        )
+    group = _find_group(pod, workload)
+    if group is None or not group.replicas:  # the group has no replicas, so the pod will be deleted
+        return None
+    slot = _find_slot(pod, group)
+    if slot is None:
+        return None
+    name = _name_slice(workload, group, slot)
+    if group.hosts > 1:
+        _check_apart(pod, workload, group, name)
+    return SliceOfPod(name=name, group=group)
+
+
+def _find_slot(pod: PodView, group: SliceGroup) -> str | None:
+    """Return the slot of a pod; None if its label is not valid.
+
+    Raises:
+        SliceUnknown: it has no label, and its replicas have several hosts.
+    """
+    pod_labels = pod.template.labels
+    if REPLICA_INDEX in pod_labels or REPLICA_OF_WEBHOOK in pod_labels:
+        return _read_slot(pod) or None
+    if group.slots == 1:
+        return _FIRST
+    if group.hosts == 1:
+        return pod.name.rpartition("-")[2]
+    raise SliceUnknown(
+        f"each replica has {group.hosts} hosts, and no label of this pod names its replica",
+        field=f"metadata.labels {REPLICA_INDEX}",
+        valid=f"{_REMEDY}; or set maxReplicas to 1",
+    )
+
+
+def _check_index(pod: PodView, workload: WorkloadView) -> None:
+    """Refuse a new pool for a replica index of twice the replicas or more.
+
+    KubeRay gives a new replica the lowest free index, so it is below the number of replicas; as
+    many that terminate may hold indexes too. Pods that run on a higher index since a scale-down
+    need no new pool. A cluster whose head gets no nodes needs none either.
+    """
+    _refuse_head(workload)
+    group, slot = _find_group(pod, workload), parse_index(_read_slot(pod))
+    if group is None or slot is None or slot < 2 * group.replicas:
+        return
+    raise SliceUnknown(
+        f"the replica index of this pod is far above the replicas of worker group {group.name}",
+        field=f"metadata.labels {REPLICA_INDEX}",
+        value=str(slot),
+        valid=f"below {2 * group.replicas}, which is twice the replicas; delete this pod, and KubeRay creates it "
+        "again with the lowest free index",
+    )
+
+
+def _check_apart(pod: PodView, workload: WorkloadView, group: SliceGroup, name: str) -> None:
+    """Accept a pod that cannot run on another replica's pool.
+
+    The webhook's affinities keep it off, or a selector for the slice, or there is no other replica
+    of this shape. `REPLICA_NAME` does not pin a slot, because the next replica has another name.
+
+    Raises:
+        SlicesMayMix: two replicas could share one pool, and neither might get all of its hosts.
+    """
+    template = pod.template
+    pins = {name, f"{workload.namespace}_{name}"}
+    if template.node_pool_affinity or pins & set(template.node_selector.values()):
+        return
+    alike = [each for each in workload.groups if each.hosts > 1 and _ask_alike(each.template, group.template)]
+    if sum(_count_slots(each) for each in alike) <= 1:
+        return
+    raise SlicesMayMix(
+        "nothing keeps the pods of two replicas on separate node pools, so neither might get all of its hosts",
+        field="spec.affinity",
+        valid=f"{_REMEDY}, which adds required podAffinity and podAntiAffinity on {labels.NODE_POOL}; "
+        f"or an admission policy that adds a nodeSelector with a key of your own and the value {name}",
+    )
+
+
+def _refuse_head(workload: WorkloadView) -> None:
+    """Refuse new pools for the workers of a cluster whose head would get none.
+
+    Raises:
+        SliceUnknown: the head requests or selects TPUs.
+    """
+    head = workload.templates.get(HEAD)
+    if head is not None and head.wants_accelerator and not head.gpus:
+        raise SliceUnknown(
+            f"the head of {NAME} {workload.name} requests TPUs, and only workers get them",
+            field="spec.headGroupSpec.template",
+            valid="no TPUs in the head; move its work that needs them to a worker group",
+        )
+
+
+def _ask_alike(one: PodTemplate, other: PodTemplate) -> bool:
+    """Return whether two templates select the same accelerator and topology."""
+    keys = (labels.ACCELERATOR, labels.TOPOLOGY)
+    return all(one.list_values(key) == other.list_values(key) for key in keys)
+
+
+def _count_slots(group: SliceGroup) -> int:
+    return group.replicas if group.slots is None else group.slots
+
+
+def _name_slice(workload: WorkloadView, group: SliceGroup, slot: str) -> str:
+    return f"{workload.name}-{group.name}-{slot}"
+
+
+def _list_slices(workload: WorkloadView) -> Sequence[SliceOfPod]:
+    _refuse_head(workload)
+    return [
+        SliceOfPod(
+            name=_name_slice(workload, group, str(index)),
+            group=dataclasses.replace(group, template=_fill_template(workload, group, index)),
+        )
+        for group in workload.groups
+        for index in range(group.replicas)
+    ]
+
+
+def _fill_template(workload: WorkloadView, group: SliceGroup, index: int) -> PodTemplate:
+    """Return the template with the labels that KubeRay (from 1.6 on) adds to a first host.
+
+    The random `REPLICA_NAME` and what the webhook adds are left out. See
+    https://github.com/ray-project/kuberay/blob/v1.6.1/ray-operator/controllers/ray/common/pod.go.
+    """
+    pod_labels = {CLUSTER: workload.name, GROUP: group.name, NODE_TYPE: WORKER, REPLICA_INDEX: str(index)}
+    if group.hosts > 1:
+        pod_labels[HOST_INDEX] = _FIRST
+    return dataclasses.replace(group.template, labels=group.template.labels | pod_labels)
+
+
+def _has_slice(workload: WorkloadView, name: str, pods: Sequence[PodView] | None) -> bool:
+    """Return whether a slot has live pods, or may get some because too few slots have live pods.
+
+    Indexes have gaps after a scale-down, and KubeRay uses the lowest free index next, so no index
+    is too high. A slot without pods may keep its pool, because a replaced replica has no pods for
+    some seconds. The pods that come after a suspension get the lowest indexes.
+    """
+    prefix, _, index = name.rpartition("-")
+    group = next((each for each in workload.groups if prefix == f"{workload.name}-{each.name}"), None)
+    if group is None or pods is None:
+        return group is not None and is_index_below(index, group.replicas)
+    live = {
+        _name_slice(workload, group, slot)
+        for slot in (_find_slot_or_none(pod, group) for pod in pods if _lives_in(pod, workload, group))
+        if slot is not None
+    }
+    return name in live or len(live) < group.replicas
+
+
+def _lives_in(pod: PodView, workload: WorkloadView, group: SliceGroup) -> bool:
+    ours = _find_owner(pod) == workload.name and pod.controller_uid in ("", workload.uid)
+    return ours and pod.template.labels.get(GROUP) == group.name and not (pod.deleting or pod.finished)
+
+
+def _find_slot_or_none(pod: PodView, group: SliceGroup) -> str | None:
+    try:
+        return _find_slot(pod, group)
+    except SliceUnknown:
+        return None  # its slot is not clear, so it does not count
+
+
+def _select_pods(workload: WorkloadView) -> str:
+    return f"{CLUSTER}={workload.name}"
+
+
+def _list_pod_sets(body: Json) -> list[tuple[str, Json]]:
+    groups = read_objects(body, "spec", "workerGroupSpecs")
+    workers = [(read_text(group, "groupName").lower(), read_object(group, "template")) for group in groups]
+    return [("head", read_object(body, "spec", "headGroupSpec", "template")), *workers]
+
+
+RAYCLUSTER = Kind(
+    name=NAME,
+    api_version=API_VERSION,
+    other_versions=("v1alpha1",),
+    plural="rayclusters",
+    text=KindText(
+        leaders="the worker with host index 0 of each replica; every worker if KubeRay sets no host index",
+        slice="a replica's slot in its worker group: `<cluster>-<group>-<replica index>`",
+        over="never; it runs until it is deleted",
+        released="suspended for longer than the grace; the group is scaled down or no longer in the spec, "
+        "and the slot has no live pods",
+    ),
+    pod_selector=CLUSTER,
+    member_selector=CLUSTER,
+    find_owner=_find_owner,
+    find_owner_uid=_find_owner_uid,
+    is_leader=_is_leader,
+    leader_rule="the worker with host index 0 of its replica",
+    slice_hint=_hint_slice,
+    is_whole=_is_whole,
+    read=_read,
+    find_slice=_find_slice,
+    check_index=_check_index,
+    find_group=_find_group,
+    find_template=_find_template,
+    list_slices=_list_slices,
+    has_slice=_has_slice,
+    pods_of=_select_pods,
+    reads_pods=True,
+    reshapes=True,
+    parents=(RAYJOB,),
+    pod_sets=_list_pod_sets,
+    parent_kind="raycluster",
+    mark=CLUSTER,
+)

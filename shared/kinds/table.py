@@ -1,0 +1,107 @@
+"""The table. A new kind of workload is an entry in its own module, and a name in `KINDS`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from shared.model.errors import TooManySlices
+from shared.kinds.deployment import DEPLOYMENT
+from shared.kinds.elastic import leave_out_elastic, list_elastic
+from shared.kinds.job import JOB
+from shared.kinds.jobset import JOBSET
+from shared.kinds.leaderworkerset import LEADERWORKERSET
+from shared.kinds.pod import make_pod
+from shared.kinds.raycluster import RAYCLUSTER
+from shared.kinds.statefulset import STATEFULSET
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+
+    from shared.kinds.kind import Kind, SliceOfPod
+    from shared.model.workloads import PodView, WorkloadView
+
+_CONTROLLED = (JOBSET, RAYCLUSTER, LEADERWORKERSET, JOB, DEPLOYMENT, STATEFULSET)
+KINDS: tuple[Kind, ...] = (*_CONTROLLED, make_pod([kind.name for kind in _CONTROLLED]))
+"""In the order in which a pod is matched: a kind comes before any kind whose objects it creates."""
+KIND_NAMES = tuple(kind.name for kind in KINDS)
+SLICES_MAX = 10_000
+"""The most slices of one workload. Each is a node pool, and no cluster has as many."""
+_BY_NAME = {kind.name: kind for kind in KINDS}
+
+
+def find_kind(name: str) -> Kind | None:
+    """Return the kind of that name, or None."""
+    return _BY_NAME.get(name)
+
+
+def get_kind(name: str) -> Kind:
+    """Return the kind of that name; KeyError if the table does not have it."""
+    return _BY_NAME[name]
+
+
+def find_kind_of_pod(pod: PodView) -> Kind | None:
+    """Return the first kind in the table whose workload the pod belongs to, or None."""
+    return next((kind for kind in KINDS if kind.find_owner(pod)), None)
+
+
+def list_slices(workload: WorkloadView) -> Sequence[SliceOfPod]:
+    """Return every slice and elastic pool of a workload's spec, with the templates of their pods.
+
+    Raises:
+        TooManySlices: there are more than `SLICES_MAX`.
+        Rejected: it is not clear which pods form a slice, for example `SliceUnknown`.
+    """
+    slices = leave_out_elastic(workload)
+    wanted = sum(max(group.replicas, 0) for group in slices.groups)
+    if wanted > SLICES_MAX:
+        raise TooManySlices(
+            "too many slices for one workload",
+            field="spec",
+            value=str(wanted),
+            valid=f"at most {SLICES_MAX}: fewer replicas, or several workloads",
+        )
+    kind = get_kind(workload.kind)
+    return [*(kind.list_slices(slices) if slices.groups else ()), *list_elastic(workload)]
+
+
+def select_pods(kind: Kind) -> str:
+    """Return the label selector of the pods that may be leaders of this kind only."""
+    return ",".join(filter(None, (kind.pod_selector, *select_unmarked(kind))))
+
+
+def select_members(kind: Kind) -> str:
+    """Return the label selector of all pods of this kind's slices; empty if each is a leader."""
+    return ",".join((kind.member_selector, *select_unmarked(kind))) if kind.member_selector else ""
+
+
+def may_swap(workload: WorkloadView) -> bool:
+    """Return whether slices of a workload may run on each other's pools."""
+    if get_kind(workload.kind).pods_of is None:
+        return False
+    return any(group.template.wants_accelerator and not group.pinned for group in workload.groups)
+
+
+def select_pods_of(workload: WorkloadView) -> str:
+    """Return the label selector of a workload's pods; see `is_pod_of`."""
+    kind = get_kind(workload.kind)
+    return kind.pods_of(workload) if kind.pods_of else select_members(kind) or select_pods(kind)
+
+
+def is_pod_of(workload: WorkloadView, pod: PodView) -> bool:
+    """Return whether a pod that `select_pods_of` selects is one of the workload.
+
+    No label of a Deployment's or StatefulSet's pods has its name, so others of its kind are
+    selected too.
+    """
+    kind = get_kind(workload.kind)
+    return bool(kind.pods_of) or (find_kind_of_pod(pod) is kind and kind.find_owner(pod) == workload.name)
+
+
+def select_unmarked(kind: Kind) -> list[str]:
+    """Return the terms of a label selector: of objects that no earlier kind created."""
+    return [f"!{earlier.mark}" for earlier in KINDS[: KINDS.index(kind)] if earlier.mark]
+
+
+def choose_kinds(names: Collection[str]) -> tuple[Kind, ...]:
+    """Return the kinds of these names, in the table's order, without unknown names."""
+    return tuple(kind for kind in KINDS if kind.name in names)

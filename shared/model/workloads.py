@@ -1,0 +1,361 @@
+"""What the rules need of pods, nodes and workloads, as plain values that edges and kinds read.
+
+The chips of a pod are the sum over its containers (Ironwood pods split a host over two), or the
+maximum of its init containers. A selector comes from ``nodeSelector`` or required node affinity;
+the topology may also come from an annotation.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from shared.model import labels
+from shared.model.errors import Rejected
+
+if TYPE_CHECKING:
+    from shared.model.priorities import Priority
+    from shared.model.topology_terms import Requirement, TopologyTerm
+
+_ACCELERATORS = {labels.ACCELERATOR, labels.TOPOLOGY, labels.GPU_ACCELERATOR}
+
+
+class AmbiguousSelector(Rejected):
+    """The required affinity has several values or terms, and one value is needed."""
+
+    reason = "selector_unsupported"
+
+
+@dataclass(frozen=True, slots=True)
+class Taint:
+    """One taint of a node: https://kubernetes.io/docs/concepts/scheduling-eviction/taint-and-toleration/."""
+
+    key: str
+    value: str
+    effect: str
+
+    def __str__(self) -> str:
+        return f"{self.key}{'=' if self.value else ''}{self.value}:{self.effect}"
+
+    @property
+    def keeps_off(self) -> bool:
+        """Return whether it keeps off new pods that do not tolerate it."""
+        return self.effect in ("NoSchedule", "NoExecute")
+
+
+SPOT_TAINT = Taint(labels.SPOT, "true", "NoSchedule")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Toleration:
+    """One toleration of a pod. An empty key, value or effect is as Kubernetes has it."""
+
+    key: str = ""
+    operator: str = "Equal"
+    value: str = ""
+    effect: str = ""
+
+    def covers(self, taint: Taint) -> bool:
+        """Return whether it tolerates a taint, by Kubernetes' rules."""
+        if self.effect not in ("", taint.effect) or self.key not in ("", taint.key):
+            return False
+        return self.operator == "Exists" or (bool(self.key) and self.value == taint.value)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeView:
+    """One live node. What it offers is what its pods may use in all; None if it does not say."""
+
+    name: str
+    ready: bool
+    cordoned: bool = False
+    taints: tuple[Taint, ...] = ()
+    units: int | None = None
+    """TPU chips or units of GPUs."""
+    cpu_millis: int | None = None
+    memory_bytes: int | None = None
+    created_at: float | None = None
+    """Unix seconds."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Disk:
+    """The volume of a PersistentVolumeClaim that pods can use in some zones only."""
+
+    claim: str
+    zones: tuple[str, ...]
+    """Sorted, at least one."""
+    storage_class: str = ""
+    """Of a volume that does not exist yet: the class that names its zones."""
+    made_at: float | None = None
+    """Unix seconds; None if it does not exist yet."""
+
+    def __str__(self) -> str:
+        zones = " or ".join(self.zones)
+        if self.storage_class:
+            return f"StorageClass {self.storage_class} makes the disk of claim {self.claim} in {zones}"
+        return f"the disk of claim {self.claim} is in {zones}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PodTemplate:
+    """What a pod, or a pod template, needs of its node."""
+
+    labels: dict[str, str] = field(default_factory=dict)
+    annotations: dict[str, str] = field(default_factory=dict)
+    node_selector: dict[str, str] = field(default_factory=dict)
+    node_affinity: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """Required node affinity of a single term, by key; the operator Exists has no values."""
+    node_terms: tuple[tuple[Requirement, ...], ...] = ()
+    """Required node affinity as a whole: one term is enough, and all of it must hold."""
+    node_pool_affinity: bool = False
+    """Required pod affinity and anti-affinity by ``cloud.google.com/gke-nodepool``: the
+    pods of a slice share one node pool, and those of other slices stay off it."""
+    topology_terms: tuple[TopologyTerm, ...] = ()
+    """Required pod affinity and anti-affinity, and spread constraints that keep pods waiting."""
+    claims_devices: bool = False
+    """The pod has ``resourceClaims``, for example for networks."""
+    volume_claims: tuple[str, ...] = ()
+    """The PersistentVolumeClaims of its volumes, by name. A template does not name those of
+    ephemeral volumes, because their names begin with the pod's."""
+    container_chips: tuple[int, ...] = ()
+    """``google.com/tpu`` of each container: the request, else the limit."""
+    init_container_chips: tuple[int, ...] = ()
+    container_gpus: tuple[int, ...] = ()
+    """``nvidia.com/gpu`` of each container: whole GPUs, partitions, or shares of one."""
+    init_container_gpus: tuple[int, ...] = ()
+    cpu_millis: int = 0
+    """CPU request of the whole pod, in thousandths of a vCPU."""
+    memory_bytes: int = 0
+    storage_bytes: int = 0
+    """Ephemeral storage, which is on the boot disk."""
+    tolerations: tuple[Toleration, ...] = ()
+    priorities: tuple[Priority, ...] = ()
+    """The list of capacity in the annotation, the best first; empty without one."""
+    unreadable_priorities: str = ""
+    """What is wrong with the text of that list."""
+    unreadable_amounts: tuple[str, ...] = ()
+    """Amounts that no node has, as ``resource=amount``; of accelerators, they count as 0."""
+
+    @property
+    def chips(self) -> int:
+        """Return the chips that the pod uses: the containers' sum or the largest init container."""
+        return max(sum(self.container_chips), *self.init_container_chips, 0)
+
+    @property
+    def gpus(self) -> int:
+        """Return the units of ``nvidia.com/gpu`` that the pod uses, counted like chips."""
+        return max(sum(self.container_gpus), *self.init_container_gpus, 0)
+
+    @property
+    def units(self) -> int:
+        """Return the chips or GPUs; a pod that requests both is refused."""
+        return self.chips + self.gpus
+
+    def require(self, *terms: TopologyTerm) -> PodTemplate:
+        """Return the same with further topology terms."""
+        return dataclasses.replace(self, topology_terms=(*self.topology_terms, *terms))
+
+    def find_selector(self, key: str) -> str | None:
+        """Return the value that the pod selects for a node label; None if it selects none.
+
+        Raises:
+            AmbiguousSelector: ``nodeSelector`` has no value, and required affinity has several
+                values, or several terms with an accelerator label.
+        """
+        if key in self.node_selector:
+            return self.node_selector[key]
+        if key in self.alternatives:
+            raise AmbiguousSelector(
+                "several nodeSelectorTerms, so it is not clear which value the node needs",
+                field=f"spec.affinity.nodeAffinity {key}",
+                valid="one nodeSelectorTerm, or a nodeSelector",
+            )
+        values = self.node_affinity.get(key)
+        if values is None or not values:
+            return None
+        if len(values) > 1:
+            raise AmbiguousSelector(
+                "several values, and the provisioner needs exactly one",
+                field=f"spec.affinity.nodeAffinity {key}",
+                value=", ".join(values),
+                valid="one value, or a nodeSelector",
+            )
+        return values[0]
+
+    @property
+    def alternatives(self) -> set[str]:
+        """Return the accelerator labels in several terms of affinity, where no value is certain."""
+        several = self.node_terms if len(self.node_terms) > 1 else ()
+        return {each.key for term in several for each in term if each.operator in ("In", "Exists")} & _ACCELERATORS
+
+    def list_values(self, key: str) -> tuple[str, ...]:
+        """Return the values that the pod selects for a node label; empty for any value."""
+        if key in self.node_selector:
+            return (self.node_selector[key],)
+        return self.node_affinity.get(key, ())
+
+    def tolerates(self, taint: Taint) -> bool:
+        """Return whether the pod tolerates a taint."""
+        return any(each.covers(taint) for each in self.tolerations)
+
+    def selects(self, key: str) -> bool:
+        """Return whether the pod selects a node label."""
+        return key in self.node_selector or key in self.node_affinity
+
+    @property
+    def topology(self) -> str | None:
+        """Return the topology, from a selector or from the slice-topology annotation."""
+        return self.find_selector(labels.TOPOLOGY) or self.annotations.get(labels.SLICE_TOPOLOGY)
+
+    @property
+    def wants_accelerator(self) -> bool:
+        """Return whether the pod requests accelerators, or selects TPUs without a request.
+
+        The leader of a Pathways or serving slice may request no chips itself
+        (https://github.com/google/pathways-job).
+        """
+        return (
+            self.units > 0
+            or bool(self.unreadable_amounts)
+            or bool(self.alternatives - {labels.GPU_ACCELERATOR})
+            or self.selects(labels.ACCELERATOR)
+            or self.selects(labels.TOPOLOGY)
+            or labels.SLICE_TOPOLOGY in self.annotations
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PodView:
+    """One live pod."""
+
+    namespace: str
+    name: str
+    uid: str
+    template: PodTemplate
+    controller_kind: str = ""
+    controller_name: str = ""
+    controller_uid: str = ""
+    controller_api_version: str = ""
+    node_name: str = ""
+    nominated_node: str = ""
+    phase: str = "Pending"
+    created_at: float | None = None
+    """Unix seconds; None when unknown."""
+    deleting: bool = False
+    gates: tuple[str, ...] = ()
+    queued_since: float | None = None
+    """Unix seconds of creation of a pod that Kueue's scheduling gate holds; None for any other."""
+    unschedulable: bool = False
+    """Condition PodScheduled is False with reason Unschedulable."""
+    scheduler_message: str = ""
+    """The scheduler's own words about why it is Unschedulable."""
+    unschedulable_since: float | None = None
+    """Unix seconds of the condition's last transition; None when unknown."""
+
+    @property
+    def completion_index(self) -> str:
+        """Return the completion index of the pod, as text; empty without one."""
+        found = self.template
+        return found.annotations.get(labels.COMPLETION_INDEX, found.labels.get(labels.COMPLETION_INDEX, ""))
+
+    @property
+    def finished(self) -> bool:
+        """Return whether the pod no longer uses its node."""
+        return self.phase in ("Succeeded", "Failed")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SliceGroup:
+    """Slices of equal shape within one workload: a replicated job, a worker group."""
+
+    name: str
+    """Empty if the kind has only one group."""
+    replicas: int = 1
+    """How many slices are needed now."""
+    slots: int | None = None
+    """How many slices there are in all, if `replicas` counts those at one time; 0: unknown."""
+    grows: int = 0
+    """How many slices an autoscaler, or a person, may ask for; 0: no more than `replicas`."""
+    hosts: int = 0
+    """Pods per slice; 0 if the kind does not define it."""
+    pods: int = 0
+    """Pods at one time per replica, if not the same as `hosts`; 0: as many as hosts, or one."""
+    template: PodTemplate = field(default_factory=PodTemplate)
+    """Of the pods that request accelerators."""
+    pinned: bool = False
+    """The pods select nodes with the label of their slice (`Kind.pin_label`)."""
+    elastic: bool = False
+    """Each pod can run on any node of its shape: one pool for all pods, whose size changes."""
+    whole: bool = False
+    """The pods of a slice need a pool of their own, even if their accelerators form no slice."""
+    beside: str = ""
+    """Name of the group on whose first slice these pods without chips run; empty for none."""
+    ended: frozenset[str] = frozenset()
+    """Indexes of slices that have ended and whose pools no later slice can use."""
+    idle: bool = False
+    """The slices exist but have no pods at present, for example with parallelism 0."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parent:
+    """The object that created a workload, if its kind may keep workloads that are not used."""
+
+    kind: str
+    namespace: str
+    name: str
+    uid: str
+    keeps: str = ""
+    """Why it still keeps the workload after its end, and what releases it; empty otherwise."""
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.namespace}/{self.name}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkloadView:
+    """One live workload of any kind."""
+
+    kind: str
+    """Its `Kind.name`."""
+    namespace: str
+    name: str
+    uid: str
+    generation: int = 0
+    """``metadata.generation``: the version of the spec."""
+    groups: tuple[SliceGroup, ...] = ()
+    templates: dict[str, PodTemplate] = field(default_factory=dict)
+    """The pod templates of the spec, by role, if the groups do not have all of them; a kind with
+    one role names it with an empty text. See `Kind.find_template`."""
+    marks: dict[str, str] = field(default_factory=dict)
+    """Its own labels and annotations that rules about suspended workloads read."""
+    quota_reserved: bool = False
+    """It is suspended, and Kueue holds quota for it; the spec is as Kueue will resume it."""
+    created_at: float | None = None
+    """Unix seconds; None when unknown."""
+    deleting: bool = False
+    deleting_since: float | None = None
+    suspended: bool = False
+    """By its spec."""
+    suspended_since: float | None = None
+    """Unix seconds of the condition that reports it; None without that condition."""
+    suspend_set_at: float | None = None
+    """Unix seconds at which the field of its spec was last written at the latest, by the API
+    server's own record; None without that record."""
+    terminal: str = ""
+    """The condition that ended it; ``Failed`` is a failure, any other a success."""
+    terminal_since: float | None = None
+    managed_elsewhere: bool = False
+    """Another controller runs it, for example in another cluster; nothing runs in this one."""
+    part_of: str = ""
+    """The object of an unknown kind that controls it, as ``Kind name``; empty for none."""
+    active: int = 0
+    """How many of its parts still run, by its own status."""
+    parent: Parent | None = None
+    """Its parent, by its owner reference; the workload does not show whether that has ended."""
+    disks: tuple[Disk, ...] = ()
+    """The disks of its pods' claims, as far as `shared.engine.looks.gather` has read them."""
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.namespace}/{self.name}"

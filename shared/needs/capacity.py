@@ -1,0 +1,265 @@
+"""Reads which capacity tier a pod selects, and refuses what GKE does not offer.
+
+Selectors: https://cloud.google.com/kubernetes-engine/docs/concepts/spot-vms,
+https://cloud.google.com/kubernetes-engine/docs/how-to/consuming-reservations,
+https://cloud.google.com/kubernetes-engine/docs/concepts/dws.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from shared.model import labels
+from shared.model.counts import parse_count
+from shared.model.errors import NotAllowed, Rejected
+from shared.settings import FLEX_WAIT_SECONDS, is_allowed, name_listed
+from shared.shapes.tpu_catalogue import list_flex_start_generations
+
+if TYPE_CHECKING:
+    from shared.settings import Settings
+    from shared.shapes.shape import Shape
+    from shared.model.workloads import PodTemplate
+
+RESOURCE_NAME = re.compile(r"[a-z](?:[-a-z0-9]{0,61}[a-z0-9])?")
+PROJECT = re.compile(r"[a-z][-a-z0-9.:]{4,61}[a-z0-9]")
+FLEX_SECONDS_MIN, FLEX_SECONDS_MAX = 600, 604_800
+"""Ten minutes to seven days."""
+
+
+class Tier(StrEnum):
+    """The source of the capacity."""
+
+    ON_DEMAND = "on-demand"
+    SPOT = "spot"
+    RESERVATION = "reservation"
+    FLEX_START = "flex-start"
+
+
+class CapacityConflict(Rejected):
+    """GKE does not offer this combination of selectors."""
+
+    reason = "capacity_conflict"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Capacity:
+    """One capacity tier with its parameters."""
+
+    tier: Tier
+    reservation: str = ""
+    reservation_project: str = ""
+    reservation_block: str = ""
+    reservation_subblock: str = ""
+    max_run_duration_seconds: int = 0
+    """Longest run time of flex-start nodes; 0 for the other tiers."""
+
+    @property
+    def reservation_path(self) -> str:
+        """Return the value of ``reservation_affinity``: a name or a path.
+
+        The path of a block in a reservation of the cluster's own project lacks the project, which
+        `shared.needs.node_pool_body` adds.
+        """
+        path = self.reservation
+        if self.reservation_project:
+            path = f"projects/{self.reservation_project}/reservations/{path}"
+        if self.reservation_block:
+            path += f"/reservationBlocks/{self.reservation_block}"
+        if self.reservation_subblock:
+            path += f"/reservationSubBlocks/{self.reservation_subblock}"
+        return path
+
+
+def read_capacity(template: PodTemplate, shape: Shape, cluster: str, settings: Settings) -> Capacity:
+    """Return the capacity tier that a pod selects; on-demand when it selects none.
+
+    Raises:
+        CapacityConflict: the selectors contradict each other or the machine.
+        NotAllowed: the reservation is of a project that the settings do not list.
+    """
+    if settings.force_on_demand:
+        return Capacity(tier=Tier.ON_DEMAND)
+    wanted = _find_tiers(template)
+    if len(wanted) > 1:
+        raise CapacityConflict(
+            "the pod selects more than one of spot, flex-start and reservation",
+            field="spec.nodeSelector",
+            value=" + ".join(wanted),
+            valid="one of them",
+        )
+    tier = wanted[0] if wanted else Tier.ON_DEMAND
+    if tier == Tier.RESERVATION:
+        found = _read_reservation(template)
+        check_reservation(found, cluster, settings)
+        return found
+    if tier == Tier.FLEX_START:
+        return _read_flex_start(template, shape, settings)
+    return Capacity(tier=tier)
+
+
+def read_flex_wait(template: PodTemplate, settings: Settings) -> int:
+    """Return the seconds that a flex-start pool may wait for its first node; 0 without end.
+
+    The annotation replaces the setting. A pool that waits costs nothing, so both have one bound.
+
+    Raises:
+        CapacityConflict: the annotation is no such number.
+    """
+    text = template.annotations.get(labels.FLEX_START_WAIT, str(settings.flex_start_wait_seconds))
+    seconds = parse_count(text)
+    if seconds is None or not FLEX_WAIT_SECONDS.accepts(seconds):
+        field = f"annotation {labels.FLEX_START_WAIT}"
+        raise CapacityConflict("not a time to wait", field=field, value=text, valid=FLEX_WAIT_SECONDS.text)
+    return seconds
+
+
+def find_tier(template: PodTemplate) -> Tier | None:
+    """Return the first tier that a template names; None if it leaves the tier open.
+
+    Raises:
+        CapacityConflict: a selector has a value that GKE does not offer.
+    """
+    wanted = _find_tiers(template)
+    standard = Tier.ON_DEMAND if template.find_selector(labels.PROVISIONING) == "standard" else None
+    return wanted[0] if wanted else standard
+
+
+def _find_tiers(template: PodTemplate) -> list[Tier]:
+    provisioning = template.find_selector(labels.PROVISIONING)
+    if template.find_selector(labels.PREEMPTIBLE) == "true" or provisioning == "preemptible":
+        raise CapacityConflict(
+            "preemptible nodes are not supported; spot nodes replace them",
+            field=labels.PREEMPTIBLE,
+            value="true",
+            valid=f"{labels.SPOT}: 'true'",
+        )
+    if provisioning not in (None, "standard", "spot", "flex-start"):
+        raise CapacityConflict(
+            "unknown provisioning model",
+            field=labels.PROVISIONING,
+            value=provisioning,
+            valid="standard, spot, flex-start",
+        )
+    for key in (labels.SPOT, labels.FLEX_START):
+        if template.selects(key) and template.find_selector(key) != "true":
+            value = template.find_selector(key) or "no value"
+            raise CapacityConflict(
+                "the value is not 'true'", field=key, value=value, valid="'true', or remove the selector"
+            )
+    affinity = template.find_selector(labels.RESERVATION_AFFINITY)
+    if affinity not in (None, "specific"):
+        raise CapacityConflict(
+            "a reservation must be selected by its name",
+            field=labels.RESERVATION_AFFINITY,
+            value=affinity,
+            valid=f"specific, with {labels.RESERVATION_NAME}",
+        )
+    reserved = template.selects(labels.RESERVATION_NAME) or affinity is not None
+    found = (
+        (Tier.SPOT, provisioning == "spot" or template.find_selector(labels.SPOT) == "true"),
+        (Tier.FLEX_START, provisioning == "flex-start" or template.find_selector(labels.FLEX_START) == "true"),
+        (Tier.RESERVATION, reserved),
+    )
+    return [tier for tier, selected in found if selected]
+
+
+def check_names(capacity: Capacity) -> None:
+    """Accept a reservation whose names are valid.
+
+    Raises:
+        CapacityConflict: one of them is not.
+    """
+    for what, key, value, rule in (
+        ("the name of a reservation", labels.RESERVATION_NAME, capacity.reservation, RESOURCE_NAME),
+        ("a project id", labels.RESERVATION_PROJECT, capacity.reservation_project or "own-project", PROJECT),
+        ("the name of a block", labels.RESERVATION_BLOCKS, capacity.reservation_block or "none", RESOURCE_NAME),
+        (
+            "the name of a sub-block",
+            labels.RESERVATION_SUBBLOCKS,
+            capacity.reservation_subblock or "none",
+            RESOURCE_NAME,
+        ),
+    ):
+        if not rule.fullmatch(value):
+            raise CapacityConflict(f"not {what}", field=key, value=value, valid=f"{what}: {rule.pattern}")
+
+
+def _read_reservation(template: PodTemplate) -> Capacity:
+    found = Capacity(
+        tier=Tier.RESERVATION,
+        reservation=template.find_selector(labels.RESERVATION_NAME) or "",
+        reservation_project=template.find_selector(labels.RESERVATION_PROJECT) or "",
+        reservation_block=template.find_selector(labels.RESERVATION_BLOCKS) or "",
+        reservation_subblock=template.find_selector(labels.RESERVATION_SUBBLOCKS) or "",
+    )
+    check_names(found)
+    if found.reservation_subblock and not found.reservation_block:
+        raise CapacityConflict(
+            "the pod selects a sub-block without its block",
+            field=labels.RESERVATION_BLOCKS,
+            valid="the name of the block",
+        )
+    return found
+
+
+def check_reservation(capacity: Capacity, cluster: str, settings: Settings) -> None:
+    """Accept a reservation that the settings list, and any other capacity.
+
+    Raises:
+        NotAllowed: no setting lists it.
+    """
+    project, name, listed = capacity.reservation_project, capacity.reservation, settings.allowed_reservations
+    field, words = labels.RESERVATION_NAME, "allowed_reservations does not list this reservation"
+    if project not in ("", cluster.split("/")[1]):
+        name, listed = f"{project}/{name}", settings.allowed_shared_reservations
+        field, words = (
+            labels.RESERVATION_PROJECT,
+            "allowed_shared_reservations does not list this reservation of another project",
+        )
+    if name and not is_allowed(name, listed):
+        raise NotAllowed(f"the setting {words}", field=field, value=name, valid=name_listed(listed))
+
+
+def check_flex_start(seconds: int, shape: Shape) -> None:
+    """Accept a run time and a shape for which GKE offers flex-start.
+
+    Raises:
+        CapacityConflict: GKE does not.
+    """
+    if shape.gpus:
+        raise CapacityConflict(
+            "flex-start is not supported for GPUs",
+            field=labels.FLEX_START,
+            value=shape.accelerator,
+            valid="on-demand, spot or a reservation; or a node pool with GKE's own autoscaling",
+        )
+    if not shape.flex_start:
+        raise CapacityConflict(
+            f"GKE does not offer flex-start for {shape.generation}",
+            field=labels.FLEX_START,
+            value=shape.accelerator,
+            valid=", ".join(list_flex_start_generations()),
+        )
+    if not FLEX_SECONDS_MIN <= seconds <= FLEX_SECONDS_MAX:
+        raise _refuse_run_time(str(seconds))
+
+
+def _refuse_run_time(text: str) -> CapacityConflict:
+    return CapacityConflict(
+        "the run time is out of range",
+        field=labels.MAX_RUN_DURATION,
+        value=text,
+        valid=f"{FLEX_SECONDS_MIN} to {FLEX_SECONDS_MAX} seconds",
+    )
+
+
+def _read_flex_start(template: PodTemplate, shape: Shape, settings: Settings) -> Capacity:
+    text = template.find_selector(labels.MAX_RUN_DURATION) or str(settings.max_run_duration_seconds)
+    seconds = parse_count(text)
+    if seconds is None:
+        raise _refuse_run_time(text)
+    check_flex_start(seconds, shape)
+    return Capacity(tier=Tier.FLEX_START, max_run_duration_seconds=seconds)

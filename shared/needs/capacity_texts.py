@@ -1,0 +1,166 @@
+"""Reads lists of capacity from text: YAML or JSON in the words of GKE's ComputeClass priorities.
+
+A word that this project does not act on is an error, because a candidate without it would be
+another one. Words: https://cloud.google.com/kubernetes-engine/docs/reference/crds/computeclass.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TypeVar
+
+import msgspec
+import yaml
+
+from shared.model.priorities import CapacityPolicy, NodeSource, Priority, ReservationRef
+from shared.json_text import JSON_ERRORS
+
+T = TypeVar("T")
+_CHARACTERS_MAX = 8192
+"""Sixteen candidates take 2,000."""
+_MESSAGE_LENGTH_MAX = 300
+_EXAMPLE = "a list like [{spot: true, location: {zones: [us-east5-b]}}, {}]"
+
+
+class UnreadableList(ValueError):
+    """The text is no list of capacity; it says what is wrong, where, and what would be valid."""
+
+
+class _Words(msgspec.Struct, rename="camel", kw_only=True, forbid_unknown_fields=True):
+    pass
+
+
+class _SubBlock(_Words):
+    name: str
+
+
+class _Block(_Words):
+    name: str
+    reservation_sub_block: _SubBlock | None = None
+
+
+class _Specific(_Words):
+    name: str
+    project: str = ""
+    reservation_block: _Block | None = None
+
+
+class _Reservations(_Words):
+    specific: tuple[_Specific, ...]
+    affinity: str = "Specific"
+
+
+class _Location(_Words):
+    zones: tuple[str, ...] = ()
+
+
+class _FlexStart(_Words):
+    enabled: bool
+
+
+class _Item(_Words):
+    spot: bool = False
+    flex_start: _FlexStart | None = None
+    max_run_duration_seconds: int | None = None
+    reservations: _Reservations | None = None
+    location: _Location | None = None
+    nodes_from: NodeSource | None = None
+
+
+class _Policy(_Words):
+    priorities: tuple[_Item, ...]
+    namespaces: tuple[str, ...] = ("*",)
+    accelerators: tuple[str, ...] = ("*",)
+
+
+@lru_cache(maxsize=256)
+def read_priorities(text: str) -> tuple[Priority, ...]:
+    """Return the items of a list, in their order.
+
+    Raises:
+        UnreadableList: the text is no such list.
+    """
+    return _read_items(_decode(text, tuple[_Item, ...]))
+
+
+def read_policies(text: str) -> tuple[CapacityPolicy, ...]:
+    """Return the operator's policies, in their order.
+
+    Raises:
+        UnreadableList: the text is no list of policies.
+    """
+    return tuple(
+        CapacityPolicy(
+            namespaces=each.namespaces, accelerators=each.accelerators, priorities=_read_items(each.priorities)
+        )
+        for each in _decode(text, tuple[_Policy, ...])
+    )
+
+
+class _Loader(yaml.BaseLoader):
+    """Leaves each value a text, so no tag, date or number fails in a way of its own.
+
+    It refuses aliases, with which a short text becomes a list of gigabytes.
+    """
+
+    def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
+        if self.check_event(yaml.AliasEvent):
+            raise yaml.YAMLError("aliases are not supported")
+        return super().compose_node(parent, index)
+
+
+def _decode(text: str, kind: type[T]) -> T:
+    if len(text) > _CHARACTERS_MAX:
+        raise UnreadableList(f"the text has {len(text)} characters; valid: at most {_CHARACTERS_MAX}")
+    try:
+        found = yaml.load(text, _Loader)  # noqa: S506 -- it builds texts, lists and maps only
+        return msgspec.convert(found, type=kind, strict=False)
+    except (*JSON_ERRORS, yaml.YAMLError) as error:
+        message, _, place = " ".join(str(error).split())[:_MESSAGE_LENGTH_MAX].partition(" - at `$")
+        where = f" at {place.rstrip('`')}" if place else ""
+        raise UnreadableList(f"{message}{where}; valid: {_EXAMPLE}") from error
+
+
+def _read_items(items: tuple[_Item, ...]) -> tuple[Priority, ...]:
+    if not items:
+        raise UnreadableList(f"the list is empty; valid: {_EXAMPLE}")
+    return tuple(_read_item(number, each) for number, each in enumerate(items))
+
+
+def _read_item(number: int, item: _Item) -> Priority:
+    given, flexible = item.reservations, item.flex_start is not None and item.flex_start.enabled
+    if given is not None and (given.affinity != "Specific" or not given.specific):
+        valid = "affinity: Specific, with at least one name in specific"
+        raise UnreadableList(f"the reservations at [{number}] name none; valid: {valid}")
+    tiers = {"spot": item.spot, "flexStart": flexible, "reservations": given is not None}
+    wanted = [name for name, asked in tiers.items() if asked]
+    if len(wanted) > 1:
+        raise UnreadableList(f"{' and '.join(wanted)} at [{number}] exclude each other; valid: one of them")
+    if item.max_run_duration_seconds is not None and not flexible:
+        raise UnreadableList(
+            f"maxRunDurationSeconds at [{number}] is for flex-start only; valid: with flexStart: {{enabled: true}}"
+        )
+    if flexible and item.nodes_from == NodeSource.CREATION:
+        raise UnreadableList(
+            f"nodesFrom at [{number}] is creation, but GKE fills flex-start pools by its autoscaler only; valid: "
+            "autoscaler, or no nodesFrom"
+        )
+    return Priority(
+        spot=item.spot,
+        flex_start=flexible,
+        max_run_duration_seconds=item.max_run_duration_seconds,
+        reservations=tuple(_read_reservation(each) for each in given.specific) if given else (),
+        zones=item.location.zones if item.location else (),
+        nodes_from=item.nodes_from,
+    )
+
+
+def _read_reservation(found: _Specific) -> ReservationRef:
+    block = found.reservation_block
+    subblock = block.reservation_sub_block if block else None
+    return ReservationRef(
+        name=found.name,
+        project=found.project,
+        block=block.name if block else "",
+        subblock=subblock.name if subblock else "",
+    )

@@ -1,0 +1,192 @@
+"""Why GKE could not create or fill a pool: one table from its code and words to a class. Pure.
+
+The same table serves for operations that failed, for errors of instance groups, and for the Events
+that GKE's autoscaler writes on pods. A failure belongs to what was tried (this zone, this tier,
+this reservation), or every try would meet it again.
+
+Sources of the fragments: the functions ``is…`` and the list ``regexReservationErrors`` of
+https://github.com/kubernetes/autoscaler/blob/master/cluster-autoscaler/cloudprovider/gce/autoscaling_gce_client.go,
+the same of GKE's autoscaler and its Events
+(https://github.com/GoogleCloudPlatform/cluster-autoscaler), failed operations in public issues, and
+https://cloud.google.com/kubernetes-engine/docs/troubleshooting/node-pools. A quoted message for
+each is in ``tests/unit/golden/failures.yaml``.
+
+The texts also have names that the author of a pod or of a project chose, so a fragment is a phrase:
+with a space or a quotation mark, which no such name has. It matches only where no name goes on.
+
+What GKE or the cluster answered at once, as an error, becomes a decision here too.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from enum import StrEnum
+
+from shared.model.decisions import Decision, Reason, Verdict
+from shared.model.errors import (
+    Busy,
+    Denied,
+    InvalidRequest,
+    LabelBudgetExceeded,
+    NoCapacity,
+    ProvisionerError,
+    Rejected,
+    ReservationUnfit,
+)
+
+
+class Failure(StrEnum):
+    """The class of a failed creation, as log records name it."""
+
+    STOCKOUT = "stockout"
+    QUOTA = "quota"
+    RESERVATION = "reservation"
+    """The reservation is missing, is used up, is not ready, or does not fit the pool."""
+    ADDRESSES = "addresses"
+    ZONE = "zone"
+    """The zone does not offer the machine."""
+    SHAPE = "shape"
+    """GKE or Compute Engine does not accept the pool as it is described."""
+    RIGHTS = "rights"
+    POLICY = "policy"
+    """An organisation policy forbids the pool."""
+    INTERNAL = "internal"
+    UNKNOWN = "unknown"
+    """The table does not know the words."""
+
+
+@dataclass(frozen=True, slots=True)
+class FailureRule:
+    """What follows from a class of failures."""
+
+    reason: Reason
+    words: str
+    """The cause for people; ``{zone}`` stands for the zone."""
+    lasting: bool = False
+    """Every further try would fail in the same way until a person changes something."""
+    doublings: int = 0
+    """The pause is doubled so many times more, up to the longest."""
+
+
+RULES: dict[Failure, FailureRule] = {
+    Failure.STOCKOUT: FailureRule(Reason.STOCKOUT, "no capacity in {zone}"),
+    Failure.QUOTA: FailureRule(Reason.QUOTA_EXCEEDED, "the quota is used up"),
+    Failure.RESERVATION: FailureRule(
+        Reason.RESERVATION_UNFIT, "the reservation is missing, used up or does not fit"
+    ),
+    Failure.ADDRESSES: FailureRule(Reason.ADDRESSES_EXHAUSTED, "no free IP addresses for the nodes"),
+    Failure.ZONE: FailureRule(Reason.ZONE_UNFIT, "{zone} does not offer this machine"),
+    Failure.SHAPE: FailureRule(Reason.REQUEST_INVALID, "GKE does not accept the node pool", lasting=True),
+    Failure.RIGHTS: FailureRule(Reason.PERMISSION_DENIED, "a permission is missing", lasting=True),
+    Failure.POLICY: FailureRule(Reason.POLICY_VIOLATED, "an organisation policy forbids it", lasting=True),
+    Failure.INTERNAL: FailureRule(Reason.POOL_FAILED, "an error inside of GKE", doublings=2),
+    Failure.UNKNOWN: FailureRule(Reason.POOL_FAILED, "GKE could not create the node pool"),
+}
+
+_TABLE = """
+reservation: specified reservation | requires reservation to be in ready state | reservation not ready
+reservation: given reservation with the following name | reservation not found | not found for node pool
+reservation: does not have sufficient capacity for the requested resources
+reservation: reservation does not have enough resources | reservation capacity exceeded
+reservation: lack of capacity in your reservation | reservation incompatible
+reservation: is incorrect for the requested resources | aggregatereservation vmfamily
+reservation: aggregate reservations | target a reservation with workload type
+reservation: must use reservationaffinity of | must exist in the same project as the instance
+reservation: no automatic reservation | automatic reservations | any affinity reservations
+stockout: gce stockout | gce out of resources | resource pool exhausted | enough resources available
+stockout: insufficient capacity | does not currently have sufficient capacity
+stockout: is currently unavailable in the | lack of capacity
+quota: quota exceeded | insufficient quota | insufficient regional quota | insufficient project quota
+quota: quota ' | quota limit | exceeded limit ' | cluster byte size limit reached
+addresses: ip space exhausted | ip space of | available private ip space | cannot find pod range
+zone: does not exist in zone | gce not found | is not supported in this zone | unsupported operation
+zone: unsupported tpu configuration | invalid tpu configuration
+stockout: requested resource is exhausted | in backoff after failed scale-up | failed to appear in time
+reservation: invalid reservation
+policy: constraint constraints/ | access policy constraint
+rights: permissions error | required 'compute. | required "container. | missing required permissions
+rights: does not have access to service account | service account … does not exist
+rights: service account was deleted | gke service account deleted
+shape: is not a valid size of tpu pod slice | invalid tpu topology | invalid value for field
+shape: required field ' | flex start node pools | unsupported compact placement config
+shape: clusters/node pools cannot be created while
+internal: internal error
+"""
+"""Lines of a class and of fragments. The first match from the top counts, in lower case, with ``_``
+as a space; ``…`` is one word. What a later try may mend comes first, because one text can name
+several causes, and a needless try costs less than a demand that is never answered. Words that name
+no cause come after words that do: the second lines about stockouts and reservations."""
+_PATTERNS = [  # assumes: failure-words
+    (Failure(name), re.compile("(?<![a-z0-9-])" + re.escape(fragment).replace("…", r"\S+")))
+    for name, _, fragments in (line.partition(": ") for line in _TABLE.strip().splitlines())
+    for fragment in fragments.split(" | ")
+]
+_CODES = dict.fromkeys((4, 13, 14), Failure.INTERNAL) | {8: Failure.STOCKOUT}  # assumes: failure-codes
+_CODES |= dict.fromkeys((7, 16), Failure.RIGHTS)
+"""``google.rpc.Code``, for words that the table does not know. INVALID_ARGUMENT (3) is not here: it
+does not tell whether the shape is wrong or only what was tried."""
+
+
+def classify_failure(error: str, code: int = 0) -> Failure:
+    """Return the class of a failed creation; UNKNOWN for words and a code that say nothing.
+
+    Args:
+        error: GKE's words, of the pool, of the operation or of an Event. For an error of an
+            instance group it is ``CODE: message``.
+        code: ``google.rpc.Code`` of the operation; 0 if it is not known.
+    """
+    text = error.lower().replace("_", " ")
+    for failure, pattern in _PATTERNS:
+        if pattern.search(text):
+            return failure
+    return _CODES.get(code, Failure.UNKNOWN)
+
+
+_OPERATION = re.compile(r"\boperation-[-\w]+")
+Decided = Busy | Denied | InvalidRequest | LabelBudgetExceeded | NoCapacity
+"""Errors that become a decision. `shared.answer` handles every other error."""
+REFUSED_BY_GKE = frozenset(Reason(each.reason) for each in (NoCapacity, ReservationUnfit, InvalidRequest))
+"""Reasons of a creation that GKE did not accept; another tier, zone or reservation may succeed."""
+_REMEDIES = {
+    Reason.QUOTA_EXCEEDED: "; end other workloads, or let an operator ask Google for more quota",
+    Reason.REQUEST_INVALID: "; correct what GKE names, in the pods or in the operator's settings",
+    Reason.PERMISSION_DENIED: "; an operator must grant this right to the functions",
+}
+
+
+def decide_gke_answer(pool_name: str, act: str, error: Decided) -> Decision:
+    """Return the decision after GKE refused a request: WAIT while GKE is busy, else REFUSE.
+
+    The act is the request in words, for example ``created``. The error carries the reason.
+    """
+    reason = Reason(error.reason)
+    if isinstance(error, Busy):
+        return Decision(Verdict.WAIT, reason, f"node pool {pool_name} cannot be {act} yet: {error}")
+    remedy = _REMEDIES.get(reason, "")
+    return Decision(Verdict.REFUSE, reason, f"node pool {pool_name} cannot be {act}: {error}{remedy}")
+
+
+def decide_failure(act: str, error: ProvisionerError) -> Decision:
+    """Return the decision for a demand whose answer failed: it waits, and a later look tries again.
+
+    The act is what failed, in words. Names of operations are left out of the text, so that the same
+    failure has the same text in every sweep.
+    """
+    if isinstance(error, Denied):
+        return Decision(Verdict.REFUSE, Reason(error.reason), f"{act}: {error}{_REMEDIES[Reason(error.reason)]}")
+    message = leave_out_operations(str(error))
+    return Decision(Verdict.WAIT, Reason(error.reason), f"{act} yet, and is tried again: {message}")
+
+
+def leave_out_operations(text: str) -> str:
+    """Return GKE's words without names of operations: the same failure has the same text."""
+    return _OPERATION.sub("operation", text)
+
+
+def decide_read_error(error: ProvisionerError) -> Decision:
+    """Return the decision that a command shows when it fails with this error."""
+    reason = Reason(error.reason)
+    if isinstance(error, Rejected):
+        return Decision(Verdict.REFUSE, reason, f"would be refused again: {error}")
+    return Decision(Verdict.WAIT, reason, f"not decided, because a read failed: {error}")

@@ -1,0 +1,212 @@
+"""Looks up the machine, the number of nodes, the partitions and the sharing for a pod with GPUs.
+
+The machine with the fewest GPUs that satisfies the pod's GPUs, CPU and memory is chosen, from those
+in `shared.shapes.gpu_catalogue`.
+"""
+
+from __future__ import annotations
+
+import difflib
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from shared.model import labels
+from shared.model.counts import parse_count
+from shared.model.errors import UnknownGpu, UnsupportedShape
+from shared.shapes.gpu_catalogue import BY_GPU, CLIENTS_MAX, CLIENTS_MIN, DRIVERS, RETIRED, SHARING
+from shared.shapes.room import Room, describe_size, measure_allocatable, measure_storage
+from shared.shapes.shape import GpuSharing, Placement, Shape
+
+if TYPE_CHECKING:
+    from shared.shapes.gpu_catalogue import GpuFamily, GpuMachine
+    from shared.model.workloads import PodTemplate
+
+NODES_MAX = 1000
+"""Nodes of one pool in one zone: https://cloud.google.com/kubernetes-engine/quotas."""
+_SELECTORS = (labels.GPU_ACCELERATOR, labels.GPU_PARTITION, labels.GPU_SHARING, labels.GPU_CLIENTS)
+_FIELD = f"resources.{labels.GPU_RESOURCE} (sum over containers)"
+_SHOWN = 4
+ANY_ROOM = Room()
+"""Without a share of DaemonSets."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Cut:
+    """How the GPUs of a node are divided."""
+
+    sharing: GpuSharing
+    units_per_gpu: int
+
+
+def selects_gpu(template: PodTemplate) -> bool:
+    """Return whether a pod selects a node label that only GPU nodes have."""
+    return any(template.selects(key) for key in _SELECTORS)
+
+
+def find_gpu_shape(template: PodTemplate, *, pods: int, room: Room = ANY_ROOM) -> Shape:
+    """Return the nodes for this number of pods with GPUs.
+
+    Raises:
+        UnknownGpu: the GPU type is unknown, or the pod selects none.
+        UnsupportedShape: no machine fits; the message names what does.
+    """
+    family = _find_family(template)
+    cut = _read_cut(template, family)
+    wanted = math.ceil(template.gpus / cut.units_per_gpu)
+    machine = _find_machine(template, family, wanted, room)
+    per_node = _count_pods(template, machine, cut, room)
+    spread = max((each.domains_min for each in template.topology_terms if each.key == labels.HOSTNAME), default=1)
+    nodes = max(math.ceil(pods / per_node), min(pods, spread))
+    if nodes > NODES_MAX:
+        raise UnsupportedShape(
+            "one node pool cannot have this many nodes",
+            field="pods",
+            value=f"{nodes} nodes",
+            valid=f"at most {NODES_MAX} nodes: fewer pods, or several workloads",
+        )
+    return Shape(
+        generation=machine.name.split("-", 1)[0],
+        accelerator=family.accelerator,
+        machine_type=machine.name,
+        topology=family.rack_topology,
+        chips=nodes * machine.gpus,
+        chips_per_host=machine.gpus,
+        node_count=nodes,
+        placement=Placement.WORKLOAD_POLICY if family.rack_topology else Placement.NONE,
+        boot_disks=family.boot_disks,
+        flex_start=False,
+        gpus=cut.sharing,
+        pods_per_node=per_node,
+        own_networks=machine.networks,
+        local_disks=machine.local_disks,
+        architecture=family.architecture,
+    )
+
+
+def is_compact(accelerator: str) -> bool:
+    """Return whether GKE places the hosts of one slice of these GPUs close together."""
+    return BY_GPU[accelerator].compact
+
+
+def _find_family(template: PodTemplate) -> GpuFamily:
+    name = template.find_selector(labels.GPU_ACCELERATOR)
+    if name in BY_GPU:
+        return BY_GPU[name]
+    near = difflib.get_close_matches(name or "", BY_GPU, n=_SHOWN, cutoff=0.6)
+    what = "the pod selects no GPU type"
+    if name:
+        what = "this GPU type is retired" if name in RETIRED else "unknown GPU type"
+    raise UnknownGpu(what, field=labels.GPU_ACCELERATOR, value=name or "", valid=", ".join(near or sorted(BY_GPU)))
+
+
+def _read_cut(template: PodTemplate, family: GpuFamily) -> _Cut:
+    size = template.find_selector(labels.GPU_PARTITION) or ""
+    if size and size not in family.partitions:
+        raise UnsupportedShape(
+            f"not a partition size of {family.accelerator}",
+            field=labels.GPU_PARTITION,
+            value=size,
+            valid=", ".join(family.partitions) or "none; these GPUs cannot be partitioned",
+        )
+    strategy = template.find_selector(labels.GPU_SHARING) or ""
+    clients = _read_clients(template, strategy)
+    driver = template.find_selector(labels.GPU_DRIVER) or "default"
+    if driver not in DRIVERS:
+        raise UnsupportedShape(
+            "unknown driver version", field=labels.GPU_DRIVER, value=driver, valid=", ".join(DRIVERS)
+        )
+    sharing = GpuSharing(
+        partition=size,
+        strategy=SHARING.get(strategy, ""),
+        clients=clients if strategy else 0,
+        driver=DRIVERS[driver],
+    )
+    return _Cut(sharing, family.partitions.get(size, 1) * clients)
+
+
+def _read_clients(template: PodTemplate, strategy: str) -> int:
+    """Return how many pods share one GPU; 1 without sharing."""
+    text = template.find_selector(labels.GPU_CLIENTS) or ""
+    if not strategy and not text:
+        return 1
+    if strategy not in SHARING:
+        raise UnsupportedShape(
+            "unknown GPU sharing strategy" if strategy else "the GPU sharing strategy is missing",
+            field=labels.GPU_SHARING,
+            value=strategy,
+            valid=", ".join(SHARING),
+        )
+    clients = parse_count(text)
+    if clients is None or not CLIENTS_MIN <= clients <= CLIENTS_MAX:
+        raise UnsupportedShape(
+            "the number of pods that share a GPU is missing or out of range",
+            field=labels.GPU_CLIENTS,
+            value=text,
+            valid=f"{CLIENTS_MIN} to {CLIENTS_MAX}",
+        )
+    if template.gpus > 1:
+        raise UnsupportedShape(
+            "a pod can use only one share of a shared GPU", field=_FIELD, value=str(template.gpus), valid="1"
+        )
+    return clients
+
+
+def _find_machine(template: PodTemplate, family: GpuFamily, gpus: int, room: Room) -> GpuMachine:
+    """Return the machine with the fewest GPUs, then vCPUs, that one of the pods fits on."""
+    pinned = template.find_selector(labels.INSTANCE_TYPE)
+    line = template.find_selector(labels.MACHINE_FAMILY)
+    fitting = [
+        each
+        for each in family.machines
+        if (each.name == pinned if pinned else not each.by_name_only)
+        and line in (None, each.name.split("-", 1)[0])
+    ]
+    if not fitting:
+        raise UnsupportedShape(
+            f"no machine type with {family.accelerator} matches",
+            field=labels.INSTANCE_TYPE if pinned else labels.MACHINE_FAMILY,
+            value=pinned or line or "",
+            valid=", ".join(dict.fromkeys(each.name for each in family.machines)),
+        )
+    exact = template.find_selector(labels.ACCELERATOR_COUNT)
+    enough = [each for each in fitting if each.gpus >= gpus and exact in (None, str(each.gpus))]
+    if not enough:
+        counts = sorted({each.gpus for each in fitting})
+        raise UnsupportedShape(
+            f"no machine has this many {family.accelerator}" + (f" and exactly {exact} in all" if exact else ""),
+            field=_FIELD,
+            value=str(template.gpus),
+            valid=f"at most {counts[-1]} (machines have {', '.join(map(str, counts))})",
+        )
+    roomy = [each for each in enough if _has_room(template, each, room)]
+    if not roomy:
+        largest = max(enough, key=lambda each: (each.cpus, each.memory_gb))
+        raise UnsupportedShape(
+            f"no machine with {family.accelerator} has this much CPU and memory for pods",
+            field="resources.requests",
+            value=describe_size(template.cpu_millis, template.memory_bytes),
+            valid=f"less than the {largest.cpus} vCPUs and {largest.memory_gb:g} GiB of {largest.name}",
+        )
+    return min(roomy, key=lambda each: (each.gpus, each.cpus, each.memory_gb))
+
+
+def _has_room(template: PodTemplate, machine: GpuMachine, room: Room) -> bool:
+    cpu, memory = measure_allocatable(machine.cpus, machine.memory_gb, room)
+    return template.cpu_millis <= cpu and template.memory_bytes <= memory
+
+
+def _count_pods(template: PodTemplate, machine: GpuMachine, cut: _Cut, room: Room) -> int:
+    """Return how many of the pods fit on one node; at least one, by the choice of machine."""
+    if any(each.keeps_apart(labels.HOSTNAME, template.labels) for each in template.topology_terms):
+        return 1
+    cpu, memory = measure_allocatable(machine.cpus, machine.memory_gb, room)
+    limits = [
+        machine.gpus * cut.units_per_gpu // template.gpus,
+        cpu // max(template.cpu_millis, 1),
+        memory // max(template.memory_bytes, 1),
+        room.pods,
+    ]
+    if not machine.local_disks:
+        limits.append(measure_storage(room.disk_gb) // max(template.storage_bytes, 1))
+    return max(1, min(limits))
