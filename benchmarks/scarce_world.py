@@ -14,7 +14,7 @@ from unittest.mock import patch
 
 from shared.core.decide import attempts
 from shared.model.errors import Throttled
-from shared.model.pool_status import PoolStatus
+from shared.model.pools import PoolStatus
 from shared.model.priorities import CapacityPolicy, NodeSource, Priority
 from tests.simulation import sim_world
 from tests.simulation.sim_acts import apply_act

@@ -15,20 +15,22 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any, cast
 
+from shared.engine.entries.sweep import sweep
+
 from benchmarks.figures import Figure, compare
 from benchmarks.metering import Failed
-from shared.model import labels
-from shared.model.errors import StaleView
-from shared.core.identity.names import SliceClaim, build_owner_labels, build_pool_name
-from shared.model.pool_status import PoolSnapshot, PoolStatus
-from shared.kinds import jobset as jobset_keys
-from shared.model.ports import Cluster, Ledger, Machines, Namespace, NodePools, Ports
-from shared.model.priorities import NodeSource
-from shared.settings import ClusterSettings, Settings
-from shared.model.workloads import PodTemplate, PodView, SliceGroup, WorkloadView
 from shared.edges.clock import SYSTEM_CLOCK
 from shared.edges.threads import Threads
-from shared.engine.entries.sweep import sweep
+from shared.engine.outside import Cluster, Ledger, NodePools, Ports
+from shared.kinds import jobset as jobset_keys
+from shared.model import labels
+from shared.model.errors import StaleView
+from shared.model.names import SliceClaim, build_owner_labels, build_pool_name
+from shared.model.pools import PoolSnapshot, PoolStatus
+from shared.model.priorities import NodeSource
+from shared.model.readings import Machines, Namespace
+from shared.model.workloads import PodTemplate, PodView, SliceGroup, WorkloadView
+from shared.settings import ClusterSettings, Settings
 
 SECTION = "sweep: 20 ms for each call"
 CLUSTER = "projects/p/locations/us-east5/clusters/c"

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from shared.model.errors import Misconfigured, ProvisionerError
 from shared.edges.google_errors import find_request
+from shared.model.errors import Misconfigured, ProvisionerError
 from terminal.wrong_arguments import refuse
 
 if TYPE_CHECKING:

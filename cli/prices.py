@@ -10,14 +10,14 @@ from importlib.resources import files
 from typing import TYPE_CHECKING
 
 import yaml
-
 from shared.core.decide.limits import count_pool_chips
+
 from shared.needs.capacity import Tier
 from shared.shapes.tpu_catalogue import FAMILIES
 
 if TYPE_CHECKING:
+    from shared.model.pools import PoolSnapshot
     from shared.needs.demand import Demand
-    from shared.model.pool_status import PoolSnapshot
 
 MARKET = yaml.safe_load((files("cli") / "market.yaml").read_text(encoding="utf-8"))
 """Dated facts about Google's offer, with their sources."""

@@ -10,7 +10,6 @@ import logging
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from shared.model.errors import AlreadyExists, Denied, KindAbsent, ProvisionerError
 from shared.core.identity.pool_index import PoolIndex
 from shared.engine.entries.answer_waiting import provision_pod
 from shared.engine.looks.limit_holds import find_limits
@@ -20,13 +19,17 @@ from shared.engine.looks.pool_reads import Creations
 from shared.engine.steps.release_pools import collect_pool
 from shared.engine.steps.serving_pools import judge_followers
 
+from shared.model.errors import AlreadyExists, Denied, KindAbsent, ProvisionerError
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from shared.model.pool_status import PoolSnapshot
-    from shared.model.ports import Cluster, Ledger, NodePools, Notice, Ports
-    from shared.model.workloads import PodView
     from shared.engine.tell import Outcome
+
+    from shared.engine.outside import Cluster, Ledger, NodePools, Ports
+    from shared.model.pools import PoolSnapshot
+    from shared.model.readings import Notice
+    from shared.model.workloads import PodView
 
 T = TypeVar("T")
 logging.getLogger("emergency_stop").addHandler(logging.NullHandler())

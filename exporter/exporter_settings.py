@@ -8,10 +8,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
+from shared.environment import read
 from shared.kinds.table import KIND_NAMES
 from shared.model.messages import OBJECT_NAME
 from shared.settings import KindNames, Valid, between, matching
-from shared.environment import read
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

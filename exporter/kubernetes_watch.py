@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 import msgspec
 import urllib3
 
-from shared.model.errors import Unavailable
 from shared.edges.kubernetes_decoding import decoder_of, report_unreadable
 from shared.edges.kubernetes_errors import Silence, Unreadable, classify_refusal, parse_status
 from shared.edges.kubernetes_objects import Record, Stored
 from shared.json_text import JSON_ERRORS
+from shared.model.errors import Unavailable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING
 import msgspec
 from msgspec.structs import replace
 
-from shared.model.errors import AlreadyExists, NotFound, ProvisionerError, StaleView
 from shared.edges.kubernetes_objects import ObjectMeta, Record
+from shared.model.errors import AlreadyExists, NotFound, ProvisionerError, StaleView
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from exporter.exporter_settings import ExporterSettings, read_exporter_settings
-from shared.model.errors import Misconfigured
 from shared.edges.structured_logs import start_logging
 from shared.environment import explain
+from shared.model.errors import Misconfigured
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -12,18 +12,18 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from exporter.predicates import has_surplus, is_demand, quota_of, standing_of, wants_fewer
+from shared.edges.workload_objects import view_pod
 from shared.kinds.elastic import hint_slice
 from shared.model.messages import Event, EventType, ObjectName, Observed
 from shared.model.times import format_time
-from shared.edges.workload_objects import view_pod
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from shared.edges.workload_objects import Pod
     from shared.kinds.kind import Kind
     from shared.model.kueue import QueuedWorkload
     from shared.model.workloads import WorkloadView
-    from shared.edges.workload_objects import Pod
 
 Seen = TypeVar("Seen")
 Entry = TypeVar("Entry")

@@ -8,21 +8,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from shared.model import labels as label_keys
+from shared.edges.workload_objects import view_pod
 from shared.kinds.elastic import is_leader
 from shared.kinds.table import find_kind, find_kind_of_pod
+from shared.model import labels as label_keys
 from shared.model.messages import Observed
 from shared.model.times import format_time
-from shared.edges.workload_objects import view_pod
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from shared.edges.kubernetes_objects import ObjectMeta
+    from shared.edges.workload_objects import Pod
     from shared.kinds.kind import Kind
     from shared.model.kueue import QueuedWorkload
     from shared.model.workloads import PodView, WorkloadView
-    from shared.edges.kubernetes_objects import ObjectMeta
-    from shared.edges.workload_objects import Pod
 
 _FAILED = "Failed"
 _NOTHING: Mapping[str, str] = {}

@@ -17,10 +17,10 @@ import msgspec
 from exporter.kubernetes_watch import UNREADABLE, open_watch
 from exporter.pauses import Pauses
 from exporter.publishing import WAIT_SECONDS, Closed
-from shared.model.errors import Denied, InvalidRequest, NotFound, ProvisionerError, Throttled
 from shared.edges.kubernetes_api import Expired, Silence
 from shared.edges.kubernetes_decoding import read_stored, report_unreadable
 from shared.edges.kubernetes_objects import Page
+from shared.model.errors import Denied, InvalidRequest, NotFound, ProvisionerError, Throttled
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from exporter.metrics import Metrics
     from exporter.observed_objects import ObservedObjects
     from exporter.watched_kinds import WatchedKind
-    from shared.model.messages import Event
     from shared.edges.kubernetes_api import KubernetesApi
+    from shared.model.messages import Event
 
 T = TypeVar("T")
 SILENCE_SECONDS = 90.0

@@ -79,6 +79,8 @@ def answer_error(error: ProvisionerError) -> Answer:
     for kind, answer in ERRORS:
         if isinstance(error, kind):
             if isinstance(error, Retryable) and error.retry_after_seconds is not None:
-                return Answer(answer.status, answer.severity, max(1, round(error.retry_after_seconds)))
+                return Answer(
+                    answer.status, answer.severity, max(1, round(error.retry_after_seconds))
+                )
             return answer
     return Answer(500, logging.CRITICAL)

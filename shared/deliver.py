@@ -11,25 +11,32 @@ import traceback
 from typing import TYPE_CHECKING, Any
 
 from shared.answer import Answer, answer_decision, answer_error
-from shared.model.decisions import Verdict
-from shared.model.errors import Broken, KindAbsent, NoPlace, ProvisionerError, Rejected, UnknownCluster
-from shared.model.messages import EventType, parse_message
-from shared.model.operations import parse_entry
 from shared.edges.google_errors import find_request
 from shared.engine.kueue import answer_check
 from shared.engine.look import Key
 from shared.engine.reconcile import Role, reconcile
 from shared.engine.report import Outcome, report
 from shared.engine.tick import count_verbs, tick
+from shared.model.decisions import Verdict
+from shared.model.errors import (
+    Broken,
+    KindAbsent,
+    NoPlace,
+    ProvisionerError,
+    Rejected,
+    UnknownCluster,
+)
+from shared.model.messages import EventType, parse_message
 from shared.model.names import parse_name
+from shared.model.operations import parse_entry
 from shared.push import parse_push
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from shared.model.operations import EndedOperation
     from shared.engine.look import Memory
     from shared.engine.outside import Ports
+    from shared.model.operations import EndedOperation
     from shared.push import Push
 
 _LOG = logging.getLogger("functions")
@@ -61,7 +68,9 @@ def deliver(role: Role, body: bytes, ports: Ports, memory: Memory) -> Answer:
     return _answer(role, outcomes, errors, push)
 
 
-def work_on(key: Key, role: Role, ports: Ports, memory: Memory) -> tuple[list[Outcome], list[Exception]]:
+def work_on(
+    key: Key, role: Role, ports: Ports, memory: Memory
+) -> tuple[list[Outcome], list[Exception]]:
     """Reconcile a workload; one thread works on it, and looks once more if others asked meanwhile."""
     outcomes: list[Outcome] = []
     errors: list[Exception] = []
@@ -101,7 +110,11 @@ def find_key(role: Role, push: Push, ports: Ports) -> Key | None:
         )
     about = event.workload or event.subject
     uid = about.uid if role == Role.COLLECT else ""
-    return Key(event.cluster, about.kind, about.namespace, about.name, uid) if event.type == wanted else None
+    return (
+        Key(event.cluster, about.kind, about.namespace, about.name, uid)
+        if event.type == wanted
+        else None
+    )
 
 
 def _find_owner(role: Role, ended: EndedOperation | None, ports: Ports) -> Key | None:
@@ -119,7 +132,9 @@ def _find_owner(role: Role, ended: EndedOperation | None, ports: Ports) -> Key |
     return Key(ended.cluster, *owner.key, uid) if owner else None
 
 
-def deliver_tick(role: Role, cluster: str, ports: Ports, memory: Memory) -> tuple[Answer, dict[str, int]]:
+def deliver_tick(
+    role: Role, cluster: str, ports: Ports, memory: Memory
+) -> tuple[Answer, dict[str, int]]:
     """Answer one call of the scheduler: look at a cluster once, log, and return the counts."""
     done = tick(cluster, role, ports, memory)
     for outcome in done.outcomes:
@@ -127,7 +142,13 @@ def deliver_tick(role: Role, cluster: str, ports: Ports, memory: Memory) -> tupl
         if outcome.decision.verdict not in (Verdict.KEEP, Verdict.NOTHING):
             _log_outcome(role, outcome, None)
     for about, error in done.errors:
-        _log(answer_error(_name(error)).severity, f"{about}: {error}", role, None, _describe_error(_name(error)))
+        _log(
+            answer_error(_name(error)).severity,
+            f"{about}: {error}",
+            role,
+            None,
+            _describe_error(_name(error)),
+        )
     counts = count_verbs(done)
     _log(logging.INFO, "swept", role, None, {"cluster": cluster, "counts": counts, "wake": "tick"})
     repeatable = [error for _, error in done.errors if not isinstance(error, KindAbsent | NoPlace)]
@@ -135,7 +156,9 @@ def deliver_tick(role: Role, cluster: str, ports: Ports, memory: Memory) -> tupl
     return Answer(worst, logging.INFO), counts
 
 
-def _answer(role: Role, outcomes: Sequence[Outcome], errors: Sequence[Exception], push: Push | None) -> Answer:
+def _answer(
+    role: Role, outcomes: Sequence[Outcome], errors: Sequence[Exception], push: Push | None
+) -> Answer:
     """Log what came of a push; return the answer of the error that a person must repair, if any."""
     for outcome in outcomes:
         _log_outcome(role, outcome, push)
@@ -143,7 +166,9 @@ def _answer(role: Role, outcomes: Sequence[Outcome], errors: Sequence[Exception]
     for error in named:
         _log(answer_error(error).severity, str(error), role, push, _describe_error(error))
     answers = [answer_error(error) for error in named] or [DONE]
-    return max(answers, key=lambda each: (each.severity, each.status, each.retry_after_seconds or 0))
+    return max(
+        answers, key=lambda each: (each.severity, each.status, each.retry_after_seconds or 0)
+    )
 
 
 def _name(error: Exception) -> ProvisionerError:
@@ -159,13 +184,22 @@ def _log_rejected(role: Role, error: Rejected, push: Push | None, body: bytes) -
     """Write the one record of a message that can never succeed."""
     data = push.message.data if push else body
     text = data[:MESSAGE_BYTES_MAX].decode("utf-8", "replace")
-    fields = {"decision": "reject", "reason": error.reason, "field": error.field, "valid": error.valid}
+    fields = {
+        "decision": "reject",
+        "reason": error.reason,
+        "field": error.field,
+        "valid": error.valid,
+    }
     cut = "…" if len(data) > MESSAGE_BYTES_MAX else ""
     _log(logging.WARNING, str(error), role, push, {**fields, "message_data": text + cut})
 
 
 def _describe_error(error: ProvisionerError) -> dict[str, Any]:
-    fields: dict[str, Any] = {"reason": error.reason, "decision": "none", "request": find_request(error)}
+    fields: dict[str, Any] = {
+        "reason": error.reason,
+        "decision": "none",
+        "request": find_request(error),
+    }
     if error.__cause__ is not None and isinstance(error, Broken):
         fields["stack_trace"] = "".join(traceback.format_exception(error.__cause__))
     return fields
@@ -184,7 +218,9 @@ def _log_outcome(role: Role, outcome: Outcome, push: Push | None) -> None:
     _log(answer_decision(decision.verdict).severity, decision.message, role, push, fields)
 
 
-def _log(severity: int, message: str, role: Role, push: Push | None, fields: Mapping[str, Any]) -> None:
+def _log(
+    severity: int, message: str, role: Role, push: Push | None, fields: Mapping[str, Any]
+) -> None:
     event = {}
     if push:
         event = {

@@ -19,11 +19,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
-from shared.needs.capacity_texts import UnreadableList, read_policies
+from shared.json_text import JSON_ERRORS, describe_json_error
 from shared.model.errors import Misconfigured
 from shared.model.priorities import CapacityPolicy
+from shared.needs.capacity_texts import UnreadableList, read_policies
 from shared.settings import Settings, Valid
-from shared.json_text import JSON_ERRORS, describe_json_error
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -78,7 +78,9 @@ def read_both(environ: Mapping[str, str], first: type[S], second: type[T]) -> tu
     one, problems_of_one = _read_fields(environ, first)
     other, problems_of_other = _read_fields(environ, second)
     # A field that both classes have is read twice, and its problem is shown once.
-    problems = dict.fromkeys([*_list_unknown(environ, first, second), *problems_of_one, *problems_of_other])
+    problems = dict.fromkeys(
+        [*_list_unknown(environ, first, second), *problems_of_one, *problems_of_other]
+    )
     if one is None or other is None or problems:
         raise Misconfigured(tuple(problems))
     return one, other
@@ -188,12 +190,16 @@ def _refuse_unknown_keys(text: str, kind: Any) -> None:
     known = {field.name for field in dataclasses.fields(kind)}
     for name, value in msgspec.json.decode(text.encode(), type=dict[str, dict[str, Any]]).items():
         for key in value.keys() - known:
-            raise msgspec.ValidationError(f"{name}: unknown key {key!r}; valid: {', '.join(sorted(known))}")
+            raise msgspec.ValidationError(
+                f"{name}: unknown key {key!r}; valid: {', '.join(sorted(known))}"
+            )
 
 
 def _list_unknown(environ: Mapping[str, str], *kinds: type[Any]) -> list[str]:
     """Return a problem for each variable that has our prefix and is no setting of these classes."""
-    known = sorted({name_variable(field.name) for kind in kinds for field in dataclasses.fields(kind)})
+    known = sorted(
+        {name_variable(field.name) for kind in kinds for field in dataclasses.fields(kind)}
+    )
     unknown = (name for name in sorted(environ) if name.startswith(PREFIX) and name not in known)
     return [_describe_unknown(name, known) for name in unknown]
 
@@ -219,7 +225,11 @@ def _name_valid(hint: Any) -> str:
     if isinstance(hint, type) and issubclass(hint, StrEnum):
         return ", ".join(hint)
     of_values = typing.get_args(hint)[-1:]
-    if typing.get_origin(hint) is dict and isinstance(of_values[0], type) and issubclass(of_values[0], StrEnum):
+    if (
+        typing.get_origin(hint) is dict
+        and isinstance(of_values[0], type)
+        and issubclass(of_values[0], StrEnum)
+    ):
         return f"a JSON object with the values {', '.join(of_values[0])}"
     return _VALID_OF_TYPE.get(typing.get_origin(hint) or hint, "a text")
 

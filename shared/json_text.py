@@ -33,14 +33,20 @@ def describe_json_error(error: Exception) -> str:
         return "it is nested too deeply"
     if not isinstance(error, msgspec.ValidationError):
         byte = _BYTE.search(text)
-        return f"it is not JSON (see character {int(byte[1]) + 1})" if byte else "it is not JSON, or not all of it"
+        return (
+            f"it is not JSON (see character {int(byte[1]) + 1})"
+            if byte
+            else "it is not JSON, or not all of it"
+        )
     return _describe_shape(text)
 
 
 def _describe_shape(text: str) -> str:
     """Return in our words what msgspec finds wrong with the shape of a JSON text."""
     if wrong := _WRONG_TYPE.fullmatch(text):
-        return f"{_name_place(wrong[3])} must be {_name_types(wrong[1])}, not {_name_types(wrong[2])}"
+        return (
+            f"{_name_place(wrong[3])} must be {_name_types(wrong[1])}, not {_name_types(wrong[2])}"
+        )
     if strange := _NO_CHOICE.fullmatch(text):
         return f"{_name_place(strange[2])} cannot be {strange[1]!r}"
     if missing := _MISSING.fullmatch(text):

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 import msgspec
 
+from shared.json_text import JSON_ERRORS, describe_json_error
 from shared.model.errors import MalformedEvent
 from shared.model.messages import Message
-from shared.json_text import JSON_ERRORS, describe_json_error
 
 BODY_BYTES_MAX = 14_000_000  # assumes: push-body
 """A message has at most 10 MB, base64 adds a third."""
@@ -51,17 +51,23 @@ def parse_push(body: bytes) -> Push:
         MalformedEvent: it is not a wrapped Pub/Sub push.
     """
     if len(body) > BODY_BYTES_MAX:
-        raise MalformedEvent("is too long", field="body", value=f"{len(body)} bytes", valid=f"≤ {BODY_BYTES_MAX}")
+        raise MalformedEvent(
+            "is too long", field="body", value=f"{len(body)} bytes", valid=f"≤ {BODY_BYTES_MAX}"
+        )
     try:
         envelope = _ENVELOPE.decode(body)
         data = base64.b64decode(envelope.message.data, validate=True)
     except JSON_ERRORS as error:
         shown = body[:80].decode("utf-8", "replace")
         valid = "a wrapped Pub/Sub push: {message: {data, attributes}}"
-        raise MalformedEvent(describe_json_error(error), field="body", value=shown, valid=valid) from error
+        raise MalformedEvent(
+            describe_json_error(error), field="body", value=shown, valid=valid
+        ) from error
     except (binascii.Error, ValueError) as error:
         shown = envelope.message.data[:80]
-        raise MalformedEvent("is not base64", field="body.message.data", value=shown, valid="base64") from error
+        raise MalformedEvent(
+            "is not base64", field="body.message.data", value=shown, valid="base64"
+        ) from error
     return Push(
         message=Message(data=data, attributes=envelope.message.attributes),
         message_id=envelope.message.message_id,

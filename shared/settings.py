@@ -14,8 +14,8 @@ from enum import StrEnum
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Annotated, Any
 
-from shared.model.counts import COUNT_MAX
 from shared.kinds.table import KIND_NAMES
+from shared.model.counts import COUNT_MAX
 from shared.model.priorities import CapacityPolicy, NodeSource  # noqa: TC001 -- read as types at run time
 from shared.shapes.room import DISK_GB_DEFAULT, DISK_GB_MAX, MIB, Room
 
@@ -53,10 +53,13 @@ def matching(pattern: str, text: str) -> Valid:
 
 
 CLUSTER = matching(
-    r"projects/[^/\s]+/locations/[^/\s]+/clusters/[^/\s]+", "projects/PROJECT/locations/LOCATION/clusters/NAME"
+    r"projects/[^/\s]+/locations/[^/\s]+/clusters/[^/\s]+",
+    "projects/PROJECT/locations/LOCATION/clusters/NAME",
 )
 URL = matching(r"https?://[^/\s?#]+(/[^\s?#]*)?", "https://HOST or http://HOST")
-_AUTHORITY = matching("(LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0t[A-Za-z0-9+/=]+)?", "a certificate as PEM in base64")
+_AUTHORITY = matching(
+    "(LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0t[A-Za-z0-9+/=]+)?", "a certificate as PEM in base64"
+)
 KindNames = Annotated[
     tuple[str, ...],
     Valid(
@@ -69,7 +72,9 @@ _Positive = Annotated[int, between(1, COUNT_MAX)]
 _IDLE_SECONDS = between(0, 604_800)
 FLEX_WAIT_SECONDS = between(0, 604_800)
 _NAMESPACE = matching("[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?", "the name of a namespace")
-_POLICIES = Valid('a list like [{"namespaces": ["team-*"], "priorities": [{"spot": true}, {}]}]', lambda _: True)
+_POLICIES = Valid(
+    'a list like [{"namespaces": ["team-*"], "priorities": [{"spot": true}, {}]}]', lambda _: True
+)
 _SOURCES = Valid(
     '{"on-demand": "creation", "spot": "autoscaler"}, with on-demand, spot and reservation as keys',
     lambda sources: set(sources) <= {"on-demand", "spot", "reservation"},
@@ -79,7 +84,9 @@ _PODS_MAX = 256
 _PODS = between(8, _PODS_MAX)
 _WORKLOAD_PODS_MAX = 128
 """Of these; the rest is for system pods."""
-_RUN_SECONDS = Valid("600 to 604800 (10 minutes to 7 days)", lambda seconds: 600 <= seconds <= 604_800)  # noqa: PLR2004
+_RUN_SECONDS = Valid(
+    "600 to 604800 (10 minutes to 7 days)", lambda seconds: 600 <= seconds <= 604_800
+)  # noqa: PLR2004
 """https://cloud.google.com/kubernetes-engine/docs/concepts/dws"""
 
 
@@ -120,7 +127,8 @@ class Settings:
     """Everything that an operator can set. Lists are comma-separated or JSON, maps are JSON."""
 
     clusters: Annotated[
-        dict[str, ClusterSettings], Valid(f'{{"{CLUSTER.text}": {{"endpoint": "https://…"}}}}', lambda _: True)
+        dict[str, ClusterSettings],
+        Valid(f'{{"{CLUSTER.text}": {{"endpoint": "https://…"}}}}', lambda _: True),
     ]
     """From ``projects/P/locations/L/clusters/C`` to its settings. Events of other clusters are
     refused."""
@@ -287,7 +295,9 @@ class Settings:
         for pair in self.node_additional_networks:
             if not re.fullmatch("[^:]+:[^:]+", pair):
                 what = f"{pair!r} is not a pair of network and subnetwork"
-                yield Conflict("node_additional_networks", what, "NETWORK:SUBNETWORK, separated by commas")
+                yield Conflict(
+                    "node_additional_networks", what, "NETWORK:SUBNETWORK, separated by commas"
+                )
         if self.node_confidential_storage and not self.node_boot_disk_kms_key:
             what = "is true, but TPU_PROVISIONER_NODE_BOOT_DISK_KMS_KEY is empty"
             yield Conflict("node_confidential_storage", what, "false, or set the key too")
@@ -302,10 +312,16 @@ class Settings:
                 what = f"{name}: the endpoint {cluster.endpoint!r} is not a URL"
                 yield Conflict("clusters", what, URL.text)
             if not _AUTHORITY.accepts(cluster.ca_data):
-                yield Conflict("clusters", f"{name}: the ca_data is not a certificate", _AUTHORITY.text)
-        for endpoint, times in Counter(each.endpoint.rstrip("/") for each in self.clusters.values()).items():
+                yield Conflict(
+                    "clusters", f"{name}: the ca_data is not a certificate", _AUTHORITY.text
+                )
+        for endpoint, times in Counter(
+            each.endpoint.rstrip("/") for each in self.clusters.values()
+        ).items():
             if times > 1:
-                yield Conflict("clusters", f"{times} clusters have the endpoint {endpoint!r}", "one each")
+                yield Conflict(
+                    "clusters", f"{times} clusters have the endpoint {endpoint!r}", "one each"
+                )
 
     @property
     def work_seconds(self) -> float:

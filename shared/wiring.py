@@ -12,10 +12,6 @@ import threading
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from shared.model.errors import ProvisionerError
-from shared.kinds.table import choose_kinds
-from shared.model.ports import Ports
-from shared.model.times import SHARED_SECONDS
 from shared.edges.clock import SYSTEM_CLOCK
 from shared.edges.gke import GkeNodePools
 from shared.edges.google_account import GoogleAccount
@@ -25,8 +21,12 @@ from shared.edges.kubernetes_connection import connection_from_settings
 from shared.edges.kueue_objects import KueueQueues
 from shared.edges.threads import Threads
 from shared.engine.looks.shared_reads import RecentReads
+from shared.engine.outside import Ports
 from shared.engine.places import Places
 from shared.environment import read_settings
+from shared.kinds.table import choose_kinds
+from shared.model.errors import ProvisionerError
+from shared.model.times import SHARED_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -98,14 +98,20 @@ def build_ports(settings: Settings, environ: Mapping[str, str] = os.environ) -> 
     }
     return Ports(
         settings=settings,
-        pools=GkeNodePools(settings.gke_endpoint, account, compute_endpoint=settings.compute_endpoint),
+        pools=GkeNodePools(
+            settings.gke_endpoint, account, compute_endpoint=settings.compute_endpoint
+        ),
         clusters={
             name: KubernetesCluster(
-                api, kinds=choose_kinds(settings.kinds), component=environ.get("K_SERVICE", "tpu-provisioner")
+                api,
+                kinds=choose_kinds(settings.kinds),
+                component=environ.get("K_SERVICE", "tpu-provisioner"),
             )
             for name, api in apis.items()
         },
-        queues={name: KueueQueues(api) for name, api in apis.items()} if settings.kueue_admission_check else {},
+        queues={name: KueueQueues(api) for name, api in apis.items()}
+        if settings.kueue_admission_check
+        else {},
         clock=SYSTEM_CLOCK,
         threads=Threads(),
         lists=RecentReads(SYSTEM_CLOCK, SHARED_SECONDS),

@@ -7,8 +7,8 @@ First and last entry follow recordings of GKE's own log: https://github.com/Goog
 import json
 from typing import Any
 
-from shared.core.identity.names import build_pool_name
 from shared.model.messages import Message
+from shared.model.names import build_pool_name
 from tests.builders import CLUSTER, a_claim
 
 STOCKOUT = {"code": 8, "message": "Google Compute Engine: The zone does not have enough resources available"}

@@ -9,17 +9,17 @@ import dataclasses
 import json
 from typing import Any
 
-from shared.model import labels
-from shared.needs.demands import decide_demand
-from shared.model.decisions import Decision
-from shared.needs.demand import Demand
-from shared.core.identity.names import SliceClaim, build_owner_labels, build_pool_name
-from shared.model.pool_status import PoolSnapshot, PoolStatus
 from shared.kinds import jobset as jobset_keys
+from shared.model import labels
+from shared.model.decisions import Decision
 from shared.model.messages import Event, EventType, Message, ObjectName, Observed, format_message
-from shared.model.ports import BoundPod
-from shared.settings import ClusterSettings, Settings
+from shared.model.names import SliceClaim, build_owner_labels, build_pool_name
+from shared.model.pools import PoolSnapshot, PoolStatus
+from shared.model.readings import BoundPod
 from shared.model.workloads import PodTemplate, PodView, SliceGroup, Toleration, WorkloadView
+from shared.needs.demand import Demand
+from shared.needs.demands import decide_demand
+from shared.settings import ClusterSettings, Settings
 
 TOLERATES_TPUS = (Toleration(key=labels.TPU_RESOURCE, operator="Exists"),)
 OWNER_KEYS = labels.OWNER_KEYS | {jobset_keys.JOBSET_NAME, jobset_keys.JOBSET_NAMESPACE}

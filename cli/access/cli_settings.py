@@ -13,10 +13,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated
 
 from cli.exit_codes import BadInput
-from shared.model.errors import Misconfigured
-from shared.settings import CLUSTER, URL, Settings, Valid, matching
 from shared.deliver import SETTLE
 from shared.environment import describe_problem, name_variable, read_both
+from shared.model.errors import Misconfigured
+from shared.settings import CLUSTER, URL, Settings, Valid, matching
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

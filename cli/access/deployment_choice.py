@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from cli.exit_codes import BadInput
-from shared.settings import Credentials
 from shared.environment import name_variable
+from shared.settings import Credentials
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -16,10 +16,10 @@ from google.auth.exceptions import GoogleAuthError
 
 from cli.access.cli_settings import PUSHED
 from cli.exit_codes import BadInput
-from shared.model.errors import Unavailable
 from shared.deliver import SETTLE
 from shared.edges.google_account import UNREADABLE
 from shared.environment import PREFIX, name_variable
+from shared.model.errors import Unavailable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

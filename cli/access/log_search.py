@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
 from cli.moments import format_moment
-from shared.model.errors import Misconfigured
 from shared.edges.google_calls import translate_errors
 from shared.environment import describe_problem, name_variable
+from shared.model.errors import Misconfigured
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

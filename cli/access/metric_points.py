@@ -7,8 +7,8 @@ from urllib.parse import urlencode
 
 import msgspec
 
-from shared.model.errors import Unavailable
 from shared.json_text import JSON_ERRORS
+from shared.model.errors import Unavailable
 
 if TYPE_CHECKING:
     from shared.edges.google_session import GoogleSession

@@ -14,7 +14,6 @@ import urllib3
 from cli.access.cli_settings import OperatorSettings, find_log_project, read_environment
 from cli.access.log_search import open_logs
 from cli.access.subscriptions import PubsubAdmin, open_subscriber
-from shared.model.ports import Ports
 from shared.edges.clock import SYSTEM_CLOCK
 from shared.edges.gke import GkeNodePools
 from shared.edges.google_account import GoogleAccount
@@ -24,6 +23,7 @@ from shared.edges.kubernetes_cluster import KubernetesCluster
 from shared.edges.kubernetes_connection import connection_from_kubeconfig, connection_from_settings
 from shared.edges.kueue_objects import KueueQueues
 from shared.edges.pubsub_topic import open_publisher_over_rest
+from shared.engine.outside import Ports
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

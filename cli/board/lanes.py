@@ -10,15 +10,16 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from cli.fleet.failed_creations import hash_of, tell_failures
-from shared.plan.failures import classify_failure
 from shared.model.decisions import Reason, Verdict
+from shared.plan.failures import classify_failure
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from shared.core.identity.creations import Creation
+
     from cli.fleet.status import Status
     from cli.fleet.status_rows import PoolRow, WaitingRow
-    from shared.core.identity.creations import Creation
 
 WAIT, CREATE, FAILED, PLACE, USE, OVER, DELETE = "wait", "create", "failed", "place", "use", "over", "delete"
 KEPT_SECONDS = 900.0

@@ -24,9 +24,10 @@ from shared.model.errors import ProvisionerError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
+    from shared.core.identity.creations import Creation
+
     from cli.access.log_search import Answered
     from cli.access.operator_access import Deployment
-    from shared.core.identity.creations import Creation
 
 SLOW_FACTOR = 6
 """Logs and dead letters are read once in so many readings: Cloud Logging answers 60 questions a

@@ -8,28 +8,28 @@ from typing import TYPE_CHECKING
 
 import msgspec
 import urllib3
+from shared.edges.ledger_objects import NAME as LEDGER
+from shared.engine.looks.gather import read_stop
 
 from cli.access.log_search import find_last_report
 from cli.diagnosis.findings import Finding, bad, fine, look, poor, skipped, warn
 from cli.exit_codes import say
 from cli.printing import format_age, short_cluster
+from shared.edges.kubernetes_objects import JsonObject, Record
+from shared.kinds.objects import read_text
+from shared.kinds.table import choose_kinds
 from shared.model import labels
 from shared.model.decisions import Reason
 from shared.model.errors import Denied, NotFound
-from shared.kinds.objects import read_text
-from shared.kinds.table import choose_kinds
 from shared.model.kueue import API_VERSION as KUEUE_VERSION
 from shared.model.times import parse_time
-from shared.edges.kubernetes_objects import JsonObject, Record
-from shared.edges.ledger_objects import NAME as LEDGER
-from shared.engine.looks.gather import read_stop
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from cli.access.operator_access import Deployment
-    from shared.kinds.kind import Kind
     from shared.edges.kubernetes_api import KubernetesApi
+    from shared.kinds.kind import Kind
 
 RIGHTS = (
     ("", "namespaces", "get"),

@@ -9,24 +9,24 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from cli.access.log_search import ENTRIES_MAX, list_of_day, read_moment
-from shared.plan.failures import classify_failure
-from shared.model.errors import NotFound, Unavailable
-from shared.core.identity.names import parse_pool_name
-from shared.kinds.elastic import is_leader
-from shared.kinds.table import KIND_NAMES, find_kind_of_pod, select_pods
-from shared.model.times import parse_time
 from shared.edges.kubernetes_objects import Condition, ObjectMeta, Record
 from shared.edges.workload_objects import Pod, view_pod
 from shared.json_text import JSON_ERRORS
+from shared.kinds.elastic import is_leader
+from shared.kinds.table import KIND_NAMES, find_kind_of_pod, select_pods
+from shared.model.errors import NotFound, Unavailable
+from shared.model.names import parse_pool_name
+from shared.model.times import parse_time
+from shared.plan.failures import classify_failure
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from cli.access.log_search import OpenLogs
-    from shared.model.pool_status import PoolSnapshot
-    from shared.kinds.kind import Kind, Resource
     from shared.edges.google_session import GoogleSession
     from shared.edges.kubernetes_api import KubernetesApi
+    from shared.kinds.kind import Kind, Resource
+    from shared.model.pools import PoolSnapshot
 
 _LOUD = ("ERROR", "CRITICAL", "ALERT", "EMERGENCY", "WARNING")
 _OURS = "NodePool"

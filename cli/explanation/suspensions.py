@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from shared.model.errors import NotFound
-from shared.kinds.objects import list_suspend_writes, read_flag, read_text, read_texts
 from shared.edges.kubernetes_objects import JsonObject
+from shared.kinds.objects import list_suspend_writes, read_flag, read_text, read_texts
+from shared.model.errors import NotFound
 
 if TYPE_CHECKING:
-    from shared.kinds.kind import Resource
     from shared.edges.kubernetes_api import KubernetesApi
+    from shared.kinds.kind import Resource
 _QUEUE_NAME = "kueue.x-k8s.io/queue-name"
 
 

@@ -21,17 +21,17 @@ from cli.explanation.history import (
 from cli.explanation.suspensions import read_suspension
 from cli.fleet.status import Status, read_status
 from cli.moments import format_moment
-from shared.needs.demand import claim_slice
-from shared.model.errors import NotFound, ProvisionerError, Rejected
-from shared.core.identity.names import build_pool_name, parse_pool_name
-from shared.kinds.table import KIND_NAMES, KINDS, choose_kinds, list_slices
 from shared.edges.kubernetes_objects import JsonObject
+from shared.kinds.table import KIND_NAMES, KINDS, choose_kinds, list_slices
+from shared.model.errors import NotFound, ProvisionerError, Rejected
+from shared.model.names import build_pool_name, parse_pool_name
+from shared.needs.demand import claim_slice
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from cli.access.operator_access import Deployment
-    from shared.model.pool_status import PoolSnapshot
+    from shared.model.pools import PoolSnapshot
 
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
 _WORD = re.compile(r"[a-z][-a-z0-9]{13,39}")

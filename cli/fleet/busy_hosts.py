@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from shared.model.errors import KindAbsent
-from shared.model.pool_status import PAID
+from shared.model.pools import PAID
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from shared.model.pool_status import PoolSnapshot
-    from shared.model.ports import Cluster
+    from shared.engine.outside import Cluster
+    from shared.model.pools import PoolSnapshot
 
 NODES_MAX = 64
 """A pool without pods of its own workload is asked node by node, if it has at most so many."""

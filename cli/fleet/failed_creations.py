@@ -10,16 +10,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from cli.access.log_search import read_answers
-from shared.plan.failures import RULES, Failure, classify_failure
 from shared.model.decisions import Reason, Verdict
-from shared.core.identity.names import parse_pool_name
+from shared.model.names import parse_pool_name
 from shared.model.times import format_time
+from shared.plan.failures import RULES, Failure, classify_failure
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from cli.access.log_search import Answered, OpenLogs
     from shared.core.identity.creations import Creation
+
+    from cli.access.log_search import Answered, OpenLogs
 
 REFUSALS = frozenset(
     {

@@ -6,6 +6,13 @@ from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from shared.core.decide.pool_facts import OwnerState, PoolFacts
+from shared.core.decide.warm_pools import find_idle_since
+from shared.engine.looks.gather import read_stop
+from shared.engine.looks.pool_reads import measure_elastic
+from shared.engine.steps.release_pools import judge_pool
+from shared.engine.tell import Outcome, describe_pool_outcome, name_error
+
 from cli.exit_codes import say
 from cli.fleet.busy_hosts import count_busy_hosts
 from cli.fleet.failed_creations import (
@@ -21,24 +28,19 @@ from cli.fleet.status_rows import LEFT_ALONE, PoolRow, Trouble, WaitingRow, pool
 from cli.fleet.unlabelled_pools import find_unlabelled
 from cli.printing import count
 from cli.rehearsal import ONE_REFUSED, open_rehearsal, rehearse, rehearse_leaders, rehearse_pools
-from shared.plan.failures import decide_read_error
-from shared.core.decide.pool_facts import OwnerState, PoolFacts
-from shared.core.decide.warm_pools import find_idle_since
 from shared.model.decisions import Reason, Verdict
 from shared.model.errors import Denied, ProvisionerError
-from shared.engine.looks.gather import read_stop
-from shared.engine.looks.pool_reads import measure_elastic
-from shared.engine.steps.release_pools import judge_pool
-from shared.engine.tell import Outcome, describe_pool_outcome, name_error
+from shared.plan.failures import decide_read_error
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from shared.engine.looks.look import Look
+
     from cli.access.log_search import OpenLogs
     from cli.fleet.failed_creations import Slice
-    from shared.model.pool_status import PoolSnapshot
-    from shared.model.ports import Ports
-    from shared.engine.looks.look import Look
+    from shared.engine.outside import Ports
+    from shared.model.pools import PoolSnapshot
 
 T = TypeVar("T")
 

@@ -5,19 +5,21 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from cli.fleet.failed_creations import OfSlice
-from cli.prices import find_pool_price, find_tier
-from shared.plan.failures import classify_failure
 from shared.core.decide.limits import count_pool_chips
 from shared.core.decide.warm_pools import find_idle_bound
+
+from cli.fleet.failed_creations import OfSlice
+from cli.prices import find_pool_price, find_tier
 from shared.model.decisions import FAILURE_REASONS, Reason, Verdict
-from shared.model.pool_status import PoolStatus
+from shared.model.pools import PoolStatus
+from shared.plan.failures import classify_failure
 
 if TYPE_CHECKING:
-    from shared.model.pool_status import PoolSnapshot
-    from shared.model.ports import Ports
-    from shared.model.workloads import PodView
     from shared.engine.tell import Outcome
+
+    from shared.engine.outside import Ports
+    from shared.model.pools import PoolSnapshot
+    from shared.model.workloads import PodView
 
 STUCK = FAILURE_REASONS | frozenset(
     {

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from shared.core.decide.limits import count_pool_chips
+
 from cli.fleet.status_rows import Trouble
 from shared.model import labels
-from shared.core.decide.limits import count_pool_chips
 from shared.model.decisions import Reason
-from shared.core.identity.names import SliceClaim, parse_owner, parse_pool_name
-from shared.model.pool_status import PoolStatus
+from shared.model.names import SliceClaim, parse_owner, parse_pool_name
+from shared.model.pools import PoolStatus
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from shared.core.identity.names import ParsedName
-    from shared.model.pool_status import PoolSnapshot
+    from shared.model.names import ParsedName
+    from shared.model.pools import PoolSnapshot
 
 
 def find_unlabelled(cluster: str, pools: Iterable[PoolSnapshot], *, namespace: str = "") -> Iterator[Trouble]:

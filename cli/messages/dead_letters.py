@@ -12,9 +12,9 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from cli.access.log_search import DAY_SECONDS, read_event_records
+from shared.deliver import SETTLE
 from shared.model.messages import Message
 from shared.model.times import parse_time
-from shared.deliver import SETTLE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

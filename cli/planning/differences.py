@@ -6,13 +6,13 @@ import re
 from typing import TYPE_CHECKING
 
 from cli.planning.makers import GENERATED
-from shared.model.pool_status import LOST
+from shared.model.pools import LOST
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from cli.planning.plan import PlannedSlice
-    from shared.model.pool_status import PoolSnapshot
+    from shared.model.pools import PoolSnapshot
 
 _MADE = "([bcdfghjklmnpqrstvwxz2456789]{5}|[0-9]{7,})"
 """What Kubernetes and KubeRay append to a generated name, or a CronJob to the name of its Job:

@@ -5,15 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar
 
-from cli.exit_codes import say
-from shared.needs.disks import list_volume_claims
-from shared.model.errors import ProvisionerError
 from shared.engine.looks.gather import read_disks
+
+from cli.exit_codes import say
+from shared.model.errors import ProvisionerError
+from shared.needs.disks import list_volume_claims
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from shared.model.ports import Cluster
+    from shared.engine.outside import Cluster
     from shared.model.workloads import WorkloadView
 
 T = TypeVar("T")

@@ -10,7 +10,6 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from shared.model import labels
 from shared.kinds.objects import (
     UnexpectedValue,
     read_flag,
@@ -20,6 +19,7 @@ from shared.kinds.objects import (
     read_text,
     read_texts,
 )
+from shared.model import labels
 from shared.shapes.tpus import TOPOLOGY_FORM
 
 if TYPE_CHECKING:

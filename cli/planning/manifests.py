@@ -17,12 +17,12 @@ from cli.exit_codes import BadInput
 from cli.planning.makers import GENERATED, MAKERS
 from cli.planning.manifest_yaml import read_documents
 from cli.planning.object_checks import WrongField, check_object, find_requests, find_texts, without_nulls
-from shared.needs.near_keys import find_near_key
-from shared.model.errors import ProvisionerError
+from shared.edges.workload_objects import read_workload
 from shared.kinds.objects import UnexpectedValue
 from shared.kinds.table import KINDS, get_kind
+from shared.model.errors import ProvisionerError
 from shared.model.labels import GPU_RESOURCE, TPU_RESOURCE
-from shared.edges.workload_objects import read_workload
+from shared.needs.near_keys import find_near_key
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -7,31 +7,32 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from shared.core.decide.limits import Usage
+from shared.core.decide.provision import decide_provision
+
 from cli.access.cli_settings import ANY_REGION, ANY_ZONE, ZONE
 from cli.planning.live_facts import Disks, Namespaces
 from cli.planning.pool_details import describe_disk, find_mixed, list_labels, list_pool_needs, list_taints
 from cli.planning.zones import tell_unlisted
 from cli.prices import HOURS_PER_MONTH, find_price
 from cli.printing import count
-from shared.model import labels
-from shared.needs.demands import decide_namespace, decide_planned_demand, refuse_rejected
-from shared.core.decide.limits import Usage
-from shared.core.decide.provision import decide_provision
-from shared.model.decisions import Decision, Reason, Verdict
-from shared.needs.demand import claim_slice
-from shared.model.errors import LabelBudgetExceeded, Rejected
 from shared.kinds.table import SLICES_MAX, list_slices
-from shared.needs.node_pool_body import build_labels, build_node_pool, describe_placement
+from shared.model import labels
+from shared.model.decisions import Decision, Reason, Verdict
+from shared.model.errors import LabelBudgetExceeded, Rejected
 from shared.model.priorities import NodeSource
+from shared.needs.demand import claim_slice
+from shared.needs.demands import decide_namespace, decide_planned_demand, refuse_rejected
+from shared.needs.node_pool_body import build_labels, build_node_pool, describe_placement
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from cli.planning.manifests import Manifest, Place
-    from shared.needs.demand import Demand
     from shared.kinds.kind import SliceOfPod
-    from shared.settings import Settings
     from shared.model.workloads import WorkloadView
+    from shared.needs.demand import Demand
+    from shared.settings import Settings
 
 PLANNED_UID = "00000000-0000-0000-0000-000000000000"
 """Kubernetes gives the UID when the workload is applied; names of pools hash it, so they are not

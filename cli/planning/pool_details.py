@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from shared.kinds.table import get_kind
 from shared.model import labels
 from shared.model.errors import SlicesMayMix
-from shared.kinds.table import get_kind
 from shared.model.workloads import PodView
 
 if TYPE_CHECKING:
-    from shared.needs.demand import Demand
     from shared.kinds.kind import SliceOfPod
     from shared.model.workloads import WorkloadView
+    from shared.needs.demand import Demand
 
 _EFFECTS = {"NO_SCHEDULE": "NoSchedule", "NO_EXECUTE": "NoExecute", "PREFER_NO_SCHEDULE": "PreferNoSchedule"}
 

@@ -13,8 +13,8 @@ from cli.access.cli_settings import find_log_project, find_name, name_services
 from cli.access.log_search import read_moment, require_logs
 from cli.access.metric_points import read_points
 from cli.moments import format_exact, format_moment
-from shared.model.errors import ProvisionerError, Throttled
 from shared.edges.google_calls import translate_errors
+from shared.model.errors import ProvisionerError, Throttled
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping

@@ -28,11 +28,11 @@ from infra.build.check_state import find_difference
 from infra.build.organisation_policies import RULES
 from infra.build.region_quotas import GLOBAL_CPUS, find_shortages, list_needs, list_slice
 from infra.build.render_variables import read_more, render_variables
-from shared.model.errors import Misconfigured, NotFound, ProvisionerError
-from shared.settings import Credentials, Settings
 from shared.edges.google_account import GoogleAccount
 from shared.edges.google_session import GoogleSession
 from shared.environment import name_variable, read_settings
+from shared.model.errors import Misconfigured, NotFound, ProvisionerError
+from shared.settings import Credentials, Settings
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping

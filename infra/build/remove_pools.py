@@ -31,21 +31,22 @@ from typing import TYPE_CHECKING, Any
 if __name__ == "__main__":  # as a script, only this folder is on the import path
     sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
+from shared.core.decide.pool_facts import OwnerState
+from shared.engine.looks.gather import count_bound, gather_facts, is_proven
+from shared.engine.looks.look import open_look
+
 from infra.build.check_state import find_own_cluster
 from infra.build.outputs import ENVIRONMENT
-from shared.core.decide.pool_facts import OwnerState
-from shared.model.errors import ClusterNotFound, ProvisionerError, Retryable
-from shared.model.pool_status import PoolSnapshot, PoolStatus
-from shared.model.ports import Ports
-from shared.settings import ClusterSettings, Credentials, Settings
 from shared.edges.clock import SystemClock
 from shared.edges.gke import GkeNodePools
 from shared.edges.google_account import GoogleAccount
 from shared.edges.kubernetes_api import KubernetesApi
 from shared.edges.kubernetes_cluster import KubernetesCluster
 from shared.edges.kubernetes_connection import connection_from_settings
-from shared.engine.looks.gather import count_bound, gather_facts, is_proven
-from shared.engine.looks.look import open_look
+from shared.engine.outside import Ports
+from shared.model.errors import ClusterNotFound, ProvisionerError, Retryable
+from shared.model.pools import PoolSnapshot, PoolStatus
+from shared.settings import ClusterSettings, Credentials, Settings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

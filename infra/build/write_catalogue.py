@@ -30,10 +30,7 @@ if TYPE_CHECKING:
     from shared.shapes.shape import Shape
 
 TARGET = ROOT / "infra/terraform/modules/environment/catalogue.json"
-NOTE = (
-    "Generated from shared/shapes/tpu_catalogue.py by infra/build/write_catalogue.py: "
-    "change that, then run it."
-)
+NOTE = "Generated from shared/shapes/tpu_catalogue.py by infra/build/write_catalogue.py: change that, then run it."
 
 
 def list_slices() -> dict[str, Shape]:

@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING, Any
 
 from cli.access.cli_settings import OperatorSettings
 from exporter.exporter_settings import ExporterSettings
+from shared.environment import name_variable
 from shared.model import labels
 from shared.settings import ClusterSettings, Settings, Valid
-from shared.environment import name_variable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from shared.edges.kubernetes_objects import ObjectMeta, Record
+from shared.edges.topology_records import Expression  # noqa: TC001 -- msgspec reads it
+from shared.edges.workload_objects import RequiredNodes  # noqa: TC001 -- msgspec reads it
 from shared.model import labels
 from shared.model.errors import NotFound, Rejected
 from shared.model.times import parse_time
 from shared.model.workloads import Disk
-from shared.edges.kubernetes_objects import ObjectMeta, Record
-from shared.edges.topology_records import Expression  # noqa: TC001 -- msgspec reads it
-from shared.edges.workload_objects import RequiredNodes  # noqa: TC001 -- msgspec reads it
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -83,15 +83,22 @@ def read_disk(api: KubernetesApi, namespace: str, claim: str) -> Disk | None:
     It takes two reads if the claim has a volume or a class, else one.
     """
     try:
-        spec = api.get(f"/api/v1/namespaces/{namespace}/persistentvolumeclaims/{claim}", VolumeClaim).spec
+        spec = api.get(
+            f"/api/v1/namespaces/{namespace}/persistentvolumeclaims/{claim}", VolumeClaim
+        ).spec
         if spec.volume_name:
             volume = api.get(f"/api/v1/persistentvolumes/{spec.volume_name}", Volume)
-            made_at, zones = parse_time(volume.metadata.creation_timestamp), _find_zones_of_volume(volume)
+            made_at, zones = (
+                parse_time(volume.metadata.creation_timestamp),
+                _find_zones_of_volume(volume),
+            )
             return Disk(claim=claim, zones=zones, made_at=made_at) if zones else None
         named = spec.storage_class_name or ""
         if not named:
             return None
-        terms = api.get(f"/apis/storage.k8s.io/v1/storageclasses/{named}", StorageClass).allowed_topologies
+        terms = api.get(
+            f"/apis/storage.k8s.io/v1/storageclasses/{named}", StorageClass
+        ).allowed_topologies
     except (NotFound, Rejected):  # the API server lets each of these names be any text
         return None
     zones = _find_zones(each.match_label_expressions or () for each in terms or ())
@@ -111,7 +118,11 @@ def _find_zones(terms: Iterable[Iterable[Expression]]) -> tuple[str, ...]:
     found: set[str] = set()
     for term in terms:
         # A class has no operator, because it can only list values.
-        sets = [set(each.values or ()) for each in term if each.key in ZONE_KEYS and each.operator in ("", "In")]
+        sets = [
+            set(each.values or ())
+            for each in term
+            if each.key in ZONE_KEYS and each.operator in ("", "In")
+        ]
         if not sets:
             return ()
         found |= set.intersection(*sets)

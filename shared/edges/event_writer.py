@@ -5,17 +5,20 @@ from __future__ import annotations
 import hashlib
 from typing import TYPE_CHECKING, Any
 
-from shared.model.errors import AlreadyExists
-from shared.kinds.table import KINDS
-from shared.model.ports import FillError
-from shared.model.times import format_time, parse_time
 from shared.edges.kubernetes_objects import Record
+from shared.kinds.table import KINDS
+from shared.model.errors import AlreadyExists
+from shared.model.readings import FillError
+from shared.model.times import format_time, parse_time
 
 if TYPE_CHECKING:
-    from shared.model.ports import Clock, Notice
     from shared.edges.kubernetes_api import KubernetesApi
+    from shared.model.readings import Notice
+    from shared.model.times import Clock
 
-API_VERSIONS = {"Pod": "v1"} | {each.name: each.api_version for kind in KINDS for each in (kind, *kind.parents)}
+API_VERSIONS = {"Pod": "v1"} | {
+    each.name: each.api_version for kind in KINDS for each in (kind, *kind.parents)
+}
 _MESSAGE_LENGTH_MAX = 1024
 """Longest message of an Event:
 https://kubernetes.io/docs/reference/kubernetes-api/cluster-resources/event-v1/."""
@@ -73,7 +76,9 @@ class EventWriter:
         if seconds - self._written_at.get(path, float("-inf")) < NOTICE_FRESH_SECONDS:
             return
         try:
-            self._api.create(collection, format_event(notice, name, component=self._component, now=now))
+            self._api.create(
+                collection, format_event(notice, name, component=self._component, now=now)
+            )
         except AlreadyExists:
             seen = self._api.get(path, StoredEvent)
             written_at = parse_time(seen.last_timestamp)

@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 from google.api_core.client_options import ClientOptions
 from google.cloud.container_v1.services.cluster_manager import ClusterManagerClient
-from google.cloud.container_v1.services.cluster_manager.transports import ClusterManagerRestTransport
+from google.cloud.container_v1.services.cluster_manager.transports import (
+    ClusterManagerRestTransport,
+)
 from google.cloud.container_v1.types import (
     Cluster,
     CreateNodePoolRequest,
@@ -31,28 +33,32 @@ from google.cloud.container_v1.types import (
 )
 from google.protobuf import json_format
 
-from shared.model.counts import bound_count
-from shared.model.errors import NotFound, Unavailable
 from shared.core.identity.creations import Creation
-from shared.model.pool_status import PoolSnapshot, parse_status
-from shared.model.times import parse_time
 from shared.edges.clock import SYSTEM_CLOCK
 from shared.edges.google_calls import translate_errors
 from shared.edges.google_session import Deadline, GoogleSession, bound_session
 from shared.edges.instance_groups import InstanceGroups
+from shared.model.counts import bound_count
+from shared.model.errors import NotFound, Unavailable
+from shared.model.pools import PoolSnapshot, parse_status
+from shared.model.times import parse_time
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from shared.model.ports import Clock, Machines
     from shared.edges.google_account import GoogleAccount
+    from shared.model.readings import Machines
+    from shared.model.times import Clock
 
 CHANNEL_SECONDS = 300
 """How long the release channel of a cluster is not read again: it almost never changes."""
 _ERROR_LENGTH_MAX = 600
 _DEPLOYMENT = "tpu-provisioner-deployment"
 """A label of machines, which Terraform adds to the setting `resource_labels`."""
-_RESERVED = (ReservationAffinity.Type.SPECIFIC_RESERVATION, ReservationAffinity.Type.ANY_RESERVATION_THEN_FAIL)
+_RESERVED = (
+    ReservationAffinity.Type.SPECIFIC_RESERVATION,
+    ReservationAffinity.Type.ANY_RESERVATION_THEN_FAIL,
+)
 
 
 class _Transport(ClusterManagerRestTransport):
@@ -67,7 +73,12 @@ class GkeNodePools:
     """`shared.model.ports.NodePools` over google-cloud-container and Compute Engine's REST."""
 
     def __init__(
-        self, endpoint: str, account: GoogleAccount, *, compute_endpoint: str = "", clock: Clock = SYSTEM_CLOCK
+        self,
+        endpoint: str,
+        account: GoogleAccount,
+        *,
+        compute_endpoint: str = "",
+        clock: Clock = SYSTEM_CLOCK,
     ) -> None:
         """Prepare; nothing is sent or opened yet.
 
@@ -99,24 +110,34 @@ class GkeNodePools:
     def create(self, cluster: str, node_pool: Mapping[str, Any]) -> None:
         """Submit one pool; promptly, because the stop was read just now."""
         request = CreateNodePoolRequest(parent=cluster)
-        json_format.ParseDict(node_pool, CreateNodePoolRequest.pb(request).node_pool)  # assumes: fields
-        self.call("create_node_pool", request, f"{cluster}/nodePools/{node_pool['name']}", promptly=True)
+        json_format.ParseDict(
+            node_pool, CreateNodePoolRequest.pb(request).node_pool
+        )  # assumes: fields
+        self.call(
+            "create_node_pool", request, f"{cluster}/nodePools/{node_pool['name']}", promptly=True
+        )
 
     def get(self, cluster: str, name: str) -> PoolSnapshot | None:
         """Return one pool, or None."""
         path = f"{cluster}/nodePools/{name}"
         try:
-            found = _read(NodePool.pb(self.call("get_node_pool", GetNodePoolRequest(name=path), path)))
+            found = _read(
+                NodePool.pb(self.call("get_node_pool", GetNodePoolRequest(name=path), path))
+            )
         except NotFound:  # assumes: read-after-create
             return None
         if found.name != name:
-            raise Unavailable(f"GKE's answer cannot be read: it is about node pool {found.name!r}, not {name!r}")
+            raise Unavailable(
+                f"GKE's answer cannot be read: it is about node pool {found.name!r}, not {name!r}"
+            )
         return found
 
     def list(self, cluster: str) -> list[PoolSnapshot]:
         """Return every pool."""
         answer = self.call("list_node_pools", ListNodePoolsRequest(parent=cluster), cluster)
-        return [_read(pool) for pool in ListNodePoolsResponse.pb(answer).node_pools]  # assumes: list-after-create
+        return [
+            _read(pool) for pool in ListNodePoolsResponse.pb(answer).node_pools
+        ]  # assumes: list-after-create
 
     def find_channel(self, cluster: str) -> str:
         """Return the release channel of a cluster, or empty, read `CHANNEL_SECONDS` ago at most.
@@ -127,9 +148,13 @@ class GkeNodePools:
             found, read_at = self._channels.get(cluster, ("", -math.inf))
             now = self._clock.now()
             if not 0 <= now - read_at <= CHANNEL_SECONDS:
-                answer = Cluster.pb(self.call("get_cluster", GetClusterRequest(name=cluster), cluster))
+                answer = Cluster.pb(
+                    self.call("get_cluster", GetClusterRequest(name=cluster), cluster)
+                )
                 if answer.name != cluster.rpartition("/")[2]:  # assumes: channel-told
-                    raise Unavailable(f"GKE's answer cannot be read: it is about cluster {answer.name!r}")
+                    raise Unavailable(
+                        f"GKE's answer cannot be read: it is about cluster {answer.name!r}"
+                    )
                 found = str(json_format.MessageToDict(answer.release_channel).get("channel", ""))
                 self._channels[cluster] = (found, now)
             return found
@@ -209,10 +234,14 @@ def _read(pool: Any) -> PoolSnapshot:
         status=parse_status(pool.status),
         labels=dict(pool.config.labels),
         # An autoscaled pool starts empty: what it may grow to is what was asked for.
-        node_count=max(0, pool.initial_node_count or pool.autoscaling.max_node_count),  # assumes: initial-count
+        node_count=max(
+            0, pool.initial_node_count or pool.autoscaling.max_node_count
+        ),  # assumes: initial-count
         machine_type=pool.config.machine_type,
         topology=pool.placement_policy.tpu_topology,
-        gpus_per_node=sum(max(0, bound_count(each.accelerator_count)) for each in pool.config.accelerators),
+        gpus_per_node=sum(
+            max(0, bound_count(each.accelerator_count)) for each in pool.config.accelerators
+        ),
         group_urls=tuple(pool.instance_group_urls),  # assumes: group-urls
         error="; ".join(messages) or pool.status_message,
         deployment=pool.config.resource_labels.get(_DEPLOYMENT, ""),

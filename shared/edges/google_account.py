@@ -78,7 +78,9 @@ class GoogleAccount:
             except GoogleAuthError as error:
                 raise classify_account_error(error) from error
             except UNREADABLE as error:
-                raise Unavailable(f"no access token: the answer cannot be read: {error!r}") from error
+                raise Unavailable(
+                    f"no access token: the answer cannot be read: {error!r}"
+                ) from error
             return credentials.token or ""
 
     def _find(self) -> Any:
@@ -100,7 +102,11 @@ def classify_account_error(error: GoogleAuthError) -> ProvisionerError:
     `TransportError`.
     """
     transport = error if isinstance(error, TransportError) else error.__cause__
-    answer = transport.args[1] if isinstance(transport, TransportError) and len(transport.args) > 1 else None
+    answer = (
+        transport.args[1]
+        if isinstance(transport, TransportError) and len(transport.args) > 1
+        else None
+    )
     status = getattr(answer, "status", _HTTP_SERVER_ERROR)
     no_answer = isinstance(transport, TransportError) and (
         status >= _HTTP_SERVER_ERROR or status == _HTTP_THROTTLED

@@ -10,9 +10,15 @@ from google.auth.exceptions import GoogleAuthError
 from google.protobuf.json_format import ParseError
 from requests.exceptions import RequestException
 
-from shared.model.errors import ProvisionerError, Unavailable
 from shared.edges.google_account import UNREADABLE, classify_account_error
-from shared.edges.google_errors import ErrorBody, ErrorDetail, classify_error, classify_refusal, note_request
+from shared.edges.google_errors import (
+    ErrorBody,
+    ErrorDetail,
+    classify_error,
+    classify_refusal,
+    note_request,
+)
+from shared.model.errors import ProvisionerError, Unavailable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -41,7 +47,9 @@ def translate_errors(request: str) -> Iterator[None]:
     except (GoogleAPIError, RequestException) as error:
         raise note_request(Unavailable(f"no answer: {error!s:.{TEXT_MAX}}"), request) from error
     except (ParseError, *UNREADABLE) as error:
-        raise note_request(Unavailable(f"the answer cannot be read: {error!s:.{TEXT_MAX}}"), request) from error
+        raise note_request(
+            Unavailable(f"the answer cannot be read: {error!s:.{TEXT_MAX}}"), request
+        ) from error
 
 
 def classify_call_error(request: str, error: GoogleAPICallError) -> ProvisionerError:

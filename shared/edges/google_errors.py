@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import msgspec
 
-from shared.plan.failures import Failure, classify_failure
+from shared.json_text import JSON_ERRORS
 from shared.model.errors import (
     AlreadyExists,
     Busy,
@@ -26,7 +26,7 @@ from shared.model.errors import (
     Throttled,
     Unavailable,
 )
-from shared.json_text import JSON_ERRORS
+from shared.plan.failures import Failure, classify_failure
 
 _MESSAGE_LENGTH_MAX = 600
 _RETRY_AFTER_SECONDS_MAX = 600.0  # assumes: throttled
@@ -140,23 +140,34 @@ _KIND_BY_HTTP: dict[int, type[ProvisionerError]] = {
 
 
 def _find_kind(http_status: int, error: ErrorBody, reasons: set[str]) -> type[ProvisionerError]:
-    return _find_kind_by_text(http_status, error, reasons) or _find_kind_by_code(http_status, error.status)
+    return _find_kind_by_text(http_status, error, reasons) or _find_kind_by_code(
+        http_status, error.status
+    )
 
 
-def _find_kind_by_text(http_status: int, error: ErrorBody, reasons: set[str]) -> type[ProvisionerError] | None:
+def _find_kind_by_text(
+    http_status: int, error: ErrorBody, reasons: set[str]
+) -> type[ProvisionerError] | None:
     """Return the error when the code alone would mislead; None when the code is enough."""
     message = error.message
     if classify_failure(message) == Failure.RESERVATION:  # GKE answers with 400, 404 or 429
         return ReservationUnfit  # assumes: reservation-refusal
     if http_status == 404 or error.status == "NOT_FOUND":  # noqa: PLR2004 -- HTTP
-        cluster = "/clusters/" in message and "/nodePools/" not in message and "node pool" not in message
+        cluster = (
+            "/clusters/" in message and "/nodePools/" not in message and "node pool" not in message
+        )
         return ClusterNotFound if cluster else NotFound  # assumes: missing-cluster
     if http_status == 403 or error.status == "PERMISSION_DENIED":  # noqa: PLR2004 -- HTTP
-        quota = any("QUOTA" in reason for reason in reasons) or classify_failure(message) == Failure.QUOTA
+        quota = (
+            any("QUOTA" in reason for reason in reasons)
+            or classify_failure(message) == Failure.QUOTA
+        )
         return NoCapacity if quota and "IAM_PERMISSION_DENIED" not in reasons else Denied
     if "does not have access to service account" in message:  # assumes: service-account-refusal
         return Denied
-    busy = "CLUSTER_ALREADY_HAS_OPERATION" in reasons or any(text in message for text in _BUSY_TEXTS)
+    busy = "CLUSTER_ALREADY_HAS_OPERATION" in reasons or any(
+        text in message for text in _BUSY_TEXTS
+    )
     return Busy if busy else None
 
 

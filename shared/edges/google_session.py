@@ -25,8 +25,8 @@ from shared.version import VERSION
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from shared.model.ports import Clock
     from shared.edges.google_account import GoogleAccount
+    from shared.model.times import Clock
 
 TIMEOUT_SECONDS = 30.0  # assumes: create-answers-fast
 """GKE answers a create in about 1.5 s; past this the outcome is unknown and is looked up by the
@@ -136,7 +136,9 @@ def bound_session(session: AuthorizedSession, url: str) -> AuthorizedSession:
     for prefix, adapter in list(session.adapters.items()):
         # Any other is google-auth's, with the client certificate of mutual TLS.
         plain = type(adapter) is HTTPAdapter
-        session.mount(prefix, OnceInTime(HTTPAdapter(pool_maxsize=CONNECTIONS_MAX) if plain else adapter))
+        session.mount(
+            prefix, OnceInTime(HTTPAdapter(pool_maxsize=CONNECTIONS_MAX) if plain else adapter)
+        )
     session.headers["User-Agent"] = f"tpu-provisioner/{VERSION}"
     return session
 
@@ -144,7 +146,9 @@ def bound_session(session: AuthorizedSession, url: str) -> AuthorizedSession:
 class GoogleSession:
     """A Google API at one base URL, by google-auth's session; usable from several threads."""
 
-    def __init__(self, endpoint: str, account: GoogleAccount, *, clock: Clock = SYSTEM_CLOCK) -> None:
+    def __init__(
+        self, endpoint: str, account: GoogleAccount, *, clock: Clock = SYSTEM_CLOCK
+    ) -> None:
         """Prepare; nothing is sent or opened yet.
 
         Args:
@@ -169,7 +173,12 @@ class GoogleSession:
             return self._session
 
     def call(
-        self, method: str, path: str, body: Mapping[str, Any] | None = None, *, promptly: bool = False
+        self,
+        method: str,
+        path: str,
+        body: Mapping[str, Any] | None = None,
+        *,
+        promptly: bool = False,
     ) -> bytes:
         """Return the body of a successful answer.
 

@@ -13,11 +13,11 @@ from urllib.parse import quote
 
 import msgspec
 
+from shared.json_text import JSON_ERRORS
 from shared.model.counts import bound_count
 from shared.model.errors import NotFound, Unavailable
-from shared.model.ports import FillError, Machines
+from shared.model.readings import FillError, Machines
 from shared.model.times import parse_time
-from shared.json_text import JSON_ERRORS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -137,7 +137,11 @@ class InstanceGroups:
             ProvisionerError: a group could not be read.
         """
         rows = [each for group in _list_groups(pool) for each in self._list_instances(group)]
-        return [each.instance.rpartition("/")[2] for each in rows if each.current_action.startswith(_CREATING)]
+        return [
+            each.instance.rpartition("/")[2]
+            for each in rows
+            if each.current_action.startswith(_CREATING)
+        ]
 
     def read_machines(self, pool: Grouped) -> Machines:
         """Return how many machines there are and come, and what keeps the others away.
@@ -151,12 +155,18 @@ class InstanceGroups:
         """
         made, coming, errors = 0, 0, list[FillError]()
         for group in _list_groups(pool):
-            rows = [each for each in self._list_instances(group) if not each.current_action.startswith(_LEAVING)]
+            rows = [
+                each
+                for each in self._list_instances(group)
+                if not each.current_action.startswith(_LEAVING)
+            ]
             absent = [each for each in rows if each.instance_status in _ABSENT]
             bulk = self._get_bulk(group) if len(absent) == len(rows) else _Bulk()
             told = list(_list_check_errors(bulk))
             made += len(rows) - len(absent)
-            coming += 0 if told and bulk.in_progress else sum(not _find_errors(row) for row in absent)
+            coming += (
+                0 if told and bulk.in_progress else sum(not _find_errors(row) for row in absent)
+            )
             errors += [_tell(error, None) for row in absent for error in _find_errors(row)]
             if not coming and (absent or not made):
                 errors += [*self._list_errors(group), *told]
@@ -173,11 +183,15 @@ class InstanceGroups:
         """
         for group, found in _sort_by_group(pool, names).items():
             home = "/".join(group.split("/")[2:4])
-            body = {"instances": [f"{home}/instances/{name}" for name in found]}  # assumes: delete-instances
+            body = {
+                "instances": [f"{home}/instances/{name}" for name in found]
+            }  # assumes: delete-instances
             self._session.call("POST", f"compute/v1/{group}/deleteInstances", body, promptly=True)
 
     def _get(self, group: str) -> _Group:
-        return _decode(_GROUP, self._session.call("GET", f"compute/v1/{group}"))  # assumes: group-size
+        return _decode(
+            _GROUP, self._session.call("GET", f"compute/v1/{group}")
+        )  # assumes: group-size
 
     def _list_instances(self, group: str) -> list[_Instance]:
         """Return all of a group's instances. GKE's groups answer in pages of 500."""
@@ -189,10 +203,14 @@ class InstanceGroups:
             if not read.next_page_token:  # assumes: group-pages
                 return found
             page = f"?pageToken={quote(read.next_page_token, safe='')}"
-        raise Unavailable(f"GKE's answer cannot be read: {group} has more than {_PAGES_MAX} pages of instances")
+        raise Unavailable(
+            f"GKE's answer cannot be read: {group} has more than {_PAGES_MAX} pages of instances"
+        )
 
     def _list_errors(self, group: str) -> Iterator[FillError]:
-        answer = self._session.call("GET", f"compute/v1/{group}/listErrors")  # assumes: group-errors
+        answer = self._session.call(
+            "GET", f"compute/v1/{group}/listErrors"
+        )  # assumes: group-errors
         for each in _decode(_ERROR_LIST, answer).items:
             if each.error is not None:
                 yield _tell(each.error, parse_time(each.timestamp))
@@ -233,7 +251,9 @@ def _sort_by_group(pool: Grouped, names: Sequence[str]) -> dict[str, list[str]]:
         named = [group for group in groups if group.rpartition("/")[2] in (base, f"{base}-grp")]
         homes = groups if len(groups) == 1 else named
         if len(homes) != 1:
-            raise Unavailable(f"it is not clear which instance group of node pool {pool.name} has node {name}")
+            raise Unavailable(
+                f"it is not clear which instance group of node pool {pool.name} has node {name}"
+            )
         found.setdefault(homes[0], []).append(name)
     return found
 

@@ -15,19 +15,32 @@ from urllib.parse import urlencode
 import msgspec
 import urllib3
 
-from shared.model.errors import Rejected, Unavailable
 from shared.edges.clock import SYSTEM_CLOCK
 from shared.edges.kubernetes_connection import Connection, connection_from_kubeconfig
 from shared.edges.kubernetes_decoding import decoder_of, read_stored, report_unreadable
-from shared.edges.kubernetes_errors import Expired, Silence, Unreadable, classify_refusal, parse_status
+from shared.edges.kubernetes_errors import (
+    Expired,
+    Silence,
+    Unreadable,
+    classify_refusal,
+    parse_status,
+)
 from shared.edges.kubernetes_objects import Page, Stored
 from shared.json_text import JSON_ERRORS
+from shared.model.errors import Rejected, Unavailable
 from shared.version import VERSION
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["Connection", "Expired", "KubernetesApi", "Silence", "Unreadable", "connection_from_kubeconfig"]
+__all__ = [
+    "Connection",
+    "Expired",
+    "KubernetesApi",
+    "Silence",
+    "Unreadable",
+    "connection_from_kubeconfig",
+]
 
 T = TypeVar("T")
 Body = Mapping[str, Any] | msgspec.Struct
@@ -121,7 +134,9 @@ class KubernetesApi:
             query["continue"] = page.metadata.continue_
         raise Unavailable(f"GET {path}: the list has not ended after {OBJECTS_MAX} objects")
 
-    def stream(self, path: str, params: Params, *, silence_seconds: float) -> urllib3.BaseHTTPResponse:
+    def stream(
+        self, path: str, params: Params, *, silence_seconds: float
+    ) -> urllib3.BaseHTTPResponse:
         """Return an open answer that ends if nothing comes for so long; the caller closes it."""
         response, _ = self._send("GET", path, params=params, stream_silence_seconds=silence_seconds)
         return response
@@ -142,7 +157,12 @@ class KubernetesApi:
     def patch(self, path: str, body: Body | list[Any], content_type: str = ...) -> Stored: ...
     @overload
     def patch(
-        self, path: str, body: Body | list[Any], content_type: str, kind: type[T], params: Params | None = ...
+        self,
+        path: str,
+        body: Body | list[Any],
+        content_type: str,
+        kind: type[T],
+        params: Params | None = ...,
     ) -> T: ...
     def patch(
         self,
@@ -162,9 +182,13 @@ class KubernetesApi:
             kind: What is read of the answer.
             params: Query parameters; `APPLY_PATCH` needs ``fieldManager``.
         """
-        return self._answer("PATCH", path, kind, params=params, body=body, content_type=content_type)
+        return self._answer(
+            "PATCH", path, kind, params=params, body=body, content_type=content_type
+        )
 
-    def delete(self, path: str, *, uid: str = "", propagation: str = "", grace_seconds: int | None = None) -> None:
+    def delete(
+        self, path: str, *, uid: str = "", propagation: str = "", grace_seconds: int | None = None
+    ) -> None:
         """Delete one object; with `uid`, only that incarnation of it (`StaleView` otherwise).
 
         Args:
@@ -217,7 +241,9 @@ class KubernetesApi:
         what, url = f"{method} {path}", self._url + path
         # A name that somebody else wrote must not lead to another object.
         if not _PLAIN_PATH.fullmatch(path):
-            raise Rejected("not the path of an object", value=path, valid="plain names between single slashes")
+            raise Rejected(
+                "not the path of an object", value=path, valid="plain names between single slashes"
+            )
         headers = dict(self._headers)
         if authorization := self._authorize():
             headers["Authorization"] = authorization
@@ -247,7 +273,9 @@ class KubernetesApi:
         stream_silence_seconds: float | None,
     ) -> Answer:
         until = SYSTEM_CLOCK.now() + CALL_SECONDS
-        silence = self._timeout_seconds if stream_silence_seconds is None else stream_silence_seconds
+        silence = (
+            self._timeout_seconds if stream_silence_seconds is None else stream_silence_seconds
+        )
         # A kept connection may have been closed by the server the moment before it is used again.
         # Asking once more is safe for a GET only; a write that may have arrived is the caller's to
         # judge.
@@ -265,7 +293,9 @@ class KubernetesApi:
                     timeout=urllib3.Timeout(connect=self._timeout_seconds, read=silence),
                     preload_content=False,
                 )
-                return response, _read(what, response, until) if stream_silence_seconds is None else b""
+                return response, _read(
+                    what, response, until
+                ) if stream_silence_seconds is None else b""
             except urllib3.exceptions.ProtocolError as error:
                 if not attempts:
                     raise Unavailable(f"{what}: connection lost: {error}") from error

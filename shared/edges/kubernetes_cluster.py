@@ -5,8 +5,17 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, TypeVar
 
-from shared.model import labels
-from shared.model.errors import AlreadyExists, Denied, KindAbsent, NotFound, StaleView, Unavailable
+from shared.edges.clock import SYSTEM_CLOCK
+from shared.edges.disk_objects import read_disk
+from shared.edges.event_writer import EventWriter, StoredEvent, read_scale_up
+from shared.edges.kubernetes_api import PAGE_SIZE
+from shared.edges.kubernetes_errors import Unreadable
+from shared.edges.kubernetes_objects import JsonObject, Stored
+from shared.edges.ledger_objects import NAME as LEDGER
+from shared.edges.ledger_objects import ConfigMap, format_entries, read_entries
+from shared.edges.node_taints import Node, read_surplus, replace_surplus, view_node
+from shared.edges.workload_objects import MIRROR_POD, Pod, read_parent_now, read_workload, view_pod
+from shared.engine.outside import Ledger, SurplusMark
 from shared.kinds.elastic import is_leader
 from shared.kinds.rayjob import RAYJOB
 from shared.kinds.table import (
@@ -18,27 +27,19 @@ from shared.kinds.table import (
     select_pods,
     select_pods_of,
 )
-from shared.model.ports import BoundPod, FillError, Ledger, Namespace, Notice, SurplusMark
+from shared.model import labels
+from shared.model.errors import AlreadyExists, Denied, KindAbsent, NotFound, StaleView, Unavailable
+from shared.model.readings import BoundPod, FillError, Namespace, Notice
 from shared.model.times import parse_time
-from shared.edges.clock import SYSTEM_CLOCK
-from shared.edges.disk_objects import read_disk
-from shared.edges.event_writer import EventWriter, StoredEvent, read_scale_up
-from shared.edges.kubernetes_api import PAGE_SIZE
-from shared.edges.kubernetes_errors import Unreadable
-from shared.edges.kubernetes_objects import JsonObject, Stored
-from shared.edges.ledger_objects import NAME as LEDGER
-from shared.edges.ledger_objects import ConfigMap, format_entries, read_entries
-from shared.edges.node_taints import Node, read_surplus, replace_surplus, view_node
-from shared.edges.workload_objects import MIRROR_POD, Pod, read_parent_now, read_workload, view_pod
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from shared.kinds.kind import Kind
-    from shared.model.ports import Clock
-    from shared.model.workloads import Disk, NodeView, Parent, PodView, WorkloadView
     from shared.edges.kubernetes_api import KubernetesApi
     from shared.edges.kubernetes_objects import Page
+    from shared.kinds.kind import Kind
+    from shared.model.times import Clock
+    from shared.model.workloads import Disk, NodeView, Parent, PodView, WorkloadView
 
 T = TypeVar("T")
 UNBOUND = {"fieldSelector": "spec.nodeName="}
@@ -83,9 +84,7 @@ class KubernetesCluster:
             return read_workload(found, self._api.get(found.path_of(namespace, name), JsonObject))
         except NotFound as error:
             if not _is_absence(name, error):
-                text = (
-                    f"cannot tell whether workloads of kind {kind} exist: the cluster does not know {found.path}"
-                )
+                text = f"cannot tell whether workloads of kind {kind} exist: the cluster does not know {found.path}"
                 raise KindAbsent(text) from error
             return None
 
@@ -103,7 +102,9 @@ class KubernetesCluster:
             found = self._api.get(f"/api/v1/namespaces/{name}", Stored).metadata
         except NotFound as error:
             if not _is_absence(name, error):
-                raise Unavailable(f"cannot tell whether namespace {name} exists: {error}") from error
+                raise Unavailable(
+                    f"cannot tell whether namespace {name} exists: {error}"
+                ) from error
             return None
         return Namespace(uid=found.uid, labels=found.labels or {})
 
@@ -114,8 +115,13 @@ class KubernetesCluster:
         except Denied as error:
             if not self._told_disks:
                 self._told_disks = True
-                fields = {"object": f"PersistentVolumeClaim {namespace}/{claim}", "error": str(error)}
-                _LOG.warning("disks cannot be read, so pools may be made in zones without them", extra=fields)
+                fields = {
+                    "object": f"PersistentVolumeClaim {namespace}/{claim}",
+                    "error": str(error),
+                }
+                _LOG.warning(
+                    "disks cannot be read, so pools may be made in zones without them", extra=fields
+                )
             raise
 
     def read_ledger(self, namespace: str) -> Ledger:
@@ -124,7 +130,9 @@ class KubernetesCluster:
             return read_entries(self._api.get(f"{_path_of_ledgers(namespace)}/{LEDGER}", ConfigMap))
         except NotFound as error:
             if not _is_absence(LEDGER, error):
-                raise Unavailable(f"cannot tell whether ConfigMap {namespace}/{LEDGER} exists: {error}") from error
+                raise Unavailable(
+                    f"cannot tell whether ConfigMap {namespace}/{LEDGER} exists: {error}"
+                ) from error
             return Ledger(version="", entries={})
 
     def write_ledger(self, namespace: str, ledger: Ledger) -> Ledger:
@@ -137,7 +145,9 @@ class KubernetesCluster:
         except AlreadyExists as error:
             raise StaleView(f"another process has created the ledger: {error}") from error
         except NotFound as error:
-            raise StaleView(f"the ledger, or its namespace {namespace}, is gone: {error}") from error
+            raise StaleView(
+                f"the ledger, or its namespace {namespace}, is gone: {error}"
+            ) from error
 
     def list_waiting_leaders(self, workload: WorkloadView | None = None) -> Iterator[PodView]:
         """Yield the accelerator leaders without a node, kind by kind and page by page."""
@@ -165,7 +175,9 @@ class KubernetesCluster:
         selected = select_members(found) or select_pods(found)
         return list(self._list_unbound(found, selected, f"/api/v1/namespaces/{namespace}/pods"))
 
-    def _list_unbound(self, kind: Kind, selector: str, path: str = "/api/v1/pods") -> Iterator[PodView]:
+    def _list_unbound(
+        self, kind: Kind, selector: str, path: str = "/api/v1/pods"
+    ) -> Iterator[PodView]:
         for page in self._api.list_pages(path, Pod, UNBOUND | {"labelSelector": selector}):
             for each in page.items:
                 pod = view_pod(each)
@@ -178,10 +190,16 @@ class KubernetesCluster:
         """Return a workload's pods."""
         selector = {"labelSelector": select_pods_of(workload)}
         path = f"/api/v1/namespaces/{workload.namespace}/pods"
-        pods = (view_pod(pod) for page in self._api.list_pages(path, Pod, selector) for pod in page.items)
+        pods = (
+            view_pod(pod)
+            for page in self._api.list_pages(path, Pod, selector)
+            for pod in page.items
+        )
         return [pod for pod in pods if is_pod_of(workload, pod)]
 
-    def find_pools_of_nodes(self, pool_names: Sequence[str], *, some: bool = False) -> dict[str, str]:
+    def find_pools_of_nodes(
+        self, pool_names: Sequence[str], *, some: bool = False
+    ) -> dict[str, str]:
         """Return the nodes of these pools, or the first of them; one list for 100 pools."""
         found: dict[str, str] = {}
         for start in range(0, len(pool_names), _POOLS_PER_LIST):
@@ -215,13 +233,18 @@ class KubernetesCluster:
         """
         found = []
         for name in self.find_pools_of_nodes([pool_name]):
-            for page in self._api.list_pages("/api/v1/pods", Pod, {"fieldSelector": f"spec.nodeName={name}"}):
+            for page in self._api.list_pages(
+                "/api/v1/pods", Pod, {"fieldSelector": f"spec.nodeName={name}"}
+            ):
                 found += [read_bound(pod) for pod in _expect_all(page) if holds_node(pod)]
         return found
 
     def list_scale_ups(self, pod: PodView) -> list[FillError]:
         """Return what the autoscaler told a pod, whose Events are few, so all are read."""
-        path, selector = f"/api/v1/namespaces/{pod.namespace}/events", f"involvedObject.uid={pod.uid}"
+        path, selector = (
+            f"/api/v1/namespaces/{pod.namespace}/events",
+            f"involvedObject.uid={pod.uid}",
+        )
         pages = self._api.list_pages(path, StoredEvent, {"fieldSelector": selector})
         return [found for page in pages for each in page.items if (found := read_scale_up(each))]
 
@@ -245,7 +268,9 @@ class KubernetesCluster:
                 body = {
                     "metadata": {
                         "resourceVersion": seen.metadata.resource_version,
-                        "annotations": {labels.SCALE_DOWN_DISABLED: None if since is None else "true"},
+                        "annotations": {
+                            labels.SCALE_DOWN_DISABLED: None if since is None else "true"
+                        },
                     },
                     "spec": {"taints": replace_surplus(seen, since, closed=closed)},
                 }
@@ -278,7 +303,9 @@ def _is_absence(name: str, error: NotFound) -> bool:
 def holds_node(pod: Pod) -> bool:
     """Return whether a pod needs its node; DaemonSet and static pods do not count."""
     owners = pod.metadata.owner_references or ()
-    if any(owner.kind == "DaemonSet" for owner in owners) or MIRROR_POD in (pod.metadata.annotations or {}):
+    if any(owner.kind == "DaemonSet" for owner in owners) or MIRROR_POD in (
+        pod.metadata.annotations or {}
+    ):
         return False
     return pod.status.phase not in ("Succeeded", "Failed")
 

@@ -24,8 +24,8 @@ from kubernetes.config import kube_config
 from kubernetes.config.config_exception import ConfigException
 from urllib3.util.ssl_ import create_urllib3_context
 
-from shared.model.errors import Misconfigured
 from shared.edges.threads import CONNECTIONS_MAX
+from shared.model.errors import Misconfigured
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -87,7 +87,9 @@ class Connection:
         parts = urlsplit(self.url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise ValueError(f"not an http:// or https:// URL: {self.url!r}")
-        self._context = _build_context(self._configuration, ca_data) if parts.scheme == "https" else None
+        self._context = (
+            _build_context(self._configuration, ca_data) if parts.scheme == "https" else None
+        )
 
     def open_pool(self) -> urllib3.PoolManager:
         """Return the client's transport: trust, client certificate and proxy are in it."""
@@ -108,7 +110,9 @@ class Connection:
             try:
                 return self._configuration.get_api_key_with_prefix(_BEARER) or ""
             except (OSError, ConfigException) as error:
-                _logger.warning("the cluster's token was not renewed", extra={"problem": str(error)})
+                _logger.warning(
+                    "the cluster's token was not renewed", extra={"problem": str(error)}
+                )
                 return self._configuration.api_key.get(_BEARER, "")
 
 
@@ -133,7 +137,9 @@ class TokenFile:
                 self._token = self._path.read_text(encoding="utf-8").strip()
             except OSError as error:
                 if not self._token:
-                    raise Misconfigured((f"token file {self._path}: cannot be read: {error.strerror}",)) from error
+                    raise Misconfigured(
+                        (f"token file {self._path}: cannot be read: {error.strerror}",)
+                    ) from error
             self._read_at = now
         return self._token
 
@@ -146,7 +152,9 @@ def connection_from_settings(cluster: ClusterSettings, token: Callable[[], str])
         token: Gives the access token of the Google account.
     """
     given = TokenFile(Path(cluster.token_file)) if cluster.token_file else token
-    return Connection(url=cluster.endpoint, token=given, ca_file=cluster.ca_file, ca_data=cluster.ca_data)
+    return Connection(
+        url=cluster.endpoint, token=given, ca_file=cluster.ca_file, ca_data=cluster.ca_data
+    )
 
 
 def connection_from_kubeconfig(path: Path | str, context_name: str = "") -> Connection:
@@ -165,7 +173,9 @@ def connection_from_kubeconfig(path: Path | str, context_name: str = "") -> Conn
         raise
     except Exception as error:
         # The client lets through whatever a malformed file makes Python or a library raise.
-        clear = isinstance(error, ConfigException | ValueError) and not isinstance(error, UnicodeError)
+        clear = isinstance(error, ConfigException | ValueError) and not isinstance(
+            error, UnicodeError
+        )
         problem = str(error) if clear else "is not valid"
         if isinstance(error, OSError):
             problem = f"{error.filename}: {error.strerror}"
@@ -223,7 +233,9 @@ def _build_context(configuration: Configuration, ca_data: str) -> ssl.SSLContext
     Raises:
         ValueError: a certificate cannot be used.
     """
-    context = create_urllib3_context(cert_reqs=ssl.CERT_REQUIRED if configuration.verify_ssl else ssl.CERT_NONE)
+    context = create_urllib3_context(
+        cert_reqs=ssl.CERT_REQUIRED if configuration.verify_ssl else ssl.CERT_NONE
+    )
     authority, certificate = configuration.ssl_ca_cert, configuration.cert_file
     try:
         if ca_data:

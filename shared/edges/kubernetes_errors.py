@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import msgspec
 
+from shared.edges.kubernetes_objects import Status
+from shared.json_text import JSON_ERRORS
 from shared.model.errors import (
     AlreadyExists,
     Denied,
@@ -19,8 +21,6 @@ from shared.model.errors import (
     Throttled,
     Unavailable,
 )
-from shared.edges.kubernetes_objects import Status
-from shared.json_text import JSON_ERRORS
 
 MESSAGE_LENGTH_MAX = 512
 
@@ -66,7 +66,9 @@ def parse_status(body: bytes) -> Status:
     return status if status.kind in ("Status", "") else Status()
 
 
-def classify_refusal(what: str, code: int, status: Status, retry_after: str | None = None) -> ProvisionerError:
+def classify_refusal(
+    what: str, code: int, status: Status, retry_after: str | None = None
+) -> ProvisionerError:
     """Return the error to raise for one refusal.
 
     Args:

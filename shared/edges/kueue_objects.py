@@ -7,9 +7,15 @@ import dataclasses
 import hashlib
 from typing import TYPE_CHECKING, TypeVar
 
-from shared.model.errors import KindAbsent, NotFound, StaleView
+from shared.edges.clock import SYSTEM_CLOCK
+from shared.edges.kubernetes_api import APPLY_PATCH
+from shared.edges.kubernetes_decoding import report_unreadable
+from shared.edges.kubernetes_errors import Unreadable
+from shared.edges.kubernetes_objects import JsonObject, Stored
+from shared.edges.workload_objects import read_workload
 from shared.kinds.objects import UnexpectedValue
 from shared.kinds.table import find_kind
+from shared.model.errors import KindAbsent, NotFound, StaleView
 from shared.model.kueue import (
     CONTROLLER,
     OWNER_UID,
@@ -24,20 +30,14 @@ from shared.model.kueue import (
     read_queued,
 )
 from shared.model.times import format_time
-from shared.edges.clock import SYSTEM_CLOCK
-from shared.edges.kubernetes_api import APPLY_PATCH
-from shared.edges.kubernetes_decoding import report_unreadable
-from shared.edges.kubernetes_errors import Unreadable
-from shared.edges.kubernetes_objects import JsonObject, Stored
-from shared.edges.workload_objects import read_workload
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from shared.model.kueue import Check
-    from shared.model.ports import Clock
-    from shared.model.workloads import WorkloadView
     from shared.edges.kubernetes_api import KubernetesApi
+    from shared.model.kueue import Check
+    from shared.model.times import Clock
+    from shared.model.workloads import WorkloadView
 
 T = TypeVar("T")
 _ROOT = "/apis/kueue.x-k8s.io/v1beta2"
@@ -64,7 +64,9 @@ class KueueQueues:
     def mark_active(self, check: Check) -> None:
         """Set the condition ``Active`` of an admission check."""
         body = format_active(check, format_time(self._clock.now()))
-        self._api.patch(f"{_ROOT}/admissionchecks/{check.name}/status", body, APPLY_PATCH, Stored, _FORCE)
+        self._api.patch(
+            f"{_ROOT}/admissionchecks/{check.name}/status", body, APPLY_PATCH, Stored, _FORCE
+        )
 
     def list_workloads(self) -> Iterator[QueuedWorkload]:
         """Yield every Workload of the cluster, page by page."""
@@ -73,13 +75,18 @@ class KueueQueues:
     def list_owned(self, namespace: str, owner_uid: str) -> Iterator[QueuedWorkload]:
         """Yield the Workloads that Kueue made for one object, by its UID; none without Kueue."""
         path = f"namespaces/{namespace}/workloads"
-        with contextlib.suppress(KindAbsent):  # so there is no quota; `list_checks` names the setting
+        with contextlib.suppress(
+            KindAbsent
+        ):  # so there is no quota; `list_checks` names the setting
             yield from self._list(path, read_queued, {"labelSelector": f"{OWNER_UID}={owner_uid}"})
 
     def view_admitted(self, workload: WorkloadView) -> WorkloadView | None:
         """Return a suspended workload as Kueue will resume it; None if it holds no quota for it."""
         for queued in self.list_owned(workload.namespace, workload.uid):
-            if queued.holds_quota and (queued.owner_kind, queued.owner_uid) == (workload.kind, workload.uid):
+            if queued.holds_quota and (queued.owner_kind, queued.owner_uid) == (
+                workload.kind,
+                workload.uid,
+            ):
                 return self.view_owner(queued)
         return None
 
@@ -92,15 +99,25 @@ class KueueQueues:
             body = self._api.get(kind.path_of(queued.namespace, queued.owner_name), JsonObject)
         except NotFound:
             return None
-        flavors = {name: self._get_flavor(name) for names in queued.flavors.values() for name in names}
+        flavors = {
+            name: self._get_flavor(name) for names in queued.flavors.values() for name in names
+        }
         try:
             changed = inject_flavors(kind, body, queued, flavors)
         except UnexpectedValue as error:
-            raise Unreadable(f"{kind.name} {queued.namespace}/{queued.owner_name}: {error}") from error
+            raise Unreadable(
+                f"{kind.name} {queued.namespace}/{queued.owner_name}: {error}"
+            ) from error
         found = read_workload(kind, dict(changed))
-        return dataclasses.replace(found, quota_reserved=True) if found.uid == queued.owner_uid else None
+        return (
+            dataclasses.replace(found, quota_reserved=True)
+            if found.uid == queued.owner_uid
+            else None
+        )
 
-    def write_state(self, queued: QueuedWorkload, state: CheckState, *, retry_seconds: int | None = None) -> None:
+    def write_state(
+        self, queued: QueuedWorkload, state: CheckState, *, retry_seconds: int | None = None
+    ) -> None:
         """Write one check of a Workload; `StaleView` unless the Workload is as it was read."""
         path = f"{_ROOT}/namespaces/{queued.namespace}/workloads/{queued.name}/status"
         try:
@@ -115,7 +132,9 @@ class KueueQueues:
         try:
             return read_flavor(self._api.get(f"{_ROOT}/resourceflavors/{name}", JsonObject))
         except NotFound as error:
-            raise StaleView(f"the ResourceFlavor {name} of a workload with quota is gone: {error}") from error
+            raise StaleView(
+                f"the ResourceFlavor {name} of a workload with quota is gone: {error}"
+            ) from error
         except UnexpectedValue as error:
             raise Unreadable(f"ResourceFlavor {name}: {error}") from error
 
@@ -130,7 +149,9 @@ class KueueQueues:
                         found = read(body)
                     except UnexpectedValue as error:
                         named = body.get("metadata") or {}
-                        report_unreadable(path, str(named.get("namespace", "")), str(named.get("name", "")), error)
+                        report_unreadable(
+                            path, str(named.get("namespace", "")), str(named.get("name", "")), error
+                        )
                         continue
                     yield found
         except NotFound as error:

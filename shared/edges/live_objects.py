@@ -4,22 +4,23 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from shared.model import labels
-from shared.kinds.table import KINDS, find_kind_of_pod, select_pods
-from shared.model.times import parse_time
 from shared.edges.clock import SYSTEM_CLOCK
 from shared.edges.kubernetes_cluster import KubernetesCluster, holds_node, read_bound
 from shared.edges.node_taints import Node, read_surplus
 from shared.edges.workload_objects import Pod, view_pod
-from shared.engine.outside import PoolNode
+from shared.kinds.table import KINDS, find_kind_of_pod, select_pods
+from shared.model import labels
+from shared.model.readings import PoolNode
+from shared.model.times import parse_time
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from shared.kinds.kind import Kind
-    from shared.model.ports import BoundPod, Clock
-    from shared.model.workloads import PodView
     from shared.edges.kubernetes_api import KubernetesApi
+    from shared.kinds.kind import Kind
+    from shared.model.readings import BoundPod
+    from shared.model.times import Clock
+    from shared.model.workloads import PodView
 
 POOLS_PER_LIST = 100
 """Names of at most 40 characters each: well below the length that HTTP servers accept of a URL."""
@@ -44,17 +45,25 @@ class LiveObjects(KubernetesCluster):
         """Yield all accelerator pods of the cluster, kind by kind and page by page."""
         seen: set[str] = set()
         for kind in self._served:
-            query = {"labelSelector": select_pods(kind)} | ({"fieldSelector": "spec.nodeName="} if unbound else {})
+            query = {"labelSelector": select_pods(kind)} | (
+                {"fieldSelector": "spec.nodeName="} if unbound else {}
+            )
             for page in self._client.list_pages("/api/v1/pods", Pod, query):
                 for each in page.items:
                     pod = view_pod(each)
-                    if pod.template.wants_accelerator and pod.uid not in seen and find_kind_of_pod(pod):
+                    if (
+                        pod.template.wants_accelerator
+                        and pod.uid not in seen
+                        and find_kind_of_pod(pod)
+                    ):
                         seen.add(pod.uid)
                         yield pod
 
     def list_nodes(self, pools: Sequence[str] = ()) -> list[PoolNode]:
         """Return the nodes of these pools, or of all pools of ours; one list for 100 pools."""
-        parts = [pools[start : start + POOLS_PER_LIST] for start in range(0, len(pools), POOLS_PER_LIST)]
+        parts = [
+            pools[start : start + POOLS_PER_LIST] for start in range(0, len(pools), POOLS_PER_LIST)
+        ]
         selectors = [f"{labels.NODE_POOL} in ({','.join(part)})" for part in parts] or [_OURS]
         return [
             view_pool_node(node)

@@ -21,19 +21,18 @@ from google.cloud.container_v1.types import (
 )
 from google.cloud.container_v1.types import NodePool as ApiNodePool
 
-from shared.model.counts import bound_count
-from shared.model.errors import NotFound, Unavailable
-from shared.model.pool_status import parse_status
-from shared.model.times import parse_time
-from shared.model.workloads import Taint
 from shared.edges.gke import GkeNodePools
 from shared.engine import outside
-from shared.model.pools import NodePool
+from shared.model.counts import bound_count
+from shared.model.errors import NotFound, Unavailable
+from shared.model.pools import NodePool, parse_status
+from shared.model.times import parse_time
+from shared.model.workloads import Taint
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from shared.model.ports import Machines
+    from shared.model.readings import Machines
 
 _ERROR_LENGTH_MAX = 600
 _DEPLOYMENT = "tpu-provisioner-deployment"
@@ -60,17 +59,23 @@ class NodePools:
     def list(self, cluster: str) -> Sequence[NodePool]:
         """Return every pool of a cluster."""
         answer = self._gke.call("list_node_pools", ListNodePoolsRequest(parent=cluster), cluster)
-        return [_read(pool) for pool in ListNodePoolsResponse.pb(answer).node_pools]  # assumes: list-after-create
+        return [
+            _read(pool) for pool in ListNodePoolsResponse.pb(answer).node_pools
+        ]  # assumes: list-after-create
 
     def get(self, cluster: str, name: str) -> NodePool | None:
         """Return one pool, or None."""
         path = f"{cluster}/nodePools/{name}"
         try:
-            pool = _read(ApiNodePool.pb(self._gke.call("get_node_pool", GetNodePoolRequest(name=path), path)))
+            pool = _read(
+                ApiNodePool.pb(self._gke.call("get_node_pool", GetNodePoolRequest(name=path), path))
+            )
         except NotFound:  # assumes: read-after-create
             return None
         if pool.name != name:
-            raise Unavailable(f"GKE's answer cannot be read: it is about node pool {pool.name!r}, not {name!r}")
+            raise Unavailable(
+                f"GKE's answer cannot be read: it is about node pool {pool.name!r}, not {name!r}"
+            )
         return pool
 
     def list_operations(self, cluster: str) -> Sequence[outside.Operation]:
@@ -115,14 +120,18 @@ def _read(pool: Any) -> NodePool:
         name=pool.name,
         status=parse_status(pool.status),
         labels=dict(config.labels),
-        taints=tuple(Taint(each.key, each.value, _EFFECTS.get(each.effect, "")) for each in config.taints),
+        taints=tuple(
+            Taint(each.key, each.value, _EFFECTS.get(each.effect, "")) for each in config.taints
+        ),
         machine_type=config.machine_type,
         accelerator=gpus[0].accelerator_type if gpus else "",
         gpus_per_node=sum(max(0, bound_count(each.accelerator_count)) for each in gpus),
         sharing=_read_sharing(gpus[0]) if gpus else "",
         topology=pool.placement_policy.tpu_topology,
         # An autoscaled pool starts empty: what it may grow to is what was asked for.
-        node_count=max(0, pool.autoscaling.max_node_count or pool.initial_node_count),  # assumes: initial-count
+        node_count=max(
+            0, pool.autoscaling.max_node_count or pool.initial_node_count
+        ),  # assumes: initial-count
         zones=tuple(pool.locations),
         spot=config.spot,
         flex_start=config.flex_start,
@@ -138,7 +147,11 @@ def _read_sharing(gpu: Any) -> str:
     shared = gpu.gpu_sharing_config
     strategy = {1: "TIME_SHARING", 2: "MPS"}.get(shared.gpu_sharing_strategy, "")
     clients = bound_count(shared.max_shared_clients_per_gpu)
-    return f"{gpu.gpu_partition_size}/{strategy}/{clients}" if gpu.gpu_partition_size or strategy else ""
+    return (
+        f"{gpu.gpu_partition_size}/{strategy}/{clients}"
+        if gpu.gpu_partition_size or strategy
+        else ""
+    )
 
 
 def _read_operation(operation: Any, pool: str) -> outside.Operation:

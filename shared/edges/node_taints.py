@@ -6,12 +6,12 @@ from typing import Any
 
 import msgspec
 
-from shared.model.labels import GPU_RESOURCE, SURPLUS, TPU_RESOURCE
-from shared.model.ports import SurplusMark
-from shared.model.times import parse_time
-from shared.model.workloads import NodeView, Taint
 from shared.edges.kubernetes_objects import Condition, ObjectMeta, Record
 from shared.edges.quantities import parse_quantity
+from shared.engine.outside import SurplusMark
+from shared.model.labels import GPU_RESOURCE, SURPLUS, TPU_RESOURCE
+from shared.model.times import parse_time
+from shared.model.workloads import NodeView, Taint
 
 CLOSED, OPEN = "NoSchedule", "PreferNoSchedule"
 
@@ -44,7 +44,9 @@ def view_node(node: Node) -> NodeView:
     has_units = offered is not None and not {TPU_RESOURCE, GPU_RESOURCE}.isdisjoint(offered)
     return NodeView(
         name=node.metadata.name,
-        ready=any(each.type == "Ready" and each.status == "True" for each in node.status.conditions or ()),
+        ready=any(
+            each.type == "Ready" and each.status == "True" for each in node.status.conditions or ()
+        ),
         cordoned=bool(node.spec.unschedulable),
         taints=tuple(
             Taint(*(str(taint.get(part, "")) for part in ("key", "value", "effect")))
@@ -78,4 +80,7 @@ def replace_surplus(node: Node, since: float | None, *, closed: bool) -> list[di
     others = [taint for taint in node.spec.taints or () if taint.get("key") != SURPLUS]
     if since is None:
         return others
-    return [*others, {"key": SURPLUS, "value": str(int(since)), "effect": CLOSED if closed else OPEN}]
+    return [
+        *others,
+        {"key": SURPLUS, "value": str(int(since)), "effect": CLOSED if closed else OPEN},
+    ]

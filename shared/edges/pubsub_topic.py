@@ -14,9 +14,9 @@ from google.api_core.gapic_v1.client_info import ClientInfo
 from google.pubsub_v1.services.publisher import PublisherClient
 from google.pubsub_v1.services.publisher.transports import PublisherRestTransport
 
-from shared.model.errors import InvalidRequest, Unavailable
 from shared.edges.google_calls import translate_errors
 from shared.edges.google_errors import note_request
+from shared.model.errors import InvalidRequest, Unavailable
 from shared.version import VERSION
 
 if TYPE_CHECKING:
@@ -40,7 +40,9 @@ def open_publisher_over_rest(endpoint: str, credentials: Credentials) -> Publish
         endpoint: ``http(s)://HOST[:PORT]``.
         credentials: The account; anonymous ones for stand-ins.
     """
-    transport = PublisherRestTransport(host=endpoint.rstrip("/"), credentials=credentials, client_info=CLIENT)
+    transport = PublisherRestTransport(
+        host=endpoint.rstrip("/"), credentials=credentials, client_info=CLIENT
+    )
     return PublisherClient(transport=transport)
 
 
@@ -48,7 +50,11 @@ class PubsubTopic:
     """One topic, usable from several threads."""
 
     def __init__(
-        self, open_client: Callable[[], PublisherClient], topic: str, *, timeout_seconds: float = TIMEOUT_SECONDS
+        self,
+        open_client: Callable[[], PublisherClient],
+        topic: str,
+        *,
+        timeout_seconds: float = TIMEOUT_SECONDS,
     ) -> None:
         """Prepare. Nothing is sent: a publisher may not ask whether the topic exists.
 
@@ -75,7 +81,9 @@ class PubsubTopic:
         request = {"topic": self.name, "messages": batch}
         try:
             with translate_errors(f"Publish {self.name}"):
-                answer = self.get_client().publish(request, retry=None, timeout=self.timeout_seconds)
+                answer = self.get_client().publish(
+                    request, retry=None, timeout=self.timeout_seconds
+                )
         except Unavailable:
             # A gRPC channel waits up to two minutes before it connects again; a new one does not.
             self.close()
@@ -87,7 +95,9 @@ class PubsubTopic:
             raise note_request(Unavailable(str(error)), f"Publish {self.name}") from error
         ids = list(answer.message_ids)
         if len(ids) != len(messages):
-            raise Unavailable(f"the answer cannot be read: it has {len(ids)} ids for {len(messages)} messages")
+            raise Unavailable(
+                f"the answer cannot be read: it has {len(ids)} ids for {len(messages)} messages"
+            )
         return ids
 
     def close(self) -> None:

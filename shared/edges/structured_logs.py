@@ -42,7 +42,9 @@ class StructuredFormatter(MsgspecFormatter):
     ) -> None:
         """Put the fields that every record has in front of those of its own."""
         log_data["severity"] = record.levelname  # assumes: log-fields
-        log_data["time"] = datetime.fromtimestamp(record.created, UTC).isoformat().replace("+00:00", "Z")
+        log_data["time"] = (
+            datetime.fromtimestamp(record.created, UTC).isoformat().replace("+00:00", "Z")
+        )
         log_data["service"] = self._service
         log_data["version"] = VERSION
         log_data["logger"] = record.name
@@ -69,11 +71,15 @@ def start_logging(service: str, level: int = logging.INFO) -> None:
     threading.excepthook = _record_uncaught_of_thread
 
 
-def _record_uncaught(kind: type[BaseException], error: BaseException, traceback: TracebackType | None) -> None:
+def _record_uncaught(
+    kind: type[BaseException], error: BaseException, traceback: TracebackType | None
+) -> None:
     if issubclass(kind, KeyboardInterrupt):
         sys.__excepthook__(kind, error, traceback)
         return
-    logging.getLogger("uncaught").critical("uncaught error: %s", error, exc_info=(kind, error, traceback))
+    logging.getLogger("uncaught").critical(
+        "uncaught error: %s", error, exc_info=(kind, error, traceback)
+    )
 
 
 def _record_uncaught_of_thread(arguments: threading.ExceptHookArgs) -> None:

@@ -6,13 +6,13 @@ import threading
 from collections import deque
 from typing import TYPE_CHECKING, TypeVar
 
-from shared.model.errors import OutOfTime
 from shared.edges.clock import SYSTEM_CLOCK
+from shared.model.errors import OutOfTime
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from shared.model.ports import Clock
+    from shared.model.times import Clock
 
 T = TypeVar("T")
 CONNECTIONS_MAX = 256
@@ -26,7 +26,9 @@ class Threads:
     def __init__(self, clock: Clock = SYSTEM_CLOCK) -> None:
         self._clock = clock
 
-    def __call__(self, tasks: Sequence[Callable[[], T]], *, at_once: int, until: float) -> list[T | Exception]:
+    def __call__(
+        self, tasks: Sequence[Callable[[], T]], *, at_once: int, until: float
+    ) -> list[T | Exception]:
         """Return what each task returned or raised, in the order of the tasks.
 
         A task that has not begun at `until` never begins. One that runs is left to itself; its
@@ -49,7 +51,9 @@ class Threads:
 
         if min(at_once, len(tasks)) == 1:
             work()
-        threads = [threading.Thread(target=work, daemon=True) for _ in range(min(at_once, len(waiting)))]
+        threads = [
+            threading.Thread(target=work, daemon=True) for _ in range(min(at_once, len(waiting)))
+        ]
         for thread in threads:
             thread.start()
         for thread in threads:

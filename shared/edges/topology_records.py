@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from shared.edges.kubernetes_objects import Record
 from shared.model.labels import HOSTNAME
 from shared.model.topology_terms import Requirement, TermKind, TopologyTerm
-from shared.edges.kubernetes_objects import Record
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -55,14 +55,20 @@ class SpreadConstraint(Record):
 
 
 def read_topology_terms(
-    beside: PodAffinity | None, away: PodAffinity | None, spread: Sequence[SpreadConstraint], *, host_ports: bool
+    beside: PodAffinity | None,
+    away: PodAffinity | None,
+    spread: Sequence[SpreadConstraint],
+    *,
+    host_ports: bool,
 ) -> tuple[TopologyTerm, ...]:
     """Return the terms that can keep a pod off a node; a port of the host is there for one pod."""
     return (
         *_read_terms(TermKind.AFFINITY, beside),
         *_read_terms(TermKind.ANTI_AFFINITY, away),
         *(
-            TopologyTerm(kind=TermKind.SPREAD, key=each.topology_key, domains_min=each.min_domains or 1)
+            TopologyTerm(
+                kind=TermKind.SPREAD, key=each.topology_key, domains_min=each.min_domains or 1
+            )
             for each in spread
             if each.when_unsatisfiable == _STRICT
         ),

@@ -14,18 +14,30 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from shared.needs.capacity_texts import UnreadableList, read_priorities
+from shared.edges.kubernetes_errors import Unreadable
+from shared.edges.kubernetes_objects import Condition, ObjectMeta, Record
+from shared.edges.quantities import parse_quantity
+from shared.edges.topology_records import (
+    Expression,
+    PodAffinity,
+    SpreadConstraint,
+    read_topology_terms,
+)
 from shared.kinds.objects import UnexpectedValue, read_text
 from shared.kinds.rayjob import judge_rayjob
-from shared.model.labels import CAPACITY, GPU_RESOURCE, HUGE_PAGES, NODE_POOL, QUEUE_GATE, TPU_RESOURCE
+from shared.model.labels import (
+    CAPACITY,
+    GPU_RESOURCE,
+    HUGE_PAGES,
+    NODE_POOL,
+    QUEUE_GATE,
+    TPU_RESOURCE,
+)
 from shared.model.messages import OBJECT_NAME
 from shared.model.times import parse_time
 from shared.model.topology_terms import Requirement
 from shared.model.workloads import PodTemplate, PodView, Toleration
-from shared.edges.kubernetes_errors import Unreadable
-from shared.edges.kubernetes_objects import Condition, ObjectMeta, Record
-from shared.edges.quantities import parse_quantity
-from shared.edges.topology_records import Expression, PodAffinity, SpreadConstraint, read_topology_terms
+from shared.needs.capacity_texts import UnreadableList, read_priorities
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -165,10 +177,18 @@ def view_pod(pod: Pod) -> PodView:
     """Return a pod as decisions see it."""
     meta, status = pod.metadata, pod.status
     # The API server lets the name of an owner be any text, also a path to objects of others.
-    owners = (each for each in meta.owner_references or () if each.controller and OBJECT_NAME.fullmatch(each.name))
+    owners = (
+        each
+        for each in meta.owner_references or ()
+        if each.controller and OBJECT_NAME.fullmatch(each.name)
+    )
     controller = next(owners, None)
-    scheduled = next((each for each in status.conditions or () if each.type == "PodScheduled"), None)
-    unschedulable = bool(scheduled and scheduled.status == "False" and scheduled.reason == "Unschedulable")
+    scheduled = next(
+        (each for each in status.conditions or () if each.type == "PodScheduled"), None
+    )
+    unschedulable = bool(
+        scheduled and scheduled.status == "False" and scheduled.reason == "Unschedulable"
+    )
     return PodView(
         namespace=meta.namespace,
         name=meta.name,
@@ -187,7 +207,9 @@ def view_pod(pod: Pod) -> PodView:
         queued_since=parse_time(meta.creation_timestamp) if _is_queued(pod.spec) else None,
         unschedulable=unschedulable,
         scheduler_message=scheduled.message if scheduled and unschedulable else "",
-        unschedulable_since=parse_time(scheduled.last_transition_time) if scheduled and unschedulable else None,
+        unschedulable_since=parse_time(scheduled.last_transition_time)
+        if scheduled and unschedulable
+        else None,
     )
 
 
@@ -203,10 +225,14 @@ def read_template(body: Json) -> PodTemplate:
     """
     try:
         # A manifest may have `metadata:` without a value, which the API server takes for absent.
-        found = msgspec.convert({key: value for key, value in body.items() if value is not None}, Template)
+        found = msgspec.convert(
+            {key: value for key, value in body.items() if value is not None}, Template
+        )
     except msgspec.ValidationError as error:
         problem, _, place = str(error).partition(" - at `$")
-        raise UnexpectedValue(f"pod template{place.rstrip('`')}", problem, "a PodTemplateSpec") from error
+        raise UnexpectedValue(
+            f"pod template{place.rstrip('`')}", problem, "a PodTemplateSpec"
+        ) from error
     return _view_template(found.metadata, found.spec)
 
 
@@ -278,7 +304,12 @@ def _view_template(meta: ObjectMeta, spec: PodSpec, *, pod: str = "") -> PodTemp
         memory_bytes=asked.total("memory", Decimal(1)),
         storage_bytes=asked.total("ephemeral-storage", Decimal(1)),
         tolerations=tuple(
-            Toleration(key=each.key, operator=each.operator or "Equal", value=each.value, effect=each.effect)
+            Toleration(
+                key=each.key,
+                operator=each.operator or "Equal",
+                value=each.value,
+                effect=each.effect,
+            )
             for each in spec.tolerations or ()
         ),
         priorities=priorities,
@@ -314,7 +345,9 @@ def _read_affinity(affinity: Affinity | None) -> dict[str, tuple[str, ...]]:
     for expression in required.node_selector_terms[0].match_expressions or ():
         known = found.get(expression.key, ())
         if expression.operator == "In":
-            values = tuple(value for value in expression.values or () if not known or value in known)
+            values = tuple(
+                value for value in expression.values or () if not known or value in known
+            )
             found[expression.key] = values
         elif expression.operator == "Exists":
             found[expression.key] = known
@@ -325,7 +358,8 @@ def _read_node_terms(affinity: Affinity | None) -> tuple[tuple[Requirement, ...]
     required = affinity.node_affinity.required if affinity and affinity.node_affinity else None
     return tuple(
         tuple(
-            Requirement(each.key, each.operator, tuple(each.values or ())) for each in term.match_expressions or ()
+            Requirement(each.key, each.operator, tuple(each.values or ()))
+            for each in term.match_expressions or ()
         )
         for term in (required.node_selector_terms if required else ())
     )
@@ -334,7 +368,8 @@ def _read_node_terms(affinity: Affinity | None) -> tuple[tuple[Requirement, ...]
 def _stays_in_pool(affinity: Affinity | None) -> bool:
     sides = (affinity.pod_affinity, affinity.pod_anti_affinity) if affinity else ()
     return bool(sides) and all(
-        side is not None and any(term.topology_key == NODE_POOL for term in side.required or ()) for side in sides
+        side is not None and any(term.topology_key == NODE_POOL for term in side.required or ())
+        for side in sides
     )
 
 
@@ -363,18 +398,27 @@ class _Asked:
             for beside in (self.together, *self.before)
         )
         asked, limits = self.of_pod.requests or {}, self.of_pod.limits or {}
-        most = _read_amount(asked, resource) if resource in asked else max(sums) or _read_amount(limits, resource)
+        most = (
+            _read_amount(asked, resource)
+            if resource in asked
+            else max(sums) or _read_amount(limits, resource)
+        )
         return math.ceil((most + _read_amount(self.overhead, resource)) / unit)
 
     def list_unreadable(self) -> tuple[str, ...]:
         """Return the amounts of accelerators that are not whole, and of huge pages beside them."""
         each_asked = (*self.together, *(each[-1] for each in self.before))
-        beside = any(resource in each for each in each_asked for resource in (TPU_RESOURCE, GPU_RESOURCE))
+        beside = any(
+            resource in each for each in each_asked for resource in (TPU_RESOURCE, GPU_RESOURCE)
+        )
         return tuple(
             f"{resource}={amount}"
             for each in each_asked
             for resource, amount in each.items()
-            if (resource in (TPU_RESOURCE, GPU_RESOURCE) and not _is_whole(parse_quantity(str(amount))))
+            if (
+                resource in (TPU_RESOURCE, GPU_RESOURCE)
+                and not _is_whole(parse_quantity(str(amount)))
+            )
             or (beside and resource.startswith(HUGE_PAGES) and _read_amount(each, resource))
         )
 

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
-from shared.plan.failures import decide_gke_answer
+from shared.engine.budget import Sent
+from shared.engine.look import make_claim
 from shared.model.decisions import Decision, Reason, Verdict
 from shared.model.errors import (
     AlreadyExists,
@@ -24,19 +25,18 @@ from shared.model.errors import (
     ProvisionerError,
     Rejected,
 )
-from shared.engine.budget import Sent
-from shared.engine.look import make_claim
 from shared.model.names import Try, build_name
 from shared.model.pools import ELASTIC_SLOT
 from shared.needs.nodepool import build_body, choose_way
+from shared.plan.failures import decide_gke_answer
 from shared.plan.scene import Verb
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from shared.needs.demand import Demand
     from shared.engine.look import Look
     from shared.engine.outside import Ports
+    from shared.needs.demand import Demand
     from shared.plan.scene import Act
 
 LOOK_SECONDS = 10.0
@@ -68,7 +68,13 @@ def do_act(act: Act, look: Look, ports: Ports) -> Done:
         return Done(act=act, pool=act.pool, decision=kept)
     _expect_young(look, ports)
     call, reason, text = _choose(act, look, ports)
-    verdict = Verdict.DELETE if act.verb == Verb.DELETE else Verdict.RESIZE if act.maximum else Verdict.KEEP
+    verdict = (
+        Verdict.DELETE
+        if act.verb == Verb.DELETE
+        else Verdict.RESIZE
+        if act.maximum
+        else Verdict.KEEP
+    )
     try:
         call()
     except REFUSED as error:
@@ -101,7 +107,10 @@ def _explain_delete(act: Act, look: Look) -> tuple[Reason, str]:
     if workload is None or workload.deleting:
         return Reason.OWNER_GONE, f"deleting node pool {pool}: its workload is gone"
     if workload.terminal:
-        return Reason.WORKLOAD_OVER, f"deleting node pool {pool}: its workload is over ({workload.terminal})"
+        return (
+            Reason.WORKLOAD_OVER,
+            f"deleting node pool {pool}: its workload is over ({workload.terminal})",
+        )
     if workload.suspended:
         return Reason.WORKLOAD_SUSPENDED, f"deleting node pool {pool}: its workload is suspended"
     seen = look.pools.get(pool)
@@ -176,16 +185,31 @@ def _create(act: Act, look: Look, ports: Ports) -> Done:
         room, since = look.scene.room, look.scene.now
         if not ports.budget.send(look.key.cluster, name, sent, way, create, room=room, since=since):
             text = f"node pool {name} is not created, because a limit is reached"
-            return Done(act=act, pool=name, decision=Decision(Verdict.REFUSE, Reason.LIMIT_REACHED, text))
+            return Done(
+                act=act, pool=name, decision=Decision(Verdict.REFUSE, Reason.LIMIT_REACHED, text)
+            )
     except AlreadyExists:
-        decision = Decision(Verdict.WAIT, Reason.POOL_IN_PROGRESS, f"node pool {name} is being created")
+        decision = Decision(
+            Verdict.WAIT, Reason.POOL_IN_PROGRESS, f"node pool {name} is being created"
+        )
         return Done(act=act, pool=name, decision=decision, demand=chosen)
     except NoPlace as error:
-        return Done(act=act, pool=name, decision=Decision(Verdict.WAIT, Reason.NO_OPERATION_SLOT, str(error)))
+        return Done(
+            act=act,
+            pool=name,
+            decision=Decision(Verdict.WAIT, Reason.NO_OPERATION_SLOT, str(error)),
+        )
     except REFUSED as error:
-        return Done(act=act, pool=name, decision=decide_gke_answer(name, "created", error), demand=chosen)
+        return Done(
+            act=act, pool=name, decision=decide_gke_answer(name, "created", error), demand=chosen
+        )
     text = f"creating node pool {name}: {chosen.shape}, {chosen.place}"
-    return Done(act=act, pool=name, decision=Decision(Verdict.CREATE, Reason.POOL_ABSENT, text), demand=chosen)
+    return Done(
+        act=act,
+        pool=name,
+        decision=Decision(Verdict.CREATE, Reason.POOL_ABSENT, text),
+        demand=chosen,
+    )
 
 
 def read_cluster_uid(look: Look, ports: Ports) -> str:

@@ -13,15 +13,15 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from shared.model.errors import NoPlace, ProvisionerError, Throttled, Unavailable
-from shared.model.pool_status import UNDER_WAY
+from shared.model.pools import UNDER_WAY
 from shared.plan.limits import count_nodes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from shared.settings import Settings
     from shared.model.pools import NodePool
     from shared.plan.scene import Pool, Way
+    from shared.settings import Settings
 
 SENT_SECONDS = 1200
 """How long a create that no list shows counts for a limit."""
@@ -67,7 +67,12 @@ class Budget:
     _lock: threading.RLock = field(default_factory=threading.RLock)
 
     def count_room(
-        self, cluster: str, namespace: str, pools: Sequence[Pool], owned: Iterable[NodePool], now: float
+        self,
+        cluster: str,
+        namespace: str,
+        pools: Sequence[Pool],
+        owned: Iterable[NodePool],
+        now: float,
     ) -> int:
         """Return for how many chips the limits leave room beside all pools listed and sent."""
         settings, names = self.settings, {pool.name for pool in pools}
@@ -108,7 +113,15 @@ class Budget:
             return frozenset(way for way, (until, _) in refused.items() if now < until)
 
     def send(
-        self, cluster: str, name: str, sent: Sent, way: Way, create: Callable[[], None], *, room: int, since: float
+        self,
+        cluster: str,
+        name: str,
+        sent: Sent,
+        way: Way,
+        create: Callable[[], None],
+        *,
+        room: int,
+        since: float,
     ) -> bool:
         """Send a create, and remember it until a list shows it; False if the limits have no room left.
 
@@ -121,7 +134,9 @@ class Budget:
         with self._lock:
             known = self._clusters.setdefault(cluster, _Of())
             if sent.at < known.rests_until:
-                raise NoPlace("GKE runs as many operations as it allows; the create waits until one ends")
+                raise NoPlace(
+                    "GKE runs as many operations as it allows; the create waits until one ends"
+                )
             if self.settings.limited:
                 later = sum(each.chips for each in known.sent.values() if each.at >= since)
                 if later + sent.chips > room:

@@ -11,24 +11,28 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
+from shared.engine.report import Outcome
+from shared.kinds.table import find_kind
 from shared.model import labels
 from shared.model.decisions import Decision, Reason, Verdict
 from shared.model.errors import ProvisionerError, Rejected
-from shared.kinds.table import find_kind
 from shared.model.kueue import find_seconds
 from shared.model.times import format_time
-from shared.engine.report import Outcome
 from shared.plan.attempts import find_pause
 from shared.plan.scene import Queue
 
 if TYPE_CHECKING:
-    from shared.model.kueue import Check, CheckState, QueuedWorkload
-    from shared.model.workloads import WorkloadView
     from shared.engine.look import Key
     from shared.engine.outside import Ports, Queues
     from shared.engine.reconcile import Result
+    from shared.model.kueue import Check, CheckState, QueuedWorkload
+    from shared.model.workloads import WorkloadView
 
-_STATES = {Reason.CHECK_READY: "Ready", Reason.CHECK_RETRY: "Retry", Reason.CHECK_REJECTED: "Rejected"}
+_STATES = {
+    Reason.CHECK_READY: "Ready",
+    Reason.CHECK_RETRY: "Retry",
+    Reason.CHECK_REJECTED: "Rejected",
+}
 _WORDS = {
     Reason.CHECK_READY: "all node pools of the workload run",
     Reason.CHECK_RETRY: "not all node pools of the workload came in time, so those that did are given back",
@@ -76,7 +80,9 @@ def read_standing(key: Key, workload: WorkloadView, ports: Ports) -> Standing:
         if state is None:
             continue
         if not each.holds_quota:
-            return Standing(queue=Queue.WAITS, lost_at=each.reserved_at or 0.0, retried=state.state == "Retry")
+            return Standing(
+                queue=Queue.WAITS, lost_at=each.reserved_at or 0.0, retried=state.state == "Retry"
+            )
         return _read_owner(queues, each, state, checks[state.name], workload)
     return Standing()
 
@@ -90,7 +96,9 @@ def _read_owner(
     except Rejected as error:
         known = Queued(workload=queued, state=state, seconds=check.seconds)
         return Standing(queue=Queue.QUOTA, queued=known, refusal=str(error))
-    return Standing(queue=Queue.QUOTA, owner=owner, queued=Queued(workload=queued, state=state, seconds=seconds))
+    return Standing(
+        queue=Queue.QUOTA, owner=owner, queued=Queued(workload=queued, state=state, seconds=seconds)
+    )
 
 
 def answer_check(result: Result, ports: Ports) -> list[Outcome]:
@@ -113,15 +121,23 @@ def answer_check(result: Result, ports: Ports) -> list[Outcome]:
     told = dataclasses.replace(state, state=word, message=message, since=since)
     pause = find_pause(min(state.retries, 5)) if word == "Retry" else None
     queues.write_state(queued.workload, told, retry_seconds=pause)
-    decision = Decision(Verdict.KEEP, Reason(reasons[0]) if reasons else Reason.POOL_IN_PROGRESS, message)
+    decision = Decision(
+        Verdict.KEEP, Reason(reasons[0]) if reasons else Reason.POOL_IN_PROGRESS, message
+    )
     facts = {"check": state.name, "state": word}
-    return [Outcome(decision=decision, cluster=look.key.cluster, subject=str(queued.workload), facts=facts)]
+    return [
+        Outcome(
+            decision=decision, cluster=look.key.cluster, subject=str(queued.workload), facts=facts
+        )
+    ]
 
 
 def _describe_wait(result: Result) -> str:
     said = [str(answer.reason) for answer in result.plan.answers]
     made = len(result.look.scene.pools)
-    return f"{made} node pools exist or come" + (f"; it waits: {', '.join(sorted(set(said)))}" if said else "")
+    return f"{made} node pools exist or come" + (
+        f"; it waits: {', '.join(sorted(set(said)))}" if said else ""
+    )
 
 
 def mark_checks(cluster: str, ports: Ports) -> list[tuple[str, Exception]]:
@@ -145,6 +161,8 @@ def list_queued(cluster: str, ports: Ports) -> list[tuple[str, str, str]]:
     if queues is None:
         return []
     names = {check.name for check in queues.list_checks() if not check.problem}
-    waits = [each for each in queues.list_workloads() if each.holds_quota and each.find_pending(names)]
+    waits = [
+        each for each in queues.list_workloads() if each.holds_quota and each.find_pending(names)
+    ]
     ordered = sorted(waits, key=lambda each: each.reserved_at or 0.0)
     return [(each.owner_kind, each.namespace, each.owner_name) for each in ordered]

@@ -11,25 +11,25 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
 
+from shared.engine.kueue import Standing, read_standing
+from shared.kinds.table import get_kind
 from shared.model import labels
 from shared.model.errors import KindAbsent, ProvisionerError, Unavailable
-from shared.model.pool_status import UNDER_WAY
-from shared.kinds.table import get_kind
-from shared.model.times import measure_seconds
-from shared.engine.kueue import Standing, read_standing
 from shared.model.names import HASH_CHARACTERS, Claim, parse_name
-from shared.model.pools import ELASTIC_SLOT
+from shared.model.pools import ELASTIC_SLOT, UNDER_WAY, PoolShape
+from shared.model.times import measure_seconds
 from shared.needs.wanted import Wanted, list_wanted
-from shared.plan.scene import Asks, Creation, Fact, Pod, Pool, PoolShape, Scene, Stop, Whose, Word
+from shared.plan.scene import Asks, Creation, Fact, Pod, Pool, Scene, Stop, Whose, Word
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from shared.model.ports import BoundPod, Machines
-    from shared.model.workloads import PodView, WorkloadView
-    from shared.engine.outside import Operation, PoolNode, Ports
+    from shared.engine.outside import Ports
+    from shared.model.names import Slot
     from shared.model.pools import NodePool
-    from shared.plan.scene import Ask, Need, Slot
+    from shared.model.readings import BoundPod, Machines, Operation, PoolNode
+    from shared.model.workloads import PodView, WorkloadView
+    from shared.plan.scene import Ask, Need
 
 HOUR = 3600.0
 SPARE_SLOTS = 8
@@ -112,7 +112,9 @@ def take_look(key: Key, ports: Ports, memory: Memory, lists: Lists | None = None
     wanted = list_wanted(key.cluster, workload, pods, pools_of, settings) if workload else Wanted()
     stop, cause = read_stop(key, ports)
     users = _list_foreign(mine, key, lists)
-    viewed = tuple(_view(pool, nodes.get(pool.name, ()), memory, key, lists, ports) for pool in mine)
+    viewed = tuple(
+        _view(pool, nodes.get(pool.name, ()), memory, key, lists, ports) for pool in mine
+    )
     now = ports.clock.now()
     others = [pool for pool in pools if pool.owner and pool not in mine]
     counted = (*viewed, *(_view(pool, (), memory, key, lists, ports) for pool in others))
@@ -169,7 +171,9 @@ def add_facts(look: Look, asks: Iterable[Ask], ports: Ports, memory: Memory) -> 
         else:
             pods += _read_users(look, ask.pool, ports)
             pools[ask.pool] = dataclasses.replace(pools[ask.pool], users_read=True)
-    changed = dataclasses.replace(scene, pools=tuple(pools.values()), pods=tuple(pods), creations=creations)
+    changed = dataclasses.replace(
+        scene, pools=tuple(pools.values()), pods=tuple(pods), creations=creations
+    )
     return dataclasses.replace(look, scene=changed)
 
 
@@ -179,7 +183,10 @@ def read_stop(key: Key, ports: Ports) -> tuple[Stop, str]:
     No namespace, no answer and an unknown value forbid every act: a stop that is not understood
     must not be passed over.
     """
-    found = [_read_label(name, ports, key.cluster) for name in (ports.settings.own_namespace, key.namespace)]
+    found = [
+        _read_label(name, ports, key.cluster)
+        for name in (ports.settings.own_namespace, key.namespace)
+    ]
     order = list(Stop)
     return max(found, key=lambda each: order.index(each[0]))
 
@@ -218,7 +225,9 @@ def _is_owned(pool: NodePool, key: Key, workload: WorkloadView | None) -> bool:
     return owner.uid == key.uid or not key.uid
 
 
-def _read_pods(key: Key, workload: WorkloadView | None, ports: Ports, lists: Lists | None) -> list[PodView]:
+def _read_pods(
+    key: Key, workload: WorkloadView | None, ports: Ports, lists: Lists | None
+) -> list[PodView]:
     if workload is None:
         return []
     if lists is not None:
@@ -229,7 +238,9 @@ def _read_pods(key: Key, workload: WorkloadView | None, ports: Ports, lists: Lis
     return [
         pod
         for pod in pods
-        if not pod.finished and pod.template.wants_accelerator and kind.find_owner_uid(pod) in ("", workload.uid)
+        if not pod.finished
+        and pod.template.wants_accelerator
+        and kind.find_owner_uid(pod) in ("", workload.uid)
     ]
 
 
@@ -261,7 +272,9 @@ def _list_foreign(pools: Sequence[NodePool], key: Key, lists: Lists | None) -> l
 
 
 def _view_foreign(uid: str, pool: str, created_at: float | None) -> Pod:
-    return Pod(need="", slice=uid, pool=pool, created_at=created_at or 0.0, asks=Asks(PoolShape("")))
+    return Pod(
+        need="", slice=uid, pool=pool, created_at=created_at or 0.0, asks=Asks(PoolShape(""))
+    )
 
 
 def _read_users(look: Look, pool: str, ports: Ports) -> list[Pod]:
@@ -273,7 +286,9 @@ def _read_users(look: Look, pool: str, ports: Ports) -> list[Pod]:
     for each in done:
         if isinstance(each, Exception):
             raise each
-        users += [_view_foreign(pod.uid, pool, pod.created_at) for pod in each if _is_foreign(pod, known)]
+        users += [
+            _view_foreign(pod.uid, pool, pod.created_at) for pod in each if _is_foreign(pod, known)
+        ]
     return users
 
 
@@ -282,7 +297,12 @@ def _is_foreign(pod: BoundPod, known: set[str]) -> bool:
 
 
 def _view(
-    pool: NodePool, nodes: Sequence[PoolNode], memory: Memory, key: Key, lists: Lists | None, ports: Ports
+    pool: NodePool,
+    nodes: Sequence[PoolNode],
+    memory: Memory,
+    key: Key,
+    lists: Lists | None,
+    ports: Ports,
 ) -> Pool:
     """Return a pool in the words of the plan."""
     owner, ready = pool.owner, [node for node in nodes if node.ready]
@@ -290,13 +310,19 @@ def _view(
     now = ports.clock.now()
     lacks = len(ready) < pool.hosts and not pool.elastic
     missing_since = (
-        memory.missing_since.setdefault(pool.name, now) if lacks and ready and not pool.autoscaled else None
+        memory.missing_since.setdefault(pool.name, now)
+        if lacks and ready and not pool.autoscaled
+        else None
     )
     if missing_since is None:
         memory.missing_since.pop(pool.name, None)
     return Pool(
         name=pool.name,
-        whose=Whose.OTHER if owner is None else Whose.DEPLOYMENT if owner.slot is not None else Whose.GO,
+        whose=Whose.OTHER
+        if owner is None
+        else Whose.DEPLOYMENT
+        if owner.slot is not None
+        else Whose.GO,
         status=pool.status,
         shape=pool.shape,
         node_labels=pool.node_labels,
@@ -382,21 +408,29 @@ def _list_known(
     """Return the creates as far as a tick has listed them; None if they were not read."""
     if lists is None or lists.operations is None:
         return None
-    return _list_creations(key, wanted.needs, workload.uid if workload else "", lists.operations, now)
+    return _list_creations(
+        key, wanted.needs, workload.uid if workload else "", lists.operations, now
+    )
 
 
 def _is_over(workload: WorkloadView | None) -> bool:
     return workload is None or workload.deleting or bool(workload.terminal)
 
 
-def _find_suspension(workload: WorkloadView | None, pools: Sequence[Pool], now: float) -> float | None:
+def _find_suspension(
+    workload: WorkloadView | None, pools: Sequence[Pool], now: float
+) -> float | None:
     """Return since when a workload is suspended; None if it is not.
 
     A suspension without a time that can be true began after its pools were made, by our own clock.
     """
     if workload is None or not workload.suspended:
         return None
-    told = workload.suspended_since if workload.suspended_since is not None else workload.suspend_set_at
+    told = (
+        workload.suspended_since
+        if workload.suspended_since is not None
+        else workload.suspend_set_at
+    )
     if measure_seconds(told, now) is not None and told is not None:
         return min(told, now)
     return max((pool.created_at for pool in pools), default=now)

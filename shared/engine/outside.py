@@ -12,41 +12,14 @@ from typing import TYPE_CHECKING, Any, Protocol
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from shared.model.kueue import Check, CheckState, QueuedWorkload
-    from shared.model.ports import BoundPod, Clock, Machines, Namespace, Notice
-    from shared.settings import Settings
-    from shared.model.workloads import Parent, PodView, WorkloadView
     from shared.engine.budget import Budget
     from shared.engine.threads import Crew
+    from shared.model.kueue import Check, CheckState, QueuedWorkload
     from shared.model.pools import NodePool
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PoolNode:
-    """One node of a pool."""
-
-    name: str
-    pool: str
-    ready: bool
-    ready_at: float | None = None
-    """Unix seconds of its condition Ready; None if it is not Ready."""
-    idle_since: float | None = None
-    """By our taint, in unix seconds."""
-    closed: bool = False
-    """Our taint keeps new pods off."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Operation:
-    """One create or delete of a pool among GKE's operations."""
-
-    pool: str
-    creates: bool
-    ended: bool
-    error: str = ""
-    """GKE's words about what failed; empty for one that succeeded or still runs."""
-    began_at: float | None = None
-    ended_at: float | None = None
+    from shared.model.readings import BoundPod, Machines, Namespace, Notice
+    from shared.model.times import Clock
+    from shared.model.workloads import Parent, PodView, WorkloadView
+    from shared.settings import Settings
 
 
 class PoolReads(Protocol):
@@ -137,7 +110,9 @@ class Queues(Protocol):
     def view_owner(self, queued: QueuedWorkload) -> WorkloadView | None:
         """Return the owner of a Workload as Kueue will resume it; None if it is gone."""
 
-    def write_state(self, queued: QueuedWorkload, state: CheckState, *, retry_seconds: int | None = None) -> None:
+    def write_state(
+        self, queued: QueuedWorkload, state: CheckState, *, retry_seconds: int | None = None
+    ) -> None:
         """Write the state of one check of a Workload."""
 
 

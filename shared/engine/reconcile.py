@@ -8,9 +8,9 @@ from enum import StrEnum
 from functools import partial
 from typing import TYPE_CHECKING
 
-from shared.model.errors import Broken, OldLook, ProvisionerError
 from shared.engine.act import Done, do_act
 from shared.engine.look import add_facts, take_look
+from shared.model.errors import Broken, OldLook, ProvisionerError
 from shared.plan.plan import make_plan
 from shared.plan.scene import Plan
 
@@ -44,7 +44,9 @@ class Result:
     errors: tuple[Exception, ...] = ()
 
 
-def reconcile(key: Key, role: Role, ports: Ports, memory: Memory, lists: Lists | None = None) -> Result:
+def reconcile(
+    key: Key, role: Role, ports: Ports, memory: Memory, lists: Lists | None = None
+) -> Result:
     """Look at a workload, plan, and do the acts of one function.
 
     What takes away is planned twice: the second plan is made from a fresh look, right before the
@@ -68,7 +70,9 @@ def reconcile(key: Key, role: Role, ports: Ports, memory: Memory, lists: Lists |
     return Result(look=look, plan=plan, done=tuple(done), errors=tuple(errors))
 
 
-def plan_for(key: Key, ports: Ports, memory: Memory, lists: Lists | None = None) -> tuple[Look, Plan]:
+def plan_for(
+    key: Key, ports: Ports, memory: Memory, lists: Lists | None = None
+) -> tuple[Look, Plan]:
     """Return a look and the plan for it; a kind of fact is asked for once.
 
     Raises:
@@ -90,7 +94,9 @@ def _cut(acts: tuple[Act, ...]) -> Iterator[tuple[Act, ...]]:
 
 def _act_on(acts: tuple[Act, ...], look: Look, plan: Plan, ports: Ports) -> Result:
     """Return what came of acts, which run side by side; one that fails stops no other."""
-    results = ports.crew.run([partial(do_act, act, look, ports) for act in acts], seconds=ACT_SECONDS)
+    results = ports.crew.run(
+        [partial(do_act, act, look, ports) for act in acts], seconds=ACT_SECONDS
+    )
     done = tuple(each for each in results if isinstance(each, Done))
     errors = tuple(each for each in results if isinstance(each, Exception))
     return Result(look=look, plan=plan, done=done, errors=errors)
@@ -103,4 +109,6 @@ def is_stale(error: Exception) -> bool:
 
 def leave_out(result: Result, *kinds: type[ProvisionerError]) -> Result:
     """Return a result without some errors."""
-    return dataclasses.replace(result, errors=tuple(each for each in result.errors if not isinstance(each, kinds)))
+    return dataclasses.replace(
+        result, errors=tuple(each for each in result.errors if not isinstance(each, kinds))
+    )

@@ -10,16 +10,16 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from shared.model.decisions import Decision, Reason, Verdict, find_event_reason, is_warning
-from shared.model.ports import Notice
+from shared.model.readings import Notice
 from shared.model.times import format_minute
 from shared.plan.scene import Verb
 
 if TYPE_CHECKING:
-    from shared.model.workloads import PodView, WorkloadView
     from shared.engine.act import Done
     from shared.engine.look import Look
     from shared.engine.outside import Cluster, Ports
     from shared.engine.reconcile import Result
+    from shared.model.workloads import PodView, WorkloadView
     from shared.plan.scene import Answer, Need
 
 _LOG = logging.getLogger("explain")
@@ -35,13 +35,19 @@ _WORDS: dict[Reason, tuple[Verdict, str]] = {
         Verdict.WAIT,
         "GKE runs as many operations as it allows; the create follows when one has ended",
     ),
-    Reason.PAUSED: (Verdict.WAIT, "every way to get {what} was tried; the next try follows after a pause{error}"),
+    Reason.PAUSED: (
+        Verdict.WAIT,
+        "every way to get {what} was tried; the next try follows after a pause{error}",
+    ),
     Reason.POOL_USELESS: (
         Verdict.REFUSE,
         "three node pools in a row were whole, and the scheduler placed no pod on them{scheduler}; correct the "
         "pods, and create them again",
     ),
-    Reason.POOL_GOES_FIRST: (Verdict.WAIT, "the next node pool needs what the failed one holds, which is deleted"),
+    Reason.POOL_GOES_FIRST: (
+        Verdict.WAIT,
+        "the next node pool needs what the failed one holds, which is deleted",
+    ),
     Reason.SLICE_MIXED: (
         Verdict.WAIT,
         "the pods of one slice run on two node pools; delete its leader pod, and set exclusive placement",
@@ -56,7 +62,10 @@ _WORDS: dict[Reason, tuple[Verdict, str]] = {
         "a slice runs in part on nodes that are not its own, and gets no node pool for the rest{scheduler}",
     ),
     Reason.HOST_LOST: (Verdict.WAIT, "GKE has lost a host of a slice; its node pool is replaced"),
-    Reason.PARENT_OVER: (Verdict.KEEP, "the parent of this workload has ended and keeps it, so its pools stay"),
+    Reason.PARENT_OVER: (
+        Verdict.KEEP,
+        "the parent of this workload has ended and keeps it, so its pools stay",
+    ),
 }
 
 
@@ -82,13 +91,19 @@ def report(result: Result, ports: Ports) -> list[Outcome]:
     for refusal in look.wanted.refusals:
         write_event(live, refusal.decision, None, refusal.pod)
         subject = f"Pod {refusal.pod.namespace}/{refusal.pod.name}"
-        outcomes.append(Outcome(decision=refusal.decision, cluster=look.key.cluster, subject=subject))
+        outcomes.append(
+            Outcome(decision=refusal.decision, cluster=look.key.cluster, subject=subject)
+        )
     return outcomes
 
 
 def _describe(done: Done, look: Look) -> Outcome:
     demand, act = done.demand, done.act
-    facts: dict[str, Any] = {"claim": describe_key(look), "attempt": act.attempt, "slot": str(act.slot)}
+    facts: dict[str, Any] = {
+        "claim": describe_key(look),
+        "attempt": act.attempt,
+        "slot": str(act.slot),
+    }
     if demand is not None:
         facts |= {
             "tier": str(demand.capacity.tier),
@@ -104,7 +119,11 @@ def _describe(done: Done, look: Look) -> Outcome:
         waits = [pod.created_at for pod in look.scene.pods if pod.waits and pod.need == act.need]
         facts |= {"waited_seconds": round(look.scene.now - min(waits), 1)} if waits else {}
     return Outcome(
-        decision=done.decision, cluster=look.key.cluster, pool=done.pool, subject=str(look.key), facts=facts
+        decision=done.decision,
+        cluster=look.key.cluster,
+        pool=done.pool,
+        subject=str(look.key),
+        facts=facts,
     )
 
 
@@ -124,7 +143,10 @@ def _describe_answer(answer: Answer, look: Look) -> Outcome:
     need = next((need for need in look.scene.needs if need.key == answer.need), None)
     decision = explain_answer(answer, need, look)
     return Outcome(
-        decision=decision, cluster=look.key.cluster, subject=str(look.key), facts={"claim": describe_key(look)}
+        decision=decision,
+        cluster=look.key.cluster,
+        subject=str(look.key),
+        facts={"claim": describe_key(look)},
     )
 
 

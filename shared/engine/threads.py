@@ -77,9 +77,9 @@ class Crew:
         """Return what each task returned or raised, in their order; none begins after `seconds`."""
         if not self.threads or len(tasks) <= 1:
             return [_try(task) for task in tasks]
-        results: list[T | Exception] = [OutOfTime("the time for this work is over; a later run does it")] * len(
-            tasks
-        )
+        results: list[T | Exception] = [
+            OutOfTime("the time for this work is over; a later run does it")
+        ] * len(tasks)
 
         def do(place: int) -> None:
             results[place] = _try(tasks[place])

@@ -10,18 +10,19 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
 
-from shared.model.errors import OutOfTime, ProvisionerError
-from shared.kinds.table import find_kind_of_pod
 from shared.engine.look import Key, Lists
 from shared.engine.reconcile import Result, Role, reconcile
 from shared.engine.report import Outcome, report
+from shared.kinds.table import find_kind_of_pod
+from shared.model.errors import OutOfTime, ProvisionerError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from shared.model.workloads import PodView
     from shared.engine.look import Memory
-    from shared.engine.outside import PoolNode, Ports
+    from shared.engine.outside import Ports
+    from shared.model.readings import PoolNode
+    from shared.model.workloads import PodView
 
 YOUNG_SECONDS = 5.0
 """A pod that waits for less is left out, because its message is about to be handled."""
@@ -49,7 +50,11 @@ def tick(cluster: str, role: Role, ports: Ports, memory: Memory) -> Tick:
     except ProvisionerError as error:
         done.errors.append((cluster, error))
         return done
-    keys = list_waiting(lists, cluster, ports) if role == Role.PROVISION else list_owners(lists, cluster)
+    keys = (
+        list_waiting(lists, cluster, ports)
+        if role == Role.PROVISION
+        else list_owners(lists, cluster)
+    )
     tasks = [partial(reconcile, key, role, ports, memory, lists) for key in keys]
     results = ports.crew.run(tasks, seconds=TICK_SECONDS - (ports.clock.now() - began))
     for key, result in zip(keys, results, strict=True):
@@ -67,7 +72,9 @@ def tick(cluster: str, role: Role, ports: Ports, memory: Memory) -> Tick:
 
 def find_spare(results: Sequence[Result | Exception]) -> frozenset[str]:
     """Return the pools that a tick found too many: the next one may delete them."""
-    return frozenset(name for result in results if isinstance(result, Result) for name in result.plan.spare)
+    return frozenset(
+        name for result in results if isinstance(result, Result) for name in result.plan.spare
+    )
 
 
 def read_lists(cluster: str, ports: Ports) -> Lists:
@@ -95,7 +102,9 @@ def read_lists(cluster: str, ports: Ports) -> Lists:
             pods.setdefault((kind.name, pod.namespace, kind.find_owner(pod)), []).append(pod)
         if pod.node_name in pools_of:
             users.setdefault(pools_of[pod.node_name], []).append(pod)
-    return Lists(pools=pools, nodes=nodes, pods=pods, users=users, operations=operations, began_at=began)
+    return Lists(
+        pools=pools, nodes=nodes, pods=pods, users=users, operations=operations, began_at=began
+    )
 
 
 def list_waiting(lists: Lists, cluster: str, ports: Ports) -> list[Key]:
@@ -107,12 +116,18 @@ def list_waiting(lists: Lists, cluster: str, ports: Ports) -> list[Key]:
         if waits and now - min(waits) >= YOUNG_SECONDS and owner[0] in ports.settings.kinds:
             since[owner] = min(waits)
     ordered = sorted(since, key=lambda owner: (owner in owners, since[owner]))
-    idle = {pool.owner.key for pool in lists.pools if pool.owner and _is_idle(lists.nodes.get(pool.name, ()))}
+    idle = {
+        pool.owner.key
+        for pool in lists.pools
+        if pool.owner and _is_idle(lists.nodes.get(pool.name, ()))
+    }
     return [Key(cluster, *owner) for owner in (*ordered, *sorted(idle - since.keys()))]
 
 
 def _waits(pod: PodView) -> bool:
-    return pod.unschedulable and not (pod.node_name or pod.gates or pod.nominated_node or pod.deleting)
+    return pod.unschedulable and not (
+        pod.node_name or pod.gates or pod.nominated_node or pod.deleting
+    )
 
 
 def _is_idle(nodes: Sequence[PoolNode]) -> bool:

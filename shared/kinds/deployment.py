@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from shared.model.counts import bound_count, take_percent
-from shared.model.errors import SliceUnknown
 from shared.kinds.elastic import name_shape
 from shared.kinds.kind import Kind, KindText, SliceOfPod
 from shared.kinds.objects import UnexpectedValue, read_identity, read_number, read_object, read_text
+from shared.model.counts import bound_count, take_percent
+from shared.model.errors import SliceUnknown
 from shared.model.workloads import PodView, SliceGroup, WorkloadView
 
 if TYPE_CHECKING:
@@ -42,7 +42,9 @@ def _hint(pod: PodView) -> str:
 def _read(body: Json, read_template: TemplateReader) -> WorkloadView:
     template = read_template(read_object(body, "spec", "template"))
     replicas = read_number(body, "spec", "replicas", default=1)
-    group = SliceGroup(name="", replicas=_count_pods(body, replicas), hosts=1, template=template, elastic=True)
+    group = SliceGroup(
+        name="", replicas=_count_pods(body, replicas), hosts=1, template=template, elastic=True
+    )
     return WorkloadView(
         **read_identity(NAME, body),
         groups=(group,) if template.wants_accelerator else (),
@@ -66,7 +68,9 @@ def _read_surge(body: Json, replicas: int) -> int:
         return max(bound_count(given), 0)
     surge = take_percent(replicas, given) if isinstance(given, str) else None
     if surge is None:
-        raise UnexpectedValue("spec.strategy.rollingUpdate.maxSurge", given, "a whole number or a percentage")
+        raise UnexpectedValue(
+            "spec.strategy.rollingUpdate.maxSurge", given, "a whole number or a percentage"
+        )
     return surge
 
 
@@ -77,7 +81,9 @@ def _find_slice(pod: PodView, workload: WorkloadView) -> SliceOfPod | None:
     raise SliceUnknown(
         f"the pod needs other nodes than the pod template of {NAME} {workload.name}",
         field="spec.nodeSelector",
-        value=", ".join(f"{key}={value}" for key, value in sorted(pod.template.node_selector.items())),
+        value=", ".join(
+            f"{key}={value}" for key, value in sorted(pod.template.node_selector.items())
+        ),
         valid="the selectors of the template, with replicas above 0; a rollout replaces older pods",
     )
 

@@ -10,9 +10,9 @@ import dataclasses
 import re
 from typing import TYPE_CHECKING
 
+from shared.kinds.kind import SliceOfPod
 from shared.model import labels
 from shared.model.errors import SliceUnknown
-from shared.kinds.kind import SliceOfPod
 from shared.shapes.gpu_catalogue import RACK_SCALE
 
 if TYPE_CHECKING:
@@ -56,11 +56,20 @@ def name_shape(template: PodTemplate) -> str:
     asked = [
         f"{template.chips}/{template.gpus}",
         *(f"{key}={template.node_selector[key]}" for key in selected),
-        *(f"{key} in {','.join(sorted(template.node_affinity[key]))}" for key in sorted(template.node_affinity)),
-        *(f"{key}:{template.annotations[key]}" for key in _ANNOTATIONS if key in template.annotations),
+        *(
+            f"{key} in {','.join(sorted(template.node_affinity[key]))}"
+            for key in sorted(template.node_affinity)
+        ),
+        *(
+            f"{key}:{template.annotations[key]}"
+            for key in _ANNOTATIONS
+            if key in template.annotations
+        ),
     ]
     copied = (key.strip() for key in template.annotations.get(labels.COPY_LABELS, "").split(","))
-    asked += [f"{key}~{template.labels[key]}" for key in sorted(set(copied)) if key in template.labels]
+    asked += [
+        f"{key}~{template.labels[key]}" for key in sorted(set(copied)) if key in template.labels
+    ]
     return labels.hash_text("".join(f"{len(part)}:{part}" for part in asked), _DIGEST_CHARACTERS)
 
 
@@ -115,7 +124,11 @@ def merge_requests(one: PodTemplate, other: PodTemplate) -> PodTemplate:
 def leave_out_elastic(workload: WorkloadView) -> WorkloadView:
     """Return the workload with only the groups that are slices."""
     slices = tuple(group for group in workload.groups if not is_elastic(group))
-    return workload if len(slices) == len(workload.groups) else dataclasses.replace(workload, groups=slices)
+    return (
+        workload
+        if len(slices) == len(workload.groups)
+        else dataclasses.replace(workload, groups=slices)
+    )
 
 
 def find_slice(kind: Kind, pod: PodView, workload: WorkloadView) -> SliceOfPod | None:
@@ -134,14 +147,18 @@ def find_slice(kind: Kind, pod: PodView, workload: WorkloadView) -> SliceOfPod |
         raise SliceUnknown(
             "the pod needs other nodes than the pod templates of its workload",
             field="spec.nodeSelector",
-            value=", ".join(f"{key}={value}" for key, value in sorted(pod.template.node_selector.items())),
+            value=", ".join(
+                f"{key}={value}" for key, value in sorted(pod.template.node_selector.items())
+            ),
             valid="the selectors of a pod template of the workload; a webhook that changes its pods must "
             "change the template too",
         )
     return kind.find_slice(pod, leave_out_elastic(workload))
 
 
-def has_slice(kind: Kind, workload: WorkloadView, slice_name: str, pods: Sequence[PodView] | None) -> bool:
+def has_slice(
+    kind: Kind, workload: WorkloadView, slice_name: str, pods: Sequence[PodView] | None
+) -> bool:
     """Return whether the live workload still needs a slice or pool; see `Kind.has_slice`."""
     if is_elastic_name(workload.name, slice_name):
         return any(each.name == slice_name for each in list_elastic(workload))

@@ -11,8 +11,6 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING
 
-from shared.model import labels
-from shared.model.errors import SliceUnknown
 from shared.kinds.elastic import is_free
 from shared.kinds.hosts import is_one_host
 from shared.kinds.indexes import is_index_below, parse_index
@@ -27,6 +25,8 @@ from shared.kinds.objects import (
     read_suspend_set_at,
     read_text,
 )
+from shared.model import labels
+from shared.model.errors import SliceUnknown
 from shared.model.workloads import PodTemplate, PodView, SliceGroup, WorkloadView
 
 if TYPE_CHECKING:
@@ -63,7 +63,11 @@ def _read(body: Json, read_template: TemplateReader) -> WorkloadView:
     held = read_held_conditions(body)
     terminal = next((each for each in _TERMINAL if each in held), "")
     owners = read_objects(body, "metadata", "ownerReferences")
-    wholes = (each for each in owners if read_flag(each, "controller") and read_text(each, "kind") != "CronJob")
+    wholes = (
+        each
+        for each in owners
+        if read_flag(each, "controller") and read_text(each, "kind") != "CronJob"
+    )
     whole = next(wholes, {})
     template = read_template(read_object(body, "spec", "template"))
     return WorkloadView(
@@ -91,12 +95,18 @@ def _read_groups(body: Json, template: PodTemplate) -> tuple[SliceGroup, ...]:
     at_once = max(min(parallelism, completions), 0)
     if is_free(template):  # not one slice, so the nodes of pods that have succeeded may go
         pods = min(at_once, max(completions - read_number(body, "status", "succeeded"), 1))
-        return (SliceGroup(name="", replicas=min(at_once, 1), hosts=at_once, pods=pods, template=template),)
+        return (
+            SliceGroup(
+                name="", replicas=min(at_once, 1), hosts=at_once, pods=pods, template=template
+            ),
+        )
     indexed = read_text(body, "spec", "completionMode") == "Indexed"
     one_host = is_one_host(template)
     if indexed and one_host:
         ended = _read_ended(body, completions)
-        group = SliceGroup(name="", replicas=at_once, slots=completions, hosts=1, ended=ended, template=template)
+        group = SliceGroup(
+            name="", replicas=at_once, slots=completions, hosts=1, ended=ended, template=template
+        )
         return (group,)
     if indexed or (one_host and at_once <= 1):
         return (SliceGroup(name="", replicas=min(at_once, 1), hosts=at_once, template=template),)

@@ -10,7 +10,6 @@ import dataclasses
 import hashlib
 from typing import TYPE_CHECKING
 
-from shared.model import labels
 from shared.kinds.indexes import is_index_below
 from shared.kinds.kind import Kind, KindText, SliceOfPod
 from shared.kinds.objects import (
@@ -24,6 +23,7 @@ from shared.kinds.objects import (
     read_text,
     read_texts,
 )
+from shared.model import labels
 from shared.model.topology_terms import make_exclusive
 from shared.model.workloads import PodTemplate, PodView, SliceGroup, WorkloadView
 
@@ -83,14 +83,22 @@ def _read(body: Json, read_template: TemplateReader) -> WorkloadView:
         # The pods of another manager are in another cluster:
         # https://jobset.sigs.k8s.io/docs/reference/jobset.v1alpha2/.
         managed_elsewhere=read_text(body, "spec", "managedBy") not in ("", JOBSET_CONTROLLER),
-        active=sum(read_number(each, "active") for each in read_objects(body, "status", "replicatedJobsStatus")),
+        active=sum(
+            read_number(each, "active")
+            for each in read_objects(body, "status", "replicatedJobsStatus")
+        ),
     )
 
 
 def _read_groups(body: Json, read_template: TemplateReader) -> tuple[SliceGroup, ...]:
-    annotations, jobs = read_texts(body, "metadata", "annotations"), read_objects(body, "spec", "replicatedJobs")
+    annotations, jobs = (
+        read_texts(body, "metadata", "annotations"),
+        read_objects(body, "spec", "replicatedJobs"),
+    )
     groups = [_read_group(each, annotations, read_template) for each in jobs]
-    kept_apart = [_read_exclusion(each, group, annotations) for each, group in zip(jobs, groups, strict=True)]
+    kept_apart = [
+        _read_exclusion(each, group, annotations) for each, group in zip(jobs, groups, strict=True)
+    ]
     priorities = [read_text(each, *_POD_SPEC, "priorityClassName") for each in jobs]
     hosts = [
         next(
@@ -103,7 +111,9 @@ def _read_groups(body: Json, read_template: TemplateReader) -> tuple[SliceGroup,
         )
         for index, group in enumerate(groups)
     ]
-    return tuple(dataclasses.replace(group, beside=host) for group, host in zip(groups, hosts, strict=True))
+    return tuple(
+        dataclasses.replace(group, beside=host) for group, host in zip(groups, hosts, strict=True)
+    )
 
 
 def _may_host(host: SliceGroup, guest: SliceGroup) -> bool:
@@ -117,7 +127,8 @@ def _may_host(host: SliceGroup, guest: SliceGroup) -> bool:
         bool(wanted.chips and host.replicas and asked.wants_accelerator)
         and (asked.chips, guest.replicas) == (0, 1)
         and not (guest.pinned or host.pinned)
-        and (asked.node_selector, asked.node_affinity) == (wanted.node_selector, wanted.node_affinity)
+        and (asked.node_selector, asked.node_affinity)
+        == (wanted.node_selector, wanted.node_affinity)
     )
 
 
@@ -128,10 +139,14 @@ def _read_exclusion(body: Json, group: SliceGroup, of_jobset: Mapping[str, str])
     https://github.com/kubernetes-sigs/jobset/blob/v0.11.1/pkg/webhooks/pod_mutating_webhook.go.
     """
     of_job = read_texts(body, "template", "metadata", "annotations")
-    return {**of_jobset, **of_job, **group.template.annotations}.get(EXCLUSIVE_TOPOLOGY) == labels.NODE_POOL
+    return {**of_jobset, **of_job, **group.template.annotations}.get(
+        EXCLUSIVE_TOPOLOGY
+    ) == labels.NODE_POOL
 
 
-def _read_group(body: Json, of_jobset: Mapping[str, str], read_template: TemplateReader) -> SliceGroup:
+def _read_group(
+    body: Json, of_jobset: Mapping[str, str], read_template: TemplateReader
+) -> SliceGroup:
     merged = {**of_jobset, **read_texts(body, "template", "metadata", "annotations")}
     exclusive, pinned = merged.get(EXCLUSIVE_TOPOLOGY, ""), NODE_SELECTOR_STRATEGY in merged
     template = read_template(read_object(body, "template", "spec", "template"))
@@ -187,7 +202,8 @@ def _select_pods(workload: WorkloadView) -> str:
 def _list_slices(workload: WorkloadView) -> Sequence[SliceOfPod]:
     return [
         SliceOfPod(
-            name=name, group=dataclasses.replace(group, template=_fill_template(workload, group, index, name))
+            name=name,
+            group=dataclasses.replace(group, template=_fill_template(workload, group, index, name)),
         )
         for group in workload.groups
         if not group.idle and not group.beside
@@ -216,7 +232,10 @@ def _fill_template(workload: WorkloadView, group: SliceGroup, index: int, name: 
     if group.pinned:
         selector[NAMESPACED_JOB] = f"{workload.namespace}_{name}"
     return dataclasses.replace(
-        template, labels=template.labels | own, annotations=template.annotations | own, node_selector=selector
+        template,
+        labels=template.labels | own,
+        annotations=template.annotations | own,
+        node_selector=selector,
     )
 
 
@@ -226,7 +245,10 @@ def _has_slice(workload: WorkloadView, name: str, _pods: Sequence[PodView] | Non
 
 def _list_pod_sets(body: Json) -> list[tuple[str, Json]]:
     jobs = read_objects(body, "spec", "replicatedJobs")
-    return [(read_text(job, "name").lower(), read_object(job, "template", "spec", "template")) for job in jobs]
+    return [
+        (read_text(job, "name").lower(), read_object(job, "template", "spec", "template"))
+        for job in jobs
+    ]
 
 
 JOBSET = Kind(

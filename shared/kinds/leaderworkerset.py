@@ -12,9 +12,6 @@ import dataclasses
 import hashlib
 from typing import TYPE_CHECKING
 
-from shared.model import labels
-from shared.model.counts import take_percent
-from shared.model.errors import SliceUnknown
 from shared.kinds.elastic import is_free
 from shared.kinds.indexes import is_index_below, parse_index
 from shared.kinds.kind import Kind, KindText, SliceOfPod
@@ -27,6 +24,9 @@ from shared.kinds.objects import (
     read_text,
     read_texts,
 )
+from shared.model import labels
+from shared.model.counts import take_percent
+from shared.model.errors import SliceUnknown
 from shared.model.topology_terms import make_exclusive
 from shared.model.workloads import SPOT_TAINT, PodTemplate, PodView, SliceGroup, WorkloadView
 
@@ -129,7 +129,11 @@ def _hint(pod: PodView) -> str:
 def _read(body: Json, read_template: TemplateReader) -> WorkloadView:
     found = read_object(body, "spec", "leaderWorkerTemplate")
     workers = read_template(read_object(found, "workerTemplate"))
-    leader = read_template(read_object(found, "leaderTemplate")) if found.get("leaderTemplate") else workers
+    leader = (
+        read_template(read_object(found, "leaderTemplate"))
+        if found.get("leaderTemplate")
+        else workers
+    )
     terms = _read_exclusion(body)
     leader, workers = leader.require(*terms), workers.require(*terms)
     return WorkloadView(
@@ -157,7 +161,9 @@ def _read_groups(body: Json, leader: PodTemplate, workers: PodTemplate) -> tuple
     )
     if layout.subgroups > SUBGROUPS_MAX:
         path = "spec.leaderWorkerTemplate.subGroupPolicy.subGroupSize"
-        raise UnexpectedValue(path, layout.subgroup_size, f"a size with at most {SUBGROUPS_MAX} sub-groups")
+        raise UnexpectedValue(
+            path, layout.subgroup_size, f"a size with at most {SUBGROUPS_MAX} sub-groups"
+        )
     replicas = _count_replicas(body)
     whole = read_texts(body, "metadata", "annotations").get(EXCLUSIVE_TOPOLOGY) == labels.NODE_POOL
     excluded = read_text(found, "subGroupPolicy", "subGroupPolicyType") == "LeaderExcluded"
@@ -172,11 +178,17 @@ def _read_groups(body: Json, leader: PodTemplate, workers: PodTemplate) -> tuple
         template = leader if led or (subgroup == 0 and layout.size == 1) else workers
         if template.wants_accelerator:
             name = str(subgroup) if layout.subgroup_size else ""
-            groups.append(SliceGroup(name=name, replicas=replicas, hosts=hosts, template=template, whole=whole))
+            groups.append(
+                SliceGroup(
+                    name=name, replicas=replicas, hosts=hosts, template=template, whole=whole
+                )
+            )
     return tuple(groups)
 
 
-def _read_free(leader: PodTemplate, workers: PodTemplate, *, replicas: int, size: int) -> tuple[SliceGroup, ...]:
+def _read_free(
+    leader: PodTemplate, workers: PodTemplate, *, replicas: int, size: int
+) -> tuple[SliceGroup, ...]:
     """Return the pods that request GPUs and need no pool of their own."""
     counted = (("leaders", leader, 1), ("workers", workers, max(size - 1, 0)))
     return tuple(
@@ -200,7 +212,11 @@ def _count_replicas(body: Json) -> int:
     surplus = read_number(body, "status", "replicas") > replicas
     updating = surplus or "UpdateInProgress" in read_held_conditions(body)
     path = ("spec", "rolloutStrategy", "rollingUpdateConfiguration")
-    return replicas + min(_read_surge(read_object(body, *path), replicas), replicas) if updating else replicas
+    return (
+        replicas + min(_read_surge(read_object(body, *path), replicas), replicas)
+        if updating
+        else replicas
+    )
 
 
 def _read_surge(body: Json, replicas: int) -> int:
@@ -210,7 +226,9 @@ def _read_surge(body: Json, replicas: int) -> int:
         return read_number(body, "maxSurge")
     surge = take_percent(replicas, value)
     if surge is None:
-        raise UnexpectedValue("spec.rolloutStrategy.rollingUpdateConfiguration.maxSurge", value, "a percentage")
+        raise UnexpectedValue(
+            "spec.rolloutStrategy.rollingUpdateConfiguration.maxSurge", value, "a percentage"
+        )
     return surge
 
 
@@ -240,7 +258,10 @@ def _list_differences(leader: PodTemplate, workers: PodTemplate) -> list[str]:
 
 
 def _read_selected(template: PodTemplate, *, spot: bool) -> dict[str, set[str]]:
-    found = {key: {*template.list_values(key)} for key in (*template.node_selector, *template.node_affinity)}
+    found = {
+        key: {*template.list_values(key)}
+        for key in (*template.node_selector, *template.node_affinity)
+    }
     if labels.SLICE_TOPOLOGY in template.annotations:
         found.setdefault(labels.TOPOLOGY, {template.annotations[labels.SLICE_TOPOLOGY]})
     if spot and not template.tolerates(SPOT_TAINT):
@@ -250,7 +271,9 @@ def _read_selected(template: PodTemplate, *, spot: bool) -> dict[str, set[str]]:
 
 def _refuse_apart(workload: WorkloadView) -> None:
     if any(group.name == APART for group in workload.groups):
-        differing = ", ".join(_list_differences(workload.templates[APART], workload.templates[_WORKERS]))
+        differing = ", ".join(
+            _list_differences(workload.templates[APART], workload.templates[_WORKERS])
+        )
         raise SliceUnknown(
             f"the leaders of {NAME} {workload.name} need chips or GPUs outside the slice of their workers"
             + (f": both differ in {differing}" if differing else ""),
@@ -304,7 +327,10 @@ def _fill_template(workload: WorkloadView, group: SliceGroup, index: int) -> Pod
     leader = f"{workload.namespace}/{workload.name}-{index}"
     pod_labels = {SET_NAME: workload.name, GROUP_INDEX: str(index), GROUP_KEY: _hash(leader)}
     if group.name:
-        pod_labels |= {SUBGROUP_INDEX: group.name, SUBGROUP_KEY: _hash(f"{leader.partition('/')[2]}/{group.name}")}
+        pod_labels |= {
+            SUBGROUP_INDEX: group.name,
+            SUBGROUP_KEY: _hash(f"{leader.partition('/')[2]}/{group.name}"),
+        }
     return dataclasses.replace(group.template, labels=group.template.labels | pod_labels)
 
 
@@ -318,7 +344,10 @@ def _has_slice(workload: WorkloadView, name: str, _pods: Sequence[PodView] | Non
     if not name.startswith(prefix):
         return False
     index, _, subgroup = name.removeprefix(prefix).partition("-")
-    return any(group.name == subgroup and is_index_below(index, group.replicas) for group in workload.groups)
+    return any(
+        group.name == subgroup and is_index_below(index, group.replicas)
+        for group in workload.groups
+    )
 
 
 def _select_pods(workload: WorkloadView) -> str:

@@ -32,7 +32,9 @@ def parse_json_object(data: bytes, *, bytes_max: int, valid: str) -> dict[str, A
         MalformedEvent: there is none, or it is too long.
     """
     if len(data) > bytes_max:
-        raise MalformedEvent("too long", field="data", value=f"{len(data)} bytes", valid=f"at most {bytes_max}")
+        raise MalformedEvent(
+            "too long", field="data", value=f"{len(data)} bytes", valid=f"at most {bytes_max}"
+        )
     try:
         found = json.loads(data)
     except (ValueError, RecursionError) as error:

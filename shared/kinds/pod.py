@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from shared.model.errors import OwnerKindUnknown
 from shared.kinds.kind import Kind, KindText, SliceOfPod
 from shared.kinds.objects import read_flag, read_identity, read_objects, read_text
+from shared.model.errors import OwnerKindUnknown
 from shared.model.workloads import PodView, SliceGroup, WorkloadView
 
 if TYPE_CHECKING:
@@ -34,7 +34,9 @@ def _find_owner_uid(pod: PodView) -> str:
 
 def _read(body: Json, read_template: TemplateReader) -> WorkloadView:
     template = read_template(body)  # a pod has the metadata and the spec of a template
-    controlled = any(read_flag(each, "controller") for each in read_objects(body, "metadata", "ownerReferences"))
+    controlled = any(
+        read_flag(each, "controller") for each in read_objects(body, "metadata", "ownerReferences")
+    )
     phase = read_text(body, "status", "phase")
     group = SliceGroup(name="", replicas=1, hosts=1, template=template, elastic=True)
     return WorkloadView(

@@ -21,8 +21,6 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING
 
-from shared.model import labels
-from shared.model.errors import SlicesMayMix, SliceUnknown
 from shared.kinds.indexes import is_index_below, parse_index
 from shared.kinds.kind import Kind, KindText, SliceOfPod
 from shared.kinds.objects import (
@@ -36,6 +34,8 @@ from shared.kinds.objects import (
     read_text,
 )
 from shared.kinds.rayjob import RAYJOB, read_parent
+from shared.model import labels
+from shared.model.errors import SlicesMayMix, SliceUnknown
 from shared.model.workloads import PodTemplate, PodView, SliceGroup, WorkloadView
 
 if TYPE_CHECKING:
@@ -101,7 +101,8 @@ def _read(body: Json, read_template: TemplateReader) -> WorkloadView:
     of_head = read_object(body, "spec", "headGroupSpec", "template")
     head = read_template(of_head) if of_head else PodTemplate()
     workers = [
-        _read_group(each, read_template, scales=scales) for each in read_objects(body, "spec", "workerGroupSpecs")
+        _read_group(each, read_template, scales=scales)
+        for each in read_objects(body, "spec", "workerGroupSpecs")
     ]
     # The last one, so that a worker group of that name is found first.
     heads = [SliceGroup(name=HEAD_GROUP, hosts=1, template=head, elastic=True)] if head.gpus else []
@@ -114,7 +115,8 @@ def _read(body: Json, read_template: TemplateReader) -> WorkloadView:
         suspend_set_at=read_suspend_set_at(body),
         managed_elsewhere=read_text(body, "spec", "managedBy") not in ("", OPERATOR),
         # The status does not count the head, which goes with its workers on suspension.
-        active=read_number(body, "status", "availableWorkerReplicas") + len(heads) * (not suspended),
+        active=read_number(body, "status", "availableWorkerReplicas")
+        + len(heads) * (not suspended),
         parent=read_parent(body),
     )
 
@@ -142,8 +144,12 @@ def _read_group(body: Json, read_template: TemplateReader, *, scales: bool) -> S
 
 def _find_group(pod: PodView, workload: WorkloadView) -> SliceGroup | None:
     if pod.template.labels.get(NODE_TYPE) == HEAD:
-        return next((each for each in workload.groups if each.name == HEAD_GROUP and each.elastic), None)
-    return next((each for each in workload.groups if each.name == pod.template.labels.get(GROUP)), None)
+        return next(
+            (each for each in workload.groups if each.name == HEAD_GROUP and each.elastic), None
+        )
+    return next(
+        (each for each in workload.groups if each.name == pod.template.labels.get(GROUP)), None
+    )
 
 
 def _find_template(pod: PodView, workload: WorkloadView) -> PodTemplate | None:
@@ -228,7 +234,11 @@ def _check_apart(pod: PodView, workload: WorkloadView, group: SliceGroup, name: 
     pins = {name, f"{workload.namespace}_{name}"}
     if template.node_pool_affinity or pins & set(template.node_selector.values()):
         return
-    alike = [each for each in workload.groups if each.hosts > 1 and _ask_alike(each.template, group.template)]
+    alike = [
+        each
+        for each in workload.groups
+        if each.hosts > 1 and _ask_alike(each.template, group.template)
+    ]
     if sum(_count_slots(each) for each in alike) <= 1:
         return
     raise SlicesMayMix(
@@ -286,7 +296,12 @@ def _fill_template(workload: WorkloadView, group: SliceGroup, index: int) -> Pod
     The random `REPLICA_NAME` and what the webhook adds are left out. See
     https://github.com/ray-project/kuberay/blob/v1.6.1/ray-operator/controllers/ray/common/pod.go.
     """
-    pod_labels = {CLUSTER: workload.name, GROUP: group.name, NODE_TYPE: WORKER, REPLICA_INDEX: str(index)}
+    pod_labels = {
+        CLUSTER: workload.name,
+        GROUP: group.name,
+        NODE_TYPE: WORKER,
+        REPLICA_INDEX: str(index),
+    }
     if group.hosts > 1:
         pod_labels[HOST_INDEX] = _FIRST
     return dataclasses.replace(group.template, labels=group.template.labels | pod_labels)
@@ -300,12 +315,16 @@ def _has_slice(workload: WorkloadView, name: str, pods: Sequence[PodView] | None
     some seconds. The pods that come after a suspension get the lowest indexes.
     """
     prefix, _, index = name.rpartition("-")
-    group = next((each for each in workload.groups if prefix == f"{workload.name}-{each.name}"), None)
+    group = next(
+        (each for each in workload.groups if prefix == f"{workload.name}-{each.name}"), None
+    )
     if group is None or pods is None:
         return group is not None and is_index_below(index, group.replicas)
     live = {
         _name_slice(workload, group, slot)
-        for slot in (_find_slot_or_none(pod, group) for pod in pods if _lives_in(pod, workload, group))
+        for slot in (
+            _find_slot_or_none(pod, group) for pod in pods if _lives_in(pod, workload, group)
+        )
         if slot is not None
     }
     return name in live or len(live) < group.replicas
@@ -313,7 +332,9 @@ def _has_slice(workload: WorkloadView, name: str, pods: Sequence[PodView] | None
 
 def _lives_in(pod: PodView, workload: WorkloadView, group: SliceGroup) -> bool:
     ours = _find_owner(pod) == workload.name and pod.controller_uid in ("", workload.uid)
-    return ours and pod.template.labels.get(GROUP) == group.name and not (pod.deleting or pod.finished)
+    return (
+        ours and pod.template.labels.get(GROUP) == group.name and not (pod.deleting or pod.finished)
+    )
 
 
 def _find_slot_or_none(pod: PodView, group: SliceGroup) -> str | None:
@@ -329,7 +350,9 @@ def _select_pods(workload: WorkloadView) -> str:
 
 def _list_pod_sets(body: Json) -> list[tuple[str, Json]]:
     groups = read_objects(body, "spec", "workerGroupSpecs")
-    workers = [(read_text(group, "groupName").lower(), read_object(group, "template")) for group in groups]
+    workers = [
+        (read_text(group, "groupName").lower(), read_object(group, "template")) for group in groups
+    ]
     return [("head", read_object(body, "spec", "headGroupSpec", "template")), *workers]
 
 

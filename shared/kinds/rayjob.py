@@ -24,7 +24,9 @@ def read_parent(body: Json) -> Parent | None:
     for each in read_objects(body, "metadata", "ownerReferences"):
         if read_flag(each, "controller") and read_text(each, "kind") == RAYJOB.name:
             namespace, name = read_text(body, "metadata", "namespace"), read_text(each, "name")
-            return Parent(kind=RAYJOB.name, namespace=namespace, name=name, uid=read_text(each, "uid"))
+            return Parent(
+                kind=RAYJOB.name, namespace=namespace, name=name, uid=read_text(each, "uid")
+            )
     return None
 
 
@@ -42,7 +44,11 @@ def judge_rayjob(body: Json) -> str:
     if ended == _INVALID:
         return f"{message}; KubeRay does not delete them: delete the RayJob or the RayCluster"
     by_rule = bool(read_object(body, "spec", "deletionStrategy"))
-    remedy = "add a deletion rule that applies to this end" if by_rule else "set shutdownAfterJobFinishes: true"
+    remedy = (
+        "add a deletion rule that applies to this end"
+        if by_rule
+        else "set shutdownAfterJobFinishes: true"
+    )
     return f"{message}; to release them, {remedy}, or delete the RayJob or the RayCluster"
 
 

@@ -10,11 +10,11 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING
 
-from shared.model.errors import SliceUnknown
 from shared.kinds.elastic import name_shape
 from shared.kinds.hosts import is_one_host
 from shared.kinds.kind import Kind, KindText, SliceOfPod
 from shared.kinds.objects import read_identity, read_number, read_object, read_text
+from shared.model.errors import SliceUnknown
 from shared.model.workloads import PodView, SliceGroup, WorkloadView
 
 if TYPE_CHECKING:
@@ -53,7 +53,9 @@ def _read(body: Json, read_template: TemplateReader) -> WorkloadView:
     else:
         at_once = read_text(body, "spec", "podManagementPolicy") == _PARALLEL
         slots = None if at_once or replicas <= 1 else _IN_TURN
-        group = SliceGroup(name="", replicas=min(replicas, 1), slots=slots, hosts=replicas, template=template)
+        group = SliceGroup(
+            name="", replicas=min(replicas, 1), slots=slots, hosts=replicas, template=template
+        )
     return WorkloadView(
         **read_identity(NAME, body),
         groups=(group,) if template.wants_accelerator else (),
@@ -71,7 +73,9 @@ def _find_slice(pod: PodView, workload: WorkloadView) -> SliceOfPod | None:
     raise SliceUnknown(
         f"the pod needs other nodes than the pod template of {NAME} {workload.name}",
         field="spec.nodeSelector",
-        value=", ".join(f"{key}={value}" for key, value in sorted(pod.template.node_selector.items())),
+        value=", ".join(
+            f"{key}={value}" for key, value in sorted(pod.template.node_selector.items())
+        ),
         valid="the selectors of the template, with replicas above 0; delete pods of older revisions",
     )
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from shared.model.errors import TooManySlices
 from shared.kinds.deployment import DEPLOYMENT
 from shared.kinds.elastic import leave_out_elastic, list_elastic
 from shared.kinds.job import JOB
@@ -13,6 +12,7 @@ from shared.kinds.leaderworkerset import LEADERWORKERSET
 from shared.kinds.pod import make_pod
 from shared.kinds.raycluster import RAYCLUSTER
 from shared.kinds.statefulset import STATEFULSET
+from shared.model.errors import TooManySlices
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -94,7 +94,9 @@ def is_pod_of(workload: WorkloadView, pod: PodView) -> bool:
     selected too.
     """
     kind = get_kind(workload.kind)
-    return bool(kind.pods_of) or (find_kind_of_pod(pod) is kind and kind.find_owner(pod) == workload.name)
+    return bool(kind.pods_of) or (
+        find_kind_of_pod(pod) is kind and kind.find_owner(pod) == workload.name
+    )
 
 
 def select_unmarked(kind: Kind) -> list[str]:

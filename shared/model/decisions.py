@@ -39,7 +39,9 @@ class Reason(StrEnum):
     POOL_GROWS = "pool_grows"  # the elastic node pool gets more nodes
     POOL_SHRINKS = "pool_shrinks"  # empty nodes of the elastic node pool are removed
     POOL_TAKEN = "pool_taken"  # pods of other workloads use the node pool
-    POD_UNPLACED = "pod_unplaced"  # the node pool runs, and the scheduler does not place the pod on it
+    POD_UNPLACED = (
+        "pod_unplaced"  # the node pool runs, and the scheduler does not place the pod on it
+    )
     POOL_DIFFERS = "pool_differs"  # the node pool does not have the shape that the pods need now
     POOL_DEGRADED = "pool_degraded"  # the node pool runs with errors
     POOL_FAILED = "pool_failed"  # GKE failed to create the node pool
@@ -56,7 +58,9 @@ class Reason(StrEnum):
     # provision: there is no demand
     DEMAND_GONE = "demand_gone"  # the pod no longer exists, has ended or is being deleted
     DEMAND_SCHEDULED = "demand_scheduled"  # the pod has a node
-    DEMAND_NOT_UNSCHEDULABLE = "demand_not_unschedulable"  # the scheduler does not report the pod as Unschedulable
+    DEMAND_NOT_UNSCHEDULABLE = (
+        "demand_not_unschedulable"  # the scheduler does not report the pod as Unschedulable
+    )
     DEMAND_NOMINATED = "demand_nominated"  # the scheduler is about to place the pod on a node
     DEMAND_BOUND_ELSEWHERE = "demand_bound_elsewhere"  # the pod selects a node pool by its name
     DEMAND_OPTED_OUT = "demand_opted_out"  # a label or annotation opts out of this provisioner
@@ -70,11 +74,17 @@ class Reason(StrEnum):
     SHAPE_UNSUPPORTED = "shape_unsupported"  # no machine or topology fits the request
     GPU_UNKNOWN = "gpu_unknown"  # the GPU type is missing or unknown
     SLICE_UNKNOWN = "slice_unknown"  # it is not clear which slice the pod belongs to
-    POD_CONTRADICTS_SPEC = "pod_contradicts_spec"  # the pod differs from the pod template of its workload
+    POD_CONTRADICTS_SPEC = (
+        "pod_contradicts_spec"  # the pod differs from the pod template of its workload
+    )
     OWNER_KIND_UNKNOWN = "owner_kind_unknown"  # the controller of the pod is not a supported kind
     SLICES_MAY_MIX = "slices_may_mix"  # nothing keeps the pods of two slices on separate pools
-    HOSTS_DIFFER = "hosts_differ"  # the workload creates more or fewer pods than the slice has hosts
-    SELECTOR_UNSUPPORTED = "selector_unsupported"  # no node of this provisioner can match the selector
+    HOSTS_DIFFER = (
+        "hosts_differ"  # the workload creates more or fewer pods than the slice has hosts
+    )
+    SELECTOR_UNSUPPORTED = (
+        "selector_unsupported"  # no node of this provisioner can match the selector
+    )
     CAPACITY_CONFLICT = "capacity_conflict"  # GKE does not offer this combination of capacity
     REQUEST_NOT_ALLOWED = "request_not_allowed"  # a setting of the operator does not allow it
     LABELS_OVER_BUDGET = "labels_over_budget"  # GKE does not accept node labels this long
@@ -90,7 +100,9 @@ class Reason(StrEnum):
     OWNER_LIVE = "owner_live"  # the workload is live
     OWNER_GONE = "owner_gone"  # the workload, or this slice of it, no longer exists
     POOL_SURPLUS = "pool_surplus"  # the workload is live and runs on its other node pools or nodes
-    CLUSTER_UNPROVEN = "cluster_unproven"  # nothing proves that the API that was read is this cluster's
+    CLUSTER_UNPROVEN = (
+        "cluster_unproven"  # nothing proves that the API that was read is this cluster's
+    )
     OWNER_UNKNOWN = "owner_unknown"  # the workload could not be read
     PARENT_OVER = "parent_over"  # the parent has ended but keeps the workload
     WORKLOAD_OVER = "workload_over"  # the workload completed or failed
@@ -104,13 +116,17 @@ class Reason(StrEnum):
     SWEEP_OVER_CAP = "sweep_over_cap"  # the sweep would delete more than sweep_deletions_max
 
     # a suspended workload that waits for its capacity
-    GANG_INCOMPLETE = "gang_incomplete"  # not all slices got their node pools in time, so all of them are deleted
+    GANG_INCOMPLETE = (
+        "gang_incomplete"  # not all slices got their node pools in time, so all of them are deleted
+    )
 
     # the plan
     CLAIM_UNBOUND = "claim_unbound"  # a volume claim of the pod is missing or not bound yet
     RESOURCE_UNKNOWN = "resource_unknown"  # no new node has a resource that the pod asks for
     PAUSED = "paused"  # every way was tried; the next try comes after a pause
-    POOL_USELESS = "pool_useless"  # three node pools in a row helped no pod, so no further one is created
+    POOL_USELESS = (
+        "pool_useless"  # three node pools in a row helped no pod, so no further one is created
+    )
     POOL_GOES_FIRST = "pool_goes_first"  # the next node pool needs what a failed one still holds
     STOPPED = "stopped"  # a label of a namespace stops this act
     NO_OPERATION_SLOT = "no_operation_slot"  # GKE runs as many operations as it allows
@@ -123,7 +139,9 @@ class Reason(StrEnum):
 
     # messages
     EVENT_MALFORMED = "event_malformed"  # the message cannot be read
-    ENTRY_NOT_OURS = "entry_not_ours"  # the audit log entry is about nothing that this deployment made
+    ENTRY_NOT_OURS = (
+        "entry_not_ours"  # the audit log entry is about nothing that this deployment made
+    )
     CLUSTER_UNKNOWN = "cluster_unknown"  # the message names a cluster that is not in the settings
 
     # what GKE or the cluster answered

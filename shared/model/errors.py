@@ -248,7 +248,9 @@ class Misconfigured(ProvisionerError):
 
     def __init__(self, problems: tuple[str, ...]) -> None:
         self.problems = problems
-        super().__init__("settings are wrong:\n" + "\n".join(f"  - {problem}" for problem in problems))
+        super().__init__(
+            "settings are wrong:\n" + "\n".join(f"  - {problem}" for problem in problems)
+        )
 
 
 class Broken(ProvisionerError):

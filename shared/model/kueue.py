@@ -11,9 +11,6 @@ import copy
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from shared.model import labels
-from shared.model.counts import parse_count
-from shared.model.errors import NotAllowed, Rejected
 from shared.kinds.objects import (
     read_flag,
     read_held_conditions,
@@ -23,6 +20,9 @@ from shared.kinds.objects import (
     read_text,
     read_texts,
 )
+from shared.model import labels
+from shared.model.counts import parse_count
+from shared.model.errors import NotAllowed, Rejected
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -35,7 +35,10 @@ CONTROLLER = "tpu-provisioner.cloud.google.com/capacity"
 API_VERSION = "kueue.x-k8s.io/v1beta2"
 OWNER_UID = "kueue.x-k8s.io/job-uid"
 """The label of a Workload with the UID of the object that it is for."""
-_MIN_PODS, _ALL_AT_ONCE = "kueue.x-k8s.io/job-min-parallelism", "kueue.x-k8s.io/job-completions-equal-parallelism"
+_MIN_PODS, _ALL_AT_ONCE = (
+    "kueue.x-k8s.io/job-min-parallelism",
+    "kueue.x-k8s.io/job-completions-equal-parallelism",
+)
 MESSAGE_LENGTH_MAX = 1024
 SECONDS, SECONDS_MIN, SECONDS_MAX = 1800, 60, 86_400
 """For how long a part of the pools is held, from the creation of the first: by default, and the
@@ -116,7 +119,9 @@ class QueuedWorkload:
     def find_pending(self, names: Iterable[str]) -> CheckState | None:
         """Return the first of its checks that is Pending and has one of these names."""
         known = frozenset(names)
-        return next((each for each in self.checks if each.name in known and each.state == "Pending"), None)
+        return next(
+            (each for each in self.checks if each.name in known and each.state == "Pending"), None
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,10 +136,16 @@ def read_check(body: Json) -> Check | None:
     """Return an AdmissionCheck; None if another controller answers it."""
     if read_text(body, "spec", "controllerName") != CONTROLLER:
         return None
-    active = (each for each in read_objects(body, "status", "conditions") if read_text(each, "type") == "Active")
+    active = (
+        each
+        for each in read_objects(body, "status", "conditions")
+        if read_text(each, "type") == "Active"
+    )
     seconds, problem = SECONDS, ""
     try:
-        seconds = find_seconds(read_texts(body, "metadata", "annotations"), labels.CAPACITY_CHECK_SECONDS, SECONDS)
+        seconds = find_seconds(
+            read_texts(body, "metadata", "annotations"), labels.CAPACITY_CHECK_SECONDS, SECONDS
+        )
     except NotAllowed as error:
         problem = str(error)
     return Check(
@@ -173,7 +184,12 @@ def read_queued(body: Json) -> QueuedWorkload:
     """Return a Workload."""
     held = read_held_conditions(body)
     owner: Json = next(
-        (each for each in read_objects(body, "metadata", "ownerReferences") if read_flag(each, "controller")), {}
+        (
+            each
+            for each in read_objects(body, "metadata", "ownerReferences")
+            if read_flag(each, "controller")
+        ),
+        {},
     )
     ended = {"Evicted", "Finished"} & set(held) or read_text(body, "metadata", "deletionTimestamp")
     active = read_object(body, "spec").get("active") is not False
@@ -217,7 +233,9 @@ def _read_state(body: Json) -> CheckState:
     )
 
 
-def inject_flavors(kind: Kind, body: Json, queued: QueuedWorkload, flavors: Mapping[str, Flavor]) -> Json:
+def inject_flavors(
+    kind: Kind, body: Json, queued: QueuedWorkload, flavors: Mapping[str, Flavor]
+) -> Json:
     """Return an owner's JSON as Kueue resumes it: node labels, tolerations, the pods with quota.
 
     As https://github.com/kubernetes-sigs/kueue/blob/v0.15.0/pkg/podset/podset.go merges them.
@@ -235,7 +253,10 @@ def inject_flavors(kind: Kind, body: Json, queued: QueuedWorkload, flavors: Mapp
     for pod_set, found in kind.pod_sets(changed) if kind.pod_sets else ():
         template: Any = found
         spec = template.setdefault("spec", {})
-        selector, tolerations = dict(spec.get("nodeSelector") or {}), list(spec.get("tolerations") or ())
+        selector, tolerations = (
+            dict(spec.get("nodeSelector") or {}),
+            list(spec.get("tolerations") or ()),
+        )
         for name in queued.flavors.get(pod_set, ()):
             flavor = flavors[name]
             for key, value in flavor.node_labels.items():
@@ -249,13 +270,19 @@ def inject_flavors(kind: Kind, body: Json, queued: QueuedWorkload, flavors: Mapp
             tolerations += [each for each in flavor.tolerations if each not in tolerations]
         spec["nodeSelector"], spec["tolerations"] = selector, tolerations
         count, marks = queued.counts.get(pod_set), read_texts(changed, "metadata", "annotations")
-        if count and parse_count(marks.get(_MIN_PODS, "")) is not None and "parallelism" in changed["spec"]:
+        if (
+            count
+            and parse_count(marks.get(_MIN_PODS, "")) is not None
+            and "parallelism" in changed["spec"]
+        ):
             equal = marks.get(_ALL_AT_ONCE, "").lower() in ("1", "t", "true")
             changed["spec"] |= {"parallelism": count} | ({"completions": count} if equal else {})
     return changed
 
 
-def format_state(queued: QueuedWorkload, state: CheckState, *, retry_seconds: int | None = None) -> dict[str, Any]:
+def format_state(
+    queued: QueuedWorkload, state: CheckState, *, retry_seconds: int | None = None
+) -> dict[str, Any]:
     """Return the body of a server-side apply that writes one check of a Workload and nothing else.
 
     It names the version that was read, so that a Workload which has changed meanwhile is left

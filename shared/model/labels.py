@@ -24,8 +24,12 @@ OWNER_UID = "google.com/tpu-provisioner-owner-uid"  # UID of the workload
 CLAIM = "google.com/tpu-provisioner-claim"  # hash of whose slice this is
 NEED = "google.com/tpu-provisioner-need"  # hash of what the pods of its group ask
 SLOT = "google.com/tpu-provisioner-slot"  # number of the pool within its need
-ROUND = "google.com/tpu-provisioner-round"  # how many capacity lists of the slot had ended before it
-USELESS = "google.com/tpu-provisioner-useless"  # how many pools of the slot before it had helped nobody
+ROUND = (
+    "google.com/tpu-provisioner-round"  # how many capacity lists of the slot had ended before it
+)
+USELESS = (
+    "google.com/tpu-provisioner-useless"  # how many pools of the slot before it had helped nobody
+)
 ATTEMPT = "google.com/tpu-provisioner-attempt"  # number of the try
 CREATED_AT = "google.com/tpu-provisioner-created-at"  # unix seconds
 FINGERPRINT = "google.com/tpu-provisioner-fingerprint"  # hash of what the slice asked for
@@ -38,7 +42,17 @@ IDLE = "google.com/tpu-provisioner-idle"
 """For how many seconds the pool may stay without use after its workload is over; absent for 0."""
 
 OWNER_KEYS = frozenset(
-    {MANAGER, PARENT_KIND, PARENT_NAME, PARENT_NAMESPACE, OWNER_UID, CLAIM, ATTEMPT, CREATED_AT, FINGERPRINT}
+    {
+        MANAGER,
+        PARENT_KIND,
+        PARENT_NAME,
+        PARENT_NAMESPACE,
+        OWNER_UID,
+        CLAIM,
+        ATTEMPT,
+        CREATED_AT,
+        FINGERPRINT,
+    }
 )
 """On every pool that we create. The workload's kind adds its name (`shared.core.kinds`)."""
 _OWNER_PREFIX = "google.com/tpu-provisioner-"
@@ -50,14 +64,24 @@ def is_owner_key(key: str) -> bool:
 
 
 # --- what pods and workloads carry ---
-COPY_LABELS = "tpu-provisioner.cloud.google.com/copy-labels"  # keys of pod labels that become node labels
-ADDITIONAL_NODE_NETWORKS = "tpu-provisioner.cloud.google.com/additional-node-networks"  # network:subnetwork pairs
-NODE_SERVICE_ACCOUNT = "tpu-provisioner.cloud.google.com/node-service-account"  # Google account of the nodes
+COPY_LABELS = (
+    "tpu-provisioner.cloud.google.com/copy-labels"  # keys of pod labels that become node labels
+)
+ADDITIONAL_NODE_NETWORKS = (
+    "tpu-provisioner.cloud.google.com/additional-node-networks"  # network:subnetwork pairs
+)
+NODE_SERVICE_ACCOUNT = (
+    "tpu-provisioner.cloud.google.com/node-service-account"  # Google account of the nodes
+)
 CAPACITY = "tpu-provisioner.cloud.google.com/capacity"  # a list of ways to get capacity
 IDLE_SECONDS = "tpu-provisioner.cloud.google.com/idle-seconds"  # the pool stays for so long
 FLEX_START_WAIT = "tpu-provisioner.cloud.google.com/flex-start-wait-seconds"  # for its first node
-PARTIAL_SLICE = "tpu-provisioner.cloud.google.com/partial-slice"  # `true`: hosts of the slice may stay idle
-DISABLE_AUTOPROVISIONING = "tpu-provisioner.cloud.google.com/disable-autoprovisioning"  # `true`: no pool
+PARTIAL_SLICE = (
+    "tpu-provisioner.cloud.google.com/partial-slice"  # `true`: hosts of the slice may stay idle
+)
+DISABLE_AUTOPROVISIONING = (
+    "tpu-provisioner.cloud.google.com/disable-autoprovisioning"  # `true`: no pool
+)
 CAPACITY_CHECK_SECONDS = "tpu-provisioner.cloud.google.com/capacity-check-seconds"
 """How long only some of the node pools are kept for a workload that waits for our admission check
 of Kueue; on that AdmissionCheck for all workloads of its queues."""
@@ -94,12 +118,16 @@ def resembles_own_key(key: str) -> bool:
 
 
 COMPLETION_INDEX = "batch.kubernetes.io/job-completion-index"
-PINNED_JOB_KEY = "job-key"  # the plain selector of the Go TPU Provisioner's webhook; its value is the job key
+PINNED_JOB_KEY = (
+    "job-key"  # the plain selector of the Go TPU Provisioner's webhook; its value is the job key
+)
 
 # --- what GKE defines ---
 TPU_RESOURCE = "google.com/tpu"
 GPU_RESOURCE = "nvidia.com/gpu"
-HUGE_PAGES = "hugepages-"  # and a size; GKE gives them only to node pools with `linuxNodeConfig.hugepages`
+HUGE_PAGES = (
+    "hugepages-"  # and a size; GKE gives them only to node pools with `linuxNodeConfig.hugepages`
+)
 GPU_ACCELERATOR = "cloud.google.com/gke-accelerator"
 GPU_NODE = "cloud.google.com/gke-gpu"
 """``true`` on every node with GPUs:

@@ -13,9 +13,9 @@ from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from shared.model.errors import MalformedEvent
 from shared.kinds.objects import parse_json_object
 from shared.kinds.table import KINDS
+from shared.model.errors import MalformedEvent
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -96,7 +96,14 @@ class Event:
     @property
     def id(self) -> str:
         """Return an identity that is the same each time the same observation is reported."""
-        parts = (self.type, self.cluster, self.subject.kind, self.subject.uid, self.observed, self.incarnation)
+        parts = (
+            self.type,
+            self.cluster,
+            self.subject.kind,
+            self.subject.uid,
+            self.observed,
+            self.incarnation,
+        )
         return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:32]
 
 
@@ -111,7 +118,11 @@ class Message:
 def format_message(event: Event) -> Message:
     """Return the Pub/Sub message that carries one event."""
     subject = event.subject
-    body: dict[str, Any] = {"version": SCHEMA_VERSION, **asdict(subject), "observed": event.observed}
+    body: dict[str, Any] = {
+        "version": SCHEMA_VERSION,
+        **asdict(subject),
+        "observed": event.observed,
+    }
     if event.incarnation:
         body["incarnation"] = event.incarnation
     attributes = {
@@ -135,7 +146,9 @@ def parse_message(data: bytes, attributes: Mapping[str, str]) -> Event:
     """
     version = attributes.get("ce-specversion", "")
     if version != "1.0":
-        raise MalformedEvent("unknown CloudEvents version", field="ce-specversion", value=version, valid="1.0")
+        raise MalformedEvent(
+            "unknown CloudEvents version", field="ce-specversion", value=version, valid="1.0"
+        )
     named_type = _choose(EventType, attributes.get("ce-type", ""), "unknown event type", "ce-type")
     source = attributes.get("ce-source", "")
     cluster = source.removeprefix(SOURCE_PREFIX)
@@ -166,7 +179,9 @@ def _parse_body(data: bytes) -> dict[str, Any]:
     body = parse_json_object(data, bytes_max=DATA_BYTES_MAX, valid="a JSON object")
     version = body.get("version")
     if version != SCHEMA_VERSION or isinstance(version, bool):
-        raise MalformedEvent("unknown schema version", field="data.version", value=repr(version), valid="1")
+        raise MalformedEvent(
+            "unknown schema version", field="data.version", value=repr(version), valid="1"
+        )
     return body
 
 
@@ -180,7 +195,10 @@ def _parse_incarnation(body: dict[str, Any]) -> str:
     value = body.get("incarnation", "")
     if not isinstance(value, str) or len(value) > 128:  # noqa: PLR2004 -- the limit is only used here
         raise MalformedEvent(
-            "not a short text", field="data.incarnation", value=repr(value), valid="at most 128 characters"
+            "not a short text",
+            field="data.incarnation",
+            value=repr(value),
+            valid="at most 128 characters",
         )
     return value
 
@@ -194,10 +212,14 @@ def _parse_object(body: dict[str, Any]) -> ObjectName:
     )
     kind = body.get("kind")
     if not isinstance(kind, str) or kind not in KINDS_PLURAL:
-        raise MalformedEvent("unknown kind", field="data.kind", value=repr(kind), valid=", ".join(KINDS_PLURAL))
+        raise MalformedEvent(
+            "unknown kind", field="data.kind", value=repr(kind), valid=", ".join(KINDS_PLURAL)
+        )
     for key, rule, valid in rules:
         value = body.get(key)
         if not isinstance(value, str) or not rule.fullmatch(value):
-            raise MalformedEvent("missing or not valid", field=f"data.{key}", value=repr(value), valid=valid)
+            raise MalformedEvent(
+                "missing or not valid", field=f"data.{key}", value=repr(value), valid=valid
+            )
         fields[key] = value
     return ObjectName(kind=kind, **fields)

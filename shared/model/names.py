@@ -12,16 +12,18 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from shared.kinds.table import KINDS, get_kind
 from shared.model import labels
 from shared.model.counts import SECONDS_MAX, parse_count
 from shared.model.errors import Broken, NameUnfit
-from shared.kinds.table import KINDS, get_kind
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from shared.kinds.kind import Kind
-    from shared.plan.scene import Slot
+
+Slot = int | str
+"""The number of a pool within its need; for a pinned need the key of its slice."""
 
 POOL_NAME_LENGTH_MAX = 40  # assumes: name-length
 """The API names this limit and the pattern below when it answers 400."""
@@ -35,7 +37,9 @@ ATTEMPTS_MAX = 36**2
 _PREFIX_LENGTH_MAX = POOL_NAME_LENGTH_MAX - len("--") - HASH_CHARACTERS - _SUFFIX_LENGTH_MAX
 _DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
 _LABEL_VALUE = re.compile(r"(?:[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?")
-_OUR_NAME = re.compile(rf"([a-z][-a-z0-9]*)-([a-z2-7]{{{HASH_CHARACTERS}}})-([0-9a-z]{{1,2}})(?:u([12]))?")
+_OUR_NAME = re.compile(
+    rf"([a-z][-a-z0-9]*)-([a-z2-7]{{{HASH_CHARACTERS}}})-([0-9a-z]{{1,2}})(?:u([12]))?"
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -164,7 +168,11 @@ def build_owner_labels(
         labels.ATTEMPT: str(tried.attempt),
         labels.CREATED_AT: str(created_at),
     }
-    numbers = {labels.CANDIDATE: tried.candidate, labels.ROUND: tried.round, labels.USELESS: tried.useless}
+    numbers = {
+        labels.CANDIDATE: tried.candidate,
+        labels.ROUND: tried.round,
+        labels.USELESS: tried.useless,
+    }
     optional = {**numbers, labels.CLUSTER_UID: cluster_uid, labels.IDLE: warm_seconds}
     written |= {key: str(value) for key, value in optional.items() if value}
     if kind.namespace_label:
@@ -216,7 +224,10 @@ def _parse_slot(text: str) -> Slot | None:
 def _find_kind(node_labels: Mapping[str, str]) -> Kind | None:
     """Return the kind of workload that labels name; None for an unknown kind."""
     for kind in KINDS:
-        named = kind.name_label != labels.WORKLOAD_NAME or node_labels.get(labels.WORKLOAD_KIND) == kind.name
+        named = (
+            kind.name_label != labels.WORKLOAD_NAME
+            or node_labels.get(labels.WORKLOAD_KIND) == kind.name
+        )
         if named and node_labels.get(kind.name_label):
             return kind
     return None

@@ -12,8 +12,8 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from shared.model.errors import MalformedEvent
 from shared.kinds.objects import parse_json_object
+from shared.model.errors import MalformedEvent
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -22,7 +22,9 @@ T = TypeVar("T")
 ENTRY_BYTES_MAX = 1_000_000
 """Cloud Logging takes 256 KiB for each entry: https://cloud.google.com/logging/quotas."""
 _RESOURCE = "gke_nodepool"  # assumes: audit-entry
-_METHOD = re.compile(r"google\.container\.v1(?:alpha1|beta1)?\.ClusterManager\.(Create|Delete)NodePool")
+_METHOD = re.compile(
+    r"google\.container\.v1(?:alpha1|beta1)?\.ClusterManager\.(Create|Delete)NodePool"
+)
 _LABELS = {
     "project_id": re.compile(r"[a-z0-9.:-]{1,100}"),
     "location": re.compile(r"[a-z0-9-]{1,63}"),
@@ -69,7 +71,9 @@ def parse_entry(data: bytes) -> EndedOperation | None:
         pool=pool,
         created=method[1] == "Create" and code == 0,
         deleted=method[1] == "Delete",
-        problem=(_get(status, "protoPayload.status.message", str, "") or f"code {code}") if code else "",
+        problem=(_get(status, "protoPayload.status.message", str, "") or f"code {code}")
+        if code
+        else "",
     )
 
 
@@ -78,7 +82,9 @@ def _get(parent: Mapping[str, Any], field: str, kind: type[T], absent: T | None 
     found = parent.get(field.rpartition(".")[2], absent)
     if not isinstance(found, kind) or (kind is int and isinstance(found, bool)):
         value = "" if found is None else str(found)
-        raise MalformedEvent("has another type, or is missing", field=field, value=value, valid=kind.__name__)
+        raise MalformedEvent(
+            "has another type, or is missing", field=field, value=value, valid=kind.__name__
+        )
     return found
 
 

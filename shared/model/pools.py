@@ -3,18 +3,74 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from enum import StrEnum
 from functools import cached_property
 
 from shared.model import labels
-from shared.model.pool_status import PoolStatus
+from shared.model.names import Owner, parse_owner
+from shared.model.workloads import Taint
 from shared.shapes.tpu_catalogue import CHIPS_BY_MACHINE
 from shared.shapes.tpus import count_chips
-from shared.model.workloads import Taint
-from shared.model.names import Owner, parse_owner
-from shared.plan.scene import PoolShape
 
 ELASTIC_SLOT = "any"
 """The slot of the one pool of an elastic need."""
+
+
+class PoolStatus(StrEnum):
+    """``NodePool.Status`` of the GKE API; every other value is read as UNKNOWN.
+
+    https://cloud.google.com/kubernetes-engine/docs/reference/rest/v1/projects.locations.clusters.nodePools
+    """
+
+    UNKNOWN = "STATUS_UNSPECIFIED"
+    PROVISIONING = "PROVISIONING"
+    """Being created; cannot be deleted yet."""
+    RUNNING = "RUNNING"
+    RUNNING_WITH_ERROR = "RUNNING_WITH_ERROR"
+    """Exists and is partly usable."""
+    RECONCILING = "RECONCILING"
+    """Being updated, upgraded or repaired."""
+    STOPPING = "STOPPING"
+    """Being deleted; cannot be revived."""
+    ERROR = "ERROR"
+    """Creation failed; the name stays in use until the pool is deleted."""
+
+
+UNDER_WAY = (PoolStatus.PROVISIONING, PoolStatus.RECONCILING, PoolStatus.STOPPING)
+"""The status of pools on which GKE runs an operation."""
+PAID = frozenset({PoolStatus.RUNNING, PoolStatus.RUNNING_WITH_ERROR, PoolStatus.RECONCILING})
+STATUS_BY_NAME = {str(status): status for status in PoolStatus}
+STATUS_NUMBERS = (
+    PoolStatus.UNKNOWN,
+    PoolStatus.PROVISIONING,
+    PoolStatus.RUNNING,
+    PoolStatus.RUNNING_WITH_ERROR,
+    PoolStatus.RECONCILING,
+    PoolStatus.STOPPING,
+    PoolStatus.ERROR,
+)
+"""The enum's numbers, for answers with ``enum-encoding=int``."""
+
+
+@dataclass(frozen=True, slots=True)
+class PoolShape:
+    """What the machines of a pool offer, whatever their name is."""
+
+    accelerator: str
+    topology: str = ""
+    hosts: int = 0
+    """Nodes of a whole pool; 0 for one whose number of nodes may change."""
+    units: int = 0
+    """Chips or GPUs of a node."""
+    sharing: str = ""
+    """How pods share a GPU."""
+
+
+def parse_status(value: str | int | None) -> PoolStatus:
+    """Return the status of a name or number; UNKNOWN for any other value."""
+    if isinstance(value, int):
+        return STATUS_NUMBERS[value] if 0 <= value < len(STATUS_NUMBERS) else PoolStatus.UNKNOWN
+    return STATUS_BY_NAME.get(value or "", PoolStatus.UNKNOWN)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,7 +144,9 @@ class NodePool:
             labels.INSTANCE_TYPE: self.machine_type,
             labels.SPOT: "true" if self.spot else "",
             labels.FLEX_START: "true" if self.flex_start else "",
-            labels.RESERVATION_NAME: self.reservation.rpartition("/")[2] if self.reservation else "",
+            labels.RESERVATION_NAME: self.reservation.rpartition("/")[2]
+            if self.reservation
+            else "",
             labels.ZONE: self.zones[0] if len(self.zones) == 1 else "",
         }
         return {**{key: value for key, value in derived.items() if value}, **self.labels}

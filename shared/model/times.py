@@ -44,7 +44,11 @@ def parse_time(text: str | None) -> float | None:
 
 def format_time(seconds: float | None) -> str:
     """Return unix seconds as Kubernetes writes them, whole and in UTC; empty for None."""
-    return "" if seconds is None else datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return (
+        ""
+        if seconds is None
+        else datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    )
 
 
 def format_minute(seconds: float) -> str:
@@ -73,3 +77,13 @@ def is_fresh(looked_at: float, *, now: float, objects: int = 0) -> bool:
         objects: how many objects were read one by one.
     """
     return 0 <= now - looked_at <= LOOK_SECONDS + _SECONDS_PER_OBJECT * objects
+
+
+class Clock(Protocol):
+    """The time of day."""
+
+    def now(self) -> float:
+        """Return unix seconds."""
+
+    def pause(self, seconds: float) -> None:
+        """Return after so many seconds."""

@@ -51,9 +51,15 @@ class Requirement:
             return own.get(self.key) not in self.values
         if self.operator in ("Gt", "Lt"):
             sign = 1 if self.operator == "Gt" else -1
-            numbers = [int(each) for each in (own.get(self.key, ""), *self.values) if _NUMBER.fullmatch(each)]
+            numbers = [
+                int(each)
+                for each in (own.get(self.key, ""), *self.values)
+                if _NUMBER.fullmatch(each)
+            ]
             return len(numbers) == 2 and sign * numbers[0] > sign * numbers[1]  # noqa: PLR2004 -- a label and a value
-        return self.operator in ("Exists", "DoesNotExist") and (self.key in own) == (self.operator == "Exists")
+        return self.operator in ("Exists", "DoesNotExist") and (self.key in own) == (
+            self.operator == "Exists"
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,12 +77,15 @@ class TopologyTerm:
     def may_match_itself(self, own: Mapping[str, str]) -> bool:
         """Return whether a pod selects itself, if a controller adds the labels that it lacks."""
         return self.selector is not None and all(
-            each.holds(own) or (each.key not in own and _is_of_controllers(each.key)) for each in self.selector
+            each.holds(own) or (each.key not in own and _is_of_controllers(each.key))
+            for each in self.selector
         )
 
     def keeps_apart(self, key: str, own: Mapping[str, str]) -> bool:
         """Return whether two pods with the same labels may not share a value of a node label."""
-        return self.kind == TermKind.ANTI_AFFINITY and self.key == key and self.may_match_itself(own)
+        return (
+            self.kind == TermKind.ANTI_AFFINITY and self.key == key and self.may_match_itself(own)
+        )
 
 
 def make_exclusive(key: str) -> TopologyTerm:

@@ -94,7 +94,9 @@ class Disk:
     def __str__(self) -> str:
         zones = " or ".join(self.zones)
         if self.storage_class:
-            return f"StorageClass {self.storage_class} makes the disk of claim {self.claim} in {zones}"
+            return (
+                f"StorageClass {self.storage_class} makes the disk of claim {self.claim} in {zones}"
+            )
         return f"the disk of claim {self.claim} is in {zones}"
 
 
@@ -188,7 +190,9 @@ class PodTemplate:
     def alternatives(self) -> set[str]:
         """Return the accelerator labels in several terms of affinity, where no value is certain."""
         several = self.node_terms if len(self.node_terms) > 1 else ()
-        return {each.key for term in several for each in term if each.operator in ("In", "Exists")} & _ACCELERATORS
+        return {
+            each.key for term in several for each in term if each.operator in ("In", "Exists")
+        } & _ACCELERATORS
 
     def list_values(self, key: str) -> tuple[str, ...]:
         """Return the values that the pod selects for a node label; empty for any value."""
@@ -258,7 +262,9 @@ class PodView:
     def completion_index(self) -> str:
         """Return the completion index of the pod, as text; empty without one."""
         found = self.template
-        return found.annotations.get(labels.COMPLETION_INDEX, found.labels.get(labels.COMPLETION_INDEX, ""))
+        return found.annotations.get(
+            labels.COMPLETION_INDEX, found.labels.get(labels.COMPLETION_INDEX, "")
+        )
 
     @property
     def finished(self) -> bool:

@@ -10,9 +10,9 @@ from shared.shapes.room import DISK_GB_DEFAULT, GIB, find_disk_size, measure_sto
 
 if TYPE_CHECKING:
     from shared.kinds.kind import SliceOfPod
+    from shared.model.workloads import PodTemplate
     from shared.settings import Settings
     from shared.shapes.shape import Shape
-    from shared.model.workloads import PodTemplate
 
 
 def find_disk(found: SliceOfPod, template: PodTemplate, shape: Shape, settings: Settings) -> int:

@@ -12,6 +12,9 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from shared.model import labels
+from shared.model.errors import Rejected
+from shared.model.priorities import NodeSource
+from shared.model.workloads import SPOT_TAINT
 from shared.needs.capacity import (
     Capacity,
     CapacityConflict,
@@ -24,18 +27,15 @@ from shared.needs.capacity import (
 )
 from shared.needs.disks import check_zone, list_disks, list_older, reaches
 from shared.needs.node_selectors import ZONE, check_nodes, find_region, read_zone
-from shared.model.errors import Rejected
-from shared.model.priorities import NodeSource
 from shared.settings import is_allowed
-from shared.model.workloads import SPOT_TAINT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from shared.model.priorities import Priority, ReservationRef
+    from shared.model.workloads import Disk, PodTemplate, WorkloadView
     from shared.settings import Settings
     from shared.shapes.shape import Shape
-    from shared.model.workloads import Disk, PodTemplate, WorkloadView
 
 CANDIDATES_MAX = 16
 """A round of them takes hours when each one needs 35 minutes to fail."""
@@ -60,7 +60,12 @@ class Candidate:
     def hash(self) -> str:
         """Return 40 bits over its fields, which tell it from the others of a list."""
         capacity = self.capacity
-        fields = (capacity.tier, capacity.reservation_path, str(capacity.max_run_duration_seconds), self.zone)
+        fields = (
+            capacity.tier,
+            capacity.reservation_path,
+            str(capacity.max_run_duration_seconds),
+            self.zone,
+        )
         return labels.hash_text("\n".join(fields), _DIGEST_CHARACTERS)
 
 
@@ -87,24 +92,39 @@ def read_candidates(
     if settings.force_on_demand:
         return ()
     disks = list_disks(template, workload)
-    find = partial(_find_misfit, template=template, shape=shape, cluster=cluster, own=own, settings=settings)
+    find = partial(
+        _find_misfit, template=template, shape=shape, cluster=cluster, own=own, settings=settings
+    )
     if labels.CAPACITY in template.annotations:
         if template.unreadable_priorities:
             raise CapacityConflict(template.unreadable_priorities, field=_FIELD)
         older = list_older(disks, workload)
         listed = _expand(template.priorities, template, cluster, settings, older)
-        found = _check_listed(listed, partial(find, disks=older), cluster, settings, flex_wait=flex_wait)
+        found = _check_listed(
+            listed, partial(find, disks=older), cluster, settings, flex_wait=flex_wait
+        )
         return _leave_out(found, disks)
-    accelerator = template.find_selector(labels.GPU_ACCELERATOR if template.gpus else labels.ACCELERATOR) or ""
+    accelerator = (
+        template.find_selector(labels.GPU_ACCELERATOR if template.gpus else labels.ACCELERATOR)
+        or ""
+    )
     for policy in settings.capacity_policies:
-        if is_allowed(workload.namespace, policy.namespaces) and is_allowed(accelerator, policy.accelerators):
+        if is_allowed(workload.namespace, policy.namespaces) and is_allowed(
+            accelerator, policy.accelerators
+        ):
             listed = _expand(policy.priorities, template, cluster, settings, disks)
             return tuple(each for each in listed if find(each, disks=disks) is None)
     return ()
 
 
 def find_node_source(
-    candidate: Candidate, template: PodTemplate, shape: Shape, settings: Settings, *, ways: int, elastic: bool
+    candidate: Candidate,
+    template: PodTemplate,
+    shape: Shape,
+    settings: Settings,
+    *,
+    ways: int,
+    elastic: bool,
 ) -> NodeSource:
     """Return what makes the nodes of a candidate's pool.
 
@@ -159,7 +179,9 @@ def _check_listed(
         misfit = find(candidate)
         if misfit is None and candidate in found:
             earlier = found.index(candidate) + 1
-            misfit = CapacityConflict(f"the same as candidate {earlier}", valid="each candidate once")
+            misfit = CapacityConflict(
+                f"the same as candidate {earlier}", valid="each candidate once"
+            )
         endless = bool(found) and found[-1].capacity.tier == Tier.FLEX_START and not flex_wait
         if misfit is None and endless:
             misfit = CapacityConflict(
@@ -173,16 +195,24 @@ def _check_listed(
 
 
 def _expand(
-    priorities: Sequence[Priority], template: PodTemplate, cluster: str, settings: Settings, disks: Sequence[Disk]
+    priorities: Sequence[Priority],
+    template: PodTemplate,
+    cluster: str,
+    settings: Settings,
+    disks: Sequence[Disk],
 ) -> Iterator[Candidate]:
     """Yield the candidates of a list: one for each reservation and zone of an item."""
     for each in priorities:
         for zone in each.zones or (read_zone(template, cluster, settings, disks),):
             for reservation in each.reservations or (None,):
-                yield Candidate(_read_tier(each, reservation, cluster, settings), zone, each.nodes_from)
+                yield Candidate(
+                    _read_tier(each, reservation, cluster, settings), zone, each.nodes_from
+                )
 
 
-def _read_tier(item: Priority, found: ReservationRef | None, cluster: str, settings: Settings) -> Capacity:
+def _read_tier(
+    item: Priority, found: ReservationRef | None, cluster: str, settings: Settings
+) -> Capacity:
     if found is not None:
         own = cluster.split("/")[1]
         return Capacity(
@@ -222,17 +252,25 @@ def _find_misfit(
 def _check_zone(zone: str, template: PodTemplate, cluster: str) -> None:
     region = find_region(cluster)
     if not ZONE.fullmatch(zone) or not zone.startswith(f"{region}-"):
-        raise CapacityConflict("not a zone of the cluster's region", value=zone, valid=f"a zone of {region}")
+        raise CapacityConflict(
+            "not a zone of the cluster's region", value=zone, valid=f"a zone of {region}"
+        )
     for key in (labels.ZONE, labels.RESERVATION_ZONE):
         selected = template.list_values(key)
         if selected and zone not in selected:
-            raise CapacityConflict("the pods select another zone", value=zone, valid=" or ".join(selected))
+            raise CapacityConflict(
+                "the pods select another zone", value=zone, valid=" or ".join(selected)
+            )
 
 
-def _check_tier(capacity: Capacity, template: PodTemplate, shape: Shape, cluster: str, settings: Settings) -> None:
+def _check_tier(
+    capacity: Capacity, template: PodTemplate, shape: Shape, cluster: str, settings: Settings
+) -> None:
     pinned = find_tier(template)
     if pinned is not None and pinned != capacity.tier:
-        raise CapacityConflict("the pods select another tier", value=str(capacity.tier), valid=str(pinned))
+        raise CapacityConflict(
+            "the pods select another tier", value=str(capacity.tier), valid=str(pinned)
+        )
     if capacity.tier == Tier.RESERVATION:
         check_names(capacity)
         if pinned is not None and read_capacity(template, shape, cluster, settings) != capacity:

@@ -19,9 +19,9 @@ from shared.settings import FLEX_WAIT_SECONDS, is_allowed, name_listed
 from shared.shapes.tpu_catalogue import list_flex_start_generations
 
 if TYPE_CHECKING:
+    from shared.model.workloads import PodTemplate
     from shared.settings import Settings
     from shared.shapes.shape import Shape
-    from shared.model.workloads import PodTemplate
 
 RESOURCE_NAME = re.compile(r"[a-z](?:[-a-z0-9]{0,61}[a-z0-9])?")
 PROJECT = re.compile(r"[a-z][-a-z0-9.:]{4,61}[a-z0-9]")
@@ -73,7 +73,9 @@ class Capacity:
         return path
 
 
-def read_capacity(template: PodTemplate, shape: Shape, cluster: str, settings: Settings) -> Capacity:
+def read_capacity(
+    template: PodTemplate, shape: Shape, cluster: str, settings: Settings
+) -> Capacity:
     """Return the capacity tier that a pod selects; on-demand when it selects none.
 
     Raises:
@@ -112,7 +114,9 @@ def read_flex_wait(template: PodTemplate, settings: Settings) -> int:
     seconds = parse_count(text)
     if seconds is None or not FLEX_WAIT_SECONDS.accepts(seconds):
         field = f"annotation {labels.FLEX_START_WAIT}"
-        raise CapacityConflict("not a time to wait", field=field, value=text, valid=FLEX_WAIT_SECONDS.text)
+        raise CapacityConflict(
+            "not a time to wait", field=field, value=text, valid=FLEX_WAIT_SECONDS.text
+        )
     return seconds
 
 
@@ -147,7 +151,10 @@ def _find_tiers(template: PodTemplate) -> list[Tier]:
         if template.selects(key) and template.find_selector(key) != "true":
             value = template.find_selector(key) or "no value"
             raise CapacityConflict(
-                "the value is not 'true'", field=key, value=value, valid="'true', or remove the selector"
+                "the value is not 'true'",
+                field=key,
+                value=value,
+                valid="'true', or remove the selector",
             )
     affinity = template.find_selector(labels.RESERVATION_AFFINITY)
     if affinity not in (None, "specific"):
@@ -160,7 +167,10 @@ def _find_tiers(template: PodTemplate) -> list[Tier]:
     reserved = template.selects(labels.RESERVATION_NAME) or affinity is not None
     found = (
         (Tier.SPOT, provisioning == "spot" or template.find_selector(labels.SPOT) == "true"),
-        (Tier.FLEX_START, provisioning == "flex-start" or template.find_selector(labels.FLEX_START) == "true"),
+        (
+            Tier.FLEX_START,
+            provisioning == "flex-start" or template.find_selector(labels.FLEX_START) == "true",
+        ),
         (Tier.RESERVATION, reserved),
     )
     return [tier for tier, selected in found if selected]
@@ -174,8 +184,18 @@ def check_names(capacity: Capacity) -> None:
     """
     for what, key, value, rule in (
         ("the name of a reservation", labels.RESERVATION_NAME, capacity.reservation, RESOURCE_NAME),
-        ("a project id", labels.RESERVATION_PROJECT, capacity.reservation_project or "own-project", PROJECT),
-        ("the name of a block", labels.RESERVATION_BLOCKS, capacity.reservation_block or "none", RESOURCE_NAME),
+        (
+            "a project id",
+            labels.RESERVATION_PROJECT,
+            capacity.reservation_project or "own-project",
+            PROJECT,
+        ),
+        (
+            "the name of a block",
+            labels.RESERVATION_BLOCKS,
+            capacity.reservation_block or "none",
+            RESOURCE_NAME,
+        ),
         (
             "the name of a sub-block",
             labels.RESERVATION_SUBBLOCKS,
@@ -184,7 +204,9 @@ def check_names(capacity: Capacity) -> None:
         ),
     ):
         if not rule.fullmatch(value):
-            raise CapacityConflict(f"not {what}", field=key, value=value, valid=f"{what}: {rule.pattern}")
+            raise CapacityConflict(
+                f"not {what}", field=key, value=value, valid=f"{what}: {rule.pattern}"
+            )
 
 
 def _read_reservation(template: PodTemplate) -> Capacity:
@@ -211,7 +233,11 @@ def check_reservation(capacity: Capacity, cluster: str, settings: Settings) -> N
     Raises:
         NotAllowed: no setting lists it.
     """
-    project, name, listed = capacity.reservation_project, capacity.reservation, settings.allowed_reservations
+    project, name, listed = (
+        capacity.reservation_project,
+        capacity.reservation,
+        settings.allowed_reservations,
+    )
     field, words = labels.RESERVATION_NAME, "allowed_reservations does not list this reservation"
     if project not in ("", cluster.split("/")[1]):
         name, listed = f"{project}/{name}", settings.allowed_shared_reservations

@@ -12,8 +12,8 @@ from typing import TypeVar
 import msgspec
 import yaml
 
-from shared.model.priorities import CapacityPolicy, NodeSource, Priority, ReservationRef
 from shared.json_text import JSON_ERRORS
+from shared.model.priorities import CapacityPolicy, NodeSource, Priority, ReservationRef
 
 T = TypeVar("T")
 _CHARACTERS_MAX = 8192
@@ -91,7 +91,9 @@ def read_policies(text: str) -> tuple[CapacityPolicy, ...]:
     """
     return tuple(
         CapacityPolicy(
-            namespaces=each.namespaces, accelerators=each.accelerators, priorities=_read_items(each.priorities)
+            namespaces=each.namespaces,
+            accelerators=each.accelerators,
+            priorities=_read_items(each.priorities),
         )
         for each in _decode(text, tuple[_Policy, ...])
     )
@@ -111,7 +113,9 @@ class _Loader(yaml.BaseLoader):
 
 def _decode(text: str, kind: type[T]) -> T:
     if len(text) > _CHARACTERS_MAX:
-        raise UnreadableList(f"the text has {len(text)} characters; valid: at most {_CHARACTERS_MAX}")
+        raise UnreadableList(
+            f"the text has {len(text)} characters; valid: at most {_CHARACTERS_MAX}"
+        )
     try:
         found = yaml.load(text, _Loader)  # noqa: S506 -- it builds texts, lists and maps only
         return msgspec.convert(found, type=kind, strict=False)
@@ -135,7 +139,9 @@ def _read_item(number: int, item: _Item) -> Priority:
     tiers = {"spot": item.spot, "flexStart": flexible, "reservations": given is not None}
     wanted = [name for name, asked in tiers.items() if asked]
     if len(wanted) > 1:
-        raise UnreadableList(f"{' and '.join(wanted)} at [{number}] exclude each other; valid: one of them")
+        raise UnreadableList(
+            f"{' and '.join(wanted)} at [{number}] exclude each other; valid: one of them"
+        )
     if item.max_run_duration_seconds is not None and not flexible:
         raise UnreadableList(
             f"maxRunDurationSeconds at [{number}] is for flex-start only; valid: with flexStart: {{enabled: true}}"

@@ -10,7 +10,11 @@ import dataclasses
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from shared.kinds.table import get_kind
 from shared.model import labels
+from shared.model.errors import NotAllowed
+from shared.model.names import SliceClaim
+from shared.model.priorities import NodeSource
 from shared.needs.boot_disks import find_disk
 from shared.needs.candidates import Candidate, find_node_source, read_candidates
 from shared.needs.capacity import Capacity, Tier, read_capacity, read_flex_wait
@@ -26,16 +30,12 @@ from shared.needs.node_selectors import (
 )
 from shared.needs.own_keys import check_own_keys
 from shared.needs.wanted_shapes import find_wanted_shape
-from shared.model.errors import NotAllowed
-from shared.core.identity.names import SliceClaim
-from shared.kinds.table import get_kind
-from shared.model.priorities import NodeSource
 from shared.settings import Settings, is_allowed, name_listed
 
 if TYPE_CHECKING:
     from shared.kinds.kind import SliceOfPod
-    from shared.shapes.shape import Shape
     from shared.model.workloads import PodTemplate, Toleration, WorkloadView
+    from shared.shapes.shape import Shape
 
 FINGERPRINT_VERSION = "1"
 """Changes when the hashed fields change, so that a pool of another version counts as the same."""
@@ -130,9 +130,14 @@ class Demand:
         """
 
         def find_source(capacity: Capacity) -> NodeSource:
-            return NodeSource.AUTOSCALER if capacity.tier == Tier.FLEX_START else NodeSource.CREATION
+            return (
+                NodeSource.AUTOSCALER if capacity.tier == Tier.FLEX_START else NodeSource.CREATION
+            )
 
-        found = tuple(dataclasses.replace(each, nodes_from=find_source(each.capacity)) for each in self.candidates)
+        found = tuple(
+            dataclasses.replace(each, nodes_from=find_source(each.capacity))
+            for each in self.candidates
+        )
         source, before = find_source(self.capacity), before_pods or self.before_pods
         return dataclasses.replace(self, candidates=found, nodes_from=source, before_pods=before)
 
@@ -155,7 +160,13 @@ class Demand:
             *(f"{key}={value}" for key, value in sorted(self.node_labels.items())),
         )
         if gpus := self.shape.gpus:
-            asked += (self.shape.accelerator, gpus.partition, gpus.strategy, str(gpus.clients), gpus.driver)
+            asked += (
+                self.shape.accelerator,
+                gpus.partition,
+                gpus.strategy,
+                str(gpus.clients),
+                gpus.driver,
+            )
         text = labels.hash_text("\n".join(asked), _FINGERPRINT_CHARACTERS)
         return f"{FINGERPRINT_VERSION}-{text}"
 
@@ -173,7 +184,11 @@ def claim_slice(cluster: str, workload: WorkloadView, found: SliceOfPod) -> Slic
 
 
 def build_demand(
-    cluster: str, workload: WorkloadView, found: SliceOfPod, template: PodTemplate, settings: Settings
+    cluster: str,
+    workload: WorkloadView,
+    found: SliceOfPod,
+    template: PodTemplate,
+    settings: Settings,
 ) -> Demand:
     """Return the demand of one slice of a live workload.
 
@@ -188,19 +203,32 @@ def build_demand(
     pins, elastic = _read_pins(claim, found), found.group.elastic
     # The nodes of an elastic pool come and go, so that it has none is no failure.
     flex_wait = read_flex_wait(template, settings) * (not elastic)
-    networks, of_operator = read_networks(template, shape, settings), read_operator_labels(template, settings)
+    networks, of_operator = (
+        read_networks(template, shape, settings),
+        read_operator_labels(template, settings),
+    )
     check_affinity(template, several=shape.node_count > 1)
-    node_labels = read_node_labels(template, shape, asked, settings, pins=pins, given=networks.node_labels)
+    node_labels = read_node_labels(
+        template, shape, asked, settings, pins=pins, given=networks.node_labels
+    )
     own = pins | of_operator | node_labels
-    candidates = read_candidates(template, shape, cluster, workload, settings, flex_wait=flex_wait, own=own)
+    candidates = read_candidates(
+        template, shape, cluster, workload, settings, flex_wait=flex_wait, own=own
+    )
     listed = bool(candidates)
     if not listed:
-        candidates = (Candidate(asked, read_zone(template, cluster, settings, list_disks(template, workload))),)
+        candidates = (
+            Candidate(
+                asked, read_zone(template, cluster, settings, list_disks(template, workload))
+            ),
+        )
         check_nodes(template, shape, asked, candidates[0].zone, own, settings)
     candidates = tuple(
         dataclasses.replace(
             each,
-            nodes_from=find_node_source(each, template, shape, settings, ways=len(candidates), elastic=elastic),
+            nodes_from=find_node_source(
+                each, template, shape, settings, ways=len(candidates), elastic=elastic
+            ),
         )
         for each in candidates
     )
@@ -242,7 +270,9 @@ def _check_allowed(namespace: str, template: PodTemplate, settings: Settings) ->
             value=namespace,
             valid=name_listed(settings.allowed_namespaces),
         )
-    accelerator = template.find_selector(labels.GPU_ACCELERATOR if template.gpus else labels.ACCELERATOR)
+    accelerator = template.find_selector(
+        labels.GPU_ACCELERATOR if template.gpus else labels.ACCELERATOR
+    )
     if accelerator and not is_allowed(accelerator, settings.allowed_accelerators):
         raise NotAllowed(
             "the setting allowed_accelerators does not list this accelerator",
@@ -257,6 +287,9 @@ def _read_service_account(template: PodTemplate, settings: Settings) -> str:
     if not named or named == settings.node_service_account:
         return settings.node_service_account
     check_listed(
-        named, settings.allowed_node_service_accounts, labels.NODE_SERVICE_ACCOUNT, "allowed_node_service_accounts"
+        named,
+        settings.allowed_node_service_accounts,
+        labels.NODE_SERVICE_ACCOUNT,
+        "allowed_node_service_accounts",
     )
     return named

@@ -4,24 +4,24 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from shared.kinds.elastic import find_slice, is_leader, merge_requests
+from shared.kinds.table import find_kind_of_pod, get_kind
 from shared.model import labels
 from shared.model.decisions import Decision, Reason, Verdict
+from shared.model.errors import Rejected
+from shared.model.pools import PoolStatus
 from shared.needs.demand import Demand, build_demand, claim_slice
 from shared.needs.dynamic_slices import find_dynamic_slice
 from shared.needs.spec_agreement import check_pod, check_size
-from shared.model.errors import Rejected
-from shared.model.pool_status import PoolStatus
-from shared.kinds.elastic import find_slice, is_leader, merge_requests
-from shared.kinds.table import find_kind_of_pod, get_kind
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from shared.core.identity.names import SliceClaim
-    from shared.model.pool_status import PoolSnapshot
     from shared.kinds.kind import Kind, SliceOfPod
-    from shared.settings import Settings
+    from shared.model.names import SliceClaim
+    from shared.model.pools import PoolSnapshot
     from shared.model.workloads import PodTemplate, PodView, WorkloadView
+    from shared.settings import Settings
 
 Row = tuple[bool, Reason, str]
 _DYNAMIC = (
@@ -32,7 +32,12 @@ _MADE = (PoolStatus.RUNNING, PoolStatus.RECONCILING)
 
 
 def decide_demand(
-    cluster: str, pod: PodView, workload: WorkloadView | None, settings: Settings, *, leads: bool = False
+    cluster: str,
+    pod: PodView,
+    workload: WorkloadView | None,
+    settings: Settings,
+    *,
+    leads: bool = False,
 ) -> Demand | Decision:
     """Return the demand of a leader pod, or the decision why it has none or why it is refused.
 
@@ -64,7 +69,9 @@ def decide_demand(
             f"{workload.kind} {workload.name} has no slice for this pod, "
             f"whose controller is {pod.controller_kind or 'none'} {pod.controller_name}".rstrip(),
         )
-    template = merge_requests(pod.template, found.group.template) if found.group.elastic else pod.template
+    template = (
+        merge_requests(pod.template, found.group.template) if found.group.elastic else pod.template
+    )
     try:
         demand = build_demand(cluster, workload, found, template, settings)
         check_size(demand.shape, found, template, spec, workload, settings.room)
@@ -101,12 +108,18 @@ def decide_namespace(demand: Demand, namespace_labels: Mapping[str, str]) -> Dec
     the pods that request GPUs.
     """
     value = namespace_labels.get(labels.DISABLE_AUTOPROVISIONING, "")
-    label = f"the label {labels.DISABLE_AUTOPROVISIONING}={value} of namespace {demand.claim.namespace}"
+    label = (
+        f"the label {labels.DISABLE_AUTOPROVISIONING}={value} of namespace {demand.claim.namespace}"
+    )
     if value == "true" or (value == "gpu" and demand.shape.gpus):
-        return _nothing(Reason.DEMAND_OPTED_OUT, f"{label} opts out of node pools from this provisioner")
+        return _nothing(
+            Reason.DEMAND_OPTED_OUT, f"{label} opts out of node pools from this provisioner"
+        )
     if value in ("", "false", "gpu"):
         return None
-    return _refuse(Reason.REQUEST_NOT_ALLOWED, f"{label} has an unknown value; valid: true, gpu, false")
+    return _refuse(
+        Reason.REQUEST_NOT_ALLOWED, f"{label} has an unknown value; valid: true, gpu, false"
+    )
 
 
 def decide_absent_pod(pod: str) -> Decision:
@@ -116,7 +129,9 @@ def decide_absent_pod(pod: str) -> Decision:
 
 def decide_no_leader(workload: str) -> Decision:
     """Return the decision for a message about a workload that is gone, or needs nothing now."""
-    return _nothing(Reason.DEMAND_GONE, f"no leader pod of {workload} waits for nodes, or for its capacity")
+    return _nothing(
+        Reason.DEMAND_GONE, f"no leader pod of {workload} waits for nodes, or for its capacity"
+    )
 
 
 def decide_answered_slice() -> Decision:
@@ -133,7 +148,11 @@ def find_slice_name(pod: PodView, workload: WorkloadView | None) -> str:
     """Return the name of a pod's slice; else the name of its controller, else that of the pod."""
     kind = find_kind_of_pod(pod)
     try:
-        found = find_slice(kind, pod, workload) if kind and workload and workload.kind == kind.name else None
+        found = (
+            find_slice(kind, pod, workload)
+            if kind and workload and workload.kind == kind.name
+            else None
+        )
     except Rejected:
         return pod.name
     return found.name if found else pod.controller_name or pod.name
@@ -151,7 +170,9 @@ def find_claim(cluster: str, pod: PodView, workload: WorkloadView | None) -> Sli
     return claim_slice(cluster, workload, found) if found else None
 
 
-def find_demand(cluster: str, pod: PodView, workload: WorkloadView, settings: Settings) -> Demand | None:
+def find_demand(
+    cluster: str, pod: PodView, workload: WorkloadView, settings: Settings
+) -> Demand | None:
     """Return the demand of the slice of any pod of a workload; None if unclear or refused."""
     kind = find_kind_of_pod(pod)
     try:
@@ -227,15 +248,27 @@ def _list_template_obstacles(template: PodTemplate) -> tuple[Row, ...]:
 def _list_kind_obstacles(kind: Kind | None, settings: Settings) -> tuple[Row, ...]:
     served = kind is None or kind.name in settings.kinds
     return (
-        (kind is None, Reason.OWNER_KIND_UNKNOWN, "DaemonSet and static pods are not provisioned for"),
-        (not served, Reason.KIND_NOT_SERVED, f"the setting kinds does not list {kind.name if kind else ''}"),
+        (
+            kind is None,
+            Reason.OWNER_KIND_UNKNOWN,
+            "DaemonSet and static pods are not provisioned for",
+        ),
+        (
+            not served,
+            Reason.KIND_NOT_SERVED,
+            f"the setting kinds does not list {kind.name if kind else ''}",
+        ),
     )
 
 
-def _decide_owner(kind: Kind | None, workload: WorkloadView | None, *, pod: PodView | None) -> Decision | None:
+def _decide_owner(
+    kind: Kind | None, workload: WorkloadView | None, *, pod: PodView | None
+) -> Decision | None:
     name = kind.name if kind else "workload"
     if workload is None:
-        return _refuse(Reason.OWNER_GONE, f"its {name} no longer exists; delete this pod if it stays")
+        return _refuse(
+            Reason.OWNER_GONE, f"its {name} no longer exists; delete this pod if it stays"
+        )
     uid = kind.find_owner_uid(pod) if kind and pod else ""
     if uid not in ("", workload.uid):
         return _refuse(
@@ -252,7 +285,11 @@ def _decide_owner(kind: Kind | None, workload: WorkloadView | None, *, pod: PodV
     return _find_first(
         (
             (workload.deleting, Reason.OWNER_GONE, f"its {name} is being deleted"),
-            (bool(workload.terminal), Reason.WORKLOAD_OVER, f"its {name} has ended: {workload.terminal}"),
+            (
+                bool(workload.terminal),
+                Reason.WORKLOAD_OVER,
+                f"its {name} has ended: {workload.terminal}",
+            ),
             (
                 workload.marks.get(labels.DISABLE_AUTOPROVISIONING) == "true",
                 Reason.DEMAND_OPTED_OUT,
@@ -288,8 +325,14 @@ def decide_succeeded(pool: PoolSnapshot | None) -> Decision | None:
     """
     if pool is None or pool.owner is None or pool.status not in _MADE:
         return None
-    nodes = f"; its autoscaler adds {pool.node_count} nodes when there is capacity" if pool.autoscaled else ""
-    return Decision(Verdict.KEEP, Reason.POOL_CREATED, f"GKE has created node pool {pool.name}{nodes}")
+    nodes = (
+        f"; its autoscaler adds {pool.node_count} nodes when there is capacity"
+        if pool.autoscaled
+        else ""
+    )
+    return Decision(
+        Verdict.KEEP, Reason.POOL_CREATED, f"GKE has created node pool {pool.name}{nodes}"
+    )
 
 
 def decide_left(pool_name: str) -> Decision:
@@ -305,4 +348,6 @@ def decide_unrelated(what: str) -> Decision:
 
 def decide_unclaimed(pool_name: str) -> Decision:
     """Return the decision when no leader pod waits for the pool whose operation has ended."""
-    return Decision(Verdict.NOTHING, Reason.DEMAND_GONE, f"no leader pod waits for node pool {pool_name}")
+    return Decision(
+        Verdict.NOTHING, Reason.DEMAND_GONE, f"no leader pod waits for node pool {pool_name}"
+    )

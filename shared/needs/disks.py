@@ -32,7 +32,9 @@ def list_disks(template: PodTemplate, workload: WorkloadView) -> tuple[Disk, ...
 def list_older(disks: Iterable[Disk], workload: WorkloadView) -> tuple[Disk, ...]:
     """Return the disks that were not made after their workload; those of unknown age too."""
     begun = workload.created_at
-    return tuple(each for each in disks if begun is None or each.made_at is None or each.made_at < begun)
+    return tuple(
+        each for each in disks if begun is None or each.made_at is None or each.made_at < begun
+    )
 
 
 def reaches(zone: str, disks: Iterable[Disk]) -> bool:
@@ -48,7 +50,9 @@ def check_zone(zone: str, disks: Iterable[Disk], *, field: str = "") -> None:
     """
     for disk in disks:
         if zone not in disk.zones:
-            raise CapacityConflict(str(disk), field=field, value=zone, valid=" or ".join(disk.zones))
+            raise CapacityConflict(
+                str(disk), field=field, value=zone, valid=" or ".join(disk.zones)
+            )
 
 
 def choose_zone(zone: str, disks: Sequence[Disk]) -> str:

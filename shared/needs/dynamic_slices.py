@@ -17,7 +17,10 @@ if TYPE_CHECKING:
 
 _NODE_LABEL = re.compile(r"cloud\.google\.com/gke-tpu-(slice|partition)(-.+)?")
 """Labels that GKE's slice controller gives to the nodes of a slice or of a part of one."""
-_BY_QUEUE = ("kueue.x-k8s.io/podset-required-topology", "kueue.x-k8s.io/podset-slice-required-topology")
+_BY_QUEUE = (
+    "kueue.x-k8s.io/podset-required-topology",
+    "kueue.x-k8s.io/podset-slice-required-topology",
+)
 _CUBE = 64
 """Chips of one node pool, 4x4x4; a larger slice has several pools."""
 
@@ -28,11 +31,19 @@ def find_dynamic_slice(template: PodTemplate) -> str:
     The annotation of a topology alone leaves it to GKE only if the slice is larger than one pool:
     a pool can serve any other.
     """
-    asked = [*template.node_selector, *template.node_affinity, *(each.key for each in template.topology_terms)]
+    asked = [
+        *template.node_selector,
+        *template.node_affinity,
+        *(each.key for each in template.topology_terms),
+    ]
     asked += [template.annotations[key] for key in _BY_QUEUE if key in template.annotations]
     for key in asked:
         if _NODE_LABEL.fullmatch(key):
             return key
     topology = template.annotations.get(labels.SLICE_TOPOLOGY, "")
     joined = TOPOLOGY_FORM.fullmatch(topology) and count_chips(topology) > _CUBE
-    return labels.SLICE_TOPOLOGY if joined and "tpu7x" in template.list_values(labels.ACCELERATOR) else ""
+    return (
+        labels.SLICE_TOPOLOGY
+        if joined and "tpu7x" in template.list_values(labels.ACCELERATOR)
+        else ""
+    )

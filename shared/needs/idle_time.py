@@ -9,14 +9,16 @@ from shared.model.counts import parse_count
 from shared.model.errors import NotAllowed
 
 if TYPE_CHECKING:
+    from shared.model.workloads import PodTemplate, SliceGroup
     from shared.settings import Settings
     from shared.shapes.shape import Shape
-    from shared.model.workloads import PodTemplate, SliceGroup
 
 _FIELD = f"annotation {labels.IDLE_SECONDS}"
 
 
-def read_idle_seconds(group: SliceGroup, template: PodTemplate, shape: Shape, settings: Settings) -> int:
+def read_idle_seconds(
+    group: SliceGroup, template: PodTemplate, shape: Shape, settings: Settings
+) -> int:
     """Return the seconds that the annotation asks for, else those of the setting.
 
     A pool that no other workload may use never stays. What the setting asks for is 0 there, and an

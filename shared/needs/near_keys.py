@@ -48,5 +48,8 @@ def check_keys(template: PodTemplate) -> None:
     found = find_near_key(template)
     if found:
         raise UnsupportedSelector(
-            "no node has this label", field="spec.nodeSelector", value=found[0], valid=f"{found[1]}, which is near"
+            "no node has this label",
+            field="spec.nodeSelector",
+            value=found[0],
+            valid=f"{found[1]}, which is near",
         )

@@ -9,14 +9,14 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from shared.model import labels
-from shared.needs.node_selectors import UnsupportedSelector
 from shared.model.errors import NotAllowed
+from shared.needs.node_selectors import UnsupportedSelector
 from shared.settings import is_allowed, name_listed
 
 if TYPE_CHECKING:
+    from shared.model.workloads import PodTemplate
     from shared.settings import Settings
     from shared.shapes.shape import Shape
-    from shared.model.workloads import PodTemplate
 
 _AUTO = "auto"
 _MISSPELT = "networks.gke.io/accelerator-network-profile"
@@ -43,10 +43,15 @@ def read_networks(template: PodTemplate, shape: Shape, settings: Settings) -> Ne
     """
     if template.selects(_MISSPELT):
         raise UnsupportedSelector(
-            "no node has this label", field="spec.nodeSelector", value=_MISSPELT, valid=labels.NETWORK_PROFILE
+            "no node has this label",
+            field="spec.nodeSelector",
+            value=_MISSPELT,
+            valid=labels.NETWORK_PROFILE,
         )
     profile = _selects_profile(template, shape)
-    pairs = _read_pairs(template, settings) or (() if profile else settings.node_additional_networks)
+    pairs = _read_pairs(template, settings) or (
+        () if profile else settings.node_additional_networks
+    )
     keys = {labels.NETWORK_PROFILE: _AUTO} if profile else {}
     return Networks(pairs=pairs, profile=shape.own_networks and not pairs, node_labels=keys)
 
@@ -81,7 +86,10 @@ def _read_pairs(template: PodTemplate, settings: Settings) -> tuple[str, ...]:
                 valid="network:subnetwork, separated by commas",
             )
         check_listed(
-            pair, settings.allowed_node_networks, labels.ADDITIONAL_NODE_NETWORKS, "allowed_node_networks"
+            pair,
+            settings.allowed_node_networks,
+            labels.ADDITIONAL_NODE_NETWORKS,
+            "allowed_node_networks",
         )
     return pairs
 

@@ -9,15 +9,15 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from shared.model import labels
-from shared.needs.capacity import Tier
-from shared.model.errors import LabelBudgetExceeded
-from shared.core.identity.names import build_owner_labels, build_pool_name
 from shared.kinds.table import get_kind
+from shared.model import labels
+from shared.model.errors import LabelBudgetExceeded
+from shared.model.names import build_owner_labels, build_pool_name
 from shared.model.priorities import NodeSource
+from shared.model.workloads import SPOT_TAINT
+from shared.needs.capacity import Tier
 from shared.shapes.gpus import is_compact
 from shared.shapes.shape import Placement
-from shared.model.workloads import SPOT_TAINT
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -59,21 +59,31 @@ def build_node_pool(
     shape, autoscaled = demand.shape, demand.nodes_from == NodeSource.AUTOSCALER
     pool: Json = {
         "name": build_pool_name(demand.claim, attempt),
-        "config": _build_config(demand, build_labels(demand, attempt, created_at, cluster_uid), settings),
+        "config": _build_config(
+            demand, build_labels(demand, attempt, created_at, cluster_uid), settings
+        ),
         "initialNodeCount": 0 if autoscaled else shape.node_count,
         "locations": [demand.zone],
         **_build_upkeep(demand, on_channel=on_channel),
         # The setting is for one pod of the workload on each node.
-        "maxPodsConstraint": {"maxPodsPerNode": str(settings.node_max_pods + shape.pods_per_node - 1)},
+        "maxPodsConstraint": {
+            "maxPodsPerNode": str(settings.node_max_pods + shape.pods_per_node - 1)
+        },
     }
     if autoscaled:  # assumes: empty-slice
         # The limit is per zone: GKE reads a limit in total alone as 0 for a slice of several hosts.
-        pool["autoscaling"] = {"enabled": True, "maxNodeCount": shape.node_count, "locationPolicy": "ANY"}
+        pool["autoscaling"] = {
+            "enabled": True,
+            "maxNodeCount": shape.node_count,
+            "locationPolicy": "ANY",
+        }
     if placement := _build_placement(demand, settings):
         pool["placementPolicy"] = placement
     if demand.networks:
         pairs = [pair.partition(":") for pair in demand.networks]
-        networks = [{"network": network, "subnetwork": subnetwork} for network, _, subnetwork in pairs]
+        networks = [
+            {"network": network, "subnetwork": subnetwork} for network, _, subnetwork in pairs
+        ]
         pool["networkConfig"] = {"additionalNodeNetworkConfigs": networks}
     elif demand.network_profile:
         # GKE creates and maintains the networks itself.
@@ -86,7 +96,9 @@ def describe_placement(demand: Demand, settings: Settings) -> str:
     placement = _build_placement(demand, settings)
     if "policyName" in placement:
         return f"workload policy {placement['policyName']}"
-    return f"{placement['type']} {placement.get('tpuTopology', '')}".strip() if placement else "none"
+    return (
+        f"{placement['type']} {placement.get('tpuTopology', '')}".strip() if placement else "none"
+    )
 
 
 def _build_placement(demand: Demand, settings: Settings) -> Json:
@@ -113,7 +125,10 @@ def _build_upkeep(demand: Demand, *, on_channel: bool) -> Json:
     # A full rack has no room for one more host.
     full = demand.shape.gpus and demand.shape.topology
     upkeep: Json = {
-        "management": {"autoRepair": True, "autoUpgrade": on_channel},  # assumes: auto-upgrade, no-channel
+        "management": {
+            "autoRepair": True,
+            "autoUpgrade": on_channel,
+        },  # assumes: auto-upgrade, no-channel
         "upgradeSettings": {"maxSurge": 0, "maxUnavailable": 1} if full else {"maxSurge": 1},
     }
     if on_channel:  # assumes: exclusion
@@ -222,8 +237,13 @@ def check_label_budget(node_labels: Mapping[str, str]) -> None:
 def _build_billing_labels(demand: Demand) -> dict[str, str]:
     """Return labels of the virtual machines that split a bill, with valid characters only."""
     claim = demand.claim
-    own_labels = {"tpu-provisioner-namespace": claim.namespace, "tpu-provisioner-workload": claim.name}
-    return {key: re.sub(r"[^a-z0-9_-]", "-", value.lower())[:63] for key, value in own_labels.items()}
+    own_labels = {
+        "tpu-provisioner-namespace": claim.namespace,
+        "tpu-provisioner-workload": claim.name,
+    }
+    return {
+        key: re.sub(r"[^a-z0-9_-]", "-", value.lower())[:63] for key, value in own_labels.items()
+    }
 
 
 def _build_taints(demand: Demand) -> list[Json]:
@@ -231,10 +251,16 @@ def _build_taints(demand: Demand) -> list[Json]:
     taints = []
     # GKE does not add this one itself; pods may select spot without a toleration:
     # https://cloud.google.com/kubernetes-engine/docs/concepts/spot-vms.
-    if demand.capacity.tier == Tier.SPOT and any(each.covers(SPOT_TAINT) for each in demand.tolerated):
-        taints.append({"key": labels.SPOT, "value": "true", "effect": "NO_SCHEDULE"})  # assumes: spot-taint
+    if demand.capacity.tier == Tier.SPOT and any(
+        each.covers(SPOT_TAINT) for each in demand.tolerated
+    ):
+        taints.append(
+            {"key": labels.SPOT, "value": "true", "effect": "NO_SCHEDULE"}
+        )  # assumes: spot-taint
     if demand.pinned:
-        taints.append({"key": get_kind(demand.claim.kind).pin_taint, "value": "true", "effect": "NO_SCHEDULE"})
+        taints.append(
+            {"key": get_kind(demand.claim.kind).pin_taint, "value": "true", "effect": "NO_SCHEDULE"}
+        )
     return taints
 
 
@@ -271,4 +297,10 @@ def _reservation_value(demand: Demand) -> str:
 def _choose_disk_type(demand: Demand, settings: Settings) -> str:
     """Return the operator's disk type if the machine accepts it, else the machine's default."""
     wanted = settings.node_disk_type
-    return wanted if wanted in demand.shape.boot_disks else demand.shape.boot_disks[0] if wanted else ""
+    return (
+        wanted
+        if wanted in demand.shape.boot_disks
+        else demand.shape.boot_disks[0]
+        if wanted
+        else ""
+    )

@@ -11,25 +11,31 @@ import re
 from typing import TYPE_CHECKING
 
 from shared.model import labels
+from shared.model.errors import NotAllowed, Rejected
+from shared.model.topology_terms import Requirement, is_own
 from shared.needs.capacity import Tier
 from shared.needs.disks import check_zone, choose_zone
-from shared.model.errors import NotAllowed, Rejected
 from shared.settings import is_allowed
-from shared.model.topology_terms import Requirement, is_own
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from shared.model.workloads import Disk, PodTemplate
     from shared.needs.capacity import Capacity
     from shared.settings import Settings
     from shared.shapes.shape import Shape
-    from shared.model.workloads import Disk, PodTemplate
 
 ZONE = re.compile(r"[a-z]+-[a-z]+[0-9]+-[a-z0-9]+")
 
 SET_BY_GKE = frozenset(
     {
-        *(labels.ACCELERATOR, labels.TOPOLOGY, labels.GPU_NODE, labels.GPU_ACCELERATOR, labels.GPU_PARTITION),
+        *(
+            labels.ACCELERATOR,
+            labels.TOPOLOGY,
+            labels.GPU_NODE,
+            labels.GPU_ACCELERATOR,
+            labels.GPU_PARTITION,
+        ),
         *(labels.GPU_SHARING, labels.GPU_CLIENTS, labels.GPU_DRIVER),
         *(labels.SPOT, labels.FLEX_START, labels.PROVISIONING),
         *(labels.RESERVATION_NAME, labels.RESERVATION_PROJECT),
@@ -90,7 +96,11 @@ def read_node_labels(
         if key in settled:
             continue
         value = template.find_selector(key)
-        if value is None and key not in (*found, *read_operator_labels(template, settings), labels.HOSTNAME):
+        if value is None and key not in (
+            *found,
+            *read_operator_labels(template, settings),
+            labels.HOSTNAME,
+        ):
             raise UnsupportedSelector(
                 "the operator Exists gives no value for the node label",
                 field=f"spec.affinity.nodeAffinity {key}",
@@ -151,7 +161,12 @@ def check_affinity(template: PodTemplate, *, several: bool) -> None:
 
 
 def check_nodes(
-    template: PodTemplate, shape: Shape, capacity: Capacity, zone: str, own: Mapping[str, str], settings: Settings
+    template: PodTemplate,
+    shape: Shape,
+    capacity: Capacity,
+    zone: str,
+    own: Mapping[str, str],
+    settings: Settings,
 ) -> None:
     """Accept nodes on which the node selector and the required node affinity let the pods run.
 
@@ -171,14 +186,20 @@ def check_nodes(
     if unmet is None:
         return
     key = unmet.key
-    has = f"{present[key]}, as these nodes have it" if key in present else "remove this selector: they lack it"
+    has = (
+        f"{present[key]}, as these nodes have it"
+        if key in present
+        else "remove this selector: they lack it"
+    )
     if key == labels.METADATA_SERVER and key not in present:
         has = "remove this selector, or turn on the setting node_workload_identity"
     shown, problem = str(unmet), "the pods do not accept the nodes that they would get"
     raise UnsupportedSelector(problem, field=key, value=shown, valid=has)
 
 
-def _list_known_labels(shape: Shape, capacity: Capacity, zone: str, settings: Settings) -> dict[str, str]:
+def _list_known_labels(
+    shape: Shape, capacity: Capacity, zone: str, settings: Settings
+) -> dict[str, str]:
     """Return labels of the nodes of a pool; empty for those that GKE does not give to them."""
     tier, gpus = capacity.tier, shape.gpus
     found = {
@@ -217,7 +238,9 @@ def read_operator_labels(template: PodTemplate, settings: Settings) -> dict[str,
     }
 
 
-def read_zone(template: PodTemplate, cluster: str, settings: Settings, disks: Sequence[Disk] = ()) -> str:
+def read_zone(
+    template: PodTemplate, cluster: str, settings: Settings, disks: Sequence[Disk] = ()
+) -> str:
     """Return the zone of the pool: of the pod, else of the setting, else of a zonal cluster.
 
     If the pod selects none, and its disks are elsewhere than the setting says, it is theirs.
@@ -229,7 +252,9 @@ def read_zone(template: PodTemplate, cluster: str, settings: Settings, disks: Se
     """
     location = cluster.split("/")[3]
     chosen = template.find_selector(labels.ZONE) or template.find_selector(labels.RESERVATION_ZONE)
-    zone = chosen or settings.clusters[cluster].zone or (location if ZONE.fullmatch(location) else "")
+    zone = (
+        chosen or settings.clusters[cluster].zone or (location if ZONE.fullmatch(location) else "")
+    )
     if chosen:
         check_zone(chosen, disks, field=f"spec.nodeSelector {labels.ZONE}")
     elif disks:
@@ -243,7 +268,10 @@ def read_zone(template: PodTemplate, cluster: str, settings: Settings, disks: Se
     region = find_region(cluster)
     if chosen and not chosen.startswith(f"{region}-"):
         raise UnsupportedSelector(
-            "not a zone of the cluster's region", field=labels.ZONE, value=chosen, valid=f"a zone of {region}"
+            "not a zone of the cluster's region",
+            field=labels.ZONE,
+            value=chosen,
+            valid=f"a zone of {region}",
         )
     return zone
 
@@ -256,7 +284,9 @@ def find_region(cluster: str) -> str:
 def _copy_pod_labels(template: PodTemplate, settings: Settings) -> dict[str, str]:
     asked = [key.strip() for key in template.annotations.get(labels.COPY_LABELS, "").split(",")]
     for key in asked:
-        if key and (labels.is_reserved(key) or not is_allowed(key, settings.allowed_label_prefixes)):
+        if key and (
+            labels.is_reserved(key) or not is_allowed(key, settings.allowed_label_prefixes)
+        ):
             raise NotAllowed(
                 "this label may not be copied to nodes",
                 field=f"annotation {labels.COPY_LABELS}",

@@ -9,17 +9,16 @@ import dataclasses
 from typing import TYPE_CHECKING, Any
 
 from shared.model import labels
-
-from shared.needs import node_pool_body as nodepool
-from shared.model.priorities import NodeSource
 from shared.model.names import build_name, build_owner_labels
 from shared.model.pools import ELASTIC_SLOT
+from shared.model.priorities import NodeSource
+from shared.needs import node_pool_body as nodepool
 
 if TYPE_CHECKING:
-    from shared.needs.demand import Demand
-    from shared.settings import Settings
     from shared.model.names import Claim, Try
+    from shared.needs.demand import Demand
     from shared.plan.scene import Act
+    from shared.settings import Settings
 
 Json = dict[str, Any]
 
@@ -42,10 +41,19 @@ def build_body(
     """
     chosen = choose_way(demand, act)
     body = nodepool.build_node_pool(
-        chosen, attempt=0, created_at=created_at, settings=settings, cluster_uid=cluster_uid, on_channel=on_channel
+        chosen,
+        attempt=0,
+        created_at=created_at,
+        settings=settings,
+        cluster_uid=cluster_uid,
+        on_channel=on_channel,
     )
     owner = build_owner_labels(
-        claim, tried, created_at=created_at, cluster_uid=cluster_uid, warm_seconds=demand.idle_seconds
+        claim,
+        tried,
+        created_at=created_at,
+        cluster_uid=cluster_uid,
+        warm_seconds=demand.idle_seconds,
     )
     merged = demand.operator_labels | demand.node_labels | dict(act.labels) | owner
     nodepool.check_label_budget(merged)
@@ -65,7 +73,12 @@ def choose_way(demand: Demand, act: Act) -> Demand:
         return dataclasses.replace(demand, nodes_from=source)
     way = demand.candidates[act.candidate]
     return dataclasses.replace(
-        demand, capacity=way.capacity, zone=way.zone, nodes_from=source, index=act.candidate, candidates=()
+        demand,
+        capacity=way.capacity,
+        zone=way.zone,
+        nodes_from=source,
+        index=act.candidate,
+        candidates=(),
     )
 
 

@@ -11,7 +11,10 @@ from shared.model.errors import NotAllowed
 if TYPE_CHECKING:
     from shared.model.workloads import PodTemplate, WorkloadView
 
-_VALUES = {labels.DISABLE_AUTOPROVISIONING: ("true", "false"), labels.PARTIAL_SLICE: ("true", "false")}
+_VALUES = {
+    labels.DISABLE_AUTOPROVISIONING: ("true", "false"),
+    labels.PARTIAL_SLICE: ("true", "false"),
+}
 """The keys with few values. The module that reads another key checks its values."""
 
 

@@ -13,25 +13,31 @@ import dataclasses
 from typing import TYPE_CHECKING
 
 from shared.model import labels
-from shared.needs.capacity import Tier, find_tier
-from shared.needs.wanted_shapes import find_chips_of_peers, find_wanted_shape, names_topology
 from shared.model.errors import PodContradictsSpec, Rejected
 from shared.model.workloads import AmbiguousSelector
+from shared.needs.capacity import Tier, find_tier
+from shared.needs.wanted_shapes import find_chips_of_peers, find_wanted_shape, names_topology
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from shared.kinds.kind import SliceOfPod
+    from shared.model.workloads import PodTemplate, WorkloadView
     from shared.settings import Settings
     from shared.shapes.room import Room
     from shared.shapes.shape import Shape
-    from shared.model.workloads import PodTemplate, WorkloadView
 
 _ANNOTATIONS = (*sorted(labels.POD_KEYS), *labels.PROVISIONING_REQUESTS)
 """The annotations that change the nodes, or who provides them."""
 _OF_TIER = frozenset(
     {
-        *(labels.PROVISIONING, labels.PREEMPTIBLE, labels.SPOT, labels.FLEX_START, labels.MAX_RUN_DURATION),
+        *(
+            labels.PROVISIONING,
+            labels.PREEMPTIBLE,
+            labels.SPOT,
+            labels.FLEX_START,
+            labels.MAX_RUN_DURATION,
+        ),
         *(labels.RESERVATION_AFFINITY, labels.RESERVATION_NAME, labels.RESERVATION_PROJECT),
         *(labels.RESERVATION_BLOCKS, labels.RESERVATION_SUBBLOCKS),
     }
@@ -51,7 +57,9 @@ class _Difference:
     of_spec: str
 
 
-def check_pod(pod: PodTemplate, spec: PodTemplate, workload: WorkloadView, settings: Settings) -> None:
+def check_pod(
+    pod: PodTemplate, spec: PodTemplate, workload: WorkloadView, settings: Settings
+) -> None:
     """Accept a live pod that says what the template of its workload's spec says, and perhaps more.
 
     Raises:
@@ -64,7 +72,12 @@ def check_pod(pod: PodTemplate, spec: PodTemplate, workload: WorkloadView, setti
 
 
 def check_size(
-    shape: Shape, found: SliceOfPod, pod: PodTemplate, spec: PodTemplate, workload: WorkloadView, room: Room
+    shape: Shape,
+    found: SliceOfPod,
+    pod: PodTemplate,
+    spec: PodTemplate,
+    workload: WorkloadView,
+    room: Room,
 ) -> None:
     """Accept nodes for a live pod that have no more accelerators than the spec gives its slice.
 
@@ -97,16 +110,23 @@ def _refuse(found: _Difference, workload: WorkloadView) -> PodContradictsSpec:
     )
 
 
-def _list_differences(pod: PodTemplate, spec: PodTemplate, settings: Settings) -> Iterator[_Difference]:
+def _list_differences(
+    pod: PodTemplate, spec: PodTemplate, settings: Settings
+) -> Iterator[_Difference]:
     for resource, of_pod, of_spec in (
         (labels.TPU_RESOURCE, pod.chips, spec.chips),
         (labels.GPU_RESOURCE, pod.gpus, spec.gpus),
     ):
         if of_pod != of_spec:
-            yield _Difference(f"resources.{resource} (sum over containers)", str(of_pod), str(of_spec))
+            yield _Difference(
+                f"resources.{resource} (sum over containers)", str(of_pod), str(of_spec)
+            )
     if not spec.wants_accelerator:
         wanted = (labels.ACCELERATOR, labels.TOPOLOGY, labels.SLICE_TOPOLOGY)
-        key = next((each for each in wanted if pod.selects(each) or each in pod.annotations), labels.ACCELERATOR)
+        key = next(
+            (each for each in wanted if pod.selects(each) or each in pod.annotations),
+            labels.ACCELERATOR,
+        )
         yield _Difference(key, _show(pod, key), _NONE)
     ignored = _OF_TIER if settings.force_on_demand else frozenset()
     for key in sorted({*spec.node_selector, *spec.node_affinity} - ignored):
@@ -121,11 +141,15 @@ def _list_differences(pod: PodTemplate, spec: PodTemplate, settings: Settings) -
     yield from () if settings.force_on_demand else _list_capacity(pod, spec)
 
 
-def _list_annotations(pod: PodTemplate, spec: PodTemplate, settings: Settings) -> Iterator[_Difference]:
+def _list_annotations(
+    pod: PodTemplate, spec: PodTemplate, settings: Settings
+) -> Iterator[_Difference]:
     """Yield the annotations and the labels for nodes in which a pod differs from the spec."""
     for key in _ANNOTATIONS:
         if key in spec.annotations and pod.annotations.get(key) != spec.annotations[key]:
-            yield _Difference(f"annotation {key}", pod.annotations.get(key, _NONE), spec.annotations[key])
+            yield _Difference(
+                f"annotation {key}", pod.annotations.get(key, _NONE), spec.annotations[key]
+            )
     key = labels.DISABLE_AUTOPROVISIONING
     if "true" in (spec.labels.get(key), spec.annotations.get(key)):
         yield _Difference(key, pod.labels.get(key, pod.annotations.get(key, _NONE)), "true")
@@ -164,7 +188,9 @@ def _show(template: PodTemplate, key: str) -> str:
     return " or ".join(template.list_values(key)) or template.annotations.get(key, _NONE)
 
 
-def _count_gpus(found: SliceOfPod, pod: PodTemplate, spec: PodTemplate, workload: WorkloadView, room: Room) -> int:
+def _count_gpus(
+    found: SliceOfPod, pod: PodTemplate, spec: PodTemplate, workload: WorkloadView, room: Room
+) -> int:
     """Return the GPUs of the nodes that a pod without CPU, memory and machine of its own gets."""
     own = found.group.template if found.group.elastic else spec
     added = {key for key in _OF_SIZE if not spec.selects(key)}

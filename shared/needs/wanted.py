@@ -12,30 +12,37 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from shared.model import labels
-from shared.needs.demands import decide_planned_demand
-from shared.model.decisions import Decision, Reason, Verdict
-from shared.needs.demand import Demand
-from shared.needs.spec_agreement import check_pod
-from shared.model.errors import Rejected
 from shared.kinds.elastic import find_slice
 from shared.kinds.table import get_kind, list_slices
+from shared.model import labels
+from shared.model.decisions import Decision, Reason, Verdict
+from shared.model.errors import Rejected
+from shared.model.pools import PoolShape
+from shared.needs.demand import Demand
+from shared.needs.demands import decide_planned_demand
+from shared.needs.spec_agreement import check_pod
+from shared.plan.scene import Asks, Need, Obstacle, Pod, Way
 from shared.shapes.shape import Placement
-from shared.plan.scene import Asks, Need, Obstacle, Pod, PoolShape, Way
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from shared.needs.candidates import Candidate
     from shared.kinds.kind import SliceOfPod
-    from shared.settings import Settings
     from shared.model.workloads import PodTemplate, PodView, WorkloadView
+    from shared.needs.candidates import Candidate
+    from shared.settings import Settings
 
 _KEY_CHARACTERS = 13
 NO_NEED = "-"
 """In place of the key, for pods of the workload that its spec does not have any more."""
 _OF_SHAPE = frozenset(
-    {labels.ACCELERATOR, labels.TOPOLOGY, labels.GPU_ACCELERATOR, labels.ACCELERATOR_COUNT, labels.NODE_POOL}
+    {
+        labels.ACCELERATOR,
+        labels.TOPOLOGY,
+        labels.GPU_ACCELERATOR,
+        labels.ACCELERATOR_COUNT,
+        labels.NODE_POOL,
+    }
 )
 """Selectors that the shape of a pool answers."""
 
@@ -69,7 +76,11 @@ class _Group:
 
 
 def list_wanted(
-    cluster: str, workload: WorkloadView, pods: Sequence[PodView], pools_of: Mapping[str, str], settings: Settings
+    cluster: str,
+    workload: WorkloadView,
+    pods: Sequence[PodView],
+    pools_of: Mapping[str, str],
+    settings: Settings,
 ) -> Wanted:
     """Return what a workload needs.
 
@@ -101,7 +112,9 @@ def list_wanted(
 
 def view_pod(pod: PodView, need: Need, slice_name: str, pool: str) -> Pod:
     """Return a live pod in the words of the plan."""
-    waits = pod.unschedulable and not (pod.node_name or pod.gates or pod.nominated_node or pod.deleting)
+    waits = pod.unschedulable and not (
+        pod.node_name or pod.gates or pod.nominated_node or pod.deleting
+    )
     own = _list_selectors(pod.template) - need.asks.labels
     return Pod(
         need=need.key,
@@ -144,7 +157,11 @@ def _place(
         return "", None
     known = by_slice.get(slice_of_pod.name)
     # A pod beyond the spec, for example of an index that a running Job has left, keeps its slice.
-    alike = (group for group in by_slice.values() if group.slices[0].group.name == slice_of_pod.group.name)
+    alike = (
+        group
+        for group in by_slice.values()
+        if group.slices[0].group.name == slice_of_pod.group.name
+    )
     return slice_of_pod.name, known or next(alike, None)
 
 
@@ -162,7 +179,9 @@ def _list_groups(cluster: str, workload: WorkloadView, settings: Settings) -> li
     return [_build_group(cluster, workload, alike, settings) for alike in groups.values()]
 
 
-def _build_group(cluster: str, workload: WorkloadView, slices: list[SliceOfPod], settings: Settings) -> _Group:
+def _build_group(
+    cluster: str, workload: WorkloadView, slices: list[SliceOfPod], settings: Settings
+) -> _Group:
     first = slices[0]
     demand = decide_planned_demand(cluster, workload, first, settings)
     if isinstance(demand, Decision):
@@ -174,7 +193,9 @@ def _build_group(cluster: str, workload: WorkloadView, slices: list[SliceOfPod],
 
 def _build_need(workload: WorkloadView, demand: Demand, slices: list[SliceOfPod]) -> Need:
     first, shape = slices[0], demand.shape
-    asks = Asks(read_shape(demand), _list_selectors(first.group.template), first.group.template.tolerations)
+    asks = Asks(
+        read_shape(demand), _list_selectors(first.group.template), first.group.template.tolerations
+    )
     ended = len(first.group.ended)
     candidates = demand.candidates or ()
     ways = tuple(_view_way(each) for each in candidates)

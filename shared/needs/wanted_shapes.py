@@ -6,21 +6,21 @@ import dataclasses
 from typing import TYPE_CHECKING
 
 from shared.model import labels
-from shared.needs.near_keys import check_keys
 from shared.model.errors import HostsDiffer, UnsupportedShape
+from shared.model.workloads import Taint
+from shared.needs.near_keys import check_keys
 from shared.shapes.gpus import find_gpu_shape, selects_gpu
 from shared.shapes.room import describe_size, measure_allocatable
 from shared.shapes.tpu_catalogue import BY_ACCELERATOR, MACHINES
 from shared.shapes.tpus import count_chips, find_shape, list_topologies
-from shared.model.workloads import Taint
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from shared.kinds.kind import SliceOfPod
+    from shared.model.workloads import PodTemplate, WorkloadView
     from shared.shapes.room import Room
     from shared.shapes.shape import Shape
-    from shared.model.workloads import PodTemplate, WorkloadView
 
 _CORES_PER_POD = 8
 _WAYS_SHOWN = 4
@@ -29,7 +29,9 @@ GPU_TAINT = Taint(labels.GPU_RESOURCE, "present", "NoSchedule")
 """GKE gives them to every TPU node, and to every GPU node."""
 
 
-def find_wanted_shape(found: SliceOfPod, template: PodTemplate, workload: WorkloadView, room: Room) -> Shape:
+def find_wanted_shape(
+    found: SliceOfPod, template: PodTemplate, workload: WorkloadView, room: Room
+) -> Shape:
     """Return the nodes of one slice or elastic pool.
 
     Raises:
@@ -43,7 +45,9 @@ def find_wanted_shape(found: SliceOfPod, template: PodTemplate, workload: Worklo
     asks_tpu = template.chips or template.selects(labels.ACCELERATOR) or template.topology
     if asks_tpu and (template.gpus or selects_gpu(template)):
         raise UnsupportedShape(
-            "the pod asks for TPUs and GPUs, but no node has both", field="spec", valid="only one of them"
+            "the pod asks for TPUs and GPUs, but no node has both",
+            field="spec",
+            valid="only one of them",
         )
     if template.gpus:
         return _find_gpus(found, template, workload, room)
@@ -69,10 +73,16 @@ def _find_tpus(found: SliceOfPod, template: PodTemplate, workload: WorkloadView)
     return shape
 
 
-def _find_gpus(found: SliceOfPod, template: PodTemplate, workload: WorkloadView, room: Room) -> Shape:
+def _find_gpus(
+    found: SliceOfPod, template: PodTemplate, workload: WorkloadView, room: Room
+) -> Shape:
     group, key = found.group, labels.GPU_ACCELERATOR
     for each in workload.templates.values():
-        if each.selects(key) and each.list_values(key) == template.list_values(key) and not each.units:
+        if (
+            each.selects(key)
+            and each.list_values(key) == template.list_values(key)
+            and not each.units
+        ):
             _check_chipless(each, workload, GPU_TAINT)
     pods = group.replicas if group.elastic else max(group.hosts or group.pods, 1)
     shape = find_gpu_shape(template, pods=pods, room=room)
@@ -111,7 +121,9 @@ def _fit_elastic(found: SliceOfPod, shape: Shape) -> Shape:
 
 def names_topology(template: PodTemplate) -> bool:
     """Return whether a template selects a topology, or several."""
-    return bool(template.list_values(labels.TOPOLOGY)) or labels.SLICE_TOPOLOGY in template.annotations
+    return (
+        bool(template.list_values(labels.TOPOLOGY)) or labels.SLICE_TOPOLOGY in template.annotations
+    )
 
 
 def _check_hosts(found: SliceOfPod, template: PodTemplate, shape: Shape) -> None:
@@ -125,13 +137,22 @@ def _check_hosts(found: SliceOfPod, template: PodTemplate, shape: Shape) -> None
         or (not group.hosts and _is_half_used(pods, shape))
     ):
         return
-    if fewer and not group.hosts and names_topology(template) and not names_topology(group.template):
+    if (
+        fewer
+        and not group.hosts
+        and names_topology(template)
+        and not names_topology(group.template)
+    ):
         return  # a pod that adds too large a topology contradicts its spec, which is told in its place
     valid = [str(shape.node_count), *_list_ways(pods, shape)]
     if group.replicas * pods == shape.node_count:
-        valid.append(f"one slice with all {shape.node_count} pods in place of {group.replicas} slices")
+        valid.append(
+            f"one slice with all {shape.node_count} pods in place of {group.replicas} slices"
+        )
     if fewer:
-        valid.append(f'the annotation {labels.PARTIAL_SLICE}: "true" in the pod template if hosts shall stay idle')
+        valid.append(
+            f'the annotation {labels.PARTIAL_SLICE}: "true" in the pod template if hosts shall stay idle'
+        )
     raise HostsDiffer(
         f"topology {shape.topology} of {shape.accelerator} with {shape.chips_per_host} chips per pod "
         f"has {_name_hosts(shape.node_count)}, and each host needs one pod",
@@ -162,32 +183,48 @@ def _is_half_used(pods: int, shape: Shape) -> bool:
     Examples of the Go TPU Provisioner (https://github.com/ai-on-gke/tpu-provisioner/tree/main/examples)
     take one pod for each eight cores, also where a chip has one core and a host has four chips.
     """
-    return BY_ACCELERATOR[shape.accelerator].counted_per_chip == 1 and pods * _CORES_PER_POD == shape.chips
+    return (
+        BY_ACCELERATOR[shape.accelerator].counted_per_chip == 1
+        and pods * _CORES_PER_POD == shape.chips
+    )
 
 
-def _list_sharers(found: SliceOfPod, template: PodTemplate, workload: WorkloadView) -> Iterator[PodTemplate]:
+def _list_sharers(
+    found: SliceOfPod, template: PodTemplate, workload: WorkloadView
+) -> Iterator[PodTemplate]:
     """Yield the templates of the pods that share a slice with pods of a template that have chips.
 
     What a webhook adds to a pod is not in its template, so a pod without chips speaks for itself.
     """
     if not template.units:
         return
-    yield from (each.template for each in workload.groups if each.beside and each.beside == found.group.name)
+    yield from (
+        each.template for each in workload.groups if each.beside and each.beside == found.group.name
+    )
     yield from (each for each in workload.templates.values() if _select_alike(each, template))
 
 
 def _select_alike(one: PodTemplate, other: PodTemplate) -> bool:
-    return all(one.list_values(key) == other.list_values(key) for key in (labels.ACCELERATOR, labels.TOPOLOGY))
+    return all(
+        one.list_values(key) == other.list_values(key)
+        for key in (labels.ACCELERATOR, labels.TOPOLOGY)
+    )
 
 
-def _check_chipless(template: PodTemplate, workload: WorkloadView, taint: Taint = TPU_TAINT) -> None:
+def _check_chipless(
+    template: PodTemplate, workload: WorkloadView, taint: Taint = TPU_TAINT
+) -> None:
     """Accept pods without chips or GPUs only if they can run on the nodes of pods that have some.
 
     GKE's admission adds the toleration of the taint only to pods that request some:
     https://cloud.google.com/kubernetes-engine/docs/concepts/tpus. GKE has no automatic node pools
     for claims of devices: https://cloud.google.com/kubernetes-engine/docs/how-to/set-up-dra.
     """
-    if taint == TPU_TAINT and template.claims_devices and not find_chips_of_peers(template, workload):
+    if (
+        taint == TPU_TAINT
+        and template.claims_devices
+        and not find_chips_of_peers(template, workload)
+    ):
         raise UnsupportedShape(
             "the pod asks for TPU chips only by its resourceClaims, which need nodes with a driver that this "
             "provisioner does not install",
@@ -226,10 +263,14 @@ def _check_amounts(template: PodTemplate) -> None:
         resource, _, value = amount.partition("=")
         huge = resource.startswith(labels.HUGE_PAGES)
         raise UnsupportedShape(
-            "the nodes of this provisioner have no huge pages" if huge else "not a whole number of accelerators",
+            "the nodes of this provisioner have no huge pages"
+            if huge
+            else "not a whole number of accelerators",
             field=f"resources.{resource}",
             value=value,
-            valid="memory in their place, or a node pool of your own" if huge else "a whole number, for example 4",
+            valid="memory in their place, or a node pool of your own"
+            if huge
+            else "a whole number, for example 4",
         )
 
 

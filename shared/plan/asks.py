@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from shared.model.pool_status import PoolStatus
+from shared.model.pools import PoolStatus
 from shared.plan.counting import list_counted, list_served
 from shared.plan.scene import Ask, Fact, Verb
 from shared.plan.short import is_whole
@@ -23,7 +23,11 @@ def list_asks(scene: Scene, plan: Plan) -> tuple[Ask, ...]:
     """Return the facts that a plan rests on and that were not read."""
     asks = [Ask(Fact.MACHINES, pool.name) for pool in scene.pools if _may_be_short(pool, scene)]
     asks += [Ask(Fact.USERS, pool.name) for pool in scene.pools if _use_decides(pool, scene, plan)]
-    if scene.creations is None and any(act.verb == Verb.CREATE for act in plan.adds) and _is_old(scene):
+    if (
+        scene.creations is None
+        and any(act.verb == Verb.CREATE for act in plan.adds)
+        and _is_old(scene)
+    ):
         asks.append(Ask(Fact.OPERATIONS))
     return tuple(asks)
 
@@ -51,5 +55,7 @@ def _use_decides(pool: Pool, scene: Scene, plan: Plan) -> bool:
 
 def _is_old(scene: Scene) -> bool:
     """Return whether a demand may have had a try that no list shows."""
-    oldest = min((pod.created_at for pod in scene.pods if pod.waits), default=scene.now - YOUNG_SECONDS)
+    oldest = min(
+        (pod.created_at for pod in scene.pods if pod.waits), default=scene.now - YOUNG_SECONDS
+    )
     return scene.now - oldest >= YOUNG_SECONDS

@@ -16,7 +16,8 @@ from shared.plan.scene import Act, Verb, Whose, Word
 from shared.plan.short import USELESS_SECONDS, helps_not, is_last_useless, is_useless, is_whole
 
 if TYPE_CHECKING:
-    from shared.plan.scene import Need, Pool, Scene, Slot
+    from shared.model.names import Slot
+    from shared.plan.scene import Need, Pool, Scene
 
 PAUSE_SECONDS = 60
 PAUSE_SECONDS_MAX = 1800
@@ -46,7 +47,9 @@ def list_free_slots(scene: Scene, need: Need) -> list[Slot]:
 def number_attempt(scene: Scene, need: Need, slot: Slot) -> int:
     """Return the number of the next attempt: never one that GKE still lists."""
     listed = [pool.attempt for pool in list_tries(scene, need, slot)]
-    created = [each.attempt for each in scene.creations or () if (each.need, each.slot) == (need.key, slot)]
+    created = [
+        each.attempt for each in scene.creations or () if (each.need, each.slot) == (need.key, slot)
+    ]
     return max([*listed, *created], default=-1) + 1
 
 
@@ -87,7 +90,10 @@ def _count_lost(scene: Scene, need: Need, slot: Slot) -> int:
     """
     if list_tries(scene, need, slot):
         return 0
-    oldest = min((pod.created_at for pod in scene.pods if pod.need == need.key and pod.waits), default=scene.now)
+    oldest = min(
+        (pod.created_at for pod in scene.pods if pod.need == need.key and pod.waits),
+        default=scene.now,
+    )
     mine = [each for each in scene.creations or () if (each.need, each.slot) == (need.key, slot)]
     return sum(oldest < each.began_at for each in mine)
 
@@ -95,10 +101,14 @@ def _count_lost(scene: Scene, need: Need, slot: Slot) -> int:
 def _create(
     scene: Scene, need: Need, slot: Slot, record: Pool | None, first: int, round_number: int
 ) -> Act | Reason:
-    left = [number for number in range(first, len(need.ways)) if need.ways[number] not in scene.refused]
+    left = [
+        number for number in range(first, len(need.ways)) if need.ways[number] not in scene.refused
+    ]
     if not left:
         return Reason.PAUSED
-    helped_nobody = record is not None and is_useless(record, list_served(record, scene, need), scene)
+    helped_nobody = record is not None and is_useless(
+        record, list_served(record, scene, need), scene
+    )
     return Act(
         verb=Verb.CREATE,
         need=need.key,
@@ -134,7 +144,10 @@ def goes_first(pool: Pool, scene: Scene, need: Need) -> bool:
     It is only so where the successor needs what the pool holds: a part of the same reservation, or
     machines that leave no room under the limit.
     """
-    now, following = need.ways[pool.candidate % len(need.ways)], need.ways[(pool.candidate + 1) % len(need.ways)]
+    now, following = (
+        need.ways[pool.candidate % len(need.ways)],
+        need.ways[(pool.candidate + 1) % len(need.ways)],
+    )
     same = now == following and now.tier == Tier.RESERVATION
     return same or ((pool.ready or 0) > 0 and count_more_nodes(scene, need) < need.hosts)
 
@@ -161,4 +174,6 @@ def comes_empty(scene: Scene, need: Need, candidate: int) -> bool:
 
 def holds_room(pool: Pool, *, short: bool) -> bool:
     """Return whether a limit counts a pool that has no machines and gets none."""
-    return pool.autoscaled and pool.maximum > 0 and not pool.ready and short and pool.word != Word.LOST
+    return (
+        pool.autoscaled and pool.maximum > 0 and not pool.ready and short and pool.word != Word.LOST
+    )

@@ -23,5 +23,8 @@ def decide_check(scene: Scene) -> Reason | None:
     counted = {need.key: list_counted(scene, need) for need in scene.needs}
     if all(sum(map(is_whole, counted[need.key])) >= need.most for need in scene.needs):
         return Reason.CHECK_READY
-    held = scene.part_held_since is not None and scene.now - scene.part_held_since >= scene.part_seconds
+    held = (
+        scene.part_held_since is not None
+        and scene.now - scene.part_held_since >= scene.part_seconds
+    )
     return Reason.CHECK_RETRY if held and any(counted.values()) else None

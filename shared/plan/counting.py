@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from shared.model import labels
-from shared.model.pool_status import PoolStatus
+from shared.model.pools import PoolStatus
 from shared.plan.scene import Asks, Need, Pod, Pool, Queue, Scene
 from shared.plan.short import helps_not, is_whole
 
@@ -86,11 +86,16 @@ def find_taken(scene: Scene, need: Need) -> Pool | None:
     """
     if need.elastic or scene.takers_served:
         return None
-    users = {name: [pod for pod in scene.pods if pod.pool == name] for name in find_places(list(scene.pods))}
+    users = {
+        name: [pod for pod in scene.pods if pod.pool == name]
+        for name in find_places(list(scene.pods))
+    }
     taken = [
         pool
         for pool in scene.pools
-        if fits(pool, need.asks) and users.get(pool.name) and not any(pod.need for pod in users[pool.name])
+        if fits(pool, need.asks)
+        and users.get(pool.name)
+        and not any(pod.need for pod in users[pool.name])
     ]
     return min(taken, key=lambda pool: pool.name, default=None)
 
@@ -125,7 +130,11 @@ def list_demands(scene: Scene, need: Need) -> list[list[Pod]]:
         pods
         for pods in group_slices(scene, need).values()
         if find_places(pods) & counted
-        or (any(pod.waits for pod in pods) and not is_mixed(pods) and not list_elsewhere(scene, pods))
+        or (
+            any(pod.waits for pod in pods)
+            and not is_mixed(pods)
+            and not list_elsewhere(scene, pods)
+        )
     ]
 
 
@@ -134,14 +143,18 @@ def list_lacking(scene: Scene, need: Need) -> list[Asks]:
     demands = list_demands(scene, need)
     asked = [
         read_asks(need, pods)
-        for pods in sorted(demands, key=lambda pods: (not find_places(pods), -len(read_asks(need, pods).labels)))
+        for pods in sorted(
+            demands, key=lambda pods: (not find_places(pods), -len(read_asks(need, pods).labels))
+        )
     ]
     most = min(len(demands), count_to_keep(scene, need))
     unmet, _ = assign(asked[: max(0, most)], list_counted(scene, need))
     return [asks for asks, pool in unmet if pool is None]
 
 
-def assign(asked: list[Asks], pools: list[Pool]) -> tuple[list[tuple[Asks, Pool | None]], list[Pool]]:
+def assign(
+    asked: list[Asks], pools: list[Pool]
+) -> tuple[list[tuple[Asks, Pool | None]], list[Pool]]:
     """Return the slices that no whole pool serves, and the pools that are left over.
 
     Each pool serves one slice. A slice whose pool is not whole yet is named with it.

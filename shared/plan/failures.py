@@ -75,11 +75,17 @@ RULES: dict[Failure, FailureRule] = {
     Failure.RESERVATION: FailureRule(
         Reason.RESERVATION_UNFIT, "the reservation is missing, used up or does not fit"
     ),
-    Failure.ADDRESSES: FailureRule(Reason.ADDRESSES_EXHAUSTED, "no free IP addresses for the nodes"),
+    Failure.ADDRESSES: FailureRule(
+        Reason.ADDRESSES_EXHAUSTED, "no free IP addresses for the nodes"
+    ),
     Failure.ZONE: FailureRule(Reason.ZONE_UNFIT, "{zone} does not offer this machine"),
-    Failure.SHAPE: FailureRule(Reason.REQUEST_INVALID, "GKE does not accept the node pool", lasting=True),
+    Failure.SHAPE: FailureRule(
+        Reason.REQUEST_INVALID, "GKE does not accept the node pool", lasting=True
+    ),
     Failure.RIGHTS: FailureRule(Reason.PERMISSION_DENIED, "a permission is missing", lasting=True),
-    Failure.POLICY: FailureRule(Reason.POLICY_VIOLATED, "an organisation policy forbids it", lasting=True),
+    Failure.POLICY: FailureRule(
+        Reason.POLICY_VIOLATED, "an organisation policy forbids it", lasting=True
+    ),
     Failure.INTERNAL: FailureRule(Reason.POOL_FAILED, "an error inside of GKE", doublings=2),
     Failure.UNKNOWN: FailureRule(Reason.POOL_FAILED, "GKE could not create the node pool"),
 }
@@ -122,7 +128,9 @@ _PATTERNS = [  # assumes: failure-words
     for name, _, fragments in (line.partition(": ") for line in _TABLE.strip().splitlines())
     for fragment in fragments.split(" | ")
 ]
-_CODES = dict.fromkeys((4, 13, 14), Failure.INTERNAL) | {8: Failure.STOCKOUT}  # assumes: failure-codes
+_CODES = dict.fromkeys((4, 13, 14), Failure.INTERNAL) | {
+    8: Failure.STOCKOUT
+}  # assumes: failure-codes
 _CODES |= dict.fromkeys((7, 16), Failure.RIGHTS)
 """``google.rpc.Code``, for words that the table does not know. INVALID_ARGUMENT (3) is not here: it
 does not tell whether the shape is wrong or only what was tried."""
@@ -146,7 +154,9 @@ def classify_failure(error: str, code: int = 0) -> Failure:
 _OPERATION = re.compile(r"\boperation-[-\w]+")
 Decided = Busy | Denied | InvalidRequest | LabelBudgetExceeded | NoCapacity
 """Errors that become a decision. `shared.answer` handles every other error."""
-REFUSED_BY_GKE = frozenset(Reason(each.reason) for each in (NoCapacity, ReservationUnfit, InvalidRequest))
+REFUSED_BY_GKE = frozenset(
+    Reason(each.reason) for each in (NoCapacity, ReservationUnfit, InvalidRequest)
+)
 """Reasons of a creation that GKE did not accept; another tier, zone or reservation may succeed."""
 _REMEDIES = {
     Reason.QUOTA_EXCEEDED: "; end other workloads, or let an operator ask Google for more quota",
@@ -164,7 +174,9 @@ def decide_gke_answer(pool_name: str, act: str, error: Decided) -> Decision:
     if isinstance(error, Busy):
         return Decision(Verdict.WAIT, reason, f"node pool {pool_name} cannot be {act} yet: {error}")
     remedy = _REMEDIES.get(reason, "")
-    return Decision(Verdict.REFUSE, reason, f"node pool {pool_name} cannot be {act}: {error}{remedy}")
+    return Decision(
+        Verdict.REFUSE, reason, f"node pool {pool_name} cannot be {act}: {error}{remedy}"
+    )
 
 
 def decide_failure(act: str, error: ProvisionerError) -> Decision:
@@ -174,7 +186,9 @@ def decide_failure(act: str, error: ProvisionerError) -> Decision:
     failure has the same text in every sweep.
     """
     if isinstance(error, Denied):
-        return Decision(Verdict.REFUSE, Reason(error.reason), f"{act}: {error}{_REMEDIES[Reason(error.reason)]}")
+        return Decision(
+            Verdict.REFUSE, Reason(error.reason), f"{act}: {error}{_REMEDIES[Reason(error.reason)]}"
+        )
     message = leave_out_operations(str(error))
     return Decision(Verdict.WAIT, Reason(error.reason), f"{act} yet, and is tried again: {message}")
 

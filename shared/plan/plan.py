@@ -93,7 +93,9 @@ def _make_plan(scene: Scene) -> Plan:
     )
 
 
-def _hold_back(scene: Scene, life: Life, adds: list[Act], answers: list[Answer]) -> tuple[list[Act], list[Answer]]:
+def _hold_back(
+    scene: Scene, life: Life, adds: list[Act], answers: list[Answer]
+) -> tuple[list[Act], list[Answer]]:
     """Return the creates that remain, with what Kueue is told, or which part is refused."""
     if life == Life.QUEUED:
         check = decide_check(scene)
@@ -175,7 +177,9 @@ def _plan_lower(scene: Scene, need: Need, allowed: int) -> list[Act]:
 def _list_notices(scene: Scene, need: Need) -> list[Answer]:
     """Return what the owner is told about slices and pools that are not as they should be."""
     groups = list(group_slices(scene, need).values())
-    follow = [pods for pods in groups if list_elsewhere(scene, pods) and any(pod.waits for pod in pods)]
+    follow = [
+        pods for pods in groups if list_elsewhere(scene, pods) and any(pod.waits for pod in pods)
+    ]
     taken = find_taken(scene, need)
     lost = [
         pool.name

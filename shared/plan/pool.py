@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from shared.model.pool_status import PoolStatus
+from shared.model.pools import PoolStatus
 from shared.plan.attempts import goes_first, holds_room, list_tries
 from shared.plan.counting import (
     assign,
@@ -40,7 +40,12 @@ def is_used(pool: Pool, scene: Scene, need: Need | None) -> bool:
     GKE cannot repair a slice in part.
     """
     served = list_served(pool, scene, need) if need else []
-    hangs = need and pool.word == Word.LOST and pool.shape.topology and is_short(pool, need, served, scene)
+    hangs = (
+        need
+        and pool.word == Word.LOST
+        and pool.shape.topology
+        and is_short(pool, need, served, scene)
+    )
     return any(pod.pool == pool.name and not (pod.need and hangs) for pod in scene.pods)
 
 
@@ -65,7 +70,9 @@ def list_too_many(scene: Scene, need: Need) -> list[Pool]:
         if len(list_elsewhere(scene, pods)) < need.hosts
     ]
     wanted = (live + [need.asks] * (most - len(live)))[:most]
-    best = sorted(list_counted(scene, need), key=lambda pool: _rank(pool, scene, need), reverse=True)
+    best = sorted(
+        list_counted(scene, need), key=lambda pool: _rank(pool, scene, need), reverse=True
+    )
     unmet, left = assign(wanted, best)
     return [pool for pool in left if not any(fits(pool, asks) for asks, _ in unmet)]
 
@@ -78,7 +85,11 @@ def _rank(pool: Pool, scene: Scene, need: Need) -> tuple[bool, bool, bool, int, 
 
 def plan_takes(scene: Scene, need: Need) -> list[Act]:
     """Return what is taken away of a need's pools while its workload is live."""
-    spare = [] if scene.queue == Queue.QUOTA and scene.suspended_since is not None else list_too_many(scene, need)
+    spare = (
+        []
+        if scene.queue == Queue.QUOTA and scene.suspended_since is not None
+        else list_too_many(scene, need)
+    )
     groups = group_slices(scene, need).values()
     mixed = {name for pods in groups if is_mixed(pods) for name in find_places(pods)}
     acts: list[Act | None] = []
@@ -88,7 +99,11 @@ def plan_takes(scene: Scene, need: Need) -> list[Act]:
         if helps_not(pool, need, list_served(pool, scene, need), scene):
             acts.append(_end_record(pool, scene, need))
         elif pool in spare and pool.spare_before and pool.name not in mixed:
-            acts.append(None if is_waited_for(pool, scene, need) else _end_idle(pool, scene, need.warm_seconds))
+            acts.append(
+                None
+                if is_waited_for(pool, scene, need)
+                else _end_idle(pool, scene, need.warm_seconds)
+            )
     return [act for act in acts if act is not None]
 
 
@@ -137,9 +152,14 @@ def find_spare(scene: Scene) -> frozenset[str]:
         if not is_used(pool, scene, need)
     }
     parts = {
-        pool.name for need in scene.needs if need.part and not need.nodes for pool in list_counted(scene, need)
+        pool.name
+        for need in scene.needs
+        if need.part and not need.nodes
+        for pool in list_counted(scene, need)
     }
-    strays = {pool.name for pool in scene.pools if not any(fits(pool, need.asks) for need in scene.needs)}
+    strays = {
+        pool.name for pool in scene.pools if not any(fits(pool, need.asks) for need in scene.needs)
+    }
     return frozenset(spare | parts | strays)
 
 
@@ -148,7 +168,9 @@ def plan_ends(scene: Scene) -> list[Act]:
     warm = max((need.warm_seconds for need in scene.needs), default=0)
     acts: list[Act | None] = []
     for pool in scene.pools:
-        wanted = pool.idle_since is not None and any(is_waited_for(pool, scene, need) for need in scene.needs)
+        wanted = pool.idle_since is not None and any(
+            is_waited_for(pool, scene, need) for need in scene.needs
+        )
         need = next((need for need in scene.needs if fits(pool, need.asks)), None)
         if is_at_rest(pool) and not wanted and not is_used(pool, scene, need):
             acts.append(_end_idle(pool, scene, warm))
@@ -161,5 +183,8 @@ def plan_opens(scene: Scene) -> list[Act]:
         Act(verb=Verb.OPEN, pool=pool.name)
         for pool in scene.pools
         if pool.idle_since is not None
-        and (is_used(pool, scene, None) or any(is_waited_for(pool, scene, need) for need in scene.needs))
+        and (
+            is_used(pool, scene, None)
+            or any(is_waited_for(pool, scene, need) for need in scene.needs)
+        )
     ]

@@ -10,17 +10,16 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from shared.model.pools import PoolStatus
 from shared.needs.capacity import Tier
-from shared.model.pool_status import PoolStatus
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from shared.model.decisions import Reason
+    from shared.model.names import Slot
+    from shared.model.pools import PoolShape
     from shared.model.workloads import Taint, Toleration
-
-Slot = int | str
-"""The number of a pool within its need; for a pinned need the key of its slice."""
 
 
 class Whose(StrEnum):
@@ -40,20 +39,6 @@ class Word(StrEnum):
     """GKE cannot make them, and says why."""
     LOST = "lost"
     """They existed, and GKE has lost them."""
-
-
-@dataclass(frozen=True, slots=True)
-class PoolShape:
-    """What the machines of a pool offer, whatever their name is."""
-
-    accelerator: str
-    topology: str = ""
-    hosts: int = 0
-    """Nodes of a whole pool; 0 for one whose number of nodes may change."""
-    units: int = 0
-    """Chips or GPUs of a node."""
-    sharing: str = ""
-    """How pods share a GPU."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,7 +114,9 @@ class Asks:
 
     def union(self, others: tuple[Asks, ...]) -> Asks:
         """Return the same with the labels that others ask."""
-        return Asks(self.shape, self.labels.union(*(each.labels for each in others)), self.tolerations)
+        return Asks(
+            self.shape, self.labels.union(*(each.labels for each in others)), self.tolerations
+        )
 
 
 @dataclass(frozen=True, slots=True)

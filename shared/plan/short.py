@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from shared.model.pools import PoolStatus
 from shared.needs.capacity import Tier
-from shared.model.pool_status import PoolStatus
 from shared.plan.scene import Word
 
 if TYPE_CHECKING:
@@ -45,7 +45,13 @@ def is_short(pool: Pool, need: Need, served: list[Pod], scene: Scene) -> bool:
     made again.
     """
     patience = find_patience(pool, need)
-    if pool.status != PoolStatus.RUNNING or is_whole(pool) or pool.busy or patience is None or not served:
+    if (
+        pool.status != PoolStatus.RUNNING
+        or is_whole(pool)
+        or pool.busy
+        or patience is None
+        or not served
+    ):
         return False
     began = min(pod.created_at for pod in served)
     if pool.word:
@@ -62,12 +68,18 @@ def find_patience(pool: Pool, need: Need) -> int | None:
     way = need.ways[min(pool.candidate, len(need.ways) - 1)]
     if way.tier == Tier.FLEX_START or (pool.autoscaled and len(need.ways) == 1):
         return None
-    return {Word.CAUSE: CAUSE_SECONDS, Word.LOST: LOSS_SECONDS}.get(pool.word or Word.NONE, CREATION_SECONDS)
+    return {Word.CAUSE: CAUSE_SECONDS, Word.LOST: LOSS_SECONDS}.get(
+        pool.word or Word.NONE, CREATION_SECONDS
+    )
 
 
 def is_useless(pool: Pool, served: list[Pod], scene: Scene) -> bool:
     """Return whether a whole pool serves nobody although a pod is older than its nodes."""
-    if not is_whole(pool) or pool.ready_since is None or scene.now - pool.ready_since < USELESS_SECONDS:
+    if (
+        not is_whole(pool)
+        or pool.ready_since is None
+        or scene.now - pool.ready_since < USELESS_SECONDS
+    ):
         return False
     strangers = any(pod.pool == pool.name and not pod.need for pod in scene.pods)
     return not strangers and any(pod.created_at < pool.ready_since for pod in served)
@@ -75,7 +87,9 @@ def is_useless(pool: Pool, served: list[Pod], scene: Scene) -> bool:
 
 def helps_not(pool: Pool, need: Need, served: list[Pod], scene: Scene) -> bool:
     """Return whether a pool does not help: it is the record that its attempt failed."""
-    return has_failed(pool) or is_short(pool, need, served, scene) or is_useless(pool, served, scene)
+    return (
+        has_failed(pool) or is_short(pool, need, served, scene) or is_useless(pool, served, scene)
+    )
 
 
 def is_last_useless(pool: Pool, served: list[Pod], scene: Scene) -> bool:

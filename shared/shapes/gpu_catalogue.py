@@ -71,11 +71,21 @@ def _attached(ceilings: dict[int, int]) -> tuple[GpuMachine, ...]:
 
 
 FAMILIES = (  # assumes: gpu-machines
-    GpuFamily(accelerator="nvidia-tesla-t4", machines=_attached({1: 48, 2: 48, 4: 96}), boot_disks=_PD_ALL),
-    GpuFamily(accelerator="nvidia-tesla-p4", machines=_attached({1: 24, 2: 48, 4: 96}), boot_disks=_PD_ALL),
-    GpuFamily(accelerator="nvidia-tesla-p100", machines=_attached({1: 16, 2: 32, 4: 64}), boot_disks=_PD_ALL),
     GpuFamily(
-        accelerator="nvidia-tesla-v100", machines=_attached({1: 12, 2: 24, 4: 48, 8: 96}), boot_disks=_PD_ALL
+        accelerator="nvidia-tesla-t4", machines=_attached({1: 48, 2: 48, 4: 96}), boot_disks=_PD_ALL
+    ),
+    GpuFamily(
+        accelerator="nvidia-tesla-p4", machines=_attached({1: 24, 2: 48, 4: 96}), boot_disks=_PD_ALL
+    ),
+    GpuFamily(
+        accelerator="nvidia-tesla-p100",
+        machines=_attached({1: 16, 2: 32, 4: 64}),
+        boot_disks=_PD_ALL,
+    ),
+    GpuFamily(
+        accelerator="nvidia-tesla-v100",
+        machines=_attached({1: 12, 2: 24, 4: 48, 8: 96}),
+        boot_disks=_PD_ALL,
     ),
     GpuFamily(
         accelerator="nvidia-tesla-a100",
@@ -175,7 +185,11 @@ CLIENTS_MIN, CLIENTS_MAX = 2, 48
 """How many pods may share one GPU: https://cloud.google.com/kubernetes-engine/docs/concepts/timesharing-gpus."""
 SHARING = {"time-sharing": "TIME_SHARING", "mps": "MPS"}
 """Values of the sharing selector, and their names in the API."""
-DRIVERS = {"default": "DEFAULT", "latest": "LATEST", "autoinstall-disabled": "INSTALLATION_DISABLED"}
+DRIVERS = {
+    "default": "DEFAULT",
+    "latest": "LATEST",
+    "autoinstall-disabled": "INSTALLATION_DISABLED",
+}
 """Values of the driver selector, and their names in the API."""
 RACK_SCALE = frozenset(family.accelerator for family in FAMILIES if family.rack_topology)
 """GPUs that are connected across hosts, so that several hosts are one slice:

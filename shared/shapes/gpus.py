@@ -19,8 +19,8 @@ from shared.shapes.room import Room, describe_size, measure_allocatable, measure
 from shared.shapes.shape import GpuSharing, Placement, Shape
 
 if TYPE_CHECKING:
-    from shared.shapes.gpu_catalogue import GpuFamily, GpuMachine
     from shared.model.workloads import PodTemplate
+    from shared.shapes.gpu_catalogue import GpuFamily, GpuMachine
 
 NODES_MAX = 1000
 """Nodes of one pool in one zone: https://cloud.google.com/kubernetes-engine/quotas."""
@@ -56,7 +56,10 @@ def find_gpu_shape(template: PodTemplate, *, pods: int, room: Room = ANY_ROOM) -
     wanted = math.ceil(template.gpus / cut.units_per_gpu)
     machine = _find_machine(template, family, wanted, room)
     per_node = _count_pods(template, machine, cut, room)
-    spread = max((each.domains_min for each in template.topology_terms if each.key == labels.HOSTNAME), default=1)
+    spread = max(
+        (each.domains_min for each in template.topology_terms if each.key == labels.HOSTNAME),
+        default=1,
+    )
     nodes = max(math.ceil(pods / per_node), min(pods, spread))
     if nodes > NODES_MAX:
         raise UnsupportedShape(
@@ -97,7 +100,12 @@ def _find_family(template: PodTemplate) -> GpuFamily:
     what = "the pod selects no GPU type"
     if name:
         what = "this GPU type is retired" if name in RETIRED else "unknown GPU type"
-    raise UnknownGpu(what, field=labels.GPU_ACCELERATOR, value=name or "", valid=", ".join(near or sorted(BY_GPU)))
+    raise UnknownGpu(
+        what,
+        field=labels.GPU_ACCELERATOR,
+        value=name or "",
+        valid=", ".join(near or sorted(BY_GPU)),
+    )
 
 
 def _read_cut(template: PodTemplate, family: GpuFamily) -> _Cut:
@@ -114,7 +122,10 @@ def _read_cut(template: PodTemplate, family: GpuFamily) -> _Cut:
     driver = template.find_selector(labels.GPU_DRIVER) or "default"
     if driver not in DRIVERS:
         raise UnsupportedShape(
-            "unknown driver version", field=labels.GPU_DRIVER, value=driver, valid=", ".join(DRIVERS)
+            "unknown driver version",
+            field=labels.GPU_DRIVER,
+            value=driver,
+            valid=", ".join(DRIVERS),
         )
     sharing = GpuSharing(
         partition=size,
@@ -147,7 +158,10 @@ def _read_clients(template: PodTemplate, strategy: str) -> int:
         )
     if template.gpus > 1:
         raise UnsupportedShape(
-            "a pod can use only one share of a shared GPU", field=_FIELD, value=str(template.gpus), valid="1"
+            "a pod can use only one share of a shared GPU",
+            field=_FIELD,
+            value=str(template.gpus),
+            valid="1",
         )
     return clients
 
@@ -174,7 +188,8 @@ def _find_machine(template: PodTemplate, family: GpuFamily, gpus: int, room: Roo
     if not enough:
         counts = sorted({each.gpus for each in fitting})
         raise UnsupportedShape(
-            f"no machine has this many {family.accelerator}" + (f" and exactly {exact} in all" if exact else ""),
+            f"no machine has this many {family.accelerator}"
+            + (f" and exactly {exact} in all" if exact else ""),
             field=_FIELD,
             value=str(template.gpus),
             valid=f"at most {counts[-1]} (machines have {', '.join(map(str, counts))})",

@@ -93,7 +93,9 @@ FAMILIES = (
     Family(
         generation="v4",
         accelerator="tpu-v4-podslice",
-        machines=(Machine("ct4p-hightpu-4t", 4, "2x2x1", multi_host=True, cpus=240, memory_gb=407),),
+        machines=(
+            Machine("ct4p-hightpu-4t", 4, "2x2x1", multi_host=True, cpus=240, memory_gb=407),
+        ),
         boot_disks=(*_PD_ALL, "hyperdisk-balanced"),
         public_names=("v4",),
         counted_per_chip=2,
@@ -126,7 +128,9 @@ FAMILIES = (
     Family(
         generation="v5p",
         accelerator="tpu-v5p-slice",
-        machines=(Machine("ct5p-hightpu-4t", 4, "2x2x1", multi_host=True, cpus=208, memory_gb=448),),
+        machines=(
+            Machine("ct5p-hightpu-4t", 4, "2x2x1", multi_host=True, cpus=208, memory_gb=448),
+        ),
         boot_disks=_PD,
         flex_start=True,
         public_names=("v5p",),
@@ -152,7 +156,15 @@ FAMILIES = (
         machines=(
             Machine("tpu7x-standard-1t", 1, "1x1x1", multi_host=False, cpus=56, memory_gb=248),
             Machine("tpu7x-standard-4t", 4, "2x2x1", multi_host=True, cpus=224, memory_gb=992),
-            Machine("tpu7x-ultranet-4t", 4, "2x2x1", multi_host=True, by_name_only=True, cpus=224, memory_gb=992),
+            Machine(
+                "tpu7x-ultranet-4t",
+                4,
+                "2x2x1",
+                multi_host=True,
+                by_name_only=True,
+                cpus=224,
+                memory_gb=992,
+            ),
         ),
         placement=Placement.WORKLOAD_POLICY,
         boot_disks=_HYPERDISK,
@@ -165,7 +177,9 @@ FAMILIES = (
 
 BY_ACCELERATOR = {family.accelerator: family for family in FAMILIES}
 MACHINES = {machine.name: machine for family in FAMILIES for machine in family.machines}
-CHIPS_BY_MACHINE = {machine.name: machine.chips for family in FAMILIES for machine in family.machines}
+CHIPS_BY_MACHINE = {
+    machine.name: machine.chips for family in FAMILIES for machine in family.machines
+}
 """Chips of one host, by machine type."""
 
 

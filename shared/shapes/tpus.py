@@ -13,7 +13,13 @@ from typing import TYPE_CHECKING
 from shared.model import labels
 from shared.model.errors import UnsupportedShape
 from shared.shapes.shape import Placement, Shape
-from shared.shapes.tpu_catalogue import BY_ACCELERATOR, CUBE_CHIPS, SHAPES_BELOW_A_CUBE, Family, Machine
+from shared.shapes.tpu_catalogue import (
+    BY_ACCELERATOR,
+    CUBE_CHIPS,
+    SHAPES_BELOW_A_CUBE,
+    Family,
+    Machine,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,7 +29,11 @@ _NEAREST_SHOWN = 4
 
 
 def find_shape(
-    *, accelerator: str | None, topology: str | None, chips_per_pod: int | None, machine_type: str | None = None
+    *,
+    accelerator: str | None,
+    topology: str | None,
+    chips_per_pod: int | None,
+    machine_type: str | None = None,
 ) -> Shape:
     """Return the one shape that a pod's selectors and chip request describe.
 
@@ -93,7 +103,9 @@ def list_topologies(family: Family) -> Iterator[str]:
 def _find_family(accelerator: str | None) -> Family:
     if accelerator and accelerator in BY_ACCELERATOR:
         return BY_ACCELERATOR[accelerator]
-    near = difflib.get_close_matches(accelerator or "", BY_ACCELERATOR, n=_NEAREST_SHOWN, cutoff=0.6)
+    near = difflib.get_close_matches(
+        accelerator or "", BY_ACCELERATOR, n=_NEAREST_SHOWN, cutoff=0.6
+    )
     raise UnsupportedShape(
         "unknown TPU type" if accelerator else "the pod selects no TPU type",
         field=labels.ACCELERATOR,
@@ -114,21 +126,27 @@ def _check_topology_form(family: Family, topology: str) -> None:
         )
 
 
-def _find_machine(family: Family, topology: str | None, chips: int | None, machine_type: str | None) -> Machine:
+def _find_machine(
+    family: Family, topology: str | None, chips: int | None, machine_type: str | None
+) -> Machine:
     if machine_type is not None:
         return _find_machine_by_name(family, machine_type, chips)
     usual = [machine for machine in family.machines if not machine.by_name_only]
     if chips is None:
         # For a leader without chips the other pods of the slice decide. Without them a multi-host
         # machine is preferred to a single host of the same topology.
-        fitting = [machine for machine in usual if topology and _is_topology_of(family, machine, topology)]
+        fitting = [
+            machine for machine in usual if topology and _is_topology_of(family, machine, topology)
+        ]
         if fitting:
             return max(fitting, key=lambda machine: (machine.multi_host, -machine.chips))
     for machine in usual:
         if machine.chips == chips or (chips is None and len(usual) == 1):
             return machine
     if chips is None and topology:
-        _check_topology_of_machine(family, max(usual, key=lambda machine: machine.multi_host), topology)
+        _check_topology_of_machine(
+            family, max(usual, key=lambda machine: machine.multi_host), topology
+        )
     raise UnsupportedShape(
         f"no {family.accelerator} machine has this many chips per host",
         field=f"resources.{labels.TPU_RESOURCE} (sum over containers)",
@@ -142,7 +160,8 @@ def _find_machine_by_name(family: Family, machine_type: str, chips: int | None) 
         if machine.name == machine_type and chips in (None, machine.chips):
             return machine
     raise UnsupportedShape(
-        f"not a machine type of {family.accelerator}" + (f" with {chips} chips per host" if chips else ""),
+        f"not a machine type of {family.accelerator}"
+        + (f" with {chips} chips per host" if chips else ""),
         field=labels.INSTANCE_TYPE,
         value=machine_type,
         valid=", ".join(f"{machine.name} ({machine.chips} chips)" for machine in family.machines),

@@ -4,13 +4,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from shared.core.identity.creations import Creation
+
 from cli.access.log_search import Answered
 from cli.fleet.status import Status
 from cli.fleet.status_rows import PoolRow, WaitingRow
 from cli.messages.dead_letters import DeadLetter
 from cli.usage.record_stream import Span
-from shared.core.identity.creations import Creation
-from shared.core.identity.names import build_pool_name
+from shared.model.names import build_pool_name
 from tests.builders import NOW, a_claim
 from tests.cli.board_rows import a_row, a_wait
 

@@ -6,8 +6,8 @@ For tests of whole processes only. The tests in tests/contract show what the rea
 import json
 from typing import Any
 
-from shared.model import labels
 from shared.kinds import jobset as jobset_keys
+from shared.model import labels
 from standins.processes.local_answers import Answer, Asked, LocalAnswers
 from tests.builders import JOBSET_UID, POD_UID
 

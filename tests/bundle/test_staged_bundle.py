@@ -16,8 +16,8 @@ import urllib3
 from functions_framework import create_app
 
 from demo.stack.readiness import listens
+from shared.engine.outside import Ports
 from shared.model.errors import Throttled
-from shared.model.ports import Ports
 from shared.wiring import use
 from standins.processes.free_ports import draw_ports
 from standins.processes.stand_ins import PATIENCE_SECONDS, wait_until

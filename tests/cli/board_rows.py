@@ -3,7 +3,7 @@
 from typing import Any
 
 from cli.fleet.status_rows import PoolRow, WaitingRow
-from shared.core.identity.names import build_pool_name
+from shared.model.names import build_pool_name
 from tests.builders import CLUSTER, a_claim
 
 FIRST, SECOND = (build_pool_name(a_claim(), attempt) for attempt in (0, 1))

@@ -26,11 +26,11 @@ from cli.access.operator_access import Deployment
 from cli.access.subscriptions import PubsubAdmin, open_subscriber
 from cli.explanation.history_text import print_history
 from cli.explanation.why import History
-from shared.settings import Credentials
 from shared.edges.google_account import GoogleAccount
 from shared.edges.google_session import GoogleSession
 from shared.edges.kubernetes_api import Connection, KubernetesApi
 from shared.edges.pubsub_topic import open_publisher_over_rest
+from shared.settings import Credentials
 from tests.builders import NOW
 from tests.component.world import Records, World
 from tests.contract.stand_ins import stand_in

@@ -15,11 +15,11 @@ from cli.diagnosis.cluster_checks import LEDGER_RIGHTS, list_rights
 from cli.diagnosis.doctor import examine
 from cli.diagnosis.findings import Finding, Result
 from cli.diagnosis.message_checks import check_backlog
+from shared.edges.kubernetes_api import Connection, KubernetesApi
+from shared.kinds.table import KIND_NAMES, KINDS
 from shared.model import labels
 from shared.model.errors import Denied
-from shared.kinds.table import KIND_NAMES, KINDS
 from shared.settings import ClusterSettings
-from shared.edges.kubernetes_api import Connection, KubernetesApi
 from tests.builders import CLUSTER
 from tests.cli.cli_world import (
     NOWHERE,

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from shared.core.identity.creations import Creation
 
 from cli.access.log_search import Answered
 from cli.diagnosis.findings import Finding, Result, merge_unanswered
@@ -14,8 +15,7 @@ from cli.fleet.failed_creations import find_failures
 from cli.fleet.status import read_status
 from shared.model import labels
 from shared.model.errors import Denied, Unavailable
-from shared.core.identity.creations import Creation
-from shared.core.identity.names import build_pool_name
+from shared.model.names import build_pool_name
 from shared.model.times import format_time
 from tests.builders import CLUSTER, JOBSET_UID, NOW, ZONE, a_claim, a_pod, a_pool
 from tests.cli.cli_world import read_json, run, show

@@ -10,9 +10,9 @@ from cli.access.operator_access import Deployment
 from cli.access.subscriptions import PulledMessage
 from cli.messages.dead_letters import Choice, DeadLetterQueue, publish_again, read_dead_letter, strip
 from cli.moments import parse_since
+from shared.edges.pubsub_topic import PubsubTopic
 from shared.model.errors import Unavailable
 from shared.model.messages import Message, format_message
-from shared.edges.pubsub_topic import PubsubTopic
 from tests.audit_entries import an_entry, as_message
 from tests.builders import a_demand_event, a_workload_demand
 from tests.cli.cli_world import NOWHERE, a_deployment, put_in_place, read_json, run

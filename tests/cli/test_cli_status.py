@@ -6,20 +6,21 @@ from dataclasses import replace
 
 import pytest
 import yaml
+from shared.core.decide.attempts import find_pause
+from shared.core.identity.creations import Creation
 
 from cli.board.readings import Readings
 from cli.fleet.status import read_status
 from cli.fleet.status_table import print_status
 from cli.printing import format_age
 from cli.rehearsal import SHOWN_MAX
+from shared.engine.outside import SurplusMark
 from shared.model import labels
-from shared.core.decide.attempts import find_pause
-from shared.plan.failures import RULES, Failure
 from shared.model.errors import Unavailable
-from shared.core.identity.creations import Creation
-from shared.core.identity.names import build_pool_name
-from shared.model.ports import FillError, Machines, SurplusMark
+from shared.model.names import build_pool_name
+from shared.model.readings import FillError, Machines
 from shared.model.times import format_minute, format_time
+from shared.plan.failures import RULES, Failure
 from tests.builders import CLUSTER, NOW, a_claim, a_go_pool, a_jobset, a_pod, a_pool
 from tests.cli.cli_world import a_deployment, list_printed, put_in_place, read_json, run
 from tests.component.world import Records, World

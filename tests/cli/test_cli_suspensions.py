@@ -6,9 +6,9 @@ import pytest
 
 from cli.explanation.suspensions import read_suspension
 from cli.explanation.why import History, add_present
-from shared.model.errors import Denied, NotFound, ProvisionerError
-from shared.kinds.table import choose_kinds
 from shared.edges.kubernetes_api import KubernetesApi
+from shared.kinds.table import choose_kinds
+from shared.model.errors import Denied, NotFound, ProvisionerError
 from tests.builders import CLUSTER
 from tests.cli.cli_world import a_deployment, show
 from tests.component.world import Records, World

@@ -7,8 +7,8 @@ import pytest
 from cli.board.readings import Readings
 from cli.fleet.unlabelled_pools import find_unlabelled
 from shared.model import labels
-from shared.core.identity.names import build_pool_name
-from shared.model.pool_status import PoolSnapshot, PoolStatus
+from shared.model.names import build_pool_name
+from shared.model.pools import PoolSnapshot, PoolStatus
 from tests.builders import CLUSTER, a_claim, a_foreign_pool, a_go_pool, a_pool
 from tests.cli.cli_world import a_deployment, read_json, run
 from tests.component.world import World

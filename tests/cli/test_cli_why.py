@@ -16,10 +16,10 @@ from cli.explanation.history import Entry, read_logs, read_operations, read_pool
 from cli.explanation.history_text import collapse
 from cli.explanation.why import History, add_present, mark_repetitions, parse_workload
 from cli.fleet.status import Status, read_status
+from shared.edges.kubernetes_api import Connection, KubernetesApi
 from shared.model import labels
 from shared.model.errors import Denied, NotFound, ProvisionerError, Unavailable
-from shared.core.identity.names import build_pool_name
-from shared.edges.kubernetes_api import Connection, KubernetesApi
+from shared.model.names import build_pool_name
 from tests.builders import CLUSTER, NOW, a_claim, a_go_pool, a_pod, a_pool, a_template
 from tests.cli.cli_world import NOBODY, NOWHERE, CannedRest, a_deployment, put_in_place, read_json, run, show
 from tests.component.world import Records, World

@@ -1,17 +1,17 @@
 """The real scheduler binds a pod with a disk only to a node in the zone that its pool gets."""
 
 import pytest
+from shared.engine.looks.gather import add_disks
+from shared.engine.looks.look import open_look
 
-from shared.model import labels
-from shared.needs.demands import decide_demand
-from shared.needs.demand import Demand
-from shared.model.ports import Ports
-from shared.model.workloads import PodView
 from shared.edges.clock import SYSTEM_CLOCK
 from shared.edges.kubernetes_api import KubernetesApi, connection_from_kubeconfig
 from shared.edges.kubernetes_cluster import KubernetesCluster
-from shared.engine.looks.gather import add_disks
-from shared.engine.looks.look import open_look
+from shared.engine.outside import Ports
+from shared.model import labels
+from shared.model.workloads import PodView
+from shared.needs.demand import Demand
+from shared.needs.demands import decide_demand
 from standins.controlplane.plane import ControlPlane
 from standins.controlplane.tests.controlplane_worlds import World, jobset, wait_for
 from tests.builders import CLUSTER, ZONE, settings

@@ -14,20 +14,21 @@ from typing import Any
 import httpx
 import msgspec
 import pytest
+from shared.edges.ledger_objects import NAME as LEDGER
+from shared.engine.looks.gather import read_cluster_uid
 
 from exporter.exporter_settings import ExporterSettings
 from exporter.kubernetes_watch import open_watch
 from exporter.lease import LeaseLock
 from exporter.watched_kinds import list_watched
-from shared.model.errors import Denied, KindAbsent, NotFound, ProvisionerError, StaleView
-from shared.kinds.table import KINDS
-from shared.model.ports import Cluster, Notice
-from shared.settings import ClusterSettings, Credentials, Settings
-from shared.model.workloads import Parent
 from shared.edges.kubernetes_api import KubernetesApi, connection_from_kubeconfig
 from shared.edges.kubernetes_objects import Stored
-from shared.edges.ledger_objects import NAME as LEDGER
-from shared.engine.looks.gather import read_cluster_uid
+from shared.engine.outside import Cluster
+from shared.kinds.table import KINDS
+from shared.model.errors import Denied, KindAbsent, NotFound, ProvisionerError, StaleView
+from shared.model.readings import Notice
+from shared.model.workloads import Parent
+from shared.settings import ClusterSettings, Credentials, Settings
 from shared.wiring import build_ports
 from standins.controlplane.api_client import MERGE, exists
 from standins.controlplane.api_objects import apply

@@ -10,9 +10,9 @@ from exporter.health import Health, HealthServer
 from exporter.process import JOIN_SECONDS
 from exporter.watched_kinds import list_watched
 from infra.build import render_exporter
-from shared.model.errors import Misconfigured
-from shared.kinds.table import KINDS
 from shared.edges.pubsub_topic import TIMEOUT_SECONDS
+from shared.kinds.table import KINDS
+from shared.model.errors import Misconfigured
 from standins.controlplane.product_manifests import read_kustomization, read_objects
 from tests.cluster.kubernetes_manifests import (
     EXPORTER,

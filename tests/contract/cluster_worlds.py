@@ -9,16 +9,17 @@ from typing import Any
 
 import msgspec
 
-from shared.model import labels
-from shared.kinds.table import get_kind
-from shared.model.ports import Cluster, Notice
-from shared.model.times import parse_time
 from shared.edges.disk_objects import read_disk
 from shared.edges.event_writer import StoredEvent, read_scale_up
 from shared.edges.kubernetes_api import Connection, KubernetesApi
 from shared.edges.kubernetes_cluster import KubernetesCluster
 from shared.edges.node_taints import Node, view_node
 from shared.edges.workload_objects import Pod, read_workload, view_pod
+from shared.engine.outside import Cluster
+from shared.kinds.table import get_kind
+from shared.model import labels
+from shared.model.readings import Notice
+from shared.model.times import parse_time
 from tests.component.fakes import FakeCluster
 from tests.contract.stand_ins import ask
 

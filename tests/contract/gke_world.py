@@ -7,13 +7,14 @@ from typing import Any
 
 from google.cloud.container_v1 import ClusterManagerClient
 
-from shared.needs.demands import decide_demand
-from shared.needs.node_pool_body import build_node_pool
-from shared.model.ports import Clock, NodePools
-from shared.settings import Credentials, Settings
 from shared.edges.clock import SYSTEM_CLOCK
 from shared.edges.gke import GkeNodePools
 from shared.edges.google_account import GoogleAccount
+from shared.engine.outside import NodePools
+from shared.model.times import Clock
+from shared.needs.demands import decide_demand
+from shared.needs.node_pool_body import build_node_pool
+from shared.settings import Credentials, Settings
 from standins.fakegke.tests.fakegke_worlds import open_transport
 from tests.builders import CLUSTER, a_demand, a_jobset, a_pod, expect_demand, settings
 from tests.contract.stand_ins import ask

@@ -3,9 +3,9 @@
 import dataclasses
 from typing import Protocol
 
+from shared.engine.outside import NodePools
 from shared.model.errors import ClusterNotFound, NoCapacity, Unavailable
-from shared.model.pool_status import PoolStatus
-from shared.model.ports import NodePools
+from shared.model.pools import PoolStatus
 from tests.builders import CLUSTER
 from tests.component.fakes import FakeNodePools
 from tests.contract.gke_world import NO_CLUSTER, Gke

@@ -9,14 +9,15 @@ from typing import Any
 
 import pytest
 
-from shared.model import labels
-from shared.needs.demands import decide_demand
-from shared.model.errors import StaleView
+from shared.engine.outside import Cluster, Ledger, LimitHold, SurplusMark
 from shared.kinds import jobset as jobset_keys
 from shared.kinds import raycluster
 from shared.kinds.deployment import TEMPLATE_HASH
-from shared.model.ports import BoundPod, Cluster, Ledger, LimitHold, SurplusMark
+from shared.model import labels
+from shared.model.errors import StaleView
+from shared.model.readings import BoundPod
 from shared.model.workloads import Disk, PodView, Taint, WorkloadView
+from shared.needs.demands import decide_demand
 from standins.processes.stand_ins import wait_until
 from tests.builders import CLUSTER, NOW, a_jobset, expect_demand, settings
 from tests.contract.cluster_worlds import JOBSETS, ClusterWorld, a_notice, edge_world, fake_world, open_edge

@@ -12,7 +12,7 @@ import pytest
 
 from shared.model import labels
 from shared.model.errors import NotFound, Unavailable
-from shared.model.pool_status import PoolStatus
+from shared.model.pools import PoolStatus
 from tests.builders import CLUSTER, settings
 from tests.contract.gke_world import Gke, LeapingClock, a_body, lost, open_edge
 from tests.contract.test_google_calls_once import CALLS

@@ -5,9 +5,9 @@ from contextlib import suppress
 
 import pytest
 
-from shared.model.errors import Busy, ProvisionerError, Throttled, Unavailable
-from shared.model.pool_status import PoolSnapshot, PoolStatus
 from shared.edges.gke import GkeNodePools
+from shared.model.errors import Busy, ProvisionerError, Throttled, Unavailable
+from shared.model.pools import PoolSnapshot, PoolStatus
 from tests.builders import CLUSTER
 from tests.contract.counting_socket import Socket, refuse
 from tests.contract.gke_world import LeapingClock, a_body, open_edge

@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from shared.model.errors import NotFound, Unavailable
-from shared.model.pool_status import PoolSnapshot, PoolStatus
-from shared.model.ports import FillError, Machines
-from shared.settings import Credentials
 from shared.edges.google_account import GoogleAccount
 from shared.edges.google_session import GoogleSession
 from shared.edges.instance_groups import InstanceGroups
+from shared.model.errors import NotFound, Unavailable
+from shared.model.pools import PoolSnapshot, PoolStatus
+from shared.model.readings import FillError, Machines
+from shared.settings import Credentials
 
 CALLS = {"listManagedInstances": "POST", "deleteInstances": "POST", "listErrors": "GET"}
 ROOT = "https://www.googleapis.com/compute/v1/projects/p/zones/us-a"

@@ -8,15 +8,15 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from shared.edges.ledger_objects import NAME as LEDGER
 
-from shared.model import labels
-from shared.model.errors import KindAbsent, StaleView, Unavailable
-from shared.model.ports import Ledger
 from shared.edges.kubernetes_api import Connection, KubernetesApi, Unreadable
 from shared.edges.kubernetes_cluster import KubernetesCluster
 from shared.edges.kubernetes_objects import ObjectMeta, Page
-from shared.edges.ledger_objects import NAME as LEDGER
 from shared.edges.node_taints import Node
+from shared.engine.outside import Ledger
+from shared.model import labels
+from shared.model.errors import KindAbsent, StaleView, Unavailable
 from tests.contract.cluster_worlds import COMPONENT, EVENTS, a_notice, list_events, open_edge
 from tests.contract.stand_ins import ask
 

@@ -11,8 +11,8 @@ import pytest
 
 from shared.model import labels
 from shared.model.errors import AlreadyExists, Busy, ClusterNotFound, NoCapacity, NotFound, Unavailable
-from shared.model.pool_status import PoolSnapshot, PoolStatus
-from shared.model.ports import Machines
+from shared.model.pools import PoolSnapshot, PoolStatus
+from shared.model.readings import Machines
 from tests.builders import CLUSTER
 from tests.contract.gke_world import NO_CLUSTER, a_body, a_gpu_pool_body, call_port
 from tests.contract.pools_worlds import EdgeWorld, FakeWorld, PoolsWorld

@@ -5,8 +5,8 @@ from collections.abc import Mapping
 
 import pytest
 
-from shared.model.errors import ClusterNotFound, Unavailable
 from shared.edges.gke import CHANNEL_SECONDS
+from shared.model.errors import ClusterNotFound, Unavailable
 from tests.builders import CLUSTER, NOW
 from tests.component.fakes import StepClock
 from tests.contract.counting_socket import Socket, refuse

@@ -5,8 +5,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from shared.model.ports import FillError
 from shared.edges.event_writer import StoredEvent, read_scale_up
+from shared.model.readings import FillError
 from tests.builders import NOW
 from tests.contract.cluster_worlds import EVENTS, edge_world, fake_world
 from tests.contract.stand_ins import ask

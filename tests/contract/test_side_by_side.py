@@ -6,12 +6,12 @@ from collections.abc import Callable
 from functools import partial
 
 import pytest
+from shared.engine.looks.side_by_side import OneByOne
 
-from shared.model.errors import OutOfTime, Unavailable
-from shared.model.ports import SideBySide
 from shared.edges.clock import SYSTEM_CLOCK
 from shared.edges.threads import Threads
-from shared.engine.looks.side_by_side import OneByOne
+from shared.engine.outside import SideBySide
+from shared.model.errors import OutOfTime, Unavailable
 
 RUNNERS = [pytest.param(OneByOne(SYSTEM_CLOCK), id="one-by-one"), pytest.param(Threads(), id="threads")]
 

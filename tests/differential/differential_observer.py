@@ -12,8 +12,8 @@ from typing import Any, Self, TypeVar
 
 from exporter.kubernetes_watch import Watch, WatchEvent, open_watch
 from exporter.watched_kinds import watch_pods
-from shared.kinds.jobset import JOBSET
 from shared.edges.kubernetes_api import KubernetesApi
+from shared.kinds.jobset import JOBSET
 from tests.differential.differential_rest import list_unwritten
 
 Json = dict[str, Any]

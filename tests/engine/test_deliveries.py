@@ -3,9 +3,9 @@
 import base64
 import json
 
-from shared.model.messages import Event, EventType, ObjectName, Observed, format_message
 from shared.deliver import deliver, deliver_tick
 from shared.engine.reconcile import Role
+from shared.model.messages import Event, EventType, ObjectName, Observed, format_message
 from tests.builders import CLUSTER, JOBSET_UID
 from tests.engine.world import World
 

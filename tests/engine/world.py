@@ -6,18 +6,17 @@ import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from shared.model.errors import AlreadyExists
-from shared.model.pool_status import PoolStatus
-from shared.kinds.table import find_kind_of_pod, is_pod_of
-from shared.model.ports import BoundPod, Machines, Namespace, Notice
-from shared.model.workloads import Parent, PodView, Taint, WorkloadView
 from shared.engine.budget import Budget
 from shared.engine.look import Key, Memory
-from shared.engine.outside import Operation, PoolNode, Ports
+from shared.engine.outside import Ports
 from shared.engine.reconcile import Result, Role, reconcile
 from shared.engine.threads import Crew
 from shared.engine.tick import Tick, tick
-from shared.model.pools import NodePool
+from shared.kinds.table import find_kind_of_pod, is_pod_of
+from shared.model.errors import AlreadyExists
+from shared.model.pools import NodePool, PoolStatus
+from shared.model.readings import BoundPod, Machines, Namespace, Notice, Operation, PoolNode
+from shared.model.workloads import Parent, PodView, Taint, WorkloadView
 from tests.builders import CLUSTER, NOW, a_jobset, a_pod, settings
 
 EFFECTS = {"NO_SCHEDULE": "NoSchedule"}

@@ -10,8 +10,8 @@ from exporter.health import Health
 from exporter.metrics import Metrics
 from exporter.pauses import Pauses
 from exporter.watch import Follower
-from shared.model.messages import Event
 from shared.edges.kubernetes_api import Connection, KubernetesApi
+from shared.model.messages import Event
 from standins.processes.stand_ins import PATIENCE_SECONDS
 from tests.exporter.exporter_builders import CLUSTER
 from tests.exporter.scripted_kubernetes import Request, ScriptedKubernetes

@@ -4,9 +4,9 @@ from typing import Any
 
 import msgspec
 
+from shared.edges.workload_objects import Pod, read_workload
 from shared.kinds.jobset import JOBSET
 from shared.model.workloads import WorkloadView
-from shared.edges.workload_objects import Pod, read_workload
 
 CLUSTER = "projects/p/locations/us-east5/clusters/c"
 TOPIC = "projects/p/topics/workload-events"

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from exporter.lease import LeaseLock, LeaseLost
-from shared.model.errors import ProvisionerError, Unavailable
 from shared.edges.kubernetes_api import KubernetesApi
+from shared.model.errors import ProvisionerError, Unavailable
 from tests.exporter.scripted_kubernetes import Refusal, ScriptedKubernetes
 
 LEASE_SECONDS = 15

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from exporter.observed_objects import ObservedPods, ObservedWorkloads
+from shared.edges.workload_objects import Pod
 from shared.kinds.jobset import JOBSET
 from shared.kinds.table import get_kind
 from shared.model.messages import Event, EventType, ObjectName, Observed, format_message
 from shared.model.workloads import PodView, SliceGroup, WorkloadView
-from shared.edges.workload_objects import Pod
 from tests.exporter.exporter_builders import (
     CLUSTER,
     SINCE,

@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from exporter.predicates import is_demand, standing_of
+from shared.edges.workload_objects import read_workload
 from shared.kinds.jobset import JOBSET
 from shared.model.messages import Observed
-from shared.edges.workload_objects import read_workload
 from tests.exporter.exporter_builders import (
     SINCE,
     UNSCHEDULABLE,

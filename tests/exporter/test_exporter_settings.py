@@ -6,8 +6,8 @@ import pytest
 
 from exporter.exporter_settings import ExporterSettings, read_exporter_settings
 from exporter.main import main
-from shared.model.errors import Misconfigured
 from shared.environment import explain
+from shared.model.errors import Misconfigured
 from tests.exporter.exporter_builders import CLUSTER, TOPIC
 
 GOOD = {"TPU_PROVISIONER_CLUSTER": CLUSTER, "TPU_PROVISIONER_TOPIC": TOPIC}

@@ -13,6 +13,8 @@ import pytest
 
 from exporter.kubernetes_watch import open_watch
 from exporter.lease import Lease
+from shared.edges.kubernetes_api import Connection, Expired, KubernetesApi, Silence, Unreadable
+from shared.edges.kubernetes_objects import ObjectMeta, Record, Stored
 from shared.model.errors import (
     AlreadyExists,
     Denied,
@@ -24,8 +26,6 @@ from shared.model.errors import (
     Throttled,
     Unavailable,
 )
-from shared.edges.kubernetes_api import Connection, Expired, KubernetesApi, Silence, Unreadable
-from shared.edges.kubernetes_objects import ObjectMeta, Record, Stored
 from tests.exporter.exporter_builders import a_jobset
 from tests.exporter.scripted_kubernetes import (
     CUT,

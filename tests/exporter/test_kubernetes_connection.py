@@ -11,11 +11,11 @@ import pytest
 import yaml
 
 from exporter.own_cluster import connection_in_cluster
-from shared.model.errors import Misconfigured, Unavailable
-from shared.settings import ClusterSettings
 from shared.edges.kubernetes_api import KubernetesApi, connection_from_kubeconfig
 from shared.edges.kubernetes_connection import TOKEN_REREAD_SECONDS, TokenFile, connection_from_settings
 from shared.edges.kubernetes_objects import Stored
+from shared.model.errors import Misconfigured, Unavailable
+from shared.settings import ClusterSettings
 from tests.exporter.tls_server import TlsServer
 
 

@@ -9,10 +9,10 @@ import requests
 import urllib3
 from requests.adapters import HTTPAdapter
 
-from shared.settings import Credentials
 from shared.edges.gke import GkeNodePools
 from shared.edges.google_account import GoogleAccount
 from shared.edges.google_session import OnceInTime
+from shared.settings import Credentials
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from shared.kinds.table import select_members, select_pods
 from shared.edges.kubernetes_api import Connection, KubernetesApi
+from shared.kinds.table import select_members, select_pods
 from tests.fuzz.canned_http import Canned, CannedHttp
 from tests.fuzz.scenes import Scene
 

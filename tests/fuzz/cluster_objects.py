@@ -10,11 +10,11 @@ from typing import Any
 
 import msgspec
 
-from shared.model.pool_status import PoolSnapshot, PoolStatus
-from shared.model.messages import Event, EventType, ObjectName, Observed
-from shared.model.ports import Cluster
 from shared.edges.kubernetes_cluster import KubernetesCluster
+from shared.engine.outside import Cluster
 from shared.json_text import JSON_ERRORS
+from shared.model.messages import Event, EventType, ObjectName, Observed
+from shared.model.pools import PoolSnapshot, PoolStatus
 from tests.builders import CLUSTER, NOW
 from tests.component.fakes import StepClock
 from tests.component.world import Records, World

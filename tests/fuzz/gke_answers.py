@@ -8,9 +8,9 @@ import dataclasses
 import json
 from dataclasses import dataclass
 
-from shared.model.errors import ProvisionerError
-from shared.model.pool_status import PoolSnapshot
 from shared.edges.gke import GkeNodePools
+from shared.model.errors import ProvisionerError
+from shared.model.pools import PoolSnapshot
 from tests.builders import CLUSTER, a_demand_event, a_pool, an_over_event
 from tests.component.world import World
 from tests.fuzz.border import Border, Lost

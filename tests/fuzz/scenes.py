@@ -7,10 +7,10 @@ from typing import Any
 
 import yaml
 
-from shared.model import labels
+from shared.edges.workload_objects import read_workload
 from shared.kinds.kind import Kind
 from shared.kinds.table import KINDS, list_slices
-from shared.edges.workload_objects import read_workload
+from shared.model import labels
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 _FILES = {

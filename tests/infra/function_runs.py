@@ -7,12 +7,12 @@ import dataclasses
 from collections.abc import Callable
 from typing import Any
 
-from shared.needs.capacity_texts import read_policies
-from shared.needs.demands import decide_demand
-from shared.needs.demand import Demand
-from shared.core.identity.names import build_pool_name
-from shared.model.ports import Ports
 from shared.deliver import deliver, deliver_sweep
+from shared.engine.outside import Ports
+from shared.model.names import build_pool_name
+from shared.needs.capacity_texts import read_policies
+from shared.needs.demand import Demand
+from shared.needs.demands import decide_demand
 from tests.audit_entries import an_entry, as_message
 from tests.builders import CLUSTER, a_demand_event, a_jobset, a_pod, a_push, an_over_event, settings
 from tests.component.fakes import FakeCluster, StepClock

@@ -7,12 +7,13 @@ import httpx
 import pytest
 
 from infra.build.remove_pools import Removal, StillThere, find_destroyed, read_clusters, run
+from shared.engine.outside import Ports
 from shared.model.errors import Busy, Unavailable
-from shared.core.identity.names import SliceClaim, build_owner_labels
-from shared.model.pool_status import PoolSnapshot, PoolStatus
-from shared.model.ports import BoundPod, Ports
-from shared.settings import ClusterSettings, Settings
+from shared.model.names import SliceClaim, build_owner_labels
+from shared.model.pools import PoolSnapshot, PoolStatus
+from shared.model.readings import BoundPod
 from shared.model.workloads import SliceGroup, WorkloadView
+from shared.settings import ClusterSettings, Settings
 from standins.fakegke.tests.fakegke_processes import fake_process
 from tests.component.fakes import FakeCluster, FakeNodePools, StepClock
 from tests.infra.build_scripts import BUILD

@@ -10,14 +10,14 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from shared.engine.looks.sweep_report import ClusterFigures
 
 from demo.stack.local_subscriptions import ACK_DEADLINE_SECONDS, DELIVERY_ATTEMPTS_MAX, FILTERS
 from exporter.exporter_settings import read_exporter_settings
+from shared.deliver import CHARTED
+from shared.environment import PREFIX
 from shared.model.decisions import Reason
 from shared.settings import Settings
-from shared.deliver import CHARTED
-from shared.engine.looks.sweep_report import ClusterFigures
-from shared.environment import PREFIX
 from tests.builders import CLUSTER, NOW, OWNER_KEYS, a_pod, an_over_event
 from tests.component.world import Records, World
 from tests.infra.terraform_cli import CONFIGURATIONS, ROOT, TERRAFORM

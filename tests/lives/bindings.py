@@ -11,8 +11,8 @@ from functools import partial
 from typing import Any, Self
 
 from demo.loop.watching import ResourceWatch
-from shared.model import labels
 from shared.kinds import jobset as jobset_keys
+from shared.model import labels
 from standins.processes.stand_ins import PATIENCE_SECONDS
 
 Json = dict[str, Any]

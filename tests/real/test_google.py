@@ -7,20 +7,20 @@ from typing import Any
 from urllib.parse import urlencode
 
 import pytest
+from shared.core.decide.limits import LISTED_SECONDS
 
 from cli.access.log_search import list_newest
 from cli.prices import find_pool_price
-from shared.plan.failures import Failure, classify_failure
-from shared.core.decide.limits import LISTED_SECONDS
-from shared.model.pool_status import PoolSnapshot, PoolStatus
+from shared.edges.kubernetes_objects import JsonObject
+from shared.edges.pubsub_topic import PubsubTopic
 from shared.model.messages import Event, EventType, ObjectName, Observed, format_message
-from shared.needs.node_pool_body import NODE_LABEL_CHARACTERS_MAX, measure_labels
 from shared.model.operations import parse_entry
+from shared.model.pools import PoolSnapshot, PoolStatus
+from shared.needs.node_pool_body import NODE_LABEL_CHARACTERS_MAX, measure_labels
+from shared.plan.failures import Failure, classify_failure
 from shared.shapes.shape import Placement
 from shared.shapes.tpu_catalogue import CHIPS_BY_MACHINE, FAMILIES
 from shared.shapes.tpus import count_chips
-from shared.edges.kubernetes_objects import JsonObject
-from shared.edges.pubsub_topic import PubsubTopic
 from tests.real.lab import ABSENT, ACCEPTED, AT_REST, BUSY, EXISTS, INVALID, LABEL, Lab
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(0)]

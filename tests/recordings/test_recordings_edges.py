@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from shared.model.errors import ClusterNotFound, Denied, NotFound
-from shared.model.pool_status import PoolSnapshot, PoolStatus
 from shared.edges.gke import GkeNodePools
 from shared.edges.google_errors import classify_refusal
+from shared.model.errors import ClusterNotFound, Denied, NotFound
+from shared.model.pools import PoolSnapshot, PoolStatus
 from tests.fuzz.canned_http import Canned, CannedHttp, open_pools
 from tests.recordings.recorded_traffic import Exchange, judge, read_recordings
 

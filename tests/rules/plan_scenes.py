@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from shared.model.decisions import Reason
+from shared.model.pools import PoolStatus
 from shared.needs.capacity import Tier
-from shared.model.pool_status import PoolStatus
 from shared.plan import scene as model
 
 NOW = 1_000_000.0

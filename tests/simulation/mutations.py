@@ -8,6 +8,13 @@ from dataclasses import dataclass
 from typing import Any
 from unittest.mock import patch
 
+from shared.core.decide.attempts import AttemptDecision
+from shared.core.decide.pool_facts import OwnerState, PoolFacts, PoolPods
+from shared.engine.looks import gather
+from shared.engine.looks.sweep_report import DeletionCap
+from shared.engine.places import Places
+from shared.engine.steps import make_attempt, release_pools, serving_pools
+
 from shared.core.decide import (
     attempts,
     collect,
@@ -18,18 +25,12 @@ from shared.core.decide import (
     provision,
     warm_pools,
 )
-from shared.core.decide.attempts import AttemptDecision
-from shared.core.decide.pool_facts import OwnerState, PoolFacts, PoolPods
+from shared.engine import changes
 from shared.model.decisions import Decision, Reason, Verdict
 from shared.model.errors import ProvisionerError, StaleView
-from shared.core.identity.names import PoolOwner, SliceClaim, build_owner_labels
-from shared.model.pool_status import PoolStatus
+from shared.model.names import PoolOwner, SliceClaim, build_owner_labels
+from shared.model.pools import PoolStatus
 from shared.needs.node_pool_body import build_node_pool
-from shared.engine import changes
-from shared.engine.looks import gather
-from shared.engine.looks.sweep_report import DeletionCap
-from shared.engine.places import Places
-from shared.engine.steps import make_attempt, release_pools, serving_pools
 from tests.simulation.campaigns import generalise
 from tests.simulation.sim_run import run_scenario
 from tests.simulation.sim_scenarios import make_scenario

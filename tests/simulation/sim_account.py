@@ -15,7 +15,7 @@ from unittest.mock import patch
 
 from cli.usage.folding import UsageFold
 from cli.usage.hours import Hours
-from shared.model.pool_status import PoolStatus
+from shared.model.pools import PoolStatus
 from tests.simulation.sim_process import forget, prepared
 from tests.simulation.sim_run import MINUTE_SECONDS, live
 from tests.simulation.sim_scenario import START, Scenario

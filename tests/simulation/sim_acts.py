@@ -2,14 +2,14 @@
 
 from collections.abc import Callable
 
-from shared.model import labels
-from shared.needs.demand import claim_slice
-from shared.model.errors import Rejected
-from shared.core.identity.names import build_pool_name
-from shared.model.pool_status import PoolStatus
 from shared.kinds import jobset
 from shared.kinds.table import list_slices
+from shared.model import labels
+from shared.model.errors import Rejected
 from shared.model.messages import Message
+from shared.model.names import build_pool_name
+from shared.model.pools import PoolStatus
+from shared.needs.demand import claim_slice
 from tests.simulation.sim_cluster import SimCluster
 from tests.simulation.sim_creations import EXHAUSTED
 from tests.simulation.sim_pool_bodies import Pool

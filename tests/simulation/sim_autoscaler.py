@@ -10,9 +10,9 @@ import math
 from random import Random
 from typing import TYPE_CHECKING
 
-from shared.model import labels
-from shared.model.pool_status import PoolStatus
 from shared.edges.event_writer import StoredEvent, read_scale_up
+from shared.model import labels
+from shared.model.pools import PoolStatus
 from standins.autoscaler import model, picture
 from tests.simulation.sim_creations import EXHAUSTED
 

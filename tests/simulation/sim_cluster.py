@@ -5,16 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from shared.model import labels
 from shared.kinds.elastic import is_leader
 from shared.kinds.table import find_kind_of_pod
+from shared.model import labels
 from shared.model.workloads import PodView
 from tests.simulation.sim_autoscaler import Autoscaler
 from tests.simulation.sim_workloads import NAMESPACE, Workload, list_pods
 
 if TYPE_CHECKING:
+    from shared.engine.outside import Ledger, SurplusMark
     from shared.kinds.kind import Kind
-    from shared.model.ports import FillError, Ledger, Notice, SurplusMark
+    from shared.model.readings import FillError, Notice
     from tests.simulation.sim_pool_bodies import Pool
     from tests.simulation.sim_workloads import PodPlan
     from tests.simulation.sim_world import World

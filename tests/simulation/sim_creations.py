@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from shared.model.pool_status import PoolStatus
+from shared.model.pools import PoolStatus
 
 if TYPE_CHECKING:
     from tests.simulation.sim_pool_bodies import Pool

@@ -9,10 +9,10 @@ import msgspec
 
 from exporter.merging import MERGE_SECONDS, Merging, Waiting
 from exporter.observed_objects import ObservedPods, ObservedWorkloads
-from shared.kinds.table import KINDS, get_kind
-from shared.model.times import format_time
 from shared.edges.kubernetes_objects import Condition, ObjectMeta, OwnerReference
 from shared.edges.workload_objects import Pod, PodSpec, PodStatus
+from shared.kinds.table import KINDS, get_kind
+from shared.model.times import format_time
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

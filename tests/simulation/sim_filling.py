@@ -9,11 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from shared.model.pool_status import PoolStatus
+from shared.model.pools import PoolStatus
 from tests.simulation.sim_faults import Invocation, MachineLook
 
 if TYPE_CHECKING:
-    from shared.core.identity.names import PoolOwner
+    from shared.model.names import PoolOwner
     from tests.simulation.sim_pool_bodies import Pool
     from tests.simulation.sim_workloads import Workload
     from tests.simulation.sim_world import World

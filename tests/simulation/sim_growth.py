@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from shared.model.pool_status import PoolStatus
+from shared.model.pools import PoolStatus
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from shared.model import times
-from shared.model.pool_status import PoolStatus
+from shared.model.pools import PoolStatus
 from shared.model.times import AHEAD_SECONDS_MAX
 from tests.simulation.sim_faults import Invocation, PoolRead
 from tests.simulation.sim_filling import LOOK_SECONDS_MAX, fits, judge_next
@@ -19,7 +19,7 @@ from tests.simulation.sim_workloads import Workload, list_pods, list_wanted
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from shared.model.ports import Notice
+    from shared.model.readings import Notice
     from tests.simulation.sim_cluster import SimPod
     from tests.simulation.sim_pool_bodies import Pool
     from tests.simulation.sim_world import World

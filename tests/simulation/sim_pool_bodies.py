@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from shared.model import labels
-from shared.core.identity.names import PoolOwner
-from shared.model.pool_status import PoolSnapshot, PoolStatus
-from shared.model.ports import FillError, Machines
+from shared.model.names import PoolOwner
+from shared.model.pools import PoolSnapshot, PoolStatus
+from shared.model.readings import FillError, Machines
 
 MACHINES = {"ct4p-hightpu-4t": ("tpu-v4-podslice", "2x2x1", 4), "ct6e-standard-4t": ("tpu-v6e-slice", "2x2", 4)}
 """Accelerator, topology of one host, and chips."""

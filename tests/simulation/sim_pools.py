@@ -6,10 +6,11 @@ import math
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from shared.model.errors import AlreadyExists, Busy, NotFound
 from shared.core.identity.creations import Creation
-from shared.model.pool_status import PoolStatus
-from shared.model.ports import Machines
+
+from shared.model.errors import AlreadyExists, Busy, NotFound
+from shared.model.pools import PoolStatus
+from shared.model.readings import Machines
 from tests.simulation.sim_creations import follow_creation
 from tests.simulation.sim_faults import Invocation, PoolRead
 from tests.simulation.sim_growth import choose_end, find_short, give_up, name_missing
@@ -19,7 +20,7 @@ from tests.simulation.sim_scenario import START
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from shared.model.pool_status import PoolSnapshot
+    from shared.model.pools import PoolSnapshot
     from tests.simulation.sim_pool_bodies import Pool
     from tests.simulation.sim_workloads import Workload
     from tests.simulation.sim_world import World

@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from shared.engine.outside import Ledger, SurplusMark
+from shared.kinds.table import is_pod_of, select_pods_of
 from shared.model import labels
 from shared.model.errors import StaleView
-from shared.kinds.table import is_pod_of, select_pods_of
-from shared.model.ports import BoundPod, FillError, Ledger, Namespace, SurplusMark
+from shared.model.readings import BoundPod, FillError, Namespace
 from shared.model.workloads import NodeView
 from tests.component.fakes import is_selected
 from tests.simulation.sim_pool_bodies import DEFAULT_POOL, name_default_group
@@ -17,7 +18,7 @@ from tests.simulation.sim_scenario import EVENT_SECONDS
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from shared.model.ports import Notice
+    from shared.model.readings import Notice
     from shared.model.workloads import Disk, Parent, PodView, WorkloadView
     from tests.simulation.sim_cluster import Node, SimCluster, SimPod
     from tests.simulation.sim_faults import Invocation

@@ -10,13 +10,14 @@ from types import SimpleNamespace
 from typing import Any
 from unittest.mock import patch
 
-from shared.needs.demands import decide_demand, decide_planned_demand
-from shared.plan.failures import classify_failure
-from shared.needs.demand import Demand
-from shared.core.identity.names import build_pool_name, parse_owner
+from shared.engine.looks import limit_holds, shared_reads
+
 from shared.kinds.elastic import find_slice, leave_out_elastic, list_elastic
 from shared.kinds.table import list_slices
-from shared.engine.looks import limit_holds, shared_reads
+from shared.model.names import build_pool_name, parse_owner
+from shared.needs.demand import Demand
+from shared.needs.demands import decide_demand, decide_planned_demand
+from shared.plan.failures import classify_failure
 from tests.simulation.sim_faults import Invocation
 from tests.simulation.virtual_time import TaskLock, VirtualTime
 

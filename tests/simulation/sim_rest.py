@@ -1,7 +1,7 @@
 """Judges a scenario at rest: every demand answered, every pool needed, nothing lost."""
 
-from shared.model.pool_status import PoolStatus
 from shared.kinds.table import get_kind
+from shared.model.pools import PoolStatus
 from shared.model.times import AHEAD_SECONDS_MAX
 from tests.simulation.sim_cluster import SimCluster, SimPod
 from tests.simulation.sim_filling import fits

@@ -4,7 +4,7 @@ import functools
 from dataclasses import dataclass, field
 from typing import Any
 
-from shared.model.pool_status import PoolStatus
+from shared.model.pools import PoolStatus
 from tests.simulation.sim_acts import apply_act
 from tests.simulation.sim_growth import refill
 from tests.simulation.sim_judge import Violation

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from shared.model.pool_status import PoolStatus
+from shared.model.pools import PoolStatus
 from tests.simulation.sim_growth import LIVE
 from tests.simulation.sim_workloads import list_pods
 

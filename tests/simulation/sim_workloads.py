@@ -4,15 +4,15 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from shared.model import labels
+from shared.edges.workload_objects import read_template, read_workload
 from shared.kinds import jobset, leaderworkerset, raycluster
 from shared.kinds.deployment import TEMPLATE_HASH
 from shared.kinds.job import JOB_NAME_ON_POD
 from shared.kinds.statefulset import POD_NAME
 from shared.kinds.table import get_kind
+from shared.model import labels
 from shared.model.times import format_time
 from shared.model.workloads import PodTemplate, WorkloadView
-from shared.edges.workload_objects import read_template, read_workload
 from tests.simulation.sim_shapes import Shape
 
 Json = dict[str, Any]

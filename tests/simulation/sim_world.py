@@ -10,13 +10,13 @@ from random import Random
 
 import msgspec
 from greenlet import GreenletExit
+from shared.engine.places import Places
 
+from shared.deliver import deliver, deliver_sweep
+from shared.engine.outside import Ports
 from shared.model.messages import Event, EventType, Message, format_message
-from shared.model.ports import Ports
 from shared.model.priorities import CapacityPolicy, NodeSource, Priority, ReservationRef
 from shared.settings import ClusterSettings, Settings
-from shared.deliver import deliver, deliver_sweep
-from shared.engine.places import Places
 from tests.audit_entries import an_entry, as_message
 from tests.simulation.sim_cluster import SimCluster
 from tests.simulation.sim_exporter import SimExporter

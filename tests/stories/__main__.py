@@ -11,7 +11,7 @@ import time
 from collections import Counter, defaultdict
 from dataclasses import replace
 
-from shared.model.pool_status import PoolStatus
+from shared.model.pools import PoolStatus
 from tests.simulation.sim_acts import apply_act
 from tests.simulation.sim_growth import refill
 from tests.simulation.sim_run import live

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from shared.model.pool_status import PoolStatus
 from shared.model.names import Owner, parse_owner
+from shared.model.pools import PoolStatus
 from tests.simulation.sim_faults import Invocation, PoolRead
 from tests.simulation.sim_judge import Violation
 from tests.simulation.sim_scenario import DRAIN_SECONDS, GRACE_SECONDS, START

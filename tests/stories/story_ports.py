@@ -6,13 +6,12 @@ import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from shared.model import labels
-from shared.model.pool_status import PoolStatus
+from shared.engine.outside import SurplusMark
 from shared.kinds.table import is_pod_of, select_pods_of
-from shared.model.ports import BoundPod, Machines, Namespace, Notice, SurplusMark
+from shared.model import labels
+from shared.model.pools import NodePool, PoolStatus
+from shared.model.readings import BoundPod, Machines, Namespace, Notice, Operation, PoolNode
 from shared.model.workloads import Parent, PodView, WorkloadView
-from shared.engine.outside import Operation, PoolNode
-from shared.model.pools import NodePool
 from tests.component.fakes import is_selected
 from tests.simulation.sim_faults import Invocation
 from tests.simulation.sim_pool_bodies import DEFAULT_POOL, Pool

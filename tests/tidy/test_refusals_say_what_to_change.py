@@ -5,13 +5,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-
-import shared.needs.capacity
-import shared.needs.node_selectors
-import shared.model.workloads
-from shared.model import errors
 from shared.core.decide.cluster_stops import decide_other_cluster, decide_stop, stop_without_namespace
 from shared.core.decide.limits import Usage, decide_limit
+
+import shared.model.workloads
+import shared.needs.capacity
+import shared.needs.node_selectors
+from shared.model import errors
 from shared.model.decisions import Decision, Reason, Verdict
 from shared.model.errors import Rejected
 from tests.builders import a_demand, settings
@@ -27,9 +27,7 @@ REFUSALS = {
 }
 OF_MESSAGES = {"MalformedEvent", "UnknownCluster"}
 """Of messages that no person writes."""
-READ_ELSEWHERE = {
-    "shared/needs/candidates.py: CapacityConflict(template.unreadable_priorities, field=_FIELD)"
-}
+READ_ELSEWHERE = {"shared/needs/candidates.py: CapacityConflict(template.unreadable_priorities, field=_FIELD)"}
 """Their text has been written with what is valid, where the field was read."""
 LIMITS = ("limit_chips", "limit_chips_per_namespace", "limit_slices")
 

@@ -4,10 +4,10 @@ import re
 from pathlib import Path
 
 import pytest
-
 from shared.core.decide.attempts import PAUSE_SECONDS, PAUSE_SECONDS_MAX
-from shared.plan.failures import RULES, Failure
+
 from shared.model.decisions import EventReason
+from shared.plan.failures import RULES, Failure
 from tests.tidy.test_house_rules import name_anchor
 
 ROOT = Path(__file__).resolve().parents[2]

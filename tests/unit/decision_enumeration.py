@@ -11,18 +11,18 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-
-from shared.needs.capacity_texts import read_policies
-from shared.model import labels
 from shared.core.decide.attempts import AttemptDecision, FailedAttempt, decide_next_attempt, find_pause
 from shared.core.decide.collect import decide_collect
-from shared.plan.failures import Failure
 from shared.core.decide.limits import Usage
 from shared.core.decide.pool_facts import OwnerState, PoolFacts, PoolPods, WaitingPods
 from shared.core.decide.provision import decide_provision
+
+from shared.model import labels
 from shared.model.decisions import Decision, Reason, Verdict
-from shared.core.identity.names import ATTEMPTS_MAX, build_pool_name
-from shared.model.pool_status import PoolSnapshot, PoolStatus
+from shared.model.names import ATTEMPTS_MAX, build_pool_name
+from shared.model.pools import PoolSnapshot, PoolStatus
+from shared.needs.capacity_texts import read_policies
+from shared.plan.failures import Failure
 from shared.settings import Settings
 from tests.builders import NOW, a_bound_pod_of_others, a_claim, a_demand, a_foreign_pool, a_pool, settings
 from tests.unit.decision_table import DecisionTable, Rule, Situation, list_broken

@@ -3,10 +3,11 @@
 from dataclasses import replace
 from typing import Any
 
-from shared.needs.capacity_texts import read_policies
 from shared.core.decide.filling import Filling, decide_empty
+
 from shared.model.decisions import Decision, Reason, Verdict
-from shared.model.ports import FillError, Machines
+from shared.model.readings import FillError, Machines
+from shared.needs.capacity_texts import read_policies
 from tests.builders import NOW, a_demand, a_pod, a_pool, settings
 from tests.unit.decision_table import DecisionTable, Rule, Situation, list_broken
 

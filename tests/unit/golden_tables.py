@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from shared.core.decide.attempts import AttemptDecision
+
 from tests.unit.decision_enumeration import ATTEMPTS, BROKEN, COLLECT, PROVISION
 from tests.unit.decision_table import DecisionTable
 from tests.unit.filling_enumeration import FILLING

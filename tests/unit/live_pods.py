@@ -8,14 +8,14 @@ from typing import Any
 
 import msgspec
 
-from shared.model import labels
-from shared.needs.demands import decide_demand, decide_planned_demand
-from shared.model.decisions import Decision
-from shared.needs.demand import Demand
-from shared.kinds.table import get_kind, list_slices
-from shared.settings import Settings
-from shared.model.workloads import PodView, WorkloadView
 from shared.edges.workload_objects import Pod, read_workload, view_pod
+from shared.kinds.table import get_kind, list_slices
+from shared.model import labels
+from shared.model.decisions import Decision
+from shared.model.workloads import PodView, WorkloadView
+from shared.needs.demand import Demand
+from shared.needs.demands import decide_demand, decide_planned_demand
+from shared.settings import Settings
 from tests.builders import CLUSTER, settings
 
 WAITS = {"conditions": [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}]}

@@ -6,7 +6,7 @@ hosts each.
 
 from typing import Any
 
-from shared.model import labels
+from shared.edges.workload_objects import read_template
 from shared.kinds.raycluster import (
     CLUSTER,
     GROUP,
@@ -17,8 +17,8 @@ from shared.kinds.raycluster import (
     REPLICA_NAME,
     REPLICA_OF_WEBHOOK,
 )
+from shared.model import labels
 from shared.model.workloads import PodTemplate, PodView, WorkloadView
-from shared.edges.workload_objects import read_template
 
 UID = "0b6a1a52-3f0e-4c57-9d8c-6a3c7c1f2d11"
 EARLIER_UID = "0b6a1a52-3f0e-4c57-9d8c-6a3c7c1f2d00"

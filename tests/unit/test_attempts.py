@@ -3,7 +3,6 @@
 from typing import Any
 
 import pytest
-
 from shared.core.decide.attempts import (
     JITTER_SHARE,
     FailedAttempt,
@@ -13,9 +12,10 @@ from shared.core.decide.attempts import (
     find_pause,
     is_superseded,
 )
+
 from shared.model.decisions import Decision, Reason, Verdict
-from shared.core.identity.names import ATTEMPTS_MAX, build_pool_name
-from shared.model.pool_status import PoolSnapshot
+from shared.model.names import ATTEMPTS_MAX, build_pool_name
+from shared.model.pools import PoolSnapshot
 from shared.model.times import format_minute
 from tests.builders import NOW, a_claim, a_foreign_pool, a_pool
 from tests.unit.decision_enumeration import DEMAND

@@ -3,9 +3,9 @@
 import dataclasses
 
 import pytest
-
 from shared.core.decide.collect import SKEW_SECONDS, decide_broken
 from shared.core.decide.pool_facts import OwnerState, PoolFacts, PoolPods, WaitingPods
+
 from tests.builders import NOW, a_pool, settings
 
 AGE = 10_000.0

@@ -4,13 +4,13 @@ from typing import Any
 
 import pytest
 
-from shared.needs.capacity_texts import read_policies, read_priorities
 from shared.model import labels
+from shared.model.workloads import Toleration
 from shared.needs.candidates import CANDIDATES_MAX
 from shared.needs.capacity import Tier
+from shared.needs.capacity_texts import read_policies, read_priorities
 from shared.needs.demand import Demand
 from shared.needs.node_pool_body import build_node_pool
-from shared.model.workloads import Toleration
 from tests.builders import ZONE, a_demand, settings
 from tests.unit.asked_shapes import refuse_shape
 

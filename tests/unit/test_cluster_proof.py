@@ -1,9 +1,9 @@
 """A node proves the cluster if its name cannot be that of a node of another cluster."""
 
 import pytest
-
 from shared.core.decide.cluster_stops import judge_nodes, list_witnesses
-from shared.model.pool_status import PoolSnapshot
+
+from shared.model.pools import PoolSnapshot
 from tests.builders import a_foreign_pool, a_go_pool, a_pool
 
 GROUP = "gke-main-default-pool-12ab34cd"

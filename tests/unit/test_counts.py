@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from shared.model.counts import COUNT_MAX, SECONDS_MAX, bound_count, parse_count, take_percent
-from shared.model.pool_status import PoolSnapshot, PoolStatus
+from shared.edges.workload_objects import read_template
 from shared.kinds.objects import UnexpectedValue, read_number
 from shared.kinds.table import KINDS
-from shared.edges.workload_objects import read_template
+from shared.model.counts import COUNT_MAX, SECONDS_MAX, bound_count, parse_count, take_percent
+from shared.model.pools import PoolSnapshot, PoolStatus
 from tests.builders import a_claim, a_pool
 from tests.unit.live_pods import a_pod_body
 from tests.unit.test_kind_deployment import a_deployment

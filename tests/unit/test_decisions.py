@@ -7,13 +7,12 @@ from itertools import islice
 from typing import Any
 
 import pytest
-
 from shared.core.decide.attempts import AttemptDecision, decide_next_attempt
 from shared.core.decide.collect import decide_collect, needs_cap
-from shared.needs.demands import decide_succeeded
 from shared.core.decide.limits import CountedPools, Usage
 from shared.core.decide.pool_facts import OwnerState, PoolFacts, PoolPods, WaitingPods
 from shared.core.decide.provision import decide_provision
+
 from shared.model.decisions import (
     EVENT_REASONS,
     Decision,
@@ -23,7 +22,8 @@ from shared.model.decisions import (
     find_event_reason,
     is_warning,
 )
-from shared.model.pool_status import STATUS_NUMBERS, PoolSnapshot, PoolStatus, parse_status, sort_oldest_first
+from shared.model.pools import STATUS_NUMBERS, PoolSnapshot, PoolStatus, parse_status, sort_oldest_first
+from shared.needs.demands import decide_succeeded
 from tests.builders import NOW, a_claim, a_demand, a_foreign_pool, a_go_pool, a_pool, settings
 from tests.unit.decision_enumeration import ATTEMPTS, BROKEN, COLLECT, PROVISION
 from tests.unit.decision_table import DecisionTable, Rule

@@ -5,15 +5,15 @@ from typing import Any
 
 import pytest
 
-from shared.model import labels
-from shared.needs.demands import decide_demand
-from shared.model.decisions import Decision, Reason, Verdict
-from shared.needs.demand import Demand
 from shared.kinds import jobset as jobset_keys
-from shared.settings import Settings
-from shared.shapes.shape import Placement
+from shared.model import labels
+from shared.model.decisions import Decision, Reason, Verdict
 from shared.model.topology_terms import Requirement
 from shared.model.workloads import PodView, SliceGroup, WorkloadView
+from shared.needs.demand import Demand
+from shared.needs.demands import decide_demand
+from shared.settings import Settings
+from shared.shapes.shape import Placement
 from tests.builders import (
     CLUSTER,
     JOBSET_UID,

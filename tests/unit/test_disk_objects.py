@@ -5,10 +5,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from shared.model.errors import NotFound
-from shared.model.workloads import Disk
 from shared.edges.disk_objects import ZONE_KEYS, read_disk
 from shared.edges.kubernetes_api import Connection, KubernetesApi
+from shared.model.errors import NotFound
+from shared.model.workloads import Disk
 
 CLAIM = "/api/v1/namespaces/team-a/persistentvolumeclaims/data"
 VOLUME = "/api/v1/persistentvolumes/pv-1"

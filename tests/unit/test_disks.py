@@ -4,14 +4,14 @@ from typing import Any
 
 import pytest
 
-from shared.needs.capacity_texts import read_policies
-from shared.model import labels
-from shared.needs.demands import decide_demand, decide_planned_demand
-from shared.model.decisions import Decision, Verdict
-from shared.needs.demand import Demand
 from shared.kinds.table import list_slices
-from shared.settings import ClusterSettings
+from shared.model import labels
+from shared.model.decisions import Decision, Verdict
 from shared.model.workloads import Disk
+from shared.needs.capacity_texts import read_policies
+from shared.needs.demand import Demand
+from shared.needs.demands import decide_demand, decide_planned_demand
+from shared.settings import ClusterSettings
 from tests.builders import (
     CLUSTER,
     NOW,

@@ -8,24 +8,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared.model import labels
-from shared.model.decisions import Decision, Reason
-from shared.needs.demand import Demand
-from shared.model.errors import SliceUnknown
-from shared.kinds.elastic import (
-    find_slice,
-    has_slice,
-    is_elastic,
-    is_elastic_name,
-    list_elastic,
-    name_elastic,
-)
+from shared.edges.quantities import parse_quantity
+from shared.edges.workload_objects import read_template
+from shared.kinds.elastic import find_slice, has_slice, is_elastic, is_elastic_name, list_elastic, name_elastic
 from shared.kinds.job import JOB
 from shared.kinds.leaderworkerset import EXCLUSIVE_TOPOLOGY, LEADERWORKERSET
 from shared.kinds.table import list_slices
+from shared.model import labels
+from shared.model.decisions import Decision, Reason
+from shared.model.errors import SliceUnknown
 from shared.model.workloads import PodTemplate, SliceGroup, WorkloadView
-from shared.edges.quantities import parse_quantity
-from shared.edges.workload_objects import read_template
+from shared.needs.demand import Demand
 from tests.builders import a_jobset, a_template, expect_decision, expect_demand
 from tests.unit.live_pods import plan
 from tests.unit.test_kind_job import a_job, a_pod

@@ -10,8 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shared.answer import ERRORS, NOTICE, SEVERITIES, Answer, answer_decision, answer_error
+from shared.edges import kubernetes_errors
+from shared.edges.google_errors import classify_refusal, find_request
+from shared.edges.kubernetes_objects import Status
 from shared.model.decisions import Reason, Verdict
-from shared.needs import capacity
 from shared.model.errors import (
     AlreadyExists,
     Broken,
@@ -32,9 +34,7 @@ from shared.model.errors import (
     Unavailable,
     UnknownCluster,
 )
-from shared.edges import kubernetes_errors
-from shared.edges.google_errors import classify_refusal, find_request
-from shared.edges.kubernetes_objects import Status
+from shared.needs import capacity
 
 
 def descendants(kind: type[ProvisionerError]) -> Iterator[type[ProvisionerError]]:

@@ -3,16 +3,16 @@
 import dataclasses
 
 import pytest
-
-from shared.needs.capacity_texts import read_policies
 from shared.core.decide.attempts import record_empty
 from shared.core.decide.filling import LOST_GRACES, Filling, decide_lost
+
 from shared.model.decisions import Verdict
-from shared.needs.candidates import Candidate, find_node_source
-from shared.model.ports import FillError, Machines
 from shared.model.priorities import NodeSource
-from shared.shapes.shape import GpuSharing
+from shared.model.readings import FillError, Machines
 from shared.model.workloads import NodeView
+from shared.needs.candidates import Candidate, find_node_source
+from shared.needs.capacity_texts import read_policies
+from shared.shapes.shape import GpuSharing
 from tests.builders import NOW, a_demand, a_pod, a_pool, a_template, settings
 from tests.unit.filling_enumeration import FILLING
 

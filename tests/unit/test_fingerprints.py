@@ -9,15 +9,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-from shared.needs.demands import decide_planned_demand
 from shared.core.decide.provision import decide_provision
-from shared.model.decisions import Verdict
-from shared.needs.demand import Demand
-from shared.core.identity.names import PoolOwner, build_pool_name
-from shared.model.pool_status import PoolStatus
-from shared.kinds.table import KIND_NAMES, get_kind, list_slices
+
 from shared.edges.workload_objects import read_workload
+from shared.kinds.table import KIND_NAMES, get_kind, list_slices
+from shared.model.decisions import Verdict
+from shared.model.names import PoolOwner, build_pool_name
+from shared.model.pools import PoolStatus
+from shared.needs.demand import Demand
+from shared.needs.demands import decide_planned_demand
 from tests.builders import CLUSTER, NOW, a_pool, settings
 
 ROWS: list[dict[str, Any]] = json.loads((Path(__file__).parent / "golden" / "pools.json").read_text())

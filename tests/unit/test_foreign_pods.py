@@ -3,8 +3,9 @@
 from typing import Any
 
 from shared.core.decide.pool_use import decide_foreign_pods, decide_replacement
+
 from shared.model.decisions import Decision, Reason, Verdict
-from shared.model.ports import BoundPod
+from shared.model.readings import BoundPod
 from tests.builders import NOW, a_foreign_pool, a_pool
 
 REPLACE = Decision(Verdict.DELETE, Reason.POOL_DIFFERS, "node pool x is replaced")

@@ -4,12 +4,8 @@ import dataclasses
 from typing import Any
 
 import pytest
-
-from shared.needs.capacity_texts import read_policies
-from shared.model import labels
 from shared.core.decide.attempts import AttemptDecision
 from shared.core.decide.cluster_stops import Mode, Stop
-from shared.needs.demands import decide_demand
 from shared.core.decide.gangs import (
     Gang,
     Holding,
@@ -20,9 +16,13 @@ from shared.core.decide.gangs import (
     plan_gang,
 )
 from shared.core.decide.limits import Usage, decide_limit
+
+from shared.model import labels
 from shared.model.decisions import Decision, Reason, Verdict
-from shared.needs.demand import Demand
 from shared.model.workloads import SliceGroup
+from shared.needs.capacity_texts import read_policies
+from shared.needs.demand import Demand
+from shared.needs.demands import decide_demand
 from tests.builders import CLUSTER, NOW, a_claim, a_jobset, a_pod, a_pool, a_template, expect_decision, settings
 
 SUSPENDED = a_jobset(replicas=3, suspended=True)

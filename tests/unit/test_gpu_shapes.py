@@ -5,18 +5,18 @@ from typing import Any
 
 import pytest
 
-from shared.model import labels
-from shared.needs.demands import decide_planned_demand
-from shared.model.decisions import Decision, Reason
-from shared.needs.demand import Demand
-from shared.model.errors import UnknownGpu, UnsupportedShape
+from shared.edges.workload_objects import read_template
 from shared.kinds.table import list_slices
+from shared.model import labels
+from shared.model.decisions import Decision, Reason
+from shared.model.errors import UnknownGpu, UnsupportedShape
+from shared.model.workloads import PodTemplate, SliceGroup
+from shared.needs.demand import Demand
+from shared.needs.demands import decide_planned_demand
 from shared.needs.node_pool_body import build_node_pool, describe_placement
 from shared.shapes.gpu_catalogue import FAMILIES
 from shared.shapes.gpus import find_gpu_shape
 from shared.shapes.room import Room, measure_allocatable
-from shared.model.workloads import PodTemplate, SliceGroup
-from shared.edges.workload_objects import read_template
 from standins.fakegke.model.gpu_machines import BUILT_IN
 from tests.builders import CLUSTER, a_jobset, expect_decision, expect_demand, settings
 from tests.unit.test_elastic import a_gpu_body, a_gpu_template

@@ -4,13 +4,13 @@ from typing import Any
 
 import pytest
 
-from shared.model.decisions import Reason
+from shared.edges.workload_objects import read_template
 from shared.kinds.deployment import DEPLOYMENT, TEMPLATE_HASH
 from shared.kinds.elastic import has_slice
 from shared.kinds.objects import UnexpectedValue
 from shared.kinds.table import find_kind_of_pod, list_slices, select_pods
+from shared.model.decisions import Reason
 from shared.model.workloads import PodView, WorkloadView
-from shared.edges.workload_objects import read_template
 from tests.builders import expect_decision, expect_demand
 from tests.unit.live_pods import a_pod_body, a_pod_of, decide
 

@@ -4,12 +4,12 @@ from typing import Any
 
 import pytest
 
-from shared.model import labels
-from shared.model.errors import SliceUnknown
+from shared.edges.workload_objects import read_template
 from shared.kinds.job import JOB, JOB_NAME_ON_POD
 from shared.kinds.objects import UnexpectedValue
+from shared.model import labels
+from shared.model.errors import SliceUnknown
 from shared.model.workloads import PodView, WorkloadView
-from shared.edges.workload_objects import read_template
 from tests.unit.live_pods import a_pod_body, a_pod_of, require
 
 SEVERAL_HOSTS = a_pod_body(topology="4x4")

@@ -4,16 +4,16 @@ import dataclasses
 from typing import Any
 
 import pytest
-
-from shared.model import labels
-from shared.needs.demands import decide_demand
 from shared.core.decide.needed_pools import plan_pools
 from shared.core.decide.pool_facts import measure_occupancy
-from shared.needs.demand import Demand
+
+from shared.edges.workload_objects import read_template
 from shared.kinds.jobset import EXCLUSIVE_TOPOLOGY, JOBSET, NODE_SELECTOR_STRATEGY
 from shared.kinds.table import list_slices, may_swap
+from shared.model import labels
 from shared.model.workloads import PodView, SliceGroup, WorkloadView
-from shared.edges.workload_objects import read_template
+from shared.needs.demand import Demand
+from shared.needs.demands import decide_demand
 from tests.builders import CLUSTER, JOBSET_UID, a_claim, a_pod, a_pool, a_template, expect_demand, settings
 
 EXCLUSIVE = {EXCLUSIVE_TOPOLOGY: labels.NODE_POOL}

@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from shared.model import labels
-from shared.model.errors import SliceUnknown
+from shared.edges.workload_objects import read_template
 from shared.kinds.leaderworkerset import (
     GROUP_INDEX,
     LEADER_ASKS_FOR_CHIPS,
@@ -23,8 +22,9 @@ from shared.kinds.leaderworkerset import (
     WORKER_INDEX,
 )
 from shared.kinds.objects import UnexpectedValue
+from shared.model import labels
+from shared.model.errors import SliceUnknown
 from shared.model.workloads import PodView, WorkloadView
-from shared.edges.workload_objects import read_template
 from tests.unit.live_pods import a_pod_body, a_pod_of, change, require
 
 UID = "3c6e52d0-5b0e-4d62-8a52-3d9f0f0c1a08"

@@ -5,12 +5,12 @@ from typing import Any
 import msgspec
 import pytest
 
+from shared.edges.workload_objects import Pod, read_template, view_pod
+from shared.kinds.table import KINDS, find_kind_of_pod, get_kind, list_slices, select_pods
 from shared.model import labels
 from shared.model.decisions import Decision, Reason, Verdict
-from shared.needs.demand import Demand
-from shared.kinds.table import KINDS, find_kind_of_pod, get_kind, list_slices, select_pods
 from shared.model.workloads import PodView, WorkloadView
-from shared.edges.workload_objects import Pod, read_template, view_pod
+from shared.needs.demand import Demand
 from tests.builders import expect_decision, expect_demand
 from tests.unit.live_pods import WAITS, a_pod_body, decide
 

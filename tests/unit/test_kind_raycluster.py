@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from shared.model.errors import Rejected, SlicesMayMix, SliceUnknown
+from shared.edges.workload_objects import read_template
 from shared.kinds.objects import UnexpectedValue
 from shared.kinds.raycluster import (
     CLUSTER,
@@ -16,8 +16,8 @@ from shared.kinds.raycluster import (
     REPLICA_NAME,
     REPLICA_OF_WEBHOOK,
 )
+from shared.model.errors import Rejected, SlicesMayMix, SliceUnknown
 from shared.model.workloads import PodView, WorkloadView
-from shared.edges.workload_objects import read_template
 from tests.unit.rayclusters import (
     EARLIER_UID,
     SUSPENDED,

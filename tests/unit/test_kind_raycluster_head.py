@@ -4,15 +4,15 @@ from typing import Any
 
 import pytest
 
-from shared.model import labels
-from shared.model.decisions import Decision, Reason
-from shared.needs.demand import Demand
-from shared.model.errors import SliceUnknown
+from shared.edges.workload_objects import read_template
 from shared.kinds.elastic import find_slice
 from shared.kinds.raycluster import CLUSTER, GROUP, HEAD_GROUP, NODE_TYPE, RAYCLUSTER
 from shared.kinds.table import list_slices
+from shared.model import labels
+from shared.model.decisions import Decision, Reason
+from shared.model.errors import SliceUnknown
 from shared.model.workloads import PodView, WorkloadView
-from shared.edges.workload_objects import read_template
+from shared.needs.demand import Demand
 from tests.builders import expect_decision
 from tests.unit.live_pods import a_pod_of, decide, plan
 from tests.unit.rayclusters import UID, a_body, a_group

@@ -4,16 +4,16 @@ import dataclasses
 from typing import Any
 
 import pytest
-
 from shared.core.decide.collect import decide_collect
 from shared.core.decide.pool_facts import OwnerState, PoolFacts
-from shared.model.decisions import Reason
-from shared.model.pool_status import PoolStatus
+
+from shared.edges.workload_objects import read_template
 from shared.kinds.objects import UnexpectedValue
 from shared.kinds.raycluster import RAYCLUSTER
 from shared.kinds.rayjob import judge_rayjob
+from shared.model.decisions import Reason
+from shared.model.pools import PoolStatus
 from shared.model.workloads import Parent
-from shared.edges.workload_objects import read_template
 from tests.builders import NOW, a_pool, settings
 from tests.unit.rayclusters import a_body
 

@@ -4,14 +4,14 @@ from typing import Any
 
 import pytest
 
-from shared.model.decisions import Reason
-from shared.needs.demand import Demand
-from shared.model.errors import SliceUnknown
+from shared.edges.workload_objects import read_template
 from shared.kinds.elastic import has_slice
 from shared.kinds.statefulset import POD_NAME, STATEFULSET
 from shared.kinds.table import find_kind_of_pod, list_slices
+from shared.model.decisions import Reason
+from shared.model.errors import SliceUnknown
 from shared.model.workloads import PodView, WorkloadView
-from shared.edges.workload_objects import read_template
+from shared.needs.demand import Demand
 from tests.builders import expect_decision, expect_demand
 from tests.unit.live_pods import a_pod_body, a_pod_of, decide
 

@@ -5,14 +5,14 @@ import dataclasses
 from typing import Any
 
 import pytest
-
-from shared.model import labels
 from shared.core.decide.admission_checks import Word, answer_gang, find_final, refuse_owner
 from shared.core.decide.attempts import AttemptDecision
 from shared.core.decide.gangs import GangAnswer, judge_gang
-from shared.model.decisions import Decision, Reason, Verdict
+
 from shared.kinds.objects import UnexpectedValue
 from shared.kinds.table import KIND_NAMES, get_kind
+from shared.model import labels
+from shared.model.decisions import Decision, Reason, Verdict
 from shared.model.kueue import (
     CONTROLLER,
     Check,
@@ -27,8 +27,8 @@ from shared.model.kueue import (
     read_flavor,
     read_queued,
 )
-from shared.settings import ClusterSettings
 from shared.model.workloads import PodTemplate
+from shared.settings import ClusterSettings
 from tests.builders import CLUSTER, NOW, a_demand, a_jobset, expect_decision, settings
 from tests.builders import a_template as a_pod_template
 

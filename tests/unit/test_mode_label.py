@@ -1,8 +1,8 @@
 """The label that stops a cluster: no-create stops every create, whatever its reason."""
 
 import pytest
-
 from shared.core.decide.cluster_stops import Mode, Stop, decide_stop
+
 from shared.model.decisions import Decision, Reason, Verdict
 from tests.builders import expect_decision
 

@@ -9,10 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from shared.kinds import jobset as jobset_keys
+from shared.kinds.table import list_slices
 from shared.model import labels
-from shared.needs.demand import claim_slice
 from shared.model.errors import Broken, LabelBudgetExceeded
-from shared.core.identity.names import (
+from shared.model.names import (
     ATTEMPTS_MAX,
     HASH_CHARACTERS,
     SliceClaim,
@@ -21,8 +22,7 @@ from shared.core.identity.names import (
     parse_owner,
     parse_pool_name,
 )
-from shared.kinds import jobset as jobset_keys
-from shared.kinds.table import list_slices
+from shared.needs.demand import claim_slice
 from shared.needs.node_pool_body import NODE_LABEL_CHARACTERS_MAX, check_label_budget, measure_labels
 from tests.builders import CLUSTER, OWNER_KEYS, a_claim
 from tests.unit.live_pods import ALL, a_body, a_workload

@@ -6,9 +6,9 @@ import pytest
 
 from shared.model import labels
 from shared.model.decisions import Reason
+from shared.model.topology_terms import Requirement
 from shared.needs.node_pool_body import build_node_pool
 from shared.settings import Settings
-from shared.model.topology_terms import Requirement
 from tests.builders import a_demand, settings
 from tests.unit.asked_shapes import refuse_shape
 

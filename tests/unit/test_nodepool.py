@@ -6,14 +6,14 @@ import pytest
 from google.cloud.container_v1.types import NodePool
 from google.protobuf import json_format
 
+from shared.kinds import jobset as jobset_keys
 from shared.model import labels
 from shared.model.errors import LabelBudgetExceeded
-from shared.core.identity.names import build_pool_name, parse_owner
-from shared.kinds import jobset as jobset_keys
+from shared.model.names import build_pool_name, parse_owner
+from shared.model.workloads import Toleration
 from shared.needs.node_pool_body import build_node_pool, describe_placement
 from shared.settings import Settings
 from shared.shapes.tpu_catalogue import FAMILIES
-from shared.model.workloads import Toleration
 from tests.builders import JOBSET_UID, OWNER_KEYS, a_claim, a_demand, a_jobset, a_pod, settings
 
 CREATED_AT = 1_800_000_000

@@ -7,19 +7,19 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
-from shared.model import labels
 from shared.core.decide.needed_pools import PoolPlan, plan_pools
 from shared.core.decide.pool_facts import Occupancy, find_queued_since, measure_occupancy
 from shared.core.decide.pool_use import TAKERS_NAMED_MAX, decide_holder, decide_taken, find_takers
-from shared.model.decisions import Reason, Verdict
-from shared.model.errors import SliceUnknown
-from shared.core.identity.names import build_pool_name
-from shared.model.pool_status import PoolSnapshot
+
 from shared.kinds.jobset import JOBSET
 from shared.kinds.kind import Kind, SliceOfPod
 from shared.kinds.table import KINDS
-from shared.model.ports import BoundPod
+from shared.model import labels
+from shared.model.decisions import Reason, Verdict
+from shared.model.errors import SliceUnknown
+from shared.model.names import build_pool_name
+from shared.model.pools import PoolSnapshot
+from shared.model.readings import BoundPod
 from shared.model.workloads import PodTemplate, PodView, SliceGroup, WorkloadView
 from tests.builders import CLUSTER, NOW, a_claim, a_demand, a_foreign_pool, a_pool, expect_decision, settings
 

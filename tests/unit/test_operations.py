@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from shared.model.errors import MalformedEvent
-from shared.core.identity.names import build_pool_name
+from shared.model.names import build_pool_name
 from shared.model.operations import ENTRY_BYTES_MAX, EndedOperation, parse_entry
 from tests.audit_entries import STOCKOUT, an_entry
 from tests.builders import CLUSTER, a_claim

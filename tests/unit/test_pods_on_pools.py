@@ -3,9 +3,9 @@
 from typing import Any
 
 import pytest
-
 from shared.core.decide.pool_facts import PoolPods, count_pods
-from shared.model.ports import BoundPod
+
+from shared.model.readings import BoundPod
 from shared.model.times import is_fresh
 from tests.builders import NOW, a_pool
 

@@ -4,9 +4,9 @@ import dataclasses
 from typing import Any
 
 import pytest
-
 from shared.core.decide.collect import needs_cap
 from shared.core.decide.pool_facts import OwnerState, PoolFacts, classify_owner, has_ended, is_owner
+
 from shared.model.workloads import WorkloadView
 from tests.builders import a_claim, a_jobset, a_pool
 from tests.unit.test_elastic import a_gpu_job

@@ -4,12 +4,12 @@ import itertools
 from collections.abc import Iterable
 
 import pytest
-
 from shared.core.decide.elastic_sizes import SeenPool, Shrink, decide_growth, plan_shrink
 from shared.core.decide.limits import Usage
+
+from shared.engine.outside import SurplusMark
 from shared.model.decisions import Reason, Verdict
 from shared.needs.demand import Demand
-from shared.model.ports import SurplusMark
 from tests.builders import a_pool, expect_demand, settings
 from tests.unit.test_elastic import a_gpu_body
 from tests.unit.test_gpu_shapes import plan

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 import shared.settings
+from shared.environment import PREFIX, read_settings
 from shared.model.errors import Misconfigured
 from shared.model.priorities import NodeSource
 from shared.settings import ClusterSettings, Credentials, Settings, is_allowed
-from shared.environment import PREFIX, read_settings
 from tests.builders import CLUSTER, settings
 
 ONE_CLUSTER = json.dumps({CLUSTER: {"endpoint": "https://c.example"}})

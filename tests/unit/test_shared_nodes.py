@@ -4,14 +4,14 @@ import dataclasses
 from typing import Any
 
 import pytest
-
-from shared.needs.capacity_texts import read_policies
-from shared.model import labels
-from shared.needs.demands import decide_demand
 from shared.core.decide.elastic_sizes import count_missing, list_sharing
+
+from shared.model import labels
+from shared.model.names import build_owner_labels, build_pool_name
+from shared.model.pools import PoolSnapshot, PoolStatus
+from shared.needs.capacity_texts import read_policies
 from shared.needs.demand import Demand
-from shared.core.identity.names import build_owner_labels, build_pool_name
-from shared.model.pool_status import PoolSnapshot, PoolStatus
+from shared.needs.demands import decide_demand
 from tests.builders import CLUSTER, NOW, expect_demand, settings
 from tests.unit.test_elastic import a_gpu_body, a_gpu_job
 from tests.unit.test_kind_job import a_pod

@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
+from shared.kinds.table import list_slices
 from shared.model import labels
-from shared.needs.demands import decide_planned_demand
 from shared.model.decisions import Decision, Reason
 from shared.needs.demand import Demand
-from shared.kinds.table import list_slices
+from shared.needs.demands import decide_planned_demand
 from tests.builders import CLUSTER, a_jobset, a_template, expect_decision, expect_demand, settings
 
 PARTIAL = {labels.PARTIAL_SLICE: "true"}

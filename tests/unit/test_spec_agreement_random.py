@@ -3,13 +3,13 @@
 import copy
 import random
 
+from shared.kinds.table import list_slices
 from shared.model import labels
-from shared.needs.demands import decide_planned_demand
+from shared.model.errors import Rejected
+from shared.model.workloads import WorkloadView
 from shared.needs.capacity import find_tier
 from shared.needs.demand import Demand
-from shared.model.errors import Rejected
-from shared.kinds.table import list_slices
-from shared.model.workloads import WorkloadView
+from shared.needs.demands import decide_planned_demand
 from tests.builders import CLUSTER, settings
 from tests.unit.live_pods import ALL, Json, a_body, a_leader, a_workload, change, decide
 

@@ -9,12 +9,12 @@ import re
 
 import pytest
 
-from shared.model import labels
-from shared.model.decisions import Reason, Verdict
-from shared.needs.demand import Demand
 from shared.kinds import leaderworkerset, raycluster
 from shared.kinds.raycluster import RAYCLUSTER
+from shared.model import labels
+from shared.model.decisions import Reason, Verdict
 from shared.model.workloads import PodView, WorkloadView
+from shared.needs.demand import Demand
 from tests.builders import expect_decision
 from tests.unit.live_pods import ALL, ONE_HOST, Json, a_body, a_leader, a_workload, decide
 from tests.unit.rayclusters import a_group, a_raycluster, a_worker, indexed, webhooked

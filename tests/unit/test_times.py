@@ -3,12 +3,12 @@
 from typing import Any
 
 import pytest
-
 from shared.core.decide.collect import decide_collect
 from shared.core.decide.pool_facts import OwnerState, PoolFacts, classify_owner
+
+from shared.edges.workload_objects import read_template
 from shared.kinds.table import get_kind
 from shared.model.times import measure_seconds, parse_time
-from shared.edges.workload_objects import read_template
 from tests.builders import NOW, a_jobset, a_pool, settings
 
 HOUR = 3600.0

@@ -4,13 +4,13 @@ from typing import Any
 
 import pytest
 
+from shared.edges.workload_objects import read_workload
+from shared.kinds.table import get_kind
 from shared.model import labels
 from shared.model.decisions import Reason, Verdict
-from shared.needs.demand import Demand
-from shared.kinds.table import get_kind
 from shared.model.topology_terms import Requirement
 from shared.model.workloads import WorkloadView
-from shared.edges.workload_objects import read_workload
+from shared.needs.demand import Demand
 from tests.builders import expect_decision
 from tests.unit.live_pods import plan
 

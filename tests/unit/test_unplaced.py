@@ -3,9 +3,9 @@
 from typing import Any
 
 import pytest
+from shared.core.decide.pool_use import decide_unplaced
 
 from shared.model import labels
-from shared.core.decide.pool_use import decide_unplaced
 from shared.model.decisions import Reason, Verdict
 from shared.model.workloads import NodeView, Taint, Toleration
 from tests.builders import a_pod, a_pool, a_template

@@ -3,11 +3,11 @@
 from typing import Any
 
 import pytest
+from shared.core.decide.elastic_sizes import SeenPool, decide_giving_up, decide_shrink
 
 from cli.usage.folding import GAP_SECONDS, UsageFold
 from cli.usage.hours import HOUR_SECONDS, Account, Cause, Hours
-from shared.core.decide.elastic_sizes import SeenPool, decide_giving_up, decide_shrink
-from shared.model.pool_status import PoolSnapshot, PoolStatus
+from shared.model.pools import PoolSnapshot, PoolStatus
 
 NOON = 1_800_014_400.0
 """2027-01-15T12:00:00Z."""

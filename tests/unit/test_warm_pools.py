@@ -1,12 +1,12 @@
 """Idle pools: since when they count, and for how long they stay."""
 
 import pytest
-
-from shared.model import labels
 from shared.core.decide.warm_pools import find_idle_since
+
+from shared.engine.outside import SurplusMark
+from shared.model import labels
+from shared.model.names import build_owner_labels, parse_owner
 from shared.needs.demand import Demand
-from shared.core.identity.names import build_owner_labels, parse_owner
-from shared.model.ports import SurplusMark
 from tests.builders import NOW, a_claim, a_demand, a_pod, a_pool, a_template, settings
 
 

@@ -3,11 +3,11 @@
 import dataclasses
 
 import pytest
+from shared.engine.tell import list_told
 
 from shared.model.decisions import Decision, Reason, Verdict
 from shared.model.messages import ObjectName
 from shared.model.workloads import Parent, WorkloadView
-from shared.engine.tell import list_told
 from tests.builders import a_pod
 from tests.unit.rayclusters import a_raycluster
 

@@ -6,14 +6,14 @@ from typing import Any
 import msgspec
 import pytest
 
-from shared.model import labels
+from shared.edges import workload_objects
+from shared.edges.workload_objects import Pod, read_workload, view_pod
 from shared.kinds.jobset import JOBSET
 from shared.kinds.objects import UnexpectedValue
+from shared.model import labels
 from shared.model.times import parse_time
 from shared.model.topology_terms import Requirement, TermKind, TopologyTerm
 from shared.model.workloads import AmbiguousSelector, PodTemplate
-from shared.edges import workload_objects
-from shared.edges.workload_objects import Pod, read_workload, view_pod
 
 TPU = labels.TPU_RESOURCE
 

@@ -3,13 +3,14 @@
 from functools import cache
 from typing import Any
 
-from shared.model import labels
 from shared.core.decide.collect import decide_collect
 from shared.core.decide.pool_facts import OwnerState, PoolFacts, PoolPods
 from shared.core.decide.warm_pools import plan_marks
+
+from shared.engine.outside import SurplusMark
+from shared.model import labels
 from shared.model.decisions import Decision, Reason, Verdict
-from shared.model.pool_status import PoolSnapshot, PoolStatus
-from shared.model.ports import SurplusMark
+from shared.model.pools import PoolSnapshot, PoolStatus
 from shared.settings import Settings
 from tests.builders import NOW, a_bound_pod_of_others, a_pool, settings
 from tests.unit.decision_table import DecisionTable, Rule, Situation, list_broken

@@ -1,0 +1,108 @@
+"""What was read of the outside world, as plain values: machines, nodes, bound pods, operations."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+@dataclass(frozen=True, slots=True)
+class FillError:
+    """Why a pool did not get its nodes at some time."""
+
+    message: str
+    """GKE's words, with the code if there is one."""
+    at: float | None = None
+    """Unix seconds; None if it is not told, or for what is true now."""
+    tries: bool = False
+    """No error: the autoscaler asks for nodes, or finds no pool that the pod fits."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Machines:
+    """The machines of a pool, as its instance groups report them."""
+
+    made: int = 0
+    """How many are there, if only starting."""
+    coming: int = 0
+    """How many more are being made without an error."""
+    errors: tuple[FillError, ...] = ()
+    """What kept the groups from making machines, as long as they remember it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BoundPod:
+    """One unfinished pod on a pool's node."""
+
+    namespace: str
+    name: str
+    kind: str
+    """The kind of its workload, by its labels; empty for other pods."""
+    workload: str
+    """The name of that workload."""
+    chips: int
+    """TPU chips, or units of GPUs."""
+    deleting_since: float | None
+    """Unix seconds; None while it is not being deleted."""
+    node: str = ""
+    uid: str = ""
+    created_at: float | None = None
+    """Unix seconds; None if the API does not say it."""
+
+    @property
+    def user(self) -> tuple[str, str, str]:
+        """Return kind, namespace and name of its workload; of a pod without one, its own."""
+        return self.kind or "Pod", self.namespace, self.workload or self.name
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Namespace:
+    """A namespace as it is now."""
+
+    uid: str
+    """That of ``kube-system`` is unique to its cluster."""
+    labels: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Notice:
+    """One Kubernetes Event to be written on one object."""
+
+    kind: str
+    namespace: str
+    name: str
+    uid: str
+    reason: str
+    message: str
+    warning: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PoolNode:
+    """One node of a pool."""
+
+    name: str
+    pool: str
+    ready: bool
+    ready_at: float | None = None
+    """Unix seconds of its condition Ready; None if it is not Ready."""
+    idle_since: float | None = None
+    """By our taint, in unix seconds."""
+    closed: bool = False
+    """Our taint keeps new pods off."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Operation:
+    """One create or delete of a pool among GKE's operations."""
+
+    pool: str
+    creates: bool
+    ended: bool
+    error: str = ""
+    """GKE's words about what failed; empty for one that succeeded or still runs."""
+    began_at: float | None = None
+    ended_at: float | None = None
