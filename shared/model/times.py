@@ -7,6 +7,7 @@ reads no clock.
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from typing import Protocol
 
 AHEAD_SECONDS_MAX = 60.0
 """Clocks of machines that are synchronised differ by far less."""
