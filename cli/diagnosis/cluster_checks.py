@@ -16,12 +16,12 @@ from cli.diagnosis.findings import Finding, bad, fine, look, poor, skipped, warn
 from cli.exit_codes import say
 from cli.printing import format_age, short_cluster
 from shared.edges.kubernetes_objects import JsonObject, Record
+from shared.edges.kueue_records import API_VERSION as KUEUE_VERSION
 from shared.kinds.objects import read_text
 from shared.kinds.table import choose_kinds
 from shared.model import labels
 from shared.model.decisions import Reason
 from shared.model.errors import Denied, NotFound
-from shared.model.kueue import API_VERSION as KUEUE_VERSION
 from shared.model.times import parse_time
 
 if TYPE_CHECKING:

@@ -12,16 +12,10 @@ from shared.edges.kubernetes_api import APPLY_PATCH
 from shared.edges.kubernetes_decoding import report_unreadable
 from shared.edges.kubernetes_errors import Unreadable
 from shared.edges.kubernetes_objects import JsonObject, Stored
-from shared.edges.workload_objects import read_workload
-from shared.kinds.objects import UnexpectedValue
-from shared.kinds.table import find_kind
-from shared.model.errors import KindAbsent, NotFound, StaleView
-from shared.model.kueue import (
+from shared.edges.kueue_records import (
     CONTROLLER,
     OWNER_UID,
-    CheckState,
     Flavor,
-    QueuedWorkload,
     format_active,
     format_state,
     inject_flavors,
@@ -29,6 +23,11 @@ from shared.model.kueue import (
     read_flavor,
     read_queued,
 )
+from shared.edges.workload_objects import read_workload
+from shared.kinds.objects import UnexpectedValue
+from shared.kinds.table import find_kind
+from shared.model.errors import KindAbsent, NotFound, StaleView
+from shared.model.kueue import CheckState, QueuedWorkload
 from shared.model.times import format_time
 
 if TYPE_CHECKING:

@@ -92,7 +92,6 @@ DEPLOYMENT = Kind(
     name=NAME,
     api_version=API_VERSION,
     plural="deployments",
-    parent_kind="deployment",
     text=KindText(
         leaders="every pod; the exporter reports one pod at a time for each shape",
         slice="none: all pods of one shape share one pool, `<deployment>-any-<shape>`, which has nodes for all "

@@ -205,7 +205,6 @@ JOB = Kind(
     api_version=API_VERSION,
     plural="jobs",
     pod_sets=_list_pod_sets,
-    parent_kind="job",
     text=KindText(
         leaders="every pod; on several hosts the exporter reports one pod at a time",
         slice="the whole Job `<job>`; on single hosts each index `<job>-<index>`",

@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     from shared.kinds.kind import Json, TemplateReader
 
 NAME = "JobSet"
-JOBSET_NAME = "google.com/tpu-provisioner-jobset-name"
-JOBSET_NAMESPACE = "google.com/tpu-provisioner-jobset-namespace"
 
 JOBSET_NAME_ON_POD = "jobset.sigs.k8s.io/jobset-name"
 JOBSET_UID_ON_POD = "jobset.sigs.k8s.io/jobset-uid"
@@ -278,9 +276,6 @@ JOBSET = Kind(
     pods_of=_select_pods,
     mark=JOBSET_NAME_ON_POD,
     pod_sets=_list_pod_sets,
-    parent_kind="job",
-    name_label=JOBSET_NAME,
-    namespace_label=JOBSET_NAMESPACE,
     pin_label=NAMESPACED_JOB,
     pin_taint=NO_SCHEDULE_TAINT,
     pin_advice=f'the annotations {EXCLUSIVE_TOPOLOGY}: {labels.NODE_POOL} and {NODE_SELECTOR_STRATEGY}: "true"',

@@ -9,7 +9,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from shared.model import labels
 from shared.model.workloads import PodTemplate, PodView, SliceGroup, WorkloadView
 
 Json = Mapping[str, Any]
@@ -178,12 +177,6 @@ class Kind(Resource):
     mark: str = ""
     """Label on everything that the kind's controller creates, so that the lists of later kinds in
     the table leave it out."""
-    parent_kind: str
-    """Value of the pool's label ``google.com/tpu-provisioner-parent-kind``."""
-    name_label: str = labels.WORKLOAD_NAME
-    """Label of a pool for the workload's name, if the Go TPU Provisioner uses another than ours."""
-    namespace_label: str = ""
-    """Its label for the workload's namespace."""
     pin_label: str = ""
     """Node label by which the kind's controller pins a slice's pods; its value is
     ``namespace_slice``."""

@@ -358,7 +358,6 @@ LEADERWORKERSET = Kind(
     name=NAME,
     api_version="leaderworkerset.x-k8s.io/v1",
     plural="leaderworkersets",
-    parent_kind="leaderworkerset",
     text=KindText(
         leaders="worker 0 if it selects TPUs, else worker 1; the first worker of each further sub-group",
         slice="a group `<lws>-<group>`, or a sub-group `<lws>-<group>-<sub-group>`",

@@ -5,13 +5,11 @@ Fields that every workload has (identity, conditions) are read here; others in t
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
 from shared.model import labels
 from shared.model.counts import bound_count
-from shared.model.errors import MalformedEvent
 from shared.model.times import parse_time
 
 Json = Mapping[str, Any]
@@ -23,26 +21,6 @@ class UnexpectedValue(ValueError):
 
     def __init__(self, path: str, value: object, expected: str) -> None:
         super().__init__(f"{path}: is not valid (got {str(value)[:80]!r}); valid: {expected}")
-
-
-def parse_json_object(data: bytes, *, bytes_max: int, valid: str) -> dict[str, Any]:
-    """Return the JSON object in the data of a message; `valid` says what it should be.
-
-    Raises:
-        MalformedEvent: there is none, or it is too long.
-    """
-    if len(data) > bytes_max:
-        raise MalformedEvent(
-            "too long", field="data", value=f"{len(data)} bytes", valid=f"at most {bytes_max}"
-        )
-    try:
-        found = json.loads(data)
-    except (ValueError, RecursionError) as error:
-        shown = data[:80].decode("utf-8", "replace")
-        raise MalformedEvent("not JSON", field="data", value=shown, valid=valid) from error
-    if not isinstance(found, dict):
-        raise MalformedEvent("not a JSON object", field="data", value=str(found), valid=valid)
-    return found
 
 
 def _read(body: Json, path: tuple[str, ...], kind: type[T], expected: str) -> T | None:

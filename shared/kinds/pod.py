@@ -65,7 +65,6 @@ def make_pod(other_kinds: Sequence[str]) -> Kind:
         name=NAME,
         api_version="v1",
         plural="pods",
-        parent_kind="pod",
         text=KindText(
             leaders="every pod without controller; a pod with a controller of an unknown kind is refused",
             slice="the pod, on a single host: a pool of one node, `<pod>-any-<shape>`",

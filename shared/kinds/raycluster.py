@@ -388,6 +388,5 @@ RAYCLUSTER = Kind(
     reshapes=True,
     parents=(RAYJOB,),
     pod_sets=_list_pod_sets,
-    parent_kind="raycluster",
     mark=CLUSTER,
 )

@@ -108,7 +108,6 @@ STATEFULSET = Kind(
     name=NAME,
     api_version=API_VERSION,
     plural="statefulsets",
-    parent_kind="statefulset",
     text=KindText(
         leaders="every pod; the exporter reports one pod at a time for each shape",
         slice="single hosts: none, all pods share one pool, `<set>-any-<shape>`; several hosts: the whole set "

@@ -13,9 +13,8 @@ from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from shared.kinds.objects import parse_json_object
-from shared.kinds.table import KINDS
 from shared.model.errors import MalformedEvent
+from shared.model.names import KINDS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -55,7 +54,7 @@ class Observed(StrEnum):
 
 Word = TypeVar("Word", EventType, Observed)
 POD = "Pod"
-KINDS_PLURAL = {POD: "pods"} | {kind.name: kind.plural for kind in KINDS}
+KINDS_PLURAL = {POD: "pods"} | {kind: f"{kind.lower()}s" for kind in KINDS}
 """The kinds of object that a message may name, with their plural in subjects."""
 
 
@@ -173,6 +172,26 @@ def parse_message(data: bytes, attributes: Mapping[str, str]) -> Event:
     if not subject.uid and not event.covers_all_leaders:
         raise MalformedEvent("missing or not valid", field="data.uid", value="''", valid="a UID")
     return event
+
+
+def parse_json_object(data: bytes, *, bytes_max: int, valid: str) -> dict[str, Any]:
+    """Return the JSON object in the data of a message; `valid` says what it should be.
+
+    Raises:
+        MalformedEvent: there is none, or it is too long.
+    """
+    if len(data) > bytes_max:
+        raise MalformedEvent(
+            "too long", field="data", value=f"{len(data)} bytes", valid=f"at most {bytes_max}"
+        )
+    try:
+        found = json.loads(data)
+    except (ValueError, RecursionError) as error:
+        shown = data[:80].decode("utf-8", "replace")
+        raise MalformedEvent("not JSON", field="data", value=shown, valid=valid) from error
+    if not isinstance(found, dict):
+        raise MalformedEvent("not a JSON object", field="data", value=str(found), valid=valid)
+    return found
 
 
 def _parse_body(data: bytes) -> dict[str, Any]:

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from shared.kinds.table import KINDS, get_kind
 from shared.model import labels
 from shared.model.counts import SECONDS_MAX, parse_count
 from shared.model.errors import Broken, NameUnfit
@@ -20,7 +19,29 @@ from shared.model.errors import Broken, NameUnfit
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from shared.kinds.kind import Kind
+
+@dataclass(frozen=True, slots=True)
+class KindKeys:
+    """How the labels of a pool name a workload of one kind, as the Go TPU Provisioner does."""
+
+    parent: str
+    """Value of ``google.com/tpu-provisioner-parent-kind``."""
+    name: str = labels.WORKLOAD_NAME
+    """Label with the workload's name."""
+    namespace: str = labels.PARENT_NAMESPACE
+    """Label with its namespace."""
+
+
+KINDS = {
+    "JobSet": KindKeys("job", labels.JOBSET_NAME, labels.JOBSET_NAMESPACE),
+    "RayCluster": KindKeys("raycluster"),
+    "LeaderWorkerSet": KindKeys("leaderworkerset"),
+    "Job": KindKeys("job"),
+    "Deployment": KindKeys("deployment"),
+    "StatefulSet": KindKeys("statefulset"),
+    "Pod": KindKeys("pod"),
+}
+"""By the API's name of the kind. `shared.kinds.table` says what each of them means."""
 
 Slot = int | str
 """The number of a pool within its need; for a pinned need the key of its slice."""
@@ -155,13 +176,14 @@ def build_owner_labels(
     Raises:
         NameUnfit: a name is not a valid label value. It is never cut, because pools are found by it.
     """
-    kind = get_kind(claim.kind)
+    keys = KINDS[claim.kind]
     written = {
         labels.MANAGER: labels.MANAGER_VALUE,
-        labels.PARENT_KIND: kind.parent_kind,
+        labels.PARENT_KIND: keys.parent,
         labels.PARENT_NAME: claim.name,
         labels.PARENT_NAMESPACE: claim.namespace,
-        kind.name_label: claim.name,
+        keys.name: claim.name,
+        keys.namespace: claim.namespace,
         labels.OWNER_UID: claim.owner_uid,
         labels.NEED: claim.need,
         labels.SLOT: str(claim.slot),
@@ -175,10 +197,8 @@ def build_owner_labels(
     }
     optional = {**numbers, labels.CLUSTER_UID: cluster_uid, labels.IDLE: warm_seconds}
     written |= {key: str(value) for key, value in optional.items() if value}
-    if kind.namespace_label:
-        written[kind.namespace_label] = claim.namespace
-    if kind.name_label == labels.WORKLOAD_NAME:
-        written[labels.WORKLOAD_KIND] = kind.name
+    if keys.name == labels.WORKLOAD_NAME:
+        written[labels.WORKLOAD_KIND] = claim.kind
     for key, value in written.items():
         _check_value(key, value)
     return written
@@ -200,9 +220,9 @@ def parse_owner(node_labels: Mapping[str, str]) -> Owner | None:
         return parse_count(node_labels.get(key, ""), most=SECONDS_MAX) or 0
 
     return Owner(
-        kind=kind.name,
-        namespace=node_labels.get(kind.namespace_label or labels.PARENT_NAMESPACE, "default"),
-        name=node_labels[kind.name_label],
+        kind=kind,
+        namespace=node_labels.get(KINDS[kind].namespace, "default"),
+        name=node_labels[KINDS[kind].name],
         uid=node_labels.get(labels.OWNER_UID, ""),
         need=node_labels.get(labels.NEED, ""),
         slot=_parse_slot(node_labels.get(labels.SLOT, "")),
@@ -221,16 +241,12 @@ def _parse_slot(text: str) -> Slot | None:
     return (text or None) if number is None else number
 
 
-def _find_kind(node_labels: Mapping[str, str]) -> Kind | None:
+def _find_kind(node_labels: Mapping[str, str]) -> str | None:
     """Return the kind of workload that labels name; None for an unknown kind."""
-    for kind in KINDS:
-        named = (
-            kind.name_label != labels.WORKLOAD_NAME
-            or node_labels.get(labels.WORKLOAD_KIND) == kind.name
-        )
-        if named and node_labels.get(kind.name_label):
-            return kind
-    return None
+    if node_labels.get(labels.JOBSET_NAME):
+        return "JobSet"
+    kind = node_labels.get(labels.WORKLOAD_KIND, "")
+    return kind if kind in KINDS and node_labels.get(KINDS[kind].name) else None
 
 
 def _check_value(key: str, value: str) -> None:

@@ -12,8 +12,8 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from shared.kinds.objects import parse_json_object
 from shared.model.errors import MalformedEvent
+from shared.model.messages import parse_json_object
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import re
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
@@ -9,9 +11,10 @@ from functools import cached_property
 from shared.model import labels
 from shared.model.names import Owner, parse_owner
 from shared.model.workloads import Taint
-from shared.shapes.tpu_catalogue import CHIPS_BY_MACHINE
-from shared.shapes.tpus import count_chips
 
+_TPU_MACHINE = re.compile(r"(?:ct|tpu)[0-9].*-([1-9][0-9]?)t")  # assumes: tpu-machines
+"""The name of a machine with TPUs ends with its number of chips."""
+_NUMBER = re.compile(r"[0-9]+")
 ELASTIC_SLOT = "any"
 """The slot of the one pool of an elastic need."""
 
@@ -112,12 +115,13 @@ class NodePool:
     @property
     def units(self) -> int:
         """Return the chips or GPUs of a node."""
-        return self.gpus_per_node or CHIPS_BY_MACHINE.get(self.machine_type, 0)
+        tpu = _TPU_MACHINE.fullmatch(self.machine_type)
+        return self.gpus_per_node or (int(tpu[1]) if tpu else 0)
 
     @property
     def hosts(self) -> int:
         """Return how many nodes a whole pool has; a pool that is switched off may have no number."""
-        chips = count_chips(self.topology) if self.topology else 0
+        chips = math.prod(map(int, _NUMBER.findall(self.topology))) if self.topology else 0
         return chips // self.units if chips and self.units else max(self.node_count, 1)
 
     @property

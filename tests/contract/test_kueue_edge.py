@@ -13,8 +13,8 @@ import pytest
 
 from shared.edges.kubernetes_api import Connection, KubernetesApi
 from shared.edges.kueue_objects import KueueQueues
+from shared.edges.kueue_records import CONTROLLER
 from shared.model.errors import Denied, KindAbsent, StaleView
-from shared.model.kueue import CONTROLLER
 from standins.processes.local_answers import Answer, Asked, LocalAnswers
 from tests.builders import JOBSET_UID, a_jobset
 from tests.unit.test_kueue import CHECKS, OWNER, a_workload

@@ -8,10 +8,10 @@ import jsonschema
 import pytest
 
 from exporter.observed_objects import ObservedPods, ObservedQueues, ObservedWorkloads
+from shared.edges.kueue_records import read_queued
 from shared.kinds.jobset import JOBSET
 from shared.kinds.table import get_kind
 from shared.model.errors import MalformedEvent
-from shared.model.kueue import read_queued
 from shared.model.messages import (
     KINDS_PLURAL,
     Event,

@@ -9,17 +9,10 @@ from shared.core.decide.admission_checks import Word, answer_gang, find_final, r
 from shared.core.decide.attempts import AttemptDecision
 from shared.core.decide.gangs import GangAnswer, judge_gang
 
-from shared.kinds.objects import UnexpectedValue
-from shared.kinds.table import KIND_NAMES, get_kind
-from shared.model import labels
-from shared.model.decisions import Decision, Reason, Verdict
-from shared.model.kueue import (
+from shared.edges.kueue_records import (
     CONTROLLER,
-    Check,
-    CheckState,
     Flavor,
     FlavorConflict,
-    QueuedWorkload,
     format_active,
     format_state,
     inject_flavors,
@@ -27,6 +20,11 @@ from shared.model.kueue import (
     read_flavor,
     read_queued,
 )
+from shared.kinds.objects import UnexpectedValue
+from shared.kinds.table import KIND_NAMES, get_kind
+from shared.model import labels
+from shared.model.decisions import Decision, Reason, Verdict
+from shared.model.kueue import Check, CheckState, QueuedWorkload
 from shared.model.workloads import PodTemplate
 from shared.settings import ClusterSettings
 from tests.builders import CLUSTER, NOW, a_demand, a_jobset, expect_decision, settings

@@ -1,0 +1,239 @@
+"""Kueue's Workloads, flavors and admission checks, read from the API's JSON and written as status.
+
+Kueue has one Workload for each object that it suspends. It reserves quota for it, waits until each
+admission check of the queue is Ready, and then resumes the object:
+https://kueue.sigs.k8s.io/docs/concepts/admission_check/.
+"""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from shared.kinds.objects import (
+    read_flag,
+    read_held_conditions,
+    read_number,
+    read_object,
+    read_objects,
+    read_text,
+    read_texts,
+)
+from shared.model import labels
+from shared.model.counts import parse_count
+from shared.model.errors import NotAllowed, Rejected
+from shared.model.kueue import ANSWERED, SECONDS, Check, CheckState, QueuedWorkload, find_seconds
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from shared.kinds.kind import Kind
+    from shared.kinds.objects import Json
+
+CONTROLLER = "tpu-provisioner.cloud.google.com/capacity"
+"""``spec.controllerName`` of the admission checks that this provisioner answers."""
+API_VERSION = "kueue.x-k8s.io/v1beta2"
+OWNER_UID = "kueue.x-k8s.io/job-uid"
+"""The label of a Workload with the UID of the object that it is for."""
+_MIN_PODS, _ALL_AT_ONCE = (
+    "kueue.x-k8s.io/job-min-parallelism",
+    "kueue.x-k8s.io/job-completions-equal-parallelism",
+)
+_MESSAGE_LENGTH_MAX = 1024
+
+
+class FlavorConflict(Rejected):
+    """A flavor and a pod template select different values for one node label; Kueue refuses it."""
+
+    reason = "pod_contradicts_spec"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Flavor:
+    """What one ResourceFlavor adds to the pods of a pod set."""
+
+    node_labels: dict[str, str] = field(default_factory=dict)
+    tolerations: tuple[Json, ...] = ()
+
+
+def read_check(body: Json) -> Check | None:
+    """Return an AdmissionCheck; None if another controller answers it."""
+    if read_text(body, "spec", "controllerName") != CONTROLLER:
+        return None
+    active = (
+        each
+        for each in read_objects(body, "status", "conditions")
+        if read_text(each, "type") == "Active"
+    )
+    seconds, problem = SECONDS, ""
+    try:
+        seconds = find_seconds(
+            read_texts(body, "metadata", "annotations"), labels.CAPACITY_CHECK_SECONDS, SECONDS
+        )
+    except NotAllowed as error:
+        problem = str(error)
+    return Check(
+        name=read_text(body, "metadata", "name"),
+        active="Active" in read_held_conditions(body),
+        generation=read_number(body, "metadata", "generation"),
+        seconds=seconds,
+        problem=problem,
+        told=read_text(next(active, {}), "message"),
+    )
+
+
+def read_flavor(body: Json) -> Flavor:
+    """Return a ResourceFlavor."""
+    return Flavor(
+        node_labels=read_texts(body, "spec", "nodeLabels"),
+        tolerations=tuple(read_objects(body, "spec", "tolerations")),
+    )
+
+
+def read_queued(body: Json) -> QueuedWorkload:
+    """Return a Workload."""
+    held = read_held_conditions(body)
+    owner: Json = next(
+        (
+            each
+            for each in read_objects(body, "metadata", "ownerReferences")
+            if read_flag(each, "controller")
+        ),
+        {},
+    )
+    ended = {"Evicted", "Finished"} & set(held) or read_text(body, "metadata", "deletionTimestamp")
+    active = read_object(body, "spec").get("active") is not False
+    checks = tuple(_read_state(each) for each in read_objects(body, "status", "admissionChecks"))
+    losing = any(each.state in ("Retry", "Rejected") for each in checks)
+    assigned = read_objects(body, "status", "admission", "podSetAssignments")
+    return QueuedWorkload(
+        namespace=read_text(body, "metadata", "namespace"),
+        name=read_text(body, "metadata", "name"),
+        uid=read_text(body, "metadata", "uid"),
+        version=read_text(body, "metadata", "resourceVersion"),
+        owner_api=read_text(owner, "apiVersion"),
+        owner_kind=read_text(owner, "kind"),
+        owner_name=read_text(owner, "name"),
+        owner_uid=read_text(owner, "uid"),
+        flavors={
+            read_text(each, "name"): tuple(dict.fromkeys(read_texts(each, "flavors").values()))
+            for each in assigned
+        },
+        counts={read_text(each, "name"): read_number(each, "count") for each in assigned},
+        unmarked=tuple(
+            read_text(each, "name")
+            for each in read_objects(body, "spec", "podSets")
+            if labels.CAPACITY_CHECKED not in read_texts(each, "template", "metadata", "labels")
+        ),
+        checks=checks,
+        reserved_at=held.get("QuotaReserved"),
+        # With requeueAfterSeconds Kueue keeps the quota until that pause is over, and evicts then:
+        # https://github.com/kubernetes-sigs/kueue/blob/v0.15.0/pkg/controller/core/workload_controller.go.
+        holds_quota="QuotaReserved" in held and active and not (ended or losing),
+    )
+
+
+def _read_state(body: Json) -> CheckState:
+    return CheckState(
+        name=read_text(body, "name"),
+        state=read_text(body, "state"),
+        message=read_text(body, "message"),
+        since=read_text(body, "lastTransitionTime"),
+        retries=read_number(body, "retryCount"),
+    )
+
+
+def inject_flavors(
+    kind: Kind, body: Json, queued: QueuedWorkload, flavors: Mapping[str, Flavor]
+) -> Json:
+    """Return an owner's JSON as Kueue resumes it: node labels, tolerations, the pods with quota.
+
+    As https://github.com/kubernetes-sigs/kueue/blob/v0.15.0/pkg/podset/podset.go merges them.
+
+    Args:
+        kind: of the owner; one with `Kind.pod_sets`.
+        body: the owner.
+        queued: its Workload.
+        flavors: by name.
+
+    Raises:
+        FlavorConflict: a pod template selects another value; Kueue never resumes such a workload.
+    """
+    changed: dict[str, Any] = copy.deepcopy(dict(body))
+    for pod_set, found in kind.pod_sets(changed) if kind.pod_sets else ():
+        template: Any = found
+        spec = template.setdefault("spec", {})
+        selector, tolerations = (
+            dict(spec.get("nodeSelector") or {}),
+            list(spec.get("tolerations") or ()),
+        )
+        for name in queued.flavors.get(pod_set, ()):
+            flavor = flavors[name]
+            for key, value in flavor.node_labels.items():
+                if selector.setdefault(key, value) != value:
+                    raise FlavorConflict(
+                        f"the ResourceFlavor {name} has {key}={value}, so Kueue cannot resume this workload",
+                        field=f"spec.nodeSelector {key}",
+                        value=str(selector[key]),
+                        valid=value,
+                    )
+            tolerations += [each for each in flavor.tolerations if each not in tolerations]
+        spec["nodeSelector"], spec["tolerations"] = selector, tolerations
+        count, marks = queued.counts.get(pod_set), read_texts(changed, "metadata", "annotations")
+        if (
+            count
+            and parse_count(marks.get(_MIN_PODS, "")) is not None
+            and "parallelism" in changed["spec"]
+        ):
+            equal = marks.get(_ALL_AT_ONCE, "").lower() in ("1", "t", "true")
+            changed["spec"] |= {"parallelism": count} | ({"completions": count} if equal else {})
+    return changed
+
+
+def format_state(
+    queued: QueuedWorkload, state: CheckState, *, retry_seconds: int | None = None
+) -> dict[str, Any]:
+    """Return the body of a server-side apply that writes one check of a Workload and nothing else.
+
+    It names the version that was read, so that a Workload which has changed meanwhile is left
+    alone. Kueue's own controllers write their checks in the same way:
+    https://github.com/kubernetes-sigs/kueue/blob/v0.15.0/pkg/controller/admissionchecks/provisioning/controller.go.
+    """
+    check: dict[str, Any] = {
+        "name": state.name,
+        "state": state.state,
+        "message": state.message[:_MESSAGE_LENGTH_MAX],
+        "lastTransitionTime": state.since,
+    }
+    if retry_seconds is not None:
+        check["requeueAfterSeconds"] = retry_seconds
+    if state.state == "Ready" and queued.unmarked:
+        check["podSetUpdates"] = [
+            {"name": name, "labels": {labels.CAPACITY_CHECKED: "true"}} for name in queued.unmarked
+        ]
+    identity = {"namespace": queued.namespace, "name": queued.name, "uid": queued.uid}
+    return {
+        "apiVersion": API_VERSION,
+        "kind": "Workload",
+        "metadata": identity | {"resourceVersion": queued.version},
+        "status": {"admissionChecks": [check]},
+    }
+
+
+def format_active(check: Check, now: str) -> dict[str, Any]:
+    """Return the body of a server-side apply that says whether a check is answered, and why not."""
+    condition = {
+        "type": "Active",
+        "status": "False" if check.problem else "True",
+        "reason": "InvalidAnnotation" if check.problem else "Active",
+        "message": check.problem or ANSWERED,
+        "observedGeneration": check.generation,
+        "lastTransitionTime": now,
+    }
+    return {
+        "apiVersion": API_VERSION,
+        "kind": "AdmissionCheck",
+        "metadata": {"name": check.name},
+        "status": {"conditions": [condition]},
+    }
