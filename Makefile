@@ -75,8 +75,8 @@ board: $(VENV)/.demo ## Serve a live page about the local cloud, with buttons fo
 env: $(VENV)/.demo ## Print the variables that point kubectl, gcloud and tpu-provisioner at the local cloud
 	@$(BIN)/python -m demo.stack env
 
-quick: lint ## Lint, then run the unit and component tests: an answer in half a minute
-	@$(BIN)/python -m pytest -q --no-header tests/unit tests/component
+quick: lint ## Lint, then run the tests of rules and engine: an answer in half a minute
+	@$(BIN)/python -m pytest -q --no-header tests/rules tests/engine tests/unit
 
 simulate: $(VENV)/.development ## Run thousands of scenarios of faults in virtual time (docs/develop/simulator.md)
 	@$(BIN)/python -m tests.simulation $(SEEDS)

@@ -8,7 +8,7 @@ import json
 from typing import Any
 
 from shared.model.messages import Message
-from shared.model.names import build_pool_name
+from shared.model.names import build_name
 from tests.builders import CLUSTER, a_claim
 
 STOCKOUT = {"code": 8, "message": "Google Compute Engine: The zone does not have enough resources available"}
@@ -24,7 +24,7 @@ def an_entry(
     version: str = "v1",
 ) -> dict[str, Any]:
     """One entry about the plain case's pool: the last, of a success, unless said otherwise."""
-    pool = build_pool_name(a_claim()) if pool is None else pool
+    pool = build_name(a_claim(), 0) if pool is None else pool
     _, project, _, location, _, name = cluster.split("/")
     method = f"google.container.{version}.ClusterManager.{act}NodePool"
     payload: dict[str, Any] = {

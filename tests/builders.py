@@ -11,14 +11,11 @@ from typing import Any
 
 from shared.kinds import jobset as jobset_keys
 from shared.model import labels
-from shared.model.decisions import Decision
 from shared.model.messages import Event, EventType, Message, ObjectName, Observed, format_message
-from shared.model.names import SliceClaim, build_owner_labels, build_pool_name
-from shared.model.pools import PoolSnapshot, PoolStatus
+from shared.model.names import Claim, Try, build_name, build_owner_labels
+from shared.model.pools import NodePool, PoolStatus
 from shared.model.readings import BoundPod
 from shared.model.workloads import PodTemplate, PodView, SliceGroup, Toleration, WorkloadView
-from shared.needs.demand import Demand
-from shared.needs.demands import decide_demand
 from shared.settings import ClusterSettings, Settings
 
 TOLERATES_TPUS = (Toleration(key=labels.TPU_RESOURCE, operator="Exists"),)
@@ -125,7 +122,11 @@ def a_jobset(
     )
 
 
-def a_claim(**overrides: Any) -> SliceClaim:
+NEED = "k7q2mzt4"
+"""The key of the plain case's need, where nothing computes it."""
+
+
+def a_claim(**overrides: Any) -> Claim:
     """The claim of the plain case's first slice."""
     plain = {
         "cluster": CLUSTER,
@@ -133,24 +134,10 @@ def a_claim(**overrides: Any) -> SliceClaim:
         "namespace": "default",
         "name": "train",
         "owner_uid": JOBSET_UID,
-        "slice_key": "default/train-workers-0",
+        "need": NEED,
+        "slot": 0,
     }
-    return SliceClaim(**{**plain, **overrides})
-
-
-def a_demand(
-    *, pod: PodView | None = None, jobset: WorkloadView | None = None, use: Settings | None = None, **shape: Any
-) -> Demand:
-    """The demand of a leader pod, read by the real rule; `shape` goes to `a_template`."""
-    pod = pod or a_pod(shape=shape)
-    jobset = jobset or a_jobset(namespace=pod.namespace, template=pod.template)
-    return expect_demand(decide_demand(CLUSTER, pod, jobset, use or settings()))
-
-
-def expect_demand(found: object) -> Demand:
-    """Return what a rule found, which must be a demand."""
-    assert isinstance(found, Demand), found
-    return found
+    return Claim(**{**plain, **overrides})
 
 
 def expect_decision(found: object) -> Decision:
@@ -167,32 +154,27 @@ def a_bound_pod_of_others() -> BoundPod:
 def a_pool(
     status: str = "RUNNING",
     *,
-    claim: SliceClaim | None = None,
-    fingerprint: str | None = None,
+    claim: Claim | None = None,
+    attempt: int = 0,
     age_seconds: float | None = 60.0,
     extra_labels: dict[str, str | None] | None = None,
     **overrides: Any,
-) -> PoolSnapshot:
+) -> NodePool:
     """A pool of ours for a claim; an age of None is a pool that does not say when it was made.
 
     `extra_labels` overwrite labels, and take away those given as None.
     """
     claim = claim or a_claim()
-    pool_labels: dict[str, str | None] = dict(
-        build_owner_labels(
-            claim,
-            attempt=0,
-            created_at=int(NOW - (age_seconds or 0)),
-            fingerprint=a_demand().fingerprint if fingerprint is None else fingerprint,
-            optional={labels.CLUSTER_UID: "uid-of-kube-system"},
-        )
+    created_at = int(NOW - (age_seconds or 0))
+    of_owner = build_owner_labels(
+        claim, Try(attempt=attempt), created_at=created_at, cluster_uid="uid-of-kube-system"
     )
+    pool_labels: dict[str, str | None] = {**of_owner, **(extra_labels or {})}
     if age_seconds is None:
         pool_labels[labels.CREATED_AT] = None
-    pool_labels |= extra_labels or {}
-    return PoolSnapshot(
+    return NodePool(
         **{
-            "name": build_pool_name(claim),
+            "name": build_name(claim, attempt),
             "status": PoolStatus(status),
             "labels": {key: value for key, value in pool_labels.items() if value is not None},
             "node_count": 4,
@@ -203,12 +185,12 @@ def a_pool(
     )
 
 
-def a_foreign_pool(name: str = "default-pool", **overrides: Any) -> PoolSnapshot:
+def a_foreign_pool(name: str = "default-pool", **overrides: Any) -> NodePool:
     """A pool that somebody else made."""
-    return PoolSnapshot(**{"name": name, "status": PoolStatus.RUNNING, "labels": {"team": "a"}, **overrides})
+    return NodePool(**{"name": name, "status": PoolStatus.RUNNING, "labels": {"team": "a"}, **overrides})
 
 
-def a_go_pool(name: str = "train-12345", *, jobset: str = "train", status: str = "RUNNING") -> PoolSnapshot:
+def a_go_pool(name: str = "train-12345", *, jobset: str = "train", status: str = "RUNNING") -> NodePool:
     """A pool that the Go TPU Provisioner made: no UID, no claim, no time."""
     pool_labels = {
         labels.MANAGER: labels.MANAGER_VALUE,
@@ -218,20 +200,20 @@ def a_go_pool(name: str = "train-12345", *, jobset: str = "train", status: str =
         jobset_keys.JOBSET_NAME: jobset,
         jobset_keys.JOBSET_NAMESPACE: "default",
     }
-    return PoolSnapshot(
+    return NodePool(
         name=name, status=PoolStatus(status), labels=pool_labels, node_count=4, machine_type="ct6e-standard-4t"
     )
 
 
-def a_demand_event(pod: PodView | None = None, **overrides: Any) -> Event:
-    """The exporter's hint about a leader pod."""
-    pod = pod or a_pod()
+def a_demand_event(**overrides: Any) -> Event:
+    """The exporter's hint that pods of a workload wait."""
     plain = {
         "type": EventType.DEMAND,
         "cluster": CLUSTER,
-        "subject": ObjectName(kind="Pod", namespace=pod.namespace, name=pod.name, uid=pod.uid),
+        "subject": ObjectName(kind="JobSet", namespace="default", name="train", uid=JOBSET_UID),
         "observed": Observed.UNSCHEDULABLE,
         "time": "2027-01-15T08:00:00Z",
+        "incarnation": POD_UID,
     }
     return Event(**{**plain, **overrides})
 
@@ -239,9 +221,9 @@ def a_demand_event(pod: PodView | None = None, **overrides: Any) -> Event:
 def a_workload_demand(
     *, kind: str = "JobSet", name: str = "train", uid: str = JOBSET_UID, **overrides: Any
 ) -> Event:
-    """The exporter's hint about all waiting leaders of a workload."""
-    plain = {"subject": ObjectName(kind=kind, namespace="default", name=name, uid=uid), "incarnation": a_pod().uid}
-    return a_demand_event(**{**plain, **overrides})
+    """The same of a workload that is named."""
+    subject = ObjectName(kind=kind, namespace="default", name=name, uid=uid)
+    return a_demand_event(**{"subject": subject, **overrides})
 
 
 def an_over_event(

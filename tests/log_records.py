@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from shared.edges.structured_logs import StructuredFormatter
+
 
 def read_records(log: Path, *, among_text: bool = False) -> list[dict[str, Any]]:
     """Return the structured records of a log, one a line; an unfinished last line does not count.
@@ -37,3 +39,27 @@ def restored_logging() -> Iterator[None]:
     root.handlers[:] = handlers
     root.setLevel(level)
     sys.excepthook, threading.excepthook = hooks
+
+
+class Records(logging.Handler):
+    """What was logged, as the JSON that Cloud Logging would get."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.DEBUG)
+        self.setFormatter(StructuredFormatter("test"))
+        self.found: list[dict[str, Any]] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.found.append(json.loads(self.format(record)))
+
+    def expect_in_order(self, *patterns: dict[str, Any]) -> list[dict[str, Any]]:
+        """Return the records that match the patterns in this order; others may be between."""
+        rest, matched = iter(self.found), []
+        for pattern in patterns:
+            for record in rest:
+                if pattern.items() <= record.items():
+                    matched.append(record)
+                    break
+            else:
+                raise AssertionError(f"no record {pattern} after {matched}; logged: {self.found}")
+        return matched

@@ -19,7 +19,8 @@ from standins.processes.stand_ins import PATIENCE_SECONDS
 from tests.browser.board_scene import Scene, a_bad_night
 from tests.browser.browser_tools import find_chromium
 from tests.cli.cli_world import a_deployment
-from tests.component.world import Records, World
+from tests.component.world import World
+from tests.log_records import Records
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, BrowserContext

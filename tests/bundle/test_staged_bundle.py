@@ -24,7 +24,8 @@ from standins.processes.stand_ins import PATIENCE_SECONDS, wait_until
 from tests.audit_entries import an_entry, as_message
 from tests.builders import CLUSTER, a_demand_event, a_push, an_over_event, settings
 from tests.bundle.canned_cloud import CannedCloud
-from tests.component.fakes import FakeCluster, FakeNodePools, StepClock
+from tests.clocks import StepClock
+from tests.component.fakes import FakeCluster, FakeNodePools
 from tests.program_runs import run_python
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -9,8 +9,9 @@ import pytest
 from shared.environment import PREFIX
 from tests.builders import CLUSTER, NOW, a_claim, a_foreign_pool, a_pod, a_pool
 from tests.cli.cli_world import a_deployment, put_in_place
-from tests.component.world import Records, World
+from tests.component.world import World
 from tests.contract.stand_ins import stand_in
+from tests.log_records import Records
 
 
 @pytest.fixture(autouse=True)

@@ -18,7 +18,8 @@ from cli.exit_codes import BadInput
 from shared.model.errors import Unavailable
 from tests.builders import CLUSTER, a_jobset, a_pod, a_pool
 from tests.cli.cli_world import NOWHERE, a_deployment, put_in_place, run
-from tests.component.world import Records, World
+from tests.component.world import World
+from tests.log_records import Records
 
 PORT = 4321
 HERE = f"http://127.0.0.1:{PORT}"

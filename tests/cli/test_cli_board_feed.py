@@ -14,7 +14,8 @@ from cli.board.listening import listening
 from cli.board.site import Site
 from tests.builders import CLUSTER, a_pool
 from tests.cli.cli_world import a_deployment
-from tests.component.world import Records, World
+from tests.component.world import World
+from tests.log_records import Records
 
 HERE = "http://127.0.0.1:4321"
 

@@ -17,7 +17,8 @@ from shared.model.times import parse_time
 from tests.builders import CLUSTER
 from tests.cli.cli_world import a_deployment, logs_of
 from tests.cli.test_cli_replay import GOOD, REFUSED, SOURCE, bury, deployment, published, url, world
-from tests.component.world import Records, World
+from tests.component.world import World
+from tests.log_records import Records
 
 __all__ = ["deployment", "url", "world"]
 

@@ -33,8 +33,9 @@ from tests.cli.cli_world import (
     with_settings,
 )
 from tests.component.fakes import FakeCluster
-from tests.component.world import Records, World
+from tests.component.world import World
 from tests.contract.stand_ins import ask, stand_in
+from tests.log_records import Records
 
 ROOT = Path(__file__).resolve().parents[2]
 P = "projects/p"

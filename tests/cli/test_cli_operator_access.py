@@ -9,7 +9,8 @@ from cli.access.operator_access import open_deployment
 from cli.rehearsal import rehearse
 from shared.model.errors import AlreadyExists, Misconfigured
 from tests.builders import CLUSTER, a_pool
-from tests.component.world import Records, World
+from tests.component.world import World
+from tests.log_records import Records
 
 ENVIRON = {
     "TPU_PROVISIONER_CLUSTERS": json.dumps({CLUSTER: {"endpoint": "https://a.gke.goog"}}),

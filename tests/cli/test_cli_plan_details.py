@@ -12,10 +12,11 @@ from shared.model.errors import Denied
 from shared.model.pools import PoolSnapshot
 from shared.model.workloads import Disk
 from shared.shapes.tpu_catalogue import BY_ACCELERATOR
-from tests.builders import CLUSTER, a_claim, a_demand, a_pool
+from tests.builders import CLUSTER, a_claim, a_pool
 from tests.cli.cli_world import read_json, run, write
 from tests.cli.test_cli_plan import JOBSET, planned
 from tests.component.world import World
+from tests.demands import a_demand
 
 SETTINGS = {
     "TPU_PROVISIONER_CLUSTERS": json.dumps({CLUSTER: {"endpoint": "http://127.0.0.1:9", "zone": "us-east5-b"}})

@@ -16,8 +16,9 @@ from shared.model.messages import Message, format_message
 from tests.audit_entries import an_entry, as_message
 from tests.builders import a_demand_event, a_workload_demand
 from tests.cli.cli_world import NOWHERE, a_deployment, put_in_place, read_json, run
-from tests.component.world import Records, World
+from tests.component.world import World
 from tests.contract.stand_ins import ask
+from tests.log_records import Records
 
 P = "projects/p"
 TOPIC, DEAD_LETTERS = f"{P}/topics/events", f"{P}/topics/letters"

@@ -11,7 +11,8 @@ from shared.kinds.table import choose_kinds
 from shared.model.errors import Denied, NotFound, ProvisionerError
 from tests.builders import CLUSTER
 from tests.cli.cli_world import a_deployment, show
-from tests.component.world import Records, World
+from tests.component.world import World
+from tests.log_records import Records
 
 (JOBSET,) = choose_kinds(("JobSet",))
 

@@ -22,7 +22,8 @@ from shared.model.errors import Denied, NotFound, ProvisionerError, Unavailable
 from shared.model.names import build_pool_name
 from tests.builders import CLUSTER, NOW, a_claim, a_go_pool, a_pod, a_pool, a_template
 from tests.cli.cli_world import NOBODY, NOWHERE, CannedRest, a_deployment, put_in_place, read_json, run, show
-from tests.component.world import Records, World
+from tests.component.world import World
+from tests.log_records import Records
 
 
 class CannedLogs:

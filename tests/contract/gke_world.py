@@ -16,8 +16,9 @@ from shared.needs.demands import decide_demand
 from shared.needs.node_pool_body import build_node_pool
 from shared.settings import Credentials, Settings
 from standins.fakegke.tests.fakegke_worlds import open_transport
-from tests.builders import CLUSTER, a_demand, a_jobset, a_pod, expect_demand, settings
+from tests.builders import CLUSTER, a_jobset, a_pod, settings
 from tests.contract.stand_ins import ask
+from tests.demands import a_demand, expect_demand
 from tests.unit.test_elastic import a_gpu_body, a_gpu_job
 from tests.unit.test_kind_job import a_pod as a_job_pod
 

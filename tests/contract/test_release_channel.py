@@ -8,7 +8,7 @@ import pytest
 from shared.edges.gke import CHANNEL_SECONDS
 from shared.model.errors import ClusterNotFound, Unavailable
 from tests.builders import CLUSTER, NOW
-from tests.component.fakes import StepClock
+from tests.clocks import StepClock
 from tests.contract.counting_socket import Socket, refuse
 from tests.contract.gke_world import NO_CLUSTER, Gke, open_edge
 

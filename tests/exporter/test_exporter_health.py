@@ -8,7 +8,7 @@ import pytest
 
 from exporter.health import HEARTBEAT_SECONDS_MAX, Health, HealthServer, Role
 from exporter.metrics import Metrics
-from tests.component.fakes import StepClock
+from tests.clocks import StepClock
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from exporter.publishing import BATCH_MAX, Closed, Outbox
 from shared.model.errors import Denied, InvalidRequest, NotFound, ProvisionerError, Throttled, Unavailable
 from shared.model.messages import Event, EventType, Message, ObjectName, Observed
 from standins.processes.stand_ins import PATIENCE_SECONDS, wait_until
-from tests.component.fakes import StepClock
+from tests.clocks import StepClock
 from tests.exporter.exporter_builders import CLUSTER
 
 

@@ -16,13 +16,14 @@ from shared.json_text import JSON_ERRORS
 from shared.model.messages import Event, EventType, ObjectName, Observed
 from shared.model.pools import PoolSnapshot, PoolStatus
 from tests.builders import CLUSTER, NOW
-from tests.component.fakes import StepClock
-from tests.component.world import Records, World
+from tests.clocks import StepClock
+from tests.component.world import World
 from tests.fuzz.border import Border, Lost
 from tests.fuzz.canned_kubernetes import NAMESPACE, NODE, CannedKubernetes
 from tests.fuzz.recording import read_told, recording
 from tests.fuzz.scenes import Scene, list_scenes
 from tests.fuzz.spoiling import Recipe, spoil, write
+from tests.log_records import Records
 
 STEADY, *SCENES = list_scenes()
 _ACTS = ("demand", "demand", "over", "over", "sweep")

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from tests.component.world import Records
 from tests.fuzz.border import Lost
+from tests.log_records import Records
 
 
 @contextmanager

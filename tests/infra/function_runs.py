@@ -15,7 +15,8 @@ from shared.needs.demand import Demand
 from shared.needs.demands import decide_demand
 from tests.audit_entries import an_entry, as_message
 from tests.builders import CLUSTER, a_demand_event, a_jobset, a_pod, a_push, an_over_event, settings
-from tests.component.fakes import FakeCluster, StepClock
+from tests.clocks import StepClock
+from tests.component.fakes import FakeCluster
 from tests.contract.gke_world import open_edge
 from tests.contract.stand_ins import ask
 from tests.unit.test_elastic import a_gpu_body, a_gpu_job

@@ -15,7 +15,8 @@ from shared.model.readings import BoundPod
 from shared.model.workloads import SliceGroup, WorkloadView
 from shared.settings import ClusterSettings, Settings
 from standins.fakegke.tests.fakegke_processes import fake_process
-from tests.component.fakes import FakeCluster, FakeNodePools, StepClock
+from tests.clocks import StepClock
+from tests.component.fakes import FakeCluster, FakeNodePools
 from tests.infra.build_scripts import BUILD
 from tests.infra.pretended_deployment import CLUSTER as CLUSTER_ADDRESS
 from tests.infra.pretended_deployment import a_resource, a_state

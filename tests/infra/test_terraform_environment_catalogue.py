@@ -5,7 +5,8 @@ from typing import Any
 
 from infra.build.write_catalogue import TARGET, list_slices, render
 from shared.needs.node_pool_body import build_node_pool
-from tests.builders import NOW, a_demand, settings
+from tests.builders import NOW, settings
+from tests.demands import a_demand
 
 OTHERS = {
     "v4-4096": ("ct4p-hightpu-4t", "8x16x16", 512),

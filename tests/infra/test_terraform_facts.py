@@ -19,9 +19,10 @@ from shared.environment import PREFIX
 from shared.model.decisions import Reason
 from shared.settings import Settings
 from tests.builders import CLUSTER, NOW, OWNER_KEYS, a_pod, an_over_event
-from tests.component.world import Records, World
+from tests.component.world import World
 from tests.infra.terraform_cli import CONFIGURATIONS, ROOT, TERRAFORM
 from tests.infra.terraform_text import Block, Configuration, list_texts, read_configuration
+from tests.log_records import Records
 from tests.tidy.test_house_rules import list_anchors
 
 MODULE = TERRAFORM / "modules/provisioner"

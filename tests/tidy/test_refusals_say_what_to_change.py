@@ -14,7 +14,8 @@ import shared.needs.node_selectors
 from shared.model import errors
 from shared.model.decisions import Decision, Reason, Verdict
 from shared.model.errors import Rejected
-from tests.builders import a_demand, settings
+from tests.builders import settings
+from tests.demands import a_demand
 
 ROOT = Path(__file__).parents[2]
 CORE = ROOT / "shared" / "core"

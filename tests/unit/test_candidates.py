@@ -11,7 +11,8 @@ from shared.needs.capacity import Tier
 from shared.needs.capacity_texts import read_policies, read_priorities
 from shared.needs.demand import Demand
 from shared.needs.node_pool_body import build_node_pool
-from tests.builders import ZONE, a_demand, settings
+from tests.builders import ZONE, settings
+from tests.demands import a_demand
 from tests.unit.asked_shapes import refuse_shape
 
 SPOT_TOLERATION = (Toleration(key=labels.SPOT, operator="Exists"),)

@@ -8,7 +8,7 @@ from shared.edges.workload_objects import read_template
 from shared.kinds.objects import UnexpectedValue, read_number
 from shared.kinds.table import KINDS
 from shared.model.counts import COUNT_MAX, SECONDS_MAX, bound_count, parse_count, take_percent
-from shared.model.pools import PoolSnapshot, PoolStatus
+from shared.model.pools import NodePool, PoolStatus
 from tests.builders import a_claim, a_pool
 from tests.unit.live_pods import a_pod_body
 from tests.unit.test_kind_deployment import a_deployment
@@ -102,7 +102,7 @@ def test_every_kind_reads_any_number(kind: Any, number: int) -> None:
 def test_a_pool_whose_labels_name_giant_numbers_has_bounded_ones() -> None:
     labelled = a_pool(claim=a_claim()).labels
     giant = {key: HUGE if value.isdigit() else value for key, value in labelled.items()}
-    owner = PoolSnapshot(name="p", status=PoolStatus.RUNNING, labels=giant).owner
+    owner = NodePool(name="p", status=PoolStatus.RUNNING, labels=giant).owner
 
     assert owner is not None
     assert owner.created_at == SECONDS_MAX

@@ -14,17 +14,8 @@ from shared.needs.demand import Demand
 from shared.needs.demands import decide_demand
 from shared.settings import Settings
 from shared.shapes.shape import Placement
-from tests.builders import (
-    CLUSTER,
-    JOBSET_UID,
-    a_demand,
-    a_jobset,
-    a_pod,
-    a_template,
-    expect_decision,
-    expect_demand,
-    settings,
-)
+from tests.builders import CLUSTER, JOBSET_UID, a_jobset, a_pod, a_template, expect_decision, settings
+from tests.demands import a_demand, expect_demand
 
 
 def read(

@@ -12,17 +12,8 @@ from shared.needs.capacity_texts import read_policies
 from shared.needs.demand import Demand
 from shared.needs.demands import decide_demand, decide_planned_demand
 from shared.settings import ClusterSettings
-from tests.builders import (
-    CLUSTER,
-    NOW,
-    ZONE,
-    a_jobset,
-    a_pod,
-    a_template,
-    expect_decision,
-    expect_demand,
-    settings,
-)
+from tests.builders import CLUSTER, NOW, ZONE, a_jobset, a_pod, a_template, expect_decision, settings
+from tests.demands import expect_demand
 from tests.unit.test_candidates import listing
 
 A, C, ELSEWHERE = "us-east5-a", "us-east5-c", "europe-west4-a"

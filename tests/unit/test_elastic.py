@@ -19,7 +19,8 @@ from shared.model.decisions import Decision, Reason
 from shared.model.errors import SliceUnknown
 from shared.model.workloads import PodTemplate, SliceGroup, WorkloadView
 from shared.needs.demand import Demand
-from tests.builders import a_jobset, a_template, expect_decision, expect_demand
+from tests.builders import a_jobset, a_template, expect_decision
+from tests.demands import expect_demand
 from tests.unit.live_pods import plan
 from tests.unit.test_kind_job import a_job, a_pod
 

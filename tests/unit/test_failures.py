@@ -1,13 +1,16 @@
 """The table of failures, held to messages of Google that are quoted in public."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from shared.plan import failures
 from shared.plan.failures import RULES, Failure, classify_failure
-from tests.unit.decision_enumeration import QUOTED, WORDS
 
+QUOTED: list[dict[str, Any]] = yaml.safe_load((Path(__file__).parent / "golden/failures.yaml").read_text())
+WORDS = {Failure(row["class"]): str(row["message"]) for row in QUOTED if "code" not in row}
 FRAGMENTS = [
     fragment for line in failures._TABLE.strip().splitlines() for fragment in line.partition(": ")[2].split(" | ")
 ]

@@ -18,7 +18,8 @@ from shared.shapes.gpu_catalogue import FAMILIES
 from shared.shapes.gpus import find_gpu_shape
 from shared.shapes.room import Room, measure_allocatable
 from standins.fakegke.model.gpu_machines import BUILT_IN
-from tests.builders import CLUSTER, a_jobset, expect_decision, expect_demand, settings
+from tests.builders import CLUSTER, a_jobset, expect_decision, settings
+from tests.demands import expect_demand
 from tests.unit.test_elastic import a_gpu_body, a_gpu_template
 from tests.unit.test_kind_job import a_job
 

@@ -11,7 +11,8 @@ from shared.kinds.objects import UnexpectedValue
 from shared.kinds.table import find_kind_of_pod, list_slices, select_pods
 from shared.model.decisions import Reason
 from shared.model.workloads import PodView, WorkloadView
-from tests.builders import expect_decision, expect_demand
+from tests.builders import expect_decision
+from tests.demands import expect_demand
 from tests.unit.live_pods import a_pod_body, a_pod_of, decide
 
 UID = "7a1c52d0-5b0e-4d62-8a52-3d9f0f0c1a31"

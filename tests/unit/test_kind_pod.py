@@ -11,7 +11,8 @@ from shared.model import labels
 from shared.model.decisions import Decision, Reason, Verdict
 from shared.model.workloads import PodView, WorkloadView
 from shared.needs.demand import Demand
-from tests.builders import expect_decision, expect_demand
+from tests.builders import expect_decision
+from tests.demands import expect_demand
 from tests.unit.live_pods import WAITS, a_pod_body, decide
 
 POD = get_kind("Pod")

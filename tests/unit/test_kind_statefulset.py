@@ -12,7 +12,8 @@ from shared.model.decisions import Reason
 from shared.model.errors import SliceUnknown
 from shared.model.workloads import PodView, WorkloadView
 from shared.needs.demand import Demand
-from tests.builders import expect_decision, expect_demand
+from tests.builders import expect_decision
+from tests.demands import expect_demand
 from tests.unit.live_pods import a_pod_body, a_pod_of, decide
 
 UID = "7a1c52d0-5b0e-4d62-8a52-3d9f0f0c1a41"

@@ -1,13 +1,9 @@
 """Kueue's objects, read from JSON as Kueue 0.15 writes it, and what is written back."""
 
 import copy
-import dataclasses
 from typing import Any
 
 import pytest
-from shared.core.decide.admission_checks import Word, answer_gang, find_final, refuse_owner
-from shared.core.decide.attempts import AttemptDecision
-from shared.core.decide.gangs import GangAnswer, judge_gang
 
 from shared.edges.kueue_records import (
     CONTROLLER,
@@ -23,12 +19,7 @@ from shared.edges.kueue_records import (
 from shared.kinds.objects import UnexpectedValue
 from shared.kinds.table import KIND_NAMES, get_kind
 from shared.model import labels
-from shared.model.decisions import Decision, Reason, Verdict
 from shared.model.kueue import Check, CheckState, QueuedWorkload
-from shared.model.workloads import PodTemplate
-from shared.settings import ClusterSettings
-from tests.builders import CLUSTER, NOW, a_demand, a_jobset, expect_decision, settings
-from tests.builders import a_template as a_pod_template
 
 Json = dict[str, Any]
 OWNER = {
@@ -270,109 +261,3 @@ def test_an_active_check_says_which_generation_of_it_was_seen() -> None:
 
     (condition,) = body["status"]["conditions"]
     assert (condition["type"], condition["status"], condition["observedGeneration"]) == ("Active", "True", 3)
-
-
-# --- what Kueue is told ---------------------------------------------------------------------------
-
-
-def answer_to(verdict: Verdict, reason: Reason, *, next_at: float | None = None) -> tuple[Word, int | None]:
-    made = AttemptDecision(attempt=0, decision=Decision(verdict, reason, "why"), next_at=next_at)
-    return answer_gang(judge_gang([(a_demand(), made)]), uid="uid", retries=0, now=NOW)
-
-
-def test_what_is_ready_or_on_its_way_needs_no_pause() -> None:
-    assert answer_to(Verdict.KEEP, Reason.POOL_SERVES) == (Word.READY, None)
-    assert answer_to(Verdict.WAIT, Reason.POOL_IN_PROGRESS) == (Word.PENDING, None)
-
-
-def test_a_pause_of_a_slice_is_the_least_pause_of_kueue() -> None:
-    assert answer_to(Verdict.WAIT, Reason.STOCKOUT, next_at=NOW + 500.5) == (Word.RETRY, 501)
-
-
-@pytest.mark.parametrize(
-    ("verdict", "reason", "final", "held", "word"),
-    [
-        (Verdict.REFUSE, Reason.SHAPE_UNSUPPORTED, True, False, Word.REJECTED),
-        (Verdict.REFUSE, Reason.SHAPE_UNSUPPORTED, True, True, Word.REJECTED),
-        (Verdict.REFUSE, Reason.SHAPE_UNSUPPORTED, False, False, Word.RETRY),
-        (Verdict.REFUSE, Reason.REQUEST_NOT_ALLOWED, False, False, Word.RETRY),
-        (Verdict.REFUSE, Reason.REQUEST_NOT_ALLOWED, False, True, Word.PENDING),
-        (Verdict.REFUSE, Reason.REQUEST_INVALID, False, True, Word.RETRY),
-        (Verdict.REFUSE, Reason.NOT_AN_ACCELERATOR_DEMAND, True, False, Word.READY),
-        (Verdict.WAIT, Reason.STOCKOUT, False, False, Word.PENDING),
-        (Verdict.DELETE, Reason.GANG_INCOMPLETE, False, True, Word.RETRY),
-    ],
-)
-def test_a_refusal_is_final_only_if_the_spec_alone_meets_it(
-    verdict: Verdict, reason: Reason, final: bool, held: bool, word: Word
-) -> None:
-    answer = GangAnswer(decision=Decision(verdict, reason, "why"), held=held)
-
-    found, seconds = answer_gang(answer, final=final, uid="uid", retries=0, now=NOW)
-
-    assert found == word
-    assert bool(seconds) == (word == Word.RETRY)
-
-
-@pytest.mark.parametrize(
-    ("template", "final"),
-    [
-        (a_pod_template(topology="3x7"), True),
-        (a_pod_template(selectors={labels.NODE_POOL: "mine"}), True),
-        (a_pod_template(annotations={labels.DISABLE_AUTOPROVISIONING: "true"}), True),
-        (a_pod_template(annotations={labels.COPY_LABELS: "kubernetes.io/os"}), True),
-        (a_pod_template(annotations={labels.NODE_SERVICE_ACCOUNT: "a@p.iam.gserviceaccount.com"}), False),
-        (a_pod_template(annotations={labels.ADDITIONAL_NODE_NETWORKS: "net:sub"}), False),
-        (a_pod_template(topology="2x2", annotations={labels.IDLE_SECONDS: "600"}), False),
-        (a_pod_template(selectors={labels.FLEX_START: "true"}), False),
-        (a_pod_template(selectors={labels.RESERVATION_NAME: "r", labels.RESERVATION_PROJECT: "other"}), False),
-        (dataclasses.replace(a_pod_template(), cpu_millis=100_000), False),
-    ],
-)
-@pytest.mark.parametrize(
-    "overrides",
-    [
-        {},
-        {"kinds": ("Job",)},
-        {"allowed_accelerators": ("nvidia-l4",)},
-        {"allowed_namespaces": ("team-*",)},
-        {"allowed_label_prefixes": (), "allowed_reservations": ()},
-        {"node_daemonsets_cpu_millis": 10**6},
-        {"limit_slices": 1},
-        {"clusters": {CLUSTER: ClusterSettings(endpoint="http://127.0.0.1:9")}},
-    ],
-    ids=str,
-)
-def test_no_setting_makes_a_refusal_final(template: PodTemplate, final: bool, overrides: Json) -> None:
-    owner = a_jobset(suspended=True, template=template)
-
-    assert (find_final(CLUSTER, owner, settings(**overrides)) is not None) == final
-
-
-def test_the_pause_doubles_up_to_half_an_hour_and_a_quarter() -> None:
-    late = GangAnswer(decision=Decision(Verdict.DELETE, Reason.GANG_INCOMPLETE, "late"))
-    found = [answer_gang(late, uid="uid", retries=count, now=NOW)[1] for count in (0, 1, 2, 5, 2**31)]
-    pauses = [seconds or 0 for seconds in found]
-
-    assert [60 <= pauses[0] <= 75, 120 <= pauses[1] <= 150, 240 <= pauses[2] <= 300] == [True] * 3
-    assert all(1800 <= each <= 2250 for each in pauses[3:])
-
-
-def test_a_rayjob_is_refused_with_what_is_valid() -> None:
-    ray = {"apiVersion": "ray.io/v1", "kind": "RayJob"}
-
-    refused = expect_decision(refuse_owner(read_queued(a_workload(ownerReferences=[OWNER | ray])), KIND_NAMES))
-
-    assert "RayJob (ray.io/v1) exist; valid: JobSet, RayCluster, Job" in refused.message
-
-
-def test_an_owner_is_served_by_kind_and_group() -> None:
-    assert refuse_owner(read_queued(a_workload()), KIND_NAMES) is None
-    foreign = read_queued(a_workload(ownerReferences=[OWNER | {"apiVersion": "example.com/v1"}]))
-    pods = read_queued(a_workload(ownerReferences=[]))
-    raising = read_queued(a_workload(ownerReferences=[OWNER | {"kind": "LeaderWorkerSet"}]))
-
-    for queued, words in ((foreign, "example.com/v1"), (pods, "without an owner"), (raising, "LeaderWorkerSet")):
-        refused = expect_decision(refuse_owner(queued, KIND_NAMES))
-        assert words in refused.message
-        assert "valid: JobSet, RayCluster, Job" in refused.message

@@ -9,7 +9,8 @@ from shared.model.decisions import Reason
 from shared.model.topology_terms import Requirement
 from shared.needs.node_pool_body import build_node_pool
 from shared.settings import Settings
-from tests.builders import a_demand, settings
+from tests.builders import settings
+from tests.demands import a_demand
 from tests.unit.asked_shapes import refuse_shape
 
 AUTO = {"acceleratorNetworkProfile": "auto"}

@@ -17,8 +17,9 @@ from shared.needs.node_pool_body import build_node_pool
 from shared.needs.node_selectors import COPIED_FROM_SELECTORS, UnsupportedSelector, ZoneMissing, read_zone
 from shared.settings import ClusterSettings
 from shared.shapes.tpus import find_shape
-from tests.builders import CLUSTER, ZONE, a_demand, a_jobset, a_pod, a_template, settings
+from tests.builders import CLUSTER, ZONE, a_jobset, a_pod, a_template, settings
 from tests.builders import OWNER_KEYS as OF_OWNERS
+from tests.demands import a_demand
 from tests.unit.asked_shapes import refuse_shape
 
 NAMES = st.from_regex(r"[a-z]([-a-z0-9]{0,20}[a-z0-9])?", fullmatch=True)

@@ -14,7 +14,8 @@ from shared.model.workloads import Toleration
 from shared.needs.node_pool_body import build_node_pool, describe_placement
 from shared.settings import Settings
 from shared.shapes.tpu_catalogue import FAMILIES
-from tests.builders import JOBSET_UID, OWNER_KEYS, a_claim, a_demand, a_jobset, a_pod, settings
+from tests.builders import JOBSET_UID, OWNER_KEYS, a_claim, a_jobset, a_pod, settings
+from tests.demands import a_demand
 
 CREATED_AT = 1_800_000_000
 IMAGE, KEY = "projects/p/global/images/i", "projects/p/locations/us/keyRings/r/cryptoKeys/k"

@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 from shared.model.errors import MalformedEvent
-from shared.model.names import build_pool_name
+from shared.model.names import build_name
 from shared.model.operations import ENTRY_BYTES_MAX, EndedOperation, parse_entry
 from tests.audit_entries import STOCKOUT, an_entry
 from tests.builders import CLUSTER, a_claim
 
-POOL = build_pool_name(a_claim())
+POOL = build_name(a_claim(), 0)
 
 
 def parse(entry: object) -> EndedOperation | None:

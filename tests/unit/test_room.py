@@ -11,7 +11,8 @@ from shared.needs.node_pool_body import build_node_pool
 from shared.settings import Settings
 from shared.shapes.room import DISK_GB_MAX, GIB, Room, find_disk_size, measure_allocatable, measure_storage
 from shared.shapes.tpu_catalogue import MACHINES
-from tests.builders import expect_demand, settings
+from tests.builders import settings
+from tests.demands import expect_demand
 from tests.unit.asked_shapes import decide_shape, refuse_shape
 
 

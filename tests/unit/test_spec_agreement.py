@@ -9,7 +9,8 @@ from shared.model import labels
 from shared.model.decisions import Decision, Reason, Verdict
 from shared.needs.capacity import Tier
 from shared.needs.demand import Demand
-from tests.builders import expect_decision, expect_demand, settings
+from tests.builders import expect_decision, settings
+from tests.demands import expect_demand
 from tests.unit.live_pods import (
     ALL,
     HOSTS,

@@ -3,13 +3,11 @@
 from typing import Any
 
 import pytest
-from shared.core.decide.collect import decide_collect
-from shared.core.decide.pool_facts import OwnerState, PoolFacts, classify_owner
 
 from shared.edges.workload_objects import read_template
 from shared.kinds.table import get_kind
 from shared.model.times import measure_seconds, parse_time
-from tests.builders import NOW, a_jobset, a_pool, settings
+from tests.builders import NOW
 
 HOUR = 3600.0
 
@@ -37,29 +35,6 @@ def test_a_time_that_cannot_be_read_never_raises(text: str | None) -> None:
     assert parse_time(text) is None or abs(parse_time(text) or 0) < 10**12
 
 
-def suspended(since: float | None, *, age_seconds: float | None) -> tuple[str, str]:
-    facts = PoolFacts(
-        pool=a_pool(age_seconds=age_seconds), owner=OwnerState.SUSPENDED, owner_since=since, owner_found=True
-    )
-    found = decide_collect(facts, now=NOW, settings=settings(grace_seconds=300))
-    return str(found.verdict), str(found.reason)
-
-
-KEPT, DELETED = ("keep", "grace_not_over"), ("delete", "workload_suspended")
-
-
-@pytest.mark.parametrize("since", [None, NOW + HOUR, NOW + 30 * 24 * HOUR], ids=["no time", "an hour", "a month"])
-def test_a_suspension_without_a_true_time_is_counted_from_the_pools_creation(since: float | None) -> None:
-    assert suspended(since, age_seconds=299) == KEPT
-    assert suspended(since, age_seconds=300) == DELETED
-    assert suspended(since, age_seconds=None) == KEPT
-
-
-def test_a_suspension_with_a_time_has_its_grace() -> None:
-    assert suspended(NOW - 299, age_seconds=HOUR) == KEPT
-    assert suspended(NOW - 300, age_seconds=HOUR) == DELETED
-
-
 def read_suspended(kind: str, *fields: dict[str, Any]) -> float | None:
     metadata = {"namespace": "default", "name": "x", "uid": "u", "managedFields": list(fields)}
     body = {"metadata": metadata, "spec": {"suspend": True}}
@@ -78,13 +53,3 @@ def test_the_api_server_records_when_the_suspension_was_written(kind: str) -> No
     assert read_suspended(kind, a_field(early, "suspend"), a_field(late, "replicas")) == NOW - HOUR
     assert read_suspended(kind, a_field("", "suspend")) is None
     assert read_suspended(kind) is None
-
-
-def test_the_condition_is_believed_before_that_record() -> None:
-    owner = a_pool().owner
-    assert owner is not None
-    recorded = a_jobset(suspended=True, suspend_set_at=NOW - 5)
-    reported = a_jobset(suspended=True, suspend_set_at=NOW - 5, suspended_since=NOW - 50)
-
-    assert classify_owner(owner, recorded, None) == (OwnerState.SUSPENDED, NOW - 5)
-    assert classify_owner(owner, reported, None) == (OwnerState.SUSPENDED, NOW - 50)
