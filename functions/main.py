@@ -1,8 +1,9 @@
-"""Entry points of the Cloud Functions: `provision`, `collect`, `settle` and `sweep`.
+"""Entry points of the Cloud Functions: `provision`, which adds, and `collect`, which takes away.
 
-Pub/Sub calls the first three, Cloud Scheduler the last. They are HTTP functions, not CloudEvent
-functions: the framework's reading of a push drops the delivery attempt and answers 400 to messages
-without data, and a CloudEvent function cannot answer 503 (docs/decisions/0004-http-functions.md).
+Pub/Sub calls both with messages about workloads and with the ends of GKE's operations, and Cloud
+Scheduler calls both each minute. They are HTTP functions, not CloudEvent functions: the framework's
+reading of a push drops the delivery attempt and answers 400 to messages without data, and a
+CloudEvent function cannot answer 503 (docs/decisions/0004-http-functions.md).
 """
 
 from __future__ import annotations
@@ -13,52 +14,51 @@ from typing import TYPE_CHECKING
 import functions_framework
 from flask import Response, jsonify
 
-from shared.deliver import deliver, deliver_sweep
+from shared.deliver import TICK_PATH, deliver, deliver_tick
 from shared.edges.structured_logs import start_logging
-from shared.wiring import check_settings, get_ports, open_ports
+from shared.engine.reconcile import Role
+from shared.wiring import check_settings, get_process, open_clients
 
 if TYPE_CHECKING:
     from flask import Request
 
     from shared.answer import Answer
 
-start_logging(os.environ.get("K_SERVICE") or os.environ.get("FUNCTION_TARGET") or "functions")
-# Parsed when the instance starts: a wrong setting stops the deployment, not the first event.
+_FUNCTION = os.environ.get("FUNCTION_TARGET", "")
+start_logging(os.environ.get("K_SERVICE") or _FUNCTION or "functions")
+# Parsed when the instance starts: a wrong setting stops the deployment, not the first message.
 check_settings()
-# gunicorn imports this module once and forks its workers, which must not share a connection. So the
-# imports above are paid once, and each worker opens its own clients before its first event.
-os.register_at_fork(after_in_child=open_ports)
+if _FUNCTION in set(Role):
+    # gunicorn imports this module once and forks its workers, which must not share a connection.
+    # So the imports above are paid once, and each worker opens its own clients before its first
+    # message.
+    os.register_at_fork(after_in_child=lambda: open_clients(Role(_FUNCTION)))
 
 
 @functions_framework.http
 def provision(request: Request) -> Response:
-    """Answer a push about an unschedulable leader pod: its slice gets a node pool, or a reason."""
-    return _respond(deliver("provision", request.get_data(cache=False), get_ports()))
+    """Give waiting workloads the node pools that they lack, or a reason."""
+    return _answer(Role.PROVISION, request)
 
 
 @functions_framework.http
 def collect(request: Request) -> Response:
-    """Answer a push about a workload that is over: its node pools are deleted."""
-    return _respond(deliver("collect", request.get_data(cache=False), get_ports()))
+    """Take away the node pools that no workload needs."""
+    return _answer(Role.COLLECT, request)
 
 
-@functions_framework.http
-def settle(request: Request) -> Response:
-    """Answer a push about a node pool operation that has ended: the slice that waits goes on."""
-    return _respond(deliver("settle", request.get_data(cache=False), get_ports()))
+def _answer(role: Role, request: Request) -> Response:
+    if request.method != "POST":
+        return Response("only POST is answered here", status=405, headers={"Allow": "POST"})
+    ports, memory = get_process(role)
+    if request.path == TICK_PATH:
+        answer, counts = deliver_tick(role, request.args.get("cluster", ""), ports, memory)
+        return _respond(answer, jsonify(counts))
+    return _respond(deliver(role, request.get_data(cache=False), ports, memory), Response(""))
 
 
-@functions_framework.http
-def sweep(_request: Request) -> Response:
-    """Answer the scheduler: look at every pool and every waiting leader once."""
-    answer, counts = deliver_sweep(get_ports())
-    response: Response = jsonify(counts)
+def _respond(answer: Answer, response: Response) -> Response:
     response.status_code = answer.status
-    return response
-
-
-def _respond(answer: Answer) -> Response:
-    headers = {}
     if answer.retry_after_seconds is not None:
-        headers["Retry-After"] = str(answer.retry_after_seconds)
-    return Response("", status=answer.status, headers=headers)
+        response.headers["Retry-After"] = str(answer.retry_after_seconds)
+    return response

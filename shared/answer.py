@@ -48,8 +48,7 @@ SEVERITIES = {
     Verdict.KEEP: logging.INFO,
     Verdict.NOTHING: logging.INFO,
 }
-"""Every decision is acknowledged: WAIT too, for the sweep (or the end of the operation) looks
-again."""
+"""Every decision is acknowledged: WAIT too, for the tick (or the end of the operation) looks again."""
 
 ERRORS: tuple[tuple[type[ProvisionerError], Answer], ...] = (
     (Rejected, Answer(200, logging.WARNING)),

@@ -90,10 +90,6 @@ _RUN_SECONDS = Valid(
 """https://cloud.google.com/kubernetes-engine/docs/concepts/dws"""
 
 
-CALL_SECONDS_MAX = 35
-"""The longest time-out of one call, 30 seconds for GKE, and five seconds to answer."""
-
-
 class Credentials(StrEnum):
     """The identity that the functions use."""
 
@@ -137,8 +133,8 @@ class Settings:
     """Kinds of workload that are served; by default all. Pools of other kinds are kept."""
     own_namespace: Annotated[str, _NAMESPACE] = "tpu-provisioner"
     """The provisioner's own namespace in every cluster. Its label
-    ``tpu-provisioner.cloud.google.com/mode`` sets the mode of that cluster within seconds: the
-    emergency stop. The same label on the namespace of a workload holds for that namespace."""
+    ``tpu-provisioner.cloud.google.com/mode`` holds for that cluster within seconds: the emergency
+    stop. The same label on the namespace of a workload holds for that namespace."""
 
     allowed_namespaces: tuple[str, ...] = ("*",)
     """Patterns of namespaces that may have pools. Default: all, because RBAC limits who creates
@@ -164,17 +160,9 @@ class Settings:
     nodes_from: Annotated[dict[str, NodeSource], _SOURCES] = field(default_factory=dict)
     """From a tier to what makes the nodes of its pools: ``creation``, or GKE's ``autoscaler``,
     which says within a minute or two that there is no capacity. Default: the autoscaler for spot
-    and on-demand where a list of capacity has another way, else creation. Flex-start pools always
-    have the autoscaler. These never have it: elastic pools, several GPU machines for one slice,
-    pods that use a part of a host's accelerators, and pools that are made before pods exist."""
-    node_wait_seconds: Annotated[int, between(60, 604_800)] = 900
-    """How long a pool may be without a node, and without an error, since the autoscaler's first
-    try, before the next way of a list of capacity is tried. The autoscaler itself gives a machine
-    15 minutes. For flex-start see `flex_start_wait_seconds`."""
-    autoscaled_pools_max: _NoNegative = 150
-    """With so many autoscaled pools in a cluster, new pools are created with their nodes, because
-    GKE's autoscaler gets slower above some 200 pools. Flex-start pools count, and are created in
-    any case."""
+    and on-demand where a list of capacity has another way, else creation. Flex-start and elastic
+    pools always have the autoscaler. These never have it: several GPU machines for one slice, and
+    pools that are made before pods exist."""
     allowed_label_prefixes: tuple[str, ...] = ("*",)
     """Patterns of label keys that the annotation ``copy-labels`` may copy to nodes. Labels that
     name the owner of a pool are never copied."""
@@ -187,35 +175,22 @@ class Settings:
     its slices before it is resumed. It needs a role of its own."""
 
     limit_chips: _NoNegative = 0
-    """Chips in all pools of one cluster, and in those that are about to be created. 0: no limit,
-    which saves three calls for each new pool. The spec bounds each workload in any case, and the
-    quota bounds the project."""
+    """Chips in all pools of one cluster, and in those that are about to be created. 0: no limit. The
+    spec bounds each workload in any case, and the quota bounds the project."""
     limit_chips_per_namespace: _NoNegative = 0
     """The same for each namespace of workloads."""
-    limit_slices: _NoNegative = 0
-    """Pools of one cluster. 0: no limit."""
-    sweep_deletions_max: _Positive = 50
-    """How many pools one sweep of a cluster deletes at most because an owner is absent or a pool
-    failed. The oldest go first, the next sweep continues, and an alert is raised, because a mistake
-    is more likely than so many. Pools whose owner is found and says that it is over or suspended
-    are not counted."""
+    deletions_per_minute_max: _Positive = 50
+    """How many pools of a cluster are deleted in a minute at most because an owner is absent or a
+    pool failed. The oldest go first, the next tick continues, and an alert is raised, because a
+    mistake is more likely than so many. Pools whose owner is found and says that it is over or
+    suspended are not counted."""
     grace_seconds: _Positive = 300
-    """One wait, in seconds, for what may still change by itself. Five minutes are longer than
-    preemption and re-admission by a queue, and much shorter than a create. It is the time:
-
-    - that a workload is suspended, or a slice is held by a queue, before its pools are deleted;
-    - that a pool with errors gets to become whole before it is deleted: in the answer to a demand,
-      and when pools are collected;
-    - that a leader pod waits while its pool runs before its owner is told which pods use the pool;
-    - that a follower pod waits before the same is told about it;
-    - that an empty node of an elastic pool stays marked before it is closed to new pods.
-    """
+    """One wait, in seconds, for what may still change by itself: how long a workload is suspended,
+    or without quota, before its pools are deleted. Five minutes are longer than preemption and
+    re-admission by a queue, and much shorter than a create."""
     creation_seconds_max: _Positive = 3600
-    """A pool that is still being created after this time has failed. A stockout takes 35
+    """A pool that lacks nodes for so long without a word of GKE has failed. A stockout takes 35
     minutes."""
-    drain_seconds_max: _Positive = 900
-    """How long pods of a workload that is over may keep its pool: the longest usual termination
-    grace."""
     idle_seconds: Annotated[int, _IDLE_SECONDS] = 0
     """How long the pool of a slice stays without use after its workload is over, for the next
     workload of its shape. 0: not at all, because an idle pool costs as much as a used one. Pools
@@ -223,15 +198,6 @@ class Settings:
     idle_seconds_max: Annotated[int, _IDLE_SECONDS] = 0
     """The most that the annotation may ask for, if that is more than `idle_seconds`. A pool never
     stays for longer than the larger of the two, whatever was allowed when it was created."""
-    replace_differing_pools: bool = False
-    """Delete and re-create a running pool when its demand has changed; otherwise the demand is
-    refused. If the slices of a workload come and go during its life, an empty pool is replaced in
-    any case."""
-
-    timeout_seconds: Annotated[int, between(40, 3600)] = 60
-    """Seconds that the platform gives one delivery of this function. Terraform sets it to the
-    function's time-out. No call begins in the last `CALL_SECONDS_MAX` of them."""
-
     force_on_demand: bool = False
     """Ignore spot and reservation selectors, for clusters whose webhook removes them from the
     pods."""
@@ -286,8 +252,7 @@ class Settings:
     gke_endpoint: Annotated[str, URL] = "https://container.googleapis.com"
     """Base URL of the GKE API."""
     compute_endpoint: Annotated[str, URL] = "https://compute.googleapis.com"
-    """Base URL of the Compute Engine API, for the size of elastic pools and for what keeps a pool
-    from getting its machines."""
+    """Base URL of the Compute Engine API, which says what keeps a pool from getting machines."""
 
     def find_conflicts(self) -> Iterator[Conflict]:
         """Yield what is wrong inside maps and lists, and between fields."""
@@ -324,11 +289,6 @@ class Settings:
                 )
 
     @property
-    def work_seconds(self) -> float:
-        """Return for how long a delivery begins calls, so that the last one ends in time."""
-        return self.timeout_seconds - CALL_SECONDS_MAX
-
-    @property
     def idle_bound(self) -> int:
         """Return for how many seconds any pool may stay without use."""
         return max(self.idle_seconds, self.idle_seconds_max)
@@ -346,7 +306,7 @@ class Settings:
     @property
     def limited(self) -> bool:
         """Return whether any limit is set: only then are the cluster's pools counted."""
-        return bool(self.limit_chips or self.limit_chips_per_namespace or self.limit_slices)
+        return bool(self.limit_chips or self.limit_chips_per_namespace)
 
 
 def name_listed(patterns: tuple[str, ...]) -> str:

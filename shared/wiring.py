@@ -1,4 +1,4 @@
-"""Builds the real ports from settings, once per process; the only place that knows both sides.
+"""Builds the real ports of one function from settings, once per process; only it knows both sides.
 
 The clients are safe to share between threads, which the functions framework uses for concurrent
 requests.
@@ -16,32 +16,32 @@ from shared.edges.clock import SYSTEM_CLOCK
 from shared.edges.gke import GkeNodePools
 from shared.edges.google_account import GoogleAccount
 from shared.edges.kubernetes_api import KubernetesApi
-from shared.edges.kubernetes_cluster import KubernetesCluster
 from shared.edges.kubernetes_connection import connection_from_settings
 from shared.edges.kueue_objects import KueueQueues
-from shared.edges.threads import Threads
-from shared.engine.looks.shared_reads import RecentReads
+from shared.edges.live_objects import LiveObjects
+from shared.edges.node_pools import NodePools
+from shared.engine.budget import Budget
+from shared.engine.look import Memory
 from shared.engine.outside import Ports
-from shared.engine.places import Places
+from shared.engine.reconcile import Role
+from shared.engine.threads import Crew
 from shared.environment import read_settings
 from shared.kinds.table import choose_kinds
 from shared.model.errors import ProvisionerError
-from shared.model.times import SHARED_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from shared.settings import Settings
 
-
 _LOG = logging.getLogger("functions")
 
 
 class _Process:
-    """The one cached set of ports of this process."""
+    """What this process keeps from one request to the next, by function."""
 
     lock = threading.Lock()
-    ports: Ports | None = None
+    kept: dict[Role, tuple[Ports, Memory]] = {}
 
 
 def check_settings() -> None:
@@ -50,70 +50,73 @@ def check_settings() -> None:
     Raises:
         Misconfigured: the environment is wrong; every problem is named.
     """
-    if _Process.ports is None:
+    if not _Process.kept:
         read_settings(os.environ)
 
 
-def get_ports() -> Ports:
-    """Return this process's ports, built from its environment at the first call.
+def get_process(role: Role) -> tuple[Ports, Memory]:
+    """Return a function's ports and memory, made from the environment at the first call.
 
     Raises:
         Misconfigured: the environment is wrong; every problem is named.
     """
     with _Process.lock:
-        if _Process.ports is None:
-            _Process.ports = build_ports(read_settings(os.environ))
-        return _Process.ports
+        if role not in _Process.kept:
+            _Process.kept[role] = build_ports(read_settings(os.environ), role), Memory()
+        return _Process.kept[role]
 
 
-def open_ports() -> None:
-    """Open this process's clients and get their access token, so that its first event waits less.
+def open_clients(role: Role) -> None:
+    """Open a function's clients and get their access token, so that its first message waits less.
 
-    A failure is logged, and the first event tries again.
+    A failure is logged, and the first message tries again.
     """
     try:
-        pools = get_ports().pools
-        if isinstance(pools, GkeNodePools):
+        pools = get_process(role)[0].pools
+        if isinstance(pools, NodePools):
             pools.open()
     except ProvisionerError as error:
         _LOG.warning("the clients could not be opened at the start", extra={"problem": str(error)})
 
 
 @contextmanager
-def use(ports: Ports) -> Iterator[None]:
+def use(ports: Ports, memory: Memory | None = None) -> Iterator[None]:
     """Put other ports in place for a while: the one switch by which tests enter."""
-    before, _Process.ports = _Process.ports, ports
+    process = ports, memory or Memory()
+    before, _Process.kept = _Process.kept, dict.fromkeys(Role, process)
     try:
         yield
     finally:
-        _Process.ports = before
+        _Process.kept = before
 
 
-def build_ports(settings: Settings, environ: Mapping[str, str] = os.environ) -> Ports:
-    """Return the real ports that the settings describe. Nothing is sent yet."""
+def build_ports(
+    settings: Settings, role: Role | None = None, environ: Mapping[str, str] = os.environ
+) -> Ports:
+    """Return the real ports that the settings describe. Nothing is sent yet.
+
+    Each function can do its own verb only; without a role nothing can be added or taken away.
+    """
     account = GoogleAccount(settings.credentials)
+    pools = NodePools(
+        GkeNodePools(settings.gke_endpoint, account, compute_endpoint=settings.compute_endpoint)
+    )
     apis = {
         name: KubernetesApi(connection_from_settings(cluster, account.give_token))
         for name, cluster in settings.clusters.items()
     }
+    kinds, component = choose_kinds(settings.kinds), environ.get("K_SERVICE", "tpu-provisioner")
+    queues = {name: KueueQueues(api) for name, api in apis.items()}
     return Ports(
         settings=settings,
-        pools=GkeNodePools(
-            settings.gke_endpoint, account, compute_endpoint=settings.compute_endpoint
-        ),
+        pools=pools,
+        adds=pools if role == Role.PROVISION else None,
+        takes=pools if role == Role.COLLECT else None,
         clusters={
-            name: KubernetesCluster(
-                api,
-                kinds=choose_kinds(settings.kinds),
-                component=environ.get("K_SERVICE", "tpu-provisioner"),
-            )
-            for name, api in apis.items()
+            name: LiveObjects(api, kinds=kinds, component=component) for name, api in apis.items()
         },
-        queues={name: KueueQueues(api) for name, api in apis.items()}
-        if settings.kueue_admission_check
-        else {},
+        queues=queues if settings.kueue_admission_check else {},
         clock=SYSTEM_CLOCK,
-        threads=Threads(),
-        lists=RecentReads(SYSTEM_CLOCK, SHARED_SECONDS),
-        places=Places(),
+        budget=Budget(settings),
+        crew=Crew(),
     )

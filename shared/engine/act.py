@@ -133,7 +133,7 @@ def _find_obstacle(act: Act, look: Look, ports: Ports) -> Decision | None:
     said = look.workload is not None and (look.workload.terminal or look.workload.suspended)
     if not said and not ports.budget.take_deletion(look.key.cluster, act.pool, ports.clock.now()):
         text = f"node pool {act.pool} is left to a later tick: too many went without a word of their owners"
-        return Decision(Verdict.KEEP, Reason.SWEEP_OVER_CAP, text)
+        return Decision(Verdict.KEEP, Reason.DELETIONS_OVER_CAP, text)
     return None
 
 

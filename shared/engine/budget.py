@@ -171,7 +171,7 @@ class Budget:
             taken = self._clusters.setdefault(cluster, _Of()).deletions
             for name in [name for name, at in taken.items() if now - at >= DELETIONS_SECONDS]:
                 del taken[name]
-            if pool in taken or len(taken) >= self.settings.sweep_deletions_max:
+            if pool in taken or len(taken) >= self.settings.deletions_per_minute_max:
                 return pool in taken
             taken[pool] = now
             return True

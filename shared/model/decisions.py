@@ -113,7 +113,7 @@ class Reason(StrEnum):
     POOL_WARM = "pool_warm"  # the workload is over, and the node pool stays idle for the next one
     POOL_LENT = "pool_lent"  # the workload is over, and others may use the node pool and do
     POOL_GONE = "pool_gone"  # there is no node pool
-    SWEEP_OVER_CAP = "sweep_over_cap"  # the sweep would delete more than sweep_deletions_max
+    DELETIONS_OVER_CAP = "deletions_over_cap"  # more than deletions_per_minute_max are due
 
     # a suspended workload that waits for its capacity
     GANG_INCOMPLETE = (
@@ -214,7 +214,7 @@ LACKING_REASONS = FAILURE_REASONS | frozenset(
         Reason.POOL_DEGRADED,
         Reason.PERMISSION_DENIED,
         Reason.GKE_BUSY,
-        Reason.SWEEP_OVER_CAP,
+        Reason.DELETIONS_OVER_CAP,
     }
 )
 """A leader that is answered with one of them has no running pool, and waits for GKE."""
@@ -226,7 +226,7 @@ IDLE_REASONS = frozenset(
         Reason.PARENT_OVER,
         Reason.POOL_WARM,
         *(Reason.MODE_REPORT_ONLY, Reason.MODE_UNKNOWN),
-        Reason.SWEEP_OVER_CAP,
+        Reason.DELETIONS_OVER_CAP,
         Reason.GKE_BUSY,
     }
 )
