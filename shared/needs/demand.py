@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 from shared.kinds.table import get_kind
 from shared.model import labels
 from shared.model.errors import NotAllowed
-from shared.model.names import SliceClaim
 from shared.model.priorities import NodeSource
 from shared.needs.boot_disks import find_disk
 from shared.needs.candidates import Candidate, find_node_source, read_candidates
@@ -37,16 +36,12 @@ if TYPE_CHECKING:
     from shared.model.workloads import PodTemplate, Toleration, WorkloadView
     from shared.shapes.shape import Shape
 
-FINGERPRINT_VERSION = "1"
-"""Changes when the hashed fields change, so that a pool of another version counts as the same."""
-_FINGERPRINT_CHARACTERS = 13
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Demand:
     """What one slice needs: everything that `shared.needs.node_pool_body` uses, and nothing else."""
 
-    claim: SliceClaim
     shape: Shape
     capacity: Capacity
     zone: str
@@ -141,47 +136,6 @@ class Demand:
         source, before = find_source(self.capacity), before_pods or self.before_pods
         return dataclasses.replace(self, candidates=found, nodes_from=source, before_pods=before)
 
-    @property
-    def fingerprint(self) -> str:
-        """Return a versioned hash of what the workload needs, without the operator's settings.
-
-        So a changed setting never makes a healthy pool look different. Each hashed field is named
-        here: a field that a later version adds does not change the hash of an earlier pool. A list
-        of capacity is no part of it: a pool of any candidate serves.
-        """
-        selected = self.asked or self.capacity
-        asked = (
-            self.shape.machine_type,
-            self.shape.topology,
-            "elastic" if self.elastic else str(self.shape.node_count),
-            str(selected.tier),
-            selected.reservation_path,
-            str(self.pinned),
-            *(f"{key}={value}" for key, value in sorted(self.node_labels.items())),
-        )
-        if gpus := self.shape.gpus:
-            asked += (
-                self.shape.accelerator,
-                gpus.partition,
-                gpus.strategy,
-                str(gpus.clients),
-                gpus.driver,
-            )
-        text = labels.hash_text("\n".join(asked), _FINGERPRINT_CHARACTERS)
-        return f"{FINGERPRINT_VERSION}-{text}"
-
-
-def claim_slice(cluster: str, workload: WorkloadView, found: SliceOfPod) -> SliceClaim:
-    """Return the claim of one slice of a live workload."""
-    return SliceClaim(
-        cluster=cluster,
-        kind=workload.kind,
-        namespace=workload.namespace,
-        name=workload.name,
-        owner_uid=workload.uid,
-        slice_key=f"{workload.namespace}/{found.name}",
-    )
-
 
 def build_demand(
     cluster: str,
@@ -195,12 +149,11 @@ def build_demand(
     Raises:
         Rejected: no pool can satisfy the slice, or a setting does not allow the pool.
     """
-    claim = claim_slice(cluster, workload, found)
     check_own_keys(template, workload)
-    _check_allowed(claim.namespace, template, settings)
+    _check_allowed(workload.namespace, template, settings)
     shape = find_wanted_shape(found, template, workload, settings.room)
     asked = read_capacity(template, shape, cluster, settings)
-    pins, elastic = _read_pins(claim, found), found.group.elastic
+    pins, elastic = _read_pins(workload, found), found.group.elastic
     # The nodes of an elastic pool come and go, so that it has none is no failure.
     flex_wait = read_flex_wait(template, settings) * (not elastic)
     networks, of_operator = (
@@ -234,7 +187,6 @@ def build_demand(
     )
     first = candidates[0]
     return Demand(
-        claim=claim,
         shape=shape,
         capacity=first.capacity,
         asked=asked,
@@ -255,11 +207,11 @@ def build_demand(
     )
 
 
-def _read_pins(claim: SliceClaim, found: SliceOfPod) -> dict[str, str]:
-    label = get_kind(claim.kind).pin_label
+def _read_pins(workload: WorkloadView, found: SliceOfPod) -> dict[str, str]:
+    label = get_kind(workload.kind).pin_label
     if not label:
         return {}
-    return {label: f"{claim.namespace}_{found.name}" if found.group.pinned else ""}
+    return {label: f"{workload.namespace}_{found.name}" if found.group.pinned else ""}
 
 
 def _check_allowed(namespace: str, template: PodTemplate, settings: Settings) -> None:

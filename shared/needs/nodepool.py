@@ -1,26 +1,42 @@
-"""Builds the node pool of one slot of a need, in the JSON of the GKE API v1. Pure.
+"""Builds the node pool of one slot of a need, in the JSON of the GKE API v1. Pure: it calls nothing.
 
 Fields: https://cloud.google.com/kubernetes-engine/docs/reference/rest/v1/projects.locations.clusters.nodePools.
+The settings and the pod can set everything that the Go TPU Provisioner can set.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import re
 from typing import TYPE_CHECKING, Any
 
+from shared.kinds.table import get_kind
 from shared.model import labels
+from shared.model.errors import LabelBudgetExceeded
 from shared.model.names import build_name, build_owner_labels
 from shared.model.pools import ELASTIC_SLOT
 from shared.model.priorities import NodeSource
-from shared.needs import node_pool_body as nodepool
+from shared.model.workloads import SPOT_TAINT
+from shared.needs.capacity import Tier
+from shared.shapes.gpus import is_compact
+from shared.shapes.shape import Placement
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from shared.model.names import Claim, Try
+    from shared.needs.capacity import Capacity
     from shared.needs.demand import Demand
     from shared.plan.scene import Act
     from shared.settings import Settings
 
 Json = dict[str, Any]
+
+NODE_LABEL_CHARACTERS_MAX = 1024  # assumes: label-limit
+"""All node labels of one request together: comment on ``NodeConfig.labels``,
+https://cloud.google.com/kubernetes-engine/docs/reference/rest/v1/NodeConfig."""
+_SEPARATORS_PER_LABEL = 2  # '=' and ',', in case GKE counts the joined text
+CLOUD_PLATFORM_SCOPE = "https://www.googleapis.com/auth/cloud-platform"
 
 
 def build_body(
@@ -36,18 +52,20 @@ def build_body(
 ) -> Json:
     """Return the ``nodePool`` of a CreateNodePool request.
 
+    Args:
+        demand: what the need asks of GKE.
+        claim: whose slot it is.
+        act: the create that the plan has chosen.
+        tried: which try of the slot it is.
+        created_at: unix seconds, for a label, because GKE does not record when a pool was created.
+        cluster_uid: UID of the cluster's namespace ``kube-system``, for a label.
+        on_channel: whether a release channel upgrades the cluster, as with every new cluster.
+        settings: the operator's.
+
     Raises:
         LabelBudgetExceeded: the node labels exceed GKE's 1,024 characters.
     """
-    chosen = choose_way(demand, act)
-    body = nodepool.build_node_pool(
-        chosen,
-        attempt=0,
-        created_at=created_at,
-        settings=settings,
-        cluster_uid=cluster_uid,
-        on_channel=on_channel,
-    )
+    chosen, shape = choose_way(demand, act), demand.shape
     owner = build_owner_labels(
         claim,
         tried,
@@ -55,15 +73,30 @@ def build_body(
         cluster_uid=cluster_uid,
         warm_seconds=demand.idle_seconds,
     )
-    merged = demand.operator_labels | demand.node_labels | dict(act.labels) | owner
-    nodepool.check_label_budget(merged)
-    body["name"] = build_name(claim, tried.attempt, tried.useless)
-    body["config"]["labels"] = merged
-    if claim.slot == ELASTIC_SLOT:
-        least = act.maximum if act.whole else 0
-        body["initialNodeCount"] = least
-        body["autoscaling"] = {"enabled": True, "minNodeCount": least, "maxNodeCount": act.maximum}
-    return body
+    # Owner labels last, so that no label of a pod can overwrite them.
+    node_labels = demand.operator_labels | demand.node_labels | dict(act.labels) | owner
+    check_label_budget(node_labels)
+    pool: Json = {
+        "name": build_name(claim, tried.attempt, tried.useless),
+        "config": _build_config(chosen, claim, node_labels, settings),
+        "locations": [chosen.zone],
+        **_size_pool(chosen, claim, act),
+        **_build_upkeep(chosen, on_channel=on_channel),
+        # The setting is for one pod of the workload on each node.
+        "maxPodsConstraint": {
+            "maxPodsPerNode": str(settings.node_max_pods + shape.pods_per_node - 1)
+        },
+    }
+    if placement := _build_placement(chosen, settings):
+        pool["placementPolicy"] = placement
+    if chosen.networks:
+        pairs = [pair.partition(":") for pair in chosen.networks]
+        networks = [{"network": name, "subnetwork": subnetwork} for name, _, subnetwork in pairs]
+        pool["networkConfig"] = {"additionalNodeNetworkConfigs": networks}
+    elif chosen.network_profile:
+        # GKE creates and maintains the networks itself.
+        pool["networkConfig"] = {"acceleratorNetworkProfile": "auto"}
+    return pool
 
 
 def choose_way(demand: Demand, act: Act) -> Demand:
@@ -78,10 +111,198 @@ def choose_way(demand: Demand, act: Act) -> Demand:
         zone=way.zone,
         nodes_from=source,
         index=act.candidate,
-        candidates=(),
     )
 
 
-def is_copied(key: str) -> bool:
-    """Return whether a label that a live pod selects may be written on the nodes of its pool."""
-    return not labels.is_reserved(key) and not labels.is_owner_key(key)
+def _size_pool(demand: Demand, claim: Claim, act: Act) -> Json:
+    """Return how many nodes the pool begins with, and how many its autoscaler may make."""
+    if claim.slot == ELASTIC_SLOT:
+        least = act.maximum if act.whole else 0
+        return {
+            "initialNodeCount": least,
+            "autoscaling": {"enabled": True, "minNodeCount": least, "maxNodeCount": act.maximum},
+        }
+    if demand.nodes_from == NodeSource.CREATION:
+        return {"initialNodeCount": demand.shape.node_count}
+    # The limit is per zone: GKE reads a limit in total alone as 0 for a slice of several hosts.
+    autoscaling = {
+        "enabled": True,
+        "maxNodeCount": demand.shape.node_count,
+        "locationPolicy": "ANY",
+    }
+    return {"initialNodeCount": 0, "autoscaling": autoscaling}  # assumes: empty-slice
+
+
+def describe_placement(demand: Demand, settings: Settings) -> str:
+    """Return the placement in words: ``COMPACT 4x4``, ``workload policy N`` or ``none``."""
+    placement = _build_placement(demand, settings)
+    if "policyName" in placement:
+        return f"workload policy {placement['policyName']}"
+    return f"{placement.get('type', 'none')} {placement.get('tpuTopology', '')}".strip()
+
+
+def _build_placement(demand: Demand, settings: Settings) -> Json:
+    shape = demand.shape
+    if shape.placement == Placement.COMPACT:
+        return {"type": "COMPACT", "tpuTopology": shape.topology}  # assumes: slice-form
+    if shape.placement == Placement.WORKLOAD_POLICY:  # assumes: workload-policy
+        return {"policyName": f"{settings.workload_policy_prefix}{shape.topology}"}
+    if shape.gpus and shape.multi_host and not demand.elastic and is_compact(shape.accelerator):
+        return {"type": "COMPACT"}
+    return {}
+
+
+def _build_upkeep(demand: Demand, *, on_channel: bool) -> Json:
+    """Return what GKE may do to the nodes: repair them, and upgrade none on which a job runs.
+
+    On a release channel, GKE refuses a pool without auto-upgrade; an exclusion puts upgrades off:
+    https://cloud.google.com/kubernetes-engine/docs/how-to/node-auto-upgrades.
+    """
+    if demand.capacity.tier == Tier.FLEX_START:
+        # Its nodes live for seven days at most, and SHORT_LIVED upgrades replace none before.
+        management = {"autoRepair": False, "autoUpgrade": on_channel}
+        return {"management": management, "upgradeSettings": {"strategy": "SHORT_LIVED"}}
+    # A full rack has no room for one more host.
+    full = demand.shape.gpus and demand.shape.topology
+    upkeep: Json = {  # assumes: auto-upgrade, no-channel
+        "management": {"autoRepair": True, "autoUpgrade": on_channel},
+        "upgradeSettings": {"maxSurge": 0, "maxUnavailable": 1} if full else {"maxSurge": 1},
+    }
+    if on_channel:  # assumes: exclusion
+        upkeep["maintenancePolicy"] = {"exclusionUntilEndOfSupport": {"enabled": True}}
+    return upkeep
+
+
+def _build_accelerators(demand: Demand) -> list[Json]:
+    """Return the GPUs of each node; TPUs come with the machine."""
+    shape, gpus = demand.shape, demand.shape.gpus
+    if gpus is None:
+        return []
+    accelerator: Json = {
+        "acceleratorType": shape.accelerator,
+        "acceleratorCount": str(shape.chips_per_host),
+        "gpuDriverInstallationConfig": {"gpuDriverVersion": gpus.driver},
+    }
+    if gpus.partition:
+        accelerator["gpuPartitionSize"] = gpus.partition
+    if gpus.strategy:
+        accelerator["gpuSharingConfig"] = {
+            "gpuSharingStrategy": gpus.strategy,
+            "maxSharedClientsPerGpu": str(gpus.clients),
+        }
+    return [accelerator]
+
+
+def _build_config(
+    demand: Demand, claim: Claim, node_labels: dict[str, str], settings: Settings
+) -> Json:
+    config: Json = {
+        "machineType": demand.shape.machine_type,
+        "labels": node_labels,
+        "oauthScopes": [CLOUD_PLATFORM_SCOPE],
+        "shieldedInstanceConfig": {
+            "enableIntegrityMonitoring": True,
+            "enableSecureBoot": settings.node_secure_boot,
+        },
+    }
+    if settings.node_workload_identity:
+        config["workloadMetadataConfig"] = {"mode": "GKE_METADATA"}
+    optional: Json = {
+        "serviceAccount": demand.node_service_account,
+        "tags": list(settings.node_tags),
+        "resourceLabels": _build_billing_labels(claim) | settings.resource_labels,
+        "bootDiskKmsKey": settings.node_boot_disk_kms_key,
+        "enableConfidentialStorage": settings.node_confidential_storage,
+        "diskType": _choose_disk_type(demand, settings),
+        "diskSizeGb": demand.disk_gb,
+        "taints": _build_taints(demand, claim),
+        "accelerators": _build_accelerators(demand),
+    }
+    config |= {key: value for key, value in optional.items() if value}
+    if settings.node_secondary_boot_disk:
+        # A container image cache needs image streaming.
+        config["secondaryBootDisks"] = [
+            {"diskImage": settings.node_secondary_boot_disk, "mode": "CONTAINER_IMAGE_CACHE"}
+        ]
+        config["gcfsConfig"] = {"enabled": True}
+    return config | _build_capacity(demand.capacity, claim)
+
+
+def measure_labels(node_labels: Mapping[str, str]) -> int:
+    """Return how many characters of GKE's budget these node labels take, separators included."""
+    return sum(len(key) + len(value) + _SEPARATORS_PER_LABEL for key, value in node_labels.items())
+
+
+def check_label_budget(node_labels: Mapping[str, str]) -> None:
+    """Accept node labels that fit GKE's budget.
+
+    Raises:
+        LabelBudgetExceeded: they take more than `NODE_LABEL_CHARACTERS_MAX`.
+    """
+    total = measure_labels(node_labels)
+    if total > NODE_LABEL_CHARACTERS_MAX:
+        copied = [key for key in node_labels if not labels.is_owner_key(key)] or list(node_labels)
+        longest = max(copied, key=lambda key: len(key) + len(node_labels[key]))
+        raise LabelBudgetExceeded(
+            f"the node labels have {total} characters together; the longest label is {longest}",
+            field="nodePool.config.labels",
+            valid=f"at most {NODE_LABEL_CHARACTERS_MAX} characters together; copy fewer or shorter labels",
+        )
+
+
+def _build_billing_labels(claim: Claim) -> dict[str, str]:
+    """Return labels of the virtual machines that split a bill, with valid characters only."""
+    own_labels = {
+        "tpu-provisioner-namespace": claim.namespace,
+        "tpu-provisioner-workload": claim.name,
+    }
+    return {
+        key: re.sub(r"[^a-z0-9_-]", "-", value.lower())[:63] for key, value in own_labels.items()
+    }
+
+
+def _build_taints(demand: Demand, claim: Claim) -> list[Json]:
+    """Return the taints that GKE does not add itself; GKE adds those of TPUs and GPUs.
+
+    GKE does not add that of spot nodes, and pods may select spot without a toleration:
+    https://cloud.google.com/kubernetes-engine/docs/concepts/spot-vms.
+    """
+    tolerated = any(each.covers(SPOT_TAINT) for each in demand.tolerated)
+    keys = []
+    if demand.capacity.tier == Tier.SPOT and tolerated:
+        keys.append(labels.SPOT)  # assumes: spot-taint
+    if demand.pinned:
+        keys.append(get_kind(claim.kind).pin_taint)
+    return [{"key": key, "value": "true", "effect": "NO_SCHEDULE"} for key in keys]
+
+
+def _build_capacity(capacity: Capacity, claim: Claim) -> Json:
+    if capacity.tier == Tier.SPOT:
+        return {"spot": True}
+    if capacity.tier == Tier.FLEX_START:
+        return {
+            "flexStart": True,  # assumes: flex-start
+            "maxRunDuration": f"{capacity.max_run_duration_seconds}s",
+            "reservationAffinity": {"consumeReservationType": "NO_RESERVATION"},
+        }
+    if capacity.tier == Tier.RESERVATION:
+        path = capacity.reservation_path
+        if "/" in path and not path.startswith("projects/"):
+            # A block in the cluster's own project: GKE accepts blocks by full path only.
+            path = f"projects/{claim.cluster.split('/')[1]}/reservations/{path}"
+        return {
+            "reservationAffinity": {
+                "consumeReservationType": "SPECIFIC_RESERVATION",
+                "key": "compute.googleapis.com/reservation-name",  # assumes: reservation-key
+                "values": [path],
+            }
+        }
+    return {}
+
+
+def _choose_disk_type(demand: Demand, settings: Settings) -> str:
+    """Return the operator's disk type if the machine accepts it, else the machine's default."""
+    wanted, accepted = settings.node_disk_type, demand.shape.boot_disks
+    if not wanted or wanted in accepted:
+        return wanted
+    return accepted[0]
