@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from shared.shapes.shape import Shape
 
 
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Demand:
     """What one slice needs: everything that `shared.needs.node_pool_body` uses, and nothing else."""

@@ -46,16 +46,16 @@ def decide_planned_demand(
         return refuse_rejected(error)
 
 
-def decide_namespace(namespace: str, demand: Demand, namespace_labels: Mapping[str, str]) -> Decision | None:
+def decide_namespace(
+    namespace: str, demand: Demand, namespace_labels: Mapping[str, str]
+) -> Decision | None:
     """Return why no pool is created for a demand's namespace; None when a pool may be created.
 
     The label that opts one pod out also opts out a whole namespace. Its value ``gpu`` opts out only
     the pods that request GPUs.
     """
     value = namespace_labels.get(labels.DISABLE_AUTOPROVISIONING, "")
-    label = (
-        f"the label {labels.DISABLE_AUTOPROVISIONING}={value} of namespace {namespace}"
-    )
+    label = f"the label {labels.DISABLE_AUTOPROVISIONING}={value} of namespace {namespace}"
     if value == "true" or (value == "gpu" and demand.shape.gpus):
         return _nothing(
             Reason.DEMAND_OPTED_OUT, f"{label} opts out of node pools from this provisioner"

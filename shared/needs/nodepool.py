@@ -106,11 +106,7 @@ def choose_way(demand: Demand, act: Act) -> Demand:
         return dataclasses.replace(demand, nodes_from=source)
     way = demand.candidates[act.candidate]
     return dataclasses.replace(
-        demand,
-        capacity=way.capacity,
-        zone=way.zone,
-        nodes_from=source,
-        index=act.candidate,
+        demand, capacity=way.capacity, zone=way.zone, nodes_from=source, index=act.candidate
     )
 
 
