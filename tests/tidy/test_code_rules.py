@@ -1,0 +1,160 @@
+"""Rules of the deployed code that no linter has: the sizes of rooms, and what steers the flow."""
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+DEPLOYED = ("functions", "exporter", "shared")
+BUDGETS = {
+    "shared/model": 1_600,
+    "shared/needs": 1_300,
+    "shared/plan": 1_900,
+    "shared/engine": 1_950,
+    " ".join(DEPLOYED): 17_600,
+}
+"""Lines, docstrings included. A budget is never raised by the change that has to meet it."""
+ROOMS = tuple(room for room in BUDGETS if " " not in room)
+COMPLEXITY_MAX, PARAMETERS_MAX = 10, 5
+JUDGES = ("shared/plan/", "shared/answer.py", "shared/engine/tell.py", "shared/model/decisions.py")
+"""Where a reason may decide what happens next."""
+PRODUCT = (*DEPLOYED, "cli", "terminal", "infra")
+BRANCHES = (
+    ast.If,
+    ast.For,
+    ast.While,
+    ast.ExceptHandler,
+    ast.IfExp,
+    ast.comprehension,
+    ast.match_case,
+    ast.Assert,
+)
+NESTED = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+def list_modules(rooms: str) -> list[Path]:
+    """Return the modules of rooms that are named with a space between them."""
+    return sorted(path for room in rooms.split() for path in (ROOT / room).rglob("*.py"))
+
+
+def count_lines(path: Path) -> int:
+    """Return the lines of a file, empty ones and docstrings included."""
+    return len(path.read_text().splitlines())
+
+
+def list_functions(rooms: str) -> Iterator[tuple[str, Function]]:
+    """Yield every function of rooms with the place that a person looks for."""
+    for path in list_modules(rooms):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, Function):
+                yield f"{path.relative_to(ROOT)}:{node.lineno} {node.name}", node
+
+
+def list_own(function: ast.AST) -> Iterator[ast.AST]:
+    """Yield the nodes of a function without those of functions inside it."""
+    for node in ast.iter_child_nodes(function):
+        if not isinstance(node, NESTED):
+            yield node
+            yield from list_own(node)
+
+
+def measure_complexity(function: Function) -> int:
+    """Return one, and one for each branch and each further operand of a Boolean operator."""
+    own = list(list_own(function))
+    operands = sum(len(node.values) - 1 for node in own if isinstance(node, ast.BoolOp))
+    filters = sum(len(node.ifs) for node in own if isinstance(node, ast.comprehension))
+    return 1 + operands + filters + sum(isinstance(node, BRANCHES) for node in own)
+
+
+def count_parameters(function: Function) -> int:
+    """Return how many arguments may be given by position, without self and class."""
+    given = [each.arg for each in (*function.args.posonlyargs, *function.args.args)]
+    return len(given) - (given[:1] in (["self"], ["cls"]))
+
+
+@pytest.mark.parametrize("room", BUDGETS)
+def test_a_room_keeps_its_budget(room: str) -> None:
+    lines = sum(count_lines(path) for path in list_modules(room))
+
+    assert lines <= BUDGETS[room], f"{room}: {lines} lines, budget {BUDGETS[room]}"
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_a_function_can_be_held_in_mind(room: str) -> None:
+    sizes = {place: measure_complexity(each) for place, each in list_functions(room)}
+    hard = [f"{place}: {size}, at most {COMPLEXITY_MAX}" for place, size in sizes.items() if size > COMPLEXITY_MAX]
+
+    assert not hard, "\n".join(["Boolean operators and conditional expressions count", *hard])
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_a_call_can_be_read(room: str) -> None:
+    sizes = {place: count_parameters(each) for place, each in list_functions(room)}
+    wide = [f"{place}: {size}, at most {PARAMETERS_MAX}" for place, size in sizes.items() if size > PARAMETERS_MAX]
+
+    assert not wide, "\n".join(["parameters by position", *wide])
+
+
+def find_calls(name: str) -> list[str]:
+    """Return the places of the deployed code that call a function of this name."""
+    return [
+        f"{path.relative_to(ROOT)}:{node.lineno}"
+        for path in list_modules(" ".join(DEPLOYED))
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Call) and ast.unparse(node.func).rpartition(".")[2] == name
+    ]
+
+
+def test_no_object_stands_for_another() -> None:
+    rooms = " ".join((*DEPLOYED, "cli"))
+    proxies = [
+        place for place, _ in list_functions(rooms) if place.endswith((" __getattr__", " __getattribute__"))
+    ]
+
+    assert proxies == [], "hidden behind a proxy nobody sees how old a fact is"
+
+
+def test_no_port_is_taken_for_another_one() -> None:
+    assert find_calls("cast") == [], "each function's ports have its verb's methods: ask for them by type"
+
+
+def is_reason(node: ast.expr) -> bool:
+    """Return whether an expression is a reason of the closed list, or a collection of such."""
+    return any(
+        isinstance(each, ast.Attribute) and isinstance(each.value, ast.Name) and each.value.id == "Reason"
+        for each in ast.walk(node)
+    )
+
+
+def test_no_reason_steers_the_flow_outside_the_plan() -> None:
+    steered = [
+        f"{path.relative_to(ROOT)}:{node.lineno} {ast.unparse(node)}"
+        for path in list_modules(" ".join(DEPLOYED))
+        if not str(path.relative_to(ROOT)).startswith(JUDGES)
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Compare) and any(is_reason(each) for each in (node.left, *node.comparators))
+    ]
+
+    assert not steered, "\n".join(steered)
+
+
+@pytest.mark.parametrize("gone", ["settle", "sweep"])
+def test_what_went_is_named_nowhere(gone: str) -> None:
+    """There are two functions: whoever reads of a third one looks for it."""
+    files = [path for room in PRODUCT for path in (ROOT / room).rglob("*") if path.is_file()]
+    files += [*ROOT.glob("cloudbuild.*.yaml"), ROOT / "Makefile"]
+    named = [
+        f"{path.relative_to(ROOT)}:{number}"
+        for path in sorted(files)
+        if path.suffix in {".py", ".tf", ".tpl", ".yaml", ".sh", ".hcl", ".md", ".html", ""}
+        and not path.is_symlink()
+        and ".terraform" not in path.parts
+        for number, line in enumerate(path.read_text(errors="replace").splitlines(), start=1)
+        if re.search(gone, line, re.IGNORECASE)
+    ]
+
+    assert not named, "\n".join(named)
