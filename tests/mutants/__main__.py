@@ -13,7 +13,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from tests.mutants.judging import Verdict, judge, judge_rows
-from tests.mutants.mutant import Mutant, draw_operators, leave_guards_out, read_by_hand
+from tests.mutants.mutant import Mutant, draw_operators, read_by_hand
 from tests.mutants.scores import compare, write_table
 from tests.mutants.tests_by_line import Coverage, measure_tests
 from tests.mutants.trees import Tree, copy_tree, name_commit
@@ -28,7 +28,7 @@ def main() -> int:
     parser.add_argument("--tree", type=Path, default=ROOT, help="the repository to measure; default: this one")
     parser.add_argument("--random", type=int, default=300, help="operator mutants; default: 300")
     parser.add_argument("--seed", type=int, default=44, help="of their draw; default: 44")
-    parser.add_argument("--only", action="append", help="guards, rows, random, or a group by hand; repeatable")
+    parser.add_argument("--only", action="append", help="rows, random, or a group by hand; repeatable")
     parser.add_argument("--workers", type=int, default=2, help="copies of the tree; default: 2")
     parser.add_argument("--output", type=Path, default=OUTPUT, help="what came of each; a run goes on there")
     parser.add_argument("--compare", type=Path, help="the output of an earlier run")
@@ -60,8 +60,7 @@ class Run:
             done = any(each.group.startswith("rows") for each in self.verdicts)
             if not done and (only is None or "rows" in only):
                 self._note(judge_rows(trees[0]))
-            every = read_by_hand(self._tree) + leave_guards_out(self._tree)
-            every += draw_operators(self._tree, count, self._seed)
+            every = read_by_hand(self._tree) + draw_operators(self._tree, count, self._seed)
             known = {each.identity for each in self.verdicts}
             wanted = [each for each in every if each.identity not in known and (not only or each.group in only)]
             free: queue.SimpleQueue[Tree] = queue.SimpleQueue()

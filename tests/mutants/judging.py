@@ -12,14 +12,14 @@ from tests.mutants.mutant import Mutant
 from tests.mutants.tests_by_line import PLUGIN, SUITES, Coverage
 from tests.mutants.trees import PYTEST, Tree
 
-_IN_MEMORY = ("tests/unit/", "tests/component/")
+_IN_MEMORY = ("tests/unit/", "tests/rules/", "tests/engine/")
 _FIRST_TESTS = 40
 """So many tests are run first: most mutants fail in them."""
 _TESTS_SECONDS_MAX = 60.0
 """How long the tests of a mutant took together without it."""
 _SECONDS_MAX = 300.0
 """A mutant may let a test wait for ever; the machine may be busy."""
-_SIMULATED = ("shared/core/", "shared/engine/")
+_SIMULATED = tuple(f"shared/{room}/" for room in ("model", "kinds", "shapes", "needs", "plan", "engine"))
 _SIMULATE = """
 import sys
 from tests.simulation.campaigns import run_seeds
@@ -28,7 +28,7 @@ sys.exit(any(run_seeds(range(first, first + 25)).violated for first in range(0, 
 _NOT_FOUND, _COLLECTION_FAILED = 4, (2, 3, 4)
 ROWS = {
     "rows of the simulator": "tests/simulation/test_mutations.py::test_a_missing_safety_is_caught",
-    "rows of the tables": "tests/unit/test_decisions.py::test_a_broken_rule_is_caught",
+    "rows of the scenes": "tests/rules/test_plan_scenes.py::test_a_wrong_rule_makes_a_scene_fail",
 }
 """The mutants that tests have as rows of their own: each passes if its mutant is caught."""
 

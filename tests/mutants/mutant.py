@@ -1,4 +1,4 @@
-"""What a mutant is, and the three sources that make some."""
+"""What a mutant is, and the two sources that make some."""
 
 import ast
 import hashlib
@@ -14,10 +14,7 @@ import yaml
 from tests.mutants.tests_by_line import PRODUCT
 
 TABLE = Path(__file__).with_name("by_hand.yaml")
-GUARDS_FILE = "shared/engine/changes.py"
-SUBPACKAGES = re.compile(
-    r"shared/core/(decide|demand|identity|kinds|shapes)/|shared/(core|engine|edges)/|infra/\w+/|\w+/"
-)
+SUBPACKAGES = re.compile(r"shared/(model|kinds|shapes|needs|plan|engine|edges)/|infra/\w+/|\w+/")
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,30 +61,6 @@ def read_by_hand(root: Path) -> list[Mutant]:
             text = path.read_text() if path.is_file() else ""
             begin = text.index(old) if text.count(old) == 1 else -1
             found.append(Mutant(group, name, file, begin, begin + len(old), new, tuple(tests)))
-    return found
-
-
-def leave_guards_out(root: Path) -> list[Mutant]:
-    """Return a mutant for each guard of each verb in `GUARDS`."""
-    text = (root / GUARDS_FILE).read_text()
-    tree = ast.parse(text)
-    values = {
-        target.id: node.value
-        for node in tree.body
-        if isinstance(node, ast.Assign | ast.AnnAssign)
-        for target in (node.targets if isinstance(node, ast.Assign) else [node.target])
-        if isinstance(target, ast.Name)
-    }
-    table = values["GUARDS"]
-    found = []
-    for key, plain in zip(table.keys, table.values, strict=True) if isinstance(table, ast.Dict) else ():
-        guards = values[plain.id] if isinstance(plain, ast.Name) else plain
-        names = [ast.unparse(each) for each in guards.elts] if isinstance(guards, ast.Tuple) else []
-        for name in names:
-            left = ", ".join(each for each in names if each != name)
-            begin, end = _find_span(text, plain)
-            verb = ast.unparse(key) if key else ""
-            found.append(Mutant("guards", f"{verb} without {name}", GUARDS_FILE, begin, end, f"({left},)"))
     return found
 
 

@@ -3,11 +3,9 @@
 from typing import Any
 
 import pytest
-from shared.core.decide.elastic_sizes import SeenPool, decide_giving_up, decide_shrink
 
 from cli.usage.folding import GAP_SECONDS, UsageFold
 from cli.usage.hours import HOUR_SECONDS, Account, Cause, Hours
-from shared.model.pools import PoolSnapshot, PoolStatus
 
 NOON = 1_800_014_400.0
 """2027-01-15T12:00:00Z."""
@@ -184,29 +182,6 @@ def test_a_pool_that_stays_for_the_next_workload_is_idle_as_its_marks_say(told: 
     told.sweeps(2000)
 
     assert hours(told.total(2000)) == {"starting": 100, "used": 900 + 770, "idle": 230}
-
-
-@pytest.mark.parametrize(
-    ("message", "nodes"),
-    [
-        (decide_giving_up("p-0", ["a", "b"], wanted=1).message, 2),
-        (
-            decide_shrink(
-                SeenPool(pool=PoolSnapshot(name="p-0", status=PoolStatus.RUNNING), size=4, wanted=1),
-                ["a", "b", "c"],
-            ).message,
-            1,
-        ),
-    ],
-)
-def test_an_elastic_pool_has_the_nodes_that_are_left(told: Told, message: str, nodes: int) -> None:
-    told.leader(0, "create", "pool_absent", elastic=True)
-    told.pool(0, "keep", "pool_created")
-    told.sweeps(120)
-    told.pool(1000, "resize", "pool_shrinks", function="sweep", message=message)
-    told.sweeps(1000)
-
-    assert hours(told.total(1100))["used"] == pytest.approx(1000 + 100 * nodes / 4)
 
 
 def test_a_time_without_sweeps_is_unknown(told: Told) -> None:
