@@ -23,7 +23,7 @@ account=$NAME-deployer@$PROJECT_ID.iam.gserviceaccount.com
 roles=(
     artifactregistry.admin              # the repository of the exporter's image, and that of the functions' images
     cloudfunctions.admin run.admin      # the functions, and who may call them
-    cloudscheduler.admin                # the sweep's schedule
+    cloudscheduler.admin                # the functions' ticks
     iam.roleAdmin                       # the functions' custom role
     iam.serviceAccountAdmin             # the accounts
     iam.serviceAccountUser              # giving them to functions, nodes and pushes

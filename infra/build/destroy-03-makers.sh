@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Stops what could still create pools: pauses the sweep's schedule, and removes the function's
-# address from the subscriptions for demands and for ends of operations. Terraform deletes all of
-# them later. A second run changes nothing.
+# Stops what could still create pools: pauses the ticks, and removes the address of the function
+# `provision` from its subscriptions. Terraform deletes all of them later. A second run changes
+# nothing.
 #
 # Inputs: PROJECT_ID; needs BUILD_FOLDER/outputs.json.
 # shellcheck source-path=SCRIPTDIR source=inputs.sh
@@ -16,13 +16,13 @@ unless_gone() {
     say "It does not exist any more"
 }
 
-job=$(read_outputs scheduler-job)
+jobs=$(read_outputs scheduler-jobs)
 subscriptions=$(read_outputs makers-subscriptions)
-if [ -n "$job" ]; then
+for job in $jobs; do
     say "Pausing $job"
     state=$(gcloud scheduler jobs describe "$job" --format='value(state)' 2>"$BUILD_FOLDER/gone") || true
     if [ "$state" != PAUSED ]; then unless_gone gcloud scheduler jobs pause "$job" --quiet; fi
-fi
+done
 for subscription in $subscriptions; do
     say "Detaching $subscription from its function"
     unless_gone gcloud pubsub subscriptions modify-push-config "$subscription" --push-endpoint="" --quiet

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 Condition = dict[str, str]
 
 ROLE = "roles/resourcemanager.projectIamAdmin"
-CUSTOM = ("node_pools", "sizes_provision", "sizes_sweep", "creations")
+CUSTOM = ("node_pools", "reads")
 """The functions' roles in each project of a cluster.
 
 In their ids, the deployment's name stands before this, and the time of the first apply after it.

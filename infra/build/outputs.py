@@ -17,8 +17,8 @@ from typing import Any
 _PATH = re.compile(r"projects/([^/]+)/locations/([^/]+)/clusters/([^/]+)")
 ENVIRONMENT = "environment"
 """The key of the cluster that the root `complete` makes."""
-MAKERS = ("provision", "settle")
-"""The functions that create pools when a message comes."""
+MAKERS = ("provision", "provision_ends")
+"""The subscriptions of the function that creates pools."""
 _OF_ENVIRONMENTS = ("cluster_id", "bucket_url", "node_service_account", "tpu_pools")
 
 
@@ -60,14 +60,14 @@ def render(name: str, outputs: dict[str, Any]) -> list[str]:
     if name == "makers-subscriptions":
         found = outputs.get("subscriptions", {})
         return [found[each] for each in MAKERS if found.get(each)]
-    return [outputs["scheduler_job"]] if outputs.get("scheduler_job") else []
+    return list(outputs.get("scheduler_jobs", ()))
 
 
 def main() -> int | str:
     """Print one answer."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--file", type=Path, required=True, help="the output of `terraform output -json`")
-    parser.add_argument("name", choices=("clusters", "topic", "makers-subscriptions", "scheduler-job"))
+    parser.add_argument("name", choices=("clusters", "topic", "makers-subscriptions", "scheduler-jobs"))
     arguments = parser.parse_args()
     try:
         outputs = read_outputs(arguments.file)

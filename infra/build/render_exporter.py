@@ -21,10 +21,9 @@ IMAGE = "exporter"
 CONTAINER = "exporter"
 NAME = "tpu-provisioner-exporter"
 NAMESPACE = "tpu-provisioner"
-"""Of all manifests: they name it in objects, subjects and the names that rights are limited to."""
-FUNCTIONS = ("provision", "collect", "settle", "sweep")
-RESERVING = ("provision", "settle", "sweep")
-"""They create pools, so they have a Role in our own namespace too."""
+"""Of all manifests: they name it in objects and subjects."""
+FUNCTIONS = ("provision", "collect")
+BINDING = "tpu-provisioner-functions"
 
 
 def render(outputs: dict[str, Any], key: str, image: str, folder: Path) -> dict[str, Any]:
@@ -50,8 +49,7 @@ def render(outputs: dict[str, Any], key: str, image: str, folder: Path) -> dict[
         "images": [{"name": IMAGE, "newName": name, "digest": digest}],
         "patches": [
             _render_settings(environment),
-            *(_render_subject("ClusterRoleBinding", each, accounts[each]) for each in FUNCTIONS),
-            *(_render_subject("RoleBinding", each, accounts[each]) for each in RESERVING),
+            _render_subjects([accounts[each] for each in FUNCTIONS]),
         ],
     }
 
@@ -64,7 +62,7 @@ def _check_namespace(principals: dict[str, str]) -> None:
             raise ValueError(
                 f"exporter_namespace: is not that of the manifests (got {name!r}); valid: {NAMESPACE}. "
                 "With another one collect may not read the emergency stop, so no node pool is deleted, and the "
-                "exporter may not publish. Manifests of your own need the name everywhere, also in resourceNames"
+                "exporter may not publish. Manifests of your own need the name everywhere"
             )
 
 
@@ -79,11 +77,11 @@ def _render_settings(environment: dict[str, str]) -> dict[str, Any]:
     return {"patch": json.dumps(deployment)}
 
 
-def _render_subject(kind: str, function: str, account: str) -> dict[str, Any]:
-    subject = {"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": account}
+def _render_subjects(accounts: list[str]) -> dict[str, Any]:
+    subjects = [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": each} for each in accounts]
     return {
-        "target": {"kind": kind, "name": f"tpu-provisioner-{function}"},
-        "patch": json.dumps([{"op": "replace", "path": "/subjects", "value": [subject]}]),
+        "target": {"kind": "ClusterRoleBinding", "name": BINDING},
+        "patch": json.dumps([{"op": "replace", "path": "/subjects", "value": subjects}]),
     }
 
 

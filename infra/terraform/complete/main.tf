@@ -87,7 +87,6 @@ module "provisioner" {
   idle_chips_max        = var.idle_chips_max
   dead_letter_bucket    = var.dead_letter_bucket
   budget                = var.budget
-  elastic_pools         = var.elastic_pools
   limit_to_clusters     = var.limit_to_clusters
   deployed_at           = var.deployed_at
   demand_wait_minutes   = var.demand_wait_minutes

@@ -61,7 +61,7 @@ output "topics" {
 }
 
 output "subscriptions" {
-  description = "Full names of the subscriptions: provision, collect and settle (push; settle is null without operation_events), and dead_letters (pull)."
+  description = "Full names of the subscriptions: provision and collect (messages), provision_ends and collect_ends (ends of operations; null without operation_events), and dead_letters (pull)."
   value       = module.provisioner.subscriptions
 }
 
@@ -71,7 +71,7 @@ output "function_uris" {
 }
 
 output "accounts" {
-  description = "E-mail address of every account: provision, collect, settle, sweep, push, scheduler, build."
+  description = "E-mail address of every account: provision, collect, push, scheduler, build."
   value       = module.provisioner.accounts
 }
 
@@ -81,7 +81,7 @@ output "role_ids" {
 }
 
 output "rbac_users" {
-  description = "The functions' accounts as RBAC users. Bind them to their ClusterRoles (tpu-provisioner-provision, -collect, -settle, -sweep) in every cluster."
+  description = "The functions' accounts as RBAC users. Bind them to the ClusterRole tpu-provisioner-functions in every cluster."
   value       = module.provisioner.rbac_users
 }
 
@@ -95,12 +95,12 @@ output "clusters" {
   value       = module.provisioner.clusters
 }
 
-output "scheduler_job" {
-  description = "Full name of the scheduler job that starts the sweep. Pause it before you destroy anything."
-  value       = module.provisioner.scheduler_job
+output "scheduler_jobs" {
+  description = "Full names of the scheduler jobs that wake the functions. Pause them before you destroy anything."
+  value       = module.provisioner.scheduler_jobs
 }
 
 output "replay_commands" {
-  description = "Command that replays all messages since a time. Replace TIME with an RFC 3339 time. A replay is always safe."
+  description = "Commands that replay all messages since a time. Replace TIME with an RFC 3339 time. A replay is always safe."
   value       = module.provisioner.replay_commands
 }

@@ -40,7 +40,7 @@ run "the_provisioner_serves_the_cluster_just_made" {
     error_message = "The exporter is told where to publish."
   }
   assert {
-    condition     = toset(keys(output.function_uris)) == toset(["provision", "collect", "settle", "sweep"]) && length(output.rbac_users) == 4
+    condition     = toset(keys(output.function_uris)) == toset(["provision", "collect"]) && length(output.rbac_users) == 2
     error_message = "The next step needs the functions and their accounts."
   }
   assert {

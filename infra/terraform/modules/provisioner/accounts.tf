@@ -4,11 +4,9 @@
 locals {
   accounts = {
     provision = "TPU provisioner: creates node pools"
-    collect   = "TPU provisioner: deletes node pools of workloads that are over"
-    settle    = "TPU provisioner: answers the ends of node pool operations"
-    sweep     = "TPU provisioner: looks at everything once a minute"
+    collect   = "TPU provisioner: deletes node pools that nothing needs"
     push      = "TPU provisioner: as whom Pub/Sub calls the functions"
-    scheduler = "TPU provisioner: as whom Cloud Scheduler calls the sweep"
+    scheduler = "TPU provisioner: as whom Cloud Scheduler calls the functions"
     build     = "TPU provisioner: builds the functions' images"
   }
 }
@@ -37,7 +35,7 @@ resource "terraform_data" "deployed_at" {
 # projects/project-id/locations/location/clusters/cluster-id", and zonal clusters with "zones/zone"
 # (https://cloud.google.com/iam/docs/conditions-resource-attributes#resource-name). Clusters are the only type of GKE there,
 # so what names a pool begins with its cluster, or is checked as the cluster. Not in that list: instance groups; and a list
-# of operations is asked of a location. So pool_sizes and creations have no condition.
+# of operations is asked of a location. So the role `reads` has no condition.
 locals {
   cluster_names = {
     for key, each in local.clusters : key => concat(
@@ -50,7 +48,7 @@ locals {
     for scope in concat(
       [for key in keys(local.clusters) : { key = key, project = local.clusters[key].project, names = local.cluster_names[key] } if var.limit_to_clusters],
       [for project in local.cluster_projects : { key = project, project = project, names = [] } if !var.limit_to_clusters],
-    ) : { for function in keys(local.functions) : "${scope.key}/${function}" => merge(scope, { function = function }) }
+    ) : { for function in local.functions : "${scope.key}/${function}" => merge(scope, { function = function }) }
   ]...)
 }
 
@@ -84,78 +82,34 @@ resource "google_project_iam_member" "node_pools" {
   }
 }
 
-# Only its instance group knows how large an elastic pool is now. It grows through GKE; a node that is one too many is
-# taken out of the group by name, for GKE would choose one itself.
-locals {
-  size_permissions = {
-    provision = ["compute.instanceGroupManagers.get"]
-    sweep     = ["compute.instanceGroupManagers.update"]
-  }
-}
-
-resource "google_project_iam_custom_role" "pool_sizes" {
-  for_each = {
-    for pair in setproduct(local.cluster_projects, setintersection(keys(local.size_permissions), keys(local.functions))) : "${pair[0]}/${pair[1]}" => { project = pair[0], function = pair[1] }
-    if var.elastic_pools
-  }
-
-  project     = each.value.project
-  role_id     = "${replace(var.name, "-", "_")}_sizes_${each.value.function}_${terraform_data.deployed_at.output}"
-  title       = "${var.name}: sizes of node pools, ${each.value.function}"
-  description = "What ${each.value.function} of ${var.name} in project ${var.project_id} needs in addition: the instance groups of elastic pools."
-  permissions = local.size_permissions[each.value.function]
-}
-
-resource "google_project_iam_member" "pool_sizes" {
-  for_each = google_project_iam_custom_role.pool_sizes
-
-  project = each.value.project
-  role    = google_project_iam_custom_role.pool_sizes[each.key].id
-  member  = google_service_account.this[split("/", each.key)[1]].member
-}
-
-# What became of a pool that GKE has accepted and that does not exist, and what keeps a pool from getting its machines: the
-# sweep asks, for a leader that still waits, and `settle`, before it gives a free place to a slice without a pool.
-resource "google_project_iam_custom_role" "creations" {
+# What became of a pool that GKE has accepted and that does not exist, and what keeps a pool from getting its machines.
+resource "google_project_iam_custom_role" "reads" {
   for_each = local.cluster_projects
 
   project     = each.key
-  role_id     = "${replace(var.name, "-", "_")}_creations_${terraform_data.deployed_at.output}"
-  title       = "${var.name}: creations of node pools"
-  description = "What sweep and settle of ${var.name} in project ${var.project_id} need in addition: GKE's list of operations, and what instance groups say."
+  role_id     = "${replace(var.name, "-", "_")}_reads_${terraform_data.deployed_at.output}"
+  title       = "${var.name}: reads"
+  description = "What the functions of ${var.name} in project ${var.project_id} read in addition: GKE's list of operations, and what instance groups say."
   permissions = ["compute.instanceGroupManagers.get", "container.operations.list"]
 }
 
-resource "google_project_iam_member" "creations" {
-  for_each = google_project_iam_custom_role.creations
-
-  project = each.key
-  role    = google_project_iam_custom_role.creations[each.key].id
-  member  = google_service_account.this["sweep"].member
-}
-
-resource "google_project_iam_member" "creations_of_settle" {
-  for_each = contains(keys(local.functions), "settle") ? google_project_iam_custom_role.creations : {}
-
-  project = each.key
-  role    = google_project_iam_custom_role.creations[each.key].id
-  member  = google_service_account.this["settle"].member
-}
-
-# A pool's creator must be allowed to use the account of its nodes. `settle` creates too, when the name of a pool is free
-# again, and the sweep, for leaders whose message was lost.
-resource "google_service_account_iam_member" "node_accounts" {
+resource "google_project_iam_member" "reads" {
   for_each = {
-    for pair in setproduct(
-      range(length(var.node_service_accounts)),
-      [for key in ["provision", "settle", "sweep"] : key if contains(keys(local.functions), key)],
-    ) :
-    "${pair[0]}/${pair[1]}" => { email = var.node_service_accounts[pair[0]], function = pair[1] }
+    for pair in setproduct(local.cluster_projects, local.functions) : "${pair[0]}/${pair[1]}" => { project = pair[0], function = pair[1] }
   }
 
-  service_account_id = "projects/${split(".", split("@", each.value.email)[1])[0]}/serviceAccounts/${each.value.email}"
+  project = each.value.project
+  role    = google_project_iam_custom_role.reads[each.value.project].id
+  member  = google_service_account.this[each.value.function].member
+}
+
+# A pool's creator must be allowed to use the account of its nodes. So `collect` can create none.
+resource "google_service_account_iam_member" "node_accounts" {
+  for_each = { for index, email in var.node_service_accounts : index => email }
+
+  service_account_id = "projects/${split(".", split("@", each.value)[1])[0]}/serviceAccounts/${each.value}"
   role               = "roles/iam.serviceAccountUser"
-  member             = google_service_account.this[each.value.function].member
+  member             = google_service_account.this["provision"].member
 }
 
 # The exporter publishes as its Kubernetes account itself. The name does not tell clusters of one project apart, so any of

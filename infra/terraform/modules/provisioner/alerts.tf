@@ -4,10 +4,14 @@
 # existing metrics: a metric made by this very apply would be unknown for up to ten minutes, and the apply would fail.
 
 locals {
-  pushed_services = join("|", [for key in keys(local.pushed) : "${var.name}-${key}"])
-  all_services    = join("|", [for key in keys(local.functions) : "${var.name}-${key}"])
+  all_services = join("|", [for function in local.functions : "${var.name}-${function}"])
+  # Those of the messages have the functions' names, and those of the ends of operations one with an ending.
+  all_subscriptions = "(${local.all_services})(-ends)?"
   # The calls of each function in so many minutes, of those of a class (its label, or nothing).
-  calls = "sum by (service_name) (increase(run_googleapis_com:request_count{monitored_resource=\"cloud_run_revision\",service_name=~\"${local.all_services}\"%s}[%dm]))"
+  calls     = "sum by (service_name) (increase(run_googleapis_com:request_count{monitored_resource=\"cloud_run_revision\",service_name=~\"${local.all_services}\"%s}[%dm]))"
+  bad_calls = ",response_code=~\"5..|429\""
+  # Active and idle ones, of all revisions.
+  instances_query = "sum by (service_name) (run_googleapis_com:container_instance_count{monitored_resource=\"cloud_run_revision\",service_name=~\"${local.all_services}\"})"
   exporter_labels = {
     for key, each in local.clusters :
     key => "project_id=\"${each.project}\",location=\"${each.location}\",cluster=\"${each.name}\",namespace=\"${var.exporter_namespace}\""
@@ -21,7 +25,7 @@ locals {
     "reservation_unfit", "zone_unfit",
   ]
 
-  # From here on, new pools come with their nodes (shared/core/settings.py). With 0 the operator wants that from the start.
+  # From here on, new pools come with their nodes (shared/settings.py). With 0 the operator wants that from the start.
   autoscaled_pools_max = try(tonumber(var.settings.autoscaled_pools_max), 150)
 
   alerts = merge(
@@ -40,8 +44,8 @@ locals {
         title    = "messages wait"
         severity = "ERROR"
         duration = "300s"
-        query    = "max(pubsub_googleapis_com:subscription_oldest_unacked_message_age{monitored_resource=\"pubsub_subscription\",subscription_id=~\"${local.pushed_services}\"}) > 600"
-        text     = "A message has waited for its function for more than ten minutes, because the function does not answer or refuses it. The sweep answers the same demands."
+        query    = "max(pubsub_googleapis_com:subscription_oldest_unacked_message_age{monitored_resource=\"pubsub_subscription\",subscription_id=~\"${local.all_services}\"}) > 600"
+        text     = "A message has waited for its function for more than ten minutes, because the function does not answer or refuses it. The ticks answer the same demands."
         heading  = "alert-messages-wait"
       }
       dead_letters = {
@@ -56,7 +60,7 @@ locals {
         title    = "pushes fail"
         severity = "ERROR"
         duration = "600s"
-        query    = "sum(increase(pubsub_googleapis_com:subscription_push_request_count{monitored_resource=\"pubsub_subscription\",subscription_id=~\"${local.pushed_services}\",response_class!=\"ack\"}[10m])) > 10"
+        query    = "sum(increase(pubsub_googleapis_com:subscription_push_request_count{monitored_resource=\"pubsub_subscription\",subscription_id=~\"${local.all_subscriptions}\",response_class!=\"ack\"}[10m])) > 10"
         text     = "Functions refuse Pub/Sub's calls, fail, or do not answer in time."
         heading  = "alert-pushes-fail"
       }
@@ -64,17 +68,25 @@ locals {
         title    = "a function fails"
         severity = "ERROR"
         duration = "300s"
-        query    = "${format(local.calls, ",response_code_class=\"5xx\"", 10)} > 5 or (${format(local.calls, ",response_code_class=\"5xx\"", 30)} > 2 and ${format(local.calls, ",response_code_class=\"5xx\"", 30)} > 0.9 * ${format(local.calls, "", 30)})"
-        text     = "A function answers 5xx, often or nearly always. 503: GKE or the cluster is not ready. 500: a person must act."
+        query    = "${format(local.calls, local.bad_calls, 10)} > 5 or (${format(local.calls, local.bad_calls, 30)} > 2 and ${format(local.calls, local.bad_calls, 30)} > 0.9 * ${format(local.calls, "", 30)})"
+        text     = "A function answers 5xx or 429, often or nearly always. 503: GKE or the cluster is not ready, or the function has more to do than it can. 429: its one instance has no room. 500: a person must act."
         heading  = "alert-a-function-fails"
       }
-      sweep_absent = {
-        title    = "the sweep does not run"
+      tick_absent = {
+        title    = "a tick does not end"
         severity = "CRITICAL"
         duration = "300s"
-        query    = "(sum(increase(${local.metric}_sweeps{monitored_resource=\"cloud_run_revision\"}[10m])) or vector(0)) < 1"
-        text     = "No sweep has ended for ten minutes. Demands of lost messages are not found, and pools can stay after their workloads."
-        heading  = "alert-the-sweep-does-not-run"
+        query    = "(count(sum by (function, cluster) (increase(${local.metric}_ticks{monitored_resource=\"cloud_run_revision\"}[10m])) > 0) or vector(0)) < ${length(local.ticks)}"
+        text     = "For a function and a cluster no tick has ended for ten minutes. Demands of lost messages are not found, or pools can stay after their workloads."
+        heading  = "alert-a-tick-does-not-end"
+      }
+      second_instance = {
+        title    = "a function has a second instance"
+        severity = "WARNING"
+        duration = "900s"
+        query    = "${local.instances_query} > 1"
+        text     = "Cloud Run has kept a second instance of a function for fifteen minutes. Two of them count limits and free operations each for itself."
+        heading  = "alert-a-function-has-a-second-instance"
       }
       demands_wait = {
         title    = "demands wait without capacity"
@@ -116,13 +128,21 @@ locals {
         text     = "For an hour, more than ${var.idle_chips_max} chips of a cluster have been paid for and have done no work."
         heading  = "alert-chips-are-paid-for-and-idle"
       }
-      sweep_over_cap = {
-        title    = "the sweep has more pools to delete than its cap"
+      limit_passed = {
+        title    = "a limit is passed"
+        severity = "ERROR"
+        duration = "0s"
+        query    = "sum(increase(${local.metric}_decisions{monitored_resource=\"cloud_run_revision\",reason=\"limit_passed\"}[10m])) > 0"
+        text     = "The node pools of a cluster or a namespace have more chips or slices than a limit of this deployment. Nothing is deleted for it."
+        heading  = "limit_passed"
+      }
+      deletions_over_cap = {
+        title    = "more pools are to be deleted than the cap"
         severity = "CRITICAL"
         duration = "0s"
-        query    = "sum(increase(${local.metric}_decisions{monitored_resource=\"cloud_run_revision\",reason=\"sweep_over_cap\"}[10m])) > 0"
-        text     = "More pools are due, without a word of their owners, than the setting sweep_deletions_max lets one sweep delete."
-        heading  = "sweep_over_cap"
+        query    = "sum(increase(${local.metric}_decisions{monitored_resource=\"cloud_run_revision\",reason=\"deletions_over_cap\"}[10m])) > 0"
+        text     = "More pools are due, without a word of their owners, than the setting deletions_per_minute_max allows."
+        heading  = "deletions_over_cap"
       }
       cluster_unproven = {
         title    = "an endpoint may be another cluster's"
@@ -149,7 +169,7 @@ locals {
         severity = "ERROR"
         duration = "600s"
         query    = "absent(tpu_provisioner_exporter_is_leader{${labels}} == 1)"
-        text     = "No exporter of cluster ${local.cluster_paths[key]} is the leader. The sweep still finds pods that wait, so their pools are created up to about a minute later."
+        text     = "No exporter of cluster ${local.cluster_paths[key]} is the leader. The ticks still find pods that wait, so their pools are created up to about a minute later."
         heading  = "alert-the-exporter-is-silent"
       }
     },

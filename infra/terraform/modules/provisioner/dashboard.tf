@@ -10,14 +10,6 @@ locals {
       lines = { "$${reason} ($${decision})" = "sum by (decision, reason) (rate(${local.decisions}[5m])) * 60" }
     },
     {
-      title = "Pools by state, as the sweep sees them"
-      unit  = "pools"
-      lines = {
-        for state, reason in local.pool_states : replace(reason, "_", " ") =>
-        "sum(increase(${local.metric}_pools_${state}_sum{monitored_resource=\"cloud_run_revision\"}[5m])) / sum(increase(${local.metric}_pools_${state}_count{monitored_resource=\"cloud_run_revision\"}[5m]))"
-      }
-    },
-    {
       title = "From pending to the create of the pool"
       unit  = "seconds"
       lines = {
@@ -46,19 +38,24 @@ locals {
       lines = { "$${cluster}" = local.figure_queries.autoscaled_pools }
     },
     {
-      title = "Found by the sweep: what messages missed"
+      title = "Found by ticks: what messages missed"
       unit  = "per minute"
-      lines = { "$${reason} ($${decision})" = "sum by (decision, reason) (rate(${local.metric}_decisions{monitored_resource=\"cloud_run_revision\",function=\"sweep\"}[5m])) * 60" }
+      lines = { "$${reason} ($${decision})" = "sum by (decision, reason) (rate(${local.metric}_decisions{monitored_resource=\"cloud_run_revision\",wake=\"tick\"}[5m])) * 60" }
     },
     {
-      title = "Sweeps in ten minutes"
-      unit  = "sweeps"
-      lines = { "sweeps" = "sum(increase(${local.metric}_sweeps{monitored_resource=\"cloud_run_revision\"}[10m]))" }
+      title = "Ticks that ended, in ten minutes"
+      unit  = "ticks"
+      lines = { "$${function} $${cluster}" = "sum by (function, cluster) (increase(${local.metric}_ticks{monitored_resource=\"cloud_run_revision\"}[10m]))" }
+    },
+    {
+      title = "Instances"
+      unit  = "instances"
+      lines = { "$${service_name}" = local.instances_query }
     },
     {
       title = "Age of the oldest unanswered message"
       unit  = "seconds"
-      lines = { "$${subscription_id}" = "max by (subscription_id) (pubsub_googleapis_com:subscription_oldest_unacked_message_age{monitored_resource=\"pubsub_subscription\",subscription_id=~\"${local.pushed_services}\"})" }
+      lines = { "$${subscription_id}" = "max by (subscription_id) (pubsub_googleapis_com:subscription_oldest_unacked_message_age{monitored_resource=\"pubsub_subscription\",subscription_id=~\"${local.all_subscriptions}\"})" }
     },
     {
       title = "Dead letters"
@@ -68,7 +65,7 @@ locals {
     {
       title = "Pushes by answer"
       unit  = "per minute"
-      lines = { "$${subscription_id} $${response_class}" = "sum by (subscription_id, response_class) (rate(pubsub_googleapis_com:subscription_push_request_count{monitored_resource=\"pubsub_subscription\",subscription_id=~\"${local.pushed_services}\"}[5m])) * 60" }
+      lines = { "$${subscription_id} $${response_class}" = "sum by (subscription_id, response_class) (rate(pubsub_googleapis_com:subscription_push_request_count{monitored_resource=\"pubsub_subscription\",subscription_id=~\"${local.all_subscriptions}\"}[5m])) * 60" }
     },
     {
       title = "Functions: 99 of 100 answered within"

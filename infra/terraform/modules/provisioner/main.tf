@@ -1,31 +1,24 @@
 # The functions, their source, and who may call them.
 
 locals {
-  # Threads are what one instance serves at once; more requests than threads would queue where no autoscaler sees them.
-  # 16 is the number of connections that one process keeps. More than one at once needs a whole CPU.
-  # Memory: 39 MiB were measured (docs/benchmarks.md), and 16 lists of a thousand pools may be read at the same time.
-  every_function = {
-    provision = { concurrency = 16, instances = 10, timeout_seconds = 60, memory = "512Mi" }
-    collect   = { concurrency = 16, instances = 10, timeout_seconds = 60, memory = "512Mi" }
-    settle    = { concurrency = 16, instances = 10, timeout_seconds = 60, memory = "512Mi" }
-    # One sweep at a time: two would only repeat each other's calls. Ten thousand waiting leaders fit.
-    sweep = { concurrency = 1, instances = 1, timeout_seconds = 540, memory = "512Mi" }
-  }
-
-  # Without the sink nothing calls `settle`. Its account stays, idle and without any right, because the manifests name it.
-  functions = { for key, each in local.every_function : key => each if key != "settle" || var.operation_events }
+  functions = ["collect", "provision"]
+  # Also how long Pub/Sub and Cloud Scheduler wait for an answer. The functions answer within 55 seconds.
+  timeout_seconds = 60
+  # Threads are what one instance serves at once; more requests than threads would queue where nobody sees them. 16
+  # deliveries work, and the other threads are for ends of operations and ticks, and to say quickly that the instance is full.
+  threads = 80
 
   # A variable that is not a setting stops a function's start, so only what exists is set.
   settings_free = [
     "allowed_accelerators", "allowed_label_prefixes", "allowed_namespaces", "allowed_node_networks",
     "allowed_reservations", "allowed_shared_reservations", "autoscaled_pools_max", "capacity_policies", "copy_labels", "creation_seconds_max",
-    "drain_seconds_max", "flex_start_wait_seconds", "force_on_demand", "grace_seconds", "idle_seconds",
+    "deletions_per_minute_max", "drain_seconds_max", "flex_start_wait_seconds", "force_on_demand", "grace_seconds", "idle_seconds",
     "idle_seconds_max", "kinds", "kueue_admission_check", "limit_chips", "limit_chips_per_namespace", "limit_slices",
     "max_run_duration_seconds", "node_additional_networks", "node_boot_disk_kms_key",
     "node_confidential_storage", "node_daemonsets_cpu_millis", "node_daemonsets_memory_mib", "node_disk_size_gb",
     "node_disk_size_gb_max", "node_disk_type", "node_max_pods", "node_secondary_boot_disk", "node_secure_boot",
     "node_tags", "node_wait_seconds", "node_workload_identity", "nodes_from", "replace_differing_pools",
-    "resource_labels", "sweep_deletions_max", "workload_policy_prefix",
+    "resource_labels", "workload_policy_prefix",
   ]
   # The destroy build deletes no node pool whose label names another deployment (remove_pools.py).
   resource_labels = merge(
@@ -152,18 +145,18 @@ resource "google_project_iam_member" "build_source" {
   }
 }
 
-resource "google_cloudfunctions2_function" "this" {
-  for_each = local.functions
-
+# It alone creates, in one instance: so room under a limit and free operations of GKE are counted in one process, which
+# each tick needs again.
+resource "google_cloudfunctions2_function" "provision" {
   project      = var.project_id
   location     = var.region
-  name         = "${var.name}-${each.key}"
-  description  = local.accounts[each.key]
+  name         = "${var.name}-provision"
+  description  = local.accounts.provision
   kms_key_name = local.kms_key
 
   build_config {
     runtime           = var.functions_runtime
-    entry_point       = each.key
+    entry_point       = "provision"
     docker_repository = google_artifact_registry_repository.functions.id
     service_account   = google_service_account.this["build"].id
     worker_pool       = var.build_worker_pool == "" ? null : var.build_worker_pool
@@ -177,18 +170,19 @@ resource "google_cloudfunctions2_function" "this" {
   }
 
   service_config {
-    service_account_email            = google_service_account.this[each.key].email
-    available_cpu                    = "1"
-    available_memory                 = each.value.memory
-    timeout_seconds                  = each.value.timeout_seconds
-    max_instance_count               = each.value.instances
-    min_instance_count               = 0
-    max_instance_request_concurrency = each.value.concurrency
+    service_account_email            = google_service_account.this["provision"].email
+    available_cpu                    = "1" # more than one request at a time needs a whole one
+    available_memory                 = "1Gi"
+    timeout_seconds                  = local.timeout_seconds
+    max_instance_count               = 1
+    min_instance_count               = 1
+    max_instance_request_concurrency = local.threads
     # Pub/Sub and Cloud Scheduler of the same project count as internal, by the run.app address that they are given
     # (https://cloud.google.com/run/docs/securing/ingress#settings). Everybody else is refused before IAM is asked.
     ingress_settings               = "ALLOW_INTERNAL_ONLY" # assumes: ingress
     all_traffic_on_latest_revision = true
     direct_vpc_egress              = local.egress_settings[var.functions_egress]
+    environment_variables          = merge(local.settings, { THREADS = tostring(local.threads), WORKERS = "1" })
 
     dynamic "direct_vpc_network_interface" {
       for_each = data.google_compute_subnetwork.functions
@@ -197,35 +191,83 @@ resource "google_cloudfunctions2_function" "this" {
         subnetwork = local.functions_subnet
       }
     }
-
-    environment_variables = merge(
-      local.settings,
-      {
-        THREADS                         = tostring(each.value.concurrency)
-        TPU_PROVISIONER_TIMEOUT_SECONDS = tostring(each.value.timeout_seconds)
-      },
-    )
   }
 
   depends_on = [
     google_artifact_registry_repository_iam_member.build,
     google_project_iam_member.build_logs,
     google_project_iam_member.build_source,
-    google_project_iam_member.creations,
-    google_project_iam_member.creations_of_settle,
     google_project_iam_member.node_pools,
-    google_project_iam_member.pool_sizes,
+    google_project_iam_member.reads,
     google_service_account_iam_member.node_accounts,
   ]
 }
 
+# After `provision`, so that a release that reads pools in another way deletes none before the new ones are made in it.
+# The same as above: what both have is said twice, because a resource of a group cannot wait for another of the group.
+resource "google_cloudfunctions2_function" "collect" {
+  project      = var.project_id
+  location     = var.region
+  name         = "${var.name}-collect"
+  description  = local.accounts.collect
+  kms_key_name = local.kms_key
+
+  build_config {
+    runtime           = var.functions_runtime
+    entry_point       = "collect"
+    docker_repository = google_artifact_registry_repository.functions.id
+    service_account   = google_service_account.this["build"].id
+    worker_pool       = var.build_worker_pool == "" ? null : var.build_worker_pool
+
+    source {
+      storage_source {
+        bucket = google_storage_bucket.source.name
+        object = google_storage_bucket_object.source.name
+      }
+    }
+  }
+
+  service_config {
+    service_account_email            = google_service_account.this["collect"].email
+    available_cpu                    = "1" # more than one request at a time needs a whole one
+    available_memory                 = "1Gi"
+    timeout_seconds                  = local.timeout_seconds
+    max_instance_count               = 1
+    min_instance_count               = 1
+    max_instance_request_concurrency = local.threads
+    # Pub/Sub and Cloud Scheduler of the same project count as internal, by the run.app address that they are given
+    # (https://cloud.google.com/run/docs/securing/ingress#settings). Everybody else is refused before IAM is asked.
+    ingress_settings               = "ALLOW_INTERNAL_ONLY" # assumes: ingress
+    all_traffic_on_latest_revision = true
+    direct_vpc_egress              = local.egress_settings[var.functions_egress]
+    environment_variables          = merge(local.settings, { THREADS = tostring(local.threads), WORKERS = "1" })
+
+    dynamic "direct_vpc_network_interface" {
+      for_each = data.google_compute_subnetwork.functions
+      content {
+        network    = regex("projects/[^/]+/global/networks/[^/]+$", direct_vpc_network_interface.value.network)
+        subnetwork = local.functions_subnet
+      }
+    }
+  }
+
+  depends_on = [google_cloudfunctions2_function.provision]
+}
+
+locals {
+  deployed = {
+    provision = google_cloudfunctions2_function.provision
+    collect   = google_cloudfunctions2_function.collect
+  }
+}
+
 # A binding and not a member: no other account may call, also if it had the right before.
 resource "google_cloud_run_v2_service_iam_binding" "invokers" {
-  for_each = local.functions
+  for_each = local.deployed
 
   project  = var.project_id
-  location = google_cloudfunctions2_function.this[each.key].location
-  name     = google_cloudfunctions2_function.this[each.key].name
+  location = each.value.location
+  name     = each.value.name
   role     = "roles/run.invoker"
-  members  = [google_service_account.this[each.key == "sweep" ? "scheduler" : "push"].member]
+  members  = [for caller in ["push", "scheduler"] : google_service_account.this[caller].member]
 }

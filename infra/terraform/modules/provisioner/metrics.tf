@@ -3,23 +3,14 @@
 locals {
   functions_filter = <<-EOT
     resource.type="cloud_run_revision"
-    resource.labels.service_name=(${join(" OR ", [for key in keys(local.functions) : "\"${var.name}-${key}\""])})
+    resource.labels.service_name=(${join(" OR ", [for function in local.functions : "\"${var.name}-${function}\""])})
   EOT
 
-  # Each of them is a count in the record of a sweep: how many pools (or waiting leaders) had that reason just then.
-  pool_states = {
-    live      = "owner_live"
-    underway  = "pool_in_progress"
-    suspended = "grace_not_over"
-    draining  = "pods_still_bound"
-    failed    = "pool_failed"
-  }
-
-  # Each of them is a figure in the record of each cluster that a sweep writes, 0 too (shared/engine/looks/sweep_report.py).
+  # Each of them is a figure in the record that a tick writes at its end, 0 too.
   cluster_figures = {
     waiting_demands     = { unit = "1", description = "Demands that wait for capacity from GKE." }
     oldest_wait_seconds = { unit = "s", description = "Seconds for which the oldest of these demands has waited; 0 without one." }
-    idle_chips          = { unit = "1", description = "Chips of pools that run and, as far as the sweep knows, do no work." }
+    idle_chips          = { unit = "1", description = "Chips of pools that run and, as far as the tick knows, do no work." }
     autoscaled_pools    = { unit = "1", description = "Node pools that GKE's autoscaler may fill, ours and others." }
   }
 
@@ -27,7 +18,7 @@ locals {
   # (https://cloud.google.com/monitoring/promql/promql-mapping).
   metric = "logging_googleapis_com:user_${replace(var.name, "-", "_")}" # assumes: metric-names
 
-  # The mean of the last sweeps, one a minute, of each cluster.
+  # The mean of the last ticks, one a minute, of each cluster.
   figure_queries = {
     for key in keys(local.cluster_figures) : key =>
     "sum by (cluster) (increase(${local.metric}_${key}_sum{monitored_resource=\"cloud_run_revision\"}[5m])) / sum by (cluster) (increase(${local.metric}_${key}_count{monitored_resource=\"cloud_run_revision\"}[5m]))"
@@ -42,6 +33,7 @@ resource "google_logging_metric" "decisions" {
 
   label_extractors = {
     function = "EXTRACT(jsonPayload.function)"
+    wake     = "EXTRACT(jsonPayload.wake)"
     decision = "EXTRACT(jsonPayload.decision)"
     reason   = "EXTRACT(jsonPayload.reason)"
   }
@@ -54,7 +46,12 @@ resource "google_logging_metric" "decisions" {
 
     labels {
       key         = "function"
-      description = "provision, collect, settle or sweep. A sweep decides what messages missed."
+      description = "provision or collect."
+    }
+
+    labels {
+      key         = "wake"
+      description = "message, end (of an operation of GKE) or tick. A tick decides what messages missed."
     }
 
     labels {
@@ -69,17 +66,33 @@ resource "google_logging_metric" "decisions" {
   }
 }
 
-resource "google_logging_metric" "sweeps" {
+# Only a tick that ends writes its counts.
+resource "google_logging_metric" "ticks" {
   project     = var.project_id
-  name        = "${var.name}/sweeps"
-  description = "Sweeps that ended."
-  filter      = "${local.functions_filter}jsonPayload.function=\"sweep\"\njsonPayload.message=\"swept\""
+  name        = "${var.name}/ticks"
+  description = "Ticks that ended."
+  filter      = "${local.functions_filter}jsonPayload.wake=\"tick\"\njsonPayload.counts:*"
+
+  label_extractors = {
+    function = "EXTRACT(jsonPayload.function)"
+    cluster  = "EXTRACT(jsonPayload.cluster)"
+  }
 
   metric_descriptor {
     metric_kind  = "DELTA"
     value_type   = "INT64"
     unit         = "1"
-    display_name = "${var.name}: sweeps"
+    display_name = "${var.name}: ticks"
+
+    labels {
+      key         = "function"
+      description = "provision or collect."
+    }
+
+    labels {
+      key         = "cluster"
+      description = "projects/P/locations/L/clusters/C."
+    }
   }
 }
 
@@ -107,39 +120,13 @@ resource "google_logging_metric" "waits" {
   }
 }
 
-resource "google_logging_metric" "pools" {
-  for_each = local.pool_states
-
-  project         = var.project_id
-  name            = "${var.name}/pools_${each.key}"
-  description     = "Pools and waiting leaders for which a sweep found the reason ${each.value}."
-  filter          = "${local.functions_filter}jsonPayload.function=\"sweep\"\njsonPayload.reasons.${each.value}:*"
-  value_extractor = "EXTRACT(jsonPayload.reasons.${each.value})"
-
-  metric_descriptor {
-    metric_kind  = "DELTA"
-    value_type   = "DISTRIBUTION"
-    unit         = "1"
-    display_name = "${var.name}: pools, ${each.value}"
-  }
-
-  # Only the mean is read, and it is exact whatever the buckets are.
-  bucket_options {
-    exponential_buckets {
-      num_finite_buckets = 16
-      growth_factor      = 2
-      scale              = 1
-    }
-  }
-}
-
 resource "google_logging_metric" "figures" {
   for_each = local.cluster_figures
 
   project         = var.project_id
   name            = "${var.name}/${each.key}"
   description     = "${each.value.description} Exact meaning: docs/runbook.md, \"Demands that wait, chips that are idle\"."
-  filter          = "${local.functions_filter}jsonPayload.function=\"sweep\"\njsonPayload.message=\"measured\"\njsonPayload.${each.key}:*"
+  filter          = "${local.functions_filter}jsonPayload.wake=\"tick\"\njsonPayload.${each.key}:*"
   value_extractor = "EXTRACT(jsonPayload.${each.key})"
 
   label_extractors = {
@@ -158,7 +145,7 @@ resource "google_logging_metric" "figures" {
     }
   }
 
-  # As above, only the mean is read.
+  # Only the mean is read, and it is exact whatever the buckets are.
   bucket_options {
     exponential_buckets {
       num_finite_buckets = 20

@@ -1,5 +1,5 @@
-# The ends of node pool operations, from the audit log to `settle`: a slice whose creation failed, or whose name is free
-# again, goes on at once instead of at the next sweep.
+# The ends of node pool operations, from the audit log to both functions: a slice whose creation failed, or for which a
+# place is free again, goes on at once instead of at the next tick.
 
 locals {
   operation_filters = {
@@ -14,10 +14,9 @@ locals {
 resource "google_pubsub_topic" "nodepool_events" {
   count = var.operation_events ? 1 : 0
 
-  project                    = var.project_id
-  name                       = "${var.name}-nodepool-events"
-  kms_key_name               = local.kms_key
-  message_retention_duration = "${var.replay_days * local.day_seconds}s"
+  project      = var.project_id
+  name         = "${var.name}-nodepool-events"
+  kms_key_name = local.kms_key
 }
 
 # An operation writes two entries, one at each end; only the last says how it went
@@ -50,4 +49,38 @@ resource "google_pubsub_topic_iam_member" "operations" {
   topic   = google_pubsub_topic.nodepool_events[0].name
   role    = "roles/pubsub.publisher"
   member  = each.value.writer_identity
+}
+
+# No dead letters, and nothing is kept for long: the ticks find what an end that was lost would have told.
+resource "google_pubsub_subscription" "ends" {
+  for_each = { for key, each in local.deployed : key => each if var.operation_events }
+
+  project                    = var.project_id
+  name                       = "${var.name}-${each.key}-ends"
+  topic                      = google_pubsub_topic.nodepool_events[0].id
+  ack_deadline_seconds       = local.timeout_seconds
+  message_retention_duration = "600s" # the least that Pub/Sub accepts
+
+  push_config {
+    push_endpoint = each.value.service_config[0].uri
+
+    oidc_token {
+      service_account_email = google_service_account.this["push"].email
+      audience              = each.value.service_config[0].uri
+    }
+  }
+
+  retry_policy {
+    minimum_backoff = "10s"
+    maximum_backoff = "600s"
+  }
+
+  expiration_policy {
+    ttl = ""
+  }
+
+  depends_on = [
+    google_cloud_run_v2_service_iam_binding.invokers,
+    google_service_account_iam_member.push_tokens,
+  ]
 }

@@ -8,22 +8,23 @@ output "topics" {
 }
 
 output "subscriptions" {
-  description = "Full names of the subscriptions: provision, collect and settle (push; settle is null without operation_events), and dead_letters (pull)."
+  description = "Full names of the subscriptions: provision and collect (messages), provision_ends and collect_ends (ends of operations; null without operation_events), and dead_letters (pull)."
   value = {
-    provision    = google_pubsub_subscription.push["provision"].id
-    collect      = google_pubsub_subscription.push["collect"].id
-    settle       = try(google_pubsub_subscription.push["settle"].id, null)
-    dead_letters = google_pubsub_subscription.dead_letters.id
+    provision      = google_pubsub_subscription.push["provision"].id
+    collect        = google_pubsub_subscription.push["collect"].id
+    provision_ends = try(google_pubsub_subscription.ends["provision"].id, null)
+    collect_ends   = try(google_pubsub_subscription.ends["collect"].id, null)
+    dead_letters   = google_pubsub_subscription.dead_letters.id
   }
 }
 
 output "function_uris" {
   description = "Address of each function, reachable by Pub/Sub and Cloud Scheduler of the project only."
-  value       = { for key, each in google_cloudfunctions2_function.this : key => each.service_config[0].uri }
+  value       = { for key, each in local.deployed : key => each.service_config[0].uri }
 }
 
 output "accounts" {
-  description = "E-mail address of every account: provision, collect, settle, sweep, push, scheduler, build."
+  description = "E-mail address of every account: provision, collect, push, scheduler, build."
   value       = { for key, each in google_service_account.this : key => each.email }
 }
 
@@ -33,8 +34,8 @@ output "role_ids" {
 }
 
 output "rbac_users" {
-  description = "The functions' accounts as RBAC users. Bind them to their ClusterRoles (tpu-provisioner-provision, -collect, -settle, -sweep) in every cluster."
-  value       = [for key in keys(local.functions) : google_service_account.this[key].email]
+  description = "The functions' accounts as RBAC users. Bind them to the ClusterRole tpu-provisioner-functions in every cluster."
+  value       = [for function in local.functions : google_service_account.this[function].email]
 }
 
 output "exporter_principals" {
@@ -60,13 +61,13 @@ output "clusters" {
   }
 }
 
-output "scheduler_job" {
-  description = "Full name of the scheduler job that starts the sweep. Pause it before you destroy anything."
-  value       = google_cloud_scheduler_job.sweep.id
+output "scheduler_jobs" {
+  description = "Full names of the scheduler jobs that wake the functions. Pause them before you destroy anything."
+  value       = [for each in google_cloud_scheduler_job.ticks : each.id]
 }
 
 output "replay_commands" {
-  description = "Command that replays all messages since a time. Replace TIME with an RFC 3339 time. A replay is always safe."
+  description = "Commands that replay all messages since a time. Replace TIME with an RFC 3339 time. A replay is always safe."
   value = [
     for each in google_pubsub_subscription.push :
     "gcloud pubsub subscriptions seek ${each.name} --project=${var.project_id} --time=TIME"

@@ -12,6 +12,8 @@ locals {
     slow = { rate = 6, lookback = ["6h", "30m"] }
   }
 
+  # 429 is Cloud Run's answer to a call for which the one instance has no room.
+  good_classes = "metric.label.\"response_code_class\"!=\"5xx\" AND metric.label.\"response_code\"!=\"429\""
   calls_filter = join(" AND ", [
     "metric.type=\"run.googleapis.com/request_count\"",
     "resource.type=\"cloud_run_revision\"",
@@ -29,13 +31,13 @@ resource "google_monitoring_slo" "answers" {
   project             = var.project_id
   service             = google_monitoring_custom_service.functions.service_id
   slo_id              = "answers"
-  display_name        = "${var.name}: calls of the functions end without 5xx"
+  display_name        = "${var.name}: calls of the functions end without 5xx or 429"
   goal                = local.goal
   rolling_period_days = 30
 
   request_based_sli {
     good_total_ratio {
-      good_service_filter  = "${local.calls_filter} AND metric.label.\"response_code_class\"!=\"5xx\""
+      good_service_filter  = "${local.calls_filter} AND ${local.good_classes}"
       total_service_filter = local.calls_filter
     }
   }

@@ -6,10 +6,7 @@ locals {
   filters = {
     provision = "hasPrefix(attributes.ce-type, \"tpuprovisioner.demand.\")"
     collect   = "NOT hasPrefix(attributes.ce-type, \"tpuprovisioner.demand.\")"
-    # The log sink has chosen already.
-    settle = null
   }
-  pushed = { for key, each in local.filters : key => each if contains(keys(local.functions), key) }
 }
 
 # Kept by the topic, so that every subscription can be sought back to a time, those of later deployments too.
@@ -102,26 +99,26 @@ resource "google_service_account_iam_member" "push_tokens" {
 }
 
 resource "google_pubsub_subscription" "push" {
-  for_each = local.pushed
+  for_each = local.filters
 
   project = var.project_id
   name    = "${var.name}-${each.key}"
-  topic   = each.key == "settle" ? google_pubsub_topic.nodepool_events[0].id : google_pubsub_topic.workload_events.id
+  topic   = google_pubsub_topic.workload_events.id
   filter  = each.value
   # For a push this is the request's time limit: the function's own.
-  ack_deadline_seconds = local.functions[each.key].timeout_seconds
+  ack_deadline_seconds = local.timeout_seconds
 
   push_config {
-    push_endpoint = google_cloudfunctions2_function.this[each.key].service_config[0].uri
+    push_endpoint = local.deployed[each.key].service_config[0].uri
 
     oidc_token {
       service_account_email = google_service_account.this["push"].email # assumes: push-token
-      audience              = google_cloudfunctions2_function.this[each.key].service_config[0].uri
+      audience              = local.deployed[each.key].service_config[0].uri
     }
   }
 
-  # Only what a retry can mend is handed back. Twenty attempts at these pauses last two and a half hours; the sweep
-  # answers the same demand meanwhile.
+  # Only what a retry can mend is handed back. Twenty attempts at these pauses last two and a half hours; the ticks
+  # answer the same demand meanwhile.
   retry_policy {
     minimum_backoff = "10s"
     maximum_backoff = "600s"
@@ -148,10 +145,10 @@ resource "google_pubsub_subscription" "push" {
 # Forwarding also takes the message from its subscription. This grant is on the subscription itself, so it can only
 # follow it; a message needs twenty attempts before it is missed.
 resource "google_pubsub_subscription_iam_member" "pubsub_agent" {
-  for_each = local.pushed
+  for_each = google_pubsub_subscription.push
 
   project      = var.project_id
-  subscription = google_pubsub_subscription.push[each.key].name
+  subscription = each.value.name
   role         = "roles/pubsub.subscriber"
   member       = local.pubsub_agent
 }

@@ -128,7 +128,7 @@ variable "node_service_accounts" {
 
 variable "settings" {
   type        = map(string)
-  description = "More settings of the functions, by their names in shared/core/settings.py. Values are texts, as in environment variables: { limit_chips = \"256\", grace_seconds = \"600\" }."
+  description = "More settings of the functions, by their names in shared/settings.py. Values are texts, as in environment variables: { limit_chips = \"256\", grace_seconds = \"600\" }."
   default     = {}
 
   validation {
@@ -172,8 +172,8 @@ variable "replay_days" {
 
 variable "operation_events" {
   type        = bool
-  description = "Whether a log sink sends the end of every node pool operation from the audit log to the function settle. Without it the sweep does the same, up to a minute later. This needs the right to write log sinks in every cluster's project."
-  # On: it costs nothing that can be measured, two small messages and short calls for each pool.
+  description = "Whether a log sink sends the end of every node pool operation from the audit log to the functions. Without it the ticks find the same, up to a minute later. This needs the right to write log sinks in every cluster's project."
+  # On: it costs nothing that can be measured, two small messages and four short calls for each pool.
   default = true
 }
 
@@ -230,12 +230,6 @@ variable "limit_to_clusters" {
     condition     = !var.limit_to_clusters || alltrue([for project in distinct([for each in var.clusters : coalesce(each.project, var.project_id)]) : length([for each in var.clusters : each if coalesce(each.project, var.project_id) == project]) <= 20])
     error_message = "limit_to_clusters: IAM allows 20 conditions for one account and role, and more than 20 clusters are in one project; set false."
   }
-}
-
-variable "elastic_pools" {
-  type        = bool
-  description = "Whether provision and settle may read instance groups, and the sweep may take nodes out of them. Set true for elastic pools (docs/gpu.md), which alone need it. The right is for all instance groups of a cluster's project."
-  default     = false
 }
 
 variable "dead_letter_bucket" {

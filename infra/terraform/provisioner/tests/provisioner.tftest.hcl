@@ -16,7 +16,7 @@ variables {
 
 run "what_the_next_step_needs" {
   assert {
-    condition     = toset(keys(output.function_uris)) == toset(["provision", "collect", "settle", "sweep"])
+    condition     = toset(keys(output.function_uris)) == toset(["provision", "collect"])
     error_message = "Every function has an address."
   }
 
@@ -31,8 +31,8 @@ run "what_the_next_step_needs" {
   }
 
   assert {
-    condition     = length(output.rbac_users) == 4
-    error_message = "Four accounts need rights in the cluster."
+    condition     = length(output.rbac_users) == 2
+    error_message = "Two accounts need rights in the cluster."
   }
 }
 

@@ -22,7 +22,7 @@ run "without_a_network_nothing_is_private" {
     error_message = "Without a key of yours, Google's keys are used."
   }
   assert {
-    condition     = length(data.google_compute_subnetwork.functions) == 0 && alltrue([for each in google_cloudfunctions2_function.this : length(each.service_config[0].direct_vpc_network_interface) == 0 && each.build_config[0].worker_pool == null])
+    condition     = length(data.google_compute_subnetwork.functions) == 0 && alltrue([for each in local.deployed : length(each.service_config[0].direct_vpc_network_interface) == 0 && each.build_config[0].worker_pool == null])
     error_message = "A deployment that asks for nothing private has nothing of it."
   }
 }
@@ -39,19 +39,19 @@ run "functions_in_a_host_projects_subnet_reach_a_private_endpoint" {
   }
 
   assert {
-    condition     = alltrue([for each in google_cloudfunctions2_function.this : each.service_config[0].direct_vpc_egress == "VPC_EGRESS_PRIVATE_RANGES_ONLY"])
+    condition     = alltrue([for each in local.deployed : each.service_config[0].direct_vpc_egress == "VPC_EGRESS_PRIVATE_RANGES_ONLY"])
     error_message = "Every function sends internal traffic through the network."
   }
   assert {
-    condition     = alltrue([for each in google_cloudfunctions2_function.this : each.service_config[0].direct_vpc_network_interface[0].subnetwork == "projects/host-project/regions/us-east5/subnetworks/functions" && each.service_config[0].direct_vpc_network_interface[0].network == "projects/training-project/global/networks/train-network"])
+    condition     = alltrue([for each in local.deployed : each.service_config[0].direct_vpc_network_interface[0].subnetwork == "projects/host-project/regions/us-east5/subnetworks/functions" && each.service_config[0].direct_vpc_network_interface[0].network == "projects/training-project/global/networks/train-network"])
     error_message = "The network is that of the subnet; both are named in full."
   }
   assert {
-    condition     = alltrue([for each in google_cloudfunctions2_function.this : each.build_config[0].worker_pool == "projects/build-project/locations/us-east5/workerPools/private"])
+    condition     = alltrue([for each in local.deployed : each.build_config[0].worker_pool == "projects/build-project/locations/us-east5/workerPools/private"])
     error_message = "The images are built in the private pool."
   }
   assert {
-    condition     = jsondecode(google_cloudfunctions2_function.this["sweep"].service_config[0].environment_variables["TPU_PROVISIONER_CLUSTERS"]) == { "projects/training-project/locations/us-east5/clusters/train" = { ca_data = "LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0tCg==", endpoint = "https://10.129.0.2", zone = "us-east5-b" } }
+    condition     = jsondecode(local.deployed["collect"].service_config[0].environment_variables["TPU_PROVISIONER_CLUSTERS"]) == { "projects/training-project/locations/us-east5/clusters/train" = { ca_data = "LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0tCg==", endpoint = "https://10.129.0.2", zone = "us-east5-b" } }
     error_message = "The functions know the private address and its authority."
   }
   assert {
@@ -66,7 +66,7 @@ run "all_traffic_through_the_clusters_own_subnet" {
   }
 
   assert {
-    condition     = google_cloudfunctions2_function.this["sweep"].service_config[0].direct_vpc_egress == "VPC_EGRESS_ALL_TRAFFIC" && google_cloudfunctions2_function.this["sweep"].service_config[0].direct_vpc_network_interface[0].subnetwork == "projects/training-project/regions/us-east5/subnetworks/train-subnet"
+    condition     = local.deployed["collect"].service_config[0].direct_vpc_egress == "VPC_EGRESS_ALL_TRAFFIC" && local.deployed["collect"].service_config[0].direct_vpc_network_interface[0].subnetwork == "projects/training-project/regions/us-east5/subnetworks/train-subnet"
     error_message = "No subnet named: that of the cluster in the functions' region."
   }
   assert {
@@ -81,7 +81,7 @@ run "a_key_encrypts_functions_and_topics" {
   }
 
   assert {
-    condition     = alltrue([for each in google_cloudfunctions2_function.this : each.kms_key_name == var.services_kms_key]) && google_artifact_registry_repository.functions.kms_key_name == var.services_kms_key && google_storage_bucket.source.encryption[0].default_kms_key_name == var.services_kms_key
+    condition     = alltrue([for each in local.deployed : each.kms_key_name == var.services_kms_key]) && google_artifact_registry_repository.functions.kms_key_name == var.services_kms_key && google_storage_bucket.source.encryption[0].default_kms_key_name == var.services_kms_key
     error_message = "Functions, their images and their source have the same key."
   }
   assert {
@@ -106,7 +106,7 @@ run "functions_that_move_leave_the_bucket_of_their_source_where_it_is" {
   }
 
   assert {
-    condition     = lower(google_storage_bucket.source.location) == "us-east5" && google_cloudfunctions2_function.this["sweep"].location == "us-central1"
+    condition     = lower(google_storage_bucket.source.location) == "us-east5" && local.deployed["collect"].location == "us-central1"
     error_message = "A new bucket would need the name of the old one."
   }
 }

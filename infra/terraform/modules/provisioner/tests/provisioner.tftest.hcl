@@ -26,17 +26,32 @@ run "one_cluster" {
   }
 
   assert {
-    condition     = google_cloud_run_v2_service_iam_binding.invokers["sweep"].members == toset([google_service_account.this["scheduler"].member]) && google_cloud_run_v2_service_iam_binding.invokers["provision"].members == toset([google_service_account.this["push"].member])
-    error_message = "Only the scheduler may call the sweep, and only Pub/Sub the others."
+    condition     = alltrue([for each in google_cloud_run_v2_service_iam_binding.invokers : each.members == toset([google_service_account.this["push"].member, google_service_account.this["scheduler"].member])])
+    error_message = "Only Pub/Sub and the scheduler may call the functions."
   }
 
   assert {
-    condition     = alltrue([for each in google_cloudfunctions2_function.this : each.service_config[0].environment_variables["THREADS"] == tostring(each.service_config[0].max_instance_request_concurrency)])
-    error_message = "An instance must have as many threads as it is given requests."
+    condition     = alltrue([for each in local.deployed : each.service_config[0].environment_variables["THREADS"] == tostring(each.service_config[0].max_instance_request_concurrency) && each.service_config[0].environment_variables["WORKERS"] == "1"])
+    error_message = "An instance must be one process, with as many threads as it is given requests."
   }
 
   assert {
-    condition     = jsondecode(google_cloudfunctions2_function.this["sweep"].service_config[0].environment_variables["TPU_PROVISIONER_CLUSTERS"]) == { "projects/training-project/locations/us-east5/clusters/train" = { endpoint = "https://gke-0123.us-east5.gke.goog", zone = "us-east5-b" } }
+    condition     = alltrue([for each in local.deployed : each.service_config[0].max_instance_count == 1 && each.service_config[0].min_instance_count == 1 && each.service_config[0].timeout_seconds == 60])
+    error_message = "What is counted in one process needs one instance."
+  }
+
+  assert {
+    condition     = { for key, each in local.deployed : key => each.build_config[0].entry_point } == { collect = "collect", provision = "provision" } && google_cloudfunctions2_function.provision.service_config[0].environment_variables == google_cloudfunctions2_function.collect.service_config[0].environment_variables
+    error_message = "Both functions must have the same settings, for both make the same plan."
+  }
+
+  assert {
+    condition     = { for key, each in google_cloud_scheduler_job.ticks : key => each.attempt_deadline } == { "main/collect" = "60s", "main/provision" = "60s" } && alltrue([for key, each in google_cloud_scheduler_job.ticks : each.http_target[0].uri == "${each.http_target[0].oidc_token[0].audience}/tick?cluster=projects/training-project/locations/us-east5/clusters/train"])
+    error_message = "Each minute both functions must look at the cluster."
+  }
+
+  assert {
+    condition     = jsondecode(local.deployed["collect"].service_config[0].environment_variables["TPU_PROVISIONER_CLUSTERS"]) == { "projects/training-project/locations/us-east5/clusters/train" = { endpoint = "https://gke-0123.us-east5.gke.goog", zone = "us-east5-b" } }
     error_message = "The functions must know the cluster by its full name, at its DNS endpoint."
   }
 
@@ -46,8 +61,8 @@ run "one_cluster" {
   }
 
   assert {
-    condition     = keys(google_service_account_iam_member.node_accounts) == ["0/provision", "0/settle", "0/sweep"] && google_service_account_iam_member.node_accounts["0/sweep"].service_account_id == "projects/training-project/serviceAccounts/tpu-nodes@training-project.iam.gserviceaccount.com"
-    error_message = "Those who create pools may use the accounts of the nodes."
+    condition     = keys(google_service_account_iam_member.node_accounts) == ["0"] && google_service_account_iam_member.node_accounts["0"].service_account_id == "projects/training-project/serviceAccounts/tpu-nodes@training-project.iam.gserviceaccount.com"
+    error_message = "Only who creates pools may use the accounts of the nodes."
   }
 
   assert {
@@ -61,13 +76,13 @@ run "one_cluster" {
   }
 
   assert {
-    condition     = google_pubsub_subscription.push["settle"].topic == google_pubsub_topic.nodepool_events[0].id && google_pubsub_subscription.push["settle"].filter == null && google_pubsub_subscription.push["collect"].topic == google_pubsub_topic.workload_events.id
-    error_message = "The ends of operations reach settle, and nothing else does."
+    condition     = { for key, each in google_pubsub_subscription.ends : key => [each.name, length(each.dead_letter_policy), each.ack_deadline_seconds] } == { collect = ["tpu-provisioner-collect-ends", 0, 60], provision = ["tpu-provisioner-provision-ends", 0, 60] } && alltrue([for each in google_pubsub_subscription.push : each.dead_letter_policy[0].max_delivery_attempts == 20])
+    error_message = "The ends of operations reach both functions and leave no dead letters; messages do."
   }
 
   assert {
-    condition     = length(output.replay_commands) == 3 && strcontains(output.replay_commands[0], "gcloud pubsub subscriptions seek tpu-provisioner-")
-    error_message = "Every push subscription can be replayed."
+    condition     = length(output.replay_commands) == 2 && strcontains(output.replay_commands[0], "gcloud pubsub subscriptions seek tpu-provisioner-")
+    error_message = "The messages of both functions can be replayed."
   }
 
   assert {
@@ -81,13 +96,13 @@ run "one_cluster" {
   }
 
   assert {
-    condition     = keys(google_project_iam_member.node_pools) == ["main/collect", "main/provision", "main/settle", "main/sweep"] && alltrue([for each in google_project_iam_member.node_pools : each.condition[0].title == "only the cluster train" && each.condition[0].expression == "resource.name == \"projects/training-project/locations/us-east5/clusters/train\" || resource.name.startsWith(\"projects/training-project/locations/us-east5/clusters/train/\")"])
+    condition     = keys(google_project_iam_member.node_pools) == ["main/collect", "main/provision"] && alltrue([for each in google_project_iam_member.node_pools : each.condition[0].title == "only the cluster train" && each.condition[0].expression == "resource.name == \"projects/training-project/locations/us-east5/clusters/train\" || resource.name.startsWith(\"projects/training-project/locations/us-east5/clusters/train/\")"])
     error_message = "The functions may reach and change the served cluster, and no other one whose name only begins like it."
   }
 
   assert {
-    condition     = length(google_project_iam_custom_role.pool_sizes) == 0 && length(google_project_iam_member.pool_sizes) == 0
-    error_message = "Nobody may change instance groups unless elastic pools need it."
+    condition     = keys(google_project_iam_member.reads) == ["training-project/collect", "training-project/provision"] && google_project_iam_custom_role.reads["training-project"].permissions == toset(["compute.instanceGroupManagers.get", "container.operations.list"])
+    error_message = "Nobody may change instance groups."
   }
 
   assert {
@@ -96,8 +111,8 @@ run "one_cluster" {
   }
 
   assert {
-    condition     = google_monitoring_slo.answers.goal == 0.99 && google_monitoring_slo.answers.service == google_monitoring_custom_service.functions.service_id && google_monitoring_slo.answers.request_based_sli[0].good_total_ratio[0].good_service_filter == "${google_monitoring_slo.answers.request_based_sli[0].good_total_ratio[0].total_service_filter} AND metric.label.\"response_code_class\"!=\"5xx\"" && strcontains(google_monitoring_slo.answers.request_based_sli[0].good_total_ratio[0].total_service_filter, "full_match(\"tpu-provisioner-collect|tpu-provisioner-provision|tpu-provisioner-settle|tpu-provisioner-sweep\")")
-    error_message = "The objective counts the calls of this deployment's functions, and those that end without 5xx."
+    condition     = google_monitoring_slo.answers.goal == 0.99 && google_monitoring_slo.answers.service == google_monitoring_custom_service.functions.service_id && google_monitoring_slo.answers.request_based_sli[0].good_total_ratio[0].good_service_filter == "${google_monitoring_slo.answers.request_based_sli[0].good_total_ratio[0].total_service_filter} AND metric.label.\"response_code_class\"!=\"5xx\" AND metric.label.\"response_code\"!=\"429\"" && strcontains(google_monitoring_slo.answers.request_based_sli[0].good_total_ratio[0].total_service_filter, "full_match(\"tpu-provisioner-collect|tpu-provisioner-provision\")")
+    error_message = "The objective counts the calls of this deployment's functions, and those that end without 5xx or 429."
   }
 
   assert {
@@ -130,7 +145,7 @@ run "several_clusters_and_projects" {
   }
 
   assert {
-    condition     = toset([for key, each in google_project_iam_member.node_pools : "${each.project}/${split("/", key)[1]}"]) == toset(["other-project/collect", "other-project/provision", "other-project/settle", "other-project/sweep", "training-project/collect", "training-project/provision", "training-project/settle", "training-project/sweep"])
+    condition     = toset([for key, each in google_project_iam_member.node_pools : "${each.project}/${split("/", key)[1]}"]) == toset(["other-project/collect", "other-project/provision", "training-project/collect", "training-project/provision"])
     error_message = "Every function has its role in every cluster's project, and nowhere else."
   }
 
@@ -151,12 +166,12 @@ run "several_clusters_and_projects" {
 
   assert {
     condition = alltrue([
-      for reason in ["sweep_over_cap", "cluster_unproven"] : strcontains(
+      for reason in ["limit_passed", "deletions_over_cap", "cluster_unproven"] : strcontains(
         google_monitoring_alert_policy.this[reason].conditions[0].condition_prometheus_query_language[0].query,
         "reason=\"${reason}\""
       )
     ])
-    error_message = "A sweep that a person must look at raises an alert with its reason."
+    error_message = "What a person must look at raises an alert with its reason."
   }
 
   assert {
@@ -176,6 +191,11 @@ run "several_clusters_and_projects" {
   assert {
     condition     = endswith(google_monitoring_alert_policy.this["autoscaled_pools"].conditions[0].condition_prometheus_query_language[0].query, " > 149.5") && endswith(google_monitoring_alert_policy.this["autoscaled_pools"].documentation[0].content, "#alert-many-autoscaled-node-pools")
     error_message = "150 autoscaled pools, which is the default of the setting, raise an alert, which links to its heading."
+  }
+
+  assert {
+    condition     = endswith(google_monitoring_alert_policy.this["tick_absent"].conditions[0].condition_prometheus_query_language[0].query, " < 6") && length(google_cloud_scheduler_job.ticks) == 6
+    error_message = "Each of three clusters has a tick of each function, and one that is missing raises an alert."
   }
 
   assert {
@@ -211,7 +231,7 @@ run "without_the_condition_the_role_holds_once_in_each_project" {
   }
 
   assert {
-    condition     = keys(google_project_iam_member.node_pools) == [for function in ["collect", "provision", "settle", "sweep"] : "training-project/${function}"] && alltrue([for each in google_project_iam_member.node_pools : length(each.condition) == 0])
+    condition     = keys(google_project_iam_member.node_pools) == ["training-project/collect", "training-project/provision"] && alltrue([for each in google_project_iam_member.node_pools : length(each.condition) == 0])
     error_message = "One grant for all clusters of a project, by the address that an older state has."
   }
 }
@@ -222,7 +242,6 @@ run "another_name_and_no_sink" {
     operation_events    = false
     demand_wait_minutes = 90
     settings            = { grace_seconds = "600", limit_chips = "256", autoscaled_pools_max = "40", resource_labels = "{\"cost\": \"42\"}" }
-    elastic_pools       = true
     alert_email         = "team@example.com"
     idle_chips_max      = 16
     dead_letter_bucket  = "letters"
@@ -241,18 +260,8 @@ run "another_name_and_no_sink" {
   }
 
   assert {
-    condition     = google_cloud_scheduler_job.sweep.paused == false
-    error_message = "A build must resume the sweep that a destroy build has paused, if that stopped half-way."
-  }
-
-  assert {
-    condition     = keys(google_project_iam_member.pool_sizes) == ["training-project/provision", "training-project/sweep"] && google_project_iam_custom_role.pool_sizes["training-project/sweep"].permissions == toset(["compute.instanceGroupManagers.update"])
-    error_message = "Who wants elastic pools gets them looked after."
-  }
-
-  assert {
-    condition     = alltrue([for each in google_project_iam_custom_role.creations : contains(each.permissions, "compute.instanceGroupManagers.get")])
-    error_message = "The sweep must read what keeps pools without nodes, also without elastic pools."
+    condition     = alltrue([for each in google_cloud_scheduler_job.ticks : each.paused == false])
+    error_message = "A build must resume the ticks that a destroy build has paused, if that stopped half-way."
   }
 
   assert {
@@ -286,8 +295,8 @@ run "another_name_and_no_sink" {
   }
 
   assert {
-    condition     = !contains(keys(output.function_uris), "settle") && output.subscriptions.settle == null && length(output.rbac_users) == 3 && length([for key in concat(keys(google_project_iam_member.node_pools), keys(google_project_iam_member.pool_sizes), keys(google_service_account_iam_member.node_accounts)) : key if endswith(key, "/settle")]) == 0
-    error_message = "Without operation_events nothing calls settle, so it does not exist and its account may do nothing."
+    condition     = output.subscriptions.provision_ends == null && length(google_pubsub_subscription.ends) == 0
+    error_message = "Without operation_events no subscription waits for ends of operations."
   }
 
   assert {
@@ -296,12 +305,12 @@ run "another_name_and_no_sink" {
   }
 
   assert {
-    condition     = google_cloudfunctions2_function.this["collect"].service_config[0].environment_variables["TPU_PROVISIONER_GRACE_SECONDS"] == "600"
+    condition     = google_cloudfunctions2_function.collect.service_config[0].environment_variables["TPU_PROVISIONER_GRACE_SECONDS"] == "600"
     error_message = "Settings reach the functions."
   }
 
   assert {
-    condition     = jsondecode(google_cloudfunctions2_function.this["provision"].service_config[0].environment_variables["TPU_PROVISIONER_RESOURCE_LABELS"]) == { cost = "42", tpu-provisioner-deployment = "training-project_blue" }
+    condition     = jsondecode(google_cloudfunctions2_function.provision.service_config[0].environment_variables["TPU_PROVISIONER_RESOURCE_LABELS"]) == { cost = "42", tpu-provisioner-deployment = "training-project_blue" }
     error_message = "The machines of a pool name the deployment, beside the operator's labels."
   }
 }
