@@ -47,10 +47,7 @@ def render(outputs: dict[str, Any], key: str, image: str, folder: Path) -> dict[
         "kind": "Kustomization",
         "resources": [os.path.relpath(OVERLAY, folder.resolve())],
         "images": [{"name": IMAGE, "newName": name, "digest": digest}],
-        "patches": [
-            _render_settings(environment),
-            _render_subjects([accounts[each] for each in FUNCTIONS]),
-        ],
+        "patches": [_render_settings(environment), _render_subjects([accounts[each] for each in FUNCTIONS])],
     }
 
 
