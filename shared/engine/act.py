@@ -162,13 +162,13 @@ def _create(act: Act, look: Look, ports: Ports) -> Done:
     claim = make_claim(look.key, uid, need, ELASTIC_SLOT if need.elastic else act.slot)
     tried = Try(attempt=act.attempt, candidate=act.candidate, round=act.round, useless=act.useless)
     name, now = build_name(claim, act.attempt, act.useless), ports.clock.now()
-    chosen = choose_way(demand, act)
+    chosen = choose_way(demand, act.candidate, empty=act.empty)
     try:
         body = build_body(
-            demand,
+            chosen,
             claim,
-            act,
             tried,
+            maximum=act.maximum,
             created_at=int(now),
             cluster_uid=read_cluster_uid(look, ports),
             on_channel=bool(ports.pools.find_channel(look.key.cluster)),

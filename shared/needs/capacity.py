@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from shared.model import labels
 from shared.model.counts import parse_count
 from shared.model.errors import NotAllowed, Rejected
+from shared.model.needs import Tier as Tier
 from shared.settings import FLEX_WAIT_SECONDS, is_allowed, name_listed
 from shared.shapes.tpu_catalogue import list_flex_start_generations
 
@@ -27,15 +27,6 @@ RESOURCE_NAME = re.compile(r"[a-z](?:[-a-z0-9]{0,61}[a-z0-9])?")
 PROJECT = re.compile(r"[a-z][-a-z0-9.:]{4,61}[a-z0-9]")
 FLEX_SECONDS_MIN, FLEX_SECONDS_MAX = 600, 604_800
 """Ten minutes to seven days."""
-
-
-class Tier(StrEnum):
-    """The source of the capacity."""
-
-    ON_DEMAND = "on-demand"
-    SPOT = "spot"
-    RESERVATION = "reservation"
-    FLEX_START = "flex-start"
 
 
 class CapacityConflict(Rejected):

@@ -59,6 +59,8 @@ class Demand:
     """The pods' own; a pool carries no taint of ours that they do not tolerate."""
     elastic: bool = False
     """The pool is for all pods of one shape; its node count changes with their number."""
+    part: bool = False
+    """Its pods use less than half of a host each."""
     idle_seconds: int = 0
     """How long the pool may stay without use after its workload is over; not part of the
     fingerprint."""
@@ -201,6 +203,7 @@ def build_demand(
         elastic=elastic,
         idle_seconds=read_idle_seconds(found.group, template, shape, settings),
         pinned=found.group.pinned,
+        part=elastic and 2 * found.group.template.units < shape.chips_per_host,
         disk_gb=find_disk(found, template, shape, settings),
         tolerated=template.tolerations,
     )

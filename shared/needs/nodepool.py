@@ -14,7 +14,6 @@ from shared.kinds.table import get_kind
 from shared.model import labels
 from shared.model.errors import LabelBudgetExceeded
 from shared.model.names import build_name, build_owner_labels
-from shared.model.pools import ELASTIC_SLOT
 from shared.model.priorities import NodeSource
 from shared.model.workloads import SPOT_TAINT
 from shared.needs.capacity import Tier
@@ -27,7 +26,6 @@ if TYPE_CHECKING:
     from shared.model.names import Claim, Try
     from shared.needs.capacity import Capacity
     from shared.needs.demand import Demand
-    from shared.plan.scene import Act
     from shared.settings import Settings
 
 Json = dict[str, Any]
@@ -42,9 +40,9 @@ CLOUD_PLATFORM_SCOPE = "https://www.googleapis.com/auth/cloud-platform"
 def build_body(
     demand: Demand,
     claim: Claim,
-    act: Act,
     tried: Try,
     *,
+    maximum: int,
     created_at: int,
     cluster_uid: str,
     on_channel: bool,
@@ -53,10 +51,10 @@ def build_body(
     """Return the ``nodePool`` of a CreateNodePool request.
 
     Args:
-        demand: what the need asks of GKE.
+        demand: what the need asks of GKE, with the way that `choose_way` returns.
         claim: whose slot it is.
-        act: the create that the plan has chosen.
         tried: which try of the slot it is.
+        maximum: the most nodes of an elastic pool.
         created_at: unix seconds, for a label, because GKE does not record when a pool was created.
         cluster_uid: UID of the cluster's namespace ``kube-system``, for a label.
         on_channel: whether a release channel upgrades the cluster, as with every new cluster.
@@ -65,7 +63,6 @@ def build_body(
     Raises:
         LabelBudgetExceeded: the node labels exceed GKE's 1,024 characters.
     """
-    chosen, shape = choose_way(demand, act), demand.shape
     owner = build_owner_labels(
         claim,
         tried,
@@ -74,49 +71,59 @@ def build_body(
         warm_seconds=demand.idle_seconds,
     )
     # Owner labels last, so that no label of a pod can overwrite them.
-    node_labels = demand.operator_labels | demand.node_labels | dict(act.labels) | owner
+    node_labels = demand.operator_labels | demand.node_labels | owner
     check_label_budget(node_labels)
     pool: Json = {
         "name": build_name(claim, tried.attempt, tried.useless),
-        "config": _build_config(chosen, claim, node_labels, settings),
-        "locations": [chosen.zone],
-        **_size_pool(chosen, claim, act),
-        **_build_upkeep(chosen, on_channel=on_channel),
+        "config": _build_config(demand, claim, node_labels, settings),
+        "locations": [demand.zone],
+        **_size_pool(demand, maximum),
+        **_build_upkeep(demand, on_channel=on_channel),
         # The setting is for one pod of the workload on each node.
         "maxPodsConstraint": {
-            "maxPodsPerNode": str(settings.node_max_pods + shape.pods_per_node - 1)
+            "maxPodsPerNode": str(settings.node_max_pods + demand.shape.pods_per_node - 1)
         },
     }
-    if placement := _build_placement(chosen, settings):
+    if placement := _build_placement(demand, settings):
         pool["placementPolicy"] = placement
-    if chosen.networks:
-        pairs = [pair.partition(":") for pair in chosen.networks]
+    if demand.networks:
+        pairs = [pair.partition(":") for pair in demand.networks]
         networks = [{"network": name, "subnetwork": subnetwork} for name, _, subnetwork in pairs]
         pool["networkConfig"] = {"additionalNodeNetworkConfigs": networks}
-    elif chosen.network_profile:
+    elif demand.network_profile:
         # GKE creates and maintains the networks itself.
         pool["networkConfig"] = {"acceleratorNetworkProfile": "auto"}
     return pool
 
 
-def choose_way(demand: Demand, act: Act) -> Demand:
-    """Return the demand with the capacity and zone of the way that an act chose."""
-    source = NodeSource.AUTOSCALER if act.empty else NodeSource.CREATION
+def choose_way(demand: Demand, candidate: int, *, empty: bool) -> Demand:
+    """Return the demand with the capacity and zone of one of its ways.
+
+    Args:
+        demand: of a need.
+        candidate: the number of the way, from 0.
+        empty: whether GKE's autoscaler makes the nodes.
+    """
+    source = NodeSource.AUTOSCALER if empty else NodeSource.CREATION
     if not demand.candidates:
         return dataclasses.replace(demand, nodes_from=source)
-    way = demand.candidates[act.candidate]
+    way = demand.candidates[candidate]
     return dataclasses.replace(
-        demand, capacity=way.capacity, zone=way.zone, nodes_from=source, index=act.candidate
+        demand, capacity=way.capacity, zone=way.zone, nodes_from=source, index=candidate
     )
 
 
-def _size_pool(demand: Demand, claim: Claim, act: Act) -> Json:
-    """Return how many nodes the pool begins with, and how many its autoscaler may make."""
-    if claim.slot == ELASTIC_SLOT:
-        least = act.maximum if act.whole else 0
+def _size_pool(demand: Demand, maximum: int) -> Json:
+    """Return how many nodes the pool begins with, and how many its autoscaler may make.
+
+    GKE's autoscaler would move pods that use less than half of a host, so their pool keeps its
+    nodes.
+    """
+    if demand.elastic:
+        least = maximum if demand.part else 0
         return {
             "initialNodeCount": least,
-            "autoscaling": {"enabled": True, "minNodeCount": least, "maxNodeCount": act.maximum},
+            "autoscaling": {"enabled": True, "minNodeCount": least, "maxNodeCount": maximum},
         }
     if demand.nodes_from == NodeSource.CREATION:
         return {"initialNodeCount": demand.shape.node_count}

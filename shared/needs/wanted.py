@@ -21,7 +21,7 @@ from shared.model.pools import PoolShape
 from shared.needs.demand import Demand
 from shared.needs.demands import decide_planned_demand
 from shared.needs.spec_agreement import check_pod
-from shared.plan.scene import Asks, Need, Obstacle, Pod, Way
+from shared.model.needs import Asks, Need, Obstacle, Pod, Way
 from shared.shapes.shape import Placement
 
 if TYPE_CHECKING:
@@ -207,7 +207,7 @@ def _build_need(workload: WorkloadView, demand: Demand, slices: list[SliceOfPod]
         ways=ways or (Way(demand.capacity.tier, demand.zone, demand.capacity.reservation_path),),
         pin=first.name if demand.pinned else "",
         nodes=shape.node_count if demand.elastic else None,
-        part=demand.elastic and 2 * first.group.template.units < shape.chips_per_host,
+        part=demand.part,
         warm_seconds=demand.idle_seconds,
     )
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from shared.model.decisions import Reason
-from shared.needs.capacity import Tier
+from shared.model.needs import Tier
 from shared.plan.counting import list_counted, list_served
 from shared.plan.limits import count_more_nodes
 from shared.plan.scene import Act, Verb, Whose, Word

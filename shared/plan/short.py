@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from shared.model.pools import PoolStatus
-from shared.needs.capacity import Tier
+from shared.model.needs import Tier
 from shared.plan.scene import Word
 
 if TYPE_CHECKING:

@@ -1,0 +1,104 @@
+"""What a workload needs, and its pods, in the words of the plan. Values without behaviour."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from shared.model.decisions import Reason
+    from shared.model.pools import PoolShape
+    from shared.model.priorities import NodeSource
+    from shared.model.workloads import Toleration
+
+
+class Tier(StrEnum):
+    """The source of the capacity."""
+
+    ON_DEMAND = "on-demand"
+    SPOT = "spot"
+    RESERVATION = "reservation"
+    FLEX_START = "flex-start"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pod:
+    """One pod that wants accelerators and has not ended."""
+
+    need: str
+    """The key of its need; empty for a pod of another workload."""
+    slice: str
+    """The key of its slice."""
+    pool: str = ""
+    """The pool of its node; empty while it is bound to none."""
+    created_at: float = 0.0
+    waits: bool = False
+    """It is Unschedulable, and neither gated nor nominated nor terminating."""
+    terminating: bool = False
+    asks: Asks
+
+
+@dataclass(frozen=True, slots=True)
+class Asks:
+    """What a pod asks of its node: the spec's words, and what the live pod adds to them."""
+
+    shape: PoolShape
+    labels: frozenset[tuple[str, str]] = frozenset()
+    tolerations: tuple[Toleration, ...] = ()
+
+    def union(self, others: tuple[Asks, ...]) -> Asks:
+        """Return the same with the labels that others ask."""
+        return Asks(
+            self.shape, self.labels.union(*(each.labels for each in others)), self.tolerations
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """One item of a capacity list."""
+
+    tier: Tier
+    zone: str = ""
+    reservation: str = ""
+    nodes_from: NodeSource | None = field(default=None, compare=False)
+    """What makes the nodes, if the list or the operator says so; it is no other way to get them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Obstacle:
+    """Why a need gets nothing now, or never."""
+
+    reason: Reason
+    message: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Need:
+    """What the groups of a workload whose pods ask the same ask for."""
+
+    key: str
+    """A hash of what the pods ask. It makes names, and decides nothing."""
+    asks: Asks
+    most: int = 1
+    """Slices that the workload's controller may hold now, by spec and status."""
+    hosts: int = 1
+    """Nodes of one pool."""
+    ways: tuple[Way, ...] = (Way(Tier.ON_DEMAND),)
+    pin: str = ""
+    """The key of the only slice that its pool may serve."""
+    nodes: int | None = None
+    """How many nodes the spec wants now, if GKE's autoscaler may give any number; None: slices."""
+    part: bool = False
+    """Its pods use less than half of a host."""
+    waits_for: Obstacle | None = None
+    never: Obstacle | None = None
+    warm_seconds: int = 0
+    """How long its pools may stay without use after the workload is over."""
+    flex_wait_seconds: int = 0
+    """How long a flex-start pool may wait for its first node; 0: without end."""
+
+    @property
+    def elastic(self) -> bool:
+        """Return whether all of its pods share one pool, which GKE's autoscaler sizes."""
+        return self.nodes is not None
