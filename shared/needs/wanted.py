@@ -17,11 +17,11 @@ from shared.kinds.table import get_kind, list_slices
 from shared.model import labels
 from shared.model.decisions import Decision, Reason, Verdict
 from shared.model.errors import Rejected
+from shared.model.needs import Asks, Need, Obstacle, Pod, Way
 from shared.model.pools import PoolShape
 from shared.needs.demand import Demand
 from shared.needs.demands import decide_planned_demand
 from shared.needs.spec_agreement import check_pod
-from shared.model.needs import Asks, Need, Obstacle, Pod, Way
 from shared.shapes.shape import Placement
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from shared.model.pools import PoolStatus
 from shared.model.needs import Tier
+from shared.model.pools import PoolStatus
 from shared.plan.scene import Word
 
 if TYPE_CHECKING:
