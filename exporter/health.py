@@ -59,7 +59,7 @@ class Health:
             self._listed.add(resource)
             self._lacks.pop(resource, None)
 
-    def note_settled(self, resource: str) -> None:
+    def note_unneeded(self, resource: str) -> None:
         """Note that a kind is not installed in the cluster, and does not have to be."""
         with self._lock:
             self._listed.add(resource)

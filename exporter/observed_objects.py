@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 
 from exporter.predicates import has_surplus, is_demand, quota_of, standing_of, wants_fewer
 from shared.edges.workload_objects import view_pod
-from shared.kinds.elastic import hint_slice
 from shared.model.messages import Event, EventType, ObjectName, Observed
 from shared.model.times import format_time
 
@@ -93,87 +92,31 @@ class ObservedObjects(ABC, Generic[Seen, Entry]):
 
 
 class ObservedPods(ObservedObjects["Pod", bool]):
-    """Slices without nodes: each is reported once, when its leader pod first needs nodes.
+    """Pods without nodes: each leader is reported once, when it first needs nodes.
 
-    The event names the workload of the pod, because one answer serves all of its slices.
+    The event names the workload of the pod, because one answer serves all of its pods; what is
+    reported of one workload within a second is merged (`exporter.merging`).
 
     Under the selector ``spec.nodeName=`` a pod leaves the watch by being bound as well as by being
-    deleted, and the last body is the old one in both cases; so nothing is ever reported of a pod
-    that left. If a slice has several leader pods, another one that still waits is then reported in
-    its place.
+    deleted, and the last body is the old one in both cases; so nothing is reported of a pod that
+    left.
     """
 
     def __init__(self, cluster: str, kind: Kind) -> None:
         super().__init__(cluster)
         self._kind = kind
-        self._reported: dict[str, str] = {}
-        """The UID of the pod that was reported, by slice."""
-        self._slices: dict[str, str] = {}
-        """The slice of a pod, by UID, where it is more than the pod itself."""
-        self._others: dict[str, dict[str, Event]] = {}
-        """By slice, the demands of its other leader pods."""
+        self._reported: set[str] = set()
+        """UIDs of pods in the watch."""
 
     def see(self, seen: Pod) -> Iterable[Event]:
-        """Return the demand of a slice that is one for the first time."""
+        """Return the demand of a pod that is one for the first time."""
         uid = seen.metadata.uid
         self._mark(uid)
-        self._entries[uid] = demanding = is_demand(seen, self._kind)
-        if not demanding:
-            self._others.get(self._slices.get(uid, uid), {}).pop(uid, None)
+        self._entries[uid] = is_demand(seen, self._kind)
+        if not self._entries[uid] or uid in self._reported:
             return ()
-        slice_key = self._find_slice(seen)
-        leader = self._reported.get(slice_key)
-        if leader is None:
-            self._reported[slice_key] = uid
-            return (self._demand_slice(seen),)
-        if leader != uid:
-            self._others.setdefault(slice_key, {})[uid] = self._demand_slice(seen)
-        return ()
-
-    def lose(self, gone: Pod) -> Iterable[Event]:
-        """Forget a pod; return the demand of another that waits for the same slice."""
-        return self._forget(gone.metadata.uid)
-
-    def finish_listing(self) -> Iterable[Event]:
-        """Forget the pods that the listing did not show, as `lose` does."""
-        return [event for uid, _ in self._take_unseen() for event in self._forget(uid)]
-
-    @property
-    def standing(self) -> int:
-        """How many of these pods are unschedulable now."""
-        return sum(self._entries.values())
-
-    def _find_slice(self, pod: Pod) -> str:
-        """Return the key that all leader pods of one slice share; the UID of a lone leader."""
-        uid = pod.metadata.uid
-        known = self._slices.get(uid)
-        if known is not None:
-            return known
-        view = view_pod(pod)
-        hint = hint_slice(self._kind, view)
-        if hint == uid:
-            return uid
-        found = self._slices[uid] = f"{view.namespace}/{self._kind.find_owner(view)}/{hint}"
-        return found
-
-    def _forget(self, uid: str) -> Iterable[Event]:
-        self._entries.pop(uid, None)
-        slice_key = self._slices.pop(uid, uid)
-        others = self._others.get(slice_key, {})
-        others.pop(uid, None)
-        if not others:
-            self._others.pop(slice_key, None)
-        if self._reported.get(slice_key) != uid:
-            return ()
-        del self._reported[slice_key]
-        if not others:
-            return ()
-        successor = next(iter(others))
-        self._reported[slice_key] = successor
-        return (others.pop(successor),)
-
-    def _demand_slice(self, pod: Pod) -> Event:
-        view = view_pod(pod)
+        self._reported.add(uid)
+        view = view_pod(seen)
         workload = ObjectName(
             kind=self._kind.name,
             namespace=view.namespace,
@@ -181,7 +124,23 @@ class ObservedPods(ObservedObjects["Pod", bool]):
             # The reader looks it up if the pods of this kind do not carry it.
             uid=self._kind.find_owner_uid(view),
         )
-        return self._demand(workload, Observed.UNSCHEDULABLE, view.uid)
+        return (self._demand(workload, Observed.UNSCHEDULABLE, uid),)
+
+    def lose(self, gone: Pod) -> Iterable[Event]:
+        """Forget a pod."""
+        self._entries.pop(gone.metadata.uid, None)
+        self._reported.discard(gone.metadata.uid)
+        return ()
+
+    def finish_listing(self) -> Iterable[Event]:
+        """Forget the pods that the listing did not show, as `lose` does."""
+        self._reported -= {uid for uid, _ in self._take_unseen()}
+        return ()
+
+    @property
+    def standing(self) -> int:
+        """How many of these pods are unschedulable now."""
+        return sum(self._entries.values())
 
 
 @dataclass(slots=True)

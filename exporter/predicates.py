@@ -1,7 +1,7 @@
 """Tests one pod or one workload for a state, from the object alone.
 
 Pure. These functions decide nothing; `exporter.observed_objects` turns changes of a state into
-events. The rules of one kind of workload are in its entry of `shared.core.kinds`.
+events. The rules of one kind of workload are in its entry of `shared.kinds`.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ def standing_of(workload: WorkloadView) -> tuple[Observed, str] | None:
 def quota_of(queued: QueuedWorkload) -> str:
     """Return what tells one reservation of quota that waits for a check from the next, or nothing.
 
-    A message cannot name an owner of an unknown kind, which the sweep answers.
+    A message cannot name an owner of an unknown kind, which the tick answers.
     """
     waits = queued.holds_quota and any(each.state == "Pending" for each in queued.checks)
     if not waits or find_kind(queued.owner_kind) is None:
@@ -113,7 +113,7 @@ def wants_fewer(before: Mapping[str, int], now: Mapping[str, int]) -> bool:
 def has_surplus(workload: WorkloadView) -> bool:
     """Return whether more of a workload runs than its spec needs.
 
-    Its status counts pods, or what has one per slice; if that is wrong, the sweep finds what has
+    Its status counts pods, or what has one per slice; if that is wrong, the tick finds what has
     left.
     """
     return workload.active > sum(group.replicas * max(group.hosts, 1) for group in workload.groups)

@@ -258,7 +258,7 @@ class Follower(Generic[T]):
             self._version = ""
         self._health.note_lack(self._watched.name, self._advise(reason, error))
         if (reason == "absent" and self._watched.optional) or (reason == "denied" and self._watched.role):
-            self._health.note_settled(self._watched.name)
+            self._health.note_unneeded(self._watched.name)
         _logger.log(
             self._severity(reason),
             "watch interrupted",

@@ -1,4 +1,4 @@
-"""The watches, made from the table of kinds (`shared.core.kinds`): pods and workloads of each."""
+"""The watches, made from the table of kinds (`shared.kinds`): pods and workloads of each."""
 
 from __future__ import annotations
 

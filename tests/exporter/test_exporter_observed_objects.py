@@ -89,51 +89,16 @@ def test_a_listing_that_broke_off_forgets_nothing() -> None:
     assert len(observed) == 2
 
 
-def tell_slice(view: PodView) -> str:
-    """The slice as a test's pods say it; the pod itself where they say none."""
-    return view.template.labels.get("slice", view.uid)
-
-
-ALL_LEADERS = dataclasses.replace(JOBSET, is_leader=lambda _: True, slice_hint=tell_slice)
-"""A kind whose pods cannot know which of them is the leader."""
-
-
-def of_slice(uid: str, name: str, **overrides: Any) -> Pod:
-    return read_leader(uid, labels=a_leader()["metadata"]["labels"] | {"slice": name}, **overrides)
-
-
 def uids(events: Any) -> list[str]:
     """The leader pods that were seen."""
     return [event.incarnation for event in events]
 
 
-def test_several_leaders_of_one_slice_are_reported_once() -> None:
-    observed = ObservedPods(CLUSTER, ALL_LEADERS)
-    assert uids(observed.see(of_slice("a0", "a"))) == ["a0"]
-    assert uids(observed.see(of_slice("a1", "a"))) == []
-    assert uids(observed.see(of_slice("b0", "b"))) == ["b0"]
-    assert uids(observed.see(read_leader("alone"))) == ["alone"]
-    assert (len(observed), observed.standing) == (4, 4)
-
-
-def test_when_the_reported_pod_leaves_another_that_waits_for_its_slice_is_reported() -> None:
-    observed = ObservedPods(CLUSTER, ALL_LEADERS)
-    for uid in ("a0", "a1", "a2"):
-        observed.see(of_slice(uid, "a"))
-    observed.see(of_slice("a1", "a", status={"nominatedNodeName": "n"}))
-    assert uids(observed.lose(of_slice("a1", "a"))) == []
-    assert uids(observed.lose(of_slice("a0", "a"))) == ["a2"]
-    assert uids(observed.lose(of_slice("a2", "a"))) == []
-    assert (observed._reported, observed._slices, observed._others) == ({}, {}, {})
-
-
-def test_a_slice_whose_reported_pod_left_while_nobody_watched_is_reported_by_another() -> None:
-    observed = ObservedPods(CLUSTER, ALL_LEADERS)
-    for uid in ("a0", "a1"):
-        observed.see(of_slice(uid, "a"))
-    observed.begin_listing()
-    assert uids(observed.see(of_slice("a1", "a"))) == []
-    assert uids(observed.finish_listing()) == ["a1"]
+def test_each_leader_of_a_workload_is_reported() -> None:
+    observed = ObservedPods(CLUSTER, JOBSET)
+    assert uids(observed.see(read_leader("a"))) == ["a"]
+    assert uids(observed.see(read_leader("b"))) == ["b"]
+    assert (len(observed), observed.standing) == (2, 2)
 
 
 def ray(replicas: int, active: int) -> WorkloadView:
