@@ -238,8 +238,8 @@ def describe_shape(one: SliceTimeline) -> str:
     made = one.creation
     if made is None:
         return f"{one.pods} pods"
-    placement = "" if made.placement in ("", "none") else f", {made.placement}"
-    return f"{made.node_count} x {made.machine_type}{placement}, {made.tier}"
+    topology = f", {made.topology}" if made.topology else ""
+    return f"{made.node_count} x {made.machine_type}{topology}, {made.tier}"
 
 
 def _cut(text: str, letters: int) -> str:

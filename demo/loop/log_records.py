@@ -42,21 +42,20 @@ def read_function_record(record: Json, seen_at: float) -> Decided | None:
     claim = claim if isinstance(claim, dict) else {}
     return Decided(
         at=_moment(record, seen_at),
-        function=_text(record, "function") or "next attempt",  # which deletes the failed pool before it
+        function=_text(record, "function"),
+        wake=_text(record, "wake"),
         decision=_text(record, "decision"),
         reason=_text(record, "reason"),
         message=_text(record, "message"),
         namespace=_text(claim, "namespace"),
         workload=_text(claim, "name"),
-        job=_text(claim, "slice").rpartition("/")[2],
+        slot=_text(record, "slot"),
         pool=_text(record, "pool"),
         machine_type=_text(record, "machine_type"),
         node_count=int(record.get("node_count") or 0),
         topology=_text(record, "topology"),
-        placement=_text(record, "placement"),
         tier=_text(record, "tier"),
         reservation=_text(record, "reservation"),
-        failure=_text(record, "failure"),
     )
 
 

@@ -69,25 +69,25 @@ class MessagePublished:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decided:
-    """A function took a decision about a slice or its pool."""
+    """A function took a decision about a workload or one of its pools."""
 
     at: float
     function: str
+    wake: str = ""
+    """What woke it: ``message``, ``end`` or ``tick``."""
     decision: str
     reason: str
     message: str = ""
     namespace: str = ""
     workload: str = ""
-    job: str = ""
+    slot: str = ""
+    """The slot of the pool: a number, or the slice's own key if the pool may serve no other."""
     pool: str = ""
     machine_type: str = ""
     node_count: int = 0
     topology: str = ""
-    placement: str = ""
     tier: str = ""
     reservation: str = ""
-    failure: str = ""
-    """The class of the failed creation that the decision follows, for example ``stockout``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -70,7 +70,6 @@ def _build_slice(outcome: Outcome, one: SliceTimeline) -> dict[str, Any]:
         "machine_type": creation.machine_type if creation else "",
         "node_count": creation.node_count if creation else 0,
         "topology": creation.topology if creation else "",
-        "placement": creation.placement if creation else "",
         "tier": creation.tier if creation else "",
         "reservation": creation.reservation if creation else "",
         "reason": creation.reason if creation else "",

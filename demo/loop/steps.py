@@ -20,6 +20,8 @@ class Step(StrEnum):
 
 
 STEPS = tuple(Step)
+STEPS_OF_POOL = (Step.ACCEPTED, Step.NODES_READY, Step.DELETE_ACCEPTED, Step.DELETED)
+"""What happens to the pool of a slice; the others happen to its pods."""
 
 SENTENCES = {
     Step.UNSCHEDULABLE: "the leader pod is unschedulable",

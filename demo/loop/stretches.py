@@ -15,9 +15,10 @@ from demo.loop.observations import Decided
 from demo.loop.states import SliceTimeline
 from demo.loop.steps import Step
 from demo.loop.timeline import Timeline
+from shared.model.decisions import FAILURE_REASONS
 
 UNNAMED = "unexplained"
-"""The cause of a failed creation that no decision names."""
+"""The cause of a failed creation that no decision names; else it is the decision's reason."""
 NOT_DONE = "none"
 """What a function decided when an API refused its request."""
 
@@ -44,7 +45,7 @@ class Stretch:
     ends: bool = True
     """False if it went on when the run ended."""
     cause: str = ""
-    """The class of a failed creation."""
+    """Why a creation failed."""
     told: str = ""
     """What the functions said about it."""
 
@@ -83,14 +84,14 @@ def list_attempts(one: SliceTimeline, timeline: Timeline) -> list[Attempt]:
             deleted_at=first(timeline.list_calls(pool, "DeleteNodePool")),
             gone_at=first(timeline.ends.get(pool, [])),
         )
-        decision = next((each for each in one.decisions if _tells_of(each, made, following, again)), None)
+        decision = next((each for each in one.decisions if _tells_of(each, made, again)), None)
         ends = [first(timeline.errors.get(pool, [])), decision.at if decision else None]
         if following and (any(ends) or (made.ready_at is None and made.deleted_at is None)):
             ends.append(following[0])
         failed_at = min((max(start, each) for each in ends if each is not None), default=None)
         if failed_at is not None:
             cause, told = (
-                (decision.failure, decision.message) if decision else (UNNAMED, f"node pool {pool} failed")
+                (decision.reason, decision.message) if decision else (UNNAMED, f"node pool {pool} failed")
             )
             made = replace(made, failed_at=failed_at, cause=cause, told=told)
         found.append(made)
@@ -107,16 +108,9 @@ def _find_ready(one: SliceTimeline, timeline: Timeline, pool: str, start: float,
     return ready[count - 1] if 0 < count <= len(ready) else None
 
 
-def _tells_of(decided: Decided, made: Attempt, following: tuple[float, str] | None, again: float) -> bool:
-    """Return whether a decision is about the failure of an attempt.
-
-    A creation names the pool that comes next, and every other decision the one that failed.
-    """
-    if not decided.failure or decided.at < made.start:
-        return False
-    if decided.decision == "create":
-        return following is not None and decided.pool == following[1]
-    return decided.pool == made.pool and decided.at < again
+def _tells_of(decided: Decided, made: Attempt, again: float) -> bool:
+    """Return whether a decision is about the failure of an attempt."""
+    return decided.pool == made.pool and decided.reason in FAILURE_REASONS and made.start <= decided.at < again
 
 
 def list_stretches(one: SliceTimeline, timeline: Timeline, ended_at: float) -> list[Stretch]:

@@ -91,7 +91,7 @@ def _pools_table(outcome: Outcome) -> Table:
         pool = _name_pool(one)
         table.add_row(
             Text.assemble(one.job, (f"\n  {pool}" if pool else "", "dim")),
-            f"{made.node_count} x {made.machine_type}\nplacement: {made.placement}" if made else "",
+            f"{made.node_count} x {made.machine_type}\n{made.topology}" if made else "",
             f"{made.tier} {made.reservation}".strip() if made else "",
             _decisions(one),
             str(outcome.timeline.calls_of(one).total()) if one.pools else "",

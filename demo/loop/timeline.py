@@ -21,7 +21,8 @@ from demo.loop.observations import (
     PoolsListed,
 )
 from demo.loop.states import FeedLine, NodeLife, SliceTimeline, WorkloadTimeline, note_stay
-from demo.loop.steps import SENTENCES, Step
+from demo.loop.steps import SENTENCES, STEPS_OF_POOL, Step
+from shared.model.names import parse_name
 
 _DEMAND = "unschedulable"
 _JOBSET = re.compile(r"namespaces/(?P<namespace>[^/]+)/jobsets/(?P<name>.+)")
@@ -58,8 +59,11 @@ class Timeline:
         """When each node of a pool was first ready; kept after its end, for decisions that are seen
         late."""
         self._slice_of_pool: dict[str, SliceTimeline] = {}
+        self._slots: dict[str, SliceTimeline] = {}
+        """By the hash in the names of its pools: for which slice a slot was filled first."""
         self._early: dict[tuple[str, str], list[Observation]] = {}
-        """What was seen of a Job before the JobSet that says that it is a slice."""
+        """What was seen of a Job before the JobSet that says that it is a slice, or decided about a
+        JobSet before it was seen."""
         self._ended_pools: dict[str, float] = {}
         self._feed: list[FeedLine] = []
         self._handlers: dict[type, Callable[..., None]] = {
@@ -128,6 +132,9 @@ class Timeline:
             return
         for spec in seen.slices:
             self._add_slice(workload, spec.job, spec.pods)
+        if seen.slices:
+            for observation in self._early.pop((seen.namespace, seen.name), []):
+                self._handlers[type(observation)](observation)
         workload.message = seen.message or workload.message
         if (seen.terminal, seen.gone, seen.suspended) == (workload.terminal, workload.gone, workload.suspended):
             return
@@ -201,6 +208,7 @@ class Timeline:
             self._match_demand(one)
         if pod.node:
             one.leader_pool = self._find_pool(pod.node, one.leader_pool)
+            self._exchange(one, one.leader_pool)
             self._reach(one, Step.LEADER_BOUND, pod.at, pod.node)
             if one.pods == 1:
                 self._reach(one, Step.FOLLOWERS_CREATED, pod.at, "a slice of one pod has none")
@@ -256,28 +264,70 @@ class Timeline:
         if key[1]:
             self._early.setdefault(key, []).append(observation)
 
-    def _see_decision(self, decided: Decided) -> None:
-        one = self.slices.get((decided.namespace, decided.job)) or self._slice_of_pool.get(decided.pool)
-        if one is None:
-            self._keep_early((decided.namespace, decided.job), decided)
+    def _exchange(self, one: SliceTimeline, pool: str) -> None:
+        """Give a slice the pool that its leader runs on.
+
+        Pools are counted, not matched: until then it is a guess for which slice of a workload a pool
+        was made.
+        """
+        other = self._slice_of_pool.get(pool)
+        if other is None or other is one or other.leader_pool == pool or other.workload != one.workload:
             return
-        one.decisions.append(decided)
-        if decided.function == "provision":
-            self._reach(one, Step.INVOKED, decided.at)
-        if decided.pool and _tells_the_pool(decided):
-            if decided.decision == "create" or one.creation is None:
-                one.creation = decided
-            if decided.pool not in one.pools:
-                one.pools.append(decided.pool)
-            self._slice_of_pool[decided.pool] = one
-            self._replay_calls(decided.pool)
-            self._check_nodes(decided.pool)
-        self._touch(one.namespace, one.workload, decided.at if decided.function == "provision" else 0.0)
+        one.pools, other.pools = other.pools, one.pools
+        one.creation, other.creation = other.creation, one.creation
+        for step in STEPS_OF_POOL:
+            mine, its = one.steps.pop(step, None), other.steps.pop(step, None)
+            one.steps |= {} if its is None else {step: its}
+            other.steps |= {} if mine is None else {step: mine}
+        for each in (one, other):
+            for name in each.pools:
+                self._own(each, name)
+
+    def _own(self, one: SliceTimeline, pool: str) -> None:
+        self._slice_of_pool[pool] = one
+        if (parsed := parse_name(pool)) is not None:
+            self._slots[parsed.hash] = one
+
+    def _see_decision(self, decided: Decided) -> None:
+        workload = self.workloads.get((decided.namespace, decided.workload))
+        slices = self.slices_of(workload) if workload else []
+        if not slices:
+            self._keep_early((decided.namespace, decided.workload), decided)
+            return
+        one = self._find_slice(decided, slices) if decided.pool else None
+        about = [one] if one else slices
+        for each in about:
+            each.decisions.append(decided)
+            if decided.function == "provision":
+                self._reach(each, Step.INVOKED, decided.at)
+                self._touch(each.namespace, each.workload, decided.at)
+        if one and _tells_the_pool(decided):
+            self._add_pool(one, decided)
         emphasis = "bad" if decided.decision == "refuse" else ""
         told = f": {decided.message}" if decided.message else ""
         text = f"{decided.function} decided {decided.decision} because {decided.reason}{told}"
-        if decided.function != "sweep" or decided.decision in ("create", "delete"):
-            self._feed.append(FeedLine(decided.at, one.job, text, emphasis))
+        # A tick says each minute what a workload waits for.
+        if decided.wake != "tick" or decided.decision in ("create", "delete"):
+            self._feed.append(FeedLine(decided.at, one.job if one else decided.workload, text, emphasis))
+
+    def _find_slice(self, decided: Decided, slices: list[SliceTimeline]) -> SliceTimeline | None:
+        """Return the slice that a pool is for: by its slot, else the first one without a pool."""
+        parsed = parse_name(decided.pool)
+        known = self._slice_of_pool.get(decided.pool) or (self._slots.get(parsed.hash) if parsed else None)
+        if known is not None or not _tells_the_pool(decided):
+            return known
+        named = [each for each in slices if each.job == decided.slot]
+        free = [each for each in slices if not each.pools]
+        return next(iter(named or free), None)
+
+    def _add_pool(self, one: SliceTimeline, decided: Decided) -> None:
+        if decided.decision == "create" or one.creation is None:
+            one.creation = decided
+        if decided.pool not in one.pools:
+            one.pools.append(decided.pool)
+        self._own(one, decided.pool)
+        self._replay_calls(decided.pool)
+        self._check_nodes(decided.pool)
 
     def _replay_calls(self, pool: str) -> None:
         """Take in the calls about a pool that were seen before it was known whose it is."""

@@ -16,7 +16,7 @@ TOPIC = f"projects/{PROJECT}/topics/workload-events"
 OPERATIONS_TOPIC = f"projects/{PROJECT}/topics/nodepool-events"
 DEAD_LETTER_TOPIC = f"projects/{PROJECT}/topics/dead-letters"
 DEAD_LETTER_SUBSCRIPTION = f"projects/{PROJECT}/subscriptions/dead-letters"
-FUNCTIONS = ("provision", "collect", "settle", "sweep")
+FUNCTIONS = ("provision", "collect")
 SUPERVISOR = "supervisor"
 """Whose log begins before its stack does, when it runs in the background."""
 PROJECT_ROOT = Path(__file__).resolve().parents[2]

@@ -1,7 +1,7 @@
 """Creates the local Pub/Sub resources with the official clients, as Terraform does in the cloud.
 
-One topic for the exporter's messages with two filtered push subscriptions, one for the ends of
-GKE's operations with one of its own, and a dead-letter topic with a pull subscription.
+One topic for the exporter's messages and one for the ends of GKE's operations, each with a push
+subscription for each function, and a dead-letter topic with a pull subscription.
 """
 
 from collections.abc import Mapping
@@ -24,8 +24,10 @@ PUSH_IDENTITY = f"push@{PROJECT}.iam.gserviceaccount.com"
 FILTERS = {
     "provision": 'hasPrefix(attributes.ce-type, "tpuprovisioner.demand.")',
     "collect": 'NOT hasPrefix(attributes.ce-type, "tpuprovisioner.demand.")',
-    "settle": "",
 }
+"""By function, which messages about workloads it gets."""
+ENDS = {name: f"{name}-ends" for name in FILTERS}
+"""By function, its subscription to the ends of operations."""
 
 
 def subscription_path(name: str) -> str:
@@ -50,14 +52,21 @@ def create_subscriptions(pubsub_grpc: str, functions: Mapping[str, str]) -> None
             )
         )
         for name, expression in FILTERS.items():
-            subscriber.create_subscription(_push_subscription(name, expression, functions[name]))
+            messages = _push_subscription(name, TOPIC, functions[name])
+            messages.filter = expression
+            messages.dead_letter_policy = DeadLetterPolicy(
+                dead_letter_topic=DEAD_LETTER_TOPIC, max_delivery_attempts=DELIVERY_ATTEMPTS_MAX
+            )
+            subscriber.create_subscription(messages)
+            # Without a dead-letter policy: the tick looks at what an end was about.
+            ends = _push_subscription(ENDS[name], OPERATIONS_TOPIC, functions[name])
+            subscriber.create_subscription(ends)
 
 
-def _push_subscription(name: str, expression: str, endpoint: str) -> Subscription:
+def _push_subscription(name: str, topic: str, endpoint: str) -> Subscription:
     return Subscription(
         name=subscription_path(name),
-        topic=OPERATIONS_TOPIC if name == "settle" else TOPIC,
-        filter=expression,
+        topic=topic,
         ack_deadline_seconds=ACK_DEADLINE_SECONDS,
         push_config=PushConfig(
             push_endpoint=endpoint,
@@ -66,9 +75,6 @@ def _push_subscription(name: str, expression: str, endpoint: str) -> Subscriptio
         retry_policy=RetryPolicy(
             minimum_backoff=duration_pb2.Duration(seconds=BACKOFF_MIN_SECONDS),
             maximum_backoff=duration_pb2.Duration(seconds=BACKOFF_MAX_SECONDS),
-        ),
-        dead_letter_policy=DeadLetterPolicy(
-            dead_letter_topic=DEAD_LETTER_TOPIC, max_delivery_attempts=DELIVERY_ATTEMPTS_MAX
         ),
         expiration_policy=ExpirationPolicy(),
     )

@@ -182,7 +182,7 @@ class Stack:
         create_subscriptions(addresses.pubsub_grpc, addresses.functions)
         for name in FUNCTIONS:
             self.supervisor.wait_for(f"the function {name!r}", lambda port=ports[name]: listens(port))  # type: ignore[misc]
-        self.supervisor.start(commands.ticker(self.settings, sweep=addresses.functions["sweep"]))
+        self.supervisor.start(commands.ticker(self.settings, functions=addresses.functions))
 
     def _start_exporter(self, port: int) -> None:
         self._say("starting the exporter")

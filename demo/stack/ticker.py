@@ -1,7 +1,8 @@
-"""Calls the sweep function of the local stack at a fixed interval, as Cloud Scheduler does.
+"""Calls the functions of the local stack at a fixed interval, as Cloud Scheduler does.
 
-Run as ``python -m demo.stack.ticker --url URL --every-seconds N``. A call that fails is logged and
-not repeated before the next tick, which is what Cloud Scheduler does without a retry policy.
+Run as ``python -m demo.stack.ticker --url URL --url URL --every-seconds N``. A call that fails is
+logged and not repeated before the next tick, as Cloud Scheduler does without a retry policy. Each
+address has a job of its own: a slow one does not hold up the other.
 """
 
 import json
@@ -15,14 +16,14 @@ from typing import Annotated
 import httpx
 import typer
 
-_CALL_SECONDS_MAX = 30.0
+_CALL_SECONDS_MAX = 60.0
 
 
 def tick(
-    url: Annotated[str, typer.Option(help="Where the sweep function listens.")],
+    url: Annotated[list[str], typer.Option(help="What to call. Can be repeated.")],
     every_seconds: Annotated[float, typer.Option(help="Real seconds between two calls.", min=0.1)],
 ) -> None:
-    """Call the sweep function at once, and then at each interval, until SIGTERM."""
+    """Call each address at once, and then at each interval, until SIGTERM."""
     stopping = threading.Event()
 
     def end(_number: int, _frame: FrameType | None) -> None:
@@ -30,20 +31,29 @@ def tick(
 
     signal.signal(signal.SIGTERM, end)
     signal.signal(signal.SIGINT, end)
+    jobs = [
+        threading.Thread(target=_call_until, args=(stopping, each, every_seconds), daemon=True) for each in url
+    ]
+    for job in jobs:
+        job.start()
+    stopping.wait()
+
+
+def _call_until(stopping: threading.Event, url: str, every_seconds: float) -> None:
     with httpx.Client(timeout=_CALL_SECONDS_MAX) as client:
-        _call(client, url)  # so that a new stack has a sweep that ran
+        _call(client, url)  # so that a new stack has a tick that ran
         while not stopping.wait(every_seconds):
             _call(client, url)
 
 
 def _call(client: httpx.Client, url: str) -> None:
     try:
-        answer = client.post(url, json={}, headers={"User-Agent": "Google-Cloud-Scheduler"})
+        answer = client.post(url, headers={"User-Agent": "Google-Cloud-Scheduler"})
     except httpx.HTTPError as error:
-        _log("WARNING", f"sweep could not be called: {error!r}")
+        _log("WARNING", f"{url} could not be called: {error!r}")
         return
     if answer.is_error:
-        _log("WARNING", f"sweep answered {answer.status_code}: {answer.text[:200]}")
+        _log("WARNING", f"{url} answered {answer.status_code}: {answer.text[:200]}")
 
 
 def _log(severity: str, message: str) -> None:
