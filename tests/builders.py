@@ -11,6 +11,7 @@ from typing import Any
 
 from shared.kinds import jobset as jobset_keys
 from shared.model import labels
+from shared.model.decisions import Decision
 from shared.model.messages import Event, EventType, Message, ObjectName, Observed, format_message
 from shared.model.names import Claim, Try, build_name, build_owner_labels
 from shared.model.pools import NodePool, PoolStatus
@@ -19,7 +20,7 @@ from shared.model.workloads import PodTemplate, PodView, SliceGroup, Toleration,
 from shared.settings import ClusterSettings, Settings
 
 TOLERATES_TPUS = (Toleration(key=labels.TPU_RESOURCE, operator="Exists"),)
-OWNER_KEYS = labels.OWNER_KEYS | {jobset_keys.JOBSET_NAME, jobset_keys.JOBSET_NAMESPACE}
+OWNER_KEYS = labels.OWNER_KEYS | {labels.JOBSET_NAME, labels.JOBSET_NAMESPACE}
 """What every pool of a JobSet says of its owner."""
 CLUSTER = "projects/p/locations/us-east5/clusters/c"
 ZONE = "us-east5-b"

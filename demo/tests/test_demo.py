@@ -38,10 +38,10 @@ def test_the_default_demo_is_verified_cheap_and_leaves_nothing(cluster_kind: Clu
         # on.
         in_order = [moment for step, moment in one["seconds"].items() if step != "nodes_ready"]
         assert all(earlier <= later + LATE_SECONDS for earlier, later in pairwise(in_order))
-        assert (one["machine_type"], one["node_count"], one["placement"], one["tier"], one["reason"]) == (
+        assert (one["machine_type"], one["node_count"], one["topology"], one["tier"], one["reason"]) == (
             "ct6e-standard-4t",
             4,
-            "COMPACT 4x4",
+            "4x4",
             "on-demand",
             "pool_absent",
         )

@@ -20,32 +20,32 @@ RESERVATIONS = {
     "default/v6e-candidates": "train",
 }
 
-# workload (its beginning, where the name is generated): pools, nodes each, machine type, placement,
+# workload (its beginning, where the name is generated): pools, nodes each, machine type, topology,
 # tier
 EXPECTED = {
-    "default/v6e-two-slices": (2, 4, V6E, "COMPACT 4x4", "on-demand"),
-    "default/v3-resnet": (1, 4, "ct3p-hightpu-4t", "COMPACT 4x4", "on-demand"),
-    "research/v4-bert": (1, 2, "ct4p-hightpu-4t", "COMPACT 2x2x2", "on-demand"),
+    "default/v6e-two-slices": (2, 4, V6E, "4x4", "on-demand"),
+    "default/v3-resnet": (1, 4, "ct3p-hightpu-4t", "4x4", "on-demand"),
+    "research/v4-bert": (1, 2, "ct4p-hightpu-4t", "2x2x2", "on-demand"),
     "default/v5e-batch-inference": (1, 1, "ct5lp-hightpu-8t", "none", "on-demand"),
-    "default/v5e-multislice": (4, 4, V5E, "COMPACT 4x4", "on-demand"),
-    "tpu-training/v5e-multislice-bucket": (2, 4, V5E, "COMPACT 4x4", "on-demand"),
-    "tpu-training/first-slice": (1, 4, V5E, "COMPACT 4x4", "on-demand"),
-    "default/v5p-with-driver": (1, 2, V5P, "COMPACT 2x2x2", "on-demand"),
-    "default/v5p-reserved": (1, 4, V5P, "COMPACT 2x2x4", "reservation"),
+    "default/v5e-multislice": (4, 4, V5E, "4x4", "on-demand"),
+    "tpu-training/v5e-multislice-bucket": (2, 4, V5E, "4x4", "on-demand"),
+    "tpu-training/first-slice": (1, 4, V5E, "4x4", "on-demand"),
+    "default/v5p-with-driver": (1, 2, V5P, "2x2x2", "on-demand"),
+    "default/v5p-reserved": (1, 4, V5P, "2x2x4", "reservation"),
     "default/tpu7x-two-containers": (
         1,
         2,
         "tpu7x-standard-4t",
-        "workload policy tpu-provisioner-2x2x2",
+        "2x2x2",
         "on-demand",
     ),
-    "default/v6e-spot": (1, 4, V6E, "COMPACT 4x4", "spot"),
-    "default/v6e-candidates": (1, 4, V6E, "COMPACT 4x4", "reservation"),
+    "default/v6e-spot": (1, 4, V6E, "4x4", "spot"),
+    "default/v6e-candidates": (1, 4, V6E, "4x4", "reservation"),
     "default/v6e-with-sidecar": (1, 1, V6E, "none", "on-demand"),
-    "default/v6e-pinned": (1, 2, V6E, "COMPACT 2x4", "on-demand"),
-    "default/v6e-restart": (1, 2, V6E, "COMPACT 2x4", "on-demand"),
-    "default/pathways-colocated": (1, 8, V6E, "COMPACT 4x8", "on-demand"),
-    "large-models/pretraining-": (1, 64, V6E, "COMPACT 16x16", "on-demand"),
+    "default/v6e-pinned": (1, 2, V6E, "2x4", "on-demand"),
+    "default/v6e-restart": (1, 2, V6E, "2x4", "on-demand"),
+    "default/pathways-colocated": (1, 8, V6E, "4x8", "on-demand"),
+    "large-models/pretraining-": (1, 64, V6E, "16x16", "on-demand"),
 }
 REFUSED = {"default/three-chips": "shape_unsupported"}
 
@@ -69,12 +69,12 @@ def slices_of(report: Json, workload: str) -> list[Json]:
 
 @pytest.mark.parametrize("workload", EXPECTED)
 def test_an_example_gets_the_pools_that_it_should(report: Json, workload: str) -> None:
-    pools, nodes, machine_type, placement, tier = EXPECTED[workload]
+    pools, nodes, machine_type, topology, tier = EXPECTED[workload]
     served = [one for one in slices_of(report, workload) if not one["shares_pool"]]
     assert len({one["pool"] for one in served}) == pools
     for one in served:
-        found = (one["node_count"], one["machine_type"], one["placement"], one["tier"], one["reason"])
-        assert found == (nodes, machine_type, placement, tier, "pool_absent")
+        found = (one["node_count"], one["machine_type"], one["topology"], one["tier"], one["reason"])
+        assert found == (nodes, machine_type, topology, tier, "pool_absent")
         assert len(one["pools"]) == 1
         assert_few_calls(one)
         assert one["reservation"] == RESERVATIONS.get(workload, "")

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from exporter.merging import MERGE_SECONDS, Merging, Waiting
-from shared.model.messages import Event
+from shared.model.messages import Event, ObjectName
 from tests.builders import a_demand_event, a_workload_demand
 
 
@@ -75,7 +75,7 @@ def test_each_workload_has_its_own_second(other: dict[str, str]) -> None:
 def test_a_pod_and_a_suspended_workload_always_pass() -> None:
     line = Line()
     for event in (
-        a_demand_event(),
+        a_demand_event(subject=ObjectName(kind="Pod", namespace="default", name="p", uid="u")),
         a_demand_event(subject=a_workload_demand().subject, observed="quota-reserved"),
     ):
         line.put(0, Waiting(event, 0.0))
