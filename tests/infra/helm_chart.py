@@ -10,7 +10,7 @@ from typing import Any
 
 import yaml
 
-from infra.build.render_exporter import FUNCTIONS, RESERVING
+from infra.build.render_exporter import BINDING, FUNCTIONS
 from infra.build.write_chart import CHART, MANIFESTS, SOURCES
 
 Json = dict[str, Any]
@@ -73,12 +73,11 @@ def render_overlay(values: Mapping[str, Any]) -> list[Json]:
 
 
 def _put_values(each: Json, values: Mapping[str, Any]) -> None:
-    name = each["metadata"]["name"]
-    function = name.removeprefix("tpu-provisioner-")
-    bound = {"ClusterRoleBinding": FUNCTIONS, "RoleBinding": RESERVING}.get(each["kind"], ())
-    if function in bound:
-        account = values["accounts"][function]
-        each["subjects"] = [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": account}]
+    if (each["kind"], each["metadata"]["name"]) == ("ClusterRoleBinding", BINDING):
+        accounts = [values["accounts"][function] for function in FUNCTIONS]
+        each["subjects"] = [
+            {"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": account} for account in accounts
+        ]
     if each["kind"] == "Deployment":
         (container,) = each["spec"]["template"]["spec"]["containers"]
         container["image"] = values["image"]

@@ -5,7 +5,7 @@ Tests of what reads a plan or a state build it of the same parts.
 
 from typing import Any
 
-FUNCTIONS = ("provision", "collect", "settle", "sweep")
+FUNCTIONS = ("provision", "collect")
 CLUSTER = "module.environment.google_container_cluster.this"
 ARTIFACTS = "module.environment.google_storage_bucket.artifacts"
 TOPIC = "module.provisioner.google_pubsub_topic.workload_events"
@@ -72,7 +72,7 @@ def deploy(values: Json) -> Json:
     path = f"projects/{project}/locations/{region}/clusters/{values['cluster_name']}"
     environment = {"TPU_PROVISIONER_CLUSTER": path}
     accounts = {each: f"{name}-{each}@{project}.iam.gserviceaccount.com" for each in FUNCTIONS}
-    pushed = ("provision", "collect", "settle")
+    pushed = {each: f"{name}-{each.replace('_', '-')}" for each in (*FUNCTIONS, "provision_ends", "collect_ends")}
     outputs = {
         "workload": {"namespace": "n", "kubernetes_account": "a", "google_service_account": ""},
         "bucket_url": f"gs://{values['artifact_repository_bucket_name']}",
@@ -80,8 +80,10 @@ def deploy(values: Json) -> Json:
             "environment": {"path": path, "endpoint": "https://127.0.0.1:1", "exporter_environment": environment}
         },
         "topics": {"workload_events": f"projects/{project}/topics/{name}-workload-events"},
-        "subscriptions": {each: f"projects/{project}/subscriptions/{name}-{each}" for each in pushed},
-        "scheduler_job": f"projects/{project}/locations/{region}/jobs/{name}-sweep",
+        "subscriptions": {key: f"projects/{project}/subscriptions/{each}" for key, each in pushed.items()},
+        "scheduler_jobs": [
+            f"projects/{project}/locations/{region}/jobs/{name}-{each}-environment" for each in FUNCTIONS
+        ],
         "exporter_principals": {project: "principal://x/subject/ns/tpu-provisioner/sa/tpu-provisioner-exporter"},
         "accounts": accounts,
     }

@@ -238,7 +238,7 @@ def test_a_grant_that_moves_to_another_address_is_moved_and_not_deleted() -> Non
         ("google_service_account", {"account_id": "tpu-provisioner-push", "display_name": "ours"}, True),
         ("google_service_account", {"account_id": "tpu-provisioner-nodes", "display_name": "Mine"}, False),
         ("google_service_account", {"account_id": "another-push", "display_name": "ours"}, False),
-        ("google_logging_metric", {"name": "tpu-provisioner/sweeps", "description": "what we write"}, True),
+        ("google_logging_metric", {"name": "tpu-provisioner/ticks", "description": "what we write"}, True),
         (
             "google_monitoring_slo",
             {"name": "projects/1/services/s", "display_name": "tpu-provisioner: calls"},

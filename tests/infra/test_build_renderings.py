@@ -27,7 +27,7 @@ from tests.infra.build_scripts import (
 from tests.infra.terraform_text import read_configuration
 
 CLUSTER = "projects/a-project/locations/us-east5/clusters/alpha"
-FUNCTIONS = ("provision", "collect", "settle", "sweep")
+FUNCTIONS = ("provision", "collect")
 ACCOUNTS = {each: f"n-{each}@a-project.iam.gserviceaccount.com" for each in FUNCTIONS}
 OUTPUTS = {
     "clusters": {"main": {"path": CLUSTER, "endpoint": "https://x", "exporter_environment": {"A": "1", "B": "2"}}},

@@ -65,9 +65,10 @@ def test_an_environment_is_made_once_planned_and_destroyed_in_an_order_that_lose
     order = [
         "--check",
         "kubectl delete namespace tpu-provisioner",
-        "gcloud scheduler jobs pause projects/a-project/locations/us-east5/jobs/tpu-provisioner-sweep",
-        "modify-push-config projects/a-project/subscriptions/tpu-provisioner-provision",
-        "modify-push-config projects/a-project/subscriptions/tpu-provisioner-settle",
+        "gcloud scheduler jobs pause projects/a-project/locations/us-east5/jobs/tpu-provisioner-provision-environment",
+        "gcloud scheduler jobs pause projects/a-project/locations/us-east5/jobs/tpu-provisioner-collect-environment",
+        "modify-push-config projects/a-project/subscriptions/tpu-provisioner-provision ",
+        "modify-push-config projects/a-project/subscriptions/tpu-provisioner-provision-ends",
         "--timeout-seconds",
         "state rm -lock-timeout=20m module.environment.google_storage_bucket.artifacts",
         " destroy ",

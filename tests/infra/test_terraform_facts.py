@@ -10,16 +10,16 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from shared.engine.looks.sweep_report import ClusterFigures
 
 from demo.stack.local_subscriptions import ACK_DEADLINE_SECONDS, DELIVERY_ATTEMPTS_MAX, FILTERS
 from exporter.exporter_settings import read_exporter_settings
-from shared.deliver import CHARTED
+from shared.deliver import deliver, deliver_tick
+from shared.engine.reconcile import Role
 from shared.environment import PREFIX
 from shared.model.decisions import Reason
 from shared.settings import Settings
-from tests.builders import CLUSTER, NOW, OWNER_KEYS, a_pod, an_over_event
-from tests.component.world import World
+from tests.builders import CLUSTER, OWNER_KEYS, a_demand_event, a_push
+from tests.engine.world import World
 from tests.infra.terraform_cli import CONFIGURATIONS, ROOT, TERRAFORM
 from tests.infra.terraform_text import Block, Configuration, list_texts, read_configuration
 from tests.log_records import Records
@@ -31,7 +31,6 @@ SET_BY_THE_MODULE = {
     "node_service_account",
     "allowed_node_service_accounts",
     "own_namespace",
-    "timeout_seconds",
 }
 SAME_FOR_ALL = {"credentials", "gke_endpoint", "compute_endpoint"}
 """Meant for stand-ins; in the cloud the defaults are right."""
@@ -49,15 +48,14 @@ def one(module: Configuration, address: str) -> Block:
 def test_the_subscriptions_filter_as_on_the_laptop(module: Configuration) -> None:
     pushed = {name: (text or "").replace('\\"', '"') for name, text in module.locals["filters"].items()}
 
-    assert pushed == FILTERS
+    assert pushed == {name: FILTERS[name] for name in ("provision", "collect")}
 
 
 def test_the_subscriptions_wait_and_try_as_on_the_laptop(module: Configuration) -> None:
     push = one(module, "google_pubsub_subscription.push").body
-    functions = module.locals["every_function"]
 
-    assert push["ack_deadline_seconds"] == "${local.functions[each.key].timeout_seconds}"
-    assert {functions[name]["timeout_seconds"] for name in FILTERS} == {ACK_DEADLINE_SECONDS}
+    assert push["ack_deadline_seconds"] == "${local.timeout_seconds}"
+    assert module.locals["timeout_seconds"] == ACK_DEADLINE_SECONDS
     assert push["dead_letter_policy"][0]["max_delivery_attempts"] == DELIVERY_ATTEMPTS_MAX
 
 
@@ -86,23 +84,21 @@ def test_the_exporters_environment_in_the_outputs_is_valid(module: Configuration
 
 @pytest.fixture
 def logged() -> Iterator[list[dict[str, Any]]]:
-    """What the functions log in a plain life: a pool is made, kept, and given back by the sweep."""
-    records = Records()
-    root = logging.getLogger()
-    root.addHandler(records)
-    before = root.level
-    root.setLevel(logging.INFO)  # not the attribute: the loggers remember whether a level is enabled
+    """What the functions log when a pool is made for a message, and each looks once at all."""
+    records, logger = Records(), logging.getLogger("functions")
+    before = logger.level
+    logger.addHandler(records)
+    logger.setLevel(logging.INFO)
     try:
-        world = World(records)
-        world.cluster.add(a_pod(unschedulable_since=NOW - 600))
-        world.sweep()
-        world.sweep()
-        world.collect(an_over_event(uid="another"))
-        world.sweep()
+        world = World()
+        world.wait(0)
+        deliver(Role.PROVISION, a_push(a_demand_event()), world.ports, world.memory)
+        for role in Role:
+            deliver_tick(role, CLUSTER, world.ports, world.memory)
         yield records.found
     finally:
-        root.removeHandler(records)
-        root.setLevel(before)
+        logger.removeHandler(records)
+        logger.setLevel(before)
 
 
 def test_every_log_field_that_is_counted_is_written(module: Configuration, logged: list[dict[str, Any]]) -> None:
@@ -115,25 +111,22 @@ def test_every_log_field_that_is_counted_is_written(module: Configuration, logge
     }
     written = {field for record in logged for field in record}
 
-    figures = set(module.locals["cluster_figures"])
-    of_records = {"function", "decision", "reason", "reasons", "message", "waited_seconds", "cluster"}
+    of_records = {"function", "wake", "decision", "reason", "waited_seconds", "cluster", "counts"}
     assert named == of_records
-    assert of_records | figures <= written
-    measured = next(record for record in logged if record["message"] == "measured")
-    assert set(ClusterFigures().describe()) == figures <= set(measured)
-    swept = next(record for record in logged if record["message"] == "swept")
-    assert swept["function"] == "sweep"
-    assert set(swept["reasons"]) <= set(Reason)
+    assert of_records | set(module.locals["cluster_figures"]) <= written
+    ticks = [record for record in logged if "counts" in record]
+    assert [(each["wake"], each["function"], each["cluster"]) for each in ticks] == [
+        ("tick", str(role), CLUSTER) for role in Role
+    ]
 
 
 def test_every_reason_that_is_counted_or_alarms_is_one(module: Configuration) -> None:
     # The exporter's metrics have reasons of their own.
     alerts = " ".join(each for each in list_texts(module.locals) if "tpu_provisioner_exporter_" not in each)
-    named = set(module.locals["pool_states"].values()) | set(re.findall(r'reason=\\?"(\w+)\\?"', alerts))
+    named = set(re.findall(r'reason=\\?"(\w+)\\?"', alerts))
 
     assert named
     assert named | set(module.locals["failed_creations"]) <= set(Reason)
-    assert set(module.locals["pool_states"].values()) == set(CHARTED)
 
 
 def test_every_metric_of_the_exporter_that_is_read_exists(module: Configuration) -> None:
@@ -151,7 +144,7 @@ def test_every_metric_of_the_exporter_that_is_read_exists(module: Configuration)
 def test_every_alert_names_a_heading_of_the_runbook() -> None:
     named = set(re.findall(r'heading += "([^"]+)"', (MODULE / "alerts.tf").read_text()))
 
-    assert len(named) == 16
+    assert len(named) == 18
     assert sorted(named - list_anchors(ROOT / "docs/runbook.md")) == []
 
 
@@ -194,7 +187,8 @@ def test_messages_are_kept_and_nobody_unknown_has_a_right(folder: str) -> None:
     for each in configuration.of("resource", "google_pubsub_subscription"):
         assert [policy["ttl"] for policy in each.blocks("expiration_policy")] == [""], "an idle one is deleted"
         for push in each.blocks("push_config"):
-            assert each.blocks("dead_letter_policy"), "one message that always fails slows all others"
+            short = each.body.get("message_retention_duration") == "600s"
+            assert each.blocks("dead_letter_policy") or short, "one message that always fails slows all others"
             assert {"service_account_email", "audience"} <= push["oidc_token"][0].keys()
     written = set(configuration.strings())
     assert not written & {"allUsers", "allAuthenticatedUsers", "roles/owner", "roles/editor", "roles/viewer"}
