@@ -26,12 +26,7 @@ from tests.log_records import Records
 from tests.tidy.test_house_rules import list_anchors
 
 MODULE = TERRAFORM / "modules/provisioner"
-SET_BY_THE_MODULE = {
-    "clusters",
-    "node_service_account",
-    "allowed_node_service_accounts",
-    "own_namespace",
-}
+SET_BY_THE_MODULE = {"clusters", "node_service_account", "allowed_node_service_accounts", "own_namespace"}
 SAME_FOR_ALL = {"credentials", "gke_endpoint", "compute_endpoint"}
 """Meant for stand-ins; in the cloud the defaults are right."""
 
