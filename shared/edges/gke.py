@@ -1,7 +1,7 @@
-"""GKE's node pools by google-cloud-container, in the words of `shared.model.ports.NodePools`.
+"""GKE's node pools by google-cloud-container, in the words of `shared.engine.outside`.
 
-The client speaks REST: a channel of gRPC does not survive a fork, and gunicorn forks. It repeats no
-call, because the caller decides again from what it finds.
+Each function gets a class with its own verb only. The client speaks REST: a channel of gRPC does
+not survive a fork, and gunicorn forks. It repeats no call, because the caller looks again.
 https://cloud.google.com/kubernetes-engine/docs/reference/rest/v1/projects.locations.clusters.nodePools
 """
 
@@ -26,39 +26,29 @@ from google.cloud.container_v1.types import (
     ListNodePoolsResponse,
     ListOperationsRequest,
     ListOperationsResponse,
-    NodePool,
-    Operation,
-    ReservationAffinity,
-    SetNodePoolSizeRequest,
+    NodePoolAutoscaling,
+    SetNodePoolAutoscalingRequest,
 )
+from google.cloud.container_v1.types import NodePool as ApiNodePool
 from google.protobuf import json_format
 
-from shared.core.identity.creations import Creation
 from shared.edges.clock import SYSTEM_CLOCK
+from shared.edges.gke_answers import MADE, name_target, read_operation, read_pool
 from shared.edges.google_calls import translate_errors
 from shared.edges.google_session import Deadline, GoogleSession, bound_session
 from shared.edges.instance_groups import InstanceGroups
-from shared.model.counts import bound_count
-from shared.model.errors import NotFound, Unavailable
-from shared.model.pools import PoolSnapshot, parse_status
-from shared.model.times import parse_time
+from shared.model.errors import ClusterNotFound, NotFound, Unavailable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from shared.edges.google_account import GoogleAccount
-    from shared.model.readings import Machines
+    from shared.model.pools import NodePool
+    from shared.model.readings import Machines, Operation
     from shared.model.times import Clock
 
 CHANNEL_SECONDS = 300
 """How long the release channel of a cluster is not read again: it almost never changes."""
-_ERROR_LENGTH_MAX = 600
-_DEPLOYMENT = "tpu-provisioner-deployment"
-"""A label of machines, which Terraform adds to the setting `resource_labels`."""
-_RESERVED = (
-    ReservationAffinity.Type.SPECIFIC_RESERVATION,
-    ReservationAffinity.Type.ANY_RESERVATION_THEN_FAIL,
-)
 
 
 class _Transport(ClusterManagerRestTransport):
@@ -69,8 +59,8 @@ class _Transport(ClusterManagerRestTransport):
         bound_session(self._session, self._host)
 
 
-class GkeNodePools:
-    """`shared.model.ports.NodePools` over google-cloud-container and Compute Engine's REST."""
+class GkePools:
+    """What both functions read of GKE, and of Compute Engine for its machines."""
 
     def __init__(
         self,
@@ -90,7 +80,7 @@ class GkeNodePools:
         """
         self._endpoint, self._account, self._clock = endpoint.rstrip("/"), account, clock
         self._compute = GoogleSession(compute_endpoint or endpoint, account, clock=clock)
-        self.groups = InstanceGroups(self._compute)
+        self._groups = InstanceGroups(self._compute)
         self._channel_lock = threading.Lock()
         self._channels: dict[str, tuple[str, float]] = {}
         """By cluster: its release channel, and when that was read, in unix seconds."""
@@ -107,37 +97,42 @@ class GkeNodePools:
         self._open()
         self._compute.open()
 
-    def create(self, cluster: str, node_pool: Mapping[str, Any]) -> None:
-        """Submit one pool; promptly, because the stop was read just now."""
-        request = CreateNodePoolRequest(parent=cluster)
-        json_format.ParseDict(
-            node_pool, CreateNodePoolRequest.pb(request).node_pool
-        )  # assumes: fields
-        self.call(
-            "create_node_pool", request, f"{cluster}/nodePools/{node_pool['name']}", promptly=True
-        )
+    def list(self, cluster: str) -> Sequence[NodePool]:
+        """Return every pool of a cluster."""
+        answer = self.call("list_node_pools", ListNodePoolsRequest(parent=cluster), cluster)
+        pools = ListNodePoolsResponse.pb(answer).node_pools  # assumes: list-after-create
+        return [read_pool(pool) for pool in pools]
 
-    def get(self, cluster: str, name: str) -> PoolSnapshot | None:
-        """Return one pool, or None."""
+    def get(self, cluster: str, name: str) -> NodePool | None:
+        """Return one pool, or None if GKE says that it has none of that name."""
         path = f"{cluster}/nodePools/{name}"
         try:
-            found = _read(
-                NodePool.pb(self.call("get_node_pool", GetNodePoolRequest(name=path), path))
-            )
-        except NotFound:  # assumes: read-after-create
+            answer = self.call("get_node_pool", GetNodePoolRequest(name=path), path)
+        except NotFound as error:  # assumes: read-after-create
+            _expect_named(name, error)
             return None
-        if found.name != name:
+        pool = read_pool(ApiNodePool.pb(answer))
+        if pool.name != name:
             raise Unavailable(
-                f"GKE's answer cannot be read: it is about node pool {found.name!r}, not {name!r}"
+                f"GKE's answer cannot be read: it is about node pool {pool.name!r}, not {name!r}"
             )
-        return found
+        return pool
 
-    def list(self, cluster: str) -> list[PoolSnapshot]:
-        """Return every pool."""
-        answer = self.call("list_node_pools", ListNodePoolsRequest(parent=cluster), cluster)
+    def list_operations(self, cluster: str) -> Sequence[Operation]:
+        """Return the creates and deletes of a cluster's pools, from its location's operations."""
+        location, _, name = cluster.rpartition("/clusters/")
+        answer = self.call("list_operations", ListOperationsRequest(parent=location), location)
+        # A target names the project by its number, and a zone by ``zones``.
+        path = f"/{location.rpartition('/')[2]}/clusters/{name}/nodePools/"  # assumes: operation-fields
         return [
-            _read(pool) for pool in ListNodePoolsResponse.pb(answer).node_pools
-        ]  # assumes: list-after-create
+            read_operation(each, name_target(each, path))
+            for each in ListOperationsResponse.pb(answer).operations
+            if each.operation_type in MADE and path in each.target_link
+        ]
+
+    def read_machines(self, pool: NodePool) -> Machines:
+        """Return what the instance groups of a pool say of their machines."""
+        return self._groups.read_machines(pool)
 
     def find_channel(self, cluster: str) -> str:
         """Return the release channel of a cluster, or empty, read `CHANNEL_SECONDS` ago at most.
@@ -145,61 +140,19 @@ class GkeNodePools:
         Who asks while it is being read waits for it. An error is not kept.
         """
         with self._channel_lock:
-            found, read_at = self._channels.get(cluster, ("", -math.inf))
+            channel, read_at = self._channels.get(cluster, ("", -math.inf))
             now = self._clock.now()
             if not 0 <= now - read_at <= CHANNEL_SECONDS:
-                answer = Cluster.pb(
-                    self.call("get_cluster", GetClusterRequest(name=cluster), cluster)
-                )
-                if answer.name != cluster.rpartition("/")[2]:  # assumes: channel-told
-                    raise Unavailable(
-                        f"GKE's answer cannot be read: it is about cluster {answer.name!r}"
-                    )
-                found = str(json_format.MessageToDict(answer.release_channel).get("channel", ""))
-                self._channels[cluster] = (found, now)
-            return found
+                channel = self._read_channel(cluster)
+                self._channels[cluster] = channel, now
+            return channel
 
-    def list_creations(self, cluster: str) -> Sequence[Creation]:
-        """Return the creations of a cluster's pools, from the operations of its location."""
-        location, _, name = cluster.rpartition("/clusters/")
-        answer = self.call("list_operations", ListOperationsRequest(parent=location), location)
-        # A target names the project by its number, and a zone by ``zones``.
-        path = f"/{location.rpartition('/')[2]}/clusters/{name}/nodePools/"  # assumes: operation-fields
-        return [
-            _read_creation(each, each.target_link.rpartition(path)[2])
-            for each in ListOperationsResponse.pb(answer).operations
-            if each.operation_type == Operation.Type.CREATE_NODE_POOL and path in each.target_link
-        ]
-
-    def delete(self, cluster: str, name: str) -> None:
-        """Submit a deletion; an absent pool is success."""
-        path = f"{cluster}/nodePools/{name}"
-        try:
-            self.call("delete_node_pool", DeleteNodePoolRequest(name=path), path, promptly=True)
-        except NotFound:  # assumes: missing-pool
-            return
-
-    def measure(self, pool: PoolSnapshot) -> int:
-        """Return the target size of the instance groups: a pool's own count ignores resizes."""
-        return self.groups.measure(pool)
-
-    def read_machines(self, pool: PoolSnapshot) -> Machines:
-        """Return what the instance groups say of their machines."""
-        return self.groups.read_machines(pool)
-
-    def resize(self, cluster: str, name: str, nodes: int) -> None:
-        """Submit another size."""
-        path = f"{cluster}/nodePools/{name}"
-        request = SetNodePoolSizeRequest(name=path, node_count=nodes)
-        self.call("set_node_pool_size", request, path, promptly=True)  # assumes: set-size
-
-    def list_missing(self, pool: PoolSnapshot) -> Sequence[str]:
-        """Return the instances that the groups are creating, and try to create again for ever."""
-        return self.groups.list_missing(pool)
-
-    def remove_nodes(self, pool: PoolSnapshot, names: Sequence[str]) -> None:
-        """Remove nodes by name."""
-        self.groups.remove_nodes(pool, names)
+    def _read_channel(self, cluster: str) -> str:
+        request = GetClusterRequest(name=cluster)
+        answer = Cluster.pb(self.call("get_cluster", request, cluster))
+        if answer.name != cluster.rpartition("/")[2]:  # assumes: channel-told
+            raise Unavailable(f"GKE's answer cannot be read: it is about cluster {answer.name!r}")
+        return str(json_format.MessageToDict(answer.release_channel).get("channel", ""))
 
     def call(self, method: str, request: Any, about: str, *, promptly: bool = False) -> Any:
         """Return the answer to one call, which is made once.
@@ -213,6 +166,15 @@ class GkeNodePools:
         with translate_errors(call):
             return getattr(self._open(), method)(request, retry=None, timeout=deadline)
 
+    def _bound(self, cluster: str, name: str, *, least: int, most: int) -> None:
+        """Give GKE's autoscaler new bounds for a pool; a maximum of 0 turns it off."""
+        path = f"{cluster}/nodePools/{name}"
+        scaling = NodePoolAutoscaling(
+            enabled=most > 0, min_node_count=least, max_node_count=most
+        )  # assumes: set-autoscaling
+        request = SetNodePoolAutoscalingRequest(name=path, autoscaling=scaling)
+        self.call("set_node_pool_autoscaling", request, path, promptly=True)
+
     def _open(self) -> Any:
         with self._lock:
             if self._client is None:
@@ -224,44 +186,43 @@ class GkeNodePools:
             return self._client
 
 
-def _read(pool: Any) -> PoolSnapshot:
-    """Return one pool of an answer: a message of protobuf, without proto-plus around it."""
-    if not pool.name:
-        raise Unavailable("GKE's answer cannot be read: a node pool has no name")
-    messages = [condition.message for condition in pool.conditions if condition.message]
-    return PoolSnapshot(
-        name=pool.name,
-        status=parse_status(pool.status),
-        labels=dict(pool.config.labels),
-        # An autoscaled pool starts empty: what it may grow to is what was asked for.
-        node_count=max(
-            0, pool.initial_node_count or pool.autoscaling.max_node_count
-        ),  # assumes: initial-count
-        machine_type=pool.config.machine_type,
-        topology=pool.placement_policy.tpu_topology,
-        gpus_per_node=sum(
-            max(0, bound_count(each.accelerator_count)) for each in pool.config.accelerators
-        ),
-        group_urls=tuple(pool.instance_group_urls),  # assumes: group-urls
-        error="; ".join(messages) or pool.status_message,
-        deployment=pool.config.resource_labels.get(_DEPLOYMENT, ""),
-        reserved=pool.config.reservation_affinity.consume_reservation_type in _RESERVED,
-        spot=pool.config.spot,
-        flex_start=pool.config.flex_start,
-        autoscaled=pool.autoscaling.enabled,
-    )
+class GkeAdds(GkePools):
+    """What `provision` may do."""
+
+    def create(self, cluster: str, node_pool: Mapping[str, Any]) -> None:
+        """Submit one pool; promptly, because the stop was read just now."""
+        request = CreateNodePoolRequest(parent=cluster)
+        message = CreateNodePoolRequest.pb(request).node_pool
+        json_format.ParseDict(node_pool, message)  # assumes: fields
+        path = f"{cluster}/nodePools/{node_pool['name']}"
+        self.call("create_node_pool", request, path, promptly=True)
+
+    def raise_maximum(self, cluster: str, name: str, nodes: int, *, least: int = 0) -> None:
+        """Let GKE's autoscaler give a pool so many nodes, and never fewer than `least`."""
+        self._bound(cluster, name, least=least, most=nodes)
 
 
-def _read_creation(found: Any, pool: str) -> Creation:
-    """Return a creation. The status text, if there is one, says more than the error."""
-    ended = found.status == Operation.Status.DONE
-    code = f"error {found.error.code}" if found.error.code else ""
-    error = found.status_message or found.error.message or code  # assumes: operation-error
-    return Creation(
-        pool=pool,
-        ended=ended,
-        error=error[:_ERROR_LENGTH_MAX] if ended else "",
-        code=found.error.code if ended else 0,
-        began_at=parse_time(found.start_time),
-        ended_at=parse_time(found.end_time) if ended else None,
-    )
+class GkeTakes(GkePools):
+    """What `collect` may do."""
+
+    def delete(self, cluster: str, name: str) -> None:
+        """Submit a deletion; an absent pool is success."""
+        path = f"{cluster}/nodePools/{name}"
+        try:
+            self.call("delete_node_pool", DeleteNodePoolRequest(name=path), path, promptly=True)
+        except NotFound as error:  # assumes: missing-pool
+            _expect_named(name, error)
+
+    def lower_maximum(self, cluster: str, name: str, nodes: int) -> None:
+        """Bound a pool to fewer nodes; 0 turns its autoscaling off."""
+        self._bound(cluster, name, least=0, most=nodes)
+
+
+def _expect_named(name: str, error: NotFound) -> None:
+    """Pass over a 404 that names the pool; any other one proves nothing about it.
+
+    Raises:
+        Unavailable: the 404 is about something else.
+    """
+    if isinstance(error, ClusterNotFound) or name not in str(error):
+        raise Unavailable(f"cannot tell whether node pool {name} exists: {error}") from error

@@ -7,11 +7,9 @@ from typing import Any
 import msgspec
 
 from shared.edges.kubernetes_objects import Condition, ObjectMeta, Record
-from shared.edges.quantities import parse_quantity
-from shared.engine.outside import SurplusMark
-from shared.model.labels import GPU_RESOURCE, SURPLUS, TPU_RESOURCE
+from shared.model import labels
+from shared.model.readings import PoolNode
 from shared.model.times import parse_time
-from shared.model.workloads import NodeView, Taint
 
 CLOSED, OPEN = "NoSchedule", "PreferNoSchedule"
 
@@ -20,14 +18,12 @@ class NodeSpec(Record):
     """All taints, with the fields of others."""
 
     taints: list[dict[str, Any]] | None = None
-    unschedulable: bool | None = None
 
 
 class NodeStatus(Record):
     """What the node reports of itself."""
 
     conditions: list[Condition] | None = None
-    allocatable: dict[str, Any] | None = None
 
 
 class Node(Record):
@@ -38,49 +34,43 @@ class Node(Record):
     status: NodeStatus = msgspec.field(default_factory=NodeStatus)
 
 
-def view_node(node: Node) -> NodeView:
-    """Return a node as decisions see it. It is Ready by its condition of that name."""
-    offered = node.status.allocatable
-    has_units = offered is not None and not {TPU_RESOURCE, GPU_RESOURCE}.isdisjoint(offered)
-    return NodeView(
+def view_node(node: Node) -> PoolNode:
+    """Return a node as the plan needs it."""
+    ready = next(
+        (
+            each
+            for each in node.status.conditions or ()
+            if (each.type, each.status) == ("Ready", "True")
+        ),
+        None,
+    )
+    idle_since, closed = read_idle(node)
+    return PoolNode(
         name=node.metadata.name,
-        ready=any(
-            each.type == "Ready" and each.status == "True" for each in node.status.conditions or ()
-        ),
-        cordoned=bool(node.spec.unschedulable),
-        taints=tuple(
-            Taint(*(str(taint.get(part, "")) for part in ("key", "value", "effect")))
-            for taint in node.spec.taints or ()
-        ),
-        # A node offers accelerators only when its driver runs.
-        units=_read_offer(offered, TPU_RESOURCE, GPU_RESOURCE) if has_units else None,
-        cpu_millis=_read_offer(offered, "cpu", scale=1000),
-        memory_bytes=_read_offer(offered, "memory"),
-        created_at=parse_time(node.metadata.creation_timestamp),
+        pool=(node.metadata.labels or {}).get(labels.NODE_POOL, ""),
+        ready=ready is not None,
+        ready_at=parse_time(ready.last_transition_time) if ready else None,
+        idle_since=idle_since,
+        closed=closed,
     )
 
 
-def _read_offer(offered: dict[str, Any] | None, *names: str, scale: int = 1) -> int | None:
-    found = [parse_quantity(str((offered or {}).get(name, ""))) for name in names]
-    known = [amount for amount in found if amount is not None]
-    return int(sum(known) * scale) if known else None
+def read_idle(node: Node) -> tuple[float | None, bool]:
+    """Return since when a node is idle by our taint, and whether that keeps new pods off.
 
-
-def read_surplus(node: Node) -> SurplusMark | None:
-    """Return our mark on a node; None without one, or with one whose value is no time."""
+    A taint whose value is no time counts as none.
+    """
     for taint in node.spec.taints or ():
         value = str(taint.get("value", ""))
-        if taint.get("key") == SURPLUS and value.isascii() and value.isdigit():
-            return SurplusMark(since=float(value), closed=taint.get("effect") == CLOSED)
-    return None
+        if taint.get("key") == labels.SURPLUS and value.isascii() and value.isdigit():
+            return float(value), taint.get("effect") == CLOSED
+    return None, False
 
 
-def replace_surplus(node: Node, since: float | None, *, closed: bool) -> list[dict[str, Any]]:
-    """Return a node's taints with our mark of that time, or with none; those of others stay."""
-    others = [taint for taint in node.spec.taints or () if taint.get("key") != SURPLUS]
+def format_taints(node: Node, since: float | None, *, closed: bool) -> list[dict[str, Any]]:
+    """Return a node's taints with ours of that time, or with none; those of others stay."""
+    others = [taint for taint in node.spec.taints or () if taint.get("key") != labels.SURPLUS]
     if since is None:
         return others
-    return [
-        *others,
-        {"key": SURPLUS, "value": str(int(since)), "effect": CLOSED if closed else OPEN},
-    ]
+    effect = CLOSED if closed else OPEN
+    return [*others, {"key": labels.SURPLUS, "value": str(int(since)), "effect": effect}]
