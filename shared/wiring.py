@@ -13,20 +13,18 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from shared.edges.clock import SYSTEM_CLOCK
-from shared.edges.gke import GkeNodePools
+from shared.edges.gke import GkeAdds, GkePools, GkeTakes
 from shared.edges.google_account import GoogleAccount
 from shared.edges.kubernetes_api import KubernetesApi
+from shared.edges.kubernetes_cluster import KubernetesCluster
 from shared.edges.kubernetes_connection import connection_from_settings
 from shared.edges.kueue_objects import KueueQueues
-from shared.edges.live_objects import LiveObjects
-from shared.edges.node_pools import NodePools
 from shared.engine.budget import Budget
 from shared.engine.look import Memory
 from shared.engine.outside import Ports
 from shared.engine.reconcile import Role
 from shared.engine.threads import Crew
 from shared.environment import read_settings
-from shared.kinds.table import choose_kinds
 from shared.model.errors import ProvisionerError
 
 if TYPE_CHECKING:
@@ -73,7 +71,7 @@ def open_clients(role: Role) -> None:
     """
     try:
         pools = get_process(role)[0].pools
-        if isinstance(pools, NodePools):
+        if isinstance(pools, GkePools):
             pools.open()
     except ProvisionerError as error:
         _LOG.warning("the clients could not be opened at the start", extra={"problem": str(error)})
@@ -98,22 +96,22 @@ def build_ports(
     Each function can do its own verb only; without a role nothing can be added or taken away.
     """
     account = GoogleAccount(settings.credentials)
-    pools = NodePools(
-        GkeNodePools(settings.gke_endpoint, account, compute_endpoint=settings.compute_endpoint)
-    )
+    place = {"compute_endpoint": settings.compute_endpoint}
+    adds = GkeAdds(settings.gke_endpoint, account, **place) if role == Role.PROVISION else None
+    takes = GkeTakes(settings.gke_endpoint, account, **place) if role == Role.COLLECT else None
     apis = {
         name: KubernetesApi(connection_from_settings(cluster, account.give_token))
         for name, cluster in settings.clusters.items()
     }
-    kinds, component = choose_kinds(settings.kinds), environ.get("K_SERVICE", "tpu-provisioner")
+    component = environ.get("K_SERVICE", "tpu-provisioner")
     queues = {name: KueueQueues(api) for name, api in apis.items()}
     return Ports(
         settings=settings,
-        pools=pools,
-        adds=pools if role == Role.PROVISION else None,
-        takes=pools if role == Role.COLLECT else None,
+        pools=adds or takes or GkePools(settings.gke_endpoint, account, **place),
+        adds=adds,
+        takes=takes,
         clusters={
-            name: LiveObjects(api, kinds=kinds, component=component) for name, api in apis.items()
+            name: KubernetesCluster(api, component=component) for name, api in apis.items()
         },
         queues=queues if settings.kueue_admission_check else {},
         clock=SYSTEM_CLOCK,

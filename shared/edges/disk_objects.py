@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 ZONE_KEYS = (labels.ZONE, "topology.gke.io/zone", "failure-domain.beta.kubernetes.io/zone")
 """The second is that of Google's CSI drivers, the third that of old volumes:
 https://github.com/kubernetes-sigs/gcp-compute-persistent-disk-csi-driver."""
+_WAITS = "WaitForFirstConsumer"
 _BETWEEN_ZONES = "__"
 """Between the zones of a regional disk in a label:
 https://pkg.go.dev/k8s.io/cloud-provider/volume/helpers#LabelZonesToSet."""
@@ -75,34 +76,51 @@ class StorageClass(Record):
     """A StorageClass."""
 
     allowed_topologies: list[TopologyTerm] | None = None
+    volume_binding_mode: str = "Immediate"
+    """``WaitForFirstConsumer``: the volume is made when a pod is placed."""
 
 
 def read_disk(api: KubernetesApi, namespace: str, claim: str) -> Disk | None:
-    """Return where the volume of a claim can be used; None as `shared.model.ports.Cluster` has it.
+    """Return where the volume of a claim can be used, or why it can be used nowhere yet.
 
+    None: it can be used anywhere, or an object on the way to it has no name that the API accepts.
     It takes two reads if the claim has a volume or a class, else one.
     """
+    path = f"/api/v1/namespaces/{namespace}/persistentvolumeclaims/{claim}"
     try:
-        spec = api.get(
-            f"/api/v1/namespaces/{namespace}/persistentvolumeclaims/{claim}", VolumeClaim
-        ).spec
-        if spec.volume_name:
-            volume = api.get(f"/api/v1/persistentvolumes/{spec.volume_name}", Volume)
-            made_at, zones = (
-                parse_time(volume.metadata.creation_timestamp),
-                _find_zones_of_volume(volume),
-            )
-            return Disk(claim=claim, zones=zones, made_at=made_at) if zones else None
-        named = spec.storage_class_name or ""
-        if not named:
-            return None
-        terms = api.get(
-            f"/apis/storage.k8s.io/v1/storageclasses/{named}", StorageClass
-        ).allowed_topologies
-    except (NotFound, Rejected):  # the API server lets each of these names be any text
+        spec = api.get(path, VolumeClaim).spec
+    except NotFound:
+        return Disk(claim=claim, zones=(), unbound="does not exist")
+    except Rejected:  # the API server lets each of these names be any text
         return None
-    zones = _find_zones(each.match_label_expressions or () for each in terms or ())
-    return Disk(claim=claim, zones=zones, storage_class=named) if zones else None
+    if spec.volume_name:
+        return _read_volume(api, claim, spec.volume_name)
+    return _read_class(api, claim, spec.storage_class_name or "")
+
+
+def _read_volume(api: KubernetesApi, claim: str, name: str) -> Disk | None:
+    try:
+        volume = api.get(f"/api/v1/persistentvolumes/{name}", Volume)
+    except (NotFound, Rejected):
+        return None
+    zones = _find_zones_of_volume(volume)
+    made_at = parse_time(volume.metadata.creation_timestamp)
+    return Disk(claim=claim, zones=zones, made_at=made_at) if zones else None
+
+
+def _read_class(api: KubernetesApi, claim: str, name: str) -> Disk | None:
+    """Return where a claim without a volume will get it; a class that binds at once must do so."""
+    try:
+        path = f"/apis/storage.k8s.io/v1/storageclasses/{name}"
+        storage = api.get(path, StorageClass) if name else StorageClass()
+    except (NotFound, Rejected):
+        storage = StorageClass()
+    if storage.volume_binding_mode != _WAITS:
+        return Disk(claim=claim, zones=(), unbound="is not bound to a volume yet")
+    zones = _find_zones(
+        each.match_label_expressions or () for each in storage.allowed_topologies or ()
+    )
+    return Disk(claim=claim, zones=zones, storage_class=name) if zones else None
 
 
 def _find_zones_of_volume(volume: Volume) -> tuple[str, ...]:

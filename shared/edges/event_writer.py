@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 from shared.edges.kubernetes_objects import Record
 from shared.kinds.table import KINDS
 from shared.model.errors import AlreadyExists
-from shared.model.readings import FillError
 from shared.model.times import format_time, parse_time
 
 if TYPE_CHECKING:
@@ -32,12 +31,6 @@ _WRITTEN_MAX = 50_000
 at, and more. Without them they are read again."""
 
 
-SCALE_UPS = ("FailedScaleUp", "NotTriggerScaleUp", "TriggeredScaleUp")  # assumes: scale-up-events
-"""Reasons of Events of GKE's autoscaler on a pod; the second one is an error in its back-off:
-https://github.com/kubernetes/autoscaler/blob/master/cluster-autoscaler/FAQ.md."""
-_BACK_OFF = "in backoff after failed scale-up"
-
-
 class StoredEvent(Record):
     """An Event, by whoever wrote it."""
 
@@ -46,15 +39,6 @@ class StoredEvent(Record):
     count: int = 1
     last_timestamp: str | None = None
     event_time: str | None = None
-
-
-def read_scale_up(event: StoredEvent) -> FillError | None:
-    """Return what the autoscaler said of making nodes; None for any other Event."""
-    if event.reason not in SCALE_UPS:
-        return None
-    at = parse_time(event.last_timestamp or event.event_time)
-    tries = event.reason != SCALE_UPS[0] and _BACK_OFF not in event.message
-    return FillError(event.message[:_MESSAGE_LENGTH_MAX], at, tries=tries)
 
 
 class EventWriter:

@@ -19,7 +19,7 @@ from requests.adapters import BaseAdapter, HTTPAdapter
 
 from shared.edges.clock import SYSTEM_CLOCK
 from shared.edges.google_calls import translate_errors
-from shared.edges.threads import CONNECTIONS_MAX
+from shared.edges.kubernetes_connection import CONNECTIONS_MAX
 from shared.version import VERSION
 
 if TYPE_CHECKING:

@@ -6,7 +6,6 @@ https://cloud.google.com/compute/docs/reference/rest/v1/instanceGroupManagers
 
 from __future__ import annotations
 
-import contextlib
 import re
 from typing import TYPE_CHECKING, Protocol, TypeVar
 from urllib.parse import quote
@@ -14,13 +13,12 @@ from urllib.parse import quote
 import msgspec
 
 from shared.json_text import JSON_ERRORS
-from shared.model.counts import bound_count
-from shared.model.errors import NotFound, Unavailable
+from shared.model.errors import Unavailable
 from shared.model.readings import FillError, Machines
 from shared.model.times import parse_time
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
     from shared.edges.google_session import GoogleSession
 
@@ -100,7 +98,6 @@ class _Status(_Struct):
 
 
 class _Group(_Struct):
-    target_size: int
     status: _Status | None = None
 
 
@@ -115,33 +112,6 @@ class InstanceGroups:
     def __init__(self, session: GoogleSession) -> None:
         """Prepare; nothing is sent yet."""
         self._session = session
-
-    def measure(self, pool: Grouped) -> int:
-        """Return how many machines the groups should have.
-
-        GKE may name a group that does not exist (Terraform leaves such a group out). It has none.
-
-        Raises:
-            ProvisionerError: a group could not be read.
-        """
-        size = 0
-        for group in _list_groups(pool):
-            with contextlib.suppress(NotFound):
-                size += max(0, bound_count(self._get(group).target_size))
-        return size
-
-    def list_missing(self, pool: Grouped) -> list[str]:
-        """Return the names of the machines that the groups are creating, again and again.
-
-        Raises:
-            ProvisionerError: a group could not be read.
-        """
-        rows = [each for group in _list_groups(pool) for each in self._list_instances(group)]
-        return [
-            each.instance.rpartition("/")[2]
-            for each in rows
-            if each.current_action.startswith(_CREATING)
-        ]
 
     def read_machines(self, pool: Grouped) -> Machines:
         """Return how many machines there are and come, and what keeps the others away.
@@ -172,26 +142,8 @@ class InstanceGroups:
                 errors += [*self._list_errors(group), *told]
         return Machines(made=made, coming=coming, errors=tuple(dict.fromkeys(errors)))
 
-    def remove_nodes(self, pool: Grouped, names: Sequence[str]) -> None:
-        """Remove nodes by name: ``POST .../instanceGroupManagers/NAME/deleteInstances``.
-
-        A node is called as its instance, whose name tells the group if there are several.
-
-        Raises:
-            Unavailable: it is not clear which group has a node.
-            ProvisionerError: Compute Engine did not accept it.
-        """
-        for group, found in _sort_by_group(pool, names).items():
-            home = "/".join(group.split("/")[2:4])
-            body = {
-                "instances": [f"{home}/instances/{name}" for name in found]
-            }  # assumes: delete-instances
-            self._session.call("POST", f"compute/v1/{group}/deleteInstances", body, promptly=True)
-
     def _get(self, group: str) -> _Group:
-        return _decode(
-            _GROUP, self._session.call("GET", f"compute/v1/{group}")
-        )  # assumes: group-size
+        return _decode(_GROUP, self._session.call("GET", f"compute/v1/{group}"))
 
     def _list_instances(self, group: str) -> list[_Instance]:
         """Return all of a group's instances. GKE's groups answer in pages of 500."""
@@ -237,25 +189,6 @@ def _tell(error: _Error, at: float | None) -> FillError:
 
 def _list_groups(pool: Grouped) -> list[str]:
     return [_path_of(url) for url in pool.group_urls]
-
-
-def _sort_by_group(pool: Grouped, names: Sequence[str]) -> dict[str, list[str]]:
-    """Return the nodes by the path of their instance group.
-
-    The group ``gke-c-p-12ab34cd-grp`` has the instances ``gke-c-p-12ab34cd-XXXX``.
-    """
-    groups = _list_groups(pool)
-    found: dict[str, list[str]] = {}
-    for name in names:
-        base = name.rpartition("-")[0]  # assumes: instance-names
-        named = [group for group in groups if group.rpartition("/")[2] in (base, f"{base}-grp")]
-        homes = groups if len(groups) == 1 else named
-        if len(homes) != 1:
-            raise Unavailable(
-                f"it is not clear which instance group of node pool {pool.name} has node {name}"
-            )
-        found.setdefault(homes[0], []).append(name)
-    return found
 
 
 def _path_of(url: str) -> str:

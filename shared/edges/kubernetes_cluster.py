@@ -12,13 +12,7 @@ from shared.edges.kubernetes_objects import JsonObject, Stored
 from shared.edges.node_taints import Node, format_taints, view_node
 from shared.edges.workload_objects import MIRROR_POD, Pod, read_parent_now, read_workload, view_pod
 from shared.kinds.rayjob import RAYJOB
-from shared.kinds.table import (
-    KINDS,
-    find_kind_of_pod,
-    get_kind,
-    is_pod_of,
-    select_pods_of,
-)
+from shared.kinds.table import find_kind_of_pod, get_kind, is_pod_of, select_pods_of
 from shared.model import labels
 from shared.model.errors import KindAbsent, NotFound, Unavailable
 from shared.model.readings import BoundPod, Namespace
@@ -29,17 +23,17 @@ if TYPE_CHECKING:
 
     from shared.edges.kubernetes_api import KubernetesApi
     from shared.edges.kubernetes_objects import Page
-    from shared.kinds.kind import Kind
     from shared.model.readings import Notice, PoolNode
     from shared.model.times import Clock
     from shared.model.workloads import Disk, Parent, PodView, WorkloadView
 
 T = TypeVar("T")
-UNBOUND = {"fieldSelector": "spec.nodeName="}
-"""An exact spec.nodeName is the one pod field selector that API servers index."""
 _POOLS_PER_LIST = 100
 """Names of at most 40 characters each: well below the length that HTTP servers accept of a URL."""
 _OURS = f"{labels.MANAGER}={labels.MANAGER_VALUE}"
+_UNFINISHED = "status.phase!=Succeeded,status.phase!=Failed"
+_NOT_OF_NODES = "!pod-template-generation"  # assumes: daemonset-label
+"""The label of every DaemonSet's pods; without them a list of a large cluster is much shorter."""
 _PODS, _NODES = "/api/v1/pods", "/api/v1/nodes"
 
 
@@ -50,7 +44,6 @@ class KubernetesCluster:
         self,
         api: KubernetesApi,
         *,
-        kinds: Sequence[Kind] = KINDS,
         component: str = "tpu-provisioner",
         clock: Clock = SYSTEM_CLOCK,
     ) -> None:
@@ -58,11 +51,10 @@ class KubernetesCluster:
 
         Args:
             api: of the cluster.
-            kinds: that are served. Pods of others are listed too, so that they can be answered.
             component: who writes the Events.
             clock: The time of day.
         """
-        self._api, self._kinds = api, kinds
+        self._api = api
         self._events = EventWriter(api, component=component, clock=clock)
 
     def get_workload(self, kind: str, namespace: str, name: str) -> WorkloadView | None:
@@ -114,7 +106,7 @@ class KubernetesCluster:
 
     def list_accelerator_pods(self) -> Iterator[PodView]:
         """Yield all unfinished accelerator pods of the cluster, page by page, of any kind."""
-        query = {"fieldSelector": "status.phase!=Succeeded,status.phase!=Failed"}
+        query = {"fieldSelector": _UNFINISHED, "labelSelector": _NOT_OF_NODES}
         for pod in self._list_pods(_PODS, query):
             if pod.template.wants_accelerator and not pod.finished and find_kind_of_pod(pod):
                 yield pod

@@ -24,7 +24,6 @@ from kubernetes.config import kube_config
 from kubernetes.config.config_exception import ConfigException
 from urllib3.util.ssl_ import create_urllib3_context
 
-from shared.edges.threads import CONNECTIONS_MAX
 from shared.model.errors import Misconfigured
 
 if TYPE_CHECKING:
@@ -37,6 +36,9 @@ if TYPE_CHECKING:
 TOKEN_REREAD_SECONDS = 60.0
 """The kubelet rotates a mounted token when a fifth of its hour is left, so a minute is never too
 late (https://kubernetes.io/docs/tasks/configure-pod-container/configure-service-account/)."""
+CONNECTIONS_MAX = 256
+"""Kept open at most to one server: an instance of a function serves 16 requests, each with 16 calls
+side by side, and the exporter has two watches per kind of workload."""
 _BEARER = "BearerToken"
 """The client's own name for the header Authorization."""
 _IGNORED_BY_THE_CLIENT = ("as", "as-groups", "as-uid", "as-user-extra")

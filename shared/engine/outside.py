@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from shared.engine.threads import Crew
     from shared.model.kueue import Check, CheckState, QueuedWorkload
     from shared.model.pools import NodePool
-    from shared.model.readings import BoundPod, Machines, Namespace, Notice
+    from shared.model.readings import BoundPod, Machines, Namespace, Notice, Operation, PoolNode
     from shared.model.times import Clock
-    from shared.model.workloads import Parent, PodView, WorkloadView
+    from shared.model.workloads import Disk, Parent, PodView, WorkloadView
     from shared.settings import Settings
 
 
@@ -47,8 +47,8 @@ class PoolAdds(PoolReads, Protocol):
     def create(self, cluster: str, node_pool: Mapping[str, Any]) -> None:
         """Submit one pool."""
 
-    def raise_maximum(self, cluster: str, name: str, nodes: int) -> None:
-        """Let GKE's autoscaler give a pool so many nodes."""
+    def raise_maximum(self, cluster: str, name: str, nodes: int, *, least: int = 0) -> None:
+        """Let GKE's autoscaler give a pool so many nodes, and never fewer than `least`."""
 
 
 class PoolTakes(PoolReads, Protocol):
@@ -67,7 +67,7 @@ class Cluster(Protocol):
     def get_workload(self, kind: str, namespace: str, name: str) -> WorkloadView | None:
         """Return one workload as it is now, or None when there is none of that name."""
 
-    def get_parent(self, parent: Parent, kind: str) -> Parent | None:
+    def get_parent(self, parent: Parent) -> Parent | None:
         """Return the parent of a workload as it is now; None when it is gone or replaced."""
 
     def get_namespace(self, name: str) -> Namespace | None:
@@ -76,8 +76,11 @@ class Cluster(Protocol):
     def list_workload_pods(self, workload: WorkloadView) -> Sequence[PodView]:
         """Return the unfinished accelerator pods of a workload."""
 
-    def list_accelerator_pods(self, *, unbound: bool) -> Iterable[PodView]:
-        """Return all accelerator pods of the cluster, or those that are bound to no node."""
+    def find_disk(self, namespace: str, claim: str) -> Disk | None:
+        """Return where the volume of a claim can be used; None if it can be used anywhere."""
+
+    def list_accelerator_pods(self) -> Iterable[PodView]:
+        """Return all unfinished accelerator pods of the cluster, of any kind."""
 
     def list_nodes(self, pools: Sequence[str] = ()) -> Sequence[PoolNode]:
         """Return the nodes of these pools, or of all pools of ours."""

@@ -85,11 +85,13 @@ class Disk:
 
     claim: str
     zones: tuple[str, ...]
-    """Sorted, at least one."""
+    """Sorted, at least one, unless it is unbound."""
     storage_class: str = ""
     """Of a volume that does not exist yet: the class that names its zones."""
     made_at: float | None = None
     """Unix seconds; None if it does not exist yet."""
+    unbound: str = ""
+    """Why the claim has no volume that a pod could wait beside; it has no zones then."""
 
     def __str__(self) -> str:
         zones = " or ".join(self.zones)
