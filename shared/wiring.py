@@ -110,9 +110,7 @@ def build_ports(
         pools=adds or takes or GkePools(settings.gke_endpoint, account, **place),
         adds=adds,
         takes=takes,
-        clusters={
-            name: KubernetesCluster(api, component=component) for name, api in apis.items()
-        },
+        clusters={name: KubernetesCluster(api, component=component) for name, api in apis.items()},
         queues=queues if settings.kueue_admission_check else {},
         clock=SYSTEM_CLOCK,
         budget=Budget(settings),

@@ -41,11 +41,7 @@ class KubernetesCluster:
     """The objects of one cluster over HTTPS."""
 
     def __init__(
-        self,
-        api: KubernetesApi,
-        *,
-        component: str = "tpu-provisioner",
-        clock: Clock = SYSTEM_CLOCK,
+        self, api: KubernetesApi, *, component: str = "tpu-provisioner", clock: Clock = SYSTEM_CLOCK
     ) -> None:
         """Prepare; nothing is sent yet.
 
