@@ -27,8 +27,8 @@ from standins.fakegke.model.proto_messages import (
     copy_of,
 )
 from standins.fakegke.model.reads import Reads
-from standins.fakegke.model.state import ClusterRecord, World, pool_target
-from standins.fakegke.model.updates import apply_update, check_update
+from standins.fakegke.model.state import ClusterRecord, PoolRecord, World, pool_target
+from standins.fakegke.model.updates import apply_autoscaling, apply_update, check_autoscaling, check_update
 from standins.fakegke.resource_names import (
     ClusterName,
     Place,
@@ -74,6 +74,7 @@ class FakeGke:
             "ListNodePools": self._list_node_pools,
             "UpdateNodePool": self._update_node_pool,
             "SetNodePoolSize": self._set_node_pool_size,
+            "SetNodePoolAutoscaling": self._set_node_pool_autoscaling,
             "GetOperation": self._get_operation,
             "ListOperations": self._list_operations,
             "GetCluster": self._get_cluster,
@@ -198,10 +199,20 @@ class FakeGke:
         check_update(request, self._admission.pool(cluster, place.leaf))
         pool = self._admission.change(cluster, place.leaf, target)
         apply_update(request, pool)
+        return self._reconcile(cluster, pool, OperationType.UPGRADE_NODES)
+
+    def _set_node_pool_autoscaling(self, request: Message, target: Target) -> Message:
+        place = parse_pool("name", request.name)
+        cluster = self._enter(place, target)
+        check_autoscaling(request.autoscaling, self._admission.pool(cluster, place.leaf))
+        pool = self._admission.change(cluster, place.leaf, target)
+        apply_autoscaling(request.autoscaling, pool)
+        return self._reconcile(cluster, pool, OperationType.UPDATE_CLUSTER)
+
+    def _reconcile(self, cluster: ClusterRecord, pool: PoolRecord, kind: int) -> Message:
         self._lifecycle.renew_etag(cluster, pool)
         seconds = self.world.draw("update", cluster.name, pool.name, self.world.scenario.timings.update)
-        record = self._lifecycle.reconcile(cluster, pool, OperationType.UPGRADE_NODES, seconds)
-        return copy_of(record.message)
+        return copy_of(self._lifecycle.reconcile(cluster, pool, kind, seconds).message)
 
     def _set_node_pool_size(self, request: Message, target: Target) -> Message:
         place = parse_pool("name", request.name)

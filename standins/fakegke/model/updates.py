@@ -1,13 +1,14 @@
-"""UpdateNodePool: which fields may change, the etag, and the change itself.
+"""UpdateNodePool and SetNodePoolAutoscaling: what may change, the etag, and the change itself.
 
 Everything else is refused loudly.
 """
 
-from standins.fakegke.errors import Code, GkeError, invalid, not_emulated
+from standins.fakegke.errors import Code, GkeError, invalid, invalid_field, not_emulated
 from standins.fakegke.model.label_rules import check_node_labels, check_resource_labels, check_tags, check_taints
 from standins.fakegke.model.node_objects import labels_by_gke
 from standins.fakegke.model.proto_messages import Message
 from standins.fakegke.model.state import PoolRecord
+from standins.fakegke.model.validation import wrong_size
 
 _ADDRESS = frozenset({"name", "project_id", "zone", "cluster_id", "node_pool_id", "etag"})
 _CHANGEABLE = frozenset({"labels", "resource_labels", "taints", "tags"})
@@ -50,3 +51,18 @@ def apply_update(request: Message, pool: PoolRecord) -> None:
     if request.HasField("tags"):
         del config.tags[:]
         config.tags.extend(request.tags.tags)
+
+
+def check_autoscaling(scaling: Message, pool: PoolRecord) -> None:
+    """Refuse bounds that contradict each other, or that a TPU slice cannot have."""
+    if not scaling.enabled:
+        return
+    if not 0 <= scaling.min_node_count <= scaling.max_node_count or scaling.max_node_count < 1:
+        raise invalid_field("autoscaling.max_node_count", scaling.max_node_count, "Must be 1 or more, and the minimum.")
+    if pool.shape.atomic and scaling.max_node_count != pool.shape.hosts:
+        raise wrong_size(scaling.max_node_count, pool.shape.topology)
+
+
+def apply_autoscaling(scaling: Message, pool: PoolRecord) -> None:
+    """Replace the autoscaling of a pool; its nodes stay as many as they are."""
+    pool.message.autoscaling.CopyFrom(scaling)

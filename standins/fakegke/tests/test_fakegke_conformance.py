@@ -1,6 +1,7 @@
 """What the fake GKE answers, as Google's own client reads it over REST."""
 
 import re
+from typing import Any
 
 import pytest
 from google.cloud import container_v1
@@ -156,6 +157,23 @@ def test_a_slice_cannot_be_resized_but_independent_hosts_can(served: ServedWorld
     served.advance(LONG)
     request["name"] = f"{served.parent}/nodePools/pool-2"
     assert served.client.set_node_pool_size(request=request).operation_type == Kind.SET_NODE_POOL_SIZE
+
+
+def test_the_bounds_of_the_autoscaler_can_be_set_and_turned_off(served: ServedWorld) -> None:
+    served.client.create_node_pool(parent=served.parent, node_pool=cpu_pool())
+    served.advance(LONG)
+    request: dict[str, Any] = {"name": f"{served.parent}/nodePools/pool-1"}
+    request["autoscaling"] = {"enabled": True, "max_node_count": 7}
+    served.client.set_node_pool_autoscaling(request=request)
+    served.advance(30)
+    assert (served.pool().status, served.pool().autoscaling.max_node_count) == (Pool.RUNNING, 7)
+    request["autoscaling"] = {"enabled": False}
+    served.client.set_node_pool_autoscaling(request=request)
+    served.advance(30)
+    assert not served.pool().autoscaling.enabled
+    request["autoscaling"] = {"enabled": True, "min_node_count": 2, "max_node_count": 1}
+    refusal = served.refusal(lambda: served.client.set_node_pool_autoscaling(request=request))
+    assert refusal.code == "INVALID_ARGUMENT"
 
 
 def test_a_cluster_operation_excludes_pool_operations_and_is_listed(served: ServedWorld) -> None:
