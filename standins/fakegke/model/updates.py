@@ -58,7 +58,9 @@ def check_autoscaling(scaling: Message, pool: PoolRecord) -> None:
     if not scaling.enabled:
         return
     if not 0 <= scaling.min_node_count <= scaling.max_node_count or scaling.max_node_count < 1:
-        raise invalid_field("autoscaling.max_node_count", scaling.max_node_count, "Must be 1 or more, and the minimum.")
+        raise invalid_field(
+            "autoscaling.max_node_count", scaling.max_node_count, "Must be 1 or more, and the minimum."
+        )
     if pool.shape.atomic and scaling.max_node_count != pool.shape.hosts:
         raise wrong_size(scaling.max_node_count, pool.shape.topology)
 
