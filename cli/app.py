@@ -50,7 +50,6 @@ class Function(StrEnum):
 
     PROVISION = "provision"
     COLLECT = "collect"
-    SETTLE = "settle"
 
 
 def _print_version(asked: bool) -> None:  # noqa: FBT001 -- how typer calls it

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import yaml
 from rich.console import Console
@@ -19,10 +20,11 @@ from rich.text import Text
 from cli.exit_codes import BadInput
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
 _GAP = "   "
 F = TypeVar("F", bound=StrEnum)
+R = TypeVar("R", contravariant=True)
 STYLES = {"ok": "green", "warn": "yellow", "bad": "bold red", "dim": "dim", "": ""}
 MINUTE, HOUR, DAY = 60, 3600, 86_400
 
@@ -71,6 +73,24 @@ def print_data(data: Any, form: Format) -> None:
         sys.stdout.write(yaml.safe_dump(data, sort_keys=False, allow_unicode=True))
     else:
         sys.stdout.write(json.dumps(data, indent=2, ensure_ascii=False) + "\n")
+
+
+@dataclass(frozen=True, slots=True)
+class Column(Generic[R]):
+    """One column of a table."""
+
+    heading: str
+    show: Callable[[R], str | Text]
+    """Returns its cell for a row."""
+    wide: bool = False
+    """It is shown by ``-o wide`` only."""
+
+
+def print_table(console: Console, columns: Sequence[Column[R]], rows: Sequence[R], *, wide: bool) -> None:
+    """Print rows by their columns."""
+    shown = [column for column in columns if wide or not column.wide]
+    headings = [column.heading for column in shown]
+    print_columns(console, headings, [[column.show(row) for column in shown] for row in rows])
 
 
 def print_columns(console: Console, headings: Sequence[str], rows: Sequence[Sequence[str | Text]]) -> None:

@@ -13,17 +13,19 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated
 
 from cli.exit_codes import BadInput
-from shared.deliver import SETTLE
 from shared.environment import describe_problem, name_variable, read_both
 from shared.model.errors import Misconfigured
 from shared.settings import CLUSTER, URL, Settings, Valid, matching
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
-PUSHED = ("provision", "collect", SETTLE)
-"""The functions that have a push subscription."""
+FUNCTIONS = ("provision", "collect")
 DEAD_LETTERS = "dead_letters"
+ENDS = "_ends"
+"""Of the name of a subscription to `nodepool-events`; the others are to `workload-events`."""
+PUSHED = tuple(f"{function}{part}" for part in ("", ENDS) for function in FUNCTIONS)
+"""The push subscriptions: each function has one to each topic."""
 UNNAMED_CLUSTER = "projects/PROJECT/locations/{}/clusters/CLUSTER"
 """For a plan without settings. The location is the region of the zone."""
 ANY_REGION = "any-region1"
@@ -38,7 +40,7 @@ _SUBSCRIPTIONS = Valid(
     '{"provision": "projects/PROJECT/subscriptions/NAME", …}',
     lambda found: all(not each or _SUBSCRIPTION.fullmatch(each) for each in found.values()),
 )
-_URIS = Valid('{"sweep": "https://HOST", …}', lambda found: all(_URL.accepts(each) for each in found.values()))
+_URIS = Valid('{"collect": "https://HOST", …}', lambda found: all(_URL.accepts(each) for each in found.values()))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,12 +57,9 @@ class OperatorSettings:
     topic: Annotated[str, _TOPIC] = ""
     """``projects/P/topics/T``: gets the exporter's events, and the dead letters that are
     replayed."""
-    operations_topic: Annotated[str, _TOPIC] = ""
-    """``projects/P/topics/T``: gets the ends of node pool operations from the audit log. Empty: the
-    deployment does not have it."""
     subscriptions: Annotated[dict[str, str | None], _SUBSCRIPTIONS] = field(default_factory=dict)
     """JSON, Terraform's output ``subscriptions``: the full names of provision, collect,
-    settle and dead_letters."""
+    provision_ends, collect_ends and dead_letters."""
     function_uris: Annotated[dict[str, str], _URIS] = field(default_factory=dict)
     """JSON, Terraform's output ``function_uris``: the address of each function."""
     pubsub_endpoint: Annotated[str, URL] = "https://pubsub.googleapis.com"
@@ -163,13 +162,14 @@ def name_services(own: OperatorSettings, *functions: str) -> str:
     Other deployments may write to the same project. It is empty if the name is not known.
     """
     name = find_name(own)
-    services = " OR ".join(f'"{name}-{each}"' for each in functions or (*PUSHED, "sweep"))
+    services = " OR ".join(f'"{name}-{each}"' for each in functions or FUNCTIONS)
     return f" AND jsonPayload.service=({services})" if name else ""
 
 
-def list_pushed(own: OperatorSettings) -> list[str]:
-    """Return the functions that messages are pushed to; a deployment may lack the last one."""
-    return [name for name in PUSHED if name != SETTLE or own.subscriptions.get(SETTLE)]
+def list_pushed(own: OperatorSettings, functions: Sequence[str] = ()) -> list[str]:
+    """Return the push subscriptions of some functions, as far as the deployment has them; none: all."""
+    wanted = [name for name in PUSHED if not functions or name.removesuffix(ENDS) in functions]
+    return [name for name in wanted if own.subscriptions.get(name) or not name.endswith(ENDS)]
 
 
 def find_topic(own: OperatorSettings) -> str:

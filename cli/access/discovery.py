@@ -14,9 +14,8 @@ from urllib.parse import quote
 import google.auth
 from google.auth.exceptions import GoogleAuthError
 
-from cli.access.cli_settings import PUSHED
+from cli.access.cli_settings import DEAD_LETTERS, FUNCTIONS, PUSHED
 from cli.exit_codes import BadInput
-from shared.deliver import SETTLE
 from shared.edges.google_account import UNREADABLE
 from shared.environment import PREFIX, name_variable
 from shared.model.errors import Unavailable
@@ -106,16 +105,13 @@ def describe_deployment(services: Sequence[Service], project: str, name: str) ->
             f"no deployment found: {looked} ({len(there)} services are there); "
             f"valid: {valid or 'another --project, or a deployment by docs/deploy.md first'}"
         )
-    functions = [each for each in (*PUSHED, "sweep") if f"{name}-{each}" in there]
+    functions = [each for each in FUNCTIONS if f"{name}-{each}" in there]
     subscriptions = {
         each: f"projects/{project}/subscriptions/{name}-{each.replace('_', '-')}"
-        for each in (*PUSHED, "dead_letters")
-        if each != SETTLE or SETTLE in functions
+        for each in (*PUSHED, DEAD_LETTERS)
     }
-    topics = f"projects/{project}/topics/{name}"
     found = {
-        "topic": f"{topics}-workload-events",
-        "operations_topic": f"{topics}-nodepool-events" if SETTLE in functions else "",
+        "topic": f"projects/{project}/topics/{name}-workload-events",
         "subscriptions": json.dumps(subscriptions),
         "function_uris": json.dumps({each: there[f"{name}-{each}"].url for each in functions}),
     }

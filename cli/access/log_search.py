@@ -113,33 +113,38 @@ def read_event_records(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Swept:
-    """The end of one sweep."""
+class Ticked:
+    """The end of one tick."""
 
     at: float
     """Unix seconds."""
-    errors: int
-    """For how many objects it failed."""
+    counts: dict[str, int]
+    """How many decisions of each verdict it made, and how many errors and workloads that are left."""
 
 
-def find_last_sweep(open_logs: OpenLogs, cluster: str, *, now: float, ours: str = "") -> Swept | None:
-    """Return the last sweep that ended; None when none is found in the last day.
+def find_last_tick(
+    open_logs: OpenLogs, cluster: str, function: str, *, now: float, ours: str = ""
+) -> Ticked | None:
+    """Return the last tick of a cluster that ended; None when none is found in the last day.
 
     Args:
         open_logs: opens the logs.
-        cluster: one of the deployment.
+        cluster: ``projects/P/locations/L/clusters/C``.
+        function: whose tick.
         now: unix seconds.
-        ours: the end of a filter, by `cli.access.cli_settings.name_services`; empty: any sweep.
+        ours: the end of a filter, by `cli.access.cli_settings.name_services`; empty: of any deployment.
 
     Raises:
         ProvisionerError: the logs could not be read.
     """
-    wanted = f'jsonPayload.function="sweep" AND jsonPayload.message="swept"{ours}'
+    wanted = (
+        f'jsonPayload.wake="tick" AND jsonPayload.counts:* AND jsonPayload.function="{function}" '
+        f'AND jsonPayload.cluster="{cluster}"{ours}'
+    )
     for each in list_of_day(open_logs, cluster, wanted, now=now, most=1):
-        counts = each.payload.get("counts") if isinstance(each.payload, dict) else None
-        errors = counts.get("errors") if isinstance(counts, dict) else None
-        at = read_moment(each)
-        return None if at is None else Swept(at=at, errors=int(errors or 0))
+        at, counts = read_moment(each), each.payload.get("counts") if isinstance(each.payload, dict) else None
+        if at is not None and isinstance(counts, dict):
+            return Ticked(at=at, counts={str(key): int(value or 0) for key, value in counts.items()})
     return None
 
 

@@ -10,7 +10,6 @@ from cli.exit_codes import BadInput
 from cli.messages.dead_letters import Choice, discard, publish_again
 from cli.messages.replay import list_reasons, open_queue
 from shared.edges.pubsub_topic import PubsubTopic
-from shared.environment import name_variable
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -49,19 +48,10 @@ def replay_dead_letter(deployment: Deployment, message_id: str) -> str:
     Raises:
         BadInput: there is no such dead letter, it cannot be published, or its topic is not known.
     """
-    ends = deployment.own.operations_topic
     topic = PubsubTopic(deployment.open_publisher, find_topic(deployment.own))
-    report = publish_again(
-        open_queue(deployment),
-        topic,
-        Choice(ids=(message_id,)),
-        operations=PubsubTopic(deployment.open_publisher, ends) if ends else None,
-        progress=lambda _published: None,
-    )
-    if not report.published:
-        variable = name_variable("operations_topic")
-        unset = f"the end of an operation needs {variable}: "
-        raise BadInput(f"{unset if message_id in report.seen else ''}{_absent(message_id)}")
+    choice = Choice(ids=(message_id,))
+    if not publish_again(open_queue(deployment), topic, choice, progress=lambda _published: None).published:
+        raise BadInput(_absent(message_id))
     return f"dead letter {message_id} is published again"
 
 

@@ -12,7 +12,6 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from cli.access.log_search import DAY_SECONDS, read_event_records
-from shared.deliver import SETTLE
 from shared.model.messages import Message
 from shared.model.times import parse_time
 
@@ -45,7 +44,7 @@ class DeadLetter:
     function: str
     subject: str
     event_id: str
-    """Its attribute ``ce-id``; empty for the end of an operation."""
+    """Its attribute ``ce-id``."""
     attributes: dict[str, str]
     data: str
     reason: str = ""
@@ -77,16 +76,11 @@ class Choice:
     ids: tuple[str, ...] = ()
     """Of messages; empty: all."""
     most: int = MOST
-    operations: bool = True
-    """Whether the ends of node pool operations are meant too."""
 
     def fits(self, dead_letter: DeadLetter) -> bool:
         """Return whether a dead letter is meant."""
-        return (
-            (not self.ids or dead_letter.message_id in self.ids)
-            and (not self.functions or dead_letter.function in self.functions)
-            and (self.operations or dead_letter.function != SETTLE)
-        )
+        named = not self.ids or dead_letter.message_id in self.ids
+        return named and (not self.functions or dead_letter.function in self.functions)
 
 
 class DeadLetterQueue:
@@ -207,12 +201,7 @@ def discard(queue: DeadLetterQueue, choice: Choice) -> DeadLetterReport:
 
 
 def publish_again(
-    queue: DeadLetterQueue,
-    topic: PubsubTopic,
-    choice: Choice,
-    *,
-    operations: PubsubTopic | None = None,
-    progress: Callable[[int], None],
+    queue: DeadLetterQueue, topic: PubsubTopic, choice: Choice, *, progress: Callable[[int], None]
 ) -> DeadLetterReport:
     """Publish the chosen dead letters again, batch by batch, and take them away.
 
@@ -220,19 +209,12 @@ def publish_again(
         queue: where they are.
         topic: where they go.
         choice: which of them.
-        operations: where the ends of node pool operations go; None to leave them where they are.
         progress: called with the number of dead letters after each batch.
     """
     report = DeadLetterReport()
-    choice = replace(choice, operations=operations is not None)
     try:
         for batch in queue.pull_batches(choice, report):
-            events = [strip(dead_letter.message) for dead_letter, read in batch if read.function != SETTLE]
-            ends = [strip(dead_letter.message) for dead_letter, read in batch if read.function == SETTLE]
-            if events:
-                topic.publish(events)
-            if operations is not None and ends:
-                operations.publish(ends)
+            topic.publish([strip(dead_letter.message) for dead_letter, _ in batch])
             queue.acknowledge([dead_letter for dead_letter, _ in batch])
             report.published += len(batch)
             progress(report.published)

@@ -77,11 +77,11 @@ def run(request: Request, deployment: Deployment, console: Console, form: Format
     now = deployment.ports.clock.now()
     moment = parse_since(request.since, now=now)
     if not request.sure:
-        functions = request.functions or list_pushed(own)
-        kept = describe_kept(admin, own, functions, moment, now=now)
-        question = f"Deliver the messages of {', '.join(functions)} again from {format_moment(moment)}?"
+        names = list_pushed(own, request.functions)
+        kept = describe_kept(admin, own, names, moment, now=now)
+        question = f"Deliver the messages of {', '.join(names)} again from {format_moment(moment)}?"
         confirm(f"{question}{kept} Pub/Sub cannot count them.", sure=False)
-    sought = seek_to_time(admin, own, request.functions, moment)
+    sought = seek_to_time(admin, own, list_pushed(own, request.functions), moment)
     if form.for_programs:
         print_data({"subscriptions": [asdict(each) for each in sought]}, form)
     else:
@@ -93,13 +93,11 @@ def run(request: Request, deployment: Deployment, console: Console, form: Format
 
 
 def _run_dead_letters(request: Request, deployment: Deployment, console: Console, form: Format) -> ExitCode:
-    ends = deployment.own.operations_topic
-    choice = Choice(functions=request.functions, most=request.most or MOST, operations=bool(ends))
+    choice = Choice(functions=request.functions, most=request.most or MOST)
     topic = PubsubTopic(deployment.open_publisher, find_topic(deployment.own))
-    operations = PubsubTopic(deployment.open_publisher, ends) if ends else None
     if not request.sure:
         confirm(f"Publish {count_dead_letters(deployment, choice)} again?", sure=False)
-    report = publish_again(open_queue(deployment), topic, choice, operations=operations, progress=_say_progress)
+    report = publish_again(open_queue(deployment), topic, choice, progress=_say_progress)
     if form.for_programs:
         dead_letters = [asdict(each) for each in report.dead_letters]
         counts = {"published": report.published, "left": report.kept}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from cli.access.cli_settings import find_subscription, list_pushed
+from cli.access.cli_settings import find_subscription
 from cli.moments import format_exact, format_moment
 from cli.printing import format_age
 
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 class Sought:
     """One subscription that was put back, or would be."""
 
-    function: str
     subscription: str
     to: str
     problem: str = ""
@@ -28,30 +27,30 @@ class Sought:
 
 
 def seek_to_time(
-    admin: PubsubAdmin, own: OperatorSettings, functions: Sequence[str], moment: float
+    admin: PubsubAdmin, own: OperatorSettings, names: Sequence[str], moment: float
 ) -> list[Sought]:
     """Let everything that was published since a moment be pushed again.
 
     What waits unacknowledged from before counts as acknowledged then, as
-    https://cloud.google.com/pubsub/docs/replay-overview says; the sweep answers it.
+    https://cloud.google.com/pubsub/docs/replay-overview says; the next tick answers it.
     """
     found = []
-    for function in functions or list_pushed(own):
-        name = find_subscription(own, function)
+    for each in names:
+        name = find_subscription(own, each)
         problem = _find_time_problem(admin, name)
         if not problem:
             admin.seek(name, format_exact(moment))
-        found.append(Sought(function=function, subscription=name, to=format_moment(moment), problem=problem))
+        found.append(Sought(subscription=name, to=format_moment(moment), problem=problem))
     return found
 
 
 def describe_kept(
-    admin: PubsubAdmin, own: OperatorSettings, functions: Sequence[str], moment: float, *, now: float
+    admin: PubsubAdmin, own: OperatorSettings, names: Sequence[str], moment: float, *, now: float
 ) -> str:
-    """Return what the topics of some functions keep, in a sentence; empty if that is not known."""
+    """Return what the topics of some subscriptions keep, in a sentence; empty if that is not known."""
     found = []
-    for function in functions:
-        subscription = admin.find_subscription(find_subscription(own, function))
+    for each in names:
+        subscription = admin.find_subscription(find_subscription(own, each))
         topic = admin.find_topic(subscription.topic) if subscription else None
         kept = topic.message_retention_duration if topic else None
         if topic is not None and kept:

@@ -1,0 +1,108 @@
+"""Looks at the workloads of a cluster as a tick does, and plans for each. Nothing is done."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING
+
+from cli.exit_codes import say
+from shared.engine.look import Key, Memory, list_slots, make_claim, read_stop
+from shared.engine.reconcile import plan_for
+from shared.engine.tick import list_owners, list_waiting, read_lists
+from shared.model.errors import ProvisionerError
+from shared.model.names import HASH_CHARACTERS, parse_name
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from shared.engine.look import Lists, Look
+    from shared.engine.outside import Ports
+    from shared.model.readings import Operation
+    from shared.plan.scene import Plan
+
+READ_SECONDS = 50.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Planned:
+    """One workload as it is now, and the plan for it."""
+
+    look: Look
+    plan: Plan
+
+    @property
+    def hashes(self) -> frozenset[str]:
+        """Return what the names of this workload's pools have, also of those that are gone."""
+        key, uid = self.look.key, self.look.workload.uid if self.look.workload else self.look.key.uid
+        claims = (make_claim(key, uid, need, slot) for need in self.look.scene.needs for slot in list_slots(need))
+        listed = (parsed.hash for name in self.look.pools if (parsed := parse_name(name)))
+        return frozenset((*(claim.hash[:HASH_CHARACTERS] for claim in claims), *listed))
+
+
+@dataclass(slots=True, kw_only=True)
+class Reading:
+    """What one cluster has."""
+
+    cluster: str
+    now: float
+    """Unix seconds."""
+    lists: Lists | None = None
+    """None if something could not be listed."""
+    planned: list[Planned] = field(default_factory=list)
+    errors: list[str] = field(default_factory=list)
+    stop: str = ""
+    """Why its emergency stop is on, in words; empty if it is off."""
+
+    def list_creates(self, one: Planned) -> list[Operation]:
+        """Return the creates of a workload's pools in GKE's operations, the oldest first."""
+        hashes = one.hashes
+        found = [
+            each
+            for each in (self.lists.operations if self.lists else None) or ()
+            if each.creates and (parsed := parse_name(each.pool)) and parsed.hash in hashes
+        ]
+        return sorted(found, key=lambda each: each.began_at or 0.0)
+
+
+def read_cluster(
+    cluster: str, ports: Ports, *, chooses: Callable[[Key], bool] = lambda _key: True, also: Iterable[Key] = ()
+) -> Reading:
+    """Return the workloads of a cluster that have pools or waiting pods, with their plans.
+
+    Args:
+        cluster: ``projects/P/locations/L/clusters/C``.
+        ports: of the deployment, without the means to change something.
+        chooses: whether a workload is wanted.
+        also: workloads that may have neither.
+    """
+    reading = Reading(cluster=cluster, now=ports.clock.now())
+    own = Key(cluster, "", ports.settings.own_namespace, "")
+    reading.stop = read_stop(own, ports)[1]
+    try:
+        reading.lists = read_lists(cluster, ports)
+    except ProvisionerError as error:
+        reading.errors.append(say(error))
+        return reading
+    owners = [key for key in list_owners(reading.lists, cluster) if chooses(key)]
+    _plan_all(owners, reading, ports)
+    waiting = [key for key in (*list_waiting(reading.lists, cluster, ports), *also) if chooses(key)]
+    live = {_name(one.look.key) for one in reading.planned if one.look.workload}
+    _plan_all([key for key in dict.fromkeys(waiting) if _name(key) not in live], reading, ports)
+    return reading
+
+
+def _plan_all(keys: Sequence[Key], reading: Reading, ports: Ports) -> None:
+    memory = Memory()
+    tasks = [partial(plan_for, key, ports, memory, reading.lists) for key in keys]
+    for key, result in zip(keys, ports.crew.run(tasks, seconds=READ_SECONDS), strict=True):
+        if isinstance(result, ProvisionerError):
+            reading.errors.append(f"{key}: {say(result)}")
+        elif isinstance(result, Exception):
+            raise result
+        else:
+            reading.planned.append(Planned(look=result[0], plan=result[1]))
+
+
+def _name(key: Key) -> tuple[str, str, str]:
+    return key.kind, key.namespace, key.name

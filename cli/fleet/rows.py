@@ -1,0 +1,297 @@
+"""The rows of a status, from the plan of each workload: its pools, and its needs that wait."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from cli.prices import find_pool_price, find_tier
+from shared.engine.act import explain_act
+from shared.engine.report import explain_answer
+from shared.model.decisions import Decision, Reason, Verdict
+from shared.model.pools import PoolStatus
+from shared.model.times import format_time
+from shared.plan.attempts import find_next_try
+from shared.plan.failures import classify_failure
+from shared.plan.short import has_failed
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from cli.fleet.looks import Planned, Reading
+    from shared.engine.look import Look
+    from shared.model.pools import NodePool
+    from shared.plan.scene import Need, Plan, Pod, Pool
+
+UNLIMITED = 10**9
+LEFT_ALONE = frozenset(
+    {
+        Reason.DEMAND_OPTED_OUT,
+        Reason.DEMAND_LEFT_TO_GKE,
+        Reason.DEMAND_BOUND_ELSEWHERE,
+        Reason.KIND_NOT_SERVED,
+    }
+)
+"""With these reasons a pod waits, and it is not this provisioner that it waits for."""
+_NEEDS_A_PERSON = frozenset({Reason.SLICE_MIXED, Reason.FOLLOWERS_WAIT, Reason.PARENT_OVER})
+_PLAIN_STATE = {
+    PoolStatus.PROVISIONING: "GKE creates it",
+    PoolStatus.RECONCILING: "GKE changes it",
+    PoolStatus.STOPPING: "GKE deletes it",
+}
+KEPT, SPARE = "keep", "spare"
+"""In place of a verb, for a pool of which the plan takes nothing now."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """What every row of a status has."""
+
+    cluster: str
+    namespace: str
+    kind: str
+    workload: str
+    decision: str
+    reason: str
+    message: str
+    stuck: bool
+    """A person must look."""
+
+    @property
+    def owner(self) -> str:
+        """Return ``NAMESPACE/WORKLOAD``."""
+        return f"{self.namespace}/{self.workload}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PoolRow(Row):
+    """One pool of ours."""
+
+    pool: str
+    owner_uid: str
+    slot: str
+    attempt: int
+    state: str
+    nodes: int
+    hosts_busy: int
+    """How many of its nodes have accelerator pods."""
+    chips: int
+    chips_idle: int
+    """Those of the nodes without accelerator pods."""
+    machine_type: str
+    topology: str
+    tier: str
+    age_seconds: float | None
+    """None for a pool that does not say when it was made."""
+    failure: str
+    """The class of the failed creation; empty for a pool that did not fail."""
+    error: str
+    """GKE's words about it."""
+    idle_seconds: float | None
+    """How long a warm pool is idle; None if it is not marked."""
+    dollars_per_hour: float | None
+    """The list price of all of its nodes; None if it is unknown."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WaitingRow(Row):
+    """One need of a workload whose pods wait for nodes."""
+
+    shape: str
+    """What it asks for, in words."""
+    slices: int
+    """How many slices wait; of an elastic need, how many pods."""
+    waiting_seconds: float
+    attempt: int | None
+    """The highest attempt of its slots; None before the first one."""
+    candidate: str
+    """Which entry of the capacity list that was, for example ``2 of 5``; empty without a list."""
+    failures: int
+    """How many creates of the workload failed, as GKE's operations and the failed pools tell."""
+    failure: str
+    """The class of the last failure."""
+    error: str
+    next_try: str
+    """When the next attempt begins, in RFC 3339; empty if now, or not by itself."""
+    room_chips: int | None
+    """For how many chips the limits leave room; None without a limit."""
+
+
+def list_pool_rows(one: Planned, reading: Reading) -> Iterator[PoolRow]:
+    """Yield a row for each pool of a workload."""
+    for pool in one.look.scene.pools:
+        listed = one.look.pools.get(pool.name)
+        if listed is not None:
+            yield _build_pool_row(pool, listed, one, reading)
+
+
+def _build_pool_row(pool: Pool, listed: NodePool, one: Planned, reading: Reading) -> PoolRow:
+    key, lists = one.look.key, reading.lists
+    nodes = len(lists.nodes.get(pool.name, ())) if lists else 0
+    busy = len({pod.node_name for pod in lists.users.get(pool.name, ())}) if lists else 0
+    decision, failed = decide_pool(pool, one), has_failed(pool)
+    owner = listed.owner
+    return PoolRow(
+        cluster=key.cluster,
+        namespace=key.namespace,
+        kind=key.kind,
+        workload=key.name,
+        decision=decision[0],
+        reason=decision[1],
+        message=decision[2],
+        stuck=failed and decision[0] == KEPT,
+        pool=pool.name,
+        owner_uid=owner.uid if owner else "",
+        slot="" if pool.slot is None else str(pool.slot),
+        attempt=pool.attempt,
+        state=str(pool.status),
+        nodes=nodes,
+        hosts_busy=busy,
+        chips=count_chips(listed),
+        chips_idle=listed.units * max(0, nodes - busy),
+        machine_type=listed.machine_type,
+        topology=listed.topology,
+        tier=str(find_tier(listed)),
+        age_seconds=round(reading.now - pool.created_at, 1) if pool.created_at else None,
+        failure=str(classify_failure(listed.error)) if failed else "",
+        error=listed.error,
+        idle_seconds=None if pool.idle_since is None else round(reading.now - pool.idle_since, 1),
+        dollars_per_hour=find_pool_price(listed, key.cluster.split("/")[3]),
+    )
+
+
+def decide_pool(pool: Pool, one: Planned) -> tuple[str, str, str]:
+    """Return what the plan does with a pool: the verb, its reason, and a sentence."""
+    act = next((act for act in (*one.plan.takes, *one.plan.adds) if act.pool == pool.name), None)
+    if act is not None:
+        decision = explain_act(act, one.look)
+        return str(act.verb), str(decision.reason), decision.message
+    if pool.name in one.plan.spare:
+        return SPARE, str(Reason.POOL_SURPLUS), "its workload does not need it; a later tick deletes it"
+    error = one.look.pools[pool.name].error
+    if has_failed(pool):
+        return KEPT, str(Reason.POOL_FAILED), f"it failed, and is the record of its attempt: {error}"
+    return KEPT, "", _PLAIN_STATE.get(pool.status, "its workload needs it, or uses it")
+
+
+def count_chips(pool: NodePool) -> int:
+    """Return the chips or GPUs of all nodes that a pool has or may have."""
+    return pool.units * (pool.node_count if pool.elastic else pool.hosts)
+
+
+def list_waiting_rows(one: Planned, reading: Reading) -> Iterator[WaitingRow]:
+    """Yield a row for each need whose pods wait, and for each pod that is refused by itself."""
+    for need in one.look.scene.needs:
+        pods = [pod for pod in one.look.scene.pods if pod.need == need.key and pod.waits]
+        if pods:
+            yield _build_waiting_row(need, pods, one, reading)
+    for refusal in one.look.wanted.refusals:
+        yield _build_refusal(refusal.decision, refusal.pod.created_at, one, reading)
+
+
+def _build_waiting_row(need: Need, pods: Sequence[Pod], one: Planned, reading: Reading) -> WaitingRow:
+    look, scene = one.look, one.look.scene
+    creates = [act for act in one.plan.adds if act.need == need.key]
+    decision = decide_need(need, one)
+    tries = [pool for pool in scene.pools if pool.shape == need.asks.shape and pool.slot is not None]
+    newest = max(tries, key=lambda pool: (pool.attempt, pool.created_at), default=None)
+    failures = list_failures(one, reading)
+    last = failures[-1] if failures else ""
+    next_try = find_next_try(scene, need)
+    index = creates[0].candidate if creates else newest.candidate if newest else 0
+    attempts = [act.attempt for act in creates] or [pool.attempt for pool in tries]
+    return WaitingRow(
+        cluster=look.key.cluster,
+        namespace=look.key.namespace,
+        kind=look.key.kind,
+        workload=look.key.name,
+        decision=str(decision.verdict),
+        reason=str(decision.reason),
+        message=decision.message,
+        stuck=needs_a_person(decision),
+        shape=describe_need(need, look),
+        slices=len(pods) if need.elastic else len({pod.slice for pod in pods}),
+        waiting_seconds=round(max(0.0, reading.now - min(pod.created_at for pod in pods)), 1),
+        attempt=max(attempts, default=None),
+        candidate=f"{index + 1} of {len(need.ways)}" if len(need.ways) > 1 else "",
+        failures=len(failures),
+        failure=str(classify_failure(last)) if last else "",
+        error=last,
+        next_try=format_time(next_try) if next_try and next_try > reading.now and not creates else "",
+        room_chips=None if scene.room >= UNLIMITED else max(0, scene.room),
+    )
+
+
+def _build_refusal(decision: Decision, since: float | None, one: Planned, reading: Reading) -> WaitingRow:
+    key = one.look.key
+    return WaitingRow(
+        cluster=key.cluster,
+        namespace=key.namespace,
+        kind=key.kind,
+        workload=key.name,
+        decision=str(decision.verdict),
+        reason=str(decision.reason),
+        message=decision.message,
+        stuck=needs_a_person(decision),
+        shape="",
+        slices=1,
+        waiting_seconds=round(max(0.0, reading.now - (since or reading.now)), 1),
+        attempt=None,
+        candidate="",
+        failures=0,
+        failure="",
+        error="",
+        next_try="",
+        room_chips=None,
+    )
+
+
+def decide_need(need: Need, one: Planned) -> Decision:
+    """Return what the plan does for a need whose pods wait: the answer, the create, or a wait."""
+    for answer in one.plan.answers:
+        if answer.need == need.key:
+            return explain_answer(answer, need, one.look)
+    creates = [act for act in one.plan.adds if act.need == need.key]
+    if creates:
+        decision = explain_act(creates[0], one.look)
+        more = f" (and {len(creates) - 1} more)" if len(creates) > 1 else ""
+        return Decision(decision.verdict, decision.reason, decision.message + more)
+    return Decision(Verdict.WAIT, Reason.POOL_IN_PROGRESS, _tell_pools(one.look, one.plan))
+
+
+def list_decisions(one: Planned) -> list[Decision]:
+    """Return what the owner of a workload is told now, in the words of its Events."""
+    needs = {need.key: need for need in one.look.scene.needs}
+    return [explain_answer(answer, needs.get(answer.need), one.look) for answer in one.plan.answers]
+
+
+def _tell_pools(look: Look, plan: Plan) -> str:
+    """Return how many pools of a workload are on their way, or there."""
+    if not look.pools:
+        return "nothing is created now" if plan.answers else "the next look creates what is missing"
+    running = sum(pool.status == PoolStatus.RUNNING for pool in look.pools.values())
+    return f"it has {len(look.pools)} node pools, of which {running} run; its pods wait until their nodes are ready"
+
+
+def needs_a_person(decision: Decision) -> bool:
+    """Return whether nothing goes on before a person has looked."""
+    if decision.reason in LEFT_ALONE:
+        return False
+    return decision.verdict == Verdict.REFUSE or decision.reason in _NEEDS_A_PERSON
+
+
+def describe_need(need: Need, look: Look) -> str:
+    """Return what a need asks for: machine and topology, or accelerator and hosts."""
+    demand = look.wanted.demands.get(need.key)
+    if demand is None:
+        return need.asks.shape.accelerator
+    return str(demand.shape)
+
+
+def list_failures(one: Planned, reading: Reading) -> list[str]:
+    """Return GKE's words about the creates of a workload that failed, the oldest first."""
+    ended = {each.pool: each.error for each in reading.list_creates(one) if each.ended and each.error}
+    failed = [pool for pool in one.look.scene.pools if has_failed(pool)]
+    for pool in sorted(failed, key=lambda pool: pool.created_at):
+        ended.setdefault(pool.name, one.look.pools[pool.name].error or str(pool.status))
+    return list(ended.values())
