@@ -91,10 +91,10 @@ def status(
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Show the node pools and the slices that wait, with reasons.
+    """Show the node pools and what waits, with the plan for each.
 
-    A pool has its owner, age, cost and busy hosts. A slice has the decision about it. The exit code
-    is 1 if something needs a person.
+    The plan is made as a tick makes it, and nothing is done. The exit code is 1 if something needs
+    a person.
 
     Example: tpu-provisioner status -n team-a --watch
     """
@@ -103,7 +103,7 @@ def status(
         deployment = open_chosen()
 
         def look() -> Status:
-            return read_status(deployment.ports, namespace=namespace, open_logs=deployment.open_logs)
+            return read_status(deployment.ports, namespace=namespace)
 
         for found in repeat(look, endless=watch):
             code = _show_status(found, form, clear=watch)
@@ -119,11 +119,9 @@ def _show_status(found: Status, form: Format, *, clear: bool) -> ExitCode:
         print_data(found.as_data(), form)
     else:
         print_status(console, found, wide=form is Format.WIDE)
-    for unread in found.unread:
-        typer.echo(f"not read: {unread}", err=True)
     for error in found.errors:
         typer.echo(f"error: {error}", err=True)
-    return ExitCode.UNREACHABLE if found.errors else ExitCode.FINDINGS if found.stuck else ExitCode.FINE
+    return ExitCode.UNREACHABLE if found.errors else ExitCode.FINDINGS if found.troubles else ExitCode.FINE
 
 
 @app.command(epilog=EPILOG)
@@ -142,8 +140,8 @@ def why(
 ) -> None:
     """Show what happened to one workload, in order of time.
 
-    It is read from Events, pods, pools, GKE's operations and logs. The exit code is 1 if the
-    workload is unknown, or if one of its slices needs a person.
+    It is read from Events, pods, pools, GKE's operations and logs. The last lines are what the plan
+    says now. The exit code is 1 if the workload is unknown, or needs a person.
 
     Example: tpu-provisioner why team-a/train --since 2h
     """
@@ -186,7 +184,7 @@ def plan(
     """Show which node pools a manifest would get.
 
     No cluster is contacted without --diff, or --cluster with settings. Without settings, the plan
-    is for an invented cluster where each workload asks to be. The exit code is 1 if a slice would
+    is for an invented cluster where each workload asks to be. The exit code is 1 if a need would
     be refused, and 2 if a document cannot be read; the others are planned all the same.
 
     Example: tpu-provisioner plan job.yaml --zone us-east5-b
@@ -202,14 +200,13 @@ def plan(
         live = ports.clusters[name] if ports else None
         namespaces, disks = Namespaces(live), Disks(live)
         planned = plan_manifests(found.workloads, name, settings, namespaces, disks)
-        changes = compare(planned, ports.pools.list(name)) if ports and diff else []
+        changes = compare(planned, name, ports) if ports and diff else []
     assumed = [each for each in (namespaces.assumption, disks.assumption) if planned and each]
     if shown.for_programs:
-        slices = [each.as_data(prices=price) for each in planned if not each.later]
-        growth = [each.as_data(prices=price) for each in planned if each.later]
+        needs = [each.as_data(prices=price) for each in planned]
         problems = [str(each) for each in found.problems]
         lists = {"not_planned": found.others, "unreadable": problems, "assumed": assumed, "diff": changes}
-        print_data({"slices": slices, "growth": growth, "summary": summarize(planned), **lists}, shown)
+        print_data({"needs": needs, "summary": summarize(planned), **lists}, shown)
     elif planned or found.others or not found.problems:
         print_plan(open_console(), planned, found.others, prices=price, lines=[*assumed, *changes])
     for each in found.problems:

@@ -43,6 +43,17 @@ def find_section(reason: str) -> tuple[str, str]:
     raise BadInput(f"REASON: the runbook has no heading {reason[:80]!r}; valid: {valid}")
 
 
+def find_summary(reason: str) -> str:
+    """Return the first sentence of the runbook about a reason; empty if it has no such heading."""
+    try:
+        _, text = find_section(reason)
+    except BadInput:
+        return ""
+    paragraph = " ".join(drop_links(text).partition("\n\n")[0].split())
+    sentence, stop, _ = paragraph.partition(". ")
+    return sentence + stop.rstrip()
+
+
 def drop_links(text: str) -> str:
     """Return a section without links to other places of the documentation; their words stay."""
     return _LINK.sub(r"\1", text)

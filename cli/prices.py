@@ -10,13 +10,12 @@ from importlib.resources import files
 from typing import TYPE_CHECKING
 
 import yaml
-from shared.core.decide.limits import count_pool_chips
 
 from shared.needs.capacity import Tier
 from shared.shapes.tpu_catalogue import FAMILIES
 
 if TYPE_CHECKING:
-    from shared.model.pools import PoolSnapshot
+    from shared.model.pools import NodePool
     from shared.needs.demand import Demand
 
 MARKET = yaml.safe_load((files("cli") / "market.yaml").read_text(encoding="utf-8"))
@@ -29,26 +28,24 @@ ACCELERATORS = {machine.name: family.accelerator for family in FAMILIES for mach
 """The TPU accelerator of each machine type."""
 
 
-def find_price(demand: Demand) -> float | None:
-    """Return the list price of a demand's pool in US dollars an hour; None if it is unknown."""
-    return _find(demand.shape.accelerator, demand.zone, demand.capacity.tier, demand.shape.chips)
+def find_price(demand: Demand, *, chips: int) -> float | None:
+    """Return the list price of so many chips of a demand in US dollars an hour; None if unknown."""
+    return _find(demand.shape.accelerator, demand.zone, demand.capacity.tier, chips)
 
 
-def find_pool_price(pool: PoolSnapshot, location: str) -> float | None:
-    """Return the list price of all nodes of a pool in US dollars an hour; None if it is unknown.
+def find_pool_price(pool: NodePool, location: str, *, chips: int) -> float | None:
+    """Return the list price of so many chips of a pool in US dollars an hour; None if unknown.
 
-    Args:
-        pool: also one that has no nodes yet.
-        location: the zone or region of its cluster; a pool is in the same region.
+    The location is the zone or region of its cluster; a pool is in the same region.
     """
-    return _find(ACCELERATORS.get(pool.machine_type, ""), location, find_tier(pool), count_pool_chips(pool))
+    return _find(ACCELERATORS.get(pool.machine_type, ""), location, find_tier(pool), chips)
 
 
-def find_tier(pool: PoolSnapshot) -> Tier:
+def find_tier(pool: NodePool) -> Tier:
     """Return how a pool gets its machines."""
     if pool.flex_start:
         return Tier.FLEX_START
-    if pool.reserved:
+    if pool.reservation:
         return Tier.RESERVATION
     return Tier.SPOT if pool.spot else Tier.ON_DEMAND
 

@@ -46,7 +46,6 @@ class Deployment:
     ports: Ports
     apis: dict[str, KubernetesApi]
     """The Kubernetes API of each cluster, for what the functions never read."""
-    gke: GoogleSession
     pubsub: PubsubAdmin
     open_publisher: Callable[[], PublisherClient]
     """Opens what publishes messages again."""
@@ -95,7 +94,6 @@ def open_deployment(environ: Mapping[str, str]) -> Deployment:
         own=own,
         ports=ports,
         apis=apis,
-        gke=reach(settings.gke_endpoint),
         pubsub=PubsubAdmin(
             open_publisher, lambda: open_subscriber(own.pubsub_endpoint, account.find_credentials())
         ),

@@ -8,19 +8,17 @@ from typing import TYPE_CHECKING
 
 import msgspec
 import urllib3
-from shared.edges.ledger_objects import NAME as LEDGER
-from shared.engine.looks.gather import read_stop
 
 from cli.access.log_search import find_last_report
 from cli.diagnosis.findings import Finding, bad, fine, look, poor, skipped, warn
 from cli.exit_codes import say
 from cli.printing import format_age, short_cluster
 from shared.edges.kubernetes_objects import JsonObject, Record
+from shared.engine.look import Key, read_stop
 from shared.edges.kueue_records import API_VERSION as KUEUE_VERSION
 from shared.kinds.objects import read_text
 from shared.kinds.table import choose_kinds
 from shared.model import labels
-from shared.model.decisions import Reason
 from shared.model.errors import Denied, NotFound
 from shared.model.times import parse_time
 
@@ -47,9 +45,6 @@ RIGHTS = (
 )
 """What the functions need together, besides to get the workloads of each kind: group, resource,
 verb. As `infra/kubernetes/base/functions-rights.yaml` grants it."""
-LEDGER_RIGHTS = (("", "create"), (LEDGER, "get"), (LEDGER, "update"))
-"""What `provision` and `sweep` need in their own namespace if a limit is set: the name of the
-ConfigMap, verb. A create cannot be limited to a name."""
 _KUEUE = KUEUE_VERSION.partition("/")[0]
 KUEUE_RIGHTS = (
     (_KUEUE, "workloads", "list"),
@@ -100,7 +95,6 @@ def check_cluster(deployment: Deployment, cluster: str) -> list[Finding]:
         ),
         *look(f"{shown} rights", lambda: _check_rights(deployment, cluster, api, shown), _MANIFESTS),
         *look(kueue, lambda: _check_role(deployment, cluster, kueue), _MANIFESTS),
-        *look(f"{shown} limit holds", lambda: _check_ledger(deployment, cluster, api, shown), _MANIFESTS),
         *look(f"{shown} emergency stop", lambda: _check_stop(deployment, cluster, shown), _MANIFESTS),
         *look(f"{shown} exporter", lambda: check_lease(deployment, cluster), _MANIFESTS),
     ]
@@ -174,14 +168,14 @@ def _check_kind(api: KubernetesApi, kind: Kind, shown: str) -> Iterator[Finding]
 def _check_stop(deployment: Deployment, cluster: str, shown: str) -> Iterator[Finding]:
     """Yield whether the label of the provisioner's own namespace lets the functions act."""
     check, name = f"{shown} emergency stop", deployment.settings.own_namespace
-    stop = read_stop(cluster, deployment.ports)
-    if stop is None:
+    stop, cause = read_stop(Key(cluster, "Namespace", name, name), deployment.ports)
+    if not stop:
         yield fine(check, f"off: namespace {name} lets the functions act")
         return
-    unknown, mend = stop.reason == Reason.MODE_UNKNOWN, f"kubectl label namespace {name} {labels.MODE}-"
-    if unknown and deployment.ports.clusters[cluster].get_namespace(name) is None:
+    mend = f"kubectl label namespace {name} {labels.MODE}-"
+    if deployment.ports.clusters[cluster].get_namespace(name) is None:
         mend = f"{_MANIFESTS}, or set TPU_PROVISIONER_OWN_NAMESPACE"
-    yield poor(check, f"the mode is {stop.mode}: {stop.cause}", mend, serious=unknown)
+    yield warn(check, f"on ({stop}): {cause}", mend)
 
 
 def _check_rights(deployment: Deployment, cluster: str, api: KubernetesApi, shown: str) -> Iterator[Finding]:
@@ -223,29 +217,9 @@ def _is_functions_own(deployment: Deployment, cluster: str) -> bool:
     return bool(deployment.settings.clusters[cluster].token_file) and not deployment.own.kubeconfig
 
 
-def _check_ledger(deployment: Deployment, cluster: str, api: KubernetesApi, shown: str) -> Iterator[Finding]:
-    """Yield the missing rights on the limit holds, if a limit is set."""
-    check, own = f"{shown} limit holds", deployment.settings.own_namespace
-    if not deployment.settings.limited:
-        yield skipped(check, "not needed: no limit is set")
-        return
-    missing = [
-        f"{verb} configmaps/{name}" if name else f"{verb} configmaps"
-        for name, verb in LEDGER_RIGHTS
-        if not _may(api, "", "configmaps", verb, namespace=own, name=name)
-    ]
-    if not missing:
-        yield fine(check, f"this identity can keep ConfigMap {own}/{LEDGER}, which the limits need")
-        return
-    text = f"a limit is set, but in {own} this identity does not have the rights: {', '.join(missing)}"
-    mend = "kubectl apply -f infra/kubernetes/base/functions-rights.yaml (with your project's id)"
-    yield poor(check, text, mend, serious=_is_functions_own(deployment, cluster))
-
-
-def _may(api: KubernetesApi, group: str, resource: str, verb: str, *, namespace: str = "", name: str = "") -> bool:
+def _may(api: KubernetesApi, group: str, resource: str, verb: str) -> bool:
     resource, _, part = resource.partition("/")
-    asked = {"group": group, "resource": resource, "subresource": part, "verb": verb, "namespace": namespace}
-    asked["name"] = name
+    asked = {"group": group, "resource": resource, "subresource": part, "verb": verb}
     body = {
         "apiVersion": "authorization.k8s.io/v1",
         "kind": "SelfSubjectAccessReview",

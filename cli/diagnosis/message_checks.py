@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from cli.access.cli_settings import DEAD_LETTERS, PUSHED
+from cli.access.cli_settings import DEAD_LETTERS, PUSHED, list_pushed
 from cli.access.metric_points import read_points
 from cli.diagnosis.findings import Finding, bad, fine, skipped, warn
 from cli.messages.dead_letters import Choice
@@ -42,17 +42,32 @@ def check_dead_letters(deployment: Deployment) -> Iterator[Finding]:
     )
 
 
+def check_subscriptions(deployment: Deployment) -> Iterator[Finding]:
+    """Yield whether each function's two subscriptions are there: one to each topic."""
+    named = {each: deployment.own.subscriptions.get(each) for each in (*PUSHED, DEAD_LETTERS)}
+    unnamed = [each for each, name in named.items() if not name]
+    if unnamed:
+        listed = ", ".join(unnamed)
+        yield skipped("subscriptions", f"not checked: TPU_PROVISIONER_SUBSCRIPTIONS has no entry {listed}")
+    known = {each: name for each, name in named.items() if name}
+    absent = [name for name in known.values() if deployment.pubsub.find_subscription(name) is None]
+    if absent:
+        yield bad("subscriptions", f"these do not exist: {', '.join(absent)}", "terraform plan")
+    elif known:
+        yield fine("subscriptions", f"all {len(known)} exist")
+
+
 def check_backlog(deployment: Deployment) -> Iterator[Finding]:
     """Yield the age of each push subscription's oldest message, from Cloud Monitoring."""
     if deployment.monitoring is None:
         yield skipped("backlog", "not checked: TPU_PROVISIONER_MONITORING_ENDPOINT is empty")
         return
     now = deployment.ports.clock.now()
-    for function in PUSHED:
-        name = deployment.own.subscriptions.get(function)
+    for each in list_pushed(deployment.own):
+        name = deployment.own.subscriptions.get(each)
         if name:
             seconds = _read_oldest_seconds(deployment.monitoring, name, now=now)
-            check, text = f"backlog {function}", f"the oldest message has waited for {seconds:.0f} s"
+            check, text = f"backlog {each}", f"the oldest message has waited for {seconds:.0f} s"
             late = seconds > WAIT_SECONDS_MAX
             yield bad(check, text, "docs/runbook.md, Alert: messages wait") if late else fine(check, text)
 

@@ -8,7 +8,7 @@ import typer
 
 from cli.exit_codes import ExitCode
 from cli.explanation.history_text import print_entries, print_history, select_entries
-from cli.explanation.why import add_present, list_absent_kinds, parse_workload, tell
+from cli.explanation.why import list_absent_kinds, parse_workload, tell
 from cli.moments import parse_since
 from cli.printing import Format, open_console, print_data
 from cli.repeating import repeat
@@ -48,17 +48,14 @@ def ask_why(
         seen = keys | (seen or set())
         if not known and not follow:
             _say_unknown(deployment, histories, f"{home}/{name}")
-        fine = known and not any(history.now.stuck or history.now.errors for history in known)
+        fine = known and not any(history.now.troubles or history.now.errors for history in known)
         unread = not known and any(history.unread for history in histories)
         code = ExitCode.FINE if fine else ExitCode.UNREACHABLE if unread else ExitCode.FINDINGS
     return code
 
 
 def _tell_all(deployment: Deployment, home: str, name: str) -> list[History]:
-    histories = [tell(deployment, cluster, home, name) for cluster in deployment.ports.clusters]
-    for history in histories:
-        add_present(history, deployment)
-    return histories
+    return [tell(deployment, cluster, home, name) for cluster in deployment.ports.clusters]
 
 
 def _say_unknown(deployment: Deployment, histories: list[History], workload: str) -> None:

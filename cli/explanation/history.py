@@ -1,4 +1,4 @@
-"""The history of one workload: each Event, operation or log record is one entry."""
+"""The history of one workload: each Event, pool, operation or log record is one entry."""
 
 from __future__ import annotations
 
@@ -10,12 +10,8 @@ import msgspec
 
 from cli.access.log_search import ENTRIES_MAX, list_of_day, read_moment
 from shared.edges.kubernetes_objects import Condition, ObjectMeta, Record
-from shared.edges.workload_objects import Pod, view_pod
-from shared.json_text import JSON_ERRORS
-from shared.kinds.elastic import is_leader
-from shared.kinds.table import KIND_NAMES, find_kind_of_pod, select_pods
-from shared.model.errors import NotFound, Unavailable
-from shared.model.names import parse_pool_name
+from shared.kinds.table import KIND_NAMES
+from shared.model.errors import NotFound
 from shared.model.times import parse_time
 from shared.plan.failures import classify_failure
 
@@ -23,14 +19,17 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from cli.access.log_search import OpenLogs
-    from shared.edges.google_session import GoogleSession
     from shared.edges.kubernetes_api import KubernetesApi
-    from shared.kinds.kind import Kind, Resource
-    from shared.model.pools import PoolSnapshot
+    from shared.kinds.kind import Resource
+    from shared.model.pools import NodePool
+    from shared.model.readings import Operation
+    from shared.model.workloads import PodView
 
 _LOUD = ("ERROR", "CRITICAL", "ALERT", "EMERGENCY", "WARNING")
 _OURS = "NodePool"
 """Begins every reason of the provisioner's Events (`shared.model.decisions.EventReason`)."""
+PODS_SHOWN = 4
+"""So many pods are told in the narrow history; those of one workload mostly tell the same."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,10 +43,10 @@ class Entry:
     about: str
     text: str
     bad: bool = False
-    message: str = ""
-    """The provisioner's own message, which is the same in Events and logs."""
+    ours: bool = False
+    """It is an Event of the provisioner, which its log has too."""
     detail: bool = False
-    """Kubernetes' own steps, and repetitions: the wide history only."""
+    """Shown in the wide history only."""
     owner_uid: str = ""
     """The UID of the workload that it is about; empty if that is not told."""
 
@@ -59,7 +58,6 @@ class Entry:
 
 class _Status(Record):
     conditions: list[Condition] | None = None
-    phase: str = ""
 
 
 class _Dated(Record):
@@ -87,67 +85,38 @@ class _Event(Record):
     event_time: str | None = None
 
 
-class _OperationError(msgspec.Struct):
-    message: str = ""
-    code: int = 0
-
-
-class _Operation(msgspec.Struct, rename="camel"):
-    """An operation of GKE, as in its REST v1 resource ``projects.locations.operations``."""
-
-    name: str = ""
-    operation_type: str | int = ""
-    status: str | int = ""
-    target_link: str = ""
-    start_time: str = ""
-    end_time: str = ""
-    error: _OperationError | None = None
-
-
-_WORDS = {
-    "CREATE_NODE_POOL": "creation",
-    "DELETE_NODE_POOL": "deletion",
-    "SET_NODE_POOL_SIZE": "change of size",
-    "UPGRADE_NODES": "upgrade",
-    "REPAIR_CLUSTER": "repair",
-    "AUTO_REPAIR_NODES": "repair of nodes",
-    "AUTO_UPGRADE_NODES": "automatic upgrade",
-}
-"""GKE's types of operations in words.
-
-https://cloud.google.com/kubernetes-engine/docs/reference/rest/v1/projects.locations.operations#type
-"""
-
-
-class _Operations(msgspec.Struct):
-    operations: list[_Operation] = []
-
-
 def read_workload_dates(api: KubernetesApi, kind: Resource, namespace: str, name: str) -> list[Entry]:
     """Return when a workload was made and what its conditions say; nothing when it is not there."""
     try:
         found = api.get(kind.path_of(namespace, name), _Dated)
     except NotFound:
         return []
-    source, about = kind.name.lower(), f"{kind.name} {name}"
-    return [
-        *_read_dates(source, about, found.metadata),
-        *_read_conditions(source, about, found.status.conditions or ()),
+    source, about, uid = kind.name.lower(), f"{kind.name} {name}", found.metadata.uid
+    dates = {"created": found.metadata.creation_timestamp, "deletion requested": found.metadata.deletion_timestamp}
+    entries = [
+        Entry(at=at, source=source, about=about, text=text, owner_uid=uid)
+        for text, when in dates.items()
+        if (at := parse_time(when)) is not None
     ]
+    for each in found.status.conditions or ():
+        at = parse_time(each.last_transition_time)
+        if at is not None:
+            held = each.type if each.status == "True" else f"not {each.type}"
+            cause = ": ".join(part for part in (each.reason, each.message) if part)
+            entries.append(Entry(at=at, source=source, about=about, text=f"{held} ({cause})" if cause else held))
+    return entries
 
 
-def read_leaders(api: KubernetesApi, kind: Kind, namespace: str, name: str) -> list[Entry]:
-    """Return what is known of the leader pods of a workload."""
-    found: list[Entry] = []
-    path, selector = f"/api/v1/namespaces/{namespace}/pods", {"labelSelector": select_pods(kind)}
-    for page in api.list_pages(path, Pod, selector):
-        for pod in page.items:
-            view = view_pod(pod)
-            if find_kind_of_pod(view) is not kind or kind.find_owner(view) != name or not is_leader(kind, view):
-                continue
-            about = f"Pod {pod.metadata.name}"
-            scheduled = [each for each in pod.status.conditions or () if each.type == "PodScheduled"]
-            found += [*_read_dates("pod", about, pod.metadata), *_read_conditions("pod", about, scheduled)]
+def read_pods(pods: Iterable[PodView]) -> list[Entry]:
+    """Return when each pod was made, and what the scheduler says of those that wait."""
+    found = []
+    for number, pod in enumerate(sorted(pods, key=lambda pod: pod.name)):
+        about, detail = f"Pod {pod.name}", number >= PODS_SHOWN
+        if pod.created_at is not None:
+            found.append(Entry(at=pod.created_at, source="pod", about=about, text="created", detail=detail))
+        if pod.unschedulable and pod.unschedulable_since is not None:
+            text = f"Unschedulable ({pod.scheduler_message})"
+            found.append(Entry(at=pod.unschedulable_since, source="pod", about=about, text=text, detail=detail))
     return found
 
 
@@ -168,6 +137,7 @@ def _read_event(event: _Event, name: str) -> Iterator[Entry]:
     if at is None:
         return
     about, ours = event.involved_object, event.reason.startswith(_OURS)
+    is_workload = about.kind in KIND_NAMES and about.name == name
     times = event.count or 1
     repeated = f" ({times} times, the last {round(last - at)} s later)" if times > 1 and last is not None else ""
     yield Entry(
@@ -176,73 +146,43 @@ def _read_event(event: _Event, name: str) -> Iterator[Entry]:
         about=f"{about.kind} {about.name}",
         text=f"{event.reason}: {event.message}{repeated}",
         bad=event.type == "Warning",
-        message=event.message if ours else "",
-        detail=(about.kind not in KIND_NAMES or about.name != name) and not ours,
-        owner_uid=about.uid if about.kind in KIND_NAMES and about.name == name else "",
+        ours=ours,
+        detail=not is_workload and not ours,
+        owner_uid=about.uid if is_workload else "",
     )
 
 
-def read_pools(pools: Iterable[PoolSnapshot]) -> list[Entry]:
+def read_pools(pools: Iterable[NodePool]) -> list[Entry]:
     """Return when each pool was asked for, by its label, and what it is now."""
     found = []
     for pool in pools:
         owner = pool.owner
         if owner and owner.created_at is not None:
-            text = f"requested {pool.node_count} x {pool.machine_type} for {owner.slice_name}"
+            text = f"requested {pool.hosts} x {pool.machine_type} for slot {owner.slot}"
             text += f" (attempt {owner.attempt}); now {pool.status}"
-            found.append(
-                Entry(
-                    at=float(owner.created_at),
-                    source="pool",
-                    about=pool.name,
-                    text=f"{text}: {pool.error}" if pool.error else text,
-                    bad=bool(pool.error),
-                    owner_uid=owner.owner_uid,
-                )
-            )
+            text = f"{text}: {pool.error}" if pool.error else text
+            at, bad = float(owner.created_at), bool(pool.error)
+            found.append(Entry(at=at, source="pool", about=pool.name, text=text, bad=bad, owner_uid=owner.uid))
     return found
 
 
-def read_operations(gke: GoogleSession, cluster: str, names: set[str]) -> list[Entry]:
-    """Return the operations of GKE on pools of these names, and on other attempts of their slices.
-
-    GKE keeps them for a day or more.
-    """
-    claims = {parsed.hash for name in names if (parsed := parse_pool_name(name))}
-    parent = cluster.rpartition("/clusters/")[0]
-    body = gke.call("GET", f"v1/{parent}/operations")
-    try:
-        answer = msgspec.json.decode(body or b"{}", type=_Operations)
-    except JSON_ERRORS as error:
-        raise Unavailable(f"GKE's answer cannot be read: {error}") from error
-    ours = f"/clusters/{cluster.rpartition('/')[2]}/nodePools/"
-    found: list[Entry] = []
-    for each in answer.operations:
-        pool = each.target_link.rpartition("/")[2]
-        parsed = parse_pool_name(pool)
-        if ours in each.target_link and (pool in names or (parsed and parsed.hash in claims)):
-            found += _read_operation(each, pool)
-    return found
+def read_operations(operations: Iterable[Operation]) -> list[Entry]:
+    """Return what GKE did with the pools of a workload, with the class of what failed."""
+    return [entry for each in operations for entry in _read_operation(each)]
 
 
-def _read_operation(operation: _Operation, pool: str) -> Iterator[Entry]:
-    kind = _WORDS.get(str(operation.operation_type)) or str(operation.operation_type).lower().replace("_", " ")
-    began, ended = parse_time(operation.start_time), parse_time(operation.end_time)
+def _read_operation(operation: Operation) -> Iterator[Entry]:
+    kind = "creation" if operation.creates else "deletion"
+    began, ended = operation.began_at, operation.ended_at
     if began is not None:
-        yield Entry(at=began, source="operation", about=pool, text=f"{kind} began ({operation.name})")
+        yield Entry(at=began, source="operation", about=operation.pool, text=f"{kind} began")
     if ended is not None:
-        problem = operation.error.message if operation.error else ""
         after = f" after {round(ended - began)} s" if began is not None else ""
-        text = f"{kind} failed{after}{_name_failure(operation)}: {problem}" if problem else f"{kind} ended{after}"
-        yield Entry(at=ended, source="operation", about=pool, text=text, bad=bool(problem))
-
-
-def _name_failure(operation: _Operation) -> str:
-    """Return the class of a failed creation in brackets; nothing for another operation."""
-    error = operation.error
-    if error is None or operation.operation_type != "CREATE_NODE_POOL":
-        return ""
-    return f" ({classify_failure(error.message, error.code)})"
+        text = f"{kind} ended{after}"
+        if operation.error:
+            failure = f" ({classify_failure(operation.error)})" if operation.creates else ""
+            text = f"{kind} failed{after}{failure}: {operation.error}"
+        yield Entry(at=ended, source="operation", about=operation.pool, text=text, bad=bool(operation.error))
 
 
 def read_logs(open_logs: OpenLogs, cluster: str, namespace: str, name: str, *, now: float) -> list[Entry]:
@@ -255,41 +195,18 @@ def read_logs(open_logs: OpenLogs, cluster: str, namespace: str, name: str, *, n
         f"jsonPayload.claim.name={json.dumps(name)} AND jsonPayload.claim.namespace={json.dumps(namespace)} "
         f"AND jsonPayload.claim.cluster={json.dumps(cluster)}"
     )
-    return [_describe_record(each) for each in list_of_day(open_logs, cluster, wanted, now=now, most=ENTRIES_MAX)]
+    return [_read_record(each) for each in list_of_day(open_logs, cluster, wanted, now=now, most=ENTRIES_MAX)]
 
 
-def _describe_record(entry: Any) -> Entry:
+def _read_record(entry: Any) -> Entry:
     record = entry.payload if isinstance(entry.payload, dict) else {}
     pool, decision = str(record.get("pool") or ""), str(record.get("decision") or "")
+    claim = record.get("claim")
     return Entry(
         at=read_moment(entry) or 0.0,
         source="log",
         about=f"{record.get('function', '')} {pool}".strip(),
         text=f"{decision}: {record.get('message', '')} [{record.get('reason', '')}]",
         bad=entry.severity in _LOUD,
-        message=f"{record.get('message', '')} [{record.get('reason', '')}]",
-        owner_uid=str(claim.get("owner_uid") or "") if isinstance(claim := record.get("claim"), dict) else "",
+        owner_uid=str(claim.get("owner_uid") or "") if isinstance(claim, dict) else "",
     )
-
-
-def _read_dates(source: str, about: str, metadata: ObjectMeta) -> Iterator[Entry]:
-    for text, when in (
-        ("created", metadata.creation_timestamp),
-        ("deletion requested", metadata.deletion_timestamp),
-    ):
-        at = parse_time(when)
-        if at is not None:
-            uid = "" if source == "pod" else metadata.uid
-            yield Entry(at=at, source=source, about=about, text=text, owner_uid=uid)
-
-
-def _read_conditions(source: str, about: str, conditions: Iterable[Condition]) -> Iterator[Entry]:
-    for each in conditions:
-        at = parse_time(each.last_transition_time)
-        if at is None:
-            continue
-        held = each.type if each.status == "True" else f"not {each.type}"
-        cause = ": ".join(part for part in (each.reason, each.message) if part)
-        text = f"{held} ({cause})" if cause else held
-        bad = each.type == "Failed" and each.status == "True"
-        yield Entry(at=at, source=source, about=about, text=text, bad=bad)

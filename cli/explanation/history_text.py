@@ -6,11 +6,9 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from cli.fleet.failed_creations import tell_failures
-from cli.fleet.status_rows import tell_reason
+from cli.fleet.rows import needs_a_person
 from cli.moments import format_moment
-from cli.printing import format_age, print_columns, print_line, short_cluster, styled
-from shared.model.decisions import Verdict
+from cli.printing import count, format_age, print_columns, print_line, short_cluster, styled
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -20,7 +18,7 @@ if TYPE_CHECKING:
 
     from cli.explanation.history import Entry
     from cli.explanation.why import History
-    from cli.fleet.status_rows import WaitingRow
+    from cli.fleet.rows import Row
 
 _VARIES = re.compile(r"\d{4}-\d\d-\d\dT[\d:.]+Z|\boperation-[-\w]+|\d+")
 """What differs between repetitions: times, names of operations, numbers."""
@@ -106,34 +104,33 @@ def _divide(entries: Sequence[Entry], history: History) -> list[list[str | Text]
 
 def _print_present(console: Console, history: History) -> None:
     now = history.now
-    for row in now.pools:
-        line = f"now: pool {row.pool} is {row.state}: {row.message} {tell_reason(row)}"
-        print_line(console, styled(line, _look(row.stuck)))
-    failing = {each.key for each in now.failures}
-    told = {row.key for row in now.waiting if row.failure}
-    for waiting in now.waiting:
-        if waiting.decision == Verdict.CREATE and waiting.key in failing - told:
-            continue  # what it would ask for is not news: GKE has refused it
-        line = f"now: {_tell_who(waiting)}: {waiting.message} {tell_reason(waiting)}"
-        print_line(console, styled(line, _look(waiting.stuck)))
-    for failed in (each for each in now.failures if each.key not in told):
-        print_line(console, styled(f"now: {tell_failures(failed, now.pools)}", _look(failed.lasts)))
-    for alone in now.left_alone:
-        why = f"{alone.message} {tell_reason(alone)}"
-        line = f"now: pod {alone.pod} waits, and no node pool is created for it: {why}"
-        print_line(console, styled(line, "warn"))
-    if now.is_empty:
+    for pool in now.pools:
+        slot = f", slot {pool.slot}, attempt {pool.attempt}" if pool.slot else ""
+        _print_now(console, f"pool {pool.pool} is {pool.state}{slot}: {pool.decision}, {pool.message}", pool)
+    for row in now.waiting:
+        parts = [f"{count(row.slices, 'slice')} of {row.shape or 'it'} wait: {row.message}"]
+        parts += [f"{count(row.failures, 'creation')} failed, the last by {row.failure}"] * bool(row.failures)
+        parts += [f"the next try is at {row.next_try}"] * bool(row.next_try)
+        parts += [f"the limits leave room for {row.room_chips} chips"] * (row.room_chips is not None)
+        _print_now(console, "; ".join(parts), row)
+    for row in now.left_alone:
+        _print_now(console, f"a pod waits, and no node pool is created for it: {row.message}", row)
+    told = {row.message for row in (*now.waiting, *now.left_alone)}
+    for each in history.decisions:
+        if each.message not in told:
+            look = "bad" if needs_a_person(each) else ""
+            print_line(console, styled(f"now: {each.verdict}: {each.message} [{each.reason}]", look))
+    if now.is_empty and not history.decisions:
         here = "has no pools with its labels, and no pod that waits for one"
         state = here if history.exists else "does not exist, and has no pools"
         if now.errors:
             state = "has an unknown state, because a source could not be read"
         line = f"now: {history.kind or 'workload'} {history.namespace}/{history.name} {history.suspended or state}"
         print_line(console, styled(line, "warn" if history.suspended else ""))
+    for reason, summary in history.reasons.items():
+        print_line(console, styled(f"runbook, {reason}: {summary} (tpu-provisioner explain {reason})", "dim"))
 
 
-def _tell_who(waiting: WaitingRow) -> str:
-    return f"slice {waiting.slice} waits"
-
-
-def _look(stuck: bool) -> str:  # noqa: FBT001 -- private, and named by its callers' rows
-    return "bad" if stuck else "ok"
+def _print_now(console: Console, text: str, row: Row) -> None:
+    reason = f" [{row.reason}]" if row.reason else ""
+    print_line(console, styled(f"now: {text}{reason}", "bad" if row.stuck else "ok"))

@@ -1,4 +1,4 @@
-"""The history of one workload in order of time, and the present state of each of its slices."""
+"""The history of one workload in order of time, and what the plan says of it now."""
 
 from __future__ import annotations
 
@@ -9,32 +9,34 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from cli.exit_codes import BadInput, say
+from cli.explaining import find_summary
 from cli.explanation.history import (
     Entry,
     read_events,
-    read_leaders,
     read_logs,
     read_operations,
+    read_pods,
     read_pools,
     read_workload_dates,
 )
 from cli.explanation.suspensions import read_suspension
-from cli.fleet.status import Status, read_status
+from cli.fleet.looks import read_cluster
+from cli.fleet.rows import list_decisions
+from cli.fleet.status import Status, add_reading
 from cli.moments import format_moment
 from shared.edges.kubernetes_objects import JsonObject
-from shared.kinds.table import KIND_NAMES, KINDS, choose_kinds, list_slices
-from shared.model.errors import NotFound, ProvisionerError, Rejected
-from shared.model.names import build_pool_name, parse_pool_name
-from shared.needs.demand import claim_slice
+from shared.engine.look import Key
+from shared.kinds.table import KIND_NAMES, KINDS, choose_kinds
+from shared.model.errors import NotFound, ProvisionerError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from cli.access.operator_access import Deployment
-    from shared.model.pools import PoolSnapshot
+    from cli.fleet.looks import Reading
+    from shared.model.decisions import Decision
 
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
-_WORD = re.compile(r"[a-z][-a-z0-9]{13,39}")
 
 
 @dataclass(slots=True)
@@ -49,8 +51,10 @@ class History:
     exists: bool = False
     entries: list[Entry] = field(default_factory=list)
     now: Status = field(default_factory=Status)
+    decisions: list[Decision] = field(default_factory=list)
+    """What its owner is told now."""
     suspended: str = ""
-    """What it waits for if it is suspended and has nothing else to tell of its present state."""
+    """What it waits for if it is suspended."""
     unread: list[str] = field(default_factory=list)
     """Sources that could not be read, with the error."""
 
@@ -58,6 +62,13 @@ class History:
     def known(self) -> bool:
         """Return whether there is anything to tell."""
         return self.exists or bool(self.entries)
+
+    @property
+    def reasons(self) -> dict[str, str]:
+        """Return each reason of the present, with the first sentence of the runbook about it."""
+        rows = [*self.now.pools, *self.now.waiting, *self.now.left_alone]
+        named = [*(row.reason for row in rows), *(str(each.reason) for each in self.decisions)]
+        return {reason: find_summary(reason) for reason in dict.fromkeys(filter(None, named))}
 
     def as_data(self, *, since: float | None = None) -> dict[str, Any]:
         """Return it for programs, without entries before a time in unix seconds."""
@@ -70,6 +81,8 @@ class History:
             "exists": self.exists,
             "entries": [{"time": format_moment(each.at), **dataclasses.asdict(each)} for each in entries],
             "now": self.now.as_data(),
+            "decisions": [{key: str(value) for key, value in dataclasses.asdict(each).items()} for each in self.decisions],
+            "runbook": self.reasons,
             "suspended": self.suspended,
             "unread": self.unread,
         }
@@ -102,58 +115,38 @@ def tell(deployment: Deployment, cluster: str, namespace: str, name: str) -> His
         _add(history, f"the {kind.name}", partial(read_workload_dates, api, kind, namespace, name))
         if len(history.entries) > before:
             history.kind, history.exists = history.kind or kind.name, True
-        _add(history, "its pods", partial(read_leaders, api, kind, namespace, name))
     _add(history, "Events", lambda: read_events(api, namespace, name))
-    pools: list[PoolSnapshot] = []
-    try:
-        pools = [pool for pool in ports.pools.list(cluster) if _is_of(pool, namespace, name)]
-    except ProvisionerError as error:
-        history.unread.append(f"node pools: {say(error)}")
-    history.entries += read_pools(pools)
-    history.kind = history.kind or _guess_kind(history, pools)
-    names = {pool.name for pool in pools} | _find_names(history, deployment)
-    if names:
-        _add(history, "GKE's operations", lambda: read_operations(deployment.gke, cluster, names))
-    if deployment.open_logs is not None:
-        open_logs = deployment.open_logs
+    also = [Key(cluster, history.kind, namespace, name)] if history.kind else []
+    reading = read_cluster(
+        cluster, ports, chooses=lambda key: (key.namespace, key.name) == (namespace, name), also=also
+    )
+    _add_present(history, reading)
+    history.kind = history.kind or _guess_kind(history)
+    open_logs = deployment.open_logs
+    if open_logs is not None:
         now = ports.clock.now()
+        before = len(history.entries)
         _add(history, "logs", lambda: read_logs(open_logs, cluster, namespace, name, now=now))
-    history.entries = mark_repetitions(sorted(history.entries, key=lambda each: each.at))
+        if len(history.entries) > before:
+            # The functions write the same words on the workload and in their log.
+            history.entries = [dataclasses.replace(each, detail=True) if each.ours else each for each in history.entries]
+    history.entries.sort(key=lambda each: each.at)
+    _add_suspension(history, deployment)
     return history
 
 
-def mark_repetitions(entries: list[Entry]) -> list[Entry]:
-    """Return the entries; those that repeat an earlier entry are marked as details.
-
-    The provisioner writes each Event on the workload and on the leader pod, and logs it; one of
-    them is enough.
-    """
-    told_by_workload = {each.message for each in entries if each.message and _is_on_workload(each)}
-    seen: set[str] = set()
-    marked = []
-    for each in entries:
-        elsewhere = each.message in told_by_workload and not _is_on_workload(each)
-        if each.message and (elsewhere or each.message in seen):
-            marked.append(dataclasses.replace(each, detail=True))
-            continue
-        seen.add(each.message)
-        marked.append(each)
-    return marked
-
-
-def add_present(history: History, deployment: Deployment) -> None:
-    """Add the present state of the workload's pools and waiting slices."""
-    status = read_status(deployment.ports, namespace=history.namespace, open_logs=deployment.open_logs)
-    home = (history.cluster, history.name)
-    history.now = Status(
-        pools=[row for row in status.pools if (row.cluster, row.workload) == home],
-        waiting=[row for row in status.waiting if (row.cluster, row.workload) == home],
-        failures=[row for row in status.failures if (row.cluster, row.workload) == home],
-        left_alone=[row for row in status.left_alone if (row.cluster, row.workload) == home],
-        errors=[each for each in status.errors if each.startswith(f"{history.cluster}: ")],
-    )
-    history.unread += status.errors
-    _add_suspension(history, deployment)
+def _add_present(history: History, reading: Reading) -> None:
+    """Add the pods, pools and operations of the workload, and what the plan says of it."""
+    history.unread += [f"{history.cluster}: {error}" for error in reading.errors]
+    add_reading(history.now, reading)
+    for one in reading.planned:
+        hashes = one.hashes
+        operations = reading.list_operations(hashes)
+        history.kind = history.kind or one.look.key.kind
+        history.decisions += list_decisions(one)
+        history.entries += read_pods(one.look.pods)
+        history.entries += read_pools(one.look.pools.values())
+        history.entries += read_operations(operations)
 
 
 def _add_suspension(history: History, deployment: Deployment) -> None:
@@ -191,42 +184,7 @@ def _add(history: History, what: str, read: Callable[[], list[Entry]]) -> None:
         history.unread.append(f"{what}: {say(error)}")
 
 
-def _is_of(pool: PoolSnapshot, namespace: str, name: str) -> bool:
-    owner = pool.owner
-    return owner is not None and (owner.namespace, owner.name) == (namespace, name)
-
-
-_KINDS_WITH_PODS = frozenset(kind.name for kind in KINDS if kind.watched)
-"""If a workload and its pods have the same text, the workload's is shown; a bare pod is both."""
-
-
-def _is_on_workload(entry: Entry) -> bool:
-    return entry.about.split(" ")[0] in _KINDS_WITH_PODS
-
-
-def _guess_kind(history: History, pools: list[PoolSnapshot]) -> str:
-    """Return the kind of a workload that is gone, from what was left of it."""
-    of_pools = [pool.owner.kind for pool in pools if pool.owner]
-    of_events = [name for each in history.entries for name in KIND_NAMES if each.about == f"{name} {history.name}"]
-    return next(iter([*of_pools, *of_events]), "")
-
-
-def _find_names(history: History, deployment: Deployment) -> set[str]:
-    """Return names of pools that may be gone: from texts about them, and from the claims."""
-    names = {word for each in history.entries for word in _WORD.findall(each.text) if parse_pool_name(word)}
-    if not history.exists:
-        return names
-    try:
-        workload = deployment.ports.clusters[history.cluster].get_workload(
-            history.kind, history.namespace, history.name
-        )
-    except ProvisionerError as error:
-        history.unread.append(f"the {history.kind}: {say(error)}")
-        return names
-    if workload is None:
-        return names
-    try:
-        wanted = list_slices(workload)
-    except Rejected:
-        return names  # such a workload never had a pool
-    return names | {build_pool_name(claim_slice(history.cluster, workload, each)) for each in wanted}
+def _guess_kind(history: History) -> str:
+    """Return the kind of a workload that is gone, from its Events."""
+    named = [name for each in history.entries for name in KIND_NAMES if each.about == f"{name} {history.name}"]
+    return next(iter(named), "")

@@ -14,7 +14,7 @@ from shared.model.errors import ProvisionerError
 from shared.model.names import HASH_CHARACTERS, parse_name
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Collection, Iterable, Sequence
 
     from shared.engine.look import Lists, Look
     from shared.engine.outside import Ports
@@ -54,13 +54,12 @@ class Reading:
     stop: str = ""
     """Why its emergency stop is on, in words; empty if it is off."""
 
-    def list_creates(self, one: Planned) -> list[Operation]:
-        """Return the creates of a workload's pools in GKE's operations, the oldest first."""
-        hashes = one.hashes
+    def list_operations(self, hashes: Collection[str]) -> list[Operation]:
+        """Return what GKE did with the pools whose names have one of these hashes, the oldest first."""
         found = [
             each
             for each in (self.lists.operations if self.lists else None) or ()
-            if each.creates and (parsed := parse_name(each.pool)) and parsed.hash in hashes
+            if (parsed := parse_name(each.pool)) and parsed.hash in hashes
         ]
         return sorted(found, key=lambda each: each.began_at or 0.0)
 

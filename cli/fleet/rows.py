@@ -156,7 +156,7 @@ def _build_pool_row(pool: Pool, listed: NodePool, one: Planned, reading: Reading
         failure=str(classify_failure(listed.error)) if failed else "",
         error=listed.error,
         idle_seconds=None if pool.idle_since is None else round(reading.now - pool.idle_since, 1),
-        dollars_per_hour=find_pool_price(listed, key.cluster.split("/")[3]),
+        dollars_per_hour=find_pool_price(listed, key.cluster.split("/")[3], chips=listed.units * nodes or count_chips(listed)),
     )
 
 
@@ -290,7 +290,8 @@ def describe_need(need: Need, look: Look) -> str:
 
 def list_failures(one: Planned, reading: Reading) -> list[str]:
     """Return GKE's words about the creates of a workload that failed, the oldest first."""
-    ended = {each.pool: each.error for each in reading.list_creates(one) if each.ended and each.error}
+    creates = [each for each in reading.list_operations(one.hashes) if each.creates]
+    ended = {each.pool: each.error for each in creates if each.ended and each.error}
     failed = [pool for pool in one.look.scene.pools if has_failed(pool)]
     for pool in sorted(failed, key=lambda pool: pool.created_at):
         ended.setdefault(pool.name, one.look.pools[pool.name].error or str(pool.status))

@@ -2,72 +2,71 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from typing import TYPE_CHECKING
 
 from cli.planning.makers import GENERATED
-from shared.model.pools import LOST
+from shared.engine.look import Key, Memory, take_look
+from shared.plan.counting import fits, list_counted
+from shared.plan.pool import find_spare
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
-    from cli.planning.plan import PlannedSlice
-    from shared.model.pools import PoolSnapshot
+    from cli.planning.plan import PlannedNeed
+    from shared.engine.outside import Ports
+    from shared.plan.scene import Need, Scene
 
 _MADE = "([bcdfghjklmnpqrstvwxz2456789]{5}|[0-9]{7,})"
 """What Kubernetes and KubeRay append to a generated name, or a CronJob to the name of its Job:
 https://github.com/kubernetes/kubernetes/blob/v1.34.4/staging/src/k8s.io/apimachinery/pkg/util/rand/rand.go."""
-_Key = tuple[str, str, str]
-"""Kind, namespace and name of a workload."""
 
 
-def compare(planned: Sequence[PlannedSlice], pools: Iterable[PoolSnapshot]) -> list[str]:
-    """Return a line for each pool that the plan adds, keeps, changes or no longer needs.
+def compare(planned: Sequence[PlannedNeed], cluster: str, ports: Ports) -> list[str]:
+    """Return a line for what the plan adds, keeps, or no longer needs of each workload's pools.
 
-    A pool is that of a slice by the names in its labels; of several, one that lives. A workload
-    whose name is generated is compared with each live one that may have been made of the same
-    manifest.
+    A workload whose name is generated is compared with each live one that may have been made of the
+    same manifest.
+
+    Raises:
+        ProvisionerError: the cluster or GKE did not answer.
     """
-    mine: dict[_Key, dict[str, PoolSnapshot]] = {}
-    for pool in sorted(pools, key=lambda each: each.status not in LOST):
-        if pool.owner is not None:
-            key = (pool.owner.kind, pool.owner.namespace, pool.owner.name)
-            mine.setdefault(key, {})[pool.owner.slice_name] = pool
+    owners = {pool.owner.key for pool in ports.pools.list(cluster) if pool.owner}
     lines: list[str] = []
-    for key in dict.fromkeys((each.kind, each.namespace, each.workload) for each in planned):
-        slices = [each for each in planned if (each.kind, each.namespace, each.workload) == key]
-        for live in _find_live(key, mine) or [key]:
-            lines += _compare_workload(slices, live, mine.get(live, {}))
+    for key in dict.fromkeys(each.key for each in planned):
+        needs = tuple(each.need for each in planned if each.key == key)
+        for name in _find_live(key, owners) or [key.name]:
+            live = Key(cluster, key.kind, key.namespace, name)
+            scene = take_look(live, ports, Memory()).scene
+            lines += _compare(dataclasses.replace(scene, needs=needs), f"{key.namespace}/{name}")
     return lines
 
 
-def _find_live(key: _Key, mine: Iterable[_Key]) -> list[_Key]:
-    """Return the live workloads that may be a planned one."""
-    kind, namespace, name = key
-    prefix = name.removesuffix(GENERATED)
-    pattern = re.compile(re.escape(prefix) + (_MADE if prefix != name else ""))
-    return sorted(each for each in mine if each[:2] == (kind, namespace) and pattern.fullmatch(each[2]))
+def _find_live(key: Key, owners: Iterable[tuple[str, str, str]]) -> list[str]:
+    """Return the names of the live workloads that may be a planned one."""
+    prefix = key.name.removesuffix(GENERATED)
+    pattern = re.compile(re.escape(prefix) + (_MADE if prefix != key.name else ""))
+    alike = (owner for owner in owners if owner[:2] == (key.kind, key.namespace))
+    return sorted(name for _, _, name in alike if pattern.fullmatch(name))
 
 
-def _compare_workload(slices: Sequence[PlannedSlice], live: _Key, pools: dict[str, PoolSnapshot]) -> list[str]:
-    lines, wanted = [], set()
-    _, namespace, name = live
-    for each in slices:
-        slice_name = each.slice if name == each.workload else name + each.slice.removeprefix(each.workload)
-        wanted.add(slice_name)
-        pool = pools.get(slice_name)
-        if each.demand is None or not each.creates:
-            continue
-        if pool is None or pool.owner is None or pool.status in LOST:
-            lost = f"; node pool {pool.name} ({pool.status}) does not serve it" if pool else ""
-            lines.append(f"+ {namespace}/{slice_name}: a new pool, {each.demand.shape}{lost}")
-        elif pool.owner.was_made_for(each.demand.fingerprint):
-            lines.append(f"= {namespace}/{slice_name}: node pool {pool.name} ({pool.status}) serves it")
-        else:
-            what = f"node pool {pool.name} ({pool.status}) does not have this shape, {each.demand.shape}"
-            lines.append(f"~ {namespace}/{slice_name}: {what}")
-    return lines + [
-        f"- {namespace}/{gone}: node pool {pool.name} is deleted, because the manifest has no such slice"
-        for gone, pool in sorted(pools.items())
-        if gone not in wanted
-    ]
+def _compare(scene: Scene, about: str) -> Iterator[str]:
+    spare = find_spare(scene)
+    for need in scene.needs:
+        counted = [pool for pool in list_counted(scene, need) if pool.name not in spare]
+        for pool in counted:
+            yield f"= {about}: node pool {pool.name} ({pool.status}) serves it"
+        lacking = (1 if need.elastic else need.most) - len(counted)
+        if lacking > 0 and need.never is None:
+            yield f"+ {about}: {lacking} new of {need.asks.shape.accelerator} {need.asks.shape.topology}".rstrip()
+    for pool in scene.pools:
+        if pool.name in spare:
+            yield f"- {about}: node pool {pool.name} ({pool.status}) is deleted: {_tell_why(scene.needs, scene, pool.name)}"
+
+
+def _tell_why(needs: Iterable[Need], scene: Scene, name: str) -> str:
+    pool = next(pool for pool in scene.pools if pool.name == name)
+    if any(fits(pool, need.asks) for need in needs):
+        return "the manifest needs fewer"
+    return "it fits nothing that the manifest needs"

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar
-
-from shared.engine.looks.gather import read_disks
 
 from cli.exit_codes import say
 from shared.model.errors import ProvisionerError
 from shared.needs.disks import list_volume_claims
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from shared.engine.outside import Cluster
     from shared.model.workloads import WorkloadView
@@ -73,9 +72,14 @@ class Disks(_LiveFacts):
         """Return a workload with the disks of its claims, as far as they are known."""
         claims = list_volume_claims(workload)
         self.named = self.named or bool(claims)
-        return self._ask(lambda live: read_disks(live, workload, claims), workload) if claims else workload
+        return self._ask(lambda live: _read(live, workload, claims), workload) if claims else workload
 
     @property
     def assumption(self) -> str:
         """Return what the plan assumes of disks; empty if it has read them or needs none."""
         return self._assume("no disk binds pods to a zone") if self.named else ""
+
+
+def _read(live: Cluster, workload: WorkloadView, claims: Sequence[str]) -> WorkloadView:
+    found = (live.find_disk(workload.namespace, claim) for claim in claims)
+    return dataclasses.replace(workload, disks=tuple(disk for disk in found if disk is not None))

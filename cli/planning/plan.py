@@ -1,4 +1,4 @@
-"""Computes what a manifest would get before it is applied, by the rules that the functions use."""
+"""Computes what a manifest would get before it is applied: its needs, and the plan for them."""
 
 from __future__ import annotations
 
@@ -7,99 +7,112 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from shared.core.decide.limits import Usage
-from shared.core.decide.provision import decide_provision
-
 from cli.access.cli_settings import ANY_REGION, ANY_ZONE, ZONE
 from cli.planning.live_facts import Disks, Namespaces
-from cli.planning.pool_details import describe_disk, find_mixed, list_labels, list_pool_needs, list_taints
+from cli.planning.pool_details import describe_disk, list_labels, list_mixed, list_pool_needs, list_taints
 from cli.planning.zones import tell_unlisted
 from cli.prices import HOURS_PER_MONTH, find_price
 from cli.printing import count
-from shared.kinds.table import SLICES_MAX, list_slices
+from shared.engine.act import explain_act
+from shared.engine.kueue import Standing
+from shared.engine.look import Key, Look, make_claim
+from shared.engine.report import explain_answer
+from shared.kinds.table import SLICES_MAX
 from shared.model import labels
 from shared.model.decisions import Decision, Reason, Verdict
-from shared.model.errors import LabelBudgetExceeded, Rejected
+from shared.model.errors import LabelBudgetExceeded
+from shared.model.names import Try
+from shared.model.pools import ELASTIC_SLOT
 from shared.model.priorities import NodeSource
-from shared.needs.demand import claim_slice
-from shared.needs.demands import decide_namespace, decide_planned_demand, refuse_rejected
-from shared.needs.node_pool_body import build_labels, build_node_pool, describe_placement
+from shared.needs.demands import decide_namespace, refuse_rejected
+from shared.needs.nodepool import build_body, choose_way, describe_placement
+from shared.needs.wanted import Wanted, list_wanted
+from shared.plan.plan import make_plan
+from shared.plan.scene import Pod, Scene
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from cli.planning.manifests import Manifest, Place
-    from shared.kinds.kind import SliceOfPod
     from shared.model.workloads import WorkloadView
     from shared.needs.demand import Demand
+    from shared.plan.scene import Act, Need, Plan
     from shared.settings import Settings
 
 PLANNED_UID = "00000000-0000-0000-0000-000000000000"
 """Kubernetes gives the UID when the workload is applied; names of pools hash it, so they are not
 known before."""
+_UNKNOWN_BEFORE = (labels.OWNER_UID, labels.CREATED_AT)
+_SLOTS = 10**6
+_NOW = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PlannedSlice:
-    """One slice and what would become of it."""
+class PlannedNeed:
+    """One need of a workload, and what would become of it."""
 
-    kind: str
-    namespace: str
-    workload: str
-    group: str
-    slice: str
+    key: Key
+    need: Need
     decision: Decision
+    creates: tuple[Act, ...] = ()
     demand: Demand | None = None
-    settings: Settings
+    """Of the first pool, with its way to get capacity; None without one."""
+    node_pool: Mapping[str, Any] | None = None
+    """The first pool as it would be sent; None if there is none."""
     where: Place | None = None
     later: int = 0
-    """More slices like this one that an autoscaler may ask for; there is none of them now."""
+    """How many more pools (of an elastic need: nodes) an autoscaler may ask for."""
     needs: tuple[str, ...] = ()
-    """What must be there besides the pool."""
+    """What must be there besides the pools."""
     notes: tuple[str, ...] = ()
 
     @property
-    def creates(self) -> bool:
-        """Return whether the slice would get a pool."""
-        return self.decision.verdict == Verdict.CREATE
+    def pools(self) -> int:
+        """Return how many pools would be created."""
+        return len(self.creates)
+
+    @property
+    def nodes(self) -> int:
+        """Return how many nodes its pools have; an elastic one as many as the spec wants now."""
+        return self.pools * (self.creates[0].maximum or self.need.hosts) if self.creates else 0
+
+    @property
+    def chips(self) -> int:
+        """Return the chips of these nodes."""
+        return self.nodes * self.need.asks.shape.units
 
     @property
     def price(self) -> float | None:
-        """Return the list price of the pool in US dollars an hour; None if it is unknown."""
-        return find_price(self.demand) if self.demand else None
-
-    @property
-    def node_pool(self) -> dict[str, Any] | None:
-        """Return the pool as it would be sent; None if there is none."""
+        """Return the list price of all of its pools in US dollars an hour; None if it is unknown."""
         if self.demand is None or not self.creates:
             return None
-        return build_node_pool(self.demand, attempt=0, created_at=0, settings=self.settings)
+        return find_price(self.demand, chips=self.chips)
 
     @property
     def refused(self) -> bool:
-        """Return whether the slice would be refused."""
+        """Return whether a person must change something."""
         return self.decision.verdict == Verdict.REFUSE
 
     def as_data(self, *, prices: bool = True) -> dict[str, Any]:
-        """Return it for programs: the pool as it would be sent, without name, claim and time."""
-        demand, pool, price = self.demand, self.node_pool, self.price if prices else None
+        """Return it for programs: the first pool as it would be sent, without what the UID decides."""
+        demand, price, pool = self.demand, self.price if prices else None, self.node_pool
+        shape = demand.shape if demand else None
         return {
-            "namespace": self.namespace,
-            "workload": self.workload,
-            "kind": self.kind,
-            "group": self.group,
-            "slice": self.slice,
+            "namespace": self.key.namespace,
+            "workload": self.key.name,
+            "kind": self.key.kind,
             "decision": str(self.decision.verdict),
             "reason": str(self.decision.reason),
             "message": self.decision.message,
-            "machine_type": demand.shape.machine_type if demand else None,
-            "topology": demand.shape.topology if demand else None,
-            "node_count": demand.shape.node_count if demand else None,
-            "chips": demand.shape.chips if demand else None,
+            "pools": self.pools,
+            "machine_type": shape.machine_type if shape else None,
+            "topology": shape.topology if shape else None,
+            "node_count": self.nodes,
+            "chips": self.chips,
             "tier": str(demand.capacity.tier) if demand else None,
             "zone": demand.zone if demand else None,
             "candidates": [str(each) for each in demand.candidates] if demand else [],
-            "placement": describe_placement(demand, self.settings) or None if demand else None,
+            "placement": pool.get("placementPolicy") if pool else None,
             "up_to_more": self.later,
             "disk": describe_disk(pool) if pool else None,
             "taints": list_taints(pool) if pool else [],
@@ -112,14 +125,32 @@ class PlannedSlice:
         }
 
 
+@dataclass(slots=True)
+class _Made:
+    """What the plan makes so far; limits count it."""
+
+    settings: Settings
+    chips: Counter[str] = field(default_factory=Counter)
+    """By namespace."""
+
+    def count_room(self, namespace: str) -> int:
+        """Return for how many chips the limits leave room."""
+        rooms = [10**9]
+        if self.settings.limit_chips:
+            rooms.append(self.settings.limit_chips - sum(self.chips.values()))
+        if self.settings.limit_chips_per_namespace:
+            rooms.append(self.settings.limit_chips_per_namespace - self.chips[namespace])
+        return min(rooms)
+
+
 def plan(
     manifests: Sequence[Manifest],
     cluster: str,
     settings: Settings,
     namespaces: Namespaces | None = None,
     disks: Disks | None = None,
-) -> list[PlannedSlice]:
-    """Return every slice of some workloads, in their order. Limits count the slices before it.
+) -> list[PlannedNeed]:
+    """Return every need of some workloads, in their order. Limits count the needs before it.
 
     Args:
         manifests: from `cli.planning.manifests`.
@@ -128,206 +159,171 @@ def plan(
         namespaces: the labels of the cluster's namespaces; None if they are not known.
         disks: the disks of the cluster; None if they are not known.
     """
-    planned: list[PlannedSlice] = []
-    made, disks = _Made(namespaces or Namespaces()), disks or Disks()
+    made, planned = _Made(settings), list[PlannedNeed]()
+    namespaces, disks = namespaces or Namespaces(), disks or Disks()
     for manifest in manifests:
         workload = disks.add_to(dataclasses.replace(manifest.workload, uid=PLANNED_UID))
         here, local = _place(workload, cluster, settings)
-        awake, read = dataclasses.replace(workload, suspended=False), _read_notes(workload)
-        try:
-            wanted = list_slices(awake)
-            more = _list_growth(awake, wanted)
-        except Rejected as error:
-            planned.append(_refuse(manifest, refuse_rejected(error), local))
-            continue
-        notes, needs = (*manifest.notes, *read), _find_needs(wanted, awake, manifest)
-        before, alike = len(planned), _Alike(here, awake, local)
-        for each, later in [*((each, 0) for each in wanted), *more]:
-            found = _plan_slice(each, alike, made, later=later)
-            if found.decision.reason != Reason.NOT_AN_ACCELERATOR_DEMAND:
-                remarks = (*notes, *_list_idle(found, each), *_list_candidates(found), *_list_unlisted(found))
-                own = list_pool_needs(found.demand) if found.demand and found.creates else ()
-                place, asked = manifest.where, (*needs, *own)
-                planned.append(dataclasses.replace(found, notes=remarks, where=place, needs=asked, later=later))
-        planned[before:] = _tell_cut(planned[before:])
+        found = _plan_workload(workload, here, local, namespaces, made)
+        planned += [_add_remarks(each, manifest, workload) for each in found]
     return planned
 
 
-def _tell_cut(planned: list[PlannedSlice]) -> list[PlannedSlice]:
-    """Return the slices of a workload with a note if a limit allows only some of its pools."""
-    now = [each for each in planned if not each.later]
-    made = sum(each.creates for each in now)
-    cut = sum(each.decision.reason == Reason.LIMIT_REACHED for each in now)
-    if not (made and cut):
+def want(workload: WorkloadView, cluster: str, settings: Settings) -> tuple[Key, Wanted]:
+    """Return what a workload of a manifest needs when it runs."""
+    awake = dataclasses.replace(workload, suspended=False, managed_elsewhere=False)
+    wanted = list_wanted(cluster, awake, (), {}, settings)
+    needs = tuple(need for need in wanted.needs if not _needs_nothing(need))
+    key = Key(cluster, workload.kind, workload.namespace, workload.name)
+    return key, dataclasses.replace(wanted, needs=needs)
+
+
+def _needs_nothing(need: Need) -> bool:
+    return need.never is not None and need.never.reason == Reason.NOT_AN_ACCELERATOR_DEMAND
+
+
+def _plan_workload(
+    workload: WorkloadView, cluster: str, settings: Settings, namespaces: Namespaces, made: _Made
+) -> list[PlannedNeed]:
+    key, wanted = want(workload, cluster, settings)
+    stopped = _stop(wanted, key, namespaces)
+    pods = tuple(pod for need in wanted.needs for pod in _list_pods(need))
+    room = made.count_room(key.namespace)
+    scene = Scene(now=_NOW, needs=wanted.needs, pods=pods, room=room, slots=_SLOTS)
+    look = Look(
+        key=key, scene=scene, wanted=wanted, workload=workload, pools={}, standing=Standing(), began_at=_NOW
+    )
+    found = make_plan(scene)
+    later = _count_growth(workload, wanted, cluster, settings)
+    planned = [
+        _plan_need(need, look, found, settings, stopped.get(need.key), later.get(need.key, 0))
+        for need in wanted.needs
+    ]
+    made.chips[key.namespace] += sum(each.chips for each in planned)
+    return planned
+
+
+def _stop(wanted: Wanted, key: Key, namespaces: Namespaces) -> dict[str, Decision]:
+    """Return the needs for which the labels of the namespace allow no pool."""
+    own_labels = namespaces.find_labels(key.namespace)
+    found = {
+        name: decide_namespace(key.namespace, demand, own_labels) for name, demand in wanted.demands.items()
+    }
+    return {name: decision for name, decision in found.items() if decision is not None}
+
+
+def _list_pods(need: Need) -> Iterator[Pod]:
+    """Yield one waiting pod for each slice that a need has, as its controller will make them."""
+    for number in range(1 if need.elastic else need.most):
+        name = need.pin or ("" if need.elastic else str(number))
+        yield Pod(need=need.key, slice=name, waits=True, asks=need.asks)
+
+
+def _plan_need(
+    need: Need, look: Look, found: Plan, settings: Settings, stopped: Decision | None, later: int
+) -> PlannedNeed:
+    creates = () if stopped else tuple(act for act in found.adds if act.need == need.key)
+    demand = look.wanted.demands.get(need.key)
+    told = [answer for answer in found.answers if answer.need == need.key]
+    if stopped:
+        decision = stopped
+    elif creates:
+        decision = explain_act(creates[0], look)
+    elif told:
+        decision = explain_answer(told[0], need, look)
+    else:
+        what = "it gets nothing, because another part of its workload is refused"
+        decision = Decision(Verdict.WAIT, Reason.PAUSED, what) if need.most else _needs_none()
+    planned = PlannedNeed(key=look.key, need=need, decision=decision, demand=demand, later=later)
+    if not creates or demand is None:
         return planned
-    note = f"a limit allows only {made} of its {count(made + cut, 'pool')}"
-    return [dataclasses.replace(each, notes=(*each.notes, note)) for each in planned]
+    try:
+        body = _build(need, demand, creates[0], look.key, settings)
+    except LabelBudgetExceeded as error:
+        return dataclasses.replace(planned, decision=refuse_rejected(error))
+    cut = [answer for answer in told if answer.reason == Reason.LIMIT_REACHED]
+    note = (f"a limit allows only {len(creates)} of its {count(need.most, 'pool')}",) if cut else ()
+    first = choose_way(demand, creates[0])
+    return dataclasses.replace(planned, creates=creates, demand=first, node_pool=body, notes=note)
 
 
-def _list_growth(workload: WorkloadView, wanted: Sequence[SliceOfPod]) -> list[tuple[SliceOfPod, int]]:
-    """Return one slice of each group that may grow, with the number of slices that may come."""
-    grown = [
+def _needs_none() -> Decision:
+    return Decision(Verdict.NOTHING, Reason.DEMAND_GONE, "it asks for no pods")
+
+
+def _build(need: Need, demand: Demand, act: Act, key: Key, settings: Settings) -> dict[str, Any]:
+    slot = ELASTIC_SLOT if need.elastic else act.slot
+    claim = make_claim(key, PLANNED_UID, need, slot)
+    body = build_body(
+        demand, claim, act, Try(), created_at=0, cluster_uid="", on_channel=True, settings=settings
+    )
+    del body["name"]
+    own = body["config"]["labels"]
+    body["config"]["labels"] = {name: value for name, value in own.items() if name not in _UNKNOWN_BEFORE}
+    return body
+
+
+def _count_growth(
+    workload: WorkloadView, wanted: Wanted, cluster: str, settings: Settings
+) -> dict[str, int]:
+    """Return by need how many more pools or nodes its groups may ask for."""
+    groups = tuple(
         dataclasses.replace(each, replicas=max(each.replicas, min(each.grows, SLICES_MAX)))
         for each in workload.groups
-    ]
-    if tuple(grown) == workload.groups:
-        return []
-    known = {each.name for each in wanted}
-    found: dict[str, tuple[SliceOfPod, int]] = {}
-    for each in list_slices(dataclasses.replace(workload, groups=tuple(grown))):
-        if each.name not in known:
-            first, number = found.get(each.group.name, (each, 0))
-            found[each.group.name] = first, number + 1
-    return list(found.values())
-
-
-def _find_needs(wanted: Sequence[SliceOfPod], workload: WorkloadView, manifest: Manifest) -> tuple[str, ...]:
-    """Return what must be there for a workload besides its pools."""
-    firsts = {each.group.name: each for each in reversed(wanted) if each.group.whole}
-    kept_apart = (find_mixed(each, workload) for each in firsts.values())
-    return (*manifest.needs, *filter(None, kept_apart))
-
-
-@dataclass(slots=True)
-class _Made:
-    """What the plan makes so far; limits count it."""
-
-    namespaces: Namespaces
-    chips: Counter[str] = field(default_factory=Counter)
-    """By namespace."""
-    all_chips: int = 0
-    slices: int = 0
-
-    def measure(self, namespace: str) -> Usage:
-        """Return the usage that one more pool of a namespace is added to."""
-        return Usage(chips=self.all_chips, chips_in_namespace=self.chips[namespace], slices=self.slices)
-
-    def add(self, demand: Demand) -> None:
-        """Count a pool."""
-        self.chips[demand.claim.namespace] += demand.shape.chips
-        self.all_chips += demand.shape.chips
-        self.slices += 1
-
-
-def _refuse(manifest: Manifest, decision: Decision, settings: Settings) -> PlannedSlice:
-    """Return one refusal for all slices of a workload."""
-    workload = manifest.workload
-    return PlannedSlice(
-        kind=workload.kind,
-        namespace=workload.namespace,
-        workload=workload.name,
-        group="",
-        slice=workload.name,
-        decision=decision,
-        settings=settings,
-        where=manifest.where,
-        needs=manifest.needs,
     )
+    if groups == workload.groups:
+        return {}
+    now = {need.key: need for need in wanted.needs}
+    _, grown = want(dataclasses.replace(workload, groups=groups), cluster, settings)
+    return {
+        need.key: (need.nodes or 0) - (now[need.key].nodes or 0) if need.elastic else need.most - now[need.key].most
+        for need in grown.needs
+        if need.key in now
+    }
 
 
-@dataclass(slots=True)
-class _Alike:
-    """Decides what the slices of one workload need: two of a group show what all of them do.
-
-    They differ only in what their controller makes of their index.
-    """
-
-    cluster: str
-    workload: WorkloadView
-    settings: Settings
-    firsts: dict[str, Demand | Decision] = field(default_factory=dict)
-    """What the first slice of each group needs."""
-    shown: dict[str, bool] = field(default_factory=dict)
-    """Whether the second slice of a group needs the same."""
-
-    def find(self, each: SliceOfPod) -> Demand | Decision:
-        """Return the demand of a slice, or why it has none."""
-        group, first = each.group.name, self.firsts.get(each.group.name)
-        if first is not None and self.shown.get(group):
-            return self._claim(first, each)
-        found = decide_planned_demand(self.cluster, self.workload, each, self.settings)
-        if first is None:
-            self.firsts[group] = found
-        elif group not in self.shown:
-            named = [known.name for known in self.workload.groups].count(group)
-            self.shown[group] = named == 1 and self._claim(first, each) == found
-        return found
-
-    def _claim(self, found: Demand | Decision, each: SliceOfPod) -> Demand | Decision:
-        if isinstance(found, Decision):
-            return found
-        return dataclasses.replace(found, claim=claim_slice(self.cluster, self.workload, each))
+def _add_remarks(planned: PlannedNeed, manifest: Manifest, workload: WorkloadView) -> PlannedNeed:
+    demand = planned.demand if planned.creates else None
+    notes = [*manifest.notes, *_read_notes(workload), *planned.notes]
+    needs = [*manifest.needs, *list_mixed(workload)]
+    if demand is not None:
+        notes += [*_list_idle(planned, workload), *_list_candidates(demand), *_list_unlisted(demand)]
+        needs += list_pool_needs(demand)
+    return dataclasses.replace(planned, notes=tuple(notes), needs=tuple(needs), where=manifest.where)
 
 
-def _plan_slice(each: SliceOfPod, alike: _Alike, made: _Made, *, later: int) -> PlannedSlice:
-    found, workload = alike.find(each), alike.workload
-    demand = None if isinstance(found, Decision) else found
-    decision = found if isinstance(found, Decision) else _decide_pool(found, alike.settings, made, later=later)
-    return PlannedSlice(
-        kind=workload.kind,
-        namespace=workload.namespace,
-        workload=workload.name,
-        group=each.group.name,
-        slice=each.name,
-        decision=decision,
-        demand=demand,
-        settings=alike.settings,
-    )
-
-
-def _decide_pool(demand: Demand, settings: Settings, made: _Made, *, later: int) -> Decision:
-    """Return the decision for a demand that has no pool; count the pool if it is created now."""
-    stopped = decide_namespace(demand, made.namespaces.find_labels(demand.claim.namespace))
-    if stopped:
-        return stopped
-    usage = made.measure(demand.claim.namespace) if settings.limited else None
-    decision = decide_provision(demand, None, now=0.0, settings=settings, usage=usage)
-    if decision.verdict != Verdict.CREATE:
-        return decision
-    try:
-        build_labels(demand, attempt=0, created_at=0, cluster_uid="")
-    except LabelBudgetExceeded as error:
-        return refuse_rejected(error)
-    if not later:
-        made.add(demand)
-    return decision
-
-
-def _read_notes(workload: WorkloadView) -> tuple[str, ...]:
-    """Return what to know of a workload."""
-    notes = []
+def _read_notes(workload: WorkloadView) -> Iterator[str]:
+    """Yield what to know of a workload."""
     if workload.suspended:
-        notes.append("it starts suspended (a queue admits it); its pools are created when it is resumed")
+        yield "it starts suspended (a queue admits it); its pools are created when it is resumed"
     if workload.managed_elsewhere:
-        notes.append("spec.managedBy names another controller; nothing is created in this cluster")
-    return tuple(notes)
+        yield "spec.managedBy names another controller; nothing is created in this cluster"
 
 
-def _list_idle(planned: PlannedSlice, of_spec: SliceOfPod) -> tuple[str, ...]:
-    group, shape = of_spec.group, planned.demand.shape if planned.demand else None
-    pods = group.hosts or group.pods
-    if shape is None or not pods or not group.template.chips or group.elastic:
-        return ()
-    idle = max(shape.node_count - pods, 0)
-    return (f"{count(idle, 'host')} of each slice of {of_spec.group.name} will have no pod",) if idle else ()
+def _list_idle(planned: PlannedNeed, workload: WorkloadView) -> Iterator[str]:
+    if planned.need.elastic:
+        return
+    for group in workload.groups:
+        pods = group.hosts or group.pods
+        alike = group.template.chips == planned.need.asks.shape.units
+        if pods and alike and planned.need.hosts > pods:
+            yield f"{count(planned.need.hosts - pods, 'host')} of each slice of {group.name} will have no pod"
 
 
-def _list_candidates(planned: PlannedSlice) -> tuple[str, ...]:
-    candidates = planned.demand.candidates if planned.demand else ()
-    listed = "; ".join(f"{number} {each}" for number, each in enumerate(candidates, start=1))
-    filled = [str(at) for at, each in enumerate(candidates, 1) if each.nodes_from == NodeSource.AUTOSCALER]
+def _list_candidates(demand: Demand) -> Iterator[str]:
+    listed = "; ".join(f"{number} {each}" for number, each in enumerate(demand.candidates, start=1))
+    filled = [str(at) for at, each in enumerate(demand.candidates, 1) if each.nodes_from == NodeSource.AUTOSCALER]
     by = f"; GKE's autoscaler makes the nodes of {', '.join(filled)}" if filled else ""
-    return (f"candidates, tried in this order: {listed}{by}",) if len(candidates) > 1 else ()
+    if len(demand.candidates) > 1:
+        yield f"candidates, tried in this order: {listed}{by}"
 
 
-def _list_unlisted(planned: PlannedSlice) -> tuple[str, ...]:
-    """Return a warning for each zone that is not known to have the machines."""
-    if planned.demand is None:
-        return ()
-    accelerator = planned.demand.shape.accelerator
-    zones = dict.fromkeys((planned.demand.zone, *(each.zone for each in planned.demand.candidates)))
-    warnings = (tell_unlisted(accelerator, zone) for zone in zones if not zone.endswith(ANY_ZONE))
-    return tuple(f"warning: {each}; GKE may refuse the pool" for each in warnings if each)
+def _list_unlisted(demand: Demand) -> Iterator[str]:
+    """Yield a warning for each zone that is not known to have the machines."""
+    for zone in dict.fromkeys((demand.zone, *(each.zone for each in demand.candidates))):
+        warning = "" if zone.endswith(ANY_ZONE) else tell_unlisted(demand.shape.accelerator, zone)
+        if warning:
+            yield f"warning: {warning}; GKE may refuse the pool"
 
 
 def _place(workload: WorkloadView, cluster: str, settings: Settings) -> tuple[str, Settings]:
@@ -343,17 +339,15 @@ def _place(workload: WorkloadView, cluster: str, settings: Settings) -> tuple[st
     return name, dataclasses.replace(settings, clusters={name: moved})
 
 
-def summarize(planned: Sequence[PlannedSlice]) -> str:
-    """Return one sentence: how many pools, nodes and chips, and how many slices get none."""
-    later = sum(each.later for each in planned if each.creates)
-    planned = [each for each in planned if not each.later]
-    made = [each for each in planned if each.demand and each.creates]
-    shapes = [each.demand.shape for each in made if each.demand]
-    nodes, chips = sum(shape.node_count for shape in shapes), sum(shape.chips for shape in shapes)
+def summarize(planned: Sequence[PlannedNeed]) -> str:
+    """Return one sentence: how many pools, nodes and chips, and how many needs get none."""
+    made = [each for each in planned if each.creates]
     refused = sum(each.refused for each in planned)
     left = len(planned) - len(made) - refused
+    later = sum(each.later for each in made)
     tail = f"; {refused} refused" * bool(refused) + f"; {left} not for this provisioner" * bool(left)
-    tail += f"; up to {count(later, 'more pool')} by growth" * bool(later)
-    if not (planned or later):
+    tail += f"; up to {later} more by growth" * bool(later)
+    if not planned:
         return "no workload needs accelerators"
-    return f"{count(len(made), 'pool')} with {count(nodes, 'node')} and {count(chips, 'chip')}{tail}"
+    pools, nodes, chips = (sum(getattr(each, name) for each in made) for name in ("pools", "nodes", "chips"))
+    return f"{count(pools, 'pool')} with {count(nodes, 'node')} and {count(chips, 'chip')}{tail}"

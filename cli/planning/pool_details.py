@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from shared.kinds.table import get_kind
+from shared.kinds.table import get_kind, list_slices
 from shared.model import labels
-from shared.model.errors import SlicesMayMix
+from shared.model.errors import Rejected, SlicesMayMix
 from shared.model.workloads import PodView
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from shared.kinds.kind import SliceOfPod
     from shared.model.workloads import WorkloadView
     from shared.needs.demand import Demand
@@ -17,14 +19,14 @@ if TYPE_CHECKING:
 _EFFECTS = {"NO_SCHEDULE": "NoSchedule", "NO_EXECUTE": "NoExecute", "PREFER_NO_SCHEDULE": "PreferNoSchedule"}
 
 
-def describe_disk(pool: dict[str, Any]) -> str:
+def describe_disk(pool: Mapping[str, Any]) -> str:
     """Return size and type of the boot disk; GKE chooses what is not set."""
     config = pool["config"]
     size = f"{config['diskSizeGb']} GB" if "diskSizeGb" in config else "100 GB (GKE's default)"
     return f"{size} {config.get('diskType', 'of the default type')}"
 
 
-def list_taints(pool: dict[str, Any]) -> list[str]:
+def list_taints(pool: Mapping[str, Any]) -> list[str]:
     """Return the taints of the nodes, with the one that GKE adds to accelerators."""
     config = pool["config"]
     resource = labels.GPU_RESOURCE if config.get("accelerators") else labels.TPU_RESOURCE
@@ -32,7 +34,7 @@ def list_taints(pool: dict[str, Any]) -> list[str]:
     return [f"{resource}=present:NoSchedule", *own]
 
 
-def list_labels(pool: dict[str, Any]) -> dict[str, str]:
+def list_labels(pool: Mapping[str, Any]) -> dict[str, str]:
     """Return the labels of the nodes without those that name the owner of the pool."""
     return {key: value for key, value in pool["config"]["labels"].items() if not labels.is_owner_key(key)}
 
@@ -49,8 +51,16 @@ def list_pool_needs(demand: Demand) -> list[str]:
     return found
 
 
-def find_mixed(each: SliceOfPod, workload: WorkloadView) -> str:
-    """Return how to keep two slices apart if only a webhook can, from the functions' refusal."""
+def list_mixed(workload: WorkloadView) -> list[str]:
+    """Return how to keep slices apart where only a webhook can, from the functions' refusal."""
+    try:
+        firsts = {each.group.name: each for each in reversed(list_slices(workload)) if each.group.whole}
+    except Rejected:
+        return []
+    return [text for each in firsts.values() if (text := _find_mixed(each, workload))]
+
+
+def _find_mixed(each: SliceOfPod, workload: WorkloadView) -> str:
     pod = PodView(
         namespace=workload.namespace,
         name=f"{each.name}-0",
