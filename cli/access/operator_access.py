@@ -15,7 +15,7 @@ from cli.access.cli_settings import OperatorSettings, find_log_project, read_env
 from cli.access.log_search import open_logs
 from cli.access.subscriptions import PubsubAdmin, open_subscriber
 from shared.edges.clock import SYSTEM_CLOCK
-from shared.edges.gke import GkeNodePools
+from shared.edges.gke import GkePools
 from shared.edges.google_account import GoogleAccount
 from shared.edges.google_session import GoogleSession
 from shared.edges.kubernetes_api import KubernetesApi
@@ -23,7 +23,9 @@ from shared.edges.kubernetes_cluster import KubernetesCluster
 from shared.edges.kubernetes_connection import connection_from_kubeconfig, connection_from_settings
 from shared.edges.kueue_objects import KueueQueues
 from shared.edges.pubsub_topic import open_publisher_over_rest
+from shared.engine.budget import Budget
 from shared.engine.outside import Ports
+from shared.engine.threads import Crew
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -84,10 +86,12 @@ def open_deployment(environ: Mapping[str, str]) -> Deployment:
 
     ports = Ports(
         settings=settings,
-        pools=GkeNodePools(settings.gke_endpoint, account, compute_endpoint=settings.compute_endpoint),
+        pools=GkePools(settings.gke_endpoint, account, compute_endpoint=settings.compute_endpoint),
         clusters={name: KubernetesCluster(api) for name, api in apis.items()},
-        clock=SYSTEM_CLOCK,
         queues={name: KueueQueues(api) for name, api in apis.items()} if settings.kueue_admission_check else {},
+        clock=SYSTEM_CLOCK,
+        budget=Budget(settings),
+        crew=Crew(),
     )
     return Deployment(
         settings=settings,

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
     from shared.engine.look import Look
     from shared.engine.outside import Ports
+    from shared.model.names import Claim
     from shared.needs.demand import Demand
     from shared.plan.scene import Act
 
@@ -67,38 +68,65 @@ def do_act(act: Act, look: Look, ports: Ports) -> Done:
     if act.verb == Verb.DELETE and (kept := _find_obstacle(act, look, ports)) is not None:
         return Done(act=act, pool=act.pool, decision=kept)
     _expect_young(look, ports)
-    call, reason, text = _choose(act, look, ports)
-    verdict = (
-        Verdict.DELETE
-        if act.verb == Verb.DELETE
-        else Verdict.RESIZE
-        if act.maximum
-        else Verdict.KEEP
-    )
+    call = _choose(act, look, ports)
     try:
         call()
     except REFUSED as error:
         decision = decide_gke_answer(act.pool, f"{act.verb}d", error)
         return Done(act=act, pool=act.pool, decision=decision)
-    return Done(act=act, pool=act.pool, decision=Decision(verdict, reason, text))
+    return Done(act=act, pool=act.pool, decision=explain_act(act, look))
 
 
-def _choose(act: Act, look: Look, ports: Ports) -> tuple[Callable[[], None], Reason, str]:
-    """Return the call of an act, with its reason and its words."""
+def _choose(act: Act, look: Look, ports: Ports) -> Callable[[], None]:
+    """Return the call of an act.
+
+    Raises:
+        Broken: it is not an act of this function.
+    """
     cluster, name, adds, takes = look.key.cluster, act.pool, ports.adds, ports.takes
     if act.verb == Verb.RAISE and adds:
-        text = f"node pool {name} may have {act.maximum} nodes"
-        return partial(adds.raise_maximum, cluster, name, act.maximum), Reason.POOL_GROWS, text
+        return partial(adds.raise_maximum, cluster, name, act.maximum)
     if act.verb in (Verb.LOWER, Verb.SWITCH_OFF) and takes:
-        text = f"node pool {name} may have at most {act.maximum} nodes"
-        return partial(takes.lower_maximum, cluster, name, act.maximum), Reason.POOL_SHRINKS, text
+        return partial(takes.lower_maximum, cluster, name, act.maximum)
     if act.verb == Verb.DELETE and takes:
-        return partial(takes.delete, cluster, name), *_explain_delete(act, look)
+        return partial(takes.delete, cluster, name)
     if act.verb in (Verb.MARK, Verb.CLOSE, Verb.OPEN):
         since = None if act.verb == Verb.OPEN else _find_idle(act, look, ports)
-        text = f"node pool {name} is {'in use again' if since is None else 'idle'}"
-        return partial(_mark, act, look, ports, since), Reason.POOL_WARM, text
+        return partial(_mark, act, look, ports, since)
     raise Broken(f"{act.verb} of node pool {name} is not an act of this function")
+
+
+def explain_act(act: Act, look: Look) -> Decision:
+    """Return an act in words for the owner of the workload."""
+    name = act.pool
+    if act.verb == Verb.CREATE:
+        demand = look.wanted.demands[act.need]
+        chosen = choose_way(demand, act.candidate, empty=act.empty)
+        text = f"creating node pool {name_pool(act, look)}: {chosen.shape}, {chosen.place}"
+        return Decision(Verdict.CREATE, Reason.POOL_ABSENT, text)
+    if act.verb == Verb.DELETE:
+        return Decision(Verdict.DELETE, *_explain_delete(act, look))
+    if act.verb == Verb.RAISE:
+        text = f"node pool {name} may have {act.maximum} nodes"
+        return Decision(Verdict.RESIZE, Reason.POOL_GROWS, text)
+    if act.verb in (Verb.LOWER, Verb.SWITCH_OFF):
+        text = f"node pool {name} may have at most {act.maximum} nodes"
+        verdict = Verdict.RESIZE if act.maximum else Verdict.KEEP
+        return Decision(verdict, Reason.POOL_SHRINKS, text)
+    state = "in use again" if act.verb == Verb.OPEN else "idle"
+    return Decision(Verdict.KEEP, Reason.POOL_WARM, f"node pool {name} is {state}")
+
+
+def claim_slot(act: Act, look: Look) -> Claim:
+    """Return whose slot a create is for."""
+    need = next(need for need in look.scene.needs if need.key == act.need)
+    uid = look.workload.uid if look.workload else ""
+    return make_claim(look.key, uid, need, ELASTIC_SLOT if need.elastic else act.slot)
+
+
+def name_pool(act: Act, look: Look) -> str:
+    """Return the name of the pool of a create."""
+    return build_name(claim_slot(act, look), act.attempt, act.useless)
 
 
 def _explain_delete(act: Act, look: Look) -> tuple[Reason, str]:
@@ -158,10 +186,9 @@ def _create(act: Act, look: Look, ports: Ports) -> Done:
         raise Broken("this function does not create node pools")
     need = next(need for need in look.scene.needs if need.key == act.need)
     demand = look.wanted.demands[act.need]
-    uid = look.workload.uid if look.workload else ""
-    claim = make_claim(look.key, uid, need, ELASTIC_SLOT if need.elastic else act.slot)
+    claim = claim_slot(act, look)
     tried = Try(attempt=act.attempt, candidate=act.candidate, round=act.round, useless=act.useless)
-    name, now = build_name(claim, act.attempt, act.useless), ports.clock.now()
+    name, now = name_pool(act, look), ports.clock.now()
     chosen = choose_way(demand, act.candidate, empty=act.empty)
     try:
         body = build_body(
@@ -203,13 +230,7 @@ def _create(act: Act, look: Look, ports: Ports) -> Done:
         return Done(
             act=act, pool=name, decision=decide_gke_answer(name, "created", error), demand=chosen
         )
-    text = f"creating node pool {name}: {chosen.shape}, {chosen.place}"
-    return Done(
-        act=act,
-        pool=name,
-        decision=Decision(Verdict.CREATE, Reason.POOL_ABSENT, text),
-        demand=chosen,
-    )
+    return Done(act=act, pool=name, decision=explain_act(act, look), demand=chosen)
 
 
 def read_cluster_uid(look: Look, ports: Ports) -> str:

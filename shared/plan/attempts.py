@@ -126,6 +126,15 @@ def find_pause(rounds: int) -> int:
     return min(PAUSE_SECONDS << min(rounds, 5), PAUSE_SECONDS_MAX)
 
 
+def find_next_try(scene: Scene, need: Need) -> float | None:
+    """Return when the pause of the lowest free slot ends, in unix seconds; None if it does not pause."""
+    for slot in list_free_slots(scene, need)[:1]:
+        record = find_record(scene, need, slot)
+        if record and record.candidate + 1 >= len(need.ways):
+            return _failed_at(record) + find_pause(record.round)
+    return None
+
+
 def _failed_at(record: Pool) -> float:
     if record.word:
         return record.word_at
