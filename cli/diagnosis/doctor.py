@@ -88,6 +88,8 @@ def check_ticks(deployment: Deployment, function: str) -> Iterator[Finding]:
         errors, left = last.counts.get("errors", 0), last.counts.get("left", 0)
         if errors or left:
             what = f"{text}; it failed for {count(errors, 'object')}, and left {left} to the next one"
-            yield warn(check, what, f"tpu-provisioner status, or gcloud functions logs read NAME-{function} --gen2")
+            yield warn(
+                check, what, f"tpu-provisioner status, or gcloud functions logs read NAME-{function} --gen2"
+            )
         else:
             yield fine(check, text)

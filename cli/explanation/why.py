@@ -81,7 +81,9 @@ class History:
             "exists": self.exists,
             "entries": [{"time": format_moment(each.at), **dataclasses.asdict(each)} for each in entries],
             "now": self.now.as_data(),
-            "decisions": [{key: str(value) for key, value in dataclasses.asdict(each).items()} for each in self.decisions],
+            "decisions": [
+                {key: str(value) for key, value in dataclasses.asdict(each).items()} for each in self.decisions
+            ],
             "runbook": self.reasons,
             "suspended": self.suspended,
             "unread": self.unread,
@@ -129,7 +131,9 @@ def tell(deployment: Deployment, cluster: str, namespace: str, name: str) -> His
         _add(history, "logs", lambda: read_logs(open_logs, cluster, namespace, name, now=now))
         if len(history.entries) > before:
             # The functions write the same words on the workload and in their log.
-            history.entries = [dataclasses.replace(each, detail=True) if each.ours else each for each in history.entries]
+            history.entries = [
+                dataclasses.replace(each, detail=True) if each.ours else each for each in history.entries
+            ]
     history.entries.sort(key=lambda each: each.at)
     _add_suspension(history, deployment)
     return history

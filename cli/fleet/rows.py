@@ -25,12 +25,7 @@ if TYPE_CHECKING:
 
 UNLIMITED = 10**9
 LEFT_ALONE = frozenset(
-    {
-        Reason.DEMAND_OPTED_OUT,
-        Reason.DEMAND_LEFT_TO_GKE,
-        Reason.DEMAND_BOUND_ELSEWHERE,
-        Reason.KIND_NOT_SERVED,
-    }
+    {Reason.DEMAND_OPTED_OUT, Reason.DEMAND_LEFT_TO_GKE, Reason.DEMAND_BOUND_ELSEWHERE, Reason.KIND_NOT_SERVED}
 )
 """With these reasons a pod waits, and it is not this provisioner that it waits for."""
 _NEEDS_A_PERSON = frozenset({Reason.SLICE_MIXED, Reason.FOLLOWERS_WAIT, Reason.PARENT_OVER})
@@ -156,7 +151,9 @@ def _build_pool_row(pool: Pool, listed: NodePool, one: Planned, reading: Reading
         failure=str(classify_failure(listed.error)) if failed else "",
         error=listed.error,
         idle_seconds=None if pool.idle_since is None else round(reading.now - pool.idle_since, 1),
-        dollars_per_hour=find_pool_price(listed, key.cluster.split("/")[3], chips=listed.units * nodes or count_chips(listed)),
+        dollars_per_hour=find_pool_price(
+            listed, key.cluster.split("/")[3], chips=listed.units * nodes or count_chips(listed)
+        ),
     )
 
 
@@ -270,7 +267,9 @@ def _tell_pools(look: Look, plan: Plan) -> str:
     if not look.pools:
         return "nothing is created now" if plan.answers else "the next look creates what is missing"
     running = sum(pool.status == PoolStatus.RUNNING for pool in look.pools.values())
-    return f"it has {len(look.pools)} node pools, of which {running} run; its pods wait until their nodes are ready"
+    return (
+        f"it has {len(look.pools)} node pools, of which {running} run; its pods wait until their nodes are ready"
+    )
 
 
 def needs_a_person(decision: Decision) -> bool:

@@ -82,9 +82,7 @@ def read_status(ports: Ports, *, namespace: str = "") -> Status:
     """
     status = Status()
     for cluster in ports.clusters:
-        add_reading(
-            status, read_cluster(cluster, ports, chooses=lambda key: namespace in ("", key.namespace))
-        )
+        add_reading(status, read_cluster(cluster, ports, chooses=lambda key: namespace in ("", key.namespace)))
     return status
 
 

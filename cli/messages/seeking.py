@@ -26,9 +26,7 @@ class Sought:
     """Why nothing (or not everything) comes back."""
 
 
-def seek_to_time(
-    admin: PubsubAdmin, own: OperatorSettings, names: Sequence[str], moment: float
-) -> list[Sought]:
+def seek_to_time(admin: PubsubAdmin, own: OperatorSettings, names: Sequence[str], moment: float) -> list[Sought]:
     """Let everything that was published since a moment be pushed again.
 
     What waits unacknowledged from before counts as acknowledged then, as

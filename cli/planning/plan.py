@@ -206,9 +206,7 @@ def _plan_workload(
 def _stop(wanted: Wanted, key: Key, namespaces: Namespaces) -> dict[str, Decision]:
     """Return the needs for which the labels of the namespace allow no pool."""
     own_labels = namespaces.find_labels(key.namespace)
-    found = {
-        name: decide_namespace(key.namespace, demand, own_labels) for name, demand in wanted.demands.items()
-    }
+    found = {name: decide_namespace(key.namespace, demand, own_labels) for name, demand in wanted.demands.items()}
     return {name: decision for name, decision in found.items() if decision is not None}
 
 
@@ -254,18 +252,14 @@ def _needs_none() -> Decision:
 def _build(need: Need, demand: Demand, act: Act, key: Key, settings: Settings) -> dict[str, Any]:
     slot = ELASTIC_SLOT if need.elastic else act.slot
     claim = make_claim(key, PLANNED_UID, need, slot)
-    body = build_body(
-        demand, claim, act, Try(), created_at=0, cluster_uid="", on_channel=True, settings=settings
-    )
+    body = build_body(demand, claim, act, Try(), created_at=0, cluster_uid="", on_channel=True, settings=settings)
     del body["name"]
     own = body["config"]["labels"]
     body["config"]["labels"] = {name: value for name, value in own.items() if name not in _UNKNOWN_BEFORE}
     return body
 
 
-def _count_growth(
-    workload: WorkloadView, wanted: Wanted, cluster: str, settings: Settings
-) -> dict[str, int]:
+def _count_growth(workload: WorkloadView, wanted: Wanted, cluster: str, settings: Settings) -> dict[str, int]:
     """Return by need how many more pools or nodes its groups may ask for."""
     groups = tuple(
         dataclasses.replace(each, replicas=max(each.replicas, min(each.grows, SLICES_MAX)))
@@ -276,7 +270,9 @@ def _count_growth(
     now = {need.key: need for need in wanted.needs}
     _, grown = want(dataclasses.replace(workload, groups=groups), cluster, settings)
     return {
-        need.key: (need.nodes or 0) - (now[need.key].nodes or 0) if need.elastic else need.most - now[need.key].most
+        need.key: (need.nodes or 0) - (now[need.key].nodes or 0)
+        if need.elastic
+        else need.most - now[need.key].most
         for need in grown.needs
         if need.key in now
     }
