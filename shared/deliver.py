@@ -254,6 +254,6 @@ def deliver_tick(
             status = max(status, answer.status)
     counts = count_verbs(done)
     reasons = Counter(str(outcome.decision.reason) for outcome in done.outcomes)
-    fields = {"cluster": cluster, "counts": counts, "reasons": dict(reasons)}
+    fields = {"cluster": cluster, "counts": counts, "reasons": dict(reasons), **done.figures}
     journal.write(logging.INFO, "ticked", fields)
     return Answer(status, logging.INFO), counts

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
 
+from shared.engine.figures import measure
 from shared.engine.look import Key, Lists
 from shared.engine.reconcile import Result, Role, reconcile
 from shared.engine.report import Outcome, report
@@ -19,7 +20,7 @@ from shared.model.errors import OutOfTime, ProvisionerError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from shared.engine.look import Memory
+    from shared.engine.look import Look, Memory
     from shared.engine.outside import Ports
     from shared.model.readings import PoolNode
     from shared.model.workloads import PodView
@@ -37,6 +38,8 @@ class Tick:
     errors: list[tuple[str, Exception]] = field(default_factory=list)
     left: int = 0
     """Keys for which no time was left; the next tick begins with them."""
+    figures: dict[str, int] = field(default_factory=dict)
+    """What it measured, for alerts; empty if the cluster could not be listed."""
 
 
 def tick(cluster: str, role: Role, ports: Ports, memory: Memory) -> Tick:
@@ -57,14 +60,17 @@ def tick(cluster: str, role: Role, ports: Ports, memory: Memory) -> Tick:
     )
     tasks = [partial(reconcile, key, role, ports, memory, lists) for key in keys]
     results = ports.crew.run(tasks, seconds=TICK_SECONDS - (ports.clock.now() - began))
+    told: list[tuple[Look, list[Outcome]]] = []
     for key, result in zip(keys, results, strict=True):
         if isinstance(result, OutOfTime):
             done.left += 1
         elif isinstance(result, Exception):
             done.errors.append((str(key), result))
         else:
-            done.outcomes += report(result, ports)
+            told.append((result.look, report(result, ports)))
+            done.outcomes += told[-1][1]
             done.errors += [(str(key), error) for error in result.errors]
+    done.figures = measure(role, lists, told)
     if role == Role.COLLECT:
         memory.spare[cluster] = find_spare(results)
     return done

@@ -94,6 +94,7 @@ class Reason(StrEnum):
     MODE_REPORT_ONLY = "mode_report_only"  # the mode is report-only
     MODE_UNKNOWN = "mode_unknown"  # the label that sets the mode of the cluster is not understood
     LIMIT_REACHED = "limit_reached"  # a limit of the operator is reached
+    LIMIT_PASSED = "limit_passed"  # the node pools have more chips than a limit allows
     SLICE_DOUBLED = "slice_doubled"  # the slice already runs; this pod is one too many
 
     # collect: the owner's state

@@ -25,8 +25,8 @@ locals {
     "reservation_unfit", "zone_unfit",
   ]
 
-  # From here on, new pools come with their nodes (shared/settings.py). With 0 the operator wants that from the start.
-  autoscaled_pools_max = try(tonumber(var.settings.autoscaled_pools_max), 150)
+  # From here on, new pools come with their nodes (shared/plan/attempts.py).
+  autoscaled_pools_max = 150
 
   alerts = merge(
     {
@@ -120,6 +120,14 @@ locals {
         text     = "Demands have waited for half an hour, because a limit on chips or slices of this deployment is reached."
         heading  = "limit_reached"
       }
+      autoscaled_pools = {
+        title    = "many autoscaled node pools"
+        severity = "WARNING"
+        duration = "600s"
+        query    = "${local.figure_queries.autoscaled_pools} > ${local.autoscaled_pools_max - 0.5}"
+        text     = "A cluster has ${local.autoscaled_pools_max} autoscaled node pools or more. So new pools are created with their nodes, and a stockout is known after 35 minutes instead of two."
+        heading  = "alert-many-autoscaled-node-pools"
+      }
       idle_chips = {
         title    = "chips are paid for and idle"
         severity = "WARNING"
@@ -152,16 +160,6 @@ locals {
         text     = "Nothing proves that an endpoint in the settings is the Kubernetes API of its cluster. Pools that are due are kept, or no pool is created."
         heading  = "cluster_unproven"
       }
-    },
-    {
-      for each in [local.autoscaled_pools_max] : "autoscaled_pools" => {
-        title    = "many autoscaled node pools"
-        severity = "WARNING"
-        duration = "600s"
-        query    = "${local.figure_queries.autoscaled_pools} > ${each - 0.5}"
-        text     = "A cluster has ${each} autoscaled node pools or more. So new pools are created with their nodes, and a stockout is known after 35 minutes instead of two."
-        heading  = "alert-many-autoscaled-node-pools"
-      } if each > 0
     },
     {
       for key, labels in local.exporter_labels : "exporter_absent_${key}" => {
