@@ -117,7 +117,10 @@ def test_every_log_field_that_is_counted_is_written(module: Configuration, logge
 
 def test_every_reason_that_is_counted_or_alarms_is_one(module: Configuration) -> None:
     # The exporter's metrics have reasons of their own.
-    texts = [re.sub(r"tpu_provisioner_exporter_\w+\{\$\{labels\}[^}]*\}", "", each) for each in list_texts(module.locals)]
+    texts = [
+        re.sub(r"tpu_provisioner_exporter_\w+\{\$\{labels\}[^}]*\}", "", each)
+        for each in list_texts(module.locals)
+    ]
     named = set(re.findall(r'reason=\\*"(\w+)', " ".join(texts)))
 
     assert {"limit_passed", "deletions_over_cap"} <= named
