@@ -173,7 +173,7 @@ class Kind(Resource):
     parents: tuple[Resource, ...] = ()
     """Kinds that create such workloads and may keep them; read for an Event, for no decision."""
     watched: bool = True
-    """Whether the exporter watches the workloads too. For bare pods only the sweep reads them."""
+    """Whether the exporter watches the workloads too. For bare pods only the tick reads them."""
     mark: str = ""
     """Label on everything that the kind's controller creates, so that the lists of later kinds in
     the table leave it out."""

@@ -69,7 +69,7 @@ def make_pod(other_kinds: Sequence[str]) -> Kind:
             leaders="every pod without controller; a pod with a controller of an unknown kind is refused",
             slice="the pod, on a single host: a pool of one node, `<pod>-any-<shape>`",
             over="phase `Succeeded` or `Failed`",
-            released="nothing else; the next sweep sees its end or deletion",
+            released="nothing else; the next tick sees its end or deletion",
         ),
         pod_selector="",
         watched=False,
