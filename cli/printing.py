@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 _GAP = "   "
 F = TypeVar("F", bound=StrEnum)
-R = TypeVar("R", contravariant=True)
+R_contra = TypeVar("R_contra", contravariant=True)
 STYLES = {"ok": "green", "warn": "yellow", "bad": "bold red", "dim": "dim", "": ""}
 MINUTE, HOUR, DAY = 60, 3600, 86_400
 
@@ -76,17 +76,19 @@ def print_data(data: Any, form: Format) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Column(Generic[R]):
+class Column(Generic[R_contra]):
     """One column of a table."""
 
     heading: str
-    show: Callable[[R], str | Text]
+    show: Callable[[R_contra], str | Text]
     """Returns its cell for a row."""
     wide: bool = False
     """It is shown by ``-o wide`` only."""
 
 
-def print_table(console: Console, columns: Sequence[Column[R]], rows: Sequence[R], *, wide: bool) -> None:
+def print_table(
+    console: Console, columns: Sequence[Column[R_contra]], rows: Sequence[R_contra], *, wide: bool
+) -> None:
     """Print rows by their columns."""
     shown = [column for column in columns if wide or not column.wide]
     headings = [column.heading for column in shown]

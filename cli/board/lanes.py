@@ -1,4 +1,4 @@
-"""One lane for each slice: what waited, each creation, and the state or end of its pools. Pure.
+"""One lane for each slot of a need, and one for each need that waits: what became of it. Pure.
 
 A reading of the deployment gives the present only. GKE's list of operations gives the creations of
 the last day, also the failed ones. What followed a creation is remembered from earlier readings.
@@ -9,36 +9,26 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from cli.fleet.failed_creations import hash_of, tell_failures
-from shared.model.decisions import Reason, Verdict
+from cli.fleet.rows import KEPT
+from shared.model.names import parse_name
 from shared.plan.failures import classify_failure
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
-    from shared.core.identity.creations import Creation
-
+    from cli.fleet.looks import Reading
+    from cli.fleet.rows import PoolRow, WaitingRow
     from cli.fleet.status import Status
-    from cli.fleet.status_rows import PoolRow, WaitingRow
+    from shared.model.readings import Operation
 
 WAIT, CREATE, FAILED, PLACE, USE, OVER, DELETE = "wait", "create", "failed", "place", "use", "over", "delete"
 KEPT_SECONDS = 900.0
 """How long a lane is shown after its last pool is gone and nothing waits."""
 LANES_MAX = 500
 _OF_STATE = {"PROVISIONING": CREATE, "ERROR": FAILED, "STOPPING": DELETE}
-_OVER = frozenset(
-    {
-        Reason.WORKLOAD_OVER,
-        Reason.WORKLOAD_SUSPENDED,
-        Reason.OWNER_GONE,
-        Reason.PODS_STILL_BOUND,
-        Reason.GRACE_NOT_OVER,
-        Reason.POOL_WARM,
-    }
-)
 
 Key = tuple[str, str, str, str]
-"""Cluster, namespace, workload, slice."""
+"""Cluster, namespace, workload, and the hash of a slot or the shape of a need."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,70 +49,59 @@ class Span:
 
 @dataclass(slots=True)
 class Lane:
-    """What is known of one slice."""
+    """What is known of one slot, or of one need that waits."""
 
     key: Key
+    title: str
     seen_at: float
-    claims: set[str] = field(default_factory=set)
-    """The hashes in the names of its pools: a workload that is made again has another one."""
     waiting_since: float | None = None
     waited_until: float | None = None
-    creations: dict[str, Creation] = field(default_factory=dict)
+    creations: dict[str, Operation] = field(default_factory=dict)
     lives: dict[str, list[tuple[str, float]]] = field(default_factory=dict)
     """By pool: each phase, and when it began."""
     ends: dict[str, float] = field(default_factory=dict)
     """By pool: when it was gone."""
-    unfilled: dict[str, tuple[str, str]] = field(default_factory=dict)
-    """By pool that GKE's autoscaler could not fill: the class of the failure, and GKE's words."""
     decision: str = ""
     reason: str = ""
     message: str = ""
     stuck: bool = False
-    waits: bool = False
     state: str = ""
+
+    @property
+    def waits(self) -> bool:
+        """Return whether it is a need that waits now."""
+        return self.waiting_since is not None and self.waited_until is None
 
     def spans(self) -> list[Span]:
         """Return its stretches in the order of their beginnings."""
-        made = [_draw_creation(each) for each in self.creations.values() if each.began_at is not None]
-        found = [*made, *(span for pool in self.lives for span in self._draw_life(pool))]
-        found.sort(key=lambda span: span.start)
-        return sorted([*found, *self._draw_waits(found)], key=lambda span: span.start)
+        found = [_draw_creation(each) for each in self.creations.values() if each.began_at is not None]
+        found += [span for pool in self.lives for span in self._draw_life(pool)]
+        if self.waiting_since is not None:
+            found.append(Span(phase=WAIT, start=self.waiting_since, end=self.waited_until))
+        return sorted(found, key=lambda span: span.start)
 
     def as_data(self) -> dict[str, Any]:
         """Return it for the page."""
         return {
             **dict(zip(("cluster", "namespace", "workload", "slice"), self.key, strict=True)),
+            "title": self.title,
             "state": self.state,
             "decision": self.decision,
             "reason": self.reason,
             "message": self.message,
             "stuck": self.stuck,
             "waits": self.waits,
-            "failures": sum(bool(each.error) for each in self.creations.values()) + len(self.unfilled),
+            "failures": sum(bool(each.error) for each in self.creations.values()),
             "spans": [asdict(span) for span in self.spans()],
         }
 
-    def _draw_life(self, pool: str) -> Iterable[Span]:
+    def _draw_life(self, pool: str) -> Iterator[Span]:
         life = self.lives[pool]
         ends = [start for _, start in life[1:]] + [self.ends.get(pool)]
-        known = self.creations.get(pool)
+        drawn = pool in self.creations and self.creations[pool].began_at is not None
         for (phase, start), end in zip(life, ends, strict=True):
-            drawn = known is not None and known.began_at is not None  # by `_draw_creation`
-            if not drawn or not (phase == CREATE or (phase == FAILED and pool not in self.unfilled)):
-                cause, text = self.unfilled.get(pool, ("", "")) if phase == FAILED else ("", "")
-                yield Span(phase=phase, start=start, end=end, pool=pool, cause=cause, text=text)
-
-    def _draw_waits(self, found: Sequence[Span]) -> Iterable[Span]:
-        """Yield the gaps in which the slice waited and no pool of it was made or there."""
-        if self.waiting_since is None:
-            return
-        at: float | None = self.waiting_since
-        for span in found:
-            if at is not None and at < span.start:
-                yield Span(phase=WAIT, start=at, end=span.start)
-            at = None if span.end is None or at is None else max(at, span.end)
-        if at is not None and (self.waited_until is None or at < self.waited_until):
-            yield Span(phase=WAIT, start=at, end=self.waited_until)
+            if not (drawn and phase in (CREATE, FAILED)):  # `_draw_creation` has drawn these
+                yield Span(phase=phase, start=start, end=end, pool=pool)
 
 
 class Lanes:
@@ -131,38 +110,48 @@ class Lanes:
     def __init__(self) -> None:
         self._lanes: dict[Key, Lane] = {}
 
-    def observe(self, status: Status, creations: Mapping[str, Sequence[Creation]], now: float) -> list[Lane]:
-        """Take one reading in, and return the lanes: those that need a person or wait are first.
-
-        Args:
-            status: the pools and what waits now.
-            creations: by cluster, as GKE lists them.
-            now: unix seconds.
-        """
-        unread = {error.partition(":")[0] for error in status.errors}
-        waiting = {row.key: row for row in status.waiting}
-        pools: dict[Key, dict[str, PoolRow]] = {}
+    def observe(self, status: Status, readings: Sequence[Reading], now: float) -> list[Lane]:
+        """Take one reading in, and return the lanes: those that need a person or wait are first."""
+        pools: dict[Key, list[PoolRow]] = {}
         for row in status.pools:
-            pools.setdefault(row.key, {})[row.pool] = row
-        for key in {**waiting, **pools}:
-            lane = self._lanes.setdefault(key, Lane(key=key, seen_at=now))
-            _see_present(lane, waiting.get(key), pools.get(key, {}), now)
-        for failure in status.failures:
-            failing = self._lanes.get(failure.key)
-            if failing is not None and failing.decision == Verdict.CREATE:  # again, what GKE refused
-                failing.message, failing.reason = tell_failures(failure), failure.failure
-                failing.stuck = failure.lasts
+            parsed = parse_name(row.pool)
+            key = (row.cluster, row.namespace, row.workload, parsed.hash if parsed else row.pool)
+            pools.setdefault(key, []).append(row)
+        waiting = {(row.cluster, row.namespace, row.workload, row.shape): row for row in status.waiting}
+        for key, rows in pools.items():
+            title = f"slot {rows[0].slot}" if rows[0].slot else rows[0].pool
+            self._find(key, title, now).seen_at = now
+        for key, need in waiting.items():
+            _see_waiting(self._find(key, f"{need.slices} of {need.shape} wait", now), need, now)
+        for reading in readings:
+            self._see_creations(reading, now)
+        unread = {reading.cluster for reading in readings if reading.lists is None}
         for key, lane in self._lanes.items():
             if key[0] in unread:
                 continue  # what is absent from the reading is unknown, not gone
+            _see_pools(lane, pools.get(key, []), now)
             if key not in waiting and lane.waits:
-                lane.waits, lane.waited_until = False, now
-            _see_creations(lane, creations.get(key[0], ()))
-            _see_lives(lane, pools.get(key, {}), now)
+                lane.waited_until = now
             if key not in waiting and key not in pools:
                 lane.state, lane.stuck, lane.decision, lane.reason, lane.message = "gone", False, "", "", ""
         self._forget(now)
         return sorted(self._lanes.values(), key=lambda lane: (not lane.stuck, not lane.waits, lane.key))
+
+    def _find(self, key: Key, title: str, now: float) -> Lane:
+        lane = self._lanes.setdefault(key, Lane(key=key, title=title, seen_at=now))
+        lane.title = title
+        return lane
+
+    def _see_creations(self, reading: Reading, now: float) -> None:
+        """Take in what GKE created, also for slots whose pools are gone."""
+        for one in reading.planned:
+            key = one.look.key
+            for operation in reading.list_operations(one.slots):
+                parsed = parse_name(operation.pool)
+                if operation.creates and parsed is not None:
+                    title = f"slot {one.slots[parsed.hash]}"
+                    lane = self._find((key.cluster, key.namespace, key.name, parsed.hash), title, now)
+                    lane.creations[operation.pool] = operation
 
     def _forget(self, now: float) -> None:
         old = [key for key, lane in self._lanes.items() if now - lane.seen_at > KEPT_SECONDS]
@@ -171,79 +160,57 @@ class Lanes:
             del self._lanes[key]
 
 
-def find_phase(row: PoolRow, *, waits: bool, unfilled: bool = False) -> str:
-    """Return the phase of a pool that is there.
-
-    A pool of GKE's autoscaler runs before it has nodes, so its slice still waits.
-
-    Args:
-        row: the pool.
-        waits: whether the leader of its slice is bound to no node.
-        unfilled: whether GKE's autoscaler could not make its nodes.
-    """
+def find_phase(row: PoolRow) -> str:
+    """Return the phase of a pool that is there."""
     if row.state in _OF_STATE:
         return _OF_STATE[row.state]
-    if row.decision == Verdict.DELETE or row.reason in _OVER:
+    if row.hosts_busy:
+        return USE
+    if row.decision != KEPT:
         return OVER
-    if waits and not row.nodes:
-        return FAILED if unfilled else WAIT
-    return PLACE if waits else USE
+    return PLACE if row.nodes else WAIT
 
 
-def _see_present(lane: Lane, waiting: WaitingRow | None, pools: Mapping[str, PoolRow], now: float) -> None:
-    lane.seen_at = now
-    names = [*pools, *([waiting.pool] if waiting else [])]
-    lane.claims |= {found for name in names if (found := hash_of(name))}
-    newest = max(pools.values(), key=lambda row: row.attempt, default=None)
-    told = waiting or newest
-    if told is not None:
-        lane.decision, lane.reason, lane.message = told.decision, told.reason, told.message
-    lane.stuck = any(row.stuck for row in (waiting, newest) if row)
-    lane.state = newest.state if newest else "waiting"
-    if waiting and waiting.failure and newest and newest.state == "RUNNING" and not newest.nodes:
-        lane.unfilled[newest.pool] = (waiting.failure, waiting.error)
-    if waiting is not None:
-        if not lane.waits:
-            lane.waiting_since = now - (waiting.waiting_seconds or 0.0)
-            lane.waited_until = None
-        lane.waits = True
+def _see_waiting(lane: Lane, row: WaitingRow, now: float) -> None:
+    if not lane.waits:
+        lane.waiting_since, lane.waited_until = now - row.waiting_seconds, None
+    lane.seen_at, lane.state = now, "waiting"
+    lane.decision, lane.reason, lane.message, lane.stuck = row.decision, row.reason, row.message, row.stuck
 
 
-def _see_creations(lane: Lane, creations: Iterable[Creation]) -> None:
-    for each in creations:
-        if hash_of(each.pool) in lane.claims:
-            lane.creations[each.pool] = each
-
-
-def _see_lives(lane: Lane, pools: Mapping[str, PoolRow], now: float) -> None:
-    for name, row in pools.items():
-        phase = find_phase(row, waits=lane.waits, unfilled=name in lane.unfilled)
-        life = lane.lives.setdefault(name, [])
-        lane.ends.pop(name, None)
+def _see_pools(lane: Lane, rows: Iterable[PoolRow], now: float) -> None:
+    names = set()
+    for row in sorted(rows, key=lambda row: row.attempt):
+        names.add(row.pool)
+        lane.state = row.state
+        lane.decision, lane.reason, lane.message, lane.stuck = row.decision, row.reason, row.message, row.stuck
+        phase, life = find_phase(row), lane.lives.setdefault(row.pool, [])
+        lane.ends.pop(row.pool, None)
         if not life or life[-1][0] != phase:
-            first = not life or life[-1][0] == CREATE
-            life.append((phase, _find_beginning(lane, row, phase, now) if first else now))
-    for name in lane.lives.keys() - pools.keys():
+            life.append((phase, _find_beginning(lane, row, phase, now)))
+    for name in lane.lives.keys() - names:
         lane.ends.setdefault(name, now)
 
 
 def _find_beginning(lane: Lane, row: PoolRow, phase: str, now: float) -> float:
     """Return when the phase began in which a pool is seen first, as far as that is known."""
-    creation, seen = lane.creations.get(row.pool), bool(lane.lives[row.pool])
+    creation, life = lane.creations.get(row.pool), lane.lives[row.pool]
+    if life and life[-1][0] != CREATE:
+        return now
     if phase in (PLACE, USE, WAIT) and creation is not None and creation.ended_at is not None:
         return min(now, creation.ended_at)
-    if phase in (CREATE, PLACE, USE) and row.age_seconds is not None and not seen:
+    if phase in (CREATE, PLACE, USE) and row.age_seconds is not None and not life:
         return now - row.age_seconds
     return now
 
 
-def _draw_creation(creation: Creation) -> Span:
+def _draw_creation(creation: Operation) -> Span:
     failed = bool(creation.error)
     return Span(
         phase=FAILED if failed else CREATE,
         start=creation.began_at or 0.0,
         end=creation.ended_at,
         pool=creation.pool,
-        cause=str(classify_failure(creation.error, creation.code)) if failed else "",
+        cause=str(classify_failure(creation.error)) if failed else "",
         text=creation.error,
     )

@@ -12,19 +12,16 @@ from cli.board.lanes import Lanes
 from cli.diagnosis.cluster_checks import check_exporter, check_lease
 from cli.diagnosis.findings import Result
 from cli.exit_codes import say
-from cli.fleet.status import read_status
-from cli.fleet.status_rows import Trouble
+from cli.fleet.status import Status, Trouble, add_reading, read_all
 from cli.fleet.status_table import tell_left_alone
-from cli.usage.folding import UsageFold
-from cli.usage.hours import DAY_SECONDS, Row
+from cli.usage.account import DAY_SECONDS, Account, Row
 from cli.usage.record_stream import Span, read_records
+from cli.usage.usage_command import GROUPS
 from shared.model.decisions import Verdict
 from shared.model.errors import ProvisionerError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
-
-    from shared.core.identity.creations import Creation
+    from collections.abc import Callable, Iterator
 
     from cli.access.log_search import Answered
     from cli.access.operator_access import Deployment
@@ -36,7 +33,7 @@ DECISIONS_MAX = 200
 LAG_SECONDS = 20.0
 """Cloud Logging may show a record some seconds after it was written."""
 
-_MEANWHILE = "Until it reports, only the sweep notices workloads."
+_MEANWHILE = "Until it reports, only the ticks notice workloads."
 
 
 @dataclass(slots=True)
@@ -56,9 +53,9 @@ class Readings:
     _dead_letters: list[dict[str, Any]] = field(default_factory=list)
     _silent: list[Trouble] = field(default_factory=list)
     _slow_unread: list[str] = field(default_factory=list)
-    _fold: UsageFold | None = None
-    """The records of today, by workload, up to `_folded_until`."""
-    _folded_until: float = 0.0
+    _account: Account | None = None
+    """The records of today, by workload, up to `_read_until`."""
+    _read_until: float = 0.0
     _usage: dict[str, Any] = field(default_factory=dict)
 
     def forget_dead_letters(self) -> None:
@@ -67,17 +64,12 @@ class Readings:
 
     def read(self) -> dict[str, Any]:
         """Return everything that the page shows. A source that fails is named in ``unread``."""
-        ports = self.deployment.ports
-        status = read_status(ports, namespace=self.namespace, open_logs=self.deployment.open_logs)
-        unread = [*status.errors, *status.unread]
-        creations: dict[str, Sequence[Creation]] = {}
-        for cluster in ports.clusters:
-            try:
-                creations[cluster] = ports.pools.list_creations(cluster)
-            except ProvisionerError as error:
-                unread.append(f"GKE's operations: {say(error)}")
+        ports, status = self.deployment.ports, Status()
+        readings = read_all(ports, namespace=self.namespace)
+        for reading in readings:
+            add_reading(status, reading)
         now = ports.clock.now()
-        lanes = self._lanes.observe(status, creations, now)
+        lanes = self._lanes.observe(status, readings, now)
         if self._count % SLOW_FACTOR == 0:
             self._read_slowly(now)
         self._count += 1
@@ -85,13 +77,13 @@ class Readings:
             "now": now,
             "clusters": list(ports.clusters),
             "status": status.as_data()
-            | {"troubles": [asdict(each) for each in [*self._silent, *status.troubles]]},
+            | {"troubles": [asdict(each) for each in (*self._silent, *status.troubles)]},
             "left_alone": tell_left_alone(status.left_alone),
             "lanes": [lane.as_data() for lane in lanes],
             "decisions": self._decisions,
             "letters": self._dead_letters,
             "usage": self._usage,
-            "unread": unread + self._slow_unread,
+            "unread": [*status.errors, *self._slow_unread],
         }
 
     def _read_slowly(self, now: float) -> None:
@@ -114,14 +106,14 @@ class Readings:
     def _read_usage(self, now: float) -> list[Any]:
         """Add the new records to those of today (UTC), and return nothing."""
         midnight, end = now - now % DAY_SECONDS, now - LAG_SECONDS
-        begin = max(midnight, self._folded_until)
-        if self._fold is None or self._folded_until < midnight:
-            self._fold, begin = UsageFold(midnight, _name_workload, self.deployment.chosen), midnight
-        fold, self._fold = self._fold, None  # a read that fails begins anew
+        begin = max(midnight, self._read_until)
+        if self._account is None or self._read_until < midnight:
+            self._account, begin = Account(midnight, GROUPS["workload"], self.deployment.chosen), midnight
+        account, self._account = self._account, None  # a read that fails begins anew
         for at, record in read_records(self.deployment, Span(begin=begin, end=end), earlier=begin == midnight):
-            fold.see(at, record)
-        self._fold, self._folded_until = fold, end
-        shown = {name: row for name, row in fold.total(now).sum_groups().items() if self._is_shown(name)}
+            account.see(at, record)
+        self._account, self._read_until = account, end
+        shown = {name: row for name, row in account.total(now).sum_groups().items() if self._is_shown(name)}
         total = Row()
         for row in shown.values():
             total.add(row)
@@ -150,10 +142,6 @@ class Readings:
         except ProvisionerError as error:
             self._slow_unread.append(f"{what}: {say(error)}")
             return []
-
-
-def _name_workload(claim: Mapping[str, str], _size: object) -> str:
-    return f"{claim['namespace']}/{claim['name']}"
 
 
 def _describe(answered: Answered) -> dict[str, Any]:

@@ -144,13 +144,11 @@ def _add_present(history: History, reading: Reading) -> None:
     history.unread += [f"{history.cluster}: {error}" for error in reading.errors]
     add_reading(history.now, reading)
     for one in reading.planned:
-        hashes = one.hashes
-        operations = reading.list_operations(hashes)
         history.kind = history.kind or one.look.key.kind
         history.decisions += list_decisions(one)
         history.entries += read_pods(one.look.pods)
         history.entries += read_pools(one.look.pools.values())
-        history.entries += read_operations(operations)
+        history.entries += read_operations(reading.list_operations(one.slots))
 
 
 def _add_suspension(history: History, deployment: Deployment) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 from cli.exit_codes import say
@@ -24,20 +24,23 @@ if TYPE_CHECKING:
 READ_SECONDS = 50.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Planned:
     """One workload as it is now, and the plan for it."""
 
     look: Look
     plan: Plan
 
-    @property
-    def hashes(self) -> frozenset[str]:
-        """Return what the names of this workload's pools have, also of those that are gone."""
+    @cached_property
+    def slots(self) -> dict[str, str]:
+        """Return the slot of each hash in the names of its pools, also of pools that are gone."""
         key, uid = self.look.key, self.look.workload.uid if self.look.workload else self.look.key.uid
-        claims = (make_claim(key, uid, need, slot) for need in self.look.scene.needs for slot in list_slots(need))
-        listed = (parsed.hash for name in self.look.pools if (parsed := parse_name(name)))
-        return frozenset((*(claim.hash[:HASH_CHARACTERS] for claim in claims), *listed))
+        claims = [make_claim(key, uid, need, slot) for need in self.look.scene.needs for slot in list_slots(need)]
+        found = {claim.hash[:HASH_CHARACTERS]: str(claim.slot) for claim in claims}
+        for pool in self.look.scene.pools:
+            if parsed := parse_name(pool.name):
+                found.setdefault(parsed.hash, "" if pool.slot is None else str(pool.slot))
+        return found
 
 
 @dataclass(slots=True, kw_only=True)
@@ -55,7 +58,7 @@ class Reading:
     """Why its emergency stop is on, in words; empty if it is off."""
 
     def list_operations(self, hashes: Collection[str]) -> list[Operation]:
-        """Return what GKE did with the pools whose names have one of these hashes, the oldest first."""
+        """Return what GKE did with pools whose names have one of these hashes, the oldest first."""
         found = [
             each
             for each in (self.lists.operations if self.lists else None) or ()

@@ -289,7 +289,7 @@ def describe_need(need: Need, look: Look) -> str:
 
 def list_failures(one: Planned, reading: Reading) -> list[str]:
     """Return GKE's words about the creates of a workload that failed, the oldest first."""
-    creates = [each for each in reading.list_operations(one.hashes) if each.creates]
+    creates = [each for each in reading.list_operations(one.slots) if each.creates]
     ended = {each.pool: each.error for each in creates if each.ended and each.error}
     failed = [pool for pool in one.look.scene.pools if has_failed(pool)]
     for pool in sorted(failed, key=lambda pool: pool.created_at):

@@ -73,6 +73,14 @@ class Status:
         }
 
 
+def read_all(ports: Ports, *, namespace: str = "") -> list[Reading]:
+    """Return a reading of every cluster, of the workloads of one namespace or of all."""
+    return [
+        read_cluster(cluster, ports, chooses=lambda key: namespace in ("", key.namespace))
+        for cluster in ports.clusters
+    ]
+
+
 def read_status(ports: Ports, *, namespace: str = "") -> Status:
     """Return the status of every cluster. What cannot be read of one is listed as an error.
 
@@ -81,8 +89,8 @@ def read_status(ports: Ports, *, namespace: str = "") -> Status:
         namespace: only what belongs to workloads of this namespace; empty: all.
     """
     status = Status()
-    for cluster in ports.clusters:
-        add_reading(status, read_cluster(cluster, ports, chooses=lambda key: namespace in ("", key.namespace)))
+    for reading in read_all(ports, namespace=namespace):
+        add_reading(status, reading)
     return status
 
 

@@ -13,19 +13,18 @@ from cli.planning.pool_details import describe_disk, list_labels, list_mixed, li
 from cli.planning.zones import tell_unlisted
 from cli.prices import HOURS_PER_MONTH, find_price
 from cli.printing import count
-from shared.engine.act import explain_act
+from shared.engine.act import claim_slot, explain_act
 from shared.engine.kueue import Standing
-from shared.engine.look import Key, Look, make_claim
+from shared.engine.look import Key, Look
 from shared.engine.report import explain_answer
 from shared.kinds.table import SLICES_MAX
 from shared.model import labels
 from shared.model.decisions import Decision, Reason, Verdict
 from shared.model.errors import LabelBudgetExceeded
 from shared.model.names import Try
-from shared.model.pools import ELASTIC_SLOT
 from shared.model.priorities import NodeSource
 from shared.needs.demands import decide_namespace, refuse_rejected
-from shared.needs.nodepool import build_body, choose_way, describe_placement
+from shared.needs.nodepool import build_body, choose_way
 from shared.needs.wanted import Wanted, list_wanted
 from shared.plan.plan import make_plan
 from shared.plan.scene import Pod, Scene
@@ -83,7 +82,7 @@ class PlannedNeed:
 
     @property
     def price(self) -> float | None:
-        """Return the list price of all of its pools in US dollars an hour; None if it is unknown."""
+        """Return the list price of its pools in US dollars an hour; None if it is unknown."""
         if self.demand is None or not self.creates:
             return None
         return find_price(self.demand, chips=self.chips)
@@ -94,7 +93,7 @@ class PlannedNeed:
         return self.decision.verdict == Verdict.REFUSE
 
     def as_data(self, *, prices: bool = True) -> dict[str, Any]:
-        """Return it for programs: the first pool as it would be sent, without what the UID decides."""
+        """Return it for programs, with the first pool as it would be sent but for its name."""
         demand, price, pool = self.demand, self.price if prices else None, self.node_pool
         shape = demand.shape if demand else None
         return {
@@ -235,13 +234,13 @@ def _plan_need(
     planned = PlannedNeed(key=look.key, need=need, decision=decision, demand=demand, later=later)
     if not creates or demand is None:
         return planned
+    first = choose_way(demand, creates[0].candidate, empty=creates[0].empty)
     try:
-        body = _build(need, demand, creates[0], look.key, settings)
+        body = _build(first, creates[0], look, settings)
     except LabelBudgetExceeded as error:
         return dataclasses.replace(planned, decision=refuse_rejected(error))
     cut = [answer for answer in told if answer.reason == Reason.LIMIT_REACHED]
     note = (f"a limit allows only {len(creates)} of its {count(need.most, 'pool')}",) if cut else ()
-    first = choose_way(demand, creates[0])
     return dataclasses.replace(planned, creates=creates, demand=first, node_pool=body, notes=note)
 
 
@@ -249,10 +248,18 @@ def _needs_none() -> Decision:
     return Decision(Verdict.NOTHING, Reason.DEMAND_GONE, "it asks for no pods")
 
 
-def _build(need: Need, demand: Demand, act: Act, key: Key, settings: Settings) -> dict[str, Any]:
-    slot = ELASTIC_SLOT if need.elastic else act.slot
-    claim = make_claim(key, PLANNED_UID, need, slot)
-    body = build_body(demand, claim, act, Try(), created_at=0, cluster_uid="", on_channel=True, settings=settings)
+def _build(chosen: Demand, act: Act, look: Look, settings: Settings) -> dict[str, Any]:
+    """Return the body of a pool without its name, and without the labels that need the UID."""
+    body = build_body(
+        chosen,
+        claim_slot(act, look),
+        Try(),
+        maximum=act.maximum,
+        created_at=0,
+        cluster_uid="",
+        on_channel=True,
+        settings=settings,
+    )
     del body["name"]
     own = body["config"]["labels"]
     body["config"]["labels"] = {name: value for name, value in own.items() if name not in _UNKNOWN_BEFORE}
