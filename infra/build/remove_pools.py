@@ -4,11 +4,8 @@
 Pools of the Go TPU Provisioner, which the functions serve too, are named and left: it may still be
 at work. So are pools whose label names another deployment than ``--deployment``, because two
 deployments can have served one cluster. Without ``--force`` nothing is removed while a workload
-runs, or where a cluster cannot be asked about it. An endpoint that is not proven to be the
-cluster's (docs/runbook.md, cluster_unproven) counts as one that cannot be asked, because the
-workloads of another cluster say nothing about these pools. With ``--force`` no cluster is asked:
-GKE's own list and the labels of the pools tell which ones the installation made, and all of these
-are to go.
+runs, or where a cluster cannot be asked about it. With ``--force`` no cluster is asked: GKE's own
+list and the labels of the pools tell which ones the installation made, and all of these are to go.
 
 The environment's own cluster is destroyed after this, with its static pools and those of others. So
 pods of people on any of its pools count as workloads that run, also those without accelerators. If
@@ -31,25 +28,24 @@ from typing import TYPE_CHECKING, Any
 if __name__ == "__main__":  # as a script, only this folder is on the import path
     sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from shared.core.decide.pool_facts import OwnerState
-from shared.engine.looks.gather import count_bound, gather_facts, is_proven
-from shared.engine.looks.look import open_look
-
 from infra.build.check_state import find_own_cluster
 from infra.build.outputs import ENVIRONMENT
 from shared.edges.clock import SystemClock
-from shared.edges.gke import GkeNodePools
+from shared.edges.gke import GkeTakes
 from shared.edges.google_account import GoogleAccount
 from shared.edges.kubernetes_api import KubernetesApi
 from shared.edges.kubernetes_cluster import KubernetesCluster
 from shared.edges.kubernetes_connection import connection_from_settings
-from shared.engine.outside import Ports
 from shared.model.errors import ClusterNotFound, ProvisionerError, Retryable
-from shared.model.pools import PoolSnapshot, PoolStatus
-from shared.settings import ClusterSettings, Credentials, Settings
+from shared.model.pools import NodePool, PoolStatus
+from shared.settings import ClusterSettings, Credentials
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
+
+    from shared.engine.outside import Cluster, PoolTakes
+    from shared.model.readings import BoundPod
+    from shared.model.times import Clock
 
 GKE = "https://container.googleapis.com"
 ENDPOINT_VARIABLE = "TPU_PROVISIONER_GKE_ENDPOINT"
@@ -63,6 +59,8 @@ NOT_OF_PEOPLE = re.compile(r"kube-.*|gke-.*|gmp-.*|tpu-provisioner|jobset-system
 Kubernetes and GKE keep the prefixes for themselves:
 https://kubernetes.io/docs/concepts/overview/working-with-objects/namespaces/
 """
+LEFT_SECONDS = 900
+"""A pod that has been ending for longer has been left, and holds nothing."""
 LISTINGS_MAX = 6
 """How often one list is asked for, when GKE fails to answer."""
 
@@ -75,8 +73,11 @@ class StillThere(Exception):
 class Removal:
     """The removal of one deployment's pools."""
 
-    ports: Ports
+    pools: PoolTakes
+    clusters: Mapping[str, Cluster]
+    """Those that are served, by name."""
     say: Callable[[str], None]
+    clock: Clock = field(default_factory=SystemClock)
     sleep: Callable[[float], None] = time.sleep
     pause_seconds: float = 10.0
     destroyed: str = ""
@@ -99,7 +100,7 @@ class Removal:
             Denied: a permission is missing.
         """
         seen: set[tuple[str, str]] = set()
-        end = self.ports.clock.now() + timeout_seconds
+        end = self.clock.now() + timeout_seconds
         while True:
             left = self._list_ours()
             seen |= {(cluster, pool.name) for cluster, pool in left}
@@ -107,82 +108,85 @@ class Removal:
                 return len(seen)
             waiting = [reason for each in left if (reason := self._delete(*each))]
             self._report(len(left), len(seen), waiting)
-            if self.ports.clock.now() >= end:
+            if self.clock.now() >= end:
                 raise StillThere(f"{len(left)} of {len(seen)} node pools are left; run this again to continue")
             self.sleep(self.pause_seconds)
 
-    def _list_ours(self) -> list[tuple[str, PoolSnapshot]]:
+    def _list_ours(self) -> list[tuple[str, NodePool]]:
         found = []
-        for cluster in self.ports.clusters:
+        for cluster in self.clusters:
             pools = self._list(cluster)
             found += [(cluster, pool) for pool in pools if self._is_ours(pool)]
             for pool in pools:
                 if pool.owner and not self._is_ours(pool):
-                    by_go = not pool.owner.owner_uid
+                    by_go = not pool.owner.uid
                     whose = "the Go TPU Provisioner" if by_go else f"the deployment {pool.deployment}"
                     self._report_once(f"{cluster}: node pool {pool.name} belongs to {whose} and is kept")
         return found
 
-    def _is_ours(self, pool: PoolSnapshot) -> bool:
+    def _is_ours(self, pool: NodePool) -> bool:
         is_of_another = pool.deployment and self.deployment and pool.deployment != self.deployment
-        return bool(pool.owner and pool.owner.owner_uid and not is_of_another)
+        return bool(pool.owner and pool.owner.uid and not is_of_another)
 
-    def _delete(self, cluster: str, pool: PoolSnapshot) -> str:
+    def _delete(self, cluster: str, pool: NodePool) -> str:
         """Submit one deletion and return why it must wait, in words; empty when it is accepted."""
         if pool.status == PoolStatus.STOPPING:
             return ""
         try:
-            self.ports.pools.delete(cluster, pool.name)
+            self.pools.delete(cluster, pool.name)
         except Retryable as error:
             return f"{pool.name}: {error}"
         return ""
 
-    def _find_use(self, cluster: str, pool: PoolSnapshot) -> str:
-        owner, look = pool.owner, open_look(cluster, self.ports)
+    def _find_use(self, cluster: str, pool: NodePool) -> str:
+        owner, live = pool.owner, self.clusters[cluster]
         try:
-            if not is_proven(look, pool, look.now()):
-                return "its workload is unknown, because nothing proves that the endpoint is this cluster's"
-            facts, bound = gather_facts(look, pool, ()), count_bound(look, pool)
+            workload = live.get_workload(*owner.key) if owner else None
+            pods = self._list_pods(live, pool)
         except ProvisionerError as error:
             return f"its workload cannot be read: {error}"
-        if facts.owner == OwnerState.LIVE and owner is not None:
+        over = workload is None or workload.terminal or workload.deleting or workload.suspended
+        if owner and workload and workload.uid == owner.uid and not over:
             return f"{owner.kind} {owner.namespace}/{owner.name} runs"
-        count = bound.own + len(bound.others)
-        return f"{count} pods run on it" if count else ""
+        return f"{len(pods)} pods run on it" if pods else ""
 
-    def _list_others(self) -> list[PoolSnapshot]:
+    def _list_pods(self, live: Cluster, pool: NodePool) -> Sequence[BoundPod]:
+        """Return the pods on a pool's nodes, without those that were left when they ended."""
+        due = self.clock.now() - LEFT_SECONDS
+        bound = [pod for node in live.list_nodes([pool.name]) for pod in live.list_bound_pods(node.name)]
+        return [pod for pod in bound if pod.deleting_since is None or pod.deleting_since >= due]
+
+    def _list_others(self) -> list[NodePool]:
         """Return the pools that are not ours in the cluster that is destroyed."""
         pools = self._list(self.destroyed) if self.destroyed else []
         return [pool for pool in pools if not self._is_ours(pool)]
 
-    def _find_use_of_others(self, pool: PoolSnapshot) -> str:
-        live = self.ports.clusters.get(self.destroyed)
+    def _find_use_of_others(self, pool: NodePool) -> str:
+        live = self.clusters.get(self.destroyed)
         if live is None:
             reason = "its pods cannot be read, because the build that created this cluster failed"
             return "" if pool.name == GKES_OWN_POOL else reason
         try:
-            pods = live.list_pool_pods(pool.name)
+            pods = self._list_pods(live, pool)
         except ProvisionerError as error:
             return f"its pods cannot be read: {error}"
-        due = self.ports.clock.now() - self.ports.settings.drain_seconds_max
         used = [
             f"{pod.namespace}/{pod.name}"
             for pod in pods
-            if (pod.chips or not NOT_OF_PEOPLE.fullmatch(pod.namespace))
-            and (pod.deleting_since is None or pod.deleting_since >= due)
+            if pod.chips or not NOT_OF_PEOPLE.fullmatch(pod.namespace)
         ]
         return f"{len(used)} pods run on it, such as {min(used)}, and this cluster is destroyed" if used else ""
 
-    def _list(self, cluster: str) -> list[PoolSnapshot]:
+    def _list(self, cluster: str) -> list[NodePool]:
         """Return all pools of a cluster, in spite of some failures in a row; none if it is gone."""
         try:
             for _ in range(LISTINGS_MAX - 1):
                 try:
-                    return self.ports.pools.list(cluster)
+                    return [*self.pools.list(cluster)]
                 except Retryable as error:
                     self.say(f"waiting: {error}")
                     self.sleep(self.pause_seconds)
-            return self.ports.pools.list(cluster)
+            return [*self.pools.list(cluster)]
         except ClusterNotFound:
             return []  # its pools are gone with it
 
@@ -212,18 +216,16 @@ def find_destroyed(outputs: Mapping[str, Any], state: Mapping[str, Any]) -> str:
     return str(served.get(ENVIRONMENT, {}).get("path", "")) or find_own_cluster(state)
 
 
-def build_ports(clusters: dict[str, ClusterSettings], environ: Mapping[str, str]) -> Ports:
-    """Return real ports, with the account of the environment as the functions find it."""
+def open_gke(
+    clusters: Mapping[str, ClusterSettings], environ: Mapping[str, str]
+) -> tuple[PoolTakes, dict[str, Cluster]]:
+    """Return GKE and the served clusters; the account is found as the functions find it."""
     account = GoogleAccount(Credentials(environ.get(CREDENTIALS_VARIABLE, Credentials.GOOGLE)))
-    return Ports(
-        settings=Settings(clusters=clusters),
-        pools=GkeNodePools(environ.get(ENDPOINT_VARIABLE, GKE), account),
-        clusters={
-            name: KubernetesCluster(KubernetesApi(connection_from_settings(each, account.give_token)))
-            for name, each in clusters.items()
-        },
-        clock=SystemClock(),
-    )
+    apis = {
+        name: KubernetesApi(connection_from_settings(each, account.give_token)) for name, each in clusters.items()
+    }
+    pools = GkeTakes(environ.get(ENDPOINT_VARIABLE, GKE), account)
+    return pools, {name: KubernetesCluster(api) for name, api in apis.items()}
 
 
 def run(removal: Removal, *, check: bool, force: bool, timeout_seconds: float) -> int:
@@ -261,8 +263,10 @@ def main() -> int | str:
     state = json.loads(arguments.state.read_text(encoding="utf-8") or "{}")
     kept = arguments.kept.read_text(encoding="utf-8").split() if arguments.kept else []
     clusters = {name: each for name, each in read_clusters(outputs).items() if name not in kept}
+    pools, served = open_gke(clusters, os.environ)
     removal = Removal(
-        build_ports(clusters, os.environ),
+        pools,
+        served,
         say=_say,
         pause_seconds=arguments.pause_seconds,
         destroyed=find_destroyed(outputs, state),

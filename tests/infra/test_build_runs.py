@@ -65,8 +65,8 @@ def test_an_environment_is_made_once_planned_and_destroyed_in_an_order_that_lose
     order = [
         "--check",
         "kubectl delete namespace tpu-provisioner",
-        "gcloud scheduler jobs pause projects/a-project/locations/us-east5/jobs/tpu-provisioner-provision-environment",
-        "gcloud scheduler jobs pause projects/a-project/locations/us-east5/jobs/tpu-provisioner-collect-environment",
+        "jobs pause projects/a-project/locations/us-east5/jobs/tpu-provisioner-provision-environment",
+        "jobs pause projects/a-project/locations/us-east5/jobs/tpu-provisioner-collect-environment",
         "modify-push-config projects/a-project/subscriptions/tpu-provisioner-provision ",
         "modify-push-config projects/a-project/subscriptions/tpu-provisioner-provision-ends",
         "--timeout-seconds",
