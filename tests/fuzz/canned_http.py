@@ -3,16 +3,18 @@
 import io
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 import requests
 import urllib3
 from requests.adapters import HTTPAdapter
 
-from shared.edges.gke import GkeNodePools
+from shared.edges.gke import GkePools
 from shared.edges.google_account import GoogleAccount
 from shared.edges.google_session import OnceInTime
 from shared.settings import Credentials
+
+Pools = TypeVar("Pools", bound=GkePools)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,9 +58,9 @@ class CannedAdapter(HTTPAdapter):
         return self.build_response(request, raw)
 
 
-def open_pools(http: CannedHttp) -> GkeNodePools:
-    """Return the edge of GKE over canned answers."""
-    pools = GkeNodePools("https://canned", GoogleAccount(Credentials.ANONYMOUS))
+def open_pools(http: CannedHttp, edge: type[Pools]) -> Pools:
+    """Return an edge of GKE over canned answers."""
+    pools = edge("https://canned", GoogleAccount(Credentials.ANONYMOUS))
     pools.open()
     for session in (pools._client.transport._session, pools._compute.open()):
         session.mount("https://", OnceInTime(CannedAdapter(http)))

@@ -5,7 +5,6 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 from shared.edges.kubernetes_api import Connection, KubernetesApi
-from shared.kinds.table import select_members, select_pods
 from tests.fuzz.canned_http import Canned, CannedHttp
 from tests.fuzz.scenes import Scene
 
@@ -57,24 +56,15 @@ class CannedKubernetes:
         return self._find_workload(parts.path)
 
     def _select(self, query: dict[str, str]) -> list[bytes]:
-        """Return the pods of a list by its selectors, which are compared as texts."""
-        if query.get("fieldSelector", "") not in ("", "spec.nodeName="):
-            return list(self.on_nodes)
-        selector = query.get("labelSelector", "")
-        scenes = ((self.scene, self.pod), (self.steady, self.steady.pod))
-        return [
-            pod
-            for scene, pod in scenes
-            if selector in (select_pods(scene.kind), select_members(scene.kind) or None)
-        ]
+        """Return the pods of a node, or those that wait."""
+        of_a_node = "spec.nodeName=" in query.get("fieldSelector", "")
+        return list(self.on_nodes) if of_a_node else [self.pod, self.steady.pod]
 
     def _find_in_namespace(self, rest: list[str]) -> Canned:
         if len(rest) == 1:
             return Canned(self.namespace)
         if rest[1] == "events":
             return Canned(self.notice)
-        if rest[1] == "configmaps":
-            return Canned(NOT_FOUND.replace(b"x", rest[-1].encode()), 404)
         if rest[1:] == ["pods"]:
             return Canned(self._page(self.pod, self.steady.pod))
         if self.scene.kind.name == "Pod" and rest[-1] == self.scene.name:

@@ -1,7 +1,7 @@
 """Kubernetes objects, as the functions read them: one that is odd never stops the others.
 
 A spoilt workload, pod, node or namespace stands beside a steady JobSet. Whatever becomes of the
-first, the sweep gives the second its pool, and every delivery ends in an answer.
+first, the tick gives the second its pool, and every delivery ends in an answer.
 """
 
 import dataclasses
@@ -12,21 +12,21 @@ import msgspec
 
 from shared.edges.kubernetes_cluster import KubernetesCluster
 from shared.engine.outside import Cluster
+from shared.engine.reconcile import Role
 from shared.json_text import JSON_ERRORS
 from shared.model.messages import Event, EventType, ObjectName, Observed
-from shared.model.pools import PoolSnapshot, PoolStatus
-from tests.builders import CLUSTER, NOW
-from tests.clocks import StepClock
-from tests.component.world import World
+from shared.model.pools import NodePool, PoolStatus
+from tests.builders import CLUSTER
+from tests.engine.world import World
 from tests.fuzz.border import Border, Lost
 from tests.fuzz.canned_kubernetes import NAMESPACE, NODE, CannedKubernetes
-from tests.fuzz.recording import read_told, recording
+from tests.fuzz.deliveries import push, tick
+from tests.fuzz.recording import expect_no_fault, recording
 from tests.fuzz.scenes import Scene, list_scenes
 from tests.fuzz.spoiling import Recipe, spoil, write
-from tests.log_records import Records
 
 STEADY, *SCENES = list_scenes()
-_ACTS = ("demand", "demand", "over", "over", "sweep")
+_ACTS = ("demand", "demand", "over", "over", "tick")
 _PARTS = (*("workload",) * 3, *("pod",) * 3, "bound", "node", "namespace", "metadata", "notice")
 _METADATA = b'{"resourceVersion": "100", "continue": ""}'
 _NOTICE = b'{"metadata": {"name": "x"}, "count": 3, "lastTimestamp": "2027-01-15T07:59:00Z"}'
@@ -74,24 +74,24 @@ def _check(odd: Odd) -> None:
         setattr(canned, odd.part, odd.text)
         canned.events_exist = odd.part == "notice"
     with recording() as records:
-        world = _open_world(records, canned, limited=odd.limited)
+        world = _open_world(canned, limited=odd.limited)
         if odd.pool:
             pool = _POOLS[odd.scene.name]
             canned.pool_name = pool.name
-            world.pools.add(CLUSTER, dataclasses.replace(pool, status=PoolStatus(odd.pool)))
-        if odd.act == "sweep":
-            world.sweep()
+            world.gke.pools[pool.name] = dataclasses.replace(pool, status=PoolStatus(odd.pool))
+        if odd.act == "tick":
+            tick(world, Role.COLLECT)
+            tick(world, Role.PROVISION)
         else:
-            world.deliver(_format_event(odd), "provision" if odd.act == "demand" else "collect")
-    if not all(record.get("message") for record in read_told(records)):
-        raise Lost(f"nothing was said: {records.found}")
-    if odd.act == "sweep":
-        _check_sweep(odd, world)
+            push(world, Role.PROVISION if odd.act == "demand" else Role.COLLECT, _format_event(odd))
+    expect_no_fault(records)
+    if odd.act == "tick":
+        _check_tick(odd, world)
 
 
-def _check_sweep(odd: Odd, world: World) -> None:
+def _check_tick(odd: Odd, world: World) -> None:
     """Check that the steady neighbour has its pool, unless the answer was no JSON as a whole."""
-    if _POOLS[STEADY.name].name in world.pools.names(CLUSTER):
+    if _POOLS[STEADY.name].name in world.gke.pools:
         return
     if odd.part in ("namespace", "notice", "metadata") or not _is_json(odd.text):
         return  # shared by all: nothing of the neighbour can be read or told
@@ -106,18 +106,16 @@ def _is_json(text: bytes) -> bool:
     return True
 
 
-def _open_world(records: Records, canned: CannedKubernetes, *, limited: bool = False) -> World:
-    clock = StepClock(NOW)
-    world = World(records, limit_chips=100_000 if limited else 0)
-    clusters: dict[str, Cluster] = {CLUSTER: KubernetesCluster(canned.open(), clock=clock)}
+def _open_world(canned: CannedKubernetes, *, limited: bool = False) -> World:
+    world = World(limit_chips=100_000 if limited else 0)
+    clusters: dict[str, Cluster] = {CLUSTER: KubernetesCluster(canned.open(), clock=world.clock)}
     world.ports = dataclasses.replace(world.ports, clusters=clusters)
     return world
 
 
 def _format_event(odd: Odd) -> Event:
-    pod = odd.scene.pod if odd.act == "demand" else odd.scene.workload
-    metadata: dict[str, Any] = msgspec.json.decode(pod)["metadata"]
-    kind = "Pod" if odd.act == "demand" else odd.scene.kind.name
+    metadata: dict[str, Any] = msgspec.json.decode(odd.scene.workload)["metadata"]
+    kind = odd.scene.kind.name
     return Event(
         type=EventType.DEMAND if odd.act == "demand" else EventType.WORKLOAD_OVER,
         cluster=CLUSTER,
@@ -126,16 +124,15 @@ def _format_event(odd: Odd) -> Event:
     )
 
 
-def _make_pool(scene: Scene) -> PoolSnapshot:
+def _make_pool(scene: Scene) -> NodePool:
     """Return the pool that an unspoilt scene gets."""
     canned = CannedKubernetes(scene=scene, workload=scene.workload, pod=scene.pod, steady=STEADY)
     odd = Odd(scene=scene, part="", text=b"", act="demand", pool="", limited=False)
     with recording() as records:
-        world = _open_world(records, canned)
-        world.deliver(_format_event(odd), "provision")
-    assert world.pools.bodies, f"{scene.name} gets no pool: {records.found}"
-    ((_, pool),) = world.pools.pools.items()
-    return pool
+        world = _open_world(canned)
+        push(world, Role.PROVISION, _format_event(odd))
+    assert world.gke.pools, f"{scene.name} gets no pool: {records.found}"
+    return next(iter(world.gke.pools.values()))
 
 
 def _show(odd: Odd) -> str:

@@ -1,6 +1,6 @@
 """Answers of Google's APIs: whatever GKE or Compute says, each call ends in a documented error.
 
-The whole product runs on them: a demand, an end of a workload, a sweep. A pool that is not ours is
+Both functions run on them: a demand, an end of a workload, a tick. A pool that is not ours is
 never touched.
 """
 
@@ -8,14 +8,16 @@ import dataclasses
 import json
 from dataclasses import dataclass
 
-from shared.edges.gke import GkeNodePools
+from shared.edges.gke import GkeAdds, GkeTakes
+from shared.engine.reconcile import Role
 from shared.model.errors import ProvisionerError
-from shared.model.pools import PoolSnapshot
+from shared.model.pools import NodePool
 from tests.builders import CLUSTER, a_demand_event, a_pool, an_over_event
-from tests.component.world import World
+from tests.engine.world import World
 from tests.fuzz.border import Border, Lost
 from tests.fuzz.canned_http import Canned, CannedHttp, open_pools
-from tests.fuzz.recording import read_told, recording
+from tests.fuzz.deliveries import ROLES, push, tick
+from tests.fuzz.recording import expect_no_fault, recording
 from tests.fuzz.spoiling import Recipe, odd_text, spoil, spoil_text, write
 
 _GROUP_URL = "https://compute.googleapis.com/compute/v1/projects/p/zones/us-east5-b/instanceGroupManagers/grp"
@@ -27,7 +29,7 @@ _FOREIGN = {
 }
 
 
-def _write_pool(pool: PoolSnapshot) -> dict[str, object]:
+def _write_pool(pool: NodePool) -> dict[str, object]:
     return {
         "name": pool.name,
         "status": str(pool.status),
@@ -86,7 +88,7 @@ _REFUSAL = json.dumps(
     }
 ).encode()
 _STATUSES = (200, 200, 200, 204, 301, 400, 401, 403, 404, 408, 409, 412, 429, 499, 500, 501, 503, 504, 799)
-_ACTS = ("demand", "over", "sweep", "sweep", "edge")
+_ACTS = ("demand", "over", "tick", "tick", "edge")
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +96,8 @@ class OddAnswer:
     """What one kind of call gets, in place of a plain answer."""
 
     act: str
+    role: Role
+    """Whose tick it is."""
     call: str
     status: int
     body: bytes
@@ -108,6 +112,7 @@ def _build(recipe: Recipe) -> OddAnswer:
     body = write(spoil(recipe, example))
     return OddAnswer(
         act=recipe.choose(_ACTS),
+        role=recipe.choose(ROLES),
         call=call,
         status=status,
         limited=bool(recipe.number(2)),
@@ -120,39 +125,37 @@ def _build(recipe: Recipe) -> OddAnswer:
 def _check(odd: OddAnswer) -> None:
     http = CannedHttp(lambda method, url: _answer(odd, method, url))
     with recording() as records:
-        world = World(records, limit_chips=1_000 if odd.limited else 0)
+        world = World(limit_chips=1_000 if odd.limited else 0)
+        world.wait(0)
         if not odd.has_owner:
             world.cluster.workloads.clear()
-        pools = open_pools(http)
-        world.ports = dataclasses.replace(world.ports, pools=pools)
+        adds, takes = open_pools(http, GkeAdds), open_pools(http, GkeTakes)
+        world.ports = dataclasses.replace(world.ports, pools=adds, adds=adds, takes=takes)
         if odd.act == "demand":
-            world.deliver(a_demand_event())
+            push(world, Role.PROVISION, a_demand_event())
         elif odd.act == "over":
-            world.collect(an_over_event())
-        elif odd.act == "sweep":
-            world.sweep()
+            push(world, Role.COLLECT, an_over_event())
+        elif odd.act == "tick":
+            tick(world, odd.role)
         else:
-            _use_edge(pools)
+            _use_edge(adds, takes)
     if odd.act != "edge":
-        read_told(records)
+        expect_no_fault(records)
     touched = [(method, url) for method, url, _ in http.sent if method != "GET" and "default-pool" in url]
     if touched:
         raise Lost(f"a pool that is not ours was touched: {touched}")
 
 
-def _use_edge(pools: GkeNodePools) -> None:
+def _use_edge(adds: GkeAdds, takes: GkeTakes) -> None:
     """Make every call once; only the documented errors may come out."""
-    found = pools.get(CLUSTER, "a") or a_pool(group_urls=(_GROUP_URL,))
-    pools.list(CLUSTER)
-    pools.list_creations(CLUSTER)
-    pools.find_channel(CLUSTER)
-    pools.measure(found)
-    pools.list_missing(found)
-    pools.read_machines(found)
-    if len(found.group_urls) == 1:
-        pools.remove_nodes(found, ["node-0"])
-    pools.resize(CLUSTER, "a", 3)
-    pools.delete(CLUSTER, "a")
+    found = adds.get(CLUSTER, "a") or a_pool(group_urls=(_GROUP_URL,))
+    adds.list(CLUSTER)
+    adds.list_operations(CLUSTER)
+    adds.find_channel(CLUSTER)
+    adds.read_machines(found)
+    adds.raise_maximum(CLUSTER, "a", 3)
+    takes.lower_maximum(CLUSTER, "a", 2)
+    takes.delete(CLUSTER, "a")
 
 
 def _answer(odd: OddAnswer, method: str, url: str) -> Canned:
