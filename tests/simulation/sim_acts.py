@@ -1,19 +1,17 @@
 """What people and controllers do in a scenario, applied to its world."""
 
 from collections.abc import Callable
+from functools import partial
 
 from shared.kinds import jobset
-from shared.kinds.table import list_slices
 from shared.model import labels
-from shared.model.errors import Rejected
 from shared.model.messages import Message
-from shared.model.names import build_pool_name
 from shared.model.pools import PoolStatus
-from shared.needs.demand import claim_slice
+from shared.model.workloads import Taint
 from tests.simulation.sim_cluster import SimCluster
 from tests.simulation.sim_creations import EXHAUSTED
-from tests.simulation.sim_pool_bodies import Pool
-from tests.simulation.sim_scenario import CLUSTERS, Act
+from tests.simulation.sim_pool_bodies import RESTING, Pool
+from tests.simulation.sim_scenario import CLUSTERS, ZONE, Act
 from tests.simulation.sim_shapes import OTHER, SHAPES, Shape
 from tests.simulation.sim_workloads import NAMESPACE, Workload
 from tests.simulation.sim_world import Sent, World, build_push
@@ -51,7 +49,15 @@ def _create(world: World, cluster: SimCluster, act: Act) -> None:
 
 
 def _add(
-    world: World, cluster: SimCluster, kind: str, name: str, shape: str, replicas: int, *, pinned: bool
+    world: World,
+    cluster: SimCluster,
+    kind: str,
+    name: str,
+    shape: str,
+    replicas: int,
+    *,
+    pinned: bool,
+    queued: bool = False,
 ) -> None:
     base, _, tier = shape.partition("+")
     uid, now = world.make_uid("uid"), world.time.now
@@ -59,7 +65,12 @@ def _add(
         kind, name, uid, SHAPES[base], replicas, pinned, made_at=now + world.scenario.skew_seconds, changed_at=now
     )
     made.spot, made.tolerates = bool(tier), tier != "spot-intolerant"
+    if queued:
+        made.queued = made.suspended = True
+        made.suspended_at = now
     cluster.add_workload(made)
+    if queued:
+        cluster.kueue.see(made)
 
 
 def _delete(world: World, cluster: SimCluster, made: Workload, act: Act) -> None:
@@ -106,12 +117,12 @@ def _name_shape(made: Workload) -> str:
 
 def _suspend(world: World, cluster: SimCluster, made: Workload, act: Act) -> None:
     del world
-    if made.kind in SUSPENDED and not made.suspended and not made.terminal:
+    if made.kind in SUSPENDED and not (made.suspended or made.terminal or made.queued):
         cluster.suspend(made, says=not act.flag)
 
 
 def _resume(_world: World, cluster: SimCluster, made: Workload, _act: Act) -> None:
-    if made.suspended:
+    if made.suspended and not made.queued:
         cluster.resume(made)
 
 
@@ -169,24 +180,24 @@ def _list_pools(world: World, cluster: SimCluster, made: Workload) -> list[Pool]
 
 
 def _preempt(world: World, cluster: SimCluster, made: Workload, act: Act) -> None:
-    """Take nodes of the first pool away; they come back unless the flag is set."""
+    """Take machines of the first pool away; GKE tries to make them anew unless the flag is set."""
     for pool in [each for each in _list_pools(world, cluster, made) if each.status == PoolStatus.RUNNING][:1]:
         names = cluster.list_nodes_of(pool.name)
         for name in names if act.count > 1 else names[:1]:
-            cluster.remove_node(name)
-        if not pool.short:
-            left, answer = len(cluster.list_nodes_of(pool.name)), EXHAUSTED.format(zone=pool.zone)
-            coming, answer = (0, answer) if act.flag else (pool.size - left, "")
-            pool.note_machines(world.time.now, made=left, coming=coming, error=answer, stays=not pool.autoscaled)
-        if not act.flag:
-            world.time.after(60 + world.rng.random() * 200, lambda pool=pool: _repair(world, pool))  # type: ignore[misc]
+            world.gke.lose_node(pool, name)
+        answer = EXHAUSTED.format(zone=pool.zone) if act.flag else ""
+        coming = 0 if act.flag or pool.autoscaled else pool.size - pool.granted
+        pool.note_machines(
+            world.time.now, made=pool.granted, coming=coming, error=answer, stays=not pool.autoscaled
+        )
+        pool.asked = min(pool.asked, pool.granted)
+        if not act.flag and not pool.autoscaled:
+            world.time.after(60 + world.rng.random() * 200, partial(_repair, world, pool))
 
 
 def _repair(world: World, pool: Pool) -> None:
-    if world.gke.pools[pool.cluster].get(pool.name) is pool and pool.status not in (
-        PoolStatus.STOPPING,
-        PoolStatus.PROVISIONING,
-    ):
+    if world.gke.pools[pool.cluster].get(pool.name) is pool and pool.status in RESTING:
+        pool.granted += world.gke.find_machines(pool, pool.size - pool.granted)
         world.gke.fill(pool)
 
 
@@ -211,25 +222,6 @@ def _relabel(world: World, cluster: SimCluster, made: Workload, act: Act) -> Non
         world.gke.relabel(pool, kept)
 
 
-def _enlarge(world: World, cluster: SimCluster, made: Workload, _act: Act) -> None:
-    for pool in [each for each in _list_pools(world, cluster, made) if each.status == PoolStatus.RUNNING][:1]:
-        if made.elastic:
-            pool.size += 1
-            world.time.after(40.0, lambda pool=pool: _repair(world, pool))  # type: ignore[misc]
-
-
-def _take_name(world: World, cluster: SimCluster, made: Workload, act: Act) -> None:
-    """Let a stranger's pool have the name of the next slice's pool."""
-    try:
-        slices = list_slices(made.view)
-    except Rejected:
-        return
-    for found in slices[:1]:
-        name = build_pool_name(claim_slice(cluster.name, made.view, found))
-        if name not in world.gke.pools[cluster.name]:
-            _add_foreign(world, cluster, name, {"team": "a"}, failed=act.flag)
-
-
 def _add_foreign(
     world: World,
     cluster: SimCluster,
@@ -240,15 +232,17 @@ def _add_foreign(
     failed: bool = False,
 ) -> None:
     status = PoolStatus.ERROR if failed else PoolStatus.RUNNING
-    pool = Pool(cluster.name, name, given, status, shape.hosts, shape.machine_type, shape.topology, world.time.now)
-    pool.size, pool.accelerator, pool.pinned = shape.hosts, shape.accelerator, "team" in given
+    pool = Pool(cluster.name, name, given, status, shape.machine_type, world.time.now, topology=shape.topology)
+    pool.size, pool.accelerator, pool.zone = shape.hosts, shape.accelerator, ZONE
+    pool.taints = (Taint("team", given["team"], "NoSchedule"),) if "team" in given else ()
     pool.gpus = shape.units if shape.gpu else 0
+    pool.granted = 0 if failed else pool.size
     world.gke.add(pool)
     if not failed:
         world.gke.fill(pool)
 
 
-def _add_go_pool(world: World, cluster: SimCluster, made: Workload, _act: Act) -> None:
+def _add_go_pool(world: World, cluster: SimCluster, made: Workload, act: Act) -> None:
     """Let there be a pool that the Go provisioner made for a JobSet."""
     name = f"tpu-provisioner-{made.name}"
     if made.kind == "JobSet" and name not in world.gke.pools[cluster.name]:
@@ -260,7 +254,46 @@ def _add_go_pool(world: World, cluster: SimCluster, made: Workload, _act: Act) -
             jobset.JOBSET_NAME: made.name,
             jobset.JOBSET_NAMESPACE: NAMESPACE,
         }
-        _add_foreign(world, cluster, name, fields, shape=made.shape)
+        _add_foreign(world, cluster, name, fields, shape=made.shape, failed=act.count > 1)
+
+
+def _add_static_pool(world: World, cluster: SimCluster, made: Workload, act: Act) -> None:
+    """Let an operator make a pool on which the workload may run."""
+    name = f"static-{made.name}-{act.at:.0f}"
+    _add_foreign(world, cluster, name, {"made-by": "operator"}, shape=made.shape)
+
+
+def _add_visitor(world: World, cluster: SimCluster, made: Workload, _act: Act) -> None:
+    """Let a pod that asks the same come by itself; it may run on any pool that fits it."""
+    name = f"visitor-{made.name}"
+    if _find(cluster, name) is None and made.shape.hosts == 1:
+        _add(world, cluster, "Pod", name, _name_shape(made), 1, pinned=False)
+
+
+def _finish_slice(world: World, cluster: SimCluster, made: Workload, act: Act) -> None:
+    """Let the Job of one slice end while its JobSet lives."""
+    left = [index for index in range(made.replicas) if index not in made.finished]
+    if made.kind != "JobSet" or len(left) < 2 or made.over:
+        return
+    index = left[act.count % len(left)]
+    made.finished, made.changed_at = made.finished | {index}, world.time.now
+    for pod in cluster.list_pods_of(made):
+        if pod.plan.slice_name == f"{made.name}-w-{index}":
+            cluster.finish_pod(pod, "Succeeded")
+    cluster.note_workload(made)
+
+
+# --- queues ---------------------------------------------------------------------------------------
+
+
+def _queue(world: World, cluster: SimCluster, act: Act) -> None:
+    """Create a suspended workload that waits in Kueue's queue."""
+    if _find(cluster, act.name) is None:
+        _add(world, cluster, act.kind, act.name, act.shape, act.count, pinned=act.flag, queued=True)
+
+
+def _evict_queued(_world: World, cluster: SimCluster, made: Workload, _act: Act) -> None:
+    cluster.kueue.evict(made)
 
 
 # --- the rest -------------------------------------------------------------------------------------
@@ -301,6 +334,7 @@ def _send_rubbish(world: World, cluster: SimCluster, act: Act) -> None:
 
 _ON_WORLD: dict[str, Callable[[World, SimCluster, Act], None]] = {
     "create": _create,
+    "queue": _queue,
     "bystander": _add_bystander,
     "exporter-down": _stop_exporter,
     "replay": _replay,
@@ -321,7 +355,9 @@ _ON_WORKLOAD: dict[str, Callable[[World, SimCluster, Workload, Act], None]] = {
     "degrade": _degrade,
     "remove-pool": _remove_pool,
     "relabel": _relabel,
-    "enlarge": _enlarge,
-    "take-name": _take_name,
+    "visitor": _add_visitor,
+    "static-pool": _add_static_pool,
+    "finish-slice": _finish_slice,
+    "evict-queued": _evict_queued,
     "go-pool": _add_go_pool,
 }

@@ -10,13 +10,14 @@ import math
 from random import Random
 from typing import TYPE_CHECKING
 
-from shared.edges.event_writer import StoredEvent, read_scale_up
 from shared.model import labels
 from shared.model.pools import PoolStatus
 from standins.autoscaler import model, picture
 from tests.simulation.sim_creations import EXHAUSTED
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from tests.simulation.sim_cluster import Node, SimCluster, SimPod
     from tests.simulation.sim_pool_bodies import Pool
     from tests.simulation.sim_world import World
@@ -66,54 +67,54 @@ class Autoscaler:
         """Return the group of a pool, None if it has none that works now."""
         nodes = self._cluster.list_nodes(pool)
         leaves = any(not node.ready for node in nodes)
-        if not pool.autoscaled or leaves or pool.status != PoolStatus.RUNNING:
+        if not pool.autoscaled or pool.off or leaves or pool.status != PoolStatus.RUNNING:
             return None
-        target = 0 if pool.short and not pool.busy else pool.size
         error = picture.InstanceError("ZONE_RESOURCE_POOL_EXHAUSTED") if pool.refused else None
+        target = max(pool.asked, len(nodes))
         missing = (f"{pool.name}-missing{index}" for index in range(target - len(nodes)))
         return picture.Group(
             id=pool.name,
             pool=pool.name,
             zone=pool.zone,
             largest=pool.size,
+            smallest=pool.smallest,
             target=target,
-            all_or_none=True,
+            all_or_none=pool.whole,
             template=_draw_node(self._cluster.build_node(pool, "")),
             instances=(
                 *(picture.Instance(node.name) for node in nodes),
-                *(picture.Instance(name, pool.busy, error) for name in missing),
+                *(picture.Instance(name, creating=True, error=error) for name in missing),
             ),
         )
 
     def _act(self, action: picture.Action) -> None:
         if isinstance(action, picture.Event):
-            message = read_scale_up(StoredEvent(reason=action.reason, message=action.message))
-            if action.pod and message:
-                self._cluster.note_scale_up(action.pod.uid, message)
             return
         pool = self._pools[action.group.pool]
         if isinstance(action, picture.Resize):
-            self._ask(pool)
+            self._ask(pool, action.size)
+        elif isinstance(action, picture.GiveUp):
+            self._give_up(pool)
         else:
-            self._remove_all(pool)
+            self._remove(pool, action.nodes)
         self._world.note_change()
 
-    def _ask(self, pool: Pool) -> None:
-        """Ask the group for all nodes of a pool; without machines it says so in seconds."""
+    def _ask(self, pool: Pool, size: int) -> None:
+        """Ask the group for nodes; without machines it says so in seconds."""
         gke, time = self._world.gke, self._world.time
-        pool.busy = True
-        pool.note_machines(time.now, coming=pool.size)
-        if not gke.has_machines(pool):
+        pool.asked, wanted = size, size - pool.granted
+        pool.note_machines(time.now, made=pool.granted, coming=wanted)
+        machines = gke.find_machines(pool, wanted)
+        if machines:
+            self._world.tell(f"the autoscaler adds {machines} nodes to {pool.name}")
+            pool.granted += machines
+            started = 10 + 15 * self._rng.random()
+            time.after(started, lambda: pool.note_machines(time.now, made=pool.granted))
+            time.after(started + 25 + 60 * self._rng.random(), lambda: self._finish(pool))
+        if machines < wanted:
             time.after(3 + 17 * self._rng.random(), lambda: self._refuse(pool))
-            return
-        self._world.tell(f"the autoscaler adds {pool.size} nodes to {pool.name}")
-        pool.short = 0
-        started = 10 + 15 * self._rng.random()
-        time.after(started, lambda: pool.note_machines(time.now, made=pool.size))
-        time.after(started + 25 + 60 * self._rng.random(), lambda: self._finish(pool))
 
     def _finish(self, pool: Pool) -> None:
-        pool.busy = False
         if self._world.gke.is_there(pool):
             self._world.gke.fill(pool)
 
@@ -121,31 +122,30 @@ class Autoscaler:
         if not self._world.gke.is_there(pool):
             return
         pool.refused = True
-        pool.note_machines(self._world.time.now, error=EXHAUSTED.format(zone=pool.zone))
-        self._world.fills.failed_fills += 1
+        pool.note_machines(self._world.time.now, made=pool.granted, error=EXHAUSTED.format(zone=pool.zone))
         self._world.tell(f"the autoscaler finds no machines for {pool.name}")
         self._world.note_change()
 
-    def _remove_all(self, pool: Pool) -> None:
-        """Remove the nodes of a pool, and those that do not come."""
-        names = self._cluster.list_nodes_of(pool.name)
-        if not names:
-            self._empty(pool)
-            return
-        self._world.tell(f"the autoscaler removes the nodes of {pool.name}")
-        pool.busy = True
-        pool.note_machines(self._world.time.now)  # those that are deleted are none that come
-        for name in names:
-            self._cluster.drain_node(name)
-        self._world.time.after(5 + 40 * self._rng.random(), lambda: self._empty(pool))
+    def _give_up(self, pool: Pool) -> None:
+        """Ask no more for machines that do not come."""
+        pool.asked, pool.refused = len(self._cluster.list_nodes(pool)), False
+        pool.note_machines(self._world.time.now, made=pool.granted)
 
-    def _empty(self, pool: Pool) -> None:
-        pool.busy, pool.refused, pool.short = False, False, pool.size
-        if self._world.gke.is_there(pool):
-            for name in self._cluster.list_nodes_of(pool.name):
-                self._cluster.remove_node(name)
-            pool.note_machines(self._world.time.now)
-            self._world.note_change()
+    def _remove(self, pool: Pool, names: Sequence[str]) -> None:
+        """Remove nodes that nobody needs."""
+        self._world.tell(f"the autoscaler removes {len(names)} nodes of {pool.name}")
+        for name in names:
+            if name in self._cluster.nodes:
+                self._cluster.drain_node(name)
+        self._world.time.after(5 + 40 * self._rng.random(), lambda: self._end(pool, names))
+
+    def _end(self, pool: Pool, names: Sequence[str]) -> None:
+        for name in names:
+            if name in self._cluster.nodes:
+                self._world.gke.lose_node(pool, name)
+        pool.asked = min(pool.asked, pool.granted)
+        pool.note_machines(self._world.time.now, made=pool.granted)
+        self._world.note_change()
 
 
 def _draw_pod(pod: SimPod) -> picture.Pod:
@@ -181,5 +181,4 @@ def _draw_node(node: Node) -> picture.Node:
         taints=tuple(picture.Taint(key, "", "NoSchedule") for has, key in taints if has),
         allocatable={labels.GPU_RESOURCE if node.pool.gpus else labels.TPU_RESOURCE: node.units},
         ready=node.ready,
-        kept=node.mark is not None,
     )

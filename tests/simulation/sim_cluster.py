@@ -13,15 +13,22 @@ from tests.simulation.sim_autoscaler import Autoscaler
 from tests.simulation.sim_workloads import NAMESPACE, Workload, list_pods
 
 if TYPE_CHECKING:
-    from shared.engine.outside import Ledger, SurplusMark
     from shared.kinds.kind import Kind
-    from shared.model.readings import FillError, Notice
+    from shared.model.readings import Notice
     from tests.simulation.sim_pool_bodies import Pool
     from tests.simulation.sim_workloads import PodPlan
     from tests.simulation.sim_world import World
 
 FIXED_NAMES = ("StatefulSet", "LeaderWorkerSet", "Pod")
 """Kinds whose next pod has the name of the one before."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """The taint of a warm pool on one node."""
+
+    since: float
+    closed: bool
 
 
 @dataclass(slots=True, eq=False)
@@ -34,8 +41,7 @@ class Node:
     units: int
     created_at: float
     ready: bool = True
-    mark: SurplusMark | None = None
-    """With it, the node has the annotation that keeps the autoscaler off."""
+    mark: Mark | None = None
     pods: list[SimPod] = field(default_factory=list)
 
     @property
@@ -84,11 +90,7 @@ class SimCluster:
         self.nodes: dict[str, Node] = {}
         self.events: dict[str, dict[tuple[str, str], float]] = {}
         """By the object's UID: reason and text of each Event, with the time of the last."""
-        self.scale_ups: dict[str, dict[str, FillError]] = {}
-        """By the pod's UID and the text: each Event of the autoscaler, with its last time."""
         self.autoscaler = Autoscaler(world, self)
-        self.ledgers: dict[str, Ledger] = {}
-        """The holds, by namespace."""
         self.stop_mode, self.stopped_at = "", 0.0
         """The emergency stop: the mode of the label on our own namespace, and since when."""
         self._pass_due = False
@@ -144,8 +146,10 @@ class SimCluster:
         self._reconcile(made)
 
     def find_owner(self, pool: Pool) -> Workload | None:
-        """Return the workload that has the name of a pool's owner now."""
-        return self.workloads.get((pool.owner.kind, pool.owner.name)) if pool.owner else None
+        """Return the live workload that a pool is of."""
+        owner = pool.owner
+        made = self.workloads.get((owner.kind, owner.name)) if owner else None
+        return made if made and owner and owner.uid in ("", made.uid) else None
 
     def list_pods_of(self, made: Workload) -> list[SimPod]:
         """Return the pods that a workload has, those that end included."""
@@ -240,13 +244,6 @@ class SimCluster:
 
     def _leave(self, pod: SimPod, node: Node) -> None:
         node.pods.remove(pod)
-        self._note_use(pod, node.pool)
-
-    def _note_use(self, pod: SimPod, pool: Pool) -> None:
-        owner, now = pool.owner, self.world.time.now
-        pool.used_at = now
-        if owner and (pod.workload.uid, pod.plan.slice_name) != (owner.owner_uid, owner.slice_name):
-            pool.lent_at = now
 
     # --- nodes ------------------------------------------------------------------------------------
 
@@ -256,9 +253,15 @@ class SimCluster:
         self.world.note_change()
         self.schedule_soon()
 
+    def mark(self, node: Node, since: float | None, *, closed: bool) -> None:
+        """Set the taint of a warm pool on a node, or take it off."""
+        node.mark = None if since is None else Mark(float(int(since)), closed)
+        self.world.note_change()
+        self.schedule_soon()
+
     def build_node(self, pool: Pool, name: str) -> Node:
         """Return a new node of a pool."""
-        known = {labels.NODE_POOL: pool.name, labels.TOPOLOGY: pool.topology} | pool.labels
+        known = {labels.NODE_POOL: pool.name, labels.TOPOLOGY: pool.topology, labels.ZONE: pool.zone} | pool.labels
         known[labels.GPU_ACCELERATOR if pool.gpus else labels.ACCELERATOR] = pool.accelerator
         if pool.spot:
             known[labels.SPOT] = "true"
@@ -323,8 +326,6 @@ class SimCluster:
         self.world.tell(f"pod {pod.view.name} is bound to {node.name}")
         pod.node, pod.bound_at = node, now
         node.pods.append(pod)
-        self._note_use(pod, node.pool)
-        self.world.judge.see_binding(node.pool, pod.workload)
         pod.view = replace(
             pod.view, node_name=node.name, phase="Running", unschedulable=False, unschedulable_since=None
         )
@@ -366,9 +367,3 @@ class SimCluster:
         """Keep an Event; the same one again is only refreshed."""
         found = self.events.setdefault(notice.uid, {})
         found[notice.reason, notice.message] = self.world.time.now
-
-    def note_scale_up(self, uid: str, expected: FillError) -> None:
-        """Let the autoscaler write an Event on a pod."""
-        if uid in self.waiting:
-            at = float(int(self.world.time.now + self.world.scenario.skew_seconds))
-            self.scale_ups.setdefault(uid, {})[expected.message] = replace(expected, at=at)

@@ -48,17 +48,17 @@ def follow_creation(gke: GkePools, pool: Pool, outcome: Fault | None) -> None:
         # A stockout of a known length may come good late.
         known = outcome.seconds if outcome else 0.0
         pool.dry_until = time.now + (known or TRIES_SECONDS + 60)
-    if pool.autoscaled:
+    if pool.autoscaled and not pool.smallest:
         end = STUCK_SECONDS if kind == "slow" else EMPTY_SECONDS + 6 * (rng.random() - 0.5)
-        time.after(end, lambda: _run_empty(gke, pool))
+        time.after(end, lambda: _run(gke, pool))
         return
-    short = kind == "stockout" and pool.dry_until - time.now <= SOON_SECONDS
-    if short or gke.world.faults.fails_soon(pool.cluster):
+    soon = kind == "stockout" and pool.dry_until - time.now <= SOON_SECONDS
+    if soon or gke.world.faults.fails_soon(pool.cluster):
         answer = _NO_QUOTA.format(pool=pool.name)
         time.after(26 + 25 * rng.random(), lambda: gke.set_status(pool, PoolStatus.ERROR, answer))
         return
-    if not gke.has_machines(pool):
-        tries = RESERVED_SECONDS if pool.reserved else TRIES_SECONDS
+    if not gke.find_machines(pool, pool.size) >= pool.size:
+        tries = RESERVED_SECONDS if pool.reservation else TRIES_SECONDS
         _try_again(gke, pool, until=time.now + tries + 14 * (rng.random() - 0.5))
         return
     _take_machines(gke, pool)
@@ -75,9 +75,9 @@ def follow_creation(gke: GkePools, pool: Pool, outcome: Fault | None) -> None:
 def _take_machines(gke: GkePools, pool: Pool) -> None:
     """Let the group make all machines; they start some seconds later."""
     time = gke.world.time
-    pool.short = 0
+    pool.granted = pool.size
     pool.note_machines(time.now, coming=pool.size)
-    time.after(20.0, lambda: pool.note_machines(time.now, made=pool.size))
+    time.after(20.0, lambda: pool.note_machines(time.now, made=pool.granted))
 
 
 def _try_again(gke: GkePools, pool: Pool, *, until: float) -> None:
@@ -85,9 +85,8 @@ def _try_again(gke: GkePools, pool: Pool, *, until: float) -> None:
     time, rng = gke.world.time, gke.world.rng
     if not gke.is_there(pool) or pool.status != PoolStatus.PROVISIONING:
         return
-    if gke.has_machines(pool):
+    if gke.find_machines(pool, pool.size) >= pool.size:
         gke.world.tell(f"GKE finds machines for {pool.name} after {time.now - pool.made_at:.0f} s")
-        gke.world.fills.late_successes += 1
         _take_machines(gke, pool)
         time.after(60 + rng.random() * 60, lambda: _run(gke, pool))
     elif time.now >= until:
@@ -101,22 +100,13 @@ def _try_again(gke: GkePools, pool: Pool, *, until: float) -> None:
 
 def _fail(gke: GkePools, pool: Pool) -> None:
     """Let a creation fail; a part of the machines of GPUs may be there, and stays."""
-    if not pool.reserved:
-        gke.world.fills.slow_stockouts += 1
-    dry = gke.world.faults.is_out_of_stock(pool.cluster, pool.zone) or pool.dry_until > gke.world.time.now
-    some = 0 if dry or not pool.gpus else max(0, int(min(gke.find_room(pool.cluster, pool.zone), pool.size - 1)))
-    pool.short = pool.size - some
-    answer = _FAILED.format(size=pool.size, made=some, short=pool.short, pool=pool.name, zone=pool.zone)
+    some = gke.find_machines(pool, pool.size - 1) if pool.gpus and pool.size > 1 else 0
+    pool.granted = some
+    answer = _FAILED.format(size=pool.size, made=some, short=pool.size - some, pool=pool.name, zone=pool.zone)
     pool.note_machines(gke.world.time.now, made=some, error=EXHAUSTED.format(zone=pool.zone))
     gke.set_status(pool, PoolStatus.ERROR, answer)
     if some:
         gke.fill(pool)
-
-
-def _run_empty(gke: GkePools, pool: Pool) -> None:
-    if gke.is_there(pool):
-        gke.world.fills.empty_pools += 1
-        gke.set_status(pool, PoolStatus.RUNNING)
 
 
 def _run(gke: GkePools, pool: Pool) -> None:

@@ -12,13 +12,12 @@ from shared.model.errors import Busy, ClusterNotFound, Denied, NoCapacity, Provi
 from tests.simulation.sim_scenario import CLUSTERS, Fault
 from tests.simulation.virtual_time import VirtualTime
 
-LATENCY_SECONDS = 0.4
-"""The longest usual call."""
 GKE = frozenset(
-    {"create", "get", "list", "list_creations", "delete", "measure", "read_machines"}
-    | {"list_missing", "resize", "remove_nodes"}
+    {"create", "get", "list", "list_operations", "delete", "read_machines", "raise_maximum", "lower_maximum"}
 )
-CHANGES = frozenset({"create", "delete", "resize"})
+CHANGES = frozenset({"create", "delete", "raise_maximum", "lower_maximum"})
+REFUSED = frozenset({"create", "raise_maximum"})
+"""What a quota may refuse at once."""
 ERRORS: dict[str, Callable[[], ProvisionerError]] = {
     "unavailable": lambda: Unavailable("no answer: the simulator lets this call fail"),
     "throttled": lambda: Throttled("quota of requests per minute", retry_after_seconds=30),
@@ -37,7 +36,13 @@ def make_error(kind: str) -> ProvisionerError:
 OUTCOMES = frozenset({"stockout", "vanish", "degraded", "slow", "half"})
 """What becomes of a create that GKE has accepted."""
 MESSAGES = frozenset({"lose", "duplicate", "delay"})
-WINDOWS = frozenset({"outage", "swap", "no-quota", "no-stock", "no-chips", "no-right"})
+LATE = "late"
+"""GKE does what it was asked long after the caller has given up."""
+NO_CALLS = OUTCOMES | MESSAGES | {LATE}
+"""Faults that strike elsewhere than at the beginning of a call."""
+CALL_SECONDS = 30.0
+"""After so long the product gives a call up."""
+WINDOWS = frozenset({"outage", "no-quota", "no-stock", "no-chips", "no-right"})
 STILL = frozenset({"no-quota", "no-stock"})
 """Windows that may stay open when the scenario comes to rest."""
 
@@ -55,16 +60,6 @@ class PoolRead:
     """The moment that it shows; earlier than the answer if the answer is stale."""
 
 
-@dataclass(frozen=True, slots=True)
-class MachineLook:
-    """One answer about the machines of a pool."""
-
-    shows: float
-    """The moment that it shows."""
-    call: int
-    """The number of the call, of those of its task."""
-
-
 @dataclass(slots=True)
 class Invocation:
     """One run of a function, with what the judge needs to know of it."""
@@ -74,17 +69,9 @@ class Invocation:
     began: float
     looks: dict[tuple[str, str], float] = field(default_factory=dict)
     """When it last read the pods on a pool."""
-    node_looks: dict[tuple[str, str], float] = field(default_factory=dict)
-    """When it last read the nodes of a pool."""
     pool_reads: dict[tuple[str, str], PoolRead] = field(default_factory=dict)
     """Its last read of each pool, by cluster and name; without a name: its last list."""
-    machine_looks: dict[tuple[str, str], MachineLook] = field(default_factory=dict)
-    """Its last read of the machines of each pool."""
-    doubtful: Counter[str] = field(default_factory=Counter)
-    """How many pools it deleted without a word of their owner, by cluster."""
-    sweeping: bool = False
-    swapped: bool = False
-    """Whether the endpoints are swapped in its settings, which stay for its life."""
+    ticking: bool = False
     call_began: float = 0.0
     """When a call was made by a task that has made no other."""
     calls_began: dict[object, float] = field(default_factory=dict)
@@ -102,14 +89,15 @@ class Invocation:
 class FaultTable:
     """The faults of one scenario that can strike now."""
 
-    def __init__(self, time: VirtualTime, rng: Random, tell: Callable[[str], None]) -> None:
-        self._time, self._rng, self._tell = time, rng, tell
+    def __init__(
+        self, time: VirtualTime, rng: Random, tell: Callable[[str], None], latency_seconds: float = 0.4
+    ) -> None:
+        self._time, self._rng, self._tell, self._latency = time, rng, tell, latency_seconds
         self._armed: list[Fault] = []
         self._open: list[Fault] = []
         self.stale_seconds = 0.0
         """How old the answer to the present call is."""
         self.struck = 0
-        self._swapped_until = 0.0
 
     def arm(self, fault: Fault) -> None:
         """Let a fault strike from now on."""
@@ -123,17 +111,10 @@ class FaultTable:
     def _close(self, fault: Fault) -> None:
         if fault in self._open:
             self._open.remove(fault)
-            self._note_swap(fault)
-
-    def _note_swap(self, fault: Fault) -> None:
-        if fault.kind == "swap":
-            self._swapped_until = self._time.now
 
     def disarm(self) -> None:
         """Let nothing fail any more, except for capacity that stays away."""
         self._armed.clear()
-        for fault in self._open:
-            self._note_swap(fault)
         self._open = [each for each in self._open if each.kind in STILL and not each.seconds]
 
     def read(self, method: str, cluster: str) -> None:
@@ -154,8 +135,7 @@ class FaultTable:
         run = self._time.get_owner()
         if isinstance(run, Invocation):
             run.calls_began[getcurrent()] = self._time.now
-        self._time.note_call()
-        self._time.pause(self._rng.random() * LATENCY_SECONDS)
+        self._time.pause(self._rng.random() * self._latency)
         self.stale_seconds = 0.0
         if not self._armed and not self._open:
             return None
@@ -170,7 +150,7 @@ class FaultTable:
         return None
 
     def _matches(self, fault: Fault, method: str, cluster: str) -> bool:
-        if fault.kind in OUTCOMES or fault.kind in MESSAGES or CLUSTERS[fault.cluster] != cluster:
+        if fault.kind in NO_CALLS or CLUSTERS[fault.cluster] != cluster:
             return False
         if fault.method and fault.method != method:
             return False
@@ -179,7 +159,7 @@ class FaultTable:
         if fault.kind == "busy":
             return method in CHANGES
         if fault.kind == "quota":
-            return method in {"create", "resize"}
+            return method in REFUSED
         return fault.kind != "cluster-not-found" or method in GKE
 
     def _strike(self, fault: Fault) -> ProvisionerError | None:
@@ -210,9 +190,19 @@ class FaultTable:
             raise make_error("unavailable")
         if fault.kind == "no-right" and fault.method == method:
             raise make_error("denied")
-        if fault.kind == "no-quota" and method in {"create", "resize"}:
+        if fault.kind == "no-quota" and method in REFUSED:
             self._note("refused")
             raise make_error("quota")
+
+    def take_late(self, method: str, cluster: str) -> float:
+        """Return after how many seconds GKE does what it is asked now; 0 for at once."""
+        for fault in self._armed:
+            if fault.kind == LATE and fault.method == method and CLUSTERS[fault.cluster] == cluster:
+                self._armed.remove(fault)
+                self.struck += 1
+                self._tell(f"FAULT {method} comes {fault.seconds:.0f} s late")
+                return fault.seconds
+        return 0.0
 
     def choose_outcome(self, cluster: str) -> Fault | None:
         """Return what becomes of a create that is accepted now; None for what its zone has."""
@@ -245,12 +235,3 @@ class FaultTable:
 
     def _list_open(self, kinds: Collection[str], cluster: str) -> list[Fault]:
         return [each for each in self._open if each.kind in kinds and CLUSTERS[each.cluster] == cluster]
-
-    @property
-    def swapped(self) -> bool:
-        """Return whether the endpoints of the two clusters are swapped in the settings."""
-        return any(fault.kind == "swap" for fault in self._open)
-
-    def was_swapped(self, since: float) -> bool:
-        """Return whether the endpoints were swapped at any moment since then."""
-        return self.swapped or self._swapped_until > since

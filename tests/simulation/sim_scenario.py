@@ -1,4 +1,4 @@
-"""A scenario: what people do, what fails, and when the sweep runs. A seed gives one scenario."""
+"""A scenario: what people do, what fails, and when the ticks come. A seed gives one scenario."""
 
 from dataclasses import dataclass
 
@@ -66,53 +66,83 @@ class Stock:
 
 
 @dataclass(frozen=True, slots=True)
+class Rollout:
+    """For some time a function has a second instance, which may be another release."""
+
+    at: float
+    """Seconds from the start."""
+    role: str
+    seconds: float
+    release: int = 0
+    """Of the new instance, which stays."""
+    settings: int = 0
+    """Which of the settings it has."""
+
+    def __str__(self) -> str:
+        return f"{self.role} gets release {self.release} with settings {self.settings} in {self.seconds:.0f} s"
+
+
+@dataclass(frozen=True, slots=True)
 class Scenario:
     """Everything that happens, apart from what follows from it."""
 
     seed: int = 1
     acts: tuple[Act, ...] = ()
     faults: tuple[Fault, ...] = ()
-    sweeps: tuple[float, ...] = ()
-    """When the sweep runs, in seconds from the start, until the scenario comes to rest."""
+    ticks: tuple[float, ...] = ()
+    """When Cloud Scheduler calls both functions, in seconds from the start, until the story comes to rest."""
     clusters: int = 1
     mode: str = "active"
     cap: int = 50
     limit_chips: int = 0
     candidates: int = 0
     """How many zones the operator's policy lists."""
-    sources: tuple[str, ...] = ()
-    """What makes the nodes in each of these zones: creation, autoscaler, or as it is by default. Or
-    the zone's machines are a reservation."""
-    autoscaled_max: int = 150
-    """With so many autoscaled pools, new ones are created with their nodes."""
+    tiers: tuple[str, ...] = ()
+    """The tier of each of these zones; by default on-demand."""
     stock: tuple[Stock, ...] = ()
     """The machines of zones. A zone without such a row has enough."""
     idle_seconds: int = 0
     """How long pools may stay without use."""
-    versions: int = 1
-    """How many versions of the product answer, each with its own fingerprint."""
+    rollouts: tuple[Rollout, ...] = ()
+    collect_settings: int = 0
+    """Which of the settings `collect` has; `provision` begins with the first."""
+    collect_release: int = 0
+    latency_seconds: float = 0.4
+    """The longest call."""
+    operation_slots: int = 0
+    """How many operations GKE runs at one time; 0: as many as come."""
+    says_slots: bool = True
+    """Whether GKE names that number when it refuses one more."""
+    quota_pods: int = 0
+    """For how many pods Kueue's queue has quota; 0: there is no Kueue."""
+    check_seconds: int = 1800
+    """For how long Kueue's check holds a part of the pools."""
     skew_seconds: float = 0.0
     """How far the clocks of Kubernetes are ahead."""
 
     @property
     def length(self) -> float:
-        """Return when the last act, fault or sweep begins, in seconds from the start."""
-        moments = [each.at for found in (self.acts, self.faults, self.stock) for each in found]
-        return max((*moments, *self.sweeps), default=0.0)
+        """Return when the last act, fault or tick begins, in seconds from the start."""
+        moments = [each.at for rows in (self.acts, self.faults, self.stock) for each in rows]
+        return max((*moments, *self.ticks), default=0.0)
 
     def describe(self) -> list[str]:
         """Return the scenario for a person, line by line."""
         heading = [f"scenario {self.seed}: {self.clusters} cluster(s), mode {self.mode}"]
-        sources = f" ({', '.join(each or 'default' for each in self.sources)})" if self.sources else ""
+        tiers = f" ({', '.join(each or 'on-demand' for each in self.tiers)})" if self.tiers else ""
+        slots = f"{self.operation_slots} operation slots{'' if self.says_slots else ', which GKE does not say'}"
         heading += [
             text
             for holds, text in (
-                (self.cap < 50, f"sweep_deletions_max {self.cap}"),
+                (self.cap < 50, f"deletions_per_minute_max {self.cap}"),
                 (self.limit_chips, f"limit_chips {self.limit_chips}"),
-                (self.candidates, f"{self.candidates} candidates{sources}"),
-                (self.autoscaled_max < 150, f"autoscaled_pools_max {self.autoscaled_max}"),
+                (self.candidates, f"{self.candidates} candidates{tiers}"),
                 (self.idle_seconds, f"idle_seconds {self.idle_seconds}"),
-                (self.versions > 1, "two versions side by side"),
+                (self.collect_settings, f"collect has settings {self.collect_settings}"),
+                (self.collect_release, f"collect is release {self.collect_release}"),
+                (self.latency_seconds > 1, f"calls take up to {self.latency_seconds} s"),
+                (self.operation_slots, slots),
+                (self.quota_pods, f"Kueue has quota for {self.quota_pods} pods, held for {self.check_seconds} s"),
                 (self.skew_seconds, f"the clock of Kubernetes is {self.skew_seconds:+.0f} s off"),
             )
             if holds
@@ -120,5 +150,5 @@ class Scenario:
         rows = [(each.at, "act  ", str(each)) for each in self.acts]
         rows += [(each.at, "fault", str(each)) for each in self.faults]
         rows += [(each.at, "stock", str(each)) for each in self.stock]
-        rows += [(at, "sweep", "") for at in self.sweeps]
+        rows += [(each.at, "rollout", str(each)) for each in self.rollouts]
         return [", ".join(heading), *(f"  {at:7.1f} s  {what} {text}".rstrip() for at, what, text in sorted(rows))]

@@ -1,16 +1,19 @@
 """Makes the scenario of a seed: a few workloads, what is done to them, and what fails meanwhile."""
 
+from dataclasses import replace
 from random import Random
 
 from tests.simulation.sim_acts import ENDING, RESTARTED, SCALED, SUSPENDED
 from tests.simulation.sim_faults import GKE, OUTCOMES
-from tests.simulation.sim_scenario import Act, Fault, Scenario, Stock
+from tests.simulation.sim_scenario import Act, Fault, Rollout, Scenario, Stock
 
 LENGTH_SECONDS = 2400.0
 STOPPED_SHARE = 0.05
 BLIND_SHARE = 0.15
 LIST_SHARE = 0.37
-SOURCES_SHARE, FEW_SHARE = 0.4, 0.1
+TIERS_SHARE, FEW_SHARE, SLOW_SHARE = 0.4, 0.08, 0.1
+SEVERAL_SHARE, DIFFER_SHARE = 0.1, 0.1
+QUEUE_SHARE, MINUTES_SHARE = 0.12, 0.15
 REFUSED_SHARE, STALE_SHARE = 0.3, 0.05
 SCARCE_SHARE = 0.06
 STOCK_SHARE = 0.5
@@ -35,11 +38,12 @@ _SHAPES = {
     "StatefulSet": ("one", "two", "gpu"),
     "Pod": ("one", "one", "two", "gpu"),
 }
-_READS = ("get", "list", "get_pod", "get_workload", "list_pool_pods", "list_pool_nodes", "list_workload_pods")
-_CALLS = ("", "", "", "create", "create", "delete", "delete", "write_notice", "list_waiting_leaders", *_READS)
+_READS = ("get", "list", "get_workload", "list_bound_pods", "list_nodes", "list_workload_pods", "list_operations")
+_CALLS = ("", "", "", "create", "create", "delete", "delete", "write_notice", "list_accelerator_pods", *_READS)
 _ONCE = (
     *("crash",) * 4,
-    *("lost-reply",) * 4,
+    *("lost-reply",) * 3,
+    *("late",) * 2,
     *("stall",) * 4,
     *("stale",) * 5,
     "unavailable",
@@ -57,36 +61,89 @@ def make_scenario(seed: int) -> Scenario:
     clusters = 2 if rng.random() < 0.15 else 1
     acts = _make_acts(rng, clusters) + _make_stop(seed, clusters)
     faults = _make_faults(rng, clusters) + _make_blindness(seed, acts)
-    sweeps = [_round(30 + rng.random() * LENGTH_SECONDS) for _ in range(rng.randint(2, 5))]
+    ticks = [_round(30 + rng.random() * LENGTH_SECONDS) for _ in range(rng.randint(2, 5))]
     rng_of_list = Random(f"story {seed} candidates")
     candidates = rng_of_list.choice((2, 3)) if rng_of_list.random() < LIST_SHARE else 0
-    _add_scarcity(seed, acts, faults, sweeps, candidates)
+    _add_scarcity(seed, acts, faults, ticks, candidates)
     faults += _make_doubles(seed, acts[0], candidates)
-    stock = _make_stock(seed, candidates, sweeps)
-    idle_seconds, tight = _add_warmth(seed, acts, sweeps)
-    narrow = () if stock else _add_growth(seed, acts, sweeps)
+    stock = _make_stock(seed, candidates, ticks)
+    idle_seconds, tight = _add_warmth(seed, acts, ticks)
+    narrow = () if stock else _add_growth(seed, acts, ticks)
     if narrow and not any(act.shape.endswith(("spot", "spot-intolerant")) for act in acts):
         stock, candidates = narrow, max(candidates, 2)  # the policy's list is none for pods that select spot
-    sources, autoscaled_max = _draw_sources(seed, candidates)
     drawn = rng.random()
     mode = "report-only" if drawn < 0.03 else "no-create" if drawn < 0.05 else "active"
-    return Scenario(
+    limit = rng.choice((8, 16)) if rng.random() < 0.06 else tight
+    queue = _add_queue(seed, acts, clusters)
+    if Random(f"minutes {seed}").random() < MINUTES_SHARE:
+        ticks = [_round(each) for each in range(30, int(LENGTH_SECONDS), 60)]
+    scenario = Scenario(
         seed=seed,
         acts=tuple(sorted(acts, key=lambda act: act.at)),
         faults=tuple(sorted(faults, key=lambda fault: fault.at)),
-        sweeps=tuple(sorted(sweeps)),
+        ticks=tuple(sorted(ticks)),
         clusters=clusters,
         mode=mode,
         cap=rng.randint(1, 2) if rng.random() < 0.12 else 50,
-        limit_chips=rng.choice((8, 16)) if rng.random() < 0.06 else tight,
+        limit_chips=limit,
         candidates=candidates,
-        sources=sources,
-        autoscaled_max=autoscaled_max,
+        tiers=_draw_tiers(seed, candidates),
         stock=stock,
         idle_seconds=idle_seconds,
-        versions=2 if rng.random() < 0.08 else 1,
         skew_seconds=rng.choice((120.0, 3600.0, 3600.0)) if rng.random() < 0.05 else 0.0,
+        quota_pods=queue,
     )
+    return _add_instances(_add_slowness(scenario))
+
+
+def _add_slowness(scenario: Scenario) -> Scenario:
+    """Let calls be slow in some stories, and GKE run few operations at one time in others."""
+    rng = Random(f"slowness {scenario.seed}")
+    slow, few = rng.random() < SLOW_SHARE, rng.random() < FEW_SHARE
+    return replace(
+        scenario,
+        latency_seconds=rng.choice((1.0, 3.0, 3.0)) if slow else 0.4,
+        operation_slots=rng.choice((1, 2, 3)) if few else 0,
+        says_slots=rng.random() < 0.7,
+        check_seconds=rng.choice((600, 1800)),
+    )
+
+
+def _add_instances(scenario: Scenario) -> Scenario:
+    """Let functions have several instances in one story of ten, and other settings in others."""
+    rng = Random(f"instances {scenario.seed}")
+    several, differ = rng.random() < SEVERAL_SHARE, rng.random() < DIFFER_SHARE
+    rollouts = []
+    for _ in range(rng.randint(1, 3) if several else 0):
+        at, seconds = _round(rng.random() ** 1.5 * LENGTH_SECONDS), rng.choice((60.0, 300.0, 900.0))
+        role = rng.choice(("provision", "provision", "collect"))
+        rollouts.append(Rollout(at, role, seconds, rng.choice((0, 0, 1)), rng.choice((0, 0, 1, 2))))
+    release = rng.choice((0, 1)) if differ else 0
+    return replace(
+        scenario,
+        rollouts=tuple(rollouts),
+        collect_settings=rng.choice((0, 1, 2)) if differ else 0,
+        collect_release=release,
+    )
+
+
+def _add_queue(seed: int, acts: list[Act], clusters: int) -> int:
+    """Let Kueue hold workloads back in some stories; return for how many pods it has quota."""
+    rng = Random(f"queue {seed}")
+    if rng.random() >= QUEUE_SHARE:
+        return 0
+    at = 5.0
+    for index in range(rng.randint(1, 3)):
+        kind, name = rng.choice(("JobSet", "JobSet", "Job")), f"q{index}"
+        shape = rng.choice(_SHAPES[kind])
+        cluster = rng.randrange(clusters)
+        count = rng.randint(1, 3)
+        acts.append(Act(_round(at), "queue", cluster, name, kind, shape, count, rng.random() < 0.3))
+        for _ in range(rng.randint(0, 2)):
+            verb = rng.choice(("evict-queued", "complete", "delete", "preempt", "restart"))
+            acts.append(Act(_round(at + 60 + rng.random() * 1500), verb, cluster, name, count=rng.randint(0, 2)))
+        at += rng.random() * 300
+    return rng.choice((2, 4, 8))
 
 
 def _round(seconds: float) -> float:
@@ -116,9 +173,6 @@ def _make_acts(rng: Random, clusters: int) -> list[Act]:
         acts += _make_life(rng, acts[index * 2 if many else -1])
     if rng.random() < 0.25:
         acts.append(_make_event(rng, rng.randrange(clusters)))
-    if rng.random() < 0.04:
-        birth = acts[0]  # a stranger's pool has the name before the first slice asks
-        acts.append(Act(_round(birth.at + 0.5), "take-name", birth.cluster, birth.name, flag=rng.random() < 0.7))
     return acts
 
 
@@ -126,17 +180,17 @@ def _make_life(rng: Random, birth: Act) -> list[Act]:
     """Return what is done to one workload during the scenario."""
     kind, acts = birth.kind, []
     verbs = ["delete", "recreate", "recreate", "evict", "preempt", "preempt", "degrade", "remove-pool"]
-    verbs += ["relabel", "take-name"]
+    verbs += ["relabel", "visitor"]
     if kind in SUSPENDED:
         verbs += ["suspend", "suspend", "resume"]
     if kind in ENDING:
         verbs += ["complete", "complete"]
     if kind in SCALED:
-        verbs += ["scale", "scale", "scale", "respec", "enlarge"]
+        verbs += ["scale", "scale", "scale", "respec"]
     if kind in RESTARTED:
         verbs += ["restart", "restart"]
     if kind == "JobSet":
-        verbs += ["go-pool"]
+        verbs += ["go-pool", "finish-slice", "static-pool"]
     for _ in range(rng.choices((0, 1, 2, 3), (15, 40, 30, 15))[0]):
         verb = rng.choice(verbs)
         at = _round(birth.at + 5 + rng.random() ** 1.5 * (LENGTH_SECONDS - birth.at))
@@ -180,7 +234,7 @@ def _make_faults(rng: Random, clusters: int) -> list[Fault]:
             kind = rng.choice(("lose", "duplicate", "duplicate", "delay"))
             faults.append(Fault(at, kind, cluster=cluster, seconds=rng.choice((3.0, 60.0, 900.0))))
         else:
-            faults.append(_make_window(rng, at, cluster, clusters))
+            faults.append(_make_window(rng, at, cluster))
     return faults
 
 
@@ -209,8 +263,8 @@ def _make_doubles(seed: int, birth: Act, candidates: int) -> list[Fault]:
     return [again, Fault(birth.at, "stale", "get", birth.cluster, 60.0)]
 
 
-def _add_scarcity(seed: int, acts: list[Act], faults: list[Fault], sweeps: list[float], candidates: int) -> None:
-    """Let some scenarios have no stock for a while, with sweeps each minute and messages again.
+def _add_scarcity(seed: int, acts: list[Act], faults: list[Fault], ticks: list[float], candidates: int) -> None:
+    """Let some scenarios have no stock for a while, with ticks each minute and messages again.
 
     With a list of capacity it is often a part of its zones that has none. Without one it is often a
     quota of Compute Engine, which lets each creation fail within a minute.
@@ -225,11 +279,11 @@ def _add_scarcity(seed: int, acts: list[Act], faults: list[Fault], sweeps: list[
     if rng.random() < 0.3:
         faults.append(Fault(_round(rng.random() * until), "crash", "delete", cluster))
     acts += [Act(_round(100 + rng.random() * until), "replay", cluster, "") for _ in range(3)]
-    sweeps += [_round(each + rng.random()) for each in range(60, int(until) + 300, 60)]
+    ticks += [_round(each + rng.random()) for each in range(60, int(until) + 300, 60)]
 
 
-def _make_stock(seed: int, candidates: int, sweeps: list[float]) -> tuple[Stock, ...]:
-    """Let the machines of some scenarios' zones come and go at any moment, with sweeps meanwhile.
+def _make_stock(seed: int, candidates: int, ticks: list[float]) -> tuple[Stock, ...]:
+    """Let the machines of some scenarios' zones come and go at any moment, with ticks meanwhile.
 
     At the end each zone has none, some or enough, and that lasts.
     """
@@ -242,23 +296,19 @@ def _make_stock(seed: int, candidates: int, sweeps: list[float]) -> tuple[Stock,
         while at < LENGTH_SECONDS:
             rows.append(Stock(_round(at), zone, rng.choice((0, 0, 1, 2, 4, 30))))
             at += 60 + rng.random() * 900
-    sweeps += [_round(each + rng.random()) for each in range(60, int(LENGTH_SECONDS), 120)]
+    ticks += [_round(each + rng.random()) for each in range(60, int(LENGTH_SECONDS), 120)]
     return tuple(sorted(rows, key=lambda each: each.at))
 
 
-def _draw_sources(seed: int, candidates: int) -> tuple[tuple[str, ...], int]:
-    """Return what makes the nodes in each zone of a list, and the most autoscaled pools.
-
-    In most scenarios with a list, all zones have the default, which is the autoscaler.
-    """
-    rng = Random(f"sources {seed}")
-    mixed, few = rng.random() < SOURCES_SHARE, rng.random() < FEW_SHARE
-    known = ("", "autoscaler", "creation", "reservation")
-    sources = tuple(rng.choice(known) for _ in range(candidates)) if mixed else ()
-    return sources, rng.choice((1, 2)) if few and candidates else 150
+def _draw_tiers(seed: int, candidates: int) -> tuple[str, ...]:
+    """Return the tier of each zone of a list; in most stories with one, each is on-demand."""
+    rng = Random(f"tiers {seed}")
+    if rng.random() >= TIERS_SHARE:
+        return ()
+    return tuple(rng.choice(("", "", "reservation", "flex-start")) for _ in range(candidates))
 
 
-def _add_warmth(seed: int, acts: list[Act], sweeps: list[float]) -> tuple[int, int]:
+def _add_warmth(seed: int, acts: list[Act], ticks: list[float]) -> tuple[int, int]:
     """Let pools stay idle in some scenarios, where one workload after the other wants the same.
 
     Return for how long, and the limit of chips: with one, the last workload wants another shape.
@@ -276,7 +326,7 @@ def _add_warmth(seed: int, acts: list[Act], sweeps: list[float]) -> tuple[int, i
         at = _round(ends + rng.random() * 400 - 60)
         pinned = kind in ("RayCluster", "LeaderWorkerSet") and rng.random() < 0.8  # their pods share one pool
         acts.append(Act(at, "create", first.cluster, f"s{index}", kind, first.shape, max(first.count, 1), pinned))
-    sweeps += [_round(each + rng.random()) for each in range(60, int(at) + 300, rng.choice((60, 60, 300)))]
+    ticks += [_round(each + rng.random()) for each in range(60, int(at) + 300, rng.choice((60, 60, 300)))]
     idle_seconds, tight = rng.choice((120, 600, 900)), rng.choice((0, 8, 16))
     if tight:
         shape, spot, rest = acts[-1].shape.partition("+")
@@ -285,7 +335,7 @@ def _add_warmth(seed: int, acts: list[Act], sweeps: list[float]) -> tuple[int, i
     return idle_seconds, tight
 
 
-def _add_growth(seed: int, acts: list[Act], sweeps: list[float]) -> tuple[Stock, ...]:
+def _add_growth(seed: int, acts: list[Act], ticks: list[float]) -> tuple[Stock, ...]:
     """Let an elastic pool grow in some scenarios where its zone has room for a part of it only.
 
     Return the machines of zones. At the end each zone has none, some or enough, and that lasts.
@@ -305,28 +355,28 @@ def _add_growth(seed: int, acts: list[Act], sweeps: list[float]) -> tuple[Stock,
     for _ in range(rng.randint(0, 5)):
         when = _round(rng.random() * GROWTH_LENGTH_SECONDS)
         rows.append(Stock(when, rng.choice("ab"), rng.choice((0, 1, 2, 3, 4, 6, 30))))
-    sweeps += [_round(each + rng.random()) for each in range(60, int(GROWTH_LENGTH_SECONDS) + 1800, 60)]
+    ticks += [_round(each + rng.random()) for each in range(60, int(GROWTH_LENGTH_SECONDS) + 1800, 60)]
     return tuple(sorted(rows, key=lambda each: each.at))
 
 
 def _make_once(rng: Random, at: float, cluster: int) -> Fault:
     kind = rng.choice(_ONCE)
     method, seconds = rng.choice(_CALLS), 0.0
-    if kind == "stall":
+    if kind == "late":
+        method, seconds = rng.choice(("create", "delete")), rng.choice((40.0, 600.0))
+    elif kind == "stall":
         seconds = rng.choice((20.0, 90.0, 600.0))
     elif kind == "stale":
         method, seconds = rng.choice(("list", "get", "get", "")), rng.choice((5.0, 60.0, 300.0))
     elif kind in ("busy", "quota"):
         method = ""
     elif kind == "cluster-not-found":
-        method = rng.choice(sorted(GKE - {"list_missing"}))  # so that scenarios stay what they were
+        method = rng.choice(sorted(GKE))
     return Fault(at, kind, method, cluster, seconds)
 
 
-def _make_window(rng: Random, at: float, cluster: int, clusters: int) -> Fault:
+def _make_window(rng: Random, at: float, cluster: int) -> Fault:
     seconds = _round(30 + rng.random() * 900)
-    if clusters > 1 and rng.random() < 0.5:
-        return Fault(at, "swap", cluster=cluster, seconds=seconds)
     kind = rng.choice(("outage", "outage", "no-quota", "no-stock", "no-right", "no-right"))
     if kind == "outage":
         return Fault(at, kind, rng.choice(("gke", "kubernetes")), cluster, seconds)

@@ -6,9 +6,7 @@ from typing import Any
 
 from shared.edges.workload_objects import read_template, read_workload
 from shared.kinds import jobset, leaderworkerset, raycluster
-from shared.kinds.deployment import TEMPLATE_HASH
 from shared.kinds.job import JOB_NAME_ON_POD
-from shared.kinds.statefulset import POD_NAME
 from shared.kinds.table import get_kind
 from shared.model import labels
 from shared.model.times import format_time
@@ -17,7 +15,8 @@ from tests.simulation.sim_shapes import Shape
 
 Json = dict[str, Any]
 NAMESPACE = "default"
-
+TEMPLATE_HASH = "pod-template-hash"
+POD_NAME = "statefulset.kubernetes.io/pod-name"
 
 ELASTIC_KINDS = ("Deployment", "StatefulSet", "Pod")
 
@@ -46,6 +45,10 @@ class Workload:
     deleting_since: float | None = None
     restarts: int = 0
     active: int = 0
+    queued: bool = False
+    """Kueue decides when it is suspended."""
+    finished: frozenset[int] = frozenset()
+    """Slices of it that have ended while it lives."""
     version: int = 0
     made_at: float = 0.0
     changed_at: float = 0.0
@@ -136,7 +139,7 @@ def _build_jobset(made: Workload, metadata: Json) -> Json:
     job = {"parallelism": made.shape.hosts, "completions": made.shape.hosts, "template": made.build_template()}
     replicated = {"name": "w", "replicas": made.replicas, "template": {"spec": job}}
     status: Json = {"conditions": made.list_conditions(), "restarts": made.restarts}
-    status["replicatedJobsStatus"] = [{"name": "w", "active": made.active}]
+    status["replicatedJobsStatus"] = [{"name": "w", "active": made.active, "succeeded": len(made.finished)}]
     spec = {"suspend": made.suspended, "replicatedJobs": [replicated]}
     return {"metadata": metadata, "spec": spec, "status": status}
 
@@ -234,7 +237,7 @@ def _say(made: Workload, given: dict[str, str], notes: dict[str, str] | None = N
 
 
 def _plan_jobset(made: Workload) -> Iterator[PodPlan]:
-    for index in range(made.replicas):
+    for index in (each for each in range(made.replicas) if each not in made.finished):
         job = f"{made.name}-w-{index}"
         pinned = f"{NAMESPACE}_{job}"
         for host in range(made.shape.hosts):

@@ -15,8 +15,6 @@ from greenlet import getcurrent, greenlet
 from shared.model.errors import OutOfTime
 
 T = TypeVar("T")
-LOCK_SECONDS = 0.05
-"""How often a task looks whether a lock is free."""
 
 
 class Task(greenlet):  # type: ignore[misc]  # it has no types
@@ -24,26 +22,6 @@ class Task(greenlet):  # type: ignore[misc]  # it has no types
 
     owner: object = None
     time: VirtualTime | None = None
-    calls: int = 0
-    """How many calls of ports it has made."""
-
-
-class TaskLock:
-    """A lock between tasks, in place of one between threads: who waits lets the others go on."""
-
-    def __init__(self) -> None:
-        self._held = False
-
-    def __enter__(self) -> None:
-        while self._held:
-            time = getattr(getcurrent(), "time", None)
-            if not isinstance(time, VirtualTime):
-                raise TypeError("only a task can wait for a lock")
-            time.pause(LOCK_SECONDS)
-        self._held = True
-
-    def __exit__(self, *_: object) -> None:
-        self._held = False
 
 
 class VirtualTime:
@@ -79,14 +57,6 @@ class VirtualTime:
         """Return whose the running task is; None outside of tasks."""
         return getattr(getcurrent(), "owner", None)
 
-    @staticmethod
-    def note_call(more: int = 1) -> int:
-        """Count a call of the running task; return how many it has made."""
-        task = getcurrent()
-        if isinstance(task, Task):
-            task.calls += more
-        return getattr(task, "calls", 0)
-
     def pause(self, seconds: float) -> None:
         """Let others go on for so long. Only tasks may call it."""
         self._count += 1
@@ -100,7 +70,7 @@ class VirtualTime:
     def run_side_by_side(
         self, tasks: Sequence[Callable[[], T]], *, at_once: int, until: float
     ) -> list[T | Exception]:
-        """Run works as tasks of the calling one's owner: `shared.model.ports.SideBySide`."""
+        """Run works as tasks of the calling one's owner: `shared.engine.threads.Crew.run`."""
         if len(tasks) == 1:  # nothing to interleave: no task of its own
             return [self._run_now(tasks[0], until)]
         asking, owner, waiting = getcurrent(), self.get_owner(), list(enumerate(tasks))[::-1]
