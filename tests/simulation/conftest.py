@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.simulation.sim_process import prepared
+from tests.simulation.sim_functions import prepared
 
 
 @pytest.fixture(name="_prepared", scope="module")

@@ -10,6 +10,7 @@ from shared.kinds.table import find_kind_of_pod
 from shared.model import labels
 from shared.model.workloads import PodView
 from tests.simulation.sim_autoscaler import Autoscaler
+from tests.simulation.sim_kueue import Kueue
 from tests.simulation.sim_workloads import NAMESPACE, Workload, list_pods
 
 if TYPE_CHECKING:
@@ -91,6 +92,7 @@ class SimCluster:
         self.events: dict[str, dict[tuple[str, str], float]] = {}
         """By the object's UID: reason and text of each Event, with the time of the last."""
         self.autoscaler = Autoscaler(world, self)
+        self.kueue = Kueue(world, self)
         self.stop_mode, self.stopped_at = "", 0.0
         """The emergency stop: the mode of the label on our own namespace, and since when."""
         self._pass_due = False
@@ -107,6 +109,7 @@ class SimCluster:
         """Tell the exporter of a change, and let the controller work."""
         made.touch()
         self.world.note_change()
+        self.kueue.note_end(made)
         if self.workloads.get((made.kind, made.name)) is made:
             self.world.exporters[self.name].see_workload(made)
         if made.uid not in self._reconciling:
@@ -142,6 +145,7 @@ class SimCluster:
         made.deleting_since = made.deleting_since or self.world.time.now
         made.touch()
         self.world.note_change()
+        self.kueue.note_end(made)
         self.world.exporters[self.name].lose_workload(made)
         self._reconcile(made)
 

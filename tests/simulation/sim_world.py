@@ -1,38 +1,32 @@
-"""The world of one scenario: everything outside of the product, and the runs of its functions."""
+"""The world of one story: everything outside of the product, and the messages between."""
+
+from __future__ import annotations
 
 import base64
-import dataclasses
 import functools
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from random import Random
 
 import msgspec
-from greenlet import GreenletExit
-from shared.engine.places import Places
 
-from shared.deliver import deliver, deliver_sweep
-from shared.engine.outside import Ports
+from shared.engine.reconcile import Role
 from shared.model.messages import Event, EventType, Message, format_message
-from shared.model.priorities import CapacityPolicy, NodeSource, Priority, ReservationRef
-from shared.settings import ClusterSettings, Settings
 from tests.audit_entries import an_entry, as_message
-from tests.simulation.sim_cluster import SimCluster
+from tests.simulation.sim_cluster import Node, SimCluster
 from tests.simulation.sim_exporter import SimExporter
-from tests.simulation.sim_faults import Crash, FaultTable, Invocation
-from tests.simulation.sim_filling import FillJudge
-from tests.simulation.sim_idle import judge_idle_pools
+from tests.simulation.sim_faults import FaultTable, Invocation, PoolRead
+from tests.simulation.sim_functions import Functions
 from tests.simulation.sim_judge import Judge
 from tests.simulation.sim_pools import GkePools
-from tests.simulation.sim_ports import ClusterPort, SimClock
 from tests.simulation.sim_scenario import CLUSTERS, START, ZONE, Scenario
 from tests.simulation.sim_workloads import Workload
 from tests.simulation.virtual_time import VirtualTime
 
 BACKOFF_SECONDS = (10.0, 600.0)
-"""Of the subscriptions, the shortest a little longer than in infra/terraform."""
-ATTEMPTS_MAX = 40
+"""Of the subscriptions."""
+ATTEMPTS_MAX = 20
+"""After so many pushes the policy keeps a message, and the ticks answer what it was about."""
 _OK = range(200, 300)
 
 
@@ -40,37 +34,15 @@ _OK = range(200, 300)
 class Sent:
     """One message, from its publishing to its answer."""
 
-    function: str
+    roles: tuple[Role, ...]
     body: bytes
     text: str
     attempts: int = 0
     answered: bool = False
 
 
-def _build_settings(scenario: Scenario) -> Settings:
-    """Return the settings of a scenario's deployment."""
-    zones = tuple(f"us-east5-{letter}" for letter in "abc"[: scenario.candidates])
-    sources, names = scenario.sources, CLUSTERS[: scenario.clusters]
-    ways = tuple(map(_build_priority, zones, sources)) if sources else (Priority(zones=zones),)
-    return Settings(
-        clusters={name: ClusterSettings(endpoint="https://sim", zone=ZONE) for name in names},
-        sweep_deletions_max=scenario.cap,
-        limit_chips=scenario.limit_chips,
-        capacity_policies=(CapacityPolicy(priorities=ways),) if zones else (),
-        autoscaled_pools_max=scenario.autoscaled_max,
-        idle_seconds=scenario.idle_seconds,
-    )
-
-
-def _build_priority(zone: str, source: str) -> Priority:
-    """Return the item of a list for one zone."""
-    if source == "reservation":
-        return Priority(zones=(zone,), reservations=(ReservationRef(name=f"held-{zone[-1]}"),))
-    return Priority(zones=(zone,), nodes_from=NodeSource(source) if source else None)
-
-
 class World:
-    """Everything that is true in one scenario at one moment."""
+    """Everything that is true in one story at one moment."""
 
     def __init__(self, scenario: Scenario, *, tell: Callable[[str], None] | None = None) -> None:
         self.scenario, self.rng = scenario, Random(scenario.seed)
@@ -78,40 +50,26 @@ class World:
         self.time = VirtualTime(START)
         self._tell = tell
         self.changes = 0
-        self.swept_at = 0.0
-        """When the last sweep began."""
-        self.settled = False
-        """Whether the scenario has come to rest: nothing fails any more."""
+        self.settled_at = 0.0
+        """When the story came to rest: nothing fails any more."""
+        self.ticks: dict[str, list[float]] = {}
+        """When ticks of each cluster began."""
         self.keeps_history = any(fault.kind == "stale" for fault in scenario.faults)
         self.cluster_names = CLUSTERS[: scenario.clusters]
-        self.faults = FaultTable(self.time, self.rng, self.tell)
+        self.faults = FaultTable(self.time, self.rng, self.tell, scenario.latency_seconds)
         self.judge = Judge(self)
-        self.fills = FillJudge(self)
         self.gke = GkePools(self, {name: {} for name in self.cluster_names})
         self.clusters = {name: SimCluster(self, name) for name in self.cluster_names}
         self.exporters = {name: SimExporter(self, name) for name in self.cluster_names}
+        self.functions = Functions(self)
         self.sent: list[Sent] = []
         self.running = 0
         self._uids = 0
-        self.ports = Ports(
-            settings=_build_settings(scenario),
-            pools=self.gke,
-            clusters={name: ClusterPort(self, name) for name in self.cluster_names},
-            clock=SimClock(self),
-            threads=self.time.run_side_by_side,
-        )
-        self._ports_of: dict[str, Ports] = {}
-        """By function, since each one runs in processes of its own."""
-
-    def _get_ports(self, function: str) -> Ports:
-        if function not in self._ports_of:
-            self._ports_of[function] = dataclasses.replace(self.ports, places=Places())
-        return self._ports_of[function]
 
     # --- words for others -------------------------------------------------------------------------
 
     def tell(self, text: str) -> None:
-        """Write a line of the scenario, if a person reads it."""
+        """Write a line of the story, if a person reads it."""
         if self._tell is not None:
             run = self.time.get_owner()
             who = f"{run.label}: " if isinstance(run, Invocation) else ""
@@ -122,6 +80,18 @@ class World:
         self.changes += 1
         for cluster in self.clusters.values():
             cluster.autoscaler.wake()
+
+    def note_pool_read(self, cluster: str, name: str) -> None:
+        """Note that a function reads a pool now; without a name, all of them."""
+        run, now = self.time.get_owner(), self.time.now
+        if isinstance(run, Invocation):
+            run.pool_reads[cluster, name] = PoolRead(now, now - self.faults.stale_seconds)
+
+    def note_look(self, cluster: str, node: Node | None) -> None:
+        """Note that a function reads the pods on a node now; the oldest look at its pool counts."""
+        run = self.time.get_owner()
+        if isinstance(run, Invocation) and node is not None:
+            run.looks[cluster, node.pool.name] = self.time.now
 
     def make_uid(self, prefix: str) -> str:
         """Return a UID that nothing else has."""
@@ -139,32 +109,26 @@ class World:
         """Return the zones that a workload's pools may be in."""
         return [f"us-east5-{each}" for each in "abc"[: self.scenario.candidates] if not made.spot] or [ZONE]
 
-    def find_answering(self, cluster: str) -> SimCluster:
-        """Return the cluster that answers under a cluster's endpoint."""
-        run = self.time.get_owner()
-        swapped = run.swapped if isinstance(run, Invocation) else self.faults.swapped
-        if swapped and len(self.cluster_names) > 1:
-            cluster = next(name for name in self.cluster_names if name != cluster)
-        return self.clusters[cluster]
-
     # --- messages ---------------------------------------------------------------------------------
 
     def publish(self, cluster: str, event: Event) -> None:
-        """Send one message on its way."""
-        function = "provision" if event.type == EventType.DEMAND else "collect"
+        """Send one message on its way; the subscriptions filter by its type."""
+        role = Role.PROVISION if event.type == EventType.DEMAND else Role.COLLECT
         text = f"{event.observed} {event.subject}"
-        self.send(cluster, Sent(function, build_push(format_message(event)), text))
+        self.send(cluster, Sent((role,), build_push(format_message(event)), text))
 
     def end_operation(self, cluster: str, pool: str, act: str, error: str = "") -> None:
         """Write the end of an operation to the log, which loses, doubles and delays entries."""
         entry = an_entry(act, pool=pool, cluster=cluster, status={"code": 8, "message": error} if error else None)
-        sent, rng = Sent("settle", build_push(as_message(entry)), f"{act} of {pool} has ended"), self.log_rng
-        self.sent.append(sent)
-        copies = rng.choices((0, 1, 2), (2, 7, 1))[0]
-        sent.answered = not copies
-        for _ in range(copies):
-            seconds = 1 + 4 * rng.random() if rng.random() < 0.8 else 600 * rng.random()
-            self.time.after(seconds, lambda: self.deliver(sent))
+        copies = self.log_rng.choices((0, 1, 2), (2, 7, 1))[0]
+        for role in Role:
+            sent = Sent((role,), build_push(as_message(entry)), f"{act} of {pool} has ended")
+            sent.answered = not copies
+            self.sent.append(sent)
+            for _ in range(copies):
+                rng = self.log_rng
+                seconds = 1 + 4 * rng.random() if rng.random() < 0.8 else 600 * rng.random()
+                self.time.after(seconds, functools.partial(self.deliver, sent))
 
     def send(self, cluster: str, sent: Sent) -> None:
         """Send one message, or what a fault makes of it."""
@@ -182,75 +146,40 @@ class World:
             self.time.after(seconds + fault.seconds * self.rng.random(), lambda: self.deliver(sent))
 
     def deliver(self, sent: Sent) -> None:
-        """Push one message to its function; push it again where that does not answer."""
+        """Push one message to its functions; push it again where one does not answer."""
         sent.attempts += 1
         attempt = sent.attempts
-        run = self._begin(f"{sent.function} ({sent.text})")
 
-        def work() -> None:
-            status = 0
-            with self._judged(run, sent.function):
-                status = deliver(sent.function, sent.body, self._get_ports(sent.function)).status
-            self.tell(f"answers {status or 'nothing'}")
+        def answered(status: int) -> None:
             if status in _OK:
                 sent.answered = True
             elif not sent.answered:
                 self._redeliver(sent, attempt)
 
-        self.time.spawn(work, run)
+        for role in sent.roles:
+            self.functions.push(role, sent.body, sent.text, answered)
 
     def _redeliver(self, sent: Sent, attempt: int) -> None:
         if attempt >= ATTEMPTS_MAX:
+            self.judge.see_dead_letter(sent.text)
             return
         shortest, longest = BACKOFF_SECONDS
-        seconds = min(longest, shortest * 2 ** min(attempt, 8)) * (0.8 + 0.4 * self.rng.random())
+        seconds = min(longest, shortest * 2 ** min(attempt - 1, 8)) * (0.8 + 0.4 * self.rng.random())
         self.time.after(seconds, lambda: None if sent.answered else self.deliver(sent))
 
     def replay(self) -> None:
-        """Deliver every message of the scenario once more, in any order."""
+        """Deliver every message of the story once more, in any order."""
         again = list(self.sent)
         self.rng.shuffle(again)
         for sent in again:
             self.time.after(self.rng.random() * 20, functools.partial(self.deliver, sent))
 
-    # --- the sweep --------------------------------------------------------------------------------
-
-    def sweep(self) -> None:
-        """Let the scheduler call the sweep."""
-        run = self._begin("sweep")
-        run.sweeping = True
-        began = self.swept_at = self.time.now
-
-        def work() -> None:
-            with self._judged(run, "sweep"):
-                answer, counts = deliver_sweep(self._get_ports("sweep"))
-                clean = not counts.get("errors")
-                if self.settled and clean and not run.swapped and "stale" not in run.notes:
-                    judge_idle_pools(self, began)
-                self.fills.see_sweep(run, clean=clean)
-                self.tell(f"answers {answer.status}")
-
-        self.time.spawn(work, run)
-
-    @contextmanager
-    def _judged(self, run: Invocation, function: str) -> Iterator[None]:
-        """Let a function work, and judge how it ends."""
-        try:
-            yield
-        except Crash:
-            self.tell("crashes")
-        except GreenletExit:
-            raise
-        except Exception as error:  # noqa: BLE001 -- this is what the judge looks for
-            self.judge.report("no exception", f"{function} raised {error!r}")
-        self.running -= 1
-        for bug in run.bugs:
-            self.judge.report("no exception", f"{run.label.split()[0]}: {bug}")
-
-    def _begin(self, label: str) -> Invocation:
-        self.running += 1
-        version = self.rng.randrange(self.scenario.versions) if self.scenario.versions > 1 else 0
-        return Invocation(label, version, self.time.now, swapped=self.faults.swapped)
+    def tick(self) -> None:
+        """Let the scheduler call both functions for each cluster."""
+        for cluster in self.cluster_names:
+            self.ticks.setdefault(cluster, []).append(self.time.now)
+            for role in Role:
+                self.functions.tick(role, cluster)
 
 
 class _Pushed(msgspec.Struct, rename="camel"):

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.simulation.mutations import MUTATIONS, Mutation, find_catch
-from tests.simulation.sim_process import prepared
+from tests.simulation.sim_functions import prepared
 
 SEEDS = range(2000)
 

@@ -1,0 +1,238 @@
+"""The two functions of a story, as production runs them: instances with a memory each, and releases."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, TypeVar
+from unittest.mock import patch
+
+from greenlet import GreenletExit
+
+from shared.deliver import deliver, deliver_tick
+from shared.engine.budget import Budget
+from shared.engine.look import Memory
+from shared.engine.outside import Ports
+from shared.engine.reconcile import Role
+from shared.engine.threads import CALLS_AT_ONCE, Crew
+from shared.model.priorities import CapacityPolicy, Priority, ReservationRef
+from shared.needs import wanted
+from shared.settings import ClusterSettings, Settings
+from tests.simulation.sim_faults import Crash, Invocation
+from tests.simulation.sim_kueue import QueuesPort
+from tests.simulation.sim_ports import ClusterPort, GkeAdds, GkePort, GkeTakes, SimClock
+from tests.simulation.sim_scenario import CLUSTERS, ZONE, Rollout, Scenario
+from tests.simulation.virtual_time import VirtualTime
+
+if TYPE_CHECKING:
+    from tests.simulation.sim_world import World
+
+T = TypeVar("T")
+
+
+class SimCrew(Crew):
+    """Runs tasks side by side in virtual time."""
+
+    def __init__(self, time: VirtualTime) -> None:
+        super().__init__()
+        self.time = time
+
+    def run(
+        self, tasks: Sequence[Callable[[], T]], *, seconds: float, at_once: int = CALLS_AT_ONCE
+    ) -> list[T | Exception]:
+        """Return what each task returned or raised, in their order."""
+        return self.time.run_side_by_side(tasks, at_once=at_once, until=self.time.now + seconds)
+
+
+@dataclass(slots=True, eq=False)
+class Instance:
+    """One instance of a function."""
+
+    role: Role
+    ports: Ports
+    memory: Memory
+    release: int = 0
+
+
+class Functions:
+    """The instances of both functions, and how they are woken."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        scenario = world.scenario
+        self.live: dict[Role, list[Instance]] = {
+            Role.PROVISION: [self._start(Role.PROVISION, 0, 0)],
+            Role.COLLECT: [
+                self._start(Role.COLLECT, scenario.collect_release, scenario.collect_settings)
+            ],
+        }
+        self.several_until = {role: 0.0 for role in Role}
+        """Until when a function has several instances, or has had them so lately that it matters."""
+
+    def _start(self, role: Role, release: int, choice: int) -> Instance:
+        world = self._world
+        settings = build_settings(world.scenario, choice)
+        pools = {Role.PROVISION: GkeAdds, Role.COLLECT: GkeTakes}[role](world)
+        queues = {name: QueuesPort(world, name) for name in world.cluster_names} if world.scenario.quota_pods else {}
+        ports = Ports(
+            settings=settings,
+            pools=pools,
+            adds=pools if isinstance(pools, GkeAdds) else None,
+            takes=pools if isinstance(pools, GkeTakes) else None,
+            clusters={name: ClusterPort(world, name) for name in world.cluster_names},
+            queues=queues,
+            clock=SimClock(world),
+            budget=Budget(settings),
+            crew=SimCrew(world.time),
+        )
+        return Instance(role, ports, Memory(), release)
+
+    def build_reader(self) -> Ports:
+        """Return ports that can only read, for a plan without its acts."""
+        ports = self.live[Role.PROVISION][0].ports
+        return replace(ports, pools=GkePort(self._world), adds=None, takes=None)
+
+    def roll_out(self, rollout: Rollout) -> None:
+        """Start another instance of a function; the first one ends after a while."""
+        role, time = Role(rollout.role), self._world.time
+        self._world.tell(f"ROLLOUT {rollout}")
+        before = list(self.live[role])
+        self.live[role].append(self._start(role, rollout.release, rollout.settings))
+        self.several_until[role] = max(self.several_until[role], time.now + rollout.seconds + 1200)
+
+        def end() -> None:
+            self.live[role] = [each for each in self.live[role] if each not in before] or self.live[role]
+
+        time.after(rollout.seconds, end)
+
+    def settle(self) -> None:
+        """Let each function have its newest instance only, with one release and the same settings."""
+        for role in Role:
+            newest = self.live[role][-1]
+            if newest.release or newest.ports.settings != build_settings(self._world.scenario, 0):
+                newest = self._start(role, 0, 0)
+            self.live[role] = [newest]
+
+    def restart(self, role: Role, instance: Instance) -> None:
+        """Let an instance that crashed begin anew, without its memory."""
+        live = self.live[role]
+        if instance in live:
+            fresh = self._start(role, instance.release, 0)
+            live[live.index(instance)] = Instance(
+                role, replace(fresh.ports, settings=instance.ports.settings), Memory(), instance.release
+            )
+
+    def push(self, role: Role, body: bytes, label: str, answered: Callable[[int], None]) -> None:
+        """Push a message to one of a function's instances."""
+
+        def work(instance: Instance) -> int:
+            return deliver(role, body, instance.ports, instance.memory).status
+
+        self._run(role, f"{role} ({label})", work, answered)
+
+    def tick(self, role: Role, cluster: str) -> None:
+        """Let the scheduler call one of a function's instances."""
+
+        def work(instance: Instance) -> int:
+            return deliver_tick(role, cluster, instance.ports, instance.memory)[0].status
+
+        self._run(role, f"{role} tick", work, lambda status: None)
+
+    def _run(
+        self, role: Role, label: str, work: Callable[[Instance], int], answered: Callable[[int], None]
+    ) -> None:
+        world = self._world
+        instance = world.rng.choice(self.live[role]) if len(self.live[role]) > 1 else self.live[role][0]
+        run = Invocation(label, instance.release, world.time.now)
+        run.ticking = label.endswith("tick")
+        world.running += 1
+
+        def task() -> None:
+            status = 0
+            try:
+                status = work(instance)
+            except Crash:
+                world.tell("crashes")
+                self.restart(role, instance)
+            except GreenletExit:
+                raise
+            except Exception as error:  # noqa: BLE001 -- this is what the judge looks for
+                world.judge.report("no exception", f"{role} raised {error!r}")
+            world.running -= 1
+            for bug in run.bugs:
+                world.judge.report("no exception", f"{role}: {bug}")
+            world.tell(f"answers {status or 'nothing'}")
+            answered(status)
+
+        world.time.spawn(task, run)
+
+
+def build_settings(scenario: Scenario, choice: int = 0) -> Settings:
+    """Return one of the settings of a scenario's deployment: an operator may have edited them."""
+    zones = tuple(f"us-east5-{letter}" for letter in "abc"[: scenario.candidates])
+    if choice == 1:
+        zones = zones[::-1]
+    tiers = scenario.tiers or ("",) * len(zones)
+    ways = tuple(map(_build_priority, zones, tiers)) or (Priority(zones=("us-east5-a",)),)
+    return Settings(
+        clusters={
+            name: ClusterSettings(endpoint="https://sim", zone=ZONE) for name in CLUSTERS[: scenario.clusters]
+        },
+        deletions_per_minute_max=scenario.cap,
+        limit_chips=scenario.limit_chips,
+        capacity_policies=(CapacityPolicy(priorities=ways),) if zones else (),
+        idle_seconds=scenario.idle_seconds if choice != 2 else scenario.idle_seconds // 2,
+        node_disk_size_gb=200 if choice == 2 else 0,
+        kueue_admission_check=bool(scenario.quota_pods),
+    )
+
+
+def _build_priority(zone: str, tier: str) -> Priority:
+    """Return the item of a list for one zone."""
+    if tier == "reservation":
+        return Priority(zones=(zone,), reservations=(ReservationRef(name=f"held-{zone[-1]}"),))
+    return Priority(zones=(zone,), flex_start=tier == "flex-start")
+
+
+@contextmanager
+def prepared() -> Iterator[None]:
+    """Prepare this process for stories, and undo it: no logs, and releases with keys of their own."""
+    if getattr(wanted, "_make_key", None) is _RELEASES.get("key"):
+        yield
+        return
+    plain = wanted._make_key  # noqa: SLF001 -- a release is another way to make keys
+
+    def make_key(*given: object) -> str:
+        run = VirtualTime.get_owner()
+        key: str = plain(*given)  # type: ignore[arg-type]
+        return key[::-1] if isinstance(run, Invocation) and run.version else key
+
+    _RELEASES["key"] = make_key
+    watch, log = _Bugs(), logging.getLogger("functions")
+    before = logging.root.manager.disable, log.propagate
+    log.addHandler(watch)
+    log.propagate = False
+    logging.disable(logging.ERROR - 1)
+    logging.getLogger("explain").propagate = False
+    try:
+        with patch.object(wanted, "_make_key", make_key):
+            yield
+    finally:
+        logging.disable(before[0])
+        log.propagate = before[1]
+        log.removeHandler(watch)
+
+
+_RELEASES: dict[str, object] = {}
+
+
+class _Bugs(logging.Handler):
+    """Notes on a run that it met an error which the product does not know."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        run = VirtualTime.get_owner()
+        if getattr(record, "reason", "") == "internal_error" and isinstance(run, Invocation):
+            trace = getattr(record, "stack_trace", "").strip().splitlines()
+            run.bugs.append(trace[-1] if trace else record.getMessage())

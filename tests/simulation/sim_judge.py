@@ -1,0 +1,335 @@
+"""Judges each act of the product by the truth, and not by what the product was shown."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from shared.engine.reconcile import Role
+from shared.model.pools import PoolStatus
+from tests.simulation.sim_faults import Invocation, PoolRead
+from tests.simulation.sim_pool_bodies import LIVE
+from tests.simulation.sim_scenario import DRAIN_SECONDS, GRACE_SECONDS, START
+from tests.simulation.sim_truth import count_nodes_wanted, count_slices, fits, find_workload, is_of, list_homes
+
+if TYPE_CHECKING:
+    from shared.model.kueue import CheckState
+    from tests.simulation.sim_cluster import SimCluster, SimPod
+    from tests.simulation.sim_kueue import Entry
+    from tests.simulation.sim_pool_bodies import Pool
+    from tests.simulation.sim_workloads import Workload
+    from tests.simulation.sim_world import World
+
+LOOK_SECONDS = 15.0
+"""The oldest look on which an act may rest: 10 s, and a call of at most 3 s. What changes after it
+is only counted, because nothing can recall a request that is on its way."""
+STOP_SECONDS = LOOK_SECONDS
+CHANGED_SECONDS = 60.0
+"""So long after a change of a workload a create may still be for what it was before."""
+HOUR_SECONDS, SPARE_CREATES = 3600.0, 3
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """One promise that was broken."""
+
+    invariant: str
+    text: str
+    at: float
+    """Seconds from the start."""
+
+    def __str__(self) -> str:
+        return f"{self.invariant}: {self.text} (at {self.at:.1f} s)"
+
+
+class Judge:
+    """Collects the violations of one story."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self.violations: list[Violation] = []
+        self.creates = self.deletes = 0
+        self.late_bindings = self.late_creates = self.late_changes = self.passed_limits = 0
+        self._created: dict[tuple[str, ...], list[float]] = {}
+        """When pools of a slot were created."""
+        self._doubtful: dict[str, list[float]] = {}
+        """When pools of a cluster were deleted without a word of their owner."""
+
+    def report(self, invariant: str, text: str) -> None:
+        """Note a violation."""
+        violation = Violation(invariant, text, self._world.time.now - START)
+        self._world.tell(f"VIOLATION {violation}")
+        self.violations.append(violation)
+
+    # --- what adds --------------------------------------------------------------------------------
+
+    def see_create(self, pool: Pool) -> None:
+        """Judge a create that GKE accepts now."""
+        self.creates += 1
+        self._check_stop("create", pool, adds=True)
+        if pool.owner is None:
+            self.report("foreign pools", f"{pool.name} is created without labels of ours")
+            return
+        self._judge_pace(pool)
+        self._judge_limit(pool, pool.size)
+        made = find_workload(self._world, pool)
+        if made is not None:
+            self._judge_count(pool, made)
+
+    def _judge_count(self, pool: Pool, made: Workload) -> None:
+        """Report a create for a slice that has a pool which serves it, or which comes.
+
+        One pool that only others use may be left out of the count. What was created after this
+        request was sent could not be known.
+        """
+        now, sent = self._world.time.now, self._get_run().find_call_began()
+        others = [each for each in self._world.gke.list_owned(pool.cluster, made) if fits(each, made)]
+        serving = [each for each in others if self._may_serve(each)]
+        listed = [each for each in serving if each.made_at <= sent - 3 and each.relabelled_at <= sent - 3]
+        strangers = any(self._is_taken(each, made) for each in listed)
+        most = 1 if made.elastic else count_slices(made)
+        changed = now - made.changed_at < CHANGED_SECONDS
+        if fits(pool, made) and len(listed) - strangers >= most and not changed:
+            names = ", ".join(f"{each.name} ({each.status})" for each in listed)
+            self.report(
+                "no pool too many", f"{pool.name} beside {names} for {most} slices of {made.kind} {made.name}"
+            )
+        elif len(serving) - strangers >= most:
+            self.late_creates += 1
+
+    def _may_serve(self, pool: Pool) -> bool:
+        """Return whether a pool serves a slice, or comes without a word of trouble."""
+        now = self._world.time.now
+        if pool.status == PoolStatus.PROVISIONING:
+            return now - pool.made_at < 3600  # noqa: PLR2004 -- it has failed without a word then
+        if pool.status not in LIVE:
+            return False
+        if pool.healthy_since is None and pool.autoscaled:
+            return now - pool.made_at < 120 and not pool.refused  # noqa: PLR2004 -- the patience
+        return pool.healthy_since is not None and now - pool.healthy_since < 900  # noqa: PLR2004 -- useless then
+
+    def _is_taken(self, pool: Pool, made: Workload) -> bool:
+        users = self._list_users(pool)
+        return bool(users) and all(pod.workload is not made for pod in users)
+
+    def _judge_pace(self, pool: Pool) -> None:
+        """Report more creates of a slot in an hour than its ways and some more.
+
+        A person who takes labels or pools away takes the record with them.
+        """
+        owner, now, ways = pool.owner, self._world.time.now, max(self._world.scenario.candidates, 1)
+        if owner is None:
+            return
+        key = (pool.cluster, owner.uid, owner.need, str(owner.slot))
+        times = [at for at in self._created.get(key, ()) if now - at < HOUR_SECONDS]
+        self._created[key] = [*times, now]
+        touched = {act.verb for act in self._world.scenario.acts} & {"relabel", "remove-pool"}
+        if len(times) >= ways + SPARE_CREATES + 1 and not touched and not self._is_several(Role.PROVISION):
+            self.report("creates per hour", f"{pool.name} is create {len(times) + 1} of its slot in an hour")
+
+    def _judge_limit(self, pool: Pool, nodes: int) -> None:
+        """Report that a limit is passed, unless a second instance could not know the first one's creates."""
+        limit = self._world.scenario.limit_chips
+        others = (each for each in self._world.gke.pools[pool.cluster].values() if each.owner and each is not pool)
+        chips = sum(self._count_chips(each) for each in others) + nodes * pool.units
+        if not limit or chips <= limit:
+            return
+        if self._is_several(Role.PROVISION) or self._knows_not(pool):
+            self.passed_limits += 1
+        else:
+            self.report("limits", f"with {pool.name} there are {chips} chips, above {limit}")
+
+    def _knows_not(self, pool: Pool) -> bool:
+        """Return whether other programs or old answers hid pools from the count."""
+        stale = any(fault.kind in ("stale", "late", "crash", "stall") for fault in self._world.scenario.faults)
+        now = self._world.time.now
+        go = any(
+            each.owner and each.owner.slot is None and now - each.made_at < CHANGED_SECONDS
+            for each in self._world.gke.pools[pool.cluster].values()
+        )
+        return stale or go
+
+    def _count_chips(self, pool: Pool) -> int:
+        """Return the chips for which a limit counts a pool: a failed one without machines is none."""
+        nodes = len(self._world.clusters[pool.cluster].list_nodes(pool))
+        gone = pool.status in (PoolStatus.ERROR, PoolStatus.RUNNING_WITH_ERROR, PoolStatus.STOPPING)
+        return (nodes if gone or pool.off else max(pool.size, nodes)) * pool.units
+
+    # --- what changes or takes away ---------------------------------------------------------------
+
+    def see_bound(self, pool: Pool, nodes: int, *, adds: bool) -> None:
+        """Judge another maximum of an autoscaled pool."""
+        self.see_change("raise" if adds else "lower", pool, adds=adds)
+        made = find_workload(self._world, pool)
+        if adds:
+            self._judge_limit(pool, nodes)
+            wanted = count_nodes_wanted(made) if made else 0
+            changed = made is not None and self._world.time.now - made.changed_at < CHANGED_SECONDS
+            if nodes > max(wanted, 1) and not changed:
+                self.report("no pool too many", f"{pool.name} may have {nodes} nodes, and {wanted} are wanted")
+            return
+        run, home = self._get_run(), self._world.clusters[pool.cluster]
+        old = [each for each in home.list_nodes(pool) if each.created_at < run.find_call_began() - LOOK_SECONDS]
+        if nodes < len(old) and (nodes or any(each.pods for each in old)):
+            self.report("in use", f"{pool.name} is bounded to {nodes} nodes and has {len(old)}")
+
+    def see_mark(self, pool: Pool, *, opens: bool) -> None:
+        """Judge the taint of a warm pool."""
+        self.see_change("open" if opens else "mark", pool, adds=opens)
+
+    def see_change(self, act: str, pool: Pool, *, adds: bool) -> None:
+        """Judge any change of a pool that exists: it is ours, and no label forbids it."""
+        self._check_stop(act, pool, adds=adds)
+        if pool.owner is not None:
+            return
+        run = self._get_run()
+        reads = [run.pool_reads.get((pool.cluster, name)) for name in (pool.name, "")]
+        last = next((each for each in reads if each is not None), PoolRead(run.began, run.began))
+        if last.shows >= max(pool.made_at, pool.relabelled_at):
+            self.report("foreign pools", f"{act} of {pool.name}, whose labels are not ours")
+        elif run.find_call_began() - last.answered_at > LOOK_SECONDS:
+            seconds = run.find_call_began() - last.answered_at
+            self.report("foreign pools", f"{act} of {pool.name}, whose labels were read {seconds:.0f} s before")
+        else:
+            self.late_changes += 1
+
+    def see_delete(self, pool: Pool) -> None:
+        """Judge a delete that GKE accepts now."""
+        self.deletes += 1
+        self.see_change("delete", pool, adds=False)
+        run = self._get_run()
+        for pod in self._list_users(pool):
+            if not pod.view.finished:
+                self._judge_bound(pool, pod, run)
+        if pool.owner is not None:
+            self._judge_need(pool)
+            self._judge_warmth(pool)
+            self._count_doubtful(pool)
+
+    def _judge_bound(self, pool: Pool, pod: SimPod, run: Invocation) -> None:
+        """Report the delete of a pool that a pod uses, unless the pod hangs on a slice that lost a host."""
+        now, made = self._world.time.now, pod.workload
+        if pod.deleting_since is not None and now - pod.deleting_since > DRAIN_SECONDS:
+            return
+        if is_of(pool, made) and pool.healthy_since is None and not pool.gpus and made.shape.hosts > 1:
+            return
+        look = run.looks.get((pool.cluster, pool.name), run.began)
+        if pod.bound_at > look and run.find_call_began() - look <= LOOK_SECONDS:
+            self.late_bindings += 1
+            return
+        state = "ends" if pod.deleting_since is not None else "runs"
+        when = f"bound after a look {now - look:.0f} s old" if pod.bound_at > look else "bound before the look"
+        self.report("in use", f"delete of {pool.name} ({pool.status}) with {pod.view.name}, which {state}, {when}")
+
+    def _judge_need(self, pool: Pool) -> None:
+        """Report the delete of a whole pool without which its live workload has too few."""
+        world, now, sent = self._world, self._world.time.now, self._get_run().find_call_began()
+        made = find_workload(world, pool)
+        if made is None or pool.healthy_since is None or not fits(pool, made):
+            return
+        if pool.healthy_since > sent - LOOK_SECONDS:
+            self.late_changes += 1
+            return
+        if made.suspended and not made.terminal and made.deleting_since is None:
+            self._judge_suspension(pool, made)
+            return
+        if made.over or sent - made.changed_at < LOOK_SECONDS:
+            return
+        cluster = world.clusters[pool.cluster]
+        pools = [each for each in world.gke.list_owned(pool.cluster, made) if each is not pool]
+        left = [each for each in pools if each.healthy_since is not None and fits(each, made)]
+        needed = 1 if made.elastic else count_slices(made) - len(list_homes(cluster, made, own=False))
+        waiting = [pod for pod in cluster.list_pods_of(made) if pod.live and pod.node is None]
+        useless = waiting and now - pool.healthy_since >= 900  # noqa: PLR2004 -- it has helped nobody
+        if len(left) < needed and not useless and (waiting or not cluster.list_pods_of(made)):
+            self.report(
+                "needed pools",
+                f"delete of {pool.name} ({pool.status}), whole; {len(left)} are left for {needed} slices of "
+                f"{made.kind} {made.name}",
+            )
+
+    def _judge_suspension(self, pool: Pool, made: Workload) -> None:
+        """Report the delete of a whole pool whose workload may resume within the grace."""
+        if made.queued:
+            return
+        waited = self._world.time.now - made.suspended_at
+        says = made.suspended_since is not None and not self._world.scenario.skew_seconds
+        slices = made.elastic or count_slices(made) >= len(self._world.gke.list_owned(pool.cluster, made))
+        if says and slices and waited < GRACE_SECONDS - 2:
+            self.report(
+                "needed pools", f"delete of {pool.name}, whose {made.kind} is suspended for {waited:.0f} s"
+            )
+
+    def _judge_warmth(self, pool: Pool) -> None:
+        """Report the delete of a whole pool that may stay idle before its time is over."""
+        owner, now = pool.owner, self._world.time.now
+        made = find_workload(self._world, pool)
+        if owner is None or not owner.warm_seconds or pool.status != PoolStatus.RUNNING or made is None:
+            return
+        if not made.terminal or pool.healthy_since is None or now - pool.healthy_since < LOOK_SECONDS:
+            return
+        since = made.terminal_since or now
+        if now - since < min(owner.warm_seconds, self._world.scenario.idle_seconds) // 2 - 1:
+            self.report("idle time", f"delete of {pool.name}, idle for {now - since:.0f} s")
+
+    def _count_doubtful(self, pool: Pool) -> None:
+        """See that the cap holds for deletes that no word of the owner asks for."""
+        made, now, cap = find_workload(self._world, pool), self._world.time.now, self._world.scenario.cap
+        if made is not None and (made.terminal or made.suspended):
+            return
+        times = [at for at in self._doubtful.get(pool.cluster, ()) if now - at < 55]  # noqa: PLR2004 -- calls take 3 s
+        self._doubtful[pool.cluster] = [*times, now]
+        late = any(fault.kind in ("stall", "late", "crash", "lost-reply") for fault in self._world.scenario.faults)
+        spoken = made is None and self._was_over(pool)
+        if len(times) >= cap and not late and not spoken and not self._is_several(Role.COLLECT):
+            text = f"{len(times) + 1} pools in a minute without a word of their owners: {pool.name}"
+            self.report("deletions per minute", text)
+
+    def _was_over(self, pool: Pool) -> bool:
+        """Return whether the owner of a pool said that it is over, and then went."""
+        gone = self._world.clusters[pool.cluster].gone_at.get(pool.owner.uid if pool.owner else "", 0.0)
+        return gone > self._get_run().find_call_began() - LOOK_SECONDS
+
+    # --- Kueue ------------------------------------------------------------------------------------
+
+    def see_check(self, cluster: SimCluster, entry: Entry, state: CheckState) -> None:
+        """Judge what Kueue's check says: Ready only when all pools run."""
+        if state.state == "Rejected":
+            self.report("all or nothing", f"{entry.made.name} can be served, and is rejected: {state.message}")
+        if state.state != "Ready":
+            return
+        made, sent = entry.made, self._get_run().find_call_began()
+        pools = [each for each in self._world.gke.list_owned(cluster.name, made) if fits(each, made)]
+        whole = [each for each in pools if each.healthy_since is not None]
+        lost = any(act.verb in ("preempt", "remove-pool", "relabel", "degrade") for act in self._world.scenario.acts)
+        needed = 1 if made.elastic else count_slices(made)
+        if len(whole) < needed and not lost and sent - made.changed_at > LOOK_SECONDS:
+            self.report("all or nothing", f"{made.name} is Ready with {len(whole)} of {needed} pools")
+
+    # --- what several of them ask -----------------------------------------------------------------
+
+    def see_dead_letter(self, text: str) -> None:
+        """Judge a message that was refused too often: only where something failed for long."""
+        troubled = any(fault.kind in ("outage", "no-right") for fault in self._world.scenario.faults)
+        if not troubled and "has ended" not in text and not self._world.scenario.operation_slots:
+            self.report("no message lost", f"it was refused too often: {text}")
+
+    def _is_several(self, role: Role) -> bool:
+        return self._world.functions.several_until[role] > self._world.time.now
+
+    def _check_stop(self, act: str, pool: Pool, *, adds: bool) -> None:
+        mode = self._world.scenario.mode
+        truth, run = self._world.clusters[pool.cluster], self._get_run()
+        stops = truth.stop_mode == "report-only" or (adds and truth.stop_mode == "no-create")
+        stops = stops and run.find_call_began() - truth.stopped_at > STOP_SECONDS
+        if stops or mode == "report-only" or (adds and mode == "no-create"):
+            self.report("stop", f"{act} of {pool.name} although a label forbids it")
+
+    def _list_users(self, pool: Pool) -> list[SimPod]:
+        """Return the unfinished accelerator pods on a pool."""
+        users = self._world.clusters[pool.cluster].list_users(pool)
+        return [pod for pod in users if not pod.view.finished]
+
+    def _get_run(self) -> Invocation:
+        run = self._world.time.get_owner()
+        return run if isinstance(run, Invocation) else Invocation("nothing", 0, self._world.time.now)

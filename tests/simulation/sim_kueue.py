@@ -1,0 +1,210 @@
+"""Kueue in one cluster of a story: quota for pods, our check, eviction, and what it resumes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from shared.model.errors import StaleView
+from shared.model.kueue import Check, CheckState, QueuedWorkload
+from shared.model.messages import Event, EventType, ObjectName, Observed
+from tests.simulation.sim_workloads import NAMESPACE, list_wanted
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from shared.model.workloads import WorkloadView
+    from tests.simulation.sim_cluster import SimCluster
+    from tests.simulation.sim_workloads import Workload
+    from tests.simulation.sim_world import World
+
+CHECK = "capacity"
+AGAIN_SECONDS = (30.0, 300.0, 900.0)
+"""When Kueue may admit an evicted workload again."""
+
+
+@dataclass(slots=True, eq=False)
+class Entry:
+    """One Workload of Kueue."""
+
+    made: Workload
+    name: str
+    waits_until: float = 0.0
+    """Kueue does not admit it before."""
+    reserved_at: float | None = None
+    evicted: bool = False
+    active: bool = True
+    admitted_at: float | None = None
+    state: CheckState = CheckState(name=CHECK, state="Pending")  # noqa: RUF009 -- it never changes
+    version: int = 1
+    part_since: float | None = None
+    """Since when it holds a part of its pools, and waits; kept by the judge."""
+
+    @property
+    def holds_quota(self) -> bool:
+        """Return whether it runs once its check is Ready."""
+        losing = self.state.state in ("Retry", "Rejected")
+        return self.reserved_at is not None and self.active and not (self.evicted or losing)
+
+
+class Kueue:
+    """The queue of one cluster."""
+
+    def __init__(self, world: World, cluster: SimCluster) -> None:
+        self._world, self._cluster = world, cluster
+        self.entries: dict[str, Entry] = {}
+        """By the UID of the owner."""
+
+    def see(self, made: Workload) -> None:
+        """Queue a workload."""
+        self.entries[made.uid] = Entry(made, f"wl-{made.name}")
+        self._soon()
+
+    def note_end(self, made: Workload) -> None:
+        """Give the quota of a workload back that is over or gone."""
+        entry = self.entries.get(made.uid)
+        if entry is not None and (made.terminal or made.deleting_since is not None):
+            del self.entries[made.uid]
+            self._soon()
+
+    def evict(self, made: Workload, seconds: float | None = None) -> None:
+        """Take the quota of a workload away, as for one of a higher priority; it waits again."""
+        entry = self.entries.get(made.uid)
+        if entry is None or entry.reserved_at is None:
+            return
+        self._world.tell(f"Kueue evicts {made.name}")
+        now, rng = self._world.time.now, self._world.rng
+        entry.evicted, entry.version = True, entry.version + 1
+        if not made.suspended:
+            self._cluster.suspend(made)
+
+        def requeue() -> None:
+            entry.reserved_at = entry.admitted_at = None
+            entry.evicted = False
+            entry.state = CheckState(name=CHECK, state="Pending", retries=entry.state.retries)
+            entry.version += 1
+            self._soon()
+
+        entry.waits_until = now + (rng.choice(AGAIN_SECONDS) if seconds is None else seconds)
+        self._world.time.after(2 + rng.random() * 10, requeue)
+        self._world.time.at(entry.waits_until, self._soon)
+
+    def _soon(self) -> None:
+        self._world.time.after(0.5 + self._world.rng.random(), self._admit)
+
+    def _admit(self) -> None:
+        now = self._world.time.now
+        used = sum(_count_pods(each.made) for each in self.entries.values() if each.reserved_at is not None)
+        for entry in self.entries.values():
+            free = self._world.scenario.quota_pods - used
+            waits = entry.reserved_at is None and entry.active and entry.waits_until <= now
+            if waits and _count_pods(entry.made) <= free:
+                used += _count_pods(entry.made)
+                entry.reserved_at, entry.version = float(int(now)), entry.version + 1
+                self._world.tell(f"Kueue has quota for {entry.made.name}")
+                self._world.note_change()
+                self._publish(entry)
+
+    def _publish(self, entry: Entry) -> None:
+        made = entry.made
+        if self._world.exporters[self._cluster.name].up:
+            subject = ObjectName(kind=made.kind, namespace=NAMESPACE, name=made.name, uid=made.uid)
+            event = Event(
+                type=EventType.DEMAND,
+                cluster=self._cluster.name,
+                subject=subject,
+                observed=Observed.QUOTA_RESERVED,
+                incarnation=f"{entry.version}",
+            )
+            self._world.publish(self._cluster.name, event)
+
+    def answer(self, uid: str, version: str, state: CheckState, retry_seconds: int | None) -> None:
+        """Take what the check says.
+
+        Raises:
+            StaleView: the Workload has changed meanwhile.
+        """
+        entry = next((each for each in self.entries.values() if each.made.uid == uid), None)
+        if entry is None or str(entry.version) != version:
+            raise StaleView("the Workload has changed")
+        self._world.tell(f"the check of {entry.made.name} is {state.state}: {state.message}")
+        self._world.judge.see_check(self._cluster, entry, state)
+        entry.state, entry.version = state, entry.version + 1
+        self._world.note_change()
+        if state.state == "Ready":
+            self._world.time.after(0.5 + self._world.rng.random(), lambda: self._resume(entry))
+        elif state.state == "Retry":
+            entry.state = replace(state, retries=state.retries + 1)
+            self._world.time.after(float(retry_seconds or 0), lambda: self.evict(entry.made, 0.0))
+        elif state.state == "Rejected":
+            entry.active = False
+            self.evict(entry.made, 0.0)
+
+    def _resume(self, entry: Entry) -> None:
+        if entry.holds_quota and entry.state.state == "Ready" and entry.made.suspended:
+            entry.admitted_at = self._world.time.now
+            self._world.tell(f"Kueue resumes {entry.made.name}")
+            self._cluster.resume(entry.made)
+
+    def show(self, entry: Entry) -> QueuedWorkload:
+        """Return a Workload as the product's own reader sees it."""
+        made = entry.made
+        return QueuedWorkload(
+            namespace=NAMESPACE,
+            name=entry.name,
+            uid=made.uid,
+            version=str(entry.version),
+            owner_kind=made.kind,
+            owner_name=made.name,
+            owner_uid=made.uid,
+            checks=(entry.state,) if entry.reserved_at is not None else (),
+            reserved_at=entry.reserved_at,
+            holds_quota=entry.holds_quota,
+        )
+
+
+def _count_pods(made: Workload) -> int:
+    return len(list_wanted(made))
+
+
+class QueuesPort:
+    """`shared.engine.outside.Queues` of one story."""
+
+    def __init__(self, world: World, name: str) -> None:
+        self._world, self._name = world, name
+
+    def _begin(self, method: str) -> Kueue:
+        self._world.faults.read(method, self._name)
+        return self._world.clusters[self._name].kueue
+
+    def list_checks(self) -> list[Check]:
+        """Return the one check."""
+        self._begin("list_checks")
+        return [Check(name=CHECK, active=True, seconds=self._world.scenario.check_seconds)]
+
+    def mark_active(self, check: Check) -> None:
+        """Mark nothing: the check is active."""
+
+    def list_workloads(self) -> Iterable[QueuedWorkload]:
+        """Return every Workload."""
+        kueue = self._begin("list_workloads")
+        return [kueue.show(entry) for entry in kueue.entries.values()]
+
+    def list_owned(self, namespace: str, owner_uid: str) -> Iterable[QueuedWorkload]:
+        """Return the Workload of one object."""
+        del namespace  # a story has one
+        kueue = self._begin("list_owned")
+        return [kueue.show(entry) for uid, entry in kueue.entries.items() if uid == owner_uid]
+
+    def view_owner(self, queued: QueuedWorkload) -> WorkloadView | None:
+        """Return the owner of a Workload as Kueue will resume it."""
+        entry = self._begin("view_owner").entries.get(queued.owner_uid)
+        return replace(entry.made.view, quota_reserved=True) if entry else None
+
+    def write_state(
+        self, queued: QueuedWorkload, state: CheckState, *, retry_seconds: int | None = None
+    ) -> None:
+        """Write the state of our check."""
+        with self._world.faults.changing("write_state", self._name):
+            kueue = self._world.clusters[self._name].kueue
+            kueue.answer(queued.owner_uid, queued.version, state, retry_seconds)

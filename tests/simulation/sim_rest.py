@@ -1,0 +1,264 @@
+"""Judges a story at rest: every demand is answered, every pool is needed, both functions agree."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from shared.engine.look import Key, Memory
+from shared.engine.reconcile import plan_for
+from shared.model.errors import ProvisionerError
+from shared.model.pools import PoolStatus
+from tests.simulation.sim_faults import Invocation
+from tests.simulation.sim_pool_bodies import RESTING
+from tests.simulation.sim_scenario import DRAIN_SECONDS, EVENT_SECONDS
+from tests.simulation.sim_truth import count_nodes_wanted, find_workload, fits, is_of
+from tests.simulation.sim_workloads import NAMESPACE, list_pods
+
+if TYPE_CHECKING:
+    from tests.simulation.sim_cluster import SimCluster, SimPod
+    from tests.simulation.sim_pool_bodies import Pool
+    from tests.simulation.sim_workloads import Workload
+    from tests.simulation.sim_world import World
+
+BOTH_TICKS = 5
+"""For so many ticks two whole pools of one slot may stand beside each other."""
+ORPHAN_TICKS = 4
+TICK_SECONDS = 60.0
+PART_SECONDS = 600.0
+"""For so long after its time a part of a gang may still be there: creates that cannot be deleted."""
+STOCKED_SECONDS = 2.0 * 1800
+"""A slice that finds no capacity is tried again after a pause of at most half an hour."""
+Truth = dict[str, tuple[tuple[str, str, int], ...]]
+
+
+def take_truth(world: World) -> Truth:
+    """Return every pool with its state and size, to be compared."""
+    return {
+        name: tuple(sorted((pool.name, str(pool.status), pool.size) for pool in pools.values()))
+        for name, pools in world.gke.pools.items()
+    }
+
+
+# --- during the rest ------------------------------------------------------------------------------
+
+
+def judge_tick(world: World) -> None:
+    """Report what has lasted for too long, after some ticks without any failure."""
+    if world.scenario.mode != "active" or world.time.now - world.settled_at < TICK_SECONDS * BOTH_TICKS:
+        return
+    for cluster in world.clusters.values():
+        if cluster.stop_mode:
+            continue
+        slots: dict[tuple[str, ...], list[Pool]] = {}
+        for pool in world.gke.pools[cluster.name].values():
+            owner = pool.owner
+            if owner is not None and owner.slot is not None and _is_old(world, cluster, pool.healthy_since):
+                slots.setdefault((owner.uid, owner.need, str(owner.slot)), []).append(pool)
+        for pools in slots.values():
+            _judge_both(world, cluster, pools)
+        _judge_gangs(world, cluster)
+
+
+def _is_old(world: World, cluster: SimCluster, since: float | None) -> bool:
+    """Return whether something has been so for some ticks."""
+    if since is None:
+        return False
+    return sum(at > since for at in world.ticks[cluster.name]) > BOTH_TICKS
+
+
+def _judge_both(world: World, cluster: SimCluster, pools: list[Pool]) -> None:
+    """Report two whole pools of one slot of which one is used by nobody."""
+    made = find_workload(world, pools[0])
+    if len(pools) < 2 or made is None or made.over:  # noqa: PLR2004 -- two are one too many
+        return
+    idle = [pool for pool in pools if not list_users(world, cluster, pool)]
+    late = [pool for pool in idle if pool.status in RESTING and world.time.now - made.changed_at > TICK_SECONDS]
+    waits = any(pod.live and pod.node is None for pod in cluster.list_pods_of(made))
+    if late and waits and world.scenario.cap > len(pools):
+        names = " and ".join(pool.name for pool in pools)
+        world.judge.report("one pool per slot", f"{names} are whole for some ticks, and pods wait beside them")
+
+
+def _judge_gangs(world: World, cluster: SimCluster) -> None:
+    """Report a gang that holds a part of its pools for longer than it may."""
+    for entry in cluster.kueue.entries.values():
+        made, now = entry.made, world.time.now
+        pools = [pool for pool in world.gke.list_owned(cluster.name, made) if pool.status in RESTING]
+        whole = [pool for pool in pools if pool.healthy_since is not None]
+        slices = {plan.slice_name for plan in list_pods(made)} if not made.suspended else set()
+        part = bool(whole) and made.suspended and entry.admitted_at is None and not slices
+        entry.part_since = (entry.part_since or now) if part else None
+        bound = world.scenario.check_seconds + PART_SECONDS
+        if entry.part_since is not None and now - max(entry.part_since, world.settled_at) > bound:
+            world.judge.report("all or nothing", f"{made.name} holds a part of its pools for {bound:.0f} s")
+            entry.part_since = None
+
+
+# --- at rest --------------------------------------------------------------------------------------
+
+
+def judge_rest(world: World) -> None:
+    """Report what is not as it should be now that nothing happens any more."""
+    for sent in world.sent:
+        lasts = "has ended" in sent.text or sent.attempts >= 20  # noqa: PLR2004 -- the policy keeps it
+        if not (sent.answered or lasts):
+            world.judge.report("no message lost", f"no answer after {sent.attempts} deliveries: {sent.text}")
+    for cluster in world.clusters.values():
+        _judge_demands(world, cluster)
+        if world.scenario.mode != "report-only":
+            for pool in world.gke.pools[cluster.name].values():
+                _judge_pool(world, cluster, pool)
+
+
+def _judge_demands(world: World, cluster: SimCluster) -> None:
+    for made in cluster.workloads.values():
+        waits = [pod for pod in cluster.list_pods_of(made) if pod.live and pod.view.unschedulable]
+        if not waits:
+            continue
+        words = list_words(world, cluster, made, waits)
+        if not words:
+            world.judge.report("every demand answered", f"silence for {_describe(world, cluster, made)}")
+        elif _is_left_without(world, cluster, made, waits, words):
+            world.judge.report(
+                "served when there is capacity",
+                f"[{words[-1]}] is the last word for {_describe(world, cluster, made)}",
+            )
+
+
+def list_words(world: World, cluster: SimCluster, made: Workload, waits: list[SimPod]) -> list[str]:
+    """Return the reasons that the owner can read on the workload and its pods, the latest last."""
+    rows: list[tuple[float, str]] = []
+    for uid in {made.uid, *(pod.view.uid for pod in waits)}:
+        for (_, message), at in cluster.events.get(uid, {}).items():
+            if world.time.now - at <= EVENT_SECONDS + TICK_SECONDS:
+                rows.append((at, message.rpartition("[")[2].rstrip("]")))
+    return [reason for _, reason in sorted(rows)]
+
+
+LASTING = {
+    "limit_reached",
+    "stopped",
+    "pool_useless",
+    "slice_mixed",
+    "slice_doubled",
+    "followers_wait",
+    "pool_taken",
+    "pods_tie_node",
+}
+"""Reasons for which a slice may wait although a zone has machines."""
+
+
+def _is_left_without(
+    world: World, cluster: SimCluster, made: Workload, waits: list[SimPod], words: list[str]
+) -> bool:
+    """Return whether a workload waits although all that it lacks could be had for long."""
+    scenario = world.scenario
+    if scenario.mode != "active" or cluster.stop_mode or made.over or set(words) & LASTING:
+        return False
+    if scenario.skew_seconds or not made.tolerates or scenario.limit_chips:
+        return False
+    refused = any(word not in SERVED_REASONS for word in words)
+    hosts = 1 if made.elastic else made.shape.hosts
+    dry = world.faults.is_out_of_stock(cluster.name) or world.faults.fails_soon(cluster.name)
+    zones = world.list_zones(made)
+    stocked = not dry and any(world.gke.find_room(cluster.name, zone) >= hosts for zone in zones)
+    coming = any(
+        pool.status == PoolStatus.PROVISIONING or world.time.now - pool.made_at < STOCKED_SECONDS
+        for pool in world.gke.list_owned(cluster.name, made)
+    )
+    old = all(world.time.now - pod.made_at > STOCKED_SECONDS for pod in waits)
+    reserved = any(tier in ("reservation", "flex-start") for tier in scenario.tiers)
+    return stocked and old and not coming and not refused and not reserved
+
+
+SERVED_REASONS = {"pool_absent", "pool_in_progress", "paused", "stockout", "no_operation_slot", "pool_failed"}
+"""Reasons that promise another try."""
+
+
+def _judge_pool(world: World, cluster: SimCluster, pool: Pool) -> None:
+    """Report a pool of ours that nobody needs."""
+    owner = pool.owner
+    if owner is None or pool.status in (PoolStatus.STOPPING, PoolStatus.PROVISIONING):
+        return
+    if owner.created_at is None and not cluster.list_nodes(pool) and pool.status != PoolStatus.ERROR:
+        return  # the Go provisioner's, and without a node nothing proves its cluster
+    made, users = find_workload(world, pool), list_users(world, cluster, pool)
+    if users:
+        return
+    if made is None:
+        why = "its owner is gone"
+    elif made.terminal or made.deleting_since is not None:
+        why = "its owner is over"
+    elif made.suspended:
+        why = "" if made.queued and cluster.kueue.entries.get(made.uid) else "its owner is suspended"
+    else:
+        why = _find_surplus(world, cluster, pool, made)
+    if why:
+        world.judge.report("every pool ends", f"{pool.name} ({pool.status}) stays: {why}")
+
+
+def _find_surplus(world: World, cluster: SimCluster, pool: Pool, made: Workload) -> str:
+    """Return why a pool of a live workload is not needed while all of its pods run; empty if it is."""
+    pods, wanted = [pod for pod in cluster.list_pods_of(made) if pod.live], list_pods(made)
+    if len(pods) != len(wanted) or any(pod.node is None for pod in pods):
+        return ""
+    homes = {(pod.plan.slice_name, pod.node.pool.name) for pod in pods if pod.node}
+    if len(homes) > len({name for name, _ in homes}) and not made.elastic:
+        return ""  # a slice runs on two pools: its owner is told, and nothing is taken away
+    if made.elastic:
+        kept = fits(pool, made) and pool.size <= max(1, count_nodes_wanted(made))
+        several = sum(fits(each, made) for each in world.gke.list_owned(cluster.name, made)) > 1
+        return "" if kept and not several else f"its {made.kind} wants {len(wanted)} pods, it may have {pool.size}"
+    slices = len({plan.slice_name for plan in wanted})
+    owned = [each for each in world.gke.list_owned(cluster.name, made) if each.status != PoolStatus.STOPPING]
+    if len(owned) > slices and pool.owner and pool.owner.slot is not None:
+        return f"its {made.kind} has {slices} slices and {len(owned)} pools"
+    return ""
+
+
+def list_users(world: World, cluster: SimCluster, pool: Pool) -> list[SimPod]:
+    """Return the accelerator pods that hold a pool."""
+    now = world.time.now
+    return [
+        pod
+        for pod in cluster.list_users(pool)
+        if not pod.view.finished and not (pod.deleting_since is not None and now - pod.deleting_since > DRAIN_SECONDS)
+    ]
+
+
+def _describe(world: World, cluster: SimCluster, made: Workload) -> str:
+    """Return in words what a waiting workload has."""
+    rows = []
+    for pool in world.gke.list_owned(cluster.name, made):
+        nodes, users = len(cluster.list_nodes(pool)), cluster.list_users(pool)
+        who = "nobody" if not users else "others" if all(pod.workload is not made for pod in users) else "its pods"
+        fit = "" if fits(pool, made) else " of another shape"
+        rows.append(f"{pool.status}{fit}, {nodes} of {pool.size} nodes used by {who}")
+    elsewhere = any(pod.node and not is_of(pod.node.pool, made) for pod in cluster.list_pods_of(made))
+    more = ", in part elsewhere" if elsewhere else ""
+    return f"{made.kind} {made.name} ({'; '.join(rows) or 'no pool'}{more}{', spot' if made.spot else ''})"
+
+
+# --- both functions -------------------------------------------------------------------------------
+
+
+def judge_agreement(world: World) -> None:
+    """Report a plan that still has an act at rest: both functions make the same one, so none is left."""
+    if world.scenario.mode != "active":
+        return
+    ports = world.functions.build_reader()
+
+    def look() -> None:
+        for cluster in world.clusters.values():
+            for made in list(cluster.workloads.values()):
+                key = Key(cluster.name, made.kind, NAMESPACE, made.name)
+                try:
+                    _, plan = plan_for(key, ports, Memory())
+                except ProvisionerError:
+                    continue
+                acts = [f"{act.verb} {act.pool or act.slot}" for act in (*plan.adds, *plan.takes)]
+                if acts and not cluster.stop_mode:
+                    world.judge.report("plans at rest", f"{made.kind} {made.name} still has {', '.join(acts)}")
+
+    world.time.spawn(look, Invocation("the judge", 0, world.time.now))
+    world.time.run_until(world.time.now + 30)
