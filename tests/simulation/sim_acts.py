@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from functools import partial
 
-from shared.kinds import jobset
+from shared.engine.reconcile import Role
 from shared.model import labels
 from shared.model.messages import Message
 from shared.model.pools import PoolStatus
@@ -251,8 +251,8 @@ def _add_go_pool(world: World, cluster: SimCluster, made: Workload, act: Act) ->
             labels.PARENT_KIND: "job",
             labels.PARENT_NAME: f"{made.name}-w-0",
             labels.PARENT_NAMESPACE: NAMESPACE,
-            jobset.JOBSET_NAME: made.name,
-            jobset.JOBSET_NAMESPACE: NAMESPACE,
+            labels.JOBSET_NAME: made.name,
+            labels.JOBSET_NAMESPACE: NAMESPACE,
         }
         _add_foreign(world, cluster, name, fields, shape=made.shape, failed=act.count > 1)
 
@@ -329,7 +329,7 @@ def _send_rubbish(world: World, cluster: SimCluster, act: Act) -> None:
     text = '{"version":1,"kind":"Pod","namespace":"default","name":"x","uid":"u","observed":"unschedulable"}'
     data = text.encode() if act.flag else b"rubbish"
     body = build_push(Message(data, attributes | {"ce-source": source}))
-    world.send(cluster.name, Sent("provision", body, "rubbish"))
+    world.send(cluster.name, Sent((Role.PROVISION,), body, "rubbish"))
 
 
 _ON_WORLD: dict[str, Callable[[World, SimCluster, Act], None]] = {

@@ -90,10 +90,9 @@ class Judge:
         most = 1 if made.elastic else count_slices(made)
         changed = now - made.changed_at < CHANGED_SECONDS
         if fits(pool, made) and len(listed) - strangers >= most and not changed:
-            names = ", ".join(f"{each.name} ({each.status})" for each in listed)
-            self.report(
-                "no pool too many", f"{pool.name} beside {names} for {most} slices of {made.kind} {made.name}"
-            )
+            beside = ", ".join(sorted({str(each.status) for each in listed}))
+            text = f"{pool.name} beside {len(listed)} that are {beside} for {most} slices"
+            self.report("no pool too many", f"{text} of {made.kind} {made.name}")
         elif len(serving) - strangers >= most:
             self.late_creates += 1
 
