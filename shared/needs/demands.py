@@ -114,6 +114,7 @@ def _list_kind_obstacles(kind: Kind, settings: Settings) -> tuple[Row, ...]:
 
 
 def _decide_owner(kind: Kind, workload: WorkloadView) -> Decision | None:
+    """Return why a workload is not ours to serve. Whether it is over is the plan's to judge."""
     name = kind.name
     if workload.part_of:
         return _refuse(
@@ -123,18 +124,11 @@ def _decide_owner(kind: Kind, workload: WorkloadView) -> Decision | None:
         )
     return _find_first(
         (
-            (workload.deleting, Reason.OWNER_GONE, f"its {name} is being deleted"),
-            (
-                bool(workload.terminal),
-                Reason.WORKLOAD_OVER,
-                f"its {name} has ended: {workload.terminal}",
-            ),
             (
                 workload.marks.get(labels.DISABLE_AUTOPROVISIONING) == "true",
                 Reason.DEMAND_OPTED_OUT,
                 f"the label or annotation {labels.DISABLE_AUTOPROVISIONING}=true of its {name} opts out",
             ),
-            (workload.suspended, Reason.WORKLOAD_SUSPENDED, f"its {name} is suspended"),
             (
                 workload.managed_elsewhere,
                 Reason.DEMAND_LEFT_TO_GKE,

@@ -19,6 +19,7 @@ from shared.model.decisions import Decision, Reason, Verdict
 from shared.model.errors import Rejected
 from shared.model.needs import Asks, Need, Obstacle, Pod, Way
 from shared.model.pools import PoolShape
+from shared.model.workloads import Toleration
 from shared.needs.demand import Demand
 from shared.needs.demands import decide_planned_demand
 from shared.needs.spec_agreement import check_pod
@@ -27,7 +28,7 @@ from shared.shapes.shape import Placement
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from shared.kinds.kind import SliceOfPod
+    from shared.kinds.kind import Kind, SliceOfPod
     from shared.model.workloads import PodTemplate, PodView, WorkloadView
     from shared.needs.candidates import Candidate
     from shared.settings import Settings
@@ -192,17 +193,15 @@ def _build_group(
 
 
 def _build_need(workload: WorkloadView, demand: Demand, slices: list[SliceOfPod]) -> Need:
-    first, shape = slices[0], demand.shape
-    asks = Asks(
-        read_shape(demand), _list_selectors(first.group.template), first.group.template.tolerations
-    )
+    first, shape, kind = slices[0], demand.shape, get_kind(workload.kind)
+    asks = _read_asks(kind, demand, first)
     ended = len(first.group.ended)
     candidates = demand.candidates or ()
     ways = tuple(_view_way(each) for each in candidates)
     return Need(
         key=_make_key(asks, first),
         asks=asks,
-        most=max(0, len(slices) - (ended if get_kind(workload.kind).name == "Job" else 0)),
+        most=max(0, len(slices) - (ended if kind.name == "Job" else 0)),
         hosts=1 if demand.elastic else shape.node_count,
         ways=ways or (Way(demand.capacity.tier, demand.zone, demand.capacity.reservation_path),),
         pin=first.name if demand.pinned else "",
@@ -210,6 +209,16 @@ def _build_need(workload: WorkloadView, demand: Demand, slices: list[SliceOfPod]
         part=demand.part,
         warm_seconds=demand.idle_seconds,
     )
+
+
+def _read_asks(kind: Kind, demand: Demand, first: SliceOfPod) -> Asks:
+    """Return what the pods of a slice ask; of a pinned one, with what its controller adds."""
+    template = first.group.template
+    selectors, tolerations = _list_selectors(template), template.tolerations
+    if demand.pinned:
+        selectors |= {(kind.pin_label, demand.node_labels[kind.pin_label])}
+        tolerations = (*tolerations, Toleration(key=kind.pin_taint, operator="Exists"))
+    return Asks(read_shape(demand), selectors, tolerations)
 
 
 def read_shape(demand: Demand) -> PoolShape:

@@ -9,7 +9,7 @@ import sys
 import time
 
 from tests.numbers_given import parse_count
-from tests.simulation.campaigns import Figures, run_campaign, tell_scenario
+from tests.simulation.campaigns import NOTHING, Figures, run_campaign, tell_scenario
 
 SCENARIOS_TOLD_MAX = 0
 PROGRESS_SECONDS = 20.0
@@ -23,8 +23,9 @@ def main() -> int:
     parser.add_argument("--whole", action="store_true", help="do not make the scenario of one seed short")
     options = parser.parse_args()
     if isinstance(options.seeds, int):
-        _say("\n".join(tell_scenario(options.seeds, short=not options.whole)))
-        return 0
+        lines = tell_scenario(options.seeds, short=not options.whole)
+        _say("\n".join(lines))
+        return int(lines[-1].strip() != NOTHING)
     seeds, began = options.seeds, time.monotonic()
     figures = run_campaign(seeds, _Progress(len(seeds)).note, options.processes)
     return _report(figures, seeds, time.monotonic() - began)

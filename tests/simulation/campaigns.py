@@ -17,6 +17,7 @@ from tests.simulation.sim_run import run_scenario
 from tests.simulation.sim_scenarios import make_scenario
 
 CHUNK = 250
+NOTHING = "nothing is violated"
 NAMES = re.compile(r"[a-z0-9-]+-[a-z2-7]{11}-\w+|\bw\d\S*|team-pool\S*|\d+")
 """Names and numbers, which differ from scenario to scenario."""
 
@@ -80,5 +81,5 @@ def tell_scenario(seed: int, *, short: bool = True) -> list[str]:
         if found and short:
             scenario = shrink_violation(scenario, found[0], generalise)
         result = run_scenario(scenario, tell=True)
-    verdict = [f"  {violation}" for violation in result.violations] or ["  nothing is violated"]
+    verdict = [f"  {violation}" for violation in result.violations] or [f"  {NOTHING}"]
     return [*scenario.describe(), "", "what happened:", *result.lines, "", "violations:", *verdict]

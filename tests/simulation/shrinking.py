@@ -1,4 +1,4 @@
-"""Makes a failing scenario short: leaves out acts, faults, sweeps and settings."""
+"""Makes a failing scenario short: leaves out acts, faults, ticks and settings."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -14,11 +14,15 @@ PLAIN = (
     {"cap": 50},
     {"limit_chips": 0},
     {"stock": ()},
-    {"sources": ()},
-    {"autoscaled_max": 150},
+    {"tiers": ()},
     {"candidates": 0},
     {"idle_seconds": 0},
-    {"versions": 1},
+    {"rollouts": ()},
+    {"collect_settings": 0},
+    {"collect_release": 0},
+    {"latency_seconds": 0.4},
+    {"operation_slots": 0},
+    {"quota_pods": 0},
     {"skew_seconds": 0.0},
 )
 
@@ -46,7 +50,7 @@ def _list_shorter(scenario: Scenario) -> Iterator[Scenario]:
     for values in PLAIN:
         if any(getattr(scenario, key) != value for key, value in values.items()):
             yield replace(scenario, **values)
-    for key in ("acts", "faults", "stock", "sweeps"):
+    for key in ("acts", "faults", "stock", "rollouts", "ticks"):
         rows = getattr(scenario, key)
         for index in range(len(rows)):
             changed: dict[str, Any] = {key: rows[:index] + rows[index + 1 :]}
