@@ -64,9 +64,7 @@ class Functions:
         scenario = world.scenario
         self.live: dict[Role, list[Instance]] = {
             Role.PROVISION: [self._start(Role.PROVISION, 0, 0)],
-            Role.COLLECT: [
-                self._start(Role.COLLECT, scenario.collect_release, scenario.collect_settings)
-            ],
+            Role.COLLECT: [self._start(Role.COLLECT, scenario.collect_release, scenario.collect_settings)],
         }
         self.several_until = {role: 0.0 for role in Role}
         """Until when a function has several instances, or has had them so lately that it matters."""
@@ -75,7 +73,9 @@ class Functions:
         world = self._world
         settings = build_settings(world.scenario, choice)
         pools = {Role.PROVISION: GkeAdds, Role.COLLECT: GkeTakes}[role](world)
-        queues = {name: QueuesPort(world, name) for name in world.cluster_names} if world.scenario.quota_pods else {}
+        queues = (
+            {name: QueuesPort(world, name) for name in world.cluster_names} if world.scenario.quota_pods else {}
+        )
         ports = Ports(
             settings=settings,
             pools=pools,

@@ -10,7 +10,7 @@ from shared.model.pools import PoolStatus
 from tests.simulation.sim_faults import Invocation, PoolRead
 from tests.simulation.sim_pool_bodies import LIVE
 from tests.simulation.sim_scenario import DRAIN_SECONDS, GRACE_SECONDS, START
-from tests.simulation.sim_truth import count_nodes_wanted, count_slices, fits, find_workload, is_of, list_homes
+from tests.simulation.sim_truth import count_nodes_wanted, count_slices, find_workload, fits, is_of, list_homes
 
 if TYPE_CHECKING:
     from shared.model.kueue import CheckState
@@ -300,7 +300,9 @@ class Judge:
         made, sent = entry.made, self._get_run().find_call_began()
         pools = [each for each in self._world.gke.list_owned(cluster.name, made) if fits(each, made)]
         whole = [each for each in pools if each.healthy_since is not None]
-        lost = any(act.verb in ("preempt", "remove-pool", "relabel", "degrade") for act in self._world.scenario.acts)
+        lost = any(
+            act.verb in ("preempt", "remove-pool", "relabel", "degrade") for act in self._world.scenario.acts
+        )
         needed = 1 if made.elastic else count_slices(made)
         if len(whole) < needed and not lost and sent - made.changed_at > LOOK_SECONDS:
             self.report("all or nothing", f"{made.name} is Ready with {len(whole)} of {needed} pools")

@@ -201,9 +201,7 @@ class QueuesPort:
         entry = self._begin("view_owner").entries.get(queued.owner_uid)
         return replace(entry.made.view, quota_reserved=True) if entry else None
 
-    def write_state(
-        self, queued: QueuedWorkload, state: CheckState, *, retry_seconds: int | None = None
-    ) -> None:
+    def write_state(self, queued: QueuedWorkload, state: CheckState, *, retry_seconds: int | None = None) -> None:
         """Write the state of our check."""
         with self._world.faults.changing("write_state", self._name):
             kueue = self._world.clusters[self._name].kueue

@@ -122,7 +122,11 @@ def _replay(world: World) -> None:
 def _describe(before: dict[str, Any], after: dict[str, Any]) -> str:
     for name, pools in after.items():
         was = set(before[name])
-        new = [f"{each} is {status} with {size} nodes" for each, status, size in pools if (each, status, size) not in was]
+        new = [
+            f"{each} is {status} with {size} nodes"
+            for each, status, size in pools
+            if (each, status, size) not in was
+        ]
         gone = {each for each, _, _ in was} - {each for each, _, _ in pools}
         if new or gone:
             return "; ".join([*new, *(f"{each} is gone" for each in sorted(gone))])
