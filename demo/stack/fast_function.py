@@ -21,7 +21,7 @@ def shorten_waits(package: str, speed: float) -> None:
         module = importlib.import_module(found.name)
         for name, value in list(vars(module).items()):
             if _WAIT.fullmatch(name) and isinstance(value, int | float):
-                setattr(module, name, max(1, value / speed))
+                setattr(module, name, type(value)(max(1, value / speed)))
 
 
 def main() -> None:

@@ -100,7 +100,7 @@ def read_lists(cluster: str, ports: Ports) -> Lists:
         pools_of[node.name] = node.pool
     pods: dict[tuple[str, str, str], list[PodView]] = {}
     users: dict[str, list[PodView]] = {}
-    for pod in live.list_accelerator_pods(unbound=False):
+    for pod in live.list_accelerator_pods():
         if pod.finished:
             continue
         kind = find_kind_of_pod(pod)

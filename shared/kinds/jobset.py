@@ -25,7 +25,7 @@ from shared.kinds.objects import (
 )
 from shared.model import labels
 from shared.model.topology_terms import make_exclusive
-from shared.model.workloads import PodTemplate, PodView, SliceGroup, WorkloadView
+from shared.model.workloads import PodTemplate, PodView, SliceGroup, Toleration, WorkloadView
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -227,13 +227,16 @@ def _fill_template(workload: WorkloadView, group: SliceGroup, index: int, name: 
         labels.COMPLETION_INDEX: _LEADER_INDEX,
     }
     template, selector = group.template, dict(group.template.node_selector)
+    tolerations = template.tolerations
     if group.pinned:
         selector[NAMESPACED_JOB] = f"{workload.namespace}_{name}"
+        tolerations += (Toleration(key=NO_SCHEDULE_TAINT, operator="Exists", effect="NoSchedule"),)
     return dataclasses.replace(
         template,
         labels=template.labels | own,
         annotations=template.annotations | own,
         node_selector=selector,
+        tolerations=tolerations,
     )
 
 
