@@ -36,6 +36,8 @@ class Pod:
     waits: bool = False
     """It is Unschedulable, and neither gated nor nominated nor terminating."""
     terminating: bool = False
+    ends_by: float | None = None
+    """Until when a terminating pod is waited for, in unix seconds; None: without a bound."""
     asks: Asks
 
 
@@ -48,19 +50,23 @@ class Asks:
     tolerations: tuple[Toleration, ...] = ()
 
     def union(self, others: tuple[Asks, ...]) -> Asks:
-        """Return the same with the labels that others ask."""
+        """Return the same with the labels and tolerations that others add."""
+        added = (each for asks in others for each in asks.tolerations)
         return Asks(
-            self.shape, self.labels.union(*(each.labels for each in others)), self.tolerations
+            self.shape,
+            self.labels.union(*(each.labels for each in others)),
+            tuple(dict.fromkeys((*self.tolerations, *added))),
         )
 
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """One item of a capacity list."""
+    """One item of a capacity list. A refusal of GKE answers each need with an equal one."""
 
     tier: Tier
     zone: str = ""
     reservation: str = ""
+    machine: str = ""
     nodes_from: NodeSource | None = field(default=None, compare=False)
     """What makes the nodes, if the list or the operator says so; it is no other way to get them."""
 
@@ -71,6 +77,8 @@ class Obstacle:
 
     reason: Reason
     message: str
+    of_flavor: bool = False
+    """A flavor of Kueue brings it, so with another one the need may be served."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,3 +110,8 @@ class Need:
     def elastic(self) -> bool:
         """Return whether all of its pods share one pool, which GKE's autoscaler sizes."""
         return self.nodes is not None
+
+    @property
+    def chips(self) -> int:
+        """Return the chips or GPUs of one node."""
+        return max(self.asks.shape.units, 1)

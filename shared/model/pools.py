@@ -68,6 +68,11 @@ class PoolShape:
     sharing: str = ""
     """How pods share a GPU."""
 
+    @property
+    def gpus(self) -> bool:
+        """Return whether the accelerators are GPUs, whose labels all begin with their maker."""
+        return self.accelerator.startswith("nvidia-")
+
 
 def parse_status(value: str | int | None) -> PoolStatus:
     """Return the status of a name or number; UNKNOWN for any other value."""

@@ -7,55 +7,54 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from shared.model.pools import PoolStatus
-from shared.plan.counting import list_counted, list_served
 from shared.plan.scene import Ask, Fact, Verb
-from shared.plan.short import is_whole
+from shared.plan.short import is_whole, lacks_nodes
 
 if TYPE_CHECKING:
-    from shared.plan.scene import Plan, Pool, Scene
+    from collections.abc import Collection
+
+    from shared.plan.counting import Census
+    from shared.plan.scene import Plan, Pool
 
 YOUNG_SECONDS = 60
 """A pod that waits for less has no earlier try, and GKE has no error of a pool that young."""
+_REST_ON_PODS = frozenset({Verb.DELETE, Verb.MARK, Verb.CLOSE})
 
 
-def list_asks(scene: Scene, plan: Plan) -> tuple[Ask, ...]:
+def list_asks(census: Census, plan: Plan) -> tuple[Ask, ...]:
     """Return the facts that a plan rests on and that were not read."""
-    asks = [Ask(Fact.MACHINES, pool.name) for pool in scene.pools if _may_be_short(pool, scene)]
-    asks += [Ask(Fact.USERS, pool.name) for pool in scene.pools if _use_decides(pool, scene, plan)]
-    if (
-        scene.creations is None
-        and any(act.verb == Verb.CREATE for act in plan.adds)
-        and _is_old(scene)
-    ):
+    scene = census.scene
+    taken = {act.pool for act in plan.takes if act.verb in _REST_ON_PODS}
+    counted = {pool.name for _, pool in census.demanded.served}
+    asks = [Ask(Fact.MACHINES, pool.name) for pool in scene.pools if _may_be_short(pool, census)]
+    asks += [
+        Ask(Fact.USERS, pool.name)
+        for pool in scene.pools
+        if not pool.users_read and (pool.name in taken or _is_perhaps_taken(pool, census, counted))
+    ]
+    creates = any(act.verb == Verb.CREATE for act in plan.adds)
+    if scene.creations is None and creates and _is_old(census):
         asks.append(Ask(Fact.OPERATIONS))
     return tuple(asks)
 
 
-def _may_be_short(pool: Pool, scene: Scene) -> bool:
-    lacks = pool.ours and pool.status == PoolStatus.RUNNING and not is_whole(pool) and not pool.busy
-    if pool.word is not None or not lacks or scene.now - pool.created_at < YOUNG_SECONDS:
+def _may_be_short(pool: Pool, census: Census) -> bool:
+    """Return whether the words of GKE decide if a pool is short."""
+    if pool.word is not None or not pool.ours or not lacks_nodes(pool):
         return False
-    return any(list_served(pool, scene, need) for need in scene.needs)
+    old = census.scene.now - pool.created_at >= YOUNG_SECONDS
+    return old and census.find_service(pool).waiting_since is not None
 
 
-def _use_decides(pool: Pool, scene: Scene, plan: Plan) -> bool:
-    """Return whether the pods of others on a pool change the plan.
-
-    They do before it is taken away, and while it counts for a slice that waits beside it.
-    """
-    if pool.users_read or not pool.ours:
+def _is_perhaps_taken(pool: Pool, census: Census, counted: Collection[str]) -> bool:
+    """Return whether pods of others would leave a pool out that counts for a pod that waits."""
+    if pool.name not in counted or not is_whole(pool):
         return False
-    if any(act.pool == pool.name for act in plan.takes):
-        return True
-    return is_whole(pool) and any(
-        pool in list_counted(scene, need) and list_served(pool, scene, need) for need in scene.needs
-    )
+    return census.find_service(pool).waiting_since is not None
 
 
-def _is_old(scene: Scene) -> bool:
+def _is_old(census: Census) -> bool:
     """Return whether a demand may have had a try that no list shows."""
-    oldest = min(
-        (pod.created_at for pod in scene.pods if pod.waits), default=scene.now - YOUNG_SECONDS
-    )
-    return scene.now - oldest >= YOUNG_SECONDS
+    now = census.scene.now
+    waiting = (pod.created_at for pod in census.scene.pods if pod.waits)
+    return now - min(waiting, default=now) >= YOUNG_SECONDS or census.queued

@@ -9,15 +9,21 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from shared.model.decisions import Reason
+from shared.model.names import ATTEMPTS_MAX
 from shared.model.needs import Tier
-from shared.plan.counting import list_counted, list_served
-from shared.plan.limits import count_more_nodes
+from shared.model.pools import ELASTIC_SLOT
+from shared.model.priorities import NodeSource
+from shared.plan.counting import Census
+from shared.plan.limits import count_nodes
 from shared.plan.scene import Act, Verb, Whose, Word
-from shared.plan.short import USELESS_SECONDS, helps_not, is_last_useless, is_useless, is_whole
+from shared.plan.short import USELESS_MAX, USELESS_SECONDS, Trouble, is_whole
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
     from shared.model.names import Slot
-    from shared.plan.scene import Need, Pool, Scene
+    from shared.plan.limits import Means
+    from shared.plan.scene import Creation, Need, Pool, Scene, Way
 
 PAUSE_SECONDS = 60
 PAUSE_SECONDS_MAX = 1800
@@ -27,98 +33,124 @@ AUTOSCALED_MAX = 150
 """Above so many autoscaled pools a new one comes with its nodes: GKE's autoscaler looks at each."""
 
 
-def list_tries(scene: Scene, need: Need, slot: Slot) -> list[Pool]:
-    """Return the pools of one slot, of whichever attempt."""
-    shape = need.asks.shape
+def list_tries(census: Census, need: Need, slot: Slot) -> list[Pool]:
+    """Return the pools of one slot of a need, of whichever attempt."""
     return [
         pool
-        for pool in scene.pools
-        if pool.slot == slot and pool.shape == shape and pool.whose == Whose.DEPLOYMENT
+        for pool in census.by_slot.get(slot, ())
+        if pool.whose == Whose.DEPLOYMENT
+        and (pool.need == need.key or census.answers(pool, need.asks))
     ]
 
 
-def list_free_slots(scene: Scene, need: Need) -> list[Slot]:
-    """Return the slots in which no pool counts, the lowest first. A slot that pauses stays one."""
-    used = {pool.slot for pool in list_counted(scene, need)}
-    slots: list[Slot] = [need.pin] if need.pin else list(range(len(scene.pools) + need.most + 1))
-    return [slot for slot in slots if slot not in used]
+def list_free_slots(census: Census, need: Need) -> Iterator[Slot]:
+    """Yield the slots in which no pool counts, the lowest first. A slot that pauses stays one."""
+    slots: Iterable[Slot] = range(len(census.counted) + need.most + 1)
+    if need.elastic or need.pin:
+        slots = [ELASTIC_SLOT if need.elastic else need.pin]
+    return (slot for slot in slots if not _is_used(census, need, slot))
 
 
-def number_attempt(scene: Scene, need: Need, slot: Slot) -> int:
+def _is_used(census: Census, need: Need, slot: Slot) -> bool:
+    return any(
+        pool.name in census.counted_names and census.answers(pool, need.asks)
+        for pool in census.by_slot.get(slot, ())
+    )
+
+
+def list_creations(census: Census, need: Need, slot: Slot) -> Sequence[Creation]:
+    """Return the creates of a slot in the last hour, as far as GKE's operations were read."""
+    return census.creations.get((need.key, slot), ())
+
+
+def number_attempt(census: Census, need: Need, slot: Slot) -> int:
     """Return the number of the next attempt: never one that GKE still lists."""
-    listed = [pool.attempt for pool in list_tries(scene, need, slot)]
-    created = [
-        each.attempt for each in scene.creations or () if (each.need, each.slot) == (need.key, slot)
-    ]
-    return max([*listed, *created], default=-1) + 1
+    used = {pool.attempt for pool in list_tries(census, need, slot)}
+    used |= {each.attempt for each in list_creations(census, need, slot)}
+    highest = max(used, default=-1)
+    if highest + 1 < ATTEMPTS_MAX:
+        return highest + 1
+    return next(number for number in range(ATTEMPTS_MAX) if number not in used)
 
 
-def find_record(scene: Scene, need: Need, slot: Slot) -> Pool | None:
+def find_record(census: Census, need: Need, slot: Slot) -> Pool | None:
     """Return the newest pool of a slot if it does not help: it says which way is next."""
-    newest = max(list_tries(scene, need, slot), key=lambda pool: pool.attempt, default=None)
-    if newest is None or not helps_not(newest, need, list_served(newest, scene, need), scene):
-        return None
-    return newest
+    newest = max(list_tries(census, need, slot), key=lambda pool: pool.attempt, default=None)
+    return newest if newest and census.troubles[newest.name] else None
 
 
-def plan_attempt(scene: Scene, need: Need, slot: Slot) -> Act | Reason:
+def plan_attempt(census: Census, need: Need, slot: Slot, means: Means) -> Act | Reason:
     """Return the create of a slot's next pool, or why it does not come now.
 
     After a failure the next way follows at once. After the last one a pause comes, which doubles
-    with each list that ended, and then the first way again. Ways that GKE refused a moment ago are
-    passed over: GKE answers at once, so nothing is lost.
+    with each list that ended, and then the first way again.
     """
-    record, ways = find_record(scene, need, slot), len(need.ways)
-    created = sum((each.need, each.slot) == (need.key, slot) for each in scene.creations or ())
-    if created > ways + SPARE_CREATES:
+    record, ways = find_record(census, need, slot), len(need.ways)
+    if len(list_creations(census, need, slot)) > ways + SPARE_CREATES:
         return Reason.PAUSED
-    if need.key in scene.refused_useless or (record and _ends_here(record, scene, need)):
+    if is_refused_useless(census, need) or (record and is_last_useless(record, census)):
         return Reason.POOL_USELESS
-    candidate = record.candidate + 1 if record else _count_lost(scene, need, slot) % ways
-    if record and candidate >= ways and scene.now - _failed_at(record) < find_pause(record.round):
+    number = find_candidate(census, need, slot, record)
+    if number is None:
         return Reason.PAUSED
-    if record and goes_first(record, scene, need):
+    if record and goes_first(record, need, need.ways[number % ways], means):
         return Reason.POOL_GOES_FIRST
-    round_number = record.round + (candidate >= ways) if record else 0
-    return _create(scene, need, slot, record, candidate % ways, round_number)
-
-
-def _count_lost(scene: Scene, need: Need, slot: Slot) -> int:
-    """Return how many creates of a slot without a pool a pod that waits has seen.
-
-    Their pools had to go first, so GKE's operations are the only record.
-    """
-    if list_tries(scene, need, slot):
-        return 0
-    oldest = min(
-        (pod.created_at for pod in scene.pods if pod.need == need.key and pod.waits),
-        default=scene.now,
-    )
-    mine = [each for each in scene.creations or () if (each.need, each.slot) == (need.key, slot)]
-    return sum(oldest < each.began_at for each in mine)
-
-
-def _create(
-    scene: Scene, need: Need, slot: Slot, record: Pool | None, first: int, round_number: int
-) -> Act | Reason:
-    left = [
-        number for number in range(first, len(need.ways)) if need.ways[number] not in scene.refused
-    ]
-    if not left:
-        return Reason.PAUSED
-    helped_nobody = record is not None and is_useless(
-        record, list_served(record, scene, need), scene
-    )
     return Act(
         verb=Verb.CREATE,
         need=need.key,
         slot=slot,
-        attempt=number_attempt(scene, need, slot),
-        candidate=left[0],
-        round=round_number,
-        useless=record.useless + 1 if record and helped_nobody else 0,
-        empty=comes_empty(scene, need, left[0]),
+        attempt=number_attempt(census, need, slot),
+        candidate=number % ways,
+        round=count_rounds(record, census) + (number >= ways) if record else 0,
+        useless=count_useless(record, census) if record else 0,
+        empty=comes_empty(census, need, need.ways[number % ways]),
     )
+
+
+def find_candidate(census: Census, need: Need, slot: Slot, record: Pool | None) -> int | None:
+    """Return which way is next, counted on from the list of the record; None while a pause holds.
+
+    A way that GKE refused a moment ago is passed over: GKE answers at once, so nothing is lost.
+    """
+    ways, refused = need.ways, census.scene.refused
+    if record:
+        first, last = min(record.candidate + 1, len(ways)), len(ways)
+        paused = find_pause(count_rounds(record, census))
+        if census.scene.now - _failed_at(record, census) >= paused:
+            last *= 2
+    else:
+        first, last = count_lost(census, need, slot) % len(ways), len(ways)
+    numbers = (
+        number
+        for number in range(first, last)
+        if ways[number % len(ways)] not in refused and may_use(census, ways[number % len(ways)])
+    )
+    return next(numbers, None)
+
+
+def may_use(census: Census, way: Way) -> bool:
+    """Return whether a way can serve: a queued workload cannot wait for flex-start's queue."""
+    return not (census.queued and way.tier == Tier.FLEX_START)
+
+
+def count_lost(census: Census, need: Need, slot: Slot) -> int:
+    """Return how many creates of a slot without a pool a pod that waits has seen.
+
+    Their pools had to go first, so GKE's operations are the only record of them.
+    """
+    creations = list_creations(census, need, slot)
+    if not creations or list_tries(census, need, slot):
+        return 0
+    waiting = (each.waiting_since for each in census.slices[need.key])
+    oldest = min((since for since in waiting if since is not None), default=census.scene.now)
+    gone = (
+        each.began_at
+        for each in census.scene.deletions
+        if (each.need, each.slot) == (need.key, slot)
+    )
+    if oldest < max(gone, default=0.0):
+        return len(creations)
+    return sum(oldest < each.began_at for each in creations)
 
 
 def find_pause(rounds: int) -> int:
@@ -127,62 +159,100 @@ def find_pause(rounds: int) -> int:
 
 
 def find_next_try(scene: Scene, need: Need) -> float | None:
-    """Return when the pause of the lowest free slot ends, in unix seconds; None if it does not pause."""
-    for slot in list_free_slots(scene, need)[:1]:
-        record = find_record(scene, need, slot)
-        if record and record.candidate + 1 >= len(need.ways):
-            return _failed_at(record) + find_pause(record.round)
-    return None
+    """Return when the pause of the lowest free slot ends, in unix seconds; None without one."""
+    census = Census(scene)
+    slot = next(iter(list_free_slots(census, need)), None)
+    record = None if slot is None else find_record(census, need, slot)
+    if record is None or record.candidate + 1 < len(need.ways):
+        return None
+    return _failed_at(record, census) + find_pause(count_rounds(record, census))
 
 
-def _failed_at(record: Pool) -> float:
+def count_rounds(record: Pool, census: Census) -> int:
+    """Return how many lists of a slot have ended since a pool of it was whole."""
+    return 0 if _was_whole(record, census) else record.round
+
+
+def count_useless(record: Pool, census: Census) -> int:
+    """Return how many pools of a slot have helped nobody, up to a record."""
+    if census.troubles[record.name] == Trouble.USELESS:
+        return record.useless + 1
+    return 0 if _was_whole(record, census) else record.useless
+
+
+def _was_whole(record: Pool, census: Census) -> bool:
+    return record.word == Word.LOST or census.troubles[record.name] == Trouble.USELESS
+
+
+def _failed_at(record: Pool, census: Census) -> float:
     if record.word:
         return record.word_at
-    if is_whole(record):
+    if is_whole(record) and census.troubles[record.name] == Trouble.USELESS:
         return (record.ready_since or 0.0) + USELESS_SECONDS
     return record.created_at
 
 
-def _ends_here(record: Pool, scene: Scene, need: Need) -> bool:
-    return is_last_useless(record, list_served(record, scene, need), scene)
+def is_last_useless(pool: Pool, census: Census) -> bool:
+    """Return whether a useless pool is the last one that its slot gets."""
+    return census.troubles[pool.name] == Trouble.USELESS and pool.useless + 1 >= USELESS_MAX
 
 
-def goes_first(pool: Pool, scene: Scene, need: Need) -> bool:
+def is_refused_useless(census: Census, need: Need) -> bool:
+    """Return whether a need gets nothing since its last useless pool was deleted.
+
+    A pod that was made after that delete is a new demand.
+    """
+    if need.key in census.scene.refused_useless:
+        return True
+    gone = [
+        each.began_at
+        for each in census.scene.deletions
+        if each.need == need.key and each.useless + 1 >= USELESS_MAX
+    ]
+    if not gone:
+        return False
+    pods = (pod for each in census.slices[need.key] for pod in each.pods)
+    return max((pod.created_at for pod in pods if pod.waits), default=0.0) <= max(gone)
+
+
+def goes_first(record: Pool, need: Need, following: Way, means: Means) -> bool:
     """Return whether a record is deleted before its successor is created.
 
     It is only so where the successor needs what the pool holds: a part of the same reservation, or
     machines that leave no room under the limit.
     """
-    now, following = (
-        need.ways[pool.candidate % len(need.ways)],
-        need.ways[(pool.candidate + 1) % len(need.ways)],
-    )
-    same = now == following and now.tier == Tier.RESERVATION
-    return same or ((pool.ready or 0) > 0 and count_more_nodes(scene, need) < need.hosts)
+    now, wanted = need.ways[record.candidate % len(need.ways)], need.hosts * need.chips
+    if now == following and now.tier == Tier.RESERVATION:
+        return True
+    freed = means.chips + count_nodes(record) * need.chips
+    return record.present > 0 and means.chips < wanted <= freed
 
 
-def comes_empty(scene: Scene, need: Need, candidate: int) -> bool:
+def comes_empty(census: Census, need: Need, way: Way) -> bool:
     """Return whether GKE's autoscaler makes the nodes, so that a stockout is known in two minutes.
 
     Where there is no other way it helps nobody to know. A reservation answers within a minute. The
     autoscaler would give some hosts to a slice of GPUs, which then neither serves nor is free.
     """
-    if need.ways[candidate].tier == Tier.FLEX_START:
+    if way.tier == Tier.FLEX_START:
         return True
-    autoscaled = sum(pool.autoscaled for pool in scene.pools) + scene.autoscaled_elsewhere
-    several_gpu_hosts = not need.asks.shape.topology and need.hosts > 1
-    return (
-        len(need.ways) > 1
-        and need.ways[candidate].tier != Tier.RESERVATION
-        and autoscaled < AUTOSCALED_MAX
-        and not several_gpu_hosts
-        and not need.elastic
-        and not scene.queue
-    )
+    if census.queued or (need.elastic and need.part):
+        return False
+    if need.elastic:
+        return True
+    if census.autoscaled >= AUTOSCALED_MAX or (need.asks.shape.gpus and need.hosts > 1):
+        return False
+    if way.nodes_from is not None:
+        return way.nodes_from == NodeSource.AUTOSCALER
+    return len(need.ways) > 1 and way.tier != Tier.RESERVATION
 
 
-def holds_room(pool: Pool, *, short: bool) -> bool:
-    """Return whether a limit counts a pool that has no machines and gets none."""
+def holds_room(pool: Pool, census: Census) -> bool:
+    """Return whether a limit counts nodes that a short pool may still get, and should not."""
+    short = census.troubles[pool.name] == Trouble.SHORT and pool.word != Word.LOST
     return (
-        pool.autoscaled and pool.maximum > 0 and not pool.ready and short and pool.word != Word.LOST
+        short
+        and pool.autoscaled
+        and pool.maximum > pool.present
+        and (pool.elastic or not pool.present)
     )

@@ -9,22 +9,38 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from shared.model.decisions import Reason
-from shared.plan.counting import list_counted
+from shared.plan.attempts import may_use
 from shared.plan.short import is_whole
 
 if TYPE_CHECKING:
-    from shared.plan.scene import Scene
+    from shared.plan.counting import Census, Want
+    from shared.plan.scene import Pool
 
 
-def decide_check(scene: Scene) -> Reason | None:
-    """Return what Kueue is told about a workload with quota; None while it waits."""
-    if any(need.never for need in scene.needs):
-        return Reason.CHECK_REJECTED
-    counted = {need.key: list_counted(scene, need) for need in scene.needs}
-    if all(sum(map(is_whole, counted[need.key])) >= need.most for need in scene.needs):
+def decide_check(census: Census) -> Reason | None:
+    """Return what Kueue is told about a workload with quota; None while it waits.
+
+    With another flavor a workload may still be served, so only its spec itself is refused.
+    """
+    scene = census.scene
+    never = [need.never for need in scene.needs if need.never]
+    if never:
+        lasting = any(not each.of_flavor for each in never)
+        return Reason.CHECK_REJECTED if lasting else Reason.CHECK_RETRY
+    if is_complete(census):
         return Reason.CHECK_READY
-    held = (
-        scene.part_held_since is not None
-        and scene.now - scene.part_held_since >= scene.part_seconds
-    )
-    return Reason.CHECK_RETRY if held and any(counted.values()) else None
+    if not all(any(may_use(census, way) for way in need.ways) for need in scene.needs):
+        return Reason.CHECK_RETRY
+    since = scene.part_held_since
+    held = since is not None and scene.now - since >= scene.part_seconds
+    return Reason.CHECK_RETRY if held and census.counted else None
+
+
+def is_complete(census: Census) -> bool:
+    """Return whether each slice of a queued workload has a pool with all of its nodes."""
+    demanded = census.demanded
+    return not demanded.unserved and all(_is_full(want, pool) for want, pool in demanded.served)
+
+
+def _is_full(want: Want, pool: Pool) -> bool:
+    return is_whole(pool) and (pool.ready or 0) >= (want.need.nodes or 0)

@@ -1,22 +1,28 @@
 """Counts pools: how many a need has, how many it lacks, and which it has too many. Pure.
 
 Which slice runs on which pool of its own workload does not matter. A pool counts for a need because
-it fits, by what GKE lists of it, and never because of its name.
+it fits, by what GKE lists of it, and never because of its name. It counts for one slice: one that
+runs on it, else one of the need that asks most.
 """
 
 from __future__ import annotations
 
+from collections import Counter
+from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from shared.model import labels
 from shared.model.pools import PoolStatus
-from shared.plan.scene import Asks, Need, Pod, Pool, Queue, Scene
-from shared.plan.short import helps_not, is_whole
+from shared.plan.scene import Queue
+from shared.plan.short import Service, Trouble, find_trouble, has_failed, is_whole
 
 if TYPE_CHECKING:
-    from shared.model.workloads import Taint
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-Slices = dict[str, list[Pod]]
+    from shared.model.names import Slot
+    from shared.model.workloads import Taint
+    from shared.plan.scene import Asks, Creation, Need, Pod, Pool, Scene
 
 
 def fits(pool: Pool, asks: Asks) -> bool:
@@ -24,147 +30,371 @@ def fits(pool: Pool, asks: Asks) -> bool:
     return (
         pool.ours
         and pool.shape == asks.shape
-        and asks.labels <= frozenset(pool.node_labels.items())
+        and all(pool.node_labels.get(key) == value for key, value in asks.labels)
         and all(_tolerates(asks, taint) for taint in pool.taints if taint.keeps_off)
     )
 
 
 def _tolerates(asks: Asks, taint: Taint) -> bool:
-    """Return whether pods tolerate a taint. GKE adds the toleration to pods that select spot nodes."""
+    """Return whether pods tolerate a taint. GKE adds it to pods that select spot nodes."""
     spot = taint.key == labels.SPOT and (labels.SPOT, "true") in asks.labels
     return spot or any(each.covers(taint) for each in asks.tolerations)
 
 
-def group_slices(scene: Scene, need: Need) -> Slices:
-    """Return the live pods of a need by the key of their slice."""
-    slices: Slices = {}
-    for pod in scene.pods:
-        if pod.need == need.key and not pod.terminating:
-            slices.setdefault(pod.slice, []).append(pod)
-    return slices
+class _Index:
+    """Finds what a pool answers by the rarest label of each, so that none meets all pools."""
+
+    def __init__(self, asked: Iterable[Asks]) -> None:
+        distinct = list(dict.fromkeys(asked))
+        often = Counter(label for asks in distinct for label in asks.labels)
+        self._by_label: dict[tuple[str, str] | None, list[Asks]] = {}
+        for asks in distinct:
+            rarest = min(asks.labels, key=lambda label: (often[label], label), default=None)
+            self._by_label.setdefault(rarest, []).append(asks)
+
+    def find(self, pool: Pool) -> Iterator[Asks]:
+        for label in (None, *pool.node_labels.items()):
+            for asks in self._by_label.get(label, ()):
+                if fits(pool, asks):
+                    yield asks
 
 
-def read_asks(need: Need, pods: list[Pod]) -> Asks:
-    """Return what a slice asks: the words of the spec and what its live pods add."""
-    return need.asks.union(tuple(pod.asks for pod in pods))
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Slice:
+    """The live pods of one slice, or all of an elastic need that run on no pool of others."""
+
+    need: Need
+    pods: tuple[Pod, ...]
+    asks: Asks
+    """What the spec asks, and what its live pods add."""
+    places: frozenset[str]
+    """The pools on which its pods run."""
+    outside: int = 0
+    """How many of its pods run on pools that are not its owner's."""
+
+    @property
+    def waiting_since(self) -> float | None:
+        """Return when its oldest pod that waits was created; None if none waits."""
+        return min((pod.created_at for pod in self.pods if pod.waits), default=None)
+
+    @property
+    def mixed(self) -> bool:
+        """Return whether its pods run on several pools."""
+        return len(self.places) > 1 and not self.need.elastic
 
 
-def find_places(pods: list[Pod]) -> set[str]:
-    """Return the pools on which pods run."""
-    return {pod.pool for pod in pods if pod.pool}
+@dataclass(frozen=True, slots=True)
+class Want:
+    """One slice that wants a pool."""
+
+    need: Need
+    asks: Asks
+    places: frozenset[str] = frozenset()
+    waiting_since: float | None = None
 
 
-def is_mixed(pods: list[Pod]) -> bool:
-    """Return whether the pods of one slice run on several pools."""
-    return len(find_places(pods)) > 1
+@dataclass(frozen=True, slots=True)
+class Assignment:
+    """Which pool counts for which slice."""
+
+    served: tuple[tuple[Want, Pool], ...]
+    unserved: tuple[Want, ...]
+    left: tuple[Pool, ...]
+
+    def find_pool(self, need: Need) -> Pool | None:
+        """Return the first pool that counts for a need."""
+        return next((pool for want, pool in self.served if want.need is need), None)
 
 
-def list_elsewhere(scene: Scene, pods: list[Pod]) -> list[Pod]:
-    """Return the pods that run on pools that are not ours."""
-    ours = {pool.name for pool in scene.pools if pool.ours}
-    return [pod for pod in pods if pod.pool and pod.pool not in ours]
+class Census:
+    """What was counted of one scene: each part once, when it is first asked for."""
+
+    def __init__(self, scene: Scene) -> None:
+        self.scene = scene
+        self.queued = scene.queue == Queue.QUOTA and scene.suspended_since is not None
+        """Kueue has reserved quota for it, so it gets its pools before its pods."""
+        self._ours = {pool.name for pool in scene.pools if pool.ours}
+        self._needs = {need.key: need for need in scene.needs}
+
+    @cached_property
+    def by_slot(self) -> Mapping[Slot | None, Sequence[Pool]]:
+        """The pools by their slot, of whichever need."""
+        slots: dict[Slot | None, list[Pool]] = {}
+        for pool in self.scene.pools:
+            slots.setdefault(pool.slot, []).append(pool)
+        return slots
+
+    @cached_property
+    def creations(self) -> Mapping[tuple[str, Slot], Sequence[Creation]]:
+        """The creates of the last hour by need and slot."""
+        creations: dict[tuple[str, Slot], list[Creation]] = {}
+        for each in self.scene.creations or ():
+            creations.setdefault((each.need, each.slot), []).append(each)
+        return creations
+
+    @cached_property
+    def autoscaled(self) -> int:
+        """How many pools of the cluster GKE's autoscaler fills."""
+        own = sum(pool.autoscaled for pool in self.scene.pools)
+        return own + self.scene.autoscaled_elsewhere
+
+    @cached_property
+    def users(self) -> Mapping[str, Sequence[Pod]]:
+        """The pods on each pool, those that terminate too."""
+        users: dict[str, list[Pod]] = {}
+        for pod in self.scene.pods:
+            if pod.pool:
+                users.setdefault(pod.pool, []).append(pod)
+        return users
+
+    @cached_property
+    def slices(self) -> Mapping[str, Sequence[Slice]]:
+        """The live slices of each need."""
+        slices: dict[str, list[Slice]] = {key: [] for key in self._needs}
+        for (key, _), each in self._slices.items():
+            slices[key].append(each)
+        return slices
+
+    @cached_property
+    def _slices(self) -> Mapping[tuple[str, str], Slice]:
+        groups: dict[tuple[str, str], list[Pod]] = {}
+        for pod in self.scene.pods:
+            need = self._needs.get(pod.need)
+            if need is None or pod.terminating or (need.elastic and self._is_outside(pod)):
+                continue
+            groups.setdefault(self._name_slice(pod), []).append(pod)
+        return {key: self._build_slice(self._needs[key[0]], pods) for key, pods in groups.items()}
+
+    def _name_slice(self, pod: Pod) -> tuple[str, str]:
+        need = self._needs.get(pod.need)
+        return pod.need, "" if need and need.elastic else pod.slice
+
+    def _is_outside(self, pod: Pod) -> bool:
+        return bool(pod.pool) and pod.pool not in self._ours
+
+    def _build_slice(self, need: Need, pods: list[Pod]) -> Slice:
+        return Slice(
+            need=need,
+            pods=tuple(pods),
+            asks=need.asks.union(tuple(dict.fromkeys(pod.asks for pod in pods))),
+            places=frozenset(pod.pool for pod in pods if pod.pool),
+            outside=sum(map(self._is_outside, pods)),
+        )
+
+    @cached_property
+    def unbound(self) -> Mapping[Asks, float]:
+        """What pods ask that run nowhere yet, with the creation of the youngest of them."""
+        created: dict[tuple[str, Asks], float] = {}
+        for pod in self.scene.pods:
+            if not pod.pool and not pod.terminating:
+                key = pod.need, pod.asks
+                created[key] = max(pod.created_at, created.get(key, 0.0))
+        youngest: dict[Asks, float] = {}
+        for (name, added), at in created.items():
+            need = self._needs.get(name)
+            asks = need.asks.union((added,)) if need else added
+            youngest[asks] = max(at, youngest.get(asks, 0.0))
+        return youngest
+
+    @cached_property
+    def answered(self) -> Mapping[str, frozenset[Asks]]:
+        """What each pool of ours answers of all that is asked."""
+        index = _Index(
+            [
+                *(need.asks for need in self.scene.needs),
+                *(each.asks for slices in self.slices.values() for each in slices),
+                *self.unbound,
+            ]
+        )
+        return {pool.name: frozenset(index.find(pool)) for pool in self.scene.pools if pool.ours}
+
+    def answers(self, pool: Pool, asks: Asks) -> bool:
+        """Return whether a pool fits what was asked in this scene."""
+        return asks in self.answered.get(pool.name, ())
+
+    @cached_property
+    def homes(self) -> Mapping[str, Need]:
+        """The need by which a pool is judged: that it was made for, else the one that asks most."""
+        by_asks = {need.asks: need for need in self.scene.needs}
+        homes: dict[str, Need] = {}
+        for pool in self.scene.pools:
+            needs = [by_asks[asks] for asks in self.answered.get(pool.name, ()) if asks in by_asks]
+            if needs:
+                homes[pool.name] = max(needs, key=lambda need: _prefer(need, pool))
+        return homes
+
+    @cached_property
+    def _waiting(self) -> Mapping[Asks, float]:
+        """What slices ask of which a pod waits and none runs, with the creation of the oldest."""
+        oldest: dict[Asks, float] = {}
+        for each in (each for slices in self.slices.values() for each in slices):
+            since = each.waiting_since
+            if since is not None and not each.places:
+                oldest[each.asks] = min(since, oldest.get(each.asks, since))
+        return oldest
+
+    def find_service(self, pool: Pool) -> Service:
+        """Return whom a pool serves: the pods that wait whose slice is on it, or on none."""
+        users = self.users.get(pool.name, ())
+        own = sum(bool(pod.need) for pod in users)
+        since = self._find_since(pool, {self._name_slice(pod) for pod in users})
+        return Service(since, own, len(users) - own)
+
+    def _find_since(self, pool: Pool, users: set[tuple[str, str]]) -> float | None:
+        if not users:
+            asked = self.answered[pool.name] & self._waiting.keys()
+            return min((self._waiting[asks] for asks in asked), default=None)
+        only = self._slices.get(next(iter(users))) if len(users) == 1 else None
+        if only is None or not self.answers(pool, only.asks):
+            return None
+        alone = only.need.elastic or only.places <= {pool.name}
+        return only.waiting_since if alone else None
+
+    @cached_property
+    def troubles(self) -> Mapping[str, Trouble]:
+        """Why pools of ours do not help."""
+        return {pool.name: self._find_trouble(pool) for pool in self.scene.pools if pool.ours}
+
+    def _find_trouble(self, pool: Pool) -> Trouble:
+        home = self.homes.get(pool.name)
+        if home is None:
+            return Trouble.FAILED if has_failed(pool) else Trouble.NONE
+        return find_trouble(pool, home, self.find_service(pool), self.scene)
+
+    @cached_property
+    def taken(self) -> Mapping[str, Pool]:
+        """By the key of its need, the one pool that is left out of the count."""
+        return find_taken(self)
+
+    @cached_property
+    def counted(self) -> Sequence[Pool]:
+        """The pools that count: they fit a need, and they help or are on their way."""
+        left_out = {pool.name for pool in self.taken.values()}
+        return [pool for pool in self.scene.pools if self.helps(pool) and pool.name not in left_out]
+
+    @cached_property
+    def counted_names(self) -> frozenset[str]:
+        """The names of the pools that count."""
+        return frozenset(pool.name for pool in self.counted)
+
+    def helps(self, pool: Pool) -> bool:
+        """Return whether a pool fits a need, and helps or is on its way."""
+        fitting = pool.name in self.homes and pool.status != PoolStatus.STOPPING
+        return fitting and not self.troubles[pool.name]
+
+    @cached_property
+    def demanded(self) -> Assignment:
+        """The counted pools for the slices that need one now."""
+        return assign(self, self._bound(list_demands), self.counted)
+
+    @cached_property
+    def kept(self) -> Assignment:
+        """The counted pools for all slices that the workload may have, the best pools first."""
+        best = sorted(self.counted, key=self.rank, reverse=True)
+        return assign(self, self._bound(list_kept), best)
+
+    def _bound(self, lister: Callable[[Census, Need], list[Want]]) -> list[Want]:
+        """Return the wants of all needs in their order, of each need at most what it may use."""
+        wants = [
+            want
+            for need in self.scene.needs
+            for want in self._sort(lister(self, need))[: count_to_keep(self, need)]
+        ]
+        return self._sort(wants)
+
+    def _sort(self, wants: Iterable[Want]) -> list[Want]:
+        """Return those first that run on a counted pool, then those that ask most."""
+        names = self.counted_names
+        return sorted(
+            wants, key=lambda want: (want.places.isdisjoint(names), -len(want.asks.labels))
+        )
+
+    def rank(self, pool: Pool) -> tuple[bool, bool, bool, int, int]:
+        """Return the order of pools, those first that do not help, are not whole, have no pods."""
+        slot = pool.slot if isinstance(pool.slot, int) else -1
+        helps = not self.troubles.get(pool.name)
+        return helps, is_whole(pool), pool.name in self.users, -slot, -pool.attempt
 
 
-def list_counted(scene: Scene, need: Need) -> list[Pool]:
-    """Return the pools that count for a need: they fit, and they help or are on their way."""
-    left_out = find_taken(scene, need)
-    return [
-        pool
-        for pool in scene.pools
-        if fits(pool, need.asks)
-        and pool.status != PoolStatus.STOPPING
-        and pool is not left_out
-        and not helps_not(pool, need, list_served(pool, scene, need), scene)
-    ]
+def _prefer(need: Need, pool: Pool) -> tuple[bool, int]:
+    return need.key == pool.need, len(need.asks.labels)
 
 
-def find_taken(scene: Scene, need: Need) -> Pool | None:
-    """Return the one pool that only pods of others use and that is left out of the count.
+def _make_want(each: Slice) -> Want:
+    return Want(each.need, each.asks, each.places, each.waiting_since)
+
+
+def find_taken(census: Census) -> dict[str, Pool]:
+    """Return by need the one pool that only pods of others use and that is left out of the count.
 
     At most one is, in both functions alike, so that no stranger can make a workload buy twice. None
     is while a workload that uses it has a pool on its way.
     """
-    if need.elastic or scene.takers_served:
-        return None
-    users = {
-        name: [pod for pod in scene.pods if pod.pool == name]
-        for name in find_places(list(scene.pods))
-    }
-    taken = [
-        pool
-        for pool in scene.pools
-        if fits(pool, need.asks)
-        and users.get(pool.name)
-        and not any(pod.need for pod in users[pool.name])
-    ]
-    return min(taken, key=lambda pool: pool.name, default=None)
+    taken: dict[str, Pool] = {}
+    if census.scene.takers_served:
+        return taken
+    for pool in sorted(census.scene.pools, key=lambda pool: pool.name):
+        users = census.users.get(pool.name, ())
+        if not users or any(pod.need for pod in users) or not census.helps(pool):
+            continue
+        home = census.homes[pool.name]
+        if not home.elastic:
+            taken.setdefault(home.key, pool)
+    return taken
 
 
-def list_served(pool: Pool, scene: Scene, need: Need) -> list[Pod]:
-    """Return the waiting pods that a pool is to serve: their slice is on it, or on none."""
-    users = {pod.slice for pod in scene.pods if pod.pool == pool.name}
-    return [
-        pod
-        for key, pods in group_slices(scene, need).items()
-        if users <= {key} and find_places(pods) <= {pool.name} and fits(pool, read_asks(need, pods))
-        for pod in pods
-        if pod.waits
-    ]
-
-
-def count_to_keep(scene: Scene, need: Need) -> int:
+def count_to_keep(census: Census, need: Need) -> int:
     """Return how many pools the workload may use: its slices, less those that run elsewhere."""
-    slices = group_slices(scene, need).values()
-    return need.most - sum(len(list_elsewhere(scene, pods)) >= need.hosts for pods in slices)
+    if need.elastic:
+        return int(bool(need.nodes) or not need.part)
+    outside = sum(each.outside >= need.hosts for each in census.slices[need.key])
+    return max(0, need.most - outside)
 
 
-def list_demands(scene: Scene, need: Need) -> list[list[Pod]]:
+def list_demands(census: Census, need: Need) -> list[Want]:
     """Return the slices that need a pool now: they run on a counted one, or a pod of them waits.
 
     A queued workload with quota has no pods yet: then it is each slice that its Workload admits.
     """
-    if scene.queue == Queue.QUOTA and scene.suspended_since is not None:
-        return [[] for _ in range(need.most)]
-    counted = {pool.name for pool in list_counted(scene, need)}
+    if census.queued:
+        return [Want(need, need.asks)] * count_to_keep(census, need)
     return [
-        pods
-        for pods in group_slices(scene, need).values()
-        if find_places(pods) & counted
-        or (
-            any(pod.waits for pod in pods)
-            and not is_mixed(pods)
-            and not list_elsewhere(scene, pods)
-        )
+        _make_want(each)
+        for each in census.slices[need.key]
+        if not each.places.isdisjoint(census.counted_names) or _waits_for_pool(each)
     ]
 
 
-def list_lacking(scene: Scene, need: Need) -> list[Asks]:
-    """Return what each slice asks that no pool counts for; those that run come first."""
-    demands = list_demands(scene, need)
-    asked = [
-        read_asks(need, pods)
-        for pods in sorted(
-            demands, key=lambda pods: (not find_places(pods), -len(read_asks(need, pods).labels))
-        )
-    ]
-    most = min(len(demands), count_to_keep(scene, need))
-    unmet, _ = assign(asked[: max(0, most)], list_counted(scene, need))
-    return [asks for asks, pool in unmet if pool is None]
+def _waits_for_pool(each: Slice) -> bool:
+    return each.waiting_since is not None and not each.mixed and not each.outside
 
 
-def assign(
-    asked: list[Asks], pools: list[Pool]
-) -> tuple[list[tuple[Asks, Pool | None]], list[Pool]]:
-    """Return the slices that no whole pool serves, and the pools that are left over.
+def list_kept(census: Census, need: Need) -> list[Want]:
+    """Return the slices that a workload may have: those that live, and what the spec adds."""
+    live = [each for each in census.slices[need.key] if need.elastic or each.outside < need.hosts]
+    spec = max(0, count_to_keep(census, need) - len(live))
+    return [_make_want(each) for each in live] + [Want(need, need.asks)] * spec
 
-    Each pool serves one slice. A slice whose pool is not whole yet is named with it.
-    """
-    unmet: list[tuple[Asks, Pool | None]] = []
-    left = list(pools)
-    for asks in asked:
-        pool = next((each for each in left if fits(each, asks)), None)
-        if pool is not None:
-            left.remove(pool)
-        if pool is None or not is_whole(pool):
-            unmet.append((asks, pool))
-    return unmet, left
+
+def assign(census: Census, wants: Sequence[Want], pools: Sequence[Pool]) -> Assignment:
+    """Return which pool counts for which slice. Each pool counts for one."""
+    free = {pool.name: pool for pool in pools}
+    fitting: dict[Asks, Iterator[Pool]] = {}
+    served: list[tuple[Want, Pool]] = []
+    unserved: list[Want] = []
+    by_asks: dict[Asks, list[Pool]] = {}
+    for pool in pools:
+        for asks in census.answered[pool.name]:
+            by_asks.setdefault(asks, []).append(pool)
+    for want in wants:
+        own = (free[name] for name in sorted(want.places & free.keys()))
+        chosen = next((pool for pool in own if census.answers(pool, want.asks)), None)
+        if chosen is None:
+            others = fitting.setdefault(want.asks, iter(by_asks.get(want.asks, ())))
+            chosen = next((pool for pool in others if pool.name in free), None)
+        if chosen is None:
+            unserved.append(want)
+        else:
+            del free[chosen.name]
+            served.append((want, chosen))
+    return Assignment(tuple(served), tuple(unserved), tuple(free.values()))

@@ -1,13 +1,14 @@
-"""What a limit counts of a pool. Pure."""
+"""What a limit counts of a pool, and what the limits and operation slots leave. Pure."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from shared.plan.short import has_failed
 
 if TYPE_CHECKING:
-    from shared.plan.scene import Need, Pool, Scene
+    from shared.plan.scene import Pool
 
 ELASTIC_NODES_MAX = 1000
 """The most nodes of one node pool: https://cloud.google.com/kubernetes-engine/quotas."""
@@ -19,23 +20,20 @@ def count_nodes(pool: Pool) -> int:
     A failed pool without nodes counts as none, and so does one that is switched off, whose maximum
     is 0.
     """
-    if has_failed(pool) and not pool.ready:
+    if has_failed(pool) and not pool.present:
         return 0
-    return max(pool.maximum, pool.ready or 0)
+    return max(pool.maximum, pool.present)
 
 
-def count_affordable(scene: Scene, need: Need, wanted: int) -> int:
-    """Return how many more pools of a need the limits leave room for, at most those wanted.
+@dataclass(frozen=True, slots=True)
+class Means:
+    """What is left for the further acts of a plan."""
 
-    A workload in Kueue's queue gets all that it lacks, or none: a part of it is of no use.
-    """
-    chips = need.hosts * max(need.asks.shape.units, 1)
-    affordable = min(wanted, max(0, scene.room) // chips)
-    if scene.queue and affordable < wanted:
-        return 0
-    return affordable
+    chips: int
+    """That the limits leave."""
+    slots: int
+    """Operations that GKE takes now."""
 
-
-def count_more_nodes(scene: Scene, need: Need) -> int:
-    """Return for how many more nodes of an elastic need the limits leave room."""
-    return max(0, scene.room) // max(need.asks.shape.units, 1)
+    def less(self, chips: int) -> Means:
+        """Return what is left after one act that asks for so many chips."""
+        return Means(self.chips - chips, self.slots - 1)

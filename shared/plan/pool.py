@@ -5,186 +5,188 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from shared.model.pools import PoolStatus
-from shared.plan.attempts import goes_first, holds_room, list_tries
-from shared.plan.counting import (
-    assign,
-    count_to_keep,
-    find_places,
-    fits,
-    group_slices,
-    is_mixed,
-    list_counted,
-    list_elsewhere,
-    list_served,
-    read_asks,
-)
-from shared.plan.scene import Act, Queue, Verb, Word
-from shared.plan.short import helps_not, is_last_useless, is_short, is_whole
+from shared.plan.attempts import holds_room, is_last_useless, list_tries
+from shared.plan.scene import Act, Verb, Whose, Word
+from shared.plan.short import USELESS_SECONDS, Trouble, is_whole
 
 if TYPE_CHECKING:
-    from shared.plan.scene import Need, Pool, Scene
+    from collections.abc import Collection, Iterable
+
+    from shared.plan.counting import Census
+    from shared.plan.scene import Pod, Pool
 
 TICK_SECONDS = 60
 
 
 def is_at_rest(pool: Pool) -> bool:
-    """Return whether a pool of ours may be deleted at all: GKE works on no other change of it."""
+    """Return whether a pool of ours may be changed at all: GKE works on no other change of it."""
     moving = (PoolStatus.PROVISIONING, PoolStatus.STOPPING, PoolStatus.RECONCILING)
     return pool.ours and not pool.busy and pool.status not in moving
 
 
-def is_used(pool: Pool, scene: Scene, need: Need | None) -> bool:
+def is_used(pool: Pool, census: Census) -> bool:
     """Return whether a pod on the nodes of a pool holds it.
 
     The pods of a TPU slice that lost a host do not hold its pool, once it is short: they hang, and
     GKE cannot repair a slice in part.
     """
-    served = list_served(pool, scene, need) if need else []
-    hangs = (
-        need
-        and pool.word == Word.LOST
-        and pool.shape.topology
-        and is_short(pool, need, served, scene)
-    )
-    return any(pod.pool == pool.name and not (pod.need and hangs) for pod in scene.pods)
+    lost = pool.word == Word.LOST and not pool.shape.gpus
+    hangs = lost and census.troubles.get(pool.name) == Trouble.SHORT
+    users = census.users.get(pool.name, ())
+    return any(_holds(pod, census.scene.now) and not (pod.need and hangs) for pod in users)
 
 
-def is_waited_for(pool: Pool, scene: Scene, need: Need) -> bool:
+def _holds(pod: Pod, now: float) -> bool:
+    """Return whether a pod holds its pool. One that does not end in time holds nothing more."""
+    return not (pod.terminating and pod.ends_by is not None and now >= pod.ends_by)
+
+
+def is_waited_for(pool: Pool, census: Census) -> bool:
     """Return whether a pod exists that is bound to no node and could run on a pool."""
-    return any(
-        fits(pool, read_asks(need, [pod]))
-        for pod in scene.pods
-        if pod.asks.shape == need.asks.shape and not pod.pool and not pod.terminating
-    )
+    return not census.unbound.keys().isdisjoint(census.answered.get(pool.name, ()))
 
 
-def list_too_many(scene: Scene, need: Need) -> list[Pool]:
-    """Return the pools that no slice is left for, while each slice keeps a whole one.
+def may_serve_soon(pool: Pool, census: Census) -> bool:
+    """Return whether a pod is unbound that an idle pool could serve, and has not had the time to.
 
-    Those go first that do not help, are not whole, have no pods, have the highest slot.
+    A pod that the scheduler did not place in that time needs something else, and must not keep a
+    pool for ever.
     """
-    most = max(0, count_to_keep(scene, need))
-    live = [
-        read_asks(need, pods)
-        for pods in group_slices(scene, need).values()
-        if len(list_elsewhere(scene, pods)) < need.hosts
-    ]
-    wanted = (live + [need.asks] * (most - len(live)))[:most]
-    best = sorted(
-        list_counted(scene, need), key=lambda pool: _rank(pool, scene, need), reverse=True
+    asked = census.unbound.keys() & census.answered.get(pool.name, frozenset())
+    youngest = max((census.unbound[asks] for asks in asked), default=None)
+    since = max(youngest, pool.idle_since or 0.0) if youngest is not None else None
+    return since is not None and census.scene.now - since < USELESS_SECONDS
+
+
+def list_too_many(census: Census) -> list[Pool]:
+    """Return the pools that no slice is left for, while each slice that they fit has a whole one."""
+    kept = census.kept
+    unmet = {want.asks for want in kept.unserved}
+    unmet |= {want.asks for want, pool in kept.served if not is_whole(pool)}
+    return [pool for pool in kept.left if unmet.isdisjoint(census.answered[pool.name])]
+
+
+def find_spare(census: Census) -> frozenset[str]:
+    """Return the pools of a live workload that are too many, or fit nothing, and that are empty.
+
+    A pool is not too many as long as a pod waits that it could serve, or a slice is mixed on it.
+    """
+    strays = [pool for pool in census.scene.pools if pool.ours and pool.name not in census.homes]
+    slices = (each for slices in census.slices.values() for each in slices)
+    mixed = {name for each in slices if each.mixed for name in each.places}
+    return frozenset(
+        pool.name
+        for pool in (*strays, *list_too_many(census))
+        if pool.name not in mixed and not is_used(pool, census) and not is_waited_for(pool, census)
     )
-    unmet, left = assign(wanted, best)
-    return [pool for pool in left if not any(fits(pool, asks) for asks, _ in unmet)]
 
 
-def _rank(pool: Pool, scene: Scene, need: Need) -> tuple[bool, bool, bool, int, int]:
-    slot = pool.slot if isinstance(pool.slot, int) else -1
-    helps = not helps_not(pool, need, list_served(pool, scene, need), scene)
-    return helps, is_whole(pool), is_used(pool, scene, need), -slot, -pool.attempt
+def plan_takes(census: Census, spare: Collection[str], first: Collection[str]) -> list[Act]:
+    """Return what is taken away while the workload is live or in Kueue's queue.
 
-
-def plan_takes(scene: Scene, need: Need) -> list[Act]:
-    """Return what is taken away of a need's pools while its workload is live."""
-    spare = (
-        []
-        if scene.queue == Queue.QUOTA and scene.suspended_since is not None
-        else list_too_many(scene, need)
-    )
-    groups = group_slices(scene, need).values()
-    mixed = {name for pods in groups if is_mixed(pods) for name in find_places(pods)}
+    Args:
+        census: of the scene.
+        spare: the pools that are too many now; one goes if the last tick found it so too.
+        first: the failed pools whose successors wait for what they hold.
+    """
     acts: list[Act | None] = []
-    for pool in sorted(scene.pools, key=lambda pool: _rank(pool, scene, need)):
-        if not fits(pool, need.asks) or not is_at_rest(pool) or is_used(pool, scene, need):
-            continue
-        if helps_not(pool, need, list_served(pool, scene, need), scene):
-            acts.append(_end_record(pool, scene, need))
-        elif pool in spare and pool.spare_before and pool.name not in mixed:
-            acts.append(
-                None
-                if is_waited_for(pool, scene, need)
-                else _end_idle(pool, scene, need.warm_seconds)
-            )
-    return [act for act in acts if act is not None]
+    for pool in sorted(filter(is_at_rest, census.scene.pools), key=census.rank):
+        act = None if is_used(pool, census) else _end(pool, census, spare, first)
+        acts.append(act or (_shrink(pool) if holds_room(pool, census) else None))
+    return _leave_out_none(acts)
 
 
-def _end_record(pool: Pool, scene: Scene, need: Need) -> Act | None:
+def _end(pool: Pool, census: Census, spare: Collection[str], first: Collection[str]) -> Act | None:
+    """Return the end of an unused pool, or its next step."""
+    if pool.name in spare:
+        return _end_idle(pool, census) if pool.spare_before else None
+    failed = census.troubles[pool.name] and pool.name in census.homes
+    return _end_record(pool, census, first) if failed else None
+
+
+def plan_records(census: Census) -> list[Act]:
+    """Return the deletions of failed pools whose successors are listed: nothing else is certain."""
+    return [
+        _delete(pool)
+        for pool in census.scene.pools
+        if is_at_rest(pool)
+        and census.troubles[pool.name]
+        and not is_used(pool, census)
+        and has_successor(pool, census)
+    ]
+
+
+def has_successor(pool: Pool, census: Census) -> bool:
+    """Return whether a later attempt of a pool's slot is listed."""
+    home = census.homes.get(pool.name)
+    if home is None or pool.slot is None or pool.whose != Whose.DEPLOYMENT:
+        return False
+    return any(each.attempt > pool.attempt for each in list_tries(census, home, pool.slot))
+
+
+def is_needless(pool: Pool, census: Census) -> bool:
+    """Return whether each slice that a pool fits has another one that counts."""
+    unserved = {want.asks for want in census.kept.unserved}
+    return unserved.isdisjoint(census.answered[pool.name])
+
+
+def _end_record(pool: Pool, census: Census, first: Collection[str]) -> Act | None:
     """Return the end of a pool that does not help: it stays as long as it is the newest record."""
-    served = list_served(pool, scene, need)
-    later = any(each.attempt > pool.attempt for each in list_tries(scene, need, pool.slot or 0))
-    needless = len(list_counted(scene, need)) >= count_to_keep(scene, need)
-    if later or needless or is_last_useless(pool, served, scene) or goes_first(pool, scene, need):
-        return Act(verb=Verb.DELETE, pool=pool.name, need=need.key)
-    if holds_room(pool, short=is_short(pool, need, served, scene)):
-        return Act(verb=Verb.SWITCH_OFF, pool=pool.name, need=need.key)
+    gone = has_successor(pool, census) or is_needless(pool, census)
+    if gone or pool.name in first or is_last_useless(pool, census):
+        return _delete(pool)
     return None
 
 
-def _end_idle(pool: Pool, scene: Scene, warm_seconds: int) -> Act | None:
+def _end_idle(pool: Pool, census: Census) -> Act | None:
     """Return the next step of a pool that nobody needs: at once, or mark, close, a tick, delete."""
-    closed = pool.closed_since is not None and scene.now - pool.closed_since >= TICK_SECONDS
-    if not warm_seconds or not is_whole(pool) or closed:
-        return Act(verb=Verb.DELETE, pool=pool.name)
+    home, now = census.homes.get(pool.name), census.scene.now
+    warm = max(pool.warm_seconds, home.warm_seconds if home else 0)
+    closed = pool.closed_since is not None and now - pool.closed_since >= TICK_SECONDS
+    if not warm or not is_whole(pool) or closed or census.scene.retried:
+        return _delete(pool)
     if pool.idle_since is None:
         return Act(verb=Verb.MARK, pool=pool.name)
-    if pool.closed_since is None and scene.now - pool.idle_since >= warm_seconds:
+    if pool.closed_since is None and now - pool.idle_since >= warm:
         return Act(verb=Verb.CLOSE, pool=pool.name)
     return None
 
 
-def plan_strays(scene: Scene) -> list[Act]:
-    """Return the deletions of unused pools that fit no need of their live workload."""
-    return [
-        Act(verb=Verb.DELETE, pool=pool.name)
-        for pool in scene.pools
-        if is_at_rest(pool)
-        and pool.spare_before
-        and not any(fits(pool, need.asks) for need in scene.needs)
-        and not is_used(pool, scene, None)
-    ]
-
-
-def find_spare(scene: Scene) -> frozenset[str]:
-    """Return the pools of a live workload that are too many now, or fit none of its needs."""
-    spare = {
-        pool.name
-        for need in scene.needs
-        for pool in ([] if need.elastic else list_too_many(scene, need))
-        if not is_used(pool, scene, need)
-    }
-    parts = {
-        pool.name
-        for need in scene.needs
-        if need.part and not need.nodes
-        for pool in list_counted(scene, need)
-    }
-    strays = {
-        pool.name for pool in scene.pools if not any(fits(pool, need.asks) for need in scene.needs)
-    }
-    return frozenset(spare | parts | strays)
-
-
-def plan_ends(scene: Scene) -> list[Act]:
+def plan_ends(census: Census) -> list[Act]:
     """Return what is taken away when the workload is over: each pool that nobody uses."""
-    warm = max((need.warm_seconds for need in scene.needs), default=0)
     acts: list[Act | None] = []
-    for pool in scene.pools:
-        wanted = pool.idle_since is not None and any(
-            is_waited_for(pool, scene, need) for need in scene.needs
-        )
-        need = next((need for need in scene.needs if fits(pool, need.asks)), None)
-        if is_at_rest(pool) and not wanted and not is_used(pool, scene, need):
-            acts.append(_end_idle(pool, scene, warm))
-    return [act for act in acts if act is not None]
+    for pool in census.scene.pools:
+        if not is_at_rest(pool) or is_used(pool, census):
+            continue
+        act = _end_idle(pool, census)
+        warm = act is None or act.verb != Verb.DELETE or pool.idle_since is not None
+        acts.append(None if warm and may_serve_soon(pool, census) else act)
+    return _leave_out_none(acts)
 
 
-def plan_opens(scene: Scene) -> list[Act]:
-    """Return the idle pools whose taint goes: a pod uses one, or waits and fits."""
+def plan_opens(census: Census) -> list[Act]:
+    """Return the idle pools whose taint goes: a pod uses one, or it keeps a pod off that fits."""
     return [
         Act(verb=Verb.OPEN, pool=pool.name)
-        for pool in scene.pools
-        if pool.idle_since is not None
-        and (
-            is_used(pool, scene, None)
-            or any(is_waited_for(pool, scene, need) for need in scene.needs)
-        )
+        for pool in census.scene.pools
+        if pool.ours and pool.idle_since is not None and _is_needed_again(pool, census)
     ]
+
+
+def _is_needed_again(pool: Pool, census: Census) -> bool:
+    if any(not pod.terminating for pod in census.users.get(pool.name, ())):
+        return True
+    return pool.closed_since is not None and may_serve_soon(pool, census)
+
+
+def _shrink(pool: Pool) -> Act:
+    verb = Verb.LOWER if pool.present else Verb.SWITCH_OFF
+    return Act(verb=verb, pool=pool.name, maximum=pool.present)
+
+
+def _delete(pool: Pool) -> Act:
+    return Act(verb=Verb.DELETE, pool=pool.name)
+
+
+def _leave_out_none(acts: Iterable[Act | None]) -> list[Act]:
+    return [act for act in acts if act is not None]

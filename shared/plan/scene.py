@@ -20,7 +20,6 @@ from shared.model.pools import PoolStatus
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from shared.model.decisions import Reason
     from shared.model.names import Slot
     from shared.model.pools import PoolShape
     from shared.model.workloads import Taint
@@ -56,6 +55,8 @@ class Pool:
     node_labels: Mapping[str, str] = field(default_factory=dict)
     """Of its nodes, with those that GKE sets."""
     taints: tuple[Taint, ...] = ()
+    need: str = ""
+    """The key of the need that it was made for, by its label."""
     slot: Slot | None = None
     attempt: int = 0
     candidate: int = 0
@@ -72,6 +73,8 @@ class Pool:
     """An operation of GKE works on it."""
     ready: int | None = None
     """Ready nodes."""
+    nodes: int | None = None
+    """All of its nodes; None for those that are Ready."""
     ready_since: float | None = None
     """Since when its youngest node is Ready; None without a Ready node."""
     word: Word | None = Word.NONE
@@ -84,11 +87,23 @@ class Pool:
     idle_since: float | None = None
     """By the taint of a warm pool."""
     closed_since: float | None = None
+    warm_seconds: int = 0
+    """How long it may stay without use after its workload is over, by its label."""
 
     @property
     def ours(self) -> bool:
         """Return whether the pool may be changed."""
         return self.whose != Whose.OTHER
+
+    @property
+    def elastic(self) -> bool:
+        """Return whether GKE's autoscaler may give it any number of nodes."""
+        return not self.shape.hosts
+
+    @property
+    def present(self) -> int:
+        """Return how many nodes it has, Ready or not."""
+        return (self.ready or 0) if self.nodes is None else self.nodes
 
 
 class Queue(StrEnum):
@@ -115,6 +130,18 @@ class Creation:
     need: str
     slot: Slot
     attempt: int
+    began_at: float = 0.0
+    """Unix seconds."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Deletion:
+    """One delete of a pool of this workload in GKE's operations, of the last hour."""
+
+    need: str
+    slot: Slot
+    useless: int = 0
+    """How many pools of its slot before it had helped nobody, by its name."""
     began_at: float = 0.0
     """Unix seconds."""
 
@@ -149,12 +176,18 @@ class Scene:
     """Ways that GKE refused at once a moment ago."""
     creations: tuple[Creation, ...] | None = ()
     """None: they were not read."""
+    deletions: tuple[Deletion, ...] = ()
+    """Read with `creations`."""
     refused_useless: frozenset[str] = frozenset()
     """Keys of needs whose third useless pool was deleted after their pods were made."""
     takers_served: bool = False
     """A workload whose pods are on a pool of this one has a pool on its way."""
     parent_over: bool = False
     autoscaled_elsewhere: int = 0
+    creation_seconds: int = 3600
+    """How long a pool may lack nodes without a word of GKE."""
+    grace_seconds: int = 300
+    """How long a suspended workload keeps its pools."""
 
 
 class Verb(StrEnum):

@@ -7,6 +7,8 @@ that does not help is given back after a bounded time.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from shared.model.needs import Tier
@@ -14,84 +16,107 @@ from shared.model.pools import PoolStatus
 from shared.plan.scene import Word
 
 if TYPE_CHECKING:
-    from shared.plan.scene import Need, Pod, Pool, Scene
+    from shared.plan.scene import Need, Pool, Scene
 
 CAUSE_SECONDS = 120
 """How long a pool may lack nodes after GKE has said why."""
 LOSS_SECONDS = 600
-CREATION_SECONDS = 3600
-"""Without a word of GKE."""
 USELESS_SECONDS = 900
 USELESS_MAX = 3
 """So many useless pools of a slot, and its need is refused."""
 
 
+class Trouble(StrEnum):
+    """Why a pool does not help. It is then the record that its attempt failed."""
+
+    NONE = ""
+    FAILED = "failed"
+    SHORT = "short"
+    USELESS = "useless"
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    """Whom a pool serves."""
+
+    waiting_since: float | None = None
+    """When the oldest pod was created that waits for this pool; None if none does."""
+    own: int = 0
+    """Pods of its workload on its nodes."""
+    strangers: int = 0
+    """Pods of others on its nodes."""
+
+
+def find_trouble(pool: Pool, need: Need, service: Service, scene: Scene) -> Trouble:
+    """Return why a pool does not help its workload; NONE for one that does or is on its way."""
+    if has_failed(pool):
+        return Trouble.FAILED
+    if is_off(pool) or is_short(pool, need, service, scene):
+        return Trouble.SHORT
+    return Trouble.USELESS if is_useless(pool, service, scene) else Trouble.NONE
+
+
 def is_whole(pool: Pool) -> bool:
-    """Return whether all hosts of a pool are Ready."""
+    """Return whether all hosts of a pool are Ready; an elastic one may have any number."""
     running = pool.status in (PoolStatus.RUNNING, PoolStatus.RUNNING_WITH_ERROR)
     return running and (pool.ready or 0) >= pool.shape.hosts
 
 
 def has_failed(pool: Pool) -> bool:
     """Return whether GKE calls a pool failed, and it does not serve all the same."""
-    return pool.status in (PoolStatus.ERROR, PoolStatus.RUNNING_WITH_ERROR) and not is_whole(pool)
+    failed = pool.status in (PoolStatus.ERROR, PoolStatus.RUNNING_WITH_ERROR)
+    return failed and not (is_whole(pool) and (pool.ready or 0) > 0)
 
 
-def is_short(pool: Pool, need: Need, served: list[Pod], scene: Scene) -> bool:
+def is_off(pool: Pool) -> bool:
+    """Return whether a pool has no node and may get none: `collect` has switched it off."""
+    return pool.status == PoolStatus.RUNNING and pool.maximum == 0 and not pool.present
+
+
+def lacks_nodes(pool: Pool) -> bool:
+    """Return whether a pool that GKE calls running has fewer nodes than it may have."""
+    wanted = pool.maximum if pool.elastic else pool.shape.hosts
+    return pool.status == PoolStatus.RUNNING and not pool.busy and (pool.ready or 0) < wanted
+
+
+def is_short(pool: Pool, need: Need, service: Service, scene: Scene) -> bool:
     """Return whether a pool lacks nodes for longer than its patience while a pod waits for them.
 
     Its clock is the latest of the creation of the pod and of the pool, and the readiness of its
     youngest node. A pod that is younger than GKE's word counts from the word: pods that give up are
     made again.
     """
-    patience = find_patience(pool, need)
-    if (
-        pool.status != PoolStatus.RUNNING
-        or is_whole(pool)
-        or pool.busy
-        or patience is None
-        or not served
-    ):
+    patience = find_patience(pool, need, scene)
+    if patience is None or service.waiting_since is None or not lacks_nodes(pool):
         return False
-    began = min(pod.created_at for pod in served)
-    if pool.word:
-        began = min(began, pool.word_at)
+    began = min(service.waiting_since, pool.word_at) if pool.word else service.waiting_since
     return scene.now - max(began, pool.created_at, pool.ready_since or 0.0) >= patience
 
 
-def find_patience(pool: Pool, need: Need) -> int | None:
+def find_patience(pool: Pool, need: Need, scene: Scene) -> int | None:
     """Return for how many seconds a pool may lack nodes; None for as long as it likes.
 
     Flex-start has a wait of its own, and a pool that GKE's autoscaler fills and that has no other
     way stays.
     """
     way = need.ways[min(pool.candidate, len(need.ways) - 1)]
-    if way.tier == Tier.FLEX_START or (pool.autoscaled and len(need.ways) == 1):
+    if way.tier == Tier.FLEX_START:
+        return need.flex_wait_seconds or None
+    if pool.autoscaled and len(need.ways) == 1:
         return None
-    return {Word.CAUSE: CAUSE_SECONDS, Word.LOST: LOSS_SECONDS}.get(
-        pool.word or Word.NONE, CREATION_SECONDS
-    )
+    if pool.word == Word.LOST:
+        return LOSS_SECONDS
+    return CAUSE_SECONDS if pool.word else scene.creation_seconds
 
 
-def is_useless(pool: Pool, served: list[Pod], scene: Scene) -> bool:
+def is_useless(pool: Pool, service: Service, scene: Scene) -> bool:
     """Return whether a whole pool serves nobody although a pod is older than its nodes."""
-    if (
-        not is_whole(pool)
-        or pool.ready_since is None
-        or scene.now - pool.ready_since < USELESS_SECONDS
-    ):
+    since = pool.ready_since
+    if not is_whole(pool) or since is None or scene.now - since < USELESS_SECONDS:
         return False
-    strangers = any(pod.pool == pool.name and not pod.need for pod in scene.pods)
-    return not strangers and any(pod.created_at < pool.ready_since for pod in served)
-
-
-def helps_not(pool: Pool, need: Need, served: list[Pod], scene: Scene) -> bool:
-    """Return whether a pool does not help: it is the record that its attempt failed."""
-    return (
-        has_failed(pool) or is_short(pool, need, served, scene) or is_useless(pool, served, scene)
-    )
-
-
-def is_last_useless(pool: Pool, served: list[Pod], scene: Scene) -> bool:
-    """Return whether a useless pool is the last one that its slot gets."""
-    return is_useless(pool, served, scene) and pool.useless + 1 >= USELESS_MAX
+    if service.strangers or service.waiting_since is None:
+        return False
+    # The pods of an elastic pool may wait for its next node, and then it is not whole.
+    if pool.elastic and (service.own or (pool.ready or 0) < pool.maximum):
+        return False
+    return service.waiting_since < since

@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from shared.model.decisions import Reason
-from shared.model.pools import PoolStatus
-from shared.needs.capacity import Tier
+from shared.model.needs import Tier
+from shared.model.pools import PoolShape, PoolStatus
 from shared.plan import scene as model
 
 NOW = 1_000_000.0
@@ -140,8 +140,9 @@ def _measure(pool: Pool) -> int:
     return 0 if failed and not pool.nodes else max(pool.maximum, pool.nodes)
 
 
-def _build_shape(shape: str, hosts: int) -> model.PoolShape:
-    return model.PoolShape(accelerator=shape, topology="4x4" if shape != "gpu" else "", hosts=hosts, units=1)
+def _build_shape(shape: str, hosts: int) -> PoolShape:
+    accelerator, topology = {"gpu": ("nvidia-l4", "")}.get(shape, (shape, "4x4"))
+    return PoolShape(accelerator=accelerator, topology=topology, hosts=hosts, units=1)
 
 
 def _build_labels(asked: frozenset[str]) -> frozenset[tuple[str, str]]:
@@ -237,7 +238,7 @@ HUNG = (*on("0.0", 0, 3, age=8000), Pod(0, age=700))
 IDLE_READY = Pool(0, ready=1000, age=1500)
 FOREIGN = (Pod("x", "0.0", ours=False),)
 ELASTIC = Need(wants=3, hosts=1)
-GPU = Pool(0, hosts=0, nodes=3, maximum=3, autoscaled=True)
+GPU = Pool("any", hosts=0, nodes=3, maximum=3, autoscaled=True)
 PART = Need(wants=1, hosts=1, part=True)
 GANG: dict[str, Any] = {"suspended": 9000, "queue": "quota"}
 NEW = Pool(0, 1, state="PROVISIONING", nodes=0)
@@ -466,31 +467,31 @@ SCENES: list[tuple[str, Scene, str, str, str]] = [
     ),
     ("useless: refused from then on", scene(1, [Pod(0, age=9000)], refused_useless=True), "", "", "pool_useless"),
     ("the pod is younger than the nodes", scene(1, [Pod(0, age=500)], [IDLE_READY]), "", "", ""),
-    ("elastic: first", scene(1, [Pod(0)], need=ELASTIC, limit=2), "create 0.0 demand max=2", "", ""),
+    ("elastic: first", scene(1, [Pod(0)], need=ELASTIC, limit=2), "create any.0 demand max=2", "", ""),
     (
         "elastic: more",
-        scene(1, (*on("0.0", 0, 3), Pod(1)), [GPU], replace(ELASTIC, wants=5)),
-        "raise 0.0 5",
+        scene(1, (*on("any.0", 0, 3), Pod(1)), [GPU], replace(ELASTIC, wants=5)),
+        "raise any.0 5",
         "",
         "",
     ),
     (
         "elastic: fewer, two nodes exist",
-        scene(1, on("0.0", 0, 1), [replace(GPU, maximum=5, nodes=2)], replace(ELASTIC, wants=1)),
+        scene(1, on("any.0", 0, 1), [replace(GPU, maximum=5, nodes=2)], replace(ELASTIC, wants=1)),
         "",
-        "lower 0.0 2",
+        "lower any.0 2",
         "",
     ),
     (
         "elastic: none for now",
         scene(1, (), [replace(GPU, nodes=0)], replace(ELASTIC, wants=0)),
         "",
-        "lower 0.0 1",
+        "lower any.0 1",
         "",
     ),
-    ("elastic: on a taken pool", scene(1, (*FOREIGN, Pod(0)), [GPU], ELASTIC), "", "", ""),
-    ("part of a host: fewer", scene(1, on("0.0", 0, 1), [GPU], PART), "", "", ""),
-    ("part of a host: none", scene(1, (), [GPU], replace(PART, wants=0)), "", "delete 0.0", ""),
+    ("elastic: on a taken pool", scene(1, (Pod("x", "any.0", ours=False), Pod(0)), [GPU], ELASTIC), "", "", ""),
+    ("part of a host: fewer", scene(1, on("any.0", 0, 1), [GPU], PART), "", "", ""),
+    ("part of a host: none", scene(1, (), [GPU], replace(PART, wants=0)), "", "delete any.0", ""),
     ("warm: over", scene(1, (), fleet(1), over=True, warm=True), "", "mark 0.0", ""),
     ("warm: idle", scene(1, (), fleet(1, idle=100), over=True, warm=True), "", "", ""),
     ("warm: its time is over", scene(1, (), fleet(1, idle=700), over=True, warm=True), "", "close 0.0", ""),

@@ -1,0 +1,58 @@
+"""Sizes the one pool of an elastic need: its maximum follows the spec. Pure.
+
+GKE's autoscaler gives it nodes, within that maximum. `provision` raises it, `collect` lowers it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from shared.model.decisions import Reason
+from shared.plan.limits import ELASTIC_NODES_MAX
+from shared.plan.pool import is_at_rest
+from shared.plan.scene import Act, Verb
+
+if TYPE_CHECKING:
+    from shared.plan.counting import Census
+    from shared.plan.limits import Means
+    from shared.plan.scene import Need, Pool
+
+
+def count_wanted(census: Census, need: Need) -> int:
+    """Return how many nodes the pool of a need may have by the spec.
+
+    Pods that run on an earlier pool, which gets no more nodes, need none of them.
+    """
+    earlier = sum(
+        pool.present
+        for pool in census.scene.pools
+        if pool.name in census.users
+        and pool.name not in census.counted_names
+        and census.homes.get(pool.name) is need
+    )
+    return min(max(0, (need.nodes or 0) - earlier), ELASTIC_NODES_MAX)
+
+
+def count_chips(census: Census, need: Need) -> int:
+    """Return the chips that a new pool of a need has in all."""
+    nodes = count_wanted(census, need) if need.elastic else need.hosts
+    return nodes * need.chips
+
+
+def size_pool(census: Census, need: Need, pool: Pool, means: Means) -> Act | Reason | None:
+    """Return how the maximum of a pool changes; LIMIT_REACHED if it should and cannot.
+
+    Pods that use less than half of a host would be moved by GKE's autoscaler, so their pool keeps
+    all of its nodes, and goes as a whole.
+    """
+    wanted = count_wanted(census, need)
+    room = max(0, means.chips) // need.chips
+    allowed = max(0 if need.part else 1, min(wanted, pool.maximum + room))
+    if not is_at_rest(pool) or allowed == pool.maximum:
+        return Reason.LIMIT_REACHED if allowed < wanted else None
+    if allowed > pool.maximum:
+        return Act(verb=Verb.RAISE, pool=pool.name, need=need.key, maximum=allowed, whole=need.part)
+    lowest = max(allowed, pool.present)
+    if need.part or lowest >= pool.maximum:
+        return None
+    return Act(verb=Verb.LOWER, pool=pool.name, need=need.key, maximum=lowest)

@@ -1,0 +1,55 @@
+"""What the owner is told of slices and pools that are not as they should be. Pure."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from shared.model.decisions import Reason
+from shared.plan.counting import count_to_keep, list_demands
+from shared.plan.scene import Answer, Word
+from shared.plan.short import USELESS_SECONDS, Trouble, is_whole
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from shared.plan.counting import Census, Want
+    from shared.plan.scene import Need, Pool
+
+
+def list_notices(census: Census) -> list[Answer]:
+    """Return what is told beside the creates: each is a state that ends by itself or by a person."""
+    told = [
+        Answer(reason, need.key)
+        for need in census.scene.needs
+        if not need.elastic
+        for reason in _list_of_slices(census, need)
+    ]
+    told += [Answer(Reason.POOL_TAKEN, key) for key in census.taken]
+    told += [
+        Answer(Reason.HOST_LOST, census.homes[pool.name].key)
+        for pool in census.scene.pools
+        if pool.word == Word.LOST and census.troubles.get(pool.name) == Trouble.SHORT
+    ]
+    told += [
+        Answer(Reason.POD_UNPLACED, want.need.key)
+        for want, pool in census.demanded.served
+        if _is_unplaced(want, pool, census.scene.now)
+    ]
+    return told
+
+
+def _list_of_slices(census: Census, need: Need) -> Iterator[Reason]:
+    slices = census.slices[need.key]
+    if any(each.mixed for each in slices):
+        yield Reason.SLICE_MIXED
+    if len(list_demands(census, need)) > count_to_keep(census, need):
+        yield Reason.SLICE_DOUBLED
+    if any(each.outside and not each.mixed and each.waiting_since is not None for each in slices):
+        yield Reason.FOLLOWERS_WAIT
+
+
+def _is_unplaced(want: Want, pool: Pool, now: float) -> bool:
+    """Return whether a pod waits beside its whole pool for longer than a scheduler takes."""
+    if want.need.elastic or want.waiting_since is None or not is_whole(pool):
+        return False
+    return now - max(want.waiting_since, pool.ready_since or now) >= USELESS_SECONDS
