@@ -222,6 +222,9 @@ class Settings:
     """MiB of memory that they request on each node, as `node_daemonsets_cpu_millis`."""
     node_secondary_boot_disk: str = ""
     """``projects/P/global/images/I``: a container image cache. It also turns on image streaming."""
+    node_resources: tuple[str, ...] = ()
+    """Patterns of extended resources that something in the cluster gives to every new node, beside
+    those of accelerators. A pod that requests another one is refused, because no node has it."""
     node_additional_networks: tuple[str, ...] = ()
     """``network:subnetwork`` pairs that every node gets."""
     node_boot_disk_kms_key: str = ""

@@ -1,12 +1,51 @@
 """What the rules make of the plain case's pods: the demand, or why there is none."""
 
+from collections.abc import Sequence
 from typing import Any
 
+from shared.model.decisions import Decision, Verdict
+from shared.model.needs import Need
 from shared.model.workloads import PodView, WorkloadView
 from shared.needs.demand import Demand
-from shared.needs.demands import decide_demand
+from shared.needs.wanted import Wanted, list_wanted
 from shared.settings import Settings
 from tests.builders import CLUSTER, a_jobset, a_pod, settings
+
+
+def want(workload: WorkloadView, *pods: PodView, use: Settings | None = None, **more: Any) -> Wanted:
+    """What a workload with these live pods needs; each node has the name of its pool."""
+    return list_wanted(CLUSTER, workload, pods, {}, use or settings(), **more)
+
+
+def decide_demand(
+    cluster: str, pod: PodView, workload: WorkloadView, use: Settings, **more: Any
+) -> Demand | Decision:
+    """The demand that a live pod belongs to, or what its owner is told."""
+    return find_demand(list_wanted(cluster, workload, (pod,), {}, use, **more), pod)
+
+
+def find_demand(wanted: Wanted, pod: PodView) -> Demand | Decision:
+    """The demand that one of the live pods belongs to, or what its owner is told."""
+    told = [each.decision for each in wanted.refusals if each.pod is pod]
+    if told:
+        return told[0]
+    (seen,) = (each for each, live in zip(wanted.pods, [pod], strict=True) if live is pod)
+    return answer_need(wanted, next(need for need in wanted.needs if need.key == seen.need))
+
+
+def answer_need(wanted: Wanted, need: Need) -> Demand | Decision:
+    """The demand of a need, or why it never gets a pool."""
+    if need.never is not None:
+        return Decision(Verdict.REFUSE, need.never.reason, need.never.message)
+    return wanted.demands[need.key]
+
+
+def plan_demands(
+    workload: WorkloadView, use: Settings | None = None, pods: Sequence[PodView] = ()
+) -> list[Demand | Decision]:
+    """The demand of each need of a workload, or why it never gets a pool."""
+    wanted = want(workload, *pods, use=use)
+    return [answer_need(wanted, need) for need in wanted.needs]
 
 
 def a_demand(

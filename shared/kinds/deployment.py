@@ -102,7 +102,6 @@ DEPLOYMENT = Kind(
     pod_selector=TEMPLATE_HASH,
     mark=TEMPLATE_HASH,
     find_owner=_find_owner,
-    leader_rule="any pod of the Deployment",
     slice_hint=_hint,
     read=_read,
     find_slice=_find_slice,

@@ -1,29 +1,24 @@
 """Pools for pods that need no slice: one per workload and shape, whose size follows the spec.
 
 The pod template alone determines the pool and its name, so that every pod of a shape and the live
-workload's spec give the same name. `shared.core.decide.elastic_sizes` decides the size.
+workload's spec give the same name.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import re
 from typing import TYPE_CHECKING
 
 from shared.kinds.kind import SliceOfPod
 from shared.model import labels
-from shared.model.errors import SliceUnknown
 from shared.shapes.gpu_catalogue import RACK_SCALE
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from shared.kinds.kind import Kind
     from shared.model.workloads import PodTemplate, PodView, SliceGroup, WorkloadView
 
 _MARK = "any"
 _DIGEST_CHARACTERS = 6
-_SHAPE = re.compile(rf"[a-z2-7]{{{_DIGEST_CHARACTERS}}}")
 _READABLE_CHARACTERS = 63 - len(_MARK) - _DIGEST_CHARACTERS - 2
 _ANNOTATIONS = (
     labels.ADDITIONAL_NODE_NETWORKS,
@@ -75,19 +70,8 @@ def name_shape(template: PodTemplate) -> str:
 
 def name_elastic(workload_name: str, template: PodTemplate) -> str:
     """Return the slice name of an elastic pool, ``<workload>-any-<shape>``: a valid label value."""
-    return f"{_begin_name(workload_name)}{name_shape(template)}"
-
-
-def is_elastic_name(workload_name: str, slice_name: str) -> bool:
-    """Return whether a slice name is one of `name_elastic` for a workload."""
-    # A slice has the name of its workload, alone or with an index: no user's name decides this.
-    begin = _begin_name(workload_name)
-    shape = slice_name.removeprefix(begin)
-    return slice_name not in (workload_name, shape) and bool(_SHAPE.fullmatch(shape))
-
-
-def _begin_name(workload_name: str) -> str:
-    return f"{workload_name[:_READABLE_CHARACTERS].rstrip('-._')}-{_MARK}-"
+    readable = workload_name[:_READABLE_CHARACTERS].rstrip("-._")
+    return f"{readable}-{_MARK}-{name_shape(template)}"
 
 
 def list_elastic(workload: WorkloadView) -> list[SliceOfPod]:
@@ -132,37 +116,21 @@ def leave_out_elastic(workload: WorkloadView) -> WorkloadView:
 
 
 def find_slice(kind: Kind, pod: PodView, workload: WorkloadView) -> SliceOfPod | None:
-    """Return the elastic pool of a pod's shape, else its slice; None as `Kind.find_slice`.
+    """Return the elastic pool of a pod, by the template of its spec, else its slice.
+
+    None as `Kind.find_slice`.
 
     Raises:
-        SliceUnknown: the spec has no pods of its shape; or as `Kind.find_slice`.
+        SliceUnknown: as `Kind.find_slice`.
     """
-    group = kind.find_group(pod, workload)
-    wanted = list_elastic(workload) if group is None or is_elastic(group) else []
-    name = name_elastic(workload.name, pod.template) if wanted else ""
-    for each in wanted:
-        if each.name == name:
-            return each
-    if wanted and is_free(pod.template) and kind.find_owner(pod) == workload.name:
-        raise SliceUnknown(
-            "the pod needs other nodes than the pod templates of its workload",
-            field="spec.nodeSelector",
-            value=", ".join(
-                f"{key}={value}" for key, value in sorted(pod.template.node_selector.items())
-            ),
-            valid="the selectors of a pod template of the workload; a webhook that changes its pods must "
-            "change the template too",
-        )
+    template, group = kind.find_template(pod, workload), kind.find_group(pod, workload)
+    shares = group is None or is_elastic(group)
+    if shares and template is not None and kind.find_owner(pod) == workload.name:
+        name = name_elastic(workload.name, template)
+        for each in list_elastic(workload):
+            if each.name == name:
+                return each
     return kind.find_slice(pod, leave_out_elastic(workload))
-
-
-def has_slice(
-    kind: Kind, workload: WorkloadView, slice_name: str, pods: Sequence[PodView] | None
-) -> bool:
-    """Return whether the live workload still needs a slice or pool; see `Kind.has_slice`."""
-    if is_elastic_name(workload.name, slice_name):
-        return any(each.name == slice_name for each in list_elastic(workload))
-    return kind.has_slice(leave_out_elastic(workload), slice_name, pods)
 
 
 def is_leader(kind: Kind, pod: PodView) -> bool:

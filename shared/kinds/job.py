@@ -38,8 +38,6 @@ NAME = "Job"
 API_VERSION = "batch/v1"
 JOB_NAME_ON_POD = "batch.kubernetes.io/job-name"
 CONTROLLER = "kubernetes.io/job-controller"  # as spec.managedBy
-_INDEXES_MAX = 10_000
-"""The pools of a Job with more indexes stay until it is over: no cluster has as many."""
 _TERMINAL = ("Complete", "Failed")
 """``SuccessCriteriaMet`` and ``FailureTarget`` come before these, while pods still terminate:
 https://kubernetes.io/docs/concepts/workloads/controllers/job/#termination-of-job-pods."""
@@ -103,9 +101,13 @@ def _read_groups(body: Json, template: PodTemplate) -> tuple[SliceGroup, ...]:
     indexed = read_text(body, "spec", "completionMode") == "Indexed"
     one_host = is_one_host(template)
     if indexed and one_host:
-        ended = _read_ended(body, completions)
+        left = completions - _count_ended(body, completions)
         group = SliceGroup(
-            name="", replicas=at_once, slots=completions, hosts=1, ended=ended, template=template
+            name="",
+            replicas=max(min(at_once, left), 0),
+            slots=completions,
+            hosts=1,
+            template=template,
         )
         return (group,)
     if indexed or (one_host and at_once <= 1):
@@ -113,21 +115,20 @@ def _read_groups(body: Json, template: PodTemplate) -> tuple[SliceGroup, ...]:
     return (SliceGroup(name="", replicas=at_once, slots=0, template=template),)
 
 
-def _read_ended(body: Json, completions: int) -> frozenset[str]:
-    """Return the indexes that have ended, if every other index has a pod, else nothing.
+def _count_ended(body: Json, completions: int) -> int:
+    """Return how many indexes have ended; 0 if the status is not as a controller writes it.
 
-    The status lists them as ``0-2,5``: https://kubernetes.io/docs/reference/kubernetes-api/workload-resources/job-v1/.
+    It lists them as ``0-2,5``: https://kubernetes.io/docs/reference/kubernetes-api/workload-resources/job-v1/.
     """
-    ended: set[int] = set()
+    ended = 0
     for field in ("completedIndexes", "failedIndexes"):
         for part in filter(None, read_text(body, "status", field).split(",")):
             first, dash, last = part.partition("-")
             low, high = parse_index(first), parse_index(last if dash else first)
-            if low is None or high is None or not high < completions <= _INDEXES_MAX:
-                return frozenset()  # not as a controller writes it
-            ended.update(range(low, high + 1))
-    none_to_come = len(ended) + read_number(body, "status", "active") >= completions
-    return frozenset(map(str, ended)) if none_to_come else frozenset()
+            if low is None or high is None or not low <= high < completions:
+                return 0
+            ended += high - low + 1
+    return ended
 
 
 def _find_slice(pod: PodView, workload: WorkloadView) -> SliceOfPod | None:
@@ -178,20 +179,6 @@ def _fill_template(workload: WorkloadView, group: SliceGroup, index: int) -> Pod
     )
 
 
-def _has_slice(workload: WorkloadView, name: str, _pods: Sequence[PodView] | None) -> bool:
-    """Return whether a slice is still needed: an index until it has ended and all others have pods.
-
-    A later index may run on the pool of an earlier one, so no pool goes while an index has no pod.
-    """
-    index = name.removeprefix(f"{workload.name}-")
-    return any(
-        name == workload.name
-        or (name != index and is_index_below(index, group.slots or 0) and index not in group.ended)
-        for group in workload.groups
-        if group.replicas > 0
-    )
-
-
 def _select_pods(workload: WorkloadView) -> str:
     return f"{JOB_NAME_ON_POD}={workload.name}"
 
@@ -216,11 +203,9 @@ JOB = Kind(
     mark=JOB_NAME_ON_POD,
     find_owner=_find_owner,
     find_owner_uid=_find_owner_uid,
-    leader_rule="any pod of the Job",
     slice_hint=_hint,
     read=_read,
     find_slice=_find_slice,
     list_slices=_list_slices,
-    has_slice=_has_slice,
     pods_of=_select_pods,
 )

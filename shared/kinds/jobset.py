@@ -51,7 +51,9 @@ _POD_SPEC = ("template", "spec", "template", "spec")
 
 def _find_owner(pod: PodView) -> str:
     # Not from the annotation: the API server lets it be any text.
-    return pod.template.labels.get(JOBSET_NAME_ON_POD, "")
+    name = pod.template.labels.get(JOBSET_NAME_ON_POD, "")
+    is_of_job = pod.controller_kind == "Job" and pod.controller_name.startswith(f"{name}-")
+    return name if is_of_job else ""
 
 
 def _find_owner_uid(pod: PodView) -> str:
@@ -93,7 +95,14 @@ def _read_groups(body: Json, read_template: TemplateReader) -> tuple[SliceGroup,
         read_texts(body, "metadata", "annotations"),
         read_objects(body, "spec", "replicatedJobs"),
     )
-    groups = [_read_group(each, annotations, read_template) for each in jobs]
+    ended = {
+        read_text(each, "name"): read_number(each, "succeeded")
+        for each in read_objects(body, "status", "replicatedJobsStatus")
+    }
+    groups = [
+        dataclasses.replace(group, over=min(ended.get(group.name, 0), group.replicas))
+        for group in (_read_group(each, annotations, read_template) for each in jobs)
+    ]
     kept_apart = [
         _read_exclusion(each, group, annotations) for each, group in zip(jobs, groups, strict=True)
     ]
@@ -240,10 +249,6 @@ def _fill_template(workload: WorkloadView, group: SliceGroup, index: int, name: 
     )
 
 
-def _has_slice(workload: WorkloadView, name: str, _pods: Sequence[PodView] | None) -> bool:
-    return _find_group(workload, name) is not None
-
-
 def _list_pod_sets(body: Json) -> list[tuple[str, Json]]:
     jobs = read_objects(body, "spec", "replicatedJobs")
     return [
@@ -268,14 +273,12 @@ JOBSET = Kind(
     find_owner=_find_owner,
     find_owner_uid=_find_owner_uid,
     is_leader=_is_leader,
-    leader_rule="the pod with completion index 0 of its Job",
     is_whole=_is_whole,
     read=_read,
     find_slice=_find_slice,
     find_group=_find_group_of_pod,
     find_template=_find_template,
     list_slices=_list_slices,
-    has_slice=_has_slice,
     pods_of=_select_pods,
     mark=JOBSET_NAME_ON_POD,
     pod_sets=_list_pod_sets,

@@ -55,10 +55,6 @@ def _list_none(_workload: WorkloadView) -> Sequence[SliceOfPod]:
     return ()
 
 
-def _need_none(_workload: WorkloadView, _name: str, _pods: Sequence[PodView] | None) -> bool:
-    return False
-
-
 def _find_no_group(_pod: PodView, _workload: WorkloadView) -> SliceGroup | None:
     return None
 
@@ -130,8 +126,6 @@ class Kind(Resource):
     is_leader: Callable[[PodView], bool] = _lead_always
     """Return whether the pod is the leader of its slice. If the pods do not show it, all are
     leaders."""
-    leader_rule: str
-    """Which pod is the leader, in words, for the owner of another pod."""
     slice_hint: Callable[[PodView], str] = _hint_nothing
     """Return a text that is the same for all pods of a slice, and differs between the slices of a
     workload, from the pod alone; the pod's UID if that is not possible."""
@@ -156,19 +150,12 @@ class Kind(Resource):
     list_slices: Callable[[WorkloadView], Sequence[SliceOfPod]] = _list_none
     """Return all slices of the spec; each group has the template that the pods of the slice will
     have. Raises `shared.model.errors.Rejected` as `find_slice` does."""
-    has_slice: Callable[[WorkloadView, str, Sequence[PodView] | None], bool] = _need_none
-    """Return whether the slice of this name is still needed. The third argument are the workload's
-    live pods; None unless `reads_pods`, and for the need of the next pods after a suspension."""
     pods_of: Callable[[WorkloadView], str] | None = None
     """Return the label selector of all accelerator pods of a workload. None if no workload of the
     kind has several slices, so that none runs on another's pool."""
-    reads_pods: bool = False
-    """Whether `has_slice` needs the pods, so that they are read with each workload."""
     pod_sets: Callable[[Json], list[tuple[str, Json]]] | None = None
     """Return the pod templates of an object by the names that Kueue gives its pod sets. None for a
     kind that gets no node pools before it has pods."""
-    reshapes: bool = False
-    """Whether the shape of a slice may change during the life of its workload."""
 
     parents: tuple[Resource, ...] = ()
     """Kinds that create such workloads and may keep them; read for an Event, for no decision."""

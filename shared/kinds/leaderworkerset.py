@@ -100,7 +100,12 @@ class _Layout:
 
 
 def _find_owner(pod: PodView) -> str:
-    return pod.template.labels.get(SET_NAME, "")
+    name = pod.template.labels.get(SET_NAME, "")
+    controller = (
+        f"{pod.controller_name}-"  # the set's own of the leaders, a leader's of its workers
+    )
+    is_of_set = pod.controller_kind == "StatefulSet" and controller.startswith(f"{name}-")
+    return name if is_of_set else ""
 
 
 def _is_leader(pod: PodView) -> bool:
@@ -339,17 +344,6 @@ def _hash(text: str) -> str:
     return hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest()
 
 
-def _has_slice(workload: WorkloadView, name: str, _pods: Sequence[PodView] | None) -> bool:
-    prefix = f"{workload.name}-"
-    if not name.startswith(prefix):
-        return False
-    index, _, subgroup = name.removeprefix(prefix).partition("-")
-    return any(
-        group.name == subgroup and is_index_below(index, group.replicas)
-        for group in workload.groups
-    )
-
-
 def _select_pods(workload: WorkloadView) -> str:
     return f"{SET_NAME}={workload.name}"
 
@@ -370,15 +364,11 @@ LEADERWORKERSET = Kind(
     mark=SET_NAME,
     find_owner=_find_owner,
     is_leader=_is_leader,
-    leader_rule="worker 0 of its group, or worker 1 if worker 0 requests no chips",
     slice_hint=_hint,
     is_whole=_is_whole,
     read=_read,
     find_slice=_find_slice,
     find_template=_find_template,
     list_slices=_list_slices,
-    has_slice=_has_slice,
     pods_of=_select_pods,
-    reads_pods=True,
-    reshapes=True,
 )

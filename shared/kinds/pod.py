@@ -75,7 +75,6 @@ def make_pod(other_kinds: Sequence[str]) -> Kind:
         watched=False,
         find_owner=_find_owner,
         find_owner_uid=_find_owner_uid,
-        leader_rule="the pod itself",
         read=_read,
         find_slice=find_slice,
     )

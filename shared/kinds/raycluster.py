@@ -21,7 +21,7 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING
 
-from shared.kinds.indexes import is_index_below, parse_index
+from shared.kinds.indexes import parse_index
 from shared.kinds.kind import Kind, KindText, SliceOfPod
 from shared.kinds.objects import (
     read_flag,
@@ -307,43 +307,6 @@ def _fill_template(workload: WorkloadView, group: SliceGroup, index: int) -> Pod
     return dataclasses.replace(group.template, labels=group.template.labels | pod_labels)
 
 
-def _has_slice(workload: WorkloadView, name: str, pods: Sequence[PodView] | None) -> bool:
-    """Return whether a slot has live pods, or may get some because too few slots have live pods.
-
-    Indexes have gaps after a scale-down, and KubeRay uses the lowest free index next, so no index
-    is too high. A slot without pods may keep its pool, because a replaced replica has no pods for
-    some seconds. The pods that come after a suspension get the lowest indexes.
-    """
-    prefix, _, index = name.rpartition("-")
-    group = next(
-        (each for each in workload.groups if prefix == f"{workload.name}-{each.name}"), None
-    )
-    if group is None or pods is None:
-        return group is not None and is_index_below(index, group.replicas)
-    live = {
-        _name_slice(workload, group, slot)
-        for slot in (
-            _find_slot_or_none(pod, group) for pod in pods if _lives_in(pod, workload, group)
-        )
-        if slot is not None
-    }
-    return name in live or len(live) < group.replicas
-
-
-def _lives_in(pod: PodView, workload: WorkloadView, group: SliceGroup) -> bool:
-    ours = _find_owner(pod) == workload.name and pod.controller_uid in ("", workload.uid)
-    return (
-        ours and pod.template.labels.get(GROUP) == group.name and not (pod.deleting or pod.finished)
-    )
-
-
-def _find_slot_or_none(pod: PodView, group: SliceGroup) -> str | None:
-    try:
-        return _find_slot(pod, group)
-    except SliceUnknown:
-        return None  # its slot is not clear, so it does not count
-
-
 def _select_pods(workload: WorkloadView) -> str:
     return f"{CLUSTER}={workload.name}"
 
@@ -373,7 +336,6 @@ RAYCLUSTER = Kind(
     find_owner=_find_owner,
     find_owner_uid=_find_owner_uid,
     is_leader=_is_leader,
-    leader_rule="the worker with host index 0 of its replica",
     slice_hint=_hint_slice,
     is_whole=_is_whole,
     read=_read,
@@ -382,10 +344,7 @@ RAYCLUSTER = Kind(
     find_group=_find_group,
     find_template=_find_template,
     list_slices=_list_slices,
-    has_slice=_has_slice,
     pods_of=_select_pods,
-    reads_pods=True,
-    reshapes=True,
     parents=(RAYJOB,),
     pod_sets=_list_pod_sets,
     mark=CLUSTER,

@@ -100,10 +100,6 @@ def _list_slices(workload: WorkloadView) -> Sequence[SliceOfPod]:
     ]
 
 
-def _has_slice(workload: WorkloadView, name: str, _pods: Sequence[PodView] | None) -> bool:
-    return name == workload.name and any(group.replicas > 0 for group in workload.groups)
-
-
 STATEFULSET = Kind(
     name=NAME,
     api_version=API_VERSION,
@@ -119,10 +115,8 @@ STATEFULSET = Kind(
     mark=POD_NAME,
     find_owner=_find_owner,
     find_owner_uid=_find_owner_uid,
-    leader_rule="any pod of the StatefulSet",
     slice_hint=_hint,
     read=_read,
     find_slice=_find_slice,
     list_slices=_list_slices,
-    has_slice=_has_slice,
 )

@@ -74,13 +74,6 @@ def select_members(kind: Kind) -> str:
     return ",".join((kind.member_selector, *select_unmarked(kind))) if kind.member_selector else ""
 
 
-def may_swap(workload: WorkloadView) -> bool:
-    """Return whether slices of a workload may run on each other's pools."""
-    if get_kind(workload.kind).pods_of is None:
-        return False
-    return any(group.template.wants_accelerator and not group.pinned for group in workload.groups)
-
-
 def select_pods_of(workload: WorkloadView) -> str:
     """Return the label selector of a workload's pods; see `is_pod_of`."""
     kind = get_kind(workload.kind)

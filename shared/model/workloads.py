@@ -81,11 +81,11 @@ class NodeView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Disk:
-    """The volume of a PersistentVolumeClaim that pods can use in some zones only."""
+    """What a PersistentVolumeClaim means for the nodes of its pods."""
 
     claim: str
-    zones: tuple[str, ...]
-    """Sorted, at least one, unless it is unbound."""
+    zones: tuple[str, ...] = ()
+    """Sorted; empty if it fixes none."""
     storage_class: str = ""
     """Of a volume that does not exist yet: the class that names its zones."""
     made_at: float | None = None
@@ -139,6 +139,8 @@ class PodTemplate:
     """The list of capacity in the annotation, the best first; empty without one."""
     unreadable_priorities: str = ""
     """What is wrong with the text of that list."""
+    other_resources: tuple[str, ...] = ()
+    """Extended resources that it requests beside its accelerators, by name."""
     unreadable_amounts: tuple[str, ...] = ()
     """Amounts that no node has, as ``resource=amount``; of accelerators, they count as 0."""
 
@@ -300,8 +302,8 @@ class SliceGroup:
     """The pods of a slice need a pool of their own, even if their accelerators form no slice."""
     beside: str = ""
     """Name of the group on whose first slice these pods without chips run; empty for none."""
-    ended: frozenset[str] = frozenset()
-    """Indexes of slices that have ended and whose pools no later slice can use."""
+    over: int = 0
+    """How many of its slices have ended and come no more."""
     idle: bool = False
     """The slices exist but have no pods at present, for example with parallelism 0."""
 

@@ -8,12 +8,10 @@ policy is left out, because a policy is for many workloads.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import partial
 from typing import TYPE_CHECKING
 
 from shared.model import labels
 from shared.model.errors import Rejected
-from shared.model.priorities import NodeSource
 from shared.model.workloads import SPOT_TAINT
 from shared.needs.capacity import (
     Capacity,
@@ -25,14 +23,14 @@ from shared.needs.capacity import (
     find_tier,
     read_capacity,
 )
-from shared.needs.disks import check_zone, list_disks, list_older, reaches
-from shared.needs.node_selectors import ZONE, check_nodes, find_region, read_zone
+from shared.needs.disks import check_zone, reaches
+from shared.needs.selectors import ZONE, check_nodes, find_region, read_zone
 from shared.settings import is_allowed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
-    from shared.model.priorities import Priority, ReservationRef
+    from shared.model.priorities import NodeSource, Priority, ReservationRef
     from shared.model.workloads import Disk, PodTemplate, WorkloadView
     from shared.settings import Settings
     from shared.shapes.shape import Shape
@@ -40,7 +38,6 @@ if TYPE_CHECKING:
 CANDIDATES_MAX = 16
 """A round of them takes hours when each one needs 35 minutes to fail."""
 _FIELD = f"annotation {labels.CAPACITY}"
-_DIGEST_CHARACTERS = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,177 +47,133 @@ class Candidate:
     capacity: Capacity
     zone: str
     nodes_from: NodeSource | None = field(default=None, compare=False)
-    """As the list says, and for a demand as it is; no other way to get the capacity."""
+    """As the list or the operator says; no other way to get the capacity."""
 
     def __str__(self) -> str:
         path = self.capacity.reservation_path
         return f"{self.capacity.tier}{' ' * bool(path)}{path} in {self.zone}"
 
-    @property
-    def hash(self) -> str:
-        """Return 40 bits over its fields, which tell it from the others of a list."""
-        capacity = self.capacity
-        fields = (
-            capacity.tier,
-            capacity.reservation_path,
-            str(capacity.max_run_duration_seconds),
-            self.zone,
-        )
-        return labels.hash_text("\n".join(fields), _DIGEST_CHARACTERS)
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wish:
+    """What decides which candidates pods can run on."""
+
+    template: PodTemplate
+    shape: Shape
+    node_labels: Mapping[str, str]
+    """That their pool gets."""
+    flex_wait: int
+    """How long a flex-start pool waits for its first node; 0: without end."""
+    cluster: str
+    disks: Sequence[Disk]
+    settings: Settings
 
 
-def read_candidates(
-    template: PodTemplate,
-    shape: Shape,
-    cluster: str,
-    workload: WorkloadView,
-    settings: Settings,
-    *,
-    flex_wait: int,
-    own: Mapping[str, str],
-) -> tuple[Candidate, ...]:
-    """Return the candidates of a slice, at most `CANDIDATES_MAX`; empty if nothing lists any.
+def read_candidates(wish: Wish, workload: WorkloadView) -> tuple[Candidate, ...]:
+    """Return the candidates of pods, at most `CANDIDATES_MAX`; empty if nothing lists any.
 
-    Those of an annotation that the workload's own disks have ruled out since are left out. With
-    `flex_wait` 0 a flex-start pool waits for its first node without end. `own` is as for
-    `check_nodes`.
+    Those in whose zone the pods cannot use their disks are left out: the author of an annotation
+    does not know where the disks are made that the pods create.
 
     Raises:
         CapacityConflict: the annotation is no list, or the pods could not run on one of its items.
         NotAllowed: an item names a reservation of another project that the settings do not list.
     """
+    template, settings = wish.template, wish.settings
     if settings.force_on_demand:
         return ()
-    disks = list_disks(template, workload)
-    find = partial(
-        _find_misfit, template=template, shape=shape, cluster=cluster, own=own, settings=settings
-    )
     if labels.CAPACITY in template.annotations:
         if template.unreadable_priorities:
             raise CapacityConflict(template.unreadable_priorities, field=_FIELD)
-        older = list_older(disks, workload)
-        listed = _expand(template.priorities, template, cluster, settings, older)
-        found = _check_listed(
-            listed, partial(find, disks=older), cluster, settings, flex_wait=flex_wait
-        )
-        return _leave_out(found, disks)
-    accelerator = (
-        template.find_selector(labels.GPU_ACCELERATOR if template.gpus else labels.ACCELERATOR)
-        or ""
-    )
+        listed = _check_listed(_expand(template.priorities, wish), wish)
+        reached = tuple(each for each in listed if reaches(each.zone, wish.disks))
+        if listed and not reached:
+            check_zone(listed[0].zone, wish.disks, field=f"{_FIELD}: candidate 1, {listed[0]}")
+        return reached
+    key = labels.GPU_ACCELERATOR if template.gpus else labels.ACCELERATOR
+    accelerator = template.find_selector(key) or ""
     for policy in settings.capacity_policies:
         if is_allowed(workload.namespace, policy.namespaces) and is_allowed(
             accelerator, policy.accelerators
         ):
-            listed = _expand(policy.priorities, template, cluster, settings, disks)
-            return tuple(each for each in listed if find(each, disks=disks) is None)
+            return tuple(
+                each
+                for each in _expand(policy.priorities, wish)
+                if reaches(each.zone, wish.disks) and _find_misfit(each, wish) is None
+            )
     return ()
 
 
-def find_node_source(
-    candidate: Candidate,
-    template: PodTemplate,
-    shape: Shape,
-    settings: Settings,
-    *,
-    ways: int,
-    elastic: bool,
-) -> NodeSource:
-    """Return what makes the nodes of a candidate's pool.
-
-    Where there is another way to go, a stockout must be known soon, so the autoscaler makes the
-    nodes of spot and on-demand pools. A reservation answers within a minute. The autoscaler gives a
-    TPU slice all hosts or none:
-    https://cloud.google.com/kubernetes-engine/docs/concepts/tpus#node_pool. It would give some
-    hosts to a slice of GPUs, whose pool would then neither serve nor be free. It moves no pod that
-    uses all accelerators of its host, but it moves others (docs/evidence/autoscaler.md).
-    """
-    tier = candidate.capacity.tier
-    if tier == Tier.FLEX_START:
-        return NodeSource.AUTOSCALER
-    fills_hosts = template.units >= shape.chips_per_host
-    if elastic or not fills_hosts or (shape.gpus and shape.node_count > 1):
-        return NodeSource.CREATION
-    fast = ways > 1 and tier in (Tier.SPOT, Tier.ON_DEMAND)
-    default = NodeSource.AUTOSCALER if fast else NodeSource.CREATION
-    return candidate.nodes_from or settings.nodes_from.get(tier, default)
-
-
-def _leave_out(found: tuple[Candidate, ...], disks: Sequence[Disk]) -> tuple[Candidate, ...]:
-    """Return the candidates in whose zones the pods can use all of their disks.
+def read_only_candidate(wish: Wish) -> Candidate:
+    """Return the one way of pods for which nothing lists any.
 
     Raises:
-        CapacityConflict: there is none.
+        Rejected: there is none.
     """
-    left = tuple(each for each in found if reaches(each.zone, disks))
-    if found and not left:
-        check_zone(found[0].zone, disks, field=f"{_FIELD}: candidate 1, {found[0]}")
-    return left
+    capacity = read_capacity(wish.template, wish.shape, wish.cluster, wish.settings)
+    zone = read_zone(wish.template, wish.cluster, wish.settings, wish.disks)
+    check_nodes(wish.template, wish.shape, capacity, zone, wish.node_labels, wish.settings)
+    return Candidate(capacity, zone, wish.settings.nodes_from.get(capacity.tier))
 
 
-def _check_listed(
-    listed: Iterable[Candidate],
-    find: Callable[[Candidate], Rejected | None],
-    cluster: str,
-    settings: Settings,
-    *,
-    flex_wait: int,
-) -> tuple[Candidate, ...]:
-    found: list[Candidate] = []
+def _check_listed(listed: Iterator[Candidate], wish: Wish) -> tuple[Candidate, ...]:
+    """Return the candidates of an annotation, after which none is refused."""
+    checked: list[Candidate] = []
     for candidate in listed:
-        number = len(found) + 1
+        number = len(checked) + 1
         if number > CANDIDATES_MAX:
             raise CapacityConflict(
                 "more candidates than are tried; each zone and each reservation of an item is one",
                 field=_FIELD,
                 valid=f"at most {CANDIDATES_MAX}",
             )
-        check_reservation(candidate.capacity, cluster, settings)
-        misfit = find(candidate)
-        if misfit is None and candidate in found:
-            earlier = found.index(candidate) + 1
-            misfit = CapacityConflict(
-                f"the same as candidate {earlier}", valid="each candidate once"
-            )
-        endless = bool(found) and found[-1].capacity.tier == Tier.FLEX_START and not flex_wait
-        if misfit is None and endless:
-            misfit = CapacityConflict(
-                f"candidate {number - 1} is flex-start, which waits without end, so this one is never tried",
-                valid=f"flex-start as the last candidate, or the annotation {labels.FLEX_START_WAIT}",
-            )
+        check_reservation(candidate.capacity, wish.cluster, wish.settings)
+        misfit = _find_misfit(candidate, wish) or _find_needless(candidate, checked, wish.flex_wait)
         if misfit is not None:
             raise type(misfit)(f"candidate {number}, {candidate}: {misfit}", field=_FIELD)
-        found.append(candidate)
-    return tuple(found)
+        checked.append(candidate)
+    return tuple(checked)
 
 
-def _expand(
-    priorities: Sequence[Priority],
-    template: PodTemplate,
-    cluster: str,
-    settings: Settings,
-    disks: Sequence[Disk],
-) -> Iterator[Candidate]:
+def _find_needless(
+    candidate: Candidate, earlier: list[Candidate], flex_wait: int
+) -> CapacityConflict | None:
+    """Return why a candidate would never be tried; None if it may be."""
+    if candidate in earlier:
+        number = earlier.index(candidate) + 1
+        return CapacityConflict(f"the same as candidate {number}", valid="each candidate once")
+    if earlier and earlier[-1].capacity.tier == Tier.FLEX_START and not flex_wait:
+        return CapacityConflict(
+            f"candidate {len(earlier)} is flex-start, which waits without end, so this one is never "
+            "tried",
+            valid=f"flex-start as the last candidate, or the annotation {labels.FLEX_START_WAIT}",
+        )
+    return None
+
+
+def _expand(priorities: Sequence[Priority], wish: Wish) -> Iterator[Candidate]:
     """Yield the candidates of a list: one for each reservation and zone of an item."""
-    for each in priorities:
-        for zone in each.zones or (read_zone(template, cluster, settings, disks),):
-            for reservation in each.reservations or (None,):
-                yield Candidate(
-                    _read_tier(each, reservation, cluster, settings), zone, each.nodes_from
-                )
+    for item in priorities:
+        for zone in item.zones or (
+            read_zone(wish.template, wish.cluster, wish.settings, wish.disks),
+        ):
+            for reservation in item.reservations or (None,):
+                capacity = _read_tier(item, reservation, wish.cluster, wish.settings)
+                source = item.nodes_from or wish.settings.nodes_from.get(capacity.tier)
+                yield Candidate(capacity, zone, source)
 
 
 def _read_tier(
-    item: Priority, found: ReservationRef | None, cluster: str, settings: Settings
+    item: Priority, reservation: ReservationRef | None, cluster: str, settings: Settings
 ) -> Capacity:
-    if found is not None:
+    if reservation is not None:
         own = cluster.split("/")[1]
         return Capacity(
             tier=Tier.RESERVATION,
-            reservation=found.name,
-            reservation_project="" if found.project == own else found.project,
-            reservation_block=found.block,
-            reservation_subblock=found.subblock,
+            reservation=reservation.name,
+            reservation_project="" if reservation.project == own else reservation.project,
+            reservation_block=reservation.block,
+            reservation_subblock=reservation.subblock,
         )
     if item.flex_start:
         seconds = item.max_run_duration_seconds
@@ -229,21 +182,13 @@ def _read_tier(
     return Capacity(tier=Tier.SPOT if item.spot else Tier.ON_DEMAND)
 
 
-def _find_misfit(
-    candidate: Candidate,
-    template: PodTemplate,
-    shape: Shape,
-    cluster: str,
-    own: Mapping[str, str],
-    settings: Settings,
-    disks: Sequence[Disk],
-) -> Rejected | None:
-    """Return why the pods could not run on a candidate, or may not have it; None if they can."""
+def _find_misfit(candidate: Candidate, wish: Wish) -> Rejected | None:
+    """Return why the pods could not run on a candidate; None if they can."""
+    capacity, zone, template = candidate.capacity, candidate.zone, wish.template
     try:
-        _check_zone(candidate.zone, template, cluster)
-        check_zone(candidate.zone, disks)
-        _check_tier(candidate.capacity, template, shape, cluster, settings)
-        check_nodes(template, shape, candidate.capacity, candidate.zone, own, settings)
+        _check_zone(zone, template, wish.cluster)
+        _check_tier(capacity, wish)
+        check_nodes(template, wish.shape, capacity, zone, wish.node_labels, wish.settings)
     except Rejected as error:
         return error
     return None
@@ -263,26 +208,25 @@ def _check_zone(zone: str, template: PodTemplate, cluster: str) -> None:
             )
 
 
-def _check_tier(
-    capacity: Capacity, template: PodTemplate, shape: Shape, cluster: str, settings: Settings
-) -> None:
-    pinned = find_tier(template)
-    if pinned is not None and pinned != capacity.tier:
-        raise CapacityConflict(
-            "the pods select another tier", value=str(capacity.tier), valid=str(pinned)
-        )
-    if capacity.tier == Tier.RESERVATION:
+def _check_tier(capacity: Capacity, wish: Wish) -> None:
+    template, tier = wish.template, capacity.tier
+    selected = find_tier(template)
+    if selected not in (None, tier):
+        raise CapacityConflict("the pods select another tier", value=str(tier), valid=str(selected))
+    if tier == Tier.RESERVATION:
         check_names(capacity)
-        if pinned is not None and read_capacity(template, shape, cluster, settings) != capacity:
+        if selected and capacity != read_capacity(
+            template, wish.shape, wish.cluster, wish.settings
+        ):
             raise CapacityConflict(
                 "the pods select another reservation",
                 value=capacity.reservation_path,
                 valid="the selected one, or no selector of a reservation",
             )
-    if capacity.tier == Tier.FLEX_START:
-        check_flex_start(capacity.max_run_duration_seconds, shape)
+    if tier == Tier.FLEX_START:
+        check_flex_start(capacity.max_run_duration_seconds, wish.shape)
     # GKE adds the toleration to pods that select spot nodes.
-    if capacity.tier == Tier.SPOT and pinned is None and not template.tolerates(SPOT_TAINT):
+    if tier == Tier.SPOT and selected is None and not template.tolerates(SPOT_TAINT):
         raise CapacityConflict(
             "the pods do not tolerate the taint of spot nodes",
             value=str(SPOT_TAINT),

@@ -42,6 +42,7 @@ class Capacity:
     tier: Tier
     reservation: str = ""
     reservation_project: str = ""
+    """Empty: the cluster's own."""
     reservation_block: str = ""
     reservation_subblock: str = ""
     max_run_duration_seconds: int = 0
@@ -52,7 +53,7 @@ class Capacity:
         """Return the value of ``reservation_affinity``: a name or a path.
 
         The path of a block in a reservation of the cluster's own project lacks the project, which
-        `shared.needs.node_pool_body` adds.
+        `shared.needs.nodepool` adds.
         """
         path = self.reservation
         if self.reservation_project:
@@ -75,21 +76,22 @@ def read_capacity(
     """
     if settings.force_on_demand:
         return Capacity(tier=Tier.ON_DEMAND)
-    wanted = _find_tiers(template)
-    if len(wanted) > 1:
+    tiers = _list_tiers(template)
+    if len(tiers) > 1:
         raise CapacityConflict(
             "the pod selects more than one of spot, flex-start and reservation",
             field="spec.nodeSelector",
-            value=" + ".join(wanted),
+            value=" + ".join(tiers),
             valid="one of them",
         )
-    tier = wanted[0] if wanted else Tier.ON_DEMAND
+    tier = tiers[0] if tiers else Tier.ON_DEMAND
     if tier == Tier.RESERVATION:
-        found = _read_reservation(template)
-        check_reservation(found, cluster, settings)
-        return found
+        return _read_reservation(template, cluster, settings)
     if tier == Tier.FLEX_START:
-        return _read_flex_start(template, shape, settings)
+        text = template.find_selector(labels.MAX_RUN_DURATION)
+        seconds = parse_count(text or str(settings.max_run_duration_seconds))
+        check_flex_start(seconds, shape, text or "")
+        return Capacity(tier=tier, max_run_duration_seconds=seconds or 0)
     return Capacity(tier=tier)
 
 
@@ -117,13 +119,14 @@ def find_tier(template: PodTemplate) -> Tier | None:
     Raises:
         CapacityConflict: a selector has a value that GKE does not offer.
     """
-    wanted = _find_tiers(template)
-    standard = Tier.ON_DEMAND if template.find_selector(labels.PROVISIONING) == "standard" else None
-    return wanted[0] if wanted else standard
+    tiers = _list_tiers(template)
+    standard = template.find_selector(labels.PROVISIONING) == "standard"
+    return tiers[0] if tiers else Tier.ON_DEMAND if standard else None
 
 
-def _find_tiers(template: PodTemplate) -> list[Tier]:
+def _list_tiers(template: PodTemplate) -> list[Tier]:
     provisioning = template.find_selector(labels.PROVISIONING)
+    affinity = template.find_selector(labels.RESERVATION_AFFINITY)
     if template.find_selector(labels.PREEMPTIBLE) == "true" or provisioning == "preemptible":
         raise CapacityConflict(
             "preemptible nodes are not supported; spot nodes replace them",
@@ -131,40 +134,27 @@ def _find_tiers(template: PodTemplate) -> list[Tier]:
             value="true",
             valid=f"{labels.SPOT}: 'true'",
         )
-    if provisioning not in (None, "standard", "spot", "flex-start"):
-        raise CapacityConflict(
-            "unknown provisioning model",
-            field=labels.PROVISIONING,
-            value=provisioning,
-            valid="standard, spot, flex-start",
-        )
+    _expect(labels.PROVISIONING, provisioning, ("standard", "spot", "flex-start"))
+    _expect(labels.RESERVATION_AFFINITY, affinity, ("specific",))
     for key in (labels.SPOT, labels.FLEX_START):
-        if template.selects(key) and template.find_selector(key) != "true":
-            value = template.find_selector(key) or "no value"
-            raise CapacityConflict(
-                "the value is not 'true'",
-                field=key,
-                value=value,
-                valid="'true', or remove the selector",
-            )
-    affinity = template.find_selector(labels.RESERVATION_AFFINITY)
-    if affinity not in (None, "specific"):
+        if template.selects(key):
+            _expect(key, template.find_selector(key) or "no value", ("true",))
+    selected = {
+        Tier.SPOT: provisioning == "spot" or template.selects(labels.SPOT),
+        Tier.FLEX_START: provisioning == "flex-start" or template.selects(labels.FLEX_START),
+        Tier.RESERVATION: template.selects(labels.RESERVATION_NAME) or affinity is not None,
+    }
+    return [tier for tier, asked in selected.items() if asked]
+
+
+def _expect(key: str, value: str | None, valid: tuple[str, ...]) -> None:
+    if value is not None and value not in valid:
         raise CapacityConflict(
-            "a reservation must be selected by its name",
-            field=labels.RESERVATION_AFFINITY,
-            value=affinity,
-            valid=f"specific, with {labels.RESERVATION_NAME}",
+            "GKE does not offer this value",
+            field=key,
+            value=value,
+            valid=f"{', '.join(valid)}; or remove the selector",
         )
-    reserved = template.selects(labels.RESERVATION_NAME) or affinity is not None
-    found = (
-        (Tier.SPOT, provisioning == "spot" or template.find_selector(labels.SPOT) == "true"),
-        (
-            Tier.FLEX_START,
-            provisioning == "flex-start" or template.find_selector(labels.FLEX_START) == "true",
-        ),
-        (Tier.RESERVATION, reserved),
-    )
-    return [tier for tier, selected in found if selected]
 
 
 def check_names(capacity: Capacity) -> None:
@@ -173,49 +163,34 @@ def check_names(capacity: Capacity) -> None:
     Raises:
         CapacityConflict: one of them is not.
     """
-    for what, key, value, rule in (
-        ("the name of a reservation", labels.RESERVATION_NAME, capacity.reservation, RESOURCE_NAME),
-        (
-            "a project id",
-            labels.RESERVATION_PROJECT,
-            capacity.reservation_project or "own-project",
-            PROJECT,
-        ),
-        (
-            "the name of a block",
-            labels.RESERVATION_BLOCKS,
-            capacity.reservation_block or "none",
-            RESOURCE_NAME,
-        ),
-        (
-            "the name of a sub-block",
-            labels.RESERVATION_SUBBLOCKS,
-            capacity.reservation_subblock or "none",
-            RESOURCE_NAME,
-        ),
-    ):
+    names = (
+        (labels.RESERVATION_NAME, capacity.reservation, RESOURCE_NAME),
+        (labels.RESERVATION_PROJECT, capacity.reservation_project or "own-project", PROJECT),
+        (labels.RESERVATION_BLOCKS, capacity.reservation_block or "none", RESOURCE_NAME),
+        (labels.RESERVATION_SUBBLOCKS, capacity.reservation_subblock or "none", RESOURCE_NAME),
+    )
+    for key, value, rule in names:
         if not rule.fullmatch(value):
-            raise CapacityConflict(
-                f"not {what}", field=key, value=value, valid=f"{what}: {rule.pattern}"
-            )
+            raise CapacityConflict("not a name", field=key, value=value, valid=rule.pattern)
 
 
-def _read_reservation(template: PodTemplate) -> Capacity:
-    found = Capacity(
+def _read_reservation(template: PodTemplate, cluster: str, settings: Settings) -> Capacity:
+    capacity = Capacity(
         tier=Tier.RESERVATION,
         reservation=template.find_selector(labels.RESERVATION_NAME) or "",
         reservation_project=template.find_selector(labels.RESERVATION_PROJECT) or "",
         reservation_block=template.find_selector(labels.RESERVATION_BLOCKS) or "",
         reservation_subblock=template.find_selector(labels.RESERVATION_SUBBLOCKS) or "",
     )
-    check_names(found)
-    if found.reservation_subblock and not found.reservation_block:
+    check_names(capacity)
+    if capacity.reservation_subblock and not capacity.reservation_block:
         raise CapacityConflict(
             "the pod selects a sub-block without its block",
             field=labels.RESERVATION_BLOCKS,
             valid="the name of the block",
         )
-    return found
+    check_reservation(capacity, cluster, settings)
+    return capacity
 
 
 def check_reservation(capacity: Capacity, cluster: str, settings: Settings) -> None:
@@ -224,24 +199,23 @@ def check_reservation(capacity: Capacity, cluster: str, settings: Settings) -> N
     Raises:
         NotAllowed: no setting lists it.
     """
-    project, name, listed = (
-        capacity.reservation_project,
-        capacity.reservation,
-        settings.allowed_reservations,
-    )
-    field, words = labels.RESERVATION_NAME, "allowed_reservations does not list this reservation"
+    project, name = capacity.reservation_project, capacity.reservation
+    setting, listed = "allowed_reservations", settings.allowed_reservations
+    field = labels.RESERVATION_NAME
     if project not in ("", cluster.split("/")[1]):
-        name, listed = f"{project}/{name}", settings.allowed_shared_reservations
-        field, words = (
-            labels.RESERVATION_PROJECT,
-            "allowed_shared_reservations does not list this reservation of another project",
-        )
+        setting, listed = "allowed_shared_reservations", settings.allowed_shared_reservations
+        field, name = labels.RESERVATION_PROJECT, f"{project}/{name}"
     if name and not is_allowed(name, listed):
-        raise NotAllowed(f"the setting {words}", field=field, value=name, valid=name_listed(listed))
+        raise NotAllowed(
+            f"the setting {setting} does not list this reservation",
+            field=field,
+            value=name,
+            valid=name_listed(listed),
+        )
 
 
-def check_flex_start(seconds: int, shape: Shape) -> None:
-    """Accept a run time and a shape for which GKE offers flex-start.
+def check_flex_start(seconds: int | None, shape: Shape, text: str = "") -> None:
+    """Accept a run time, or its text, and a shape for which GKE offers flex-start.
 
     Raises:
         CapacityConflict: GKE does not.
@@ -260,23 +234,10 @@ def check_flex_start(seconds: int, shape: Shape) -> None:
             value=shape.accelerator,
             valid=", ".join(list_flex_start_generations()),
         )
-    if not FLEX_SECONDS_MIN <= seconds <= FLEX_SECONDS_MAX:
-        raise _refuse_run_time(str(seconds))
-
-
-def _refuse_run_time(text: str) -> CapacityConflict:
-    return CapacityConflict(
-        "the run time is out of range",
-        field=labels.MAX_RUN_DURATION,
-        value=text,
-        valid=f"{FLEX_SECONDS_MIN} to {FLEX_SECONDS_MAX} seconds",
-    )
-
-
-def _read_flex_start(template: PodTemplate, shape: Shape, settings: Settings) -> Capacity:
-    text = template.find_selector(labels.MAX_RUN_DURATION) or str(settings.max_run_duration_seconds)
-    seconds = parse_count(text)
-    if seconds is None:
-        raise _refuse_run_time(text)
-    check_flex_start(seconds, shape)
-    return Capacity(tier=Tier.FLEX_START, max_run_duration_seconds=seconds)
+    if seconds is None or not FLEX_SECONDS_MIN <= seconds <= FLEX_SECONDS_MAX:
+        raise CapacityConflict(
+            "the run time is out of range",
+            field=labels.MAX_RUN_DURATION,
+            value=text or str(seconds),
+            valid=f"{FLEX_SECONDS_MIN} to {FLEX_SECONDS_MAX} seconds",
+        )

@@ -1,249 +1,206 @@
-"""Resolves what one slice needs to what GKE needs: `build_demand` reads it from the pod template.
+"""Resolves what the pods of one template need to what GKE needs.
 
-The slice is one of the workload's own spec, and `shared.needs.spec_agreement` holds a live
-pod against that spec. Free text is used only within the operator's allow-lists.
+Free text of the pods is used only within the operator's allow-lists.
 """
 
 from __future__ import annotations
 
-import dataclasses
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from shared.kinds.table import get_kind
 from shared.model import labels
+from shared.model.counts import parse_count
 from shared.model.errors import NotAllowed
 from shared.model.priorities import NodeSource
-from shared.needs.boot_disks import find_disk
-from shared.needs.candidates import Candidate, find_node_source, read_candidates
-from shared.needs.capacity import Capacity, Tier, read_capacity, read_flex_wait
+from shared.needs.candidates import Candidate, Wish, read_candidates, read_only_candidate
+from shared.needs.capacity import Capacity, read_capacity, read_flex_wait
 from shared.needs.disks import list_disks
-from shared.needs.idle_time import read_idle_seconds
-from shared.needs.networks import check_listed, read_networks
-from shared.needs.node_selectors import (
-    check_affinity,
-    check_nodes,
-    read_node_labels,
-    read_operator_labels,
-    read_zone,
-)
-from shared.needs.own_keys import check_own_keys
-from shared.needs.wanted_shapes import find_wanted_shape
+from shared.needs.refusals import check_accelerator, check_own_keys, check_workload
+from shared.needs.selectors import check_affinity, read_node_labels, read_operator_labels
+from shared.needs.slice_shape import find_disk
 from shared.settings import Settings, is_allowed, name_listed
 
 if TYPE_CHECKING:
-    from shared.kinds.kind import SliceOfPod
-    from shared.model.workloads import PodTemplate, Toleration, WorkloadView
+    from shared.model.workloads import PodTemplate, SliceGroup, Toleration, WorkloadView
     from shared.shapes.shape import Shape
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Demand:
-    """What one slice needs: everything that `shared.needs.node_pool_body` uses, and nothing else."""
+    """What one need asks of GKE: everything that `shared.needs.nodepool` uses, and nothing else."""
 
     shape: Shape
-    capacity: Capacity
-    zone: str
+    candidates: tuple[Candidate, ...]
+    """The ways to get the capacity, the best first; at least one."""
+    index: int = 0
+    """Of the candidate that was chosen."""
+    nodes_from: NodeSource = NodeSource.CREATION
+    """What makes the nodes of the pool."""
     node_labels: dict[str, str]
     """Labels that the pods select or copy; never an owner label."""
     operator_labels: dict[str, str]
-    """Labels that the setting copies from the pods; not part of the fingerprint."""
+    """Labels that the setting copies from the pods."""
     networks: tuple[str, ...]
     """``network:subnetwork`` pairs."""
-    network_profile: bool = False
+    network_profile: bool
     """GKE makes the networks that the machine needs."""
     node_service_account: str
-    disk_gb: int = 0
-    """Size of the boot disk; 0: GKE's default. Not part of the fingerprint."""
-    tolerated: tuple[Toleration, ...] = ()
+    disk_gb: int
+    """Size of the boot disk; 0: GKE's default."""
+    tolerated: tuple[Toleration, ...]
     """The pods' own; a pool carries no taint of ours that they do not tolerate."""
-    elastic: bool = False
+    elastic: bool
     """The pool is for all pods of one shape; its node count changes with their number."""
-    part: bool = False
+    part: bool
     """Its pods use less than half of a host each."""
-    idle_seconds: int = 0
-    """How long the pool may stay without use after its workload is over; not part of the
-    fingerprint."""
     pinned: bool
     """The kind pins the pods to nodes of their slice, so the pool has its label and taint."""
-    asked: Capacity | None = None
-    """What the pods themselves select; None if that is `capacity`."""
-    nodes_from: NodeSource = NodeSource.CREATION
-    """What makes the nodes of the pool; not part of the fingerprint."""
-    before_pods: bool = False
-    """The pool is made before its pods exist, so GKE's autoscaler would not fill it."""
-    flex_wait_seconds: int = 0
+    idle_seconds: int
+    """How long the pool may stay without use after its workload is over."""
+    flex_wait_seconds: int
     """How long a flex-start pool may wait for its first node; 0: without end."""
-    candidates: tuple[Candidate, ...] = ()
-    """The ways to get the capacity, the best first; `capacity` and `zone` are those of one of them.
-    Empty without a list."""
-    index: int = 0
-    """Of the candidate."""
-    fellows: tuple[Demand, ...] = ()
-    """The other pools that are bought with this one, or none of them; these have none."""
 
     @property
-    def choices(self) -> int:
-        """Return the number of candidates, at least 1."""
-        return len(self.candidates) or 1
+    def capacity(self) -> Capacity:
+        """Return the capacity of the chosen candidate."""
+        return self.candidates[self.index].capacity
 
     @property
-    def candidate_mark(self) -> str:
-        """Return the label that names the candidate; empty where there is no choice."""
-        if self.choices == 1:
-            return ""
-        return f"{self.index + 1}-of-{self.choices}-{self.candidates[self.index].hash}"
-
-    @property
-    def place_of_list(self) -> str:
-        """Return ``candidate 2 of 5, spot in us-east5-b``; empty where there is no choice."""
-        if self.choices == 1:
-            return ""
-        return f"candidate {self.index + 1} of {self.choices}, {self.candidates[self.index]}"
+    def zone(self) -> str:
+        """Return the zone of the chosen candidate."""
+        return self.candidates[self.index].zone
 
     @property
     def place(self) -> str:
-        """Return the tier; where there is a choice, `place_of_list`."""
-        return self.place_of_list or str(self.capacity.tier)
-
-    def on_attempt(self, attempt: int) -> Demand:
-        """Return the same demand with the candidate of an attempt."""
-        if not self.candidates:
-            return self
-        index = attempt % self.choices
-        chosen = self.candidates[index]
-        source = chosen.nodes_from or self.nodes_from
-        if (index, source) == (self.index, self.nodes_from):
-            return self
-        return dataclasses.replace(
-            self, index=index, capacity=chosen.capacity, zone=chosen.zone, nodes_from=source
-        )
-
-    def with_nodes_at_creation(self, *, before_pods: bool = False) -> Demand:
-        """Return the same demand for pools that GKE creates together with their nodes.
-
-        A flex-start pool is always autoscaled.
-        """
-
-        def find_source(capacity: Capacity) -> NodeSource:
-            return (
-                NodeSource.AUTOSCALER if capacity.tier == Tier.FLEX_START else NodeSource.CREATION
-            )
-
-        found = tuple(
-            dataclasses.replace(each, nodes_from=find_source(each.capacity))
-            for each in self.candidates
-        )
-        source, before = find_source(self.capacity), before_pods or self.before_pods
-        return dataclasses.replace(self, candidates=found, nodes_from=source, before_pods=before)
+        """Return the tier; where there is a choice, ``candidate 2 of 5, spot in us-east5-b``."""
+        choices = len(self.candidates)
+        if choices == 1:
+            return str(self.capacity.tier)
+        return f"candidate {self.index + 1} of {choices}, {self.candidates[self.index]}"
 
 
 def build_demand(
-    cluster: str,
-    workload: WorkloadView,
-    found: SliceOfPod,
-    template: PodTemplate,
-    settings: Settings,
+    cluster: str, workload: WorkloadView, group: SliceGroup, shape: Shape, settings: Settings
 ) -> Demand:
-    """Return the demand of one slice of a live workload.
+    """Return the demand of the slices of a group, for which `find_slice_shape` has found a shape.
 
     Raises:
-        Rejected: no pool can satisfy the slice, or a setting does not allow the pool.
+        Rejected: no pool can satisfy them, or a setting does not allow the pool.
     """
+    template = group.template
+    check_workload(workload, settings)
     check_own_keys(template, workload)
-    _check_allowed(workload.namespace, template, settings)
-    shape = find_wanted_shape(found, template, workload, settings.room)
-    asked = read_capacity(template, shape, cluster, settings)
-    pins, elastic = _read_pins(workload, found), found.group.elastic
+    check_accelerator(template, settings)
+    check_affinity(template)
+    selected = read_capacity(template, shape, cluster, settings)
+    node_labels = read_node_labels(template, shape, selected, settings)
+    of_operator = read_operator_labels(template, settings)
     # The nodes of an elastic pool come and go, so that it has none is no failure.
-    flex_wait = read_flex_wait(template, settings) * (not elastic)
-    networks, of_operator = (
-        read_networks(template, shape, settings),
-        read_operator_labels(template, settings),
+    flex_wait = 0 if group.elastic else read_flex_wait(template, settings)
+    wish = Wish(
+        template=template,
+        shape=shape,
+        node_labels=of_operator | node_labels,
+        flex_wait=flex_wait,
+        cluster=cluster,
+        disks=list_disks(template, workload),
+        settings=settings,
     )
-    check_affinity(template, several=shape.node_count > 1)
-    node_labels = read_node_labels(
-        template, shape, asked, settings, pins=pins, given=networks.node_labels
-    )
-    own = pins | of_operator | node_labels
-    candidates = read_candidates(
-        template, shape, cluster, workload, settings, flex_wait=flex_wait, own=own
-    )
-    listed = bool(candidates)
-    if not listed:
-        candidates = (
-            Candidate(
-                asked, read_zone(template, cluster, settings, list_disks(template, workload))
-            ),
-        )
-        check_nodes(template, shape, asked, candidates[0].zone, own, settings)
-    candidates = tuple(
-        dataclasses.replace(
-            each,
-            nodes_from=find_node_source(
-                each, template, shape, settings, ways=len(candidates), elastic=elastic
-            ),
-        )
-        for each in candidates
-    )
-    first = candidates[0]
+    networks = _read_networks(template, settings) or settings.node_additional_networks
     return Demand(
         shape=shape,
-        capacity=first.capacity,
-        asked=asked,
-        zone=first.zone,
-        nodes_from=first.nodes_from or NodeSource.CREATION,
-        candidates=candidates * listed,
-        flex_wait_seconds=flex_wait,
+        candidates=read_candidates(wish, workload) or (read_only_candidate(wish),),
         node_labels=node_labels,
         operator_labels=of_operator,
-        networks=networks.pairs,
-        network_profile=networks.profile,
+        networks=networks,
+        network_profile=shape.own_networks and not networks,
         node_service_account=_read_service_account(template, settings),
-        elastic=elastic,
-        idle_seconds=read_idle_seconds(found.group, template, shape, settings),
-        pinned=found.group.pinned,
-        part=elastic and 2 * found.group.template.units < shape.chips_per_host,
-        disk_gb=find_disk(found, template, shape, settings),
+        disk_gb=find_disk(template, shape, settings),
         tolerated=template.tolerations,
+        elastic=group.elastic,
+        part=group.elastic and 2 * template.units < shape.chips_per_host,
+        pinned=group.pinned,
+        idle_seconds=_read_idle_seconds(group, shape, settings),
+        flex_wait_seconds=flex_wait,
     )
 
 
-def _read_pins(workload: WorkloadView, found: SliceOfPod) -> dict[str, str]:
-    label = get_kind(workload.kind).pin_label
-    if not label:
-        return {}
-    return {label: f"{workload.namespace}_{found.name}" if found.group.pinned else ""}
-
-
-def _check_allowed(namespace: str, template: PodTemplate, settings: Settings) -> None:
-    if not is_allowed(namespace, settings.allowed_namespaces):
-        raise NotAllowed(
-            "the setting allowed_namespaces does not list this namespace",
-            field="metadata.namespace",
-            value=namespace,
-            valid=name_listed(settings.allowed_namespaces),
-        )
-    accelerator = template.find_selector(
-        labels.GPU_ACCELERATOR if template.gpus else labels.ACCELERATOR
-    )
-    if accelerator and not is_allowed(accelerator, settings.allowed_accelerators):
-        raise NotAllowed(
-            "the setting allowed_accelerators does not list this accelerator",
-            field=labels.GPU_ACCELERATOR if template.gpus else labels.ACCELERATOR,
-            value=accelerator,
-            valid=name_listed(settings.allowed_accelerators),
-        )
+def _read_networks(template: PodTemplate, settings: Settings) -> tuple[str, ...]:
+    """Return the ``network:subnetwork`` pairs that the annotation names."""
+    field = f"annotation {labels.ADDITIONAL_NODE_NETWORKS}"
+    text = template.annotations.get(labels.ADDITIONAL_NODE_NETWORKS, "")
+    pairs = tuple(pair.replace(" ", "") for pair in text.split(",") if pair.strip())
+    for pair in pairs:
+        network, _, subnetwork = pair.partition(":")
+        if not network or not subnetwork or ":" in subnetwork:
+            raise NotAllowed(
+                "not a pair of network and subnetwork",
+                field=field,
+                value=pair,
+                valid="network:subnetwork, separated by commas",
+            )
+        _check_listed(pair, settings.allowed_node_networks, field, "allowed_node_networks")
+    return pairs
 
 
 def _read_service_account(template: PodTemplate, settings: Settings) -> str:
-    named = template.annotations.get(labels.NODE_SERVICE_ACCOUNT, "")
-    if not named or named == settings.node_service_account:
-        return settings.node_service_account
-    check_listed(
-        named,
-        settings.allowed_node_service_accounts,
-        labels.NODE_SERVICE_ACCOUNT,
-        "allowed_node_service_accounts",
-    )
-    return named
+    account = template.annotations.get(labels.NODE_SERVICE_ACCOUNT, "")
+    if account not in ("", settings.node_service_account):
+        field, setting = (
+            f"annotation {labels.NODE_SERVICE_ACCOUNT}",
+            "allowed_node_service_accounts",
+        )
+        _check_listed(account, settings.allowed_node_service_accounts, field, setting)
+    return account or settings.node_service_account
+
+
+def _check_listed(value: str, patterns: tuple[str, ...], field: str, setting: str) -> None:
+    """Accept the value of an annotation that the operator's setting lists.
+
+    Raises:
+        NotAllowed: it does not.
+    """
+    if not is_allowed(value, patterns):
+        problem = f"the setting {setting} does not list this value"
+        raise NotAllowed(problem, field=field, value=value, valid=name_listed(patterns))
+
+
+def _read_idle_seconds(group: SliceGroup, shape: Shape, settings: Settings) -> int:
+    """Return for how long the annotation, else the setting, asks that the pool stays.
+
+    A pool that no other workload may use never stays. What the setting asks for is 0 there, and an
+    annotation is refused, because its author would pay for a pool that waits for nothing, or wonder
+    why it does not wait.
+
+    Raises:
+        NotAllowed: the annotation is no number within the bound, or asks for what cannot be.
+    """
+    asked = group.template.annotations.get(labels.IDLE_SECONDS)
+    field, obstacle = f"annotation {labels.IDLE_SECONDS}", _find_obstacle(group, shape)
+    if asked is None:
+        return 0 if obstacle else settings.idle_seconds
+    seconds = parse_count(asked)
+    if seconds is None or seconds > settings.idle_bound:
+        raise NotAllowed(
+            "not a number of seconds that the settings idle_seconds and idle_seconds_max allow",
+            field=field,
+            value=asked,
+            valid=f"0 to {settings.idle_bound}",
+        )
+    if seconds and obstacle:
+        raise NotAllowed(obstacle, field=field, value=asked, valid="0, or no such annotation")
+    return seconds
+
+
+def _find_obstacle(group: SliceGroup, shape: Shape) -> str:
+    """Return why no other workload may use the pool of a slice; empty if one may."""
+    if group.pinned:
+        return "the node pool is pinned to its slice, so that no later workload can use it"
+    if group.elastic:
+        return "the node pool is elastic, and a later workload may have more pods than it has nodes"
+    if shape.multi_host and not (group.whole or group.template.node_pool_affinity):
+        return (
+            "nothing keeps the pods of this slice on one node pool, so that pods like these may be "
+            "spread over several idle node pools"
+        )
+    return ""

@@ -1,15 +1,14 @@
-"""Checks the zone of a node pool against the disks of its pods' claims. Pure.
+"""What the volume claims of pods mean for their node pool: a zone, or that no node helps now. Pure.
 
-A disk of one zone pins the pods to that zone, as a selector does. The author of a list of capacity
-knows the selectors of the pods, and the disks that exist. But the author does not know a disk that
-the pods create later. Such a disk is in the zone of their first pool, and the list of a running
-workload often cannot be changed.
+A volume of one zone pins the pods to that zone, as a selector does.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from shared.model.decisions import Reason
+from shared.model.needs import Obstacle
 from shared.needs.capacity import CapacityConflict
 
 if TYPE_CHECKING:
@@ -25,21 +24,24 @@ def list_volume_claims(workload: WorkloadView) -> tuple[str, ...]:
 
 
 def list_disks(template: PodTemplate, workload: WorkloadView) -> tuple[Disk, ...]:
-    """Return the disks of the claims that a template names, as far as they were read."""
-    return tuple(each for each in workload.disks if each.claim in template.volume_claims)
-
-
-def list_older(disks: Iterable[Disk], workload: WorkloadView) -> tuple[Disk, ...]:
-    """Return the disks that were not made after their workload; those of unknown age too."""
-    begun = workload.created_at
+    """Return the volumes of a template's claims that fix a zone, as far as they were read."""
     return tuple(
-        each for each in disks if begun is None or each.made_at is None or each.made_at < begun
+        disk for disk in workload.disks if disk.zones and disk.claim in template.volume_claims
     )
+
+
+def find_unbound(template: PodTemplate, workload: WorkloadView) -> Obstacle | None:
+    """Return the claim because of which no node can help the pods now; None without one."""
+    for disk in workload.disks:
+        if disk.unbound and disk.claim in template.volume_claims:
+            text = f"PersistentVolumeClaim {workload.namespace}/{disk.claim} {disk.unbound}"
+            return Obstacle(Reason.CLAIM_UNBOUND, text)
+    return None
 
 
 def reaches(zone: str, disks: Iterable[Disk]) -> bool:
     """Return whether pods in a zone can use all of some disks."""
-    return all(zone in each.zones for each in disks)
+    return all(zone in disk.zones for disk in disks)
 
 
 def check_zone(zone: str, disks: Iterable[Disk], *, field: str = "") -> None:
@@ -50,26 +52,24 @@ def check_zone(zone: str, disks: Iterable[Disk], *, field: str = "") -> None:
     """
     for disk in disks:
         if zone not in disk.zones:
-            raise CapacityConflict(
-                str(disk), field=field, value=zone, valid=" or ".join(disk.zones)
-            )
+            zones = " or ".join(disk.zones)
+            raise CapacityConflict(str(disk), field=field, value=zone, valid=zones)
 
 
 def choose_zone(zone: str, disks: Sequence[Disk]) -> str:
-    """Return a zone in which pods can use all of some disks, a given one (or none) if it will do.
+    """Return a zone in which pods can use all of some disks: the one named, if it will do.
 
     Raises:
         CapacityConflict: two of the disks have no zone in common.
     """
-    if reaches(zone, disks):
-        return zone
     first, *others = disks
-    for each in first.zones:
-        if reaches(each, others):
-            return each
-    told = next((each for each in others if not set(each.zones) & set(first.zones)), others[-1])
+    common = [each for each in (zone, *first.zones) if reaches(each, disks)]
+    if common:
+        return common[0]
+    apart = (each for each in others if not set(each.zones) & set(first.zones))
+    other = next(apart, others[-1])
     raise CapacityConflict(
-        f"the pods can use all of their disks in no zone: {first}, and {told}",
-        field=f"PersistentVolumeClaim {told.claim}",
+        f"the pods can use all of their disks in no zone: {first}, and {other}",
+        field=f"PersistentVolumeClaim {other.claim}",
         valid="disks with a zone in common",
     )

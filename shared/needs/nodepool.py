@@ -105,12 +105,7 @@ def choose_way(demand: Demand, candidate: int, *, empty: bool) -> Demand:
         empty: whether GKE's autoscaler makes the nodes.
     """
     source = NodeSource.AUTOSCALER if empty else NodeSource.CREATION
-    if not demand.candidates:
-        return dataclasses.replace(demand, nodes_from=source)
-    way = demand.candidates[candidate]
-    return dataclasses.replace(
-        demand, capacity=way.capacity, zone=way.zone, nodes_from=source, index=candidate
-    )
+    return dataclasses.replace(demand, index=candidate, nodes_from=source)
 
 
 def _size_pool(demand: Demand, maximum: int) -> Json:

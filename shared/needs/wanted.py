@@ -1,7 +1,7 @@
-"""Lists what the groups of a workload need, and to which need each of its live pods belongs.
+"""Lists what a workload needs, and to which need each of its live pods belongs.
 
-The spec decides what a slice is, and a live pod may only add selectors. Groups whose pods ask the
-same are one need. A need's key is a hash of what the pods ask; it makes names, and never decides
+The spec decides what a slice is, and live pods may only add to it. Groups whose pods ask the same
+are one need. The key of a need is a hash of what the pods ask; it makes names, and never decides
 whether a pool serves.
 """
 
@@ -12,7 +12,6 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from shared.kinds.elastic import find_slice
 from shared.kinds.table import get_kind, list_slices
 from shared.model import labels
 from shared.model.decisions import Decision, Reason, Verdict
@@ -20,32 +19,27 @@ from shared.model.errors import Rejected
 from shared.model.needs import Asks, Need, Obstacle, Pod, Way
 from shared.model.pools import PoolShape
 from shared.model.workloads import Toleration
-from shared.needs.demand import Demand
-from shared.needs.demands import decide_planned_demand
-from shared.needs.spec_agreement import check_pod
+from shared.needs.demand import Demand, build_demand
+from shared.needs.disks import find_unbound
+from shared.needs.parts import list_parts, see_pods
+from shared.needs.refusals import find_other_owner, find_other_server
+from shared.needs.selectors import list_required
+from shared.needs.slice_shape import find_slice_shape
 from shared.shapes.shape import Placement
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from shared.kinds.kind import Kind, SliceOfPod
-    from shared.model.workloads import PodTemplate, PodView, WorkloadView
-    from shared.needs.candidates import Candidate
+    from shared.model.workloads import PodView, WorkloadView
+    from shared.needs.parts import Part, PartKey, Seen
     from shared.settings import Settings
+    from shared.shapes.shape import Shape
 
 _KEY_CHARACTERS = 13
 NO_NEED = "-"
-"""In place of the key, for pods of the workload that its spec does not have any more."""
-_OF_SHAPE = frozenset(
-    {
-        labels.ACCELERATOR,
-        labels.TOPOLOGY,
-        labels.GPU_ACCELERATOR,
-        labels.ACCELERATOR_COUNT,
-        labels.NODE_POOL,
-    }
-)
-"""Selectors that the shape of a pool answers."""
+"""In place of the key, for pods of the workload that belong to no need of its spec now."""
+_NOWHERE = Asks(PoolShape(""))
+"""What no pool offers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,13 +61,14 @@ class Wanted:
     refusals: tuple[PodRefusal, ...] = ()
 
 
-@dataclass(slots=True)
-class _Group:
-    """Slices of the spec that ask the same."""
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a part of a workload needs, or why it is not ours to serve."""
 
     need: Need
-    demand: Demand | None
-    slices: list[SliceOfPod]
+    demand: Demand | None = None
+    other: Obstacle | None = None
+    """Somebody else serves its pods."""
 
 
 def list_wanted(
@@ -82,6 +77,8 @@ def list_wanted(
     pods: Sequence[PodView],
     pools_of: Mapping[str, str],
     settings: Settings,
+    *,
+    namespace_labels: Mapping[str, str] | None = None,
 ) -> Wanted:
     """Return what a workload needs.
 
@@ -91,177 +88,197 @@ def list_wanted(
         pods: its live pods.
         pools_of: the pool of each node that a pod may run on, by the node's name.
         settings: the operator's.
+        namespace_labels: of the workload's namespace.
     """
-    groups, refusals = _list_groups(cluster, workload, settings), list[PodRefusal]()
-    by_slice = {each.name: group for group in groups for each in group.slices}
-    seen = []
-    for pod in pods:
-        pool = pools_of.get(pod.node_name, pod.node_name)
-        try:
-            slice_name, group = _place(pod, workload, by_slice, settings)
-        except Rejected as error:
-            slice_name, group = "", None
-            refusals.append(PodRefusal(pod=pod, decision=_refuse(error)))
-        if group is None:
-            seen.append(_view_stray(pod, pool))
-        else:
-            seen.append(view_pod(pod, group.need, slice_name, pool))
-    merged = _merge(groups)
-    demands = {group.need.key: group.demand for group in groups if group.demand}
-    return Wanted(needs=tuple(merged), demands=demands, pods=tuple(seen), refusals=tuple(refusals))
-
-
-def view_pod(pod: PodView, need: Need, slice_name: str, pool: str) -> Pod:
-    """Return a live pod in the words of the plan."""
-    waits = pod.unschedulable and not (
-        pod.node_name or pod.gates or pod.nominated_node or pod.deleting
-    )
-    own = _list_selectors(pod.template) - need.asks.labels
-    return Pod(
-        need=need.key,
-        slice="" if need.elastic else slice_name,
-        pool=pool,
-        created_at=pod.created_at or 0.0,
-        waits=waits,
-        terminating=pod.deleting,
-        asks=Asks(need.asks.shape, own, pod.template.tolerations),
-    )
-
-
-def _view_stray(pod: PodView, pool: str) -> Pod:
-    """Return a pod of the workload that is of no slice now; it holds its pool until it ends."""
-    asks = Asks(PoolShape(""))
-    return Pod(
-        need=NO_NEED,
-        slice=pod.uid,
-        pool=pool,
-        created_at=pod.created_at or 0.0,
-        terminating=pod.deleting,
-        asks=asks,
-    )
-
-
-def _place(
-    pod: PodView, workload: WorkloadView, by_slice: Mapping[str, _Group], settings: Settings
-) -> tuple[str, _Group | None]:
-    """Return the slice of a live pod and the group that needs it; None if the spec has neither.
-
-    Raises:
-        Rejected: the pod contradicts the spec, or it is not clear which slice it belongs to.
-    """
-    kind = get_kind(workload.kind)
-    spec = kind.find_template(pod, workload)
-    if spec is not None and not pod.node_name:
-        check_pod(pod.template, spec, workload, settings)
-    slice_of_pod = find_slice(kind, pod, workload)
-    if slice_of_pod is None:
-        return "", None
-    known = by_slice.get(slice_of_pod.name)
-    # A pod beyond the spec, for example of an index that a running Job has left, keeps its slice.
-    alike = (
-        group
-        for group in by_slice.values()
-        if group.slices[0].group.name == slice_of_pod.group.name
-    )
-    return slice_of_pod.name, known or next(alike, None)
-
-
-def _list_groups(cluster: str, workload: WorkloadView, settings: Settings) -> list[_Group]:
-    """Return the groups of the spec, each with its demand, or with the reason why it has none."""
+    unclear: tuple[Need, ...] = ()
     try:
         slices = list_slices(workload)
     except Rejected as error:
         never = Obstacle(Reason(error.reason), str(error))
-        return [_Group(Need(key="none", asks=Asks(PoolShape("")), never=never), None, [])]
-    groups: dict[str, list[SliceOfPod]] = {}
-    for each in slices:
-        own_group = each.group.pinned or each.group.elastic
-        groups.setdefault(each.name if own_group else f"group {each.group.name}", []).append(each)
-    return [_build_group(cluster, workload, alike, settings) for alike in groups.values()]
-
-
-def _build_group(
-    cluster: str, workload: WorkloadView, slices: list[SliceOfPod], settings: Settings
-) -> _Group:
-    first = slices[0]
-    demand = decide_planned_demand(cluster, workload, first, settings)
-    if isinstance(demand, Decision):
-        asks = Asks(PoolShape(accelerator="", units=first.group.template.units))
-        never = Obstacle(demand.reason, demand.message)
-        return _Group(Need(key=_make_key(asks, first), asks=asks, never=never), None, slices)
-    return _Group(_build_need(workload, demand, slices), demand, slices)
-
-
-def _build_need(workload: WorkloadView, demand: Demand, slices: list[SliceOfPod]) -> Need:
-    first, shape, kind = slices[0], demand.shape, get_kind(workload.kind)
-    asks = _read_asks(kind, demand, first)
-    ended = len(first.group.ended)
-    candidates = demand.candidates or ()
-    ways = tuple(_view_way(each) for each in candidates)
-    return Need(
-        key=_make_key(asks, first),
-        asks=asks,
-        most=max(0, len(slices) - (ended if kind.name == "Job" else 0)),
-        hosts=1 if demand.elastic else shape.node_count,
-        ways=ways or (Way(demand.capacity.tier, demand.zone, demand.capacity.reservation_path),),
-        pin=first.name if demand.pinned else "",
-        nodes=shape.node_count if demand.elastic else None,
-        part=demand.part,
-        warm_seconds=demand.idle_seconds,
+        slices, unclear = (), (Need(key="unclear", asks=_NOWHERE, never=never),)
+    seen = see_pods(pods, slices, workload, settings)
+    parts = list_parts(slices, seen, workload)
+    answers = _answer_parts(parts, cluster, workload, settings, namespace_labels or {})
+    usual = {group: answer for (group, _, _), answer in reversed(answers.items())}
+    views, refusals = list[Pod](), list[PodRefusal]()
+    for each in seen:
+        # A pod beyond the spec, for example of an index that a running Job has left.
+        answer = answers.get(each.key) or usual.get(each.group)
+        pool = pools_of.get(each.pod.node_name, each.pod.node_name)
+        refusal = each.refusal or _refuse_other(answer)
+        if refusal is not None and not each.pod.node_name:
+            refusals.append(PodRefusal(pod=each.pod, decision=refusal))
+        ours = answer if refusal is None else None
+        views.append(_view_pod(each, ours, pool))
+    served = [answer for answer in answers.values() if answer.other is None]
+    return Wanted(
+        needs=(*unclear, *_merge(answer.need for answer in served)),
+        demands={answer.need.key: answer.demand for answer in served if answer.demand},
+        pods=tuple(views),
+        refusals=tuple(refusals),
     )
 
 
-def _read_asks(kind: Kind, demand: Demand, first: SliceOfPod) -> Asks:
-    """Return what the pods of a slice ask; of a pinned one, with what its controller adds."""
-    template = first.group.template
-    selectors, tolerations = _list_selectors(template), template.tolerations
-    if demand.pinned:
-        selectors |= {(kind.pin_label, demand.node_labels[kind.pin_label])}
-        tolerations = (*tolerations, Toleration(key=kind.pin_taint, operator="Exists"))
-    return Asks(read_shape(demand), selectors, tolerations)
+def _answer_parts(
+    parts: Mapping[PartKey, Part],
+    cluster: str,
+    workload: WorkloadView,
+    settings: Settings,
+    namespace_labels: Mapping[str, str],
+) -> dict[PartKey, Answer]:
+    """Return what each part needs. Pinned slices differ by their pin alone."""
+    answers: dict[PartKey, Answer] = {}
+    pinned: dict[PartKey, Answer] = {}
+    for key, part in parts.items():
+        if not part.pin:
+            answers[key] = _answer(part, cluster, workload, settings, namespace_labels)
+            continue
+        group, addition, _ = key
+        if (alike := (group, addition, "")) not in pinned:
+            pinned[alike] = _answer(part, cluster, workload, settings, namespace_labels)
+        answers[key] = _pin(pinned[alike], part, workload)
+    return answers
 
 
-def read_shape(demand: Demand) -> PoolShape:
-    """Return what the machines of a demand's pool offer."""
-    shape, gpus = demand.shape, demand.shape.gpus
+def _pin(answer: Answer, part: Part, workload: WorkloadView) -> Answer:
+    """Return the answer for one slice whose pods select nodes with the label of their slice."""
+    kind, need = get_kind(workload.kind), answer.need
+    value, demand = f"{workload.namespace}_{part.pin}", answer.demand
+    asks = Asks(
+        need.asks.shape,
+        need.asks.labels | {(kind.pin_label, value)},
+        (*need.asks.tolerations, Toleration(key=kind.pin_taint, operator="Exists")),
+    )
+    key = labels.hash_text(f"{need.key}:{part.pin}", _KEY_CHARACTERS)
+    if demand is not None:
+        demand = dataclasses.replace(demand, node_labels=demand.node_labels | {kind.pin_label: value})
+    pinned = dataclasses.replace(need, key=key, asks=asks, pin=part.pin)
+    return Answer(pinned, demand, answer.other)
+
+
+def _answer(
+    part: Part,
+    cluster: str,
+    workload: WorkloadView,
+    settings: Settings,
+    namespace_labels: Mapping[str, str],
+) -> Answer:
+    """Return what a part needs.
+
+    What a setting forbids is still a need: another setting of `collect` must delete nothing.
+    """
+    group, template = part.group, part.group.template
+    need = Need(key=_make_key(part), asks=_NOWHERE, most=part.most)
+    other = find_other_server(template) or find_other_owner(
+        workload, namespace_labels, gpus=template.gpus > 0
+    )
+    if other is not None:
+        return Answer(need, other=other)
+    try:
+        shape = find_slice_shape(group, template, workload, settings)
+        asks = Asks(
+            read_shape(shape, elastic=group.elastic),
+            list_required(template, settings),
+            template.tolerations,
+        )
+        need = dataclasses.replace(
+            need,
+            asks=asks,
+            hosts=1 if group.elastic else shape.node_count,
+            nodes=shape.node_count * (part.most > 0) if group.elastic else None,
+        )
+        demand = build_demand(cluster, workload, group, shape, settings)
+    except Rejected as error:
+        never = Obstacle(Reason(error.reason), str(error))
+        return Answer(dataclasses.replace(need, never=never))
+    ways = tuple(
+        Way(each.capacity.tier, each.zone, each.capacity.reservation_path, each.nodes_from)
+        for each in demand.candidates
+    )
+    need = dataclasses.replace(
+        need,
+        ways=ways,
+        part=demand.part,
+        waits_for=find_unbound(template, workload),
+        warm_seconds=demand.idle_seconds,
+        flex_wait_seconds=demand.flex_wait_seconds,
+    )
+    return Answer(need, demand)
+
+
+def read_shape(shape: Shape, *, elastic: bool) -> PoolShape:
+    """Return what the machines of a pool of a shape offer."""
+    gpus, sharing = shape.gpus, ""
+    if gpus and (gpus.partition or gpus.strategy):
+        sharing = f"{gpus.partition}/{gpus.strategy}/{gpus.clients}"
     return PoolShape(
         accelerator=shape.accelerator if gpus else shape.machine_type,
         topology=shape.topology if shape.placement == Placement.COMPACT else "",
-        hosts=0 if demand.elastic else shape.node_count,
+        hosts=0 if elastic else shape.node_count,
         units=shape.chips_per_host,
-        sharing=f"{gpus.partition}/{gpus.strategy}/{gpus.clients}"
-        if gpus and (gpus.partition or gpus.strategy)
-        else "",
+        sharing=sharing,
     )
 
 
-def _view_way(candidate: Candidate) -> Way:
-    return Way(candidate.capacity.tier, candidate.zone, candidate.capacity.reservation_path)
+def _make_key(part: Part) -> str:
+    """Return a hash of what the pods of a part ask, by the spec and by what live pods add.
+
+    Nothing that we derive or that an operator sets is in it.
+    """
+    group, asked = part.group, part.spec
+    copied = [key.strip() for key in asked.annotations.get(labels.COPY_LABELS, "").split(",")]
+    sets = (
+        [f"{asked.chips}/{asked.gpus}", str(group.hosts), str(group.pods), str(group.elastic)],
+        [str(asked.cpu_millis), str(asked.memory_bytes), str(asked.storage_bytes)],
+        sorted(f"{key}={value}" for key, value in asked.node_selector.items()),
+        sorted(f"{key} in {','.join(values)}" for key, values in asked.node_affinity.items()),
+        sorted(str(each) for term in asked.node_terms for each in term),
+        sorted(f"{each.kind} {each.key} {each.domains_min}" for each in asked.topology_terms),
+        sorted(
+            f"{each.key} {each.operator} {each.value} {each.effect}" for each in asked.tolerations
+        ),
+        sorted(
+            f"{key}:{value}"
+            for key, value in asked.annotations.items()
+            if key in labels.POD_KEYS or key == labels.SLICE_TOPOLOGY
+        ),
+        sorted(f"{key}~{asked.labels[key]}" for key in copied if key in asked.labels),
+        sorted(asked.volume_claims),
+    )
+    text = "".join(f"{len(words)}[{''.join(f'{len(w)}:{w}' for w in words)}]" for words in sets)
+    return labels.hash_text(text, _KEY_CHARACTERS)
 
 
-def _list_selectors(template: PodTemplate) -> frozenset[tuple[str, str]]:
-    """Return the node labels that a pod asks for by one value each."""
-    single = {key: values[0] for key, values in template.node_affinity.items() if len(values) == 1}
-    asked = {**single, **template.node_selector}
-    return frozenset((key, value) for key, value in asked.items() if key not in _OF_SHAPE)
-
-
-def _make_key(asks: Asks, first: SliceOfPod) -> str:
-    shape = asks.shape
-    parts = [shape.accelerator, shape.topology, str(shape.hosts), str(shape.units), shape.sharing]
-    parts += sorted(f"{key}={value}" for key, value in asks.labels)
-    parts += [first.name] if first.group.pinned else []
-    return labels.hash_text("".join(f"{len(part)}:{part}" for part in parts), _KEY_CHARACTERS)
-
-
-def _merge(groups: Iterable[_Group]) -> list[Need]:
+def _merge(needs: Iterable[Need]) -> list[Need]:
     """Return one need for all groups whose pods ask the same."""
-    most, needs = Counter[str](), dict[str, Need]()
-    for group in groups:
-        most[group.need.key] += group.need.most
-        needs.setdefault(group.need.key, group.need)
-    return [dataclasses.replace(need, most=most[key]) for key, need in needs.items()]
+    listed = list(needs)
+    most = Counter[str]()
+    for need in listed:
+        most[need.key] += need.most
+    once = {need.key: need for need in reversed(listed)}
+    ordered = dict.fromkeys(need.key for need in listed)
+    return [dataclasses.replace(once[key], most=most[key]) for key in ordered]
 
 
-def _refuse(error: Rejected) -> Decision:
-    return Decision(Verdict.REFUSE, Reason(error.reason), str(error))
+def _refuse_other(answer: Answer | None) -> Decision | None:
+    if answer is None or answer.other is None:
+        return None
+    return Decision(Verdict.NOTHING, answer.other.reason, answer.other.message)
+
+
+def _view_pod(seen: Seen, answer: Answer | None, pool: str) -> Pod:
+    """Return a live pod in the words of the plan.
+
+    One that belongs to no need holds its pool until it ends.
+    """
+    pod, need = seen.pod, answer.need if answer else None
+    free = not (pod.node_name or pod.gates or pod.nominated_node or pod.deleting)
+    return Pod(
+        need=need.key if need else NO_NEED,
+        slice="" if need and need.elastic else seen.slice if need else pod.uid,
+        pool=pool,
+        created_at=pod.created_at or 0.0,
+        waits=pod.unschedulable and free and need is not None,
+        terminating=pod.deleting,
+        asks=need.asks if need else _NOWHERE,
+    )

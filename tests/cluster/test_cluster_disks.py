@@ -11,7 +11,7 @@ from shared.engine.outside import Ports
 from shared.model import labels
 from shared.model.workloads import PodView
 from shared.needs.demand import Demand
-from shared.needs.demands import decide_demand
+from tests.demands import decide_demand
 from standins.controlplane.plane import ControlPlane
 from standins.controlplane.tests.controlplane_worlds import World, jobset, wait_for
 from tests.builders import CLUSTER, ZONE, settings

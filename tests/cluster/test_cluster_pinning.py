@@ -16,7 +16,7 @@ from shared.edges.kubernetes_cluster import KubernetesCluster
 from shared.kinds.jobset import JOB_KEY
 from shared.model.labels import DISABLE_AUTOPROVISIONING, NODE_POOL, PINNED_JOB_KEY
 from shared.needs.demand import Demand
-from shared.needs.demands import decide_demand
+from tests.demands import decide_demand
 from shared.needs.node_pool_body import build_node_pool
 from shared.settings import ClusterSettings, Settings
 from standins.controlplane.cache import Build

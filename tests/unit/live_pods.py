@@ -9,12 +9,12 @@ from typing import Any
 import msgspec
 
 from shared.edges.workload_objects import Pod, read_workload, view_pod
-from shared.kinds.table import get_kind, list_slices
+from shared.kinds.table import get_kind
 from shared.model import labels
 from shared.model.decisions import Decision
 from shared.model.workloads import PodView, WorkloadView
 from shared.needs.demand import Demand
-from shared.needs.demands import decide_demand, decide_planned_demand
+from tests.demands import decide_demand, plan_demands
 from shared.settings import Settings
 from tests.builders import CLUSTER, settings
 
@@ -135,10 +135,10 @@ def require(template: Json, key: str, *values: str) -> Json:
 
 
 def plan(workload: WorkloadView) -> list[Demand | Decision]:
-    """Return what the rule says of each slice of the spec."""
-    return [decide_planned_demand(CLUSTER, workload, each, settings()) for each in list_slices(workload)]
+    """Return what the rule says of each need of the spec."""
+    return plan_demands(workload)
 
 
-def decide(pod: PodView, workload: WorkloadView | None, use: Settings | None = None) -> Demand | Decision:
+def decide(pod: PodView, workload: WorkloadView, use: Settings | None = None) -> Demand | Decision:
     """Return what the rule says of the pod."""
     return decide_demand(CLUSTER, pod, workload, use or settings())

@@ -4,7 +4,7 @@ import pytest
 
 from shared.model import labels
 from shared.model.decisions import Reason
-from shared.needs.near_keys import find_near_key
+from cli.planning.near_keys import find_near_key
 from tests.builders import a_template
 from tests.unit.asked_shapes import refuse_shape
 

@@ -12,9 +12,9 @@ from shared.model.decisions import Decision, Reason
 from shared.model.errors import NotAllowed, Rejected
 from shared.needs.capacity import Capacity, CapacityConflict, Tier, read_capacity
 from shared.needs.demand import Demand
-from shared.needs.demands import decide_demand
+from tests.demands import decide_demand
 from shared.needs.node_pool_body import build_node_pool
-from shared.needs.node_selectors import COPIED_FROM_SELECTORS, UnsupportedSelector, ZoneMissing, read_zone
+from shared.needs.selectors import COPIED_FROM_SELECTORS, UnsupportedSelector, ZoneMissing, read_zone
 from shared.settings import ClusterSettings
 from shared.shapes.tpus import find_shape
 from tests.builders import CLUSTER, ZONE, a_jobset, a_pod, a_template, settings

@@ -26,33 +26,43 @@ if TYPE_CHECKING:
     from shared.shapes.shape import Shape
 
 ZONE = re.compile(r"[a-z]+-[a-z]+[0-9]+-[a-z0-9]+")
-
-SET_BY_GKE = frozenset(
+OF_SHAPE = frozenset(
     {
-        *(
-            labels.ACCELERATOR,
-            labels.TOPOLOGY,
-            labels.GPU_NODE,
-            labels.GPU_ACCELERATOR,
-            labels.GPU_PARTITION,
-        ),
+        *(labels.ACCELERATOR, labels.TOPOLOGY),
+        *(labels.GPU_NODE, labels.GPU_ACCELERATOR, labels.GPU_PARTITION),
         *(labels.GPU_SHARING, labels.GPU_CLIENTS, labels.GPU_DRIVER),
-        *(labels.SPOT, labels.FLEX_START, labels.PROVISIONING),
-        *(labels.RESERVATION_NAME, labels.RESERVATION_PROJECT),
-        *(labels.RESERVATION_BLOCKS, labels.RESERVATION_SUBBLOCKS, labels.RESERVATION_ZONE),
-        *(labels.ZONE, labels.REGION, labels.INSTANCE_TYPE, labels.MACHINE_FAMILY),
-        *(labels.OPERATING_SYSTEM, labels.OS_DISTRIBUTION, labels.ARCHITECTURE),
     }
 )
-"""Node labels that GKE derives from the pool's fields; other modules of `shared.core` read them."""
-
-COPIED_FROM_SELECTORS = frozenset(
-    {labels.ICI_RESILIENCY, labels.LOCATION_HINT, labels.POOL_GROUP_NAME, labels.WORKLOAD_TYPE}
+"""Node labels that follow from a pool's accelerators."""
+OF_TIER = frozenset(
+    {
+        *(labels.SPOT, labels.FLEX_START, labels.PROVISIONING, labels.PREEMPTIBLE),
+        *(labels.RESERVATION_NAME, labels.RESERVATION_PROJECT),
+        *(labels.RESERVATION_BLOCKS, labels.RESERVATION_SUBBLOCKS, labels.MAX_RUN_DURATION),
+    }
 )
-"""GKE's own keys that GKE reads from the labels of a new pool."""
+"""Node labels that follow from a pool's capacity; not read under ``force_on_demand``."""
+_OF_PLACE = frozenset({labels.ZONE, labels.REGION, labels.RESERVATION_ZONE})
+_OF_MACHINE = frozenset(
+    {
+        *(labels.INSTANCE_TYPE, labels.MACHINE_FAMILY, labels.ARCHITECTURE),
+        *(labels.OPERATING_SYSTEM, labels.OS_DISTRIBUTION, labels.METADATA_SERVER),
+    }
+)
+SET_BY_GKE = OF_SHAPE | OF_TIER | _OF_PLACE | _OF_MACHINE
+"""Node labels that GKE derives from the pool's fields."""
+_COUNT = labels.ACCELERATOR_COUNT
+COPIED_FROM_SELECTORS = frozenset(
+    {
+        *(labels.ICI_RESILIENCY, labels.LOCATION_HINT, labels.POOL_GROUP_NAME),
+        *(labels.WORKLOAD_TYPE, labels.RESERVATION_AFFINITY, _COUNT),
+    }
+)
+"""GKE's own keys that GKE reads from the labels of a new pool, or does not set itself."""
 TOPOLOGY_KEYS = (labels.NODE_POOL, labels.HOSTNAME, labels.ZONE)
 """The topology labels by which pods may require to be together or apart."""
-_SELECTED = COPIED_FROM_SELECTORS | {labels.ACCELERATOR_COUNT, labels.RESERVATION_AFFINITY}
+_LISTED_BY_GKE = {labels.INSTANCE_TYPE, labels.ZONE, labels.RESERVATION_NAME}
+"""Of `SET_BY_GKE`, those that a listed pool shows with the selected value."""
 
 
 class UnsupportedSelector(Rejected):
@@ -67,71 +77,94 @@ class ZoneMissing(Rejected):
     reason = "zone_missing"
 
 
+def list_required(template: PodTemplate, settings: Settings) -> frozenset[tuple[str, str]]:
+    """Return the node labels by which a listed pool shows whether pods may run on it.
+
+    What follows from its accelerators is compared as its shape.
+    """
+    required = set()
+    for key in {**template.node_affinity, **template.node_selector}:
+        values = template.list_values(key)
+        shown = key not in SET_BY_GKE | COPIED_FROM_SELECTORS or key in _LISTED_BY_GKE
+        if shown and len(values) == 1 and not (key in OF_TIER and settings.force_on_demand):
+            required.add((key, values[0]))
+    if not settings.force_on_demand:
+        provisioning = template.list_values(labels.PROVISIONING)
+        for key, tier in ((labels.SPOT, Tier.SPOT), (labels.FLEX_START, Tier.FLEX_START)):
+            if template.selects(key) or str(tier) in provisioning:
+                required.add((key, "true"))
+    return frozenset(required)
+
+
 def read_node_labels(
-    template: PodTemplate,
-    shape: Shape,
-    capacity: Capacity,
-    settings: Settings,
-    *,
-    pins: Mapping[str, str],
-    given: Mapping[str, str],
+    template: PodTemplate, shape: Shape, capacity: Capacity, settings: Settings
 ) -> dict[str, str]:
     """Return the node labels that a pool needs besides owner labels and `read_operator_labels`.
-
-    A value of `pins`, by which the kind pins pods to nodes, is empty if these are not pinned. No
-    label of `given` contradicts a selector.
 
     Raises:
         UnsupportedSelector: the nodes would not have a label that the pod selects.
         NotAllowed: the copy-labels annotation names a label outside the allow-list.
     """
-    found = _copy_pod_labels(template, settings)
-    found.update({key: value for key, value in {**pins, **given}.items() if value})
-    if capacity.max_run_duration_seconds and template.selects(labels.MAX_RUN_DURATION):
-        found[labels.MAX_RUN_DURATION] = str(capacity.max_run_duration_seconds)
-    settled = {*given, *pins, *SET_BY_GKE, labels.METADATA_SERVER}
-    if settings.force_on_demand or labels.MAX_RUN_DURATION in found:
-        settled.add(labels.MAX_RUN_DURATION)
+    node_labels = _copy_pod_labels(template, settings)
+    of_operator = read_operator_labels(template, settings)
     for key in {**template.node_affinity, **template.node_selector}:
-        if key in settled:
+        if key in SET_BY_GKE:
             continue
         value = template.find_selector(key)
-        if value is None and key not in (
-            *found,
-            *read_operator_labels(template, settings),
-            labels.HOSTNAME,
-        ):
+        if value is None and key not in (*node_labels, *of_operator, labels.HOSTNAME):
             raise UnsupportedSelector(
                 "the operator Exists gives no value for the node label",
                 field=f"spec.affinity.nodeAffinity {key}",
                 value="Exists",
                 valid="the operator In with one value",
             )
-        if value is not None and labels.is_reserved(key) and key not in _SELECTED:
+        reserved = labels.is_reserved(key) or key == labels.NETWORK_PROFILE
+        if value is not None and reserved and key not in COPIED_FROM_SELECTORS:
             raise UnsupportedSelector(
                 "this provisioner cannot set this label on nodes",
                 field="spec.nodeSelector",
                 value=f"{key}={value}",
-                valid="remove this selector; or, for node pools of your own that have this label, the annotation "
-                f'{labels.DISABLE_AUTOPROVISIONING}: "true" on the pod',
+                valid="remove this selector; or, for node pools of your own that have this label, "
+                f'the annotation {labels.DISABLE_AUTOPROVISIONING}: "true" on the pod',
             )
         if value is not None:
-            found[key] = str(shape.chips_per_host) if key == labels.ACCELERATOR_COUNT else value
-    return found
+            node_labels[key] = str(shape.chips_per_host) if key == _COUNT else value
+    if capacity.max_run_duration_seconds and template.selects(labels.MAX_RUN_DURATION):
+        node_labels[labels.MAX_RUN_DURATION] = str(capacity.max_run_duration_seconds)
+    return node_labels
 
 
-def check_affinity(template: PodTemplate, *, several: bool) -> None:
-    """Accept pods whose required terms of affinity the nodes of one pool can satisfy.
+def read_operator_labels(template: PodTemplate, settings: Settings) -> dict[str, str]:
+    """Return the pod's labels that the setting ``copy_labels`` copies to the nodes."""
+    return {
+        key: template.labels[key]
+        for key in settings.copy_labels
+        if key in template.labels and not labels.is_owner_key(key)
+    }
+
+
+def _copy_pod_labels(template: PodTemplate, settings: Settings) -> dict[str, str]:
+    asked = [key.strip() for key in template.annotations.get(labels.COPY_LABELS, "").split(",")]
+    for key in filter(None, asked):
+        if labels.is_reserved(key) or not is_allowed(key, settings.allowed_label_prefixes):
+            raise NotAllowed(
+                "this label may not be copied to nodes",
+                field=f"annotation {labels.COPY_LABELS}",
+                value=key,
+                valid="a key in allowed_label_prefixes, outside the domains of Google and "
+                "Kubernetes",
+            )
+    return {key: template.labels[key] for key in asked if key in template.labels}
+
+
+def check_affinity(template: PodTemplate) -> None:
+    """Accept pods whose required terms of affinity the nodes of a new pool can satisfy.
 
     All nodes of a pool are alike, and a new one has no topology label but those of `TOPOLOGY_KEYS`.
 
-    Args:
-        template: of the pods.
-        several: whether a pool has several of them.
-
     Raises:
         UnsupportedSelector: node affinity has several terms, or a topology term is about a label
-            that no node has, or keeps apart by it the pods of one pool.
+            that no node has.
     """
     if len(template.node_terms) > 1:
         raise UnsupportedSelector(
@@ -141,22 +174,12 @@ def check_affinity(template: PodTemplate, *, several: bool) -> None:
             valid="one nodeSelectorTerm, or a nodeSelector",
         )
     for term in template.topology_terms:
-        if is_own(term.key) and not template.list_values(term.key):
+        if is_own(term.key):
             raise UnsupportedSelector(
                 "no node of a new node pool has this topology label",
                 field=f"{term.kind} topologyKey",
                 value=term.key,
-                valid=f"{', '.join(TOPOLOGY_KEYS)}; a preferred term; or a nodeSelector with a value of "
-                f"{term.key}, which the new nodes then get",
-            )
-        alike = term.key == labels.ZONE or is_own(term.key)
-        if several and alike and term.keeps_apart(term.key, template.labels):
-            raise UnsupportedSelector(
-                "the pods of one node pool must differ in this topology label, and all nodes of a pool have one "
-                "value of it",
-                field=f"{term.kind} topologyKey",
-                value=term.key,
-                valid=f"{labels.HOSTNAME}, which keeps them on different nodes; or a preferred term",
+                valid=f"{', '.join(TOPOLOGY_KEYS)}; or a preferred term",
             )
 
 
@@ -185,16 +208,13 @@ def check_nodes(
     unmet = next((each for each in certain if not each.holds(present)), None)
     if unmet is None:
         return
-    key = unmet.key
-    has = (
-        f"{present[key]}, as these nodes have it"
-        if key in present
-        else "remove this selector: they lack it"
-    )
-    if key == labels.METADATA_SERVER and key not in present:
-        has = "remove this selector, or turn on the setting node_workload_identity"
-    shown, problem = str(unmet), "the pods do not accept the nodes that they would get"
-    raise UnsupportedSelector(problem, field=key, value=shown, valid=has)
+    key, valid = unmet.key, "remove this selector: they lack it"
+    if key in present:
+        valid = f"{present[key]}, as these nodes have it"
+    elif key == labels.METADATA_SERVER:
+        valid = "remove this selector, or turn on the setting node_workload_identity"
+    problem = "the pods do not accept the nodes that they would get"
+    raise UnsupportedSelector(problem, field=key, value=str(unmet), valid=valid)
 
 
 def _list_known_labels(
@@ -202,7 +222,7 @@ def _list_known_labels(
 ) -> dict[str, str]:
     """Return labels of the nodes of a pool; empty for those that GKE does not give to them."""
     tier, gpus = capacity.tier, shape.gpus
-    found = {
+    known = {
         labels.MANAGER: labels.MANAGER_VALUE,
         labels.REGION: zone.rpartition("-")[0],
         labels.INSTANCE_TYPE: shape.machine_type,
@@ -218,8 +238,8 @@ def _list_known_labels(
         labels.METADATA_SERVER: "true" if settings.node_workload_identity else "",
     }
     if settings.force_on_demand:  # a webhook may remove the tier, and Kueue may choose the zone
-        return found
-    return found | {
+        return known
+    return known | {
         labels.ZONE: zone,
         labels.SPOT: "true" if tier == Tier.SPOT else "",
         labels.FLEX_START: "true" if tier == Tier.FLEX_START else "",
@@ -229,43 +249,30 @@ def _list_known_labels(
     }
 
 
-def read_operator_labels(template: PodTemplate, settings: Settings) -> dict[str, str]:
-    """Return the pod's labels that the setting ``copy_labels`` copies to the nodes."""
-    return {
-        key: template.labels[key]
-        for key in settings.copy_labels
-        if key in template.labels and not labels.is_owner_key(key)
-    }
-
-
 def read_zone(
     template: PodTemplate, cluster: str, settings: Settings, disks: Sequence[Disk] = ()
 ) -> str:
-    """Return the zone of the pool: of the pod, else of the setting, else of a zonal cluster.
-
-    If the pod selects none, and its disks are elsewhere than the setting says, it is theirs.
+    """Return the zone of the pool: of the pod, else of its disks, the setting, a zonal cluster.
 
     Raises:
         ZoneMissing: there is none.
         UnsupportedSelector: the pod selects a zone outside the cluster's region.
         CapacityConflict: the pod's disks are in another zone than it selects, or in several.
     """
-    location = cluster.split("/")[3]
+    location, region = cluster.split("/")[3], find_region(cluster)
+    usual = settings.clusters[cluster].zone or (location if ZONE.fullmatch(location) else "")
     chosen = template.find_selector(labels.ZONE) or template.find_selector(labels.RESERVATION_ZONE)
-    zone = (
-        chosen or settings.clusters[cluster].zone or (location if ZONE.fullmatch(location) else "")
-    )
     if chosen:
         check_zone(chosen, disks, field=f"spec.nodeSelector {labels.ZONE}")
     elif disks:
-        zone = chosen = choose_zone(zone, disks)
+        chosen = choose_zone(usual, disks)
+    zone = chosen or usual
     if not zone:
         raise ZoneMissing(
             "no zone is set for the node pool",
             field=f"spec.nodeSelector {labels.ZONE}",
             valid=f"a zone of {location} in this selector or in the setting clusters.{cluster}.zone",
         )
-    region = find_region(cluster)
     if chosen and not chosen.startswith(f"{region}-"):
         raise UnsupportedSelector(
             "not a zone of the cluster's region",
@@ -279,18 +286,3 @@ def read_zone(
 def find_region(cluster: str) -> str:
     """Return the region of a cluster."""
     return "-".join(cluster.split("/")[3].split("-")[:2])
-
-
-def _copy_pod_labels(template: PodTemplate, settings: Settings) -> dict[str, str]:
-    asked = [key.strip() for key in template.annotations.get(labels.COPY_LABELS, "").split(",")]
-    for key in asked:
-        if key and (
-            labels.is_reserved(key) or not is_allowed(key, settings.allowed_label_prefixes)
-        ):
-            raise NotAllowed(
-                "this label may not be copied to nodes",
-                field=f"annotation {labels.COPY_LABELS}",
-                value=key,
-                valid="a key in allowed_label_prefixes, outside the domains of Google and Kubernetes",
-            )
-    return {key: template.labels[key] for key in asked if key in template.labels}

@@ -1,0 +1,198 @@
+"""Why the pods of a template get no node pool from this provisioner, before anything is looked up.
+
+What somebody else serves is no error: other parts of the workload get their pools all the same.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from typing import TYPE_CHECKING
+
+from shared.model import labels
+from shared.model.decisions import Reason
+from shared.model.errors import NotAllowed, OwnerKindUnknown, Rejected
+from shared.model.needs import Obstacle
+from shared.settings import is_allowed, name_listed
+from shared.shapes.tpus import TOPOLOGY_FORM, count_chips
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from shared.model.workloads import PodTemplate, WorkloadView
+    from shared.settings import Settings
+
+_VALUES = {
+    labels.DISABLE_AUTOPROVISIONING: ("true", "false"),
+    labels.PARTIAL_SLICE: ("true", "false"),
+}
+"""The keys with few values. The module that reads another key checks its values."""
+_SLICE_OF_GKE = re.compile(r"cloud\.google\.com/gke-tpu-(slice|partition)(-.+)?")
+"""Labels that GKE's slice controller gives to the nodes of a slice or of a part of one:
+https://cloud.google.com/kubernetes-engine/docs/concepts/dynamic-slicing."""
+_BY_QUEUE = (
+    "kueue.x-k8s.io/podset-required-topology",
+    "kueue.x-k8s.io/podset-slice-required-topology",
+)
+_CUBE = 64
+"""Chips of one node pool of tpu7x, 4x4x4; a larger slice of GKE's has several pools."""
+
+
+class KindNotServed(Rejected):
+    """The operator's settings do not list this kind of workload."""
+
+    reason = "kind_not_served"
+
+
+def find_other_server(template: PodTemplate) -> Obstacle | None:
+    """Return why the pods of a template are not for this provisioner; None if they are."""
+    key = labels.DISABLE_AUTOPROVISIONING
+    opted_out = "true" in (template.labels.get(key), template.annotations.get(key))
+    by_request = any(each in template.annotations for each in labels.PROVISIONING_REQUESTS)
+    by_class = template.selects(labels.COMPUTE_CLASS)
+    by_request = by_request or template.selects(labels.PROVISIONING_REQUEST)
+    dynamic = _find_dynamic_slice(template)
+    rows = (
+        (opted_out, Reason.DEMAND_OPTED_OUT, f"the pod's label or annotation {key}=true opts out"),
+        (
+            by_class or by_request,
+            Reason.DEMAND_LEFT_TO_GKE,
+            "the pod uses a ComputeClass or a ProvisioningRequest; GKE provides its nodes itself",
+        ),
+        (
+            bool(dynamic),
+            Reason.DEMAND_LEFT_TO_GKE,
+            f"{dynamic} leaves the slice to GKE's dynamic slicing, which forms it from node pools "
+            f"that an operator creates; for a node pool of its own, remove {dynamic} and select "
+            f"{labels.TOPOLOGY}",
+        ),
+        (
+            template.selects(labels.NODE_POOL),
+            Reason.DEMAND_BOUND_ELSEWHERE,
+            "the pod selects a node pool by its name; remove the selector "
+            f"{labels.NODE_POOL} to get a new one",
+        ),
+    )
+    return next((Obstacle(reason, message) for holds, reason, message in rows if holds), None)
+
+
+def find_other_owner(
+    workload: WorkloadView, namespace_labels: Mapping[str, str], *, gpus: bool
+) -> Obstacle | None:
+    """Return why a whole workload is not for this provisioner; None if it is.
+
+    The label that opts one pod out also opts out a workload and a namespace. Its value ``gpu`` opts
+    out only the pods of a namespace that request GPUs.
+    """
+    key, name = labels.DISABLE_AUTOPROVISIONING, workload.kind
+    value = namespace_labels.get(key, "")
+    if workload.marks.get(key) == "true":
+        text = f"the label or annotation {key}=true of its {name} opts out"
+        return Obstacle(Reason.DEMAND_OPTED_OUT, text)
+    if value == "true" or (value == "gpu" and gpus):
+        text = f"the label {key}={value} of namespace {workload.namespace} opts out"
+        return Obstacle(Reason.DEMAND_OPTED_OUT, text)
+    if workload.managed_elsewhere:
+        text = f"another controller manages its {name} (spec.managedBy)"
+        return Obstacle(Reason.DEMAND_LEFT_TO_GKE, text)
+    return None
+
+
+def check_workload(workload: WorkloadView, settings: Settings) -> None:
+    """Accept a workload of a kind, and in a namespace, that the settings list.
+
+    Raises:
+        KindNotServed: they do not list the kind.
+        NotAllowed: they do not list the namespace.
+        OwnerKindUnknown: an object of an unknown kind controls it.
+    """
+    if workload.part_of:
+        raise OwnerKindUnknown(
+            f"the {workload.kind} is part of {workload.part_of}, which is not a supported kind of "
+            "workload",
+            valid=f"a {workload.kind} without controller, or one that a supported kind creates",
+        )
+    if workload.kind not in settings.kinds:
+        raise KindNotServed(
+            "the setting kinds does not list this kind",
+            field="kind",
+            value=workload.kind,
+            valid=", ".join(settings.kinds),
+        )
+    if not is_allowed(workload.namespace, settings.allowed_namespaces):
+        raise NotAllowed(
+            "the setting allowed_namespaces does not list this namespace",
+            field="metadata.namespace",
+            value=workload.namespace,
+            valid=name_listed(settings.allowed_namespaces),
+        )
+
+
+def check_accelerator(template: PodTemplate, settings: Settings) -> None:
+    """Accept an accelerator that the settings list.
+
+    Raises:
+        NotAllowed: they do not.
+    """
+    key = labels.GPU_ACCELERATOR if template.gpus else labels.ACCELERATOR
+    accelerator = template.find_selector(key)
+    if accelerator and not is_allowed(accelerator, settings.allowed_accelerators):
+        raise NotAllowed(
+            "the setting allowed_accelerators does not list this accelerator",
+            field=key,
+            value=accelerator,
+            valid=name_listed(settings.allowed_accelerators),
+        )
+
+
+def check_own_keys(template: PodTemplate, workload: WorkloadView) -> None:
+    """Accept our keys if they are known, have a valid value, and are on the right object.
+
+    Raises:
+        NotAllowed: one is unknown, has an unknown value, or is on the workload although it is read
+            from the pod template. The message names the most similar key.
+    """
+    of_pods = {**template.labels, **template.annotations}
+    for key, value in {**workload.marks, **of_pods}.items():
+        if key not in labels.OWN_KEYS and labels.resembles_own_key(key):
+            near = difflib.get_close_matches(key, labels.OWN_KEYS, n=1, cutoff=0)
+            listed = ", ".join(sorted(labels.OWN_KEYS - labels.WRITTEN_KEYS))
+            raise NotAllowed(
+                "is an unknown key, so no node pool is created",
+                field=f"annotation or label {key}",
+                value=value,
+                valid=f"{near[0]}, or remove the key; all keys: {listed}",
+            )
+        if key in _VALUES and value not in ("", *_VALUES[key]):
+            raise NotAllowed(
+                "is an unknown value, so no node pool is created",
+                field=f"annotation or label {key}",
+                value=value,
+                valid=", ".join(_VALUES[key]),
+            )
+    for key in sorted(labels.POD_KEYS & workload.marks.keys() - of_pods.keys()):
+        raise NotAllowed(
+            f"this annotation is read from the pod template, and {workload.kind} {workload.name} "
+            "has it on itself",
+            field=f"metadata.annotations {key}",
+            value=workload.marks[key],
+            valid="the same annotation in the metadata of the pod template",
+        )
+
+
+def _find_dynamic_slice(template: PodTemplate) -> str:
+    """Return the label or annotation that leaves the slice to GKE; empty if none does.
+
+    The annotation of a topology alone leaves it to GKE only if the slice is larger than one pool:
+    a pool can serve any other.
+    """
+    asked = [*template.node_selector, *template.node_affinity]
+    asked += [each.key for each in template.topology_terms]
+    asked += [template.annotations[key] for key in _BY_QUEUE if key in template.annotations]
+    for key in asked:
+        if _SLICE_OF_GKE.fullmatch(key):
+            return key
+    topology = template.annotations.get(labels.SLICE_TOPOLOGY, "")
+    joined = TOPOLOGY_FORM.fullmatch(topology) and count_chips(topology) > _CUBE
+    of_tpu7x = "tpu7x" in template.list_values(labels.ACCELERATOR)
+    return labels.SLICE_TOPOLOGY if joined and of_tpu7x else ""

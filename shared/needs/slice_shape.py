@@ -1,0 +1,290 @@
+"""Finds the nodes for the pods of one slice or elastic pool, from their template and number."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import TYPE_CHECKING
+
+from shared.model import labels
+from shared.model.errors import HostsDiffer, NotAllowed, Rejected, UnsupportedShape
+from shared.model.workloads import Taint
+from shared.settings import is_allowed
+from shared.shapes.gpus import NODES_MAX, find_gpu_shape, selects_gpu
+from shared.shapes.room import (
+    DISK_GB_DEFAULT,
+    GIB,
+    describe_size,
+    find_disk_size,
+    measure_allocatable,
+    measure_storage,
+)
+from shared.shapes.tpu_catalogue import BY_ACCELERATOR, MACHINES
+from shared.shapes.tpus import count_chips, find_shape, list_topologies
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from shared.model.workloads import PodTemplate, SliceGroup, WorkloadView
+    from shared.settings import Settings
+    from shared.shapes.room import Room
+    from shared.shapes.shape import Shape
+
+_CORES_PER_POD = 8
+_WAYS_SHOWN = 4
+_NETWORK_ADDRESSES = "networking.gke.io*"
+"""GKE gives them to nodes with additional networks."""
+TPU_TAINT = Taint(labels.TPU_RESOURCE, "present", "NoSchedule")
+GPU_TAINT = Taint(labels.GPU_RESOURCE, "present", "NoSchedule")
+"""GKE gives them to every TPU node, and to every GPU node."""
+
+
+class UnknownResource(Rejected):
+    """No new node has a resource that the pod asks for."""
+
+    reason = "resource_unknown"
+
+
+def find_slice_shape(
+    group: SliceGroup, template: PodTemplate, workload: WorkloadView, settings: Settings
+) -> Shape:
+    """Return the nodes of one slice or elastic pool of a group.
+
+    Raises:
+        UnsupportedShape: no machine or topology fits.
+        UnknownGpu: GKE does not have this GPU type.
+        HostsDiffer: the workload creates more or fewer pods than the slice has hosts.
+        UnknownResource: no new node has a resource that the pods ask for.
+    """
+    _check_amounts(template, settings)
+    asks_tpu = template.chips or template.selects(labels.ACCELERATOR) or template.topology
+    if asks_tpu and (template.gpus or selects_gpu(template)):
+        raise UnsupportedShape(
+            "the pod asks for TPUs and GPUs, but no node has both",
+            field="spec",
+            valid="only one of them",
+        )
+    if template.gpus:
+        shape = _find_gpus(group, template, settings.room)
+    else:
+        shape = _find_tpus(group, template, workload)
+        _check_size(template, shape, settings.room)
+    _check_sharers(group, template, workload)
+    return shape
+
+
+def _find_tpus(group: SliceGroup, template: PodTemplate, workload: WorkloadView) -> Shape:
+    shape = find_shape(
+        accelerator=template.find_selector(labels.ACCELERATOR),
+        topology=template.topology,
+        chips_per_pod=template.chips or find_chips_of_peers(template, workload),
+        machine_type=template.find_selector(labels.INSTANCE_TYPE),
+    )
+    if not group.elastic:
+        _check_hosts(group, template, shape)
+        return shape
+    if shape.multi_host:
+        raise HostsDiffer(
+            f"this topology of {shape.accelerator} is one slice of {shape.node_count} hosts, "
+            "and this workload gives each pod a host of its own",
+            field=f"spec.nodeSelector {labels.TOPOLOGY}",
+            value=shape.topology,
+            valid="the topology of a single host, or a kind of workload that has slices",
+        )
+    chips = group.replicas * shape.chips_per_host
+    return dataclasses.replace(shape, node_count=group.replicas, chips=chips)
+
+
+def _find_gpus(group: SliceGroup, template: PodTemplate, room: Room) -> Shape:
+    pods = min(group.replicas, NODES_MAX) if group.elastic else group.hosts or group.pods
+    shape = find_gpu_shape(template, pods=max(pods, 1), room=room)
+    if shape.topology and (group.elastic or shape.chips > count_chips(shape.topology)):
+        raise UnsupportedShape(
+            f"nodes with {shape.accelerator} work only as slices of several hosts",
+            field=f"pods per slice of {group.name}".removesuffix(" of "),
+            value=str(pods),
+            valid="a kind of workload that has slices, with at most "
+            f"{count_chips(shape.topology)} GPUs per slice",
+        )
+    taint = Taint(labels.ARCHITECTURE, shape.architecture, "NoSchedule")
+    chosen = template.selects(labels.ARCHITECTURE) or template.tolerates(taint)
+    if shape.architecture != "amd64" and not chosen:
+        raise UnsupportedShape(
+            f"the pod does not tolerate the taint {taint}; GKE adds the toleration only with this "
+            "selector",
+            field=f"spec.nodeSelector {labels.ARCHITECTURE}",
+            valid=f"{shape.architecture}, for an image that runs on it",
+        )
+    return shape
+
+
+def count_hosts(group: SliceGroup) -> int:
+    """Return how many pods with chips a slice of a group has; 0 if the workload does not say."""
+    return group.hosts or (group.pods if group.template.chips else 0)
+
+
+def _check_hosts(group: SliceGroup, template: PodTemplate, shape: Shape) -> None:
+    pods = count_hosts(group)
+    fewer = pods < shape.node_count
+    partial = template.annotations.get(labels.PARTIAL_SLICE) == "true"
+    half = not group.hosts and _is_half_used(pods, shape)
+    if pods in (0, shape.node_count) or (fewer and (partial or half)):
+        return
+    valid = [str(shape.node_count), *_list_ways(pods, shape)]
+    if group.replicas * pods == shape.node_count:
+        valid.append(
+            f"one slice with all {shape.node_count} pods in place of {group.replicas} slices"
+        )
+    if fewer:
+        valid.append(
+            f'the annotation {labels.PARTIAL_SLICE}: "true" in the pod template if hosts shall '
+            "stay idle"
+        )
+    raise HostsDiffer(
+        f"topology {shape.topology} of {shape.accelerator} with {shape.chips_per_host} chips per "
+        f"pod has {_name_hosts(shape.node_count)}, and each host needs one pod",
+        field=f"pods per slice of {group.name}".removesuffix(" of "),
+        value=str(pods),
+        valid="; or ".join(valid),
+    )
+
+
+def _list_ways(pods: int, shape: Shape) -> Iterator[str]:
+    """Yield the topologies that have as many hosts as a slice has pods."""
+    fitting = [
+        each
+        for each in list_topologies(BY_ACCELERATOR[shape.accelerator])
+        if count_chips(each) == pods * shape.chips_per_host
+    ]
+    if fitting and MACHINES[shape.machine_type].multi_host:
+        shown = " or ".join(fitting[:_WAYS_SHOWN])
+        yield f"{labels.TOPOLOGY} {shown}, which has {_name_hosts(pods)}"
+
+
+def _name_hosts(number: int) -> str:
+    return f"{number} host{'s' * (number != 1)}"
+
+
+def _is_half_used(pods: int, shape: Shape) -> bool:
+    """Return whether a slice has one pod for each eight chips.
+
+    Examples of the Go TPU Provisioner (https://github.com/ai-on-gke/tpu-provisioner/tree/main/examples)
+    take one pod for each eight cores, also where a chip has one core and a host has four chips.
+    """
+    by_chip = BY_ACCELERATOR[shape.accelerator].counted_per_chip == 1
+    return by_chip and pods * _CORES_PER_POD == shape.chips
+
+
+def _check_sharers(group: SliceGroup, template: PodTemplate, workload: WorkloadView) -> None:
+    """Accept a slice whose pods without chips or GPUs can all run on its nodes."""
+    keys = (labels.GPU_ACCELERATOR,) if template.gpus else (labels.ACCELERATOR, labels.TOPOLOGY)
+    beside = [each.template for each in workload.groups if each.beside == group.name != ""]
+    alike = [
+        each
+        for each in workload.templates.values()
+        if all(each.list_values(key) == template.list_values(key) for key in keys)
+        and any(each.selects(key) for key in keys)
+    ]
+    for each in (template, *beside, *alike):
+        if not each.units:
+            _check_chipless(each, workload, GPU_TAINT if template.gpus else TPU_TAINT)
+
+
+def _check_chipless(template: PodTemplate, workload: WorkloadView, taint: Taint) -> None:
+    """Accept pods without chips or GPUs only if they can run on the nodes of pods that have some.
+
+    GKE's admission adds the toleration of the taint only to pods that request some:
+    https://cloud.google.com/kubernetes-engine/docs/concepts/tpus. GKE has no automatic node pools
+    for claims of devices: https://cloud.google.com/kubernetes-engine/docs/how-to/set-up-dra.
+    """
+    by_claim = taint == TPU_TAINT and template.claims_devices
+    if by_claim and not find_chips_of_peers(template, workload):
+        raise UnsupportedShape(
+            "the pod asks for TPU chips only by its resourceClaims, which need nodes with a driver "
+            "that this provisioner does not install",
+            field="spec.resourceClaims",
+            valid=f"{labels.TPU_RESOURCE} in the limits of a container, in place of the claim; or "
+            f"a node pool of your own, selected by {labels.NODE_POOL}",
+        )
+    if not template.tolerates(taint):
+        raise UnsupportedShape(
+            "a pod selects these nodes, requests no chips or GPUs, and does not tolerate their "
+            f"taint {taint}",
+            field=f"resources.{taint.key} (sum over containers)",
+            value="0",
+            valid=f"{taint.key} in the limits of a container; or, for a pod that needs none "
+            f"itself, a toleration with key {taint.key} and operator Exists; or no selector of "
+            "such nodes",
+        )
+
+
+def _check_size(template: PodTemplate, shape: Shape, room: Room) -> None:
+    """Accept pods that fit on a host; a machine of unknown size accepts all."""
+    machine = MACHINES[shape.machine_type]
+    if not machine.cpus:
+        return
+    cpu, memory = measure_allocatable(machine.cpus, machine.memory_gb, room)
+    if template.cpu_millis > cpu or template.memory_bytes > memory:
+        raise UnsupportedShape(
+            f"a host {machine.name} does not have this much CPU and memory for pods",
+            field="resources.requests",
+            value=describe_size(template.cpu_millis, template.memory_bytes),
+            valid=f"at most {describe_size(cpu, memory)}: the {machine.cpus} vCPUs and "
+            f"{machine.memory_gb:g} GiB of the host without what GKE and DaemonSets need",
+        )
+
+
+def _check_amounts(template: PodTemplate, settings: Settings) -> None:
+    for amount in template.unreadable_amounts:
+        resource, _, value = amount.partition("=")
+        huge = resource.startswith(labels.HUGE_PAGES)
+        problem, valid = "not a whole number of accelerators", "a whole number, for example 4"
+        if huge:
+            problem = "the nodes of this provisioner have no huge pages"
+            valid = "memory in their place, or a node pool of your own"
+        raise UnsupportedShape(problem, field=f"resources.{resource}", value=value, valid=valid)
+    for resource in template.other_resources:
+        if not is_allowed(resource, (_NETWORK_ADDRESSES, *settings.node_resources)):
+            raise UnknownResource(
+                "no node of a new node pool has this resource",
+                field=f"resources.{resource}",
+                valid="no such request; or this name in the setting node_resources, if something "
+                "in the cluster gives it to every new node",
+            )
+
+
+def find_chips_of_peers(template: PodTemplate, workload: WorkloadView) -> int:
+    """Return the chips that the workload's other pods of the same shape request; 0 if none does.
+
+    A leader without chips shares its slice with workers, which may be created after it is bound
+    (the co-located head of Pathways).
+    """
+    wanted = (template.find_selector(labels.ACCELERATOR), template.topology)
+    for group in workload.groups:
+        peer = group.template
+        if peer.chips and (peer.find_selector(labels.ACCELERATOR), peer.topology) == wanted:
+            return peer.chips
+    return 0
+
+
+def find_disk(template: PodTemplate, shape: Shape, settings: Settings) -> int:
+    """Return the boot disk in GB with which the pods of a node fit; 0: GKE's default.
+
+    Raises:
+        NotAllowed: they need a larger disk than the settings allow. With local SSDs they may fit
+            nevertheless, so that this is no error then.
+    """
+    usual, most = settings.node_disk_size_gb or DISK_GB_DEFAULT, settings.room.disk_gb
+    size = find_disk_size(template.storage_bytes * shape.pods_per_node, usual)
+    if size <= usual or (size > most and shape.local_disks):
+        return settings.node_disk_size_gb
+    if size > most:
+        raise NotAllowed(
+            f"a boot disk of {size} GB would be needed, and the setting node_disk_size_gb_max "
+            f"allows {most}",
+            field="resources.requests.ephemeral-storage",
+            value=f"{math.ceil(template.storage_bytes / GIB)}Gi",
+            valid=f"at most {measure_storage(most) // GIB}Gi for each {shape.machine_type}; "
+            "a volume holds more",
+        )
+    return size
