@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import yaml
 
-from shared.needs.capacity import Tier
+from shared.model.needs import Tier
 from shared.shapes.tpu_catalogue import FAMILIES
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from cli.prices import find_chip_price
 from shared.model.decisions import FAILURE_REASONS, Reason, Verdict
-from shared.needs.capacity import Tier
+from shared.model.needs import Tier
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping

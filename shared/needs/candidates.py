@@ -16,13 +16,13 @@ from shared.model.workloads import SPOT_TAINT
 from shared.needs.capacity import (
     Capacity,
     CapacityConflict,
-    Tier,
     check_flex_start,
     check_names,
     check_reservation,
     find_tier,
     read_capacity,
 )
+from shared.model.needs import Tier
 from shared.needs.disks import check_zone, reaches
 from shared.needs.selectors import ZONE, check_nodes, find_region, read_zone
 from shared.settings import is_allowed
@@ -144,8 +144,8 @@ def _find_needless(
         return CapacityConflict(f"the same as candidate {number}", valid="each candidate once")
     if earlier and earlier[-1].capacity.tier == Tier.FLEX_START and not flex_wait:
         return CapacityConflict(
-            f"candidate {len(earlier)} is flex-start, which waits without end, so this one is never "
-            "tried",
+            f"candidate {len(earlier)} is flex-start, which waits without end, so this one is "
+            "never tried",
             valid=f"flex-start as the last candidate, or the annotation {labels.FLEX_START_WAIT}",
         )
     return None

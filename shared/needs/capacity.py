@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from shared.model import labels
 from shared.model.counts import parse_count
 from shared.model.errors import NotAllowed, Rejected
-from shared.model.needs import Tier as Tier
+from shared.model.needs import Tier
 from shared.settings import FLEX_WAIT_SECONDS, is_allowed, name_listed
 from shared.shapes.tpu_catalogue import list_flex_start_generations
 

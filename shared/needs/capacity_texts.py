@@ -144,12 +144,13 @@ def _read_item(number: int, item: _Item) -> Priority:
         )
     if item.max_run_duration_seconds is not None and not flexible:
         raise UnreadableList(
-            f"maxRunDurationSeconds at [{number}] is for flex-start only; valid: with flexStart: {{enabled: true}}"
+            f"maxRunDurationSeconds at [{number}] is for flex-start only; valid: with flexStart: "
+            "{enabled: true}"
         )
     if flexible and item.nodes_from == NodeSource.CREATION:
         raise UnreadableList(
-            f"nodesFrom at [{number}] is creation, but GKE fills flex-start pools by its autoscaler only; valid: "
-            "autoscaler, or no nodesFrom"
+            f"nodesFrom at [{number}] is creation, but GKE fills flex-start pools by its autoscaler "
+            "only; valid: autoscaler, or no nodesFrom"
         )
     return Priority(
         spot=item.spot,

@@ -1,4 +1,4 @@
-"""Builds the node pool of one slot of a need, in the JSON of the GKE API v1. Pure: it calls nothing.
+"""Builds the node pool of one slot of a need, in the JSON of the GKE API v1. Pure.
 
 Fields: https://cloud.google.com/kubernetes-engine/docs/reference/rest/v1/projects.locations.clusters.nodePools.
 The settings and the pod can set everything that the Go TPU Provisioner can set.
@@ -16,7 +16,7 @@ from shared.model.errors import LabelBudgetExceeded
 from shared.model.names import build_name, build_owner_labels
 from shared.model.priorities import NodeSource
 from shared.model.workloads import SPOT_TAINT
-from shared.needs.capacity import Tier
+from shared.model.needs import Tier
 from shared.shapes.gpus import is_compact
 from shared.shapes.shape import Placement
 
@@ -244,7 +244,8 @@ def check_label_budget(node_labels: Mapping[str, str]) -> None:
         raise LabelBudgetExceeded(
             f"the node labels have {total} characters together; the longest label is {longest}",
             field="nodePool.config.labels",
-            valid=f"at most {NODE_LABEL_CHARACTERS_MAX} characters together; copy fewer or shorter labels",
+            valid=f"at most {NODE_LABEL_CHARACTERS_MAX} characters together; copy fewer or shorter "
+            "labels",
         )
 
 

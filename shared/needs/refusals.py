@@ -34,6 +34,10 @@ _BY_QUEUE = (
     "kueue.x-k8s.io/podset-required-topology",
     "kueue.x-k8s.io/podset-slice-required-topology",
 )
+_DYNAMIC = (
+    "{0} leaves the slice to GKE's dynamic slicing, which forms it from node pools that an operator "
+    f"creates; for a node pool of its own, remove {{0}} and select {labels.TOPOLOGY}"
+)
 _CUBE = 64
 """Chips of one node pool of tpu7x, 4x4x4; a larger slice of GKE's has several pools."""
 
@@ -62,15 +66,12 @@ def find_other_server(template: PodTemplate) -> Obstacle | None:
         (
             bool(dynamic),
             Reason.DEMAND_LEFT_TO_GKE,
-            f"{dynamic} leaves the slice to GKE's dynamic slicing, which forms it from node pools "
-            f"that an operator creates; for a node pool of its own, remove {dynamic} and select "
-            f"{labels.TOPOLOGY}",
+            _DYNAMIC.format(dynamic),
         ),
         (
             template.selects(labels.NODE_POOL),
             Reason.DEMAND_BOUND_ELSEWHERE,
-            "the pod selects a node pool by its name; remove the selector "
-            f"{labels.NODE_POOL} to get a new one",
+            f"the pod selects a node pool by its name; without {labels.NODE_POOL} it gets a new one",
         ),
     )
     return next((Obstacle(reason, message) for holds, reason, message in rows if holds), None)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from shared.model import labels
 from shared.model.errors import NotAllowed, Rejected
 from shared.model.topology_terms import Requirement, is_own
-from shared.needs.capacity import Tier
+from shared.model.needs import Tier
 from shared.needs.disks import check_zone, choose_zone
 from shared.settings import is_allowed
 
@@ -271,7 +271,8 @@ def read_zone(
         raise ZoneMissing(
             "no zone is set for the node pool",
             field=f"spec.nodeSelector {labels.ZONE}",
-            valid=f"a zone of {location} in this selector or in the setting clusters.{cluster}.zone",
+            valid=f"a zone of {location} in this selector, or in the setting "
+            f"clusters.{cluster}.zone",
         )
     if chosen and not chosen.startswith(f"{region}-"):
         raise UnsupportedSelector(

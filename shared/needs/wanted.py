@@ -245,8 +245,9 @@ def _make_key(part: Part) -> str:
         sorted(f"{key}~{asked.labels[key]}" for key in copied if key in asked.labels),
         sorted(asked.volume_claims),
     )
-    text = "".join(f"{len(words)}[{''.join(f'{len(w)}:{w}' for w in words)}]" for words in sets)
-    return labels.hash_text(text, _KEY_CHARACTERS)
+    # Each word and each set has its length before it, so that no two askings have the same text.
+    words = [word for asked_set in sets for word in (str(len(asked_set)), *asked_set)]
+    return labels.hash_text("".join(f"{len(word)}:{word}" for word in words), _KEY_CHARACTERS)
 
 
 def _merge(needs: Iterable[Need]) -> list[Need]:

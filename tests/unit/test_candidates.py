@@ -7,7 +7,7 @@ import pytest
 from shared.model import labels
 from shared.model.workloads import Toleration
 from shared.needs.candidates import CANDIDATES_MAX
-from shared.needs.capacity import Tier
+from shared.model.needs import Tier
 from shared.needs.capacity_texts import read_policies, read_priorities
 from shared.needs.demand import Demand
 from shared.needs.node_pool_body import build_node_pool

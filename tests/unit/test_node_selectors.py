@@ -10,7 +10,8 @@ from shared.kinds import jobset as jobset_keys
 from shared.model import labels
 from shared.model.decisions import Decision, Reason
 from shared.model.errors import NotAllowed, Rejected
-from shared.needs.capacity import Capacity, CapacityConflict, Tier, read_capacity
+from shared.needs.capacity import Capacity, CapacityConflict, read_capacity
+from shared.model.needs import Tier
 from shared.needs.demand import Demand
 from tests.demands import decide_demand
 from shared.needs.node_pool_body import build_node_pool
