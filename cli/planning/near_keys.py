@@ -5,8 +5,9 @@ from __future__ import annotations
 import difflib
 from typing import TYPE_CHECKING
 
-from shared.model import labels
 from shared.needs.node_selectors import COPIED_FROM_SELECTORS, SET_BY_GKE, UnsupportedSelector
+
+from shared.model import labels
 
 if TYPE_CHECKING:
     from shared.model.workloads import PodTemplate
@@ -48,8 +49,5 @@ def check_keys(template: PodTemplate) -> None:
     found = find_near_key(template)
     if found:
         raise UnsupportedSelector(
-            "no node has this label",
-            field="spec.nodeSelector",
-            value=found[0],
-            valid=f"{found[1]}, which is near",
+            "no node has this label", field="spec.nodeSelector", value=found[0], valid=f"{found[1]}, which is near"
         )

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from shared.model import labels
 from shared.model.errors import Rejected
+from shared.model.needs import Tier
 from shared.model.workloads import SPOT_TAINT
 from shared.needs.capacity import (
     Capacity,
@@ -22,7 +23,6 @@ from shared.needs.capacity import (
     find_tier,
     read_capacity,
 )
-from shared.model.needs import Tier
 from shared.needs.disks import check_zone, reaches
 from shared.needs.selectors import ZONE, check_nodes, find_region, read_zone
 from shared.settings import is_allowed

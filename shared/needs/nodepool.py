@@ -14,9 +14,9 @@ from shared.kinds.table import get_kind
 from shared.model import labels
 from shared.model.errors import LabelBudgetExceeded
 from shared.model.names import build_name, build_owner_labels
+from shared.model.needs import Tier
 from shared.model.priorities import NodeSource
 from shared.model.workloads import SPOT_TAINT
-from shared.model.needs import Tier
 from shared.shapes.gpus import is_compact
 from shared.shapes.shape import Placement
 

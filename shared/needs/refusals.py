@@ -63,11 +63,7 @@ def find_other_server(template: PodTemplate) -> Obstacle | None:
             Reason.DEMAND_LEFT_TO_GKE,
             "the pod uses a ComputeClass or a ProvisioningRequest; GKE provides its nodes itself",
         ),
-        (
-            bool(dynamic),
-            Reason.DEMAND_LEFT_TO_GKE,
-            _DYNAMIC.format(dynamic),
-        ),
+        (bool(dynamic), Reason.DEMAND_LEFT_TO_GKE, _DYNAMIC.format(dynamic)),
         (
             template.selects(labels.NODE_POOL),
             Reason.DEMAND_BOUND_ELSEWHERE,

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 from shared.model import labels
 from shared.model.errors import NotAllowed, Rejected
-from shared.model.topology_terms import Requirement, is_own
 from shared.model.needs import Tier
+from shared.model.topology_terms import Requirement, is_own
 from shared.needs.disks import check_zone, choose_zone
 from shared.settings import is_allowed
 

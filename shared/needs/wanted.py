@@ -151,7 +151,9 @@ def _pin(answer: Answer, part: Part, workload: WorkloadView) -> Answer:
     )
     key = labels.hash_text(f"{need.key}:{part.pin}", _KEY_CHARACTERS)
     if demand is not None:
-        demand = dataclasses.replace(demand, node_labels=demand.node_labels | {kind.pin_label: value})
+        demand = dataclasses.replace(
+            demand, node_labels=demand.node_labels | {kind.pin_label: value}
+        )
     pinned = dataclasses.replace(need, key=key, asks=asks, pin=part.pin)
     return Answer(pinned, demand, answer.other)
 

@@ -11,12 +11,12 @@ from shared.engine.outside import Ports
 from shared.model import labels
 from shared.model.workloads import PodView
 from shared.needs.demand import Demand
-from tests.demands import decide_demand
 from standins.controlplane.plane import ControlPlane
 from standins.controlplane.tests.controlplane_worlds import World, jobset, wait_for
 from tests.builders import CLUSTER, ZONE, settings
 from tests.claimed_disks import VOLUMES, list_bound, name_claims
 from tests.component.fakes import FakeNodePools
+from tests.demands import decide_demand
 
 pytestmark = pytest.mark.cluster
 

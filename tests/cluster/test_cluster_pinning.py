@@ -10,20 +10,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from shared.needs.node_pool_body import build_node_pool
 
 from shared.edges.kubernetes_api import KubernetesApi, connection_from_kubeconfig
 from shared.edges.kubernetes_cluster import KubernetesCluster
 from shared.kinds.jobset import JOB_KEY
 from shared.model.labels import DISABLE_AUTOPROVISIONING, NODE_POOL, PINNED_JOB_KEY
 from shared.needs.demand import Demand
-from tests.demands import decide_demand
-from shared.needs.node_pool_body import build_node_pool
 from shared.settings import ClusterSettings, Settings
 from standins.controlplane.cache import Build
 from standins.controlplane.commands import Choices
 from standins.controlplane.plane import ControlPlane
 from standins.controlplane.product_manifests import read_kustomization
 from standins.controlplane.tests.controlplane_worlds import SELECTOR, World, clearing, jobset, wait_for
+from tests.demands import decide_demand
 
 pytestmark = pytest.mark.cluster
 

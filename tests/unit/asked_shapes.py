@@ -4,9 +4,9 @@ from typing import Any
 
 from shared.model.decisions import Decision, Verdict
 from shared.needs.demand import Demand
-from tests.demands import decide_demand
 from shared.settings import Settings
 from tests.builders import CLUSTER, a_jobset, a_pod, a_template, expect_decision, settings
+from tests.demands import decide_demand
 
 
 def decide_shape(use: Settings | None = None, **shape: Any) -> Demand | Decision:

@@ -14,9 +14,9 @@ from shared.model import labels
 from shared.model.decisions import Decision
 from shared.model.workloads import PodView, WorkloadView
 from shared.needs.demand import Demand
-from tests.demands import decide_demand, plan_demands
 from shared.settings import Settings
 from tests.builders import CLUSTER, settings
+from tests.demands import decide_demand, plan_demands
 
 WAITS = {"conditions": [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}]}
 UID = "5e7d3a52-4f0c-4b7e-9a52-0d9f0f0c1a01"

@@ -3,14 +3,14 @@
 from typing import Any
 
 import pytest
+from shared.needs.node_pool_body import build_node_pool
 
 from shared.model import labels
+from shared.model.needs import Tier
 from shared.model.workloads import Toleration
 from shared.needs.candidates import CANDIDATES_MAX
-from shared.model.needs import Tier
 from shared.needs.capacity_texts import read_policies, read_priorities
 from shared.needs.demand import Demand
-from shared.needs.node_pool_body import build_node_pool
 from tests.builders import ZONE, settings
 from tests.demands import a_demand
 from tests.unit.asked_shapes import refuse_shape

@@ -11,11 +11,10 @@ from shared.model.decisions import Decision, Reason, Verdict
 from shared.model.topology_terms import Requirement
 from shared.model.workloads import PodView, SliceGroup, WorkloadView
 from shared.needs.demand import Demand
-from tests.demands import decide_demand
 from shared.settings import Settings
 from shared.shapes.shape import Placement
 from tests.builders import CLUSTER, JOBSET_UID, a_jobset, a_pod, a_template, expect_decision, settings
-from tests.demands import a_demand, expect_demand
+from tests.demands import a_demand, decide_demand, expect_demand
 
 
 def read(

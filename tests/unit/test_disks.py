@@ -10,10 +10,9 @@ from shared.model.decisions import Decision, Verdict
 from shared.model.workloads import Disk
 from shared.needs.capacity_texts import read_policies
 from shared.needs.demand import Demand
-from tests.demands import answer_need, decide_demand, plan_demands
 from shared.settings import ClusterSettings
 from tests.builders import CLUSTER, NOW, ZONE, a_jobset, a_pod, a_template, expect_decision, settings
-from tests.demands import expect_demand
+from tests.demands import answer_need, decide_demand, expect_demand, plan_demands
 from tests.unit.test_candidates import listing
 
 A, C, ELSEWHERE = "us-east5-a", "us-east5-c", "europe-west4-a"

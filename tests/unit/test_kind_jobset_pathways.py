@@ -13,9 +13,8 @@ from shared.kinds.table import list_slices, may_swap
 from shared.model import labels
 from shared.model.workloads import PodView, SliceGroup, WorkloadView
 from shared.needs.demand import Demand
-from tests.demands import decide_demand
 from tests.builders import CLUSTER, JOBSET_UID, a_claim, a_pod, a_pool, a_template, settings
-from tests.demands import expect_demand
+from tests.demands import decide_demand, expect_demand
 
 EXCLUSIVE = {EXCLUSIVE_TOPOLOGY: labels.NODE_POOL}
 ON_SLICE = {labels.ACCELERATOR: "tpu-v6e-slice", labels.TOPOLOGY: "4x4"}

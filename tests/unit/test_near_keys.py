@@ -2,9 +2,9 @@
 
 import pytest
 
+from cli.planning.near_keys import find_near_key
 from shared.model import labels
 from shared.model.decisions import Reason
-from cli.planning.near_keys import find_near_key
 from tests.builders import a_template
 from tests.unit.asked_shapes import refuse_shape
 

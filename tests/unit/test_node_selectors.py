@@ -5,22 +5,21 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from shared.needs.node_pool_body import build_node_pool
 
 from shared.kinds import jobset as jobset_keys
 from shared.model import labels
 from shared.model.decisions import Decision, Reason
 from shared.model.errors import NotAllowed, Rejected
-from shared.needs.capacity import Capacity, CapacityConflict, read_capacity
 from shared.model.needs import Tier
+from shared.needs.capacity import Capacity, CapacityConflict, read_capacity
 from shared.needs.demand import Demand
-from tests.demands import decide_demand
-from shared.needs.node_pool_body import build_node_pool
 from shared.needs.selectors import COPIED_FROM_SELECTORS, UnsupportedSelector, ZoneMissing, read_zone
 from shared.settings import ClusterSettings
 from shared.shapes.tpus import find_shape
 from tests.builders import CLUSTER, ZONE, a_jobset, a_pod, a_template, settings
 from tests.builders import OWNER_KEYS as OF_OWNERS
-from tests.demands import a_demand
+from tests.demands import a_demand, decide_demand
 from tests.unit.asked_shapes import refuse_shape
 
 NAMES = st.from_regex(r"[a-z]([-a-z0-9]{0,20}[a-z0-9])?", fullmatch=True)
