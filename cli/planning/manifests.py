@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from cli.exit_codes import BadInput
 from cli.planning.makers import GENERATED, MAKERS
 from cli.planning.manifest_yaml import read_documents
+from cli.planning.near_keys import find_near_key
 from cli.planning.object_checks import WrongField, check_object, find_requests, find_texts, without_nulls
 from shared.edges.workload_objects import read_workload
 from shared.kinds.objects import UnexpectedValue
 from shared.kinds.table import KINDS, get_kind
 from shared.model.errors import ProvisionerError
 from shared.model.labels import GPU_RESOURCE, TPU_RESOURCE
-from shared.needs.near_keys import find_near_key
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -5,9 +5,8 @@ from __future__ import annotations
 import difflib
 from typing import TYPE_CHECKING
 
-from shared.needs.node_selectors import COPIED_FROM_SELECTORS, SET_BY_GKE, UnsupportedSelector
-
 from shared.model import labels
+from shared.needs.selectors import COPIED_FROM_SELECTORS, SET_BY_GKE
 
 if TYPE_CHECKING:
     from shared.model.workloads import PodTemplate
@@ -38,16 +37,3 @@ def find_near_key(template: PodTemplate) -> tuple[str, str] | None:
             if near:
                 return key, _KNOWN[near[0]]
     return None
-
-
-def check_keys(template: PodTemplate) -> None:
-    """Accept a pod whose selectors are keys of GKE, or nothing like them.
-
-    Raises:
-        UnsupportedSelector: it names the key that is almost the same.
-    """
-    found = find_near_key(template)
-    if found:
-        raise UnsupportedSelector(
-            "no node has this label", field="spec.nodeSelector", value=found[0], valid=f"{found[1]}, which is near"
-        )

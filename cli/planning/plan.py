@@ -23,7 +23,6 @@ from shared.model.decisions import Decision, Reason, Verdict
 from shared.model.errors import LabelBudgetExceeded
 from shared.model.names import Try
 from shared.model.priorities import NodeSource
-from shared.needs.demands import decide_namespace, refuse_rejected
 from shared.needs.nodepool import build_body, choose_way
 from shared.needs.wanted import Wanted, list_wanted
 from shared.plan.plan import make_plan
@@ -168,24 +167,22 @@ def plan(
     return planned
 
 
-def want(workload: WorkloadView, cluster: str, settings: Settings) -> tuple[Key, Wanted]:
+def want(
+    workload: WorkloadView,
+    cluster: str,
+    settings: Settings,
+    namespace_labels: Mapping[str, str] | None = None,
+) -> tuple[Key, Wanted]:
     """Return what a workload of a manifest needs when it runs."""
     awake = dataclasses.replace(workload, suspended=False, managed_elsewhere=False)
-    wanted = list_wanted(cluster, awake, (), {}, settings)
-    needs = tuple(need for need in wanted.needs if not _needs_nothing(need))
-    key = Key(cluster, workload.kind, workload.namespace, workload.name)
-    return key, dataclasses.replace(wanted, needs=needs)
-
-
-def _needs_nothing(need: Need) -> bool:
-    return need.never is not None and need.never.reason == Reason.NOT_AN_ACCELERATOR_DEMAND
+    wanted = list_wanted(cluster, awake, (), {}, settings, namespace_labels=namespace_labels)
+    return Key(cluster, workload.kind, workload.namespace, workload.name), wanted
 
 
 def _plan_workload(
     workload: WorkloadView, cluster: str, settings: Settings, namespaces: Namespaces, made: _Made
 ) -> list[PlannedNeed]:
-    key, wanted = want(workload, cluster, settings)
-    stopped = _stop(wanted, key, namespaces)
+    key, wanted = want(workload, cluster, settings, namespaces.find_labels(workload.namespace))
     pods = tuple(pod for need in wanted.needs for pod in _list_pods(need))
     room = made.count_room(key.namespace)
     scene = Scene(now=_NOW, needs=wanted.needs, pods=pods, room=room, slots=_SLOTS)
@@ -195,18 +192,14 @@ def _plan_workload(
     found = make_plan(scene)
     later = _count_growth(workload, wanted, cluster, settings)
     planned = [
-        _plan_need(need, look, found, settings, stopped.get(need.key), later.get(need.key, 0))
-        for need in wanted.needs
+        _plan_need(need, look, found, settings, later.get(need.key, 0)) for need in wanted.needs
+    ]
+    planned += [
+        PlannedNeed(key=key, need=need, decision=Decision(Verdict.NOTHING, other.reason, other.message))
+        for need, other in wanted.left
     ]
     made.chips[key.namespace] += sum(each.chips for each in planned)
     return planned
-
-
-def _stop(wanted: Wanted, key: Key, namespaces: Namespaces) -> dict[str, Decision]:
-    """Return the needs for which the labels of the namespace allow no pool."""
-    own_labels = namespaces.find_labels(key.namespace)
-    found = {name: decide_namespace(key.namespace, demand, own_labels) for name, demand in wanted.demands.items()}
-    return {name: decision for name, decision in found.items() if decision is not None}
 
 
 def _list_pods(need: Need) -> Iterator[Pod]:
@@ -216,15 +209,11 @@ def _list_pods(need: Need) -> Iterator[Pod]:
         yield Pod(need=need.key, slice=name, waits=True, asks=need.asks)
 
 
-def _plan_need(
-    need: Need, look: Look, found: Plan, settings: Settings, stopped: Decision | None, later: int
-) -> PlannedNeed:
-    creates = () if stopped else tuple(act for act in found.adds if act.need == need.key)
+def _plan_need(need: Need, look: Look, found: Plan, settings: Settings, later: int) -> PlannedNeed:
+    creates = tuple(act for act in found.adds if act.need == need.key)
     demand = look.wanted.demands.get(need.key)
     told = [answer for answer in found.answers if answer.need == need.key]
-    if stopped:
-        decision = stopped
-    elif creates:
+    if creates:
         decision = explain_act(creates[0], look)
     elif told:
         decision = explain_answer(told[0], need, look)
@@ -238,7 +227,7 @@ def _plan_need(
     try:
         body = _build(first, creates[0], look, settings)
     except LabelBudgetExceeded as error:
-        return dataclasses.replace(planned, decision=refuse_rejected(error))
+        return dataclasses.replace(planned, decision=Decision(Verdict.REFUSE, Reason(error.reason), str(error)))
     cut = [answer for answer in told if answer.reason == Reason.LIMIT_REACHED]
     note = (f"a limit allows only {len(creates)} of its {count(need.most, 'pool')}",) if cut else ()
     return dataclasses.replace(planned, creates=creates, demand=first, node_pool=body, notes=note)

@@ -59,6 +59,8 @@ class Wanted:
     """By the key of the need: what the body of a pool is built from."""
     pods: tuple[Pod, ...] = ()
     refusals: tuple[PodRefusal, ...] = ()
+    left: tuple[tuple[Need, Obstacle], ...] = ()
+    """What somebody else serves, and why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +118,7 @@ def list_wanted(
         demands={answer.need.key: answer.demand for answer in served if answer.demand},
         pods=tuple(views),
         refusals=tuple(refusals),
+        left=tuple((each.need, each.other) for each in answers.values() if each.other),
     )
 
 
@@ -194,7 +197,13 @@ def _answer(
         never = Obstacle(Reason(error.reason), str(error))
         return Answer(dataclasses.replace(need, never=never))
     ways = tuple(
-        Way(each.capacity.tier, each.zone, each.capacity.reservation_path, each.nodes_from)
+        Way(
+            tier=each.capacity.tier,
+            zone=each.zone,
+            reservation=each.capacity.reservation_path,
+            machine=shape.machine_type,
+            nodes_from=each.nodes_from,
+        )
         for each in demand.candidates
     )
     need = dataclasses.replace(
