@@ -168,10 +168,7 @@ def plan(
 
 
 def want(
-    workload: WorkloadView,
-    cluster: str,
-    settings: Settings,
-    namespace_labels: Mapping[str, str] | None = None,
+    workload: WorkloadView, cluster: str, settings: Settings, namespace_labels: Mapping[str, str] | None = None
 ) -> tuple[Key, Wanted]:
     """Return what a workload of a manifest needs when it runs."""
     awake = dataclasses.replace(workload, suspended=False, managed_elsewhere=False)
@@ -191,9 +188,7 @@ def _plan_workload(
     )
     found = make_plan(scene)
     later = _count_growth(workload, wanted, cluster, settings)
-    planned = [
-        _plan_need(need, look, found, settings, later.get(need.key, 0)) for need in wanted.needs
-    ]
+    planned = [_plan_need(need, look, found, settings, later.get(need.key, 0)) for need in wanted.needs]
     planned += [
         PlannedNeed(key=key, need=need, decision=Decision(Verdict.NOTHING, other.reason, other.message))
         for need, other in wanted.left
