@@ -10,7 +10,8 @@ _NAMED = ("list_entries",)
 def google_calls(source: str) -> Iterator[tuple[str, str]]:
     """Yield verb and path of each ``….call("VERB", f"path")``, what is filled in as ``{}``.
 
-    Of a client's call, ``self._call("method", …)`` or ``….method(…, retry=…)``, yield the method.
+    Of a client's call, ``self.call("method", …)``, ``self._call("method", …)`` or
+    ``….method(…, retry=…)``, yield the method.
     """
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "_call":
@@ -23,6 +24,9 @@ def google_calls(source: str) -> Iterator[tuple[str, str]]:
             yield "a client", node.func.attr
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "call":
             verb, path = node.args[0], node.args[1]
+            if isinstance(verb, ast.Constant) and str(verb.value).islower():
+                yield "a client", str(verb.value)
+                continue
             assert isinstance(verb, ast.Constant), "a call whose verb is not written out cannot be judged"
             assert isinstance(path, ast.JoinedStr), "a call whose path is not written out cannot be judged"
             parts = [str(part.value) if isinstance(part, ast.Constant) else "{}" for part in path.values]

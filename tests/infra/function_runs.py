@@ -1,183 +1,132 @@
-"""Runs of the functions on the fake GKE that go through every kind of situation.
+"""Runs of both functions on the fake GKE that go through every kind of situation.
 
 The fake's log of calls shows what each function needs.
 """
 
 import dataclasses
-from collections.abc import Callable
 from typing import Any
 
-from shared.deliver import deliver, deliver_sweep
-from shared.engine.outside import Ports
-from shared.model.names import build_pool_name
+from shared.deliver import deliver, deliver_tick
+from shared.edges.gke import GkeAdds, GkeTakes
+from shared.edges.google_account import GoogleAccount
+from shared.edges.workload_objects import read_template
+from shared.engine.reconcile import Role
+from shared.kinds.job import JOB, JOB_NAME_ON_POD
+from shared.model import labels
+from shared.model.names import build_name
+from shared.model.readings import PoolNode
+from shared.model.workloads import PodView, WorkloadView
 from shared.needs.capacity_texts import read_policies
-from shared.needs.demand import Demand
-from shared.needs.demands import decide_demand
-from tests.audit_entries import an_entry, as_message
-from tests.builders import CLUSTER, a_demand_event, a_jobset, a_pod, a_push, an_over_event, settings
-from tests.clocks import StepClock
-from tests.component.fakes import FakeCluster
-from tests.contract.gke_world import open_edge
+from shared.settings import Credentials
+from tests.audit_entries import STOCKOUT, an_entry, as_message
+from tests.builders import CLUSTER, NOW, a_claim, a_demand_event, a_push, an_over_event
 from tests.contract.stand_ins import ask
-from tests.unit.test_elastic import a_gpu_body, a_gpu_job
-from tests.unit.test_kind_job import a_pod as a_job_pod
+from tests.engine.world import World
 
-NOW = 1_800_000_000.0
 ZONES = "[{priorities: [{location: {zones: [us-east5-b, us-east5-a]}}]}]"
-LISTED: dict[str, Any] = {"capacity_policies": read_policies(ZONES)}
-
-
-class RecordingCluster(FakeCluster):
-    """Says whether anything was asked of it."""
-
-    asked = False
-
-    def begin(self, method: str) -> None:
-        self.asked = True
-        super().begin(method)
+GPU_BODY = {
+    "spec": {
+        "nodeSelector": {labels.GPU_ACCELERATOR: "nvidia-l4"},
+        "containers": [{"name": "c", "resources": {"limits": {labels.GPU_RESOURCE: 1}}}],
+    }
+}
 
 
 class Run:
-    """One function on the fake GKE, in a world of its own."""
+    """Both functions on the fake GKE, with one cluster that both read."""
 
-    def __init__(self, url: str, job: str) -> None:
-        self.url, self.job = url, job
-        self.cluster, self.clock = RecordingCluster(), StepClock(NOW)
-        self.pools = open_edge(url)
-        self.pod, self.jobset = a_pod(jobset=job, unschedulable_since=NOW - 3600), a_jobset(name=job)
-        self.workload = self.jobset
-        self.cluster.add(self.pod, self.workload)
+    def __init__(self, url: str) -> None:
+        self.url, self.world = url, World(limit_chips=1000, capacity_policies=read_policies(ZONES))
+        account = GoogleAccount(Credentials.ANONYMOUS)
+        adds, takes = GkeAdds(url, account), GkeTakes(url, account)
+        self.ports = {
+            Role.PROVISION: dataclasses.replace(self.world.ports, pools=adds, adds=adds, takes=None),
+            Role.COLLECT: dataclasses.replace(self.world.ports, pools=takes, adds=None, takes=takes),
+        }
+        self.called: dict[Role, set[str]] = {role: set() for role in Role}
 
-    def ports(self, **overrides: Any) -> Ports:
-        return Ports(
-            settings=settings(**overrides), pools=self.pools, clusters={CLUSTER: self.cluster}, clock=self.clock
-        )
+    def tick(self, role: Role) -> None:
+        """Let a function look at all, and note its calls."""
+        self._record(role, lambda: deliver_tick(role, CLUSTER, self.ports[role], self.world.memory))
 
-    def provision(self, **overrides: Any) -> None:
-        deliver("provision", a_push(a_demand_event(self.pod)), self.ports(**overrides))
+    def push(self, role: Role, body: bytes) -> None:
+        """Send a function a message, and note its calls."""
+        self._record(role, lambda: deliver(role, body, self.ports[role], self.world.memory))
 
-    def collect(self) -> None:
-        deliver("collect", a_push(an_over_event(name=self.job)), self.ports())
+    def _record(self, role: Role, act: Any) -> None:
+        known = len(self._list_calls())
+        self.world.cluster.calls.clear()
+        act()
+        self.called[role] |= set(self._list_calls()[known:])
+        if self.world.cluster.calls:
+            self.called[role].add("Kubernetes")
 
-    def settle(self, act: str, **overrides: Any) -> None:
-        demand = decide_demand(CLUSTER, self.pod, self.workload, settings())
-        assert isinstance(demand, Demand)
-        entry = an_entry(act, pool=build_pool_name(demand.claim))
-        deliver("settle", a_push(as_message(entry)), self.ports(**overrides))
+    def _list_calls(self) -> list[str]:
+        return [call["method"] for call in ask("GET", f"{self.url}/admin/calls")["calls"]]
 
-    def sweep(self, **overrides: Any) -> None:
-        deliver_sweep(self.ports(**overrides))
+    def pass_time(self, seconds: float = 3000) -> None:
+        """Let the fake go on, and show the cluster the nodes of its pools."""
+        ask("POST", f"{self.url}/admin/clock", {"advance_seconds": seconds})
+        self.world.clock.time += seconds
+        for pool in ask("GET", f"{self.url}/admin/pools")["pools"]:
+            for name in pool["node_names"]:
+                node = PoolNode(name=name, pool=pool["pool"], ready=True, ready_at=self.world.clock.time)
+                self.world.cluster.nodes.setdefault(name, node)
 
     def want(self, pods: int) -> None:
         """Let a Job want so many pods with a GPU each, of which one waits."""
-        job = a_gpu_job(parallelism=pods, completions=pods)
-        waiting = dataclasses.replace(
-            a_job_pod(None, template=a_gpu_body()), name=f"{self.job}-x", unschedulable=True
+        job = a_job(pods)
+        self.world.cluster.workloads["Job", "default", "sort"] = job
+        template = read_template(GPU_BODY)
+        own = dataclasses.replace(template, labels={**template.labels, JOB_NAME_ON_POD: "sort"})
+        pod = PodView(
+            namespace="default",
+            name="sort-x",
+            uid="of-sort-x",
+            template=own,
+            controller_kind="Job",
+            controller_name="sort",
+            controller_uid=job.uid,
+            controller_api_version="batch/v1",
+            created_at=self.world.clock.time - 100,
+            unschedulable=True,
         )
-        self.pod = dataclasses.replace(
-            waiting, uid=self.job, controller_name=self.job, unschedulable_since=NOW - 60
-        )
-        self.workload = dataclasses.replace(job, name=self.job)
-        self.cluster.add(self.workload, self.pod)
-
-    def let_nodes_come(self) -> None:
-        """Show the cluster the nodes of each pool of the fake; the waiting pod can use none."""
-        for pool in ask("GET", f"{self.url}/admin/pools")["pools"]:
-            self.cluster.nodes[pool["pool"]] = pool["node_names"]
-        self.cluster.pods.clear()
-
-    def pass_time(self) -> None:
-        ask("POST", f"{self.url}/admin/clock", {"advance_seconds": 3000})
-
-    def starve(self) -> None:
-        """Let GKE find no capacity for a pool of a sweep, so that the next one reads the groups."""
-        ask("POST", f"{self.url}/admin/faults", {"switch": "outcome", "kind": "stockout"})
-        self.sweep(**LISTED)
-        ask("POST", f"{self.url}/admin/clock", {"advance_seconds": 120})
-        self.clock.advance(120)
-        self.sweep(**LISTED)
-        ask("DELETE", f"{self.url}/admin/faults")
-        self.pass_time()
-
-    def end_workload(self) -> None:
-        self.cluster.pods.clear()
-        self.cluster.add(dataclasses.replace(self.jobset, terminal="Completed", terminal_since=NOW))
+        self.world.cluster.pods[pod.name] = pod
 
 
-def record_provision(run: Run) -> None:
-    """Create; find the own pool; count chips; retry after a failed pool; grow an elastic pool."""
-    ask("POST", f"{run.url}/admin/faults", {"switch": "outcome", "kind": "stockout"})
-    run.provision(limit_chips=1000)
-    run.pass_time()
-    ask("DELETE", f"{run.url}/admin/faults")
-    run.clock.advance(3000)
-    run.provision()
-    for pods in (1, 3):
-        run.want(pods)
-        run.provision()
-        run.pass_time()
+def a_job(pods: int) -> WorkloadView:
+    """A Job of so many pods, each of which runs on any node with a GPU."""
+    body = {
+        "metadata": {"namespace": "default", "name": "sort", "uid": "of-sort"},
+        "spec": {"parallelism": pods, "completions": pods, "template": GPU_BODY},
+        "status": {},
+    }
+    return JOB.read(body, read_template)
 
 
-def record_collect(run: Run) -> None:
-    """Give a pool back."""
-    run.end_workload()
-    run.collect()
-
-
-def record_sweep(run: Run) -> None:
-    """Create for leaders past the grace; delete for ended workloads; remove nodes; grow a pool.
-    The elastic pool has a list of capacity, so it gives up nodes that GKE has not made.
-    """
-    run.starve()
-    run.want(3)
-    run.sweep(**LISTED)
-    run.pass_time()
+def run_all(url: str) -> dict[str, set[str]]:
+    """Return what each function called, in GKE's words, through a day of two workloads."""
+    run = Run(url)
+    ask("POST", f"{url}/admin/faults", {"switch": "outcome", "kind": "stockout"})
+    run.world.wait(0)
+    run.push(Role.PROVISION, a_push(a_demand_event()))  # create
+    run.pass_time(300)
+    for role in Role:
+        run.tick(role)  # what keeps it from its nodes, and the next way
+    ask("DELETE", f"{url}/admin/faults")
+    name = build_name(a_claim(), 0)
+    for role, status in ((Role.PROVISION, None), (Role.COLLECT, STOCKOUT)):
+        run.push(role, a_push(as_message(an_entry("Create", pool=name, status=status))))
     run.want(1)
-    run.cluster.pods.clear()
-    run.sweep(**LISTED)
-    run.let_nodes_come()
+    run.tick(Role.PROVISION)  # an elastic pool
+    run.pass_time()
+    run.want(3)
+    run.tick(Role.PROVISION)  # raise its maximum
+    run.world.cluster.pods.clear()
+    run.world.cluster.workloads["Job", "default", "sort"] = a_job(1)
     for _ in range(3):
-        run.sweep(grace_seconds=0, **LISTED)
-    run.pod = a_pod(jobset=run.job)
-    run.cluster.add(run.pod)
-    run.sweep()
-    run.pass_time()
-    run.end_workload()
-    run.sweep()
-    for pods in (1, 3):
-        run.want(pods)
-        run.sweep()
-        run.pass_time()
-
-
-def prepare_settle(run: Run) -> None:
-    """Let the creation of a slice's pool fail, and an elastic pool run."""
-    pod, workload = run.pod, run.workload
-    ask("POST", f"{run.url}/admin/faults", {"switch": "outcome", "kind": "stockout"})
-    run.provision()
-    run.pass_time()
-    ask("DELETE", f"{run.url}/admin/faults")
-    run.want(1)
-    run.provision()
-    run.pod, run.workload = pod, workload
-    run.pools = open_edge(run.url)  # that of another process, which knows nothing yet
-    run.clock.advance(3000)
-
-
-def record_settle(run: Run) -> None:
-    """Replace a failed pool; grow an elastic pool; give the place to a slice that waits for one."""
-    run.settle("Create", limit_chips=1000)
-    run.want(3)
-    waits = a_pod(jobset=f"{run.job}-next", uid="of-next", unschedulable_since=NOW - 60)
-    run.cluster.add(a_jobset(name=f"{run.job}-next"), waits)
-    run.settle("Delete")
-
-
-RUNS: dict[str, Callable[[Run], None]] = {
-    "provision": record_provision,
-    "collect": record_collect,
-    "settle": record_settle,
-    "sweep": record_sweep,
-}
-PREPARED: dict[str, Callable[[Run], None]] = {"collect": Run.provision, "settle": prepare_settle}
-"""What somebody else does before, whose calls do not count."""
+        run.pass_time(60)
+        run.tick(Role.COLLECT)  # lower it again
+    run.world.set_jobset(terminal="Completed", terminal_since=NOW)
+    run.push(Role.COLLECT, a_push(an_over_event()))  # delete
+    return {str(role): calls for role, calls in run.called.items()}

@@ -5,13 +5,12 @@ functions' own code goes through every kind of situation.
 """
 
 import re
-from collections.abc import Iterator
 
 import pytest
 
-from tests.contract.stand_ins import ask, stand_in
+from tests.contract.stand_ins import stand_in
 from tests.google_calls import google_calls
-from tests.infra.function_runs import PREPARED, RUNS, Run
+from tests.infra.function_runs import run_all
 from tests.infra.terraform_cli import ROOT, TERRAFORM
 from tests.infra.terraform_text import Configuration, read_configuration
 
@@ -26,12 +25,11 @@ PERMISSIONS = {
     "GetNodePool": "container.clusters.get",
     "ListNodePools": "container.clusters.get",
     "ListOperations": "container.operations.list",
-    "SetNodePoolSize": "container.clusters.update",
+    "SetNodePoolAutoscaling": "container.clusters.update",
     # https://cloud.google.com/compute/docs/reference/rest/v1/instanceGroupManagers
     "compute.instanceGroupManagers.get": "compute.instanceGroupManagers.get",
     "compute.instanceGroupManagers.listManagedInstances": "compute.instanceGroupManagers.get",
     "compute.instanceGroupManagers.listErrors": "compute.instanceGroupManagers.get",
-    "compute.instanceGroupManagers.deleteInstances": "compute.instanceGroupManagers.update",
     # https://cloud.google.com/kubernetes-engine/docs/concepts/network-isolation: the DNS endpoint
     "Kubernetes": "container.clusters.connect",
 }
@@ -42,10 +40,9 @@ GOOGLE_CALLS = {
     ("shared/edges/gke.py", "a client", "list_node_pools"),
     ("shared/edges/gke.py", "a client", "list_operations"),
     ("shared/edges/gke.py", "a client", "delete_node_pool"),
-    ("shared/edges/gke.py", "a client", "set_node_pool_size"),
+    ("shared/edges/gke.py", "a client", "set_node_pool_autoscaling"),
     ("shared/edges/instance_groups.py", "GET", "compute/v1/{}"),
     ("shared/edges/instance_groups.py", "GET", "compute/v1/{}/listErrors"),
-    ("shared/edges/instance_groups.py", "POST", "compute/v1/{}/deleteInstances"),
     ("shared/edges/instance_groups.py", "POST", "compute/v1/{}/listManagedInstances{}"),
     ("shared/edges/pubsub_topic.py", "a client", "publish"),
 }
@@ -54,29 +51,11 @@ there."""
 
 
 @pytest.fixture(scope="module")
-def gke(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def recorded(tmp_path_factory: pytest.TempPathFactory) -> dict[str, set[str]]:
+    """What each function called, in GKE's words."""
     command = ("standins.fakegke", "serve", "--project", "p", "--location", "us-east5", "--cluster", "c")
     with stand_in(tmp_path_factory.mktemp("gke"), *command, "--manual-clock", "--machines-everywhere") as ports:
-        yield ports["rest"]
-
-
-@pytest.fixture(scope="module")
-def recorded(gke: str) -> dict[str, set[str]]:
-    """What each function called, in GKE's words."""
-    found: dict[str, set[str]] = {}
-    for function, act in RUNS.items():
-        run = Run(gke, f"of-{function}")
-        if prepare := PREPARED.get(function):
-            prepare(run)
-            run.pass_time()
-            run.cluster.asked = False
-        before = len(ask("GET", f"{gke}/admin/calls")["calls"])
-        act(run)
-        calls = ask("GET", f"{gke}/admin/calls")["calls"][before:]
-        found[function] = {call["method"] for call in calls}
-        if run.cluster.asked:
-            found[function].add("Kubernetes")
-    return found
+        return run_all(ports["rest"])
 
 
 @pytest.fixture(scope="module")
@@ -95,17 +74,14 @@ def test_every_google_call_in_the_deployed_code_is_known_here() -> None:
     assert found == GOOGLE_CALLS
 
 
-def test_the_role_grants_what_every_function_calls_and_nothing_else(
+def test_the_roles_grant_what_every_function_calls_and_nothing_else(
     recorded: dict[str, set[str]], module: Configuration
 ) -> None:
-    roles = {each.address: each.body for each in module.of("resource", "google_project_iam_custom_role")}
-    shared = set(roles["google_project_iam_custom_role.node_pools"]["permissions"])
-    of_sizes = module.locals["size_permissions"]
-    of_creations = roles["google_project_iam_custom_role.creations"]["permissions"]
-    further = of_sizes | {name: [*of_sizes.get(name, ()), *of_creations] for name in ("settle", "sweep")}
+    roles = module.of("resource", "google_project_iam_custom_role")
+    granted = {permission for each in roles for permission in each.body["permissions"]}
 
     assert {name: {PERMISSIONS[call] for call in calls} for name, calls in recorded.items()} == {
-        name: shared | set(further.get(name, ())) for name in RUNS
+        name: granted for name in module.locals["functions"]
     }
 
 
@@ -136,7 +112,7 @@ def test_the_page_names_every_grant_of_the_module(module: Configuration) -> None
     }
 
 
-def test_only_those_who_create_pools_may_use_the_accounts_of_nodes(
+def test_only_who_creates_pools_may_use_the_accounts_of_nodes(
     recorded: dict[str, set[str]], module: Configuration
 ) -> None:
     (grant,) = [
@@ -144,9 +120,9 @@ def test_only_those_who_create_pools_may_use_the_accounts_of_nodes(
         for each in module.of("resource", "google_service_account_iam_member")
         if each.body["role"] == "roles/iam.serviceAccountUser"
     ]
-    granted = set(re.findall(r'"(provision|collect|settle|sweep)"', grant.body["for_each"]))
+    (creates,) = [function for function, calls in recorded.items() if "CreateNodePool" in calls]
 
-    assert granted == {function for function, calls in recorded.items() if "CreateNodePool" in calls}
+    assert grant.body["member"] == f'${{google_service_account.this["{creates}"].member}}'
 
 
 def test_pubsubs_agent_makes_tokens_of_the_push_account_only(module: Configuration) -> None:

@@ -268,5 +268,5 @@ resource "google_cloud_run_v2_service_iam_binding" "invokers" {
   location = each.value.location
   name     = each.value.name
   role     = "roles/run.invoker"
-  members  = [for caller in ["push", "scheduler"] : google_service_account.this[caller].member]
+  members  = [google_service_account.this["push"].member, google_service_account.this["scheduler"].member]
 }
