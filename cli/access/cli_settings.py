@@ -167,7 +167,7 @@ def name_services(own: OperatorSettings, *functions: str) -> str:
 
 
 def list_pushed(own: OperatorSettings, functions: Sequence[str] = ()) -> list[str]:
-    """Return the push subscriptions of some functions, as far as the deployment has them; none: all."""
+    """Return the push subscriptions of some functions, or of all, as far as there are some."""
     wanted = [name for name in PUSHED if not functions or name.removesuffix(ENDS) in functions]
     return [name for name in wanted if own.subscriptions.get(name) or not name.endswith(ENDS)]
 

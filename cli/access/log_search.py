@@ -119,7 +119,7 @@ class Ticked:
     at: float
     """Unix seconds."""
     counts: dict[str, int]
-    """How many decisions of each verdict it made, and how many errors and workloads that are left."""
+    """How many decisions of each verdict it made, with ``errors``, and workloads ``left``."""
 
 
 def find_last_tick(
@@ -132,7 +132,7 @@ def find_last_tick(
         cluster: ``projects/P/locations/L/clusters/C``.
         function: whose tick.
         now: unix seconds.
-        ours: the end of a filter, by `cli.access.cli_settings.name_services`; empty: of any deployment.
+        ours: the end of a filter, by `cli.access.cli_settings.name_services`; empty: of any.
 
     Raises:
         ProvisionerError: the logs could not be read.

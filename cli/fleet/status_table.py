@@ -123,7 +123,7 @@ def _print_sums(console: Console, status: Status) -> None:
 
 
 def tell_left_alone(rows: Sequence[WaitingRow]) -> str:
-    """Return how many workloads wait for something else, with the reasons; empty if there are none."""
+    """Return how many workloads wait for something else, with the reasons; empty if none does."""
     if not rows:
         return ""
     reasons = ", ".join(f"{times} {reason}" for reason, times in Counter(row.reason for row in rows).most_common())

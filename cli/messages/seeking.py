@@ -45,7 +45,7 @@ def seek_to_time(admin: PubsubAdmin, own: OperatorSettings, names: Sequence[str]
 def describe_kept(
     admin: PubsubAdmin, own: OperatorSettings, names: Sequence[str], moment: float, *, now: float
 ) -> str:
-    """Return what the topics of some subscriptions keep, in a sentence; empty if that is not known."""
+    """Return what the topics of some subscriptions keep, in words; empty if that is not known."""
     found = []
     for each in names:
         subscription = admin.find_subscription(find_subscription(own, each))

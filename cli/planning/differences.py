@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from cli.planning.plan import PlannedNeed
     from shared.engine.outside import Ports
-    from shared.plan.scene import Need, Scene
+    from shared.plan.scene import Scene
 
 _MADE = "([bcdfghjklmnpqrstvwxz2456789]{5}|[0-9]{7,})"
 """What Kubernetes and KubeRay append to a generated name, or a CronJob to the name of its Job:
@@ -62,11 +62,6 @@ def _compare(scene: Scene, about: str) -> Iterator[str]:
             yield f"+ {about}: {lacking} new of {need.asks.shape.accelerator} {need.asks.shape.topology}".rstrip()
     for pool in scene.pools:
         if pool.name in spare:
-            yield f"- {about}: node pool {pool.name} ({pool.status}) is deleted: {_tell_why(scene.needs, scene, pool.name)}"
-
-
-def _tell_why(needs: Iterable[Need], scene: Scene, name: str) -> str:
-    pool = next(pool for pool in scene.pools if pool.name == name)
-    if any(fits(pool, need.asks) for need in needs):
-        return "the manifest needs fewer"
-    return "it fits nothing that the manifest needs"
+            fit = any(fits(pool, need.asks) for need in scene.needs)
+            why = "the manifest needs fewer" if fit else "it fits nothing that the manifest needs"
+            yield f"- {about}: node pool {pool.name} ({pool.status}) is deleted: {why}"
