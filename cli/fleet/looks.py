@@ -12,6 +12,7 @@ from shared.engine.reconcile import plan_for
 from shared.engine.tick import list_owners, list_waiting, read_lists
 from shared.model.errors import ProvisionerError
 from shared.model.names import HASH_CHARACTERS, parse_name
+from shared.plan.counting import Census
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Sequence
@@ -30,6 +31,11 @@ class Planned:
 
     look: Look
     plan: Plan
+
+    @cached_property
+    def census(self) -> Census:
+        """Return what the plan has counted."""
+        return Census(self.look.scene)
 
     @cached_property
     def slots(self) -> dict[str, str]:

@@ -13,15 +13,16 @@ from shared.model.pools import PoolStatus
 from shared.model.times import format_time
 from shared.plan.attempts import find_next_try
 from shared.plan.failures import classify_failure
-from shared.plan.short import has_failed
+from shared.plan.short import Trouble
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from cli.fleet.looks import Planned, Reading
     from shared.engine.look import Look
+    from shared.model.needs import Need
     from shared.model.pools import NodePool
-    from shared.plan.scene import Need, Plan, Pod, Pool
+    from shared.plan.scene import Plan, Pod, Pool
 
 UNLIMITED = 10**9
 LEFT_ALONE = frozenset(
@@ -33,6 +34,16 @@ _PLAIN_STATE = {
     PoolStatus.PROVISIONING: "GKE creates it",
     PoolStatus.RECONCILING: "GKE changes it",
     PoolStatus.STOPPING: "GKE deletes it",
+}
+_TROUBLES = {
+    Trouble.FAILED: "it failed",
+    Trouble.SHORT: "it lacks nodes for too long",
+    Trouble.USELESS: "it helped no pod",
+}
+_REASONS = {
+    Trouble.FAILED: Reason.POOL_FAILED,
+    Trouble.SHORT: Reason.POOL_FAILED,
+    Trouble.USELESS: Reason.POOL_USELESS,
 }
 KEPT, SPARE = "keep", "spare"
 """In place of a verb, for a pool of which the plan takes nothing now."""
@@ -124,7 +135,7 @@ def _build_pool_row(pool: Pool, listed: NodePool, one: Planned, reading: Reading
     key, lists = one.look.key, reading.lists
     nodes = len(lists.nodes.get(pool.name, ())) if lists else 0
     busy = len({pod.node_name for pod in lists.users.get(pool.name, ())}) if lists else 0
-    decision, failed = decide_pool(pool, one), has_failed(pool)
+    decision, trouble = decide_pool(pool, one), one.census.troubles.get(pool.name, Trouble.NONE)
     owner = listed.owner
     return PoolRow(
         cluster=key.cluster,
@@ -134,7 +145,7 @@ def _build_pool_row(pool: Pool, listed: NodePool, one: Planned, reading: Reading
         decision=decision[0],
         reason=decision[1],
         message=decision[2],
-        stuck=failed and decision[0] == KEPT,
+        stuck=bool(trouble) and decision[0] == KEPT,
         pool=pool.name,
         owner_uid=owner.uid if owner else "",
         slot="" if pool.slot is None else str(pool.slot),
@@ -148,7 +159,7 @@ def _build_pool_row(pool: Pool, listed: NodePool, one: Planned, reading: Reading
         topology=listed.topology,
         tier=str(find_tier(listed)),
         age_seconds=round(reading.now - pool.created_at, 1) if pool.created_at else None,
-        failure=str(classify_failure(listed.error)) if failed else "",
+        failure=_name_failure(trouble, listed),
         error=listed.error,
         idle_seconds=None if pool.idle_since is None else round(reading.now - pool.idle_since, 1),
         dollars_per_hour=find_pool_price(
@@ -165,10 +176,17 @@ def decide_pool(pool: Pool, one: Planned) -> tuple[str, str, str]:
         return str(act.verb), str(decision.reason), decision.message
     if pool.name in one.plan.spare:
         return SPARE, str(Reason.POOL_SURPLUS), "its workload does not need it; a later tick deletes it"
-    error = one.look.pools[pool.name].error
-    if has_failed(pool):
-        return KEPT, str(Reason.POOL_FAILED), f"it failed, and is the record of its attempt: {error}"
+    trouble = one.census.troubles.get(pool.name, Trouble.NONE)
+    if trouble:
+        error = one.look.pools[pool.name].error
+        what = f"{_TROUBLES[trouble]}, and is the record of its attempt"
+        return KEPT, str(_REASONS[trouble]), f"{what}: {error}" if error else what
     return KEPT, "", _PLAIN_STATE.get(pool.status, "its workload needs it, or uses it")
+
+
+def _name_failure(trouble: Trouble, pool: NodePool) -> str:
+    """Return the class of a failure, or the trouble of a pool about which GKE says nothing."""
+    return str(classify_failure(pool.error)) if pool.error and trouble else str(trouble)
 
 
 def count_chips(pool: NodePool) -> int:
@@ -291,7 +309,7 @@ def list_failures(one: Planned, reading: Reading) -> list[str]:
     """Return GKE's words about the creates of a workload that failed, the oldest first."""
     creates = [each for each in reading.list_operations(one.slots) if each.creates]
     ended = {each.pool: each.error for each in creates if each.ended and each.error}
-    failed = [pool for pool in one.look.scene.pools if has_failed(pool)]
+    failed = [pool for pool in one.look.scene.pools if one.census.troubles.get(pool.name)]
     for pool in sorted(failed, key=lambda pool: pool.created_at):
         ended.setdefault(pool.name, one.look.pools[pool.name].error or str(pool.status))
     return list(ended.values())

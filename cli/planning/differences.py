@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import re
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from cli.planning.makers import GENERATED
 from shared.engine.look import Key, Memory, take_look
-from shared.plan.counting import fits, list_counted
-from shared.plan.pool import find_spare
+from shared.plan.counting import Census
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -52,16 +52,18 @@ def _find_live(key: Key, owners: Iterable[tuple[str, str, str]]) -> list[str]:
 
 
 def _compare(scene: Scene, about: str) -> Iterator[str]:
-    spare = find_spare(scene)
+    census, lacking = Census(scene), Counter[str]()
+    for _, pool in census.kept.served:
+        yield f"= {about}: node pool {pool.name} ({pool.status}) serves it"
+    for want in census.kept.unserved:
+        lacking[want.need.key] += want.need.never is None
     for need in scene.needs:
-        counted = [pool for pool in list_counted(scene, need) if pool.name not in spare]
-        for pool in counted:
-            yield f"= {about}: node pool {pool.name} ({pool.status}) serves it"
-        lacking = (1 if need.elastic else need.most) - len(counted)
-        if lacking > 0 and need.never is None:
-            yield f"+ {about}: {lacking} new of {need.asks.shape.accelerator} {need.asks.shape.topology}".rstrip()
+        if lacking[need.key]:
+            shape = f"{need.asks.shape.accelerator} {need.asks.shape.topology}".rstrip()
+            yield f"+ {about}: {lacking[need.key]} new of {shape}"
+    left = {pool.name for pool in census.kept.left}
     for pool in scene.pools:
-        if pool.name in spare:
-            fit = any(fits(pool, need.asks) for need in scene.needs)
-            why = "the manifest needs fewer" if fit else "it fits nothing that the manifest needs"
-            yield f"- {about}: node pool {pool.name} ({pool.status}) is deleted: {why}"
+        if pool.name in left:
+            yield f"- {about}: node pool {pool.name} ({pool.status}) goes: the manifest needs fewer"
+        elif pool.ours and pool.name not in census.homes:
+            yield f"- {about}: node pool {pool.name} ({pool.status}) goes: it fits nothing that the manifest needs"

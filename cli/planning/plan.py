@@ -32,9 +32,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from cli.planning.manifests import Manifest, Place
+    from shared.model.needs import Need
     from shared.model.workloads import WorkloadView
     from shared.needs.demand import Demand
-    from shared.plan.scene import Act, Need, Plan
+    from shared.plan.scene import Act, Plan
     from shared.settings import Settings
 
 PLANNED_UID = "00000000-0000-0000-0000-000000000000"
@@ -173,7 +174,14 @@ def want(
     """Return what a workload of a manifest needs when it runs."""
     awake = dataclasses.replace(workload, suspended=False, managed_elsewhere=False)
     wanted = list_wanted(cluster, awake, (), {}, settings, namespace_labels=namespace_labels)
-    return Key(cluster, workload.kind, workload.namespace, workload.name), wanted
+    needs = tuple(need for need in wanted.needs if not _needs_nothing(need))
+    key = Key(cluster, workload.kind, workload.namespace, workload.name)
+    return key, dataclasses.replace(wanted, needs=needs)
+
+
+def _needs_nothing(need: Need) -> bool:
+    chipless = need.never is not None and need.never.reason == Reason.NOT_AN_ACCELERATOR_DEMAND
+    return chipless or (need.never is None and not (need.nodes if need.elastic else need.most))
 
 
 def _plan_workload(
@@ -214,7 +222,7 @@ def _plan_need(need: Need, look: Look, found: Plan, settings: Settings, later: i
         decision = explain_answer(told[0], need, look)
     else:
         what = "it gets nothing, because another part of its workload is refused"
-        decision = Decision(Verdict.WAIT, Reason.PAUSED, what) if need.most else _needs_none()
+        decision = Decision(Verdict.WAIT, Reason.PAUSED, what)
     planned = PlannedNeed(key=look.key, need=need, decision=decision, demand=demand, later=later)
     if not creates or demand is None:
         return planned
@@ -226,10 +234,6 @@ def _plan_need(need: Need, look: Look, found: Plan, settings: Settings, later: i
     cut = [answer for answer in told if answer.reason == Reason.LIMIT_REACHED]
     note = (f"a limit allows only {len(creates)} of its {count(need.most, 'pool')}",) if cut else ()
     return dataclasses.replace(planned, creates=creates, demand=first, node_pool=body, notes=note)
-
-
-def _needs_none() -> Decision:
-    return Decision(Verdict.NOTHING, Reason.DEMAND_GONE, "it asks for no pods")
 
 
 def _build(chosen: Demand, act: Act, look: Look, settings: Settings) -> dict[str, Any]:

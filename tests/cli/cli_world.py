@@ -32,9 +32,8 @@ from shared.edges.kubernetes_api import Connection, KubernetesApi
 from shared.edges.pubsub_topic import open_publisher_over_rest
 from shared.settings import Credentials
 from tests.builders import NOW
-from tests.component.world import World
+from tests.engine.world import World
 from tests.contract.stand_ins import stand_in
-from tests.log_records import Records
 
 NOWHERE = "http://127.0.0.1:9"
 NOBODY = AnonymousCredentials()  # type: ignore[no-untyped-call]
@@ -52,14 +51,13 @@ def read_json(*arguments: str, environ: dict[str, str] | None = None) -> Any:
 
 def a_deployment(world: World | None = None, *, pubsub: str = NOWHERE, **own: Any) -> Deployment:
     """A deployment whose ports are fakes, and whose Pub/Sub may be a real address."""
-    world = world or World(Records())
+    world = world or World()
     open_publisher = partial(open_publisher_over_rest, pubsub, NOBODY)
     return Deployment(
         settings=world.ports.settings,
         own=OperatorSettings(**{"logging_endpoint": "", "monitoring_endpoint": "", "lease_name": "", **own}),
-        ports=world.ports,
+        ports=replace(world.ports, adds=None, takes=None),
         apis={},
-        gke=GoogleSession(NOWHERE, GoogleAccount(Credentials.ANONYMOUS)),
         pubsub=PubsubAdmin(open_publisher, partial(open_subscriber, pubsub, NOBODY)),
         open_publisher=open_publisher,
         open_logs=None,

@@ -2,16 +2,16 @@
 
 import os
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from shared.environment import PREFIX
-from tests.builders import CLUSTER, NOW, a_claim, a_foreign_pool, a_pod, a_pool
+from shared.model.pools import PoolStatus
 from tests.cli.cli_world import a_deployment, put_in_place
-from tests.component.world import World
 from tests.contract.stand_ins import stand_in
-from tests.log_records import Records
+from tests.engine.world import World
 
 
 @pytest.fixture(autouse=True)
@@ -42,18 +42,19 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 @pytest.fixture
 def world(monkeypatch: pytest.MonkeyPatch) -> World:
-    """A world with one JobSet and nothing else, whose deployment every command opens."""
-    world = World(Records())
+    """A world with one JobSet of two slices and nothing else, whose deployment every command opens."""
+    world = World(slices=2)
     put_in_place(monkeypatch, a_deployment(world))
     return world
 
 
 @pytest.fixture
 def half_served(world: World) -> World:
-    """One slice served, the second one waiting for its pool, which failed."""
-    second = a_claim(slice_key="default/train-workers-1")
-    failed = a_pool("ERROR", claim=second, error="[GCE_STOCKOUT]", age_seconds=50)
-    world.pools.add(CLUSTER, a_pool(age_seconds=300), failed, a_foreign_pool())
-    world.cluster.add(a_pod(node_name="n"))
-    world.cluster.add(a_pod(index=1, created_at=NOW - 4100, unschedulable_since=NOW - 4100))
+    """One slice served, the second one waiting for its pool, which failed 50 s ago."""
+    world.wait(0, 1)
+    world.provision()
+    first, second = world.gke.pools
+    world.run(0, first)
+    world.gke.pools[second] = replace(world.gke.pools[second], status=PoolStatus.ERROR, error="[GCE_STOCKOUT]")
+    world.clock.pause(50)
     return world

@@ -18,8 +18,7 @@ from cli.exit_codes import BadInput
 from shared.model.errors import Unavailable
 from tests.builders import CLUSTER, a_jobset, a_pod, a_pool
 from tests.cli.cli_world import NOWHERE, a_deployment, put_in_place, run
-from tests.component.world import World
-from tests.log_records import Records
+from tests.engine.world import World
 
 PORT = 4321
 HERE = f"http://127.0.0.1:{PORT}"
@@ -29,7 +28,7 @@ GETS = ("/", "/events", f"/history?cluster={CLUSTER}&workload=train")
 
 @pytest.fixture
 def world() -> World:
-    world = World(Records())
+    world = World()
     world.pools.add(CLUSTER, a_pool())
     return world
 

@@ -14,15 +14,14 @@ from cli.board.listening import listening
 from cli.board.site import Site
 from tests.builders import CLUSTER, a_pool
 from tests.cli.cli_world import a_deployment
-from tests.component.world import World
-from tests.log_records import Records
+from tests.engine.world import World
 
 HERE = "http://127.0.0.1:4321"
 
 
 @pytest.fixture
 def site() -> Site:
-    world = World(Records())
+    world = World()
     world.pools.add(CLUSTER, a_pool())
     return Site(a_deployment(world), every=1.0)
 

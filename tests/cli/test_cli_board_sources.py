@@ -17,8 +17,7 @@ from shared.model.times import parse_time
 from tests.builders import CLUSTER
 from tests.cli.cli_world import a_deployment, logs_of
 from tests.cli.test_cli_replay import GOOD, REFUSED, SOURCE, bury, deployment, published, url, world
-from tests.component.world import World
-from tests.log_records import Records
+from tests.engine.world import World
 
 __all__ = ["deployment", "url", "world"]
 
@@ -105,8 +104,8 @@ def test_decisions_are_the_records_of_what_was_done_or_refused(tmp_path: Path) -
     now = parse_time("2026-01-01T01:00:00Z")
     assert now is not None
 
-    world = World(Records())
-    world.clock.advance(now - world.clock.now())
+    world = World()
+    world.clock.pause(now - world.clock.now())
     with logs_of(tmp_path) as logs:
         found = Readings(dataclasses.replace(a_deployment(world), open_logs=logs)).read()["decisions"]
 

@@ -118,11 +118,3 @@ def test_named_dead_letters_are_removed_and_the_others_stay(url: str) -> None:
         "left": 0,
         "bounded": False,
     }
-
-
-def test_the_end_of_an_operation_stays_without_its_topic(url: str) -> None:
-    bury(url, Message(b"{}", {}), **REFUSED | {"CloudPubSubDeadLetterSourceSubscription": "x-settle"})
-
-    result = run("replay", "--dead-letters", "--yes")
-
-    assert (result.stdout, backlog(url)) == ("0 published again, 1 not selected\n", 1)

@@ -22,7 +22,7 @@ ROOT = Path(__file__).resolve().parents[2]
 OTHER = "projects/p/locations/us-east5/clusters/second"
 CLUSTERS = json.dumps({CLUSTER: {"endpoint": "https://one"}, OTHER: {"endpoint": "https://two"}})
 SETTINGS = {"TPU_PROVISIONER_CLUSTERS": CLUSTERS, "TPU_PROVISIONER_LIMIT_CHIPS": "64", "LOG_EXECUTION_ID": "true"}
-FUNCTIONS = ("provision", "collect", "settle", "sweep")
+FUNCTIONS = ("provision", "collect")
 
 
 def a_service(name: str, settings: dict[str, str] | None = None) -> dict[str, Any]:
@@ -87,10 +87,9 @@ def test_the_services_tell_the_settings_and_the_name_the_rest() -> None:
 
     assert (list(settings.clusters), settings.limit_chips) == ([CLUSTER, OTHER], 64)
     assert own.topic == "projects/p/topics/blue-workload-events"
-    assert own.operations_topic == "projects/p/topics/blue-nodepool-events"
     assert own.subscriptions == {
         each: f"projects/p/subscriptions/blue-{each.replace('_', '-')}"
-        for each in ("provision", "collect", "settle", "dead_letters")
+        for each in ("provision", "collect", "provision_ends", "collect_ends", "dead_letters")
     }
     assert own.function_uris == {each: f"https://blue-{each}-abc.a.run.app" for each in FUNCTIONS}
 
@@ -102,12 +101,6 @@ def test_the_names_are_those_of_terraform() -> None:
     for end in ("workload-events", "nodepool-events", "dead-letters", "${each.key}"):
         assert f'"${{var.name}}-{end}"' in text
     assert f'default     = "{discovery.NAME}"' in (module / "variables.tf").read_text()
-
-
-def test_a_deployment_without_settle_has_no_topic_for_it() -> None:
-    _, own = read_environment(describe_deployment(a_project("x", functions=("provision", "collect")), "p", "x"))
-
-    assert (own.operations_topic, sorted(own.subscriptions)) == ("", ["collect", "dead_letters", "provision"])
 
 
 @pytest.mark.parametrize(
@@ -162,7 +155,7 @@ NOTHING = (
     ("names", "environ", "choice", "message"),
     [
         ((), {}, {}, NOTHING),
-        (("blue", "red"), {}, {"project": "q"}, "(9 services are there); valid: --name=blue or --name=red"),
+        (("blue", "red"), {}, {"project": "q"}, "(5 services are there); valid: --name=blue or --name=red"),
         (("blue",), {}, {"name": "blue", "cluster": "x"}, f"TPU_PROVISIONER_CLUSTERS; valid: {CLUSTER}, {OTHER}"),
         ((), DESCRIBED, {"project": "q"}, "--project: contradicts TPU_PROVISIONER_CLUSTERS"),
         ((), DESCRIBED, {"name": "q"}, "--name: contradicts TPU_PROVISIONER_CLUSTERS"),

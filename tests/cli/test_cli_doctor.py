@@ -5,14 +5,15 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 import urllib3
-import yaml
 
+from cli.access.log_search import Ticked
 from cli.access.operator_access import Deployment
-from cli.diagnosis.cluster_checks import LEDGER_RIGHTS, list_rights
-from cli.diagnosis.doctor import examine
+from cli.diagnosis.cluster_checks import list_rights
+from cli.diagnosis.doctor import check_ticks, examine
 from cli.diagnosis.findings import Finding, Result
 from cli.diagnosis.message_checks import check_backlog
 from shared.edges.kubernetes_api import Connection, KubernetesApi
@@ -20,7 +21,7 @@ from shared.kinds.table import KIND_NAMES, KINDS
 from shared.model import labels
 from shared.model.errors import Denied
 from shared.settings import ClusterSettings
-from tests.builders import CLUSTER
+from tests.builders import CLUSTER, NOW
 from tests.cli.cli_world import (
     NOWHERE,
     CannedRest,
@@ -32,18 +33,17 @@ from tests.cli.cli_world import (
     with_own,
     with_settings,
 )
-from tests.component.fakes import FakeCluster
-from tests.component.world import World
+from tests.engine.world import FakeCluster, World
 from tests.contract.stand_ins import ask, stand_in
-from tests.log_records import Records
 
 ROOT = Path(__file__).resolve().parents[2]
 P = "projects/p"
-TOPIC, DEAD_LETTERS, ENDS = f"{P}/topics/events", f"{P}/topics/letters", f"{P}/topics/ends"
+TOPIC, DEAD_LETTERS = f"{P}/topics/events", f"{P}/topics/letters"
 NAMES = {
     "provision": f"{P}/subscriptions/provision",
     "collect": f"{P}/subscriptions/collect",
-    "settle": f"{P}/subscriptions/settle",
+    "provision_ends": f"{P}/subscriptions/provision-ends",
+    "collect_ends": f"{P}/subscriptions/collect-ends",
     "dead_letters": f"{P}/subscriptions/letters",
 }
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/default/leases"
@@ -59,11 +59,12 @@ def kubernetes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KubernetesA
 def deployment(broker: str, kubernetes: KubernetesApi) -> Iterator[Deployment]:
     """A deployment that lacks nothing but functions, logs and metrics."""
     ask("PUT", f"{broker}/v1/{DEAD_LETTERS}", {})
-    ask("PUT", f"{broker}/v1/{NAMES['dead_letters']}", {"topic": DEAD_LETTERS})
-    world = World(Records())
-    found = a_deployment(world, pubsub=broker, topic=TOPIC, operations_topic=ENDS, subscriptions=dict(NAMES))
+    for name in NAMES.values():
+        ask("PUT", f"{broker}/v1/{name}", {"topic": DEAD_LETTERS})
+    world = World()
+    found = a_deployment(world, pubsub=broker, topic=TOPIC, subscriptions=dict(NAMES))
     yield dataclasses.replace(found, apis={CLUSTER: kubernetes})
-    for name in (NAMES["dead_letters"], DEAD_LETTERS):
+    for name in (*NAMES.values(), DEAD_LETTERS):
         urllib3.request("DELETE", f"{broker}/v1/{name}")
 
 
@@ -92,30 +93,34 @@ def test_a_deployment_that_lacks_nothing_is_fine(deployment: Deployment, monkeyp
     ("value", "result", "mend"),
     [
         ("report-only", Result.WARN, f"kubectl label namespace tpu-provisioner {labels.MODE}-"),
-        ("off", Result.BAD, f"kubectl label namespace tpu-provisioner {labels.MODE}-"),
-        (None, Result.BAD, "kubectl apply -k infra/kubernetes/base, or set TPU_PROVISIONER_OWN_NAMESPACE"),
+        ("off", Result.WARN, f"kubectl label namespace tpu-provisioner {labels.MODE}-"),
+        (None, Result.WARN, "kubectl apply -k infra/kubernetes/base, or set TPU_PROVISIONER_OWN_NAMESPACE"),
     ],
 )
 def test_an_emergency_stop_is_found(deployment: Deployment, value: str | None, result: Result, mend: str) -> None:
     cluster = deployment.ports.clusters[CLUSTER]
     assert isinstance(cluster, FakeCluster)
-    del cluster.namespace_labels["tpu-provisioner"]
+    del cluster.labels["tpu-provisioner"]
     if value:
-        cluster.namespace_labels["tpu-provisioner"] = {labels.MODE: value}
+        cluster.labels["tpu-provisioner"] = {labels.MODE: value}
 
     (found,) = found_by(deployment, "emergency stop")
 
     assert (found.result, found.mend) == (result, mend)
-    assert "the mode is report-only" in found.text
+    assert found.text.startswith("on (report-only): ")
 
 
 def test_a_subscription_that_is_absent_is_found(broker: str, deployment: Deployment) -> None:
+    assert found_by(deployment, "subscriptions")[0].text == "all 5 exist"
     ask("DELETE", f"{broker}/v1/{NAMES['dead_letters']}")
+    ask("DELETE", f"{broker}/v1/{NAMES['collect_ends']}")
 
-    (finding,) = found_by(deployment, "dead letters")
+    (finding,) = found_by(deployment, "subscriptions")
+    (counted,) = found_by(deployment, "dead letters")
 
-    assert finding.result is Result.BAD
-    assert "Resource not found" in finding.text
+    absent = f"these do not exist: {NAMES['collect_ends']}, {NAMES['dead_letters']}"
+    assert (finding.result, finding.text) == (Result.BAD, absent)
+    assert "Resource not found" in counted.text
 
 
 def test_dead_letters_are_counted_by_reason_and_stay(broker: str, deployment: Deployment) -> None:
@@ -128,9 +133,13 @@ def test_dead_letters_are_counted_by_reason_and_stay(broker: str, deployment: De
         assert finding.mend == "tpu-provisioner dead-letters list"
 
 
-def test_gke_that_refuses_is_found_and_hides_nothing_else(deployment: Deployment) -> None:
-    pools: Any = deployment.ports.pools
-    pools.down_clusters[CLUSTER] = Denied("container.clusters.get is missing")
+def test_gke_that_refuses_is_found_and_hides_nothing_else(
+    deployment: Deployment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(_cluster: str) -> None:
+        raise Denied("container.clusters.get is missing")
+
+    monkeypatch.setattr(deployment.ports.pools, "list", refuse)
 
     (finding,) = found_by(deployment, "c GKE")
 
@@ -164,31 +173,32 @@ def test_missing_rights_are_bad_for_the_functions_own_account(
     )
 
 
+def test_the_limits_are_told(deployment: Deployment) -> None:
+    limited = with_settings(deployment, limit_chips=64, limit_chips_per_namespace=16)
+
+    assert found_by(deployment, "settings")[0].text == "1 cluster; no limit"
+    told = "1 cluster; at most 64 chips in a cluster, at most 16 chips in a namespace"
+    assert found_by(limited, "settings")[0].text == told
+
+
 @pytest.mark.parametrize(
-    ("limit", "denied", "result", "message"),
+    ("last", "result", "text"),
     [
-        (0, {"create", "get", "update"}, Result.SKIPPED, "not needed"),
-        (16, set(), Result.OK, "can keep ConfigMap tpu-provisioner/tpu-provisioner-reservations"),
-        (16, {"create"}, Result.BAD, "does not have the rights: create configmaps"),
-        (16, {"get", "update"}, Result.BAD, "get configmaps/tpu-provisioner-reservations, update configmaps/"),
+        (None, Result.BAD, "no log record for a day, but it must run every minute"),
+        (Ticked(at=NOW - 400, counts={}), Result.BAD, "it ended 400 s ago, but it must run every minute"),
+        (Ticked(at=NOW - 20, counts={"create": 1}), Result.OK, "ended 20 s ago"),
+        (Ticked(at=NOW - 20, counts={"errors": 2, "left": 3}), Result.WARN, "ended 20 s ago; it failed for 2 "),
     ],
 )
-def test_missing_rights_on_the_reservations_are_found_if_a_limit_is_set(
-    deployment: Deployment, limit: int, denied: set[str], result: Result, message: str
+def test_the_ticks_of_each_cluster_and_function_are_found(
+    deployment: Deployment, monkeypatch: pytest.MonkeyPatch, last: Ticked | None, result: Result, text: str
 ) -> None:
-    def allows(asked: dict[str, str]) -> bool:
-        here = asked["resource"] == "configmaps" and asked["namespace"] == "tpu-provisioner"
-        named = (asked["verb"] == "create") != (asked.get("name") == "tpu-provisioner-reservations")
-        return here and named and asked["verb"] not in denied
+    monkeypatch.setattr("cli.diagnosis.doctor.find_last_tick", lambda *_names, **_rest: last)
 
-    there = ClusterSettings(endpoint=NOWHERE, token_file="token")
-    deployment.apis[CLUSTER] = Reviewing(allows)
+    (found,) = check_ticks(dataclasses.replace(deployment, open_logs=Mock()), "collect")
 
-    (found,) = found_by(with_settings(deployment, clusters={CLUSTER: there}, limit_chips=limit), "limit holds")
-
-    assert found.result == result
-    assert message in found.text
-    assert ("functions-rights.yaml" in found.mend) == (result is Result.BAD)
+    assert (found.check, found.result) == ("p/us-east5/c tick of collect", result)
+    assert found.text.startswith(text)
 
 
 def with_lease(deployment: Deployment, name: str) -> Deployment:
@@ -210,15 +220,15 @@ def test_a_lease_says_whether_an_exporter_leads(deployment: Deployment, kubernet
     assert (absent.result, absent.text) == (Result.BAD, "Lease default/absent does not exist: no exporter has run")
 
     clock: Any = deployment.ports.clock
-    clock.advance(300)
+    clock.pause(300)
     (old,) = found_by(with_lease(deployment, "led"), "c exporter")
     assert (old.result, "300 s ago" in old.text, "kubectl" in old.mend) == (Result.BAD, True, True)
 
 
 def test_functions_and_exporter_that_do_not_answer_are_found(deployment: Deployment) -> None:
-    away = with_own(deployment, function_uris={"sweep": NOWHERE}, exporter_url=NOWHERE)
+    away = with_own(deployment, function_uris={"collect": NOWHERE}, exporter_url=NOWHERE)
 
-    assert bad(away) == ["exporter", "function sweep"]
+    assert bad(away) == ["exporter", "function collect"]
 
 
 @pytest.mark.parametrize(
@@ -234,25 +244,12 @@ def test_messages_that_wait_for_long_are_found(deployment: Deployment, answer: b
 
     found = list(check_backlog(dataclasses.replace(deployment, monitoring=monitoring)))
 
-    assert [each.result for each in found] == [result] * 3
+    assert [each.result for each in found] == [result] * 4
     asked = "GET v3/projects/p/timeSeries?filter=metric.type%3D%22pubsub.googleapis.com"
     assert monitoring.asked[-1].startswith(asked)
 
 
 def test_the_rights_are_those_of_the_deployment() -> None:
     path = ROOT / "infra/kubernetes/base/functions-rights.yaml"
-    roles = [each for each in yaml.safe_load_all(path.read_text()) if each]
-    for_limits = [
-        {
-            (name, verb)
-            for rule in role["rules"]
-            for name in rule.get("resourceNames", [""])
-            for verb in rule["verbs"]
-        }
-        for role in roles
-        if role["kind"] == "Role"
-        and role["metadata"]["name"] in ("tpu-provisioner-provision", "tpu-provisioner-sweep")
-    ]
 
     assert set(list_rights(KINDS)) == list_granted(path, "ClusterRole")
-    assert for_limits == [set(LEDGER_RIGHTS)] * 2

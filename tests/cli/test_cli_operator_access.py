@@ -6,11 +6,8 @@ from pathlib import Path
 import pytest
 
 from cli.access.operator_access import open_deployment
-from cli.rehearsal import rehearse
-from shared.model.errors import AlreadyExists, Misconfigured
-from tests.builders import CLUSTER, a_pool
-from tests.component.world import World
-from tests.log_records import Records
+from shared.model.errors import Misconfigured
+from tests.builders import CLUSTER
 
 ENVIRON = {
     "TPU_PROVISIONER_CLUSTERS": json.dumps({CLUSTER: {"endpoint": "https://a.gke.goog"}}),
@@ -31,14 +28,9 @@ def test_a_kubeconfig_that_cannot_be_used_is_named(tmp_path: Path) -> None:
         open_deployment(ENVIRON | {"TPU_PROVISIONER_KUBECONFIG": str(tmp_path / "absent")})
 
 
-def test_a_rehearsal_conflicts_as_gke_would_and_changes_nothing() -> None:
-    world = World(Records())
-    world.pools.add(CLUSTER, a_pool())
-    ports = rehearse(world.ports)
+def test_no_command_has_the_means_to_change_a_pool() -> None:
+    ports = open_deployment(ENVIRON).ports
 
-    with pytest.raises(AlreadyExists):
-        ports.pools.create(CLUSTER, {"name": a_pool().name})
-    ports.pools.create(CLUSTER, {"name": "another"})
-    ports.pools.delete(CLUSTER, a_pool().name)
-
-    assert world.pools.names(CLUSTER) == [a_pool().name]
+    assert (ports.adds, ports.takes) == (None, None)
+    assert not hasattr(ports.pools, "create")
+    assert not hasattr(ports.pools, "delete")

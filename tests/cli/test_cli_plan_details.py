@@ -15,7 +15,7 @@ from shared.shapes.tpu_catalogue import BY_ACCELERATOR
 from tests.builders import CLUSTER, a_claim, a_pool
 from tests.cli.cli_world import read_json, run, write
 from tests.cli.test_cli_plan import JOBSET, planned
-from tests.component.world import World
+from tests.engine.world import World
 from tests.demands import a_demand
 
 SETTINGS = {

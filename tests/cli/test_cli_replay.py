@@ -13,21 +13,20 @@ from cli.moments import parse_since
 from shared.edges.pubsub_topic import PubsubTopic
 from shared.model.errors import Unavailable
 from shared.model.messages import Message, format_message
-from tests.audit_entries import an_entry, as_message
 from tests.builders import a_demand_event, a_workload_demand
 from tests.cli.cli_world import NOWHERE, a_deployment, put_in_place, read_json, run
-from tests.component.world import World
+from tests.engine.world import World
 from tests.contract.stand_ins import ask
-from tests.log_records import Records
 
 P = "projects/p"
 TOPIC, DEAD_LETTERS = f"{P}/topics/events", f"{P}/topics/letters"
 SUBSCRIPTIONS = {
     "provision": f"{P}/subscriptions/x-provision",
     "collect": f"{P}/subscriptions/x-collect",
+    "collect_ends": f"{P}/subscriptions/x-collect-ends",
     "dead_letters": f"{P}/subscriptions/letters",
 }
-OPERATIONS = f"{P}/topics/operations"
+ENDS = f"{P}/topics/ends"
 
 
 @pytest.fixture
@@ -37,16 +36,18 @@ def url(broker: str) -> Iterator[str]:
     ask("PUT", f"{broker}/v1/{DEAD_LETTERS}", {})
     for function in ("provision", "collect"):
         ask("PUT", f"{broker}/v1/{SUBSCRIPTIONS[function]}", {"topic": TOPIC})
+    ask("PUT", f"{broker}/v1/{ENDS}", {"messageRetentionDuration": "86400s"})
+    ask("PUT", f"{broker}/v1/{SUBSCRIPTIONS['collect_ends']}", {"topic": ENDS})
     ask("PUT", f"{broker}/v1/{SUBSCRIPTIONS['dead_letters']}", {"topic": DEAD_LETTERS, "ackDeadlineSeconds": 60})
     yield broker
-    for name in (*SUBSCRIPTIONS.values(), TOPIC, DEAD_LETTERS):
+    for name in (*SUBSCRIPTIONS.values(), TOPIC, DEAD_LETTERS, ENDS):
         ask("DELETE", f"{broker}/v1/{name}")
 
 
 @pytest.fixture
 def world() -> World:
-    world = World(Records())
-    world.clock.advance(10_000_000)  # after everything that the broker dates
+    world = World()
+    world.clock.pause(10_000_000)  # after everything that the broker dates
     return world
 
 
@@ -100,26 +101,6 @@ def test_dead_letters_go_back_as_they_were_first_published(url: str, deployment:
     assert [each["attributes"] for each in published(url)] == [GOOD.attributes, OF_WORKLOAD.attributes]
     assert [base64.b64decode(each["data"]) for each in published(url)] == [GOOD.data, OF_WORKLOAD.data]
     assert "2 published again, 0 not selected" in result.stdout
-
-
-def test_the_end_of_an_operation_goes_back_to_its_own_topic(url: str, deployment: Deployment) -> None:
-    ask("PUT", f"{url}/v1/{OPERATIONS}", {})
-    queue = DeadLetterQueue(deployment.pubsub, SUBSCRIPTIONS["dead_letters"])
-    ended = as_message(an_entry("Delete"))
-    try:
-        bury(url, ended, **{SOURCE: "x-settle"})
-        bury(url, GOOD, **REFUSED)
-        assert (
-            "1 published again, 1 not selected" in run("replay", "--dead-letters", "--yes").stdout
-        )  # no topic is named
-        topics = [PubsubTopic(deployment.open_publisher, name) for name in (TOPIC, OPERATIONS)]
-        publish_again(queue, topics[0], Choice(), operations=topics[1], progress=lambda _count: None)
-        (found,) = published(url, OPERATIONS)
-    finally:
-        ask("DELETE", f"{url}/v1/{OPERATIONS}")
-
-    assert (base64.b64decode(found["data"]), found["attributes"]) == (ended.data, ended.attributes)
-    assert (len(published(url)), backlog(url)) == (1, 0)
 
 
 @pytest.mark.parametrize(
@@ -202,6 +183,15 @@ def test_a_time_brings_back_what_was_acknowledged_since(url: str, deployment: De
     assert result.exit_code == 0
     assert result.stdout == f"{SUBSCRIPTIONS['provision']} is set back to 2020-01-01T00:00:00Z\n"
     assert [drain(url, name) for name in ("provision", "collect")] == [3, 0]
+
+
+def test_the_ends_of_operations_come_back_too(url: str, deployment: Deployment) -> None:
+    ask("POST", f"{url}/v1/{ENDS}:publish", {"messages": [{"data": "eA=="}]})
+    assert drain(url, "collect_ends") == 1
+
+    run("replay", "--since", "2020-01-01T00:00:00Z", "--function", "collect", "--yes")
+
+    assert drain(url, "collect_ends") == 1
 
 
 def test_a_topic_that_keeps_nothing_is_said_with_the_command_that_mends_it(

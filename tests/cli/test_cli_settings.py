@@ -8,7 +8,14 @@ from typing import Any
 import pytest
 import typer
 
-from cli.access.cli_settings import OperatorSettings, find_subscription, find_topic, list_pushed, read_environment
+from cli.access.cli_settings import (
+    PUSHED,
+    OperatorSettings,
+    find_subscription,
+    find_topic,
+    list_pushed,
+    read_environment,
+)
 from cli.app import app
 from cli.exit_codes import EPILOG, ExitCode
 from shared.model.errors import Misconfigured
@@ -53,12 +60,14 @@ def problems(environ: dict[str, str]) -> tuple[str, ...]:
 
 
 def test_terraforms_outputs_are_taken_as_they_are() -> None:
-    fields = {"provision": "projects/p/subscriptions/a", "settle": None}
+    fields = {"provision": "projects/p/subscriptions/a", "provision_ends": None}
     _, own = read_environment(CLUSTERS | {"TPU_PROVISIONER_SUBSCRIPTIONS": json.dumps(fields)})
 
     assert own.subscriptions == fields
     assert find_subscription(own, "provision") == "projects/p/subscriptions/a"
     assert list_pushed(own) == ["provision", "collect"]
+    whole = OperatorSettings(subscriptions=dict.fromkeys(PUSHED, "x"))
+    assert list_pushed(whole, ["collect"]) == ["collect", "collect_ends"]
 
 
 def test_every_problem_is_told_at_once() -> None:

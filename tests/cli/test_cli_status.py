@@ -23,7 +23,7 @@ from shared.model.times import format_minute, format_time
 from shared.plan.failures import RULES, Failure
 from tests.builders import CLUSTER, NOW, a_claim, a_go_pool, a_jobset, a_pod, a_pool
 from tests.cli.cli_world import a_deployment, list_printed, put_in_place, read_json, run
-from tests.component.world import World
+from tests.engine.world import World
 from tests.log_records import Records
 
 POOL = build_pool_name(a_claim())

@@ -11,8 +11,7 @@ from shared.kinds.table import choose_kinds
 from shared.model.errors import Denied, NotFound, ProvisionerError
 from tests.builders import CLUSTER
 from tests.cli.cli_world import a_deployment, show
-from tests.component.world import World
-from tests.log_records import Records
+from tests.engine.world import World
 
 (JOBSET,) = choose_kinds(("JobSet",))
 
@@ -71,7 +70,7 @@ def test_what_is_not_suspended_has_nothing_to_say(body: dict[str, Any] | Provisi
 
 def test_why_shows_it_instead_of_needs_none_or_says_that_it_could_not_be_read() -> None:
     def ask(body: dict[str, Any] | ProvisionerError) -> tuple[History, str]:
-        world = World(Records())
+        world = World()
         world.cluster.pods.clear()
         deployment = a_deployment(world)
         deployment.apis[CLUSTER] = cast("KubernetesApi", OneObject(body))

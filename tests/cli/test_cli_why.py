@@ -22,7 +22,7 @@ from shared.model.errors import Denied, NotFound, ProvisionerError, Unavailable
 from shared.model.names import build_pool_name
 from tests.builders import CLUSTER, NOW, a_claim, a_go_pool, a_pod, a_pool, a_template
 from tests.cli.cli_world import NOBODY, NOWHERE, CannedRest, a_deployment, put_in_place, read_json, run, show
-from tests.component.world import World
+from tests.engine.world import World
 from tests.log_records import Records
 
 
@@ -183,7 +183,7 @@ def test_a_terminal_tells_it_within_its_width(width: int) -> None:
 
 
 def test_the_present_state_of_a_failed_creation_has_its_class_and_the_next_try() -> None:
-    world = World(Records())
+    world = World()
     world.pools.add(CLUSTER, a_pool("ERROR", error="Internal error.", age_seconds=50))
     history = History(cluster=CLUSTER, namespace="default", name="train", now=read_status(world.ports))
 
@@ -325,7 +325,7 @@ def test_a_state_that_cannot_be_read_is_unknown_and_not_fine(monkeypatch: pytest
 
 
 def test_a_pod_that_opts_out_is_said_to_wait_for_something_else() -> None:
-    world = World(Records())
+    world = World()
     world.cluster.add(
         a_pod(unschedulable_since=NOW - 60, template=a_template(selectors={labels.NODE_POOL: "mine"}))
     )

@@ -109,7 +109,7 @@ class FakeCluster:
         self.calls.append("list pods")
         return [pod for pod in self.pods.values() if is_pod_of(workload, pod)]
 
-    def list_accelerator_pods(self, *, unbound: bool) -> Iterable[PodView]:
+    def list_accelerator_pods(self, *, unbound: bool = False) -> Iterable[PodView]:
         self.calls.append("list all pods")
         return [pod for pod in self.pods.values() if not (unbound and pod.node_name)]
 
