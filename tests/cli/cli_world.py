@@ -32,8 +32,8 @@ from shared.edges.kubernetes_api import Connection, KubernetesApi
 from shared.edges.pubsub_topic import open_publisher_over_rest
 from shared.settings import Credentials
 from tests.builders import NOW
-from tests.engine.world import World
 from tests.contract.stand_ins import stand_in
+from tests.engine.world import World
 
 NOWHERE = "http://127.0.0.1:9"
 NOBODY = AnonymousCredentials()  # type: ignore[no-untyped-call]

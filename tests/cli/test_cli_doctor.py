@@ -33,8 +33,8 @@ from tests.cli.cli_world import (
     with_own,
     with_settings,
 )
-from tests.engine.world import FakeCluster, World
 from tests.contract.stand_ins import ask, stand_in
+from tests.engine.world import FakeCluster, World
 
 ROOT = Path(__file__).resolve().parents[2]
 P = "projects/p"

@@ -15,8 +15,8 @@ from shared.shapes.tpu_catalogue import BY_ACCELERATOR
 from tests.builders import CLUSTER, a_claim, a_pool
 from tests.cli.cli_world import read_json, run, write
 from tests.cli.test_cli_plan import JOBSET, planned
-from tests.engine.world import World
 from tests.demands import a_demand
+from tests.engine.world import World
 
 SETTINGS = {
     "TPU_PROVISIONER_CLUSTERS": json.dumps({CLUSTER: {"endpoint": "http://127.0.0.1:9", "zone": "us-east5-b"}})

@@ -15,8 +15,8 @@ from shared.model.errors import Unavailable
 from shared.model.messages import Message, format_message
 from tests.builders import a_demand_event, a_workload_demand
 from tests.cli.cli_world import NOWHERE, a_deployment, put_in_place, read_json, run
-from tests.engine.world import World
 from tests.contract.stand_ins import ask
+from tests.engine.world import World
 
 P = "projects/p"
 TOPIC, DEAD_LETTERS = f"{P}/topics/events", f"{P}/topics/letters"

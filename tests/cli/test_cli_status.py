@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 import yaml
+from cli.rehearsal import SHOWN_MAX
 from shared.core.decide.attempts import find_pause
 from shared.core.identity.creations import Creation
 
@@ -13,7 +14,6 @@ from cli.board.readings import Readings
 from cli.fleet.status import read_status
 from cli.fleet.status_table import print_status
 from cli.printing import format_age
-from cli.rehearsal import SHOWN_MAX
 from shared.engine.outside import SurplusMark
 from shared.model import labels
 from shared.model.errors import Unavailable
