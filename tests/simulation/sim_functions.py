@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeVar
@@ -12,6 +12,7 @@ from unittest.mock import patch
 from greenlet import GreenletExit
 
 from shared.deliver import deliver, deliver_tick
+from shared.engine import look
 from shared.engine.budget import Budget
 from shared.engine.look import Memory
 from shared.engine.outside import Ports
@@ -27,9 +28,13 @@ from tests.simulation.sim_scenario import CLUSTERS, ZONE, Rollout, Scenario
 from tests.simulation.virtual_time import VirtualTime
 
 if TYPE_CHECKING:
+    from shared.model.workloads import PodView, WorkloadView
+    from shared.needs.wanted import Wanted
     from tests.simulation.sim_world import World
 
 T = TypeVar("T")
+MEMORY_MAX = 500
+"""So many answers of a pure function are remembered."""
 
 
 class SimCrew(Crew):
@@ -217,7 +222,7 @@ def prepared() -> Iterator[None]:
     logging.disable(logging.ERROR - 1)
     logging.getLogger("explain").propagate = False
     try:
-        with patch.object(wanted, "_make_key", make_key):
+        with patch.object(wanted, "_make_key", make_key), patch.object(look, "list_wanted", _remember_wanted()):
             yield
     finally:
         logging.disable(before[0])
@@ -226,6 +231,30 @@ def prepared() -> Iterator[None]:
 
 
 _RELEASES: dict[str, object] = {}
+
+
+def _remember_wanted() -> Callable[..., Wanted]:
+    """Return `list_wanted` with a memory of what was asked last: it is pure, and ticks ask the same again.
+
+    It knows values by identity, and keeps them, so that no other value can have that identity.
+    """
+    plain = look.list_wanted
+    memory: dict[tuple[object, ...], tuple[object, Wanted]] = {}
+
+    def list_wanted(
+        cluster: str, workload: WorkloadView, pods: Sequence[PodView], pools_of: Mapping[str, str], settings: Settings
+    ) -> Wanted:
+        run = VirtualTime.get_owner()
+        release = run.version if isinstance(run, Invocation) else 0
+        homes = tuple(pools_of.get(pod.node_name, "") for pod in pods)
+        key = (cluster, id(workload), *map(id, pods), homes, id(settings), release)
+        if key not in memory:
+            if len(memory) > MEMORY_MAX:
+                memory.clear()
+            memory[key] = (workload, list(pods), settings), plain(cluster, workload, pods, pools_of, settings)
+        return memory[key][1]
+
+    return list_wanted
 
 
 class _Bugs(logging.Handler):

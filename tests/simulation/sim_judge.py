@@ -48,7 +48,7 @@ class Judge:
     def __init__(self, world: World) -> None:
         self._world = world
         self.violations: list[Violation] = []
-        self.creates = self.deletes = 0
+        self.creates = self.deletes = self.acts = 0
         self.late_bindings = self.late_creates = self.late_changes = self.passed_limits = 0
         self._created: dict[tuple[str, ...], list[float]] = {}
         """When pools of a slot were created."""
@@ -66,6 +66,7 @@ class Judge:
     def see_create(self, pool: Pool) -> None:
         """Judge a create that GKE accepts now."""
         self.creates += 1
+        self.acts += 1
         self._check_stop("create", pool, adds=True)
         if pool.owner is None:
             self.report("foreign pools", f"{pool.name} is created without labels of ours")
@@ -178,6 +179,7 @@ class Judge:
 
     def see_change(self, act: str, pool: Pool, *, adds: bool) -> None:
         """Judge any change of a pool that exists: it is ours, and no label forbids it."""
+        self.acts += 1
         self._check_stop(act, pool, adds=adds)
         if pool.owner is not None:
             return

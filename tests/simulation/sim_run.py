@@ -14,10 +14,10 @@ from tests.simulation.sim_scenario import START, Scenario
 from tests.simulation.sim_world import World
 
 TICK_SECONDS = 60.0
-FIRST_TICKS = 10
+FIRST_TICKS = 7
 """So many ticks come each minute when nothing fails any more."""
 TICK_SECONDS_MAX = 960.0
-REST_SECONDS_MAX = 6 * 3600.0
+REST_SECONDS_MAX = 4 * 3600.0
 CALM_SECONDS = 4200.0
 """Longer than the longest pause, and than all patience."""
 
@@ -81,19 +81,21 @@ def live(world: World) -> None:
 def rest(world: World) -> None:
     """Let the story come to rest: nothing fails, and ticks come until nothing changes.
 
-    That they come each minute changes nothing while nothing else does, so their distance doubles.
+    That they come each minute changes nothing while they do nothing, so their distance doubles.
     """
     world.faults.disarm()
     world.functions.settle()
     world.settled_at = began = still_since = world.time.now
-    seconds, changes, ticks = TICK_SECONDS, -1, 0
+    seconds, changes, acts, ticks = TICK_SECONDS, -1, -1, 0
     while world.time.now - began < REST_SECONDS_MAX:
         world.tick()
         world.time.run_until(world.time.now + seconds)
         judge_tick(world)
         ticks += 1
         if world.changes != changes:
-            changes, seconds, still_since = world.changes, TICK_SECONDS, world.time.now
+            changes, still_since = world.changes, world.time.now
+        if world.judge.acts != acts:
+            acts, seconds = world.judge.acts, TICK_SECONDS
         elif ticks > FIRST_TICKS:
             seconds = min(2 * seconds, TICK_SECONDS_MAX)
         if world.time.now - still_since > CALM_SECONDS and world.time.next_moment is None:
