@@ -138,7 +138,7 @@ class GkePools:
         self.world.time.pause(CALL_SECONDS)
         raise Unavailable(f"no answer to {method} within {CALL_SECONDS:.0f} s")
 
-    def bound(self, method: str, cluster: str, name: str, nodes: int) -> None:
+    def bound(self, method: str, cluster: str, name: str, nodes: int, *, least: int = 0) -> None:
         """Let GKE's autoscaler give a pool at most so many nodes; 0 switches it off."""
         with self.world.faults.changing(method, cluster):
             pool = self.pools[cluster].get(name)
@@ -150,7 +150,7 @@ class GkePools:
             pool.off, pool.view = nodes == 0, None
             if nodes:
                 pool.size = nodes
-                pool.smallest = min(pool.smallest, nodes) if not pool.smallest else nodes
+                pool.smallest = least
             if pool.status == PoolStatus.RUNNING:
                 self.set_status(pool, PoolStatus.RECONCILING)
                 seconds = 2 + 8 * self.world.rng.random()

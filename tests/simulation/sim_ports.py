@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from shared.model.pools import NodePool
     from shared.model.readings import Notice, Operation
-    from shared.model.workloads import Parent, PodView, WorkloadView
+    from shared.model.workloads import Disk, Parent, PodView, WorkloadView
     from tests.simulation.sim_cluster import Mark, Node, SimCluster, SimPod
     from tests.simulation.sim_world import World
 
@@ -78,9 +78,9 @@ class GkeAdds(GkePort):
         """Submit one pool."""
         self._gke.create(cluster, node_pool)
 
-    def raise_maximum(self, cluster: str, name: str, nodes: int) -> None:
-        """Let GKE's autoscaler give a pool so many nodes."""
-        self._gke.bound("raise_maximum", cluster, name, nodes)
+    def raise_maximum(self, cluster: str, name: str, nodes: int, *, least: int = 0) -> None:
+        """Let GKE's autoscaler give a pool so many nodes, and never fewer than `least`."""
+        self._gke.bound("raise_maximum", cluster, name, nodes, least=least)
 
 
 class GkeTakes(GkePort):
@@ -112,9 +112,14 @@ class ClusterPort:
         made = self._begin("get_workload").workloads.get((kind, name))
         return made.view if made else None
 
-    def get_parent(self, parent: Parent, kind: str) -> Parent | None:
+    def get_parent(self, parent: Parent) -> Parent | None:
         """Return nothing: no workload of a story has a parent."""
-        del parent, kind
+        del parent
+        return None
+
+    def find_disk(self, namespace: str, claim: str) -> Disk | None:
+        """Return nothing: no pod of a story has claims."""
+        del namespace, claim
         return None
 
     def get_namespace(self, name: str) -> Namespace | None:
@@ -132,10 +137,10 @@ class ClusterPort:
         pods = (pod.view for pod in self._begin("list_workload_pods").pods.values())
         return [pod for pod in pods if is_selected(selector, pod) and is_pod_of(workload, pod)]
 
-    def list_accelerator_pods(self, *, unbound: bool) -> Iterable[PodView]:
-        """Return all accelerator pods of the cluster, or those that are bound to no node."""
+    def list_accelerator_pods(self) -> Iterable[PodView]:
+        """Return all unfinished accelerator pods of the cluster."""
         pods = self._begin("list_accelerator_pods").pods.values()
-        return [pod.view for pod in pods if pod.units and not (unbound and pod.node)]
+        return [pod.view for pod in pods if pod.units and not pod.view.finished]
 
     def list_nodes(self, pools: Sequence[str] = ()) -> list[PoolNode]:
         """Return the nodes of these pools, or of all pools of ours."""
