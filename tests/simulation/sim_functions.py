@@ -242,7 +242,11 @@ def _remember_wanted() -> Callable[..., Wanted]:
     memory: dict[tuple[object, ...], tuple[object, Wanted]] = {}
 
     def list_wanted(
-        cluster: str, workload: WorkloadView, pods: Sequence[PodView], pools_of: Mapping[str, str], settings: Settings
+        cluster: str,
+        workload: WorkloadView,
+        pods: Sequence[PodView],
+        pools_of: Mapping[str, str],
+        settings: Settings,
     ) -> Wanted:
         run = VirtualTime.get_owner()
         release = run.version if isinstance(run, Invocation) else 0
