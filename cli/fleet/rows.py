@@ -25,10 +25,6 @@ if TYPE_CHECKING:
     from shared.plan.scene import Plan, Pod, Pool
 
 UNLIMITED = 10**9
-LEFT_ALONE = frozenset(
-    {Reason.DEMAND_OPTED_OUT, Reason.DEMAND_LEFT_TO_GKE, Reason.DEMAND_BOUND_ELSEWHERE, Reason.KIND_NOT_SERVED}
-)
-"""With these reasons a pod waits, and it is not this provisioner that it waits for."""
 _NEEDS_A_PERSON = frozenset({Reason.SLICE_MIXED, Reason.FOLLOWERS_WAIT, Reason.PARENT_OVER})
 _PLAIN_STATE = {
     PoolStatus.PROVISIONING: "GKE creates it",
@@ -292,8 +288,6 @@ def _tell_pools(look: Look, plan: Plan) -> str:
 
 def needs_a_person(decision: Decision) -> bool:
     """Return whether nothing goes on before a person has looked."""
-    if decision.reason in LEFT_ALONE:
-        return False
     return decision.verdict == Verdict.REFUSE or decision.reason in _NEEDS_A_PERSON
 
 

@@ -6,7 +6,8 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from cli.fleet.looks import read_cluster
-from cli.fleet.rows import LEFT_ALONE, UNLIMITED, list_decisions, list_pool_rows, list_waiting_rows, needs_a_person
+from cli.fleet.rows import UNLIMITED, list_decisions, list_pool_rows, list_waiting_rows, needs_a_person
+from shared.model.decisions import Verdict
 
 if TYPE_CHECKING:
     from cli.fleet.looks import Reading
@@ -102,8 +103,8 @@ def add_reading(status: Status, reading: Reading) -> None:
     for one in reading.planned:
         status.pools += list_pool_rows(one, reading)
         rows = list(list_waiting_rows(one, reading))
-        status.left_alone += [row for row in rows if row.reason in LEFT_ALONE]
-        status.waiting += [row for row in rows if row.reason not in LEFT_ALONE]
+        status.left_alone += [row for row in rows if row.decision == Verdict.NOTHING]
+        status.waiting += [row for row in rows if row.decision != Verdict.NOTHING]
         if not rows:
             owner = f"{one.look.key.namespace}/{one.look.key.name}"
             told = [each for each in list_decisions(one) if needs_a_person(each)]

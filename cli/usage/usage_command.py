@@ -49,7 +49,7 @@ def usage(
     *,
     as_json: AsJson = False,
 ) -> None:
-    """Show the chip-hours of pools, failed ones apart, with waits and list prices.
+    """Show the chip-hours of pools, waits and list prices.
 
     The functions' records of creates and deletes are read, and nothing else. Prices are list
     prices. The exit code is 1 if the records of some creates are missing.
