@@ -40,13 +40,17 @@ def test_looking_changes_nothing(half_served: World) -> None:
 
     read_status(a_deployment(half_served).ports)
 
-    assert not [call for call in half_served.take_calls() if call.startswith(("create", "delete", "mark", "raise"))]
+    assert not [
+        call for call in half_served.take_calls() if call.startswith(("create", "delete", "mark", "raise"))
+    ]
     assert half_served.cluster.notices == []
 
 
 def test_failed_creations_of_all_attempts_are_counted(half_served: World) -> None:
     _, second = half_served.gke.pools
-    earlier = Operation(pool=f"{second[:-1]}1", creates=True, ended=True, error="quota exceeded", began_at=NOW - 900)
+    earlier = Operation(
+        pool=f"{second[:-1]}1", creates=True, ended=True, error="quota exceeded", began_at=NOW - 900
+    )
     half_served.gke.operations.append(earlier)
 
     (row,) = read_status(a_deployment(half_served).ports).waiting
@@ -191,7 +195,9 @@ def test_a_namespace_shows_only_its_own(half_served: World) -> None:
     assert run("status", "-n", "other").stdout == "0 pools with 0 chips, 0 slices waiting\n"
 
 
-def test_a_cluster_that_cannot_be_asked_hides_no_other(half_served: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_cluster_that_cannot_be_asked_hides_no_other(
+    half_served: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
     down, answer = f"{CLUSTER}-down", half_served.gke.list
 
     def list_pools(cluster: str) -> list[object]:
@@ -200,7 +206,9 @@ def test_a_cluster_that_cannot_be_asked_hides_no_other(half_served: World, monke
         return list(answer(cluster))
 
     monkeypatch.setattr(half_served.gke, "list", list_pools)
-    half_served.ports = replace(half_served.ports, clusters={down: half_served.cluster, CLUSTER: half_served.cluster})
+    half_served.ports = replace(
+        half_served.ports, clusters={down: half_served.cluster, CLUSTER: half_served.cluster}
+    )
     put_in_place(monkeypatch, a_deployment(half_served))
 
     result = run("status")
