@@ -293,6 +293,11 @@ class Census:
         best = sorted(self.counted, key=self.rank, reverse=True)
         return assign(self, self._bound(list_kept), best)
 
+    @cached_property
+    def unserved(self) -> frozenset[Asks]:
+        """What slices ask that the workload may have and that no pool counts for."""
+        return frozenset(want.asks for want in self.kept.unserved)
+
     def _bound(self, lister: Callable[[Census, Need], list[Want]]) -> list[Want]:
         """Return the wants of all needs in their order, of each need at most what it may use."""
         wants = [

@@ -61,8 +61,7 @@ def may_serve_soon(pool: Pool, census: Census) -> bool:
 def list_too_many(census: Census) -> list[Pool]:
     """Return the pools that no slice is left for, while each slice that they fit has a whole one."""
     kept = census.kept
-    unmet = {want.asks for want in kept.unserved}
-    unmet |= {want.asks for want, pool in kept.served if not is_whole(pool)}
+    unmet = census.unserved | {want.asks for want, pool in kept.served if not is_whole(pool)}
     return [pool for pool in kept.left if unmet.isdisjoint(census.answered[pool.name])]
 
 
@@ -126,8 +125,7 @@ def has_successor(pool: Pool, census: Census) -> bool:
 
 def is_needless(pool: Pool, census: Census) -> bool:
     """Return whether each slice that a pool fits has another one that counts."""
-    unserved = {want.asks for want in census.kept.unserved}
-    return unserved.isdisjoint(census.answered[pool.name])
+    return census.unserved.isdisjoint(census.answered[pool.name])
 
 
 def _end_record(pool: Pool, census: Census, first: Collection[str]) -> Act | None:

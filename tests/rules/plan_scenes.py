@@ -13,10 +13,12 @@ from typing import Any
 from shared.model.decisions import Reason
 from shared.model.needs import Tier
 from shared.model.pools import PoolShape, PoolStatus
+from shared.model.workloads import Taint
 from shared.plan import scene as model
 
 NOW = 1_000_000.0
 AN_AGE = 5000
+NO_NEED = -2
 TIERS = {"demand": Tier.ON_DEMAND, "spot": Tier.SPOT, "flex": Tier.FLEX_START, "reservation": Tier.RESERVATION}
 
 
@@ -34,6 +36,10 @@ class Pod:
     asks: frozenset[str] = words("")
     shape: str = "tpu"
     ours: bool = True
+    group: int = -1
+    """Which of the needs it is of; -1: the first of its shape, -2: none that the spec has."""
+    overdue: bool = False
+    """It terminates for longer than it may."""
 
 
 @dataclass(frozen=True)
@@ -48,6 +54,7 @@ class Pool:
     word: str = ""
     error: int = 0
     labels: frozenset[str] = words("")
+    key: str = "k1"
     shape: str = "tpu"
     hosts: int = 4
     owner: str = "ours"
@@ -59,6 +66,10 @@ class Pool:
     spare_before: bool = True
     idle: int = -1
     closed: int = -1
+    warm: int = 0
+    tainted: bool = False
+    unread: str = ""
+    """What was not read of it: word, users."""
 
     @property
     def name(self) -> str:
@@ -78,6 +89,9 @@ class Need:
     part: bool = False
     waits_for: str = ""
     never: str = ""
+    of_flavor: bool = False
+    wait: int = 0
+    """For how long a flex-start pool may wait."""
 
 
 @dataclass(frozen=True)
@@ -97,7 +111,10 @@ class Scene:
     slots: int = 20
     stop: str = ""
     refused: tuple[int, ...] = ()
-    operations: tuple[tuple[int, int], ...] = ()
+    operations: tuple[tuple[int, ...], ...] | None = ()
+    """Creates: slot, attempt, age. None: they were not read."""
+    deletions: tuple[tuple[int, int, int], ...] = ()
+    """Slot, how many useless pools came before it, age."""
     refused_useless: bool = False
     takers_served: bool = False
     parent_over: bool = False
@@ -125,8 +142,15 @@ def build_scene(row: Scene) -> model.Scene:
         slots=row.slots,
         stop=model.Stop(row.stop),
         refused=frozenset(needs[0].ways[number] for number in row.refused),
-        creations=tuple(
-            model.Creation(need=needs[0].key, slot=slot, attempt=attempt) for slot, attempt in row.operations
+        creations=None
+        if row.operations is None
+        else tuple(
+            model.Creation(need=needs[0].key, slot=slot, attempt=attempt, began_at=NOW - sum(age))
+            for slot, attempt, *age in row.operations
+        ),
+        deletions=tuple(
+            model.Deletion(need=needs[0].key, slot=slot, useless=useless, began_at=NOW - age)
+            for slot, useless, age in row.deletions
         ),
         refused_useless=frozenset({needs[0].key} if row.refused_useless else ()),
         takers_served=row.takers_served,
@@ -165,21 +189,25 @@ def _build_need(need: Need, *, warm: bool) -> model.Need:
         nodes=need.wants if elastic else None,
         part=need.part,
         waits_for=model.Obstacle(Reason(need.waits_for), "") if need.waits_for else None,
-        never=model.Obstacle(Reason(need.never), "") if need.never else None,
+        never=model.Obstacle(Reason(need.never), "", of_flavor=need.of_flavor) if need.never else None,
+        flex_wait_seconds=need.wait,
         warm_seconds=600 if warm else 0,
     )
 
 
 def _build_pod(pod: Pod, row: Scene) -> model.Pod:
-    need = next((each for each in row.needs if each.shape == pod.shape), row.needs[0])
+    first = next((each for each in row.needs if each.shape == pod.shape), row.needs[0])
+    need = row.needs[pod.group] if pod.group >= 0 else first
+    key = "-" if pod.group == NO_NEED else need.key + need.shape
     hosts = 0 if need.wants >= 0 else need.hosts
     return model.Pod(
-        need=need.key + need.shape if pod.ours else "",
+        need=key if pod.ours else "",
         slice=str(pod.slice),
         pool=pod.pool,
         created_at=NOW - pod.age,
         waits=not pod.pool and not pod.held,
         terminating=pod.held == "terminating",
+        ends_by=NOW - 1 if pod.overdue else None,
         asks=model.Asks(_build_shape(pod.shape, hosts), _build_labels(pod.asks)),
     )
 
@@ -191,6 +219,8 @@ def _build_pool(pool: Pool) -> model.Pool:
         status=PoolStatus(pool.state),
         shape=_build_shape(pool.shape, pool.hosts),
         node_labels=dict(_build_labels(pool.labels)),
+        taints=(Taint("a", "b", "NoSchedule"),) if pool.tainted else (),
+        need=pool.key + pool.shape,
         slot=pool.slot,
         attempt=pool.attempt,
         candidate=pool.candidate,
@@ -202,7 +232,9 @@ def _build_pool(pool: Pool) -> model.Pool:
         busy=pool.busy,
         ready=pool.nodes,
         ready_since=NOW - pool.ready if pool.nodes else None,
-        word=model.Word(pool.word),
+        word=None if pool.unread == "word" else model.Word(pool.word),
+        users_read=pool.unread != "users",
+        warm_seconds=pool.warm,
         word_at=NOW - pool.error,
         spare_before=pool.spare_before,
         idle_since=None if pool.idle < 0 else NOW - pool.idle,
@@ -354,7 +386,13 @@ SCENES: list[tuple[str, Scene, str, str, str]] = [
     ("gang, a failed pool and its successor", scene(1, (), [ERROR, NEW], **GANG), "", "delete 0.0", ""),
     ("gang ready", scene(2, (), fleet(2), **GANG), "", "", "check_ready"),
     ("no list: error, pause", scene(1, [Pod(0)], [ERROR]), "", "", "paused"),
-    ("no list: the pause is over", scene(1, [Pod(0)], [replace(ERROR, error=70)]), "create 0.1 demand", "", ""),
+    (
+        "no list: the pause is over",
+        scene(1, [Pod(0)], [replace(ERROR, error=70)]),
+        "create 0.1 demand round=1",
+        "",
+        "",
+    ),
     ("a paused slot is not evaded", scene(2, (*on("1.0", 1), Pod(0)), [ERROR, Pool(1)]), "", "", "paused"),
     (
         "list: refused at once",
@@ -449,7 +487,7 @@ SCENES: list[tuple[str, Scene, str, str, str]] = [
         "delete 0.0",
         "host_lost, pool_goes_first",
     ),
-    ("lost host: the successor first", scene(1, HUNG, [LOST]), "create 0.1 demand", "", "host_lost"),
+    ("lost host: the successor first", scene(1, HUNG, [LOST]), "create 0.1 demand round=1", "", "host_lost"),
     (
         "flex-start waits for hours",
         scene(1, [Pod(0, age=20000)], [Pool(0, nodes=0, age=20000)], Need(list=("flex", "spot"))),
@@ -457,7 +495,13 @@ SCENES: list[tuple[str, Scene, str, str, str]] = [
         "",
         "",
     ),
-    ("useless: the first", scene(1, [Pod(0, age=2000)], [IDLE_READY]), "create 0.1 demand", "", ""),
+    (
+        "useless: the first",
+        scene(1, [Pod(0, age=2000)], [IDLE_READY]),
+        "create 0.1 demand round=1 useless=1",
+        "",
+        "",
+    ),
     (
         "useless: the third",
         scene(1, [Pod(0, age=2000)], [replace(IDLE_READY, useless=2)]),
