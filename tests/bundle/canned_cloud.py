@@ -47,6 +47,9 @@ GETS = {
     "/api/v1/namespaces/kube-system": {"metadata": {"name": "kube-system", "uid": "of-the-cluster"}},
     "/api/v1/namespaces/tpu-provisioner": {"metadata": {"name": "tpu-provisioner", "uid": "of-ours"}},
     "/api/v1/pods": {"metadata": {}, "items": [POD]},
+    "/api/v1/namespaces/default/pods": {"metadata": {}, "items": [POD]},
+    "/api/v1/nodes": {"metadata": {}, "items": []},
+    "/v1/projects/p/locations/us-east5/operations": {},
 }
 
 

@@ -16,22 +16,20 @@ import urllib3
 from functions_framework import create_app
 
 from demo.stack.readiness import listens
-from shared.engine.outside import Ports
 from shared.model.errors import Throttled
 from shared.wiring import use
 from standins.processes.free_ports import draw_ports
 from standins.processes.stand_ins import PATIENCE_SECONDS, wait_until
-from tests.audit_entries import an_entry, as_message
-from tests.builders import CLUSTER, a_demand_event, a_push, an_over_event, settings
+from tests.builders import CLUSTER, a_demand_event, a_push, an_over_event
 from tests.bundle.canned_cloud import CannedCloud
-from tests.clocks import StepClock
-from tests.component.fakes import FakeCluster, FakeNodePools
+from tests.engine.world import World
 from tests.program_runs import run_python
 
 ROOT = Path(__file__).resolve().parents[2]
 STAGE = ROOT / "infra/build/stage_functions.py"
 BIN = Path(sys.executable).parent
-TARGETS = ("provision", "collect", "settle", "sweep")
+TARGETS = ("provision", "collect")
+TICK = f"/tick?cluster={CLUSTER}"
 
 
 @pytest.fixture(scope="module")
@@ -73,12 +71,12 @@ class Started:
         wait_until(lambda: listens(self.port) or self.process.poll() is not None, what="the function's port")
         assert self.process.poll() is None, f"the function ended: {self.lines}"
 
-    def post(self, body: bytes) -> urllib3.BaseHTTPResponse:
+    def post(self, body: bytes, path: str = "/") -> urllib3.BaseHTTPResponse:
         headers = {
             "Connection": "close"  # a kept connection would be waited for when the process stops
         }
         return urllib3.request(
-            "POST", f"http://127.0.0.1:{self.port}/", body=body, headers=headers, timeout=PATIENCE_SECONDS
+            "POST", f"http://127.0.0.1:{self.port}{path}", body=body, headers=headers, timeout=PATIENCE_SECONDS
         )
 
     def stop(self) -> list[dict[str, Any]]:
@@ -105,31 +103,26 @@ def started(bundle: Path, target: str, environ: dict[str, str]) -> Iterator[Star
 
 
 def test_each_function_of_the_bundle_starts_and_gives_a_real_answer(bundle: Path) -> None:
-    bodies = {
-        "provision": a_push(a_demand_event()),
-        "collect": a_push(an_over_event()),
-        "settle": a_push(as_message(an_entry("Delete"))),
-        "sweep": b"{}",
-    }
+    bodies = {"provision": a_push(a_demand_event()), "collect": a_push(an_over_event())}
     with CannedCloud() as cloud, ExitStack() as stack:
         running = {target: stack.enter_context(started(bundle, target, environment(cloud))) for target in TARGETS}
-        answers, records = {}, {}
+        answers, ticks, records = {}, {}, {}
         for target, function in running.items():
             function.wait_until_listening()
-            answers[target] = function.post(bodies[target])
-            records[target] = function.stop()[-1]
+            answers[target] = function.post(bodies[target]).status
+            ticks[target] = function.post(b"", TICK)
+            records[target] = function.stop()
         names = [pool["name"] for pool in cloud.created_pools()]
 
-    assert {target: answer.status for target, answer in answers.items()} == dict.fromkeys(TARGETS, 200)
-    assert answers["sweep"].json() == {"create": 1, "errors": 0}
-    # By the demand and the sweep: this server remembers nothing. Not by the end of a delete.
-    assert len(names) == 2
+    assert answers == dict.fromkeys(TARGETS, 200)
+    assert {target: tick.status for target, tick in ticks.items()} == dict.fromkeys(TARGETS, 200)
+    assert ticks["provision"].json()["errors"] == 0
+    # By the demand and the tick, because this server remembers no pool.
     assert len(set(names)) == 1
-    assert records["provision"]["decision"] == "create"
-    assert records["provision"]["service"] == "tpu-provisioner-provision"
-    assert records["collect"]["reason"] == "pool_gone"
-    assert records["settle"]["reason"] == "pool_gone"
-    assert records["sweep"]["message"] == "swept"
+    made, *_, ticked = records["provision"]
+    assert (made["decision"], made["service"]) == ("create", "tpu-provisioner-provision")
+    assert (ticked["message"], ticked["wake"], ticked["function"]) == ("ticked", "tick", "provision")
+    assert records["collect"][-1]["function"] == "collect"
 
 
 def test_a_wrong_setting_stops_the_start_and_is_named(bundle: Path) -> None:
@@ -197,21 +190,23 @@ def test_the_bundle_is_what_runs_and_nothing_else(bundle: Path, tmp_path: Path) 
 @pytest.fixture
 def client(bundle: Path, request: pytest.FixtureRequest, restored_logging: None) -> Iterator[Any]:
     """A test client of one function of the bundle, on fakes, with the `shared` of this process."""
-    pools, cluster = FakeNodePools(), FakeCluster()
-    ports = Ports(settings=settings(), pools=pools, clusters={CLUSTER: cluster}, clock=StepClock(0.0))
+    world = World()
     folders, workdir = sys.path[:], Path.cwd()
-    with use(ports):
+    with use(world.ports, world.memory):
         application: Any = create_app(request.param, str(bundle / "main.py"), "http")  # type: ignore[no-untyped-call]
         found = application.test_client()
-        found.pools = pools
+        found.gke = world.gke
         yield found
     sys.path[:] = folders
     os.chdir(workdir)
 
 
 @pytest.mark.parametrize("client", ["collect"], indirect=True)
-def test_retry_after_reaches_pubsub_as_a_header(client: Any) -> None:
-    client.pools.fail_next("list", Throttled("429", retry_after_seconds=7))
+def test_retry_after_reaches_pubsub_as_a_header(client: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(_cluster: str) -> None:
+        raise Throttled("429", retry_after_seconds=7)
+
+    monkeypatch.setattr(client.gke, "list", refuse)
     answer = client.post("/", data=a_push(an_over_event()))
 
     assert (answer.status_code, answer.headers["Retry-After"], answer.data) == (503, "7", b"")

@@ -27,7 +27,7 @@ def look():
     alive = gc.get_objects()
     sessions = {id(each) for each in alive if isinstance(each, requests.Session)}
     sockets = [each for each in alive if isinstance(each, socket.socket) and each.fileno() != -1]
-    return {"ports": wiring._Process.ports is not None, "sessions": len(sessions), "sockets": len(sockets)}
+    return {"ports": bool(wiring._Process.kept), "sessions": len(sessions), "sockets": len(sockets)}
 
 before = look()
 reading, writing = os.pipe()
@@ -51,6 +51,7 @@ def environment(google: FakeGoogle) -> dict[str, str]:
         "PATH": "/usr/bin:/bin",
         "HOME": "/nonexistent",
         "PYTHONPATH": os.pathsep.join((str(FUNCTIONS), str(ROOT))),
+        "FUNCTION_TARGET": "provision",
         "GCE_METADATA_HOST": address,
         "GCE_METADATA_IP": address,
         "TPU_PROVISIONER_CLUSTERS": json.dumps({CLUSTER: {"endpoint": google.url}}),
