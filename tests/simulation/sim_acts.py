@@ -203,7 +203,8 @@ def _repair(world: World, pool: Pool) -> None:
 
 def _degrade(world: World, cluster: SimCluster, made: Workload, act: Act) -> None:
     """Let GKE report errors of a pool whose nodes all work."""
-    for pool in [each for each in _list_pools(world, cluster, made) if each.status == PoolStatus.RUNNING][:1]:
+    whole = [each for each in _list_pools(world, cluster, made) if each.healthy_since is not None]
+    for pool in [each for each in whole if each.status == PoolStatus.RUNNING][:1]:
         status = PoolStatus.ERROR if act.flag else PoolStatus.RUNNING_WITH_ERROR
         world.gke.set_status(pool, status, "an instance group reports errors")
 
@@ -236,6 +237,7 @@ def _add_foreign(
     pool.size, pool.accelerator, pool.zone = shape.hosts, shape.accelerator, ZONE
     pool.taints = (Taint("team", given["team"], "NoSchedule"),) if "team" in given else ()
     pool.gpus = shape.units if shape.gpu else 0
+    pool.placement = shape.topology if shape.hosts > 1 else ""
     pool.granted = 0 if failed else pool.size
     world.gke.add(pool)
     if not failed:

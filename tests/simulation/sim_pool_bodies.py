@@ -34,7 +34,9 @@ class Pool:
     made_at: float
     gpus: int = 0
     topology: str = ""
-    """Of its placement, or of its one host."""
+    """Of its hosts together, or of its one host."""
+    placement: str = ""
+    """The topology of its placement; empty for single hosts."""
     size: int = 0
     """How many nodes it is to have; of an autoscaled one, the most."""
     smallest: int = 0
@@ -90,7 +92,6 @@ class Pool:
     def show(self) -> NodePool:
         """Return what GKE's API says of it."""
         if self.view is None:
-            several = self.size > 1 and not self.gpus
             self.view = NodePool(
                 name=self.name,
                 status=self.status,
@@ -99,7 +100,7 @@ class Pool:
                 machine_type=self.machine_type,
                 accelerator=self.accelerator if self.gpus else "",
                 gpus_per_node=self.gpus,
-                topology=self.topology if several else "",
+                topology=self.placement,
                 node_count=0 if self.off else self.size,
                 zones=(self.zone,) if self.zone else (),
                 spot=self.spot,
@@ -153,6 +154,7 @@ def read_body(cluster: str, body: Mapping[str, Any], now: float) -> Pool:
         whole=owner is None or owner.slot != "any",
         machine_type=config["machineType"],
         topology=body.get("placementPolicy", {}).get("tpuTopology", topology),
+        placement=body.get("placementPolicy", {}).get("tpuTopology", ""),
         made_at=now,
         gpus=sum(int(each["acceleratorCount"]) for each in gpus),
         accelerator=gpus[0]["acceleratorType"] if gpus else accelerator,
