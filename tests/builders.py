@@ -198,8 +198,8 @@ def a_go_pool(name: str = "train-12345", *, jobset: str = "train", status: str =
         labels.PARENT_KIND: "job",
         labels.PARENT_NAME: f"{jobset}-workers-0",
         labels.PARENT_NAMESPACE: "default",
-        jobset_keys.JOBSET_NAME: jobset,
-        jobset_keys.JOBSET_NAMESPACE: "default",
+        labels.JOBSET_NAME: jobset,
+        labels.JOBSET_NAMESPACE: "default",
     }
     return NodePool(
         name=name, status=PoolStatus(status), labels=pool_labels, node_count=4, machine_type="ct6e-standard-4t"

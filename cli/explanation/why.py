@@ -122,7 +122,7 @@ def tell(deployment: Deployment, cluster: str, namespace: str, name: str) -> His
     reading = read_cluster(
         cluster, ports, chooses=lambda key: (key.namespace, key.name) == (namespace, name), also=also
     )
-    _add_present(history, reading)
+    add_present(history, reading)
     history.kind = history.kind or _guess_kind(history)
     open_logs = deployment.open_logs
     if open_logs is not None:
@@ -135,11 +135,11 @@ def tell(deployment: Deployment, cluster: str, namespace: str, name: str) -> His
                 dataclasses.replace(each, detail=True) if each.ours else each for each in history.entries
             ]
     history.entries.sort(key=lambda each: each.at)
-    _add_suspension(history, deployment)
+    add_suspension(history, deployment)
     return history
 
 
-def _add_present(history: History, reading: Reading) -> None:
+def add_present(history: History, reading: Reading) -> None:
     """Add the pods, pools and operations of the workload, and what the plan says of it."""
     history.unread += [f"{history.cluster}: {error}" for error in reading.errors]
     add_reading(history.now, reading)
@@ -151,7 +151,8 @@ def _add_present(history: History, reading: Reading) -> None:
         history.entries += read_operations(reading.list_operations(one.slots))
 
 
-def _add_suspension(history: History, deployment: Deployment) -> None:
+def add_suspension(history: History, deployment: Deployment) -> None:
+    """Add what the workload waits for if it is suspended, and nothing else tells of it."""
     kinds = choose_kinds(deployment.settings.kinds)
     found = next((kind for kind in kinds if kind.name == history.kind), None)
     if found is None or not history.exists or not history.now.is_empty:

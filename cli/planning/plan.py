@@ -20,7 +20,7 @@ from shared.engine.report import explain_answer
 from shared.kinds.table import SLICES_MAX
 from shared.model import labels
 from shared.model.decisions import Decision, Reason, Verdict
-from shared.model.errors import LabelBudgetExceeded
+from shared.model.errors import Rejected
 from shared.model.names import Try
 from shared.model.priorities import NodeSource
 from shared.needs.nodepool import build_body, choose_way
@@ -116,7 +116,7 @@ class PlannedNeed:
             "disk": describe_disk(pool) if pool else None,
             "taints": list_taints(pool) if pool else [],
             "labels": list_labels(pool) if pool else {},
-            "needs": list(self.needs),
+            "requires": list(self.needs),
             "dollars_per_hour": price,
             "dollars_per_month": None if price is None else round(price * HOURS_PER_MONTH, 2),
             "notes": list(self.notes),
@@ -229,7 +229,7 @@ def _plan_need(need: Need, look: Look, found: Plan, settings: Settings, later: i
     first = choose_way(demand, creates[0].candidate, empty=creates[0].empty)
     try:
         body = _build(first, creates[0], look, settings)
-    except LabelBudgetExceeded as error:
+    except Rejected as error:
         return dataclasses.replace(planned, decision=Decision(Verdict.REFUSE, Reason(error.reason), str(error)))
     cut = [answer for answer in told if answer.reason == Reason.LIMIT_REACHED]
     note = (f"a limit allows only {len(creates)} of its {count(need.most, 'pool')}",) if cut else ()

@@ -3,6 +3,7 @@
 from typing import Any
 
 from cli.fleet.status_rows import PoolRow, WaitingRow
+
 from shared.model.names import build_pool_name
 from tests.builders import CLUSTER, a_claim
 

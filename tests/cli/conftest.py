@@ -42,7 +42,7 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 @pytest.fixture
 def world(monkeypatch: pytest.MonkeyPatch) -> World:
-    """A world with one JobSet of two slices and nothing else, whose deployment every command opens."""
+    """A world with one JobSet of two slices; every command opens its deployment."""
     world = World(slices=2)
     put_in_place(monkeypatch, a_deployment(world))
     return world

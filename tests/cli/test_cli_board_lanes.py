@@ -4,12 +4,12 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
+from cli.fleet.failed_creations import FailureRow, tell_failures
+from cli.fleet.status_rows import PoolRow, WaitingRow
 from shared.core.identity.creations import Creation
 
 from cli.board.lanes import KEPT_SECONDS, LANES_MAX, Lane, Lanes, Span, find_phase
-from cli.fleet.failed_creations import FailureRow, tell_failures
 from cli.fleet.status import Status
-from cli.fleet.status_rows import PoolRow, WaitingRow
 from shared.model.decisions import Reason, Verdict
 from shared.model.names import build_pool_name
 from tests.builders import CLUSTER, NOW, a_claim

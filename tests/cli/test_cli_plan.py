@@ -45,9 +45,9 @@ spec:
 
 
 def planned(text: str, tmp_path: Path, *options: str) -> list[dict[str, Any]]:
-    """What `plan --json` says of each slice."""
+    """What `plan --json` says of each need."""
     path = write(tmp_path / "jobset.yaml", text)
-    found: list[dict[str, Any]] = read_json("plan", path, *options)["slices"]
+    found: list[dict[str, Any]] = read_json("plan", path, *options)["needs"]
     return found
 
 
@@ -57,12 +57,12 @@ def test_slices_of_one_shape_are_one_line_and_jobs_without_tpus_are_none(tmp_pat
     assert result.exit_code == 0
     table, _, output = result.stdout.partition("\n\n")
     heads = "JOB POOLS NODES CHIPS MACHINE TOPOLOGY TIER ZONE DECISION"
-    cells = "team-a/train/workers 3 4 16 ct6e-standard-4t 4x4 on-demand us-east5-b create"
+    cells = "team-a/train 3 12 48 ct6e-standard-4t 4x4 on-demand us-east5-b create"
     taints = "taints google.com/tpu=present:NoSchedule; no labels of its own"
     price = "price of each $43.20/h $31,536/month"
     assert [line.split() for line in table.splitlines()] == [heads.split(), cells.split()]
     assert output.splitlines() == [
-        f"team-a/train/workers: disk 100 GB (GKE's default) of the default type; {taints}; {price}",
+        f"team-a/train: disk 100 GB (GKE's default) of the default type; {taints}; {price}",
         "assumed: no label of a namespace opts out of pools (no cluster was asked; --cluster asks it)",
         f"list price: $129.60 an hour, $94,608 a month of 730 hours (prices of {READ_ON}, {SOURCE})",
         "3 pools with 12 nodes and 48 chips",
@@ -87,14 +87,14 @@ def test_every_example_is_planned_as_its_name_says(path: Path, options: tuple[st
     }
     result = run("plan", str(path), *options, "--json", environ=variables)
 
-    decisions = {each["decision"] for each in json.loads(result.stdout)["slices"]}
+    decisions = {each["decision"] for each in json.loads(result.stdout)["needs"]}
     assert decisions == ({"refuse"} if path.name == REFUSED else {"create"})
     assert result.exit_code == (1 if path.name == REFUSED else 0)
 
 
 def test_the_candidates_of_a_list_are_shown_in_their_order() -> None:
     path, zone = str(EXAMPLES / "v6e-candidates.yaml"), ("--zone", "us-east5-b")
-    (planned_slice,) = read_json("plan", path, *zone)["slices"]
+    (planned_slice,) = read_json("plan", path, *zone)["needs"]
     candidates = [
         "reservation train in us-east5-a",
         "spot in us-east5-a",
@@ -119,18 +119,19 @@ def test_an_absurd_number_of_slices_is_refused_at_once(tmp_path: Path) -> None:
 def test_the_examples_of_the_other_kinds_are_planned_in_one_command() -> None:
     result = run("plan", str(EXAMPLES / "kinds"), "--zone", "us-east5-b", "--json")
 
-    slices = json.loads(result.stdout)["slices"]
+    slices = json.loads(result.stdout)["needs"]
     assert {each["decision"] for each in slices} == {"create"}
-    assert Counter((each["kind"], each["node_count"], each["topology"]) for each in slices) == {
-        ("Job", 4, "4x4"): 1,
-        ("LeaderWorkerSet", 4, "4x4"): 2,
-        ("RayCluster", 4, "4x4"): 3,
-        ("RayCluster", 1, "2x4"): 2,
-        ("Deployment", 3, "2x2"): 1,
-        ("StatefulSet", 2, "2x4"): 1,
-        ("Pod", 1, "2x2"): 1,
-        ("Job", 6, ""): 1,
-        ("RayCluster", 2, ""): 1,
+    assert Counter((each["kind"], each["pools"], each["node_count"], each["topology"]) for each in slices) == {
+        ("Job", 1, 4, "4x4"): 1,
+        ("LeaderWorkerSet", 2, 8, "4x4"): 1,
+        ("RayCluster", 2, 8, "4x4"): 1,
+        ("RayCluster", 1, 4, "4x4"): 1,
+        ("RayCluster", 2, 2, "2x4"): 1,
+        ("Deployment", 1, 3, "2x2"): 1,
+        ("StatefulSet", 1, 2, "2x4"): 1,
+        ("Pod", 1, 1, "2x2"): 1,
+        ("Job", 1, 6, ""): 1,
+        ("RayCluster", 1, 2, ""): 1,
     }
 
 
@@ -163,8 +164,8 @@ def test_limits_count_what_stands_before_in_the_plan(tmp_path: Path) -> None:
 
     result = run("plan", path, "--json", environ=environ)
 
-    decided = [(each["decision"], each["reason"]) for each in json.loads(result.stdout)["slices"]]
-    assert decided == [("create", "pool_absent"), ("create", "pool_absent"), ("refuse", "limit_reached")]
+    (train,) = json.loads(result.stdout)["needs"]
+    assert (train["decision"], train["pools"], train["chips"]) == ("create", 2, 32)
 
 
 def test_labels_over_budget_are_refused_before_they_are_applied(tmp_path: Path) -> None:
@@ -177,7 +178,7 @@ def test_labels_over_budget_are_refused_before_they_are_applied(tmp_path: Path) 
 
 
 def test_a_name_that_is_too_long_is_refused_for_its_own_reason(tmp_path: Path) -> None:
-    slices = planned(JOBSET.replace("{name: train,", f"{{name: {'train' * 12},"), tmp_path)
+    slices = planned(JOBSET.replace("{name: train,", f"{{name: {'train' * 13},"), tmp_path)
 
     assert {each["reason"] for each in slices} == {"name_unfit"}
     assert all("a shorter name" in each["message"] for each in slices)
@@ -246,5 +247,5 @@ def test_a_terminal_shows_the_plan_within_its_width(width: int) -> None:
     lines = list_printed(lambda console: print_plan(console, planned, found.others), width=width, terminal=True)
 
     assert max(len(line) for line in lines) <= width
-    jobs = {(each.namespace, each.workload, each.group) for each in planned if not each.refused}
-    assert sum(line.split()[-1:] == ["create"] for line in lines) == len(jobs) > 10
+    created = sum(bool(each.creates) for each in planned)
+    assert sum(line.split()[-1:] == ["create"] for line in lines) == created > 10

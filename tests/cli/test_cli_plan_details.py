@@ -9,7 +9,6 @@ import pytest
 from cli.prices import CHIP_HOURS, find_pool_price, find_price, find_tier
 from shared.model import labels
 from shared.model.errors import Denied
-from shared.model.pools import PoolSnapshot
 from shared.model.workloads import Disk
 from shared.shapes.tpu_catalogue import BY_ACCELERATOR
 from tests.builders import CLUSTER, a_claim, a_pool
@@ -31,7 +30,7 @@ RAY = """
 
 def test_a_price_is_that_of_all_chips_of_the_pool_in_its_region_and_tier(tmp_path: Path) -> None:
     def price(text: str, zone: str) -> list[float | None]:
-        first = planned(text, tmp_path, "--zone", zone)[0]
+        first = planned(text.replace("replicas: 3", "replicas: 1"), tmp_path, "--zone", zone)[0]
         return [first["dollars_per_hour"], first["dollars_per_month"]]
 
     spot = JOBSET.replace("nodeSelector:", "nodeSelector:\n                cloud.google.com/gke-spot: 'true'")
@@ -70,11 +69,11 @@ def test_prices_can_be_left_out_and_unknown_ones_are_said(tmp_path: Path) -> Non
     unknown = run("plan", path, "--zone", "africa-south1-a").stdout
     assert "price of each unknown" in unknown
     assert "list price: unknown" in unknown
-    assert read_json("plan", path, "--no-price")["slices"][0]["dollars_per_hour"] is None
+    assert read_json("plan", path, "--no-price")["needs"][0]["dollars_per_hour"] is None
 
 
 def test_each_price_is_of_a_known_accelerator_and_spot_is_cheaper() -> None:
-    assert find_price(a_demand()) == pytest.approx(43.2)
+    assert find_price(a_demand(), chips=16) == pytest.approx(43.2)
     for accelerator, regions in CHIP_HOURS.items():
         assert accelerator in BY_ACCELERATOR
         for region, (on_demand, spot) in regions.items():
@@ -87,12 +86,11 @@ def test_each_price_is_of_a_known_accelerator_and_spot_is_cheaper() -> None:
     [
         ({}, "us-east5", "on-demand", 16 * 2.70),
         ({"spot": True}, "us-east5-b", "spot", 16 * 1.215),
-        ({"spot": True, "node_count": 0}, "us-east5-b", "spot", 0),
-        ({"reserved": True}, "us-east5", "reservation", None),
+        ({"reservation": "r"}, "us-east5", "reservation", None),
         ({"flex_start": True}, "us-east5", "flex-start", None),
         ({}, "africa-south1", "on-demand", None),
         ({"spot": True}, "southamerica-west1", "spot", None),
-        ({"machine_type": "ct6e-standard-8t", "node_count": 1}, "us-east5", "on-demand", 8 * 2.70),
+        ({"machine_type": "ct6e-standard-8t"}, "us-east5", "on-demand", 16 * 2.70),
         ({"machine_type": "ct5l-hightpu-8t"}, "us-central1", "on-demand", None),
         ({"machine_type": "a3-highgpu-8g", "gpus_per_node": 8}, "us-central1", "on-demand", None),
         ({"machine_type": ""}, "us-east5", "on-demand", None),
@@ -104,7 +102,9 @@ def test_the_price_of_a_pool_is_that_of_its_tier_and_region(
     made = a_pool(**pool)
 
     assert find_tier(made) == tier
-    assert find_pool_price(made, location) == (None if dollars is None else pytest.approx(dollars, abs=0.01))
+    assert find_pool_price(made, location, chips=16) == (
+        None if dollars is None else pytest.approx(dollars, abs=0.01)
+    )
 
 
 def test_replicas_that_only_a_webhook_keeps_apart_say_so_with_the_functions_own_words(tmp_path: Path) -> None:
@@ -125,7 +125,6 @@ def test_replicas_that_only_a_webhook_keeps_apart_say_so_with_the_functions_own_
 @pytest.mark.parametrize(
     ("old", "new", "now", "later"),
     [
-        ("replicas: 2, maxReplicas: 7", "replicas: 0, maxReplicas: 5", 0, 5),
         ("spec: {workerGroupSpecs", "spec: {enableInTreeAutoscaling: true, workerGroupSpecs", 2, 5),
         ("replicas: 2", "replicas: 2", 2, 0),
         ("replicas: 2, maxReplicas: 7", "replicas: 0", 0, 0),
@@ -138,9 +137,8 @@ def test_a_group_that_may_grow_is_planned_as_up_to(
 
     data = read_json("plan", path)
 
-    assert len(data["slices"]) == now
-    assert [each["up_to_more"] for each in data["growth"]] == [later] * bool(later)
-    assert (f"up to {later} more   4 " in run("plan", path).stdout) == bool(later)
+    assert [(each["pools"], each["up_to_more"]) for each in data["needs"]] == [(now, later)] * bool(now)
+    assert (f"{now} (up to {later} more)   8 " in run("plan", path).stdout) == bool(later)
 
 
 def test_what_a_workload_names_and_the_files_do_not_have_is_listed(tmp_path: Path) -> None:
@@ -163,7 +161,7 @@ def test_disk_taints_and_labels_are_those_that_would_be_sent(tmp_path: Path) -> 
     environ = {"TPU_PROVISIONER_NODE_DISK_SIZE_GB": "200"}
     data = read_json("plan", write(tmp_path / "j.yaml", text), environ=environ)
 
-    first = data["slices"][0]
+    first = data["needs"][0]
     assert first["disk"] == "200 GB of the default type"
     assert first["taints"] == ["google.com/tpu=present:NoSchedule"]
     assert first["labels"] == {"example.com/team": "a"}
@@ -171,7 +169,7 @@ def test_disk_taints_and_labels_are_those_that_would_be_sent(tmp_path: Path) -> 
 
 def test_a_namespace_that_opts_out_is_seen_when_the_cluster_is_asked(world: World, tmp_path: Path) -> None:
     path = write(tmp_path / "j.yaml", JOBSET)
-    world.cluster.namespace_labels["team-a"] = {labels.DISABLE_AUTOPROVISIONING: "true"}
+    world.cluster.labels["team-a"] = {labels.DISABLE_AUTOPROVISIONING: "true"}
 
     asked = run("plan", path, "--cluster", CLUSTER, environ=SETTINGS).stdout
     assumed = run("plan", path, environ=SETTINGS).stdout
@@ -184,31 +182,34 @@ def test_a_namespace_that_opts_out_is_seen_when_the_cluster_is_asked(world: Worl
     )
 
 
-def test_the_difference_to_what_runs_is_shown(world: World, tmp_path: Path) -> None:
-    (first, *_) = planned(JOBSET, tmp_path, "--zone", "us-east5-b")
-    same = first["node_pool"]["config"]["labels"][labels.FINGERPRINT]
+@pytest.fixture
+def running(world: World) -> World:
+    """Two slices run of a JobSet that a manifest describes."""
+    world.wait(0, 1)
+    world.provision()
+    for number, name in enumerate(list(world.gke.pools)):
+        world.run(number, name)
+    return world
 
-    def claim(number: int) -> dict[str, str]:
-        return {"namespace": "team-a", "slice_key": f"team-a/train-workers-{number}"}
 
-    world.pools.add(
-        CLUSTER,
-        a_pool(claim=a_claim(**claim(0)), fingerprint=same),
-        a_pool(claim=a_claim(**claim(1)), fingerprint="1-aaaaaaaaaaaaa"),
-        a_pool(claim=a_claim(**claim(9)), fingerprint=same),
-        a_pool("ERROR", claim=a_claim(**claim(0)), fingerprint=same, name="failed"),
-        a_pool("STOPPING", claim=a_claim(**claim(2)), fingerprint=same),
-    )
-    result = run("plan", write(tmp_path / "j.yaml", JOBSET), "--diff", "--json", environ=SETTINGS)
+def difference(tmp_path: Path, text: str) -> list[str]:
+    """What is added, kept and taken away, by the first word of each line."""
+    result = run("plan", write(tmp_path / "j.yaml", text), "--diff", "--json", environ=SETTINGS)
+    return [" ".join(line.split()[: 3 if line[0] == "+" else 1]) for line in json.loads(result.stdout)["diff"]]
 
-    assert [line.partition(": ")[0] for line in json.loads(result.stdout)["diff"]] == [
-        "= team-a/train-workers-0",
-        "~ team-a/train-workers-1",
-        "+ team-a/train-workers-2",
-        "- team-a/train-workers-9",
+
+def test_the_difference_to_what_runs_is_shown(running: World, tmp_path: Path) -> None:
+    assert len(running.gke.pools) == 2
+    text = JOBSET.replace("namespace: team-a", "namespace: default")
+
+    assert difference(tmp_path, text) == ["=", "=", "+ default/train: 1"]
+    assert difference(tmp_path, text.replace("replicas: 3", "replicas: 1")) == ["=", "-"]
+    other = text.replace("4x4", "2x4").replace("parallelism: 4", "parallelism: 2")
+    assert difference(tmp_path, other.replace("completions: 4", "completions: 2")) == [
+        "+ default/train: 3",
+        "-",
+        "-",
     ]
-    assert "(STOPPING) does not serve it" in result.stdout
-    assert "failed" not in result.stdout
 
 
 def a_rayjob() -> str:
@@ -217,31 +218,12 @@ def a_rayjob() -> str:
 
 
 def test_a_made_workload_is_compared_with_each_that_may_be_of_the_manifest(world: World, tmp_path: Path) -> None:
-    first, second = planned(a_rayjob(), tmp_path, "--zone", "us-east5-b")
-    same = first["node_pool"]["config"]["labels"][labels.FINGERPRINT]
+    assert difference(tmp_path, a_rayjob()) == ["+ default/ray-xxxxx: 2"], "none of it runs"
+    for name in ("ray-b2c4d", "ray-x9zzz", "ray-small", "ray-head-of-b2c4d"):
+        pool = a_pool(claim=a_claim(kind="RayCluster", name=name), name=f"pool-of-{name}")
+        world.gke.pools[pool.name] = pool
 
-    def a_ray_pool(cluster: str, slice_name: str) -> PoolSnapshot:
-        key = f"default/{slice_name.replace('ray-xxxxx', cluster)}"
-        claim = a_claim(kind="RayCluster", name=cluster, slice_key=key)
-        return a_pool(claim=claim, fingerprint=same)
-
-    runs = [
-        a_ray_pool(each, first["slice"]) for each in ("ray-b2c4d", "ray-x9zzz", "ray-small", "ray-head-of-b2c4d")
-    ]
-    world.pools.add(CLUSTER, *runs, a_ray_pool("ray-b2c4d", second["slice"]))
-    result = run("plan", write(tmp_path / "r.yaml", a_rayjob()), "--diff", "--json", environ=SETTINGS)
-
-    output = sorted(line.partition(": ")[0] for line in json.loads(result.stdout)["diff"])
-    kept = [each["slice"].removeprefix("ray-xxxxx") for each in (first, second)]
-    kept_of_one = [f"= default/ray-b2c4d{each}" for each in kept]
-    assert output == sorted([*kept_of_one, f"= default/ray-x9zzz{kept[0]}", f"+ default/ray-x9zzz{kept[1]}"])
-
-
-def test_a_made_workload_of_which_none_runs_is_new(world: World, tmp_path: Path) -> None:
-    assert world.pools.names(CLUSTER) == []
-    result = run("plan", write(tmp_path / "r.yaml", a_rayjob()), "--diff", "--json", environ=SETTINGS)
-
-    assert [line.split()[0] for line in json.loads(result.stdout)["diff"]] == ["+", "+"]
+    assert difference(tmp_path, a_rayjob()) == ["=", "+ default/ray-b2c4d: 1", "=", "+ default/ray-x9zzz: 1"]
 
 
 SERVING = """
@@ -266,11 +248,10 @@ SERVING = """
 def test_a_limit_that_cuts_a_workload_is_said(text: str, limit: str, message: str, tmp_path: Path) -> None:
     path = write(tmp_path / "w.yaml", text)
 
-    slices = read_json("plan", path, environ={"TPU_PROVISIONER_LIMIT_CHIPS": limit})["slices"]
+    slices = read_json("plan", path, environ={"TPU_PROVISIONER_LIMIT_CHIPS": limit})["needs"]
 
-    assert len(slices) > 1
-    for each in slices:
-        assert [note for note in each["notes"] if "a limit allows" in note] == ([message] if message else [])
+    notes = [note for each in slices for note in each["notes"] if "a limit allows" in note]
+    assert notes == ([message] if message else [])
 
 
 CLAIMING = JOBSET.replace(
@@ -281,24 +262,33 @@ CLAIMING = JOBSET.replace(
 NO_DISK = "assumed: no disk binds pods to a zone"
 
 
-def test_the_disks_of_claims_are_seen_when_the_cluster_is_asked(world: World, tmp_path: Path) -> None:
+def test_the_disks_of_claims_are_seen_when_the_cluster_is_asked(
+    world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = write(tmp_path / "j.yaml", CLAIMING)
-    world.cluster.disks["team-a", "data"] = Disk(claim="data", zones=("us-east5-a",))
+    monkeypatch.setattr(
+        world.cluster, "find_disk", lambda *_claim: Disk(claim="data", zones=("us-east5-a",)), raising=False
+    )
 
     asked = read_json("plan", path, "--cluster", CLUSTER, environ=SETTINGS)
     blind = read_json("plan", path, "--zone", "us-east5-b")
     pinned = CLAIMING.replace("nodeSelector:", f"nodeSelector:\n                {labels.ZONE}: us-east5-c")
     refused = run("plan", write(tmp_path / "p.yaml", pinned), "--cluster", CLUSTER, environ=SETTINGS)
 
-    assert ({each["zone"] for each in asked["slices"]}, asked["assumed"]) == ({"us-east5-a"}, [])
-    assert {each["zone"] for each in blind["slices"]} == {"us-east5-b"}
+    assert ({each["zone"] for each in asked["needs"]}, asked["assumed"]) == ({"us-east5-a"}, [])
+    assert {each["zone"] for each in blind["needs"]} == {"us-east5-b"}
     assert f"{NO_DISK} (no cluster was asked; --cluster asks it)" in blind["assumed"]
     assert refused.exit_code == 1
     assert "the disk of claim data is in us-east5-a" in " ".join(refused.stdout.split())
 
 
-def test_disks_that_an_operator_may_not_read_are_assumed(world: World, tmp_path: Path) -> None:
-    world.cluster.fail_next("find_disk", Denied("persistentvolumeclaims is forbidden"))
+def test_disks_that_an_operator_may_not_read_are_assumed(
+    world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_claim: str) -> None:
+        raise Denied("persistentvolumeclaims is forbidden")
+
+    monkeypatch.setattr(world.cluster, "find_disk", refuse, raising=False)
     path = write(tmp_path / "j.yaml", CLAIMING)
 
     asked = read_json("plan", path, "--cluster", CLUSTER, environ=SETTINGS)
@@ -306,5 +296,5 @@ def test_disks_that_an_operator_may_not_read_are_assumed(world: World, tmp_path:
     without = read_json("plan", plain, "--zone", "us-east5-b")
 
     assert asked["assumed"] == [f"{NO_DISK} (persistentvolumeclaims is forbidden)"]
-    assert {each["zone"] for each in asked["slices"]} == {"us-east5-b"}
+    assert {each["zone"] for each in asked["needs"]} == {"us-east5-b"}
     assert not any(NO_DISK in each for each in without["assumed"])

@@ -114,7 +114,8 @@ def test_what_libyaml_reads_and_null_fields_are_planned(tmp_path: Path) -> None:
     tabs = JOBSET.replace("suspend: false", "suspend: false\t").replace("replicas: 3", "replicas: 3 \t# three")
     nulls = tabs.replace("          template:\n", "          template:\n            metadata: null\n", 1)
 
-    assert len(planned(tabs, tmp_path)) == len(planned(nulls, tmp_path)) == 3
+    for text in (tabs, nulls):
+        assert [each["pools"] for each in planned(text, tmp_path)] == [3]
 
 
 @pytest.mark.parametrize("selector", ["{}", "{cloud.google.com/gke-accelerator: nvidia-l4}"])
@@ -136,8 +137,8 @@ def test_lists_of_any_kind_are_planned_item_by_item(tmp_path: Path) -> None:
     other = body | {"metadata": {"name": "other"}}
     text = json.dumps({"kind": "List", "apiVersion": "v1", "items": [typed, other]})
 
-    assert len(planned(text, tmp_path)) == 6
-    assert len(planned(f"{json.dumps(body)}\n{json.dumps(other)}", tmp_path)) == 6
+    assert sum(each["pools"] for each in planned(text, tmp_path)) == 6
+    assert sum(each["pools"] for each in planned(f"{json.dumps(body)}\n{json.dumps(other)}", tmp_path)) == 6
 
 
 def test_a_pattern_and_folders_in_folders_are_read(tmp_path: Path) -> None:
@@ -179,11 +180,9 @@ def test_the_cluster_that_a_ray_object_makes_is_planned(
 ) -> None:
     path = write(tmp_path / "ray.yaml", f"{head}, metadata: {{name: x}}, spec: {{{spec}}}}}")
 
-    found = read_json("plan", path)["slices"]
+    found = read_json("plan", path)["needs"]
 
-    assert [(each["workload"], each["kind"], each["node_count"]) for each in found] == [
-        (name, "RayCluster", 4)
-    ] * 2
+    assert [(each["workload"], each["kind"], each["node_count"]) for each in found] == [(name, "RayCluster", 8)]
     assert all((f"made by {kind} x" in each["notes"]) == bool(kind) for each in found)
 
 
@@ -208,9 +207,8 @@ def test_the_jobset_of_a_pathwaysjob_is_planned(mode: str, tmp_path: Path) -> No
 
     slices = planned(text, tmp_path)
 
-    assert [(each["slice"], each["machine_type"], each["topology"], each["node_count"]) for each in slices] == [
-        ("trial-worker-0", "ct5p-hightpu-4t", "2x2x2", 2),
-        ("trial-worker-1", "ct5p-hightpu-4t", "2x2x2", 2),
+    assert [(each["pools"], each["machine_type"], each["topology"], each["node_count"]) for each in slices] == [
+        (2, "ct5p-hightpu-4t", "2x2x2", 4)
     ]
     assert {each["node_pool"]["config"]["labels"]["example.com/team"] for each in slices} == {"a"}
 
@@ -289,7 +287,7 @@ NO_TPUS = JOBSET.replace("limits: {google.com/tpu: 4}", "").replace("cloud.googl
 
 
 @pytest.mark.parametrize(
-    ("first", "last", "slices"),
+    ("first", "last", "pools"),
     [
         (JOBSET, JOBSET.replace("replicas: 3", "replicas: 1"), 1),
         (JOBSET.replace("replicas: 3", "replicas: 3\n      replicas: 2"), JOBSET, 3),
@@ -301,16 +299,16 @@ NO_TPUS = JOBSET.replace("limits: {google.com/tpu: 4}", "").replace("cloud.googl
     ],
 )
 def test_of_an_object_that_is_there_twice_the_last_one_counts(
-    first: str, last: str, slices: int, tmp_path: Path
+    first: str, last: str, pools: int, tmp_path: Path
 ) -> None:
     path = write(tmp_path / "j.yaml", f"{first}\n---\n{last}")
 
     found = read_json("plan", path)
 
-    assert len(found["slices"]) == slices
+    assert sum(each["pools"] for each in found["needs"]) == pools
     line = 1 + first.startswith("\n")
     replaced = f"train ({path}, document 1 (line {line}): a later one replaces it)"
-    assert any(replaced in each for each in found["not_planned"]) == (slices < 5)
+    assert any(replaced in each for each in found["not_planned"]) == (pools < 5)
 
 
 def count_calls(slices: int, tmp_path: Path) -> int:
@@ -323,7 +321,7 @@ def count_calls(slices: int, tmp_path: Path) -> int:
             made = plan(found.workloads, CLUSTER, settings(limit_chips=1_000_000))
     finally:
         gc.enable()
-    assert len(made) == slices
+    assert [each.pools for each in made] == [slices]
     return sum(each.callcount for each in profile.getstats())
 
 

@@ -5,13 +5,12 @@ from typing import Any, cast
 import pytest
 
 from cli.explanation.suspensions import read_suspension
-from cli.explanation.why import History, add_present
+from cli.explanation.why import History, add_suspension
 from shared.edges.kubernetes_api import KubernetesApi
 from shared.kinds.table import choose_kinds
 from shared.model.errors import Denied, NotFound, ProvisionerError
 from tests.builders import CLUSTER
 from tests.cli.cli_world import a_deployment, show
-from tests.engine.world import World
 
 (JOBSET,) = choose_kinds(("JobSet",))
 
@@ -70,12 +69,10 @@ def test_what_is_not_suspended_has_nothing_to_say(body: dict[str, Any] | Provisi
 
 def test_why_shows_it_instead_of_needs_none_or_says_that_it_could_not_be_read() -> None:
     def ask(body: dict[str, Any] | ProvisionerError) -> tuple[History, str]:
-        world = World()
-        world.cluster.pods.clear()
-        deployment = a_deployment(world)
+        deployment = a_deployment()
         deployment.apis[CLUSTER] = cast("KubernetesApi", OneObject(body))
         history = History(CLUSTER, "default", "train", kind="JobSet", exists=True)
-        add_present(history, deployment)
+        add_suspension(history, deployment)
         return history, "\n".join(show(history))
 
     asleep, output = ask(a_body(writers=[written("kueue", "2026-11-26T10:00:00Z")]))

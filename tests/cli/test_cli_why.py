@@ -9,21 +9,21 @@ import pytest
 import requests
 from google.cloud.logging_v2 import Client
 
-from cli.access.log_search import find_last_sweep
+from cli.access.log_search import Ticked, find_last_tick
 from cli.access.operator_access import Deployment
 from cli.exit_codes import BadInput
 from cli.explanation.history import Entry, read_logs, read_operations, read_pools
 from cli.explanation.history_text import collapse
-from cli.explanation.why import History, add_present, mark_repetitions, parse_workload
-from cli.fleet.status import Status, read_status
+from cli.explanation.why import History, add_present, parse_workload
+from cli.fleet.looks import read_cluster
+from cli.fleet.status import Status
 from shared.edges.kubernetes_api import Connection, KubernetesApi
 from shared.model import labels
 from shared.model.errors import Denied, NotFound, ProvisionerError, Unavailable
-from shared.model.names import build_pool_name
-from tests.builders import CLUSTER, NOW, a_claim, a_go_pool, a_pod, a_pool, a_template
-from tests.cli.cli_world import NOBODY, NOWHERE, CannedRest, a_deployment, put_in_place, read_json, run, show
+from shared.model.readings import Operation
+from tests.builders import CLUSTER, NOW, a_go_pool, a_pod, a_pool, a_template
+from tests.cli.cli_world import NOBODY, NOWHERE, a_deployment, put_in_place, read_json, run, show
 from tests.engine.world import World
-from tests.log_records import Records
 
 
 class CannedLogs:
@@ -48,50 +48,20 @@ class CannedLogs:
         return answer
 
 
-LINK = "https://container.googleapis.com/v1/projects/1/locations/us-east5/clusters/{}/nodePools/{}"
-OPERATIONS = b"""{"operations": [
- {"name": "operation-1", "operationType": "CREATE_NODE_POOL", "status": "DONE", "targetLink": "%s",
-  "startTime": "2027-01-15T08:00:00Z", "endTime": "2027-01-15T08:35:00Z", "error": {"message": "stockout"}},
- {"name": "operation-2", "operationType": "DELETE_NODE_POOL", "status": "RUNNING", "targetLink": "%s",
-  "startTime": "2027-01-15T08:36:00Z"},
- {"name": "operation-3", "operationType": "CREATE_NODE_POOL", "status": "DONE", "targetLink": "%s",
-  "startTime": "2027-01-15T08:00:00Z"}]}""" % (
-    LINK.format("c", "ours").encode(),
-    LINK.format("c", "ours").encode(),
-    LINK.format("other", "ours").encode(),
-)
+def test_operations_on_its_pools_are_told_with_the_class_of_what_failed() -> None:
+    began = NOW - 3000
+    failed = Operation(
+        pool="p", creates=True, ended=True, error="[GCE_STOCKOUT]", began_at=began, ended_at=began + 2100
+    )
+    running = Operation(pool="p", creates=False, ended=False, began_at=NOW)
 
+    found = read_operations([failed, running])
 
-def test_operations_on_its_pools_are_told_with_their_errors() -> None:
-    rest = CannedRest(OPERATIONS)
-
-    found = read_operations(rest, CLUSTER, {"ours"})
-
-    assert rest.asked[-1] == "GET v1/projects/p/locations/us-east5/operations"
     assert [(each.text, each.bad) for each in found] == [
-        ("creation began (operation-1)", False),
-        ("creation failed after 2100 s (unknown): stockout", True),
-        ("deletion began (operation-2)", False),
+        ("creation began", False),
+        ("creation failed after 2100 s (stockout): [GCE_STOCKOUT]", True),
+        ("deletion began", False),
     ]
-
-
-@pytest.mark.parametrize(
-    ("error", "told"),
-    [
-        ('{"message": "[GCE_STOCKOUT]", "code": 8}', "(stockout): [GCE_STOCKOUT]"),
-        ('{"message": "oh", "code": 13}', "(internal): oh"),
-    ],
-)
-def test_the_creations_of_all_attempts_are_told_with_the_class_of_their_failure(error: str, told: str) -> None:
-    """The pools of earlier attempts are gone, and nothing else names them."""
-    body = """{"operations": [{"name": "operation-1", "operationType": "CREATE_NODE_POOL", "targetLink": "%s",
-      "startTime": "2027-01-15T08:00:00Z", "endTime": "2027-01-15T08:01:00Z", "error": %s}]}"""
-    rest = CannedRest((body % (LINK.format("c", build_pool_name(a_claim(), 2)), error)).encode())
-
-    found = read_operations(rest, CLUSTER, {build_pool_name(a_claim())})
-
-    assert [each.text for each in found] == ["creation began (operation-1)", f"creation failed after 60 s {told}"]
-    assert read_operations(rest, CLUSTER, {build_pool_name(a_claim(owner_uid="another"))}) == []
 
 
 def test_logs_are_asked_for_one_workload_of_one_day() -> None:
@@ -115,8 +85,14 @@ def test_logs_are_asked_for_one_workload_of_one_day() -> None:
     )
 
 
-def test_a_sweep_that_never_ran_is_none() -> None:
-    assert find_last_sweep(CannedLogs(200, b"{}").open, CLUSTER, now=NOW) is None
+def test_the_last_tick_is_found_with_its_counts() -> None:
+    answer = b"""{"entries": [{"logName": "projects/p/logs/x", "timestamp": "2027-01-15T08:00:01Z", "jsonPayload":
+      {"function": "collect", "wake": "tick", "counts": {"errors": 1, "delete": 2}}}]}"""
+
+    ticked = find_last_tick(CannedLogs(200, answer).open, CLUSTER, "collect", now=NOW)
+
+    assert ticked == Ticked(at=NOW + 1, counts={"errors": 1, "delete": 2})
+    assert find_last_tick(CannedLogs(200, b"{}").open, CLUSTER, "collect", now=NOW) is None
 
 
 @pytest.mark.parametrize(
@@ -139,35 +115,11 @@ def test_pools_are_told_by_the_moment_on_their_label_and_the_go_provisioners_hav
     (entry,) = read_pools([a_pool("ERROR", error="stockout"), a_go_pool()])
 
     assert (entry.at, entry.bad) == (NOW - 60, True)
-    assert entry.text == "requested 4 x ct6e-standard-4t for train-workers-0 (attempt 0); now ERROR: stockout"
+    assert entry.text == "requested 4 x ct6e-standard-4t for slot 0 (attempt 0); now ERROR: stockout"
 
 
-def entry(about: str, message: str = "", at: float = 0.0) -> Entry:
-    return Entry(at=at, source="event", about=about, text=message, message=message)
-
-
-def test_what_is_said_twice_is_told_once_and_by_the_jobset() -> None:
-    messages = [
-        entry("Pod train-0", "creating"),
-        entry("provision", "creating"),
-        entry("JobSet train", "creating"),
-        entry("JobSet train", "creating"),
-        entry("provision", "waiting"),
-        entry("sweep", "waiting"),
-        entry("Pod train-0"),
-        entry("Pod train-0"),
-    ]
-
-    assert [each.detail for each in mark_repetitions(messages)] == [
-        True,
-        True,
-        False,
-        True,
-        False,
-        True,
-        False,
-        False,
-    ]
+def entry(about: str, text: str = "", at: float = 0.0) -> Entry:
+    return Entry(at=at, source="event", about=about, text=text)
 
 
 @pytest.mark.parametrize("width", [80, 120])
@@ -182,17 +134,32 @@ def test_a_terminal_tells_it_within_its_width(width: int) -> None:
     assert lines[-1] == "not read: logs: denied"
 
 
-def test_the_present_state_of_a_failed_creation_has_its_class_and_the_next_try() -> None:
-    world = World()
-    world.pools.add(CLUSTER, a_pool("ERROR", error="Internal error.", age_seconds=50))
-    history = History(cluster=CLUSTER, namespace="default", name="train", now=read_status(world.ports))
+def present(world: World) -> History:
+    """What is told of the workload's present."""
+    history = a_history()
+    add_present(history, read_cluster(CLUSTER, a_deployment(world).ports))
+    return history
 
-    pool, waiting = show(history)
 
-    assert pool.startswith(f"now: pool {build_pool_name(a_claim())} is ERROR: ")
-    assert waiting.startswith("now: slice train-workers-0 waits: attempt 0 failed: ")
-    assert "(GKE: Internal error.); next try at " in waiting
-    assert {line.partition(" [")[2] for line in (pool, waiting)} == {"pool_failed, failure: internal]"}
+def test_the_present_is_what_the_plan_says_with_the_runbook(half_served: World) -> None:
+    lines = show(present(half_served))
+
+    serving, failed, waiting, *rest = [line for line in lines if line.startswith(("now: ", "runbook"))]
+    assert serving.endswith("is RUNNING, slot 0, attempt 0: keep, its workload needs it, or uses it")
+    assert failed.endswith("and is the record of its attempt: [GCE_STOCKOUT] [pool_failed]")
+    assert waiting.startswith("now: 1 slice of 4 x ct6e-standard-4t, 4x4 wait: every way to get ")
+    assert "; 1 creation failed, the last by stockout; the next try is at 2027-01-15T08:01:00Z [paused]" in waiting
+    assert [line.partition(":")[0] for line in rest] == ["runbook, pool_failed", "runbook, paused"]
+    assert all("(tpu-provisioner explain " in line for line in rest)
+
+
+def test_pods_pools_and_operations_are_entries(half_served: World) -> None:
+    _, second = half_served.gke.pools
+    half_served.gke.operations.append(Operation(pool=second, creates=True, ended=True, began_at=NOW - 50))
+
+    found = {(each.source, each.detail) for each in present(half_served).entries}
+
+    assert found == {("pod", False), ("pod", True), ("pool", False), ("operation", False)}
 
 
 @pytest.mark.parametrize(
@@ -233,11 +200,11 @@ def test_sources_that_cannot_be_read_are_named_and_end_with_3(monkeypatch: pytes
 def test_repetitions_are_one_row_with_their_number_and_the_last_one() -> None:
     messages = [
         Entry(
-            at=NOW - 60 * ago, source="log", about=f"sweep p-{ago}", text=f"wait: until 08:0{ago} UTC [stockout]"
+            at=NOW - 60 * ago, source="log", about=f"collect p-{ago}", text=f"wait: until 08:0{ago} UTC [stockout]"
         )
         for ago in (9, 5, 2)
     ]
-    other = Entry(at=NOW - 200, source="log", about="sweep p-1", text="create: creating [pool_absent]")
+    other = Entry(at=NOW - 200, source="log", about="collect p-1", text="create: creating [pool_absent]")
 
     found = collapse([*messages[:2], other, messages[2]], now=NOW)
 
@@ -252,12 +219,12 @@ def a_history(*entries: Entry) -> History:
 
 
 def test_a_later_workload_of_the_same_name_is_divided_from_the_earlier_one() -> None:
-    first = Entry(at=NOW - 90, source="log", about="sweep p", text="same", owner_uid="one")
-    second = Entry(at=NOW - 60, source="log", about="sweep p", text="same", owner_uid="two")
+    first = Entry(at=NOW - 90, source="log", about="collect p", text="same", owner_uid="one")
+    second = Entry(at=NOW - 60, source="log", about="collect p", text="same", owner_uid="two")
 
     lines = show(a_history(first, second))
 
-    assert [line.split("   ")[-1] for line in lines[1:4]] == [
+    assert [line.split("   ")[-1].strip() for line in lines[1:4]] == [
         "same",
         "another JobSet of this name, UID two",
         "same",
@@ -269,7 +236,6 @@ def let_tell(
 ) -> None:
     """Let `why` find these histories, and nothing of the present state."""
     monkeypatch.setattr("cli.explanation.asking_why.tell", tell)
-    monkeypatch.setattr("cli.explanation.asking_why.add_present", lambda *_: None)
     put_in_place(monkeypatch, deployment or a_deployment())
 
 
@@ -309,38 +275,31 @@ def test_a_history_is_followed_until_ctrl_c(monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_a_state_that_cannot_be_read_is_unknown_and_not_fine(monkeypatch: pytest.MonkeyPatch) -> None:
     history = a_history(Entry(at=NOW, source="event", about="JobSet train", text="made"))
-    unread = f"{CLUSTER}: this identity does not have the rights"
-    monkeypatch.setattr("cli.explanation.asking_why.tell", lambda *_: history)
-    monkeypatch.setattr("cli.explanation.why.read_status", lambda *_, **__: Status(errors=[unread]))
-    monkeypatch.setattr("cli.explanation.why._add_suspension", lambda *_: None)
-    put_in_place(monkeypatch, a_deployment())
+    history.now.errors = history.unread = [f"{CLUSTER}: this identity does not have the rights"]
+    let_tell(monkeypatch, lambda *_: history)
 
     result = run("why", "train")
 
     assert result.exit_code == 1, result.exception
     assert result.stdout.splitlines()[-2:] == [
         "now: JobSet default/train has an unknown state, because a source could not be read",
-        f"not read: {unread}",
+        f"not read: {history.unread[0]}",
     ]
 
 
-def test_a_pod_that_opts_out_is_said_to_wait_for_something_else() -> None:
-    world = World()
-    world.cluster.add(
-        a_pod(unschedulable_since=NOW - 60, template=a_template(selectors={labels.NODE_POOL: "mine"}))
-    )
-    history = a_history()
-    add_present(history, a_deployment(world))
+def test_a_pod_that_opts_out_is_said_to_wait_for_something_else(world: World) -> None:
+    pod = a_pod(template=a_template(selectors={labels.NODE_POOL: "mine"}), created_at=NOW - 60)
+    world.cluster.pods[pod.name] = pod
+    world.set_jobset(replicas=1, template=pod.template)
 
-    (line,) = show(history)
+    line, _ = [each for each in show(present(world)) if each.startswith(("now", "runbook"))]
 
-    assert line.startswith("now: pod train-workers-0-0-")
-    assert "waits, and no node pool is created for it: " in line
+    assert line.startswith("now: a pod waits, and no node pool is created for it: ")
     assert line.endswith("[demand_bound_elsewhere]")
 
 
 def test_an_unknown_workload_is_told_with_the_kinds_that_are_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
-    deployment = a_deployment(World(Records(), kinds=("JobSet", "RayCluster")))
+    deployment = a_deployment(World(kinds=("JobSet", "RayCluster")))
 
     class NothingInstalled(KubernetesApi):
         def get(self, path: str, kind: Any, params: Any = None) -> Any:

@@ -95,10 +95,7 @@ TOLD = [
     (("dead-letters", "discard"), "dead-letters discard: needs IDs, or --all alone"),
     (("dead-letters", "discard", "1", "--all"), "dead-letters discard: needs IDs, or --all alone"),
     (("dead-letters", "list", "-o", "wide", "--json"), "--json: contradicts --output=wide"),
-    (
-        ("usage", "--by=pod"),
-        "--by: is not a group (got 'pod'); valid: namespace, workload, accelerator, tier, or label:KEY",
-    ),
+    (("usage", "--by=pod"), "--by: is not a group (got 'pod'); valid: namespace, workload, accelerator, tier"),
     (("usage", "--by=label:"), "--by: is not a group (got 'label:')"),
     (("usage", "--json", "-o", "csv"), "--json: contradicts --output=csv; valid: one of the two"),
     (("usage", "--since=tomorrow"), "--since: is not a time (got 'tomorrow')"),
