@@ -46,37 +46,47 @@ class EventWriter:
 
     def __init__(self, api: KubernetesApi, *, component: str, clock: Clock) -> None:
         self._api, self._component, self._clock = api, component, clock
-        self._written_at: dict[str, float] = {}
-        """By the Event's path, in unix seconds."""
+        self._written: dict[str, tuple[str, float]] = {}
+        """By the Event's path: its text, and when it was written, in unix seconds."""
 
     def write(self, notice: Notice) -> None:
-        """Write an Event. Its name is a hash of its content, so a repetition raises the count."""
+        """Write an Event, unless the same was written a moment ago.
+
+        Its name follows from the object, from why and from the pool, so a repetition, also of
+        another process, changes one Event: its text, its count and its time.
+        """
         seconds = self._clock.now()
         now = format_time(seconds)
-        identity = f"{notice.uid}\n{notice.reason}\n{notice.message}".encode()
+        identity = f"{notice.uid}\n{notice.reason}\n{notice.about or notice.message}".encode()
         name = f"{notice.name[:200]}.{hashlib.sha256(identity).hexdigest()[:16]}"
         collection = f"/api/v1/namespaces/{notice.namespace}/events"
         path = f"{collection}/{name}"
-        if seconds - self._written_at.get(path, float("-inf")) < NOTICE_FRESH_SECONDS:
+        if self._is_fresh(path, notice.message, seconds):
             return
         try:
-            self._api.create(
-                collection, format_event(notice, name, component=self._component, now=now)
-            )
+            body = format_event(notice, name, component=self._component, now=now)
+            self._api.create(collection, body)
         except AlreadyExists:
             seen = self._api.get(path, StoredEvent)
             written_at = parse_time(seen.last_timestamp)
-            if written_at is not None and seconds - written_at < NOTICE_FRESH_SECONDS:
-                self._remember(path, written_at)
-                return
-            self._api.patch(path, {"count": seen.count + 1, "lastTimestamp": now})
-        self._remember(path, seconds)
+            message = notice.message[:_MESSAGE_LENGTH_MAX]
+            if written_at is not None and seen.message == message:
+                self._remember(path, notice.message, written_at)
+                if seconds - written_at < NOTICE_FRESH_SECONDS:
+                    return
+            patch = {"count": seen.count + 1, "lastTimestamp": now, "message": message}
+            self._api.patch(path, patch)
+        self._remember(path, notice.message, seconds)
 
-    def _remember(self, path: str, seconds: float) -> None:
+    def _is_fresh(self, path: str, message: str, seconds: float) -> bool:
+        written, at = self._written.get(path, ("", float("-inf")))
+        return written == message and seconds - at < NOTICE_FRESH_SECONDS
+
+    def _remember(self, path: str, message: str, seconds: float) -> None:
         """Remember when an Event was written, so that a warm instance does not ask about it."""
-        if len(self._written_at) >= _WRITTEN_MAX:
-            self._written_at.clear()
-        self._written_at[path] = seconds
+        if len(self._written) >= _WRITTEN_MAX:
+            self._written.clear()
+        self._written[path] = message, seconds
 
 
 def format_event(notice: Notice, name: str, *, component: str, now: str) -> dict[str, Any]:

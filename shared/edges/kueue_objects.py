@@ -79,16 +79,6 @@ class KueueQueues:
         ):  # so there is no quota; `list_checks` names the setting
             yield from self._list(path, read_queued, {"labelSelector": f"{OWNER_UID}={owner_uid}"})
 
-    def view_admitted(self, workload: WorkloadView) -> WorkloadView | None:
-        """Return a suspended workload as Kueue will resume it; None if it holds no quota for it."""
-        for queued in self.list_owned(workload.namespace, workload.uid):
-            if queued.holds_quota and (queued.owner_kind, queued.owner_uid) == (
-                workload.kind,
-                workload.uid,
-            ):
-                return self.view_owner(queued)
-        return None
-
     def view_owner(self, queued: QueuedWorkload) -> WorkloadView | None:
         """Return the owner of a Workload with what its flavors add; None if it is gone."""
         kind = find_kind(queued.owner_kind)

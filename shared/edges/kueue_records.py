@@ -49,6 +49,12 @@ class FlavorConflict(Rejected):
     reason = "pod_contradicts_spec"
 
 
+class FlavorNotOurs(Rejected):
+    """A flavor chooses among nodes that exist already, so no pool can be made for it."""
+
+    reason = "demand_left_to_gke"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Flavor:
     """What one ResourceFlavor adds to the pods of a pod set."""
@@ -84,7 +90,19 @@ def read_check(body: Json) -> Check | None:
 
 
 def read_flavor(body: Json) -> Flavor:
-    """Return a ResourceFlavor."""
+    """Return a ResourceFlavor.
+
+    Raises:
+        FlavorNotOurs: it has a topology.
+    """
+    topology = read_text(body, "spec", "topologyName")
+    if topology:
+        raise FlavorNotOurs(
+            "Kueue places pods by a topology on nodes that exist, so no node pool is created for it",
+            field="ResourceFlavor spec.topologyName",
+            value=topology,
+            valid="none, or a queue without this admission check",
+        )
     return Flavor(
         node_labels=read_texts(body, "spec", "nodeLabels"),
         tolerations=tuple(read_objects(body, "spec", "tolerations")),

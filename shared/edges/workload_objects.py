@@ -203,6 +203,7 @@ def view_pod(pod: Pod) -> PodView:
         phase=status.phase,
         created_at=parse_time(meta.creation_timestamp),
         deleting=meta.deletion_timestamp is not None,
+        deleting_since=parse_time(meta.deletion_timestamp),
         gates=tuple(gate.get("name", "") for gate in pod.spec.scheduling_gates or ()),
         queued_since=parse_time(meta.creation_timestamp) if _is_queued(pod.spec) else None,
         unschedulable=unschedulable,

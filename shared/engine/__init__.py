@@ -1,12 +1,10 @@
-"""The engine: look, decide, look again, change, tell. Each folder imports only those below it.
+"""The one way of both functions: key, look, plan, act, tell.
 
-- `entries`: `answer_waiting` (a message about a workload), `settle` (an operation has ended),
-  `sweep`. A workload that is over comes in by `steps.release_pools`.
-- `steps`: what is done for a slice (`make_attempt`, `serving_pools`, `elastic_pools`), for all
-  slices at once (`gang_pools`), and for a workload. A turn is what one slice needs.
-- `changes`: each write of node pools, nodes and workloads, behind its guards.
-- `looks`: what is read. A `Look` is what one entry works with.
-- `tell`: Events, and the facts of log records.
+- `look` reads what one workload has and wants; `inventory` what the cluster has.
+- `reconcile` makes the plan, a second one before anything is taken away, and lets `act` do it.
+- `budget` counts chips, operation slots and deletions; `turns` whose turn a free slot is.
+- `work` lets one thread work on a key, for a message, the end of an operation and a `tick` alike.
+- `tell` says what was decided; `kueue` says it to Kueue too.
 
 What reads raises `Retryable` if there is no answer, and `Denied` if the permission is missing.
 Docstrings say that only where more follows from it.

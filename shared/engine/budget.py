@@ -1,4 +1,4 @@
-"""Counts chips and operation slots in one process, before each create.
+"""Counts chips, operation slots, refusals and deletions of each cluster in one process.
 
 Only `provision` creates, and it runs as one instance, so what it has sent since GKE's list is known
 here. A second instance, for some minutes, may pass a limit by what it has sent; the tick reports
@@ -12,18 +12,29 @@ import threading
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from shared.model.errors import NoPlace, ProvisionerError, Throttled, Unavailable
-from shared.model.pools import UNDER_WAY
-from shared.plan.limits import count_nodes
+from shared.model.errors import (
+    Denied,
+    InvalidRequest,
+    NoCapacity,
+    NoPlace,
+    ProvisionerError,
+    Throttled,
+    Unavailable,
+)
+from shared.model.names import parse_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from shared.model.pools import NodePool
-    from shared.plan.scene import Pool, Way
+    from shared.engine.inventory import Inventory
+    from shared.engine.look import Key
+    from shared.model.readings import Operation
+    from shared.model.times import Clock
+    from shared.plan.scene import Way
     from shared.settings import Settings
 
-SENT_SECONDS = 1200
+NO_LIMIT = 10**9
+SENT_SECONDS = 1200.0
 """How long a create that no list shows counts for a limit."""
 REST_SECONDS = 60.0
 """How long creates of a cluster rest after a 429 without a number."""
@@ -32,160 +43,271 @@ SLOTS_WITHOUT_NUMBER = 20
 REFUSAL_SECONDS, REFUSAL_SECONDS_MAX = 60.0, 1800.0
 DELETIONS_SECONDS = 60.0
 _ALLOWED = re.compile(r"concurrent operations quota (\d+)")
+REFUSALS = (NoCapacity, InvalidRequest, Denied)
+"""What GKE refuses at once, whoever asks for the same kind of machines."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sent:
-    """A create of this process that a list may not show yet."""
+class Room:
+    """What limits and operation slots left at one moment."""
 
+    chips: int = NO_LIMIT
+    slots: int = SLOTS_WITHOUT_NUMBER
+    known: bool = False
+    """GKE has named how many operations it runs at one time."""
+    number: int = 0
+    """Of the last create that is counted here."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Sent:
+    """A create, or a higher maximum, that a list may not show yet."""
+
+    pool: str
     namespace: str
     chips: int
-    at: float
+    maximum: int = 0
+    """Of an elastic pool that gets more nodes; 0 for a create."""
+    way: Way | None = None
+    holder: Key | None = None
+    """Of what a gang that began still lacks, in place of an operation; None for what was sent."""
+    number: int = 0
+    sent_at: float = 0.0
+    answered_at: float | None = None
+
+
+@dataclass(slots=True, kw_only=True)
+class Refusal:
+    """What GKE refused at once, and until when it is not asked again."""
+
+    until: float
+    pause: float
+    words: str
 
 
 @dataclass(slots=True)
-class _Of:
+class _Books:
     """What is known of one cluster."""
 
-    sent: dict[str, Sent] = field(default_factory=dict)
-    """By the name of the pool."""
-    slots: tuple[int, float] | None = None
+    sent: list[Sent] = field(default_factory=list)
+    operations_max: tuple[int, float] | None = None
     """How many operations GKE runs at one time, and when it said so."""
     rests_until: float = 0.0
+    left_to_deletions: int = 0
+    """Slots that slow creates gave back since the last tick."""
     deletions: dict[str, float] = field(default_factory=dict)
     """When a pool was deleted without a word of its owner, in unix seconds."""
-    refused: dict[Way, tuple[float, float]] = field(default_factory=dict)
-    """Until when a way is not tried, and the pause that led to that time."""
+    refusals: dict[Way, Refusal] = field(default_factory=dict)
+    begun: bool = False
+    """Creates that ran before this process have been counted."""
 
 
 @dataclass(slots=True)
 class Budget:
-    """The chips and operation slots of each cluster; threads share it."""
+    """The books of each cluster; threads share them."""
 
     settings: Settings
-    _clusters: dict[str, _Of] = field(default_factory=dict)
+    _books: dict[str, _Books] = field(default_factory=dict)
+    _number: int = 0
     _lock: threading.RLock = field(default_factory=threading.RLock)
 
-    def count_room(
-        self,
-        cluster: str,
-        namespace: str,
-        pools: Sequence[Pool],
-        owned: Iterable[NodePool],
-        now: float,
-    ) -> int:
-        """Return for how many chips the limits leave room beside all pools listed and sent."""
-        settings, names = self.settings, {pool.name for pool in pools}
-        used_cluster = used_namespace = 0
-        homes = {pool.name: pool.owner.namespace for pool in owned if pool.owner}
-        for pool in pools:
-            if pool.name in homes:
-                chips = count_nodes(pool) * max(pool.shape.units, 1)
-                used_cluster += chips
-                used_namespace += chips if homes[pool.name] == namespace else 0
-        for name, sent in self._list_sent(cluster, now):
-            if name not in names:
-                used_cluster += sent.chips
-                used_namespace += sent.chips if sent.namespace == namespace else 0
-        rooms = [10**9]
+    def count_room(self, key: Key, inventory: Inventory, now: float) -> Room:
+        """Return what limits and slots leave beside all pools that are listed, sent and held."""
+        with self._lock:
+            books = self._of(key.cluster)
+            books.sent = [each for each in books.sent if now - each.sent_at <= SENT_SECONDS]
+            unseen = [
+                each for each in books.sent if each.holder != key and _is_unseen(each, inventory)
+            ]
+            slots, known = self._count_slots(books, inventory, unseen, now)
+            return Room(
+                chips=self._count_chips(key.namespace, inventory, unseen),
+                slots=slots,
+                known=known,
+                number=self._number,
+            )
+
+    def _count_chips(self, namespace: str, inventory: Inventory, unseen: list[Sent]) -> int:
+        settings, rooms = self.settings, [NO_LIMIT]
         if settings.limit_chips:
-            rooms.append(settings.limit_chips - used_cluster)
+            used = sum(inventory.chips.values()) + sum(each.chips for each in unseen)
+            rooms.append(settings.limit_chips - used)
         if settings.limit_chips_per_namespace:
-            rooms.append(settings.limit_chips_per_namespace - used_namespace)
+            used = inventory.chips.get(namespace, 0)
+            used += sum(each.chips for each in unseen if each.namespace == namespace)
+            rooms.append(settings.limit_chips_per_namespace - used)
         return min(rooms)
 
-    def count_slots(self, cluster: str, pools: Iterable[Pool], now: float) -> int:
-        """Return how many operations may be sent now."""
+    def _count_slots(
+        self, books: _Books, inventory: Inventory, unseen: list[Sent], now: float
+    ) -> tuple[int, bool]:
+        if now < books.rests_until:
+            return 0, True
+        if books.operations_max is None or now - books.operations_max[1] > NUMBER_SECONDS:
+            return SLOTS_WITHOUT_NUMBER, False
+        running = len(inventory.under_way) + sum(each.holder is None for each in unseen)
+        under_way = running + books.left_to_deletions
+        return max(0, books.operations_max[0] - under_way), True
+
+    def is_tight(self, cluster: str, now: float) -> bool:
+        """Return whether a free slot is worth giving to the next in turn."""
         with self._lock:
-            known = self._clusters.setdefault(cluster, _Of())
-            if now < known.rests_until:
-                return 0
-            if known.slots is None or now - known.slots[1] > NUMBER_SECONDS:
-                return SLOTS_WITHOUT_NUMBER
-            listed = {pool.name: pool.status in UNDER_WAY for pool in pools}
-            unseen = sum(name not in listed for name, _ in self._list_sent(cluster, now))
-            return max(0, known.slots[0] - sum(listed.values()) - unseen)
+            books = self._of(cluster)
+            number = books.operations_max
+            return now < books.rests_until or bool(number and now - number[1] <= NUMBER_SECONDS)
+
+    def leave_to_deletions(self, cluster: str) -> None:
+        """Leave the slot of a slow create to deletions until the next tick."""
+        with self._lock:
+            self._of(cluster).left_to_deletions += 1
+
+    def begin_tick(self, cluster: str) -> None:
+        """Let creates have the slots again that were left to deletions."""
+        with self._lock:
+            self._of(cluster).left_to_deletions = 0
+
+    def needs_operations(self, cluster: str) -> bool:
+        """Return whether creates that ran before this process must be counted first."""
+        with self._lock:
+            return self.settings.limited and not self._of(cluster).begun
+
+    def count_running(
+        self, cluster: str, operations: Iterable[Operation], inventory: Inventory
+    ) -> bool:
+        """Return whether the list shows each pool of ours that GKE creates.
+
+        How many chips an unlisted one has is not known, so nothing is created until it is listed.
+        """
+        running = (each for each in operations if each.creates and not each.ended)
+        hidden = any(
+            each.pool not in inventory.pools and parse_name(each.pool) is not None
+            for each in running
+        )
+        with self._lock:
+            self._of(cluster).begun = not hidden
+        return not hidden
 
     def list_refused(self, cluster: str, now: float) -> frozenset[Way]:
         """Return the ways that GKE refused at once a moment ago."""
         with self._lock:
-            refused = self._clusters.setdefault(cluster, _Of()).refused
-            return frozenset(way for way, (until, _) in refused.items() if now < until)
+            refusals = self._of(cluster).refusals
+            return frozenset(way for way, each in refusals.items() if now < each.until)
 
-    def send(
-        self,
-        cluster: str,
-        name: str,
-        sent: Sent,
-        way: Way,
-        create: Callable[[], None],
-        *,
-        room: int,
-        since: float,
-    ) -> bool:
-        """Send a create, and remember it until a list shows it; False if the limits have no room left.
+    def quote_refusal(self, cluster: str, ways: Iterable[Way]) -> str:
+        """Return GKE's words about the first of some ways that it refused; else empty."""
+        with self._lock:
+            refusals = self._of(cluster).refusals
+            return next((refusals[way].words for way in ways if way in refusals), "")
 
-        The room was counted at a time; what was sent since then takes from it.
+    def take(self, cluster: str, orders: Sequence[Sent], room: Room, now: float) -> bool:
+        """Write down what is about to be sent; False if the limits have no room for all of it.
+
+        What was sent since the room was counted takes from it.
 
         Raises:
-            NoPlace: the cluster rests, because GKE runs as many operations as it allows.
-            ProvisionerError: what GKE answered.
+            NoPlace: GKE runs as many operations as it allows.
         """
         with self._lock:
-            known = self._clusters.setdefault(cluster, _Of())
-            if sent.at < known.rests_until:
-                raise NoPlace(
-                    "GKE runs as many operations as it allows; the create waits until one ends"
-                )
-            if self.settings.limited:
-                later = sum(each.chips for each in known.sent.values() if each.at >= since)
-                if later + sent.chips > room:
-                    return False
-            known.sent[name] = sent
-        try:
-            create()
+            books = self._of(cluster)
+            later = [each for each in books.sent if each.number > room.number]
+            operations = sum(each.holder is None for each in later)
+            if now < books.rests_until or (room.known and operations >= room.slots):
+                raise NoPlace("GKE runs as many operations as it allows; the create waits for one")
+            chips = sum(each.chips for each in (*later, *orders))
+            if self.settings.limited and chips > room.chips:
+                return False
+            for sent in orders:
+                self._write(books, sent, now)
             return True
-        except Unavailable:
-            raise  # GKE may create it all the same
-        except ProvisionerError as error:
-            with self._lock:
-                known.sent.pop(name, None)
-                self._note(known, error, way, sent.at)
-            raise
 
-    def _note(self, known: _Of, error: ProvisionerError, way: Way, now: float) -> None:
+    def hold(self, key: Key, chips: int, now: float) -> None:
+        """Keep room for what a gang that began still lacks, in place of what it held before."""
+        with self._lock:
+            books = self._of(key.cluster)
+            books.sent = [each for each in books.sent if each.holder != key]
+            if chips > 0:
+                held = Sent(pool="", namespace=key.namespace, chips=chips, holder=key)
+                self._write(books, held, now)
+
+    def _write(self, books: _Books, sent: Sent, now: float) -> None:
+        self._number += 1
+        sent.number, sent.sent_at = self._number, now
+        books.sent.append(sent)
+
+    def submit(self, cluster: str, sent: Sent, call: Callable[[], None], clock: Clock) -> None:
+        """Send what was written down.
+
+        It counts until a list that began after GKE's answer shows it, unless GKE refuses it.
+
+        Raises:
+            ProvisionerError: what GKE answered.
+        """
+        try:
+            call()
+        except Unavailable:
+            sent.answered_at = clock.now()
+            raise  # GKE may do it all the same
+        except ProvisionerError as error:
+            self.forget(cluster, sent)
+            with self._lock:
+                self._note(self._of(cluster), error, sent.way, clock.now())
+            raise
+        sent.answered_at = clock.now()
+        with self._lock:
+            if sent.way is not None:
+                self._of(cluster).refusals.pop(sent.way, None)
+
+    def forget(self, cluster: str, sent: Sent) -> None:
+        """Count something no more that was written down and is not done."""
+        with self._lock:
+            books = self._of(cluster)
+            books.sent = [each for each in books.sent if each is not sent]
+
+    def _note(self, books: _Books, error: ProvisionerError, way: Way | None, now: float) -> None:
+        """Remember what GKE refused: all operations for a time, or one kind of machines."""
         if isinstance(error, Throttled):
             number = _ALLOWED.search(str(error))
             if number:
-                known.slots = int(number[1]), now
+                books.operations_max = int(number[1]), now
             else:
-                known.rests_until = now + REST_SECONDS
-            return
-        _, pause = known.refused.get(way, (0.0, REFUSAL_SECONDS / 2))
-        pause = min(2 * pause, REFUSAL_SECONDS_MAX)
-        known.refused[way] = now + pause, pause
+                books.rests_until = now + REST_SECONDS
+        elif way is not None and isinstance(error, REFUSALS):
+            before = books.refusals.get(way)
+            pause = min(2 * before.pause, REFUSAL_SECONDS_MAX) if before else REFUSAL_SECONDS
+            books.refusals[way] = Refusal(until=now + pause, pause=pause, words=str(error))
 
     def take_deletion(self, cluster: str, pool: str, now: float) -> bool:
         """Return whether one more pool may go in this minute without a word of its owner."""
         with self._lock:
-            taken = self._clusters.setdefault(cluster, _Of()).deletions
+            taken = self._of(cluster).deletions
             for name in [name for name, at in taken.items() if now - at >= DELETIONS_SECONDS]:
                 del taken[name]
-            if pool in taken or len(taken) >= self.settings.deletions_per_minute_max:
-                return pool in taken
+            if pool not in taken and len(taken) >= self.settings.deletions_per_minute_max:
+                return False
             taken[pool] = now
             return True
 
-    def forget_listed(self, cluster: str, names: Iterable[str], began_at: float) -> None:
+    def give_back_deletion(self, cluster: str, pool: str) -> None:
+        """Count a deletion no more that GKE did not accept."""
+        with self._lock:
+            self._of(cluster).deletions.pop(pool, None)
+
+    def forget_listed(self, cluster: str, inventory: Inventory) -> None:
         """Let a list that began after a create was answered count in its place."""
         with self._lock:
-            sent = self._clusters.setdefault(cluster, _Of()).sent
-            for name in [each for each in names if each in sent and sent[each].at < began_at]:
-                del sent[name]
+            books = self._of(cluster)
+            books.sent = [each for each in books.sent if not _is_shown(each, inventory)]
 
-    def _list_sent(self, cluster: str, now: float) -> list[tuple[str, Sent]]:
-        with self._lock:
-            sent = self._clusters.setdefault(cluster, _Of()).sent
-            for name in [name for name, each in sent.items() if now - each.at > SENT_SECONDS]:
-                del sent[name]
-            return list(sent.items())
+    def _of(self, cluster: str) -> _Books:
+        return self._books.setdefault(cluster, _Books())
+
+
+def _is_shown(sent: Sent, inventory: Inventory) -> bool:
+    """Return whether a list that began after GKE's answer has what was sent."""
+    late = sent.answered_at is None or inventory.began_at < sent.answered_at
+    return not late and not _is_unseen(sent, inventory)
+
+
+def _is_unseen(sent: Sent, inventory: Inventory) -> bool:
+    pool = inventory.pools.get(sent.pool)
+    return pool is None or pool.node_count < sent.maximum

@@ -8,36 +8,45 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING
 
-from shared.engine.report import Outcome
+from shared.engine.tell import Outcome
 from shared.kinds.table import find_kind
 from shared.model import labels
 from shared.model.decisions import Decision, Reason, Verdict
 from shared.model.errors import ProvisionerError, Rejected
 from shared.model.kueue import find_seconds
 from shared.model.times import format_time
+from shared.needs.wanted import list_wanted
 from shared.plan.attempts import find_pause
+from shared.plan.counting import list_counted
 from shared.plan.scene import Queue
 
 if TYPE_CHECKING:
-    from shared.engine.look import Key
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from shared.engine.look import Key, Look
     from shared.engine.outside import Ports, Queues
     from shared.engine.reconcile import Result
     from shared.model.kueue import Check, CheckState, QueuedWorkload
     from shared.model.workloads import WorkloadView
+    from shared.plan.scene import Act
 
+_READY, _RETRY, _REJECTED, _PENDING = "Ready", "Retry", "Rejected", "Pending"
 _STATES = {
-    Reason.CHECK_READY: "Ready",
-    Reason.CHECK_RETRY: "Retry",
-    Reason.CHECK_REJECTED: "Rejected",
+    Reason.CHECK_READY: (_READY, "all node pools of the workload run"),
+    Reason.CHECK_RETRY: (
+        _RETRY,
+        "not all node pools of the workload came in time, so those that did are given back",
+    ),
+    Reason.CHECK_REJECTED: (_REJECTED, "the workload can never be served"),
 }
-_WORDS = {
-    Reason.CHECK_READY: "all node pools of the workload run",
-    Reason.CHECK_RETRY: "not all node pools of the workload came in time, so those that did are given back",
-    Reason.CHECK_REJECTED: "the workload can never be served",
-}
+_REASONS = {state: reason for reason, (state, _) in _STATES.items()}
+_ELSEWHERE = "another controller runs this workload in another cluster (spec.managedBy)"
+_NO_CHECK = (
+    "node pools for workloads of this kind are created when their pods wait; take this admission "
+    "check out of their queue"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,11 +66,15 @@ class Standing:
     queue: Queue = Queue.NONE
     owner: WorkloadView | None = None
     """As Kueue will resume it; None to take it as it is."""
+    plain: WorkloadView | None = None
+    """As its author wrote it."""
     queued: Queued | None = None
     lost_at: float = 0.0
     retried: bool = False
     refusal: str = ""
-    """Why the owner can never be resumed."""
+    """Why the spec can never be resumed."""
+    unserved: str = ""
+    """Why the check cannot be answered now, though another flavor or queue may serve the spec."""
 
 
 def read_standing(key: Key, workload: WorkloadView, ports: Ports) -> Standing:
@@ -70,35 +83,54 @@ def read_standing(key: Key, workload: WorkloadView, ports: Ports) -> Standing:
     Raises:
         ProvisionerError: it could not be read.
     """
-    queues = ports.queues.get(key.cluster)
-    kind = find_kind(workload.kind)
+    queues, kind = ports.queues.get(key.cluster), find_kind(workload.kind)
     if queues is None or not workload.suspended or kind is None or kind.pod_sets is None:
         return Standing()
-    checks = {check.name: check for check in queues.list_checks() if not check.problem}
+    checks = _list_checks(queues)
     for each in queues.list_owned(workload.namespace, workload.uid):
         state = next((state for state in each.checks if state.name in checks), None)
         if state is None:
             continue
         if not each.holds_quota:
-            return Standing(
-                queue=Queue.WAITS, lost_at=each.reserved_at or 0.0, retried=state.state == "Retry"
-            )
-        return _read_owner(queues, each, state, checks[state.name], workload)
+            lost_at, retried = each.reserved_at or 0.0, state.state == _RETRY
+            return Standing(queue=Queue.WAITS, lost_at=lost_at, retried=retried)
+        return _read_owner(queues, each, state, checks[state.name].seconds, workload)
     return Standing()
 
 
+def _list_checks(queues: Queues) -> Mapping[str, Check]:
+    """Return the checks that can be answered, by name."""
+    return {check.name: check for check in queues.list_checks() if not check.problem}
+
+
 def _read_owner(
-    queues: Queues, queued: QueuedWorkload, state: CheckState, check: Check, workload: WorkloadView
+    queues: Queues, queued: QueuedWorkload, state: CheckState, seconds: int, workload: WorkloadView
 ) -> Standing:
+    known = Queued(workload=queued, state=state, seconds=seconds)
+    if workload.managed_elsewhere:
+        return Standing(queue=Queue.WAITS, queued=known, unserved=_ELSEWHERE)
     try:
-        seconds = find_seconds(workload.marks, labels.CAPACITY_CHECK_SECONDS, check.seconds)
-        owner = queues.view_owner(queued)
+        seconds = find_seconds(workload.marks, labels.CAPACITY_CHECK_SECONDS, seconds)
     except Rejected as error:
-        known = Queued(workload=queued, state=state, seconds=check.seconds)
-        return Standing(queue=Queue.QUOTA, queued=known, refusal=str(error))
-    return Standing(
-        queue=Queue.QUOTA, owner=owner, queued=Queued(workload=queued, state=state, seconds=seconds)
-    )
+        return Standing(queue=Queue.WAITS, queued=known, refusal=str(error))
+    try:
+        owner = queues.view_owner(queued)
+    except Rejected as error:  # of a flavor: Kueue may choose another one
+        return Standing(queue=Queue.WAITS, queued=known, unserved=str(error))
+    known = dataclasses.replace(known, seconds=seconds)
+    return Standing(queue=Queue.QUOTA, owner=owner, plain=workload, queued=known)
+
+
+def count_rest(look: Look, acts: Sequence[Act]) -> int:
+    """Return the chips that a gang lacks beside its pools and what is sent now; 0 before it began."""
+    scene, rest = look.scene, 0
+    if not acts and not scene.pools:
+        return 0
+    for need in scene.needs:
+        created = sum(act.need == need.key for act in acts)
+        lacking = need.most - len(list_counted(scene, need)) - created
+        rest += max(0, lacking) * need.hosts * max(need.asks.shape.units, 1)
+    return rest
 
 
 def answer_check(result: Result, ports: Ports) -> list[Outcome]:
@@ -111,58 +143,115 @@ def answer_check(result: Result, ports: Ports) -> list[Outcome]:
     queued = look.standing.queued
     if queues is None or queued is None or look.scene.stop:
         return []
-    reasons = [answer.reason for answer in result.plan.answers if answer.reason in _STATES]
-    word = _STATES[Reason(reasons[0])] if reasons else "Pending"
-    message = _WORDS[Reason(reasons[0])] if reasons else _describe_wait(result)
-    state = queued.state
-    if (word, message) == (state.state, state.message):
-        return []
-    since = state.since if word == state.state else format_time(look.scene.now)
-    told = dataclasses.replace(state, state=word, message=message, since=since)
-    pause = find_pause(min(state.retries, 5)) if word == "Retry" else None
-    queues.write_state(queued.workload, told, retry_seconds=pause)
-    decision = Decision(
-        Verdict.KEEP, Reason(reasons[0]) if reasons else Reason.POOL_IN_PROGRESS, message
+    state, message = _choose_state(result, ports)
+    return _write(queues, queued, (state, message), look)
+
+
+def _choose_state(result: Result, ports: Ports) -> tuple[str, str]:
+    """Return the state of our check, and its message."""
+    look, standing = result.look, result.look.standing
+    if standing.unserved:
+        return _RETRY, standing.unserved
+    if standing.refusal:
+        return _REJECTED, standing.refusal
+    told = [_STATES[Reason(each.reason)] for each in result.plan.answers if each.reason in _STATES]
+    if not told:
+        return _PENDING, _describe_wait(result)
+    state, message = told[0]
+    if state != _REJECTED:
+        return state, message
+    never = [need.never.message for need in look.scene.needs if need.never]
+    message = "; ".join([message, *never])
+    return (_REJECTED if _is_never_served(look, ports) else _RETRY), message
+
+
+def _is_never_served(look: Look, ports: Ports) -> bool:
+    """Return whether the spec alone can never be served; else another flavor may do."""
+    plain = look.standing.plain
+    if plain is None:
+        return True
+    spec = dataclasses.replace(plain, suspended=False)
+    return any(
+        need.never for need in list_wanted(look.key.cluster, spec, (), {}, ports.settings).needs
     )
-    facts = {"check": state.name, "state": word}
+
+
+def _write(
+    queues: Queues, queued: Queued, told: tuple[str, str], look: Look
+) -> list[Outcome]:
+    """Write the state of a check unless it says that already."""
+    (name, message), state = told, queued.state
+    if (name, message) == (state.state, state.message):
+        return []
+    since = state.since if name == state.state else format_time(look.scene.now)
+    changed = dataclasses.replace(state, state=name, message=message, since=since)
+    pause = find_pause(state.retries) if name == _RETRY else None
+    queues.write_state(queued.workload, changed, retry_seconds=pause)
+    reason = _REASONS.get(name, Reason.POOL_IN_PROGRESS)
     return [
         Outcome(
-            decision=decision, cluster=look.key.cluster, subject=str(queued.workload), facts=facts
+            decision=Decision(Verdict.KEEP, reason, message),
+            cluster=look.key.cluster,
+            subject=str(queued.workload),
+            facts={"check": state.name, "state": name},
         )
     ]
 
 
 def _describe_wait(result: Result) -> str:
-    said = [str(answer.reason) for answer in result.plan.answers]
-    made = len(result.look.scene.pools)
-    return f"{made} node pools exist or come" + (
-        f"; it waits: {', '.join(sorted(set(said)))}" if said else ""
-    )
+    """Return why the check is pending. It changes only when something happened."""
+    scene = result.look.scene
+    have = sum(len(list_counted(scene, need)) for need in scene.needs)
+    text = f"{have} of {sum(need.most for need in scene.needs)} node pools exist or come"
+    causes = sorted({str(answer.reason) for answer in result.plan.answers})
+    return f"{text}; it waits: {', '.join(causes)}" if causes else text
 
 
 def mark_checks(cluster: str, ports: Ports) -> list[tuple[str, Exception]]:
-    """Say of each check that it is answered; return the errors."""
+    """Say of each check that it is answered, or why not; return the errors."""
     queues, errors = ports.queues.get(cluster), list[tuple[str, Exception]]()
     if queues is None:
         return []
-    for check in queues.list_checks():
-        mark = partial(queues.mark_active, check)
-        try:
+    try:
+        for check in queues.list_checks():
             if not check.is_told:
-                mark()
-        except ProvisionerError as error:
-            errors.append((f"AdmissionCheck {check.name}", error))
+                queues.mark_active(check)
+    except ProvisionerError as error:
+        errors.append((f"AdmissionChecks of {cluster}", error))
     return errors
 
 
-def list_queued(cluster: str, ports: Ports) -> list[tuple[str, str, str]]:
-    """Return the owners of Workloads with quota whose check of ours is Pending, the oldest first."""
+def list_queued(cluster: str, ports: Ports) -> list[QueuedWorkload]:
+    """Return the Workloads with quota whose check of ours is Pending, the oldest first."""
     queues = ports.queues.get(cluster)
     if queues is None:
         return []
-    names = {check.name for check in queues.list_checks() if not check.problem}
+    names = _list_checks(queues)
     waits = [
         each for each in queues.list_workloads() if each.holds_quota and each.find_pending(names)
     ]
-    ordered = sorted(waits, key=lambda each: each.reserved_at or 0.0)
-    return [(each.owner_kind, each.namespace, each.owner_name) for each in ordered]
+    return sorted(waits, key=lambda each: each.reserved_at or 0.0)
+
+
+def is_answered(queued: QueuedWorkload) -> bool:
+    """Return whether the owner of a Workload is of a kind that gets its pools before its pods."""
+    kind = find_kind(queued.owner_kind)
+    return kind is not None and kind.pod_sets is not None
+
+
+def refuse_checks(
+    cluster: str, others: Iterable[QueuedWorkload], ports: Ports
+) -> list[tuple[str, Exception]]:
+    """Give back the quota of Workloads of other kinds, with words; return the errors."""
+    queues, errors = ports.queues[cluster], list[tuple[str, Exception]]()
+    names, now = _list_checks(queues), format_time(ports.clock.now())
+    for queued in others:
+        state = queued.find_pending(names)
+        if state is None:
+            continue
+        told = dataclasses.replace(state, state=_RETRY, message=_NO_CHECK, since=now)
+        try:
+            queues.write_state(queued, told, retry_seconds=find_pause(state.retries))
+        except ProvisionerError as error:
+            errors.append((str(queued), error))
+    return errors

@@ -1,7 +1,7 @@
 """Reads what one workload has and wants, and makes the scene of it.
 
-A look is made from live reads, or from the lists of a tick. Within a look pools come before pods:
-a pool that is listed too early may only lead to one create too few.
+A look is made from live reads, from the lists of a tick, or from another look again. Within a look
+pools come before pods: a pool that is listed too early may only lead to one create too few.
 """
 
 from __future__ import annotations
@@ -11,30 +11,32 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
 
+from shared.engine.facts import are_served
 from shared.engine.kueue import Standing, read_standing
-from shared.kinds.table import get_kind
-from shared.model import labels
-from shared.model.errors import KindAbsent, ProvisionerError, Unavailable
-from shared.model.names import HASH_CHARACTERS, Claim, parse_name
-from shared.model.pools import ELASTIC_SLOT, UNDER_WAY, PoolShape
+from shared.engine.reads import Reads, find_user, holds_on
+from shared.engine.stops import find_strongest
+from shared.engine.turns import Turns
+from shared.engine.views import Records, has_lost_nodes, read_records, view_pool, view_stranger
+from shared.model.decisions import Decision, Reason, Verdict
 from shared.model.times import measure_seconds
-from shared.needs.wanted import Wanted, list_wanted
-from shared.plan.scene import Asks, Creation, Fact, Pod, Pool, Scene, Stop, Whose, Word
+from shared.needs.wanted import PodRefusal, Wanted, list_wanted
+from shared.plan.scene import Scene
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
+    from shared.engine.budget import Room
+    from shared.engine.inventory import Inventory, WorkloadName
     from shared.engine.outside import Ports
-    from shared.model.names import Slot
+    from shared.engine.stops import StopAndCause
+    from shared.engine.views import Named
     from shared.model.pools import NodePool
-    from shared.model.readings import BoundPod, Machines, Operation, PoolNode
-    from shared.model.workloads import PodView, WorkloadView
-    from shared.plan.scene import Ask, Need
+    from shared.model.readings import PoolNode
+    from shared.model.workloads import Parent, PodView, WorkloadView
+    from shared.plan.scene import Pod, Pool
 
-HOUR = 3600.0
-SPARE_SLOTS = 8
-"""So many slots above those that it needs a workload may have used before."""
-MODES = {"active": Stop.NOTHING, "no-create": Stop.CREATES, "report-only": Stop.EVERYTHING}
+DELIVERY_SECONDS = 50.0
+"""How long after its beginning a delivery begins an act; every request ends within 55 s."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,33 +50,51 @@ class Key:
     uid: str = ""
     """Empty for the one that has the name now; else that one only, and it may be gone."""
 
+    @property
+    def workload(self) -> WorkloadName:
+        """Return kind, namespace and name."""
+        return self.kind, self.namespace, self.name
+
     def __str__(self) -> str:
         return f"{self.kind} {self.namespace}/{self.name}"
 
 
 @dataclass(slots=True)
 class Memory:
-    """What a process remembers of pools. Without it acts come later, and never wrongly."""
+    """What a process remembers. Without it acts come later, and never wrongly."""
 
-    missing_since: dict[str, float] = field(default_factory=dict)
-    """By pool, when nodes were first seen to be missing, in unix seconds."""
+    missing_since: dict[tuple[str, str], float] = field(default_factory=dict)
+    """By cluster and pool, when nodes were first seen to be missing, in unix seconds."""
     spare: dict[str, frozenset[str]] = field(default_factory=dict)
     """By cluster, the pools that the last tick found too many."""
+    inventories: dict[str, Inventory] = field(default_factory=dict)
+    """By cluster, the newest list of pools."""
+    uids: dict[str, tuple[str, float]] = field(default_factory=dict)
+    """By cluster, the UID of its namespace ``kube-system``, and when that was read."""
+    told: dict[tuple[str, ...], float] = field(default_factory=dict)
+    """What a tick has told, and when."""
+    left: dict[str, tuple[Key, ...]] = field(default_factory=dict)
+    """By cluster, the keys for which the last tick had no time."""
+    turns: Turns = field(default_factory=Turns)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lists:
     """What a tick has read of a cluster once for all of its looks."""
 
-    pools: Sequence[NodePool]
+    inventory: Inventory
     nodes: Mapping[str, Sequence[PoolNode]]
     """By pool."""
-    pods: Mapping[tuple[str, str, str], Sequence[PodView]]
+    pods: Mapping[WorkloadName, Sequence[PodView]]
     """The accelerator pods of the cluster by kind, namespace and name of their workload."""
     users: Mapping[str, Sequence[PodView]]
     """The accelerator pods on each pool of ours."""
-    operations: Sequence[Operation] | None
+    operations: Sequence[Named]
     began_at: float
+    until: float
+    """When the last act may begin."""
+    stops: dict[str, StopAndCause] = field(default_factory=dict)
+    """By namespace, as far as looks have read them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,330 +107,188 @@ class Look:
     workload: WorkloadView | None
     pools: Mapping[str, NodePool]
     """Of the owner, by name."""
+    nodes: Mapping[str, Sequence[PoolNode]]
+    """By pool."""
     pods: Sequence[PodView] = ()
+    takers: frozenset[WorkloadName] = frozenset()
+    """The other workloads whose pods are on the owner's pools."""
     stop_cause: str = ""
     standing: Standing
     """What Kueue says of it."""
+    parent: Parent | None = None
+    cluster_uid: str = ""
+    """Of the namespace ``kube-system``; read before an act only."""
+    inventory: Inventory
+    room: Room
     began_at: float
+    users_read_at: float | None = None
+    """When the pods on its nodes began to be read, one node after the other."""
+    until: float
+    again: bool = False
+    """It is a second look."""
 
 
-def take_look(key: Key, ports: Ports, memory: Memory, lists: Lists | None = None) -> Look:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class From:
+    """What a look is made from, beside live reads."""
+
+    lists: Lists | None = None
+    again: Look | None = None
+    """The look before it, whose pools are read anew by name."""
+    names: frozenset[str] = frozenset()
+    """Of these, those that must be."""
+    shares: bool = False
+    """It may use a list of pools that another look has just read; before a create only."""
+    until: float | None = None
+
+
+def take_look(key: Key, ports: Ports, memory: Memory, source: From) -> Look:
     """Return what a workload has and wants now.
 
     Raises:
         ProvisionerError: pools or pods could not be read; the look says nothing then.
     """
-    began_at, live, settings = ports.clock.now(), ports.clusters[key.cluster], ports.settings
-    pools = lists.pools if lists else ports.pools.list(key.cluster)
-    workload, known = _read_owner(key, ports)
+    reads = Reads(key, ports, memory, source)
+    stop = reads.begin_stop()
+    listing = ports.crew.fork(reads.list_pools)
+    workload, is_known = reads.read_owner()
     standing = read_standing(key, workload, ports) if workload else Standing()
     workload = standing.owner or workload
-    mine = [pool for pool in pools if _is_owned(pool, key, workload)]
-    pods = _read_pods(key, workload, ports, lists)
-    nodes = _read_nodes(key, mine, ports, lists)
-    pools_of = {node.name: node.pool for each in nodes.values() for node in each}
-    wanted = list_wanted(key.cluster, workload, pods, pools_of, settings) if workload else Wanted()
-    stop, cause = read_stop(key, ports)
-    users = _list_foreign(mine, key, lists)
-    viewed = tuple(
-        _view(pool, nodes.get(pool.name, ()), memory, key, lists, ports) for pool in mine
-    )
-    now = ports.clock.now()
-    others = [pool for pool in pools if pool.owner and pool not in mine]
-    counted = (*viewed, *(_view(pool, (), memory, key, lists, ports) for pool in others))
-    scene = Scene(
-        now=now,
-        needs=wanted.needs,
-        pods=(*wanted.pods, *users),
-        pools=viewed,
-        over=_is_over(workload),
-        owner_known=known,
-        suspended_since=_find_suspension(workload, viewed, now),
-        queue=standing.queue,
-        quota_lost_at=standing.lost_at,
-        retried=standing.retried,
-        part_held_since=min((pool.created_at for pool in viewed), default=None),
-        part_seconds=standing.queued.seconds if standing.queued else 0,
-        room=ports.budget.count_room(key.cluster, key.namespace, counted, pools, now),
-        slots=ports.budget.count_slots(key.cluster, counted, now),
-        stop=stop,
-        refused=ports.budget.list_refused(key.cluster, now),
-        creations=_list_known(key, wanted, workload, lists, now),
-        autoscaled_elsewhere=sum(pool.autoscaled for pool in others),
-    )
-    return Look(
-        key=key,
-        scene=scene,
-        wanted=wanted,
-        workload=workload,
-        pools={pool.name: pool for pool in mine},
-        pods=pods,
-        stop_cause=cause,
-        standing=standing,
-        began_at=began_at,
+    inventory = listing()
+    mine = reads.choose_mine(inventory, workload)
+    nodes_listing = ports.crew.fork(partial(reads.read_nodes, [pool.name for pool in mine]))
+    pods = reads.read_pods(workload)
+    workload = reads.add_disks(workload, pods)
+    nodes = nodes_listing()
+    return _Builder(reads, workload, mine, nodes, pods).build(
+        inventory, standing, find_strongest(stop()), is_known=is_known
     )
 
 
-def add_facts(look: Look, asks: Iterable[Ask], ports: Ports, memory: Memory) -> Look:
-    """Return the look with what its plan asked for; what cannot be read stays unknown and is told.
+@dataclass(slots=True)
+class _Builder:
+    """Makes the scene of what was read."""
 
-    The pods on nodes are read last, because a deletion rests on them.
-    """
-    scene, pools = look.scene, {pool.name: pool for pool in look.scene.pools}
-    pods, wanted = list(scene.pods), sorted(asks, key=lambda ask: ask.fact == Fact.USERS)
-    creations = scene.creations
-    for ask in wanted:
-        if ask.fact == Fact.OPERATIONS:
-            operations = ports.pools.list_operations(look.key.cluster)
-            uid = look.workload.uid if look.workload else ""
-            creations = _list_creations(look.key, scene.needs, uid, operations, scene.now)
-        elif ask.fact == Fact.MACHINES:
-            pools[ask.pool] = _add_word(
-                pools[ask.pool], ports.pools.read_machines(look.pools[ask.pool]), scene.now
-            )
-        else:
-            pods += _read_users(look, ask.pool, ports)
-            pools[ask.pool] = dataclasses.replace(pools[ask.pool], users_read=True)
-    changed = dataclasses.replace(
-        scene, pools=tuple(pools.values()), pods=tuple(pods), creations=creations
-    )
-    return dataclasses.replace(look, scene=changed)
+    reads: Reads
+    workload: WorkloadView | None
+    mine: list[NodePool]
+    nodes: Mapping[str, Sequence[PoolNode]]
+    pods: list[PodView]
 
-
-def read_stop(key: Key, ports: Ports) -> tuple[Stop, str]:
-    """Return what the label of our own namespace, or of the workload's, forbids, and where it is.
-
-    No namespace, no answer and an unknown value forbid every act: a stop that is not understood
-    must not be passed over.
-    """
-    found = [
-        _read_label(name, ports, key.cluster)
-        for name in (ports.settings.own_namespace, key.namespace)
-    ]
-    order = list(Stop)
-    return max(found, key=lambda each: order.index(each[0]))
-
-
-def _read_label(namespace: str, ports: Ports, cluster: str) -> tuple[Stop, str]:
-    try:
-        seen = ports.clusters[cluster].get_namespace(namespace)
-    except ProvisionerError as error:
-        return Stop.EVERYTHING, f"namespace {namespace} could not be read: {error}"
-    if seen is None:
-        return Stop.EVERYTHING, f"namespace {namespace}, whose label may stop us, does not exist"
-    value = seen.labels.get(labels.MODE)
-    if value is None:
-        return Stop.NOTHING, ""
-    text = f"the label {labels.MODE}={value} of namespace {namespace}"
-    stop = MODES.get(value)
-    return (Stop.EVERYTHING, f"{text} has an unknown value") if stop is None else (stop, text)
-
-
-def _read_owner(key: Key, ports: Ports) -> tuple[WorkloadView | None, bool]:
-    """Return the workload, and whether its presence or absence is known."""
-    try:
-        workload = ports.clusters[key.cluster].get_workload(key.kind, key.namespace, key.name)
-    except (KindAbsent, Unavailable):
-        return None, False
-    return (workload if workload and key.uid in ("", workload.uid) else None), True
-
-
-def _is_owned(pool: NodePool, key: Key, workload: WorkloadView | None) -> bool:
-    """Return whether a pool is of the workload; the Go program's name no UID, so it is by its name."""
-    owner = pool.owner
-    if owner is None or owner.key != (key.kind, key.namespace, key.name):
-        return False
-    if workload is not None:
-        return owner.uid in ("", workload.uid)
-    return owner.uid == key.uid or not key.uid
-
-
-def _read_pods(
-    key: Key, workload: WorkloadView | None, ports: Ports, lists: Lists | None
-) -> list[PodView]:
-    if workload is None:
-        return []
-    if lists is not None:
-        pods: Iterable[PodView] = lists.pods.get((key.kind, key.namespace, key.name), ())
-    else:
-        pods = ports.clusters[key.cluster].list_workload_pods(workload)
-    kind = get_kind(workload.kind)
-    return [
-        pod
-        for pod in pods
-        if not pod.finished
-        and pod.template.wants_accelerator
-        and kind.find_owner_uid(pod) in ("", workload.uid)
-    ]
-
-
-def _read_nodes(
-    key: Key, pools: Sequence[NodePool], ports: Ports, lists: Lists | None
-) -> Mapping[str, Sequence[PoolNode]]:
-    """Return the nodes of pools by pool; nothing is read if the workload has no pool."""
-    if lists is not None:
-        return lists.nodes
-    nodes: dict[str, list[PoolNode]] = {}
-    names = [pool.name for pool in pools]
-    for node in ports.clusters[key.cluster].list_nodes(names) if names else ():
-        nodes.setdefault(node.pool, []).append(node)
-    return nodes
-
-
-def _list_foreign(pools: Sequence[NodePool], key: Key, lists: Lists | None) -> list[Pod]:
-    """Return the pods of other workloads on the pools, as far as a tick has listed them."""
-    if lists is None:
-        return []
-    owner = (key.kind, key.namespace, key.name)
-    own = {pod.uid for pod in lists.pods.get(owner, ())}
-    return [
-        _view_foreign(pod.uid, pool.name, pod.created_at)
-        for pool in pools
-        for pod in lists.users.get(pool.name, ())
-        if pod.uid not in own
-    ]
-
-
-def _view_foreign(uid: str, pool: str, created_at: float | None) -> Pod:
-    return Pod(
-        need="", slice=uid, pool=pool, created_at=created_at or 0.0, asks=Asks(PoolShape(""))
-    )
-
-
-def _read_users(look: Look, pool: str, ports: Ports) -> list[Pod]:
-    """Return the pods of others on a pool's nodes, which are read side by side."""
-    live = ports.clusters[look.key.cluster]
-    nodes = [node.name for node in live.list_nodes([pool])]
-    done = ports.crew.run([partial(live.list_bound_pods, node) for node in nodes], seconds=10.0)
-    known, users = {pod.uid for pod in look.pods}, list[Pod]()
-    for each in done:
-        if isinstance(each, Exception):
-            raise each
-        users += [
-            _view_foreign(pod.uid, pool, pod.created_at) for pod in each if _is_foreign(pod, known)
-        ]
-    return users
-
-
-def _is_foreign(pod: BoundPod, known: set[str]) -> bool:
-    return bool(pod.chips) and pod.uid not in known
-
-
-def _view(
-    pool: NodePool,
-    nodes: Sequence[PoolNode],
-    memory: Memory,
-    key: Key,
-    lists: Lists | None,
-    ports: Ports,
-) -> Pool:
-    """Return a pool in the words of the plan."""
-    owner, ready = pool.owner, [node for node in nodes if node.ready]
-    idle = [node.idle_since for node in nodes]
-    now = ports.clock.now()
-    lacks = len(ready) < pool.hosts and not pool.elastic
-    missing_since = (
-        memory.missing_since.setdefault(pool.name, now)
-        if lacks and ready and not pool.autoscaled
-        else None
-    )
-    if missing_since is None:
-        memory.missing_since.pop(pool.name, None)
-    return Pool(
-        name=pool.name,
-        whose=Whose.OTHER
-        if owner is None
-        else Whose.DEPLOYMENT
-        if owner.slot is not None
-        else Whose.GO,
-        status=pool.status,
-        shape=pool.shape,
-        node_labels=pool.node_labels,
-        taints=pool.taints,
-        slot=owner.slot if owner else None,
-        attempt=owner.attempt if owner else 0,
-        candidate=owner.candidate if owner else 0,
-        round=owner.round if owner else 0,
-        useless=owner.useless if owner else 0,
-        created_at=float(owner.created_at or 0) if owner else 0.0,
-        autoscaled=pool.autoscaled,
-        maximum=pool.node_count,
-        busy=pool.status in UNDER_WAY,
-        ready=len(ready),
-        ready_since=max((node.ready_at or 0.0 for node in ready), default=None),
-        word=Word.LOST if missing_since is not None else None if lacks else Word.NONE,
-        word_at=missing_since or 0.0,
-        users_read=lists is not None,
-        spare_before=pool.name in memory.spare.get(key.cluster, frozenset()),
-        idle_since=min((each for each in idle if each is not None), default=None),
-        closed_since=min((node.idle_since or 0.0 for node in nodes if node.closed), default=None),
-    )
-
-
-def _add_word(pool: Pool, machines: Machines, now: float) -> Pool:
-    """Return a pool with what GKE says of the nodes that it lacks."""
-    errors = [error for error in machines.errors if not error.tries]
-    if not errors:
-        return dataclasses.replace(pool, word=pool.word or Word.NONE)
-    at = min(error.at if error.at is not None else now for error in errors)
-    return dataclasses.replace(pool, word=pool.word or Word.CAUSE, word_at=at)
-
-
-def _list_creations(
-    key: Key, needs: Iterable[Need], uid: str, operations: Iterable[Operation], now: float
-) -> tuple[Creation, ...]:
-    """Return the creates of the last hour in the slots of a workload's needs, by their names."""
-    young = [each for each in operations if each.creates and now - (each.began_at or 0.0) <= HOUR]
-    hashes = {parsed.hash for each in young if (parsed := parse_name(each.pool))}
-    if not hashes:
-        return ()
-    slots = {
-        claim.hash[:HASH_CHARACTERS]: (need.key, slot)
-        for need in needs
-        for slot in list_slots(need)
-        for claim in [make_claim(key, uid, need, slot)]
-    }
-    return tuple(
-        Creation(
-            need=slots[parsed.hash][0],
-            slot=slots[parsed.hash][1],
-            attempt=parsed.attempt,
-            began_at=each.began_at or 0.0,
+    def build(
+        self, inventory: Inventory, standing: Standing, stop: StopAndCause, *, is_known: bool
+    ) -> Look:
+        """Return the look."""
+        key, ports, source = self.reads.key, self.reads.ports, self.reads.source
+        now, wanted = ports.clock.now(), self._list_wanted(is_known=is_known)
+        parent = self.reads.find_parent(self.workload)
+        strangers, takers = self._list_strangers()
+        viewed = tuple(self._view(pool, now) for pool in self.mine)
+        pods = (*wanted.pods, *strangers)
+        room = ports.budget.count_room(key, inventory, now)
+        records = self._read_records(wanted, pods, now)
+        scene = Scene(
+            now=now,
+            needs=wanted.needs,
+            pods=pods,
+            pools=viewed,
+            over=_is_over(self.workload),
+            owner_known=is_known,
+            suspended_since=_find_suspension(self.workload, viewed, now),
+            queue=standing.queue,
+            quota_lost_at=standing.lost_at,
+            retried=standing.retried,
+            part_held_since=min((pool.created_at for pool in viewed), default=None),
+            part_seconds=standing.queued.seconds if standing.queued else 0,
+            room=room.chips,
+            slots=room.slots,
+            stop=stop[0],
+            refused=ports.budget.list_refused(key.cluster, now),
+            creations=records.creations if records else None,
+            refused_useless=records.useless if records else frozenset(),
+            takers_served=are_served(takers, inventory),
+            parent_over=bool(parent and parent.keeps),
+            autoscaled_elsewhere=inventory.autoscaled - sum(pool.autoscaled for pool in viewed),
         )
-        for each in young
-        if (parsed := parse_name(each.pool)) and parsed.hash in slots
-    )
+        lists = source.lists
+        until = lists.until if lists else source.until
+        return Look(
+            key=key,
+            scene=scene,
+            wanted=wanted,
+            workload=self.workload,
+            pools={pool.name: pool for pool in self.mine},
+            nodes=self.nodes,
+            pods=self.pods,
+            takers=takers,
+            stop_cause=stop[1],
+            standing=standing,
+            parent=parent,
+            inventory=inventory,
+            room=room,
+            began_at=self.reads.began_at,
+            until=self.reads.began_at + DELIVERY_SECONDS if until is None else until,
+            again=source.again is not None,
+        )
+
+    def _list_wanted(self, *, is_known: bool) -> Wanted:
+        key, settings = self.reads.key, self.reads.ports.settings
+        if self.workload is None:
+            waiting = [pod for pod in self.pods if is_known and not pod.node_name]
+            return Wanted(refusals=tuple(_refuse_stray(pod, key) for pod in waiting))
+        pools_of = {node.name: pool for pool, nodes in self.nodes.items() for node in nodes}
+        return list_wanted(key.cluster, self.workload, self.pods, pools_of, settings)
+
+    def _view(self, pool: NodePool, now: float) -> Pool:
+        memory, cluster, lists = self.reads.memory, self.reads.key.cluster, self.reads.source.lists
+        nodes, name = self.nodes.get(pool.name, ()), (cluster, pool.name)
+        missing_since = None
+        if has_lost_nodes(pool, nodes):
+            missing_since = memory.missing_since.setdefault(name, now)
+        else:
+            memory.missing_since.pop(name, None)
+        spare = pool.name in memory.spare.get(cluster, frozenset())
+        viewed = view_pool(pool, nodes, missing_since=missing_since, spare=spare)
+        return dataclasses.replace(viewed, users_read=lists is not None or self._is_carried(pool))
+
+    def _is_carried(self, pool: NodePool) -> bool:
+        """Return whether a second look leaves the users of a pool to the first one."""
+        again, names = self.reads.source.again, self.reads.source.names
+        return again is not None and pool.name not in names
+
+    def _list_strangers(self) -> tuple[list[Pod], frozenset[WorkloadName]]:
+        """Return the pods of others on the pools, and whose they are, as far as they are known."""
+        lists, again = self.reads.source.lists, self.reads.source.again
+        if again is not None:
+            carried = [pool.name for pool in self.mine if self._is_carried(pool)]
+            pods = [pod for pod in again.scene.pods if not pod.need and pod.pool in carried]
+            return pods, again.takers
+        if lists is None:
+            return [], frozenset()
+        own = {pod.uid for pod in self.pods}
+        pairs = [
+            (pool.name, pod)
+            for pool in self.mine
+            for pod in lists.users.get(pool.name, ())
+            if pod.uid not in own and holds_on(pod, self.reads.began_at)
+        ]
+        strangers = [view_stranger(pod.uid, name, pod.created_at) for name, pod in pairs]
+        return strangers, frozenset(find_user(pod) for _, pod in pairs)
+
+    def _read_records(self, wanted: Wanted, pods: Sequence[Pod], now: float) -> Records | None:
+        """Return what GKE's operations say, as far as it is known; None if they were not read."""
+        lists, again, key = self.reads.source.lists, self.reads.source.again, self.reads.key
+        if again is not None and again.scene.creations is not None:
+            return Records(again.scene.creations, again.scene.refused_useless)
+        if lists is None:
+            return None
+        uid = self.workload.uid if self.workload else ""
+        return read_records(key, uid, wanted.needs, pods, lists.operations, now)
 
 
-def list_slots(need: Need) -> list[Slot]:
-    """Return the slots that a need may use."""
-    if need.elastic:
-        return [ELASTIC_SLOT]
-    return [need.pin] if need.pin else list(range(need.most + SPARE_SLOTS))
-
-
-def make_claim(key: Key, uid: str, need: Need, slot: Slot) -> Claim:
-    """Return the claim of one slot of a need."""
-    return Claim(
-        cluster=key.cluster,
-        kind=key.kind,
-        namespace=key.namespace,
-        name=key.name,
-        owner_uid=uid,
-        need=need.key,
-        slot=slot,
-    )
-
-
-def _list_known(
-    key: Key, wanted: Wanted, workload: WorkloadView | None, lists: Lists | None, now: float
-) -> tuple[Creation, ...] | None:
-    """Return the creates as far as a tick has listed them; None if they were not read."""
-    if lists is None or lists.operations is None:
-        return None
-    return _list_creations(
-        key, wanted.needs, workload.uid if workload else "", lists.operations, now
-    )
+def _refuse_stray(pod: PodView, key: Key) -> PodRefusal:
+    text = f"the labels of the pod name {key}, which does not exist"
+    return PodRefusal(pod=pod, decision=Decision(Verdict.REFUSE, Reason.OWNER_KIND_UNKNOWN, text))
 
 
 def _is_over(workload: WorkloadView | None) -> bool:
@@ -426,11 +304,11 @@ def _find_suspension(
     """
     if workload is None or not workload.suspended:
         return None
-    told = (
-        workload.suspended_since
-        if workload.suspended_since is not None
-        else workload.suspend_set_at
-    )
-    if measure_seconds(told, now) is not None and told is not None:
+    told = workload.suspended_since
+    if told is None:
+        told = workload.suspend_set_at
+    if told is not None and measure_seconds(told, now) is not None:
         return min(told, now)
     return max((pool.created_at for pool in pools), default=now)
+
+

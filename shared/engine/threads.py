@@ -1,4 +1,4 @@
-"""Runs tasks side by side, bounds how many deliveries work at one time, and lets one work on a key.
+"""Runs calls side by side, bounds how many deliveries work, and lets one thread work on a key.
 
 A thread waits for nothing but its call: a key that is under way is marked, and the thread that
 works on it looks once more.
@@ -7,11 +7,11 @@ works on it looks once more.
 from __future__ import annotations
 
 import threading
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar
 
-from shared.model.errors import OutOfTime
+from shared.model.errors import OutOfTime, Unavailable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 DELIVERIES_MAX = 16
 CALLS_AT_ONCE = 16
+SILENT_MAX = 3
+SILENCE_SECONDS = 30.0
+"""A cluster that gave no answer so many times rests so long."""
 
 
 @dataclass(slots=True)
@@ -27,10 +30,14 @@ class Crew:
 
     threads: bool = True
     """Tests and simulations run one task after the other."""
+    closing: bool = False
+    """The process was told to end, so no act begins."""
     _marked: dict[object, bool] = field(default_factory=dict)
     """Keys under way, and whether another delivery came for one of them."""
     _working: dict[str, int] = field(default_factory=dict)
     """By cluster, how many deliveries work."""
+    _silent: dict[str, tuple[int, float]] = field(default_factory=dict)
+    """By cluster, how often in a row it gave no answer, and when it did so last."""
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def begin(self, key: object) -> bool:
@@ -71,20 +78,67 @@ class Crew:
         with self._lock:
             self._working[cluster] -= 1
 
-    def run(
-        self, tasks: Sequence[Callable[[], T]], *, seconds: float, at_once: int = CALLS_AT_ONCE
-    ) -> list[T | Exception]:
+    def note(self, cluster: str, error: Exception | None, now: float) -> None:
+        """Remember whether a cluster gave an answer."""
+        with self._lock:
+            if isinstance(error, Unavailable):
+                count, _ = self._silent.get(cluster, (0, now))
+                self._silent[cluster] = count + 1, now
+            else:
+                self._silent.pop(cluster, None)
+
+    def expect_answers(self, cluster: str, now: float) -> None:
+        """Return unless a cluster rests; after its rest one delivery asks it again.
+
+        Raises:
+            Unavailable: it gave no answer several times in a row, a moment ago.
+        """
+        with self._lock:
+            count, since = self._silent.get(cluster, (0, now))
+        if count >= SILENT_MAX and now - since < SILENCE_SECONDS:
+            text = f"cluster {cluster} gave no answer {count} times, so it is not asked for a while"
+            raise Unavailable(text, retry_after_seconds=SILENCE_SECONDS)
+
+    def fork(self, task: Callable[[], T]) -> Callable[[], T]:
+        """Begin a read beside the caller's next one; the answer is its result, or its error."""
+        future: Future[T] = Future()
+
+        def work() -> None:
+            try:
+                future.set_result(task())
+            except Exception as error:  # noqa: BLE001 -- whoever asks for the result gets it
+                future.set_exception(error)
+
+        if self.threads:
+            threading.Thread(target=work, daemon=True).start()
+        else:
+            work()
+        return future.result
+
+    def gather(self, tasks: Sequence[Callable[[], T]], *, seconds: float = 60.0) -> list[T]:
+        """Return what each task returned, in their order.
+
+        Raises:
+            Exception: that of the first task that raised one.
+        """
+        answers: list[T] = []
+        for each in self.run(tasks, seconds=seconds):
+            if isinstance(each, Exception):
+                raise each
+            answers.append(each)
+        return answers
+
+    def run(self, tasks: Sequence[Callable[[], T]], *, seconds: float) -> list[T | Exception]:
         """Return what each task returned or raised, in their order; none begins after `seconds`."""
         if not self.threads or len(tasks) <= 1:
             return [_try(task) for task in tasks]
-        results: list[T | Exception] = [
-            OutOfTime("the time for this work is over; a later run does it")
-        ] * len(tasks)
+        late = OutOfTime("the time for this work is over; a later run does it")
+        results: list[T | Exception] = [late] * len(tasks)
 
         def do(place: int) -> None:
             results[place] = _try(tasks[place])
 
-        pool = ThreadPoolExecutor(max_workers=min(at_once, len(tasks)))
+        pool = ThreadPoolExecutor(max_workers=min(CALLS_AT_ONCE, len(tasks)))
         futures = [pool.submit(do, place) for place in range(len(tasks))]
         wait(futures, timeout=max(0.0, seconds))
         pool.shutdown(wait=False, cancel_futures=True)

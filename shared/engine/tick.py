@@ -1,33 +1,40 @@
 """One look at a whole cluster, once a minute: it brings everything to rest without any message.
 
-It reads the cluster's lists once, cuts them into looks by workload, and calls the same `reconcile`
-for each. `provision` takes its keys from pods that wait, `collect` from the owners of pools.
+It reads the cluster's lists once, and works on each workload as a message would. `provision` takes
+its keys from pods that wait and from queued workloads, `collect` from the owners of pools.
 """
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
 
 from shared.engine.figures import measure
+from shared.engine.inventory import DEPLOYMENT, take_inventory
+from shared.engine.kueue import is_answered, list_queued, mark_checks, refuse_checks
 from shared.engine.look import Key, Lists
-from shared.engine.reconcile import Result, Role, reconcile
-from shared.engine.report import Outcome, report
-from shared.kinds.table import find_kind_of_pod
+from shared.engine.reads import find_user, holds_on
+from shared.engine.reconcile import Role
+from shared.engine.tell import Outcome, forget_old
+from shared.engine.views import name_operations
+from shared.engine.work import Work, work_on
+from shared.model.decisions import Decision, Reason, Verdict
 from shared.model.errors import OutOfTime, ProvisionerError
+from shared.model.times import FRESH_SECONDS
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
-    from shared.engine.look import Look, Memory
+    from shared.engine.inventory import WorkloadName
+    from shared.engine.look import Memory
     from shared.engine.outside import Ports
     from shared.model.readings import PoolNode
     from shared.model.workloads import PodView
 
-YOUNG_SECONDS = 5.0
-"""A pod that waits for less is left out, because its message is about to be handled."""
-TICK_SECONDS = 55.0
+BEGIN_SECONDS, ACT_SECONDS, TICK_SECONDS = 30.0, 40.0, 50.0
+"""How long after its beginning a tick begins with a workload, begins an act, and ends."""
 
 
 @dataclass(slots=True)
@@ -47,40 +54,67 @@ def tick(cluster: str, role: Role, ports: Ports, memory: Memory) -> Tick:
 
     An error about one workload stops no other.
     """
-    done, began = Tick(), ports.clock.now()
+    done = Tick()
     try:
+        ports.crew.expect_answers(cluster, ports.clock.now())
         lists = read_lists(cluster, ports)
+        keys = _list_keys(cluster, role, lists, ports, done)
     except ProvisionerError as error:
+        ports.crew.note(cluster, error, ports.clock.now())
+        memory.spare.pop(cluster, None)
         done.errors.append((cluster, error))
         return done
-    keys = (
-        list_waiting(lists, cluster, ports)
-        if role == Role.PROVISION
-        else list_owners(lists, cluster)
-    )
-    tasks = [partial(reconcile, key, role, ports, memory, lists) for key in keys]
-    results = ports.crew.run(tasks, seconds=TICK_SECONDS - (ports.clock.now() - began))
-    told: list[tuple[Look, list[Outcome]]] = []
-    for key, result in zip(keys, results, strict=True):
-        if isinstance(result, OutOfTime):
-            done.left += 1
-        elif isinstance(result, Exception):
-            done.errors.append((str(key), result))
-        else:
-            told.append((result.look, report(result, ports)))
-            done.outcomes += told[-1][1]
-            done.errors += [(str(key), error) for error in result.errors]
-    done.figures = measure(role, lists, told)
-    if role == Role.COLLECT:
-        memory.spare[cluster] = find_spare(results)
+    forget_old(memory, lists.began_at)
+    if role == Role.PROVISION:
+        ports.budget.begin_tick(cluster)
+        done.outcomes += _report_limits(cluster, lists, ports, memory)
+    before = dict.fromkeys(memory.left.get(cluster, ()))
+    keys.sort(key=lambda key: key not in before)  # the last tick had no time for these
+    _work_on_all(keys, role, ports, memory, lists, done)
     return done
 
 
-def find_spare(results: Sequence[Result | Exception]) -> frozenset[str]:
-    """Return the pools that a tick found too many: the next one may delete them."""
-    return frozenset(
-        name for result in results if isinstance(result, Result) for name in result.plan.spare
-    )
+def _work_on_all(  # noqa: PLR0913 -- what a tick has
+    keys: list[Key], role: Role, ports: Ports, memory: Memory, lists: Lists, done: Tick
+) -> None:
+    """Work on keys side by side, and note what is left, and which pools are too many."""
+
+    def work(key: Key) -> Work:
+        if ports.clock.now() - lists.began_at > BEGIN_SECONDS:
+            raise OutOfTime("the time of this tick is over; the next one begins here")
+        return work_on(key, role, ports, memory, lists)
+
+    if not keys:
+        done.figures = measure(role, lists, [])
+        return
+    left_seconds = TICK_SECONDS - (ports.clock.now() - lists.began_at)
+    results = ports.crew.run([partial(work, key) for key in keys], seconds=left_seconds)
+    cluster, left, works = keys[0].cluster, list[Key](), list[Work]()
+    for key, result in zip(keys, results, strict=True):
+        if isinstance(result, Exception):
+            left.append(key)
+            continue
+        works.append(result)
+        done.outcomes += result.outcomes
+        done.errors += [(str(key), error) for error in result.errors]
+    done.left, memory.left[cluster] = len(left), tuple(left)
+    done.figures = measure(role, lists, works)
+    if role == Role.COLLECT:
+        memory.spare[cluster] = _find_spare(works, left, lists, memory.spare.get(cluster))
+
+
+def _find_spare(
+    works: Iterable[Work], left: Iterable[Key], lists: Lists, before: frozenset[str] | None
+) -> frozenset[str]:
+    """Return the pools that a tick found too many: the next one may delete them.
+
+    What the tick had no time for is as the one before it found it.
+    """
+    unseen = {
+        pool.name for key in left for pool in lists.inventory.by_owner.get(key.workload, ())
+    }
+    spare = frozenset[str]().union(*(work.spare for work in works))
+    return spare | (unseen & (before or frozenset()))
 
 
 def read_lists(cluster: str, ports: Ports) -> Lists:
@@ -89,51 +123,76 @@ def read_lists(cluster: str, ports: Ports) -> Lists:
     Raises:
         ProvisionerError: something could not be listed.
     """
-    began, live = ports.clock.now(), ports.clusters[cluster]
-    pools = list(ports.pools.list(cluster))
-    ports.budget.forget_listed(cluster, [pool.name for pool in pools], began)
-    operations = list(ports.pools.list_operations(cluster))
-    nodes: dict[str, list[PoolNode]] = {}
+    began_at, live = ports.clock.now(), ports.clusters[cluster]
+    operations = ports.crew.fork(partial(ports.pools.list_operations, cluster))
+    pools = ports.pools.list(cluster)
+    listing = ports.crew.fork(live.list_nodes)
+    listed = [pod for pod in live.list_accelerator_pods() if holds_on(pod, began_at)]
+    nodes: dict[str, list[PoolNode]] = defaultdict(list)
     pools_of: dict[str, str] = {}
-    for node in live.list_nodes():
-        nodes.setdefault(node.pool, []).append(node)
+    for node in listing():
+        nodes[node.pool].append(node)
         pools_of[node.name] = node.pool
-    pods: dict[tuple[str, str, str], list[PodView]] = {}
-    users: dict[str, list[PodView]] = {}
-    for pod in live.list_accelerator_pods():
-        if pod.finished:
-            continue
-        kind = find_kind_of_pod(pod)
-        if kind is not None:
-            pods.setdefault((kind.name, pod.namespace, kind.find_owner(pod)), []).append(pod)
+    pods: dict[WorkloadName, list[PodView]] = defaultdict(list)
+    users: dict[str, list[PodView]] = defaultdict(list)
+    for pod in listed:
+        pods[find_user(pod)].append(pod)
         if pod.node_name in pools_of:
-            users.setdefault(pools_of[pod.node_name], []).append(pod)
+            users[pools_of[pod.node_name]].append(pod)
+    deployment = ports.settings.resource_labels.get(DEPLOYMENT, "")
+    inventory = take_inventory(pools, deployment, began_at, nodes)
+    ports.budget.forget_listed(cluster, inventory)
+    named = name_operations(operations())
     return Lists(
-        pools=pools, nodes=nodes, pods=pods, users=users, operations=operations, began_at=began
+        inventory=inventory,
+        nodes=nodes,
+        pods=pods,
+        users=users,
+        operations=named,
+        began_at=began_at,
+        until=began_at + ACT_SECONDS,
     )
+
+
+def _list_keys(cluster: str, role: Role, lists: Lists, ports: Ports, done: Tick) -> list[Key]:
+    if role == Role.COLLECT:
+        return list_owners(lists, cluster)
+    done.errors += mark_checks(cluster, ports)
+    queued = list_queued(cluster, ports)
+    others = [each for each in queued if not is_answered(each)]
+    if others:
+        done.errors += refuse_checks(cluster, others, ports)
+    keys = [
+        Key(cluster, each.owner_kind, each.namespace, each.owner_name)
+        for each in queued
+        if is_answered(each)
+    ]
+    return list(dict.fromkeys([*list_waiting(lists, cluster, ports), *keys]))
 
 
 def list_waiting(lists: Lists, cluster: str, ports: Ports) -> list[Key]:
-    """Return the workloads whose pods wait: those without a pool first, then the longest wait."""
-    now, owners = ports.clock.now(), {pool.owner.key for pool in lists.pools if pool.owner}
-    since: dict[tuple[str, str, str], float] = {}
+    """Return the workloads whose pods wait: those without a pool first, then the longest wait.
+
+    Then those with an idle pool come, whose mark may have to go.
+    """
+    now, owners = ports.clock.now(), lists.inventory.by_owner
+    since: dict[WorkloadName, float] = {}
     for owner, pods in lists.pods.items():
         waits = [pod.unschedulable_since or pod.created_at or 0.0 for pod in pods if _waits(pod)]
-        if waits and now - min(waits) >= YOUNG_SECONDS and owner[0] in ports.settings.kinds:
+        if waits and now - min(waits) >= FRESH_SECONDS:
             since[owner] = min(waits)
     ordered = sorted(since, key=lambda owner: (owner in owners, since[owner]))
-    idle = {
-        pool.owner.key
-        for pool in lists.pools
-        if pool.owner and _is_idle(lists.nodes.get(pool.name, ()))
-    }
-    return [Key(cluster, *owner) for owner in (*ordered, *sorted(idle - since.keys()))]
+    idle = [
+        owner
+        for owner, pools in owners.items()
+        if owner not in since and any(_is_idle(lists.nodes.get(pool.name, ())) for pool in pools)
+    ]
+    return [Key(cluster, *owner) for owner in (*ordered, *sorted(idle))]
 
 
 def _waits(pod: PodView) -> bool:
-    return pod.unschedulable and not (
-        pod.node_name or pod.gates or pod.nominated_node or pod.deleting
-    )
+    held = pod.node_name or pod.gates or pod.nominated_node or pod.deleting
+    return pod.unschedulable and not held
 
 
 def _is_idle(nodes: Sequence[PoolNode]) -> bool:
@@ -142,15 +201,35 @@ def _is_idle(nodes: Sequence[PoolNode]) -> bool:
 
 def list_owners(lists: Lists, cluster: str) -> list[Key]:
     """Return the workloads that have pools, the oldest pool first."""
-    pools = sorted(lists.pools, key=lambda pool: (pool.owner and pool.owner.created_at) or 0)
+    pools = [pool for pools in lists.inventory.by_owner.values() for pool in pools if pool.owner]
+    pools.sort(key=lambda pool: (pool.owner and pool.owner.created_at) or 0)
     owners = dict.fromkeys((*pool.owner.key, pool.owner.uid) for pool in pools if pool.owner)
     return [Key(cluster, *owner) for owner in owners]
 
 
+def _report_limits(cluster: str, lists: Lists, ports: Ports, memory: Memory) -> list[Outcome]:
+    """Return which limits are passed, if that is new; nothing is deleted for it."""
+    settings, chips = ports.settings, lists.inventory.chips
+    passed = [
+        (f"namespace {name}", used, settings.limit_chips_per_namespace)
+        for name, used in chips.items()
+        if 0 < settings.limit_chips_per_namespace < used
+    ]
+    total = sum(chips.values())
+    if 0 < settings.limit_chips < total:
+        passed.append((f"cluster {cluster}", total, settings.limit_chips))
+    outcomes = []
+    for subject, used, limit in passed:
+        place = (cluster, subject, str(Reason.LIMIT_PASSED))
+        if place not in memory.told:
+            memory.told[place] = lists.began_at
+            text = f"the node pools of {subject} have {used} chips, more than the limit of {limit}"
+            decision = Decision(Verdict.REFUSE, Reason.LIMIT_PASSED, text)
+            outcomes.append(Outcome(decision=decision, cluster=cluster, subject=subject))
+    return outcomes
+
+
 def count_verbs(done: Tick) -> dict[str, int]:
     """Return how many decisions of each verdict a tick made, for its answer."""
-    counts: dict[str, int] = {"errors": len(done.errors), "left": done.left}
-    for outcome in done.outcomes:
-        verdict = str(outcome.decision.verdict)
-        counts[verdict] = counts.get(verdict, 0) + 1
-    return counts
+    verdicts = Counter(str(outcome.decision.verdict) for outcome in done.outcomes)
+    return {"errors": len(done.errors), "left": done.left, **verdicts}

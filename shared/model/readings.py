@@ -78,6 +78,8 @@ class Notice:
     reason: str
     message: str
     warning: bool
+    about: str = ""
+    """Why, and which pool: the Event's name follows from the object and from this."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

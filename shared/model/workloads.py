@@ -252,6 +252,8 @@ class PodView:
     created_at: float | None = None
     """Unix seconds; None when unknown."""
     deleting: bool = False
+    deleting_since: float | None = None
+    """Unix seconds at which its grace period ends; None while it is not being deleted."""
     gates: tuple[str, ...] = ()
     queued_since: float | None = None
     """Unix seconds of creation of a pod that Kueue's scheduling gate holds; None for any other."""

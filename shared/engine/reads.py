@@ -1,0 +1,172 @@
+"""The reads of one look: live, from the lists of a tick, or anew by name for a second look."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import defaultdict
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
+
+from shared.engine.inventory import list_inventory
+from shared.engine.stops import read_stop
+from shared.kinds.table import find_kind_of_pod, get_kind
+from shared.model.errors import KindAbsent, Unavailable
+from shared.needs.disks import list_volume_claims
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from shared.engine.inventory import Inventory, WorkloadName
+    from shared.engine.look import From, Key, Memory
+    from shared.engine.outside import Ports
+    from shared.engine.stops import StopAndCause
+    from shared.model.pools import NodePool
+    from shared.model.readings import PoolNode
+    from shared.model.workloads import Parent, PodView, WorkloadView
+
+SHARED_SECONDS = 2.0
+"""How old a list of pools may be that another look of the process has read, before a create only."""
+GETS_MAX = 16
+"""A fresh look at more pools reads by name those only that it is for."""
+CLAIMS_MAX = 20
+TERMINATION_SECONDS = 600.0
+"""How long after its own grace period a pod that terminates holds its node."""
+
+
+@dataclass(slots=True)
+class Reads:
+    """The reads of one look."""
+
+    key: Key
+    ports: Ports
+    memory: Memory
+    source: From
+    began_at: float = 0.0
+
+    def __post_init__(self) -> None:
+        lists = self.source.lists
+        self.began_at = lists.began_at if lists else self.ports.clock.now()
+
+    def begin_stop(self) -> Callable[[], list[StopAndCause]]:
+        """Begin to read what the labels of our namespace and of the workload's forbid."""
+        names = dict.fromkeys((self.ports.settings.own_namespace, self.key.namespace))
+        reads = [self.ports.crew.fork(partial(self._read_stop, name)) for name in names]
+        return lambda: [read() for read in reads]
+
+    def _read_stop(self, namespace: str) -> StopAndCause:
+        if self.source.lists is None:
+            return read_stop(self.key.cluster, namespace, self.ports)
+        stops = self.source.lists.stops
+        if namespace not in stops:
+            stops[namespace] = read_stop(self.key.cluster, namespace, self.ports)
+        return stops[namespace]
+
+    def list_pools(self) -> Inventory:
+        """Return the cluster's pools."""
+        source, cluster = self.source, self.key.cluster
+        if source.lists:
+            return source.lists.inventory
+        if source.again:
+            return source.again.inventory
+        shared = self.memory.inventories.get(cluster)
+        if source.shares and shared and 0 <= self.began_at - shared.began_at <= SHARED_SECONDS:
+            self.began_at = shared.began_at
+            return shared
+        inventory = list_inventory(cluster, self.ports)
+        self.memory.inventories[cluster] = inventory
+        return inventory
+
+    def read_owner(self) -> tuple[WorkloadView | None, bool]:
+        """Return the workload, and whether its presence or absence is known."""
+        key = self.key
+        try:
+            workload = self.ports.clusters[key.cluster].get_workload(*key.workload)
+        except (KindAbsent, Unavailable):
+            return None, False
+        return (workload if workload and key.uid in ("", workload.uid) else None), True
+
+    def choose_mine(self, inventory: Inventory, workload: WorkloadView | None) -> list[NodePool]:
+        """Return the pools of the workload; in a second look as they are now."""
+        mine = [
+            pool
+            for pool in inventory.by_owner.get(self.key.workload, ())
+            if self._is_owned(pool, workload)
+        ]
+        if self.source.again is None:
+            return mine
+        named = self.source.names
+        fresh = [pool.name for pool in mine if pool.name in named or len(mine) <= GETS_MAX]
+        get = partial(self.ports.pools.get, self.key.cluster)
+        answers = self.ports.crew.gather([partial(get, name) for name in fresh])
+        now = dict(zip(fresh, answers, strict=True))
+        read = [now.get(pool.name, pool) for pool in mine]
+        return [pool for pool in read if pool is not None and self._is_owned(pool, workload)]
+
+    def _is_owned(self, pool: NodePool, workload: WorkloadView | None) -> bool:
+        """Return whether a pool is the workload's; the Go program's name no UID."""
+        owner, key = pool.owner, self.key
+        if owner is None or owner.key != key.workload:
+            return False
+        if workload is not None:
+            return owner.uid in ("", workload.uid)
+        return owner.uid == key.uid or not key.uid
+
+    def read_nodes(self, names: list[str]) -> Mapping[str, Sequence[PoolNode]]:
+        """Return the nodes of pools by pool; nothing is read if the workload has no pool."""
+        if self.source.lists is not None:
+            return self.source.lists.nodes
+        nodes: dict[str, list[PoolNode]] = defaultdict(list)
+        for node in self.ports.clusters[self.key.cluster].list_nodes(names) if names else ():
+            nodes[node.pool].append(node)
+        return nodes
+
+    def read_pods(self, workload: WorkloadView | None) -> list[PodView]:
+        """Return the accelerator pods that name the workload, and that have not ended."""
+        pods: Iterable[PodView] = ()
+        if self.source.lists is not None:
+            pods = self.source.lists.pods.get(self.key.workload, ())
+        elif workload is not None:
+            pods = self.ports.clusters[self.key.cluster].list_workload_pods(workload)
+        kind, uids = get_kind(self.key.kind), ("", workload.uid if workload else "")
+        return [
+            pod
+            for pod in pods
+            if holds_on(pod, self.began_at)
+            and (workload is None or kind.find_owner_uid(pod) in uids)
+        ]
+
+    def add_disks(
+        self, workload: WorkloadView | None, pods: Sequence[PodView]
+    ) -> WorkloadView | None:
+        """Return the workload with the disks of the claims that its pods name."""
+        if workload is None or workload.deleting or workload.terminal:
+            return workload
+        waiting = [pod.template.volume_claims for pod in pods if not pod.node_name]
+        claims = dict.fromkeys(
+            [*list_volume_claims(workload), *(claim for each in waiting for claim in each)]
+        )
+        find = partial(self.ports.clusters[self.key.cluster].find_disk, workload.namespace)
+        disks = self.ports.crew.gather([partial(find, claim) for claim in [*claims][:CLAIMS_MAX]])
+        known = tuple(disk for disk in disks if disk is not None)
+        return dataclasses.replace(workload, disks=known) if known else workload
+
+    def find_parent(self, workload: WorkloadView | None) -> Parent | None:
+        """Return what keeps a live workload after its own end; a tick asks for it."""
+        if self.source.lists is None or workload is None or workload.parent is None:
+            return None
+        return self.ports.clusters[self.key.cluster].get_parent(workload.parent)
+
+
+def holds_on(pod: PodView, now: float) -> bool:
+    """Return whether a pod wants accelerators and has not ended, or hangs in its end for too long."""
+    late = pod.deleting_since is not None and now - pod.deleting_since > TERMINATION_SECONDS
+    return pod.template.wants_accelerator and not (pod.finished or late)
+
+
+def find_user(pod: PodView) -> WorkloadName:
+    """Return kind, namespace and name of a pod's workload; of a pod without one, its own."""
+    kind = find_kind_of_pod(pod)
+    if kind is None:
+        return "Pod", pod.namespace, pod.name
+    return kind.name, pod.namespace, kind.find_owner(pod)

@@ -1,0 +1,299 @@
+"""What an owner is told: one log record and one Event for each decision about a workload.
+
+If an Event cannot be written, that is logged; it never undoes or repeats what was done.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from shared.model.decisions import Decision, Reason, Verdict, find_event_reason, is_warning
+from shared.model.readings import Notice
+from shared.plan.failures import RULES, classify_failure, leave_out_operations
+from shared.plan.scene import Verb
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from shared.engine.act import Done
+    from shared.engine.look import Look, Memory
+    from shared.engine.outside import Cluster, Ports
+    from shared.engine.reconcile import Result
+    from shared.model.operations import EndedOperation
+    from shared.model.workloads import PodView, WorkloadView
+    from shared.plan.scene import Answer, Need
+
+_LOG = logging.getLogger("explain")
+TOLD_SECONDS = 1800.0
+"""How long a tick does not say again what stays as it is; less than an Event is kept."""
+_WORDS: dict[Reason, tuple[Verdict, str]] = {
+    Reason.KIND_NOT_SERVED: (
+        Verdict.REFUSE,
+        "workloads of kind {kind} get no node pools here; an operator can add it to the setting kinds",
+    ),
+    Reason.STOPPED: (Verdict.REFUSE, "nothing is created: {stop}"),
+    Reason.LIMIT_REACHED: (
+        Verdict.REFUSE,
+        "a limit of the operator leaves {room} chips, and a node pool needs {chips}; end other workloads, or let "
+        "an operator raise the limit",
+    ),
+    Reason.NO_OPERATION_SLOT: (
+        Verdict.WAIT,
+        "GKE runs as many operations as it allows; the create follows when one has ended",
+    ),
+    Reason.PAUSED: (
+        Verdict.WAIT,
+        "every way to get {what} was tried; the next try follows after a pause{error}",
+    ),
+    Reason.POOL_USELESS: (
+        Verdict.REFUSE,
+        "three node pools in a row were whole, and the scheduler placed no pod on them{scheduler}; correct the "
+        "pods, and create them again",
+    ),
+    Reason.POOL_GOES_FIRST: (
+        Verdict.WAIT,
+        "the next node pool needs what the failed one holds, which is deleted",
+    ),
+    Reason.SLICE_MIXED: (
+        Verdict.WAIT,
+        "the pods of one slice run on two node pools; delete its leader pod, and set exclusive placement",
+    ),
+    Reason.SLICE_DOUBLED: (
+        Verdict.REFUSE,
+        "more slices have pods than the workload may have; the others get no pool",
+    ),
+    Reason.POOL_TAKEN: (Verdict.KEEP, "pods of other workloads use a node pool of this workload"),
+    Reason.FOLLOWERS_WAIT: (
+        Verdict.WAIT,
+        "a slice runs in part on nodes that are not its own, and gets no node pool for the rest{scheduler}",
+    ),
+    Reason.HOST_LOST: (Verdict.WAIT, "GKE has lost a host of a slice; its node pool is replaced"),
+    Reason.PARENT_OVER: (Verdict.KEEP, "{parent}"),
+}
+_TOLD_BY_COLLECT = frozenset({Reason.POOL_TAKEN, Reason.PARENT_OVER})
+"""What becomes of a pool; all other answers say what a demand gets."""
+_OF_KUEUE = frozenset({Reason.CHECK_READY, Reason.CHECK_RETRY, Reason.CHECK_REJECTED})
+_ENDED_BY_OPERATIONS = frozenset(
+    {Reason.NO_OPERATION_SLOT, Reason.LIMIT_REACHED, Reason.POOL_GOES_FIRST}
+)
+_ACTED = frozenset({Verdict.CREATE, Verdict.RESIZE, Verdict.DELETE})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """One decision, after what it orders was done."""
+
+    decision: Decision
+    cluster: str
+    pool: str = ""
+    subject: str = ""
+    facts: dict[str, Any] = field(default_factory=dict)
+    pod: PodView | None = None
+    """That it is about, if it is about one pod."""
+
+    @property
+    def acted(self) -> bool:
+        """Return whether something was changed."""
+        return self.decision.verdict in _ACTED
+
+
+def list_outcomes(result: Result, ports: Ports) -> list[Outcome]:
+    """Return what came of one key, as far as the function tells it."""
+    look = result.look
+    outcomes = [_describe(done, look) for done in result.done]
+    outcomes += [
+        _describe_answer(answer, look, ports)
+        for answer in result.plan.answers
+        if _is_mine(answer, ports)
+    ]
+    if ports.adds is not None:
+        outcomes += [
+            Outcome(
+                decision=refusal.decision,
+                cluster=look.key.cluster,
+                subject=f"Pod {refusal.pod.namespace}/{refusal.pod.name}",
+                pod=refusal.pod,
+            )
+            for refusal in look.wanted.refusals
+        ]
+    return outcomes
+
+
+def tell(
+    outcomes: Iterable[Outcome], look: Look, ports: Ports, memory: Memory, *, tick: bool = False
+) -> list[Outcome]:
+    """Write the Events of what came of one key, and return the outcomes for the log.
+
+    A tick says nothing again that stays as it is.
+    """
+    news = [each for each in outcomes if _is_news(each, look, memory, tick=tick)]
+    for outcome in news:
+        write_event(ports.clusters[look.key.cluster], outcome, look.workload)
+    return news
+
+
+def _is_mine(answer: Answer, ports: Ports) -> bool:
+    """Return whether the function tells an answer; ports that can do both tell all."""
+    reason = Reason(answer.reason)
+    if reason in _OF_KUEUE:
+        return False
+    of_collect = reason in _TOLD_BY_COLLECT
+    return (of_collect and ports.takes is not None) or (not of_collect and ports.adds is not None)
+
+
+def _is_news(outcome: Outcome, look: Look, memory: Memory, *, tick: bool) -> bool:
+    """Return whether an outcome is told: in a tick only if it was not told a while ago."""
+    if outcome.acted:
+        return True
+    reason = str(outcome.decision.reason)
+    place = (outcome.cluster, outcome.subject, reason, outcome.pool)
+    told_at = memory.told.get(place, float("-inf"))
+    if tick and look.scene.now - told_at < TOLD_SECONDS:
+        return False
+    memory.told[place] = look.scene.now
+    return True
+
+
+def forget_old(memory: Memory, now: float) -> None:
+    """Forget what was told long ago, so that it does not grow for ever."""
+    for place in [place for place, at in memory.told.items() if now - at >= TOLD_SECONDS]:
+        memory.told.pop(place, None)
+
+
+def waits_for_end(reasons: Iterable[str]) -> bool:
+    """Return whether the end of an operation may let a workload go on."""
+    return any(reason in _ENDED_BY_OPERATIONS for reason in reasons)
+
+
+def _describe(done: Done, look: Look) -> Outcome:
+    demand, act = done.demand, done.act
+    facts: dict[str, Any] = {
+        "claim": describe_key(look),
+        "attempt": act.attempt,
+        "slot": str(act.slot),
+    }
+    if demand is not None:
+        facts |= {
+            "tier": str(demand.capacity.tier),
+            "accelerator": demand.shape.accelerator,
+            "chips": demand.shape.chips,
+            "machine_type": demand.shape.machine_type,
+            "node_count": demand.shape.node_count,
+            "topology": demand.shape.topology,
+            "reservation": demand.capacity.reservation_path,
+            "zone": demand.zone,
+        }
+    waits = [pod.created_at for pod in look.scene.pods if pod.waits and pod.need == act.need]
+    if act.verb == Verb.CREATE and waits:
+        facts["waited_seconds"] = round(look.scene.now - min(waits), 1)
+    return Outcome(
+        decision=done.decision,
+        cluster=look.key.cluster,
+        pool=done.pool,
+        subject=str(look.key),
+        facts=facts,
+    )
+
+
+def describe_key(look: Look) -> dict[str, str]:
+    """Return the workload of a look for a log record."""
+    key, workload = look.key, look.workload
+    return {
+        "cluster": key.cluster,
+        "kind": key.kind,
+        "namespace": key.namespace,
+        "name": key.name,
+        "owner_uid": workload.uid if workload else "",
+    }
+
+
+def _describe_answer(answer: Answer, look: Look, ports: Ports) -> Outcome:
+    need = next((need for need in look.scene.needs if need.key == answer.need), None)
+    words = ports.budget.quote_refusal(look.key.cluster, need.ways if need else ())
+    return Outcome(
+        decision=explain_answer(answer, need, look, refusal=words),
+        cluster=look.key.cluster,
+        pool=answer.pool,
+        subject=str(look.key),
+        facts={"claim": describe_key(look)},
+    )
+
+
+def explain_answer(
+    answer: Answer, need: Need | None, look: Look, *, refusal: str = ""
+) -> Decision:
+    """Return an answer of the plan in words for the owner of the workload.
+
+    Args:
+        answer: of the plan.
+        need: that it is about; None for the workload as a whole.
+        look: that the plan was made from.
+        refusal: what GKE said at once when it refused such machines.
+    """
+    reason = Reason(answer.reason)
+    for obstacle in (need.never, need.waits_for) if need else ():
+        if obstacle is not None and obstacle.reason == reason:
+            verdict = Verdict.REFUSE if obstacle is need.never else Verdict.WAIT  # type: ignore[union-attr]
+            return Decision(verdict, reason, obstacle.message)
+    verdict, text = _WORDS.get(reason, (Verdict.WAIT, str(reason)))
+    return Decision(verdict, reason, text.format(**_list_facts(need, look, refusal)))
+
+
+def _list_facts(need: Need | None, look: Look, refusal: str) -> dict[str, str]:
+    """Return what the words of an answer may name."""
+    said = next((pod.scheduler_message for pod in look.pods if pod.scheduler_message), "")
+    errors = [pool.error for pool in look.pools.values() if pool.error]
+    error = refusal or (leave_out_operations(errors[-1]) if errors else "")
+    chips = need.hosts * need.asks.shape.units if need else 0
+    return {
+        "kind": look.key.kind,
+        "stop": look.stop_cause,
+        "room": str(max(0, look.room.chips)),
+        "chips": str(chips),
+        "what": need.asks.shape.accelerator if need else "it",
+        "error": f": {error}" if error else "",
+        "scheduler": f" (the scheduler says: {said})" if said else "",
+        "parent": look.parent.keeps if look.parent else "the parent has ended and keeps it",
+    }
+
+
+def explain_end(ended: EndedOperation) -> Decision | None:
+    """Return what the owner is told of the end of a create; None for that of a delete."""
+    if ended.deleted:
+        return None
+    if ended.created:
+        text = f"GKE has created node pool {ended.pool}"
+        return Decision(Verdict.KEEP, Reason.POOL_CREATED, text)
+    rule = RULES[classify_failure(ended.problem)]
+    cause = rule.words.format(zone="the zone")
+    problem = leave_out_operations(ended.problem)
+    text = f"GKE could not create node pool {ended.pool}: {cause}: {problem}"
+    return Decision(Verdict.WAIT, rule.reason, text)
+
+
+def write_event(live: Cluster, outcome: Outcome, workload: WorkloadView | None) -> None:
+    """Write one Event on a pod or a workload that still exists; none for the verdict NOTHING.
+
+    Its name follows from the object, the reason and the pool, so that two writers patch one Event.
+    """
+    decision, about = outcome.decision, outcome.pod or workload
+    reason = find_event_reason(decision)
+    if reason is None or about is None:
+        return
+    notice = Notice(
+        kind="Pod" if outcome.pod or workload is None else workload.kind,
+        namespace=about.namespace,
+        name=about.name,
+        uid=about.uid,
+        reason=str(reason),
+        message=f"{decision.message} [{decision.reason}]",
+        warning=is_warning(decision),
+        about=f"{decision.reason} {outcome.pool}",
+    )
+    try:
+        live.write_notice(notice)
+    except Exception as error:  # noqa: BLE001 -- the net of this object
+        fields = {"object": f"{notice.kind} {notice.namespace}/{notice.name}", "error": str(error)}
+        _LOG.warning("the Event could not be written on the object", extra=fields)

@@ -1,0 +1,161 @@
+"""Lets one thread work on a key, whatever woke the function; and gives a free slot to the next.
+
+A wake-up that meets a key under way marks it, and the thread that works on it looks once more.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from shared.engine.inventory import DEPLOYMENT
+from shared.engine.kueue import answer_check
+from shared.engine.look import DELIVERY_SECONDS, Key
+from shared.engine.reconcile import Role, reconcile
+from shared.engine.tell import (
+    Outcome,
+    explain_end,
+    list_outcomes,
+    tell,
+    waits_for_end,
+    write_event,
+)
+from shared.kinds.table import find_kind
+from shared.model.decisions import Verdict
+from shared.model.errors import OutOfTime, OwnerKindUnknown, ProvisionerError
+from shared.model.names import parse_name
+
+if TYPE_CHECKING:
+    from shared.engine.look import Lists, Look, Memory
+    from shared.engine.outside import Ports
+    from shared.engine.reconcile import Result
+    from shared.model.operations import EndedOperation
+    from shared.model.pools import NodePool
+
+LAST_LOOK_SECONDS = DELIVERY_SECONDS / 2
+"""A look that begins later could outlive the request: one call of GKE may take 30 s."""
+SLOW_SECONDS = 600.0
+"""The end of a create that took so long gives its operation slot to deletions."""
+
+
+@dataclass(slots=True)
+class Work:
+    """What came of the work on a key."""
+
+    outcomes: list[Outcome] = field(default_factory=list)
+    errors: list[Exception] = field(default_factory=list)
+    look: Look | None = None
+    """The last one."""
+    spare: frozenset[str] = frozenset()
+    """The pools that are too many by the last plan."""
+    refused: bool = False
+    """Its owner was told that it gets nothing for a cause of its own, or of the operator."""
+
+    def add(self, other: Work) -> None:
+        """Take in what came of the work on another key."""
+        self.outcomes += other.outcomes
+        self.errors += other.errors
+
+
+def work_on(
+    key: Key, role: Role, ports: Ports, memory: Memory, lists: Lists | None = None
+) -> Work:
+    """Reconcile a workload, once more for each wake-up that came meanwhile. No error is raised."""
+    work, began_at = Work(), ports.clock.now()
+    if find_kind(key.kind) is None:
+        text = "no such kind of workload is known"
+        work.errors.append(OwnerKindUnknown(text, field="kind", value=key.kind))
+        return work
+    if not ports.crew.begin(key):
+        return work
+    try:
+        ports.crew.expect_answers(key.cluster, began_at)
+        _work_once(key, role, ports, memory, lists, work)
+        while ports.crew.goes_on(key):
+            if ports.clock.now() - began_at > LAST_LOOK_SECONDS:
+                raise OutOfTime("the time of this delivery is over; the next one looks once more")
+            _work_once(key, role, ports, memory, None, work)
+    except Exception as error:  # noqa: BLE001 -- the net of this workload
+        ports.crew.end(key)
+        work.errors.append(error)
+    ports.crew.note(key.cluster, work.errors[-1] if work.errors else None, ports.clock.now())
+    return work
+
+
+def _work_once(  # noqa: PLR0913 -- what a delivery has
+    key: Key, role: Role, ports: Ports, memory: Memory, lists: Lists | None, work: Work
+) -> None:
+    result = reconcile(key, role, ports, memory, lists)
+    work.look, work.spare = result.look, result.plan.spare
+    outcomes = list_outcomes(result, ports)
+    work.refused = any(each.decision.verdict == Verdict.REFUSE for each in outcomes)
+    work.outcomes += tell(outcomes, result.look, ports, memory, tick=lists is not None)
+    work.errors += result.errors
+    if role == Role.PROVISION:
+        _take_turn(key, result, memory)
+        work.outcomes += answer_check(result, ports)
+
+
+def _take_turn(key: Key, result: Result, memory: Memory) -> None:
+    """Let a workload wait for the end of an operation if that may let it go on."""
+    scene, answers = result.look.scene, result.plan.answers
+    reasons = [done.decision.reason for done in result.done]
+    if not waits_for_end([*reasons, *(answer.reason for answer in answers)]):
+        memory.turns.leave(key)
+        return
+    since = min((pod.created_at for pod in scene.pods if pod.waits), default=scene.now)
+    memory.turns.wait(key, since, begun=bool(scene.queue and scene.pools))
+
+
+def work_on_end(ended: EndedOperation, role: Role, ports: Ports, memory: Memory) -> Work:
+    """Answer the end of an operation for its own workload, else for the next in turn.
+
+    `collect` looks at the ends of failed creates and of deletes only.
+    """
+    if role == Role.COLLECT and ended.created:
+        return Work()
+    try:
+        pool = ports.pools.get(ended.cluster, ended.pool) if parse_name(ended.pool) else None
+    except ProvisionerError as error:
+        return Work(errors=[error])
+    key = _find_owner(ended, pool, role, ports)
+    slow = _is_slow(ended, pool, ports)
+    if slow and role == Role.PROVISION:
+        ports.budget.leave_to_deletions(ended.cluster)
+    work = work_on(key, role, ports, memory) if key else Work()
+    _tell_end(ended, work, ports)
+    if role == Role.PROVISION and not slow and not any(each.acted for each in work.outcomes):
+        following = memory.turns.take_next(ended.cluster)
+        if following is not None and following != key:
+            work.add(work_on(following, role, ports, memory))
+    return work
+
+
+def _find_owner(
+    ended: EndedOperation, pool: NodePool | None, role: Role, ports: Ports
+) -> Key | None:
+    own = ports.settings.resource_labels.get(DEPLOYMENT, "")
+    if pool is None or pool.owner is None or pool.deployment not in ("", own):
+        return None
+    uid = pool.owner.uid if role == Role.COLLECT else ""
+    return Key(ended.cluster, *pool.owner.key, uid)
+
+
+def _is_slow(ended: EndedOperation, pool: NodePool | None, ports: Ports) -> bool:
+    """Return whether a create took so long that its slot is left to deletions."""
+    if ended.deleted or pool is None or pool.owner is None or pool.owner.created_at is None:
+        return False
+    return ports.clock.now() - pool.owner.created_at >= SLOW_SECONDS
+
+
+def _tell_end(ended: EndedOperation, work: Work, ports: Ports) -> None:
+    """Tell the owner what came of a create."""
+    decision = explain_end(ended)
+    if decision is None or work.look is None or ports.adds is None:
+        return
+    subject = str(work.look.key)
+    outcome = Outcome(
+        decision=decision, cluster=ended.cluster, pool=ended.pool, subject=subject
+    )
+    write_event(ports.clusters[ended.cluster], outcome, work.look.workload)
+    work.outcomes.insert(0, outcome)
