@@ -123,7 +123,8 @@ class GkePools:
         location, _, name = cluster.rpartition("/clusters/")
         answer = self.call("list_operations", ListOperationsRequest(parent=location), location)
         # A target names the project by its number, and a zone by ``zones``.
-        path = f"/{location.rpartition('/')[2]}/clusters/{name}/nodePools/"  # assumes: operation-fields
+        place = location.rpartition("/")[2]
+        path = f"/{place}/clusters/{name}/nodePools/"  # assumes: operation-fields
         return [
             read_operation(each, name_target(each, path))
             for each in ListOperationsResponse.pb(answer).operations

@@ -27,14 +27,13 @@ from shared.edges.workload_objects import read_workload
 from shared.kinds.objects import UnexpectedValue
 from shared.kinds.table import find_kind
 from shared.model.errors import KindAbsent, NotFound, StaleView
-from shared.model.kueue import CheckState, QueuedWorkload
 from shared.model.times import format_time
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from shared.edges.kubernetes_api import KubernetesApi
-    from shared.model.kueue import Check
+    from shared.model.kueue import Check, CheckState, QueuedWorkload
     from shared.model.times import Clock
     from shared.model.workloads import WorkloadView
 
@@ -144,5 +143,8 @@ class KueueQueues:
                         continue
                     yield found
         except NotFound as error:
-            text = f"the setting kueue_admission_check is on, but the cluster does not know {_ROOT}/{path}"
+            text = (
+                "the setting kueue_admission_check is on, but the cluster does not know "
+                f"{_ROOT}/{path}"
+            )
             raise KindAbsent(text) from error

@@ -98,7 +98,7 @@ def read_flavor(body: Json) -> Flavor:
     topology = read_text(body, "spec", "topologyName")
     if topology:
         raise FlavorNotOurs(
-            "Kueue places pods by a topology on nodes that exist, so no node pool is created for it",
+            "Kueue places pods by a topology on nodes that exist, so no pool is created for it",
             field="ResourceFlavor spec.topologyName",
             value=topology,
             valid="none, or a queue without this admission check",
@@ -191,7 +191,7 @@ def inject_flavors(
             for key, value in flavor.node_labels.items():
                 if selector.setdefault(key, value) != value:
                     raise FlavorConflict(
-                        f"the ResourceFlavor {name} has {key}={value}, so Kueue cannot resume this workload",
+                        f"the ResourceFlavor {name} has {key}={value}, so Kueue cannot resume it",
                         field=f"spec.nodeSelector {key}",
                         value=str(selector[key]),
                         valid=value,

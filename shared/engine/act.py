@@ -97,9 +97,11 @@ def _delete(act: Act, look: Look, ports: Ports) -> Done:
     if obstacle is not None:
         return Done(act=act, pool=act.pool, decision=obstacle)
     expect_young(look, ports, look.users_read_at)
-    reason, text = explain_delete(act, look)
     call = partial(ports.takes.delete, look.key.cluster, act.pool)
-    return _submit(act, call, Decision(Verdict.DELETE, reason, text), "deleted")
+    done = _submit(act, call, explain_act(act, look), "deleted")
+    if done.decision.verdict != Verdict.DELETE:
+        ports.budget.give_back_deletion(look.key.cluster, act.pool)
+    return done
 
 
 def _lower(act: Act, look: Look, ports: Ports) -> Done:

@@ -1,4 +1,4 @@
-"""Creates pools and raises maxima: each counted against limits and operation slots before its call."""
+"""Creates pools and raises maxima, each counted against limits and slots before its call."""
 
 from __future__ import annotations
 
@@ -56,7 +56,11 @@ def order(act: Act, look: Look, ports: Ports) -> Order | Done:
     Raises:
         ProvisionerError: the release channel of the cluster could not be read.
     """
-    return _order_create(act, look, ports) if act.verb == Verb.CREATE else _order_raise(act, look, ports)
+    return (
+        _order_create(act, look, ports)
+        if act.verb == Verb.CREATE
+        else _order_raise(act, look, ports)
+    )
 
 
 def _order_create(act: Act, look: Look, ports: Ports) -> Order | Done:
@@ -69,9 +73,7 @@ def _order_create(act: Act, look: Look, ports: Ports) -> Order | Done:
         body = build_body(
             dataclasses.replace(demand, node_labels=demand.node_labels | own),
             claim_slot(act, look),
-            Try(
-                attempt=act.attempt, candidate=act.candidate, round=act.round, useless=act.useless
-            ),
+            Try(attempt=act.attempt, candidate=act.candidate, round=act.round, useless=act.useless),
             maximum=act.maximum,
             created_at=int(ports.clock.now()),
             cluster_uid=look.cluster_uid,

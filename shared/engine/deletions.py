@@ -1,4 +1,4 @@
-"""What is asked right before a delete: whether the API is the cluster's, and how many went already."""
+"""What is asked right before a delete: is the API the cluster's, and how many went already."""
 
 from __future__ import annotations
 
@@ -37,14 +37,15 @@ def find_obstacle(act: Act, look: Look, ports: Ports) -> Decision | None:
     """
     pool, cluster = look.pools[act.pool], look.key.cluster
     if not _is_proven(pool, look, ports):
-        text = f"node pool {act.pool} is kept: nothing proves that the API that was read is its cluster's"
+        text = f"node pool {act.pool} is kept: nothing proves that its cluster's API was read"
         return Decision(Verdict.KEEP, Reason.CLUSTER_UNPROVEN, text)
     if _rests_on_absence(pool, look) and not ports.budget.take_deletion(
         cluster, act.pool, ports.clock.now()
     ):
         text = (
             f"node pool {act.pool} is left to a later tick: more than "
-            f"{ports.settings.deletions_per_minute_max} would go in a minute without a word of their owners"
+            f"{ports.settings.deletions_per_minute_max} would go in a minute without a word of "
+            "their owners"
         )
         return Decision(Verdict.KEEP, Reason.DELETIONS_OVER_CAP, text)
     return None

@@ -82,9 +82,7 @@ def _add_users(look: Look, names: Sequence[str], ports: Ports) -> Look:
     )
 
 
-def _read_users(
-    look: Look, names: Sequence[str], ports: Ports
-) -> list[tuple[BoundPod, str]]:
+def _read_users(look: Look, names: Sequence[str], ports: Ports) -> list[tuple[BoundPod, str]]:
     """Return the unfinished pods on the nodes of some pools, each with its pool."""
     live = ports.clusters[look.key.cluster]
     nodes = [(node.name, name) for name in names for node in look.nodes.get(name, ())]

@@ -14,9 +14,7 @@ if TYPE_CHECKING:
     from shared.engine.work import Work
 
 
-def measure(
-    role: Role, lists: Lists, works: Iterable[Work]
-) -> dict[str, int]:
+def measure(role: Role, lists: Lists, works: Iterable[Work]) -> dict[str, int]:
     """Return the figures of one tick: of demands in `provision`, of pools in `collect`."""
     return _measure_pools(lists) if role == Role.COLLECT else _measure_demands(works)
 
@@ -39,7 +37,4 @@ def _measure_pools(lists: Lists) -> dict[str, int]:
         for pool in lists.inventory.pools.values()
         if pool.owner and pool.status in PAID and not lists.users.get(pool.name)
     ]
-    return {
-        "idle_chips": sum(idle),
-        "autoscaled_pools": lists.inventory.autoscaled,
-    }
+    return {"idle_chips": sum(idle), "autoscaled_pools": lists.inventory.autoscaled}

@@ -83,10 +83,6 @@ def take_inventory(
 
 def _count_chips(pool: NodePool, ready: int | None) -> int:
     seen = Pool(
-        name=pool.name,
-        status=pool.status,
-        shape=pool.shape,
-        maximum=pool.node_count,
-        ready=ready,
+        name=pool.name, status=pool.status, shape=pool.shape, maximum=pool.node_count, ready=ready
     )
     return count_nodes(seen) * max(pool.units, 1)

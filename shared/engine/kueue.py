@@ -122,7 +122,7 @@ def _read_owner(
 
 
 def count_rest(look: Look, acts: Sequence[Act]) -> int:
-    """Return the chips that a gang lacks beside its pools and what is sent now; 0 before it began."""
+    """Return the chips that a gang which began lacks beside its pools and what is sent now."""
     scene, rest = look.scene, 0
     if not acts and not scene.pools:
         return 0
@@ -176,9 +176,7 @@ def _is_never_served(look: Look, ports: Ports) -> bool:
     )
 
 
-def _write(
-    queues: Queues, queued: Queued, told: tuple[str, str], look: Look
-) -> list[Outcome]:
+def _write(queues: Queues, queued: Queued, told: tuple[str, str], look: Look) -> list[Outcome]:
     """Write the state of a check unless it says that already."""
     (name, message), state = told, queued.state
     if (name, message) == (state.state, state.message):

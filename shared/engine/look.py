@@ -310,5 +310,3 @@ def _find_suspension(
     if told is not None and measure_seconds(told, now) is not None:
         return min(told, now)
     return max((pool.created_at for pool in pools), default=now)
-
-

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from shared.model.workloads import Parent, PodView, WorkloadView
 
 SHARED_SECONDS = 2.0
-"""How old a list of pools may be that another look of the process has read, before a create only."""
+"""How old a list of pools may be that another look has read, before a create only."""
 GETS_MAX = 16
 """A fresh look at more pools reads by name those only that it is for."""
 CLAIMS_MAX = 20
@@ -159,7 +159,7 @@ class Reads:
 
 
 def holds_on(pod: PodView, now: float) -> bool:
-    """Return whether a pod wants accelerators and has not ended, or hangs in its end for too long."""
+    """Return whether a pod wants accelerators, has not ended, and does not hang in its end."""
     late = pod.deleting_since is not None and now - pod.deleting_since > TERMINATION_SECONDS
     return pod.template.wants_accelerator and not (pod.finished or late)
 

@@ -8,7 +8,7 @@ from enum import StrEnum
 from functools import partial
 from typing import TYPE_CHECKING
 
-from shared.engine.act import Done, do_act
+from shared.engine.act import LOOK_SECONDS, Done, do_act
 from shared.engine.creates import Order, order, send, send_alone, take_room
 from shared.engine.deletions import read_cluster_uid
 from shared.engine.facts import add_facts
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from shared.engine.look import Key, Lists, Look, Memory
     from shared.engine.outside import Ports
+    from shared.model.names import Slot
     from shared.plan.scene import Act
 
 ROUNDS_MAX = 4
@@ -68,9 +69,7 @@ def reconcile(
         run.add()
     else:
         run.take_away()
-    return Result(
-        look=run.look, plan=run.plan, done=tuple(run.done.values()), errors=tuple(run.errors)
-    )
+    return Result(look=run.look, plan=run.plan, done=tuple(run.done), errors=tuple(run.errors))
 
 
 def plan_for(
@@ -106,67 +105,65 @@ class _Run:
     memory: Memory
     look: Look
     plan: Plan
-    done: dict[tuple[str, str, str], Done] = dataclasses.field(default_factory=dict)
-    """By verb and pool, or need and slot: what came of it last."""
+    done: list[Done] = dataclasses.field(default_factory=list)
     errors: list[Exception] = dataclasses.field(default_factory=list)
-
-    # --- what adds
 
     def add(self) -> None:
         """Do what adds. After a refusal at once the next way of the same slot follows."""
-        lists_are_old = self.ports.clock.now() - self.look.began_at > LISTS_SECONDS
-        if self.plan.adds and lists_are_old:
+        if self.plan.adds and self.ports.clock.now() - self.look.began_at > LISTS_SECONDS:
             self._look_anew()
-        acts: Sequence[Act] = self.plan.adds
+        acts, looks = self.plan.adds, 1
         while acts:
-            refused = self._add(acts)
-            if not refused:
+            late, refused = self._add(acts)
+            if late and looks == LOOKS_MAX:
+                self._tell_late(late)
                 return
-            # GKE has answered, so only what it refuses has changed since the look.
-            ways = self.ports.budget.list_refused(self.key.cluster, self.ports.clock.now())
-            scene = dataclasses.replace(self.look.scene, refused=ways)
-            self.look = dataclasses.replace(self.look, scene=scene)
-            self.plan = make_plan(scene)
-            acts = [act for act in self.plan.adds if (act.need, str(act.slot)) in refused]
+            if late:
+                looks += 1
+                self._look_anew()
+            elif refused:
+                self._plan_anew()
+            again = {_place(act) for act in (*late, *refused)}
+            acts = tuple(act for act in self.plan.adds if _place(act) in again)
 
     def _look_anew(self) -> None:
         source = From(shares=True, until=self.look.until)
         self.look, self.plan = plan_for(self.key, self.ports, self.memory, source=source)
 
-    def _add(self, acts: Sequence[Act]) -> set[tuple[str, str]]:
-        """Do acts that add side by side; return the need and slot of creates that GKE refused."""
-        self._prove()
+    def _plan_anew(self) -> None:
+        """Plan from the same look: GKE has answered at once, so only its refusals are new."""
+        ways = self.ports.budget.list_refused(self.key.cluster, self.ports.clock.now())
+        scene = dataclasses.replace(self.look.scene, refused=ways)
+        self.look = dataclasses.replace(self.look, scene=scene)
+        self.plan = make_plan(scene)
+
+    def _add(self, acts: Sequence[Act]) -> tuple[list[Act], list[Act]]:
+        """Do acts that add; return those for which the look was too old, and those refused."""
+        self.look = self._with_uid(self.look)
         opens = [act for act in acts if act.verb == Verb.OPEN]
-        self._do(opens, [partial(do_act, act, self.look, self.ports) for act in opens])
+        late = self._do(opens, [partial(do_act, act, self.look, self.ports) for act in opens])
         orders: list[Order] = []
         for act in acts:
-            if act.verb == Verb.OPEN:
-                continue
-            ready = order(act, self.look, self.ports)
+            ready = None if act.verb == Verb.OPEN else order(act, self.look, self.ports)
             if isinstance(ready, Done):
                 self._keep(ready)
-            else:
+            elif ready is not None:
                 orders.append(ready)
-        results = self._send(orders)
-        return {(done.act.need, str(done.act.slot)) for done in results if done.refused}
+        before = len(self.done)
+        late += self._send(orders)
+        return late, [done.act for done in self.done[before:] if done.refused]
 
-    def _send(self, orders: list[Order]) -> list[Done]:
+    def _send(self, orders: list[Order]) -> list[Act]:
         """Send orders, those of a gang only if there is room for all that it lacks."""
-        look, ports = self.look, self.ports
+        look, ports, acts = self.look, self.ports, [each.act for each in orders]
         if not look.scene.queue:
-            tasks = [partial(send_alone, each, look, ports) for each in orders]
-            return self._do([each.act for each in orders], tasks)
+            return self._do(acts, [partial(send_alone, each, look, ports) for each in orders])
         refusals = take_room(orders, look, ports) if orders else []
         for refusal in refusals:
             self._keep(refusal)
-        left = 0 if refusals else count_rest(look, [each.act for each in orders])
-        ports.budget.hold(self.key, left, ports.clock.now())
-        if refusals:
-            return []
-        gang = [partial(send, each, look, ports) for each in orders]
-        return self._do([each.act for each in orders], gang)
-
-    # --- what takes away
+        ports.budget.hold(self.key, 0 if refusals else count_rest(look, acts), ports.clock.now())
+        gang = [] if refusals else [partial(send, each, look, ports) for each in orders]
+        return self._do(acts, gang)
 
     def take_away(self) -> None:
         """Do what takes away, as far as a second plan from a fresh look has it too."""
@@ -175,51 +172,56 @@ class _Run:
                 left = "no time is left for all node pools; a later delivery or tick takes the rest"
                 self.errors.append(OutOfTime(left))
                 return
-            self._take_away(part)
+            self._take_away(part, 1)
 
-    def _take_away(self, part: Sequence[Act]) -> None:
+    def _take_away(self, part: Sequence[Act], looks: int) -> None:
         names = frozenset(act.pool for act in part)
         source = From(again=self.look, names=names, until=self.look.until)
         fresh, second = plan_for(self.key, self.ports, self.memory, source=source)
-        fresh = self._with_uid(fresh)
-        agreed = [act for act in part if act in second.takes]
-        late = self._do_fresh(agreed, fresh)
-        for act in late if len(part) > 1 else ():
-            self._take_away([act])
-
-    def _do_fresh(self, acts: Sequence[Act], look: Look) -> list[Act]:
-        """Do acts on a fresh look; return those for which it was too old."""
-        before = len(self.errors)
-        self._do(acts, [partial(do_act, act, look, self.ports) for act in acts])
-        late = [error for error in self.errors[before:] if isinstance(error, OldLook)]
-        self.errors[before:] = [each for each in self.errors[before:] if each not in late]
-        done = {place[1] for place in self.done}
-        return [act for act in acts if late and act.pool not in done]
-
-    # --- both
-
-    def _prove(self) -> None:
-        self.look = self._with_uid(self.look)
+        fresh, agreed = self._with_uid(fresh), [act for act in part if act in second.takes]
+        late = self._do(agreed, [partial(do_act, act, fresh, self.ports) for act in agreed])
+        if looks == LOOKS_MAX:
+            self._tell_late(late)
+            return
+        for act in late:
+            self._take_away([act], looks + 1)
 
     def _with_uid(self, look: Look) -> Look:
         uid = read_cluster_uid(self.key.cluster, self.ports, self.memory)
         return dataclasses.replace(look, cluster_uid=uid)
 
-    def _do(self, acts: Sequence[Act], tasks: Sequence[Callable[[], Done]]) -> list[Done]:
-        """Run acts side by side; one that fails stops no other."""
-        results: list[Done] = []
-        for each in self.ports.crew.run(tasks, seconds=ACT_SECONDS):
-            if isinstance(each, Exception):
-                self.errors.append(each)
+    def _do(self, acts: Sequence[Act], tasks: Sequence[Callable[[], Done]]) -> list[Act]:
+        """Run acts side by side, and return those for which the look was too old.
+
+        One that fails stops no other.
+        """
+        late: list[Act] = []
+        results = self.ports.crew.run(tasks, seconds=ACT_SECONDS)
+        for act, result in zip(acts, results, strict=False):
+            if isinstance(result, OldLook):
+                late.append(act)
+            elif isinstance(result, Exception):
+                self.errors.append(result)
             else:
-                self._keep(each)
-                results.append(each)
-        return results
+                self._keep(result)
+        return late
 
     def _keep(self, done: Done) -> None:
-        self.done[str(done.act.verb), done.act.pool or f"{done.act.need} {done.act.slot}", ""] = done
+        self.done.append(done)
         if done.error is not None:
             self.errors.append(done.error)
+
+    def _tell_late(self, acts: Sequence[Act]) -> None:
+        """Say which pools could not be looked at in time."""
+        for act in acts:
+            what = f"node pool {act.pool}" if act.pool else "a node pool that is lacking"
+            text = f"{what} could not be looked at within {LOOK_SECONDS:.0f} s, {LOOKS_MAX} times"
+            decision = Decision(Verdict.REFUSE, Reason.VIEW_STALE, text)
+            self.done.append(Done(act=act, pool=act.pool, decision=decision))
+
+
+def _place(act: Act) -> tuple[str, str, Slot]:
+    return act.pool, act.need, act.slot
 
 
 def _cut(acts: Sequence[Act], look: Look) -> Iterator[list[Act]]:

@@ -28,50 +28,49 @@ if TYPE_CHECKING:
 _LOG = logging.getLogger("explain")
 TOLD_SECONDS = 1800.0
 """How long a tick does not say again what stays as it is; less than an Event is kept."""
-_WORDS: dict[Reason, tuple[Verdict, str]] = {
+_REFUSED = {
     Reason.KIND_NOT_SERVED: (
-        Verdict.REFUSE,
-        "workloads of kind {kind} get no node pools here; an operator can add it to the setting kinds",
+        "workloads of kind {kind} get no node pools here; an operator can add it to the setting "
+        "kinds"
     ),
-    Reason.STOPPED: (Verdict.REFUSE, "nothing is created: {stop}"),
+    Reason.STOPPED: "nothing is created: {stop}",
     Reason.LIMIT_REACHED: (
-        Verdict.REFUSE,
-        "a limit of the operator leaves {room} chips, and a node pool needs {chips}; end other workloads, or let "
-        "an operator raise the limit",
-    ),
-    Reason.NO_OPERATION_SLOT: (
-        Verdict.WAIT,
-        "GKE runs as many operations as it allows; the create follows when one has ended",
-    ),
-    Reason.PAUSED: (
-        Verdict.WAIT,
-        "every way to get {what} was tried; the next try follows after a pause{error}",
+        "a limit of the operator leaves {room} chips, and a node pool needs {chips}; end other "
+        "workloads, or let an operator raise the limit"
     ),
     Reason.POOL_USELESS: (
-        Verdict.REFUSE,
-        "three node pools in a row were whole, and the scheduler placed no pod on them{scheduler}; correct the "
-        "pods, and create them again",
-    ),
-    Reason.POOL_GOES_FIRST: (
-        Verdict.WAIT,
-        "the next node pool needs what the failed one holds, which is deleted",
-    ),
-    Reason.SLICE_MIXED: (
-        Verdict.WAIT,
-        "the pods of one slice run on two node pools; delete its leader pod, and set exclusive placement",
+        "three node pools in a row were whole, and the scheduler placed no pod on them"
+        "{scheduler}; correct the pods, and create them again"
     ),
     Reason.SLICE_DOUBLED: (
-        Verdict.REFUSE,
-        "more slices have pods than the workload may have; the others get no pool",
+        "more slices have pods than the workload may have; the others get no pool"
     ),
-    Reason.POOL_TAKEN: (Verdict.KEEP, "pods of other workloads use a node pool of this workload"),
-    Reason.FOLLOWERS_WAIT: (
-        Verdict.WAIT,
-        "a slice runs in part on nodes that are not its own, and gets no node pool for the rest{scheduler}",
-    ),
-    Reason.HOST_LOST: (Verdict.WAIT, "GKE has lost a host of a slice; its node pool is replaced"),
-    Reason.PARENT_OVER: (Verdict.KEEP, "{parent}"),
 }
+_WAITING = {
+    Reason.NO_OPERATION_SLOT: (
+        "GKE runs as many operations as it allows; the create follows when one has ended"
+    ),
+    Reason.PAUSED: "every way to get {what} was tried; the next try follows after a pause{error}",
+    Reason.POOL_GOES_FIRST: "the next node pool needs what the failed one holds, which is deleted",
+    Reason.SLICE_MIXED: (
+        "the pods of one slice run on two node pools; delete its leader pod, and set exclusive "
+        "placement"
+    ),
+    Reason.FOLLOWERS_WAIT: (
+        "a slice runs in part on nodes that are not its own, and gets no node pool for the rest"
+        "{scheduler}"
+    ),
+    Reason.HOST_LOST: "GKE has lost a host of a slice; its node pool is replaced",
+}
+_KEPT = {
+    Reason.POOL_TAKEN: "pods of other workloads use a node pool of this workload",
+    Reason.PARENT_OVER: "{parent}",
+}
+_WORDS = (
+    {reason: (Verdict.REFUSE, text) for reason, text in _REFUSED.items()}
+    | {reason: (Verdict.WAIT, text) for reason, text in _WAITING.items()}
+    | {reason: (Verdict.KEEP, text) for reason, text in _KEPT.items()}
+)
 _TOLD_BY_COLLECT = frozenset({Reason.POOL_TAKEN, Reason.PARENT_OVER})
 """What becomes of a pool; all other answers say what a demand gets."""
 _OF_KUEUE = frozenset({Reason.CHECK_READY, Reason.CHECK_RETRY, Reason.CHECK_REJECTED})
@@ -221,9 +220,7 @@ def _describe_answer(answer: Answer, look: Look, ports: Ports) -> Outcome:
     )
 
 
-def explain_answer(
-    answer: Answer, need: Need | None, look: Look, *, refusal: str = ""
-) -> Decision:
+def explain_answer(answer: Answer, need: Need | None, look: Look, *, refusal: str = "") -> Decision:
     """Return an answer of the plan in words for the owner of the workload.
 
     Args:

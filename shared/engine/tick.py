@@ -74,7 +74,7 @@ def tick(cluster: str, role: Role, ports: Ports, memory: Memory) -> Tick:
     return done
 
 
-def _work_on_all(  # noqa: PLR0913 -- what a tick has
+def _work_on_all(
     keys: list[Key], role: Role, ports: Ports, memory: Memory, lists: Lists, done: Tick
 ) -> None:
     """Work on keys side by side, and note what is left, and which pools are too many."""
@@ -110,9 +110,7 @@ def _find_spare(
 
     What the tick had no time for is as the one before it found it.
     """
-    unseen = {
-        pool.name for key in left for pool in lists.inventory.by_owner.get(key.workload, ())
-    }
+    unseen = {pool.name for key in left for pool in lists.inventory.by_owner.get(key.workload, ())}
     spare = frozenset[str]().union(*(work.spare for work in works))
     return spare | (unseen & (before or frozenset()))
 

@@ -148,7 +148,12 @@ class Records:
 
 
 def read_records(
-    key: Key, uid: str, needs: Sequence[Need], pods: Sequence[Pod], young: Sequence[Named], now: float
+    key: Key,
+    uid: str,
+    needs: Sequence[Need],
+    pods: Sequence[Pod],
+    young: Sequence[Named],
+    now: float,
 ) -> Records:
     """Return what operations of named pools say about the slots of a workload's needs."""
     wanted = {each.parsed.hash for each in young}
@@ -195,7 +200,5 @@ class Named:
 def name_operations(operations: Iterable[Operation]) -> list[Named]:
     """Return the operations on pools with a name of ours."""
     return [
-        Named(each, parsed)
-        for each in operations
-        if (parsed := parse_name(each.pool)) is not None
+        Named(each, parsed) for each in operations if (parsed := parse_name(each.pool)) is not None
     ]

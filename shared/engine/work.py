@@ -12,14 +12,7 @@ from shared.engine.inventory import DEPLOYMENT
 from shared.engine.kueue import answer_check
 from shared.engine.look import DELIVERY_SECONDS, Key
 from shared.engine.reconcile import Role, reconcile
-from shared.engine.tell import (
-    Outcome,
-    explain_end,
-    list_outcomes,
-    tell,
-    waits_for_end,
-    write_event,
-)
+from shared.engine.tell import Outcome, explain_end, list_outcomes, tell, waits_for_end, write_event
 from shared.kinds.table import find_kind
 from shared.model.decisions import Verdict
 from shared.model.errors import OutOfTime, OwnerKindUnknown, ProvisionerError
@@ -57,9 +50,7 @@ class Work:
         self.errors += other.errors
 
 
-def work_on(
-    key: Key, role: Role, ports: Ports, memory: Memory, lists: Lists | None = None
-) -> Work:
+def work_on(key: Key, role: Role, ports: Ports, memory: Memory, lists: Lists | None = None) -> Work:
     """Reconcile a workload, once more for each wake-up that came meanwhile. No error is raised."""
     work, began_at = Work(), ports.clock.now()
     if find_kind(key.kind) is None:
@@ -72,8 +63,7 @@ def work_on(
         ports.crew.expect_answers(key.cluster, began_at)
         _work_once(key, role, ports, memory, lists, work)
         while ports.crew.goes_on(key):
-            if ports.clock.now() - began_at > LAST_LOOK_SECONDS:
-                raise OutOfTime("the time of this delivery is over; the next one looks once more")
+            _expect_time(began_at, ports)
             _work_once(key, role, ports, memory, None, work)
     except Exception as error:  # noqa: BLE001 -- the net of this workload
         ports.crew.end(key)
@@ -82,7 +72,12 @@ def work_on(
     return work
 
 
-def _work_once(  # noqa: PLR0913 -- what a delivery has
+def _expect_time(began_at: float, ports: Ports) -> None:
+    if ports.clock.now() - began_at > LAST_LOOK_SECONDS:
+        raise OutOfTime("the time of this delivery is over; the next one looks once more")
+
+
+def _work_once(
     key: Key, role: Role, ports: Ports, memory: Memory, lists: Lists | None, work: Work
 ) -> None:
     result = reconcile(key, role, ports, memory, lists)
@@ -154,8 +149,6 @@ def _tell_end(ended: EndedOperation, work: Work, ports: Ports) -> None:
     if decision is None or work.look is None or ports.adds is None:
         return
     subject = str(work.look.key)
-    outcome = Outcome(
-        decision=decision, cluster=ended.cluster, pool=ended.pool, subject=subject
-    )
+    outcome = Outcome(decision=decision, cluster=ended.cluster, pool=ended.pool, subject=subject)
     write_event(ports.clusters[ended.cluster], outcome, work.look.workload)
     work.outcomes.insert(0, outcome)
