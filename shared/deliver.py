@@ -15,23 +15,19 @@ from typing import TYPE_CHECKING, Any
 
 from shared.answer import Answer, answer_decision, answer_error
 from shared.edges.google_errors import find_request
-from shared.engine.kueue import answer_check
 from shared.engine.look import Key
-from shared.engine.reconcile import Role, reconcile
-from shared.engine.report import Outcome, report
+from shared.engine.reconcile import Role
 from shared.engine.tick import count_verbs, tick
-from shared.model.decisions import Verdict
+from shared.engine.work import Work, work_on, work_on_end
 from shared.model.errors import (
     Broken,
     KindAbsent,
     NoPlace,
-    OutOfTime,
     ProvisionerError,
     Rejected,
     UnknownCluster,
 )
 from shared.model.messages import EventType, parse_message
-from shared.model.names import parse_name
 from shared.model.operations import parse_entry
 from shared.push import parse_push
 
@@ -40,6 +36,7 @@ if TYPE_CHECKING:
 
     from shared.engine.look import Memory
     from shared.engine.outside import Ports
+    from shared.engine.tell import Outcome
     from shared.model.messages import Message
     from shared.push import Push
 
@@ -47,9 +44,6 @@ _LOG = logging.getLogger("functions")
 TICK_PATH = "/tick"
 """Cloud Scheduler calls ``/tick?cluster=projects/P/locations/L/clusters/C``."""
 MESSAGE_BYTES_MAX = 8192
-LAST_LOOK_SECONDS = 25.0
-"""A look that begins later could outlive the request, which ends within 55 s: one call of GKE may
-take 30 s."""
 DONE = Answer(200, logging.INFO)
 BUSY = Answer(503, logging.INFO, retry_after_seconds=5)
 """A full instance: the message comes back, and the tick answers what the policy keeps."""
@@ -128,9 +122,11 @@ def deliver(role: Role, body: bytes, ports: Ports, memory: Memory) -> Answer:
     journal = Journal(role, Wake.MESSAGE)
     try:
         journal.push = parse_push(body)
-        if "ce-type" not in journal.push.message.attributes:
+        message = journal.push.message
+        if "ce-type" not in message.attributes:
             journal.wake = Wake.END
-        key = find_key(role, journal.push.message, ports)
+            return _deliver_end(message.data, ports, memory, journal)
+        key = find_key(role, message, ports)
     except Rejected as error:
         journal.write_rejected(error, journal.push.message.data if journal.push else body)
         return DONE
@@ -138,64 +134,43 @@ def deliver(role: Role, body: bytes, ports: Ports, memory: Memory) -> Answer:
         return journal.write_error(error)
     if key is None:
         return DONE
-    if journal.wake == Wake.END:  # it is let in always: what waits for its slot has no other hint
-        return work_on(key, ports, memory, journal)
     if not ports.crew.enter(key.cluster, clusters=len(ports.clusters)):
         return BUSY
     try:
-        return work_on(key, ports, memory, journal)
+        return answer(work_on(key, role, ports, memory), journal)
     finally:
         ports.crew.leave(key.cluster)
 
 
-def work_on(key: Key, ports: Ports, memory: Memory, journal: Journal) -> Answer:
-    """Reconcile a workload, once more for each hint that came meanwhile; return the answer.
+def _deliver_end(entry: bytes, ports: Ports, memory: Memory, journal: Journal) -> Answer:
+    """Answer the end of an operation. It is let in always: what waits for its slot has no other.
 
-    One thread works on a key. Who finds it under way is done: the other thread looks once more.
+    Raises:
+        Rejected: it is no entry of the audit log.
     """
-    if not ports.crew.begin(key):
+    ended = parse_entry(entry)
+    if ended is None or ended.cluster not in ports.clusters:
         return DONE
-    began_at, answers = ports.clock.now(), [DONE]
-    try:
-        while True:
-            answers += reconcile_once(key, ports, memory, journal)
-            if not ports.crew.goes_on(key):
-                break
-            if ports.clock.now() - began_at > LAST_LOOK_SECONDS:
-                raise OutOfTime("the time of this delivery is over; the next one looks once more")
-    except Exception as error:  # noqa: BLE001 -- the net of this workload
-        ports.crew.end(key)
-        answers.append(journal.write_error(error))
+    return answer(work_on_end(ended, journal.role, ports, memory), journal)
+
+
+def answer(work: Work, journal: Journal) -> Answer:
+    """Log what came of the work, and return the answer to the push."""
+    for outcome in work.outcomes:
+        journal.write_outcome(outcome)
+    answers = [DONE, *(journal.write_error(error) for error in work.errors)]
     # That of an error which a person must repair comes first, then the longest pause.
     return max(
         answers, key=lambda each: (each.severity, each.status, each.retry_after_seconds or 0)
     )
 
 
-def reconcile_once(key: Key, ports: Ports, memory: Memory, journal: Journal) -> list[Answer]:
-    """Look, plan and act once; log what came of it, and return the answers of the errors.
-
-    Raises:
-        ProvisionerError: something could not be read; nothing was done.
-    """
-    result = reconcile(key, journal.role, ports, memory)
-    outcomes = report(result, ports)
-    if journal.role == Role.PROVISION:
-        outcomes += answer_check(result, ports)
-    for outcome in outcomes:
-        journal.write_outcome(outcome)
-    return [journal.write_error(error) for error in result.errors]
-
-
 def find_key(role: Role, message: Message, ports: Ports) -> Key | None:
-    """Return the workload that a push is about; None where this function has nothing to do.
+    """Return the workload that a message is about; None if it is one for the other function.
 
     Raises:
         Rejected: the message can never be understood.
-        ProvisionerError: the pool of an operation could not be read.
     """
-    if "ce-type" not in message.attributes:
-        return _find_owner(role, message.data, ports)
     event = parse_message(message.data, message.attributes)
     if event.cluster not in ports.clusters:
         raise UnknownCluster(
@@ -209,22 +184,6 @@ def find_key(role: Role, message: Message, ports: Ports) -> Key | None:
     about = event.subject
     uid = about.uid if role == Role.COLLECT else ""
     return Key(event.cluster, about.kind, about.namespace, about.name, uid)
-
-
-def _find_owner(role: Role, entry: bytes, ports: Ports) -> Key | None:
-    """Return the owner of the pool whose operation has ended, by an entry of the audit log.
-
-    `collect` looks at the ends of failed creates and of deletes only.
-    """
-    ended = parse_entry(entry)
-    if ended is None or ended.cluster not in ports.clusters or parse_name(ended.pool) is None:
-        return None
-    if role == Role.COLLECT and ended.created:
-        return None
-    pool = ports.pools.get(ended.cluster, ended.pool)
-    owner = pool.owner if pool else None
-    uid = owner.uid if owner and role == Role.COLLECT else ""
-    return Key(ended.cluster, *owner.key, uid) if owner else None
 
 
 def deliver_tick(
@@ -243,9 +202,7 @@ def deliver_tick(
         return Answer(400, logging.WARNING), {}
     done = tick(cluster, role, ports, memory)
     for outcome in done.outcomes:
-        # What stays as it is is not logged: hundreds of records a minute would hide the others.
-        if outcome.decision.verdict not in (Verdict.KEEP, Verdict.NOTHING):
-            journal.write_outcome(outcome)
+        journal.write_outcome(outcome)
     status = 200
     for about, error in done.errors:
         answer = journal.write_error(error, about)

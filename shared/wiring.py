@@ -96,9 +96,12 @@ def build_ports(
     Each function can do its own verb only; without a role nothing can be added or taken away.
     """
     account = GoogleAccount(settings.credentials)
-    place = {"compute_endpoint": settings.compute_endpoint}
-    adds = GkeAdds(settings.gke_endpoint, account, **place) if role == Role.PROVISION else None
-    takes = GkeTakes(settings.gke_endpoint, account, **place) if role == Role.COLLECT else None
+    gke, compute = settings.gke_endpoint, settings.compute_endpoint
+    adds = takes = None
+    if role == Role.PROVISION:
+        adds = GkeAdds(gke, account, compute_endpoint=compute)
+    elif role == Role.COLLECT:
+        takes = GkeTakes(gke, account, compute_endpoint=compute)
     apis = {
         name: KubernetesApi(connection_from_settings(cluster, account.give_token))
         for name, cluster in settings.clusters.items()
@@ -107,7 +110,7 @@ def build_ports(
     queues = {name: KueueQueues(api) for name, api in apis.items()}
     return Ports(
         settings=settings,
-        pools=adds or takes or GkePools(settings.gke_endpoint, account, **place),
+        pools=adds or takes or GkePools(gke, account, compute_endpoint=compute),
         adds=adds,
         takes=takes,
         clusters={name: KubernetesCluster(api, component=component) for name, api in apis.items()},

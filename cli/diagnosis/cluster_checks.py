@@ -15,7 +15,7 @@ from cli.exit_codes import say
 from cli.printing import format_age, short_cluster
 from shared.edges.kubernetes_objects import JsonObject, Record
 from shared.edges.kueue_records import API_VERSION as KUEUE_VERSION
-from shared.engine.look import Key, read_stop
+from shared.engine.stops import read_stop
 from shared.kinds.objects import read_text
 from shared.kinds.table import choose_kinds
 from shared.model import labels
@@ -168,7 +168,7 @@ def _check_kind(api: KubernetesApi, kind: Kind, shown: str) -> Iterator[Finding]
 def _check_stop(deployment: Deployment, cluster: str, shown: str) -> Iterator[Finding]:
     """Yield whether the label of the provisioner's own namespace lets the functions act."""
     check, name = f"{shown} emergency stop", deployment.settings.own_namespace
-    stop, cause = read_stop(Key(cluster, "Namespace", name, name), deployment.ports)
+    stop, cause = read_stop(cluster, name, deployment.ports)
     if not stop:
         yield fine(check, f"off: namespace {name} lets the functions act")
         return

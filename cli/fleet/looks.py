@@ -7,9 +7,11 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 from cli.exit_codes import say
-from shared.engine.look import Key, Memory, list_slots, make_claim, read_stop
+from shared.engine.look import Key, Memory
 from shared.engine.reconcile import plan_for
+from shared.engine.stops import read_stop
 from shared.engine.tick import list_owners, list_waiting, read_lists
+from shared.engine.views import list_slots, make_claim
 from shared.model.errors import ProvisionerError
 from shared.model.names import HASH_CHARACTERS, parse_name
 from shared.plan.counting import Census
@@ -66,9 +68,9 @@ class Reading:
     def list_operations(self, hashes: Collection[str]) -> list[Operation]:
         """Return what GKE did with pools whose names have one of these hashes, the oldest first."""
         found = [
-            each
-            for each in (self.lists.operations if self.lists else None) or ()
-            if (parsed := parse_name(each.pool)) and parsed.hash in hashes
+            each.operation
+            for each in (self.lists.operations if self.lists else ())
+            if each.parsed.hash in hashes
         ]
         return sorted(found, key=lambda each: each.began_at or 0.0)
 
@@ -85,8 +87,7 @@ def read_cluster(
         also: workloads that may have neither.
     """
     reading = Reading(cluster=cluster, now=ports.clock.now())
-    own = Key(cluster, "", ports.settings.own_namespace, "")
-    reading.stop = read_stop(own, ports)[1]
+    reading.stop = read_stop(cluster, ports.settings.own_namespace, ports)[1]
     try:
         reading.lists = read_lists(cluster, ports)
     except ProvisionerError as error:

@@ -6,7 +6,6 @@ import dataclasses
 from functools import partial
 from typing import TYPE_CHECKING
 
-from shared.engine.reads import TERMINATION_SECONDS
 from shared.engine.views import add_word, name_operations, read_records, view_stranger
 from shared.model.pools import PoolStatus
 from shared.plan.scene import Fact
@@ -41,10 +40,8 @@ def add_facts(look: Look, asks: Sequence[Ask], ports: Ports) -> Look:
 def _add_operations(look: Look, ports: Ports) -> Look:
     scene, uid = look.scene, look.workload.uid if look.workload else ""
     named = name_operations(ports.pools.list_operations(look.key.cluster))
-    records = read_records(look.key, uid, scene.needs, scene.pods, named, scene.now)
-    changed = dataclasses.replace(
-        scene, creations=records.creations, refused_useless=records.useless
-    )
+    records = read_records(look.key, uid, scene.needs, named, scene.now)
+    changed = dataclasses.replace(scene, creations=records.creations, deletions=records.deletions)
     return dataclasses.replace(look, scene=changed)
 
 
@@ -64,8 +61,8 @@ def _add_users(look: Look, names: Sequence[str], ports: Ports) -> Look:
     strangers: list[Pod] = []
     takers: set[WorkloadName] = set()
     for pod, pool in _read_users(look, names, ports):
-        if pod.uid not in own and _holds(pod, began_at):
-            strangers.append(view_stranger(pod.uid, pool, pod.created_at))
+        if pod.chips and pod.uid not in own:
+            strangers.append(view_stranger(pod, pool))
             takers.add(pod.user)
     pools = tuple(
         dataclasses.replace(pool, users_read=True) if pool.name in names else pool
@@ -92,11 +89,6 @@ def _read_users(look: Look, names: Sequence[str], ports: Ports) -> list[tuple[Bo
         for (_, pool), pods in zip(nodes, ports.crew.gather(reads), strict=True)
         for pod in pods
     ]
-
-
-def _holds(pod: BoundPod, now: float) -> bool:
-    since = pod.deleting_since
-    return bool(pod.chips) and (since is None or now - since <= TERMINATION_SECONDS)
 
 
 def are_served(takers: Iterable[WorkloadName], inventory: Inventory) -> bool:

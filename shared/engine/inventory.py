@@ -27,11 +27,11 @@ WorkloadName = tuple[str, str, str]
 class Inventory:
     """The node pools of one cluster at one moment."""
 
-    began_at: float
+    began_at: float = 0.0
     """When the list began, in unix seconds."""
-    pools: Mapping[str, NodePool]
+    pools: Mapping[str, NodePool] = field(default_factory=dict)
     """All, by name."""
-    by_owner: Mapping[WorkloadName, Sequence[NodePool]]
+    by_owner: Mapping[WorkloadName, Sequence[NodePool]] = field(default_factory=dict)
     """Ours."""
     chips: Mapping[str, int] = field(default_factory=dict)
     """By the namespace of the owner; a limit counts them."""

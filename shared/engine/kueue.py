@@ -7,6 +7,7 @@ any other; when all of them run, Kueue is told Ready.
 from __future__ import annotations
 
 import dataclasses
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -17,9 +18,8 @@ from shared.model.decisions import Decision, Reason, Verdict
 from shared.model.errors import ProvisionerError, Rejected
 from shared.model.kueue import find_seconds
 from shared.model.times import format_time
-from shared.needs.wanted import list_wanted
 from shared.plan.attempts import find_pause
-from shared.plan.counting import list_counted
+from shared.plan.counting import Census
 from shared.plan.scene import Queue
 
 if TYPE_CHECKING:
@@ -123,14 +123,14 @@ def _read_owner(
 
 def count_rest(look: Look, acts: Sequence[Act]) -> int:
     """Return the chips that a gang which began lacks beside its pools and what is sent now."""
-    scene, rest = look.scene, 0
+    scene, created = look.scene, Counter(act.need for act in acts)
     if not acts and not scene.pools:
         return 0
-    for need in scene.needs:
-        created = sum(act.need == need.key for act in acts)
-        lacking = need.most - len(list_counted(scene, need)) - created
-        rest += max(0, lacking) * need.hosts * max(need.asks.shape.units, 1)
-    return rest
+    lacking = Counter(want.need.key for want in Census(scene).demanded.unserved)
+    return sum(
+        max(0, lacking[need.key] - created[need.key]) * need.hosts * need.chips
+        for need in scene.needs
+    )
 
 
 def answer_check(result: Result, ports: Ports) -> list[Outcome]:
@@ -143,11 +143,10 @@ def answer_check(result: Result, ports: Ports) -> list[Outcome]:
     queued = look.standing.queued
     if queues is None or queued is None or look.scene.stop:
         return []
-    state, message = _choose_state(result, ports)
-    return _write(queues, queued, (state, message), look)
+    return _write(queues, queued, _choose_state(result), look)
 
 
-def _choose_state(result: Result, ports: Ports) -> tuple[str, str]:
+def _choose_state(result: Result) -> tuple[str, str]:
     """Return the state of our check, and its message."""
     look, standing = result.look, result.look.standing
     if standing.unserved:
@@ -158,22 +157,8 @@ def _choose_state(result: Result, ports: Ports) -> tuple[str, str]:
     if not told:
         return _PENDING, _describe_wait(result)
     state, message = told[0]
-    if state != _REJECTED:
-        return state, message
     never = [need.never.message for need in look.scene.needs if need.never]
-    message = "; ".join([message, *never])
-    return (_REJECTED if _is_never_served(look, ports) else _RETRY), message
-
-
-def _is_never_served(look: Look, ports: Ports) -> bool:
-    """Return whether the spec alone can never be served; else another flavor may do."""
-    plain = look.standing.plain
-    if plain is None:
-        return True
-    spec = dataclasses.replace(plain, suspended=False)
-    return any(
-        need.never for need in list_wanted(look.key.cluster, spec, (), {}, ports.settings).needs
-    )
+    return state, "; ".join([message, *never])
 
 
 def _write(queues: Queues, queued: Queued, told: tuple[str, str], look: Look) -> list[Outcome]:
@@ -199,7 +184,7 @@ def _write(queues: Queues, queued: Queued, told: tuple[str, str], look: Look) ->
 def _describe_wait(result: Result) -> str:
     """Return why the check is pending. It changes only when something happened."""
     scene = result.look.scene
-    have = sum(len(list_counted(scene, need)) for need in scene.needs)
+    have = len(Census(scene).counted)
     text = f"{have} of {sum(need.most for need in scene.needs)} node pools exist or come"
     causes = sorted({str(answer.reason) for answer in result.plan.answers})
     return f"{text}; it waits: {', '.join(causes)}" if causes else text

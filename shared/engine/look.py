@@ -11,9 +11,11 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
 
+from shared.engine.budget import Room
 from shared.engine.facts import are_served
+from shared.engine.inventory import Inventory
 from shared.engine.kueue import Standing, read_standing
-from shared.engine.reads import Reads, find_user, holds_on
+from shared.engine.reads import Reads, find_user
 from shared.engine.stops import find_strongest
 from shared.engine.turns import Turns
 from shared.engine.views import Records, has_lost_nodes, read_records, view_pool, view_stranger
@@ -25,8 +27,7 @@ from shared.plan.scene import Scene
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from shared.engine.budget import Room
-    from shared.engine.inventory import Inventory, WorkloadName
+    from shared.engine.inventory import WorkloadName
     from shared.engine.outside import Ports
     from shared.engine.stops import StopAndCause
     from shared.engine.views import Named
@@ -69,6 +70,8 @@ class Memory:
     """By cluster, the pools that the last tick found too many."""
     inventories: dict[str, Inventory] = field(default_factory=dict)
     """By cluster, the newest list of pools."""
+    acted: dict[Key, float] = field(default_factory=dict)
+    """When something was added for a workload; an older list of pools does not show it."""
     uids: dict[str, tuple[str, float]] = field(default_factory=dict)
     """By cluster, the UID of its namespace ``kube-system``, and when that was read."""
     told: dict[tuple[str, ...], float] = field(default_factory=dict)
@@ -107,7 +110,7 @@ class Look:
     workload: WorkloadView | None
     pools: Mapping[str, NodePool]
     """Of the owner, by name."""
-    nodes: Mapping[str, Sequence[PoolNode]]
+    nodes: Mapping[str, Sequence[PoolNode]] = field(default_factory=dict)
     """By pool."""
     pods: Sequence[PodView] = ()
     takers: frozenset[WorkloadName] = frozenset()
@@ -118,14 +121,13 @@ class Look:
     parent: Parent | None = None
     cluster_uid: str = ""
     """Of the namespace ``kube-system``; read before an act only."""
-    inventory: Inventory
-    room: Room
+    inventory: Inventory = field(default_factory=Inventory)
+    room: Room = field(default_factory=Room)
     began_at: float
     users_read_at: float | None = None
     """When the pods on its nodes began to be read, one node after the other."""
-    until: float
-    again: bool = False
-    """It is a second look."""
+    until: float = 0.0
+    """When the last act may begin."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -160,9 +162,8 @@ def take_look(key: Key, ports: Ports, memory: Memory, source: From) -> Look:
     pods = reads.read_pods(workload)
     workload = reads.add_disks(workload, pods)
     nodes = nodes_listing()
-    return _Builder(reads, workload, mine, nodes, pods).build(
-        inventory, standing, find_strongest(stop()), is_known=is_known
-    )
+    builder = _Builder(reads, workload, mine, nodes, pods, standing)
+    return builder.build(inventory, find_strongest(stop()), is_known=is_known)
 
 
 @dataclass(slots=True)
@@ -174,11 +175,11 @@ class _Builder:
     mine: list[NodePool]
     nodes: Mapping[str, Sequence[PoolNode]]
     pods: list[PodView]
+    standing: Standing
 
-    def build(
-        self, inventory: Inventory, standing: Standing, stop: StopAndCause, *, is_known: bool
-    ) -> Look:
+    def build(self, inventory: Inventory, stop: StopAndCause, *, is_known: bool) -> Look:
         """Return the look."""
+        standing = self.standing
         key, ports, source = self.reads.key, self.reads.ports, self.reads.source
         now, wanted = ports.clock.now(), self._list_wanted(is_known=is_known)
         parent = self.reads.find_parent(self.workload)
@@ -186,7 +187,7 @@ class _Builder:
         viewed = tuple(self._view(pool, now) for pool in self.mine)
         pods = (*wanted.pods, *strangers)
         room = ports.budget.count_room(key, inventory, now)
-        records = self._read_records(wanted, pods, now)
+        records = self._read_records(wanted, now)
         scene = Scene(
             now=now,
             needs=wanted.needs,
@@ -205,7 +206,9 @@ class _Builder:
             stop=stop[0],
             refused=ports.budget.list_refused(key.cluster, now),
             creations=records.creations if records else None,
-            refused_useless=records.useless if records else frozenset(),
+            deletions=records.deletions if records else (),
+            creation_seconds=ports.settings.creation_seconds_max,
+            grace_seconds=ports.settings.grace_seconds,
             takers_served=are_served(takers, inventory),
             parent_over=bool(parent and parent.keeps),
             autoscaled_elsewhere=inventory.autoscaled - sum(pool.autoscaled for pool in viewed),
@@ -228,7 +231,6 @@ class _Builder:
             room=room,
             began_at=self.reads.began_at,
             until=self.reads.began_at + DELIVERY_SECONDS if until is None else until,
-            again=source.again is not None,
         )
 
     def _list_wanted(self, *, is_known: bool) -> Wanted:
@@ -237,7 +239,11 @@ class _Builder:
             waiting = [pod for pod in self.pods if is_known and not pod.node_name]
             return Wanted(refusals=tuple(_refuse_stray(pod, key) for pod in waiting))
         pools_of = {node.name: pool for pool, nodes in self.nodes.items() for node in nodes}
-        return list_wanted(key.cluster, self.workload, self.pods, pools_of, settings)
+        wanted = list_wanted(key.cluster, self.workload, self.pods, pools_of, settings)
+        plain = self.standing.plain
+        if plain is None or not any(need.never for need in wanted.needs):
+            return wanted
+        return _blame_flavor(wanted, list_wanted(key.cluster, plain, (), {}, settings))
 
     def _view(self, pool: NodePool, now: float) -> Pool:
         memory, cluster, lists = self.reads.memory, self.reads.key.cluster, self.reads.source.lists
@@ -270,20 +276,33 @@ class _Builder:
             (pool.name, pod)
             for pool in self.mine
             for pod in lists.users.get(pool.name, ())
-            if pod.uid not in own and holds_on(pod, self.reads.began_at)
+            if pod.uid not in own
         ]
-        strangers = [view_stranger(pod.uid, name, pod.created_at) for name, pod in pairs]
+        strangers = [view_stranger(pod, name) for name, pod in pairs]
         return strangers, frozenset(find_user(pod) for _, pod in pairs)
 
-    def _read_records(self, wanted: Wanted, pods: Sequence[Pod], now: float) -> Records | None:
+    def _read_records(self, wanted: Wanted, now: float) -> Records | None:
         """Return what GKE's operations say, as far as it is known; None if they were not read."""
         lists, again, key = self.reads.source.lists, self.reads.source.again, self.reads.key
         if again is not None and again.scene.creations is not None:
-            return Records(again.scene.creations, again.scene.refused_useless)
+            return Records(again.scene.creations, again.scene.deletions)
         if lists is None:
             return None
         uid = self.workload.uid if self.workload else ""
-        return read_records(key, uid, wanted.needs, pods, lists.operations, now)
+        return read_records(key, uid, wanted.needs, lists.operations, now)
+
+
+def _blame_flavor(wanted: Wanted, plain: Wanted) -> Wanted:
+    """Return what is wanted; a flavor is to blame if the spec alone could be served."""
+    if any(need.never for need in plain.needs):
+        return wanted
+    needs = tuple(
+        dataclasses.replace(need, never=dataclasses.replace(need.never, of_flavor=True))
+        if need.never
+        else need
+        for need in wanted.needs
+    )
+    return dataclasses.replace(wanted, needs=needs)
 
 
 def _refuse_stray(pod: PodView, key: Key) -> PodRefusal:

@@ -30,8 +30,6 @@ SHARED_SECONDS = 2.0
 GETS_MAX = 16
 """A fresh look at more pools reads by name those only that it is for."""
 CLAIMS_MAX = 20
-TERMINATION_SECONDS = 600.0
-"""How long after its own grace period a pod that terminates holds its node."""
 
 
 @dataclass(slots=True)
@@ -70,12 +68,18 @@ class Reads:
         if source.again:
             return source.again.inventory
         shared = self.memory.inventories.get(cluster)
-        if source.shares and shared and 0 <= self.began_at - shared.began_at <= SHARED_SECONDS:
+        if source.shares and shared and self._is_young(shared):
             self.began_at = shared.began_at
             return shared
         inventory = list_inventory(cluster, self.ports)
         self.memory.inventories[cluster] = inventory
         return inventory
+
+    def _is_young(self, shared: Inventory) -> bool:
+        """Return whether a list of another look is young, and began after our last act."""
+        acted_at = self.memory.acted.get(self.key, float("-inf"))
+        age = self.began_at - shared.began_at
+        return 0 <= age <= SHARED_SECONDS and acted_at < shared.began_at
 
     def read_owner(self) -> tuple[WorkloadView | None, bool]:
         """Return the workload, and whether its presence or absence is known."""
@@ -132,8 +136,7 @@ class Reads:
         return [
             pod
             for pod in pods
-            if holds_on(pod, self.began_at)
-            and (workload is None or kind.find_owner_uid(pod) in uids)
+            if counts(pod) and (workload is None or kind.find_owner_uid(pod) in uids)
         ]
 
     def add_disks(
@@ -158,10 +161,9 @@ class Reads:
         return self.ports.clusters[self.key.cluster].get_parent(workload.parent)
 
 
-def holds_on(pod: PodView, now: float) -> bool:
-    """Return whether a pod wants accelerators, has not ended, and does not hang in its end."""
-    late = pod.deleting_since is not None and now - pod.deleting_since > TERMINATION_SECONDS
-    return pod.template.wants_accelerator and not (pod.finished or late)
+def counts(pod: PodView) -> bool:
+    """Return whether a pod wants accelerators and has not ended."""
+    return pod.template.wants_accelerator and not pod.finished
 
 
 def find_user(pod: PodView) -> WorkloadName:

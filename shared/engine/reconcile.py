@@ -151,6 +151,8 @@ class _Run:
                 orders.append(ready)
         before = len(self.done)
         late += self._send(orders)
+        if orders:
+            self.memory.acted[self.key] = self.ports.clock.now()
         return late, [done.act for done in self.done[before:] if done.refused]
 
     def _send(self, orders: list[Order]) -> list[Act]:

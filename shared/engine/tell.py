@@ -159,6 +159,8 @@ def forget_old(memory: Memory, now: float) -> None:
     """Forget what was told long ago, so that it does not grow for ever."""
     for place in [place for place, at in memory.told.items() if now - at >= TOLD_SECONDS]:
         memory.told.pop(place, None)
+    for key in [key for key, at in memory.acted.items() if now - at >= TOLD_SECONDS]:
+        memory.acted.pop(key, None)
 
 
 def waits_for_end(reasons: Iterable[str]) -> bool:

@@ -15,7 +15,7 @@ from shared.engine.figures import measure
 from shared.engine.inventory import DEPLOYMENT, take_inventory
 from shared.engine.kueue import is_answered, list_queued, mark_checks, refuse_checks
 from shared.engine.look import Key, Lists
-from shared.engine.reads import find_user, holds_on
+from shared.engine.reads import counts, find_user
 from shared.engine.reconcile import Role
 from shared.engine.tell import Outcome, forget_old
 from shared.engine.views import name_operations
@@ -125,7 +125,7 @@ def read_lists(cluster: str, ports: Ports) -> Lists:
     operations = ports.crew.fork(partial(ports.pools.list_operations, cluster))
     pools = ports.pools.list(cluster)
     listing = ports.crew.fork(live.list_nodes)
-    listed = [pod for pod in live.list_accelerator_pods() if holds_on(pod, began_at)]
+    listed = [pod for pod in live.list_accelerator_pods() if counts(pod)]
     nodes: dict[str, list[PoolNode]] = defaultdict(list)
     pools_of: dict[str, str] = {}
     for node in listing():

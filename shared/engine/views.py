@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from shared.model.names import HASH_CHARACTERS, Claim, parse_name
 from shared.model.pools import ELASTIC_SLOT, UNDER_WAY, PoolShape, PoolStatus
-from shared.plan.scene import Asks, Creation, Pod, Pool, Whose, Word
+from shared.model.times import find_end
+from shared.plan.scene import Asks, Creation, Deletion, Pod, Pool, Whose, Word
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -15,14 +16,13 @@ if TYPE_CHECKING:
     from shared.engine.look import Key
     from shared.model.names import Owner, ParsedName, Slot
     from shared.model.pools import NodePool
-    from shared.model.readings import Machines, Operation, PoolNode
+    from shared.model.readings import BoundPod, Machines, Operation, PoolNode
+    from shared.model.workloads import PodView
     from shared.plan.scene import Need
 
 HOUR = 3600.0
 SPARE_SLOTS = 8
 """So many slots above those that it needs a workload may have used before."""
-_LAST_USELESS = 2
-"""By the name of a pool: two before it in its slot had helped nobody."""
 _COMPLETE = (PoolStatus.RUNNING, PoolStatus.RUNNING_WITH_ERROR)
 
 
@@ -52,6 +52,7 @@ def view_pool(
             maximum=pool.node_count,
             busy=pool.status in UNDER_WAY,
             ready=len(ready),
+            nodes=len(nodes),
             ready_since=max((node.ready_at or 0.0 for node in ready), default=None),
             word=_find_word(pool, len(ready), missing_since),
             word_at=missing_since or 0.0,
@@ -69,12 +70,14 @@ def _view_owner(owner: Owner | None, pool: Pool) -> Pool:
     return dataclasses.replace(
         pool,
         whose=Whose.GO if owner.slot is None else Whose.DEPLOYMENT,
+        need=owner.need,
         slot=owner.slot,
         attempt=owner.attempt,
         candidate=owner.candidate,
         round=owner.round,
         useless=owner.useless,
         created_at=float(owner.created_at or 0),
+        warm_seconds=owner.warm_seconds,
     )
 
 
@@ -111,10 +114,17 @@ def add_word(pool: Pool, machines: Machines, now: float) -> Pool:
     return dataclasses.replace(pool, word=pool.word or Word.CAUSE, word_at=at)
 
 
-def view_stranger(uid: str, pool: str, created_at: float | None) -> Pod:
+def view_stranger(pod: PodView | BoundPod, pool: str) -> Pod:
     """Return a pod on a pool that is of no slice of the workload."""
-    asks = Asks(PoolShape(""))
-    return Pod(need="", slice=uid, pool=pool, created_at=created_at or 0.0, asks=asks)
+    return Pod(
+        need="",
+        slice=pod.uid,
+        pool=pool,
+        created_at=pod.created_at or 0.0,
+        terminating=pod.deleting_since is not None,
+        ends_by=find_end(pod.deleting_since),
+        asks=Asks(PoolShape("")),
+    )
 
 
 def list_slots(need: Need) -> list[Slot]:
@@ -139,54 +149,36 @@ def make_claim(key: Key, uid: str, need: Need, slot: Slot) -> Claim:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Records:
-    """What GKE's operations say of the tries of a workload."""
+    """What GKE's operations of the last hour say of the tries of a workload."""
 
     creations: tuple[Creation, ...] = ()
-    """Of the last hour."""
-    useless: frozenset[str] = frozenset()
-    """Keys of needs whose third useless pool was deleted after each of their pods was made."""
+    deletions: tuple[Deletion, ...] = ()
 
 
 def read_records(
-    key: Key,
-    uid: str,
-    needs: Sequence[Need],
-    pods: Sequence[Pod],
-    young: Sequence[Named],
-    now: float,
+    key: Key, uid: str, needs: Sequence[Need], named: Sequence[Named], now: float
 ) -> Records:
     """Return what operations of named pools say about the slots of a workload's needs."""
-    wanted = {each.parsed.hash for each in young}
-    if not wanted:
+    young = [each for each in named if now - (each.operation.began_at or 0.0) <= HOUR]
+    if not young:
         return Records()
     slots = {
         make_claim(key, uid, need, slot).hash[:HASH_CHARACTERS]: (need.key, slot)
         for need in needs
         for slot in list_slots(need)
     }
-    creations, ends = list[Creation](), dict[str, float]()
+    creations, deletions = list[Creation](), list[Deletion]()
     for each in young:
-        place, began_at = slots.get(each.parsed.hash), each.operation.began_at or 0.0
-        if place is None:
+        if each.parsed.hash not in slots:
             continue
-        if not each.operation.creates:
-            if each.parsed.useless == _LAST_USELESS:
-                ends[place[0]] = max(began_at, ends.get(place[0], 0.0))
-        elif now - began_at <= HOUR:
-            creations.append(
-                Creation(
-                    need=place[0], slot=place[1], attempt=each.parsed.attempt, began_at=began_at
-                )
-            )
-    return Records(tuple(creations), _list_useless(ends, pods))
-
-
-def _list_useless(ends: dict[str, float], pods: Sequence[Pod]) -> frozenset[str]:
-    """Return the needs of which no pod waits that is younger than the end of its last pool."""
-    younger = {
-        pod.need for pod in pods if pod.waits and pod.created_at > ends.get(pod.need, float("inf"))
-    }
-    return frozenset(ends) - younger
+        (need_key, slot), began_at = slots[each.parsed.hash], each.operation.began_at or 0.0
+        if each.operation.creates:
+            attempt = each.parsed.attempt
+            creations.append(Creation(need=need_key, slot=slot, attempt=attempt, began_at=began_at))
+        else:
+            useless = each.parsed.useless
+            deletions.append(Deletion(need=need_key, slot=slot, useless=useless, began_at=began_at))
+    return Records(tuple(creations), tuple(deletions))
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

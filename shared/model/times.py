@@ -27,6 +27,8 @@ TURN_SECONDS = 30.0
 """How old a list of pools may be from which leaders are answered, and how long after the first look
 of its turn a slice's pool may be created, and after its chips were reserved. A failed attempt whose
 pool is gone again, while the next one lives, takes longer than twice this time."""
+TERMINATION_SECONDS = 600.0
+"""How long after its own grace period a pod that terminates is waited for."""
 _SECONDS_PER_OBJECT = 0.1
 """The pods of a pool are listed node by node, and a busy API server takes so long for each."""
 
@@ -78,6 +80,11 @@ def is_fresh(looked_at: float, *, now: float, objects: int = 0) -> bool:
         objects: how many objects were read one by one.
     """
     return 0 <= now - looked_at <= LOOK_SECONDS + _SECONDS_PER_OBJECT * objects
+
+
+def find_end(deleting_since: float | None) -> float | None:
+    """Return until when a pod is waited for whose own grace period ends at a time."""
+    return None if deleting_since is None else deleting_since + TERMINATION_SECONDS
 
 
 class Clock(Protocol):

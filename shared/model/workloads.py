@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from shared.model import labels
 from shared.model.errors import Rejected
+from shared.model.times import find_end
 
 if TYPE_CHECKING:
     from shared.model.priorities import Priority
@@ -263,6 +264,11 @@ class PodView:
     """The scheduler's own words about why it is Unschedulable."""
     unschedulable_since: float | None = None
     """Unix seconds of the condition's last transition; None when unknown."""
+
+    @property
+    def ends_by(self) -> float | None:
+        """Return until when a pod that is being deleted is waited for; None for any other."""
+        return find_end(self.deleting_since)
 
     @property
     def completion_index(self) -> str:

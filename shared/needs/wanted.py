@@ -292,5 +292,6 @@ def _view_pod(seen: Seen, answer: Answer | None, pool: str) -> Pod:
         created_at=pod.created_at or 0.0,
         waits=pod.unschedulable and free and need is not None,
         terminating=pod.deleting,
+        ends_by=pod.ends_by,
         asks=need.asks if need else _NOWHERE,
     )

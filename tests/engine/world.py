@@ -16,7 +16,7 @@ from shared.kinds.table import find_kind_of_pod, is_pod_of
 from shared.model.errors import AlreadyExists
 from shared.model.pools import NodePool, PoolStatus
 from shared.model.readings import BoundPod, Machines, Namespace, Notice, Operation, PoolNode
-from shared.model.workloads import Parent, PodView, Taint, WorkloadView
+from shared.model.workloads import Disk, Parent, PodView, Taint, WorkloadView
 from tests.builders import CLUSTER, NOW, a_jobset, a_pod, settings
 
 EFFECTS = {"NO_SCHEDULE": "NoSchedule"}
@@ -74,11 +74,13 @@ class FakeGke:
             autoscaled=bool(autoscaling),
         )
 
-    def raise_maximum(self, cluster: str, name: str, nodes: int) -> None:
+    def raise_maximum(self, cluster: str, name: str, nodes: int, *, least: int = 0) -> None:
         self.calls.append(f"raise {name} {nodes}")
         self.pools[name] = dataclasses.replace(self.pools[name], node_count=nodes)
 
-    lower_maximum = raise_maximum
+    def lower_maximum(self, cluster: str, name: str, nodes: int) -> None:
+        self.calls.append(f"lower {name} {nodes}")
+        self.pools[name] = dataclasses.replace(self.pools[name], node_count=nodes)
 
     def delete(self, cluster: str, name: str) -> None:
         self.calls.append(f"delete {name}")
@@ -98,7 +100,10 @@ class FakeCluster:
         self.calls.append(f"get {kind} {name}")
         return self.workloads.get((kind, namespace, name))
 
-    def get_parent(self, parent: Parent, kind: str) -> Parent | None:
+    def get_parent(self, parent: Parent) -> Parent | None:
+        return None
+
+    def find_disk(self, namespace: str, claim: str) -> Disk | None:
         return None
 
     def get_namespace(self, name: str) -> Namespace | None:

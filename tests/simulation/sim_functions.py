@@ -41,7 +41,7 @@ class SimCrew(Crew):
     """Runs tasks side by side in virtual time."""
 
     def __init__(self, time: VirtualTime) -> None:
-        super().__init__()
+        super().__init__(threads=False)
         self.time = time
 
     def run(
