@@ -11,8 +11,6 @@ from shared.plan.scene import Ask, Fact, Verb
 from shared.plan.short import is_whole, lacks_nodes
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
-
     from shared.plan.counting import Census
     from shared.plan.scene import Plan, Pool
 
@@ -23,19 +21,22 @@ _REST_ON_PODS = frozenset({Verb.DELETE, Verb.MARK, Verb.CLOSE})
 
 def list_asks(census: Census, plan: Plan) -> tuple[Ask, ...]:
     """Return the facts that a plan rests on and that were not read."""
-    scene = census.scene
     taken = {act.pool for act in plan.takes if act.verb in _REST_ON_PODS}
-    counted = {pool.name for _, pool in census.demanded.served}
-    asks = [Ask(Fact.MACHINES, pool.name) for pool in scene.pools if _may_be_short(pool, census)]
-    asks += [
-        Ask(Fact.USERS, pool.name)
-        for pool in scene.pools
-        if not pool.users_read and (pool.name in taken or _is_perhaps_taken(pool, census, counted))
+    taken |= {pool.name for _, pool in census.demanded.served if _is_perhaps_taken(pool, census)}
+    asks = [
+        Ask(Fact.MACHINES, pool.name) for pool in census.scene.pools if _may_be_short(pool, census)
     ]
-    creates = any(act.verb == Verb.CREATE for act in plan.adds)
-    if scene.creations is None and creates and _is_old(census):
-        asks.append(Ask(Fact.OPERATIONS))
+    unread = (pool.name for pool in census.scene.pools if not pool.users_read)
+    asks += [Ask(Fact.USERS, name) for name in unread if name in taken]
+    asks += [Ask(Fact.OPERATIONS)] * _rests_on_operations(census, plan)
     return tuple(asks)
+
+
+def _rests_on_operations(census: Census, plan: Plan) -> bool:
+    """Return whether a create may follow one that no list shows, and that was not read."""
+    if census.scene.creations is not None:
+        return False
+    return any(act.verb == Verb.CREATE for act in plan.adds) and _is_old(census)
 
 
 def _may_be_short(pool: Pool, census: Census) -> bool:
@@ -46,11 +47,9 @@ def _may_be_short(pool: Pool, census: Census) -> bool:
     return old and census.find_service(pool).waiting_since is not None
 
 
-def _is_perhaps_taken(pool: Pool, census: Census, counted: Collection[str]) -> bool:
+def _is_perhaps_taken(pool: Pool, census: Census) -> bool:
     """Return whether pods of others would leave a pool out that counts for a pod that waits."""
-    if pool.name not in counted or not is_whole(pool):
-        return False
-    return census.find_service(pool).waiting_since is not None
+    return is_whole(pool) and census.find_service(pool).waiting_since is not None
 
 
 def _is_old(census: Census) -> bool:

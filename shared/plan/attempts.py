@@ -236,10 +236,8 @@ def comes_empty(census: Census, need: Need, way: Way) -> bool:
     """
     if way.tier == Tier.FLEX_START:
         return True
-    if census.queued or (need.elastic and need.part):
-        return False
-    if need.elastic:
-        return True
+    if census.queued or need.elastic:
+        return not census.queued and not need.part
     if census.autoscaled >= AUTOSCALED_MAX or (need.asks.shape.gpus and need.hosts > 1):
         return False
     if way.nodes_from is not None:

@@ -22,18 +22,25 @@ def decide_check(census: Census) -> Reason | None:
 
     With another flavor a workload may still be served, so only its spec itself is refused.
     """
-    scene = census.scene
-    never = [need.never for need in scene.needs if need.never]
-    if never:
-        lasting = any(not each.of_flavor for each in never)
-        return Reason.CHECK_REJECTED if lasting else Reason.CHECK_RETRY
-    if is_complete(census):
+    never = [need.never for need in census.scene.needs if need.never]
+    if any(not each.of_flavor for each in never):
+        return Reason.CHECK_REJECTED
+    if not never and is_complete(census):
         return Reason.CHECK_READY
-    if not all(any(may_use(census, way) for way in need.ways) for need in scene.needs):
-        return Reason.CHECK_RETRY
-    since = scene.part_held_since
-    held = since is not None and scene.now - since >= scene.part_seconds
-    return Reason.CHECK_RETRY if held and census.counted else None
+    retries = never or not _may_come(census) or _is_held_for_long(census)
+    return Reason.CHECK_RETRY if retries else None
+
+
+def _may_come(census: Census) -> bool:
+    """Return whether each need has a way that serves before its pods exist."""
+    return all(any(may_use(census, way) for way in need.ways) for need in census.scene.needs)
+
+
+def _is_held_for_long(census: Census) -> bool:
+    """Return whether a part of the pools was held for its time."""
+    since, now = census.scene.part_held_since, census.scene.now
+    held = since is not None and now - since >= census.scene.part_seconds
+    return held and bool(census.counted)
 
 
 def is_complete(census: Census) -> bool:

@@ -251,6 +251,12 @@ class Census:
         return only.waiting_since if alone else None
 
     @cached_property
+    def mixed(self) -> frozenset[str]:
+        """The pools on which a slice runs that runs on another one too."""
+        slices = (each for slices in self.slices.values() for each in slices)
+        return frozenset(name for each in slices if each.mixed for name in each.places)
+
+    @cached_property
     def troubles(self) -> Mapping[str, Trouble]:
         """Why pools of ours do not help."""
         return {pool.name: self._find_trouble(pool) for pool in self.scene.pools if pool.ours}
@@ -383,23 +389,38 @@ def list_kept(census: Census, need: Need) -> list[Want]:
 
 def assign(census: Census, wants: Sequence[Want], pools: Sequence[Pool]) -> Assignment:
     """Return which pool counts for which slice. Each pool counts for one."""
-    free = {pool.name: pool for pool in pools}
-    fitting: dict[Asks, Iterator[Pool]] = {}
+    free = _Free(census, pools)
     served: list[tuple[Want, Pool]] = []
     unserved: list[Want] = []
-    by_asks: dict[Asks, list[Pool]] = {}
-    for pool in pools:
-        for asks in census.answered[pool.name]:
-            by_asks.setdefault(asks, []).append(pool)
     for want in wants:
-        own = (free[name] for name in sorted(want.places & free.keys()))
-        chosen = next((pool for pool in own if census.answers(pool, want.asks)), None)
-        if chosen is None:
-            others = fitting.setdefault(want.asks, iter(by_asks.get(want.asks, ())))
-            chosen = next((pool for pool in others if pool.name in free), None)
-        if chosen is None:
+        pool = free.take(want)
+        if pool is None:
             unserved.append(want)
         else:
-            del free[chosen.name]
-            served.append((want, chosen))
-    return Assignment(tuple(served), tuple(unserved), tuple(free.values()))
+            served.append((want, pool))
+    return Assignment(tuple(served), tuple(unserved), tuple(free.pools.values()))
+
+
+class _Free:
+    """The pools that count for no slice yet, in their order."""
+
+    def __init__(self, census: Census, pools: Sequence[Pool]) -> None:
+        self.pools = {pool.name: pool for pool in pools}
+        self._census = census
+        fitting: dict[Asks, list[Pool]] = {}
+        for pool in pools:
+            for asks in census.answered[pool.name]:
+                fitting.setdefault(asks, []).append(pool)
+        # Each list is gone through once: a pool that was taken is never free again.
+        self._fitting = {asks: iter(each) for asks, each in fitting.items()}
+
+    def take(self, want: Want) -> Pool | None:
+        """Return the pool on which a slice runs, else the first that fits; it is free no more."""
+        own = (self.pools[name] for name in sorted(want.places & self.pools.keys()))
+        pool = next((each for each in own if self._census.answers(each, want.asks)), None)
+        if pool is None:
+            others = self._fitting.get(want.asks, iter(()))
+            pool = next((each for each in others if each.name in self.pools), None)
+        if pool is not None:
+            del self.pools[pool.name]
+        return pool

@@ -24,16 +24,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from shared.model.decisions import Decision, Reason, Verdict
-from shared.model.errors import (
-    Busy,
-    Denied,
-    InvalidRequest,
-    LabelBudgetExceeded,
-    NoCapacity,
-    ProvisionerError,
-    Rejected,
-    ReservationUnfit,
-)
+from shared.model.errors import Busy, Denied, InvalidRequest, LabelBudgetExceeded, NoCapacity
 
 
 class Failure(StrEnum):
@@ -58,15 +49,11 @@ class Failure(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class FailureRule:
-    """What follows from a class of failures."""
+    """What the owner is told of a class of failures."""
 
     reason: Reason
     words: str
     """The cause for people; ``{zone}`` stands for the zone."""
-    lasting: bool = False
-    """Every further try would fail in the same way until a person changes something."""
-    doublings: int = 0
-    """The pause is doubled so many times more, up to the longest."""
 
 
 RULES: dict[Failure, FailureRule] = {
@@ -79,20 +66,18 @@ RULES: dict[Failure, FailureRule] = {
         Reason.ADDRESSES_EXHAUSTED, "no free IP addresses for the nodes"
     ),
     Failure.ZONE: FailureRule(Reason.ZONE_UNFIT, "{zone} does not offer this machine"),
-    Failure.SHAPE: FailureRule(
-        Reason.REQUEST_INVALID, "GKE does not accept the node pool", lasting=True
-    ),
-    Failure.RIGHTS: FailureRule(Reason.PERMISSION_DENIED, "a permission is missing", lasting=True),
-    Failure.POLICY: FailureRule(
-        Reason.POLICY_VIOLATED, "an organisation policy forbids it", lasting=True
-    ),
-    Failure.INTERNAL: FailureRule(Reason.POOL_FAILED, "an error inside of GKE", doublings=2),
+    Failure.SHAPE: FailureRule(Reason.REQUEST_INVALID, "GKE does not accept the node pool"),
+    Failure.RIGHTS: FailureRule(Reason.PERMISSION_DENIED, "a permission is missing"),
+    Failure.POLICY: FailureRule(Reason.POLICY_VIOLATED, "an organisation policy forbids it"),
+    Failure.INTERNAL: FailureRule(Reason.POOL_FAILED, "an error inside of GKE"),
     Failure.UNKNOWN: FailureRule(Reason.POOL_FAILED, "GKE could not create the node pool"),
 }
 
 _TABLE = """
-reservation: specified reservation | requires reservation to be in ready state | reservation not ready
-reservation: given reservation with the following name | reservation not found | not found for node pool
+reservation: specified reservation | requires reservation to be in ready state
+reservation: reservation not ready
+reservation: given reservation with the following name | reservation not found
+reservation: not found for node pool
 reservation: does not have sufficient capacity for the requested resources
 reservation: reservation does not have enough resources | reservation capacity exceeded
 reservation: lack of capacity in your reservation | reservation incompatible
@@ -103,12 +88,14 @@ reservation: no automatic reservation | automatic reservations | any affinity re
 stockout: gce stockout | gce out of resources | resource pool exhausted | enough resources available
 stockout: insufficient capacity | does not currently have sufficient capacity
 stockout: is currently unavailable in the | lack of capacity
-quota: quota exceeded | insufficient quota | insufficient regional quota | insufficient project quota
+quota: quota exceeded | insufficient quota | insufficient regional quota
+quota: insufficient project quota
 quota: quota ' | quota limit | exceeded limit ' | cluster byte size limit reached
 addresses: ip space exhausted | ip space of | available private ip space | cannot find pod range
 zone: does not exist in zone | gce not found | is not supported in this zone | unsupported operation
 zone: unsupported tpu configuration | invalid tpu configuration
-stockout: requested resource is exhausted | in backoff after failed scale-up | failed to appear in time
+stockout: requested resource is exhausted | in backoff after failed scale-up
+stockout: failed to appear in time
 reservation: invalid reservation
 policy: constraint constraints/ | access policy constraint
 rights: permissions error | required 'compute. | required "container. | missing required permissions
@@ -154,10 +141,6 @@ def classify_failure(error: str, code: int = 0) -> Failure:
 _OPERATION = re.compile(r"\boperation-[-\w]+")
 Decided = Busy | Denied | InvalidRequest | LabelBudgetExceeded | NoCapacity
 """Errors that become a decision. `shared.answer` handles every other error."""
-REFUSED_BY_GKE = frozenset(
-    Reason(each.reason) for each in (NoCapacity, ReservationUnfit, InvalidRequest)
-)
-"""Reasons of a creation that GKE did not accept; another tier, zone or reservation may succeed."""
 _REMEDIES = {
     Reason.QUOTA_EXCEEDED: "; end other workloads, or let an operator ask Google for more quota",
     Reason.REQUEST_INVALID: "; correct what GKE names, in the pods or in the operator's settings",
@@ -179,28 +162,6 @@ def decide_gke_answer(pool_name: str, act: str, error: Decided) -> Decision:
     )
 
 
-def decide_failure(act: str, error: ProvisionerError) -> Decision:
-    """Return the decision for a demand whose answer failed: it waits, and a later look tries again.
-
-    The act is what failed, in words. Names of operations are left out of the text, so that the same
-    failure has the same text in every sweep.
-    """
-    if isinstance(error, Denied):
-        return Decision(
-            Verdict.REFUSE, Reason(error.reason), f"{act}: {error}{_REMEDIES[Reason(error.reason)]}"
-        )
-    message = leave_out_operations(str(error))
-    return Decision(Verdict.WAIT, Reason(error.reason), f"{act} yet, and is tried again: {message}")
-
-
 def leave_out_operations(text: str) -> str:
     """Return GKE's words without names of operations: the same failure has the same text."""
     return _OPERATION.sub("operation", text)
-
-
-def decide_read_error(error: ProvisionerError) -> Decision:
-    """Return the decision that a command shows when it fails with this error."""
-    reason = Reason(error.reason)
-    if isinstance(error, Rejected):
-        return Decision(Verdict.REFUSE, reason, f"would be refused again: {error}")
-    return Decision(Verdict.WAIT, reason, f"not decided, because a read failed: {error}")

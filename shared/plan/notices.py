@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def list_notices(census: Census) -> list[Answer]:
-    """Return what is told beside the creates: each is a state that ends by itself or by a person."""
+    """Return what is told beside the creates: states that a person, or time, ends."""
     told = [
         Answer(reason, need.key)
         for need in census.scene.needs

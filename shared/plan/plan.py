@@ -22,6 +22,7 @@ from shared.plan.pool import find_spare, plan_ends, plan_opens, plan_records, pl
 from shared.plan.scene import Act, Answer, Plan, Queue, Stop, Verb
 
 if TYPE_CHECKING:
+    from shared.model.names import Slot
     from shared.plan.scene import Need, Pool, Scene
 
 
@@ -139,21 +140,27 @@ def _plan_creates(census: Census, draft: _Draft, wants: list[Want], *, affordabl
         return
     for slot, want in zip(list_free_slots(census, need), wants, strict=False):
         nodes = _count_affordable(census, need, draft.means) if affordable else 0
-        act = plan_attempt(census, need, slot, draft.means)
-        if act == Reason.POOL_GOES_FIRST:
-            record = find_record(census, need, slot)
-            draft.first |= {record.name} if record else set()
-        if isinstance(act, Reason):
-            draft.tell(act, need)
-        elif not nodes:
-            draft.tell(Reason.LIMIT_REACHED, need)
-        elif draft.means.slots <= 0:
-            draft.tell(Reason.NO_OPERATION_SLOT, need)
-        else:
-            added, maximum = want.asks.labels - need.asks.labels, nodes if need.elastic else 0
-            sized = dataclasses.replace(act, labels=added, maximum=maximum, whole=need.part)
-            draft.adds.append(sized)
+        act = _plan_create(census, need, slot, draft.means, nodes)
+        if isinstance(act, Act):
+            draft.adds.append(dataclasses.replace(act, labels=want.asks.labels - need.asks.labels))
             draft.means = draft.means.less(nodes * need.chips)
+            continue
+        draft.tell(act, need)
+        record = find_record(census, need, slot)
+        if act == Reason.POOL_GOES_FIRST and record:
+            draft.first.add(record.name)
+
+
+def _plan_create(census: Census, need: Need, slot: Slot, means: Means, nodes: int) -> Act | Reason:
+    """Return the create of a slot's next pool with so many nodes, or why it does not come now."""
+    act = plan_attempt(census, need, slot, means)
+    if isinstance(act, Reason):
+        return act
+    if not nodes:
+        return Reason.LIMIT_REACHED
+    if means.slots <= 0:
+        return Reason.NO_OPERATION_SLOT
+    return dataclasses.replace(act, maximum=nodes, whole=need.part) if need.elastic else act
 
 
 def _count_affordable(census: Census, need: Need, means: Means) -> int:

@@ -59,7 +59,7 @@ def may_serve_soon(pool: Pool, census: Census) -> bool:
 
 
 def list_too_many(census: Census) -> list[Pool]:
-    """Return the pools that no slice is left for, while each slice that they fit has a whole one."""
+    """Return the pools that no slice is left for, if each slice that fits has a whole one."""
     kept = census.kept
     unmet = census.unserved | {want.asks for want, pool in kept.served if not is_whole(pool)}
     return [pool for pool in kept.left if unmet.isdisjoint(census.answered[pool.name])]
@@ -71,12 +71,12 @@ def find_spare(census: Census) -> frozenset[str]:
     A pool is not too many as long as a pod waits that it could serve, or a slice is mixed on it.
     """
     strays = [pool for pool in census.scene.pools if pool.ours and pool.name not in census.homes]
-    slices = (each for slices in census.slices.values() for each in slices)
-    mixed = {name for each in slices if each.mixed for name in each.places}
     return frozenset(
         pool.name
         for pool in (*strays, *list_too_many(census))
-        if pool.name not in mixed and not is_used(pool, census) and not is_waited_for(pool, census)
+        if pool.name not in census.mixed
+        and not is_used(pool, census)
+        and not is_waited_for(pool, census)
     )
 
 

@@ -10,11 +10,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from shared.model.needs import Asks as Asks
-from shared.model.needs import Need as Need
-from shared.model.needs import Obstacle as Obstacle
-from shared.model.needs import Pod as Pod
-from shared.model.needs import Way as Way
+from shared.model.needs import Asks, Need, Obstacle, Pod, Way
 from shared.model.pools import PoolStatus
 
 if TYPE_CHECKING:
@@ -23,6 +19,8 @@ if TYPE_CHECKING:
     from shared.model.names import Slot
     from shared.model.pools import PoolShape
     from shared.model.workloads import Taint
+
+__all__ = ["Asks", "Need", "Obstacle", "Pod", "Way"]
 
 
 class Whose(StrEnum):

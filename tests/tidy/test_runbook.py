@@ -53,10 +53,8 @@ def test_the_heading_of_a_class_is_that_of_its_reason_unless_classes_share_it(fa
 
 
 @pytest.mark.parametrize("failure", Failure)
-def test_the_table_says_whether_a_class_is_tried_again(failure: Failure) -> None:
-    following = "after you delete the failed pool" if RULES[failure].lasting else "after the pause"
-
-    assert read_rows()[failure][0] == following
+def test_the_table_says_that_a_class_is_tried_again(failure: Failure) -> None:
+    assert read_rows()[failure][0] == "after the pause"
 
 
 def test_the_pause_is_the_one_that_attempts_have() -> None:
