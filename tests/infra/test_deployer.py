@@ -208,8 +208,7 @@ def list_granted(configuration: Configuration, grant: Block) -> set[str]:
         )
         assert parts, made.body["role_id"]
         assert " in project ${var.project_id} need" in made.body["description"]  # by which the script knows them
-        per_function = configuration.locals["size_permissions"]
-        return {parts[1].replace("${each.value.function}", each) for each in per_function}
+        return {parts[1]}
     (source,) = re.findall(r"local\.(\w+_roles)", str(grant.body["for_each"]))
     (variable,) = re.findall(r"var\.(\w+)", str(configuration.locals[source]))
     (declared,) = (each for each in configuration.of("variable") if each.name == variable)

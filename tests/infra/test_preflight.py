@@ -211,7 +211,7 @@ def test_a_name_that_no_variable_has_is_refused_with_the_nearest(apis: Answering
     [
         ({"grace_seconds": "soon"}, "TPU_PROVISIONER_GRACE_SECONDS: is not valid (got 'soon'); valid: "),
         ({"grace_second": "9"}, "TPU_PROVISIONER_GRACE_SECOND: is not a setting; did you mean"),
-        ({"timeout_seconds": 60}, "settings: timeout_seconds: Terraform sets it (got '60'); valid: "),
+        ({"own_namespace": "x"}, "settings: own_namespace: Terraform sets it (got 'x'); valid: "),
         ({"workload_policy_prefix": "x-"}, "settings: workload_policy_prefix: Terraform sets it"),
     ],
 )

@@ -89,7 +89,7 @@ resource "google_project_iam_custom_role" "reads" {
   project     = each.key
   role_id     = "${replace(var.name, "-", "_")}_reads_${terraform_data.deployed_at.output}"
   title       = "${var.name}: reads"
-  description = "What the functions of ${var.name} in project ${var.project_id} read in addition: GKE's list of operations, and what instance groups say."
+  description = "What the functions of ${var.name} in project ${var.project_id} need in addition: GKE's list of operations, and what instance groups say."
   permissions = ["compute.instanceGroupManagers.get", "container.operations.list"]
 }
 

@@ -16,7 +16,7 @@ locals {
     "idle_seconds_max", "kinds", "kueue_admission_check", "limit_chips", "limit_chips_per_namespace",
     "max_run_duration_seconds", "node_additional_networks", "node_boot_disk_kms_key", "node_confidential_storage",
     "node_daemonsets_cpu_millis", "node_daemonsets_memory_mib", "node_disk_size_gb", "node_disk_size_gb_max",
-    "node_disk_type", "node_max_pods", "node_secondary_boot_disk", "node_secure_boot", "node_tags",
+    "node_disk_type", "node_max_pods", "node_resources", "node_secondary_boot_disk", "node_secure_boot", "node_tags",
     "node_workload_identity", "nodes_from", "resource_labels", "workload_policy_prefix",
   ]
   # The destroy build deletes no node pool whose label names another deployment (remove_pools.py).
