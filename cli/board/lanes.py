@@ -14,7 +14,7 @@ from shared.model.names import parse_name
 from shared.plan.failures import classify_failure
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping
 
     from cli.fleet.looks import Reading
     from cli.fleet.rows import PoolRow, WaitingRow
@@ -29,6 +29,28 @@ _OF_STATE = {"PROVISIONING": CREATE, "ERROR": FAILED, "STOPPING": DELETE}
 
 Key = tuple[str, str, str, str]
 """Cluster, namespace, workload, and the hash of a slot or the shape of a need."""
+
+
+@dataclass(frozen=True, slots=True)
+class Created:
+    """What GKE created for one slot."""
+
+    slot: str
+    operations: list[Operation] = field(default_factory=list)
+
+
+def list_creations(readings: Iterable[Reading]) -> dict[Key, Created]:
+    """Return what GKE created for each slot, also for slots whose pools are gone."""
+    found: dict[Key, Created] = {}
+    for reading in readings:
+        for one in reading.planned:
+            key = one.look.key
+            for operation in reading.list_operations(one.slots):
+                parsed = parse_name(operation.pool)
+                if operation.creates and parsed is not None:
+                    lane = (key.cluster, key.namespace, key.name, parsed.hash)
+                    found.setdefault(lane, Created(one.slots[parsed.hash])).operations.append(operation)
+    return found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,8 +132,14 @@ class Lanes:
     def __init__(self) -> None:
         self._lanes: dict[Key, Lane] = {}
 
-    def observe(self, status: Status, readings: Sequence[Reading], now: float) -> list[Lane]:
-        """Take one reading in, and return the lanes: those that need a person or wait are first."""
+    def observe(self, status: Status, creations: Mapping[Key, Created], now: float) -> list[Lane]:
+        """Take one reading in, and return the lanes: those that need a person or wait are first.
+
+        Args:
+            status: the pools and what waits now.
+            creations: from `list_creations`.
+            now: unix seconds.
+        """
         pools: dict[Key, list[PoolRow]] = {}
         for row in status.pools:
             parsed = parse_name(row.pool)
@@ -123,9 +151,10 @@ class Lanes:
             self._find(key, title, now).seen_at = now
         for key, need in waiting.items():
             _see_waiting(self._find(key, f"{need.slices} of {need.shape} wait", now), need, now)
-        for reading in readings:
-            self._see_creations(reading, now)
-        unread = {reading.cluster for reading in readings if reading.lists is None}
+        for key, created in creations.items():
+            lane = self._find(key, f"slot {created.slot}", now)
+            lane.creations |= {each.pool: each for each in created.operations}
+        unread = {error.partition(":")[0] for error in status.errors}
         for key, lane in self._lanes.items():
             if key[0] in unread:
                 continue  # what is absent from the reading is unknown, not gone
@@ -141,17 +170,6 @@ class Lanes:
         lane = self._lanes.setdefault(key, Lane(key=key, title=title, seen_at=now))
         lane.title = title
         return lane
-
-    def _see_creations(self, reading: Reading, now: float) -> None:
-        """Take in what GKE created, also for slots whose pools are gone."""
-        for one in reading.planned:
-            key = one.look.key
-            for operation in reading.list_operations(one.slots):
-                parsed = parse_name(operation.pool)
-                if operation.creates and parsed is not None:
-                    title = f"slot {one.slots[parsed.hash]}"
-                    lane = self._find((key.cluster, key.namespace, key.name, parsed.hash), title, now)
-                    lane.creations[operation.pool] = operation
 
     def _forget(self, now: float) -> None:
         old = [key for key, lane in self._lanes.items() if now - lane.seen_at > KEPT_SECONDS]

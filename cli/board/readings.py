@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from cli.access.log_search import read_answers
 from cli.board.acts import list_dead_letters
-from cli.board.lanes import Lanes
+from cli.board.lanes import Lanes, list_creations
 from cli.diagnosis.cluster_checks import check_exporter, check_lease
 from cli.diagnosis.findings import Result
 from cli.exit_codes import say
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
     from cli.access.log_search import Answered
     from cli.access.operator_access import Deployment
+    from cli.board.lanes import Created, Key
+    from shared.engine.outside import Ports
 
 SLOW_FACTOR = 6
 """Logs and dead letters are read once in so many readings: Cloud Logging answers 60 questions a
@@ -34,6 +36,14 @@ LAG_SECONDS = 20.0
 """Cloud Logging may show a record some seconds after it was written."""
 
 _MEANWHILE = "Until it reports, only the ticks notice workloads."
+
+
+def look(ports: Ports, namespace: str) -> tuple[Status, dict[Key, Created]]:
+    """Return the status, and what GKE created for each slot."""
+    status, readings = Status(), read_all(ports, namespace=namespace)
+    for reading in readings:
+        add_reading(status, reading)
+    return status, list_creations(readings)
 
 
 @dataclass(slots=True)
@@ -64,12 +74,10 @@ class Readings:
 
     def read(self) -> dict[str, Any]:
         """Return everything that the page shows. A source that fails is named in ``unread``."""
-        ports, status = self.deployment.ports, Status()
-        readings = read_all(ports, namespace=self.namespace)
-        for reading in readings:
-            add_reading(status, reading)
+        ports = self.deployment.ports
+        status, creations = look(ports, self.namespace)
         now = ports.clock.now()
-        lanes = self._lanes.observe(status, readings, now)
+        lanes = self._lanes.observe(status, creations, now)
         if self._count % SLOW_FACTOR == 0:
             self._read_slowly(now)
         self._count += 1

@@ -4,25 +4,24 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from shared.core.identity.creations import Creation
-
 from cli.access.log_search import Answered
+from cli.board.lanes import Created, Key
+from cli.fleet.rows import PoolRow, WaitingRow
 from cli.fleet.status import Status
-from cli.fleet.status_rows import PoolRow, WaitingRow
 from cli.messages.dead_letters import DeadLetter
 from cli.usage.record_stream import Span
-from shared.model.names import build_pool_name
-from tests.builders import NOW, a_claim
+from shared.model.names import build_name, parse_name
+from shared.model.readings import Operation
+from tests.builders import CLUSTER, NOW, a_claim
 from tests.cli.board_rows import a_row, a_wait
 
 STOCKOUT = "[GCE_STOCKOUT] us-east5-b has no capacity for ct6e-standard-4t"
 HOSTILE = "<img src=x onerror=\"document.title='owned'\"><b>bold</b>"
 
 
-def pool_name(namespace: str, workload: str, slice_: str, attempt: int = 0) -> str:
-    """The name of the pool of a slice."""
-    claim = a_claim(namespace=namespace, name=workload, slice_key=f"{namespace}/{slice_}")
-    return build_pool_name(claim, attempt)
+def pool_name(namespace: str, workload: str, slot: int, attempt: int = 0) -> str:
+    """The name of the pool of a slot."""
+    return build_name(a_claim(namespace=namespace, name=workload, slot=slot), attempt)
 
 
 @dataclass
@@ -31,50 +30,57 @@ class Scene:
 
     pools: list[PoolRow] = field(default_factory=list)
     waiting: list[WaitingRow] = field(default_factory=list)
-    creations: list[Creation] = field(default_factory=list)
+    creations: dict[Key, Created] = field(default_factory=dict)
     dead_letters: list[DeadLetter] = field(default_factory=list)
     decisions: list[Answered] = field(default_factory=list)
     records: list[tuple[float, dict[str, Any]]] = field(default_factory=list)
     """The functions' log records of today, with their times."""
     errors: list[str] = field(default_factory=list)
 
-    def read(self, *_arguments: Any, **_options: Any) -> Status:
-        """As `read_status`."""
-        return Status(pools=list(self.pools), waiting=list(self.waiting), errors=list(self.errors))
+    def look(self, *_arguments: Any) -> tuple[Status, dict[Key, Created]]:
+        """As `cli.board.readings.look`."""
+        status = Status(pools=list(self.pools), waiting=list(self.waiting), errors=list(self.errors))
+        return status, self.creations
 
     def list_records(self, span: Span) -> Iterator[tuple[float, dict[str, Any]]]:
         """As `read_records`."""
         yield from (each for each in self.records if span.begin <= each[0] < span.end)
 
-    def serve(self, workload: str, slice_: str, *, minutes: float, **row: Any) -> None:
-        """Add a slice whose pool was asked for so many minutes ago, and took four."""
-        pool = pool_name("prod", workload, slice_)
-        home = {"namespace": "prod", "workload": workload, "slice": slice_}
-        began, ended = NOW - 60 * minutes, NOW - 60 * minutes + 240
-        self.pools.append(a_row(pool, **{**home, "age_seconds": 60 * minutes, **row}))
-        self.creations.append(
-            Creation(pool=pool, ended=ended < NOW, began_at=began, ended_at=ended if ended < NOW else None)
-        )
+    def note(self, workload: str, slot: int, pool: str, **times: Any) -> None:
+        """Add a create to GKE's operations."""
+        parsed = parse_name(pool)
+        assert parsed
+        created = self.creations.setdefault((CLUSTER, "prod", workload, parsed.hash), Created(str(slot)))
+        created.operations.append(Operation(pool=pool, creates=True, **times))
 
-    def fail(self, workload: str, slice_: str, *, times: int) -> None:
-        """Add a slice whose creations fail, each after two minutes, with growing pauses."""
-        home = {"namespace": "prod", "workload": workload, "slice": slice_}
+    def serve(self, workload: str, *, minutes: float, **row: Any) -> None:
+        """Add a slot whose pool was asked for so many minutes ago, and took four."""
+        pool = pool_name("prod", workload, 0)
+        began, ended = NOW - 60 * minutes, NOW - 60 * minutes + 240
+        self.pools.append(
+            a_row(pool, **{"namespace": "prod", "workload": workload, "age_seconds": 60 * minutes, **row})
+        )
+        done = ended < NOW
+        self.note(workload, 0, pool, ended=done, began_at=began, ended_at=ended if done else None)
+
+    def fail(self, workload: str, *, times: int) -> None:
+        """Add a slot whose creations fail, each after two minutes, with growing pauses."""
         at, waits = NOW - 120.0, NOW
         for attempt in reversed(range(times)):
-            pool = pool_name("prod", workload, slice_, attempt)
-            made = Creation(pool=pool, ended=True, error=STOCKOUT, code=8, began_at=at, ended_at=at + 110)
-            self.creations.append(made)
+            pool = pool_name("prod", workload, 1, attempt)
+            self.note(workload, 1, pool, ended=True, error=STOCKOUT, began_at=at, ended_at=at + 110)
             waits, at = at, at - 110 - 60 * 2 ** max(0, attempt - 1)
         self.waiting.append(
             a_wait(
-                pool_name("prod", workload, slice_, times),
-                **home,
+                namespace="prod",
+                workload=workload,
                 waiting_seconds=NOW - waits + 4,
-                reason="stockout",
+                reason="paused",
+                failures=times,
                 failure="stockout",
                 stuck=True,
                 attempt=times - 1,
-                message=f"attempt {times - 1} failed: no capacity in us-east5-b; next try at 08:04 UTC",
+                message="every way to get ct6e-standard-4t was tried; the next try follows after a pause",
             )
         )
 
@@ -82,24 +88,16 @@ class Scene:
 def a_bad_night() -> Scene:
     """Slices that run, wait, fail, are refused and end; dead letters; decisions."""
     scene = Scene()
-    scene.serve(
-        "llama-pretrain", "llama-pretrain-slice-0", minutes=21, hosts_busy=4, message="its workload is live"
-    )
-    scene.fail("llama-pretrain", "llama-pretrain-slice-1", times=4)
-    scene.serve(
-        "nightly-eval",
-        "nightly-eval-slice-0",
-        minutes=17,
-        decision="delete",
-        reason="workload_over",
-        message="its workload completed",
-    )
-    scene.serve("tuning-42", "tuning-42-slice-0", minutes=2, state="PROVISIONING", reason="pool_in_progress")
-    refused = {"namespace": "research", "workload": "odd-shape", "slice": "odd-shape-slice-0"}
+    scene.serve("llama-pretrain", minutes=21, hosts_busy=4)
+    scene.fail("llama-pretrain", times=4)
+    over = {"decision": "delete", "reason": "workload_over", "message": "its workload completed"}
+    scene.serve("nightly-eval", minutes=17, **over)
+    scene.serve("tuning-42", minutes=2, state="PROVISIONING", nodes=0)
     scene.waiting.append(
         a_wait(
-            "",
-            **refused,
+            namespace="research",
+            workload="odd-shape",
+            shape="tpu-v5-lite-device",
             waiting_seconds=400.0,
             decision="refuse",
             reason="shape_unsupported",

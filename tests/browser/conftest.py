@@ -19,8 +19,7 @@ from standins.processes.stand_ins import PATIENCE_SECONDS
 from tests.browser.board_scene import Scene, a_bad_night
 from tests.browser.browser_tools import find_chromium
 from tests.cli.cli_world import a_deployment
-from tests.component.world import World
-from tests.log_records import Records
+from tests.engine.world import World
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, BrowserContext
@@ -56,7 +55,7 @@ class Shown:
 
 @pytest.fixture
 def board(monkeypatch: pytest.MonkeyPatch) -> Iterator[Shown]:
-    scene, world = a_bad_night(), World(Records())
+    scene, world = a_bad_night(), World()
     open_logs: Any = object()  # there are logs; what they hold is the scene's
     deployment = dataclasses.replace(a_deployment(world), open_logs=open_logs)
     act = Act(name="press", label="Stockout", about="The next pool fails.", perform=lambda: note("press"))
@@ -67,14 +66,13 @@ def board(monkeypatch: pytest.MonkeyPatch) -> Iterator[Shown]:
         shown.done.append(" ".join(map(str, told)))
         return "it is done"
 
-    monkeypatch.setattr(readings, "read_status", scene.read)
+    monkeypatch.setattr(readings, "look", scene.look)
     monkeypatch.setattr(readings, "read_answers", lambda *_arguments, **_options: scene.decisions)
     monkeypatch.setattr(readings, "read_records", lambda _deployment, span, **_options: scene.list_records(span))
     monkeypatch.setattr(readings, "list_dead_letters", lambda _deployment: scene.dead_letters)
     monkeypatch.setattr(readings, "SLOW_FACTOR", 1)
     monkeypatch.setattr(sites, "replay_dead_letter", lambda _deployment, number: note("replay", number))
     monkeypatch.setattr(sites, "discard_dead_letter", lambda _deployment, number: note("discard", number))
-    monkeypatch.setattr(world.pools, "list_creations", lambda _cluster: scene.creations)
     monkeypatch.setattr(sites, "tell", lambda _deployment, _cluster, home, name: Told(f"of {home}/{name}"))
     with listening(site):
         yield shown

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 SCREENSHOTS = os.environ.get("BOARD_SCREENSHOTS")
 DOCS = Path(__file__).resolve().parents[2] / "docs"
-LANES = 5
+LANES = 6
 SIZES = {"phone": (360, 780), "laptop": (1280, 900), "wall": (2560, 1440)}
 
 
@@ -34,22 +34,24 @@ def open_board(context: BrowserContext, board: Shown) -> tuple[Page, list[str]]:
     return page, problems
 
 
-def lane_of(page: Page, slice_: str) -> Any:
-    return page.locator("#lanes > li", has=page.get_by_text(slice_, exact=True))
+def lane_of(page: Page, owner: str, title: str = "") -> Any:
+    """The lane of a workload whose title begins so."""
+    lanes = page.locator("#lanes > li", has=page.get_by_text(owner, exact=True))
+    return lanes.filter(has_text=title) if title else lanes
 
 
 def test_it_shows_what_waits_what_failed_and_what_needs_a_person(board: Shown, context: BrowserContext) -> None:
     page, problems = open_board(context, board)
 
     assert page.locator("#lanes > li").count() == LANES
-    assert "3 pools, 2 slices waiting, 2 need a person" in page.locator("#summary").inner_text()
-    failing = lane_of(page, "llama-pretrain-slice-1")
-    assert failing.get_attribute("data-stuck") == "true"
+    assert "3 pools, 2 needs waiting, 2 need a person" in page.locator("#summary").inner_text()
+    failing, waiting = (lane_of(page, "prod/llama-pretrain", title) for title in ("slot 1", "wait"))
+    assert waiting.get_attribute("data-stuck") == "true"
     assert failing.locator("[data-phase=failed]").count() == 4
     assert "a creation that failed (stockout)" in failing.locator(".track").get_attribute("aria-label")
-    assert "next try at 08:04 UTC [stockout]" in failing.locator(".why").inner_text()
-    assert lane_of(page, "odd-shape-slice-0").locator("[data-phase=wait]").count() == 1
-    assert lane_of(page, "nightly-eval-slice-0").locator("[data-phase=over]").count() == 1
+    assert "the next try follows after a pause [paused]" in waiting.locator(".why").inner_text()
+    assert lane_of(page, "research/odd-shape").locator("[data-phase=wait]").count() == 1
+    assert lane_of(page, "prod/nightly-eval").locator("[data-phase=over]").count() == 1
     rows = page.locator("#pools tr")
     assert rows.count() == 3
     assert "prod/llama-pretrain" in rows.all_inner_texts()[0] + rows.all_inner_texts()[1]
@@ -61,27 +63,28 @@ def test_an_open_page_follows_without_being_loaded_again(board: Shown, context: 
     page, problems = open_board(context, board)
     page.evaluate("window.same = true")
 
-    board.scene.waiting = [a_wait("", workload="new", slice="new-slice", waiting_seconds=3.0)]
+    board.scene.waiting = [a_wait(workload="new", waiting_seconds=3.0)]
     board.scene.dead_letters = []
 
-    lane_of(page, "new-slice").wait_for()
+    lane_of(page, "default/new").wait_for()
     page.get_by_text("There are no dead letters.").wait_for()
-    assert "3 pools, 1 slice waiting" in page.locator("#summary").inner_text()
+    assert "3 pools, 1 need waiting" in page.locator("#summary").inner_text()
     assert page.evaluate("window.same") is True
     assert problems == []
 
 
 def test_hostile_names_are_text(board: Shown, context: BrowserContext) -> None:
     board.scene.waiting = [
-        a_wait("", slice=HOSTILE, workload=HOSTILE, message=HOSTILE, error=HOSTILE, stuck=True, failure="stockout")
+        a_wait(shape=HOSTILE, workload=HOSTILE, message=HOSTILE, error=HOSTILE, stuck=True, failure="stockout")
     ]
     board.scene.pools = [a_row(HOSTILE, workload=HOSTILE, message=HOSTILE, failure="x")]
     board.scene.dead_letters = [a_dead_letter("7", subject=HOSTILE, error=HOSTILE)]
     board.scene.errors = [f"cluster: {HOSTILE}"]
     page, problems = open_board(context, board)
 
-    lane_of(page, HOSTILE).wait_for()
-    lane_of(page, HOSTILE).locator("summary").click()
+    lane = lane_of(page, f"default/{HOSTILE}", "wait").first
+    lane.wait_for()
+    lane.locator("summary").click()
     assert HOSTILE in page.locator("#pools").inner_text()
     assert HOSTILE in page.locator("#letters").inner_text()
     assert page.locator("img, b").count() == 0
@@ -157,7 +160,7 @@ def test_axe_finds_nothing_and_nothing_is_clipped(board: Shown, browser: Browser
         viewport={"width": width, "height": height}, color_scheme=scheme, bypass_csp=True, reduced_motion="reduce"
     )
     page, _ = open_board(context, board)
-    lane_of(page, "llama-pretrain-slice-1").locator("summary").click()
+    lane_of(page, "prod/llama-pretrain", "slot 1").locator("summary").click()
     page.get_by_role("button", name="Discard dead letter 101").click()
     page.evaluate(find_axe())
     found = page.evaluate("axe.run()")

@@ -1,52 +1,67 @@
-"""Rows of `status` for the tests of the board: defaults that make a plain case, and overrides."""
+"""Rows of a status as the board draws them: a plain case, and overrides for the rest."""
 
 from typing import Any
 
-from cli.fleet.status_rows import PoolRow, WaitingRow
+from cli.fleet.rows import PoolRow, WaitingRow
+from shared.model.names import build_name, parse_name
+from tests.builders import CLUSTER, JOBSET_UID, a_claim
 
-from shared.model.names import build_pool_name
-from tests.builders import CLUSTER, a_claim
+FIRST, SECOND = build_name(a_claim(), 0), build_name(a_claim(), 1)
+HOME = {"cluster": CLUSTER, "namespace": "default", "kind": "JobSet", "workload": "train"}
+SHAPE = "4 x ct6e-standard-4t, 4x4"
 
-FIRST, SECOND = (build_pool_name(a_claim(), attempt) for attempt in (0, 1))
-HOME = {"cluster": CLUSTER, "namespace": "default", "workload": "train", "slice": "train-workers-0"}
+
+def find_lane(row: PoolRow) -> tuple[str, str, str, str]:
+    """The lane of a pool."""
+    parsed = parse_name(row.pool)
+    assert parsed
+    return row.cluster, row.namespace, row.workload, parsed.hash
 
 
 def a_row(pool: str = FIRST, state: str = "RUNNING", **overrides: Any) -> PoolRow:
     plain = {
         **HOME,
         "pool": pool,
-        "owner_uid": "",
+        "owner_uid": JOBSET_UID,
+        "slot": "0",
+        "attempt": 0,
         "state": state,
         "nodes": 4,
+        "hosts_busy": 0,
         "chips": 16,
+        "chips_idle": 0,
         "machine_type": "",
         "topology": "",
+        "tier": "on-demand",
         "age_seconds": 50.0,
         "decision": "keep",
-        "reason": "owner_live",
-        "message": "it lives",
+        "reason": "",
+        "message": "its workload needs it, or uses it",
         "stuck": False,
-        "attempt": 0,
         "failure": "",
-        "tier": "on-demand",
+        "error": "",
+        "idle_seconds": None,
         "dollars_per_hour": 43.2,
     }
     return PoolRow(**{**plain, **overrides})
 
 
-def a_wait(pool: str = FIRST, **overrides: Any) -> WaitingRow:
+def a_wait(**overrides: Any) -> WaitingRow:
     plain = {
         **HOME,
-        "pod": "train-workers-0-0-x",
-        "pool": pool,
+        "shape": SHAPE,
+        "slices": 1,
         "waiting_seconds": 60.0,
         "decision": "wait",
         "reason": "pool_in_progress",
         "message": "GKE creates it",
         "stuck": False,
         "attempt": 0,
+        "candidate": "",
+        "failures": 0,
         "failure": "",
         "error": "",
         "next_try": "",
+        "room_chips": None,
     }
     return WaitingRow(**{**plain, **overrides})

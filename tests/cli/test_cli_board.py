@@ -16,7 +16,7 @@ from cli.board.site import BODY_BYTES_MAX, TOKEN_HEADER, Site
 from cli.diagnosis.findings import Finding, Result
 from cli.exit_codes import BadInput
 from shared.model.errors import Unavailable
-from tests.builders import CLUSTER, a_jobset, a_pod, a_pool
+from tests.builders import CLUSTER, a_pod, a_pool
 from tests.cli.cli_world import NOWHERE, a_deployment, put_in_place, run
 from tests.engine.world import World
 
@@ -29,7 +29,7 @@ GETS = ("/", "/events", f"/history?cluster={CLUSTER}&workload=train")
 @pytest.fixture
 def world() -> World:
     world = World()
-    world.pools.add(CLUSTER, a_pool())
+    world.gke.pools[a_pool().name] = a_pool()
     return world
 
 
@@ -157,8 +157,8 @@ def test_a_get_of_everything_changes_nothing(site: Site, world: World, pressed: 
     for path in ("/", "/acts/press", "/acts/replay-letter?message_id=1"):
         get(site, path)
 
-    assert {method for method, _ in world.pools.calls} <= {"list", "get", "list_creations"}
-    assert (world.cluster.notices, pressed) == ({}, [])
+    assert not [call for call in world.take_calls() if call.startswith(("create", "delete", "mark", "raise"))]
+    assert (world.cluster.notices, pressed) == ([], [])
 
 
 def test_a_read_only_board_acts_on_nothing(read_only: Site, pressed: list[str]) -> None:
@@ -248,8 +248,8 @@ def test_the_page_loads_nothing_and_never_reads_text_as_html(site: Site) -> None
 
 def test_a_hostile_name_is_data_and_nothing_else(world: World, site: Site) -> None:
     pod = a_pod(created_at=1.0, unschedulable_since=1.0, shape={"accelerator": HOSTILE})
-    world.cluster.add(pod, a_jobset(template=pod.template))
-    world.pools.pools.clear()
+    world.cluster.pods[pod.name] = pod
+    world.set_jobset(template=pod.template)
 
     read = site._read()
 
@@ -261,7 +261,7 @@ def test_a_reading_has_what_the_other_commands_read(site: Site) -> None:
     read = site._read()
 
     assert [row["pool"] for row in read["status"]["pools"]] == [a_pool().name]
-    assert [lane["slice"] for lane in read["lanes"]] == ["train-workers-0"]
+    assert [lane["title"] for lane in read["lanes"]] == ["slot 0"]
     assert read["clusters"] == [CLUSTER]
     assert read["acts"] == [{"name": "press", "label": "Press", "about": "It is pressed."}]
     assert any(text.startswith("decisions: ") for text in read["unread"])
@@ -288,8 +288,13 @@ def test_an_exporter_that_is_silent_needs_a_person(world: World, monkeypatch: py
     assert troubles[1]["text"].startswith(f"there is no answer at {NOWHERE}: ")
 
 
-def test_a_cluster_that_does_not_answer_is_named_and_ends_no_reading(world: World, site: Site) -> None:
-    world.pools.down_clusters[CLUSTER] = Unavailable("no answer")
+def test_a_cluster_that_does_not_answer_is_named_and_ends_no_reading(
+    world: World, site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(_cluster: str) -> None:
+        raise Unavailable("no answer")
+
+    monkeypatch.setattr(world.gke, "list", refuse)
 
     assert f"{CLUSTER}: no answer" in site._read()["unread"]
 

@@ -12,7 +12,7 @@ from werkzeug.test import Client
 from cli.board.feed import PAGES_MAX, Feed, TooManyPages
 from cli.board.listening import listening
 from cli.board.site import Site
-from tests.builders import CLUSTER, a_pool
+from tests.builders import a_pool
 from tests.cli.cli_world import a_deployment
 from tests.engine.world import World
 
@@ -22,7 +22,7 @@ HERE = "http://127.0.0.1:4321"
 @pytest.fixture
 def site() -> Site:
     world = World()
-    world.pools.add(CLUSTER, a_pool())
+    world.gke.pools[a_pool().name] = a_pool()
     return Site(a_deployment(world), every=1.0)
 
 

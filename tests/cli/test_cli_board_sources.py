@@ -16,7 +16,7 @@ from shared.model.errors import Misconfigured
 from shared.model.times import parse_time
 from tests.builders import CLUSTER
 from tests.cli.cli_world import a_deployment, logs_of
-from tests.cli.test_cli_replay import GOOD, REFUSED, SOURCE, bury, deployment, published, url, world
+from tests.cli.test_cli_replay import GOOD, REFUSED, bury, deployment, published, url, world
 from tests.engine.world import World
 
 __all__ = ["deployment", "url", "world"]
@@ -59,14 +59,6 @@ def test_a_dead_letter_that_is_gone_is_named_and_no_other_is_touched(url: str, d
     for act in (replay_dead_letter, discard_dead_letter):
         with pytest.raises(BadInput, match="there is no such dead letter now"):
             act(deployment, "999999")
-    assert [each.message_id for each in list_dead_letters(deployment)] == [kept]
-
-
-def test_the_end_of_an_operation_says_which_setting_it_needs(url: str, deployment: Deployment) -> None:
-    kept = bury(url, GOOD, **{SOURCE: "x-settle"})
-
-    with pytest.raises(BadInput, match="the end of an operation needs TPU_PROVISIONER_OPERATIONS_TOPIC"):
-        replay_dead_letter(deployment, kept)
     assert [each.message_id for each in list_dead_letters(deployment)] == [kept]
 
 

@@ -19,6 +19,7 @@ from tests.engine.world import World
 
 def test_the_table_says_whose_each_pool_is_and_what_the_plan_does(half_served: World) -> None:
     first, second = half_served.gke.pools
+    waits, whose = "WAITING         NEEDS                      ", "default/train   4 x ct6e-standard-4t, 4x4  "
 
     result = run("status")
 
@@ -28,8 +29,8 @@ def test_the_table_says_whose_each_pool_is_and_what_the_plan_does(half_served: W
         f"{first}   default/train   RUNNING   16      4/4    50s   keep   -",
         f"{second}   default/train   ERROR     16      0/0    50s   keep   pool_failed",
         "",
-        "WAITING         NEEDS                       SLICES   FOR   DECISION   REASON   ATTEMPT   FAILED         NEXT TRY",
-        "default/train   4 x ct6e-standard-4t, 4x4   1        85s   wait       paused   0         1 x stockout   08:01 UTC",
+        f"{waits} SLICES   FOR   DECISION   REASON   ATTEMPT   FAILED         NEXT TRY",
+        f"{whose} 1        85s   wait       paused   0         1 x stockout   08:01 UTC",
         "",
         "2 pools with 32 chips, 1 slice waiting",
     ]
