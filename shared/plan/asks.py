@@ -21,15 +21,19 @@ _REST_ON_PODS = frozenset({Verb.DELETE, Verb.MARK, Verb.CLOSE})
 
 def list_asks(census: Census, plan: Plan) -> tuple[Ask, ...]:
     """Return the facts that a plan rests on and that were not read."""
-    taken = {act.pool for act in plan.takes if act.verb in _REST_ON_PODS}
-    taken |= {pool.name for _, pool in census.demanded.served if _is_perhaps_taken(pool, census)}
-    asks = [
-        Ask(Fact.MACHINES, pool.name) for pool in census.scene.pools if _may_be_short(pool, census)
-    ]
-    unread = (pool.name for pool in census.scene.pools if not pool.users_read)
-    asks += [Ask(Fact.USERS, name) for name in unread if name in taken]
+    pools = census.scene.pools
+    asks = [Ask(Fact.MACHINES, pool.name) for pool in pools if _may_be_short(pool, census)]
+    decisive = _list_decisive(census, plan)
+    asks += [Ask(Fact.USERS, pool.name) for pool in pools if pool.name in decisive]
     asks += [Ask(Fact.OPERATIONS)] * _rests_on_operations(census, plan)
     return tuple(asks)
+
+
+def _list_decisive(census: Census, plan: Plan) -> set[str]:
+    """Return the pools of which the pods of others would change the plan, and were not read."""
+    decisive = {act.pool for act in plan.takes if act.verb in _REST_ON_PODS}
+    decisive |= {pool.name for _, pool in census.demanded.served if _is_perhaps_taken(pool, census)}
+    return decisive - {pool.name for pool in census.scene.pools if pool.users_read}
 
 
 def _rests_on_operations(census: Census, plan: Plan) -> bool:
