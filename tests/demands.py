@@ -4,12 +4,14 @@ from collections.abc import Sequence
 from typing import Any
 
 from shared.model.decisions import Decision, Verdict
+from shared.model.names import Claim, Try
 from shared.model.needs import Need
 from shared.model.workloads import PodView, WorkloadView
 from shared.needs.demand import Demand
+from shared.needs.nodepool import build_body, choose_way
 from shared.needs.wanted import Wanted, list_wanted
 from shared.settings import Settings
-from tests.builders import CLUSTER, a_jobset, a_pod, settings
+from tests.builders import CLUSTER, a_claim, a_jobset, a_pod, settings
 
 
 def want(workload: WorkloadView, *pods: PodView, use: Settings | None = None, **more: Any) -> Wanted:
@@ -61,3 +63,26 @@ def expect_demand(found: object) -> Demand:
     """Return what a rule found, which must be a demand."""
     assert isinstance(found, Demand), found
     return found
+
+
+def a_pool_body(
+    demand: Demand,
+    *,
+    use: Settings | None = None,
+    claim: Claim | None = None,
+    tried: Try | None = None,
+    candidate: int = 0,
+    empty: bool = False,
+    created_at: int = 1,
+    **more: Any,
+) -> dict[str, Any]:
+    """The request for a pool of a demand; an elastic one may have as many nodes as the spec wants."""
+    plain = {"maximum": demand.shape.node_count, "cluster_uid": "", "on_channel": True}
+    return build_body(
+        choose_way(demand, candidate, empty=empty),
+        claim or a_claim(),
+        tried or Try(),
+        created_at=created_at,
+        settings=use or settings(),
+        **{**plain, **more},
+    )

@@ -16,6 +16,8 @@ from shared.kinds.table import get_kind
 from shared.model.decisions import Decision, Reason, Verdict
 from shared.model.errors import PodContradictsSpec, Rejected
 from shared.needs.additions import NOTHING, Addition, check_pod, check_size, enlarge, read_addition
+from shared.needs.refusals import find_other_server
+from shared.needs.selectors import UnsupportedSelector
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -96,12 +98,18 @@ def see_pods(
 def _see(pod: PodView, workload: WorkloadView, settings: Settings) -> Seen:
     kind = get_kind(workload.kind)
     seen = Seen(pod=pod, template=kind.find_template(pod, workload))
+    # A queue or a webhook may give a pod to another server than its spec does.
+    other = None if pod.node_name else find_other_server(pod.template)
+    if other is not None:
+        seen.refusal = Decision(Verdict.NOTHING, other.reason, other.message)
+        return seen
     try:
         if seen.template is not None and not pod.node_name:
             check_pod(pod.template, seen.template, workload, settings)
         own = find_slice(kind, pod, workload)
         if own is not None and not pod.node_name and not own.group.elastic:
             kind.check_index(pod, workload)
+            _check_pin(pod, own, workload)
     except Rejected as error:
         seen.refusal = Decision(Verdict.REFUSE, Reason(error.reason), str(error))
         return seen
@@ -113,6 +121,23 @@ def _see(pod: PodView, workload: WorkloadView, settings: Settings) -> Seen:
     seen.slice, seen.group = own.name, name_group(own)
     seen.pinned, seen.elastic = own.group.pinned, own.group.elastic
     return seen
+
+
+def _check_pin(pod: PodView, own: SliceOfPod, workload: WorkloadView) -> None:
+    """Accept a pod that selects the nodes of its own slice, if it selects those of a slice at all.
+
+    Raises:
+        UnsupportedSelector: they are another slice's.
+    """
+    key = get_kind(workload.kind).pin_label
+    values, pin = pod.template.list_values(key), f"{workload.namespace}_{own.name}"
+    if own.group.pinned and values not in ((), (pin,)):
+        raise UnsupportedSelector(
+            "the pod selects the nodes of another slice",
+            field=f"spec.nodeSelector {key}",
+            value=" or ".join(values),
+            valid=pin,
+        )
 
 
 def name_group(own: SliceOfPod) -> str:

@@ -3,7 +3,6 @@
 from typing import Any
 
 import pytest
-from shared.needs.node_pool_body import build_node_pool
 
 from shared.model import labels
 from shared.model.needs import Tier
@@ -12,7 +11,7 @@ from shared.needs.candidates import CANDIDATES_MAX
 from shared.needs.capacity_texts import read_policies, read_priorities
 from shared.needs.demand import Demand
 from tests.builders import ZONE, settings
-from tests.demands import a_demand
+from tests.demands import a_demand, a_pool_body
 from tests.unit.asked_shapes import refuse_shape
 
 SPOT_TOLERATION = (Toleration(key=labels.SPOT, operator="Exists"),)
@@ -94,7 +93,7 @@ def test_a_pool_is_made_of_its_candidate_and_names_it() -> None:
 def test_without_a_choice_there_is_no_label() -> None:
     for shape in ({}, listing("- spot: true")):
         demand = a_demand(**shape)
-        pool = build_node_pool(demand, attempt=0, created_at=1, settings=settings())
+        pool = a_pool_body(demand)
         assert labels.CANDIDATE not in pool["config"]["labels"]
         assert demand.place == str(demand.capacity.tier)
 

@@ -8,13 +8,14 @@ import pytest
 from shared.kinds import jobset as jobset_keys
 from shared.model import labels
 from shared.model.decisions import Decision, Reason, Verdict
+from shared.model.priorities import CapacityPolicy, Priority
 from shared.model.topology_terms import Requirement
 from shared.model.workloads import PodView, SliceGroup, WorkloadView
 from shared.needs.demand import Demand
 from shared.settings import Settings
 from shared.shapes.shape import Placement
-from tests.builders import CLUSTER, JOBSET_UID, a_jobset, a_pod, a_template, expect_decision, settings
-from tests.demands import a_demand, decide_demand, expect_demand
+from tests.builders import CLUSTER, a_jobset, a_pod, a_template, expect_decision, settings
+from tests.demands import a_demand, decide_demand, expect_demand, want
 
 
 def read(
@@ -34,9 +35,6 @@ def refused(pod: PodView, use: Settings | None = None, jobset: WorkloadView | No
 def test_the_plain_case_is_a_demand_of_one_slice() -> None:
     demand = a_demand()
 
-    assert demand.claim.cluster == CLUSTER
-    assert (demand.claim.kind, demand.claim.namespace, demand.claim.name) == ("JobSet", "default", "train")
-    assert (demand.claim.owner_uid, demand.claim.slice_key) == (JOBSET_UID, "default/train-workers-0")
     assert (demand.shape.machine_type, demand.shape.node_count) == ("ct6e-standard-4t", 4)
     assert demand.zone == "us-east5-b"
     assert demand.node_labels == demand.operator_labels == {}
@@ -116,16 +114,6 @@ def test_peers_of_another_shape_do_not_count() -> None:
 
 
 NO_DEMAND = [
-    pytest.param({"deleting": True}, {}, Reason.DEMAND_GONE, id="deleting"),
-    pytest.param({"phase": "Succeeded"}, {}, Reason.DEMAND_GONE, id="succeeded"),
-    pytest.param({"phase": "Failed"}, {}, Reason.DEMAND_GONE, id="failed"),
-    pytest.param({"node_name": "n"}, {}, Reason.DEMAND_SCHEDULED, id="bound"),
-    pytest.param(
-        {"shape": {"accelerator": None, "topology": None, "chips": 0}},
-        {},
-        Reason.NOT_AN_ACCELERATOR_DEMAND,
-        id="a CPU pod",
-    ),
     pytest.param(
         {"pod_labels": {labels.DISABLE_AUTOPROVISIONING: "true"}}, {}, Reason.DEMAND_OPTED_OUT, id="opt-out label"
     ),
@@ -156,14 +144,6 @@ NO_DEMAND = [
         Reason.DEMAND_BOUND_ELSEWHERE,
         id="a pool of its own",
     ),
-    pytest.param({"pod_labels": {labels.COMPLETION_INDEX: "1"}}, {}, Reason.NOT_A_LEADER, id="not the leader"),
-    pytest.param({"nominated_node": "n"}, {}, Reason.DEMAND_NOMINATED, id="nominated"),
-    pytest.param({"gates": ("example.com/hold",)}, {}, Reason.DEMAND_NOT_UNSCHEDULABLE, id="gated"),
-    pytest.param({"unschedulable": False}, {}, Reason.DEMAND_NOT_UNSCHEDULABLE, id="not yet looked at"),
-    pytest.param({}, {"deleting": True}, Reason.OWNER_GONE, id="the JobSet is being deleted"),
-    pytest.param({}, {"terminal": "Completed"}, Reason.WORKLOAD_OVER, id="completed"),
-    pytest.param({}, {"terminal": "Failed"}, Reason.WORKLOAD_OVER, id="failed workload"),
-    pytest.param({}, {"suspended": True}, Reason.WORKLOAD_SUSPENDED, id="suspended"),
     pytest.param({}, {"managed_elsewhere": True}, Reason.DEMAND_LEFT_TO_GKE, id="managedBy"),
     pytest.param({"controller_name": ""}, {}, Reason.IDENTITY_MISMATCH, id="a bare pod with borrowed labels"),
     pytest.param({"controller_kind": "StatefulSet"}, {}, Reason.IDENTITY_MISMATCH, id="no Job"),
@@ -184,33 +164,36 @@ def test_what_is_no_demand_is_left_alone_with_its_reason(
 
 
 @pytest.mark.parametrize(
-    ("pod", "jobset"),
+    "pod",
     [
-        pytest.param({}, None, id="no JobSet"),
-        pytest.param({}, {"uid": "another"}, id="a JobSet made again under the name"),
-        pytest.param(
-            {"pod_labels": {jobset_keys.JOBSET_UID_ON_POD: "another"}}, {}, id="a pod of an earlier JobSet"
-        ),
+        {"deleting": True},
+        {"node_name": "n"},
+        {"nominated_node": "n"},
+        {"gates": ("example.com/hold",)},
+        {"unschedulable": False},
     ],
 )
-def test_a_pod_that_its_jobset_left_behind_is_refused_and_told(
-    pod: dict[str, Any], jobset: dict[str, Any] | None
-) -> None:
-    found = expect_decision(
-        decide_demand(CLUSTER, a_pod(**pod), None if jobset is None else a_jobset(**jobset), settings())
-    )
+def test_a_pod_that_does_not_wait_for_a_node_is_of_its_need_all_the_same(pod: dict[str, Any]) -> None:
+    (waiting,) = want(a_jobset(), a_pod()).pods
+    (seen,) = want(a_jobset(), a_pod(**pod)).pods
 
-    assert (found.verdict, found.reason) == (Verdict.REFUSE, Reason.OWNER_GONE)
+    assert (waiting.waits, seen.waits, seen.need) == (True, False, waiting.need)
+
+
+def test_whether_a_workload_is_over_or_suspended_is_the_plan_s_to_judge() -> None:
+    states: list[dict[str, Any]] = [{"deleting": True}, {"terminal": "Completed"}, {"suspended": True}]
+
+    assert {want(a_jobset(**state)).needs for state in states} == {want(a_jobset()).needs}
 
 
 def test_an_opt_out_of_false_is_none() -> None:
     assert isinstance(read(a_pod(pod_labels={labels.DISABLE_AUTOPROVISIONING: "false"})), Demand)
 
 
-def test_the_claim_is_the_live_jobset_s_and_not_what_labels_say() -> None:
+def test_the_slice_is_of_the_live_jobset_and_not_what_labels_say() -> None:
     pod = a_pod(pod_labels={jobset_keys.JOB_KEY: "forged", jobset_keys.REPLICATED_JOB_ON_POD: "forged"})
 
-    assert a_demand(pod=pod).claim == a_demand().claim
+    assert [each.slice for each in want(a_jobset(), pod).pods] == ["train-workers-0"]
 
 
 @pytest.mark.parametrize(
@@ -250,8 +233,8 @@ def test_the_claim_is_the_live_jobset_s_and_not_what_labels_say() -> None:
         ),
         (
             {},
-            {"annotations": {labels.COPY_LABELS: jobset_keys.JOBSET_NAME}},
-            (labels.COPY_LABELS, jobset_keys.JOBSET_NAME),
+            {"annotations": {labels.COPY_LABELS: labels.JOBSET_NAME}},
+            (labels.COPY_LABELS, labels.JOBSET_NAME),
         ),
         (
             {},
@@ -329,7 +312,12 @@ def test_a_pinned_pod_selects_its_own_job_and_nobody_else_s() -> None:
     assert refused(own).reason == Reason.SELECTOR_UNSUPPORTED
 
 
-def test_the_fingerprint_knows_what_the_workload_asked_for() -> None:
+def key_of(use: Settings | None = None, **shape: Any) -> str:
+    (need,) = want(a_jobset(template=a_template(**shape)), use=use).needs
+    return need.key
+
+
+def test_the_key_of_a_need_knows_what_the_workload_asks_for() -> None:
     asked: list[dict[str, Any]] = [
         {},
         {"topology": "2x4"},
@@ -339,12 +327,14 @@ def test_the_fingerprint_knows_what_the_workload_asked_for() -> None:
         {"selectors": {labels.RESERVATION_NAME: "r", labels.RESERVATION_PROJECT: "shared-project"}},
         {"selectors": {"team": "a"}},
         {"selectors": {"team": "b"}},
+        {"node_affinity": {"team": ("a",)}},
+        {"cpu_millis": 1000},
+        {"volume_claims": ("data",)},
+        {"annotations": {labels.ADDITIONAL_NODE_NETWORKS: "n:s"}},
     ]
-    prints = [a_demand(use=settings(allowed_shared_reservations=("*",)), **each).fingerprint for each in asked]
 
-    assert len(set(prints)) == len(asked)
-    assert all(text.startswith("1-") for text in prints)
-    assert a_demand().fingerprint == a_demand().fingerprint
+    assert len({key_of(**each) for each in asked}) == len(asked)
+    assert key_of() == key_of()
 
 
 @pytest.mark.parametrize(
@@ -354,16 +344,18 @@ def test_the_fingerprint_knows_what_the_workload_asked_for() -> None:
         {"node_service_account": "a@p.iam"},
         {"node_additional_networks": ("n:s",)},
         {"node_disk_type": "pd-ssd"},
-        {"node_tags": ("t",)},
+        {"force_on_demand": True},
         {"max_run_duration_seconds": 3600},
-        {"workload_policy_prefix": "x-"},
-        {"node_max_pods": 32},
+        {"kinds": ("Job",)},
+        {"allowed_namespaces": ("other",)},
+        {"allowed_accelerators": ("other",)},
+        {"capacity_policies": (CapacityPolicy(priorities=(Priority(spot=True), Priority())),)},
     ],
 )
-def test_a_new_default_of_the_operator_never_makes_a_healthy_pool_look_different(use: dict[str, Any]) -> None:
-    pod = a_pod(pod_labels={"team": "vision"})
+def test_no_setting_changes_the_key_of_a_need_or_what_fits_it(use: dict[str, Any]) -> None:
+    (plain,), (changed,) = (want(a_jobset(), use=each).needs for each in (settings(), settings(**use)))
 
-    assert a_demand(pod=pod, use=settings(**use)).fingerprint == a_demand(pod=pod).fingerprint
+    assert (changed.key, changed.asks, changed.most) == (plain.key, plain.asks, plain.most)
 
 
 def test_every_refusal_has_a_reason_of_the_closed_list() -> None:

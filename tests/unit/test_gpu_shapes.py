@@ -12,14 +12,13 @@ from shared.model.decisions import Decision, Reason
 from shared.model.errors import UnknownGpu, UnsupportedShape
 from shared.model.workloads import PodTemplate, SliceGroup
 from shared.needs.demand import Demand
-from shared.needs.demands import decide_planned_demand
-from shared.needs.node_pool_body import build_node_pool, describe_placement
+from shared.needs.nodepool import describe_placement
 from shared.shapes.gpu_catalogue import FAMILIES
 from shared.shapes.gpus import find_gpu_shape
 from shared.shapes.room import Room, measure_allocatable
 from standins.fakegke.model.gpu_machines import BUILT_IN
 from tests.builders import CLUSTER, a_jobset, expect_decision, settings
-from tests.demands import expect_demand
+from tests.demands import a_pool_body, expect_demand, plan_demands
 from tests.unit.test_elastic import a_gpu_body, a_gpu_template
 from tests.unit.test_kind_job import a_job
 
@@ -190,7 +189,7 @@ def plan(body: dict[str, Any], *, pods: int = 6, **changed: Any) -> Demand | Dec
 
 def build(found: Demand | Decision) -> dict[str, Any]:
     assert isinstance(found, Demand), found
-    return build_node_pool(found, attempt=0, created_at=1, settings=settings())
+    return a_pool_body(found)
 
 
 def test_a_pool_of_gpus_says_type_number_and_driver() -> None:

@@ -23,7 +23,7 @@ from shared.model.names import (
     parse_pool_name,
 )
 from shared.needs.demand import claim_slice
-from shared.needs.node_pool_body import NODE_LABEL_CHARACTERS_MAX, check_label_budget, measure_labels
+from shared.needs.nodepool import NODE_LABEL_CHARACTERS_MAX, check_label_budget, measure_labels
 from tests.builders import CLUSTER, OWNER_KEYS, a_claim
 from tests.unit.live_pods import ALL, a_body, a_workload
 
@@ -219,10 +219,10 @@ def test_a_claim_reads_as_words() -> None:
     "found",
     [
         {},
-        {jobset_keys.JOBSET_NAME: "train"},
-        {labels.MANAGER: "somebody-else", jobset_keys.JOBSET_NAME: "train"},
+        {labels.JOBSET_NAME: "train"},
+        {labels.MANAGER: "somebody-else", labels.JOBSET_NAME: "train"},
         {labels.MANAGER: labels.MANAGER_VALUE},
-        {labels.MANAGER: labels.MANAGER_VALUE, jobset_keys.JOBSET_NAME: ""},
+        {labels.MANAGER: labels.MANAGER_VALUE, labels.JOBSET_NAME: ""},
     ],
 )
 def test_a_pool_without_our_manager_or_a_workload_is_nobody_s_of_ours(found: dict[str, str]) -> None:
@@ -230,7 +230,7 @@ def test_a_pool_without_our_manager_or_a_workload_is_nobody_s_of_ours(found: dic
 
 
 def test_a_pool_of_the_go_provisioner_is_ours_without_uid_and_claim() -> None:
-    owner = parse_owner({labels.MANAGER: labels.MANAGER_VALUE, jobset_keys.JOBSET_NAME: "train"})
+    owner = parse_owner({labels.MANAGER: labels.MANAGER_VALUE, labels.JOBSET_NAME: "train"})
 
     assert owner is not None
     assert (owner.namespace, owner.name, owner.owner_uid, owner.claim_hash) == ("default", "train", "", "")
@@ -242,7 +242,7 @@ def test_a_label_that_is_no_number_is_read_as_not_said(text: str) -> None:
     owner = parse_owner(
         {
             labels.MANAGER: labels.MANAGER_VALUE,
-            jobset_keys.JOBSET_NAME: "a",
+            labels.JOBSET_NAME: "a",
             labels.CREATED_AT: text,
             labels.ATTEMPT: text,
         }
@@ -265,4 +265,4 @@ def test_labels_at_the_budget_pass_and_one_character_more_does_not() -> None:
 
 def test_over_budget_the_longest_label_that_is_not_ours_is_named() -> None:
     with pytest.raises(LabelBudgetExceeded, match=r"example\.com/long"):
-        check_label_budget({jobset_keys.JOBSET_NAME: "j" * 900, "example.com/long": "x" * 200, "short": "y"})
+        check_label_budget({labels.JOBSET_NAME: "j" * 900, "example.com/long": "x" * 200, "short": "y"})

@@ -7,10 +7,9 @@ import pytest
 from shared.model import labels
 from shared.model.decisions import Reason
 from shared.model.topology_terms import Requirement
-from shared.needs.node_pool_body import build_node_pool
 from shared.settings import Settings
 from tests.builders import settings
-from tests.demands import a_demand
+from tests.demands import a_demand, a_pool_body
 from tests.unit.asked_shapes import refuse_shape
 
 AUTO = {"acceleratorNetworkProfile": "auto"}
@@ -29,7 +28,7 @@ def networks(use: Settings | None = None, **shape: Any) -> tuple[dict[str, str],
     """The labels and the networks of the pool for a pod."""
     chosen = use or settings()
     demand = a_demand(use=chosen, **shape)
-    body = build_node_pool(demand, attempt=0, created_at=1, settings=chosen)
+    body = a_pool_body(demand, use=chosen)
     assert demand.node_labels.items() <= body["config"]["labels"].items()
     return demand.node_labels, body.get("networkConfig")
 

@@ -5,7 +5,6 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from shared.needs.node_pool_body import build_node_pool
 
 from shared.kinds import jobset as jobset_keys
 from shared.model import labels
@@ -19,7 +18,7 @@ from shared.settings import ClusterSettings
 from shared.shapes.tpus import find_shape
 from tests.builders import CLUSTER, ZONE, a_jobset, a_pod, a_template, settings
 from tests.builders import OWNER_KEYS as OF_OWNERS
-from tests.demands import a_demand, decide_demand
+from tests.demands import a_demand, a_pool_body, decide_demand
 from tests.unit.asked_shapes import refuse_shape
 
 NAMES = st.from_regex(r"[a-z]([-a-z0-9]{0,20}[a-z0-9])?", fullmatch=True)
@@ -65,7 +64,7 @@ def test_a_selector_that_contradicts_the_shape_is_refused(key: str, right: str, 
 @pytest.mark.parametrize(
     "key",
     [
-        jobset_keys.JOBSET_NAME,
+        labels.JOBSET_NAME,
         labels.MANAGER,
         "cloud.google.com/gke-boot-disk",
         "node-role.kubernetes.io/control-plane",
@@ -149,8 +148,8 @@ def test_nothing_that_a_pod_s_author_says_overwrites_an_owner_label(
     found = decide_demand(CLUSTER, pod, a_jobset(), use)
     if isinstance(found, Decision):
         return
-    built = build_node_pool(found, attempt=0, created_at=1, settings=use)["config"]["labels"]
-    plain = build_node_pool(a_demand(), attempt=0, created_at=1, settings=settings())["config"]["labels"]
+    built = a_pool_body(found, use=use)["config"]["labels"]
+    plain = a_pool_body(a_demand())["config"]["labels"]
     unlike = {key for key in OF_OWNERS - {labels.FINGERPRINT} if built[key] != plain[key]}
 
     assert unlike == set()
@@ -358,7 +357,7 @@ def test_whatever_is_selected_is_a_demand_or_a_decision_with_words(
         assert found.reason in Reason
         assert found.message
     else:
-        kept = build_node_pool(found, attempt=0, created_at=1, settings=settings())
+        kept = a_pool_body(found)
         assert kept["locations"] == [found.zone]
 
 

@@ -11,11 +11,11 @@ from shared.model import labels
 from shared.model.errors import LabelBudgetExceeded
 from shared.model.names import build_pool_name, parse_owner
 from shared.model.workloads import Toleration
-from shared.needs.node_pool_body import build_node_pool, describe_placement
+from shared.needs.nodepool import describe_placement
 from shared.settings import Settings
 from shared.shapes.tpu_catalogue import FAMILIES
 from tests.builders import JOBSET_UID, OWNER_KEYS, a_claim, a_jobset, a_pod, settings
-from tests.demands import a_demand
+from tests.demands import a_demand, a_pool_body
 
 CREATED_AT = 1_800_000_000
 IMAGE, KEY = "projects/p/global/images/i", "projects/p/locations/us/keyRings/r/cryptoKeys/k"
@@ -38,7 +38,7 @@ def build(use: Settings | None = None, *, pod: Any = None, jobset: Any = None, *
     """Build a demand's pool; the official message class must know every field and value of it."""
     use = use or settings()
     demand = a_demand(pod=pod, jobset=jobset, use=use, **shape)
-    body = build_node_pool(demand, attempt=0, created_at=CREATED_AT, settings=use)
+    body = a_pool_body(demand, use=use)
     message = NodePool.pb(NodePool())
     json_format.ParseDict(body, message, ignore_unknown_fields=False)
     text = json_format.MessageToDict(message)
@@ -125,7 +125,7 @@ def test_forced_on_demand_has_neither_spot_nor_reservation() -> None:
 
 
 def test_where_no_release_channel_forbids_it_upgrades_are_off() -> None:
-    body = build_node_pool(a_demand(), attempt=0, created_at=CREATED_AT, settings=settings(), on_channel=False)
+    body = a_pool_body(a_demand(), use=settings(), on_channel=False)
 
     assert body["management"] == {"autoRepair": True, "autoUpgrade": False}
     assert "maintenancePolicy" not in body

@@ -7,18 +7,17 @@ import pytest
 
 from shared.model.decisions import Reason
 from shared.needs.demand import Demand
-from shared.needs.node_pool_body import build_node_pool
 from shared.settings import Settings
 from shared.shapes.room import DISK_GB_MAX, GIB, Room, find_disk_size, measure_allocatable, measure_storage
 from shared.shapes.tpu_catalogue import MACHINES
 from tests.builders import settings
-from tests.demands import expect_demand
+from tests.demands import a_pool_body, expect_demand
 from tests.unit.asked_shapes import decide_shape, refuse_shape
 
 
 def disk_of(use: Settings | None = None, **template: Any) -> int | None:
     demand = expect_demand(decide_shape(use, **template))
-    body = build_node_pool(demand, attempt=0, created_at=0, settings=use or settings())
+    body = a_pool_body(demand, use=use or settings())
     size: int | None = body["config"].get("diskSizeGb")
     return size
 

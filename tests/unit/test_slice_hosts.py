@@ -9,9 +9,8 @@ from shared.kinds.table import list_slices
 from shared.model import labels
 from shared.model.decisions import Decision, Reason
 from shared.needs.demand import Demand
-from shared.needs.demands import decide_planned_demand
 from tests.builders import CLUSTER, a_jobset, a_template, expect_decision, settings
-from tests.demands import expect_demand
+from tests.demands import expect_demand, plan_demands
 
 PARTIAL = {labels.PARTIAL_SLICE: "true"}
 

@@ -9,8 +9,8 @@ from shared.model.errors import Rejected
 from shared.model.workloads import WorkloadView
 from shared.needs.capacity import find_tier
 from shared.needs.demand import Demand
-from shared.needs.demands import decide_planned_demand
 from tests.builders import CLUSTER, settings
+from tests.demands import plan_demands
 from tests.unit.live_pods import ALL, Json, a_body, a_leader, a_workload, change, decide
 
 SEEDS = 6_000
