@@ -45,9 +45,10 @@ def answer_need(wanted: Wanted, need: Need) -> Demand | Decision:
 def plan_demands(
     workload: WorkloadView, use: Settings | None = None, pods: Sequence[PodView] = ()
 ) -> list[Demand | Decision]:
-    """The demand of each need of a workload, or why it never gets a pool."""
+    """The demand of each need of a workload, or why it never gets a pool from us."""
     wanted = want(workload, *pods, use=use)
-    return [answer_need(wanted, need) for need in wanted.needs]
+    left = [Decision(Verdict.NOTHING, other.reason, other.message) for _, other in wanted.left]
+    return [*(answer_need(wanted, need) for need in wanted.needs), *left]
 
 
 def a_demand(

@@ -45,8 +45,8 @@ class Addition:
         """Return a template with the addition."""
         return dataclasses.replace(
             template,
-            node_selector=dict(self.selector) | template.node_selector,
-            node_affinity=dict(self.affinity) | template.node_affinity,
+            node_selector=template.node_selector | dict(self.selector),
+            node_affinity=template.node_affinity | dict(self.affinity),
             node_terms=self.terms or template.node_terms,
             tolerations=tuple(dict.fromkeys((*template.tolerations, *self.tolerations))),
         )
@@ -63,13 +63,19 @@ def read_addition(pod: PodTemplate, spec: PodTemplate, pin_label: str = "") -> A
         spec: of the same role.
         pin_label: the key by which the kind's controller pins the pod to its own slice.
     """
-    asked = {*spec.node_selector, *spec.node_affinity, pin_label}
+    # Where the spec has several values, or any, the pod may choose one of them.
+    asked = {*spec.node_selector, pin_label}
+    asked |= {key for key, values in spec.node_affinity.items() if len(values) == 1}
+    selector = {key: value for key, value in pod.node_selector.items() if key not in asked}
+    topology = pod.annotations.get(labels.SLICE_TOPOLOGY)
+    if topology and not (spec.selects(labels.TOPOLOGY) or labels.SLICE_TOPOLOGY in spec.annotations):
+        selector.setdefault(labels.TOPOLOGY, topology)
     return Addition(
-        selector=tuple(
-            (key, value) for key, value in sorted(pod.node_selector.items()) if key not in asked
-        ),
+        selector=tuple(sorted(selector.items())),
         affinity=tuple(
-            (key, values) for key, values in sorted(pod.node_affinity.items()) if key not in asked
+            (key, values)
+            for key, values in sorted(pod.node_affinity.items())
+            if key not in asked and values != spec.node_affinity.get(key)
         ),
         terms=() if pod.node_terms == spec.node_terms else pod.node_terms,
         tolerations=tuple(
@@ -126,18 +132,20 @@ def check_size(
         Rejected: no pool can satisfy the pods.
     """
     spec, topology = group.template, template.topology or ""
-    if not spec.topology and TOPOLOGY_FORM.fullmatch(topology):
+    whose = group.name or workload.name
+    named = spec.list_values(labels.TOPOLOGY) or labels.SLICE_TOPOLOGY in spec.annotations
+    if not named and TOPOLOGY_FORM.fullmatch(topology):
         chips = template.chips or find_chips_of_peers(template, workload)
         most, asked = max(count_hosts(group), 1) * chips, count_chips(topology)
         if asked > most:
-            raise _refuse(labels.TOPOLOGY, f"{asked} chips", f"at most {most}", workload)
+            raise _refuse(labels.TOPOLOGY, f"{asked} chips", f"at most {most} for {whose}", workload)
     if template.gpus:
         asked = find_slice_shape(group, template, workload, settings).chips
         most = _count_gpus(group, template, workload, settings)
         added = [key for key in sorted(_OF_SIZE) if template.selects(key) and not spec.selects(key)]
         if asked > most:
             field = added[0] if added else "the pod's CPU and memory"
-            raise _refuse(field, f"{asked} GPUs", f"at most {most}", workload)
+            raise _refuse(field, f"{asked} GPUs", f"at most {most} for {whose}", workload)
 
 
 def _count_gpus(
@@ -179,7 +187,9 @@ def _list_differences(
         if of_pod != of_spec:
             yield f"resources.{resource} (sum over containers)", str(of_pod), str(of_spec)
     if pod.wants_accelerator and not spec.wants_accelerator:
-        yield labels.ACCELERATOR, _show(pod, labels.ACCELERATOR), _NONE
+        wanted = (labels.ACCELERATOR, labels.TOPOLOGY, labels.SLICE_TOPOLOGY)
+        key = next((each for each in wanted if pod.selects(each)), labels.ACCELERATOR)
+        yield key, _show(pod, key), _NONE
     ignored = OF_TIER if settings.force_on_demand else frozenset()
     for key in sorted((spec.node_selector.keys() | spec.node_affinity.keys()) - ignored):
         values, admitted = set(pod.list_values(key)), set(spec.list_values(key))

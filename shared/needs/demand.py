@@ -118,7 +118,7 @@ def build_demand(
         disk_gb=find_disk(template, shape, settings),
         tolerated=template.tolerations,
         elastic=group.elastic,
-        part=group.elastic and 2 * template.units < shape.chips_per_host,
+        part=group.elastic and 2 * template.units < shape.units_per_host,
         pinned=group.pinned,
         idle_seconds=_read_idle_seconds(group, shape, settings),
         flex_wait_seconds=flex_wait,

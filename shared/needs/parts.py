@@ -42,6 +42,8 @@ class Part:
     """Slices that the workload's controller may hold now."""
     pin: str = ""
     """The only slice."""
+    added: bool = False
+    """Live pods add something to the spec."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -73,7 +75,7 @@ def see_pods(
 ) -> list[Seen]:
     """Return the live pods of a workload, each with its slice and what the slice's pods add."""
     by_group = {name_group(each): each.group for each in slices}
-    accepted: dict[tuple[str, Addition], Decision | None] = {}
+    accepted: dict[tuple[str, Addition, int, int], Decision | None] = {}
     seen = [_see(pod, workload, settings) for pod in pods]
     of_slice: dict[str, Addition] = {}
     for each in seen:
@@ -82,9 +84,11 @@ def see_pods(
             continue
         pin_label = get_kind(workload.kind).pin_label if group.pinned else ""
         addition = read_addition(each.pod.template, each.template, pin_label)
-        tried = each.group, addition
+        template = each.pod.template
+        tried = each.group, addition, template.cpu_millis, template.memory_bytes
         if tried not in accepted:
-            accepted[tried] = _find_excess(group, addition, workload, settings)
+            asked = enlarge(addition.apply(group.template), [template] if template.units else [])
+            accepted[tried] = _find_excess(group, asked, workload, settings)
         each.refusal = each.refusal or accepted[tried]
         if each.refusal is None:
             each.addition = addition
@@ -146,13 +150,13 @@ def name_group(own: SliceOfPod) -> str:
 
 
 def _find_excess(
-    group: SliceGroup, addition: Addition, workload: WorkloadView, settings: Settings
+    group: SliceGroup, template: PodTemplate, workload: WorkloadView, settings: Settings
 ) -> Decision | None:
-    """Return why an addition contradicts the spec; None if it does not, or nothing fits it."""
-    if addition == NOTHING:
+    """Return why what a pod adds contradicts the spec; None if it does not, or nothing fits it."""
+    if template == group.template:
         return None
     try:
-        check_size(group, addition.apply(group.template), workload, settings)
+        check_size(group, template, workload, settings)
     except PodContradictsSpec as error:
         return Decision(Verdict.REFUSE, Reason(error.reason), str(error))
     except Rejected:  # told as the reason of the whole need
@@ -227,7 +231,8 @@ class _Cut:
         template = addition.apply(self.group.template)
         replicas = number if self.group.elastic else self.group.replicas
         group = dataclasses.replace(self.group, template=template, replicas=replicas)
-        return Part(group=group, spec=addition.apply(self.spec), most=number)
+        added = addition != NOTHING
+        return Part(group=group, spec=addition.apply(self.spec), most=number, added=added)
 
     def _list_pinned(self, pin_label: str) -> Iterator[tuple[PartKey, Part]]:
         """Yield a part for each slice of a group whose slices are pinned."""

@@ -51,14 +51,13 @@ _OF_MACHINE = frozenset(
 )
 SET_BY_GKE = OF_SHAPE | OF_TIER | _OF_PLACE | _OF_MACHINE
 """Node labels that GKE derives from the pool's fields."""
-_COUNT = labels.ACCELERATOR_COUNT
 COPIED_FROM_SELECTORS = frozenset(
-    {
-        *(labels.ICI_RESILIENCY, labels.LOCATION_HINT, labels.POOL_GROUP_NAME),
-        *(labels.WORKLOAD_TYPE, labels.RESERVATION_AFFINITY, _COUNT),
-    }
+    {labels.ICI_RESILIENCY, labels.LOCATION_HINT, labels.POOL_GROUP_NAME, labels.WORKLOAD_TYPE}
 )
-"""GKE's own keys that GKE reads from the labels of a new pool, or does not set itself."""
+"""GKE's own keys that GKE reads from the labels of a new pool."""
+_COUNT = labels.ACCELERATOR_COUNT
+_SENT = COPIED_FROM_SELECTORS | {_COUNT, labels.RESERVATION_AFFINITY}
+"""With those that GKE does not set itself."""
 TOPOLOGY_KEYS = (labels.NODE_POOL, labels.HOSTNAME, labels.ZONE)
 """The topology labels by which pods may require to be together or apart."""
 _LISTED_BY_GKE = {labels.INSTANCE_TYPE, labels.ZONE, labels.RESERVATION_NAME}
@@ -85,7 +84,7 @@ def list_required(template: PodTemplate, settings: Settings) -> frozenset[tuple[
     required = set()
     for key in {**template.node_affinity, **template.node_selector}:
         values = template.list_values(key)
-        shown = key not in SET_BY_GKE | COPIED_FROM_SELECTORS or key in _LISTED_BY_GKE
+        shown = key not in SET_BY_GKE | _SENT or key in _LISTED_BY_GKE
         if shown and len(values) == 1 and not (key in OF_TIER and settings.force_on_demand):
             required.add((key, values[0]))
     if not settings.force_on_demand:
@@ -119,7 +118,7 @@ def read_node_labels(
                 valid="the operator In with one value",
             )
         reserved = labels.is_reserved(key) or key == labels.NETWORK_PROFILE
-        if value is not None and reserved and key not in COPIED_FROM_SELECTORS:
+        if value is not None and reserved and key not in _SENT:
             raise UnsupportedSelector(
                 "this provisioner cannot set this label on nodes",
                 field="spec.nodeSelector",
@@ -261,7 +260,15 @@ def read_zone(
     """
     location, region = cluster.split("/")[3], find_region(cluster)
     usual = settings.clusters[cluster].zone or (location if ZONE.fullmatch(location) else "")
-    chosen = template.find_selector(labels.ZONE) or template.find_selector(labels.RESERVATION_ZONE)
+    own, reserved = map(template.find_selector, (labels.ZONE, labels.RESERVATION_ZONE))
+    chosen = own or reserved
+    if own and reserved and own != reserved:
+        raise UnsupportedSelector(
+            "not the zone of the selected reservation",
+            field=labels.ZONE,
+            value=own,
+            valid=reserved,
+        )
     if chosen:
         check_zone(chosen, disks, field=f"spec.nodeSelector {labels.ZONE}")
     elif disks:

@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     from shared.shapes.shape import Shape
 
 _KEY_CHARACTERS = 13
+_KEYS = (labels.POD_KEYS | {labels.SLICE_TOPOLOGY}) - {labels.CAPACITY}
+"""Annotations of pods that change what serves them."""
 NO_NEED = "-"
 """In place of the key, for pods of the workload that belong to no need of its spec now."""
 _NOWHERE = Asks(PoolShape(""))
@@ -194,7 +196,7 @@ def _answer(
         )
         demand = build_demand(cluster, workload, group, shape, settings)
     except Rejected as error:
-        never = Obstacle(Reason(error.reason), str(error))
+        never = Obstacle(Reason(error.reason), str(error), of_flavor=part.added)
         return Answer(dataclasses.replace(need, never=never))
     ways = tuple(
         Way(
@@ -251,7 +253,7 @@ def _make_key(part: Part) -> str:
         sorted(
             f"{key}:{value}"
             for key, value in asked.annotations.items()
-            if key in labels.POD_KEYS or key == labels.SLICE_TOPOLOGY
+            if key in _KEYS
         ),
         sorted(f"{key}~{asked.labels[key]}" for key in copied if key in asked.labels),
         sorted(asked.volume_claims),

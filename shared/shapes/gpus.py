@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import difflib
 import math
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from shared.model import labels
@@ -31,14 +30,6 @@ ANY_ROOM = Room()
 """Without a share of DaemonSets."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Cut:
-    """How the GPUs of a node are divided."""
-
-    sharing: GpuSharing
-    units_per_gpu: int
-
-
 def selects_gpu(template: PodTemplate) -> bool:
     """Return whether a pod selects a node label that only GPU nodes have."""
     return any(template.selects(key) for key in _SELECTORS)
@@ -52,10 +43,10 @@ def find_gpu_shape(template: PodTemplate, *, pods: int, room: Room = ANY_ROOM) -
         UnsupportedShape: no machine fits; the message names what does.
     """
     family = _find_family(template)
-    cut = _read_cut(template, family)
-    wanted = math.ceil(template.gpus / cut.units_per_gpu)
+    sharing = _read_sharing(template, family)
+    wanted = math.ceil(template.gpus / sharing.units)
     machine = _find_machine(template, family, wanted, room)
-    per_node = _count_pods(template, machine, cut, room)
+    per_node = _count_pods(template, machine, sharing, room)
     spread = max(
         (each.domains_min for each in template.topology_terms if each.key == labels.HOSTNAME),
         default=1,
@@ -79,7 +70,7 @@ def find_gpu_shape(template: PodTemplate, *, pods: int, room: Room = ANY_ROOM) -
         placement=Placement.WORKLOAD_POLICY if family.rack_topology else Placement.NONE,
         boot_disks=family.boot_disks,
         flex_start=False,
-        gpus=cut.sharing,
+        gpus=sharing,
         pods_per_node=per_node,
         own_networks=machine.networks,
         local_disks=machine.local_disks,
@@ -108,7 +99,7 @@ def _find_family(template: PodTemplate) -> GpuFamily:
     )
 
 
-def _read_cut(template: PodTemplate, family: GpuFamily) -> _Cut:
+def _read_sharing(template: PodTemplate, family: GpuFamily) -> GpuSharing:
     size = template.find_selector(labels.GPU_PARTITION) or ""
     if size and size not in family.partitions:
         raise UnsupportedShape(
@@ -127,13 +118,13 @@ def _read_cut(template: PodTemplate, family: GpuFamily) -> _Cut:
             value=driver,
             valid=", ".join(DRIVERS),
         )
-    sharing = GpuSharing(
+    return GpuSharing(
         partition=size,
         strategy=SHARING.get(strategy, ""),
         clients=clients if strategy else 0,
         driver=DRIVERS[driver],
+        units=family.partitions.get(size, 1) * clients,
     )
-    return _Cut(sharing, family.partitions.get(size, 1) * clients)
 
 
 def _read_clients(template: PodTemplate, strategy: str) -> int:
@@ -211,13 +202,13 @@ def _has_room(template: PodTemplate, machine: GpuMachine, room: Room) -> bool:
     return template.cpu_millis <= cpu and template.memory_bytes <= memory
 
 
-def _count_pods(template: PodTemplate, machine: GpuMachine, cut: _Cut, room: Room) -> int:
+def _count_pods(template: PodTemplate, machine: GpuMachine, sharing: GpuSharing, room: Room) -> int:
     """Return how many of the pods fit on one node; at least one, by the choice of machine."""
     if any(each.keeps_apart(labels.HOSTNAME, template.labels) for each in template.topology_terms):
         return 1
     cpu, memory = measure_allocatable(machine.cpus, machine.memory_gb, room)
     limits = [
-        machine.gpus * cut.units_per_gpu // template.gpus,
+        machine.gpus * sharing.units // template.gpus,
         cpu // max(template.cpu_millis, 1),
         memory // max(template.memory_bytes, 1),
         room.pods,

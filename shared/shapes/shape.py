@@ -24,6 +24,8 @@ class GpuSharing:
     strategy: str = ""
     clients: int = 0
     driver: str = "DEFAULT"
+    units: int = 1
+    """How many units of ``nvidia.com/gpu`` one GPU is."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +55,11 @@ class Shape:
         """Return the shape for people: nodes, machine, and their topology or GPUs."""
         what = f"{self.chips_per_host} {self.accelerator} each" if self.gpus else self.topology
         return f"{self.node_count} x {self.machine_type}, {what}"
+
+    @property
+    def units_per_host(self) -> int:
+        """Return how many chips, or units of GPUs, the pods of a host can request in all."""
+        return self.chips_per_host * (self.gpus.units if self.gpus else 1)
 
     @property
     def multi_host(self) -> bool:

@@ -5,13 +5,13 @@ from typing import Any
 import pytest
 
 from shared.model import labels
-from shared.model.needs import Tier
+from shared.model.names import Try
 from shared.model.workloads import Toleration
 from shared.needs.candidates import CANDIDATES_MAX
 from shared.needs.capacity_texts import read_policies, read_priorities
 from shared.needs.demand import Demand
-from tests.builders import ZONE, settings
-from tests.demands import a_demand, a_pool_body
+from tests.builders import ZONE, a_jobset, a_template, settings
+from tests.demands import a_demand, a_pool_body, want
 from tests.unit.asked_shapes import refuse_shape
 
 SPOT_TOLERATION = (Toleration(key=labels.SPOT, operator="Exists"),)
@@ -52,13 +52,12 @@ def test_each_zone_and_each_reservation_of_an_item_is_one_candidate() -> None:
     two = "- reservations: {specific: [{name: a}, {name: b}]}\n  location: {zones: [us-east5-a, us-east5-c]}"
 
     assert names(demand) == NAMES
-    assert [str(demand.on_attempt(attempt).capacity.tier) for attempt in range(6)] == [
+    assert [str(way.tier) for way in want(a_jobset(template=a_template(**listing(LIST)))).needs[0].ways] == [
         "reservation",
         "spot",
         "spot",
         "on-demand",
         "flex-start",
-        "reservation",
     ]
     assert names(a_demand(**listing(two))) == [
         "reservation a in us-east5-a",
@@ -78,16 +77,14 @@ def test_pods_that_may_run_in_several_zones_get_a_list_of_them() -> None:
 def test_a_pool_is_made_of_its_candidate_and_names_it() -> None:
     demand = a_demand(**listing(LIST))
     first, third, last = (
-        build_node_pool(demand.on_attempt(attempt), attempt=attempt, created_at=1, settings=settings())
-        for attempt in (0, 2, 4)
+        a_pool_body(demand, candidate=number, tried=Try(candidate=number)) for number in (0, 2, 4)
     )
 
     assert first["config"]["reservationAffinity"]["values"] == ["train"]
     assert [each["locations"] for each in (first, third, last)] == [["us-east5-a"], ["us-east5-b"], [ZONE]]
     assert (third["config"]["spot"], last["config"]["maxRunDuration"]) == (True, "86400s")
-    marks = [each["config"]["labels"][labels.CANDIDATE] for each in (first, third, last)]
-    assert [mark[:6] for mark in marks] == ["1-of-5", "3-of-5", "5-of-5"]
-    assert len({mark[7:] for mark in marks}) == 3
+    marks = [each["config"]["labels"].get(labels.CANDIDATE) for each in (first, third, last)]
+    assert marks == [None, "2", "4"]
 
 
 def test_without_a_choice_there_is_no_label() -> None:
@@ -98,14 +95,11 @@ def test_without_a_choice_there_is_no_label() -> None:
         assert demand.place == str(demand.capacity.tier)
 
 
-def test_a_list_is_no_part_of_the_fingerprint() -> None:
-    """So a list that comes, goes or changes never makes a healthy pool look different."""
-    plain = a_demand().fingerprint
-    policies = read_policies('[{"priorities": [{"spot": true}, {}]}]')
-    listed = a_demand(**listing(LIST))
+def test_a_list_is_no_part_of_the_key_of_a_need() -> None:
+    """So a list that comes, goes or changes never makes a slot look different."""
+    shapes: list[dict[str, Any]] = [{"tolerations": SPOT_TOLERATION}, listing(LIST), listing("- spot: true")]
 
-    assert {listed.on_attempt(attempt).fingerprint for attempt in range(5)} == {plain}
-    assert a_demand(use=settings(capacity_policies=policies)).fingerprint == plain
+    assert len({want(a_jobset(template=a_template(**shape))).needs[0].key for shape in shapes}) == 1
 
 
 # --- the operator's policy ------------------------------------------------------------------------
@@ -122,9 +116,9 @@ def policy(namespaces: str = "*", accelerators: str = "*", text: str = LIST) -> 
     [
         ((policy(),), NAMES),
         ((policy("other"), policy(text="- spot: true\n- {}")), [f"spot in {ZONE}", f"on-demand in {ZONE}"]),
-        ((policy(accelerators="tpu-v5*"),), []),
+        ((policy(accelerators="tpu-v5*"),), [f"on-demand in {ZONE}"]),
         ((policy(accelerators="tpu-v6e-*"), policy(text="- {}")), NAMES),
-        ((policy("other"),), []),
+        ((policy("other"),), [f"on-demand in {ZONE}"]),
     ],
 )
 def test_the_first_policy_that_fits_counts(policies: Any, expected: list[str]) -> None:
@@ -143,7 +137,7 @@ def test_the_first_policy_that_fits_counts(policies: Any, expected: list[str]) -
             [*NAMES[:2], "on-demand in us-east5-a", "flex-start in us-east5-a"],
         ),
         ({"selectors": {labels.RESERVATION_NAME: "train"}}, [NAMES[0]]),
-        ({"selectors": {labels.RESERVATION_NAME: "other"}}, []),
+        ({"selectors": {labels.RESERVATION_NAME: "other"}}, [f"reservation other in {ZONE}"]),
         ({"selectors": {labels.PROVISIONING: "standard"}}, [NAMES[3]]),
     ],
 )
@@ -162,7 +156,7 @@ def test_a_pod_s_own_list_counts_instead_of_a_policy() -> None:
 def test_forced_on_demand_knows_no_list() -> None:
     demand = a_demand(use=settings(force_on_demand=True, capacity_policies=(policy(),)), **listing(LIST))
 
-    assert (demand.candidates, demand.capacity.tier) == ((), Tier.ON_DEMAND)
+    assert names(demand) == [f"on-demand in {ZONE}"]
 
 
 # --- refusals -------------------------------------------------------------------------------------
@@ -194,7 +188,7 @@ def test_forced_on_demand_knows_no_list() -> None:
             {"selectors": {labels.RESERVATION_NAME: "train"}},
             "the pods select another reservation (got 'other')",
         ),
-        ("- reservations: {specific: [{name: 'no name'}]}", {}, "not the name of a reservation (got 'no name')"),
+        ("- reservations: {specific: [{name: 'no name'}]}", {}, "not a name (got 'no name')"),
         ("- {}\n- {}", {}, "candidate 2, on-demand in us-east5-b: the same as candidate 1"),
         (
             "- flexStart: {enabled: true}\n- {}",

@@ -110,12 +110,6 @@ def test_a_head_that_tolerates_the_nodes_is_served_with_claims_too(make: Any, cl
     assert found.shape.node_count == 4
 
 
-def test_a_leader_to_which_a_webhook_added_the_toleration_is_served() -> None:
-    workload = led(change(a_body(chips=0), tolerations=[]))
-
-    assert isinstance(decide(a_leader("LeaderWorkerSet", a_body(chips=0)), workload), Demand)
-
-
 @pytest.mark.parametrize(
     ("head", "served"),
     [

@@ -12,7 +12,7 @@ from shared.needs.capacity_texts import read_policies
 from shared.needs.demand import Demand
 from shared.settings import ClusterSettings
 from tests.builders import CLUSTER, NOW, ZONE, a_jobset, a_pod, a_template, expect_decision, settings
-from tests.demands import answer_need, decide_demand, expect_demand, plan_demands
+from tests.demands import decide_demand, expect_demand
 from tests.unit.test_candidates import listing
 
 A, C, ELSEWHERE = "us-east5-a", "us-east5-c", "europe-west4-a"
@@ -124,15 +124,6 @@ def test_a_candidate_in_another_zone_is_refused_by_its_number_and_name() -> None
     )
     assert zones(demand(a_disk(A), text=f"[{{location: {{zones: [{A}]}}}}, {{spot: true}}]")) == [A, A]
     assert zones(demand(a_disk(A, C, ZONE), text=LIST)) == [A, C, ZONE]
-
-
-def test_candidates_without_a_disk_that_the_pods_made_themselves_are_left_out() -> None:
-    """The list was right when written, and the pods would need the first pool's zone for ever."""
-    made = a_disk(C, made_at=NOW + 60)
-
-    assert zones(demand(made, text=LIST)) == [C]
-    assert "candidate 2, on-demand in us-east5-c" in refusal(a_disk(A, made_at=NOW - 1), text=LIST)
-    assert "candidate 2, on-demand in us-east5-c" in refusal(a_disk(A), text=LIST)
 
 
 def test_a_list_of_which_no_candidate_is_left_is_refused() -> None:

@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 
 from shared.edges.workload_objects import read_template
-from shared.kinds.table import list_slices
 from shared.model import labels
 from shared.model.decisions import Decision, Reason
 from shared.model.errors import UnknownGpu, UnsupportedShape
@@ -17,8 +16,8 @@ from shared.shapes.gpu_catalogue import FAMILIES
 from shared.shapes.gpus import find_gpu_shape
 from shared.shapes.room import Room, measure_allocatable
 from standins.fakegke.model.gpu_machines import BUILT_IN
-from tests.builders import CLUSTER, a_jobset, expect_decision, settings
-from tests.demands import a_pool_body, expect_demand, plan_demands
+from tests.builders import a_jobset, expect_decision, settings
+from tests.demands import a_pool_body, expect_demand, plan_demands, want
 from tests.unit.test_elastic import a_gpu_body, a_gpu_template
 from tests.unit.test_kind_job import a_job
 
@@ -183,8 +182,8 @@ def test_the_catalogue_agrees_with_the_one_of_the_fake() -> None:
 
 def plan(body: dict[str, Any], *, pods: int = 6, **changed: Any) -> Demand | Decision:
     job = a_job(template=body, completionMode=None, parallelism=pods, completions=pods)
-    (only,) = list_slices(job)
-    return decide_planned_demand(CLUSTER, job, only, settings(**changed))
+    (only,) = plan_demands(job, settings(**changed))
+    return only
 
 
 def build(found: Demand | Decision) -> dict[str, Any]:
@@ -201,7 +200,8 @@ def test_a_pool_of_gpus_says_type_number_and_driver() -> None:
             "gpuDriverInstallationConfig": {"gpuDriverVersion": "DEFAULT"},
         }
     ]
-    assert pool["initialNodeCount"] == 6
+    assert pool["initialNodeCount"] == 0
+    assert pool["autoscaling"] == {"enabled": True, "minNodeCount": 0, "maxNodeCount": 6}
     assert "placementPolicy" not in pool
     assert "networkConfig" not in pool
 
@@ -236,8 +236,8 @@ def a_slice(kind: str, hosts: int, **said: Any) -> Demand | Decision:
     template = a_template(kind, gpus, **said)
     group = SliceGroup(name="workers", hosts=hosts, template=template, whole=True)
     workload = dataclasses.replace(a_jobset(), groups=(group,))
-    (only,) = list_slices(workload)
-    return decide_planned_demand(CLUSTER, workload, only, settings())
+    (only,) = plan_demands(workload)
+    return only
 
 
 def test_hosts_that_belong_together_are_placed_close_to_one_another() -> None:
@@ -257,7 +257,7 @@ def test_pods_for_nodes_with_arm_select_them_or_tolerate_their_taint() -> None:
     body["spec"]["tolerations"] = [{"key": labels.ARCHITECTURE, "operator": "Exists"}]
     group = SliceGroup(name="workers", hosts=18, template=read_template(body), whole=True)
     workload = dataclasses.replace(a_jobset(), groups=(group,))
-    assert isinstance(decide_planned_demand(CLUSTER, workload, list_slices(workload)[0], settings()), Demand)
+    assert isinstance(plan_demands(workload)[0], Demand)
 
 
 def test_a_rack_is_a_slice_by_workload_policy() -> None:
@@ -282,8 +282,23 @@ def test_refusals_carry_their_reason(found: Demand | Decision, reason: Reason) -
     assert found.reason == reason
 
 
-def test_the_number_of_pods_is_no_part_of_the_fingerprint_and_the_driver_is() -> None:
+def find_key(body: dict[str, Any], pods: int) -> str:
+    job = a_job(template=body, completionMode=None, parallelism=pods, completions=pods)
+    return want(job).needs[0].key
+
+
+def test_the_number_of_pods_is_no_part_of_the_key_of_a_need_and_the_driver_is() -> None:
     latest = a_gpu_body(selector=L4 | {labels.GPU_DRIVER: "latest"})
-    found = [plan(a_gpu_body()), plan(a_gpu_body(), pods=2), plan(latest)]
-    prints = [each.fingerprint for each in found if isinstance(each, Demand)]
-    assert prints[0] == prints[1] != prints[2]
+
+    assert find_key(a_gpu_body(), 6) == find_key(a_gpu_body(), 2) != find_key(latest, 6)
+
+
+def test_pods_that_use_less_than_half_of_a_host_keep_the_nodes_that_they_begin_with() -> None:
+    shared = a_gpu_body(selector=L4 | {labels.GPU_SHARING: "time-sharing", labels.GPU_CLIENTS: "8"})
+    pool = build(plan(shared))
+
+    assert pool["initialNodeCount"] == pool["autoscaling"]["minNodeCount"] == 1
+
+
+def test_an_elastic_pool_has_at_most_as_many_nodes_as_gke_allows() -> None:
+    assert expect_demand(plan(a_gpu_body(), pods=4000)).shape.node_count == 1000

@@ -43,27 +43,6 @@ def test_networks_of_the_operator_s_own_are_used() -> None:
     assert networks(settings(node_additional_networks=("n:s",)))[1] == OWN
 
 
-@pytest.mark.parametrize("how", ["selector", "any value"])
-def test_the_profile_that_pods_select_is_what_the_nodes_have(how: str) -> None:
-    selected = {"selectors": H100["selectors"] | PROFILE}
-    shape = H100 | (selected if how == "selector" else {"node_affinity": {labels.NETWORK_PROFILE: ()}})
-
-    assert networks(**shape) == (PROFILE, AUTO)
-
-
-def test_a_selected_profile_is_used_instead_of_the_operator_s_networks() -> None:
-    use = settings(node_additional_networks=("n:s",))
-
-    assert networks(use, **H100 | {"selectors": H100["selectors"] | PROFILE}) == (PROFILE, AUTO)
-
-
-def test_networks_that_the_pods_name_are_used_instead_of_the_profile() -> None:
-    use, named = settings(allowed_node_networks=("*",)), {labels.ADDITIONAL_NODE_NETWORKS: "n:s"}
-    shape = H100 | {"selectors": H100["selectors"] | PROFILE}
-
-    assert networks(use, annotations=named, **shape) == (PROFILE, OWN)
-
-
 @pytest.mark.parametrize(
     "wanted", [PROFILE, {"cloud.google.com/gke-networking-dra-driver": "true"}], ids=["profile", "driver"]
 )
@@ -72,14 +51,6 @@ def test_a_machine_without_such_networks_is_refused(wanted: dict[str, str]) -> N
 
     assert next(iter(wanted)) in message
     assert "remove this selector" in message
-
-
-def test_another_value_of_the_profile_is_refused() -> None:
-    assert labels.NETWORK_PROFILE in refusal(selectors={labels.NETWORK_PROFILE: "none"})
-
-
-def test_a_label_that_is_spelled_like_the_profile_s_names_it() -> None:
-    assert labels.NETWORK_PROFILE in refusal(selectors={"networks.gke.io/accelerator-network-profile": "auto"})
 
 
 @pytest.mark.parametrize(

@@ -10,14 +10,14 @@ from shared.kinds import jobset as jobset_keys
 from shared.model import labels
 from shared.model.decisions import Decision, Reason
 from shared.model.errors import NotAllowed, Rejected
+from shared.model.names import Try, build_owner_labels
 from shared.model.needs import Tier
 from shared.needs.capacity import Capacity, CapacityConflict, read_capacity
 from shared.needs.demand import Demand
 from shared.needs.selectors import COPIED_FROM_SELECTORS, UnsupportedSelector, ZoneMissing, read_zone
 from shared.settings import ClusterSettings
 from shared.shapes.tpus import find_shape
-from tests.builders import CLUSTER, ZONE, a_jobset, a_pod, a_template, settings
-from tests.builders import OWNER_KEYS as OF_OWNERS
+from tests.builders import CLUSTER, ZONE, a_claim, a_jobset, a_pod, a_template, settings
 from tests.demands import a_demand, a_pool_body, decide_demand
 from tests.unit.asked_shapes import refuse_shape
 
@@ -111,7 +111,9 @@ def test_exists_on_a_label_that_the_nodes_have_anyway_asks_for_nothing(key: str)
     else:
         pod = a_pod(shape={"node_affinity": {key: ()}}, pod_labels={"copied": "v"})
 
-    assert isinstance(decide_demand(CLUSTER, pod, a_jobset(), settings(copy_labels=("copied",))), Demand)
+    jobset = a_jobset(template=pod.template)
+
+    assert isinstance(decide_demand(CLUSTER, pod, jobset, settings(copy_labels=("copied",))), Demand)
 
 
 def test_labels_are_copied_by_setting_and_by_annotation() -> None:
@@ -121,6 +123,7 @@ def test_labels_are_copied_by_setting_and_by_annotation() -> None:
     assert (demand.operator_labels, demand.node_labels) == ({"a": "1"}, {"b": "2"})
 
 
+OF_OWNERS = build_owner_labels(a_claim(), Try(attempt=1, candidate=1, round=1, useless=1), created_at=1, cluster_uid="u", warm_seconds=1).keys()
 OWNER_KEYS = st.sampled_from(sorted(OF_OWNERS))
 KEYS = st.one_of(OWNER_KEYS, NAMES, st.sampled_from([labels.COPY_LABELS, jobset_keys.NAMESPACED_JOB, labels.SPOT]))
 
@@ -145,15 +148,12 @@ def test_nothing_that_a_pod_s_author_says_overwrites_an_owner_label(
         pod_labels=pod_labels,
         annotations={labels.COPY_LABELS: ",".join(copied)},
     )
-    found = decide_demand(CLUSTER, pod, a_jobset(), use)
+    found = decide_demand(CLUSTER, pod, a_jobset(template=pod.template), use)
     if isinstance(found, Decision):
         return
     built = a_pool_body(found, use=use)["config"]["labels"]
     plain = a_pool_body(a_demand())["config"]["labels"]
-    unlike = {key for key in OF_OWNERS - {labels.FINGERPRINT} if built[key] != plain[key]}
-
-    assert unlike == set()
-    assert built[labels.FINGERPRINT] == found.fingerprint
+    assert {key for key in OF_OWNERS if built.get(key) != plain.get(key)} == set()
 
 
 # --- zones ---
@@ -263,7 +263,7 @@ CONFLICTS = [
     pytest.param(SPOT | RESERVED, ("spot + reservation",), id="spot + reservation"),
     pytest.param(FLEX | RESERVED, ("flex-start + reservation",), id="flex-start + reservation"),
     pytest.param(SPOT | {labels.RESERVATION_AFFINITY: "any"}, (labels.RESERVATION_AFFINITY,), id="spot + any"),
-    pytest.param({labels.RESERVATION_AFFINITY: "any"}, ("any", "specific", "by its name"), id="TPU + any"),
+    pytest.param({labels.RESERVATION_AFFINITY: "any"}, ("any", "specific", "specific"), id="TPU + any"),
     pytest.param(RESERVED | {labels.RESERVATION_AFFINITY: "any"}, ("any", "specific"), id="name + any"),
     pytest.param({labels.RESERVATION_AFFINITY: "specific"}, (labels.RESERVATION_NAME,), id="specific, no name"),
     pytest.param(
@@ -278,13 +278,13 @@ CONFLICTS = [
     pytest.param({labels.PROVISIONING: "preemptible"}, (labels.SPOT,), id="preemptible"),
     pytest.param({labels.PROVISIONING: "queued"}, ("'queued'", "standard, spot, flex-start"), id="unknown model"),
     pytest.param(
-        {labels.RESERVATION_NAME: "Not Legal"}, ("'Not Legal'", "the name of a reservation"), id="bad name"
+        {labels.RESERVATION_NAME: "Not Legal"}, ("'Not Legal'", "not a name"), id="bad name"
     ),
     pytest.param(
-        RESERVED | {labels.RESERVATION_PROJECT: "../p"}, ("'../p'", "a project id"), id="a project that is a path"
+        RESERVED | {labels.RESERVATION_PROJECT: "../p"}, ("'../p'", "not a name"), id="a project that is a path"
     ),
     pytest.param(
-        {labels.RESERVATION_NAME: "r/reservationBlocks/b"}, ("the name of a reservation",), id="a path as name"
+        {labels.RESERVATION_NAME: "r/reservationBlocks/b"}, ("not a name",), id="a path as name"
     ),
     pytest.param(FLEX | {labels.MAX_RUN_DURATION: "599"}, ("'599'", "600 to 604800"), id="too short"),
     pytest.param(FLEX | {labels.MAX_RUN_DURATION: "604801"}, ("'604801'",), id="too long"),

@@ -5,7 +5,8 @@ import pytest
 from shared.model import labels
 from shared.model.decisions import Decision, Reason
 from shared.needs.demand import Demand
-from tests.builders import expect_decision
+from tests.builders import a_jobset, a_pod, expect_decision
+from tests.demands import want
 from tests.unit.live_pods import ONE_HOST, a_workload, change, plan
 
 OWN = "tpu-provisioner.cloud.google.com/"
@@ -54,6 +55,13 @@ def test_an_opt_out_counts_on_the_workload_too() -> None:
     for place in ("annotations", "pod_labels", "of_jobset"):
         found = expect_decision(decide(**{place: {labels.DISABLE_AUTOPROVISIONING: "true"}}))
         assert found.reason == Reason.DEMAND_OPTED_OUT
+
+
+@pytest.mark.parametrize(("value", "left"), [("true", True), ("gpu", False), ("false", False), ("", False)])
+def test_an_opt_out_of_the_namespace_leaves_its_workloads_to_others(value: str, *, left: bool) -> None:
+    wanted = want(a_jobset(), a_pod(), namespace_labels={labels.DISABLE_AUTOPROVISIONING: value})
+
+    assert (bool(wanted.left), bool(wanted.refusals), bool(wanted.needs)) == (left, left, not left)
 
 
 def test_an_annotation_in_a_place_where_it_is_not_read_is_told_its_place() -> None:

@@ -19,7 +19,7 @@ def decide(pods: int, *, annotations: dict[str, str] | None = None, **shape: Any
     """Decide the first slice of a JobSet with so many pods for each slice."""
     jobset = a_jobset(template=a_template(annotations=annotations or {}, **shape))
     jobset = dataclasses.replace(jobset, groups=(dataclasses.replace(jobset.groups[0], pods=pods),))
-    return decide_planned_demand(CLUSTER, jobset, list_slices(jobset)[0], settings())
+    return plan_demands(jobset)[0]
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from shared.model.decisions import Decision, Reason, Verdict
 from shared.model.needs import Tier
 from shared.needs.demand import Demand
 from tests.builders import expect_decision, settings
-from tests.demands import expect_demand
+from tests.demands import expect_demand, want
 from tests.unit.live_pods import (
     ALL,
     HOSTS,
@@ -97,17 +97,8 @@ def test_a_pod_with_other_chips_than_the_spec_buys_nothing(kind: str, chips: int
         pytest.param(SPOT, RESERVED, id="spot"),
         pytest.param(RESERVED, SPOT, id="a reservation"),
         pytest.param(RESERVED, {labels.RESERVATION_NAME: "theirs"}, id="another reservation"),
-        pytest.param(RESERVED, {**RESERVED, labels.RESERVATION_PROJECT: "their-project"}, id="another project's"),
-        pytest.param(
-            {labels.PROVISIONING: "standard"}, {labels.PROVISIONING: "standard", **SPOT}, id="standard and spot"
-        ),
         pytest.param(SPOT, {}, id="no tier"),
         pytest.param({labels.ZONE: "us-east5-a"}, {labels.ZONE: "us-east5-c"}, id="zone"),
-        pytest.param(
-            {labels.RESERVATION_ZONE: "us-east5-a"},
-            {labels.RESERVATION_ZONE: "us-east5-a", labels.ZONE: "us-east5-c"},
-            id="zone of the reservation",
-        ),
     ],
 )
 def test_a_pod_that_changes_the_tier_or_the_zone_of_the_spec_buys_nothing(
@@ -117,35 +108,67 @@ def test_a_pod_that_changes_the_tier_or_the_zone_of_the_spec_buys_nothing(
 
 
 @pytest.mark.parametrize(
-    "annotations",
+    ("of_spec", "of_pod", "reason"),
     [
-        {labels.NODE_SERVICE_ACCOUNT: "a@p.iam"},
-        {labels.ADDITIONAL_NODE_NETWORKS: "n:s"},
-        {labels.COPY_LABELS: "team"},
-        {labels.SLICE_TOPOLOGY: "2x4"},
-        {labels.DISABLE_AUTOPROVISIONING: "true"},
-        {labels.PROVISIONING_REQUEST: "r"},
+        pytest.param(
+            RESERVED,
+            {**RESERVED, labels.RESERVATION_PROJECT: "their-project"},
+            Reason.REQUEST_NOT_ALLOWED,
+            id="another project's",
+        ),
+        pytest.param(
+            {labels.PROVISIONING: "standard"},
+            {labels.PROVISIONING: "standard", **SPOT},
+            Reason.SELECTOR_UNSUPPORTED,
+            id="standard and spot",
+        ),
+        pytest.param(
+            {labels.RESERVATION_ZONE: "us-east5-a"},
+            {labels.RESERVATION_ZONE: "us-east5-a", labels.ZONE: "us-east5-c"},
+            Reason.SELECTOR_UNSUPPORTED,
+            id="zone of the reservation",
+        ),
     ],
-    ids=str,
 )
-def test_a_pod_without_an_annotation_of_its_spec_buys_nothing(annotations: dict[str, str]) -> None:
-    body = change(a_body(), {labels.TOPOLOGY: None if labels.SLICE_TOPOLOGY in annotations else "4x4"})
+def test_what_a_pod_adds_is_refused_as_if_its_spec_said_it(
+    of_spec: dict[str, str], of_pod: dict[str, str], reason: Reason
+) -> None:
+    spec, pod = change(a_body(), {**of_spec}), change(a_body(), {**of_pod})
+    need, *_ = want(a_workload("JobSet", spec), a_leader("JobSet", pod)).needs
 
-    refused("JobSet", change(body, {}, annotations=annotations), body)
+    assert need.never is not None
+    assert (need.never.reason, need.never.of_flavor) == (reason, True)
+
+
+def test_a_pod_without_the_topology_annotation_of_its_spec_buys_nothing() -> None:
+    body = change(a_body(), {labels.TOPOLOGY: None})
+
+    refused("JobSet", change(body, {}, annotations={labels.SLICE_TOPOLOGY: "2x4"}), body)
+
+
+def test_annotations_and_labels_for_the_nodes_are_the_spec_s() -> None:
+    of_spec, of_pod = ({labels.NODE_SERVICE_ACCOUNT: f"{name}@p.iam"} for name in "ab")
+    spec = change(a_body(), {}, annotations=of_spec, labels={"team": "vision"})
+    pod = change(a_body(), {}, annotations=of_pod, labels={"team": "speech"})
+    use = {"allowed_node_service_accounts": ("a@p.iam",), "copy_labels": ("team",)}
+    demand = accepted("JobSet", spec, pod, **use)
+
+    assert (demand.node_service_account, demand.operator_labels) == ("a@p.iam", {"team": "vision"})
+
+
+@pytest.mark.parametrize("key", [labels.DISABLE_AUTOPROVISIONING, labels.PROVISIONING_REQUEST])
+def test_a_queue_may_give_a_pod_to_another_server_than_its_spec(key: str) -> None:
+    pod = a_leader("JobSet", change(a_body(), {}, annotations={key: "true"}))
+    wanted = want(a_workload("JobSet", a_body()), pod)
+
+    assert [each.decision.verdict for each in wanted.refusals] == [Verdict.NOTHING]
+    assert not any(each.waits for each in wanted.pods)
 
 
 def test_a_topology_selector_does_not_replace_the_annotation_of_the_spec() -> None:
     spec = change(a_body(), {labels.TOPOLOGY: None}, annotations={labels.SLICE_TOPOLOGY: "4x4"})
 
     assert "16x16" in refused("JobSet", spec, change(spec, {labels.TOPOLOGY: "16x16"}))
-
-
-def test_a_pod_may_not_change_a_label_that_goes_to_its_nodes() -> None:
-    spec = change(a_body(), {}, labels={"team": "vision"})
-    pod = change(spec, {}, labels={"team": "speech"})
-
-    assert "label team" in refused("JobSet", spec, pod, copy_labels=("team",))
-    assert accepted("JobSet", spec, pod)
 
 
 @pytest.mark.parametrize("kind", [kind for kind in SLICED if kind != "StatefulSet"])
@@ -162,7 +185,7 @@ def test_a_topology_that_is_too_large_names_both_sizes() -> None:
     spec = change(a_body(), {labels.TOPOLOGY: None})
     message = refused("JobSet", spec, change(spec, {labels.TOPOLOGY: "16x16"}))
 
-    assert all(part in message for part in (labels.TOPOLOGY, "256 chips", "at most 16", "train-workers-0"))
+    assert all(part in message for part in (labels.TOPOLOGY, "256 chips", "at most 16 for workers"))
 
 
 def a_gpu_body(cpu: str = "3", **more: str) -> Json:
@@ -180,11 +203,11 @@ def a_gpu_body(cpu: str = "3", **more: str) -> Json:
 def test_a_pod_gets_no_machine_with_more_gpus_than_its_spec_needs(pod: Json) -> None:
     message = refused("RayCluster", a_gpu_body(), pod, hosts=2)
 
-    assert "at most 2 for train-tpu-0" in message
+    assert "at most 2 for tpu" in message
 
 
 def test_a_pod_of_an_elastic_pool_gets_no_more_gpus_by_its_cpu() -> None:
-    assert "at most 1 for train-any-" in refused("Job", a_gpu_body(), a_gpu_body(cpu="90"), hosts=1)
+    assert "at most 1 for train" in refused("Job", a_gpu_body(), a_gpu_body(cpu="90"), hosts=1)
 
 
 # --- what a pod may add ---------------------------------------------------------------------------
@@ -343,6 +366,7 @@ def test_a_slice_of_several_gpu_hosts_is_no_part_of_another_group_s_elastic_pool
             key: value for key, value in pod.template.labels.items() if key != "ray.io/replica-host-index"
         }
         pod = dataclasses.replace(pod, template=dataclasses.replace(pod.template, labels=pool_labels))
-    found = expect_demand(decide(pod, workload))
+    wanted = want(workload, pod)
 
-    assert (found.claim.slice_name, found.shape.node_count) == ("train-tpu-0", 2)
+    assert [each.slice for each in wanted.pods] == ["train-tpu-0"]
+    assert wanted.demands[wanted.pods[0].need].shape.node_count == 2
