@@ -4,15 +4,15 @@ from typing import Any
 
 import pytest
 
-from shared.kinds.table import list_slices
 from shared.model import labels
-from shared.model.decisions import Decision, Verdict
+from shared.model.decisions import Decision, Reason, Verdict
+from shared.model.needs import Obstacle
 from shared.model.workloads import Disk
 from shared.needs.capacity_texts import read_policies
 from shared.needs.demand import Demand
 from shared.settings import ClusterSettings
 from tests.builders import CLUSTER, NOW, ZONE, a_jobset, a_pod, a_template, expect_decision, settings
-from tests.demands import decide_demand, expect_demand
+from tests.demands import decide_demand, expect_demand, want
 from tests.unit.test_candidates import listing
 
 A, C, ELSEWHERE = "us-east5-a", "us-east5-c", "europe-west4-a"
@@ -63,7 +63,6 @@ def zones(found: Demand) -> list[str]:
 )
 def test_the_pool_is_where_the_disks_are(disks: tuple[Disk, ...], zone: str) -> None:
     assert demand(*disks).zone == zone
-    assert demand(*disks).fingerprint == demand().fingerprint
 
 
 def test_the_disk_says_the_zone_where_no_setting_does() -> None:
@@ -101,33 +100,31 @@ def test_a_disk_of_a_claim_that_the_pod_does_not_name_counts_for_nothing() -> No
     assert found.zone == ZONE
 
 
-def test_the_demand_of_the_spec_is_that_of_the_pod() -> None:
+def test_a_claim_that_no_node_can_bind_means_wait_with_its_name() -> None:
     template = a_template(volume_claims=("data",))
-    jobset = a_jobset(template=template, disks=(a_disk(A),))
+    absent, others = (Disk(claim=claim, unbound="does not exist") for claim in ("data", "of-others"))
+    (waits,) = want(a_jobset(template=template, disks=(absent,))).needs
+    (needs,) = want(a_jobset(template=template, disks=(others,))).needs
 
-    (first, *_) = list_slices(jobset)
-    planned = decide_planned_demand(CLUSTER, jobset, first, settings())
-
-    assert planned == decide_demand(CLUSTER, a_pod(template=template), jobset, settings())
+    assert waits.waits_for == Obstacle(
+        Reason.CLAIM_UNBOUND, "PersistentVolumeClaim default/data does not exist"
+    )
+    assert (waits.key, needs.waits_for) == (needs.key, None)
 
 
 # --- with a list ----------------------------------------------------------------------------------
 
 
-def test_a_candidate_in_another_zone_is_refused_by_its_number_and_name() -> None:
-    assert refusal(a_disk(A), text=LIST) == (
-        f"annotation {labels.CAPACITY}: candidate 2, on-demand in {C}: "
-        f"the disk of claim data is in {A} (got {C!r}); valid: {A}"
-    )
-    assert "StorageClass fast makes the disk of claim data in" in refusal(
-        a_disk(A, storage_class="fast"), text=LIST
-    )
+def test_candidates_in_another_zone_than_the_disk_are_left_out() -> None:
+    """The author of the list does not know where the pods' first pool makes their disk."""
+    assert zones(demand(a_disk(A), text=LIST)) == [A]
+    assert zones(demand(a_disk(C, storage_class="fast"), text=LIST)) == [C]
     assert zones(demand(a_disk(A), text=f"[{{location: {{zones: [{A}]}}}}, {{spot: true}}]")) == [A, A]
     assert zones(demand(a_disk(A, C, ZONE), text=LIST)) == [A, C, ZONE]
 
 
 def test_a_list_of_which_no_candidate_is_left_is_refused() -> None:
-    answer = refusal(a_disk("us-east5-d", made_at=NOW + 60), text=LIST)
+    answer = refusal(a_disk("us-east5-d"), text=LIST)
 
     assert answer.startswith(
         f"annotation {labels.CAPACITY}: candidate 1, on-demand in {A}: the disk of claim data"
