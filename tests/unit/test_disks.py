@@ -117,14 +117,14 @@ def test_a_claim_that_no_node_can_bind_means_wait_with_its_name() -> None:
 
 def test_candidates_in_another_zone_than_the_disk_are_left_out() -> None:
     """The author of the list does not know where the pods' first pool makes their disk."""
-    assert zones(demand(a_disk(A), text=LIST)) == [A]
-    assert zones(demand(a_disk(C, storage_class="fast"), text=LIST)) == [C]
+    assert zones(demand(a_disk(A), text=LIST)) == [A, A]
+    assert zones(demand(a_disk(C, storage_class="fast"), text=LIST)) == [C, C]
     assert zones(demand(a_disk(A), text=f"[{{location: {{zones: [{A}]}}}}, {{spot: true}}]")) == [A, A]
     assert zones(demand(a_disk(A, C, ZONE), text=LIST)) == [A, C, ZONE]
 
 
 def test_a_list_of_which_no_candidate_is_left_is_refused() -> None:
-    answer = refusal(a_disk("us-east5-d"), text=LIST)
+    answer = refusal(a_disk("us-east5-d"), text=f"[{{location: {{zones: [{A}, {C}]}}}}]")
 
     assert answer.startswith(
         f"annotation {labels.CAPACITY}: candidate 1, on-demand in {A}: the disk of claim data"
