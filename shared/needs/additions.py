@@ -68,7 +68,9 @@ def read_addition(pod: PodTemplate, spec: PodTemplate, pin_label: str = "") -> A
     asked |= {key for key, values in spec.node_affinity.items() if len(values) == 1}
     selector = {key: value for key, value in pod.node_selector.items() if key not in asked}
     topology = pod.annotations.get(labels.SLICE_TOPOLOGY)
-    if topology and not (spec.selects(labels.TOPOLOGY) or labels.SLICE_TOPOLOGY in spec.annotations):
+    if topology and not (
+        spec.selects(labels.TOPOLOGY) or labels.SLICE_TOPOLOGY in spec.annotations
+    ):
         selector.setdefault(labels.TOPOLOGY, topology)
     return Addition(
         selector=tuple(sorted(selector.items())),
@@ -138,7 +140,9 @@ def check_size(
         chips = template.chips or find_chips_of_peers(template, workload)
         most, asked = max(count_hosts(group), 1) * chips, count_chips(topology)
         if asked > most:
-            raise _refuse(labels.TOPOLOGY, f"{asked} chips", f"at most {most} for {whose}", workload)
+            raise _refuse(
+                labels.TOPOLOGY, f"{asked} chips", f"at most {most} for {whose}", workload
+            )
     if template.gpus:
         asked = find_slice_shape(group, template, workload, settings).chips
         most = _count_gpus(group, template, workload, settings)

@@ -264,10 +264,7 @@ def read_zone(
     chosen = own or reserved
     if own and reserved and own != reserved:
         raise UnsupportedSelector(
-            "not the zone of the selected reservation",
-            field=labels.ZONE,
-            value=own,
-            valid=reserved,
+            "not the zone of the selected reservation", field=labels.ZONE, value=own, valid=reserved
         )
     if chosen:
         check_zone(chosen, disks, field=f"spec.nodeSelector {labels.ZONE}")

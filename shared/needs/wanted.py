@@ -250,11 +250,7 @@ def _make_key(part: Part) -> str:
         sorted(
             f"{each.key} {each.operator} {each.value} {each.effect}" for each in asked.tolerations
         ),
-        sorted(
-            f"{key}:{value}"
-            for key, value in asked.annotations.items()
-            if key in _KEYS
-        ),
+        sorted(f"{key}:{value}" for key, value in asked.annotations.items() if key in _KEYS),
         sorted(f"{key}~{asked.labels[key]}" for key in copied if key in asked.labels),
         sorted(asked.volume_claims),
     )

@@ -231,11 +231,7 @@ def test_the_slice_is_of_the_live_jobset_and_not_what_labels_say() -> None:
             {"annotations": {labels.COPY_LABELS: "team/a, cost"}},
             (labels.COPY_LABELS, "'cost'", "allowed_label_prefixes"),
         ),
-        (
-            {},
-            {"annotations": {labels.COPY_LABELS: labels.JOBSET_NAME}},
-            (labels.COPY_LABELS, labels.JOBSET_NAME),
-        ),
+        ({}, {"annotations": {labels.COPY_LABELS: labels.JOBSET_NAME}}, (labels.COPY_LABELS, labels.JOBSET_NAME)),
         (
             {},
             {"annotations": {labels.COPY_LABELS: "node-role.kubernetes.io/control-plane"}},

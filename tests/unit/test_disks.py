@@ -106,9 +106,7 @@ def test_a_claim_that_no_node_can_bind_means_wait_with_its_name() -> None:
     (waits,) = want(a_jobset(template=template, disks=(absent,))).needs
     (needs,) = want(a_jobset(template=template, disks=(others,))).needs
 
-    assert waits.waits_for == Obstacle(
-        Reason.CLAIM_UNBOUND, "PersistentVolumeClaim default/data does not exist"
-    )
+    assert waits.waits_for == Obstacle(Reason.CLAIM_UNBOUND, "PersistentVolumeClaim default/data does not exist")
     assert (waits.key, needs.waits_for) == (needs.key, None)
 
 

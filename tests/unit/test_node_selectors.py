@@ -123,7 +123,9 @@ def test_labels_are_copied_by_setting_and_by_annotation() -> None:
     assert (demand.operator_labels, demand.node_labels) == ({"a": "1"}, {"b": "2"})
 
 
-OF_OWNERS = build_owner_labels(a_claim(), Try(attempt=1, candidate=1, round=1, useless=1), created_at=1, cluster_uid="u", warm_seconds=1).keys()
+OF_OWNERS = build_owner_labels(
+    a_claim(), Try(attempt=1, candidate=1, round=1, useless=1), created_at=1, cluster_uid="u", warm_seconds=1
+).keys()
 OWNER_KEYS = st.sampled_from(sorted(OF_OWNERS))
 KEYS = st.one_of(OWNER_KEYS, NAMES, st.sampled_from([labels.COPY_LABELS, jobset_keys.NAMESPACED_JOB, labels.SPOT]))
 
@@ -277,15 +279,11 @@ CONFLICTS = [
     pytest.param(SPOT | {labels.PREEMPTIBLE: "true"}, (labels.PREEMPTIBLE, labels.SPOT), id="spot + preemptible"),
     pytest.param({labels.PROVISIONING: "preemptible"}, (labels.SPOT,), id="preemptible"),
     pytest.param({labels.PROVISIONING: "queued"}, ("'queued'", "standard, spot, flex-start"), id="unknown model"),
-    pytest.param(
-        {labels.RESERVATION_NAME: "Not Legal"}, ("'Not Legal'", "not a name"), id="bad name"
-    ),
+    pytest.param({labels.RESERVATION_NAME: "Not Legal"}, ("'Not Legal'", "not a name"), id="bad name"),
     pytest.param(
         RESERVED | {labels.RESERVATION_PROJECT: "../p"}, ("'../p'", "not a name"), id="a project that is a path"
     ),
-    pytest.param(
-        {labels.RESERVATION_NAME: "r/reservationBlocks/b"}, ("not a name",), id="a path as name"
-    ),
+    pytest.param({labels.RESERVATION_NAME: "r/reservationBlocks/b"}, ("not a name",), id="a path as name"),
     pytest.param(FLEX | {labels.MAX_RUN_DURATION: "599"}, ("'599'", "600 to 604800"), id="too short"),
     pytest.param(FLEX | {labels.MAX_RUN_DURATION: "604801"}, ("'604801'",), id="too long"),
     pytest.param(FLEX | {labels.MAX_RUN_DURATION: "1h"}, ("'1h'",), id="no number"),
