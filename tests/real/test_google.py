@@ -7,7 +7,6 @@ from typing import Any
 from urllib.parse import urlencode
 
 import pytest
-from shared.needs.node_pool_body import NODE_LABEL_CHARACTERS_MAX, measure_labels
 
 from cli.access.log_search import list_newest
 from cli.prices import find_pool_price
@@ -18,6 +17,7 @@ from shared.model.messages import Event, EventType, ObjectName, Observed, format
 from shared.model.operations import parse_entry
 from shared.model.pools import NodePool, PoolStatus
 from shared.model.readings import Machines
+from shared.needs.nodepool import NODE_LABEL_CHARACTERS_MAX, measure_labels
 from shared.plan.failures import Failure, classify_failure
 from shared.shapes.shape import Placement
 from shared.shapes.tpu_catalogue import CHIPS_BY_MACHINE, FAMILIES
