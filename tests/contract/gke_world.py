@@ -12,11 +12,13 @@ from shared.edges.gke import GkeNodePools
 from shared.edges.google_account import GoogleAccount
 from shared.engine.outside import NodePools
 from shared.model.times import Clock
+from shared.needs.demands import decide_demand
+from shared.needs.node_pool_body import build_node_pool
 from shared.settings import Credentials, Settings
 from standins.fakegke.tests.fakegke_worlds import open_transport
 from tests.builders import CLUSTER, a_jobset, a_pod, settings
 from tests.contract.stand_ins import ask
-from tests.demands import a_demand, build_node_pool, decide_demand, expect_demand
+from tests.demands import a_demand, expect_demand
 from tests.unit.test_elastic import a_gpu_body, a_gpu_job
 from tests.unit.test_kind_job import a_pod as a_job_pod
 
@@ -69,7 +71,7 @@ def a_body(use: Settings | None = None, **shape: Any) -> dict[str, Any]:
     job = f"job{next(NUMBERS)}"
     pod = a_pod(jobset=job, shape=shape)
     demand = a_demand(pod=pod, jobset=a_jobset(name=job, template=pod.template), use=use)
-    return build_node_pool(demand, attempt=0, created_at=1_800_000_000, use=use)
+    return build_node_pool(demand, attempt=0, created_at=1_800_000_000, settings=use)
 
 
 def a_gpu_pool_body() -> dict[str, Any]:
@@ -78,7 +80,7 @@ def a_gpu_pool_body() -> dict[str, Any]:
     pod = dataclasses.replace(a_job_pod(None, template=a_gpu_body()), controller_name=job, unschedulable=True)
     workload = dataclasses.replace(a_gpu_job(parallelism=1, completions=1), name=job)
     demand = expect_demand(decide_demand(CLUSTER, pod, workload, settings()))
-    return build_node_pool(demand, attempt=0, created_at=1_800_000_000, use=settings())
+    return build_node_pool(demand, attempt=0, created_at=1_800_000_000, settings=settings())
 
 
 def fail(code: str, text: str, reason: str = "") -> Callable[[Gke, str], None]:

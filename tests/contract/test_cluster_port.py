@@ -17,11 +17,12 @@ from shared.model import labels
 from shared.model.errors import StaleView
 from shared.model.readings import BoundPod
 from shared.model.workloads import Disk, PodView, Taint, WorkloadView
+from shared.needs.demands import decide_demand
 from standins.processes.stand_ins import wait_until
 from tests.builders import CLUSTER, NOW, a_jobset, settings
 from tests.contract.cluster_worlds import JOBSETS, ClusterWorld, a_notice, edge_world, fake_world, open_edge
 from tests.contract.stand_ins import ask
-from tests.demands import decide_demand, expect_demand
+from tests.demands import expect_demand
 from tests.unit.rayclusters import a_raycluster
 
 PODS = "/api/v1/namespaces/default/pods"

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from functools import partial
 
 import pytest
-from shared.edges.threads import Threads
 from shared.engine.looks.side_by_side import OneByOne
 
 from shared.edges.clock import SYSTEM_CLOCK
+from shared.edges.threads import Threads
 from shared.engine.outside import SideBySide
 from shared.model.errors import OutOfTime, Unavailable
 
