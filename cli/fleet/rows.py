@@ -92,7 +92,7 @@ class PoolRow(Row):
     idle_seconds: float | None
     """How long a warm pool is idle; None if it is not marked."""
     dollars_per_hour: float | None
-    """The list price of all of its nodes; None if it is unknown."""
+    """The list price of the nodes that it has; None if it is unknown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -158,9 +158,7 @@ def _build_pool_row(pool: Pool, listed: NodePool, one: Planned, reading: Reading
         failure=_name_failure(trouble, listed),
         error=listed.error,
         idle_seconds=None if pool.idle_since is None else round(reading.now - pool.idle_since, 1),
-        dollars_per_hour=find_pool_price(
-            listed, key.cluster.split("/")[3], chips=listed.units * nodes or count_chips(listed)
-        ),
+        dollars_per_hour=find_pool_price(listed, key.cluster.split("/")[3], chips=listed.units * nodes),
     )
 
 

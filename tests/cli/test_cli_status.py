@@ -11,7 +11,8 @@ from cli.fleet.status_table import print_status
 from cli.printing import format_age
 from shared.model import labels
 from shared.model.errors import Unavailable
-from shared.model.readings import FillError, Machines, Operation
+from shared.model.pools import PoolStatus
+from shared.model.readings import Operation
 from tests.builders import CLUSTER, NOW, a_go_pool, a_pod
 from tests.cli.cli_world import a_deployment, list_printed, put_in_place, read_json, run
 from tests.engine.world import World
@@ -253,15 +254,14 @@ def test_ages_are_written_as_kubectl_does(seconds: float | None, text: str) -> N
     assert format_age(seconds) == text
 
 
-def test_a_pool_that_gkes_autoscaler_cannot_fill_is_told_with_its_words(world: World) -> None:
+def test_a_pool_that_lacks_nodes_for_too_long_is_told_with_gkes_words(world: World) -> None:
     world.wait(0)
     world.provision()
     (name,) = world.gke.pools
     message = "ZONE_RESOURCE_POOL_EXHAUSTED: The zone has no capacity."
-    world.gke.pools[name] = replace(world.gke.pools[name], status="RUNNING", error=message)
-    world.gke.machines[name] = Machines(errors=(FillError(message, NOW),))
-    world.clock.pause(130)
+    world.gke.pools[name] = replace(world.gke.pools[name], status=PoolStatus.ERROR, error=message)
 
     (row,) = read_status(a_deployment(world).ports).pools
 
-    assert (row.nodes, row.failure, row.error) == (0, "stockout", message)
+    assert (row.nodes, row.failure, row.error, row.reason) == (0, "stockout", message, "pool_failed")
+    assert row.dollars_per_hour == 0
