@@ -10,7 +10,7 @@
 . "$(dirname "$0")/inputs.sh"
 
 need PROJECT_ID FORCE
-[ -f "$BUILD_FOLDER/kept-clusters" ] || fail "$BUILD_FOLDER/kept-clusters does not exist; run destroy-02-exporter.sh"
+[ -f "$BUILD_FOLDER/kept-clusters" ] || fail "$BUILD_FOLDER/kept-clusters does not exist; run destroy-03-exporter.sh"
 options=()
 [ "$FORCE" = false ] || options+=(--force)
 "${PYTHON:-python3}" "$ROOT/infra/build/remove_pools.py" --outputs "$BUILD_FOLDER/outputs.json" --state "$BUILD_FOLDER/state.json" --kept "$BUILD_FOLDER/kept-clusters" \

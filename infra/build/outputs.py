@@ -17,8 +17,6 @@ from typing import Any
 _PATH = re.compile(r"projects/([^/]+)/locations/([^/]+)/clusters/([^/]+)")
 ENVIRONMENT = "environment"
 """The key of the cluster that the root `complete` makes."""
-MAKERS = ("provision", "provision_ends")
-"""The subscriptions of the function that creates pools."""
 _OF_ENVIRONMENTS = ("cluster_id", "bucket_url", "node_service_account", "tpu_pools")
 
 
@@ -57,9 +55,9 @@ def render(name: str, outputs: dict[str, Any]) -> list[str]:
         return ["\t".join(row) for row in list_clusters(outputs)]
     if name == "topic":
         return [outputs["topics"]["workload_events"]] if outputs.get("topics") else []
-    if name == "makers-subscriptions":
+    if name == "subscriptions":  # of the functions
         found = outputs.get("subscriptions", {})
-        return [found[each] for each in MAKERS if found.get(each)]
+        return [found[each] for each in sorted(found) if found[each] and each != "dead_letters"]
     return list(outputs.get("scheduler_jobs", ()))
 
 
@@ -67,7 +65,7 @@ def main() -> int | str:
     """Print one answer."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--file", type=Path, required=True, help="the output of `terraform output -json`")
-    parser.add_argument("name", choices=("clusters", "topic", "makers-subscriptions", "scheduler-jobs"))
+    parser.add_argument("name", choices=("clusters", "topic", "subscriptions", "scheduler-jobs"))
     arguments = parser.parse_args()
     try:
         outputs = read_outputs(arguments.file)

@@ -53,10 +53,12 @@ CREDENTIALS_VARIABLE = "TPU_PROVISIONER_CREDENTIALS"
 """As the functions read them."""
 GKES_OWN_POOL = "default-pool"
 """GKE creates a cluster with it. Terraform deletes it once the cluster is there."""
-NOT_OF_PEOPLE = re.compile(r"kube-.*|gke-.*|gmp-.*|tpu-provisioner|jobset-system|kueue-system")
+NOT_OF_PEOPLE = re.compile(
+    r"kube-.*|gke-managed-.*|gke-gmp-system|gmp-(public|system)|tpu-provisioner|jobset-system|kueue-system"
+)
 """Namespaces of GKE, and of what the build installs: their pods go with the cluster.
 
-Kubernetes and GKE keep the prefixes for themselves:
+Kubernetes keeps its prefix for itself; people may have any other:
 https://kubernetes.io/docs/concepts/overview/working-with-objects/namespaces/
 """
 LEFT_SECONDS = 900

@@ -154,7 +154,7 @@ def pod(namespace: str, name: str, *, chips: int = 0, deleting_since: float | No
     )
 
 
-JOB, DATABASE = pod("team", "static-0", chips=4), pod("data", "postgres-0")
+JOB, DATABASE = pod("team", "static-0", chips=4), pod("gmp-apps", "postgres-0")
 HOMES = ("kube-system", "gke-managed-cim", "gmp-system", "jobset-system", "kueue-system", "tpu-provisioner")
 OF_GKE = [pod(each, "dns") for each in HOMES]
 LEFT_FOR_LONG = pod("data", "old-0", deleting_since=-10_000.0)
@@ -170,7 +170,7 @@ HOLDS = {
         {},
         "",
         [LEFT_FOR_LONG, DATABASE, *OF_GKE],
-        "1 pods run on it, such as data/postgres-0",
+        "1 pods run on it, such as gmp-apps/postgres-0",
     ),
     "pools of a failed build": (UNFINISHED, {}, "", [], UNPROVEN),
 }

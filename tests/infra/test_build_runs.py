@@ -64,11 +64,11 @@ def test_an_environment_is_made_once_planned_and_destroyed_in_an_order_that_lose
     calls = [" ".join(call) for call in bench.calls[before:]]
     order = [
         "--check",
-        "kubectl delete namespace tpu-provisioner",
         "jobs pause projects/a-project/locations/us-east5/jobs/tpu-provisioner-provision-environment",
         "jobs pause projects/a-project/locations/us-east5/jobs/tpu-provisioner-collect-environment",
         "modify-push-config projects/a-project/subscriptions/tpu-provisioner-provision ",
         "modify-push-config projects/a-project/subscriptions/tpu-provisioner-provision-ends",
+        "kubectl delete namespace tpu-provisioner",
         "--timeout-seconds",
         "state rm -lock-timeout=20m module.environment.google_storage_bucket.artifacts",
         " destroy ",

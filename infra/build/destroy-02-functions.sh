@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Stops what could still create pools: pauses the ticks, and removes the address of the function
-# `provision` from its subscriptions. Terraform deletes all of them later. A second run changes
-# nothing.
+# Stops the functions, before their rights in the clusters go: pauses the ticks, and removes the
+# functions' addresses from their subscriptions. Terraform deletes all of them later. A second run
+# changes nothing.
 #
 # Inputs: PROJECT_ID; needs BUILD_FOLDER/outputs.json.
 # shellcheck source-path=SCRIPTDIR source=inputs.sh
@@ -17,7 +17,7 @@ unless_gone() {
 }
 
 jobs=$(read_outputs scheduler-jobs)
-subscriptions=$(read_outputs makers-subscriptions)
+subscriptions=$(read_outputs subscriptions)
 for job in $jobs; do
     say "Pausing $job"
     state=$(gcloud scheduler jobs describe "$job" --format='value(state)' 2>"$BUILD_FOLDER/gone") || true
