@@ -65,7 +65,9 @@ def expect_spot_taken_back(one: Json) -> None:
     for number, zone in ((1, "us-east5-a"), (2, "us-east5-b")):
         created = next(each for each in one["decisions"] if each["pool"] == made[number - 1])
         assert f"candidate {number} of 3, spot in {zone}" in created["message"]
-        deleted = [each for each in one["decisions"] if (each["decision"], each["pool"]) == ("delete", made[number - 1])]
+        deleted = [
+            each for each in one["decisions"] if (each["decision"], each["pool"]) == ("delete", made[number - 1])
+        ]
         assert [each["function"] for each in deleted] == ["collect"]
     assert one["tier"] == "on-demand"
 
