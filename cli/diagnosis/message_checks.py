@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from cli.access.cli_settings import DEAD_LETTERS, PUSHED, list_pushed
+from cli.access.cli_settings import DEAD_LETTERS, ENDS, PUSHED, list_pushed
 from cli.access.metric_points import read_points
-from cli.diagnosis.findings import Finding, bad, fine, skipped, warn
+from cli.diagnosis.findings import Finding, bad, fine, poor, skipped, warn
 from cli.messages.dead_letters import Choice
 from cli.messages.replay import list_reasons
 from cli.moments import format_moment
@@ -50,9 +50,12 @@ def check_subscriptions(deployment: Deployment) -> Iterator[Finding]:
         listed = ", ".join(unnamed)
         yield skipped("subscriptions", f"not checked: TPU_PROVISIONER_SUBSCRIPTIONS has no entry {listed}")
     known = {each: name for each, name in named.items() if name}
-    absent = [name for name in known.values() if deployment.pubsub.find_subscription(name) is None]
+    absent = {each: name for each, name in known.items() if deployment.pubsub.find_subscription(name) is None}
     if absent:
-        yield bad("subscriptions", f"these do not exist: {', '.join(absent)}", "terraform plan")
+        # Without the ends of operations the ticks do all of it, only later.
+        serious = any(not each.endswith(ENDS) for each in absent)
+        text = f"these do not exist: {', '.join(absent.values())}"
+        yield poor("subscriptions", text, "terraform plan", serious=serious)
     elif known:
         yield fine("subscriptions", f"all {len(known)} exist")
 

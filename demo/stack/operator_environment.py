@@ -5,8 +5,8 @@ import json
 from demo.stack import commands
 from demo.stack.clusters import ClusterKind
 from demo.stack.commands import Addresses, StackSettings
-from demo.stack.layout import DEAD_LETTER_SUBSCRIPTION, OPERATIONS_TOPIC, TOPIC, Layout
-from demo.stack.local_subscriptions import FILTERS, subscription_path
+from demo.stack.layout import DEAD_LETTER_SUBSCRIPTION, TOPIC, Layout
+from demo.stack.local_subscriptions import ENDS, FILTERS, subscription_path
 
 
 def operator_environment(layout: Layout, settings: StackSettings, addresses: Addresses) -> dict[str, str]:
@@ -19,15 +19,14 @@ def operator_environment(layout: Layout, settings: StackSettings, addresses: Add
     function = commands.function(
         layout, settings, "provision", port=0, kubernetes=addresses.kubernetes, gke_rest=addresses.gke_rest
     )
-    subscriptions = {name: subscription_path(name) for name in FILTERS} | {
-        "dead_letters": DEAD_LETTER_SUBSCRIPTION
-    }
+    subscriptions = {name: subscription_path(name) for name in FILTERS}
+    subscriptions |= {f"{name}_ends": subscription_path(ends) for name, ends in ENDS.items()}
+    subscriptions["dead_letters"] = DEAD_LETTER_SUBSCRIPTION
     return {
         **function.environment,
         "TPU_PROVISIONER_KUBECONFIG": addresses.kubeconfig,
         "TPU_PROVISIONER_PUBSUB_ENDPOINT": addresses.pubsub_rest,
         "TPU_PROVISIONER_TOPIC": TOPIC,
-        "TPU_PROVISIONER_OPERATIONS_TOPIC": OPERATIONS_TOPIC,
         "TPU_PROVISIONER_SUBSCRIPTIONS": json.dumps(subscriptions),
         "TPU_PROVISIONER_FUNCTION_URIS": json.dumps(addresses.functions),
         "TPU_PROVISIONER_EXPORTER_URL": addresses.exporter,

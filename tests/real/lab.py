@@ -10,12 +10,15 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import pytest
 from google.api_core.exceptions import GoogleAPICallError
 
 from cli.access.operator_access import Deployment
+from shared.edges.google_account import GoogleAccount
+from shared.edges.google_session import GoogleSession
 from shared.model.errors import Denied, NotFound, ProvisionerError, Retryable, Unavailable
 
 LABEL = "tpu-provisioner-test"  # of each pool that is made here; its value is the run
@@ -46,6 +49,12 @@ class Lab:
     made: list[str] = field(default_factory=list)
     """The names of pools that may be there, each noted before it is requested."""
 
+    @cached_property
+    def gke(self) -> GoogleSession:
+        """The GKE API, for what no edge asks."""
+        settings = self.deployment.settings
+        return GoogleSession(settings.gke_endpoint, GoogleAccount(settings.credentials))
+
     def new_name(self, length: int = 0) -> str:
         """Return a new name, filled up to a length."""
         name = f"{LABEL}-{secrets.token_hex(4)}".ljust(length, "x")
@@ -68,7 +77,7 @@ class Lab:
         return self._submit("GET", f"v1/{self.cluster}{below}")
 
     def read(self, below: str) -> dict[str, Any]:
-        found: dict[str, Any] = json.loads(self.deployment.gke.call("GET", f"v1/{self.cluster}{below}"))
+        found: dict[str, Any] = json.loads(self.gke.call("GET", f"v1/{self.cluster}{below}"))
         return found
 
     def list_pools(self) -> list[dict[str, Any]]:
@@ -76,7 +85,7 @@ class Lab:
 
     def list_operations(self) -> list[dict[str, Any]]:
         path = f"v1/{self.cluster.partition('/clusters/')[0]}/operations"
-        return list(json.loads(self.deployment.gke.call("GET", path)).get("operations", []))
+        return list(json.loads(self.gke.call("GET", path)).get("operations", []))
 
     def find_create(self, name: str) -> dict[str, Any]:
         ours = [each for each in self.list_operations() if each.get("targetLink", "").endswith(f"/{name}")]
@@ -133,7 +142,7 @@ class Lab:
     def _submit(self, verb: str, path: str, body: dict[str, Any] | None = None) -> str:
         """Return `ACCEPTED`, or the refusal as GKE writes it and as the functions read it."""
         try:
-            self.deployment.gke.call(verb, path, body)
+            self.gke.call(verb, path, body)
         except ProvisionerError as error:
             cause = error.__cause__
             if isinstance(error, Unavailable | Denied) or not isinstance(cause, GoogleAPICallError):

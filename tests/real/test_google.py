@@ -189,7 +189,8 @@ def test_stockout(lab: Lab, asked: SimpleNamespace) -> None:
     """GKE tries for 35 minutes to make the machines. Meanwhile the instance group tells why not."""
     found, (machine, _, topology) = _describe_slice(lab), lab.tpu.partition(":")
     sort: dict[str, Any] = {"machine_type": machine, "topology": topology, "node_count": _count_hosts(lab)}
-    price = find_pool_price(NodePool(name="", status=PoolStatus.RUNNING, spot=True, **sort), lab.zone)
+    spot = NodePool(name="", status=PoolStatus.RUNNING, spot=True, **sort)
+    price = find_pool_price(spot, lab.zone, chips=spot.units * spot.hosts)
     if price is None or price * PAID_HOURS > float(asked.dollars):
         pytest.skip(f"it can cost half of {price or 'unknown'} dollars, and --dollars allows {asked.dollars}")
     name, told = lab.new_name(), list[str]()
