@@ -1,6 +1,5 @@
 """One fake control plane, the two ways to it, and the situations that its callers can meet."""
 
-import dataclasses
 from collections.abc import Callable
 from itertools import count
 from typing import Any
@@ -8,27 +7,28 @@ from typing import Any
 from google.cloud.container_v1 import ClusterManagerClient
 
 from shared.edges.clock import SYSTEM_CLOCK
-from shared.edges.gke import GkeNodePools
+from shared.edges.gke import GkeAdds, GkeTakes
 from shared.edges.google_account import GoogleAccount
-from shared.engine.outside import NodePools
+from shared.model.names import Claim, Try
 from shared.model.times import Clock
-from shared.needs.demands import decide_demand
-from shared.needs.node_pool_body import build_node_pool
+from shared.needs.nodepool import build_body, choose_way
+from shared.needs.wanted import list_wanted
 from shared.settings import Credentials, Settings
 from standins.fakegke.tests.fakegke_worlds import open_transport
-from tests.builders import CLUSTER, a_jobset, a_pod, settings
+from tests.builders import CLUSTER, a_jobset, a_template, settings
 from tests.contract.stand_ins import ask
-from tests.demands import a_demand, expect_demand
-from tests.unit.test_elastic import a_gpu_body, a_gpu_job
-from tests.unit.test_kind_job import a_pod as a_job_pod
 
 NO_CLUSTER = "projects/p/locations/us-east5/clusters/nowhere"
 NUMBERS = count()
 
 
-def open_edge(url: str, clock: Clock = SYSTEM_CLOCK) -> GkeNodePools:
+class Edge(GkeAdds, GkeTakes):
+    """What both functions together may do."""
+
+
+def open_edge(url: str, clock: Clock = SYSTEM_CLOCK) -> Edge:
     """Return the product's edge over a stand-in."""
-    return GkeNodePools(url, GoogleAccount(Credentials.ANONYMOUS), clock=clock)
+    return Edge(url, GoogleAccount(Credentials.ANONYMOUS), clock=clock)
 
 
 class LeapingClock:
@@ -67,20 +67,35 @@ class Gke:
 
 def a_body(use: Settings | None = None, **shape: Any) -> dict[str, Any]:
     """Build a pool body of a name that no other test has."""
-    use = use or settings()
-    job = f"job{next(NUMBERS)}"
-    pod = a_pod(jobset=job, shape=shape)
-    demand = a_demand(pod=pod, jobset=a_jobset(name=job, template=pod.template), use=use)
-    return build_node_pool(demand, attempt=0, created_at=1_800_000_000, settings=use)
+    use, job = use or settings(), f"job{next(NUMBERS)}"
+    workload = a_jobset(name=job, template=a_template(**shape))
+    wanted = list_wanted(CLUSTER, workload, (), {}, use)
+    (need,) = wanted.needs
+    assert need.never is None, need.never
+    claim = Claim(
+        cluster=CLUSTER, kind="JobSet", namespace="default", name=job, owner_uid="u", need=need.key, slot=0
+    )
+    flex = "cloud.google.com/gke-flex-start" in (shape.get("selectors") or {})
+    return build_body(
+        choose_way(wanted.demands[need.key], 0, empty=flex),
+        claim,
+        Try(),
+        maximum=0,
+        created_at=1_800_000_000,
+        cluster_uid="u",
+        on_channel=True,
+        settings=use,
+    )
 
 
 def a_gpu_pool_body() -> dict[str, Any]:
-    """Build the body of a pool that can be resized: its nodes have a GPU each and form no slice."""
-    job = f"job{next(NUMBERS)}"
-    pod = dataclasses.replace(a_job_pod(None, template=a_gpu_body()), controller_name=job, unschedulable=True)
-    workload = dataclasses.replace(a_gpu_job(parallelism=1, completions=1), name=job)
-    demand = expect_demand(decide_demand(CLUSTER, pod, workload, settings()))
-    return build_node_pool(demand, attempt=0, created_at=1_800_000_000, settings=settings())
+    """Build the body of a pool with a GPU in each node, of which GKE may make three."""
+    gpu = {"acceleratorType": "nvidia-l4", "acceleratorCount": "1"}
+    config = {"machineType": "g2-standard-12", "accelerators": [gpu]}
+    scaling = {"enabled": True, "minNodeCount": 0, "maxNodeCount": 3}
+    name = f"gpu{next(NUMBERS)}"
+    locations = ["us-east5-b"]
+    return {"name": name, "config": config, "locations": locations, "initialNodeCount": 1, "autoscaling": scaling}
 
 
 def fail(code: str, text: str, reason: str = "") -> Callable[[Gke, str], None]:
@@ -97,7 +112,7 @@ def lost(how: str) -> Callable[[Gke, str], None]:
     return arrange
 
 
-def call_port(port: NodePools, method: str, body: dict[str, Any], *, cluster: str = CLUSTER) -> object:
+def call_port(port: Edge, method: str, body: dict[str, Any], *, cluster: str = CLUSTER) -> object:
     """Make one call about the pool of a body."""
     name = str(body["name"])
     calls: dict[str, Callable[[], object]] = {
@@ -105,6 +120,7 @@ def call_port(port: NodePools, method: str, body: dict[str, Any], *, cluster: st
         "get": lambda: port.get(cluster, name),
         "list": lambda: port.list(cluster),
         "delete": lambda: port.delete(cluster, name),
-        "resize": lambda: port.resize(cluster, name, 2),
+        "raise": lambda: port.raise_maximum(cluster, name, 4),
+        "lower": lambda: port.lower_maximum(cluster, name, 2),
     }
     return calls[method]()

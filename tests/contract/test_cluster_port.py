@@ -1,30 +1,27 @@
-"""The contract of the port `Cluster`, for two implementations: the edge and the fake.
+"""What the engine expects of a cluster's objects, asked of the edge over the embedded cluster.
 
-The edge reads the embedded cluster. The fake is that of the component tests; it holds a copy of the
-cluster's objects. What only HTTP and Events have (codes, wrong addresses, counts and times) is
-asked of the edge alone, in `test_kubernetes_edge`.
+What only HTTP and Events have (codes, wrong addresses, counts and times) is in
+`test_kubernetes_edge`.
 """
 
 from typing import Any
 
 import pytest
 
-from shared.engine.outside import Cluster, Ledger, LimitHold, SurplusMark
+from shared.edges.kubernetes_api import Connection, KubernetesApi
+from shared.edges.kubernetes_cluster import KubernetesCluster
 from shared.kinds import jobset as jobset_keys
 from shared.kinds import raycluster
 from shared.kinds.deployment import TEMPLATE_HASH
 from shared.model import labels
-from shared.model.errors import StaleView
-from shared.model.readings import BoundPod
-from shared.model.workloads import Disk, PodView, Taint, WorkloadView
-from shared.needs.demands import decide_demand
+from shared.model.readings import PoolNode
+from shared.model.workloads import Disk, PodView, WorkloadView
 from standins.processes.stand_ins import wait_until
-from tests.builders import CLUSTER, NOW, a_jobset, settings
-from tests.contract.cluster_worlds import JOBSETS, ClusterWorld, a_notice, edge_world, fake_world, open_edge
+from tests.builders import NOW, a_jobset
 from tests.contract.stand_ins import ask
-from tests.demands import expect_demand
 from tests.unit.rayclusters import a_raycluster
 
+JOBSETS = "/apis/jobset.x-k8s.io/v1alpha2/namespaces/default/jobsets"
 PODS = "/api/v1/namespaces/default/pods"
 POOL, MARKED_POOL, READY_POOL = "pool-of-ours", "pool-with-marks", "pool-with-a-ready-node"
 WORKER = {raycluster.CLUSTER: "llm", raycluster.NODE_TYPE: raycluster.WORKER}
@@ -103,7 +100,12 @@ def fill_disks(url: str) -> None:
     zones = [{"matchLabelExpressions": [{"key": "topology.gke.io/zone", "values": ["us-east5-c", "us-east5-a"]}]}]
     volume = {"metadata": {"name": "pv-1"}, "spec": {"nodeAffinity": {"required": {"nodeSelectorTerms": here}}}}
     ask("POST", f"{url}/api/v1/persistentvolumes", volume)
-    two = {"metadata": {"name": "two"}, "provisioner": "p", "allowedTopologies": zones}
+    two = {
+        "metadata": {"name": "two"},
+        "provisioner": "p",
+        "allowedTopologies": zones,
+        "volumeBindingMode": "WaitForFirstConsumer",
+    }
     ask("POST", f"{url}/apis/storage.k8s.io/v1/storageclasses", two)
     for name, spec in (("bound", {"volumeName": "pv-1"}), ("later", {"storageClassName": "two"}), ("open", {})):
         body = {"metadata": {"name": name}, "spec": spec}
@@ -116,52 +118,30 @@ def url(cluster_url: str) -> str:
     fill_pools(cluster_url)
     ask("POST", f"{cluster_url}{JOBSETS}", a_jobset_body("train", chips=4, slices=2))
     ask("POST", f"{cluster_url}{JOBSETS}", a_jobset_body("chipless", chips=0, slices=1))
-    port = open_edge(cluster_url)
-    wait_until(lambda: len([pod for pod in port.list_waiting_leaders() if pod.unschedulable]) == 2)
-    wait_until(lambda: len(unbound_followers(cluster_url)) == 3)
+    port = KubernetesCluster(KubernetesApi(Connection(url=cluster_url)))
+    wait_until(lambda: len([pod for pod in port.list_accelerator_pods() if pod.unschedulable]) == 4)
     return cluster_url
 
 
-def unbound_followers(url: str) -> list[dict[str, Any]]:
-    """Return the pods that the scheduler has refused, beside those of index 0."""
-    return [
-        pod
-        for pod in ask("GET", f"{url}{PODS}")["items"]
-        if pod["metadata"].get("labels", {}).get(labels.COMPLETION_INDEX) == "1"
-        and any(each["type"] == "PodScheduled" for each in pod["status"].get("conditions", ()))
-    ]
-
-
-@pytest.fixture(params=["edge", "fake"])
-def world(request: pytest.FixtureRequest, url: str) -> ClusterWorld:
-    return edge_world(url) if request.param == "edge" else fake_world(url)
-
-
 @pytest.fixture
-def cluster(world: ClusterWorld) -> Cluster:
-    return world.port
+def cluster(url: str) -> KubernetesCluster:
+    return KubernetesCluster(KubernetesApi(Connection(url=url)), component="a-test")
 
 
-def leaders_of(cluster: Cluster, jobset: str = "train") -> list[PodView]:
-    found = [pod for pod in cluster.list_waiting_leaders() if pod.controller_name.startswith(jobset)]
-    return sorted(found, key=lambda pod: pod.controller_name)
+def list_of(cluster: KubernetesCluster, jobset: str) -> list[PodView]:
+    found = [pod for pod in cluster.list_accelerator_pods() if pod.controller_name.startswith(jobset)]
+    return sorted(found, key=lambda pod: (pod.controller_name, pod.completion_index))
 
 
-def test_a_pod_that_needs_no_accelerators_is_no_waiting_leader(cluster: Cluster) -> None:
-    assert len(leaders_of(cluster)) == 2
-    assert leaders_of(cluster, "chipless") == []
-
-
-def test_what_is_not_there_is_none(cluster: Cluster) -> None:
-    assert cluster.get_pod("default", NO_SUCH) is None
+def test_what_is_not_there_is_none(cluster: KubernetesCluster) -> None:
     assert cluster.get_workload("JobSet", "default", NO_SUCH) is None
     assert cluster.get_workload("JobSet", NO_SUCH, "train") is None
     assert cluster.get_namespace(NO_SUCH) is None
-    assert cluster.list_pool_pods(NO_SUCH) == []
-    assert cluster.list_surplus_marks(NO_SUCH) == {}
+    assert cluster.list_nodes([NO_SUCH]) == []
+    assert cluster.list_bound_pods(NO_SUCH) == []
 
 
-def test_a_namespace_is_read_with_its_uid_and_its_labels(cluster: Cluster) -> None:
+def test_a_namespace_is_read_with_its_uid_and_its_labels(cluster: KubernetesCluster) -> None:
     found = cluster.get_namespace("default")
 
     assert found is not None
@@ -169,57 +149,35 @@ def test_a_namespace_is_read_with_its_uid_and_its_labels(cluster: Cluster) -> No
     assert found.labels == {"kubernetes.io/metadata.name": "default"}
 
 
-def test_a_ledger_is_written_only_over_the_version_that_was_read(cluster: Cluster) -> None:
-    first = cluster.read_ledger("default")
-    assert (first.version, first.entries) == ("", {})
-    entry = LimitHold(namespace="team-a", chips=16, made_at=NOW + 0.25, again=True)
-
-    written = cluster.write_ledger("default", Ledger(version="", entries={"pool-a": entry}))
-
-    assert written.entries == {"pool-a": entry}
-    assert cluster.read_ledger("default") == written
-    with pytest.raises(StaleView):  # another process has created it meanwhile
-        cluster.write_ledger("default", first)
-    last = cluster.write_ledger("default", Ledger(version=written.version, entries={}))
-    with pytest.raises(StaleView):
-        cluster.write_ledger("default", written)
-    assert cluster.read_ledger("default") == last
-    assert last.entries == {}
-
-
-def test_the_zones_of_the_disk_of_a_claim_are_found(cluster: Cluster) -> None:
+def test_a_claim_says_where_its_volume_is_or_why_it_has_none(cluster: KubernetesCluster) -> None:
     bound, later = cluster.find_disk("default", "bound"), cluster.find_disk("default", "later")
 
     assert bound is not None
     assert (bound.claim, bound.zones, bound.storage_class) == ("bound", ("us-east5-a",), "")
     assert bound.made_at is not None
     assert later == Disk(claim="later", zones=("us-east5-a", "us-east5-c"), storage_class="two")
-    for name in ("open", NO_SUCH):
-        assert cluster.find_disk("default", name) is None
-    assert cluster.find_disk(NO_SUCH, "bound") is None
+    at_once, missing = cluster.find_disk("default", "open"), cluster.find_disk("default", NO_SUCH)
+    assert at_once == Disk(claim="open", zones=(), unbound="is not bound to a volume yet")
+    assert missing == Disk(claim=NO_SUCH, zones=(), unbound="does not exist")
 
 
-def test_only_the_leaders_that_wait_are_listed(cluster: Cluster) -> None:
-    found = leaders_of(cluster)
+def test_accelerator_pods_of_any_kind_are_listed_and_no_others(cluster: KubernetesCluster) -> None:
+    found = {pod.name for pod in cluster.list_accelerator_pods()}
 
-    assert [pod.controller_name for pod in found] == ["train-workers-0", "train-workers-1"]
-    assert all(pod.completion_index == "0" and not pod.node_name for pod in found)
-    assert {pod.template.chips for pod in found} == {4}
+    assert {"own", "bare", "elsewhere", "ending", "ray-worker", "ray-head", "of-serve"} <= found
+    assert not {"daemon", "done"} & found
+    assert [(pod.controller_name, pod.completion_index) for pod in list_of(cluster, "train")] == [
+        ("train-workers-0", "0"),
+        ("train-workers-0", "1"),
+        ("train-workers-1", "0"),
+        ("train-workers-1", "1"),
+    ]
+    assert list_of(cluster, "chipless") == []
 
 
-def test_the_other_accelerator_pods_of_slices_that_wait_are_listed_apart(cluster: Cluster) -> None:
-    found = list(cluster.list_waiting_followers())
-
-    assert sorted(pod.controller_name for pod in found) == ["train-workers-0", "train-workers-1"]
-    assert all(pod.completion_index == "1" and not pod.node_name for pod in found)
-
-
-def test_a_leader_and_its_jobset_are_read_as_a_demand(cluster: Cluster) -> None:
-    leader = leaders_of(cluster)[0]
-    pod = cluster.get_pod("default", leader.name)
+def test_a_jobset_is_read_as_a_workload(cluster: KubernetesCluster) -> None:
     jobset = cluster.get_workload("JobSet", "default", "train")
 
-    assert pod == leader
     assert jobset is not None
     assert (jobset.name, jobset.terminal, jobset.suspended, jobset.managed_elsewhere) == (
         "train",
@@ -227,13 +185,9 @@ def test_a_leader_and_its_jobset_are_read_as_a_demand(cluster: Cluster) -> None:
         False,
         False,
     )
-    demand = expect_demand(decide_demand(CLUSTER, pod, jobset, settings()) if pod else None)
-    assert (demand.shape.machine_type, demand.shape.node_count) == ("ct6e-standard-4t", 2)
-    assert demand.claim.owner_uid == jobset.uid
-    assert demand.claim.slice_key == f"default/{leader.controller_name}"
 
 
-def test_the_pods_of_a_workload_are_those_that_its_kind_selects(cluster: Cluster) -> None:
+def test_the_pods_of_a_workload_are_those_that_its_kind_selects(cluster: KubernetesCluster) -> None:
     assert [pod.name for pod in cluster.list_workload_pods(a_raycluster())] == ["ray-head", "ray-worker"]
     found = cluster.list_workload_pods(a_jobset())
     assert found
@@ -242,91 +196,45 @@ def test_the_pods_of_a_workload_are_those_that_its_kind_selects(cluster: Cluster
     assert [pod.name for pod in cluster.list_workload_pods(deployment)] == ["of-serve"]
 
 
-def test_the_pool_of_each_node_is_found_for_some_pools(cluster: Cluster) -> None:
-    found = cluster.find_pools_of_nodes([POOL, NO_SUCH])
-
-    assert found == {"n1": POOL, "n2": POOL}
-    assert cluster.find_pools_of_nodes([]) == {}
-
-
-def test_some_nodes_of_some_pools_are_found_if_there_are_any(cluster: Cluster) -> None:
-    found = cluster.find_pools_of_nodes([NO_SUCH, POOL], some=True)
-
-    assert found
-    assert found.items() <= {"n1": POOL, "n2": POOL}.items()
-    assert cluster.find_pools_of_nodes([NO_SUCH], some=True) == {}
-
-
-def test_the_pods_that_would_lose_their_node_are_listed_and_no_others(cluster: Cluster) -> None:
-    found = {pod.name: pod for pod in cluster.list_pool_pods(POOL)}
+def test_the_pods_that_would_lose_their_node_are_listed_and_no_others(cluster: KubernetesCluster) -> None:
+    found = {pod.name: pod for node in ("n1", "n2") for pod in cluster.list_bound_pods(node)}
 
     assert sorted(found) == ["bare", "ending", "own"]
-    assert (found["own"].workload, found["own"].chips, found["own"].node) == ("train", 4, "n1")
+    assert (found["own"].workload, found["own"].chips, found["own"].node) == ("own", 4, "n1"), (
+        "its controller is no Job of that JobSet"
+    )
     assert (found["bare"].kind, found["bare"].workload, found["bare"].deleting_since) == ("Pod", "bare", None)
     assert found["ending"].deleting_since is not None
 
 
-def test_a_mark_is_put_on_one_node_replaced_and_taken_off(cluster: Cluster) -> None:
-    assert cluster.list_surplus_marks(MARKED_POOL) == {"m1": None, "m2": None}
-
-    cluster.mark_surplus("m1", NOW)
-    assert cluster.list_surplus_marks(MARKED_POOL) == {"m1": SurplusMark(NOW, closed=False), "m2": None}
-    cluster.mark_surplus("m1", NOW + 60, closed=True)
-    assert cluster.list_surplus_marks(MARKED_POOL) == {"m1": SurplusMark(NOW + 60, closed=True), "m2": None}
-    cluster.mark_surplus("m1", None)
-    assert cluster.list_surplus_marks(MARKED_POOL) == {"m1": None, "m2": None}
+def read_marks(cluster: KubernetesCluster) -> list[tuple[str, float | None, bool]]:
+    return [(node.name, node.idle_since, node.closed) for node in cluster.list_nodes([MARKED_POOL])]
 
 
-def test_a_mark_on_a_node_that_is_gone_changes_nothing(cluster: Cluster) -> None:
-    cluster.mark_surplus(NO_SUCH, NOW)
+def test_a_mark_is_put_on_one_node_replaced_and_taken_off(cluster: KubernetesCluster) -> None:
+    assert read_marks(cluster) == [("m1", None, False), ("m2", None, False)]
 
-    assert cluster.list_surplus_marks(MARKED_POOL) == {"m1": None, "m2": None}
-
-
-def test_the_same_notice_again_adds_no_other_event(world: ClusterWorld) -> None:
-    for message in ("wrong topology", "wrong topology", "another thing"):
-        world.port.write_notice(a_notice(message))
-
-    assert sorted(world.list_told("u-1")) == ["another thing", "wrong topology"]
+    cluster.mark_idle("m1", NOW)
+    assert read_marks(cluster) == [("m1", NOW, False), ("m2", None, False)]
+    cluster.mark_idle("m1", NOW + 60, closed=True)
+    assert read_marks(cluster) == [("m1", NOW + 60, True), ("m2", None, False)]
+    cluster.mark_idle("m1", None)
+    assert read_marks(cluster) == [("m1", None, False), ("m2", None, False)]
 
 
-def test_the_fake_answers_every_question_as_the_edge_does(url: str) -> None:
-    edge, fake = edge_world(url).port, fake_world(url).port
+def test_a_mark_on_a_node_that_is_gone_changes_nothing(cluster: KubernetesCluster) -> None:
+    cluster.mark_idle(NO_SUCH, NOW)
 
-    def by_name(found: list[PodView] | list[BoundPod]) -> list[PodView | BoundPod]:
-        return sorted(found, key=lambda pod: (pod.namespace, pod.name))
-
-    assert by_name(list(fake.list_waiting_leaders())) == by_name(list(edge.list_waiting_leaders()))
-    assert by_name(list(fake.list_waiting_followers())) == by_name(list(edge.list_waiting_followers()))
-    for pool in (POOL, MARKED_POOL, "another-pool"):
-        assert by_name(fake.list_pool_pods(pool)) == by_name(edge.list_pool_pods(pool))
-        assert fake.find_pools_of_nodes([pool, POOL]) == edge.find_pools_of_nodes([pool, POOL])
-        assert fake.list_pool_nodes(pool) == edge.list_pool_nodes(pool)
-        assert fake.list_surplus_marks(pool) == edge.list_surplus_marks(pool)
-    for name in ("train", "chipless"):
-        assert fake.get_workload("JobSet", "default", name) == edge.get_workload("JobSet", "default", name)
-    for pod in ("own", "ending", "ray-head"):
-        assert fake.get_pod("default", pod) == edge.get_pod("default", pod)
+    assert read_marks(cluster) == [("m1", None, False), ("m2", None, False)]
 
 
-def test_nodes_are_read_with_their_state_their_taints_and_what_they_offer(cluster: Cluster) -> None:
-    found = {node.name: node for node in cluster.list_pool_nodes(READY_POOL)}
+def test_nodes_are_read_with_their_pool_and_their_state(cluster: KubernetesCluster) -> None:
+    found = cluster.list_nodes([READY_POOL, POOL])
 
-    assert [(name, node.ready, node.cordoned) for name, node in sorted(found.items())] == [
-        ("r1", True, True),
-        ("r2", False, True),
+    assert [(node.name, node.pool, node.ready) for node in found] == [
+        ("n1", POOL, False),
+        ("n2", POOL, False),
+        ("r1", READY_POOL, True),
+        ("r2", READY_POOL, False),
     ]
-    assert Taint("cloud.google.com/gke-spot", "true", "NoSchedule") in found["r1"].taints
-    assert (found["r1"].units, found["r1"].cpu_millis, found["r1"].memory_bytes) == (4, 179_500, 700 * 2**30)
-    assert (found["r2"].units, found["r2"].cpu_millis, found["r2"].memory_bytes) == (None, None, None)
-    assert not any(node.ready for node in cluster.list_pool_nodes(POOL))
-    assert cluster.list_pool_nodes(NO_SUCH) == []
-
-
-def test_the_waiting_pods_of_a_kind_are_those_of_one_namespace_without_a_node(cluster: Cluster) -> None:
-    found = cluster.list_waiting_pods("JobSet", "default")
-
-    assert {pod.template.labels[jobset_keys.JOBSET_NAME_ON_POD] for pod in found} == {"train", "chipless"}
-    assert len([pod for pod in found if pod.template.chips]) == 4
-    assert all(pod.created_at and not pod.node_name for pod in found)
-    assert cluster.list_waiting_pods("JobSet", NO_SUCH) == []
+    assert all(isinstance(node, PoolNode) for node in found)

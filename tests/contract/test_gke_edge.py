@@ -81,7 +81,7 @@ def test_not_found_on_create_is_never_taken_for_success(gke: Gke) -> None:
 
 
 @pytest.mark.parametrize("step", [20.0, -60.0])
-@pytest.mark.parametrize("act", ["create", "delete", "resize", "remove_nodes"])
+@pytest.mark.parametrize("act", ["create", "delete", "raise_maximum", "lower_maximum"])
 def test_what_rests_on_a_look_is_not_sent_late(act: str, step: float) -> None:
     """Nothing listens there: what is sent fails with other words."""
     edge = open_edge("http://127.0.0.1:9", LeapingClock(step))

@@ -5,28 +5,27 @@ from contextlib import suppress
 
 import pytest
 
-from shared.edges.gke import GkeNodePools
 from shared.model.errors import Busy, ProvisionerError, Throttled, Unavailable
-from shared.model.pools import PoolSnapshot, PoolStatus
+from shared.model.pools import NodePool, PoolStatus
 from tests.builders import CLUSTER
 from tests.contract.counting_socket import Socket, refuse
-from tests.contract.gke_world import LeapingClock, a_body, open_edge
+from tests.contract.gke_world import Edge, LeapingClock, a_body, open_edge
 
 GROUP = "https://www.googleapis.com/compute/v1/projects/p/zones/z/instanceGroupManagers/g"
-POOL = PoolSnapshot(name="p", status=PoolStatus.RUNNING, group_urls=(GROUP,))
-CALLS: dict[str, Callable[[GkeNodePools], object]] = {
+POOL = NodePool(name="p", status=PoolStatus.RUNNING, group_urls=(GROUP,))
+CALLS: dict[str, Callable[[Edge], object]] = {
     "create": lambda edge: edge.create(CLUSTER, a_body()),
     "get": lambda edge: edge.get(CLUSTER, "p"),
     "list": lambda edge: edge.list(CLUSTER),
     "find_channel": lambda edge: edge.find_channel(CLUSTER),
     "delete": lambda edge: edge.delete(CLUSTER, "p"),
-    "resize": lambda edge: edge.resize(CLUSTER, "p", 4),
-    "measure": lambda edge: edge.measure(POOL),
+    "raise_maximum": lambda edge: edge.raise_maximum(CLUSTER, "p", 4),
+    "lower_maximum": lambda edge: edge.lower_maximum(CLUSTER, "p", 4),
+    "list_operations": lambda edge: edge.list_operations(CLUSTER),
     "read_machines": lambda edge: edge.read_machines(POOL),
-    "list_missing": lambda edge: edge.list_missing(POOL),
-    "remove_nodes": lambda edge: edge.remove_nodes(POOL, ["n"]),
 }
-GOOD = b'HTTP/1.1 200 OK\r\nContent-Length: 30\r\n\r\n{"name": "p", "targetSize": 1}'
+ROW = b'{"name": "p", "managedInstances": [{"instance": "i", "instanceStatus": "RUNNING"}]}'
+GOOD = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (len(ROW), ROW)
 
 
 @pytest.mark.parametrize("call", CALLS)
@@ -36,7 +35,7 @@ def test_a_lost_reply_is_one_call(server: Socket, call: str, kept: bool) -> None
     if kept:
         server.answers = [GOOD, GOOD]
         edge.get(CLUSTER, "p")
-        edge.measure(POOL)
+        edge.read_machines(POOL)
         server.requests = 0
 
     with pytest.raises(Unavailable):
@@ -87,7 +86,7 @@ def test_an_answer_that_comes_in_drops_ends_with_the_total_deadline(server: Sock
 
 
 @pytest.mark.parametrize(("exempt", "requests"), [("", 2), ("gke.invalid", 0)])
-@pytest.mark.parametrize("call", ["get", "measure"])
+@pytest.mark.parametrize("call", ["get", "read_machines"])
 def test_the_proxy_of_the_environment_is_read_once(
     server: Socket, call: str, exempt: str, requests: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -12,12 +12,12 @@ import pytest
 from shared.edges.google_account import GoogleAccount
 from shared.edges.google_session import GoogleSession
 from shared.edges.instance_groups import InstanceGroups
-from shared.model.errors import NotFound, Unavailable
-from shared.model.pools import PoolSnapshot, PoolStatus
+from shared.model.errors import Unavailable
+from shared.model.pools import NodePool, PoolStatus
 from shared.model.readings import FillError, Machines
 from shared.settings import Credentials
 
-CALLS = {"listManagedInstances": "POST", "deleteInstances": "POST", "listErrors": "GET"}
+CALLS = {"listManagedInstances": "POST", "listErrors": "GET"}
 ROOT = "https://www.googleapis.com/compute/v1/projects/p/zones/us-a"
 CODE = "ZONE_RESOURCE_POOL_EXHAUSTED_WITH_DETAILS"
 MESSAGE = "The zone 'projects/p/zones/us-a' does not have enough resources available to fulfill the request."
@@ -47,46 +47,12 @@ class _Compute(GoogleSession):
         return answer if isinstance(answer, bytes) else json.dumps(answer).encode()
 
 
-def a_pool_in(*groups: str) -> PoolSnapshot:
+def a_pool_in(*groups: str) -> NodePool:
     urls = tuple(
         f"https://www.googleapis.com/compute/v1/projects/p/zones/{zone}/instanceGroupManagers/{group}"
         for zone, group in (each.split("/") for each in groups)
     )
-    return PoolSnapshot(name="p", status=PoolStatus.RUNNING, group_urls=urls)
-
-
-def test_nodes_of_a_pool_with_two_instance_groups_are_removed_from_their_own_group() -> None:
-    compute = _Compute()
-    pool = a_pool_in("us-a/gke-c-p-11111111-grp", "us-b/gke-c-p-22222222-grp")
-    InstanceGroups(compute).remove_nodes(pool, ["gke-c-p-22222222-aaaa", "gke-c-p-11111111-bbbb"])
-
-    assert compute.asked == [
-        (
-            f"compute/v1/projects/p/zones/{zone}/instanceGroupManagers/gke-c-p-{group}-grp/deleteInstances",
-            {"instances": [f"zones/{zone}/instances/gke-c-p-{group}-{node}"]},
-        )
-        for zone, group, node in (("us-b", "22222222", "aaaa"), ("us-a", "11111111", "bbbb"))
-    ]
-
-
-def test_a_group_that_does_not_exist_has_no_machine() -> None:
-    assert InstanceGroups(_Compute(get=NotFound("gone"))).measure(a_pool_in("us-a/g")) == 0
-
-
-def test_the_instances_that_a_group_creates_are_missing() -> None:
-    rows = [
-        {"instance": "https://x/zones/us-a/instances/n-1", "instanceStatus": "RUNNING", "currentAction": "NONE"},
-        {"instance": "https://x/zones/us-a/instances/n-2", "currentAction": "CREATING"},
-        {"instance": "https://x/zones/us-a/instances/n-3", "currentAction": "CREATING_WITHOUT_RETRIES"},
-        {"instance": "https://x/zones/us-a/instances/n-4", "currentAction": "DELETING"},
-        {"instance": "https://x/zones/us-a/instances/n-5"},
-    ]
-    compute = _Compute(listManagedInstances={"managedInstances": rows})
-    pool = a_pool_in("us-a/gke-c-p-11111111-grp")
-
-    assert InstanceGroups(compute).list_missing(pool) == ["n-2", "n-3"]
-    path = "compute/v1/projects/p/zones/us-a/instanceGroupManagers/gke-c-p-11111111-grp/listManagedInstances"
-    assert [asked for asked, _ in compute.asked] == [path]
+    return NodePool(name="p", status=PoolStatus.RUNNING, group_urls=urls)
 
 
 def test_all_pages_of_a_group_are_read() -> None:
@@ -102,17 +68,7 @@ def test_all_pages_of_a_group_are_read() -> None:
     }
     pool = a_pool_in("us-a/g-grp")
 
-    assert InstanceGroups(_Compute(**answers)).list_missing(pool) == ["n-0", "n-1", "n-2"]
     assert InstanceGroups(_Compute(**answers)).read_machines(pool).coming == 3
-
-
-def test_a_node_of_an_unknown_group_removes_nothing() -> None:
-    compute = _Compute()
-    pool = a_pool_in("us-a/gke-c-p-11111111-grp", "us-b/gke-c-p-22222222-grp")
-
-    with pytest.raises(Unavailable, match="which instance group of node pool p has node gke-x-aaaa"):
-        InstanceGroups(compute).remove_nodes(pool, ["gke-c-p-22222222-aaaa", "gke-x-aaaa"])
-    assert compute.asked == []
 
 
 # --- what keeps machines away ---------------------------------------------------------------------
@@ -235,9 +191,8 @@ def test_the_groups_of_a_pool_are_summed_and_one_without_any_is_not_asked() -> N
         {"listManagedInstances": b'{"managedInstances": [{"currentAction": "CREATING"}]}'},
         {"listManagedInstances": b'{"managedInstances": [{"instance": "i", "lastAttempt": {"errors": []}}]}'},
         {"listManagedInstances": b"[]"},
-        {"get": b"{}"},
-        {"get": b'{"targetSize": "2"}'},
-        {"get": b'{"targetSize": 1, "status": {"bulkInstanceOperation": {"inProgress": "yes"}}}'},
+        {"get": b'{"status": 2}'},
+        {"get": b'{"status": {"bulkInstanceOperation": {"inProgress": "yes"}}}'},
         {"get": GROUP, "listErrors": b'{"items": [{"error": "full"}]}'},
         {"get": GROUP, "listErrors": b"{"},
     ],

@@ -13,10 +13,10 @@ import pytest
 
 from shared.edges.kubernetes_api import Connection, KubernetesApi
 from shared.edges.kueue_objects import KueueQueues
-from shared.edges.kueue_records import CONTROLLER
+from shared.edges.kueue_records import CONTROLLER, FlavorNotOurs
 from shared.model.errors import Denied, KindAbsent, StaleView
 from standins.processes.local_answers import Answer, Asked, LocalAnswers
-from tests.builders import JOBSET_UID, a_jobset
+from tests.builders import JOBSET_UID
 from tests.unit.test_kueue import CHECKS, OWNER, a_workload
 
 Json = dict[str, Any]
@@ -97,17 +97,12 @@ def test_an_owner_is_seen_as_kueue_will_resume_it(queues: KueueQueues) -> None:
     assert owner is not None
     assert (owner.suspended, owner.quota_reserved) == (True, True)
     assert owner.groups[0].template.node_selector == SHAPE
-    assert queues.view_admitted(owner) == owner
 
 
 def test_the_workload_of_an_owner_is_found_by_its_uid(api: Api, queues: KueueQueues) -> None:
-    (queued,) = queues.list_workloads()
-    owner = queues.view_owner(queued)
-    assert owner is not None
-    api.asked.clear()
     api.objects[MINE] = {"items": [a_workload(conditions={})]}
 
-    assert queues.view_admitted(owner) is None
+    assert [each.holds_quota for each in queues.list_owned("default", "uid-of-train")] == [False]
 
     assert api.asked == [(MINE, {"labelSelector": ["kueue.x-k8s.io/job-uid=uid-of-train"], "limit": ["500"]})]
 
@@ -161,5 +156,14 @@ def test_a_cluster_without_kueue_has_no_quota_and_is_named_with_the_setting(api:
 
     with pytest.raises(KindAbsent, match="kueue_admission_check"):
         queues.list_checks()
-    assert queues.view_admitted(a_jobset(suspended=True)) is None
     assert list(queues.list_owned("default", JOBSET_UID)) == []
+
+
+def test_a_flavor_with_a_topology_is_not_ours(api: Api, queues: KueueQueues) -> None:
+    """Kueue chooses among nodes that exist, so no node pool can be made for it."""
+    (queued,) = queues.list_workloads()
+    path = next(path for path in api.objects if "resourceflavors" in path)
+    api.objects[path] = {"metadata": {"name": "f"}, "spec": {"topologyName": "racks"}}
+
+    with pytest.raises(FlavorNotOurs, match="topologyName"):
+        queues.view_owner(queued)

@@ -1,8 +1,6 @@
-"""The contract of the port `NodePools`, for two implementations: the edge and the fake.
+"""What the engine expects of GKE's node pools, asked of the edge over the fake GKE.
 
-The edge calls the fake GKE; the fake is that of the component tests. What only HTTP has (codes,
-lost connections, answers that cannot be read) and what only GKE checks (names, shapes, bytes) is
-asked of the edge alone, in `test_gke_edge`.
+What only HTTP has (codes, lost connections, answers that cannot be read) is in `test_gke_edge`.
 """
 
 from typing import Any
@@ -11,27 +9,50 @@ import pytest
 
 from shared.model import labels
 from shared.model.errors import AlreadyExists, Busy, ClusterNotFound, NoCapacity, NotFound, Unavailable
-from shared.model.pools import PoolSnapshot, PoolStatus
+from shared.model.pools import NodePool, PoolStatus
 from shared.model.readings import Machines
 from tests.builders import CLUSTER
-from tests.contract.gke_world import NO_CLUSTER, a_body, a_gpu_pool_body, call_port
-from tests.contract.pools_worlds import EdgeWorld, FakeWorld, PoolsWorld
+from tests.contract.gke_world import NO_CLUSTER, Edge, Gke, a_body, a_gpu_pool_body, call_port
 
-CALLS = ("create", "delete", "resize")
-
-
-@pytest.fixture(params=["edge", "fake"])
-def world(request: pytest.FixtureRequest) -> PoolsWorld:
-    return FakeWorld() if request.param == "fake" else EdgeWorld(request.getfixturevalue("gke"))
+CALLS = ("create", "delete", "raise")
 
 
-def get(world: PoolsWorld, name: str) -> PoolSnapshot:
+class World:
+    """The edge over the REST API of the fake GKE, and what a test arranges around it."""
+
+    def __init__(self, gke: Gke) -> None:
+        self._gke = gke
+        self.port: Edge = gke.edge
+
+    def end_operations(self) -> None:
+        self._gke.advance(5000)
+
+    def let_creation_fail(self) -> None:
+        self._gke.fault("outcome", kind="stockout")
+
+    def upgrade_cluster(self) -> None:
+        self._gke.fault("cluster_busy", seconds=60)
+
+    def lose_reply(self) -> None:
+        self._gke.fault("lose_reply", how="drop", method="*")
+
+    def exhaust_quota(self) -> None:
+        text = "Insufficient regional quota to satisfy request"
+        self._gke.fault("fail_sync", code="PERMISSION_DENIED", text=text, reason="INSUFFICIENT_QUOTA_REGIONAL")
+
+
+@pytest.fixture
+def world(gke: Gke) -> World:
+    return World(gke)
+
+
+def get(world: World, name: str) -> NodePool:
     found = world.port.get(CLUSTER, name)
     assert found is not None, f"no pool {name}"
     return found
 
 
-def running(world: PoolsWorld, body: dict[str, Any]) -> str:
+def running(world: World, body: dict[str, Any]) -> str:
     """Create a pool, wait until it runs, and return its name."""
     world.port.create(CLUSTER, body)
     world.end_operations()
@@ -40,7 +61,7 @@ def running(world: PoolsWorld, body: dict[str, Any]) -> str:
     return name
 
 
-def test_a_pool_lives_and_ends_as_the_rules_expect(world: PoolsWorld) -> None:
+def test_a_pool_lives_and_ends_as_the_rules_expect(world: World) -> None:
     body = a_body()
     name = str(body["name"])
     assert world.port.get(CLUSTER, name) is None
@@ -64,13 +85,13 @@ def test_a_pool_lives_and_ends_as_the_rules_expect(world: PoolsWorld) -> None:
     assert name not in [pool.name for pool in world.port.list(CLUSTER)]
 
 
-def test_the_deletion_of_an_absent_pool_is_success(world: PoolsWorld) -> None:
+def test_the_deletion_of_an_absent_pool_is_success(world: World) -> None:
     world.port.delete(CLUSTER, "no-such-pool")
 
     assert world.port.get(CLUSTER, "no-such-pool") is None
 
 
-def test_a_failed_create_leaves_a_pool_that_says_why_and_keeps_its_name(world: PoolsWorld) -> None:
+def test_a_failed_create_leaves_a_pool_that_says_why_and_keeps_its_name(world: World) -> None:
     world.let_creation_fail()
     body = a_body()
     name = str(body["name"])
@@ -89,13 +110,14 @@ def test_a_failed_create_leaves_a_pool_that_says_why_and_keeps_its_name(world: P
 
 
 @pytest.mark.parametrize("error", ["", "GCE_STOCKOUT"])
-def test_the_creations_of_pools_are_listed_with_what_became_of_them(world: PoolsWorld, error: str) -> None:
+def test_the_creations_of_pools_are_listed_with_what_became_of_them(world: World, error: str) -> None:
     if error:
         world.let_creation_fail()
     body = a_body()
 
     def find() -> list[tuple[bool, bool]]:
-        made = [each for each in world.port.list_creations(CLUSTER) if each.pool == body["name"]]
+        made = [each for each in world.port.list_operations(CLUSTER) if each.pool == body["name"]]
+        assert all(each.creates and each.began_at for each in made)
         return [(each.ended, bool(each.error) and error in each.error) for each in made]
 
     assert find() == []
@@ -105,7 +127,7 @@ def test_the_creations_of_pools_are_listed_with_what_became_of_them(world: Pools
     assert find() == [(True, bool(error))]
 
 
-def test_a_name_is_taken_while_its_pool_runs(world: PoolsWorld) -> None:
+def test_a_name_is_taken_while_its_pool_runs(world: World) -> None:
     body = a_body()
     running(world, body)
 
@@ -115,27 +137,21 @@ def test_a_name_is_taken_while_its_pool_runs(world: PoolsWorld) -> None:
 
 @pytest.mark.parametrize(
     ("state", "method"),
-    [
-        *(("being created", method) for method in CALLS),
-        *(("being deleted", method) for method in CALLS),
-        *(("being resized", method) for method in ("delete", "resize")),
-    ],
+    [*(("being created", method) for method in CALLS), *(("being deleted", method) for method in CALLS)],
 )
-def test_a_pool_on_which_gke_works_is_busy(world: PoolsWorld, state: str, method: str) -> None:
+def test_a_pool_on_which_gke_works_is_busy(world: World, state: str, method: str) -> None:
     body = a_gpu_pool_body()
     if state == "being created":
         world.port.create(CLUSTER, body)
-    elif state == "being deleted":
-        world.port.delete(CLUSTER, running(world, body))
     else:
-        world.port.resize(CLUSTER, running(world, body), 3)
+        world.port.delete(CLUSTER, running(world, body))
 
     with pytest.raises(Busy):
         call_port(world.port, method, body)
 
 
 @pytest.mark.parametrize("method", CALLS)
-def test_a_cluster_on_which_gke_itself_works_is_busy(world: PoolsWorld, method: str) -> None:
+def test_a_cluster_on_which_gke_itself_works_is_busy(world: World, method: str) -> None:
     body, another = a_gpu_pool_body(), a_gpu_pool_body()
     running(world, body)
     world.upgrade_cluster()
@@ -147,12 +163,12 @@ def test_a_cluster_on_which_gke_itself_works_is_busy(world: PoolsWorld, method: 
 
 
 @pytest.mark.parametrize("method", ["create", "get", "list", "delete"])
-def test_a_cluster_that_is_not_there_is_never_taken_for_an_empty_one(world: PoolsWorld, method: str) -> None:
+def test_a_cluster_that_is_not_there_is_never_taken_for_an_empty_one(world: World, method: str) -> None:
     with pytest.raises(ClusterNotFound):
         call_port(world.port, method, a_body(), cluster=NO_CLUSTER)
 
 
-def test_a_pool_whose_reply_was_lost_is_there(world: PoolsWorld) -> None:
+def test_a_pool_whose_reply_was_lost_is_there(world: World) -> None:
     body = a_body()
     world.lose_reply()
 
@@ -161,7 +177,7 @@ def test_a_pool_whose_reply_was_lost_is_there(world: PoolsWorld) -> None:
     assert get(world, body["name"]).status == PoolStatus.PROVISIONING
 
 
-def test_a_create_that_quota_refuses_makes_nothing(world: PoolsWorld) -> None:
+def test_a_create_that_quota_refuses_makes_nothing(world: World) -> None:
     body = a_body()
     world.exhaust_quota()
 
@@ -170,7 +186,7 @@ def test_a_create_that_quota_refuses_makes_nothing(world: PoolsWorld) -> None:
     assert world.port.get(CLUSTER, body["name"]) is None
 
 
-def test_a_pool_that_may_grow_counts_what_it_may_grow_to(world: PoolsWorld) -> None:
+def test_a_pool_that_may_grow_counts_what_it_may_grow_to(world: World) -> None:
     """Flex-start pools start empty; limits must count them all the same."""
     body = a_body(selectors={labels.FLEX_START: "true"})
     world.port.create(CLUSTER, body)
@@ -187,7 +203,7 @@ def test_a_pool_that_may_grow_counts_what_it_may_grow_to(world: PoolsWorld) -> N
         ({"accelerator": "tpu-v4-podslice", "topology": "2x2x4"}, "2x2x4"),
     ],
 )
-def test_a_pool_is_read_as_it_was_asked_for(world: PoolsWorld, shape: dict[str, Any], topology: str) -> None:
+def test_a_pool_is_read_as_it_was_asked_for(world: World, shape: dict[str, Any], topology: str) -> None:
     body = a_body(**shape)
     world.port.create(CLUSTER, body)
     found = get(world, body["name"])
@@ -198,43 +214,42 @@ def test_a_pool_is_read_as_it_was_asked_for(world: PoolsWorld, shape: dict[str, 
     assert found.gpus_per_node == 0
 
 
-def test_the_gpus_of_a_node_are_read(world: PoolsWorld) -> None:
+def test_the_gpus_of_a_node_are_read(world: World) -> None:
     body = a_gpu_pool_body()
     world.port.create(CLUSTER, body)
 
     assert get(world, body["name"]).gpus_per_node == 1
 
 
-def test_a_resize_is_measured_and_leaves_the_pool_s_own_count(world: PoolsWorld) -> None:
+def test_the_bounds_of_the_autoscaler_are_raised_lowered_and_taken_away(world: World) -> None:
     name = running(world, a_gpu_pool_body())
-    before = get(world, name)
-    assert world.port.measure(before) == before.node_count == 1
+    assert (get(world, name).autoscaled, get(world, name).node_count) == (True, 3)
 
-    world.port.resize(CLUSTER, name, 3)
-    assert get(world, name).status == PoolStatus.RECONCILING
+    world.port.raise_maximum(CLUSTER, name, 5, least=5)
     world.end_operations()
-    after = get(world, name)
-    assert (after.status, after.node_count) == (PoolStatus.RUNNING, 1)
-    assert world.port.measure(after) == 3
-
-
-def test_nodes_are_removed_by_name_and_measured(world: PoolsWorld) -> None:
-    name = running(world, a_gpu_pool_body())
-    world.port.resize(CLUSTER, name, 3)
+    assert get(world, name).node_count == 5
+    world.port.lower_maximum(CLUSTER, name, 2)
     world.end_operations()
-    pool = get(world, name)
+    assert (get(world, name).autoscaled, get(world, name).node_count) == (True, 2)
+    world.port.lower_maximum(CLUSTER, name, 0)
+    world.end_operations()
+    assert not get(world, name).autoscaled
 
-    world.port.remove_nodes(pool, world.list_node_names(name)[1:])
-    assert world.port.measure(pool) == 1
+
+def test_the_bounds_of_an_absent_pool_cannot_be_changed(world: World) -> None:
+    with pytest.raises(NotFound):
+        world.port.raise_maximum(CLUSTER, "no-such-pool", 2)
 
 
-def test_the_machines_of_a_pool_that_runs_are_made_and_none_is_missing(world: PoolsWorld) -> None:
+def test_a_delete_is_among_the_operations(world: World) -> None:
+    name = running(world, a_body())
+    world.port.delete(CLUSTER, name)
+
+    kinds = [each.creates for each in world.port.list_operations(CLUSTER) if each.pool == name]
+    assert sorted(kinds) == [False, True]
+
+
+def test_the_machines_of_a_pool_that_runs_are_made(world: World) -> None:
     pool = get(world, running(world, a_gpu_pool_body()))
 
     assert world.port.read_machines(pool) == Machines(made=1)
-    assert list(world.port.list_missing(pool)) == []
-
-
-def test_a_pool_that_is_absent_cannot_be_resized(world: PoolsWorld) -> None:
-    with pytest.raises(NotFound):
-        world.port.resize(CLUSTER, "no-such-pool", 2)
