@@ -45,8 +45,8 @@ def _is_held_for_long(census: Census) -> bool:
 
 def is_complete(census: Census) -> bool:
     """Return whether each slice of a queued workload has a pool with all of its nodes."""
-    demanded = census.demanded
-    return not demanded.unserved and all(_is_full(want, pool) for want, pool in demanded.served)
+    kept = census.kept
+    return not kept.unserved and all(_is_full(want, pool) for want, pool in kept.served)
 
 
 def _is_full(want: Want, pool: Pool) -> bool:

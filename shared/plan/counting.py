@@ -300,9 +300,9 @@ class Census:
         return assign(self, self._bound(list_kept), best)
 
     @cached_property
-    def unserved(self) -> frozenset[Asks]:
-        """What slices ask that the workload may have and that no pool counts for."""
-        return frozenset(want.asks for want in self.kept.unserved)
+    def unmet(self) -> frozenset[Asks]:
+        """What the spec asks of needs that have not all the pools that they may use."""
+        return frozenset(want.need.asks for want in self.kept.unserved)
 
     def _bound(self, lister: Callable[[Census, Need], list[Want]]) -> list[Want]:
         """Return the wants of all needs in their order, of each need at most what it may use."""
@@ -314,11 +314,12 @@ class Census:
         return self._sort(wants)
 
     def _sort(self, wants: Iterable[Want]) -> list[Want]:
-        """Return those first that run on a counted pool, then those that ask most."""
-        names = self.counted_names
-        return sorted(
-            wants, key=lambda want: (want.places.isdisjoint(names), -len(want.asks.labels))
-        )
+        """Return those first that run on a counted pool, then on any, then those that ask most."""
+        return sorted(wants, key=self._rank_want)
+
+    def _rank_want(self, want: Want) -> tuple[bool, bool, int]:
+        runs = not want.places.isdisjoint(self.counted_names)
+        return not runs, not want.places, -len(want.asks.labels)
 
     def rank(self, pool: Pool) -> tuple[bool, bool, bool, int, int]:
         """Return the order of pools, those first that do not help, are not whole, have no pods."""

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from shared.model.pools import PoolStatus
-from shared.plan.attempts import holds_room, is_last_useless, list_tries
+from shared.plan.attempts import goes_first, holds_room, is_last_useless, list_tries
+from shared.plan.limits import Means
 from shared.plan.scene import Act, Verb, Whose, Word
 from shared.plan.short import USELESS_SECONDS, Trouble, is_whole
 
@@ -61,7 +62,8 @@ def may_serve_soon(pool: Pool, census: Census) -> bool:
 def list_too_many(census: Census) -> list[Pool]:
     """Return the pools that no slice is left for, if each slice that fits has a whole one."""
     kept = census.kept
-    unmet = census.unserved | {want.asks for want, pool in kept.served if not is_whole(pool)}
+    unmet = {want.asks for want in kept.unserved}
+    unmet |= {want.asks for want, pool in kept.served if not is_whole(pool)}
     return [pool for pool in kept.left if unmet.isdisjoint(census.answered[pool.name])]
 
 
@@ -124,16 +126,27 @@ def has_successor(pool: Pool, census: Census) -> bool:
 
 
 def is_needless(pool: Pool, census: Census) -> bool:
-    """Return whether each slice that a pool fits has another one that counts."""
-    return census.unserved.isdisjoint(census.answered[pool.name])
+    """Return whether each need that a pool fits has all the pools that it may use."""
+    return census.unmet.isdisjoint(census.answered[pool.name])
+
+
+def is_in_the_way(pool: Pool, census: Census) -> bool:
+    """Return whether a failed pool of the Go program holds what a new pool needs.
+
+    It has no slot, so it is the record of no attempt, and nothing is lost with it.
+    """
+    home, scene = census.homes[pool.name], census.scene
+    if pool.whose != Whose.GO or scene.stop or not pool.present:
+        return False
+    lacking = any(want.need is home for want in census.demanded.unserved)
+    return lacking and goes_first(pool, home, home.ways[0], Means(scene.room, scene.slots))
 
 
 def _end_record(pool: Pool, census: Census, first: Collection[str]) -> Act | None:
     """Return the end of a pool that does not help: it stays as long as it is the newest record."""
     gone = has_successor(pool, census) or is_needless(pool, census)
-    if gone or pool.name in first or is_last_useless(pool, census):
-        return _delete(pool)
-    return None
+    first_of_all = pool.name in first or is_in_the_way(pool, census)
+    return _delete(pool) if gone or first_of_all or is_last_useless(pool, census) else None
 
 
 def _end_idle(pool: Pool, census: Census) -> Act | None:

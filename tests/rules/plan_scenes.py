@@ -145,7 +145,7 @@ def build_scene(row: Scene) -> model.Scene:
         creations=None
         if row.operations is None
         else tuple(
-            model.Creation(need=needs[0].key, slot=slot, attempt=attempt, began_at=NOW - sum(age))
+            model.Creation(need=needs[0].key, slot=slot, attempt=attempt, began_at=NOW - sum(age or [AN_AGE]))
             for slot, attempt, *age in row.operations
         ),
         deletions=tuple(

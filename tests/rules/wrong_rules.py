@@ -192,7 +192,7 @@ WRONG: dict[str, tuple[str, object]] = {
     "quota is lost without a grace": ("find_life", change_scene("find_life", quota_lost_at=0.0)),
     "Retry gives nothing back": ("find_life", change_scene("find_life", retried=False)),
     "an answer of Kueue's check is never given": ("decide_check", always(None)),
-    "pools on their way are ready": ("is_complete", lambda census: not census.demanded.unserved),
+    "pools on their way are ready": ("is_complete", lambda census: not census.kept.unserved),
     "a queued workload waits for flex-start": ("may_use", always(True)),
     "idle pools are never opened": ("plan_opens", always([])),
     "a closed pool stays closed": ("_is_needed_again", lambda pool, census: pool.name in census.users),
