@@ -1,22 +1,21 @@
 """The real scheduler binds a pod with a disk only to a node in the zone that its pool gets."""
 
-import pytest
-from shared.engine.looks.gather import add_disks
-from shared.engine.looks.look import open_look
+import dataclasses
 
-from shared.edges.clock import SYSTEM_CLOCK
+import pytest
+
 from shared.edges.kubernetes_api import KubernetesApi, connection_from_kubeconfig
 from shared.edges.kubernetes_cluster import KubernetesCluster
+from shared.engine.look import Key, Memory
 from shared.engine.outside import Ports
+from shared.engine.reconcile import plan_for
 from shared.model import labels
-from shared.model.workloads import PodView
 from shared.needs.demand import Demand
 from standins.controlplane.plane import ControlPlane
 from standins.controlplane.tests.controlplane_worlds import World, jobset, wait_for
 from tests.builders import CLUSTER, ZONE, settings
 from tests.claimed_disks import VOLUMES, list_bound, name_claims
-from tests.component.fakes import FakeNodePools
-from tests.demands import decide_demand
+from tests.engine import world as engine_world
 
 pytestmark = pytest.mark.cluster
 
@@ -36,10 +35,9 @@ def test_the_scheduler_takes_a_node_in_the_zone_of_the_pool_and_none_in_the_sett
     world.submit(train)
     wait_for("a leader", world.unschedulable)
     api = KubernetesApi(connection_from_kubeconfig(plane.kubeconfig))
-    cluster = KubernetesCluster(api)
-    ports = Ports(settings=settings(), pools=FakeNodePools(), clusters={CLUSTER: cluster}, clock=SYSTEM_CLOCK)
+    ports = dataclasses.replace(engine_world.World().ports, clusters={CLUSTER: KubernetesCluster(api)})
 
-    found = decide(ports, *[each for each in cluster.list_waiting_leaders() if each.namespace == world.namespace])
+    found = find_demand(ports, world.namespace)
     assert (found.zone, settings().clusters[CLUSTER].zone) == (THERE, ZONE)
 
     world.add_pool("bought-blindly", labels={labels.ZONE: ZONE})
@@ -53,14 +51,11 @@ def test_the_scheduler_takes_a_node_in_the_zone_of_the_pool_and_none_in_the_sett
     api.close()
 
 
-def decide(ports: Ports, leader: PodView) -> Demand:
-    """Return what the functions would want for a leader."""
-    workload = ports.clusters[CLUSTER].get_workload("JobSet", leader.namespace, "train")
-    assert workload is not None
-    seen = add_disks(open_look(CLUSTER, ports), workload, claims=leader.template.volume_claims)
-    found = decide_demand(CLUSTER, leader, seen, ports.settings)
-    assert isinstance(found, Demand), found
-    return found
+def find_demand(ports: Ports, namespace: str) -> Demand:
+    """Return what the functions would ask GKE for."""
+    look, _ = plan_for(Key(CLUSTER, "JobSet", namespace, "train"), ports, Memory())
+    (demand,) = look.wanted.demands.values()
+    return demand
 
 
 def told(world: World) -> list[str]:

@@ -1,4 +1,4 @@
-"""The deployed client reads waiting leaders and their JobSets from a real API server."""
+"""The deployed client reads waiting pods and their JobSets from a real API server."""
 
 import pytest
 
@@ -11,12 +11,12 @@ from standins.controlplane.tests.controlplane_worlds import World, jobset, wait_
 pytestmark = pytest.mark.cluster
 
 
-def test_what_is_deployed_reads_leaders_from_it(plane: ControlPlane, world: World) -> None:
+def test_what_is_deployed_reads_pods_from_it(plane: ControlPlane, world: World) -> None:
     world.submit(jobset("train"))
     wait_for("two leaders", lambda: len(world.unschedulable()) == 2)
     api = KubernetesApi(connection_from_kubeconfig(plane.kubeconfig))
     cluster = KubernetesCluster(api)
-    leaders = [pod for pod in cluster.list_waiting_leaders() if pod.namespace == world.namespace]
+    leaders = [pod for pod in cluster.list_accelerator_pods() if pod.namespace == world.namespace]
 
     assert len(leaders) == 2
     assert {pod.name for pod in leaders} == {pod["metadata"]["name"] for pod in world.pods()}

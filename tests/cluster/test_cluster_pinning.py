@@ -4,34 +4,33 @@ The programs are Kubernetes 1.34, where policies that change objects are beta: t
 which 1.36 serves with the same fields, and are applied as v1beta1 here.
 """
 
+import dataclasses
 import itertools
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from shared.needs.node_pool_body import build_node_pool
 
 from shared.edges.kubernetes_api import KubernetesApi, connection_from_kubeconfig
 from shared.edges.kubernetes_cluster import KubernetesCluster
+from shared.engine.look import Key, Memory
+from shared.engine.reconcile import Role, reconcile
 from shared.kinds.jobset import JOB_KEY
 from shared.model.labels import DISABLE_AUTOPROVISIONING, NODE_POOL, PINNED_JOB_KEY
-from shared.needs.demand import Demand
-from shared.settings import ClusterSettings, Settings
 from standins.controlplane.cache import Build
 from standins.controlplane.commands import Choices
 from standins.controlplane.plane import ControlPlane
 from standins.controlplane.product_manifests import read_kustomization
 from standins.controlplane.tests.controlplane_worlds import SELECTOR, World, clearing, jobset, wait_for
-from tests.demands import decide_demand
+from tests.builders import CLUSTER
+from tests.engine import world as engine_world
 
 pytestmark = pytest.mark.cluster
 
 Json = dict[str, Any]
 
 PINNING = Path(__file__).resolve().parents[2] / "infra/kubernetes/pinning"
-CLUSTER = "projects/p/locations/us-east5/clusters/c"
-SETTINGS = Settings(clusters={CLUSTER: ClusterSettings(endpoint="https://c", zone="us-east5-b")})
 OPT_OUT = {DISABLE_AUTOPROVISIONING: "true"}
 _numbers = itertools.count()
 
@@ -44,7 +43,8 @@ def pinned_plane(build: Build) -> Iterator[ControlPlane]:
         for each in policies:
             assert each["apiVersion"] == "admissionregistration.k8s.io/v1"
             each["apiVersion"] = "admissionregistration.k8s.io/v1beta1"
-        plane.apply(policies)
+        own = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "tpu-provisioner"}}
+        plane.apply([own, *policies])  # without a namespace of its own the provisioner only reports
         with clearing(World(plane)) as probe:
             wait_for(
                 "the policy to be in force",
@@ -141,14 +141,14 @@ def test_a_refusal_to_opt_out_is_none(world: World) -> None:
     assert PINNED_JOB_KEY in selector_of(world, job)
 
 
-def demand_of(kubeconfig: Path, world: World, pod: Json) -> Demand:
-    """What the provisioner makes of a leader that waits."""
+def list_asked(kubeconfig: Path, world: World) -> dict[str, dict[str, str]]:
+    """Return the labels of the pools that a JobSet gets, by the key of their Job."""
+    functions = engine_world.World()
     cluster = KubernetesCluster(KubernetesApi(connection_from_kubeconfig(kubeconfig)))
-    seen = cluster.get_pod(world.namespace, pod["metadata"]["name"])
-    assert seen is not None
-    demand = decide_demand(CLUSTER, seen, cluster.get_workload("JobSet", world.namespace, "train"), SETTINGS)
-    assert isinstance(demand, Demand), demand
-    return demand
+    ports = dataclasses.replace(functions.ports, clusters={CLUSTER: cluster})
+    result = reconcile(Key(CLUSTER, "JobSet", world.namespace, "train"), Role.PROVISION, ports, Memory())
+    assert not result.errors
+    return {pool.labels[PINNED_JOB_KEY]: pool.labels for pool in functions.gke.pools.values()}
 
 
 def bound(world: World) -> dict[str, str]:
@@ -165,13 +165,9 @@ def test_each_slice_of_a_jobset_runs_on_its_own_pool_whichever_comes_first(
 ) -> None:
     world.submit(jobset("train", slices=2))
     leaders = wait_for("both leaders", lambda: found if len(found := world.unschedulable()) == 2 else [])
-    asked = {}
-    for pod in leaders:
-        body = build_node_pool(
-            demand_of(pinned_plane.kubeconfig, world, pod), attempt=0, created_at=0, settings=SETTINGS
-        )
-        asked[pod["metadata"]["labels"]["job-name"]] = body["config"]["labels"]
-        assert asked[pod["metadata"]["labels"]["job-name"]][PINNED_JOB_KEY] == pod["metadata"]["labels"][JOB_KEY]
+    by_key = list_asked(pinned_plane.kubeconfig, world)
+    metadata = [pod["metadata"]["labels"] for pod in leaders]
+    asked = {each["job-name"]: by_key[each[JOB_KEY]] for each in metadata}
 
     world.add_pool("of-nobody")
     world.add_pool("of-1", labels=asked["train-slice-1"])

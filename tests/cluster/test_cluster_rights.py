@@ -14,8 +14,6 @@ from typing import Any
 import httpx
 import msgspec
 import pytest
-from shared.edges.ledger_objects import NAME as LEDGER
-from shared.engine.looks.gather import read_cluster_uid
 
 from exporter.exporter_settings import ExporterSettings
 from exporter.kubernetes_watch import open_watch
@@ -42,9 +40,7 @@ pytestmark = pytest.mark.cluster
 MANIFESTS = Path(__file__).resolve().parents[2] / "infra/kubernetes"
 NAMESPACE = "tpu-provisioner"
 EXPORTER = "tpu-provisioner-exporter"
-PROVISION, COLLECT, SETTLE, SWEEP = FUNCTIONS = tuple(
-    f"tpu-provisioner-{name}" for name in ("provision", "collect", "settle", "sweep")
-)
+FUNCTIONS = tuple(f"tpu-provisioner-{name}" for name in ("provision", "collect"))
 LEASE = ExporterSettings(cluster="c", topic="t").lease_name
 POOL = "rights"
 VIOLATION = "403: .*violates PodSecurity .{1,2}restricted"
@@ -106,27 +102,23 @@ class Account:
 
     def act_as_function(self) -> None:
         cluster = self.wired()
-        self.decide_demand(cluster)
-        if self.name != COLLECT:
-            self.reserve(cluster)
-            self.find_disks(cluster)
+        self.find_disks(cluster)
         found = cluster.get_workload("JobSet", self.world.namespace, "train")
         assert found is not None
+        assert [pod for pod in cluster.list_accelerator_pods() if pod.namespace == self.world.namespace]
+        assert cluster.list_workload_pods(found)
         for kind in KINDS:
             with contextlib.suppress(KindAbsent):  # the kind is not installed: the right was there to learn it
                 cluster.get_workload(kind.name, self.world.namespace, "train")
-        if self.name in (COLLECT, SWEEP):
-            for kind in KINDS:
-                for each in kind.parents:
-                    parent = Parent(kind=each.name, namespace=self.world.namespace, name="train", uid="")
-                    assert cluster.get_parent(parent) is None
-        cluster.list_pool_pods(f"{self.world.namespace}-{POOL}")
-        if self.name == SWEEP:
-            pod = cluster.get_pod(self.world.namespace, self.world.pods()[0]["metadata"]["name"])
-            assert pod is not None
-            cluster.list_scale_ups(pod)
-            self.mark_node(cluster, 1.0)
-            self.mark_node(cluster, None)
+            for each in kind.parents:
+                parent = Parent(kind=each.name, namespace=self.world.namespace, name="train", uid="")
+                assert cluster.get_parent(parent) is None
+        for name in (NAMESPACE, "kube-system", self.world.namespace):
+            assert cluster.get_namespace(name) is not None
+        (node,) = cluster.list_nodes([f"{self.world.namespace}-{POOL}"])
+        cluster.list_bound_pods(node.name)
+        self.mark_node(cluster, node.name, 1.0)
+        self.mark_node(cluster, node.name, None)
         notice = Notice(
             kind="JobSet",
             namespace=self.world.namespace,
@@ -143,38 +135,16 @@ class Account:
             self.plane.api.patch(path, json={"lastTimestamp": "2026-01-01T00:00:00Z"}, headers=MERGE)
         self.wired().write_notice(notice)  # by another instance: this one remembers what it has written
 
-    def decide_demand(self, cluster: Cluster) -> None:
-        """Read the waiting pods and their namespace, as the functions that answer them do."""
-        if self.name in (PROVISION, SETTLE):
-            assert cluster.get_pod(self.world.namespace, self.world.pods()[0]["metadata"]["name"])
-        if self.name in (SETTLE, SWEEP):
-            assert [pod for pod in cluster.list_waiting_leaders() if pod.namespace == self.world.namespace]
-        assert cluster.get_namespace(NAMESPACE) is not None
-        assert read_cluster_uid(cluster)
-        if self.name != COLLECT:
-            found = cluster.get_namespace(self.world.namespace)
-            assert found is not None
-            assert found.labels["kubernetes.io/metadata.name"]
-
     def find_disks(self, cluster: Cluster) -> None:
         """Read the zones of a disk that exists, and of one that a class will make."""
         found = [cluster.find_disk(self.world.namespace, name) for name in ("bound", "later")]
         assert [each.zones for each in found if each] == [("us-east5-a",), ("us-east5-c",)]
 
-    def reserve(self, cluster: Cluster) -> None:
-        """Write the ledger of limit holds twice: it is created, then replaced."""
-        path = f"/api/v1/namespaces/{NAMESPACE}/configmaps/{LEDGER}"
-        if exists(self.plane.api, path):
-            self.plane.api.delete(path)
-        for _ in range(2):
-            cluster.write_ledger(NAMESPACE, cluster.read_ledger(NAMESPACE))
-
-    def mark_node(self, cluster: Cluster, since: float | None) -> None:
-        """Mark the pool's node. Kubernetes writes to it too, so this may need several readings."""
-        (node,) = cluster.list_surplus_marks(f"{self.world.namespace}-{POOL}")
+    def mark_node(self, cluster: Cluster, node: str, since: float | None) -> None:
+        """Mark a node. Kubernetes writes to it too, so this may need several tries."""
         for _ in range(20):
             with contextlib.suppress(StaleView):
-                cluster.mark_surplus(node, since)
+                cluster.mark_idle(node, since)
                 return
         raise AssertionError(f"{node} is written by others all the time")
 
@@ -316,10 +286,7 @@ FORBIDDEN_TO_ONE = {
         "read one JobSet": read("/apis/jobset.x-k8s.io/v1alpha2/namespaces/{}/jobsets/train"),
         "write Events": create("/api/v1/namespaces/{}/events", {"metadata": {"name": "x"}}),
     },
-    PROVISION: FORBIDDEN_TO_FUNCTIONS,
-    COLLECT: FORBIDDEN_TO_FUNCTIONS,
-    SETTLE: FORBIDDEN_TO_FUNCTIONS,
-    SWEEP: {what: each for what, each in FORBIDDEN_TO_FUNCTIONS.items() if what != "list Events"},
+    **dict.fromkeys(FUNCTIONS, FORBIDDEN_TO_FUNCTIONS),
 }
 
 

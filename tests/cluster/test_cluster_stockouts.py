@@ -1,6 +1,6 @@
 """A stockout on the real control plane: what its owner and the operator read, and what follows.
 
-The sweeps are called by the tests, so that they are counted and no time is.
+The ticks are called by the tests, so that they are counted and no time is.
 """
 
 import signal
@@ -39,29 +39,30 @@ capacity:
 """
 LIST = "[{spot: true, location: {zones: [us-east5-a, us-east5-b]}}]"
 SOLD_OUT = "does not have enough resources available to fulfill the request"
-SWEEPS_MAX = 2
+TICKS_MAX = 2
 
 
 class Place:
-    """A running stack whose sweeps come when they are called."""
+    """A running stack whose ticks come when they are called."""
 
     def __init__(self, stack: Stack, cloud: Cloud) -> None:
         self.cloud = cloud
         self.environ = operator_environment(stack.layout, stack.settings, stack.addresses)
-        self._gke, self._sweep = stack.addresses.gke_rest, stack.addresses.functions["sweep"]
+        self._gke, self._functions = stack.addresses.gke_rest, stack.addresses.functions
         self._board = Readings(open_deployment(self.environ))
 
-    def sweep(self) -> None:
-        httpx.post(self._sweep, json={}, timeout=60).raise_for_status()
+    def tick(self) -> None:
+        for url in self._functions.values():
+            httpx.post(f"{url}tick?cluster={CLUSTER_PATH}", timeout=60).raise_for_status()
 
-    def sweep_until(self, look: Callable[[], Any], *, sweeps: int = SWEEPS_MAX) -> None:
-        """Sweep until a look finds something, at most so often."""
-        for _ in range(sweeps):
-            self.sweep()
+    def tick_until(self, look: Callable[[], Any], *, ticks: int = TICKS_MAX) -> None:
+        """Let both functions look until a look of ours finds something, at most so often."""
+        for _ in range(ticks):
+            self.tick()
             if look():
                 return
             time.sleep(0.5)
-        pytest.fail(f"not found after {sweeps} sweeps")
+        pytest.fail(f"not found after {ticks} ticks")
 
     def wait_refused(self, zone: str) -> None:
         """Return once the instance group of the one pool in a zone has its first error."""
@@ -119,9 +120,9 @@ def test_a_stockout_of_an_autoscaled_pool_is_told_and_the_next_candidate_runs(pl
     assert "no capacity in us-east5-a" in why
     assert "no capacity in us-east5-a" in board
 
-    time.sleep(FRESH_SECONDS)  # a sweep leaves a younger leader to its message
+    time.sleep(FRESH_SECONDS)  # a tick leaves a younger pod to its message
     failed = "(candidate 1 of 2, spot in us-east5-a) failed: no capacity in us-east5-a"
-    place.sweep_until(lambda: told(life, failed))
+    place.tick_until(lambda: told(life, failed))
     assert told(life, failed).keys() == {"JobSet", "Pod"}
     assert all(SOLD_OUT in each for each in told(life, failed).values())
 
@@ -134,4 +135,4 @@ def test_a_stockout_of_an_autoscaled_pool_is_told_and_the_next_candidate_runs(pl
     assert failed in why
     assert board_lines == []
     life.delete()
-    place.sweep_until(lambda: not life.pools(), sweeps=100)
+    place.tick_until(lambda: not life.pools(), ticks=100)
