@@ -5,11 +5,9 @@
 #
 # Inputs: optional PROJECT_ID (default: gcloud's own), NAME, CREATE_ENVIRONMENT, CREATE_TENSORBOARD, CLUSTER_PROJECT (the
 # roles on the clusters are granted there), NODE_SERVICE_ACCOUNTS (those of other projects get a grant
-# of their own), FUNCTIONS_EGRESS and FUNCTIONS_SUBNET (the subnet is read), LIMIT_GRANTS (with it, the
-# account may grant only the roles that Terraform grants: true after the first provisioning, false to
-# undo it) and for it TERRAFORM_VARIABLES. The account may change grants of the project, because
-# Terraform does; so it has much power: let few people start builds. docs/rights.md explains each role
-# and LIMIT_GRANTS. Neither build deletes the account; docs/deploy.md shows how to.
+# of their own), FUNCTIONS_EGRESS and FUNCTIONS_SUBNET (the subnet is read). The account may change
+# grants of the project, because Terraform does; so it has much power: let few people start builds.
+# docs/rights.md explains each role. Neither build deletes the account; docs/deploy.md shows how to.
 # shellcheck source-path=SCRIPTDIR source=inputs.sh
 . "$(dirname "$0")/inputs.sh"
 
@@ -18,7 +16,7 @@ if [ -z "$PROJECT_ID" ]; then
     default_inputs
 fi
 need PROJECT_ID NAME CLUSTER_PROJECT CREATE_ENVIRONMENT CREATE_TENSORBOARD
-allow NODE_SERVICE_ACCOUNTS FUNCTIONS_EGRESS FUNCTIONS_SUBNET LIMIT_GRANTS TERRAFORM_VARIABLES
+allow NODE_SERVICE_ACCOUNTS FUNCTIONS_EGRESS FUNCTIONS_SUBNET
 account=$NAME-deployer@$PROJECT_ID.iam.gserviceaccount.com
 roles=(
     artifactregistry.admin              # the repository of the exporter's image, and that of the functions' images
@@ -31,10 +29,11 @@ roles=(
     logging.logWriter logging.viewer    # the build's own log, and the functions' in the smoke test
     monitoring.editor                   # dashboard, alerts and objective
     pubsub.admin                        # topics and subscriptions
+    resourcemanager.projectIamAdmin     # grants
     serviceusage.serviceUsageAdmin      # enabling APIs
     storage.admin                       # the state's bucket, the functions' source, the artifacts
 )
-cluster_roles=(container.admin iam.roleAdmin logging.configWriter)
+cluster_roles=(container.admin iam.roleAdmin logging.configWriter resourcemanager.projectIamAdmin)
 # What a cluster of another project needs: its exporter's metrics become visible here.
 across_roles=(monitoring.metricsScopesAdmin)
 # Workload policies of tpu7x slices. No role of Google's has these alone.
@@ -49,18 +48,6 @@ group_permissions=compute.instanceGroupManagers.get,compute.instanceGroupManager
 say "Enabling the APIs that a build needs before its first step in $PROJECT_ID"
 gcloud services enable --project="$PROJECT_ID" --quiet cloudbuild.googleapis.com cloudresourcemanager.googleapis.com \
     iam.googleapis.com serviceusage.googleapis.com storage.googleapis.com
-
-# resourcemanager.projectIamAdmin, for grants, is the one role that can have a condition. What is to be changed is known
-# before anything is; see limit_grants.py.
-projects=("$PROJECT_ID")
-[ "$CLUSTER_PROJECT" = "$PROJECT_ID" ] || projects+=("$CLUSTER_PROJECT")
-for project in "${projects[@]}"; do
-    grants=$BUILD_FOLDER/grants-$project
-    mkdir -p "$grants"
-    gcloud projects get-iam-policy "$project" --format=json >"$grants/policy.json"
-    [ "$LIMIT_GRANTS" != true ] || gcloud iam roles list --project="$project" --format=json >"$grants/custom-roles.json"
-    python3 "$ROOT/infra/build/limit_grants.py" "$project" "$account" "$grants"
-done
 
 if ! gcloud iam service-accounts describe "$account" --project="$PROJECT_ID" --format='value(email)' >/dev/null 2>"$BUILD_FOLDER/gone"; then
     grep -q -i -E 'not found|NOT_FOUND|unknown service account' "$BUILD_FOLDER/gone" || {
@@ -83,22 +70,12 @@ grant_all() {
         retry 10 5 grant "$project" "roles/$role"
     done
 }
-# What is added comes before what is removed, so that the account always has the role. A run that was killed between them
-# is mended by the next one.
-change_grants() {
-    local verb condition
-    while read -r verb condition; do
-        retry 10 5 gcloud projects "$verb-iam-policy-binding" "$1" --member="serviceAccount:$account" \
-            --role=roles/resourcemanager.projectIamAdmin "$condition" --format=none --quiet </dev/null
-    done <"$BUILD_FOLDER/grants-$1/changes"
-}
 grant_account() {
     gcloud iam service-accounts add-iam-policy-binding "$1" --member="serviceAccount:$account" \
         --role=roles/iam.serviceAccountAdmin --project="$2" --condition=None --format=none --quiet
 }
 grant_all "$PROJECT_ID" "${roles[@]}"
 grant_all "$CLUSTER_PROJECT" "${cluster_roles[@]}"
-for project in "${projects[@]}"; do change_grants "$project"; done
 if [ "$CLUSTER_PROJECT" != "$PROJECT_ID" ]; then
     grant_all "$PROJECT_ID" "${across_roles[@]}"
     grant_all "$CLUSTER_PROJECT" "${across_roles[@]}"
@@ -108,26 +85,26 @@ fi
 # here, and must not change the role of the first one. Google restores a deleted role for 7 days, and its id is free
 # again after 37 (https://cloud.google.com/iam/docs/creating-custom-roles).
 grant_own() {
-    local role=${NAME//-/_}_$2 verb=create deleted
-    if deleted=$(gcloud iam roles describe "$role" --project="$1" --format='value(deleted)' 2>/dev/null); then verb=update; fi
+    local role=${NAME//-/_}_$2 act=create deleted
+    if deleted=$(gcloud iam roles describe "$role" --project="$1" --format='value(deleted)' 2>/dev/null); then act=update; fi
     if [ "${deleted,,}" = true ]; then
         say "$1: $role was deleted, so it is restored"
         change_own undelete "$1" "$role"
     fi
-    change_own "$verb" "$1" "$role" --title="Builds of $NAME" --permissions="$3"
+    change_own "$act" "$1" "$role" --title="Builds of $NAME" --permissions="$3"
     say "$1: $role"
     retry 10 5 grant "$1" "projects/$1/roles/$role"
 }
-# A verb of gcloud, the project, the role, and flags.
+# An act of gcloud, the project, the role, and flags.
 change_own() {
-    local verb=$1 project=$2 role=$3
+    local act=$1 project=$2 role=$3
     shift 3
-    if gcloud iam roles "$verb" "$role" --project="$project" "$@" --format=none --quiet 2>"$BUILD_FOLDER/gone"; then return 0; fi
+    if gcloud iam roles "$act" "$role" --project="$project" "$@" --format=none --quiet 2>"$BUILD_FOLDER/gone"; then return 0; fi
     cat "$BUILD_FOLDER/gone" >&2
-    if [ "$verb" = undelete ] || grep -q -i 'marked for deletion' "$BUILD_FOLDER/gone"; then
+    if [ "$act" = undelete ] || grep -q -i 'marked for deletion' "$BUILD_FOLDER/gone"; then
         fail "NAME: the role $role of $project was deleted, and Google restores a role only for 7 days (got: $NAME). Its id is free again 37 days after the deletion; valid until then: another NAME"
     fi
-    fail "the role $role of $project cannot be changed ($verb)"
+    fail "the role $role of $project cannot be changed ($act)"
 }
 [ "$CREATE_ENVIRONMENT" = false ] || grant_own "$PROJECT_ID" deployer "$policy_permissions"
 if [ "$CREATE_ENVIRONMENT" = false ] || [ "$CLUSTER_PROJECT" != "$PROJECT_ID" ]; then

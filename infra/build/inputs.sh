@@ -66,7 +66,6 @@ default_inputs() {
     DELETE_ARTIFACTS=${DELETE_ARTIFACTS:-false}
     PLAN_ONLY=${PLAN_ONLY:-false}
     REBUILD_EXPORTER=${REBUILD_EXPORTER:-false}
-    LIMIT_GRANTS=${LIMIT_GRANTS:-} # of deployer.sh alone, which keeps what it finds without a value
     NAMESPACE=${NAMESPACE:-tpu-training}
     TF_STATE_BUCKET=${TF_STATE_BUCKET:-$PROJECT_ID-$NAME-state}
     TF_STATE_PREFIX=${TF_STATE_PREFIX:-$NAME}
@@ -87,7 +86,7 @@ default_inputs() {
     mkdir -p "$BUILD_FOLDER"
     BUILD_FOLDER=$(cd "$BUILD_FOLDER" && pwd) # Terraform runs in another folder
     export PROJECT_ID NAME CREATE_ENVIRONMENT CREATE_TENSORBOARD FORCE DELETE_STATE DELETE_ARTIFACTS PLAN_ONLY REBUILD_EXPORTER
-    export LIMIT_GRANTS SERVICES_REGION NAMESPACE TF_STATE_BUCKET TF_STATE_PREFIX CLUSTER_LOCATION CLUSTER_PROJECT BUILD_FOLDER TERRAFORM_ROOT REPOSITORY REPOSITORY_MARK
+    export SERVICES_REGION NAMESPACE TF_STATE_BUCKET TF_STATE_PREFIX CLUSTER_LOCATION CLUSTER_PROJECT BUILD_FOLDER TERRAFORM_ROOT REPOSITORY REPOSITORY_MARK
 }
 
 # These are the inputs that scripts need before Terraform runs. Terraform checks the others.
@@ -108,7 +107,7 @@ form_of() {
         TF_STATE_BUCKET | ARTIFACT_REPOSITORY_BUCKET_NAME) FORM='^[a-z0-9][-a-z0-9_.]{1,61}[a-z0-9]$' VALID="a bucket's name without gs://: 3 to 63 lower-case letters, digits, hyphens, underscores and dots" ;;
         TF_STATE_PREFIX) FORM='^[A-Za-z0-9][-A-Za-z0-9_./]*$' VALID="a folder in the state bucket: letters, digits and - _ . /" ;;
         NUM_TPU_POOLS | NUM_OF_CHIPS | LIMIT_CHIPS) FORM='^[0-9]{1,7}$' VALID="a whole number" ;;
-        CREATE_ENVIRONMENT | CREATE_TENSORBOARD | FORCE | DELETE_STATE | DELETE_ARTIFACTS | PLAN_ONLY | REBUILD_EXPORTER | PRIVATE_NODES | LIMIT_GRANTS) FORM=$bool VALID="true or false" ;;
+        CREATE_ENVIRONMENT | CREATE_TENSORBOARD | FORCE | DELETE_STATE | DELETE_ARTIFACTS | PLAN_ONLY | REBUILD_EXPORTER | PRIVATE_NODES) FORM=$bool VALID="true or false" ;;
         JOBSET_API_VERSION | KUEUE_API_VERSION) FORM='^(v[0-9]+\.[0-9]+\.[0-9]+|none)$' VALID="a version such as v0.11.1, none, or nothing for the default" ;;
         IMAGE_REPOSITORY | TPU_TYPE | NETWORK_NAME | SUBNET_NAME | TENSORBOARD_REGION) FORM='^[a-z][-a-z0-9]*$' VALID="lower-case letters, digits and hyphens" ;;
         NODE_SERVICE_ACCOUNTS) FORM='^[-a-z0-9@., ]+$' VALID="e-mail addresses, separated by spaces or commas" ;;

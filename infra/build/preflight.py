@@ -2,10 +2,9 @@
 """Checks before anything is made whether a deployment can succeed, and changes nothing.
 
 It compares the variables with those that Terraform's root declares, the settings with the parser of
-the functions, the inputs with the state, what an environment takes with the quotas of its region,
-and the deployment with the policies of the organisation. All refusals are printed at once. What may
-not be read, or is not enabled yet, is only mentioned. Reads the inputs (check-inputs.sh) from the
-environment.
+the functions, the inputs with the state, and what an environment takes with the quotas of its
+region. All refusals are printed at once. What may not be read, or is not enabled yet, is only
+mentioned. Reads the inputs (check-inputs.sh) from the environment.
 """
 
 from __future__ import annotations
@@ -25,7 +24,6 @@ if __name__ == "__main__":  # as a script, only this folder is on the import pat
     sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from infra.build.check_state import find_difference
-from infra.build.organisation_policies import RULES
 from infra.build.region_quotas import GLOBAL_CPUS, find_shortages, list_needs, list_slice
 from infra.build.render_variables import read_more, render_variables
 from shared.edges.google_account import GoogleAccount
@@ -41,7 +39,6 @@ CREDENTIALS_VARIABLE = "TPU_PROVISIONER_CREDENTIALS"
 """As the functions read it."""
 _NO_CLUSTER = {"projects/p/locations/l/clusters/c": {"endpoint": "https://c"}}
 """Terraform sets the clusters; the parser wants one."""
-_VIEWER = "roles/orgpolicy.policyViewer"
 
 
 def read_declared(root: Path) -> dict[str, Any]:
@@ -120,7 +117,6 @@ class Preflight:
                 self._compare_quotas(values, state)
             except (TypeError, ValueError) as error:  # of a value that Terraform would refuse later
                 self.refusals.append(f"TERRAFORM_VARIABLES: a value has the wrong form: {error}")
-        self._compare_policies(values)
 
     def _read_state(self) -> dict[str, Any]:
         name = f"{self._inputs['TF_STATE_PREFIX']}/default.tfstate"
@@ -147,24 +143,11 @@ class Preflight:
         absent = dict.fromkeys(each.metric for each in needs if quotas and each.metric not in quotas)
         self.notes += [f"Not checked: quota {each}, which {values['region']} does not list" for each in absent]
 
-    def _compare_policies(self, values: Mapping[str, Any]) -> None:
-        path = f"v1/projects/{self._project}:getEffectiveOrgPolicy"
-        what = f"the organisation's policies ({_VIEWER} on the organisation allows it)"
-        for rule in RULES:
-            body = {"constraint": f"constraints/{rule.constraint}"}
-            policy = self._ask("cloudresourcemanager", path, what, body)
-            if policy is None:
-                return  # the others cannot be read either
-            if refusal := rule.find_refusal(policy, values):
-                self.refusals.append(refusal)
-
-    def _ask(
-        self, service: str, path: str, what: str, body: dict[str, str] | None = None
-    ) -> dict[str, Any] | None:
+    def _ask(self, service: str, path: str, what: str) -> dict[str, Any] | None:
         """Return an answer; an empty one for what does not exist, and None with a note for none."""
         session = GoogleSession(f"https://{service}.googleapis.com", self._account)
         try:
-            answer = json.loads(session.call("GET" if body is None else "POST", path, body))
+            answer = json.loads(session.call("GET", path))
         except NotFound as error:
             if "/regions/" in str(error):
                 self.refusals.append(f"REGION: {error}; valid: gcloud compute regions list shows it")
@@ -185,7 +168,7 @@ def main() -> int:
     if preflight.refusals:
         sys.stderr.write("error: nothing was made; correct what is named above, then run this build again\n")
         return 1
-    sys.stdout.write("The variables, settings, state, quotas and policies fit, as far as they could be read\n")
+    sys.stdout.write("The variables, settings, state and quotas fit, as far as they could be read\n")
     return 0
 
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Checks whether the deployment can succeed, before anything is made: names in TERRAFORM_VARIABLES, the
-# settings of the functions, the region of the state, quotas of the region, and policies of the
-# organisation. It prints all refusals at once. It changes nothing but BUILD_FOLDER, also without PLAN_ONLY=true.
+# settings of the functions, the region of the state, and quotas of the region. It prints all refusals
+# at once. It changes nothing but BUILD_FOLDER, also without PLAN_ONLY=true.
 #
 # Inputs: those of check-inputs.sh; optional PYTHON (default: python3, 3.11 or newer). What the account
 # of the build may not read is mentioned and does not stop the build; docs/rights.md says which role reads it.

@@ -21,10 +21,7 @@ deployed_at=$(TZ=UTC printf '%(%Y%m%d%H%M%S)T' -1) # counts in a first apply onl
 # https://github.com/hashicorp/terraform-provider-google/issues/21857, /issues/20571 (functions), /issues/11102 (metrics).
 not_yet='Error 403.*([Pp]ermission|actAs|not authorized)|[Ss]ervice account .* does not exist|[Pp]rincipal .* does not exist|has not been used in project'
 not_yet+='|Error code 7\b|[Mm]issing permission|[Uu]ser not authorized|Unable to retrieve the repository metadata|Access to bucket .* denied'
-not_yet+='|[Mm]etric .*is unknown|Cannot find metric'
-# Google's words where the account may not change a grant on a project: because its own grant is seconds old, or because
-# of a condition (https://github.com/hashicorp/terraform-provider-google/issues/10079).
-not_granted='Policy update access denied'
+not_yet+='|[Mm]etric .*is unknown|Cannot find metric|Policy update access denied'
 # Terraform's words where it ends by itself and its state may lack what it made.
 not_saved='Failed to (save|persist) state|errored\.tfstate|[Dd]ata loss may have occurred|TERRAFORM CRASH'
 # Google says that a metric takes up to 10 minutes, and a grant up to 7.
@@ -174,7 +171,7 @@ while ! apply; do
         # A resource is met only when those that it needs are there, so one import does not find all. Each one imports
         # what no earlier one did, so there is a last one.
         say "A killed build created these resources, so this build imports them"
-    elif [ "$waits" -lt "$waits_max" ] && grep -q -E "$not_yet|$not_granted" "$BUILD_FOLDER/apply-errors"; then
+    elif [ "$waits" -lt "$waits_max" ] && grep -q -E "$not_yet" "$BUILD_FOLDER/apply-errors"; then
         waits=$((waits + 1))
         say "A new account, grant, API or metric may have no effect yet: wait $waits of $waits_max, 30 s"
         sleep "${RETRY_PAUSE_SECONDS:-30}"
@@ -184,8 +181,6 @@ while ! apply; do
     elif [ "$plans" -lt 2 ] && grep -q "$planned_before_another" "$BUILD_FOLDER/apply-errors"; then
         plans=$((plans + 1))
         say "Another build has changed this deployment meanwhile, so this build plans again"
-    elif grep -q "$not_granted" "$BUILD_FOLDER/apply-errors"; then
-        fail "The builds' account may not change the grants that are named above. If deployer.sh has limited what it may grant, a person runs LIMIT_GRANTS=true infra/build/deployer.sh again with the inputs of this build, and then this build again; see docs/rights.md"
     else
         fail "Terraform failed; correct what it says above, then run this build again"
     fi

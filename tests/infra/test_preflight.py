@@ -1,4 +1,4 @@
-"""What is refused before anything is made: names, settings, quotas, policies, and the state."""
+"""What is refused before anything is made: names, settings, quotas, and the state."""
 
 import json
 import re
@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from infra.build import preflight
-from infra.build.organisation_policies import RULES
 from infra.build.preflight import Preflight
 from shared.edges.google_session import GoogleSession
 from tests.infra.answering_apis import AnsweringApis
@@ -101,7 +100,6 @@ def test_the_walk_fits_a_new_project_with_its_first_slice(apis: AnsweringApis) -
     assert found.refusals == []
     (told,) = found.notes  # chips are what one asks for first
     assert told.startswith("The first slice would wait: quota TPU_LITE_PODSLICE_V5: 0 of 0 chips are left, and 16")
-    assert {f"constraints/{rule.constraint}" for rule in RULES} <= {*apis.asked}
 
 
 def test_a_quota_that_is_too_small_is_named_with_what_is_left_and_where_to_ask(apis: AnsweringApis) -> None:
@@ -130,69 +128,17 @@ def test_what_the_state_has_is_not_counted_again_nor_addresses_of_private_nodes(
 
 
 def test_a_right_that_is_missing_is_a_note_and_no_refusal(apis: AnsweringApis) -> None:
-    """Of the quotas and of the policies: docs/rights.md names the role of each."""
-    for path in (REGION, f"/compute/v1/projects/{PROJECT}", STATE, f"constraints/{RULES[0].constraint}"):
+    for path in (REGION, f"/compute/v1/projects/{PROJECT}", STATE):
         apis.answers[path] = 403
     found = run()
 
     assert found.refusals == []
     message = "\n".join(found.notes)
-    for what in ("Terraform's state", "the region's quotas", "the organisation's policies"):
+    for what in ("Terraform's state", "the region's quotas"):
         assert f"Not checked: {what}" in message
-    assert "roles/orgpolicy.policyViewer on the organisation" in message
-    assert f"constraints/{RULES[1].constraint}" not in apis.asked
     (refused,) = run(REGION="us-central9").refusals
     assert refused.startswith("REGION: ")
     assert "us-central9" in refused
-
-
-LISTED: dict[str, Any] = {"allowedValues": ["in:europe-locations"]}
-REFUSING = {
-    "gcp.resourceLocations": ({"listPolicy": LISTED}, {}, "refuses us-central1; choose _REGION"),
-    "compute.vmExternalIpAccess": (
-        {"listPolicy": {"allValues": "DENY"}},
-        {"PRIVATE_NODES": "true"},
-        "set _PRIVATE_NODES=true",
-    ),
-    "iam.disableServiceAccountCreation": ({"booleanPolicy": {"enforced": True}}, {}, "must exempt this project"),
-    "cloudbuild.allowedWorkerPools": (
-        {"listPolicy": {"allowedValues": ["projects/p/locations/l/workerPools/n"]}},
-        {"BUILD_WORKER_POOL": "projects/p/locations/l/workerPools/n"},
-        "set _BUILD_WORKER_POOL",
-    ),
-    "cloudfunctions.allowedIngressSettings": (
-        {"listPolicy": {"allowedValues": ["ALLOW_INTERNAL_AND_GCLB"]}},
-        {},
-        "refuses ALLOW_INTERNAL_ONLY",
-    ),
-    "run.allowedIngress": ({"listPolicy": {"deniedValues": ["is:internal"]}}, {}, "refuses internal"),
-    "run.allowedVPCEgress": (
-        {"listPolicy": {"allowedValues": ["all-traffic"]}},
-        {"FUNCTIONS_EGRESS": "all"},
-        "set _FUNCTIONS_EGRESS",
-    ),
-    "gcp.restrictNonCmekServices": (
-        {"listPolicy": {"deniedValues": ["is:container.googleapis.com", "pubsub.googleapis.com"]}},
-        {
-            "KMS_KEY": "projects/p/locations/us-central1/keyRings/r/cryptoKeys/k",
-            "SERVICES_KMS_KEY": "projects/p/locations/us-central1/keyRings/r/cryptoKeys/k",
-        },
-        "set _KMS_KEY and _SERVICES_KMS_KEY",
-    ),
-}
-
-
-@pytest.mark.parametrize("constraint", [rule.constraint for rule in RULES])
-def test_a_policy_that_would_refuse_is_named_with_what_to_do(apis: AnsweringApis, constraint: str) -> None:
-    policy, mended, answer = REFUSING[constraint]
-    given = {"PRIVATE_NODES": "false"} if constraint == "compute.vmExternalIpAccess" else {}
-    apis.answers[f"constraints/{constraint}"] = policy
-
-    (refused,) = run(**given).refusals
-    assert refused.startswith(f"policy {constraint}: refuses ")
-    assert answer in refused
-    if mended:
-        assert run(**mended).refusals == []
 
 
 def test_a_name_that_no_variable_has_is_refused_with_the_nearest(apis: AnsweringApis, tmp_path: Path) -> None:
