@@ -9,12 +9,13 @@ from google.protobuf import json_format
 from shared.kinds import jobset as jobset_keys
 from shared.model import labels
 from shared.model.errors import LabelBudgetExceeded
-from shared.model.names import build_pool_name, parse_owner
+from shared.model.names import Owner, Try, build_name, parse_owner
+from shared.model.needs import Tier
 from shared.model.workloads import Toleration
 from shared.needs.nodepool import describe_placement
 from shared.settings import Settings
 from shared.shapes.tpu_catalogue import FAMILIES
-from tests.builders import JOBSET_UID, OWNER_KEYS, a_claim, a_jobset, a_pod, settings
+from tests.builders import JOBSET_UID, a_claim, a_jobset, a_pod, settings
 from tests.demands import a_demand, a_pool_body
 
 CREATED_AT = 1_800_000_000
@@ -38,7 +39,9 @@ def build(use: Settings | None = None, *, pod: Any = None, jobset: Any = None, *
     """Build a demand's pool; the official message class must know every field and value of it."""
     use = use or settings()
     demand = a_demand(pod=pod, jobset=jobset, use=use, **shape)
-    body = a_pool_body(demand, use=use)
+    empty = demand.capacity.tier == Tier.FLEX_START
+    claim = a_claim(namespace=pod.namespace, name=pod.controller_name.rsplit("-", 2)[0]) if pod else a_claim()
+    body = a_pool_body(demand, use=use, claim=claim, empty=empty, created_at=CREATED_AT)
     message = NodePool.pb(NodePool())
     json_format.ParseDict(body, message, ignore_unknown_fields=False)
     text = json_format.MessageToDict(message)
@@ -49,14 +52,19 @@ def build(use: Settings | None = None, *, pod: Any = None, jobset: Any = None, *
 def test_the_plain_pool_is_exactly_this() -> None:
     body = build()
     node_labels = body["config"].pop("labels")
-    owner = parse_owner(node_labels)
 
-    assert owner is not None
-    assert (owner.name, owner.owner_uid, owner.claim_hash) == ("train", JOBSET_UID, a_claim().hash)
-    assert (owner.created_at, owner.attempt, owner.fingerprint) == (CREATED_AT, 0, a_demand().fingerprint)
-    assert set(node_labels) == OWNER_KEYS
+    assert parse_owner(node_labels) == Owner(
+        kind="JobSet",
+        namespace="default",
+        name="train",
+        uid=JOBSET_UID,
+        need=a_claim().need,
+        slot=0,
+        created_at=CREATED_AT,
+    )
+    assert all(labels.is_owner_key(key) for key in node_labels)
     assert body == {
-        "name": build_pool_name(a_claim()),
+        "name": build_name(a_claim(), 0),
         "config": {
             "machineType": "ct6e-standard-4t",
             "oauthScopes": ["https://www.googleapis.com/auth/cloud-platform"],
@@ -324,10 +332,19 @@ def test_labels_over_gke_s_budget_are_refused_before_any_call() -> None:
 
 @pytest.mark.parametrize("attempt", [0, 7, 1295])
 def test_the_attempt_is_in_the_name_and_in_the_labels(attempt: int) -> None:
-    body = build_node_pool(a_demand(), attempt=attempt, created_at=CREATED_AT, settings=settings())
+    body = a_pool_body(a_demand(), tried=Try(attempt=attempt, candidate=1, round=2, useless=1))
+    owner = parse_owner(body["config"]["labels"])
 
-    assert body["name"] == build_pool_name(a_claim(), attempt)
-    assert body["config"]["labels"][labels.ATTEMPT] == str(attempt)
+    assert body["name"] == build_name(a_claim(), attempt, 1)
+    assert owner is not None
+    assert (owner.attempt, owner.candidate, owner.round, owner.useless) == (attempt, 1, 2, 1)
+
+
+def test_a_pool_that_gke_s_autoscaler_fills_begins_empty_with_room_for_its_hosts() -> None:
+    body = a_pool_body(a_demand(), empty=True)
+
+    assert body["initialNodeCount"] == 0
+    assert body["autoscaling"] == {"enabled": True, "maxNodeCount": 4, "locationPolicy": "ANY"}
 
 
 def test_every_feature_at_once_is_still_a_node_pool_of_the_official_client() -> None:
