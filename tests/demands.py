@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from shared.model.decisions import Decision, Verdict
+from shared.model.decisions import Decision, Reason, Verdict
 from shared.model.names import Claim, Try
 from shared.model.needs import Need
 from shared.model.workloads import PodView, WorkloadView
@@ -32,7 +32,10 @@ def find_demand(wanted: Wanted, pod: PodView) -> Demand | Decision:
     if told:
         return told[0]
     (seen,) = (each for each, live in zip(wanted.pods, [pod], strict=True) if live is pod)
-    return answer_need(wanted, next(need for need in wanted.needs if need.key == seen.need))
+    needs = [need for need in wanted.needs if need.key == seen.need]
+    if not needs:
+        return Decision(Verdict.NOTHING, Reason.NOT_AN_ACCELERATOR_DEMAND, "its spec has no accelerators")
+    return answer_need(wanted, needs[0])
 
 
 def answer_need(wanted: Wanted, need: Need) -> Demand | Decision:

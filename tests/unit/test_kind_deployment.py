@@ -6,7 +6,6 @@ import pytest
 
 from shared.edges.workload_objects import read_template
 from shared.kinds.deployment import DEPLOYMENT, TEMPLATE_HASH
-from shared.kinds.elastic import has_slice
 from shared.kinds.objects import UnexpectedValue
 from shared.kinds.table import find_kind_of_pod, list_slices, select_pods
 from shared.model.decisions import Reason
@@ -67,7 +66,6 @@ def test_all_replicas_share_one_pool_with_a_host_for_each() -> None:
     assert found.elastic
     assert (found.shape.node_count, found.shape.chips, found.shape.machine_type) == (3, 12, "ct6e-standard-4t")
     (planned,) = list_slices(a_deployment())
-    assert found.claim.slice_key == f"default/{planned.name}"
     assert planned.name.startswith("serve-any-")
 
 
@@ -96,17 +94,6 @@ def test_a_surge_of_another_type_makes_the_object_unreadable(surge: Any) -> None
     strategy = {"rollingUpdate": {"maxSurge": surge}}
     with pytest.raises(UnexpectedValue, match="maxSurge"):
         a_deployment(shown=4, strategy=strategy)
-
-
-def test_the_pool_goes_with_the_last_replica_or_the_shape() -> None:
-    (planned,) = list_slices(a_deployment())
-
-    assert has_slice(DEPLOYMENT, a_deployment(replicas=1), planned.name, None)
-    assert not has_slice(DEPLOYMENT, a_deployment(replicas=0), planned.name, None)
-    assert not has_slice(
-        DEPLOYMENT, a_deployment(template=a_pod_body(topology="1x1", chips=1)), planned.name, None
-    )
-    assert not has_slice(DEPLOYMENT, a_deployment(), "serve", None)
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,9 @@ from typing import Any
 import pytest
 
 from shared.edges.workload_objects import read_template
-from shared.kinds.job import JOB, JOB_NAME_ON_POD
+from shared.kinds.job import JOB
 from shared.kinds.objects import UnexpectedValue
+from shared.kinds.table import JOB_NAME_ON_POD, list_slices
 from shared.model import labels
 from shared.model.errors import SliceUnknown
 from shared.model.workloads import PodView, WorkloadView
@@ -187,56 +188,23 @@ def test_pods_of_one_slice_share_a_hint_and_pods_without_index_share_one_refusal
 
 
 @pytest.mark.parametrize(
-    ("spec", "name", "wanted"),
+    ("status", "slices"),
     [
-        pytest.param({}, "train", True, id="the Job itself"),
-        pytest.param({}, "train-0", False, id="no index of a slice of several hosts"),
-        pytest.param({"parallelism": 0}, "train", False, id="scaled to nothing"),
-        pytest.param({"template": ONE_HOST}, "train-3", True, id="an index"),
-        pytest.param({"template": ONE_HOST, "completions": 100}, "train-99", True, id="until the last index"),
-        pytest.param({"template": ONE_HOST, "completions": 2, "parallelism": 2}, "train-2", False, id="fewer now"),
-        pytest.param(
-            {"template": ONE_HOST, "parallelism": 0}, "train-1", False, id="single hosts scaled to nothing"
-        ),
-        pytest.param({"template": ONE_HOST}, "trainer-1", False, id="another Job's"),
-        pytest.param({"template": ONE_HOST}, "1", False, id="an index alone"),
-        pytest.param({"template": ONE_HOST}, "train-01", False, id="no index of Kubernetes'"),
-        pytest.param({"template": ONE_HOST}, "train", True, id="made before a queue said more of the shape"),
-        pytest.param({"template": OF_CPU}, "train", False, id="no accelerators"),
+        pytest.param({}, 2, id="none has ended"),
+        pytest.param({"completedIndexes": "0,2"}, 2, id="two of four have ended"),
+        pytest.param({"completedIndexes": "0-2"}, 1, id="a range"),
+        pytest.param({"completedIndexes": "0-1", "failedIndexes": "3"}, 1, id="failed ones too"),
+        pytest.param({"completedIndexes": "0-3"}, 0, id="all"),
+        pytest.param({"completedIndexes": "0-999999999"}, 2, id="more than there are"),
+        pytest.param({"completedIndexes": "2-"}, 2, id="no range"),
+        pytest.param({"completedIndexes": "3-1"}, 2, id="a range that runs back"),
+        pytest.param({"completedIndexes": "first"}, 2, id="no index"),
     ],
 )
-def test_what_is_still_wanted(spec: dict[str, Any], name: str, wanted: bool) -> None:
-    assert JOB.has_slice(a_job(**spec), name, None) is wanted
+def test_no_more_slices_are_wanted_than_indexes_are_left(status: dict[str, Any], slices: int) -> None:
+    job = a_job(template=ONE_HOST, parallelism=2, completions=4, status=status)
 
-
-@pytest.mark.parametrize(
-    ("status", "wanted"),
-    [
-        pytest.param({"completedIndexes": "0,2", "active": 2}, ["train-1", "train-3"], id="two have ended"),
-        pytest.param({"completedIndexes": "0-2", "active": 1}, ["train-3"], id="a range"),
-        pytest.param(
-            {"completedIndexes": "0", "failedIndexes": "3", "active": 2}, ["train-1", "train-2"], id="failed"
-        ),
-        pytest.param(
-            {"completedIndexes": "0,2", "active": 1}, None, id="one is still to come, and may need a pool"
-        ),
-        pytest.param({"active": 4}, None, id="none has ended"),
-        pytest.param({"completedIndexes": "0-999999999", "active": 4}, None, id="more than there are"),
-        pytest.param({"completedIndexes": "2-", "active": 4}, None, id="no range"),
-        pytest.param({"completedIndexes": "first", "active": 4}, None, id="no index"),
-    ],
-)
-def test_the_pool_of_an_index_that_has_ended_goes_when_none_is_to_come(
-    status: dict[str, Any], wanted: list[str] | None
-) -> None:
-    every = [f"train-{index}" for index in range(4)]
-    job = a_job(template=ONE_HOST, status=status)
-    assert [name for name in every if JOB.has_slice(job, name, None)] == (every if wanted is None else wanted)
-
-
-def test_the_ended_of_an_absurd_number_of_indexes_are_not_listed() -> None:
-    job = a_job(template=ONE_HOST, completions=10**9, status={"completedIndexes": "0-999999998", "active": 4})
-    assert job.groups[0].ended == frozenset()
+    assert len(list_slices(job)) == slices
 
 
 @pytest.mark.parametrize(

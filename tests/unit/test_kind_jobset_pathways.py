@@ -1,20 +1,16 @@
 """JobSets of Pathways: a head without chips beside slices of workers, and whose slice it is."""
 
-import dataclasses
 from typing import Any
 
 import pytest
-from shared.core.decide.needed_pools import plan_pools
-from shared.core.decide.pool_facts import measure_occupancy
 
 from shared.edges.workload_objects import read_template
 from shared.kinds.jobset import EXCLUSIVE_TOPOLOGY, JOBSET, NODE_SELECTOR_STRATEGY
-from shared.kinds.table import list_slices, may_swap
+from shared.kinds.table import list_slices
 from shared.model import labels
-from shared.model.workloads import PodView, SliceGroup, WorkloadView
-from shared.needs.demand import Demand
-from tests.builders import CLUSTER, JOBSET_UID, a_claim, a_pod, a_pool, a_template, settings
-from tests.demands import decide_demand, expect_demand
+from shared.model.workloads import PodView, WorkloadView
+from tests.builders import JOBSET_UID, a_pod, a_template
+from tests.demands import want
 
 EXCLUSIVE = {EXCLUSIVE_TOPOLOGY: labels.NODE_POOL}
 ON_SLICE = {labels.ACCELERATOR: "tpu-v6e-slice", labels.TOPOLOGY: "4x4"}
@@ -54,17 +50,13 @@ def a_head(**overrides: Any) -> PodView:
     return a_pod(job="pathways-head", template=a_template(chips=()), **overrides)
 
 
-def demand_of(pod: PodView, workload: WorkloadView) -> Demand:
-    return expect_demand(decide_demand(CLUSTER, pod, workload, settings()))
-
-
 def test_a_head_on_the_nodes_of_its_workers_is_of_their_first_slice() -> None:
     workload = a_pathways()
 
-    head, first = demand_of(a_head(), workload), demand_of(a_pod(job="worker"), workload)
+    wanted = want(workload, a_head(), a_pod(job="worker"))
 
-    assert (head.claim, head.fingerprint) == (first.claim, first.fingerprint)
-    assert head.shape.node_count == 4
+    assert {(pod.need, pod.slice) for pod in wanted.pods} == {(wanted.needs[0].key, "train-worker-0")}
+    assert [(need.most, need.hosts) for need in wanted.needs] == [(2, 4)]
     assert [each.name for each in list_slices(workload)] == ["train-worker-0", "train-worker-1"]
 
 
@@ -101,30 +93,4 @@ def test_a_head_on_a_cpu_node_asks_for_no_slice() -> None:
     workload = a_pathways(head={"selector": {}})
 
     assert [group.beside for group in workload.groups] == ["", ""]
-    pod = a_pod(job="pathways-head", template=a_template(accelerator=None, topology=None, chips=()))
-    found = decide_demand(CLUSTER, pod, workload, settings())
-    assert getattr(found, "reason", None) == "not_an_accelerator_demand"
-
-
-def test_who_stands_on_which_pool_matters_only_where_another_slice_may_take_it() -> None:
-    assert may_swap(a_pathways())
-    pinned = dataclasses.replace(
-        a_pathways(), groups=(SliceGroup(name="worker", pinned=True, template=a_template()),)
-    )
-    assert not may_swap(pinned)
-
-
-def test_a_first_slice_whose_pool_another_one_took_is_seen_to_need_a_further_pool() -> None:
-    workload = a_pathways()
-    head = a_head(node_name="n-0")
-    other = [a_pod(job="worker", index=1, name=f"other-{n}", node_name=f"n-{n}") for n in range(4)]
-    asking = a_pod(job="worker", index=0)
-
-    pool = a_pool(claim=a_claim(slice_key="default/train-worker-0"))
-    homes = {f"n-{n}": pool.name for n in range(4)}
-
-    taken = measure_occupancy(JOBSET, workload, [head, *other, asking], homes)
-    free = measure_occupancy(JOBSET, workload, [head, asking], homes)
-
-    assert plan_pools(CLUSTER, taken, [pool], settings()).missing == {"train-worker-0": 1}
-    assert plan_pools(CLUSTER, free, [pool], settings()).missing == {}
+    assert [(need.most, need.hosts, need.never) for need in want(workload).needs] == [(2, 4, None)]

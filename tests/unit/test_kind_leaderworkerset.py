@@ -284,7 +284,6 @@ def test_a_leader_with_chips_apart_from_its_workers_is_refused(fields: dict[str,
             LEADERWORKERSET.find_slice(pod, found)
     with pytest.raises(SliceUnknown, match="without chips"):
         LEADERWORKERSET.list_slices(found)
-    assert not LEADERWORKERSET.has_slice(found, "serve-0", None)
 
 
 def test_an_ambiguous_selector_is_left_to_the_demand_to_refuse() -> None:
@@ -329,28 +328,6 @@ UPDATED = {"conditions": [{"type": "UpdateInProgress", "status": "False"}], "rep
 def test_surplus_groups_are_wanted_while_an_update_is_on(fields: dict[str, Any], groups: int) -> None:
     found = a_set(**fields)
     assert names(found) == [f"serve-{index}" for index in range(groups)]
-    assert LEADERWORKERSET.has_slice(found, f"serve-{groups - 1}", None)
-    assert not LEADERWORKERSET.has_slice(found, f"serve-{groups}", None)
-
-
-@pytest.mark.parametrize(
-    ("fields", "name", "wanted"),
-    [
-        pytest.param({}, "serve-1", True, id="a group"),
-        pytest.param({"replicas": 1}, "serve-1", False, id="scaled down by one"),
-        pytest.param({"replicas": 0}, "serve-0", False, id="scaled to nothing"),
-        pytest.param({}, "serve-1-0", False, id="no sub-groups"),
-        pytest.param({"subgroups": SUBGROUPS_OF_2}, "serve-1-1", True, id="a sub-group"),
-        pytest.param({"subgroups": SUBGROUPS_OF_2}, "serve-1-2", False, id="no such sub-group"),
-        pytest.param({"subgroups": SUBGROUPS_OF_2}, "serve-1", False, id="a group of sub-groups is no slice"),
-        pytest.param({}, "server-1", False, id="another's"),
-        pytest.param({}, "serve-", False, id="no index"),
-        pytest.param({}, "serve-01", False, id="no index of Kubernetes'"),
-        pytest.param({"leader": OF_CPU, "worker": OF_CPU}, "serve-0", False, id="accelerators no longer wanted"),
-    ],
-)
-def test_what_is_still_wanted(fields: dict[str, Any], name: str, wanted: bool) -> None:
-    assert LEADERWORKERSET.has_slice(a_set(**fields), name, None) is wanted
 
 
 def test_it_is_never_over_and_never_suspended() -> None:

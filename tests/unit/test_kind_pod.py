@@ -12,7 +12,7 @@ from shared.model.decisions import Decision, Reason, Verdict
 from shared.model.workloads import PodView, WorkloadView
 from shared.needs.demand import Demand
 from tests.builders import expect_decision
-from tests.demands import expect_demand
+from tests.demands import expect_demand, want
 from tests.unit.live_pods import WAITS, a_pod_body, decide
 
 POD = get_kind("Pod")
@@ -36,7 +36,6 @@ def ask(body: Json) -> Demand | Decision:
 def test_a_bare_pod_is_its_own_workload_with_a_pool_of_one_node() -> None:
     found = expect_demand(ask(a_body()))
 
-    assert (found.claim.kind, found.claim.name, found.claim.owner_uid) == ("Pod", "lab", "of-lab")
     assert (found.shape.node_count, found.shape.machine_type) == (1, "ct6e-standard-4t")
     assert len(list_slices(both(a_body())[1])) == 1
 
@@ -86,8 +85,7 @@ def test_what_belongs_to_a_node_asks_for_none(kind: str) -> None:
     pod, workload = both(a_body(UNKNOWN | {"kind": kind}))
 
     assert find_kind_of_pod(pod) is None
-    assert isinstance(found := decide(pod, workload), Decision)
-    assert found.verdict == Verdict.NOTHING
+    assert want(workload).needs == ()
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from shared.kinds.elastic import find_slice
 from shared.kinds.raycluster import CLUSTER, GROUP, HEAD_GROUP, NODE_TYPE, RAYCLUSTER
 from shared.kinds.table import list_slices
 from shared.model import labels
-from shared.model.decisions import Decision, Reason
+from shared.model.decisions import Reason
 from shared.model.errors import SliceUnknown
 from shared.model.workloads import PodView, WorkloadView
 from shared.needs.demand import Demand
@@ -91,15 +91,6 @@ def test_a_worker_group_may_have_the_name_of_the_head_s() -> None:
 
     assert of_worker is not None
     assert of_worker.group.replicas == 2
-
-
-def test_a_head_without_accelerators_asks_for_nothing() -> None:
-    workload = a_cluster(gpu_workers(), head=CPU)
-    found = decide(a_pod(CPU), workload)
-
-    assert pools(workload) == {"nvidia-l4": 2}
-    assert isinstance(found, Decision)
-    assert found.reason == Reason.NOT_AN_ACCELERATOR_DEMAND
 
 
 def test_a_head_is_active_until_it_is_suspended() -> None:

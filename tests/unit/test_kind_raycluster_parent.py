@@ -4,17 +4,12 @@ import dataclasses
 from typing import Any
 
 import pytest
-from shared.core.decide.collect import decide_collect
-from shared.core.decide.pool_facts import OwnerState, PoolFacts
 
 from shared.edges.workload_objects import read_template
 from shared.kinds.objects import UnexpectedValue
 from shared.kinds.raycluster import RAYCLUSTER
 from shared.kinds.rayjob import judge_rayjob
-from shared.model.decisions import Reason
-from shared.model.pools import PoolStatus
 from shared.model.workloads import Parent
-from tests.builders import NOW, a_pool, settings
 from tests.unit.rayclusters import a_body
 
 Json = dict[str, Any]
@@ -126,18 +121,3 @@ def test_only_the_rayjob_that_controls_a_cluster_is_its_parent(reference: Json, 
     workload = RAYCLUSTER.read(body, read_template)
 
     assert workload.parent == (dataclasses.replace(KEEPING, keeps="") if found else None)
-
-
-@pytest.mark.parametrize("owner", OwnerState)
-@pytest.mark.parametrize("status", PoolStatus)
-def test_a_parent_changes_what_is_said_and_never_what_is_done(owner: OwnerState, status: PoolStatus) -> None:
-    plain = PoolFacts(pool=a_pool(status), owner=owner)
-    use = settings()
-    alone = decide_collect(plain, now=NOW, settings=use)
-    kept = decide_collect(dataclasses.replace(plain, parent=KEEPING), now=NOW, settings=use)
-
-    assert kept.verdict == alone.verdict
-    if alone.reason == Reason.OWNER_LIVE:
-        assert (kept.reason, kept.message) == (Reason.PARENT_OVER, KEEPING.keeps)
-    else:
-        assert kept == alone

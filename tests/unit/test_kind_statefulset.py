@@ -5,7 +5,6 @@ from typing import Any
 import pytest
 
 from shared.edges.workload_objects import read_template
-from shared.kinds.elastic import has_slice
 from shared.kinds.statefulset import POD_NAME, STATEFULSET
 from shared.kinds.table import find_kind_of_pod, list_slices
 from shared.model.decisions import Reason
@@ -42,7 +41,6 @@ def test_single_hosts_share_one_pool_whichever_pod_is_the_leader() -> None:
     found = [decide(a_pod(ordinal), a_set()) for ordinal in range(4)]
 
     assert all(isinstance(each, Demand) and each.elastic and each.shape.node_count == 4 for each in found)
-    assert len({each.claim.hash for each in found if isinstance(each, Demand)}) == 1
     assert [each.name.startswith("shard-any-") for each in list_slices(a_set())] == [True]
 
 
@@ -50,7 +48,7 @@ def test_as_many_parallel_pods_as_hosts_are_one_slice() -> None:
     found = expect_demand(decide(a_pod(3, template=SLICE["template"]), a_set(**SLICE, **PARALLEL)))
 
     assert not found.elastic
-    assert (found.claim.slice_key, found.shape.node_count) == ("default/shard", 4)
+    assert found.shape.node_count == 4
     assert [each.name for each in list_slices(a_set(**SLICE, **PARALLEL))] == ["shard"]
 
 
@@ -83,8 +81,6 @@ def test_what_is_refused_is_not_listed_either() -> None:
 @pytest.mark.parametrize(
     ("pod", "workload", "reason"),
     [
-        pytest.param(a_pod(), None, Reason.OWNER_GONE, id="no such set"),
-        pytest.param(a_pod(uid="earlier"), a_set(), Reason.OWNER_GONE, id="an earlier set of the name"),
         pytest.param(
             a_pod(template=a_pod_body(topology="1x1", chips=1)), a_set(), Reason.POD_CONTRADICTS_SPEC, id="other"
         ),
@@ -97,21 +93,11 @@ def test_what_is_refused_is_not_listed_either() -> None:
     ],
 )
 def test_a_pod_that_the_spec_does_not_have_gets_nothing(
-    pod: PodView, workload: WorkloadView | None, reason: Reason
+    pod: PodView, workload: WorkloadView, reason: Reason
 ) -> None:
     found = expect_decision(decide(pod, workload))
 
     assert found.reason == reason
-
-
-def test_a_pool_is_wanted_while_the_spec_has_its_pods() -> None:
-    (planned,) = list_slices(a_set())
-
-    assert has_slice(STATEFULSET, a_set(), planned.name, None)
-    assert not has_slice(STATEFULSET, a_set(replicas=0), planned.name, None)
-    assert has_slice(STATEFULSET, a_set(**SLICE, **PARALLEL), "shard", None)
-    assert not has_slice(STATEFULSET, a_set(**SLICE, **PARALLEL, replicas=0), "shard", None)
-    assert not has_slice(STATEFULSET, a_set(**SLICE, **PARALLEL), "shard-0", None)
 
 
 def test_the_pods_of_other_controllers_are_not_its_pods() -> None:

@@ -1,6 +1,5 @@
 """Names and owner labels: legal, reversible, and practically never the same for two claims."""
 
-import dataclasses
 import math
 import re
 from itertools import product
@@ -9,26 +8,26 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared.kinds import jobset as jobset_keys
-from shared.kinds.table import list_slices
+from shared.kinds.table import KIND_NAMES
 from shared.model import labels
-from shared.model.errors import Broken, LabelBudgetExceeded
+from shared.model.errors import Broken, LabelBudgetExceeded, NameUnfit
 from shared.model.names import (
     ATTEMPTS_MAX,
     HASH_CHARACTERS,
-    SliceClaim,
+    KINDS,
+    POOL_NAME_LENGTH_MAX,
+    Claim,
+    Owner,
+    Try,
+    build_name,
     build_owner_labels,
-    build_pool_name,
+    parse_name,
     parse_owner,
-    parse_pool_name,
 )
-from shared.needs.demand import claim_slice
 from shared.needs.nodepool import NODE_LABEL_CHARACTERS_MAX, check_label_budget, measure_labels
-from tests.builders import CLUSTER, OWNER_KEYS, a_claim
-from tests.unit.live_pods import ALL, a_body, a_workload
+from tests.builders import CLUSTER, a_claim
 
 GKE_POOL_NAME = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
-GKE_LENGTH_MAX = 40
 NASTY_JOBS = (
     "a",
     "0",
@@ -46,75 +45,69 @@ KUBERNETES_NAMES = st.from_regex(r"[a-z0-9]([-a-z0-9.]{0,61}[a-z0-9])?", fullmat
 ATTEMPTS = st.integers(min_value=0, max_value=ATTEMPTS_MAX - 1)
 
 
-def claim_of(job: str, *, namespace: str = "default", uid: str = "u-1") -> SliceClaim:
-    return a_claim(namespace=namespace, name=job, owner_uid=uid, slice_key=f"{namespace}/{job}")
+def claim_of(job: str, *, namespace: str = "default", uid: str = "u-1") -> Claim:
+    return a_claim(namespace=namespace, name=job, owner_uid=uid)
 
 
 def is_legal(name: str) -> bool:
-    return len(name) <= GKE_LENGTH_MAX and GKE_POOL_NAME.fullmatch(name) is not None
+    return len(name) <= POOL_NAME_LENGTH_MAX and GKE_POOL_NAME.fullmatch(name) is not None
 
 
 @pytest.mark.parametrize("job", NASTY_JOBS)
 def test_a_nasty_job_name_still_gives_a_legal_pool_name(job: str) -> None:
     for attempt in (0, 35, 36, ATTEMPTS_MAX - 1):
-        assert is_legal(build_pool_name(claim_of(job), attempt))
+        assert is_legal(build_name(claim_of(job), attempt))
 
 
-@given(job=KUBERNETES_NAMES, namespace=KUBERNETES_NAMES, attempt=ATTEMPTS)
-def test_a_name_is_legal_and_parses_to_what_it_was_made_of(job: str, namespace: str, attempt: int) -> None:
+@given(job=KUBERNETES_NAMES, namespace=KUBERNETES_NAMES, attempt=ATTEMPTS, useless=st.integers(0, 2))
+def test_a_name_is_legal_and_parses_to_what_it_was_made_of(
+    job: str, namespace: str, attempt: int, useless: int
+) -> None:
     claim = claim_of(job, namespace=namespace)
-    name = build_pool_name(claim, attempt)
-    parsed = parse_pool_name(name)
+    name = build_name(claim, attempt, useless)
+    parsed = parse_name(name)
 
     assert is_legal(name)
     assert parsed is not None
-    assert (parsed.hash, parsed.attempt) == (claim.hash[:HASH_CHARACTERS], attempt)
+    assert (parsed.hash, parsed.attempt, parsed.useless) == (claim.hash[:HASH_CHARACTERS], attempt, useless)
 
 
 @given(job=st.text(max_size=80))
 def test_even_text_that_kubernetes_would_refuse_gives_a_legal_name(job: str) -> None:
-    assert is_legal(build_pool_name(claim_of(job)))
+    assert is_legal(build_name(claim_of(job), 0))
 
 
 def test_every_attempt_has_its_own_name() -> None:
-    names = {build_pool_name(a_claim(), attempt) for attempt in range(ATTEMPTS_MAX)}
+    names = {build_name(a_claim(), attempt) for attempt in range(ATTEMPTS_MAX)}
 
     assert len(names) == ATTEMPTS_MAX == 1296
     assert all(is_legal(name) for name in names)
-    assert sorted(parsed.attempt for name in names if (parsed := parse_pool_name(name))) == list(range(1296))
+    assert sorted(parsed.attempt for name in names if (parsed := parse_name(name))) == list(range(1296))
 
 
 @pytest.mark.parametrize("attempt", [-1, ATTEMPTS_MAX, 10**9])
 def test_an_attempt_out_of_range_is_a_bug_of_ours(attempt: int) -> None:
     with pytest.raises(Broken, match=r"out of range 0\.\.1295"):
-        build_pool_name(a_claim(), attempt)
+        build_name(a_claim(), attempt)
 
 
 def test_the_readable_part_is_the_job_s_name() -> None:
-    assert build_pool_name(claim_of("train-workers-0")).startswith("train-workers-0-")
-    assert build_pool_name(claim_of("0train")).startswith("tpu-0train-")
+    assert build_name(claim_of("train-workers-0"), 0).startswith("train-workers-0-")
+    assert build_name(claim_of("0train"), 0).startswith("tpu-0train-")
 
 
 @pytest.mark.parametrize(
     "name", ["default-pool", "train-abcde", "", "a" * 60 + "-aaaaaaaaaaa-0", "TRAIN-aaaaaaaaaaa-0"]
 )
 def test_a_name_that_we_did_not_make_is_not_parsed(name: str) -> None:
-    assert parse_pool_name(name) is None
+    assert parse_name(name) is None
 
 
-@pytest.mark.parametrize("kind", ALL)
-@pytest.mark.parametrize("name", ["train", "0train", "a.b", "x", "x" * 22 + "-y", "x" * 23 + ".y", "x" * 53])
-def test_the_slices_of_every_kind_have_pools_whose_names_fit_the_workload(kind: str, name: str) -> None:
-    workload = dataclasses.replace(a_workload(kind, a_body()), name=name)
-    found = [build_pool_name(claim_slice(CLUSTER, workload, each)) for each in list_slices(workload)]
-    parsed = [parse_pool_name(each) for each in found]
-
-    assert found
-    assert all(each is not None and each.may_be_of(name) for each in parsed)
-    assert not any(each is not None and each.may_be_of("other") for each in parsed)
+def test_the_labels_of_every_kind_say_how_they_name_its_workloads() -> None:
+    assert set(KINDS) == set(KIND_NAMES)
 
 
-FIELDS = ("cluster", "kind", "namespace", "name", "owner_uid", "slice_key")
+FIELDS = ("cluster", "kind", "namespace", "name", "owner_uid", "need", "slot")
 
 
 @pytest.mark.parametrize("field", FIELDS)
@@ -122,14 +115,14 @@ def test_each_field_of_the_claim_changes_the_name(field: str) -> None:
     other = a_claim(**{field: "other/other"})
 
     assert other.hash != a_claim().hash
-    assert build_pool_name(other) != build_pool_name(a_claim())
+    assert build_name(other, 0) != build_name(a_claim(), 0)
 
 
-@given(parts=st.lists(st.text(alphabet="ab/:1", max_size=3), min_size=6, max_size=6))
+@given(parts=st.lists(st.text(alphabet="ab/:1", max_size=3), min_size=7, max_size=7))
 def test_two_claims_whose_fields_run_together_are_still_two(parts: list[str]) -> None:
-    claim = SliceClaim(**dict(zip(FIELDS, parts, strict=True)))
+    claim = Claim(**dict(zip(FIELDS, parts, strict=True)))
     text = "".join(parts)
-    moved = SliceClaim(**dict(zip(FIELDS, ("", "", "", "", "", text), strict=True)))
+    moved = Claim(**dict(zip(FIELDS, ("", "", "", "", "", "", text), strict=True)))
 
     assert (claim.hash == moved.hash) == (claim == moved)
 
@@ -141,11 +134,9 @@ def test_a_recreated_jobset_is_a_new_claim_and_a_restart_is_not() -> None:
 
 def test_100_000_identities_get_100_000_hashes() -> None:
     """The part of the name that tells claims apart, alone: prefix and attempt only add to it."""
-    plain = {"cluster": CLUSTER, "kind": "JobSet", "name": "train"}
+    plain = {"cluster": CLUSTER, "kind": "JobSet", "name": "train", "need": "k7q2"}
     hashes = {
-        SliceClaim(
-            **plain, namespace=namespace, owner_uid=uid, slice_key=f"{namespace}/train-workers-{index}"
-        ).hash[:HASH_CHARACTERS]
+        Claim(**plain, namespace=namespace, owner_uid=uid, slot=index).hash[:HASH_CHARACTERS]
         for namespace, uid, index in product("abc", map(str, range(50)), range(667))
     }
 
@@ -163,56 +154,72 @@ def test_among_ten_million_claims_a_collision_is_improbable() -> None:
 
 
 def test_the_hash_of_a_name_spreads_over_all_its_bits() -> None:
-    seen = [build_pool_name(a_claim(owner_uid=f"u-{n}")).split("-")[-2] for n in range(2000)]
+    seen = [build_name(a_claim(owner_uid=f"u-{n}"), 0).split("-")[-2] for n in range(2000)]
 
     for position in range(HASH_CHARACTERS):
         assert len({text[position] for text in seen}) == 32
 
 
+SMALL = st.integers(min_value=0, max_value=9)
+
+
 @given(
-    job=KUBERNETES_NAMES,
-    namespace=KUBERNETES_NAMES,
-    uid=st.uuids().map(str),
-    attempt=ATTEMPTS,
-    created_at=st.integers(min_value=0, max_value=2**33),
+    kind=st.sampled_from(sorted(KINDS)),
+    names=st.tuples(KUBERNETES_NAMES, KUBERNETES_NAMES),
+    slot=st.one_of(st.integers(0, 10**4), st.sampled_from(["any", "train-workers-0"])),
+    tried=st.builds(Try, attempt=ATTEMPTS, candidate=SMALL, round=SMALL, useless=SMALL),
+    created_at=st.integers(min_value=1, max_value=2**33),
+    warm_seconds=SMALL,
 )
 def test_owner_labels_read_back_as_what_they_were_made_of(
-    job: str, namespace: str, uid: str, attempt: int, created_at: int
+    kind: str, names: tuple[str, str], slot: int | str, tried: Try, created_at: int, warm_seconds: int
 ) -> None:
-    claim = claim_of(job, namespace=namespace, uid=uid)
-    made = build_owner_labels(claim, attempt=attempt, created_at=created_at, fingerprint="1-abc")
-    owner = parse_owner(made)
-
-    assert owner is not None
-    assert (owner.kind, owner.namespace, owner.name, owner.slice_name) == ("JobSet", namespace, job, job)
-    assert (owner.owner_uid, owner.claim_hash) == (uid, claim.hash)
-    assert (owner.attempt, owner.created_at, owner.fingerprint) == (attempt, created_at, "1-abc")
-
-
-def test_owner_labels_are_legal_kubernetes_labels_of_half_the_budget_at_most() -> None:
-    longest = SliceClaim(
-        cluster=CLUSTER,
-        kind="JobSet",
-        namespace="n" * 63,
-        name="j" * 63,
-        owner_uid="0" * 36,
-        slice_key=f"{'n' * 63}/{'s' * 63}",
+    namespace, name = names
+    claim = a_claim(kind=kind, namespace=namespace, name=name, slot=slot)
+    written = build_owner_labels(
+        claim, tried, created_at=created_at, cluster_uid="uid-of-kube-system", warm_seconds=warm_seconds
     )
-    made = build_owner_labels(longest, attempt=1295, created_at=2**33, fingerprint="1-" + "a" * 13)
 
-    assert set(made) == OWNER_KEYS
-    assert all(re.fullmatch(r"[A-Za-z0-9]([-._A-Za-z0-9]{0,61}[A-Za-z0-9])?", value) for value in made.values())
-    assert all(len(key.rpartition("/")[2]) <= 63 for key in made)
-    assert measure_labels(made) <= NODE_LABEL_CHARACTERS_MAX - 100
+    assert parse_owner(written) == Owner(
+        kind=kind,
+        namespace=namespace,
+        name=name,
+        uid=claim.owner_uid,
+        need=claim.need,
+        slot=slot,
+        attempt=tried.attempt,
+        candidate=tried.candidate,
+        round=tried.round,
+        useless=tried.useless,
+        created_at=created_at,
+        cluster_uid="uid-of-kube-system",
+        warm_seconds=warm_seconds,
+    )
+    assert all(labels.is_owner_key(key) for key in written)
 
 
-def test_a_claim_without_a_workload_is_a_bug_of_ours() -> None:
-    with pytest.raises(Broken, match="cannot be read back"):
-        build_owner_labels(a_claim(name=""), attempt=0, created_at=0, fingerprint="")
+@pytest.mark.parametrize("kind", sorted(KINDS))
+def test_owner_labels_are_legal_kubernetes_labels_well_within_the_budget(kind: str) -> None:
+    longest = a_claim(kind=kind, namespace="n" * 63, name="j" * 53, owner_uid="0" * 36, slot="s" * 63)
+    tried = Try(attempt=1295, candidate=15, round=99, useless=2)
+    written = build_owner_labels(
+        longest, tried, created_at=2**33, cluster_uid="0" * 36, warm_seconds=86_400
+    )
+
+    assert all(
+        re.fullmatch(r"[A-Za-z0-9]([-._A-Za-z0-9]{0,61}[A-Za-z0-9])?", value) for value in written.values()
+    )
+    assert all(len(key.rpartition("/")[2]) <= 63 for key in written)
+    assert measure_labels(written) <= NODE_LABEL_CHARACTERS_MAX
+
+
+def test_a_name_that_is_no_value_of_a_label_is_never_cut() -> None:
+    with pytest.raises(NameUnfit, match="at most 63"):
+        build_owner_labels(a_claim(name="x" * 64), Try(), created_at=1)
 
 
 def test_a_claim_reads_as_words() -> None:
-    assert str(a_claim()) == "JobSet default/train, slice train-workers-0"
+    assert str(a_claim(need="k7q2")) == "JobSet default/train, need k7q2, slot 0"
 
 
 @pytest.mark.parametrize(
@@ -233,8 +240,7 @@ def test_a_pool_of_the_go_provisioner_is_ours_without_uid_and_claim() -> None:
     owner = parse_owner({labels.MANAGER: labels.MANAGER_VALUE, labels.JOBSET_NAME: "train"})
 
     assert owner is not None
-    assert (owner.namespace, owner.name, owner.owner_uid, owner.claim_hash) == ("default", "train", "", "")
-    assert owner.created_at is None
+    assert owner == Owner(kind="JobSet", namespace="default", name="train")
 
 
 @pytest.mark.parametrize("text", ["", "-1", "1.5", "٣", "yesterday", "1e9"])
