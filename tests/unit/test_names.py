@@ -202,13 +202,9 @@ def test_owner_labels_read_back_as_what_they_were_made_of(
 def test_owner_labels_are_legal_kubernetes_labels_well_within_the_budget(kind: str) -> None:
     longest = a_claim(kind=kind, namespace="n" * 63, name="j" * 53, owner_uid="0" * 36, slot="s" * 63)
     tried = Try(attempt=1295, candidate=15, round=99, useless=2)
-    written = build_owner_labels(
-        longest, tried, created_at=2**33, cluster_uid="0" * 36, warm_seconds=86_400
-    )
+    written = build_owner_labels(longest, tried, created_at=2**33, cluster_uid="0" * 36, warm_seconds=86_400)
 
-    assert all(
-        re.fullmatch(r"[A-Za-z0-9]([-._A-Za-z0-9]{0,61}[A-Za-z0-9])?", value) for value in written.values()
-    )
+    assert all(re.fullmatch(r"[A-Za-z0-9]([-._A-Za-z0-9]{0,61}[A-Za-z0-9])?", value) for value in written.values())
     assert all(len(key.rpartition("/")[2]) <= 63 for key in written)
     assert measure_labels(written) <= NODE_LABEL_CHARACTERS_MAX
 
