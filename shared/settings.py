@@ -188,7 +188,7 @@ class Settings:
     """One wait, in seconds, for what may still change by itself: how long a workload is suspended,
     or without quota, before its pools are deleted. Five minutes are longer than preemption and
     re-admission by a queue, and much shorter than a create."""
-    creation_seconds_max: _Positive = 3600
+    creation_seconds_max: _Positive = 3600  # assumes: stockout-time
     """A pool that lacks nodes for so long without a word of GKE has failed. A stockout takes 35
     minutes."""
     idle_seconds: Annotated[int, _IDLE_SECONDS] = 0

@@ -45,7 +45,7 @@ def write_pages() -> dict[str, str]:
 def _write_settings() -> str:
     parts = ["# Settings", _ORIGIN.format("the classes of settings"), _SETTINGS]
     for title, note, kind in (
-        ("Functions", "The four functions have the same settings.", Settings),
+        ("Functions", "Both functions have the same settings.", Settings),
         ("One cluster", "These are the fields of each value of `TPU_PROVISIONER_CLUSTERS`.", ClusterSettings),
         ("Exporter", "The deployment of the exporter sets these.", ExporterSettings),
         ("Command", "`tpu-provisioner` reads these beside the settings of the functions.", OperatorSettings),

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 DELIVERIES_MAX = 16
-CALLS_AT_ONCE = 16
+CALLS_AT_ONCE = 16  # assumes: creates-side-by-side
 SILENT_MAX = 3
 SILENCE_SECONDS = 30.0
 """A cluster that gave no answer so many times rests so long."""

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from shared.model.workloads import PodView
     from shared.plan.scene import Need
 
-HOUR = 3600.0
+HOUR = 3600.0  # assumes: permissions, operations-kept
 SPARE_SLOTS = 8
 """So many slots above those that it needs a workload may have used before."""
 _COMPLETE = (PoolStatus.RUNNING, PoolStatus.RUNNING_WITH_ERROR)

@@ -39,7 +39,11 @@ class PoolStatus(StrEnum):
     """Creation failed; the name stays in use until the pool is deleted."""
 
 
-UNDER_WAY = (PoolStatus.PROVISIONING, PoolStatus.RECONCILING, PoolStatus.STOPPING)
+UNDER_WAY = (  # assumes: one-operation
+    PoolStatus.PROVISIONING,
+    PoolStatus.RECONCILING,
+    PoolStatus.STOPPING,
+)
 """The status of pools on which GKE runs an operation."""
 PAID = frozenset({PoolStatus.RUNNING, PoolStatus.RUNNING_WITH_ERROR, PoolStatus.RECONCILING})
 STATUS_BY_NAME = {str(status): status for status in PoolStatus}

@@ -29,7 +29,7 @@ PAUSE_SECONDS = 60
 PAUSE_SECONDS_MAX = 1800
 SPARE_CREATES = 2
 """So many creates of a slot in an hour beside one for each of its ways are a mistake, not a try."""
-AUTOSCALED_MAX = 150
+AUTOSCALED_MAX = 150  # assumes: autoscaler-pools
 """Above so many autoscaled pools a new one comes with its nodes: GKE's autoscaler looks at each."""
 
 

@@ -4,9 +4,9 @@ import re
 from pathlib import Path
 
 import pytest
-from shared.core.decide.attempts import PAUSE_SECONDS, PAUSE_SECONDS_MAX
 
 from shared.model.decisions import EventReason
+from shared.plan.attempts import PAUSE_SECONDS, PAUSE_SECONDS_MAX
 from shared.plan.failures import RULES, Failure
 from tests.tidy.test_house_rules import name_anchor
 
@@ -58,7 +58,7 @@ def test_the_table_says_that_a_class_is_tried_again(failure: Failure) -> None:
 
 
 def test_the_pause_is_the_one_that_attempts_have() -> None:
-    assert (PAUSE_SECONDS, PAUSE_SECONDS_MAX) == (60.0, 1800.0)
+    assert (PAUSE_SECONDS, PAUSE_SECONDS_MAX) == (60, 1800)
     assert "The pause doubles from one minute to thirty" in RUNBOOK
 
 
