@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from shared.edges.workload_objects import read_template
-from shared.kinds.job import JOB
+from shared.kinds.job import JOB, JOB_NAME_ON_POD
 from shared.kinds.objects import UnexpectedValue
-from shared.kinds.table import JOB_NAME_ON_POD, list_slices
+from shared.kinds.table import list_slices
 from shared.model import labels
 from shared.model.errors import SliceUnknown
 from shared.model.workloads import PodView, WorkloadView
