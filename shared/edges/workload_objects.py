@@ -315,6 +315,7 @@ def _view_template(meta: ObjectMeta, spec: PodSpec, *, pod: str = "") -> PodTemp
         ),
         priorities=priorities,
         unreadable_priorities=problem,
+        other_resources=asked.list_others(),
         unreadable_amounts=asked.list_unreadable(),
     )
 
@@ -405,6 +406,19 @@ class _Asked:
             else max(sums) or _read_amount(limits, resource)
         )
         return math.ceil((most + _read_amount(self.overhead, resource)) / unit)
+
+    def list_others(self) -> tuple[str, ...]:
+        """Return the extended resources beside accelerators: those whose names have a domain."""
+        return tuple(
+            dict.fromkeys(
+                resource
+                for each in (*self.together, *(each[-1] for each in self.before))
+                for resource in each
+                if "/" in resource
+                and resource not in (TPU_RESOURCE, GPU_RESOURCE)
+                and _read_amount(each, resource)
+            )
+        )
 
     def list_unreadable(self) -> tuple[str, ...]:
         """Return the amounts of accelerators that are not whole, and of huge pages beside them."""

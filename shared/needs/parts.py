@@ -223,7 +223,8 @@ class _Cut:
             left -= counts[addition]
         # Pods of an elastic group that do not exist yet will be like most of those that do.
         usual = next(iter(counts), NOTHING) if self.group.elastic else NOTHING
-        counts[usual] += max(0, left)
+        if left > 0 or not counts:
+            counts[usual] += max(0, left)
         for addition, number in counts.items():
             yield (self.name, addition, ""), self._make(addition, number)
 

@@ -159,7 +159,7 @@ def _count_hosts(lab: Lab) -> int:
 
 
 def _describe_slice(lab: Lab) -> dict[str, Any]:
-    """Return a slice in the form of the functions, as `shared.needs.node_pool_body` builds it."""
+    """Return a slice in the form of the functions, as `shared.needs.nodepool` builds it."""
     machine, _, topology = lab.tpu.partition(":")
     if not (lab.tpu and lab.zone):
         pytest.skip("it needs --tpu and --zone")

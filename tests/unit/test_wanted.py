@@ -1,0 +1,195 @@
+"""What a workload needs: which slices are one need, how many there are, and whose its live pods are."""
+
+import dataclasses
+import time
+from typing import Any
+
+import pytest
+
+from shared.kinds import jobset as jobset_keys
+from shared.model import labels
+from shared.model.decisions import Reason, Verdict
+from shared.model.needs import Need, Tier
+from shared.model.workloads import PodView, SliceGroup, WorkloadView
+from shared.needs.wanted import NO_NEED
+from tests.builders import a_jobset, a_pod, a_template, settings
+from tests.demands import want
+from tests.unit.live_pods import a_body, a_leader, a_workload, change, plan
+
+PINNED = {jobset_keys.EXCLUSIVE_TOPOLOGY: labels.NODE_POOL, jobset_keys.NODE_SELECTOR_STRATEGY: "true"}
+SPOT = {labels.SPOT: "true"}
+CPU = {"accelerator": None, "topology": None, "chips": 0, "tolerations": ()}
+
+
+def of_groups(*groups: SliceGroup) -> WorkloadView:
+    return dataclasses.replace(a_jobset(), groups=groups)
+
+
+def a_group(name: str, replicas: int = 1, **shape: Any) -> SliceGroup:
+    return SliceGroup(name=name, replicas=replicas, template=a_template(**shape))
+
+
+def tiers(needs: tuple[Need, ...]) -> dict[Tier, int]:
+    return {need.ways[0].tier: need.most for need in needs}
+
+
+# --- the spec -------------------------------------------------------------------------------------
+
+
+def test_groups_whose_pods_ask_the_same_are_one_need() -> None:
+    alike = want(of_groups(a_group("a", 2), a_group("b", 3))).needs
+    other = want(of_groups(a_group("a", 2), a_group("b", 3, selectors=SPOT))).needs
+
+    assert [(need.most, need.hosts) for need in alike] == [(5, 4)]
+    assert tiers(other) == {Tier.ON_DEMAND: 2, Tier.SPOT: 3}
+
+
+def test_each_pinned_slice_is_a_need_of_its_own_whose_pool_only_it_may_use() -> None:
+    wanted = want(a_jobset(replicas=3, annotations=PINNED))
+
+    assert [need.pin for need in wanted.needs] == [f"train-workers-{index}" for index in range(3)]
+    assert {need.most for need in wanted.needs} == {1}
+    assert len({need.key for need in wanted.needs}) == len({need.asks.labels for need in wanted.needs}) == 3
+    for need in wanted.needs:
+        demand = wanted.demands[need.key]
+        assert (jobset_keys.NAMESPACED_JOB, f"default_{need.pin}") in need.asks.labels
+        assert demand.node_labels == {jobset_keys.NAMESPACED_JOB: f"default_{need.pin}"}
+
+
+def test_slices_that_have_ended_leave_the_count() -> None:
+    (need,) = want(of_groups(dataclasses.replace(a_group("a", 5), over=2))).needs
+
+    assert need.most == 3
+
+
+def test_a_group_without_accelerators_needs_nothing_and_refuses_nothing() -> None:
+    (need,) = want(of_groups(a_group("driver", **CPU), a_group("workers", 2))).needs
+
+    assert (need.most, need.never) == (2, None)
+
+
+def test_a_part_that_somebody_else_serves_holds_no_other_part_back() -> None:
+    wanted = want(of_groups(a_group("theirs", selectors={labels.COMPUTE_CLASS: "c"}), a_group("ours", 2)))
+
+    assert [(need.most, need.never) for need in wanted.needs] == [(2, None)]
+    assert [other.reason for _, other in wanted.left] == [Reason.DEMAND_LEFT_TO_GKE]
+
+
+def test_a_part_that_can_never_be_served_says_so_and_keeps_what_fits_it() -> None:
+    never, served = want(of_groups(a_group("a", selectors={"cloud.google.com/no": "x"}), a_group("b"))).needs
+
+    assert never.never is not None
+    assert (never.never.reason, served.never) == (Reason.SELECTOR_UNSUPPORTED, None)
+    assert never.asks.shape == served.asks.shape
+
+
+def test_a_resource_that_no_new_node_has_is_refused_by_its_name_unless_the_operator_lists_it() -> None:
+    workload = a_workload("JobSet", a_body(**{"example.com/fpga": "1", "networking.gke.io.networks/rdma": "1"}))
+    (refused,), (listed,) = (
+        want(workload, use=use).needs for use in (settings(), settings(node_resources=("example.com/*",)))
+    )
+
+    assert refused.never is not None
+    assert refused.never.reason == Reason.RESOURCE_UNKNOWN
+    assert "resources.example.com/fpga" in refused.never.message
+    assert (listed.never, listed.key) == (None, refused.key)
+
+
+@pytest.mark.parametrize("annotations", [{}, PINNED])
+def test_a_thousand_slices_are_listed_in_a_third_of_a_second(annotations: dict[str, str]) -> None:
+    jobset = a_jobset(replicas=1000, annotations=annotations)
+    want(jobset)
+    began = time.process_time()
+    wanted = want(jobset)
+
+    assert sum(need.most for need in wanted.needs) == 1000
+    assert time.process_time() - began < 0.3
+
+
+# --- live pods ------------------------------------------------------------------------------------
+
+
+def a_set_of(replicas: int) -> WorkloadView:
+    """A LeaderWorkerSet of several groups of four hosts."""
+    workload = a_workload("LeaderWorkerSet", a_body())
+    return dataclasses.replace(
+        workload, groups=tuple(dataclasses.replace(each, replicas=replicas) for each in workload.groups)
+    )
+
+
+def in_group(index: int, **selectors: str) -> PodView:
+    """The leader pod of one group, with what a flavor of Kueue adds to it."""
+    pod = a_leader("LeaderWorkerSet", change(a_body(), {**selectors}))
+    own = pod.template.labels | {"leaderworkerset.sigs.k8s.io/group-index": str(index)}
+    template = dataclasses.replace(pod.template, labels=own)
+    return dataclasses.replace(pod, name=f"train-{index}", uid=f"pod-{index}", template=template)
+
+
+def test_what_live_pods_add_is_a_need_beside_that_of_the_slices_without_pods() -> None:
+    workload = a_set_of(4)
+    pods = [in_group(index, **SPOT) for index in range(3)]
+    wanted = want(workload, *pods)
+
+    assert tiers(wanted.needs) == {Tier.SPOT: 3, Tier.ON_DEMAND: 1}
+    (spot,) = (need for need in wanted.needs if need.ways[0].tier == Tier.SPOT)
+    assert {pod.need for pod in wanted.pods} == {spot.key}
+    assert (labels.SPOT, "true") in spot.asks.labels
+    assert wanted.refusals == ()
+
+
+def test_all_slices_with_pods_of_one_flavor_are_one_need() -> None:
+    needs = want(a_set_of(2), in_group(0, **SPOT), in_group(1, **SPOT)).needs
+
+    assert tiers(needs) == {Tier.SPOT: 2}
+
+
+def test_pods_beyond_the_spec_make_no_need_larger() -> None:
+    needs = want(a_set_of(2), *(in_group(index, **SPOT) for index in range(2)), in_group(7)).needs
+
+    assert sum(need.most for need in needs) == 2
+
+
+def test_pods_of_an_elastic_pool_that_come_will_be_like_most_of_those_that_are_there() -> None:
+    body = a_body(selectors={labels.ACCELERATOR: "tpu-v6e-slice", labels.TOPOLOGY: "2x2"})
+    pod = a_leader("Deployment", change(body, {**SPOT}))
+    (need,) = want(a_workload("Deployment", body), pod).needs
+
+    assert (need.ways[0].tier, need.nodes) == (Tier.SPOT, 4)
+
+
+def test_cpu_and_memory_are_the_larger_of_spec_and_pods_and_no_part_of_the_key() -> None:
+    gpu = {labels.GPU_ACCELERATOR: "nvidia-l4"}
+    spec, pod = (a_body(chips=0, gpus=1, selectors=gpu, cpu=cpu, memory="8Gi") for cpu in ("3", "7"))
+    workload = a_workload("Job", spec, hosts=1)
+    before, after = want(workload), want(workload, a_leader("Job", pod))
+    machines = [each.demands[each.needs[0].key].shape.machine_type for each in (before, after)]
+
+    assert machines == ["g2-standard-4", "g2-standard-8"]
+    assert before.needs[0].key == after.needs[0].key
+
+
+def test_a_bound_pod_is_of_its_slice_whatever_it_says_and_names_its_pool() -> None:
+    pod = a_pod(node_name="n-0", shape={"topology": "2x2"})
+    (seen,) = want(a_jobset(), pod).pods
+
+    assert (seen.slice, seen.pool, seen.need) == ("train-workers-0", "n-0", want(a_jobset()).needs[0].key)
+
+
+def test_a_pod_that_belongs_to_no_slice_holds_its_pool_and_only_a_waiting_one_is_told() -> None:
+    stray = a_pod(controller_name="train-gone-0")
+    bound = dataclasses.replace(stray, node_name="n-0")
+    told, quiet = want(a_jobset(), stray), want(a_jobset(), bound)
+
+    assert [each.decision.verdict for each in told.refusals] == [Verdict.NOTHING]
+    assert (quiet.refusals, quiet.pods[0].need, quiet.pods[0].pool) == ((), NO_NEED, "n-0")
+    assert not told.pods[0].waits
+
+
+def test_a_workload_of_which_no_slice_is_clear_is_refused_with_the_reason() -> None:
+    job = a_workload("Job", a_body(selectors={labels.ACCELERATOR: "tpu-v6e-slice", labels.TOPOLOGY: "2x2"}))
+    unindexed = dataclasses.replace(job, groups=(dataclasses.replace(job.groups[0], slots=0),))
+    (need,) = want(unindexed).needs
+
+    assert need.never is not None
+    assert need.never.reason == Reason.SLICE_UNKNOWN
+    assert len(plan(unindexed)) == 1
