@@ -22,12 +22,12 @@ _MESSAGE_LENGTH_MAX = 1024
 """Longest message of an Event:
 https://kubernetes.io/docs/reference/kubernetes-api/cluster-resources/event-v1/."""
 NOTICE_FRESH_SECONDS = 600.0
-"""An Event that was written or counted up less than this ago is not counted up again: the sweep
+"""An Event that was written or counted up less than this ago is not counted up again: the tick
 says the same every minute. Far less than the hour for which API servers keep Events by default,
 which counting up begins anew:
 https://kubernetes.io/docs/reference/command-line-tools-reference/kube-apiserver/ (--event-ttl)."""
 _WRITTEN_MAX = 50_000
-"""Events that an instance remembers, some 10 MB: two for each of the leaders that a sweep looks
+"""Events that an instance remembers, some 10 MB: two for each of the leaders that a tick looks
 at, and more. Without them they are read again."""
 
 

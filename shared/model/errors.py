@@ -161,7 +161,7 @@ class Throttled(Retryable):
 class NoPlace(Throttled):
     """GKE is known to run as many operations as it allows, so nothing was sent.
 
-    The end of an operation sends what waits, and so does each sweep. Another delivery of the
+    The end of an operation sends what waits, and so does each tick. Another delivery of the
     message does not help.
     """
 
@@ -175,7 +175,7 @@ class Busy(Retryable):
 class KindAbsent(Retryable):
     """The cluster does not know the kind of an object, so it cannot tell whether that exists.
 
-    The sweep counts it once, since only an operator installs a kind.
+    The tick counts it once, since only an operator installs a kind.
     """
 
     reason = "owner_unknown"

@@ -12,7 +12,7 @@ from typing import Protocol
 AHEAD_SECONDS_MAX = 60.0
 """Clocks of machines that are synchronised differ by far less."""
 LOOKS_MAX = 3
-"""How often the same thing is looked at before a later delivery or sweep tries again."""
+"""How often the same thing is looked at before a later delivery or tick tries again."""
 SHARED_SECONDS = 3.0
 """How long reads serve others: of an owner, and a list of pools, the other deletions of a batch; a
 list of waiting leaders, or of pools, and namespaces, the other deliveries of a process. They count
@@ -20,7 +20,7 @@ as the age of the look. 16 looks side by side at one workload of 4,000 pods woul
 FRESH_SECONDS = 5.0
 """A leader that has waited for less is left out, because its message is about to be handled."""
 LOOK_SECONDS = 10.0
-"""How old a look may be when an act rests on it, and a read that serves a whole sweep. Most looks
+"""How old a look may be when an act rests on it, and a read that serves a whole tick. Most looks
 take less than a second; an instance that was frozen, or a call that was tried again, takes
 minutes."""
 TURN_SECONDS = 30.0
