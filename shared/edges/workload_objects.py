@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from shared.capacity_texts import UnreadableList, read_priorities
 from shared.edges.kubernetes_errors import Unreadable
 from shared.edges.kubernetes_objects import Condition, ObjectMeta, Record
 from shared.edges.quantities import parse_quantity
@@ -37,7 +38,6 @@ from shared.model.messages import OBJECT_NAME
 from shared.model.times import parse_time
 from shared.model.topology_terms import Requirement
 from shared.model.workloads import PodTemplate, PodView, Toleration
-from shared.needs.capacity_texts import UnreadableList, read_priorities
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

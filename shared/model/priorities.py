@@ -1,7 +1,7 @@
 """What a list of capacity says, in the words of GKE's ComputeClass, as plain values.
 
 The annotation ``tpu-provisioner.cloud.google.com/capacity`` and the setting ``capacity_policies``
-have such a list. `shared.needs.capacity_texts` reads its text, and `shared.needs.candidates` says
+have such a list. `shared.capacity_texts` reads its text, and `shared.needs.candidates` says
 what it means for a pod.
 """
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from shared.model import labels
 from shared.model.errors import PodContradictsSpec, Rejected
 from shared.needs.selectors import OF_TIER
-from shared.needs.slice_shape import count_hosts, find_chips_of_peers, find_slice_shape
+from shared.shapes.slices import count_hosts, find_chips_of_peers, find_slice_shape
 from shared.shapes.tpus import TOPOLOGY_FORM, count_chips
 
 if TYPE_CHECKING:
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from shared.model.topology_terms import Requirement
     from shared.model.workloads import PodTemplate, SliceGroup, Toleration, WorkloadView
     from shared.settings import Settings
+    from shared.shapes.room import Room
 
 _OF_SIZE = frozenset({labels.INSTANCE_TYPE, labels.MACHINE_FAMILY, labels.ACCELERATOR_COUNT})
 """With these a pod may choose a machine that has more GPUs than it requests."""
@@ -117,7 +118,7 @@ def check_pod(
 
 
 def check_size(
-    group: SliceGroup, template: PodTemplate, workload: WorkloadView, settings: Settings
+    group: SliceGroup, template: PodTemplate, workload: WorkloadView, room: Room
 ) -> None:
     """Accept what live pods add if it gives a slice no more accelerators than the spec does.
 
@@ -127,7 +128,7 @@ def check_size(
         group: of the spec.
         template: the spec's, with what the pods add.
         workload: whose they are.
-        settings: the operator's.
+        room: what the operator sets.
 
     Raises:
         PodContradictsSpec: it gives more.
@@ -144,8 +145,8 @@ def check_size(
                 labels.TOPOLOGY, f"{asked} chips", f"at most {most} for {whose}", workload
             )
     if template.gpus:
-        asked = find_slice_shape(group, template, workload, settings).chips
-        most = _count_gpus(group, template, workload, settings)
+        asked = find_slice_shape(group, template, workload, room).chips
+        most = _count_gpus(group, template, workload, room)
         added = [key for key in sorted(_OF_SIZE) if template.selects(key) and not spec.selects(key)]
         if asked > most:
             field = added[0] if added else "the pod's CPU and memory"
@@ -153,7 +154,7 @@ def check_size(
 
 
 def _count_gpus(
-    group: SliceGroup, template: PodTemplate, workload: WorkloadView, settings: Settings
+    group: SliceGroup, template: PodTemplate, workload: WorkloadView, room: Room
 ) -> int:
     """Return the GPUs of the nodes that pods without CPU, memory and machine of their own get."""
     spec = group.template
@@ -165,9 +166,9 @@ def _count_gpus(
         node_affinity={key: value for key, value in own.node_affinity.items() if key not in added},
     )
     try:
-        return find_slice_shape(group, unsized, workload, settings).chips
+        return find_slice_shape(group, unsized, workload, room).chips
     except Rejected:  # the machine needs to be named
-        return find_slice_shape(group, own, workload, settings).chips
+        return find_slice_shape(group, own, workload, room).chips
 
 
 def _refuse(field: str, of_pod: str, of_spec: str, workload: WorkloadView) -> PodContradictsSpec:

@@ -15,10 +15,10 @@ from shared.model.priorities import NodeSource
 from shared.needs.candidates import Candidate, Wish, read_candidates, read_only_candidate
 from shared.needs.capacity import Capacity, read_capacity, read_flex_wait
 from shared.needs.disks import list_disks
-from shared.needs.refusals import check_accelerator, check_own_keys, check_workload
+from shared.needs.refusals import check_accelerator, check_own_keys, check_resources, check_workload
 from shared.needs.selectors import check_affinity, read_node_labels, read_operator_labels
-from shared.needs.slice_shape import find_disk
 from shared.settings import Settings, is_allowed, name_listed
+from shared.shapes.slices import find_disk
 
 if TYPE_CHECKING:
     from shared.model.workloads import PodTemplate, SliceGroup, Toleration, WorkloadView
@@ -91,6 +91,7 @@ def build_demand(
     check_workload(workload, settings)
     check_own_keys(template, workload)
     check_accelerator(template, settings)
+    check_resources(template, settings)
     check_affinity(template)
     selected = read_capacity(template, shape, cluster, settings)
     node_labels = read_node_labels(template, shape, selected, settings)
@@ -115,7 +116,7 @@ def build_demand(
         networks=networks,
         network_profile=shape.own_networks and not networks,
         node_service_account=_read_service_account(template, settings),
-        disk_gb=find_disk(template, shape, settings),
+        disk_gb=find_disk(template, shape, settings.room, settings.node_disk_size_gb),
         tolerated=template.tolerations,
         elastic=group.elastic,
         part=group.elastic and 2 * template.units < shape.units_per_host,

@@ -156,7 +156,7 @@ def _find_excess(
     if template == group.template:
         return None
     try:
-        check_size(group, template, workload, settings)
+        check_size(group, template, workload, settings.room)
     except PodContradictsSpec as error:
         return Decision(Verdict.REFUSE, Reason(error.reason), str(error))
     except Rejected:  # told as the reason of the whole need

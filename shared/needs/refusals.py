@@ -34,12 +34,20 @@ _BY_QUEUE = (
     "kueue.x-k8s.io/podset-required-topology",
     "kueue.x-k8s.io/podset-slice-required-topology",
 )
+_OF_NETWORKS = "networking.gke.io*"
+"""GKE gives these resources to nodes with additional networks."""
 _DYNAMIC = (
-    "{0} leaves the slice to GKE's dynamic slicing, which forms it from node pools that an operator "
-    f"creates; for a node pool of its own, remove {{0}} and select {labels.TOPOLOGY}"
+    "{0} leaves the slice to GKE's dynamic slicing, which forms it from node pools that an "
+    f"operator creates; for a node pool of its own, remove {{0}} and select {labels.TOPOLOGY}"
 )
 _CUBE = 64
 """Chips of one node pool of tpu7x, 4x4x4; a larger slice of GKE's has several pools."""
+
+
+class UnknownResource(Rejected):
+    """No new node has a resource that the pod asks for."""
+
+    reason = "resource_unknown"
 
 
 class KindNotServed(Rejected):
@@ -67,7 +75,7 @@ def find_other_server(template: PodTemplate) -> Obstacle | None:
         (
             template.selects(labels.NODE_POOL),
             Reason.DEMAND_BOUND_ELSEWHERE,
-            f"the pod selects a node pool by its name; without {labels.NODE_POOL} it gets a new one",
+            f"the pod selects a node pool by its name ({labels.NODE_POOL}); without it it gets one",
         ),
     )
     return next((Obstacle(reason, message) for holds, reason, message in rows if holds), None)
@@ -140,6 +148,22 @@ def check_accelerator(template: PodTemplate, settings: Settings) -> None:
             value=accelerator,
             valid=name_listed(settings.allowed_accelerators),
         )
+
+
+def check_resources(template: PodTemplate, settings: Settings) -> None:
+    """Accept extended resources that GKE or the operator's list gives to new nodes.
+
+    Raises:
+        UnknownResource: no new node has one of them.
+    """
+    for resource in template.other_resources:
+        if not is_allowed(resource, (_OF_NETWORKS, *settings.node_resources)):
+            raise UnknownResource(
+                "no node of a new node pool has this resource",
+                field=f"resources.{resource}",
+                valid="no such request; or this name in the setting node_resources, if something "
+                "in the cluster gives it to every new node",
+            )
 
 
 def check_own_keys(template: PodTemplate, workload: WorkloadView) -> None:

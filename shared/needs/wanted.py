@@ -24,8 +24,8 @@ from shared.needs.disks import find_unbound
 from shared.needs.parts import list_parts, see_pods
 from shared.needs.refusals import find_other_owner, find_other_server
 from shared.needs.selectors import list_required
-from shared.needs.slice_shape import find_slice_shape
 from shared.shapes.shape import Placement
+from shared.shapes.slices import find_slice_shape
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -182,7 +182,7 @@ def _answer(
     if other is not None:
         return Answer(need, other=other)
     try:
-        shape = find_slice_shape(group, template, workload, settings)
+        shape = find_slice_shape(group, template, workload, settings.room)
         asks = Asks(
             read_shape(shape, elastic=group.elastic),
             list_required(template, settings),

@@ -16,7 +16,7 @@ from shared.model import labels
 from shared.model.names import build_name
 from shared.model.readings import PoolNode
 from shared.model.workloads import PodView, WorkloadView
-from shared.needs.capacity_texts import read_policies
+from shared.capacity_texts import read_policies
 from shared.settings import Credentials
 from tests.audit_entries import STOCKOUT, an_entry, as_message
 from tests.builders import CLUSTER, NOW, a_claim, a_demand_event, a_push, an_over_event

@@ -144,8 +144,8 @@ def _read_item(number: int, item: _Item) -> Priority:
         )
     if item.max_run_duration_seconds is not None and not flexible:
         raise UnreadableList(
-            f"maxRunDurationSeconds at [{number}] is for flex-start only; valid: with flexStart: "
-            "{enabled: true}"
+            f"maxRunDurationSeconds at [{number}] is for flex-start only; valid: with "
+            "flexStart: {enabled: true}"
         )
     if flexible and item.nodes_from == NodeSource.CREATION:
         raise UnreadableList(

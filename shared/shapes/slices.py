@@ -7,9 +7,8 @@ import math
 from typing import TYPE_CHECKING
 
 from shared.model import labels
-from shared.model.errors import HostsDiffer, NotAllowed, Rejected, UnsupportedShape
+from shared.model.errors import HostsDiffer, NotAllowed, UnsupportedShape
 from shared.model.workloads import Taint
-from shared.settings import is_allowed
 from shared.shapes.gpus import NODES_MAX, find_gpu_shape, selects_gpu
 from shared.shapes.room import (
     DISK_GB_DEFAULT,
@@ -26,27 +25,18 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from shared.model.workloads import PodTemplate, SliceGroup, WorkloadView
-    from shared.settings import Settings
     from shared.shapes.room import Room
     from shared.shapes.shape import Shape
 
 _CORES_PER_POD = 8
 _WAYS_SHOWN = 4
-_NETWORK_ADDRESSES = "networking.gke.io*"
-"""GKE gives them to nodes with additional networks."""
 TPU_TAINT = Taint(labels.TPU_RESOURCE, "present", "NoSchedule")
 GPU_TAINT = Taint(labels.GPU_RESOURCE, "present", "NoSchedule")
 """GKE gives them to every TPU node, and to every GPU node."""
 
 
-class UnknownResource(Rejected):
-    """No new node has a resource that the pod asks for."""
-
-    reason = "resource_unknown"
-
-
 def find_slice_shape(
-    group: SliceGroup, template: PodTemplate, workload: WorkloadView, settings: Settings
+    group: SliceGroup, template: PodTemplate, workload: WorkloadView, room: Room
 ) -> Shape:
     """Return the nodes of one slice or elastic pool of a group.
 
@@ -54,9 +44,8 @@ def find_slice_shape(
         UnsupportedShape: no machine or topology fits.
         UnknownGpu: GKE does not have this GPU type.
         HostsDiffer: the workload creates more or fewer pods than the slice has hosts.
-        UnknownResource: no new node has a resource that the pods ask for.
     """
-    _check_amounts(template, settings)
+    _check_amounts(template)
     asks_tpu = template.chips or template.selects(labels.ACCELERATOR) or template.topology
     if asks_tpu and (template.gpus or selects_gpu(template)):
         raise UnsupportedShape(
@@ -65,10 +54,10 @@ def find_slice_shape(
             valid="only one of them",
         )
     if template.gpus:
-        shape = _find_gpus(group, template, settings.room)
+        shape = _find_gpus(group, template, room)
     else:
         shape = _find_tpus(group, template, workload)
-        _check_size(template, shape, settings.room)
+        _check_size(template, shape, room)
     _check_sharers(group, template, workload)
     return shape
 
@@ -234,7 +223,7 @@ def _check_size(template: PodTemplate, shape: Shape, room: Room) -> None:
         )
 
 
-def _check_amounts(template: PodTemplate, settings: Settings) -> None:
+def _check_amounts(template: PodTemplate) -> None:
     for amount in template.unreadable_amounts:
         resource, _, value = amount.partition("=")
         huge = resource.startswith(labels.HUGE_PAGES)
@@ -243,14 +232,6 @@ def _check_amounts(template: PodTemplate, settings: Settings) -> None:
             problem = "the nodes of this provisioner have no huge pages"
             valid = "memory in their place, or a node pool of your own"
         raise UnsupportedShape(problem, field=f"resources.{resource}", value=value, valid=valid)
-    for resource in template.other_resources:
-        if not is_allowed(resource, (_NETWORK_ADDRESSES, *settings.node_resources)):
-            raise UnknownResource(
-                "no node of a new node pool has this resource",
-                field=f"resources.{resource}",
-                valid="no such request; or this name in the setting node_resources, if something "
-                "in the cluster gives it to every new node",
-            )
 
 
 def find_chips_of_peers(template: PodTemplate, workload: WorkloadView) -> int:
@@ -267,17 +248,23 @@ def find_chips_of_peers(template: PodTemplate, workload: WorkloadView) -> int:
     return 0
 
 
-def find_disk(template: PodTemplate, shape: Shape, settings: Settings) -> int:
+def find_disk(template: PodTemplate, shape: Shape, room: Room, usual: int) -> int:
     """Return the boot disk in GB with which the pods of a node fit; 0: GKE's default.
+
+    Args:
+        template: of the pods.
+        shape: of their nodes.
+        room: what the operator sets.
+        usual: the operator's usual size; 0: GKE's default.
 
     Raises:
         NotAllowed: they need a larger disk than the settings allow. With local SSDs they may fit
             nevertheless, so that this is no error then.
     """
-    usual, most = settings.node_disk_size_gb or DISK_GB_DEFAULT, settings.room.disk_gb
-    size = find_disk_size(template.storage_bytes * shape.pods_per_node, usual)
-    if size <= usual or (size > most and shape.local_disks):
-        return settings.node_disk_size_gb
+    least, most = usual or DISK_GB_DEFAULT, room.disk_gb
+    size = find_disk_size(template.storage_bytes * shape.pods_per_node, least)
+    if size <= least or (size > most and shape.local_disks):
+        return usual
     if size > most:
         raise NotAllowed(
             f"a boot disk of {size} GB would be needed, and the setting node_disk_size_gb_max "
