@@ -6,6 +6,7 @@ The fake's log of calls shows what each function needs.
 import dataclasses
 from typing import Any
 
+from shared.capacity_texts import read_policies
 from shared.deliver import deliver, deliver_tick
 from shared.edges.gke import GkeAdds, GkeTakes
 from shared.edges.google_account import GoogleAccount
@@ -16,7 +17,6 @@ from shared.model import labels
 from shared.model.names import build_name
 from shared.model.readings import PoolNode
 from shared.model.workloads import PodView, WorkloadView
-from shared.capacity_texts import read_policies
 from shared.settings import Credentials
 from tests.audit_entries import STOCKOUT, an_entry, as_message
 from tests.builders import CLUSTER, NOW, a_claim, a_demand_event, a_push, an_over_event

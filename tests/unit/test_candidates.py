@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
+from shared.capacity_texts import read_policies, read_priorities
 from shared.model import labels
 from shared.model.names import Try
 from shared.model.workloads import Toleration
 from shared.needs.candidates import CANDIDATES_MAX
-from shared.capacity_texts import read_policies, read_priorities
 from shared.needs.demand import Demand
 from tests.builders import ZONE, a_jobset, a_template, settings
 from tests.demands import a_demand, a_pool_body, want

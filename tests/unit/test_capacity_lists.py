@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from shared.capacity_texts import UnreadableList, read_policies, read_priorities
 from shared.environment import read_settings
 from shared.model.errors import Misconfigured
 from shared.model.priorities import CapacityPolicy, Priority, ReservationRef
-from shared.capacity_texts import UnreadableList, read_policies, read_priorities
 from tests.builders import CLUSTER
 
 ALL = """

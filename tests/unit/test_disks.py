@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
+from shared.capacity_texts import read_policies
 from shared.model import labels
 from shared.model.decisions import Decision, Reason, Verdict
 from shared.model.needs import Obstacle
 from shared.model.workloads import Disk
-from shared.capacity_texts import read_policies
 from shared.needs.demand import Demand
 from shared.settings import ClusterSettings
 from tests.builders import CLUSTER, NOW, ZONE, a_jobset, a_pod, a_template, expect_decision, settings
