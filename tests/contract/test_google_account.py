@@ -1,5 +1,6 @@
 """Usual Google accounts work in every program; a failure says if a person or a retry mends it."""
 
+import dataclasses
 import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -84,7 +85,8 @@ def of_the_command(environ: dict[str, str]) -> Ports:
 
 def of_the_script(environ: dict[str, str]) -> Ports:
     endpoint = json.loads(environ["TPU_PROVISIONER_CLUSTERS"])[CLUSTER]["endpoint"]
-    return remove_pools.build_ports({CLUSTER: ClusterSettings(endpoint=endpoint)}, environ)
+    pools, clusters = remove_pools.open_gke({CLUSTER: ClusterSettings(endpoint=endpoint)}, environ)
+    return dataclasses.replace(of_the_command(environ), pools=pools, clusters=clusters)
 
 
 @pytest.mark.parametrize("program", [of_the_functions, of_the_command, of_the_script])

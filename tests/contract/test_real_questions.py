@@ -72,7 +72,7 @@ def test_each_assumed_answer_is_expected(lab: Lab, name: str) -> None:
         ("test_create_twice_at_once", {"switch": "dup_create_inflight", "answer": "exists"}),
         ("test_while_deleting", {"switch": "create_while_stopping", "answer": "exists"}),
         ("test_while_creating", {"switch": "get_404_after_create", "count": 1}),
-        ("test_appears", {"switch": "stale_list", "seconds": 400}),
+        ("test_appears", {"switch": "stale_list", "seconds": 1400}),
         ("test_appears", {"switch": "read_lag", "seconds": 200}),
         ("test_operations_at_once", {"switch": "max_running_ops", "value": 7}),
         ("test_bad_node_count", {"switch": "bad_node_count", "answer": "async"}),
