@@ -21,14 +21,13 @@ from shared.model.errors import (
     Throttled,
     Unavailable,
 )
-from shared.model.names import parse_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from shared.engine.inventory import Inventory
     from shared.engine.look import Key
-    from shared.model.readings import Operation
+    from shared.engine.views import Named
     from shared.model.times import Clock
     from shared.plan.scene import Way
     from shared.settings import Settings
@@ -172,16 +171,15 @@ class Budget:
             return self.settings.limited and not self._of(cluster).begun
 
     def count_running(
-        self, cluster: str, operations: Iterable[Operation], inventory: Inventory
+        self, cluster: str, operations: Iterable[Named], inventory: Inventory
     ) -> bool:
         """Return whether the list shows each pool of ours that GKE creates.
 
         How many chips an unlisted one has is not known, so nothing is created until it is listed.
         """
-        running = (each for each in operations if each.creates and not each.ended)
+        running = (each.operation for each in operations)
         hidden = any(
-            each.pool not in inventory.pools and parse_name(each.pool) is not None
-            for each in running
+            each.creates and not each.ended and each.pool not in inventory.pools for each in running
         )
         with self._lock:
             self._of(cluster).begun = not hidden

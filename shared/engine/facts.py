@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from shared.engine.inventory import Inventory, WorkloadName
     from shared.engine.look import Look
     from shared.engine.outside import Ports
+    from shared.engine.views import Named
     from shared.model.readings import BoundPod
     from shared.plan.scene import Ask, Pod
 
@@ -37,9 +38,14 @@ def add_facts(look: Look, asks: Sequence[Ask], ports: Ports) -> Look:
     return _add_users(look, used, ports) if used else look
 
 
+def list_named(cluster: str, ports: Ports) -> list[Named]:
+    """Return GKE's operations on pools with a name of ours."""
+    return name_operations(ports.pools.list_operations(cluster))
+
+
 def _add_operations(look: Look, ports: Ports) -> Look:
     scene, uid = look.scene, look.workload.uid if look.workload else ""
-    named = name_operations(ports.pools.list_operations(look.key.cluster))
+    named = list_named(look.key.cluster, ports)
     records = read_records(look.key, uid, scene.needs, named, scene.now)
     changed = dataclasses.replace(scene, creations=records.creations, deletions=records.deletions)
     return dataclasses.replace(look, scene=changed)

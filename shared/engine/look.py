@@ -12,7 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from shared.engine.budget import Room
-from shared.engine.facts import are_served
+from shared.engine.facts import are_served, list_named
 from shared.engine.inventory import Inventory
 from shared.engine.kueue import Standing, read_standing
 from shared.engine.reads import Reads, find_user
@@ -186,7 +186,7 @@ class _Builder:
         strangers, takers = self._list_strangers()
         viewed = tuple(self._view(pool, now) for pool in self.mine)
         pods = (*wanted.pods, *strangers)
-        room = ports.budget.count_room(key, inventory, now)
+        room = self._count_room(inventory, now)
         records = self._read_records(wanted, now)
         scene = Scene(
             now=now,
@@ -280,6 +280,16 @@ class _Builder:
         ]
         strangers = [view_stranger(pod, name) for name, pod in pairs]
         return strangers, frozenset(find_user(pod) for _, pod in pairs)
+
+    def _count_room(self, inventory: Inventory, now: float) -> Room:
+        """Return what limits and slots leave; at first also beside what ran before this process."""
+        ports, key, lists = self.reads.ports, self.reads.key, self.reads.source.lists
+        room = ports.budget.count_room(key, inventory, now)
+        if ports.adds is None or not ports.budget.needs_operations(key.cluster):
+            return room
+        named = lists.operations if lists else list_named(key.cluster, ports)
+        counted = ports.budget.count_running(key.cluster, named, inventory)
+        return room if counted else dataclasses.replace(room, chips=0)
 
     def _read_records(self, wanted: Wanted, now: float) -> Records | None:
         """Return what GKE's operations say, as far as it is known; None if they were not read."""
