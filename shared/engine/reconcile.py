@@ -178,9 +178,11 @@ class _Run:
 
     def _take_away(self, part: Sequence[Act], looks: int) -> None:
         names = frozenset(act.pool for act in part)
+        self.look = self._with_uid(self.look)  # before the pods, which are read last
         source = From(again=self.look, names=names, until=self.look.until)
         fresh, second = plan_for(self.key, self.ports, self.memory, source=source)
-        fresh, agreed = self._with_uid(fresh), [act for act in part if act in second.takes]
+        fresh = dataclasses.replace(fresh, cluster_uid=self.look.cluster_uid)
+        agreed = [act for act in part if act in second.takes]
         late = self._do(agreed, [partial(do_act, act, fresh, self.ports) for act in agreed])
         if looks == LOOKS_MAX:
             self._tell_late(late)

@@ -113,6 +113,7 @@ def work_on_end(ended: EndedOperation, role: Role, ports: Ports, memory: Memory)
         pool = ports.pools.get(ended.cluster, ended.pool) if parse_name(ended.pool) else None
     except ProvisionerError as error:
         return Work(errors=[error])
+    memory.inventories.pop(ended.cluster, None)  # it was read before the end
     key = _find_owner(ended, pool, role, ports)
     slow = _is_slow(ended, pool, ports)
     if slow and role == Role.PROVISION:

@@ -1,9 +1,9 @@
-"""A small world behind the engine's ports: what is created can be listed, and time is moved by hand."""
+"""A small world behind the engine's ports: what is created is listed, and time is moved by hand."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from shared.engine.budget import Budget
@@ -12,12 +12,15 @@ from shared.engine.outside import Ports
 from shared.engine.reconcile import Result, Role, reconcile
 from shared.engine.threads import Crew
 from shared.engine.tick import Tick, tick
+from shared.engine.work import Work, work_on, work_on_end
+from shared.kinds import jobset as jobset_keys
 from shared.kinds.table import find_kind_of_pod, is_pod_of
 from shared.model.errors import AlreadyExists
+from shared.model.operations import EndedOperation
 from shared.model.pools import NodePool, PoolStatus
 from shared.model.readings import BoundPod, Machines, Namespace, Notice, Operation, PoolNode
 from shared.model.workloads import Disk, Parent, PodView, Taint, WorkloadView
-from tests.builders import CLUSTER, NOW, a_jobset, a_pod, settings
+from tests.builders import CLUSTER, JOBSET_UID, NOW, a_jobset, a_pod, settings
 
 EFFECTS = {"NO_SCHEDULE": "NoSchedule"}
 
@@ -29,13 +32,22 @@ class FakeGke:
         self.machines: dict[str, Machines] = {}
         self.calls: list[str] = []
         self.refusals: list[Exception] = []
+        self.delete_refusals: list[Exception] = []
+        self.hidden: set[str] = set()
+        """Names of pools that no list shows yet."""
+        self.before: Callable[[str], None] = lambda _call: None
+        """Is called with each call, before it is answered."""
 
     def list(self, cluster: str) -> list[NodePool]:
-        self.calls.append("list pools")
-        return list(self.pools.values())
+        self.note("list pools")
+        return [pool for pool in self.pools.values() if pool.name not in self.hidden]
+
+    def note(self, call: str) -> None:
+        self.calls.append(call)
+        self.before(call)
 
     def get(self, cluster: str, name: str) -> NodePool | None:
-        self.calls.append(f"get {name}")
+        self.note(f"get {name}")
         return self.pools.get(name)
 
     def list_operations(self, cluster: str) -> Sequence[Operation]:
@@ -51,7 +63,7 @@ class FakeGke:
 
     def create(self, cluster: str, node_pool: Mapping[str, Any]) -> None:
         name, config = node_pool["name"], node_pool["config"]
-        self.calls.append(f"create {name}")
+        self.note(f"create {name}")
         if self.refusals:
             raise self.refusals.pop(0)
         if name in self.pools:
@@ -83,7 +95,9 @@ class FakeGke:
         self.pools[name] = dataclasses.replace(self.pools[name], node_count=nodes)
 
     def delete(self, cluster: str, name: str) -> None:
-        self.calls.append(f"delete {name}")
+        self.note(f"delete {name}")
+        if self.delete_refusals:
+            raise self.delete_refusals.pop(0)
         self.pools[name] = dataclasses.replace(self.pools[name], status=PoolStatus.STOPPING)
 
 
@@ -91,13 +105,17 @@ class FakeCluster:
     def __init__(self, gke: FakeGke) -> None:
         self.gke, self.calls = gke, gke.calls
         self.workloads: dict[tuple[str, str, str], WorkloadView] = {}
+        self.errors: dict[str, Exception] = {}
+        """By what is read, for example ``get JobSet train``."""
         self.pods: dict[str, PodView] = {}
         self.nodes: dict[str, PoolNode] = {}
         self.labels: dict[str, dict[str, str]] = {"tpu-provisioner": {}, "default": {}, "kube-system": {}}
         self.notices: list[Notice] = []
 
     def get_workload(self, kind: str, namespace: str, name: str) -> WorkloadView | None:
-        self.calls.append(f"get {kind} {name}")
+        self.gke.note(f"get {kind} {name}")
+        if f"get {kind} {name}" in self.errors:
+            raise self.errors[f"get {kind} {name}"]
         return self.workloads.get((kind, namespace, name))
 
     def get_parent(self, parent: Parent) -> Parent | None:
@@ -107,23 +125,23 @@ class FakeCluster:
         return None
 
     def get_namespace(self, name: str) -> Namespace | None:
-        self.calls.append(f"get namespace {name}")
+        self.gke.note(f"get namespace {name}")
         return Namespace(uid=f"uid-of-{name}", labels=self.labels[name]) if name in self.labels else None
 
     def list_workload_pods(self, workload: WorkloadView) -> Sequence[PodView]:
-        self.calls.append("list pods")
+        self.gke.note("list pods")
         return [pod for pod in self.pods.values() if is_pod_of(workload, pod)]
 
     def list_accelerator_pods(self, *, unbound: bool = False) -> Iterable[PodView]:
-        self.calls.append("list all pods")
+        self.gke.note("list all pods")
         return [pod for pod in self.pods.values() if not (unbound and pod.node_name)]
 
     def list_nodes(self, pools: Sequence[str] = ()) -> Sequence[PoolNode]:
-        self.calls.append("list nodes")
+        self.gke.note("list nodes")
         return [node for node in self.nodes.values() if not pools or node.pool in pools]
 
     def list_bound_pods(self, node: str) -> Sequence[BoundPod]:
-        self.calls.append(f"list pods on {node}")
+        self.gke.note(f"list pods on {node}")
         return [self._bind(pod) for pod in self.pods.values() if pod.node_name == node and not pod.finished]
 
     def _bind(self, pod: PodView) -> BoundPod:
@@ -141,10 +159,11 @@ class FakeCluster:
         )
 
     def mark_idle(self, node: str, since: float | None, *, closed: bool = False) -> None:
-        self.calls.append(f"mark {node}")
+        self.gke.note(f"mark {node}")
         self.nodes[node] = dataclasses.replace(self.nodes[node], idle_since=since, closed=closed)
 
     def write_notice(self, notice: Notice) -> None:
+        self.gke.note("write Event")
         self.notices.append(notice)
 
 
@@ -159,54 +178,120 @@ class Clock:
         self.time += seconds
 
 
+class Function:
+    """One function: its ports with its own verb only, and its memory."""
+
+    def __init__(self, role: Role, gke: FakeGke, cluster: FakeCluster, clock: Clock, **options: Any) -> None:
+        self.role, self.memory, chosen = role, Memory(), settings(**options)
+        self.queues: dict[str, Any] = {}
+        self.ports = Ports(
+            settings=chosen,
+            pools=gke,
+            adds=gke if role == Role.PROVISION else None,
+            takes=gke if role == Role.COLLECT else None,
+            clusters={CLUSTER: cluster},
+            queues=self.queues,
+            clock=clock,
+            budget=Budget(chosen),
+            crew=Crew(threads=False),
+        )
+
+    def work(self, name: str = "train", *, uid: str = "") -> Work:
+        return work_on(Key(CLUSTER, "JobSet", "default", name, uid), self.role, self.ports, self.memory)
+
+    def tick(self) -> Tick:
+        return tick(CLUSTER, self.role, self.ports, self.memory)
+
+    def end(self, pool: str, *, created: bool = False, deleted: bool = False, problem: str = "") -> Work:
+        ended = EndedOperation(cluster=CLUSTER, pool=pool, created=created, deleted=deleted, problem=problem)
+        return work_on_end(ended, self.role, self.ports, self.memory)
+
+
 class World:
     """JobSet ``default/train`` with slices of 4x4 v6e, and what happens to it."""
 
     def __init__(self, *, slices: int = 1, **options: Any) -> None:
-        self.gke, self.clock, self.memory = FakeGke(), Clock(), Memory()
+        self.gke, self.clock, self._options = FakeGke(), Clock(), options
         self.cluster = FakeCluster(self.gke)
-        self.settings = settings(**options)
-        self.ports = Ports(
-            settings=self.settings,
-            pools=self.gke,
-            adds=self.gke,
-            takes=self.gke,
-            clusters={CLUSTER: self.cluster},
-            clock=self.clock,
-            budget=Budget(self.settings),
-            crew=Crew(threads=False),
-        )
+        self.restart()
         self.key = Key(CLUSTER, "JobSet", "default", "train")
         self.set_jobset(replicas=slices)
 
-    def set_jobset(self, **fields: Any) -> None:
-        self.cluster.workloads["JobSet", "default", "train"] = a_jobset(**fields)
+    def restart(self) -> None:
+        """Let both functions begin anew, without memory."""
+        made = [Function(role, self.gke, self.cluster, self.clock, **self._options) for role in Role]
+        self.provisioner, self.collector = made
 
-    def wait(self, *slices: int) -> None:
+    @property
+    def ports(self) -> Ports:
+        return self.provisioner.ports
+
+    @property
+    def memory(self) -> Memory:
+        return self.provisioner.memory
+
+    def set_jobset(self, **fields: Any) -> None:
+        name = fields.setdefault("name", "train")
+        uid = fields.setdefault("uid", JOBSET_UID if name == "train" else f"uid-of-{name}")
+        self.cluster.workloads["JobSet", "default", name] = dataclasses.replace(a_jobset(**fields), uid=uid)
+
+    def wait(self, *slices: int, jobset: str = "train", age: float = 35.0) -> None:
         for number in slices:
             for host in range(4):
-                pod = a_pod(index=number, name=f"train-{number}-{host}", uid=f"pod-{number}-{host}")
-                self.cluster.pods[pod.name] = pod
+                name = f"{jobset}-{number}-{host}"
+                pod = a_pod(jobset=jobset, index=number, name=name, uid=f"pod-{name}")
+                uid = self.cluster.workloads["JobSet", "default", jobset].uid
+                own = {jobset_keys.JOBSET_UID_ON_POD: uid, "batch.kubernetes.io/job-completion-index": str(host)}
+                template = dataclasses.replace(pod.template, labels=pod.template.labels | own)
+                created_at = self.clock.time - age
+                self.cluster.pods[name] = dataclasses.replace(pod, template=template, created_at=created_at)
 
-    def run(self, number: int, pool: str) -> None:
-        """GKE makes the nodes of a pool, and a slice runs there."""
+    def come(self, pool: str, *, ready: int = 4) -> None:
+        """GKE makes the nodes of a pool."""
         self.gke.pools[pool] = dataclasses.replace(self.gke.pools[pool], status=PoolStatus.RUNNING)
-        for host in range(4):
+        for host in range(ready):
             node = PoolNode(name=f"{pool}-{host}", pool=pool, ready=True, ready_at=self.clock.time)
             self.cluster.nodes[node.name] = node
-            name = f"train-{number}-{host}"
+
+    def run(self, number: int, pool: str, *, jobset: str = "train") -> None:
+        """GKE makes the nodes of a pool, and a slice runs there."""
+        self.come(pool)
+        for host in range(4):
+            name = f"{jobset}-{number}-{host}"
             pod = self.cluster.pods[name]
-            self.cluster.pods[name] = dataclasses.replace(pod, node_name=node.name, unschedulable=False)
+            self.cluster.pods[name] = dataclasses.replace(pod, node_name=f"{pool}-{host}", unschedulable=False)
+
+    def run_all(self, *, slices: int = 1) -> list[str]:
+        """Let the slices of the JobSet get their pools and run there; return the pools."""
+        self.wait(*range(slices))
+        self.provision()
+        names = list(self.gke.pools)
+        for number, name in enumerate(names):
+            self.run(number, name)
+        return names
+
+    def finish(self, **fields: Any) -> None:
+        """The JobSet completes, and its pods are gone."""
+        self.set_jobset(**{"terminal": "Completed", **fields})
+        self.cluster.pods.clear()
 
     def provision(self) -> Result:
-        return reconcile(self.key, Role.PROVISION, self.ports, self.memory)
+        return reconcile(self.key, Role.PROVISION, self.provisioner.ports, self.provisioner.memory)
 
     def collect(self) -> Result:
-        return reconcile(self.key, Role.COLLECT, self.ports, self.memory)
+        return reconcile(self.key, Role.COLLECT, self.collector.ports, self.collector.memory)
 
     def tick(self, role: str) -> Tick:
-        return tick(CLUSTER, Role(role), self.ports, self.memory)
+        return (self.provisioner if role == Role.PROVISION else self.collector).tick()
 
     def take_calls(self) -> list[str]:
         calls, self.gke.calls[:] = list(self.gke.calls), []
         return calls
+
+    def list_deleted(self) -> list[str]:
+        return [name for name, pool in self.gke.pools.items() if pool.status == PoolStatus.STOPPING]
+
+
+def list_reasons(work: Work | Tick) -> list[str]:
+    """Return the reasons that were told."""
+    return [str(outcome.decision.reason) for outcome in work.outcomes]

@@ -1,0 +1,189 @@
+"""What takes away rests on two plans that agree, a young look, and words that prove absence."""
+
+import dataclasses
+
+import pytest
+
+from shared.engine.reconcile import Role
+from shared.model.errors import KindAbsent, OutOfTime
+from shared.model.pools import PoolStatus
+from tests.builders import JOBSET_UID
+from tests.engine.world import Function, World, list_reasons
+
+
+def over() -> tuple[World, str]:
+    """A JobSet that has completed, with one pool."""
+    world = World()
+    (name,) = world.run_all()
+    world.finish(replicas=1)
+    world.take_calls()
+    return world, name
+
+
+def test_a_delete_makes_few_reads_and_reads_the_pods_last() -> None:
+    world, name = over()
+    world.collector.tick()
+
+    calls = world.take_calls()
+    of_the_tick = [f"get namespace {name}" for name in ("tpu-provisioner", "default", "kube-system")]
+    ours = calls[calls.index("list all pods") + 1 :]
+    for call in of_the_tick:
+        ours.remove(call)
+    assert ours[-3].startswith("list pods on "), ours
+    assert ours[-2:] == [f"delete {name}", "write Event"]
+    hosts = sum(call.startswith("list pods on ") for call in ours)
+    assert hosts == 4
+    assert len(ours) - 2 - (hosts - 1) <= 8, ours
+
+
+def test_a_pod_that_comes_between_the_two_looks_keeps_the_pool() -> None:
+    world, _ = over()
+    world.wait(0)
+    (pod,) = [pod for name, pod in world.cluster.pods.items() if name.endswith("-0-0")]
+    world.cluster.pods.clear()
+    stranger = dataclasses.replace(pod, uid="late", node_name=f"{next(iter(world.gke.pools))}-0")
+
+    def bind(call: str) -> None:
+        if call.startswith("get train-"):  # the second look reads the pool by its name
+            world.cluster.pods["late"] = stranger
+
+    world.gke.before = bind
+    assert not world.collect().done
+    assert not world.list_deleted()
+
+
+def test_a_workload_that_lives_again_at_the_second_look_keeps_its_pool() -> None:
+    world, _ = over()
+    looks = []
+
+    def revive(call: str) -> None:
+        looks.append(call == "get JobSet train")
+        if sum(looks) == 2:
+            world.set_jobset(replicas=1)
+
+    world.gke.before = revive
+    assert not world.collect().done
+    assert not world.list_deleted()
+
+
+def test_a_pool_that_is_another_s_at_the_second_look_is_kept() -> None:
+    world, name = over()
+
+    def replace(call: str) -> None:
+        if call == f"get {name}":
+            world.gke.pools[name] = dataclasses.replace(world.gke.pools[name], labels={"team": "a"})
+
+    world.gke.before = replace
+    assert not world.collect().done
+    assert not world.list_deleted()
+
+
+@pytest.mark.parametrize(("slow_looks", "deleted"), [(1, True), (2, True), (9, False)])
+def test_a_look_that_took_too_long_is_made_again_and_told_after_the_third(slow_looks: int, deleted: bool) -> None:
+    world, name = over()
+    slow = [slow_looks]
+
+    def pass_time(call: str) -> None:
+        if call == f"list pods on {name}-0" and seen_second(call):
+            world.clock.time += 11.0 if slow[0] > 0 else 0.0
+            slow[0] -= 1
+
+    reads: list[str] = []
+
+    def seen_second(call: str) -> bool:
+        reads.append(call)
+        return len(reads) > 1
+
+    world.gke.before = pass_time
+    work = world.collector.work(uid=JOBSET_UID)
+
+    assert bool(world.list_deleted()) == deleted
+    assert list_reasons(work) == ["workload_over" if deleted else "view_stale"]
+
+
+def test_a_create_rests_on_a_young_look_too() -> None:
+    world = World()
+    world.wait(0)
+    slow = [True, False]
+
+    def pass_time(call: str) -> None:
+        if call == "list pods":
+            world.clock.time += 11.0 if slow.pop(0) else 0.0
+
+    world.gke.before = pass_time
+    world.provision()
+
+    assert len(world.gke.pools) == 1
+    assert world.take_calls().count("list pods") == 2
+
+
+def test_an_absence_that_is_not_the_workload_s_own_proves_nothing() -> None:
+    world, _ = over()
+    world.cluster.workloads.clear()
+    world.cluster.errors["get JobSet train"] = KindAbsent("the cluster does not know jobsets")
+
+    assert not world.collect().plan.takes
+
+
+def test_a_replaced_workload_loses_only_the_pools_of_the_one_that_is_gone() -> None:
+    world, name = over()
+    world.set_jobset(replicas=1, uid="another")
+
+    world.collector.work(uid="another")
+    assert not world.list_deleted()
+    world.collector.work(uid=JOBSET_UID)
+    assert world.list_deleted() == [name]
+
+
+def test_one_fresh_look_serves_at_most_sixteen_pools() -> None:
+    world = World(slices=20)
+    world.run_all(slices=20)
+    world.finish(replicas=20)
+    world.take_calls()
+
+    world.collector.work(uid=JOBSET_UID)
+
+    assert len(world.list_deleted()) == 20
+    assert world.take_calls().count("get JobSet train") == 3
+
+
+def test_no_act_begins_after_the_process_was_told_to_end() -> None:
+    world, _ = over()
+    world.collector.ports.crew.closing = True
+
+    work = world.collector.work(uid=JOBSET_UID)
+
+    assert [type(error) for error in work.errors] == [OutOfTime]
+    assert not world.list_deleted()
+
+
+def test_a_function_has_the_means_of_its_own_verb_only() -> None:
+    world = World()
+    provision, collect = world.provisioner.ports, world.collector.ports
+    assert (provision.takes, collect.adds) == (None, None)
+    world.wait(0)
+    world.collector.tick()
+    assert not world.gke.pools
+    assert isinstance(Function(Role.COLLECT, world.gke, world.cluster, world.clock), Function)
+
+
+@pytest.mark.parametrize("seconds", [599, 601])
+def test_a_pod_that_does_not_end_is_waited_for_ten_minutes_past_its_grace(seconds: int) -> None:
+    world = World()
+    (name,) = world.run_all()
+    world.set_jobset(replicas=1, terminal="Completed")
+    for pod_name, pod in world.cluster.pods.items():
+        ending = dataclasses.replace(pod, deleting=True, deleting_since=world.clock.time)
+        world.cluster.pods[pod_name] = ending
+    world.clock.time += seconds
+
+    world.collector.work(uid=JOBSET_UID)
+
+    assert world.list_deleted() == ([name] if seconds > 600 else [])
+
+
+def test_a_pool_on_which_gke_works_is_left_alone() -> None:
+    world, name = over()
+    world.gke.pools[name] = dataclasses.replace(world.gke.pools[name], status=PoolStatus.RECONCILING)
+
+    assert not world.collect().plan.takes

@@ -1,0 +1,150 @@
+"""Whose turn a free operation slot is, and that one thread works on a key."""
+
+import dataclasses
+
+from shared.engine.look import Key
+from shared.engine.turns import Turns
+from shared.model.errors import Throttled, Unavailable
+from shared.model.pools import PoolStatus
+from tests.builders import CLUSTER
+from tests.engine.test_budget import FULL
+from tests.engine.world import World, list_reasons
+
+
+def key(namespace: str, name: str) -> Key:
+    return Key(CLUSTER, "JobSet", namespace, name)
+
+
+def test_a_gang_that_began_goes_first_then_namespaces_in_turn_then_the_longest_wait() -> None:
+    turns = Turns()
+    turns.wait(key("a", "old"), 1.0, begun=False)
+    turns.wait(key("a", "older"), 0.0, begun=False)
+    turns.wait(key("b", "young"), 9.0, begun=False)
+    turns.wait(key("c", "gang"), 99.0, begun=True)
+    turns.wait(key("c", "gone"), 0.0, begun=False)
+    turns.leave(key("c", "gone"))
+
+    order = [turns.take_next(CLUSTER) for _ in range(5)]
+
+    assert [each.name if each else None for each in order] == ["gang", "older", "young", "old", None]
+    assert turns.take_next("projects/p/locations/l/clusters/other") is None
+
+
+def full_world() -> World:
+    """One create runs, which is all that GKE allows, and two more JobSets wait."""
+    world = World()
+    for name in ("second", "third"):
+        world.set_jobset(name=name, replicas=1)
+        world.wait(0, jobset=name, age=60.0 if name == "third" else 40.0)
+    world.wait(0)
+    world.gke.refusals = [FULL]
+    world.provisioner.work()  # GKE names its number
+    world.provisioner.work()
+    assert len(world.gke.pools) == 1
+    for name in ("second", "third"):
+        world.clock.time += 3  # so that a list shows what was sent
+        assert list_reasons(world.provisioner.work(name)) == ["no_operation_slot"]
+    return world
+
+
+def test_the_end_of_an_operation_goes_to_the_next_in_turn() -> None:
+    world = full_world()
+    (first,) = world.gke.pools
+    world.come(first)
+
+    work = world.provisioner.end(first, created=True)
+
+    assert list_reasons(work) == ["pool_created", "pool_absent"]
+    assert work.outcomes[-1].subject == "JobSet default/third", "it has waited the longest"
+
+
+def test_an_end_is_for_its_own_workload_first() -> None:
+    world = full_world()
+    (first,) = world.gke.pools
+    world.gke.pools[first] = dataclasses.replace(
+        world.gke.pools[first], status=PoolStatus.ERROR, error="GCE_STOCKOUT: no capacity"
+    )
+    world.clock.time += 61  # with one way a pause comes first
+
+    work = world.provisioner.end(first, problem="GCE_STOCKOUT: no capacity")
+
+    assert list_reasons(work)[0] == "stockout"
+    assert work.outcomes[-1].subject == "JobSet default/train"
+
+
+def test_the_end_of_a_slow_create_is_left_to_deletions_until_the_next_tick() -> None:
+    world = full_world()
+    (first,) = world.gke.pools
+    world.clock.time += 601
+    world.come(first)
+
+    assert list_reasons(world.provisioner.end(first, created=True)) == ["pool_created"]
+    assert len(world.gke.pools) == 1
+    world.provisioner.tick()
+    assert len(world.gke.pools) == 2
+
+
+def test_the_end_of_a_delete_goes_to_the_next_in_turn() -> None:
+    world = full_world()
+    (first,) = world.gke.pools
+    del world.gke.pools[first]
+
+    assert list_reasons(world.provisioner.end(first, deleted=True)) == ["pool_absent"]
+
+
+def test_collect_looks_at_failed_creates_and_at_deletes_only() -> None:
+    world = World()
+    (name,) = world.run_all()
+    world.take_calls()
+
+    world.collector.end(name, created=True)
+    assert not world.take_calls()
+    world.collector.end(name, problem="it failed")
+    assert f"get {name}" in world.take_calls()
+
+
+def test_a_wake_up_that_meets_its_key_lets_the_thread_look_once_more() -> None:
+    world = World()
+    world.wait(0)
+    woken = []
+
+    def wake(call: str) -> None:
+        if call == "list pods" and not woken:
+            woken.append(call)
+            assert world.provisioner.work().look is None, "the other wake-up does nothing itself"
+
+    world.gke.before = wake
+    work = world.provisioner.work()
+
+    assert world.take_calls().count("list pods") == 2
+    assert list_reasons(work) == ["pool_absent"]
+    world.gke.before = lambda _call: None
+    assert world.provisioner.work().look is not None, "the key is free again"
+
+
+def test_a_cluster_that_gave_no_answer_three_times_rests_and_is_asked_again() -> None:
+    world = World()
+    world.wait(0)
+
+    def fail(_call: str) -> None:
+        raise Unavailable("no answer")
+
+    world.gke.before = fail
+    for _ in range(4):
+        world.provisioner.work()
+    count = len(world.take_calls())
+    world.provisioner.work()
+    assert not world.take_calls(), count
+
+    world.gke.before = lambda _call: None
+    world.clock.time += 31
+    assert list_reasons(world.provisioner.work()) == ["pool_absent"]
+
+
+def test_an_error_leaves_the_key() -> None:
+    world = World()
+    world.wait(0)
+    world.gke.refusals = [Throttled("Too many requests")]
+
+    assert world.provisioner.work().errors
+    assert world.provisioner.work().look is not None
