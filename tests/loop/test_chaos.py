@@ -53,8 +53,6 @@ class Arena:
             lambda: stack.kill("exporter"),
             lambda: stack.kill("provision"),
             lambda: stack.kill("collect"),
-            lambda: stack.kill("settle"),
-            lambda: stack.kill("sweep"),
             lambda: httpx.post(f"{stack.addresses.pubsub_rest}/admin/disconnect").raise_for_status(),
             *cluster_blows,
         ]
