@@ -14,7 +14,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from benchmarks import cold_start, report, scarcity, staging, sweep_cost, warm_event
+from benchmarks import cold_start, report, scarcity, staging, tick_cost, warm_event
 from benchmarks.budgets import Verdict
 from benchmarks.exporter_load import ExporterBench, StagedExporter
 from benchmarks.figures import Figure
@@ -32,7 +32,7 @@ class Part(StrEnum):
     COLD = "cold"
     WARM = "warm"
     EXPORTER = "exporter"
-    SWEEP = "sweep"
+    TICK = "tick"
     SCARCITY = "scarcity"
 
 
@@ -49,7 +49,7 @@ class Bench:
             Part.COLD: lambda: cold_start.measure(self._site(), self._runs(3, 9), say),
             Part.WARM: lambda: warm_event.measure(self._site(), self._runs(1, 5), say),
             Part.EXPORTER: lambda: self._exporter().measure(self._runs(1, 3), 3.0 if self._quick else 10.0, say),
-            Part.SWEEP: lambda: sweep_cost.measure(self._runs(1, 3), say, sizes=self._sizes()),
+            Part.TICK: lambda: tick_cost.measure(self._runs(1, 3), say, sizes=self._sizes()),
             Part.SCARCITY: lambda: scarcity.measure(self._runs(5, 15), say),
         }
         return parts[part]()
@@ -58,7 +58,7 @@ class Bench:
         return self._given or (quick if self._quick else full)
 
     def _sizes(self) -> tuple[int, ...]:
-        return sweep_cost.QUICK_SIZES if self._quick else sweep_cost.SIZES
+        return tick_cost.QUICK_SIZES if self._quick else tick_cost.SIZES
 
     def _site(self) -> Site:
         folder = Path(tempfile.mkdtemp(dir=self._folder))
@@ -77,7 +77,9 @@ class Bench:
 
 def main(
     *,
-    quick: Annotated[bool, typer.Option("--quick", help="Fewer runs, and sweeps of at most 500 pools.")] = False,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Fewer runs, and ticks of at most 500 workloads.")
+    ] = False,
     runs: Annotated[int | None, typer.Option(help="So many runs of each part.", min=1)] = None,
     only: Annotated[list[Part] | None, typer.Option(help="Measure this part; may be repeated.")] = None,
     json_file: Annotated[

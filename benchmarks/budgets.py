@@ -45,5 +45,5 @@ BUDGETS: dict[str, Budget] = {
     "exporter_sync": Budget(limit=5),
     "exporter_latency_p50": Budget(limit=10),
     "exporter_latency_p99": Budget(limit=20),
-    "sweep_seconds": Budget(limit=180),
+    "tick_seconds": Budget(limit=55),
 }

@@ -10,13 +10,14 @@ initialisation) are left out, so the real one is not faster than this.
 
 from collections import defaultdict
 
+from shared.needs.node_pool_body import build_node_pool
+
 from benchmarks.scarce_world import Scarcity, Side
 from shared.kinds.table import list_slices
 from shared.model.errors import Retryable
 from shared.model.pools import PoolStatus
 from shared.model.priorities import NodeSource
 from shared.needs.demand import Demand, build_demand
-from shared.needs.node_pool_body import build_node_pool
 from tests.simulation.sim_autoscaler import TIMES
 from tests.simulation.sim_faults import Invocation
 from tests.simulation.sim_pool_bodies import Pool

@@ -13,6 +13,7 @@ from typing import Any
 from unittest.mock import patch
 
 from shared.core.decide import attempts
+
 from shared.model.errors import Throttled
 from shared.model.pools import PoolStatus
 from shared.model.priorities import CapacityPolicy, NodeSource, Priority

@@ -1,0 +1,179 @@
+"""A tick of each function over 100 to 2,000 workloads: CPU, wall-clock time, calls, what is left.
+
+The ports are in memory, and each call takes 20 ms, so the CPU is that of the rules and of the shell,
+without HTTP and JSON. Each workload has one slice of four hosts: it runs on its pool, or it waits
+and is refused, or it waits and gets a pool while GKE has an operation slot.
+"""
+
+import dataclasses
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, cast
+
+from benchmarks.figures import Figure, compare
+from benchmarks.metering import Failed
+from shared.edges.clock import SYSTEM_CLOCK
+from shared.engine.budget import Budget
+from shared.engine.look import Memory
+from shared.engine.outside import Cluster, PoolAdds, PoolTakes, Ports
+from shared.engine.reconcile import Role
+from shared.engine.threads import Crew
+from shared.engine.tick import count_verbs, tick
+from shared.kinds.jobset import JOBSET_UID_ON_POD
+from shared.model import labels
+from shared.model.names import Claim, Try, build_name, build_owner_labels
+from shared.model.pools import NodePool, PoolStatus
+from shared.model.readings import PoolNode
+from shared.settings import Settings
+from tests.builders import CLUSTER, ZONE, a_jobset, a_pod, settings
+from tests.engine.world import FakeCluster, FakeGke
+
+SECTION = "tick: 20 ms for each call"
+SIZES = (100, 500, 1000, 2000)
+QUICK_SIZES = (100, 500)
+HOSTS = 4
+CALL_SECONDS = 0.02
+AGE_SECONDS = 3600.0
+
+
+class Delayed:
+    """A port of which each call takes 20 ms and is counted."""
+
+    def __init__(self, port: object, calls: Counter[str]) -> None:
+        self._port, self._calls = port, calls
+
+    def __getattr__(self, method: str) -> Callable[..., Any]:
+        """Return a call of the port."""
+        answer = getattr(self._port, method)
+
+        def call(*given: Any, **named: Any) -> Any:
+            time.sleep(CALL_SECONDS)
+            self._calls[method] += 1
+            return answer(*given, **named)
+
+        return call
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """What one tick finds, and which function it is of."""
+
+    name: str
+    role: Role
+    runs: bool
+    """Whether all pods run, each slice on its own pool; else all wait."""
+    settings: Settings
+
+
+CASES = (
+    Case(name="collect, all run", role=Role.COLLECT, runs=True, settings=settings()),
+    Case(name="provision, all run", role=Role.PROVISION, runs=True, settings=settings()),
+    Case(
+        name="provision, all are refused",
+        role=Role.PROVISION,
+        runs=False,
+        settings=settings(allowed_namespaces=("others",)),
+    ),
+    Case(name="provision, all wait", role=Role.PROVISION, runs=False, settings=settings()),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cost:
+    """What one tick cost."""
+
+    cpu_seconds: float
+    seconds: float
+    left: int
+    """Workloads for which it had no time."""
+    calls: Counter[str]
+
+
+def measure(runs: int, say: Callable[[str], None], *, sizes: tuple[int, ...] = SIZES) -> list[Figure]:
+    """Return the figures of each case and size; CPU beside that of the size before in proportion."""
+    figures: list[Figure] = []
+    for case in CASES:
+        before: tuple[int, list[Cost]] | None = None
+        for size in sizes:
+            say(f"tick of {size} workloads: {case.name}")
+            costs = [_tick(case, size) for _ in range(runs)]
+            figures += _list_figures(f"{case.name}, {size} workloads", costs, size, before)
+            before = size, costs
+    return figures
+
+
+def _list_figures(what: str, costs: list[Cost], size: int, before: tuple[int, list[Cost]] | None) -> list[Figure]:
+    cpu = tuple(each.cpu_seconds for each in costs)
+    small = tuple(each.cpu_seconds * size / before[0] for each in before[1]) if before else ()
+    calls: list[float] = [sum(each.calls.values()) for each in costs]
+    return [
+        Figure(section=SECTION, what=f"CPU, {what}", unit="s", samples=cpu, baseline=small),
+        compare(SECTION, f"time, {what}", "s", lambda each: each.seconds, costs, budget_key="tick_seconds"),
+        compare(SECTION, f"calls, {what}", "calls", float, calls),
+        compare(SECTION, f"left to the next tick, {what}", "", lambda each: each.left, costs),
+    ]
+
+
+def _tick(case: Case, size: int) -> Cost:
+    gke, calls = FakeGke(), Counter[str]()
+    live = FakeCluster(gke)
+    for number in range(size):
+        _add(number, case, gke, live)
+    pools = Delayed(gke, calls)
+    ports = Ports(
+        settings=case.settings,
+        pools=cast("PoolAdds", pools),
+        adds=cast("PoolAdds", pools) if case.role == Role.PROVISION else None,
+        takes=cast("PoolTakes", pools) if case.role == Role.COLLECT else None,
+        clusters={CLUSTER: cast("Cluster", Delayed(live, calls))},
+        clock=SYSTEM_CLOCK,
+        budget=Budget(case.settings),
+        crew=Crew(),
+    )
+    cpu, began = time.process_time(), time.perf_counter()
+    done = tick(CLUSTER, case.role, ports, Memory())
+    cost = Cost(
+        cpu_seconds=time.process_time() - cpu, seconds=time.perf_counter() - began, left=done.left, calls=calls
+    )
+    if done.errors:
+        raise Failed(f"{case.name}: the tick had errors: {done.errors[:3]}; {count_verbs(done)}")
+    return cost
+
+
+def _add(number: int, case: Case, gke: FakeGke, live: FakeCluster) -> None:
+    """Add a JobSet with one slice, and its pool if it runs."""
+    name, now = f"w{number}", time.time()
+    jobset = a_jobset(name=name, uid=f"uid-{number}", replicas=1)
+    live.workloads["JobSet", "default", name] = jobset
+    pool = _add_pool(name, jobset.uid, gke, live) if case.runs else ""
+    for host in range(HOSTS):
+        owned = {JOBSET_UID_ON_POD: jobset.uid, labels.COMPLETION_INDEX: str(host)}
+        pod = a_pod(jobset=name, name=f"{name}-{host}", uid=f"pod-{number}-{host}", pod_labels=owned)
+        live.pods[pod.name] = dataclasses.replace(
+            pod,
+            node_name=f"{pool}-{host}" if pool else "",
+            created_at=now - AGE_SECONDS,
+            unschedulable=not pool,
+            unschedulable_since=None if pool else now - AGE_SECONDS,
+        )
+
+
+def _add_pool(name: str, uid: str, gke: FakeGke, live: FakeCluster) -> str:
+    claim = Claim(cluster=CLUSTER, kind="JobSet", namespace="default", name=name, owner_uid=uid, need="n", slot=0)
+    created_at = time.time() - AGE_SECONDS
+    pool = NodePool(
+        name=build_name(claim, 0),
+        status=PoolStatus.RUNNING,
+        labels=build_owner_labels(claim, Try(), created_at=int(created_at)),
+        machine_type="ct6e-standard-4t",
+        topology="4x4",
+        node_count=HOSTS,
+        zones=(ZONE,),
+    )
+    gke.pools[pool.name] = pool
+    for host in range(HOSTS):
+        node = PoolNode(name=f"{pool.name}-{host}", pool=pool.name, ready=True, ready_at=created_at)
+        live.nodes[node.name] = node
+    return pool.name
