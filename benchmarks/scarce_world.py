@@ -9,18 +9,14 @@ import math
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
-from typing import Any
 from unittest.mock import patch
 
-from shared.core.decide import attempts
-
-from shared.model.errors import Throttled
-from shared.model.pools import PoolStatus
+from shared.engine.budget import Budget
+from shared.model.names import parse_name
 from shared.model.priorities import CapacityPolicy, NodeSource, Priority
-from tests.simulation import sim_world
+from shared.plan import attempts
 from tests.simulation.sim_acts import apply_act
 from tests.simulation.sim_cluster import SimCluster
-from tests.simulation.sim_pools import GkePools
 from tests.simulation.sim_scenario import START, Act, Scenario, Stock
 from tests.simulation.sim_world import World
 
@@ -32,37 +28,6 @@ STEP_SECONDS = 5.0
 REGION = "us-east5"
 WITH_NODES = {"spot": NodeSource.CREATION, "on-demand": NodeSource.CREATION}
 """The setting `nodes_from` with which GKE creates pools together with their nodes."""
-TOO_MANY = f"Too many operations: the cluster hits the concurrent operations quota {PLACES}, try again later."
-
-
-class LimitedPools(GkePools):
-    """GKE's node pools, of which so many operations run at one time."""
-
-    arriving = 0
-    """Requests that have a place and are not answered yet."""
-
-    def create(self, cluster: str, node_pool: Mapping[str, Any]) -> None:
-        """Accept one pool, if there is a place."""
-        with self._taking_place(cluster):
-            super().create(cluster, node_pool)
-
-    def delete(self, cluster: str, name: str) -> None:
-        """Begin to delete one pool, if there is a place."""
-        with self._taking_place(cluster):
-            super().delete(cluster, name)
-
-    @contextmanager
-    def _taking_place(self, cluster: str) -> Iterator[None]:
-        running = sum(not made[-1].ended for (home, _), made in self.creations.items() if home == cluster)
-        running += sum(pool.status == PoolStatus.STOPPING for pool in self.pools[cluster].values())
-        if running + self.arriving >= PLACES:
-            self.world.time.pause(0.2)
-            raise Throttled(TOO_MANY)
-        self.arriving += 1
-        try:
-            yield
-        finally:
-            self.arriving -= 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,8 +40,6 @@ class Side:
     nodes_from: Mapping[str, NodeSource] = field(default_factory=dict)
     pauses: bool = True
     """Whether a pause follows a round."""
-    compute_class: bool = False
-    """GKE's own provisioner is in this project's place (`benchmarks.compute_class`)."""
 
 
 THIS = Side(name="this version")
@@ -150,7 +113,7 @@ class Scarcity:
         Args:
             name: what the names of the pools begin with, which is the name of their workload.
         """
-        made = (each for found in self.world.gke.creations.values() for each in found)
+        made = (each for found in self.world.gke.operations.values() for each in found if each.creates)
         times = ((each.pool, each.began_at or START, each.ended_at or self.world.time.now) for each in made)
         return sorted((began_at, ended_at) for pool, began_at, ended_at in times if pool.startswith(name))
 
@@ -159,8 +122,8 @@ class Scarcity:
         homes: dict[str, set[str]] = {}
         for node in self.cluster.nodes.values():
             chips += node.units
-            if node.pool.owner:
-                homes.setdefault(node.pool.owner.claim_hash, set()).add(node.pool.name)
+            if (parsed := parse_name(node.pool.name)) is not None:
+                homes.setdefault(parsed.hash, set()).add(node.pool.name)
         self.idle_chip_seconds += chips * STEP_SECONDS
         both = {claim for claim, pools in homes.items() if len(pools) > 1}
         self._both_since = {claim: self._both_since.get(claim, now) for claim in both}
@@ -191,8 +154,8 @@ def scarce(
         slices: what waits.
         stock: the machines of zones.
         side: who provisions.
-        hours: how long there are sweeps, one in each minute.
-        exporter: whether there are messages; without them the sweep does all.
+        hours: how long there are ticks, one in each minute.
+        exporter: whether there are messages; without them the tick does all.
     """
     acts = tuple(
         Act(each.at + index / 8, "create", 0, f"{each.name}{index}", "JobSet", each.shape, each.slices, flag=True)
@@ -200,24 +163,30 @@ def scarce(
         for index in range(each.count)
     )
     most = max(len(each.zones[: side.ways_max]) for each in slices)
-    sweeps = tuple(37.0 + seed % 20 + 60 * index for index in range(int(hours * 60)))
-    scenario = Scenario(seed, acts, (), sweeps if not side.compute_class else (), stock=stock, candidates=most)
+    ticks = tuple(37.0 + seed % 20 + 60 * index for index in range(int(hours * 60)))
+    scenario = Scenario(seed, acts, ticks=ticks, stock=stock, candidates=most, operation_slots=PLACES)
     with ExitStack() as stack:
-        stack.enter_context(patch.object(sim_world, "GkePools", LimitedPools))
         if not side.pauses:
-            stack.enter_context(patch.object(attempts, "find_pause", lambda *_: 0.0))
-        world = sim_world.World(scenario)
+            stack.enter_context(patch.object(attempts, "PAUSE_SECONDS", 0))
+            stack.enter_context(patch.object(attempts, "SPARE_CREATES", 10_000))
+        world = World(scenario)
         stack.callback(world.time.close)
-        settings = replace(
-            world.ports.settings, capacity_policies=_build_policies(slices, side), nodes_from=dict(side.nodes_from)
-        )
-        world.ports = replace(world.ports, settings=settings)
-        if side.compute_class or not exporter:
+        for instances in world.functions.live.values():
+            for each in instances:
+                settings = replace(
+                    each.ports.settings,
+                    capacity_policies=_build_policies(slices, side),
+                    nodes_from=dict(side.nodes_from),
+                )
+                each.ports = replace(each.ports, settings=settings, budget=Budget(settings))
+        if not exporter:
             world.exporters[world.cluster_names[0]].stop()
         for act in acts:
             world.time.at(START + act.at, functools.partial(apply_act, world, act))
-        for at in scenario.sweeps:
-            world.time.at(START + at, world.sweep)
+        for at in scenario.ticks:
+            world.time.at(START + at, world.tick)
+        for each in stock:
+            world.time.at(START + each.at, world.gke.refill)
         yield Scarcity(world)
 
 

@@ -1,4 +1,4 @@
-"""What scarce capacity costs, in the simulator's virtual time: four ways to get it, side by side.
+"""What scarce capacity costs, in the simulator's virtual time: three ways to get it, side by side.
 
 All sides live through the same scarcity: three zones, whose room for hosts changes at random
 moments, and a JobSet of four slices that needs all of them. The loop is our own code with one zone
@@ -11,10 +11,9 @@ from dataclasses import dataclass, replace
 from operator import attrgetter
 from random import Random
 
-from tests.simulation.sim_process import prepared
+from tests.simulation.sim_functions import prepared
 
 from benchmarks import stockouts
-from benchmarks.compute_class import COMPUTE_CLASS, live_with
 from benchmarks.figures import Figure, compare
 from benchmarks.scarce_world import CREATION, LOOP, THIS, Side, Slices, scarce
 from tests.simulation.sim_scenario import Stock
@@ -56,7 +55,7 @@ def measure(runs: int, say: Callable[[str], None]) -> list[Figure]:
     """Return what this version costs beside each other side, and what one stockout costs."""
     with prepared():
         lived = {}
-        for side in (THIS, CREATION, LOOP, COMPUTE_CLASS):
+        for side in (THIS, CREATION, LOOP):
             say(f"scarce capacity: {side.name}")
             lived[side.name] = [live_scarcity(seed, side) for seed in range(runs)]
         figures = [
@@ -86,8 +85,6 @@ def make_stock(seed: int) -> tuple[Stock, ...]:
 def live_scarcity(seed: int, side: Side) -> Lived:
     """Return what one scarcity costs. The process must be prepared."""
     with scarce(seed, (_WAITING,), make_stock(seed), side, hours=HOURS) as scarcity:
-        if side is COMPUTE_CLASS:
-            live_with(scarcity)
         whole = scarcity.wait_for(("train0",), hours=HOURS)
         made, longest = scarcity.list_creations(), HOURS * 60.0
         moments = sorted(itertools.chain(((begin, 1) for begin, _ in made), ((end, -1) for _, end in made)))
