@@ -11,11 +11,10 @@ from dataclasses import dataclass, replace
 from operator import attrgetter
 from random import Random
 
-from tests.simulation.sim_functions import prepared
-
 from benchmarks import stockouts
 from benchmarks.figures import Figure, compare
 from benchmarks.scarce_world import CREATION, LOOP, THIS, Side, Slices, scarce
+from tests.simulation.sim_functions import prepared
 from tests.simulation.sim_scenario import Stock
 
 SECTION = "scarcity: four slices, three zones, virtual time"
