@@ -38,8 +38,7 @@ def list_tries(census: Census, need: Need, slot: Slot) -> list[Pool]:
     return [
         pool
         for pool in census.by_slot.get(slot, ())
-        if pool.whose == Whose.DEPLOYMENT
-        and (pool.need == need.key or census.answers(pool, need.asks))
+        if pool.whose == Whose.DEPLOYMENT and census.belongs(pool, need)
     ]
 
 
@@ -53,7 +52,7 @@ def list_free_slots(census: Census, need: Need) -> Iterator[Slot]:
 
 def _is_used(census: Census, need: Need, slot: Slot) -> bool:
     return any(
-        pool.name in census.counted_names and census.answers(pool, need.asks)
+        pool.name in census.counted_names and census.belongs(pool, need)
         for pool in census.by_slot.get(slot, ())
     )
 

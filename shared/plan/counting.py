@@ -223,6 +223,10 @@ class Census:
                 homes[pool.name] = max(needs, key=lambda need: _prefer(need, pool))
         return homes
 
+    def belongs(self, pool: Pool, need: Need) -> bool:
+        """Return whether a pool is one of the tries for a need, by its label, else by its fit."""
+        return pool.need == need.key or self.homes.get(pool.name) is need
+
     @cached_property
     def _waiting(self) -> Mapping[Asks, float]:
         """What slices ask of which a pod waits and none runs, with the creation of the oldest."""

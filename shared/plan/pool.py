@@ -53,6 +53,8 @@ def may_serve_soon(pool: Pool, census: Census) -> bool:
     A pod that the scheduler did not place in that time needs something else, and must not keep a
     pool for ever.
     """
+    if census.troubles.get(pool.name):
+        return False
     asked = census.unbound.keys() & census.answered.get(pool.name, frozenset())
     youngest = max((census.unbound[asks] for asks in asked), default=None)
     since = max(youngest, pool.idle_since or 0.0) if youngest is not None else None

@@ -49,7 +49,7 @@ COUNTING: list[tuple[str, Scene, str, str, str]] = [
     (
         "a pool counts for the need that asks most",
         both([Pod(0, group=0), Pod(1, group=1)], [replace(SPOT_POOL, state="PROVISIONING", nodes=0)]),
-        "create 1.0 demand",
+        "create 0.0 demand",
         "",
         "",
     ),
@@ -216,12 +216,19 @@ COUNTING: list[tuple[str, Scene, str, str, str]] = [
 
 COUNTING += [
     (
+        "a slot of another need is not this one's",
+        both([Pod(0, group=0), *on("0.1", 1, group=1)], [replace(ERROR, key="a"), replace(SPOT_POOL, attempt=1)]),
+        "",
+        "",
+        "paused",
+    ),
+    (
         "its own pool has lost a host, so the other one stays",
         scene(1, on("0.0", 0, 3), [Pool(0, nodes=3, word="lost", error=10), Pool(1)]),
         "",
         "",
         "",
-    )
+    ),
 ]
 
 ATTEMPTS: list[tuple[str, Scene, str, str, str]] = [

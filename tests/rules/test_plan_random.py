@@ -160,14 +160,15 @@ def test_what_holds_for_every_scene(seed: int) -> None:
     assert not (scene.stop == "report-only" and plan.takes)
     assert not (life == Life.UNKNOWN and (plan.adds or plan.takes))
     assert not (creates and life not in (Life.LIVE, Life.QUEUED))
-    # A number never comes again, limits and slots hold, a pool is raised or lowered once.
+    # A number never comes again, limits and slots hold, a pool is not changed both ways.
     used = {(pool.need, pool.slot, pool.attempt) for pool in scene.pools}
     assert not used & {(act.need, act.slot, act.attempt) for act in creates}
     assert len({(act.need, act.slot) for act in creates}) == len(creates) <= scene.slots
     sizes = [act.maximum or next(need.hosts for need in scene.needs if need.key == act.need) for act in creates]
     assert sum(sizes) <= max(0, scene.room)
-    touched = [act.pool for act in (*plan.adds, *plan.takes) if act.pool]
+    touched = [act.pool for act in plan.takes]
     assert len(touched) == len(set(touched))
+    assert not set(touched) & {act.pool for act in plan.adds}
 
 
 @pytest.mark.parametrize("seed", SEEDS)
