@@ -393,17 +393,20 @@ def list_kept(census: Census, need: Need) -> list[Want]:
 
 
 def assign(census: Census, wants: Sequence[Want], pools: Sequence[Pool]) -> Assignment:
-    """Return which pool counts for which slice. Each pool counts for one."""
+    """Return which pool counts for which slice. Each pool counts for one.
+
+    A slice takes the pool on which it runs, or one that was made for its need; what is left after
+    that goes to whom it fits.
+    """
     free = _Free(census, pools)
-    served: list[tuple[Want, Pool]] = []
-    unserved: list[Want] = []
-    for want in wants:
-        pool = free.take(want)
-        if pool is None:
-            unserved.append(want)
-        else:
-            served.append((want, pool))
-    return Assignment(tuple(served), tuple(unserved), tuple(free.pools.values()))
+    chosen = [free.take_own(want) for want in wants]
+    chosen = [pool or free.take_any(want) for want, pool in zip(wants, chosen, strict=True)]
+    pairs = list(zip(wants, chosen, strict=True))
+    return Assignment(
+        tuple((want, pool) for want, pool in pairs if pool is not None),
+        tuple(want for want, pool in pairs if pool is None),
+        tuple(free.pools.values()),
+    )
 
 
 class _Free:
@@ -412,20 +415,27 @@ class _Free:
     def __init__(self, census: Census, pools: Sequence[Pool]) -> None:
         self.pools = {pool.name: pool for pool in pools}
         self._census = census
-        fitting: dict[Asks, list[Pool]] = {}
+        fitting: dict[tuple[str, Asks], list[Pool]] = {}
         for pool in pools:
             for asks in census.answered[pool.name]:
-                fitting.setdefault(asks, []).append(pool)
+                fitting.setdefault(("", asks), []).append(pool)
+                fitting.setdefault((pool.need, asks), []).append(pool)
         # Each list is gone through once: a pool that was taken is never free again.
-        self._fitting = {asks: iter(each) for asks, each in fitting.items()}
+        self._fitting = {key: iter(each) for key, each in fitting.items()}
 
-    def take(self, want: Want) -> Pool | None:
-        """Return the pool on which a slice runs, else the first that fits; it is free no more."""
-        own = (self.pools[name] for name in sorted(want.places & self.pools.keys()))
-        pool = next((each for each in own if self._census.answers(each, want.asks)), None)
-        if pool is None:
-            others = self._fitting.get(want.asks, iter(()))
-            pool = next((each for each in others if each.name in self.pools), None)
-        if pool is not None:
-            del self.pools[pool.name]
-        return pool
+    def take_own(self, want: Want) -> Pool | None:
+        """Return the pool on which a slice runs, or one made for its need; it is free no more."""
+        places = (self.pools[name] for name in sorted(want.places & self.pools.keys()))
+        pool = next((each for each in places if self._census.answers(each, want.asks)), None)
+        return self._take(pool if want.places else self._find(want.need.key, want.asks))
+
+    def take_any(self, want: Want) -> Pool | None:
+        """Return the first pool that fits a slice; it is free no more."""
+        return self._take(self._find("", want.asks))
+
+    def _find(self, key: str, asks: Asks) -> Pool | None:
+        others = self._fitting.get((key, asks), iter(()))
+        return next((each for each in others if each.name in self.pools), None)
+
+    def _take(self, pool: Pool | None) -> Pool | None:
+        return None if pool is None else self.pools.pop(pool.name)

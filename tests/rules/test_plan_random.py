@@ -168,7 +168,8 @@ def test_what_holds_for_every_scene(seed: int) -> None:
     assert sum(sizes) <= max(0, scene.room)
     touched = [act.pool for act in plan.takes]
     assert len(touched) == len(set(touched))
-    assert not set(touched) & {act.pool for act in plan.adds}
+    ends = {act.pool for act in plan.takes if act.verb in (Verb.DELETE, Verb.MARK, Verb.CLOSE)}
+    assert not ends & {act.pool for act in plan.adds}
 
 
 @pytest.mark.parametrize("seed", SEEDS)
