@@ -44,11 +44,14 @@ class SimCrew(Crew):
         super().__init__(threads=False)
         self.time = time
 
-    def run(
-        self, tasks: Sequence[Callable[[], T]], *, seconds: float, at_once: int = CALLS_AT_ONCE
-    ) -> list[T | Exception]:
+    def fork(self, task: Callable[[], T]) -> Callable[[], T]:
+        """Begin a read beside the caller's next one."""
+        return self.time.fork(task)
+
+    def run(self, tasks: Sequence[Callable[[], T]], *, seconds: float) -> list[T | Exception]:
         """Return what each task returned or raised, in their order."""
-        return self.time.run_side_by_side(tasks, at_once=at_once, until=self.time.now + seconds)
+        until = self.time.now + seconds
+        return self.time.run_side_by_side(tasks, at_once=CALLS_AT_ONCE, until=until)
 
 
 @dataclass(slots=True, eq=False)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from heapq import heappop, heappush
 from typing import TypeVar
 
-from greenlet import getcurrent, greenlet
+from greenlet import GreenletExit, getcurrent, greenlet
 
 from shared.model.errors import OutOfTime
 
@@ -96,6 +96,33 @@ class VirtualTime:
         if broken:
             raise broken[0]
         return [found[index] for index in range(len(tasks))]
+
+    def fork(self, work: Callable[[], T]) -> Callable[[], T]:
+        """Begin a work beside the calling task; the answer waits for its end and returns what came of it."""
+        results: list[T] = []
+        errors: list[BaseException] = []
+        waiting: list[greenlet] = []
+
+        def run() -> None:
+            try:
+                results.append(work())
+            except GreenletExit:
+                raise
+            except BaseException as error:  # noqa: BLE001 -- whoever asks for the result gets it
+                errors.append(error)
+            for each in waiting:
+                self.after(0.0, each.switch)
+
+        def wait() -> T:
+            if not (results or errors):
+                waiting.append(getcurrent())
+                self._main.switch()
+            if errors:
+                raise errors[0]
+            return results[0]
+
+        self.spawn(run, self.get_owner())
+        return wait
 
     def _run_now(self, work: Callable[[], T], until: float) -> T | Exception:
         """Return what one task returns or raises."""
