@@ -172,6 +172,11 @@ class Census:
     def _is_outside(self, pod: Pod) -> bool:
         return bool(pod.pool) and pod.pool not in self._ours
 
+    def count_outside(self, need: Need) -> int:
+        """Return how many pods of a need run on pools that are not its owner's."""
+        pods = (pod for pod in self.scene.pods if pod.need == need.key and not pod.terminating)
+        return sum(map(self._is_outside, pods))
+
     def _build_slice(self, need: Need, pods: list[Pod]) -> Slice:
         return Slice(
             need=need,

@@ -21,8 +21,10 @@ if TYPE_CHECKING:
 def count_wanted(census: Census, need: Need) -> int:
     """Return how many nodes the pool of a need may have by the spec.
 
-    Pods that run on an earlier pool, which gets no more nodes, need none of them.
+    Pods that run on an earlier pool, which gets no more nodes, or on a pool of others need none of
+    them. Several pods may share a node if each asks for a part of it.
     """
+    outside = 0 if need.part else census.count_outside(need)
     earlier = sum(
         pool.present
         for pool in census.scene.pools
@@ -30,7 +32,7 @@ def count_wanted(census: Census, need: Need) -> int:
         and pool.name not in census.counted_names
         and census.homes.get(pool.name) is need
     )
-    return min(max(0, (need.nodes or 0) - earlier), ELASTIC_NODES_MAX)
+    return min(max(0, (need.nodes or 0) - earlier - outside), ELASTIC_NODES_MAX)
 
 
 def count_chips(census: Census, need: Need) -> int:

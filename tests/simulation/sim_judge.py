@@ -105,7 +105,7 @@ class Judge:
         if pool.status not in LIVE:
             return False
         if pool.healthy_since is None and pool.autoscaled:
-            return now - pool.made_at < 120 and not pool.refused  # noqa: PLR2004 -- the patience
+            return now - pool.made_at < 110 and not pool.refused  # noqa: PLR2004 -- less than the patience
         return pool.healthy_since is not None and now - pool.healthy_since < 900  # noqa: PLR2004 -- useless then
 
     def _is_taken(self, pool: Pool, made: Workload) -> bool:
@@ -150,10 +150,15 @@ class Judge:
         return stale or go
 
     def _count_chips(self, pool: Pool) -> int:
-        """Return the chips for which a limit counts a pool: a failed one without machines is none."""
+        """Return the chips for which a limit counts a pool: a failed one is none.
+
+        GKE does not list how many machines a failed pool has, and mostly it has none.
+        """
         nodes = len(self._world.clusters[pool.cluster].list_nodes(pool))
-        gone = pool.status in (PoolStatus.ERROR, PoolStatus.RUNNING_WITH_ERROR, PoolStatus.STOPPING)
-        return (nodes if gone or pool.off else max(pool.size, nodes)) * pool.units
+        if pool.status in (PoolStatus.ERROR, PoolStatus.RUNNING_WITH_ERROR):
+            return 0
+        gone = pool.status == PoolStatus.STOPPING or pool.off
+        return (nodes if gone else max(pool.size, nodes)) * pool.units
 
     # --- what changes or takes away ---------------------------------------------------------------
 
