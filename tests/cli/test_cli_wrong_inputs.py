@@ -91,7 +91,7 @@ TOLD = [
         "--max: works only with --dead-letters (got --since); valid: no --max",
     ),
     (("replay", "--dead-letters", "--max", "0"), "--max"),
-    (("replay", "--dead-letters", "--function", "sweep"), "--function"),
+    (("replay", "--dead-letters", "--function", "exporter"), "--function"),
     (("dead-letters", "discard"), "dead-letters discard: needs IDs, or --all alone"),
     (("dead-letters", "discard", "1", "--all"), "dead-letters discard: needs IDs, or --all alone"),
     (("dead-letters", "list", "-o", "wide", "--json"), "--json: contradicts --output=wide"),
