@@ -76,23 +76,34 @@ def test_a_volume_says_its_zones(objects: dict[str, Json], zones: tuple[str, ...
 @pytest.mark.parametrize(
     "objects",
     [
-        pytest.param({}, id="no such claim"),
-        pytest.param({CLAIM: {}}, id="a claim without a spec"),
-        pytest.param({CLAIM: {"spec": {"storageClassName": None}}}, id="neither volume nor class"),
-        pytest.param({CLAIM: {"spec": {"storageClassName": ""}}}, id="it waits for a volume that a person makes"),
         pytest.param(BOUND, id="its volume is gone"),
         pytest.param(a_volume(), id="a volume without affinity"),
         pytest.param(a_volume([term("other", "x")]), id="an affinity without zones"),
         pytest.param(a_volume([term(GOOGLES, A)], [term("other", "x")]), id="one of two terms has no zone"),
         pytest.param(a_volume([term(GOOGLES, A, operator="NotIn")]), id="an operator that names no zone"),
         pytest.param(a_volume([]), id="an empty term"),
-        pytest.param(UNBOUND, id="its class is gone"),
         pytest.param(UNBOUND | {CLASS: {"volumeBindingMode": "WaitForFirstConsumer"}}, id="any zone"),
-        pytest.param(UNBOUND | {CLASS: {"allowedTopologies": []}}, id="no topologies"),
     ],
 )
 def test_without_a_known_zone_there_is_no_pin(objects: dict[str, Json]) -> None:
     assert find(objects) is None
+
+
+@pytest.mark.parametrize(
+    ("objects", "why"),
+    [
+        pytest.param({}, "does not exist", id="no such claim"),
+        pytest.param({CLAIM: {}}, "is not bound to a volume yet", id="a claim without a spec"),
+        pytest.param({CLAIM: {"spec": {"storageClassName": ""}}}, "is not bound", id="a person makes the volume"),
+        pytest.param(UNBOUND, "is not bound", id="its class is gone"),
+        pytest.param(UNBOUND | {CLASS: {"allowedTopologies": []}}, "is not bound", id="it binds at once"),
+    ],
+)
+def test_a_claim_that_must_be_bound_before_its_pod_says_why_it_is_not(objects: dict[str, Json], why: str) -> None:
+    found = find(objects)
+
+    assert found is not None
+    assert (found.zones, found.unbound.startswith(why)) == ((), True)
 
 
 @pytest.mark.parametrize("spec", [{"volumeName": "../secrets"}, {"storageClassName": "a?b"}])
@@ -104,13 +115,14 @@ def test_a_name_that_is_a_path_is_that_of_an_absent_disk(monkeypatch: pytest.Mon
         return msgspec.convert({"spec": spec}, kind) if path == CLAIM else send(path, kind)
 
     monkeypatch.setattr(api, "get", get)
-    assert read_disk(api, "team-a", "data") is None
+    found = read_disk(api, "team-a", "data")
+    assert found is None or not found.zones
 
 
 def test_a_claim_without_a_volume_has_the_zones_of_its_class() -> None:
     terms = [{"matchLabelExpressions": [{"key": GOOGLES, "values": [B, A]}]}]
 
-    found = find(UNBOUND | {CLASS: {"allowedTopologies": terms}})
+    found = find(UNBOUND | {CLASS: {"allowedTopologies": terms, "volumeBindingMode": "WaitForFirstConsumer"}})
 
     assert found == Disk(claim="data", zones=(A, B), storage_class="fast")
     assert str(found) == f"StorageClass fast makes the disk of claim data in {A} or {B}"

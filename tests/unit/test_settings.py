@@ -56,7 +56,6 @@ def test_variables_of_others_are_none_of_ours() -> None:
         ("ALLOWED_NAMESPACES", '["ml-*", "default"]', ("ml-*", "default")),
         ("COPY_LABELS", "", ()),
         ("LIMIT_CHIPS", "256", 256),
-        ("REPLACE_DIFFERING_POOLS", "true", True),
         ("FORCE_ON_DEMAND", "1", True),
         ("NODE_SECURE_BOOT", "false", False),
         ("NODE_SERVICE_ACCOUNT", "a@p.iam", "a@p.iam"),
@@ -93,7 +92,7 @@ def test_a_cluster_s_own_settings_are_read() -> None:
         ("FORCE_ON_DEMAND", "maybe", ("is not valid (got 'maybe'); valid: true or false",)),
         ("RESOURCE_LABELS", '{"a": 1}', ("a value must be a text, not a whole number",)),
         ("GRACE_SECONDS", "0", ("is not valid (got '0'); valid: a number from 1 to 2147483647",)),
-        ("SWEEP_DELETIONS_MAX", "0", ("is not valid (got '0'); valid: a number from 1 to 2147483647",)),
+        ("DELETIONS_PER_MINUTE_MAX", "0", ("is not valid (got '0'); valid: a number from 1 to 2147483647",)),
         ("NODE_MAX_PODS", "7", ("(got '7'); valid: a number from 8 to 256",)),
         ("NODE_MAX_PODS", "257", ("(got '257'); valid: a number from 8 to 256",)),
         ("MAX_RUN_DURATION_SECONDS", "599", ("(got '599'); valid: 600 to 604800",)),
@@ -185,7 +184,7 @@ def test_numbers_say_their_unit_in_their_name_or_their_explanation() -> None:
     )
 
 
-@pytest.mark.parametrize("limit", ["limit_chips", "limit_chips_per_namespace", "limit_slices"])
+@pytest.mark.parametrize("limit", ["limit_chips", "limit_chips_per_namespace"])
 def test_any_limit_counts_as_limited(limit: str) -> None:
     assert settings(**{limit: 1}).limited
     assert not settings().limited

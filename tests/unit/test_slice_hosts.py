@@ -5,11 +5,10 @@ from typing import Any
 
 import pytest
 
-from shared.kinds.table import list_slices
 from shared.model import labels
 from shared.model.decisions import Decision, Reason
 from shared.needs.demand import Demand
-from tests.builders import CLUSTER, a_jobset, a_template, expect_decision, settings
+from tests.builders import a_jobset, a_template, expect_decision
 from tests.demands import expect_demand, plan_demands
 
 PARTIAL = {labels.PARTIAL_SLICE: "true"}

@@ -280,27 +280,6 @@ def test_a_jobset_s_replicated_jobs_are_read_with_their_defaults() -> None:
     assert (workers.name, workers.replicas, workers.idle, workers.template.chips) == ("workers", 3, False, 4)
 
 
-@pytest.mark.parametrize(
-    ("job", "found"),
-    [
-        ("train-workers-0", True),
-        ("train-workers-2", True),
-        ("train-workers-3", False),
-        ("train-workers-00", False),
-        ("train-workers-", False),
-        ("train-workers-x", False),
-        ("train-workers-0-0", False),
-        ("train-workers-\u0660", False),
-        ("other-workers-0", False),
-        ("train-driver-0", False),
-    ],
-)
-def test_a_job_belongs_to_the_jobset_only_when_its_spec_has_it(job: str, found: bool) -> None:
-    view = jobset(replicatedJobs=[{"name": "workers", "replicas": 3}])
-
-    assert JOBSET.has_slice(view, job, None) is found
-
-
 def condition(kind: str, status: str = "True", time: str = "2027-01-15T08:00:00Z") -> dict[str, str]:
     return {"type": kind, "status": status, "lastTransitionTime": time}
 
