@@ -66,7 +66,9 @@ def reconcile(
     look, plan = plan_for(key, ports, memory, lists, source=From(lists=lists, shares=shares))
     run = _Run(key, ports, memory, look, plan)
     if role == Role.PROVISION:
+        run.hold_rest(plan.adds)
         run.add()
+        run.hold_rest([done.act for done in run.done if done.decision.verdict == Verdict.CREATE])
     else:
         run.take_away()
     return Result(look=run.look, plan=run.plan, done=tuple(run.done), errors=tuple(run.errors))
@@ -126,6 +128,11 @@ class _Run:
             again = {_place(act) for act in (*late, *refused)}
             acts = tuple(act for act in self.plan.adds if _place(act) in again)
 
+    def hold_rest(self, acts: Sequence[Act]) -> None:
+        """Keep room for what a gang lacks beside what is sent, so that no other takes it."""
+        rest = count_rest(self.look, acts) if self.look.scene.queue else 0
+        self.ports.budget.hold(self.key, rest, self.ports.clock.now())
+
     def _look_anew(self) -> None:
         source = From(shares=True, until=self.look.until)
         self.look, self.plan = plan_for(self.key, self.ports, self.memory, source=source)
@@ -163,7 +170,6 @@ class _Run:
         refusals = take_room(orders, look, ports) if orders else []
         for refusal in refusals:
             self._keep(refusal)
-        ports.budget.hold(self.key, 0 if refusals else count_rest(look, acts), ports.clock.now())
         gang = [] if refusals else [partial(send, each, look, ports) for each in orders]
         return self._do(acts, gang)
 

@@ -1,0 +1,220 @@
+"""Kueue's check: pools for all slices of a workload, or for none."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from shared.edges.kueue_records import FlavorNotOurs
+from shared.model.kueue import Check, CheckState, QueuedWorkload
+from shared.model.workloads import WorkloadView
+from tests.builders import CLUSTER, JOBSET_UID
+from tests.engine.test_budget import FULL
+from tests.engine.world import World, list_reasons
+
+CHECK = Check(name="capacity", active=True, seconds=600, told="TPU Provisioner answers this check")
+
+
+class FakeQueues:
+    """Kueue of one cluster, with our check in its queue."""
+
+    def __init__(self, world: World) -> None:
+        self.world, self.check = world, CHECK
+        self.workloads: dict[str, QueuedWorkload] = {}
+        self.marked: list[str] = []
+        self.pauses: list[int | None] = []
+        self.flavor_error: Exception | None = None
+
+    def queue(self, name: str = "train", kind: str = "JobSet", **fields: Any) -> None:
+        state = CheckState(name="capacity", state="Pending")
+        self.workloads[name] = QueuedWorkload(
+            **{
+                "namespace": "default",
+                "name": f"w-{name}",
+                "uid": f"w-{name}",
+                "version": "1",
+                "owner_kind": kind,
+                "owner_name": name,
+                "owner_uid": JOBSET_UID if name == "train" else f"uid-of-{name}",
+                "checks": (state,),
+                "reserved_at": self.world.clock.time,
+                "holds_quota": True,
+                **fields,
+            }
+        )
+
+    def state(self, name: str = "train") -> CheckState:
+        return self.workloads[name].checks[0]
+
+    def list_checks(self) -> Sequence[Check]:
+        return [self.check]
+
+    def mark_active(self, check: Check) -> None:
+        self.marked.append(check.name)
+
+    def list_workloads(self) -> Sequence[QueuedWorkload]:
+        return list(self.workloads.values())
+
+    def list_owned(self, namespace: str, owner_uid: str) -> Sequence[QueuedWorkload]:
+        return [each for each in self.workloads.values() if each.owner_uid == owner_uid]
+
+    def view_owner(self, queued: QueuedWorkload) -> WorkloadView | None:
+        if self.flavor_error:
+            raise self.flavor_error
+        found = self.world.cluster.workloads[queued.owner_kind, queued.namespace, queued.owner_name]
+        return dataclasses.replace(found, quota_reserved=True)
+
+    def write_state(self, queued: QueuedWorkload, state: CheckState, *, retry_seconds: int | None = None) -> None:
+        losing = state.state in ("Retry", "Rejected")
+        self.pauses.append(retry_seconds)
+        self.workloads[queued.owner_name] = dataclasses.replace(
+            self.workloads[queued.owner_name], checks=(state,), holds_quota=queued.holds_quota and not losing
+        )
+
+
+def gang(*names: str, slices: int = 2, **options: Any) -> tuple[World, FakeQueues]:
+    """Suspended JobSets with quota."""
+    world = World(**options)
+    queues = FakeQueues(world)
+    for function in (world.provisioner, world.collector):
+        function.queues[CLUSTER] = queues
+    for name in names or ("train",):
+        world.set_jobset(name=name, replicas=slices, suspended=True, suspended_since=world.clock.time)
+        queues.queue(name)
+    return world, queues
+
+
+def test_a_gang_gets_all_its_pools_before_its_pods_and_is_ready_when_all_run() -> None:
+    world, queues = gang()
+    assert list_reasons(world.provisioner.tick())[:2] == ["pool_absent", "pool_absent"]
+    first, second = world.gke.pools
+    world.come(first)
+    world.provisioner.end(first, created=True)
+    assert queues.state().state == "Pending"
+    assert "2 of 2 node pools exist or come" in queues.state().message
+
+    world.come(second)
+    work = world.provisioner.end(second, created=True)
+
+    assert queues.state().state == "Ready"
+    assert list_reasons(work) == ["pool_created", "check_ready"]
+    assert not world.collector.tick().outcomes
+
+
+def test_a_gang_for_which_the_limit_has_no_room_gets_nothing() -> None:
+    world, queues = gang(limit_chips=16)
+
+    assert "pool_absent" not in list_reasons(world.provisioner.tick())
+    assert not world.gke.pools
+    assert "limit_reached" in queues.state().message
+
+
+def test_of_two_gangs_under_one_limit_one_gets_all_and_the_other_nothing() -> None:
+    world, _ = gang("train", "second", limit_chips=48)
+
+    world.provisioner.tick()
+
+    owners = [pool.owner.name for pool in world.gke.pools.values() if pool.owner]
+    assert owners in (["train"] * 2, ["second"] * 2)
+
+
+def test_room_is_kept_for_what_a_gang_that_began_still_lacks() -> None:
+    """GKE takes one operation at a time; meanwhile no other gang takes the rest of the room."""
+    world, _ = gang("train", "second", limit_chips=48)
+    world.gke.refusals = [FULL]
+    world.provisioner.work()
+    world.clock.time += 3
+    world.provisioner.work()
+    assert len(world.gke.pools) == 1
+    (name,) = world.gke.pools
+    world.come(name)
+    world.clock.time += 3
+
+    assert "pool_absent" not in list_reasons(world.provisioner.work("second"))
+    assert list_reasons(world.provisioner.end(name, created=True))[-1] == "pool_absent"
+    owners = {pool.owner.name for pool in world.gke.pools.values() if pool.owner}
+    assert owners == {"train"}
+
+
+def test_a_part_is_given_back_after_its_time_and_the_pools_go_at_once() -> None:
+    world, queues = gang()
+    world.provisioner.tick()
+    first, _ = world.gke.pools
+    world.come(first)
+    world.clock.time += 601
+    world.provisioner.tick()
+    assert (queues.state().state, queues.pauses[-1]) == ("Retry", 60)
+
+    world.collector.tick()
+    assert first in world.list_deleted()
+
+
+def test_an_evicted_workload_is_written_nothing_and_keeps_its_pools_for_the_grace() -> None:
+    world, queues = gang()
+    world.provisioner.tick()
+    for name in list(world.gke.pools):
+        world.come(name)
+    queues.workloads["train"] = dataclasses.replace(queues.workloads["train"], holds_quota=False)
+    before = queues.state()
+
+    world.provisioner.tick()
+    world.collector.tick()
+    assert queues.state() == before
+    assert not world.list_deleted()
+    world.clock.time += 301
+    world.collector.tick()
+    assert len(world.list_deleted()) == 2
+
+
+def test_a_spec_that_can_never_be_served_is_rejected() -> None:
+    world, queues = gang(slices=1)
+    jobset = world.cluster.workloads["JobSet", "default", "train"]
+    template = dataclasses.replace(jobset.groups[0].template, container_chips=(3,))
+    group = dataclasses.replace(jobset.groups[0], template=template)
+    world.cluster.workloads["JobSet", "default", "train"] = dataclasses.replace(jobset, groups=(group,))
+
+    world.provisioner.tick()
+
+    assert queues.state().state == "Rejected"
+    assert not world.gke.pools
+
+
+@pytest.mark.parametrize("how", ["elsewhere", "topology", "kind"])
+def test_what_this_check_cannot_answer_is_given_back_with_words(how: str) -> None:
+    world, queues = gang(slices=1)
+    if how == "elsewhere":
+        jobset = world.cluster.workloads["JobSet", "default", "train"]
+        world.cluster.workloads["JobSet", "default", "train"] = dataclasses.replace(jobset, managed_elsewhere=True)
+    elif how == "topology":
+        queues.flavor_error = FlavorNotOurs("a topology")
+    else:
+        queues.queue("train", kind="LeaderWorkerSet")
+
+    world.provisioner.tick()
+
+    assert queues.state().state == "Retry"
+    assert queues.state().message
+    assert not world.gke.pools
+
+
+def test_nothing_is_written_while_a_stop_holds() -> None:
+    world, queues = gang()
+    world.cluster.labels["default"] = {"tpu-provisioner.cloud.google.com/mode": "no-create"}
+
+    world.provisioner.tick()
+
+    assert queues.state() == CheckState(name="capacity", state="Pending")
+    assert not world.gke.pools
+
+
+def test_a_check_is_marked_active_once() -> None:
+    world, queues = gang()
+    queues.check = dataclasses.replace(CHECK, active=False, told="")
+    world.provisioner.tick()
+    queues.check = CHECK
+    world.provisioner.tick()
+
+    assert queues.marked == ["capacity"]

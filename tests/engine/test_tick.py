@@ -1,0 +1,185 @@
+"""One look at a cluster each minute: its keys, its time, and that it says nothing twice."""
+
+import dataclasses
+
+import pytest
+
+from shared.engine.tick import BEGIN_SECONDS
+from shared.model.errors import Denied, Unavailable
+from shared.model.pools import PoolStatus
+from tests.builders import a_pod
+from tests.engine.world import World, list_reasons
+
+
+def test_a_pod_that_waits_for_less_than_its_message_takes_is_left_out() -> None:
+    world = World()
+    world.wait(0, age=2.0)
+
+    assert not world.provisioner.tick().outcomes
+    world.clock.time += 4
+    assert list_reasons(world.provisioner.tick()) == ["pool_absent"]
+
+
+def test_what_is_refused_is_told_once_and_again_after_half_an_hour() -> None:
+    world = World(limit_chips=1)
+    world.wait(0)
+    assert list_reasons(world.provisioner.tick()) == ["limit_reached"]
+
+    assert not world.provisioner.tick().outcomes
+    assert len(world.cluster.notices) == 1
+    world.clock.time += 1801
+    assert list_reasons(world.provisioner.tick()) == ["limit_reached"]
+
+
+def test_a_message_tells_what_it_finds_whatever_a_tick_has_told() -> None:
+    world = World(limit_chips=1)
+    world.wait(0)
+    world.provisioner.tick()
+
+    assert list_reasons(world.provisioner.work()) == ["limit_reached"]
+
+
+def test_one_workload_that_cannot_be_read_stops_no_other() -> None:
+    world = World()
+    world.set_jobset(name="second", replicas=1)
+    world.wait(0)
+    world.wait(0, jobset="second")
+    world.cluster.errors["get JobSet train"] = Denied("no right")
+
+    done = world.provisioner.tick()
+
+    assert [(about, type(error)) for about, error in done.errors] == [("JobSet default/train", Denied)]
+    assert list_reasons(done) == ["pool_absent"]
+
+
+def test_a_tick_goes_on_where_its_time_ended() -> None:
+    world = World()
+    names = [f"w{number}" for number in range(4)]
+    for name in names:
+        world.set_jobset(name=name, replicas=1)
+        world.wait(0, jobset=name)
+
+    def pass_time(call: str) -> None:
+        world.clock.time += BEGIN_SECONDS / 2 if call.startswith("get JobSet") else 0.0
+
+    world.gke.before = pass_time
+    first = world.provisioner.tick()
+    assert first.left > 0
+    left = [key.name for key in next(iter(world.memory.left.values()))]
+
+    world.gke.before = lambda _call: None
+    world.take_calls()
+    assert world.provisioner.tick().left == 0
+    asked = [call.rpartition(" ")[2] for call in world.take_calls() if call.startswith("get JobSet")]
+    assert list(dict.fromkeys(asked))[: len(left)] == left
+
+
+def test_a_cluster_that_cannot_be_listed_is_one_error_and_forgets_what_was_spare() -> None:
+    world = World()
+    world.collector.memory.spare = {world.key.cluster: frozenset({"p"})}
+
+    def fail(_call: str) -> None:
+        raise Unavailable("no answer")
+
+    world.gke.before = fail
+    done = world.collector.tick()
+
+    assert [type(error) for _, error in done.errors] == [Unavailable]
+    assert not world.collector.memory.spare
+
+
+def test_a_restart_between_two_ticks_delays_a_surplus_pool_by_one_tick() -> None:
+    world = World(slices=2)
+    world.run_all(slices=2)
+    world.set_jobset(replicas=1)
+    for name in [name for name in world.cluster.pods if name.startswith("train-1-")]:
+        del world.cluster.pods[name]
+
+    world.collector.tick()
+    world.restart()
+    world.collector.tick()
+    assert not world.list_deleted()
+    world.collector.tick()
+    assert len(world.list_deleted()) == 1
+
+
+def test_a_workload_of_a_kind_that_is_not_served_is_answered() -> None:
+    world = World(kinds=("Job",))
+    world.wait(0)
+
+    assert list_reasons(world.provisioner.tick()) == ["kind_not_served"]
+    assert not world.gke.pools
+
+
+def test_pods_whose_workload_does_not_exist_are_answered_themselves() -> None:
+    world = World()
+    world.wait(0)
+    world.cluster.workloads.clear()
+
+    done = world.provisioner.tick()
+
+    assert set(list_reasons(done)) == {"owner_kind_unknown"}
+    assert {notice.kind for notice in world.cluster.notices} == {"Pod"}
+    assert not world.provisioner.tick().outcomes
+
+
+def test_a_bare_accelerator_pod_is_a_workload_of_its_own() -> None:
+    world = World()
+    bare = a_pod(name="alone", uid="alone")
+    template = dataclasses.replace(bare.template, labels={}, annotations={})
+    world.cluster.pods["alone"] = dataclasses.replace(bare, template=template, controller_kind="")
+
+    world.provisioner.tick()
+
+    assert "get Pod alone" in world.take_calls()
+
+
+def test_ticks_alone_delete_what_a_workload_left() -> None:
+    world = World()
+    (name,) = world.run_all()
+    world.finish(replicas=1)
+    world.restart()
+
+    world.collector.tick()
+
+    assert world.list_deleted() == [name]
+
+
+def test_an_orphan_goes_within_one_tick() -> None:
+    world = World()
+    (name,) = world.run_all()
+    world.cluster.workloads.clear()
+    world.cluster.pods.clear()
+
+    world.collector.tick()
+
+    assert world.list_deleted() == [name]
+
+
+def test_each_tick_measures_the_cluster() -> None:
+    world = World(slices=2)
+    world.wait(0, 1)
+    figures = world.provisioner.tick().figures
+    assert figures == {"waiting_demands": 1, "oldest_wait_seconds": 35}
+
+    first, _ = world.gke.pools
+    world.come(first)
+    assert world.collector.tick().figures == {"idle_chips": 16, "autoscaled_pools": 0}
+
+
+@pytest.mark.parametrize("status", [PoolStatus.ERROR, PoolStatus.RUNNING])
+def test_a_failed_pool_stays_as_its_record_until_a_later_one_is_listed(status: PoolStatus) -> None:
+    world = World()
+    world.wait(0)
+    world.provision()
+    (name,) = world.gke.pools
+    world.gke.pools[name] = dataclasses.replace(world.gke.pools[name], status=status, error="GCE_STOCKOUT")
+
+    world.collector.tick()
+    assert not world.list_deleted()
+    if status == PoolStatus.ERROR:
+        world.clock.time += 61
+        world.provisioner.tick()
+        assert len(world.gke.pools) == 2
+        world.collector.tick()
+        assert world.list_deleted() == [name]
