@@ -20,7 +20,7 @@ from tests.builders import CLUSTER
 from tests.engine.world import World
 from tests.fuzz.border import Border, Lost
 from tests.fuzz.canned_kubernetes import NAMESPACE, NODE, CannedKubernetes
-from tests.fuzz.deliveries import push, tick
+from tests.fuzz.deliveries import push, tick, use_ports
 from tests.fuzz.recording import expect_no_fault, recording
 from tests.fuzz.scenes import Scene, list_scenes
 from tests.fuzz.spoiling import Recipe, spoil, write
@@ -93,7 +93,7 @@ def _check_tick(odd: Odd, world: World) -> None:
     """Check that the steady neighbour has its pool, unless the answer was no JSON as a whole."""
     if _POOLS[STEADY.name].name in world.gke.pools:
         return
-    if odd.part in ("namespace", "notice", "metadata") or not _is_json(odd.text):
+    if odd.part in ("namespace", "node", "notice", "metadata") or not _is_json(odd.text):
         return  # shared by all: nothing of the neighbour can be read or told
     raise Lost("the neighbour got no pool")
 
@@ -109,7 +109,7 @@ def _is_json(text: bytes) -> bool:
 def _open_world(canned: CannedKubernetes, *, limited: bool = False) -> World:
     world = World(limit_chips=100_000 if limited else 0)
     clusters: dict[str, Cluster] = {CLUSTER: KubernetesCluster(canned.open(), clock=world.clock)}
-    world.ports = dataclasses.replace(world.ports, clusters=clusters)
+    use_ports(world, clusters=clusters)
     return world
 
 

@@ -1,5 +1,8 @@
 """What a border gives to the two functions, in place of Pub/Sub and the scheduler."""
 
+import dataclasses
+from typing import Any
+
 from shared.answer import Answer
 from shared.deliver import deliver, deliver_tick
 from shared.engine.reconcile import Role
@@ -10,13 +13,21 @@ from tests.engine.world import World
 ROLES = tuple(Role)
 
 
+def use_ports(world: World, **ports: Any) -> None:
+    """Give both functions other ports."""
+    for function in (world.provisioner, world.collector):
+        function.ports = dataclasses.replace(function.ports, **ports)
+
+
 def push(world: World, role: Role, message: Event | bytes) -> Answer:
     """Deliver a message, or the body of a push, to one function."""
     body = message if isinstance(message, bytes) else a_push(message)
-    return deliver(role, body, world.ports, world.memory)
+    function = world.provisioner if role == Role.PROVISION else world.collector
+    return deliver(role, body, function.ports, function.memory)
 
 
 def tick(world: World, role: Role) -> Answer:
     """Let one function look at the cluster, as each minute."""
-    answer, _ = deliver_tick(role, CLUSTER, world.ports, world.memory)
+    function = world.provisioner if role == Role.PROVISION else world.collector
+    answer, _ = deliver_tick(role, CLUSTER, function.ports, function.memory)
     return answer

@@ -16,7 +16,7 @@ from tests.builders import CLUSTER, a_demand_event, a_pool, an_over_event
 from tests.engine.world import World
 from tests.fuzz.border import Border, Lost
 from tests.fuzz.canned_http import Canned, CannedHttp, open_pools
-from tests.fuzz.deliveries import ROLES, push, tick
+from tests.fuzz.deliveries import ROLES, push, tick, use_ports
 from tests.fuzz.recording import expect_no_fault, recording
 from tests.fuzz.spoiling import Recipe, odd_text, spoil, spoil_text, write
 
@@ -130,7 +130,9 @@ def _check(odd: OddAnswer) -> None:
         if not odd.has_owner:
             world.cluster.workloads.clear()
         adds, takes = open_pools(http, GkeAdds), open_pools(http, GkeTakes)
-        world.ports = dataclasses.replace(world.ports, pools=adds, adds=adds, takes=takes)
+        use_ports(world, pools=adds)
+        world.provisioner.ports = dataclasses.replace(world.provisioner.ports, adds=adds)
+        world.collector.ports = dataclasses.replace(world.collector.ports, takes=takes)
         if odd.act == "demand":
             push(world, Role.PROVISION, a_demand_event())
         elif odd.act == "over":
