@@ -21,7 +21,7 @@ locals {
 
   # What a person can mend, or must at least know of. A lack of capacity has an alert of its own (demands_wait).
   failed_creations = [
-    "addresses_exhausted", "permission_denied", "policy_violated", "pool_failed", "pool_stuck", "request_invalid",
+    "addresses_exhausted", "permission_denied", "policy_violated", "pool_failed", "request_invalid",
     "reservation_unfit", "zone_unfit",
   ]
 
@@ -151,6 +151,14 @@ locals {
         query    = "sum(increase(${local.metric}_decisions{monitored_resource=\"cloud_run_revision\",reason=\"deletions_over_cap\"}[10m])) > 0"
         text     = "More pools are due, without a word of their owners, than the setting deletions_per_minute_max allows."
         heading  = "deletions_over_cap"
+      }
+      looks_too_old = {
+        title    = "pools cannot be looked at in time"
+        severity = "ERROR"
+        duration = "0s"
+        query    = "sum(increase(${local.metric}_decisions{monitored_resource=\"cloud_run_revision\",decision=\"refuse\",reason=\"view_stale\"}[10m])) > 0"
+        text     = "Three looks at a node pool in a row took too long to act on, so it is neither made nor deleted. The cluster or GKE answers slowly."
+        heading  = "view_stale"
       }
       cluster_unproven = {
         title    = "an endpoint may be another cluster's"
