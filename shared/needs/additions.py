@@ -19,7 +19,7 @@ from shared.shapes.slices import count_hosts, find_chips_of_peers, find_slice_sh
 from shared.shapes.tpus import TOPOLOGY_FORM, count_chips
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable
 
     from shared.model.topology_terms import Requirement
     from shared.model.workloads import PodTemplate, SliceGroup, Toleration, WorkloadView
@@ -37,17 +37,19 @@ _NONE = "none"
 class Addition:
     """What a live pod selects beside its spec."""
 
-    selector: tuple[tuple[str, str], ...] = ()
-    affinity: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    selection: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    """Node labels with their values; none for any value."""
     terms: tuple[tuple[Requirement, ...], ...] = ()
     tolerations: tuple[Toleration, ...] = ()
 
     def apply(self, template: PodTemplate) -> PodTemplate:
         """Return a template with the addition."""
+        single = {key: values[0] for key, values in self.selection if len(values) == 1}
+        several = {key: values for key, values in self.selection if len(values) != 1}
         return dataclasses.replace(
             template,
-            node_selector=template.node_selector | dict(self.selector),
-            node_affinity=template.node_affinity | dict(self.affinity),
+            node_selector=template.node_selector | single,
+            node_affinity=template.node_affinity | several,
             node_terms=self.terms or template.node_terms,
             tolerations=tuple(dict.fromkeys((*template.tolerations, *self.tolerations))),
         )
@@ -56,37 +58,26 @@ class Addition:
 NOTHING = Addition()
 
 
-def read_addition(pod: PodTemplate, spec: PodTemplate, pin_label: str = "") -> Addition:
-    """Return what a live pod adds to the template of its spec.
-
-    Args:
-        pod: as it is.
-        spec: of the same role.
-        pin_label: the key by which the kind's controller pins the pod to its own slice.
-    """
+def read_addition(pod: PodTemplate, spec: PodTemplate, pin_label: str) -> Addition:
+    """Return what a live pod adds to its spec, but for the label that pins it to its own slice."""
+    own, of_spec = _read_selection(pod), _read_selection(spec)
+    own.pop(pin_label, None)
     # Where the spec has several values, or any, the pod may choose one of them.
-    asked = {*spec.node_selector, pin_label}
-    asked |= {key for key, values in spec.node_affinity.items() if len(values) == 1}
-    selector = {key: value for key, value in pod.node_selector.items() if key not in asked}
-    topology = pod.annotations.get(labels.SLICE_TOPOLOGY)
-    if topology and not (
-        spec.selects(labels.TOPOLOGY) or labels.SLICE_TOPOLOGY in spec.annotations
-    ):
-        selector.setdefault(labels.TOPOLOGY, topology)
+    added = {key: values for key, values in own.items() if len(of_spec.get(key, ())) != 1}
+    tolerations = [each for each in pod.tolerations if not each.key.startswith(_OF_EVERY_POD)]
     return Addition(
-        selector=tuple(sorted(selector.items())),
-        affinity=tuple(
-            (key, values)
-            for key, values in sorted(pod.node_affinity.items())
-            if key not in asked and values != spec.node_affinity.get(key)
-        ),
+        selection=tuple(sorted(added.items() - of_spec.items())),
         terms=() if pod.node_terms == spec.node_terms else pod.node_terms,
-        tolerations=tuple(
-            each
-            for each in pod.tolerations
-            if not each.key.startswith(_OF_EVERY_POD) and each not in spec.tolerations
-        ),
+        tolerations=tuple(each for each in tolerations if each not in spec.tolerations),
     )
+
+
+def _read_selection(template: PodTemplate) -> dict[str, tuple[str, ...]]:
+    """Return the node labels that a template selects, with the topology of its annotation."""
+    topology = template.annotations.get(labels.SLICE_TOPOLOGY)
+    annotated = {labels.TOPOLOGY: (topology,)} if topology else {}
+    single = {key: (value,) for key, value in template.node_selector.items()}
+    return annotated | template.node_affinity | single
 
 
 def enlarge(template: PodTemplate, pods: Iterable[PodTemplate]) -> PodTemplate:
@@ -108,49 +99,52 @@ def enlarge(template: PodTemplate, pods: Iterable[PodTemplate]) -> PodTemplate:
 def check_pod(
     pod: PodTemplate, spec: PodTemplate, workload: WorkloadView, settings: Settings
 ) -> None:
-    """Accept a live pod that says what the template of its workload's spec says, and perhaps more.
+    """Accept a live pod that says what the template of its workload's spec says, perhaps more."""
+    for resource, of_pod, of_spec in (
+        (labels.TPU_RESOURCE, pod.chips, spec.chips),
+        (labels.GPU_RESOURCE, pod.gpus, spec.gpus),
+    ):
+        if of_pod != of_spec:
+            field = f"resources.{resource} (sum over containers)"
+            raise _refuse(field, str(of_pod), str(of_spec), workload)
+    own, asked = _read_selection(pod), _read_selection(spec)
+    if pod.wants_accelerator and not spec.wants_accelerator:
+        key = next((key for key in (labels.ACCELERATOR, labels.TOPOLOGY) if key in own), "spec")
+        raise _refuse(key, _show(own.get(key)), _NONE, workload)
+    for key in sorted(asked.keys() - (OF_TIER if settings.force_on_demand else frozenset())):
+        if not _agrees(own.get(key), asked[key]):
+            raise _refuse(key, _show(own.get(key)), _show(asked[key]), workload)
 
-    Raises:
-        PodContradictsSpec: it contradicts the template.
-    """
-    for field, of_pod, of_spec in _list_differences(pod, spec, settings):
-        raise _refuse(field, of_pod, of_spec, workload)
+
+def _agrees(values: tuple[str, ...] | None, admitted: tuple[str, ...]) -> bool:
+    """Return whether a pod selects values that the spec's selector for a node label admits."""
+    if values is None:
+        return False
+    return not admitted or (bool(values) and set(values) <= set(admitted))
 
 
 def check_size(
     group: SliceGroup, template: PodTemplate, workload: WorkloadView, room: Room
 ) -> None:
-    """Accept what live pods add if it gives a slice no more accelerators than the spec does.
+    """Accept a template that gives the slices of a group no more accelerators than their spec.
 
-    Only a topology, CPU, memory or a machine that the pods add can ask for more.
-
-    Args:
-        group: of the spec.
-        template: the spec's, with what the pods add.
-        workload: whose they are.
-        room: what the operator sets.
-
-    Raises:
-        PodContradictsSpec: it gives more.
-        Rejected: no pool can satisfy the pods.
+    Only a topology, CPU, memory or a machine that live pods add can ask for more.
     """
-    spec, topology = group.template, template.topology or ""
-    whose = group.name or workload.name
-    named = spec.list_values(labels.TOPOLOGY) or labels.SLICE_TOPOLOGY in spec.annotations
-    if not named and TOPOLOGY_FORM.fullmatch(topology):
-        chips = template.chips or find_chips_of_peers(template, workload)
-        most, asked = max(count_hosts(group), 1) * chips, count_chips(topology)
-        if asked > most:
-            raise _refuse(
-                labels.TOPOLOGY, f"{asked} chips", f"at most {most} for {whose}", workload
-            )
+    whose, spec = group.name or workload.name, group.template
     if template.gpus:
         asked = find_slice_shape(group, template, workload, room).chips
         most = _count_gpus(group, template, workload, room)
-        added = [key for key in sorted(_OF_SIZE) if template.selects(key) and not spec.selects(key)]
-        if asked > most:
-            field = added[0] if added else "the pod's CPU and memory"
-            raise _refuse(field, f"{asked} GPUs", f"at most {most} for {whose}", workload)
+        added = sorted(_OF_SIZE & (template.node_selector.keys() - spec.node_selector.keys()))
+        field, unit = (*added, "the pod's CPU and memory")[0], "GPUs"
+    else:
+        topology = template.topology or ""
+        if labels.TOPOLOGY in _read_selection(spec) or not TOPOLOGY_FORM.fullmatch(topology):
+            return
+        chips = template.chips or find_chips_of_peers(template, workload)
+        asked, most = count_chips(topology), max(count_hosts(group), 1) * chips
+        field, unit = labels.TOPOLOGY, "chips"
+    if asked > most:
+        raise _refuse(field, f"{asked} {unit}", f"at most {most} for {whose}", workload)
 
 
 def _count_gpus(
@@ -159,7 +153,7 @@ def _count_gpus(
     """Return the GPUs of the nodes that pods without CPU, memory and machine of their own get."""
     spec = group.template
     own = dataclasses.replace(template, cpu_millis=spec.cpu_millis, memory_bytes=spec.memory_bytes)
-    added = {key for key in _OF_SIZE if not spec.selects(key)}
+    added = _OF_SIZE - _read_selection(spec).keys()
     unsized = dataclasses.replace(
         own,
         node_selector={key: value for key, value in own.node_selector.items() if key not in added},
@@ -181,29 +175,5 @@ def _refuse(field: str, of_pod: str, of_spec: str, workload: WorkloadView) -> Po
     )
 
 
-def _list_differences(
-    pod: PodTemplate, spec: PodTemplate, settings: Settings
-) -> Iterator[tuple[str, str, str]]:
-    """Yield each field in which a pod contradicts its spec, with the words of both."""
-    for resource, of_pod, of_spec in (
-        (labels.TPU_RESOURCE, pod.chips, spec.chips),
-        (labels.GPU_RESOURCE, pod.gpus, spec.gpus),
-    ):
-        if of_pod != of_spec:
-            yield f"resources.{resource} (sum over containers)", str(of_pod), str(of_spec)
-    if pod.wants_accelerator and not spec.wants_accelerator:
-        wanted = (labels.ACCELERATOR, labels.TOPOLOGY, labels.SLICE_TOPOLOGY)
-        key = next((each for each in wanted if pod.selects(each)), labels.ACCELERATOR)
-        yield key, _show(pod, key), _NONE
-    ignored = OF_TIER if settings.force_on_demand else frozenset()
-    for key in sorted((spec.node_selector.keys() | spec.node_affinity.keys()) - ignored):
-        values, admitted = set(pod.list_values(key)), set(spec.list_values(key))
-        agrees = pod.selects(key) and (not admitted or (values and values <= admitted))
-        if not agrees:
-            yield key, _show(pod, key), _show(spec, key)
-    if labels.SLICE_TOPOLOGY in spec.annotations and pod.topology != spec.topology:
-        yield labels.TOPOLOGY, pod.topology or _NONE, spec.topology or _NONE
-
-
-def _show(template: PodTemplate, key: str) -> str:
-    return " or ".join(template.list_values(key)) or _NONE
+def _show(values: tuple[str, ...] | None) -> str:
+    return " or ".join(values or ()) or _NONE

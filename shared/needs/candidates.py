@@ -74,10 +74,6 @@ def read_candidates(wish: Wish, workload: WorkloadView) -> tuple[Candidate, ...]
 
     Those in whose zone the pods cannot use their disks are left out: the author of an annotation
     does not know where the disks are made that the pods create.
-
-    Raises:
-        CapacityConflict: the annotation is no list, or the pods could not run on one of its items.
-        NotAllowed: an item names a reservation of another project that the settings do not list.
     """
     template, settings = wish.template, wish.settings
     if settings.force_on_demand:
@@ -105,11 +101,7 @@ def read_candidates(wish: Wish, workload: WorkloadView) -> tuple[Candidate, ...]
 
 
 def read_only_candidate(wish: Wish) -> Candidate:
-    """Return the one way of pods for which nothing lists any.
-
-    Raises:
-        Rejected: there is none.
-    """
+    """Return the one way of pods for which nothing lists any."""
     capacity = read_capacity(wish.template, wish.shape, wish.cluster, wish.settings)
     zone = read_zone(wish.template, wish.cluster, wish.settings, wish.disks)
     check_nodes(wish.template, wish.shape, capacity, zone, wish.node_labels, wish.settings)

@@ -68,12 +68,7 @@ class Capacity:
 def read_capacity(
     template: PodTemplate, shape: Shape, cluster: str, settings: Settings
 ) -> Capacity:
-    """Return the capacity tier that a pod selects; on-demand when it selects none.
-
-    Raises:
-        CapacityConflict: the selectors contradict each other or the machine.
-        NotAllowed: the reservation is of a project that the settings do not list.
-    """
+    """Return the capacity tier that a pod selects; on-demand when it selects none."""
     if settings.force_on_demand:
         return Capacity(tier=Tier.ON_DEMAND)
     tiers = _list_tiers(template)
@@ -99,9 +94,6 @@ def read_flex_wait(template: PodTemplate, settings: Settings) -> int:
     """Return the seconds that a flex-start pool may wait for its first node; 0 without end.
 
     The annotation replaces the setting. A pool that waits costs nothing, so both have one bound.
-
-    Raises:
-        CapacityConflict: the annotation is no such number.
     """
     text = template.annotations.get(labels.FLEX_START_WAIT, str(settings.flex_start_wait_seconds))
     seconds = parse_count(text)
@@ -114,11 +106,7 @@ def read_flex_wait(template: PodTemplate, settings: Settings) -> int:
 
 
 def find_tier(template: PodTemplate) -> Tier | None:
-    """Return the first tier that a template names; None if it leaves the tier open.
-
-    Raises:
-        CapacityConflict: a selector has a value that GKE does not offer.
-    """
+    """Return the first tier that a template names; None if it leaves the tier open."""
     tiers = _list_tiers(template)
     standard = template.find_selector(labels.PROVISIONING) == "standard"
     return tiers[0] if tiers else Tier.ON_DEMAND if standard else None
@@ -158,11 +146,7 @@ def _expect(key: str, value: str | None, valid: tuple[str, ...]) -> None:
 
 
 def check_names(capacity: Capacity) -> None:
-    """Accept a reservation whose names are valid.
-
-    Raises:
-        CapacityConflict: one of them is not.
-    """
+    """Accept a reservation whose names are valid."""
     names = (
         (labels.RESERVATION_NAME, capacity.reservation, RESOURCE_NAME),
         (labels.RESERVATION_PROJECT, capacity.reservation_project or "own-project", PROJECT),
@@ -194,11 +178,7 @@ def _read_reservation(template: PodTemplate, cluster: str, settings: Settings) -
 
 
 def check_reservation(capacity: Capacity, cluster: str, settings: Settings) -> None:
-    """Accept a reservation that the settings list, and any other capacity.
-
-    Raises:
-        NotAllowed: no setting lists it.
-    """
+    """Accept a reservation that the settings list, and any other capacity."""
     project, name = capacity.reservation_project, capacity.reservation
     setting, listed = "allowed_reservations", settings.allowed_reservations
     field = labels.RESERVATION_NAME
@@ -215,11 +195,7 @@ def check_reservation(capacity: Capacity, cluster: str, settings: Settings) -> N
 
 
 def check_flex_start(seconds: int | None, shape: Shape, text: str = "") -> None:
-    """Accept a run time, or its text, and a shape for which GKE offers flex-start.
-
-    Raises:
-        CapacityConflict: GKE does not.
-    """
+    """Accept a run time, or its text, and a shape for which GKE offers flex-start."""
     if shape.gpus:
         raise CapacityConflict(
             "flex-start is not supported for GPUs",

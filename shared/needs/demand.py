@@ -82,11 +82,7 @@ class Demand:
 def build_demand(
     cluster: str, workload: WorkloadView, group: SliceGroup, shape: Shape, settings: Settings
 ) -> Demand:
-    """Return the demand of the slices of a group, for which `find_slice_shape` has found a shape.
-
-    Raises:
-        Rejected: no pool can satisfy them, or a setting does not allow the pool.
-    """
+    """Return the demand of the slices of a group, for which `find_slice_shape` has found a shape."""
     template = group.template
     check_workload(workload, settings)
     check_own_keys(template, workload)
@@ -156,11 +152,7 @@ def _read_service_account(template: PodTemplate, settings: Settings) -> str:
 
 
 def _check_listed(value: str, patterns: tuple[str, ...], field: str, setting: str) -> None:
-    """Accept the value of an annotation that the operator's setting lists.
-
-    Raises:
-        NotAllowed: it does not.
-    """
+    """Accept the value of an annotation that the operator's setting lists."""
     if not is_allowed(value, patterns):
         problem = f"the setting {setting} does not list this value"
         raise NotAllowed(problem, field=field, value=value, valid=name_listed(patterns))
@@ -172,9 +164,6 @@ def _read_idle_seconds(group: SliceGroup, shape: Shape, settings: Settings) -> i
     A pool that no other workload may use never stays. What the setting asks for is 0 there, and an
     annotation is refused, because its author would pay for a pool that waits for nothing, or wonder
     why it does not wait.
-
-    Raises:
-        NotAllowed: the annotation is no number within the bound, or asks for what cannot be.
     """
     asked = group.template.annotations.get(labels.IDLE_SECONDS)
     field, obstacle = f"annotation {labels.IDLE_SECONDS}", _find_obstacle(group, shape)

@@ -45,11 +45,7 @@ def reaches(zone: str, disks: Iterable[Disk]) -> bool:
 
 
 def check_zone(zone: str, disks: Iterable[Disk], *, field: str = "") -> None:
-    """Accept a zone in which pods can use all of some disks.
-
-    Raises:
-        CapacityConflict: one of the disks is elsewhere.
-    """
+    """Accept a zone in which pods can use all of some disks."""
     for disk in disks:
         if zone not in disk.zones:
             zones = " or ".join(disk.zones)
@@ -57,11 +53,7 @@ def check_zone(zone: str, disks: Iterable[Disk], *, field: str = "") -> None:
 
 
 def choose_zone(zone: str, disks: Sequence[Disk]) -> str:
-    """Return a zone in which pods can use all of some disks: the one named, if it will do.
-
-    Raises:
-        CapacityConflict: two of the disks have no zone in common.
-    """
+    """Return a zone in which pods can use all of some disks: the one named, if it will do."""
     first, *others = disks
     common = [each for each in (zone, *first.zones) if reaches(each, disks)]
     if common:

@@ -59,9 +59,6 @@ def build_body(
         cluster_uid: UID of the cluster's namespace ``kube-system``, for a label.
         on_channel: whether a release channel upgrades the cluster, as with every new cluster.
         settings: the operator's.
-
-    Raises:
-        LabelBudgetExceeded: the node labels exceed GKE's 1,024 characters.
     """
     owner = build_owner_labels(
         claim,
@@ -232,11 +229,7 @@ def measure_labels(node_labels: Mapping[str, str]) -> int:
 
 
 def check_label_budget(node_labels: Mapping[str, str]) -> None:
-    """Accept node labels that fit GKE's budget.
-
-    Raises:
-        LabelBudgetExceeded: they take more than `NODE_LABEL_CHARACTERS_MAX`.
-    """
+    """Accept node labels that fit GKE's budget."""
     total = measure_labels(node_labels)
     if total > NODE_LABEL_CHARACTERS_MAX:
         copied = [key for key in node_labels if not labels.is_owner_key(key)] or list(node_labels)

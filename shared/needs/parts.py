@@ -56,9 +56,9 @@ class Seen:
     """Empty for a pod that the spec has no slice for now."""
     pinned: bool = False
     elastic: bool = False
-    template: PodTemplate | None = None
-    """Of its role in the spec."""
     addition: Addition = NOTHING
+    sizes: bool = False
+    """Its slice needs nodes that are large enough for it."""
     refusal: Decision | None = None
 
     @property
@@ -74,74 +74,88 @@ def see_pods(
     settings: Settings,
 ) -> list[Seen]:
     """Return the live pods of a workload, each with its slice and what the slice's pods add."""
-    by_group = {name_group(each): each.group for each in slices}
-    accepted: dict[tuple[str, Addition, int, int], Decision | None] = {}
-    seen = [_see(pod, workload, settings) for pod in pods]
-    of_slice: dict[str, Addition] = {}
-    for each in seen:
-        group = by_group.get(each.group)
-        if group is None or each.template is None or each.pod.deleting:
-            continue
-        pin_label = get_kind(workload.kind).pin_label if group.pinned else ""
-        addition = read_addition(each.pod.template, each.template, pin_label)
-        template = each.pod.template
-        tried = each.group, addition, template.cpu_millis, template.memory_bytes
-        if tried not in accepted:
-            asked = enlarge(addition.apply(group.template), [template] if template.units else [])
-            accepted[tried] = _find_excess(group, asked, workload, settings)
-        each.refusal = each.refusal or accepted[tried]
-        if each.refusal is None:
-            each.addition = addition
-            if addition != NOTHING and not each.elastic:
-                of_slice.setdefault(each.slice, addition)
+    viewer = _Viewer(workload, settings, {name_group(each): each.group for each in slices})
+    seen = [viewer.see(pod) for pod in pods]
+    # The pods of one slice share its nodes, so what one of them adds is asked of all.
+    adding = [each for each in seen if each.addition != NOTHING and not each.elastic]
+    of_slice = {each.slice: each.addition for each in reversed(adding)}
     for each in seen:
         each.addition = of_slice.get(each.slice, each.addition)
     return seen
 
 
-def _see(pod: PodView, workload: WorkloadView, settings: Settings) -> Seen:
-    kind = get_kind(workload.kind)
-    seen = Seen(pod=pod, template=kind.find_template(pod, workload))
-    # A queue or a webhook may give a pod to another server than its spec does.
-    other = None if pod.node_name else find_other_server(pod.template)
-    if other is not None:
-        seen.refusal = Decision(Verdict.NOTHING, other.reason, other.message)
-        return seen
-    try:
-        if seen.template is not None and not pod.node_name:
-            check_pod(pod.template, seen.template, workload, settings)
-        own = find_slice(kind, pod, workload)
-        if own is not None and not pod.node_name and not own.group.elastic:
-            kind.check_index(pod, workload)
-            _check_pin(pod, own, workload)
-    except Rejected as error:
-        seen.refusal = Decision(Verdict.REFUSE, Reason(error.reason), str(error))
-        return seen
-    if own is None:
-        controller = f"{pod.controller_kind or 'none'} {pod.controller_name}".rstrip()
-        text = f"{workload} has no slice for this pod, whose controller is {controller}"
-        seen.refusal = Decision(Verdict.NOTHING, Reason.IDENTITY_MISMATCH, text)
-        return seen
-    seen.slice, seen.group = own.name, name_group(own)
-    seen.pinned, seen.elastic = own.group.pinned, own.group.elastic
-    return seen
+@dataclass(slots=True)
+class _Viewer:
+    """Finds the place of each pod of one workload."""
 
+    workload: WorkloadView
+    settings: Settings
+    groups: Mapping[str, SliceGroup]
+    tried: dict[tuple[str, Addition, int, int], Rejected | None] = field(default_factory=dict)
+    """Why an addition with its CPU and memory is refused; None if it is not."""
 
-def _check_pin(pod: PodView, own: SliceOfPod, workload: WorkloadView) -> None:
-    """Accept a pod that selects the nodes of its own slice, if it selects those of a slice at all.
+    def see(self, pod: PodView) -> Seen:
+        """Return one pod with its place, or with the reason why it has none."""
+        seen = Seen(pod=pod)
+        try:
+            seen.refusal = self._place(seen)
+        except Rejected as error:
+            seen.refusal = Decision(Verdict.REFUSE, Reason(error.reason), str(error))
+        return seen
 
-    Raises:
-        UnsupportedSelector: they are another slice's.
-    """
-    key = get_kind(workload.kind).pin_label
-    values, pin = pod.template.list_values(key), f"{workload.namespace}_{own.name}"
-    if own.group.pinned and values not in ((), (pin,)):
-        raise UnsupportedSelector(
-            "the pod selects the nodes of another slice",
-            field=f"spec.nodeSelector {key}",
-            value=" or ".join(values),
-            valid=pin,
-        )
+    def _place(self, seen: Seen) -> Decision | None:
+        pod, kind, is_free = seen.pod, get_kind(self.workload.kind), not seen.pod.node_name
+        # A queue or a webhook may give a pod to another server than its spec does.
+        other = find_other_server(pod.template) if is_free else None
+        if other is not None:
+            return Decision(Verdict.NOTHING, other.reason, other.message)
+        template = kind.find_template(pod, self.workload)
+        if template is not None and is_free:
+            check_pod(pod.template, template, self.workload, self.settings)
+        own = find_slice(kind, pod, self.workload)
+        if own is None:
+            controller = f"{pod.controller_kind or 'none'} {pod.controller_name}".rstrip()
+            text = f"{self.workload} has no slice for this pod, whose controller is {controller}"
+            return Decision(Verdict.NOTHING, Reason.IDENTITY_MISMATCH, text)
+        if is_free:
+            self._check_slice(pod, own)
+        seen.slice, seen.group = own.name, name_group(own)
+        seen.pinned, seen.elastic = own.group.pinned, own.group.elastic
+        if template is not None and not pod.deleting:
+            self._add(seen, template)
+        return None
+
+    def _check_slice(self, pod: PodView, own: SliceOfPod) -> None:
+        """Accept a pod that may get a new pool for its slice, and selects no other slice's nodes."""
+        kind = get_kind(self.workload.kind)
+        if not own.group.elastic:
+            kind.check_index(pod, self.workload)
+        values = pod.template.list_values(kind.pin_label) if own.group.pinned else ()
+        pin = f"{self.workload.namespace}_{own.name}"
+        if values not in ((), (pin,)):
+            raise UnsupportedSelector(
+                "the pod selects the nodes of another slice",
+                field=f"spec.nodeSelector {kind.pin_label}",
+                value=" or ".join(values),
+                valid=pin,
+            )
+
+    def _add(self, seen: Seen, template: PodTemplate) -> None:
+        """Read what a pod adds; what is too much is refused, or ignored once it runs."""
+        group = self.groups.get(seen.group)
+        if group is None:
+            return
+        pod, kind = seen.pod.template, get_kind(self.workload.kind)
+        addition = read_addition(pod, template, kind.pin_label if seen.pinned else "")
+        key = seen.group, addition, pod.cpu_millis, pod.memory_bytes
+        if key not in self.tried:
+            asked = enlarge(addition.apply(group.template), [pod] if pod.units else [])
+            self.tried[key] = _find_excess(group, asked, self.workload, self.settings)
+        excess = self.tried[key]
+        if excess is None:
+            seen.addition, seen.sizes = addition, bool(pod.units)
+        elif not seen.pod.node_name:
+            raise excess
 
 
 def name_group(own: SliceOfPod) -> str:
@@ -151,14 +165,14 @@ def name_group(own: SliceOfPod) -> str:
 
 def _find_excess(
     group: SliceGroup, template: PodTemplate, workload: WorkloadView, settings: Settings
-) -> Decision | None:
+) -> Rejected | None:
     """Return why what a pod adds contradicts the spec; None if it does not, or nothing fits it."""
     if template == group.template:
         return None
     try:
         check_size(group, template, workload, settings.room)
     except PodContradictsSpec as error:
-        return Decision(Verdict.REFUSE, Reason(error.reason), str(error))
+        return error
     except Rejected:  # told as the reason of the whole need
         return None
     return None
@@ -172,16 +186,13 @@ def list_parts(
     for each in slices:
         if each.group.template.wants_accelerator:
             by_group.setdefault(name_group(each), []).append(each)
-    seen_of: dict[str, list[Seen]] = {}
+    seen_of: dict[str, list[Seen]] = {name: [] for name in by_group}
     for pod in seen:
-        if pod.refusal is None:
-            seen_of.setdefault(pod.group, []).append(pod)
+        if pod.group in seen_of and pod.refusal is None:
+            seen_of[pod.group].append(pod)
     pin_label = get_kind(workload.kind).pin_label
-    parts: dict[PartKey, Part] = {}
-    for name, members in by_group.items():
-        cut = _Cut(name, members, seen_of.get(name, []))
-        parts |= dict(cut.list_parts(pin_label))
-    return parts
+    cuts = [_Cut(name, members, seen_of[name]) for name, members in by_group.items()]
+    return {key: part for cut in cuts for key, part in cut.list_parts(pin_label)}
 
 
 @dataclass(slots=True)
@@ -203,7 +214,7 @@ class _Cut:
             if last.template.labels.get(key) == value
         }
         self.spec = dataclasses.replace(first.template, labels=common)
-        asking = [each.pod.template for each in self.seen if each.pod.template.units]
+        asking = [each.pod.template for each in self.seen if each.sizes]
         self.group = dataclasses.replace(first, template=enlarge(self.spec, asking))
 
     def list_parts(self, pin_label: str) -> Iterator[tuple[PartKey, Part]]:
@@ -216,17 +227,21 @@ class _Cut:
             live.update(each.addition for each in self.seen if not each.pod.deleting)
         else:
             live.update({each.slice: each.addition for each in self.seen}.values())
-        left = self.group.replicas if self.group.elastic else len(self.slices) - self.group.over
-        counts = Counter[Addition]()
-        for addition, number in live.most_common():
-            counts[addition] = max(0, min(number, left))
-            left -= counts[addition]
-        # Pods of an elastic group that do not exist yet will be like most of those that do.
-        usual = next(iter(counts), NOTHING) if self.group.elastic else NOTHING
-        if left > 0 or not counts:
-            counts[usual] += max(0, left)
-        for addition, number in counts.items():
+        most = self.group.replicas if self.group.elastic else len(self.slices) - self.group.over
+        for addition, number in self._share(live, max(most, 0)).items():
             yield (self.name, addition, ""), self._make(addition, number)
+
+    def _share(self, live: Counter[Addition], most: int) -> Counter[Addition]:
+        """Return how many slices, or pods of an elastic group, add the same."""
+        shares, left = Counter[Addition](), most
+        for addition, number in live.most_common():
+            shares[addition] = min(number, left)
+            left -= shares[addition]
+        # Pods of an elastic group that do not exist yet will be like most of those that do.
+        usual = next(iter(shares), NOTHING) if self.group.elastic else NOTHING
+        if left or not shares:
+            shares[usual] += left
+        return shares
 
     def _make(self, addition: Addition, number: int) -> Part:
         template = addition.apply(self.group.template)

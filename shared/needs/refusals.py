@@ -104,13 +104,7 @@ def find_other_owner(
 
 
 def check_workload(workload: WorkloadView, settings: Settings) -> None:
-    """Accept a workload of a kind, and in a namespace, that the settings list.
-
-    Raises:
-        KindNotServed: they do not list the kind.
-        NotAllowed: they do not list the namespace.
-        OwnerKindUnknown: an object of an unknown kind controls it.
-    """
+    """Accept a workload of a kind, and in a namespace, that the settings list."""
     if workload.part_of:
         raise OwnerKindUnknown(
             f"the {workload.kind} is part of {workload.part_of}, which is not a supported kind of "
@@ -134,11 +128,7 @@ def check_workload(workload: WorkloadView, settings: Settings) -> None:
 
 
 def check_accelerator(template: PodTemplate, settings: Settings) -> None:
-    """Accept an accelerator that the settings list.
-
-    Raises:
-        NotAllowed: they do not.
-    """
+    """Accept an accelerator that the settings list."""
     key = labels.GPU_ACCELERATOR if template.gpus else labels.ACCELERATOR
     accelerator = template.find_selector(key)
     if accelerator and not is_allowed(accelerator, settings.allowed_accelerators):
@@ -151,11 +141,7 @@ def check_accelerator(template: PodTemplate, settings: Settings) -> None:
 
 
 def check_resources(template: PodTemplate, settings: Settings) -> None:
-    """Accept extended resources that GKE or the operator's list gives to new nodes.
-
-    Raises:
-        UnknownResource: no new node has one of them.
-    """
+    """Accept extended resources that GKE or the operator's list gives to new nodes."""
     for resource in template.other_resources:
         if not is_allowed(resource, (_OF_NETWORKS, *settings.node_resources)):
             raise UnknownResource(
@@ -167,12 +153,7 @@ def check_resources(template: PodTemplate, settings: Settings) -> None:
 
 
 def check_own_keys(template: PodTemplate, workload: WorkloadView) -> None:
-    """Accept our keys if they are known, have a valid value, and are on the right object.
-
-    Raises:
-        NotAllowed: one is unknown, has an unknown value, or is on the workload although it is read
-            from the pod template. The message names the most similar key.
-    """
+    """Accept our keys if they are known, have a valid value, and are on the right object."""
     of_pods = {**template.labels, **template.annotations}
     for key, value in {**workload.marks, **of_pods}.items():
         if key not in labels.OWN_KEYS and labels.resembles_own_key(key):

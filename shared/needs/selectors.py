@@ -98,12 +98,7 @@ def list_required(template: PodTemplate, settings: Settings) -> frozenset[tuple[
 def read_node_labels(
     template: PodTemplate, shape: Shape, capacity: Capacity, settings: Settings
 ) -> dict[str, str]:
-    """Return the node labels that a pool needs besides owner labels and `read_operator_labels`.
-
-    Raises:
-        UnsupportedSelector: the nodes would not have a label that the pod selects.
-        NotAllowed: the copy-labels annotation names a label outside the allow-list.
-    """
+    """Return the node labels that a pool needs besides owner labels and `read_operator_labels`."""
     node_labels = _copy_pod_labels(template, settings)
     of_operator = read_operator_labels(template, settings)
     for key in {**template.node_affinity, **template.node_selector}:
@@ -160,10 +155,6 @@ def check_affinity(template: PodTemplate) -> None:
     """Accept pods whose required terms of affinity the nodes of a new pool can satisfy.
 
     All nodes of a pool are alike, and a new one has no topology label but those of `TOPOLOGY_KEYS`.
-
-    Raises:
-        UnsupportedSelector: node affinity has several terms, or a topology term is about a label
-            that no node has.
     """
     if len(template.node_terms) > 1:
         raise UnsupportedSelector(
@@ -194,9 +185,6 @@ def check_nodes(
 
     Besides those of its `own`, some labels of a pool are known before it exists. Others of Google,
     of Kubernetes and of software are not, and refuse nothing.
-
-    Raises:
-        UnsupportedSelector: it names a requirement that the nodes do not meet.
     """
     known = {**_list_known_labels(shape, capacity, zone, settings), **own}
     # An own label of the author may have an empty value; of others it says that they lack it.
@@ -251,13 +239,7 @@ def _list_known_labels(
 def read_zone(
     template: PodTemplate, cluster: str, settings: Settings, disks: Sequence[Disk] = ()
 ) -> str:
-    """Return the zone of the pool: of the pod, else of its disks, the setting, a zonal cluster.
-
-    Raises:
-        ZoneMissing: there is none.
-        UnsupportedSelector: the pod selects a zone outside the cluster's region.
-        CapacityConflict: the pod's disks are in another zone than it selects, or in several.
-    """
+    """Return the zone of the pool: of the pod, else of its disks, the setting, a zonal cluster."""
     location, region = cluster.split("/")[3], find_region(cluster)
     usual = settings.clusters[cluster].zone or (location if ZONE.fullmatch(location) else "")
     own, reserved = map(template.find_selector, (labels.ZONE, labels.RESERVATION_ZONE))
