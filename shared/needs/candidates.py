@@ -24,7 +24,7 @@ from shared.needs.capacity import (
     read_capacity,
 )
 from shared.needs.disks import check_zone, reaches
-from shared.needs.selectors import ZONE, check_nodes, find_region, read_zone
+from shared.needs.selectors import ZONE, check_nodes, find_region, list_known_labels, read_zone
 from shared.settings import is_allowed
 
 if TYPE_CHECKING:
@@ -68,43 +68,55 @@ class Wish:
     disks: Sequence[Disk]
     settings: Settings
 
+    def list_labels(self, capacity: Capacity, zone: str) -> dict[str, str]:
+        """Return what is known of the labels of the nodes that a candidate gives."""
+        return list_known_labels(self.shape, capacity, zone, self.settings) | dict(self.node_labels)
+
 
 def read_candidates(wish: Wish, workload: WorkloadView) -> tuple[Candidate, ...]:
-    """Return the candidates of pods, at most `CANDIDATES_MAX`; empty if nothing lists any.
+    """Return the candidates of pods, at least one, and at most `CANDIDATES_MAX`.
 
     Those in whose zone the pods cannot use their disks are left out: the author of an annotation
     does not know where the disks are made that the pods create.
     """
-    template, settings = wish.template, wish.settings
-    if settings.force_on_demand:
-        return ()
-    if labels.CAPACITY in template.annotations:
-        if template.unreadable_priorities:
-            raise CapacityConflict(template.unreadable_priorities, field=_FIELD)
-        listed = _check_listed(_expand(template.priorities, wish), wish)
-        reached = tuple(each for each in listed if reaches(each.zone, wish.disks))
-        if listed and not reached:
-            check_zone(listed[0].zone, wish.disks, field=f"{_FIELD}: candidate 1, {listed[0]}")
-        return reached
+    if wish.settings.force_on_demand:
+        return (_read_only(wish),)
+    if labels.CAPACITY in wish.template.annotations:
+        return _read_annotation(wish)
+    listed = _find_policy(wish, workload)
+    fitting = (each for each in listed if reaches(each.zone, wish.disks))
+    return tuple(each for each in fitting if not _find_misfit(each, wish)) or (_read_only(wish),)
+
+
+def _read_annotation(wish: Wish) -> tuple[Candidate, ...]:
+    template = wish.template
+    if template.unreadable_priorities:
+        raise CapacityConflict(template.unreadable_priorities, field=_FIELD)
+    listed = _check_listed(_expand(template.priorities, wish), wish)
+    reached = tuple(each for each in listed if reaches(each.zone, wish.disks))
+    if not reached:
+        check_zone(listed[0].zone, wish.disks, field=f"{_FIELD}: candidate 1, {listed[0]}")
+    return reached
+
+
+def _find_policy(wish: Wish, workload: WorkloadView) -> Iterator[Candidate]:
+    """Yield the candidates of the operator's first policy for these pods."""
+    template = wish.template
     key = labels.GPU_ACCELERATOR if template.gpus else labels.ACCELERATOR
     accelerator = template.find_selector(key) or ""
-    for policy in settings.capacity_policies:
+    for policy in wish.settings.capacity_policies:
         if is_allowed(workload.namespace, policy.namespaces) and is_allowed(
             accelerator, policy.accelerators
         ):
-            return tuple(
-                each
-                for each in _expand(policy.priorities, wish)
-                if reaches(each.zone, wish.disks) and _find_misfit(each, wish) is None
-            )
-    return ()
+            yield from _expand(policy.priorities, wish)
+            return
 
 
-def read_only_candidate(wish: Wish) -> Candidate:
+def _read_only(wish: Wish) -> Candidate:
     """Return the one way of pods for which nothing lists any."""
     capacity = read_capacity(wish.template, wish.shape, wish.cluster, wish.settings)
     zone = read_zone(wish.template, wish.cluster, wish.settings, wish.disks)
-    check_nodes(wish.template, wish.shape, capacity, zone, wish.node_labels, wish.settings)
+    check_nodes(wish.template, wish.list_labels(capacity, zone))
     return Candidate(capacity, zone, wish.settings.nodes_from.get(capacity.tier))
 
 
@@ -180,7 +192,7 @@ def _find_misfit(candidate: Candidate, wish: Wish) -> Rejected | None:
     try:
         _check_zone(zone, template, wish.cluster)
         _check_tier(capacity, wish)
-        check_nodes(template, wish.shape, capacity, zone, wish.node_labels, wish.settings)
+        check_nodes(template, wish.list_labels(capacity, zone))
     except Rejected as error:
         return error
     return None

@@ -115,7 +115,7 @@ def find_tier(template: PodTemplate) -> Tier | None:
 def _list_tiers(template: PodTemplate) -> list[Tier]:
     provisioning = template.find_selector(labels.PROVISIONING)
     affinity = template.find_selector(labels.RESERVATION_AFFINITY)
-    if template.find_selector(labels.PREEMPTIBLE) == "true" or provisioning == "preemptible":
+    if provisioning == "preemptible" or template.find_selector(labels.PREEMPTIBLE) == "true":
         raise CapacityConflict(
             "preemptible nodes are not supported; spot nodes replace them",
             field=labels.PREEMPTIBLE,
@@ -127,12 +127,12 @@ def _list_tiers(template: PodTemplate) -> list[Tier]:
     for key in (labels.SPOT, labels.FLEX_START):
         if template.selects(key):
             _expect(key, template.find_selector(key) or "no value", ("true",))
+    keys = (labels.SPOT, labels.FLEX_START, labels.RESERVATION_NAME, labels.RESERVATION_AFFINITY)
+    tiers = (Tier.SPOT, Tier.FLEX_START, Tier.RESERVATION, Tier.RESERVATION)
     selected = {
-        Tier.SPOT: provisioning == "spot" or template.selects(labels.SPOT),
-        Tier.FLEX_START: provisioning == "flex-start" or template.selects(labels.FLEX_START),
-        Tier.RESERVATION: template.selects(labels.RESERVATION_NAME) or affinity is not None,
-    }
-    return [tier for tier, asked in selected.items() if asked]
+        tier for key, tier in zip(keys, tiers, strict=True) if template.list_values(key)
+    } | {provisioning}
+    return [tier for tier in (Tier.SPOT, Tier.FLEX_START, Tier.RESERVATION) if tier in selected]
 
 
 def _expect(key: str, value: str | None, valid: tuple[str, ...]) -> None:

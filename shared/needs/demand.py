@@ -12,7 +12,7 @@ from shared.model import labels
 from shared.model.counts import parse_count
 from shared.model.errors import NotAllowed
 from shared.model.priorities import NodeSource
-from shared.needs.candidates import Candidate, Wish, read_candidates, read_only_candidate
+from shared.needs.candidates import Candidate, Wish, read_candidates
 from shared.needs.capacity import Capacity, read_capacity, read_flex_wait
 from shared.needs.disks import list_disks
 from shared.needs.refusals import check_accelerator, check_own_keys, check_resources, check_workload
@@ -82,7 +82,7 @@ class Demand:
 def build_demand(
     cluster: str, workload: WorkloadView, group: SliceGroup, shape: Shape, settings: Settings
 ) -> Demand:
-    """Return the demand of the slices of a group, for which `find_slice_shape` has found a shape."""
+    """Return the demand of the slices of a group, whose shape `find_slice_shape` has found."""
     template = group.template
     check_workload(workload, settings)
     check_own_keys(template, workload)
@@ -106,7 +106,7 @@ def build_demand(
     networks = _read_networks(template, settings) or settings.node_additional_networks
     return Demand(
         shape=shape,
-        candidates=read_candidates(wish, workload) or (read_only_candidate(wish),),
+        candidates=read_candidates(wish, workload),
         node_labels=node_labels,
         operator_labels=of_operator,
         networks=networks,

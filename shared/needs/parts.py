@@ -126,7 +126,7 @@ class _Viewer:
         return None
 
     def _check_slice(self, pod: PodView, own: SliceOfPod) -> None:
-        """Accept a pod that may get a new pool for its slice, and selects no other slice's nodes."""
+        """Accept a pod that may get a pool for its slice, and selects no other slice's nodes."""
         kind = get_kind(self.workload.kind)
         if not own.group.elastic:
             kind.check_index(pod, self.workload)

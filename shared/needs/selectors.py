@@ -14,11 +14,12 @@ from shared.model import labels
 from shared.model.errors import NotAllowed, Rejected
 from shared.model.needs import Tier
 from shared.model.topology_terms import Requirement, is_own
+from shared.needs.capacity import find_tier
 from shared.needs.disks import check_zone, choose_zone
 from shared.settings import is_allowed
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from shared.model.workloads import Disk, PodTemplate
     from shared.needs.capacity import Capacity
@@ -60,6 +61,7 @@ _SENT = COPIED_FROM_SELECTORS | {_COUNT, labels.RESERVATION_AFFINITY}
 """With those that GKE does not set itself."""
 TOPOLOGY_KEYS = (labels.NODE_POOL, labels.HOSTNAME, labels.ZONE)
 """The topology labels by which pods may require to be together or apart."""
+_LABEL_OF_TIER = {Tier.SPOT: labels.SPOT, Tier.FLEX_START: labels.FLEX_START}
 _LISTED_BY_GKE = {labels.INSTANCE_TYPE, labels.ZONE, labels.RESERVATION_NAME}
 """Of `SET_BY_GKE`, those that a listed pool shows with the selected value."""
 
@@ -81,18 +83,19 @@ def list_required(template: PodTemplate, settings: Settings) -> frozenset[tuple[
 
     What follows from its accelerators is compared as its shape.
     """
-    required = set()
-    for key in {**template.node_affinity, **template.node_selector}:
-        values = template.list_values(key)
-        shown = key not in SET_BY_GKE | _SENT or key in _LISTED_BY_GKE
-        if shown and len(values) == 1 and not (key in OF_TIER and settings.force_on_demand):
-            required.add((key, values[0]))
-    if not settings.force_on_demand:
-        provisioning = template.list_values(labels.PROVISIONING)
-        for key, tier in ((labels.SPOT, Tier.SPOT), (labels.FLEX_START, Tier.FLEX_START)):
-            if template.selects(key) or str(tier) in provisioning:
-                required.add((key, "true"))
-    return frozenset(required)
+    hidden = (SET_BY_GKE | _SENT) - _LISTED_BY_GKE
+    if settings.force_on_demand:
+        hidden |= OF_TIER
+    asked = {key: template.list_values(key) for key in _list_keys(template)}
+    required = {(key, values[0]) for key, values in asked.items() if len(values) == 1}
+    shown = frozenset((key, value) for key, value in required if key not in hidden)
+    tier = None if settings.force_on_demand else find_tier(template)
+    return shown | ({(_LABEL_OF_TIER[tier], "true")} if tier in _LABEL_OF_TIER else frozenset())
+
+
+def _list_keys(template: PodTemplate) -> dict[str, None]:
+    """Return the node labels that a template selects, each once and in their order."""
+    return dict.fromkeys((*template.node_affinity, *template.node_selector))
 
 
 def read_node_labels(
@@ -100,32 +103,37 @@ def read_node_labels(
 ) -> dict[str, str]:
     """Return the node labels that a pool needs besides owner labels and `read_operator_labels`."""
     node_labels = _copy_pod_labels(template, settings)
-    of_operator = read_operator_labels(template, settings)
-    for key in {**template.node_affinity, **template.node_selector}:
+    copied = {*node_labels, *read_operator_labels(template, settings), labels.HOSTNAME}
+    for key in _list_keys(template):
         if key in SET_BY_GKE:
             continue
         value = template.find_selector(key)
-        if value is None and key not in (*node_labels, *of_operator, labels.HOSTNAME):
+        if value is not None:
+            _check_key(key, value)
+            node_labels[key] = str(shape.chips_per_host) if key == _COUNT else value
+        elif key not in copied:
             raise UnsupportedSelector(
                 "the operator Exists gives no value for the node label",
                 field=f"spec.affinity.nodeAffinity {key}",
                 value="Exists",
                 valid="the operator In with one value",
             )
-        reserved = labels.is_reserved(key) or key == labels.NETWORK_PROFILE
-        if value is not None and reserved and key not in _SENT:
-            raise UnsupportedSelector(
-                "this provisioner cannot set this label on nodes",
-                field="spec.nodeSelector",
-                value=f"{key}={value}",
-                valid="remove this selector; or, for node pools of your own that have this label, "
-                f'the annotation {labels.DISABLE_AUTOPROVISIONING}: "true" on the pod',
-            )
-        if value is not None:
-            node_labels[key] = str(shape.chips_per_host) if key == _COUNT else value
     if capacity.max_run_duration_seconds and template.selects(labels.MAX_RUN_DURATION):
         node_labels[labels.MAX_RUN_DURATION] = str(capacity.max_run_duration_seconds)
     return node_labels
+
+
+def _check_key(key: str, value: str) -> None:
+    """Accept a selector whose label this provisioner can give to nodes."""
+    reserved = labels.is_reserved(key) or key == labels.NETWORK_PROFILE
+    if reserved and key not in _SENT:
+        raise UnsupportedSelector(
+            "this provisioner cannot set this label on nodes",
+            field="spec.nodeSelector",
+            value=f"{key}={value}",
+            valid="remove this selector; or, for node pools of your own that have this label, the "
+            f'annotation {labels.DISABLE_AUTOPROVISIONING}: "true" on the pod',
+        )
 
 
 def read_operator_labels(template: PodTemplate, settings: Settings) -> dict[str, str]:
@@ -137,9 +145,15 @@ def read_operator_labels(template: PodTemplate, settings: Settings) -> dict[str,
     }
 
 
-def _copy_pod_labels(template: PodTemplate, settings: Settings) -> dict[str, str]:
+def list_copied_labels(template: PodTemplate) -> dict[str, str]:
+    """Return the pod's labels that its annotation copies to the nodes."""
     asked = [key.strip() for key in template.annotations.get(labels.COPY_LABELS, "").split(",")]
-    for key in filter(None, asked):
+    return {key: template.labels.get(key, "") for key in asked if key}
+
+
+def _copy_pod_labels(template: PodTemplate, settings: Settings) -> dict[str, str]:
+    copied = list_copied_labels(template)
+    for key in copied:
         if labels.is_reserved(key) or not is_allowed(key, settings.allowed_label_prefixes):
             raise NotAllowed(
                 "this label may not be copied to nodes",
@@ -148,7 +162,7 @@ def _copy_pod_labels(template: PodTemplate, settings: Settings) -> dict[str, str
                 valid="a key in allowed_label_prefixes, outside the domains of Google and "
                 "Kubernetes",
             )
-    return {key: template.labels[key] for key in asked if key in template.labels}
+    return {key: value for key, value in copied.items() if key in template.labels}
 
 
 def check_affinity(template: PodTemplate) -> None:
@@ -173,42 +187,37 @@ def check_affinity(template: PodTemplate) -> None:
             )
 
 
-def check_nodes(
-    template: PodTemplate,
-    shape: Shape,
-    capacity: Capacity,
-    zone: str,
-    own: Mapping[str, str],
-    settings: Settings,
-) -> None:
+def check_nodes(template: PodTemplate, known: Mapping[str, str]) -> None:
     """Accept nodes on which the node selector and the required node affinity let the pods run.
 
-    Besides those of its `own`, some labels of a pool are known before it exists. Others of Google,
-    of Kubernetes and of software are not, and refuse nothing.
+    Besides their own labels, some of a pool are known before it exists (`list_known_labels`); empty
+    for those that its nodes lack. Others of Google, of Kubernetes and of software refuse nothing.
     """
-    known = {**_list_known_labels(shape, capacity, zone, settings), **own}
-    # An own label of the author may have an empty value; of others it says that they lack it.
+    # An own label of the author may have an empty value.
     present = {key: value for key, value in known.items() if value or not labels.is_reserved(key)}
-    selected = [Requirement(key, "In", (value,)) for key, value in template.node_selector.items()]
-    asked = (*selected, *(each for term in template.node_terms for each in term))
-    certain = (each for each in asked if each.key in known or is_own(each.key))
-    unmet = next((each for each in certain if not each.holds(present)), None)
-    if unmet is None:
-        return
-    key, valid = unmet.key, "remove this selector: they lack it"
-    if key in present:
-        valid = f"{present[key]}, as these nodes have it"
-    elif key == labels.METADATA_SERVER:
-        valid = "remove this selector, or turn on the setting node_workload_identity"
-    problem = "the pods do not accept the nodes that they would get"
-    raise UnsupportedSelector(problem, field=key, value=str(unmet), valid=valid)
+    for each in _list_requirements(template):
+        if each.holds(present) or not (each.key in known or is_own(each.key)):
+            continue
+        valid = "remove this selector: they lack it"
+        if each.key in present:
+            valid = f"{present[each.key]}, as these nodes have it"
+        elif each.key == labels.METADATA_SERVER:
+            valid = "remove this selector, or turn on the setting node_workload_identity"
+        problem = "the pods do not accept the nodes that they would get"
+        raise UnsupportedSelector(problem, field=each.key, value=str(each), valid=valid)
 
 
-def _list_known_labels(
+def _list_requirements(template: PodTemplate) -> Iterator[Requirement]:
+    for key, value in template.node_selector.items():
+        yield Requirement(key, "In", (value,))
+    for term in template.node_terms:
+        yield from term
+
+
+def list_known_labels(
     shape: Shape, capacity: Capacity, zone: str, settings: Settings
 ) -> dict[str, str]:
     """Return labels of the nodes of a pool; empty for those that GKE does not give to them."""
-    tier, gpus = capacity.tier, shape.gpus
     known = {
         labels.MANAGER: labels.MANAGER_VALUE,
         labels.REGION: zone.rpartition("-")[0],
@@ -217,23 +226,32 @@ def _list_known_labels(
         labels.OPERATING_SYSTEM: "linux",
         labels.OS_DISTRIBUTION: "cos",
         labels.ARCHITECTURE: shape.architecture,
-        labels.ACCELERATOR: "" if gpus else shape.accelerator,
-        labels.TOPOLOGY: "" if gpus else shape.topology,
-        labels.GPU_ACCELERATOR: shape.accelerator if gpus else "",
-        labels.GPU_NODE: "true" if gpus else "",
-        labels.GPU_PARTITION: gpus.partition if gpus else "",
-        labels.METADATA_SERVER: "true" if settings.node_workload_identity else "",
+        labels.METADATA_SERVER: "true" * settings.node_workload_identity,
+        **_list_accelerator_labels(shape),
     }
     if settings.force_on_demand:  # a webhook may remove the tier, and Kueue may choose the zone
         return known
+    tier = capacity.tier
     return known | {
         labels.ZONE: zone,
-        labels.SPOT: "true" if tier == Tier.SPOT else "",
-        labels.FLEX_START: "true" if tier == Tier.FLEX_START else "",
+        labels.SPOT: "true" * (tier == Tier.SPOT),
+        labels.FLEX_START: "true" * (tier == Tier.FLEX_START),
         labels.PREEMPTIBLE: "",
-        labels.PROVISIONING: tier if tier in (Tier.SPOT, Tier.FLEX_START) else "standard",
+        labels.PROVISIONING: tier if tier in _LABEL_OF_TIER else "standard",
         labels.RESERVATION_NAME: capacity.reservation,
     }
+
+
+def _list_accelerator_labels(shape: Shape) -> dict[str, str]:
+    of_tpu, of_gpu = (
+        (labels.ACCELERATOR, labels.TOPOLOGY),
+        (labels.GPU_ACCELERATOR, labels.GPU_NODE),
+    )
+    if shape.gpus is None:
+        absent = dict.fromkeys((*of_gpu, labels.GPU_PARTITION), "")
+        return absent | dict(zip(of_tpu, (shape.accelerator, shape.topology), strict=True))
+    own = dict(zip(of_gpu, (shape.accelerator, "true"), strict=True))
+    return dict.fromkeys(of_tpu, "") | own | {labels.GPU_PARTITION: shape.gpus.partition}
 
 
 def read_zone(
@@ -242,24 +260,11 @@ def read_zone(
     """Return the zone of the pool: of the pod, else of its disks, the setting, a zonal cluster."""
     location, region = cluster.split("/")[3], find_region(cluster)
     usual = settings.clusters[cluster].zone or (location if ZONE.fullmatch(location) else "")
-    own, reserved = map(template.find_selector, (labels.ZONE, labels.RESERVATION_ZONE))
-    chosen = own or reserved
-    if own and reserved and own != reserved:
-        raise UnsupportedSelector(
-            "not the zone of the selected reservation", field=labels.ZONE, value=own, valid=reserved
-        )
+    chosen = _select_zone(template)
     if chosen:
         check_zone(chosen, disks, field=f"spec.nodeSelector {labels.ZONE}")
     elif disks:
         chosen = choose_zone(usual, disks)
-    zone = chosen or usual
-    if not zone:
-        raise ZoneMissing(
-            "no zone is set for the node pool",
-            field=f"spec.nodeSelector {labels.ZONE}",
-            valid=f"a zone of {location} in this selector, or in the setting "
-            f"clusters.{cluster}.zone",
-        )
     if chosen and not chosen.startswith(f"{region}-"):
         raise UnsupportedSelector(
             "not a zone of the cluster's region",
@@ -267,7 +272,24 @@ def read_zone(
             value=chosen,
             valid=f"a zone of {region}",
         )
-    return zone
+    if not (chosen or usual):
+        raise ZoneMissing(
+            "no zone is set for the node pool",
+            field=f"spec.nodeSelector {labels.ZONE}",
+            valid=f"a zone of {location} in this selector, or in the setting "
+            f"clusters.{cluster}.zone",
+        )
+    return chosen or usual
+
+
+def _select_zone(template: PodTemplate) -> str:
+    """Return the zone that a pod selects for itself or for its reservation; empty for none."""
+    own, reserved = map(template.find_selector, (labels.ZONE, labels.RESERVATION_ZONE))
+    if own and reserved not in (None, own):
+        raise UnsupportedSelector(
+            "not the zone of the selected reservation", field=labels.ZONE, value=own, valid=reserved
+        )
+    return own or reserved or ""
 
 
 def find_region(cluster: str) -> str:

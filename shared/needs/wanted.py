@@ -23,14 +23,15 @@ from shared.needs.demand import Demand, build_demand
 from shared.needs.disks import find_unbound
 from shared.needs.parts import list_parts, see_pods
 from shared.needs.refusals import find_other_owner, find_other_server
-from shared.needs.selectors import list_required
+from shared.needs.selectors import list_copied_labels, list_required
 from shared.shapes.shape import Placement
 from shared.shapes.slices import find_slice_shape
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from shared.model.workloads import PodView, WorkloadView
+    from shared.model.workloads import PodTemplate, PodView, WorkloadView
+    from shared.needs.additions import Addition
     from shared.needs.parts import Part, PartKey, Seen
     from shared.settings import Settings
     from shared.shapes.shape import Shape
@@ -101,122 +102,132 @@ def list_wanted(
         never = Obstacle(Reason(error.reason), str(error))
         slices, unclear = (), (Need(key="unclear", asks=_NOWHERE, never=never),)
     seen = see_pods(pods, slices, workload, settings)
-    parts = list_parts(slices, seen, workload)
-    answers = _answer_parts(parts, cluster, workload, settings, namespace_labels or {})
-    usual = {group: answer for (group, _, _), answer in reversed(answers.items())}
-    views, refusals = list[Pod](), list[PodRefusal]()
-    for each in seen:
-        # A pod beyond the spec, for example of an index that a running Job has left.
-        answer = answers.get(each.key) or usual.get(each.group)
-        pool = pools_of.get(each.pod.node_name, each.pod.node_name)
-        refusal = each.refusal or _refuse_other(answer)
-        if refusal is not None and not each.pod.node_name:
-            refusals.append(PodRefusal(pod=each.pod, decision=refusal))
-        ours = answer if refusal is None else None
-        views.append(_view_pod(each, ours, pool))
+    asker = _Asker(cluster, workload, settings, namespace_labels or {})
+    answers = asker.answer_all(list_parts(slices, seen, workload))
+    views, refusals = _view_pods(seen, answers, pools_of)
     served = [answer for answer in answers.values() if answer.other is None]
     return Wanted(
         needs=(*unclear, *_merge(answer.need for answer in served)),
         demands={answer.need.key: answer.demand for answer in served if answer.demand},
-        pods=tuple(views),
-        refusals=tuple(refusals),
+        pods=views,
+        refusals=refusals,
         left=tuple((each.need, each.other) for each in answers.values() if each.other),
     )
 
 
-def _answer_parts(
-    parts: Mapping[PartKey, Part],
-    cluster: str,
-    workload: WorkloadView,
-    settings: Settings,
-    namespace_labels: Mapping[str, str],
-) -> dict[PartKey, Answer]:
-    """Return what each part needs. Pinned slices differ by their pin alone."""
-    answers: dict[PartKey, Answer] = {}
-    pinned: dict[PartKey, Answer] = {}
-    for key, part in parts.items():
-        if not part.pin:
-            answers[key] = _answer(part, cluster, workload, settings, namespace_labels)
-            continue
-        group, addition, _ = key
-        if (alike := (group, addition, "")) not in pinned:
-            pinned[alike] = _answer(part, cluster, workload, settings, namespace_labels)
-        answers[key] = _pin(pinned[alike], part, workload)
-    return answers
+def _view_pods(
+    seen: Iterable[Seen], answers: Mapping[PartKey, Answer], pools_of: Mapping[str, str]
+) -> tuple[tuple[Pod, ...], tuple[PodRefusal, ...]]:
+    """Return the pods in the words of the plan, and those that wait for what no need gives."""
+    usual = {group: answer for (group, _, _), answer in reversed(list(answers.items()))}
+    views, refusals = list[Pod](), list[PodRefusal]()
+    for each in seen:
+        # A pod beyond the spec, for example of an index that a running Job has left.
+        answer = answers.get(each.key) or usual.get(each.group)
+        refusal = each.refusal or _refuse_other(answer)
+        if refusal is not None and not each.pod.node_name:
+            refusals.append(PodRefusal(pod=each.pod, decision=refusal))
+        need = answer.need if answer and refusal is None else None
+        views.append(_view_pod(each, need, pools_of))
+    return tuple(views), tuple(refusals)
 
 
-def _pin(answer: Answer, part: Part, workload: WorkloadView) -> Answer:
-    """Return the answer for one slice whose pods select nodes with the label of their slice."""
-    kind, need = get_kind(workload.kind), answer.need
-    value, demand = f"{workload.namespace}_{part.pin}", answer.demand
-    asks = Asks(
-        need.asks.shape,
-        need.asks.labels | {(kind.pin_label, value)},
-        (*need.asks.tolerations, Toleration(key=kind.pin_taint, operator="Exists")),
-    )
-    key = labels.hash_text(f"{need.key}:{part.pin}", _KEY_CHARACTERS)
-    if demand is not None:
-        demand = dataclasses.replace(
-            demand, node_labels=demand.node_labels | {kind.pin_label: value}
+def _refuse_other(answer: Answer | None) -> Decision | None:
+    if answer is None or answer.other is None:
+        return None
+    return Decision(Verdict.NOTHING, answer.other.reason, answer.other.message)
+
+
+@dataclass(frozen=True, slots=True)
+class _Asker:
+    """Whose needs are asked for, and by whose settings."""
+
+    cluster: str
+    workload: WorkloadView
+    settings: Settings
+    namespace_labels: Mapping[str, str]
+
+    def answer_all(self, parts: Mapping[PartKey, Part]) -> dict[PartKey, Answer]:
+        """Return what each part needs. Pinned slices differ by their pin alone."""
+        answers: dict[PartKey, Answer] = {}
+        alike: dict[tuple[str, Addition], Answer] = {}
+        for key, part in parts.items():
+            group, addition, pin = key
+            if (group, addition) not in alike:
+                alike[group, addition] = self.answer(part)
+            answer = alike[group, addition]
+            answers[key] = self.pin(answer, pin) if pin else answer
+        return answers
+
+    def answer(self, part: Part) -> Answer:
+        """Return what a part needs.
+
+        What a setting forbids is still a need: another setting of `collect` must delete nothing.
+        """
+        group, template = part.group, part.group.template
+        need = Need(key=_make_key(part), asks=_NOWHERE, most=part.most)
+        other = find_other_server(template) or find_other_owner(
+            self.workload, self.namespace_labels, gpus=template.gpus > 0
         )
-    pinned = dataclasses.replace(need, key=key, asks=asks, pin=part.pin)
-    return Answer(pinned, demand, answer.other)
+        if other is not None:
+            return Answer(need, other=other)
+        try:
+            shape = find_slice_shape(group, template, self.workload, self.settings.room)
+            need = _shape(need, part, shape, list_required(template, self.settings))
+            demand = build_demand(self.cluster, self.workload, group, shape, self.settings)
+        except Rejected as error:
+            never = Obstacle(Reason(error.reason), str(error), of_flavor=part.added)
+            return Answer(dataclasses.replace(need, never=never))
+        return Answer(
+            dataclasses.replace(
+                need,
+                ways=_list_ways(demand),
+                part=demand.part,
+                waits_for=find_unbound(template, self.workload),
+                warm_seconds=demand.idle_seconds,
+                flex_wait_seconds=demand.flex_wait_seconds,
+            ),
+            demand,
+        )
 
-
-def _answer(
-    part: Part,
-    cluster: str,
-    workload: WorkloadView,
-    settings: Settings,
-    namespace_labels: Mapping[str, str],
-) -> Answer:
-    """Return what a part needs.
-
-    What a setting forbids is still a need: another setting of `collect` must delete nothing.
-    """
-    group, template = part.group, part.group.template
-    need = Need(key=_make_key(part), asks=_NOWHERE, most=part.most)
-    other = find_other_server(template) or find_other_owner(
-        workload, namespace_labels, gpus=template.gpus > 0
-    )
-    if other is not None:
-        return Answer(need, other=other)
-    try:
-        shape = find_slice_shape(group, template, workload, settings.room)
+    def pin(self, answer: Answer, pin: str) -> Answer:
+        """Return the answer for one slice whose pods select nodes with the label of their slice."""
+        kind, need, demand = get_kind(self.workload.kind), answer.need, answer.demand
+        own = {kind.pin_label: f"{self.workload.namespace}_{pin}"}
         asks = Asks(
-            read_shape(shape, elastic=group.elastic),
-            list_required(template, settings),
-            template.tolerations,
+            need.asks.shape,
+            need.asks.labels | frozenset(own.items()),
+            (*need.asks.tolerations, Toleration(key=kind.pin_taint, operator="Exists")),
         )
-        need = dataclasses.replace(
-            need,
-            asks=asks,
-            hosts=1 if group.elastic else shape.node_count,
-            nodes=shape.node_count * (part.most > 0) if group.elastic else None,
-        )
-        demand = build_demand(cluster, workload, group, shape, settings)
-    except Rejected as error:
-        never = Obstacle(Reason(error.reason), str(error), of_flavor=part.added)
-        return Answer(dataclasses.replace(need, never=never))
-    ways = tuple(
+        key = labels.hash_text(f"{need.key}:{pin}", _KEY_CHARACTERS)
+        if demand is not None:
+            demand = dataclasses.replace(demand, node_labels=demand.node_labels | own)
+        pinned = dataclasses.replace(need, key=key, asks=asks, pin=pin)
+        return Answer(pinned, demand, answer.other)
+
+
+def _shape(need: Need, part: Part, shape: Shape, required: frozenset[tuple[str, str]]) -> Need:
+    """Return a need with what fits it, and how many nodes it wants."""
+    elastic, template = part.group.elastic, part.group.template
+    return dataclasses.replace(
+        need,
+        asks=Asks(read_shape(shape, elastic=elastic), required, template.tolerations),
+        hosts=1 if elastic else shape.node_count,
+        nodes=shape.node_count * (part.most > 0) if elastic else None,
+    )
+
+
+def _list_ways(demand: Demand) -> tuple[Way, ...]:
+    return tuple(
         Way(
             tier=each.capacity.tier,
             zone=each.zone,
             reservation=each.capacity.reservation_path,
-            machine=shape.machine_type,
+            machine=demand.shape.machine_type,
             nodes_from=each.nodes_from,
         )
         for each in demand.candidates
     )
-    need = dataclasses.replace(
-        need,
-        ways=ways,
-        part=demand.part,
-        waits_for=find_unbound(template, workload),
-        warm_seconds=demand.idle_seconds,
-        flex_wait_seconds=demand.flex_wait_seconds,
-    )
-    return Answer(need, demand)
 
 
 def read_shape(shape: Shape, *, elastic: bool) -> PoolShape:
@@ -239,24 +250,26 @@ def _make_key(part: Part) -> str:
     Nothing that we derive or that an operator sets is in it.
     """
     group, asked = part.group, part.spec
-    copied = [key.strip() for key in asked.annotations.get(labels.COPY_LABELS, "").split(",")]
+    numbers = (asked.cpu_millis, asked.memory_bytes, asked.storage_bytes, group.hosts, group.pods)
     sets = (
-        [f"{asked.chips}/{asked.gpus}", str(group.hosts), str(group.pods), str(group.elastic)],
-        [str(asked.cpu_millis), str(asked.memory_bytes), str(asked.storage_bytes)],
-        sorted(f"{key}={value}" for key, value in asked.node_selector.items()),
-        sorted(f"{key} in {','.join(values)}" for key, values in asked.node_affinity.items()),
-        sorted(str(each) for term in asked.node_terms for each in term),
-        sorted(f"{each.kind} {each.key} {each.domains_min}" for each in asked.topology_terms),
-        sorted(
-            f"{each.key} {each.operator} {each.value} {each.effect}" for each in asked.tolerations
-        ),
-        sorted(f"{key}:{value}" for key, value in asked.annotations.items() if key in _KEYS),
-        sorted(f"{key}~{asked.labels[key]}" for key in copied if key in asked.labels),
-        sorted(asked.volume_claims),
+        [str(group.elastic), f"{asked.chips}/{asked.gpus}", *map(str, numbers)],
+        *_list_words(asked),
+        [f"{key}:{asked.annotations[key]}" for key in _KEYS & asked.annotations.keys()],
+        [f"{key}~{value}" for key, value in list_copied_labels(asked).items()],
+        list(asked.volume_claims),
     )
     # Each word and each set has its length before it, so that no two askings have the same text.
-    words = [word for asked_set in sets for word in (str(len(asked_set)), *asked_set)]
+    words = [word for asked_set in sets for word in (str(len(asked_set)), *sorted(asked_set))]
     return labels.hash_text("".join(f"{len(word)}:{word}" for word in words), _KEY_CHARACTERS)
+
+
+def _list_words(asked: PodTemplate) -> Iterator[list[str]]:
+    """Yield what pods ask of the labels, the topology and the taints of their nodes."""
+    yield [f"{key}={value}" for key, value in asked.node_selector.items()]
+    yield [f"{key} in {','.join(values)}" for key, values in asked.node_affinity.items()]
+    yield [f"{number} {each}" for number, term in enumerate(asked.node_terms) for each in term]
+    yield [f"{each.kind} {each.key} {each.domains_min}" for each in asked.topology_terms]
+    yield [f"{each.key} {each.operator} {each.value} {each.effect}" for each in asked.tolerations]
 
 
 def _merge(needs: Iterable[Need]) -> list[Need]:
@@ -270,26 +283,27 @@ def _merge(needs: Iterable[Need]) -> list[Need]:
     return [dataclasses.replace(once[key], most=most[key]) for key in ordered]
 
 
-def _refuse_other(answer: Answer | None) -> Decision | None:
-    if answer is None or answer.other is None:
-        return None
-    return Decision(Verdict.NOTHING, answer.other.reason, answer.other.message)
-
-
-def _view_pod(seen: Seen, answer: Answer | None, pool: str) -> Pod:
+def _view_pod(seen: Seen, need: Need | None, pools_of: Mapping[str, str]) -> Pod:
     """Return a live pod in the words of the plan.
 
     One that belongs to no need holds its pool until it ends.
     """
-    pod, need = seen.pod, answer.need if answer else None
-    free = not (pod.node_name or pod.gates or pod.nominated_node or pod.deleting)
-    return Pod(
-        need=need.key if need else NO_NEED,
-        slice="" if need and need.elastic else seen.slice if need else pod.uid,
-        pool=pool,
+    pod = seen.pod
+    view = Pod(
+        need=NO_NEED,
+        slice=pod.uid,
+        pool=pools_of.get(pod.node_name, pod.node_name),
         created_at=pod.created_at or 0.0,
-        waits=pod.unschedulable and free and need is not None,
         terminating=pod.deleting,
         ends_by=pod.ends_by,
-        asks=need.asks if need else _NOWHERE,
+        asks=_NOWHERE,
     )
+    if need is None:
+        return view
+    name = "" if need.elastic else seen.slice
+    return dataclasses.replace(view, need=need.key, slice=name, waits=_waits(pod), asks=need.asks)
+
+
+def _waits(pod: PodView) -> bool:
+    held = pod.node_name or pod.gates or pod.nominated_node or pod.deleting
+    return pod.unschedulable and not held
