@@ -419,7 +419,6 @@ class _Free:
 
     def __init__(self, census: Census, pools: Sequence[Pool]) -> None:
         self.pools = {pool.name: pool for pool in pools}
-        self._census = census
         fitting: dict[tuple[str, Asks], list[Pool]] = {}
         for pool in pools:
             for asks in census.answered[pool.name]:
@@ -430,9 +429,8 @@ class _Free:
 
     def take_own(self, want: Want) -> Pool | None:
         """Return the pool on which a slice runs, or one made for its need; it is free no more."""
-        places = (self.pools[name] for name in sorted(want.places & self.pools.keys()))
-        pool = next((each for each in places if self._census.answers(each, want.asks)), None)
-        return self._take(pool if want.places else self._find(want.need.key, want.asks))
+        place = self.pools.get(min(want.places & self.pools.keys(), default=""))
+        return self._take(place or self._find(want.need.key, want.asks))
 
     def take_any(self, want: Want) -> Pool | None:
         """Return the first pool that fits a slice; it is free no more."""

@@ -182,7 +182,7 @@ def plan_opens(census: Census) -> list[Act]:
     return [
         Act(verb=Verb.OPEN, pool=pool.name)
         for pool in census.scene.pools
-        if pool.ours and pool.idle_since is not None and _is_needed_again(pool, census)
+        if is_at_rest(pool) and pool.idle_since is not None and _is_needed_again(pool, census)
     ]
 
 

@@ -77,9 +77,9 @@ def draw_pool(dice: random.Random, slot: int | str | None, attempt: int, owner: 
 
 
 def draw_pods(dice: random.Random, needs: list[NeedRow], pools: list[PoolRow]) -> list[PodRow]:
-    places = [pool.name for pool in pools if pool.nodes] + [""] * 3
     pods = []
     for group, need in enumerate(needs):
+        places = [pool.name for pool in pools if pool.nodes and pool.shape == need.shape] + [""] * 3
         for slice_key in range(dice.randrange(need.most + 2) if not need.never else 0):
             place = dice.choice(places)
             for _ in range(dice.randrange(1, 5)):
@@ -89,7 +89,7 @@ def draw_pods(dice: random.Random, needs: list[NeedRow], pools: list[PoolRow]) -
                 pods.append(
                     PodRow(f"{group}-{slice_key}", bound, dice.choice(AGES), held, asks, need.shape, group=group)
                 )
-    strangers = [name for name in places if dice.random() < 0.1]
+    strangers = [pool.name for pool in pools if pool.nodes and dice.random() < 0.1]
     return pods + [PodRow(f"x{name}", name, dice.choice(AGES), ours=False) for name in strangers]
 
 
