@@ -106,7 +106,7 @@ def test_collect_looks_at_failed_creates_and_at_deletes_only() -> None:
 def test_a_wake_up_that_meets_its_key_lets_the_thread_look_once_more() -> None:
     world = World()
     world.wait(0)
-    woken = []
+    woken: list[str] = []
 
     def wake(call: str) -> None:
         if call == "list pods" and not woken:
