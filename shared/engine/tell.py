@@ -117,7 +117,19 @@ def list_outcomes(result: Result, ports: Ports) -> list[Outcome]:
             )
             for refusal in look.wanted.refusals
         ]
+        if not outcomes and any(pod.waits for pod in look.scene.pods):
+            outcomes.append(_describe_wait(look))
     return outcomes
+
+
+def _describe_wait(look: Look) -> Outcome:
+    """Return what a demand is told whose pools exist already: no demand is left without words."""
+    ready = sum(pool.ready or 0 for pool in look.scene.pools)
+    errors = [pool.error for pool in look.pools.values() if pool.error]
+    text = f"{len(look.scene.pools)} node pools exist or come, and {ready} of their nodes are Ready"
+    said = f": {leave_out_operations(errors[-1])}" if errors else ""
+    decision = Decision(Verdict.WAIT, Reason.POOL_IN_PROGRESS, f"{text}{said}")
+    return Outcome(decision=decision, cluster=look.key.cluster, subject=str(look.key))
 
 
 def tell(
@@ -146,6 +158,8 @@ def _is_news(outcome: Outcome, look: Look, memory: Memory, *, tick: bool) -> boo
     """Return whether an outcome is told: in a tick only if it was not told a while ago."""
     if outcome.acted:
         return True
+    if outcome.decision.reason == Reason.POOL_IN_PROGRESS and not tick:
+        return False  # the next tick says it, if that is still so
     reason = str(outcome.decision.reason)
     place = (outcome.cluster, outcome.subject, reason, outcome.pool)
     told_at = memory.told.get(place, float("-inf"))
