@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING
 from shared.model import labels
 from shared.model.errors import PodContradictsSpec, Rejected
 from shared.needs.selectors import OF_TIER
-from shared.shapes.slices import count_hosts, find_chips_of_peers, find_slice_shape
-from shared.shapes.tpus import TOPOLOGY_FORM, count_chips
+from shared.shapes.slices import find_slice_shape
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -126,25 +125,18 @@ def _agrees(values: tuple[str, ...] | None, admitted: tuple[str, ...]) -> bool:
 def check_size(
     group: SliceGroup, template: PodTemplate, workload: WorkloadView, room: Room
 ) -> None:
-    """Accept a template that gives the slices of a group no more accelerators than their spec.
+    """Accept a template that gives the slices of a group no more GPUs than their spec does.
 
-    Only a topology, CPU, memory or a machine that live pods add can ask for more.
+    CPU, memory or a machine that live pods add can ask for more.
     """
-    whose, spec = group.name or workload.name, group.template
-    if template.gpus:
-        asked = find_slice_shape(group, template, workload, room).chips
-        most = _count_gpus(group, template, workload, room)
-        added = sorted(_OF_SIZE & (template.node_selector.keys() - spec.node_selector.keys()))
-        field, unit = (*added, "the pod's CPU and memory")[0], "GPUs"
-    else:
-        topology = template.topology or ""
-        if labels.TOPOLOGY in _read_selection(spec) or not TOPOLOGY_FORM.fullmatch(topology):
-            return
-        chips = template.chips or find_chips_of_peers(template, workload)
-        asked, most = count_chips(topology), max(count_hosts(group), 1) * chips
-        field, unit = labels.TOPOLOGY, "chips"
+    if not template.gpus:  # a topology that is too large has too many hosts
+        return
+    asked = find_slice_shape(group, template, workload, room).chips
+    most = _count_gpus(group, template, workload, room)
+    added = _OF_SIZE & (template.node_selector.keys() - group.template.node_selector.keys())
     if asked > most:
-        raise _refuse(field, f"{asked} {unit}", f"at most {most} for {whose}", workload)
+        field, whose = [*sorted(added), "the pod's CPU and memory"][0], group.name or workload.name
+        raise _refuse(field, f"{asked} GPUs", f"at most {most} for {whose}", workload)
 
 
 def _count_gpus(

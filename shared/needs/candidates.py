@@ -134,7 +134,7 @@ def _check_listed(listed: Iterator[Candidate], wish: Wish) -> tuple[Candidate, .
         check_reservation(candidate.capacity, wish.cluster, wish.settings)
         misfit = _find_misfit(candidate, wish) or _find_needless(candidate, checked, wish.flex_wait)
         if misfit is not None:
-            raise type(misfit)(f"candidate {number}, {candidate}: {misfit}", field=_FIELD)
+            raise CapacityConflict(f"candidate {number}, {candidate}: {misfit}", field=_FIELD)
         checked.append(candidate)
     return tuple(checked)
 
@@ -189,48 +189,27 @@ def _read_tier(
 def _find_misfit(candidate: Candidate, wish: Wish) -> Rejected | None:
     """Return why the pods could not run on a candidate; None if they can."""
     capacity, zone, template = candidate.capacity, candidate.zone, wish.template
+    region = find_region(wish.cluster)
     try:
-        _check_zone(zone, template, wish.cluster)
-        _check_tier(capacity, wish)
+        if not ZONE.fullmatch(zone) or not zone.startswith(f"{region}-"):
+            raise CapacityConflict(
+                "not a zone of the cluster's region", value=zone, valid=f"a zone of {region}"
+            )
         check_nodes(template, wish.list_labels(capacity, zone))
+        if capacity.tier == Tier.RESERVATION:
+            check_names(capacity)
+        elif capacity.tier == Tier.FLEX_START:
+            check_flex_start(capacity.max_run_duration_seconds, wish.shape)
+        elif capacity.tier == Tier.SPOT:
+            _check_spot(template)
     except Rejected as error:
         return error
     return None
 
 
-def _check_zone(zone: str, template: PodTemplate, cluster: str) -> None:
-    region = find_region(cluster)
-    if not ZONE.fullmatch(zone) or not zone.startswith(f"{region}-"):
-        raise CapacityConflict(
-            "not a zone of the cluster's region", value=zone, valid=f"a zone of {region}"
-        )
-    for key in (labels.ZONE, labels.RESERVATION_ZONE):
-        selected = template.list_values(key)
-        if selected and zone not in selected:
-            raise CapacityConflict(
-                "the pods select another zone", value=zone, valid=" or ".join(selected)
-            )
-
-
-def _check_tier(capacity: Capacity, wish: Wish) -> None:
-    template, tier = wish.template, capacity.tier
-    selected = find_tier(template)
-    if selected not in (None, tier):
-        raise CapacityConflict("the pods select another tier", value=str(tier), valid=str(selected))
-    if tier == Tier.RESERVATION:
-        check_names(capacity)
-        if selected and capacity != read_capacity(
-            template, wish.shape, wish.cluster, wish.settings
-        ):
-            raise CapacityConflict(
-                "the pods select another reservation",
-                value=capacity.reservation_path,
-                valid="the selected one, or no selector of a reservation",
-            )
-    if tier == Tier.FLEX_START:
-        check_flex_start(capacity.max_run_duration_seconds, wish.shape)
-    # GKE adds the toleration to pods that select spot nodes.
-    if tier == Tier.SPOT and selected is None and not template.tolerates(SPOT_TAINT):
+def _check_spot(template: PodTemplate) -> None:
+    """Accept pods for spot nodes; GKE adds the toleration to pods that select them."""
+    if find_tier(template) != Tier.SPOT and not template.tolerates(SPOT_TAINT):
         raise CapacityConflict(
             "the pods do not tolerate the taint of spot nodes",
             value=str(SPOT_TAINT),

@@ -208,8 +208,9 @@ def check_nodes(template: PodTemplate, known: Mapping[str, str]) -> None:
 
 
 def _list_requirements(template: PodTemplate) -> Iterator[Requirement]:
-    for key, value in template.node_selector.items():
-        yield Requirement(key, "In", (value,))
+    for key in _list_keys(template):
+        if values := template.list_values(key):
+            yield Requirement(key, "In", values)
     for term in template.node_terms:
         yield from term
 
@@ -234,11 +235,15 @@ def list_known_labels(
     tier = capacity.tier
     return known | {
         labels.ZONE: zone,
+        labels.RESERVATION_ZONE: zone,
         labels.SPOT: "true" * (tier == Tier.SPOT),
         labels.FLEX_START: "true" * (tier == Tier.FLEX_START),
         labels.PREEMPTIBLE: "",
         labels.PROVISIONING: tier if tier in _LABEL_OF_TIER else "standard",
         labels.RESERVATION_NAME: capacity.reservation,
+        labels.RESERVATION_PROJECT: capacity.reservation_project,
+        labels.RESERVATION_BLOCKS: capacity.reservation_block,
+        labels.RESERVATION_SUBBLOCKS: capacity.reservation_subblock,
     }
 
 

@@ -138,7 +138,7 @@ def test_the_first_policy_that_fits_counts(policies: Any, expected: list[str]) -
         ),
         ({"selectors": {labels.RESERVATION_NAME: "train"}}, [NAMES[0]]),
         ({"selectors": {labels.RESERVATION_NAME: "other"}}, [f"reservation other in {ZONE}"]),
-        ({"selectors": {labels.PROVISIONING: "standard"}}, [NAMES[3]]),
+        ({"selectors": {labels.PROVISIONING: "standard"}}, [NAMES[0], NAMES[3]]),
     ],
 )
 def test_of_a_policy_only_what_the_pods_can_use_counts(shape: dict[str, Any], expected: list[str]) -> None:
@@ -171,22 +171,22 @@ def test_forced_on_demand_knows_no_list() -> None:
         (
             "- location: {zones: [us-east5-a]}",
             {"selectors": {labels.ZONE: "us-east5-c"}},
-            "the pods select another zone (got 'us-east5-a'); valid: us-east5-c",
+            "us-east5-c'); valid: us-east5-a, as these nodes have it",
         ),
         (
             "- location: {zones: [us-east5-a]}",
             {"node_affinity": {labels.ZONE: ("us-east5-b", "us-east5-c")}},
-            "valid: us-east5-b or us-east5-c",
+            "In us-east5-b, us-east5-c'); valid: us-east5-a, as",
         ),
         (
             "- {}",
             {"selectors": {labels.SPOT: "true"}},
-            "the pods select another tier (got 'on-demand'); valid: spot",
+            f"{labels.SPOT}: the pods do not accept the nodes that they would get",
         ),
         (
             "- reservations: {specific: [{name: other}]}",
             {"selectors": {labels.RESERVATION_NAME: "train"}},
-            "the pods select another reservation (got 'other')",
+            "In train'); valid: other, as these nodes have it",
         ),
         ("- reservations: {specific: [{name: 'no name'}]}", {}, "not a name (got 'no name')"),
         ("- {}\n- {}", {}, "candidate 2, on-demand in us-east5-b: the same as candidate 1"),

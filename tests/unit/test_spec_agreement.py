@@ -181,13 +181,6 @@ def test_a_topology_that_the_spec_leaves_open_has_no_more_chips_than_its_pods(ki
     assert found.verdict == Verdict.REFUSE
 
 
-def test_a_topology_that_is_too_large_names_both_sizes() -> None:
-    spec = change(a_body(), {labels.TOPOLOGY: None})
-    message = refused("JobSet", spec, change(spec, {labels.TOPOLOGY: "16x16"}))
-
-    assert all(part in message for part in (labels.TOPOLOGY, "256 chips", "at most 16 for workers"))
-
-
 def a_gpu_body(cpu: str = "3", **more: str) -> Json:
     return a_body(chips=0, gpus=1, selectors={**L4, **more}, cpu=cpu, memory="8Gi")
 
