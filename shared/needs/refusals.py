@@ -109,6 +109,7 @@ def check_workload(workload: WorkloadView, settings: Settings) -> None:
         raise OwnerKindUnknown(
             f"the {workload.kind} is part of {workload.part_of}, which is not a supported kind of "
             "workload",
+            field="metadata.ownerReferences",
             valid=f"a {workload.kind} without controller, or one that a supported kind creates",
         )
     if workload.kind not in settings.kinds:
