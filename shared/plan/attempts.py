@@ -201,8 +201,6 @@ def is_refused_useless(census: Census, need: Need) -> bool:
 
     A pod that was made after that delete is a new demand.
     """
-    if need.key in census.scene.refused_useless:
-        return True
     gone = [
         each.began_at
         for each in census.scene.deletions

@@ -225,7 +225,8 @@ class Census:
         for pool in self.scene.pools:
             needs = [by_asks[asks] for asks in self.answered.get(pool.name, ()) if asks in by_asks]
             if needs:
-                homes[pool.name] = max(needs, key=lambda need: _prefer(need, pool))
+                own = next((need for need in needs if need.key == pool.need), None)
+                homes[pool.name] = own or max(needs, key=lambda need: len(need.asks.labels))
         return homes
 
     def belongs(self, pool: Pool, need: Need) -> bool:
@@ -335,10 +336,6 @@ class Census:
         slot = pool.slot if isinstance(pool.slot, int) else -1
         helps = not self.troubles.get(pool.name)
         return helps, is_whole(pool), pool.name in self.users, -slot, -pool.attempt
-
-
-def _prefer(need: Need, pool: Pool) -> tuple[bool, int]:
-    return need.key == pool.need, len(need.asks.labels)
 
 
 def _make_want(each: Slice) -> Want:

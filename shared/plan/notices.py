@@ -18,12 +18,8 @@ if TYPE_CHECKING:
 
 def list_notices(census: Census) -> list[Answer]:
     """Return what is told beside the creates: states that a person, or time, ends."""
-    told = [
-        Answer(reason, need.key)
-        for need in census.scene.needs
-        if not need.elastic
-        for reason in _list_of_slices(census, need)
-    ]
+    slices = [need for need in census.scene.needs if not need.elastic]
+    told = [Answer(each, need.key) for need in slices for each in _list_of_slices(census, need)]
     told += [Answer(Reason.POOL_TAKEN, key) for key in census.taken]
     told += [
         Answer(Reason.HOST_LOST, census.homes[pool.name].key)

@@ -11,7 +11,7 @@ from shared.plan.scene import Act, Verb, Whose, Word
 from shared.plan.short import USELESS_SECONDS, Trouble, is_whole
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
+    from collections.abc import Collection
 
     from shared.plan.counting import Census
     from shared.plan.scene import Pod, Pool
@@ -87,16 +87,13 @@ def find_spare(census: Census) -> frozenset[str]:
 def plan_takes(census: Census, spare: Collection[str], first: Collection[str]) -> list[Act]:
     """Return what is taken away while the workload is live or in Kueue's queue.
 
-    Args:
-        census: of the scene.
-        spare: the pools that are too many now; one goes if the last tick found it so too.
-        first: the failed pools whose successors wait for what they hold.
+    A spare pool goes if the last tick found it so too; those of `first` hold what a successor needs.
     """
     acts: list[Act | None] = []
     for pool in sorted(filter(is_at_rest, census.scene.pools), key=census.rank):
         act = None if is_used(pool, census) else _end(pool, census, spare, first)
         acts.append(act or (_shrink(pool) if holds_room(pool, census) else None))
-    return _leave_out_none(acts)
+    return list(filter(None, acts))
 
 
 def _end(pool: Pool, census: Census, spare: Collection[str], first: Collection[str]) -> Act | None:
@@ -174,7 +171,7 @@ def plan_ends(census: Census) -> list[Act]:
         act = _end_idle(pool, census)
         warm = act is None or act.verb != Verb.DELETE or pool.idle_since is not None
         acts.append(None if warm and may_serve_soon(pool, census) else act)
-    return _leave_out_none(acts)
+    return list(filter(None, acts))
 
 
 def plan_opens(census: Census) -> list[Act]:
@@ -199,7 +196,3 @@ def _shrink(pool: Pool) -> Act:
 
 def _delete(pool: Pool) -> Act:
     return Act(verb=Verb.DELETE, pool=pool.name)
-
-
-def _leave_out_none(acts: Iterable[Act | None]) -> list[Act]:
-    return [act for act in acts if act is not None]

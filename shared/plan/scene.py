@@ -176,8 +176,6 @@ class Scene:
     """None: they were not read."""
     deletions: tuple[Deletion, ...] = ()
     """Read with `creations`."""
-    refused_useless: frozenset[str] = frozenset()
-    """Keys of needs whose third useless pool was deleted after their pods were made."""
     takers_served: bool = False
     """A workload whose pods are on a pool of this one has a pool on its way."""
     parent_over: bool = False
@@ -201,9 +199,6 @@ class Verb(StrEnum):
     DELETE = "delete"
 
 
-ADDS = frozenset({Verb.CREATE, Verb.RAISE, Verb.OPEN})
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Act:
     """One change of one pool."""
@@ -224,11 +219,6 @@ class Act:
     maximum: int = 0
     labels: frozenset[tuple[str, str]] = frozenset()
     """What the live pods of its slice ask beside the spec."""
-
-    @property
-    def adds(self) -> bool:
-        """Return whether it is an act of `provision`."""
-        return self.verb in ADDS
 
 
 @dataclass(frozen=True, slots=True)

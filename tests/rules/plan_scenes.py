@@ -150,9 +150,8 @@ def build_scene(row: Scene) -> model.Scene:
         ),
         deletions=tuple(
             model.Deletion(need=needs[0].key, slot=slot, useless=useless, began_at=NOW - age)
-            for slot, useless, age in row.deletions
+            for slot, useless, age in (*row.deletions, *[(0, 2, 100)] * row.refused_useless)
         ),
-        refused_useless=frozenset({needs[0].key} if row.refused_useless else ()),
         takers_served=row.takers_served,
         parent_over=row.parent_over,
         autoscaled_elsewhere=row.autoscaled_elsewhere,

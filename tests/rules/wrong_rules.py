@@ -155,10 +155,7 @@ WRONG: dict[str, tuple[str, object]] = {
     "nothing is useless": ("is_useless", always(False)),
     "useless for ever": ("is_last_useless", always(False)),
     "a refusal as useless is forgotten": ("is_refused_useless", always(False)),
-    "a refusal as useless never ends": (
-        "is_refused_useless",
-        lambda census, need: bool(census.scene.refused_useless or census.scene.deletions),
-    ),
+    "a refusal as useless never ends": ("is_refused_useless", lambda census, need: bool(census.scene.deletions)),
     "failed pools count": ("has_failed", always(False)),
     # counting
     "only slices that wait are demands": (
