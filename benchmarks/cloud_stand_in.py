@@ -85,6 +85,9 @@ class CloudStandIn(LocalAnswers):
         if path.endswith("/nodePools"):
             self._count("list")
             return Answer(200, b'{"nodePools": []}')
+        if path.endswith("/operations"):
+            self._count("list operations")
+            return Answer(200, b'{"operations": []}')
         kind, name = path.split("/")[-2:]
         named = _NAMED.get(kind, b"").replace(b"NAME", name.encode())
         found = self._jobset.make(number) if kind == "jobsets" else named
