@@ -8,8 +8,9 @@ import json
 import re
 import threading
 from collections import Counter
+from datetime import UTC, datetime
 
-from benchmarks.sample_objects import CLUSTER, running_jobset, waiting_leader
+from benchmarks.sample_objects import CLUSTER, SINCE, running_jobset, waiting_leader
 from standins.processes.local_answers import Answer, Asked, LocalAnswers
 
 _NUMBER = re.compile(r"\b(\d{9})\b")
@@ -81,7 +82,10 @@ class CloudStandIn(LocalAnswers):
             return Answer(201, asked.body)
         if path.endswith("/pods"):
             self._count("list")
-            return Answer(200, b'{"metadata": {}, "items": [%s]}' % self._leader.make(number))
+            # A plain demand is that of a young pod: an older one lets GKE's operations be read too.
+            now = datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+            leader = self._leader.make(number).replace(SINCE.encode(), now.encode())
+            return Answer(200, b'{"metadata": {}, "items": [%s]}' % leader)
         if path.endswith("/nodePools"):
             self._count("list")
             return Answer(200, b'{"nodePools": []}')

@@ -17,7 +17,7 @@ SECTION = "function: warm event (CPU)"
 MEMORY_SECTION = "function: memory after the warm events"
 EVENTS = 300
 WARMING_EVENTS = 30
-WHOLE = Variant(name="the whole provision event, 6 calls (ours)", source="main.py")
+WHOLE = Variant(name="the whole provision event (ours)", source="main.py")
 
 
 def measure(site: Site, runs: int, say: Callable[[str], None]) -> list[Figure]:
