@@ -275,7 +275,18 @@ class Census:
         home = self.homes.get(pool.name)
         if home is None:
             return Trouble.FAILED if has_failed(pool) else Trouble.NONE
+        if home.elastic and self._is_superseded(pool):
+            return Trouble.SHORT
         return find_trouble(pool, home, self.find_service(pool), self.scene)
+
+    def _is_superseded(self, pool: Pool) -> bool:
+        """Return whether an elastic pool has a successor: it keeps its nodes, and gets no more."""
+        return any(
+            each.need == pool.need
+            and each.attempt > pool.attempt
+            and each.status != PoolStatus.STOPPING
+            for each in self.by_slot.get(pool.slot, ())
+        )
 
     @cached_property
     def taken(self) -> Mapping[str, Pool]:

@@ -31,7 +31,7 @@ def is_used(pool: Pool, census: Census) -> bool:
     The pods of a TPU slice that lost a host do not hold its pool, once it is short: they hang, and
     GKE cannot repair a slice in part.
     """
-    lost = pool.word == Word.LOST and not pool.shape.gpus
+    lost = pool.word == Word.LOST and not (pool.shape.gpus or pool.elastic)
     hangs = lost and census.troubles.get(pool.name) == Trouble.SHORT
     users = census.users.get(pool.name, ())
     return any(_holds(pod, census.scene.now) and not (pod.need and hangs) for pod in users)

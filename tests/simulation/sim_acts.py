@@ -247,7 +247,7 @@ def _add_foreign(
 def _add_go_pool(world: World, cluster: SimCluster, made: Workload, act: Act) -> None:
     """Let there be a pool that the Go provisioner made for a JobSet."""
     name = f"tpu-provisioner-{made.name}"
-    if made.kind == "JobSet" and name not in world.gke.pools[cluster.name]:
+    if made.kind == "JobSet" and not made.pinned and name not in world.gke.pools[cluster.name]:
         fields = {
             labels.MANAGER: labels.MANAGER_VALUE,
             labels.PARENT_KIND: "job",

@@ -121,7 +121,7 @@ class Autoscaler:
     def _refuse(self, pool: Pool) -> None:
         if not self._world.gke.is_there(pool):
             return
-        pool.refused = True
+        pool.refused, pool.refused_at = True, self._world.time.now
         pool.note_machines(self._world.time.now, made=pool.granted, error=EXHAUSTED.format(zone=pool.zone))
         self._world.tell(f"the autoscaler finds no machines for {pool.name}")
         self._world.note_change()

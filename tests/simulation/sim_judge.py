@@ -87,6 +87,8 @@ class Judge:
         others = [each for each in self._world.gke.list_owned(pool.cluster, made) if fits(each, made)]
         serving = [each for each in others if self._may_serve(each)]
         listed = [each for each in serving if each.made_at <= sent - 3 and each.relabelled_at <= sent - 3]
+        if made.elastic and sum(each.size for each in listed) < count_nodes_wanted(made):
+            return  # what the zones of its pools do not have comes in another one
         strangers = any(self._is_taken(each, made) for each in listed)
         most = 1 if made.elastic else count_slices(made)
         changed = now - made.changed_at < CHANGED_SECONDS
@@ -102,10 +104,10 @@ class Judge:
         now = self._world.time.now
         if pool.status == PoolStatus.PROVISIONING:
             return now - pool.made_at < 3600  # noqa: PLR2004 -- it has failed without a word then
-        if pool.status not in LIVE:
+        if pool.status not in LIVE or now - pool.refused_at < HOUR_SECONDS:
             return False
         if pool.healthy_since is None and pool.autoscaled:
-            return now - pool.made_at < 110 and not pool.refused  # noqa: PLR2004 -- less than the patience
+            return now - pool.made_at < 110  # noqa: PLR2004 -- less than the patience
         return pool.healthy_since is not None and now - pool.healthy_since < 900  # noqa: PLR2004 -- useless then
 
     def _is_taken(self, pool: Pool, made: Workload) -> bool:

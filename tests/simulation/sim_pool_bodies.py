@@ -66,6 +66,8 @@ class Pool:
     """So long there is no machine for it, whatever its zone has."""
     refused: bool = False
     """Its group says that there are no machines for what the autoscaler asks."""
+    refused_at: float = -1e9
+    """When it said so last."""
     machines: list[tuple[float, Machines]] = field(default_factory=list)
     """What its instance group said, from which moment on."""
     view: NodePool | None = None

@@ -6,7 +6,7 @@ CLUSTERS = ("projects/p/locations/us-east5/clusters/a", "projects/p/locations/us
 ZONE = "us-east5-b"
 START = 1_800_000_000.0
 GRACE_SECONDS = 300
-DRAIN_SECONDS = 900
+DRAIN_SECONDS = 600
 EVENT_SECONDS = 3600.0
 """How long API servers keep Events."""
 
