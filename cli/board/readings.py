@@ -67,6 +67,8 @@ class Readings:
     """The records of today, by workload, up to `_read_until`."""
     _read_until: float = 0.0
     _usage: dict[str, Any] = field(default_factory=dict)
+    _listed: set[str] | None = None
+    """The names of the pools that are there; None if some cluster did not answer."""
 
     def forget_dead_letters(self) -> None:
         """Read the dead letters and the logs anew next time, because an act changed them."""
@@ -77,6 +79,7 @@ class Readings:
         ports = self.deployment.ports
         status, creations = look(ports, self.namespace)
         now = ports.clock.now()
+        self._listed = None if status.errors else {row.pool for row in status.pools}
         lanes = self._lanes.observe(status, creations, now)
         if self._count % SLOW_FACTOR == 0:
             self._read_slowly(now)
@@ -121,7 +124,11 @@ class Readings:
         for at, record in read_records(self.deployment, Span(begin=begin, end=end), earlier=begin == midnight):
             account.see(at, record)
         self._account, self._read_until = account, end
-        shown = {name: row for name, row in account.total(now).sum_groups().items() if self._is_shown(name)}
+        shown = {
+            name: row
+            for name, row in account.total(now, self._listed).sum_groups().items()
+            if self._is_shown(name)
+        }
         total = Row()
         for row in shown.values():
             total.add(row)

@@ -7,6 +7,7 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 from cli.exit_codes import say
+from shared.engine.kueue import list_queued
 from shared.engine.look import Key, Memory
 from shared.engine.reconcile import plan_for
 from shared.engine.stops import read_stop
@@ -93,10 +94,21 @@ def read_cluster(
         return reading
     owners = [key for key in list_owners(reading.lists, cluster) if chooses(key)]
     _plan_all(owners, reading, ports)
-    waiting = [key for key in (*list_waiting(reading.lists, cluster, ports), *also) if chooses(key)]
+    found = [*list_waiting(reading.lists, cluster, ports), *_list_queued(reading, ports), *also]
+    waiting = [key for key in found if chooses(key)]
     live = {_name(one.look.key) for one in reading.planned if one.look.workload}
     _plan_all([key for key in dict.fromkeys(waiting) if _name(key) not in live], reading, ports)
     return reading
+
+
+def _list_queued(reading: Reading, ports: Ports) -> list[Key]:
+    """Return the workloads in Kueue's queues that wait for their pools before they have pods."""
+    try:
+        queued = list_queued(reading.cluster, ports)
+    except ProvisionerError as error:
+        reading.errors.append(f"Kueue's Workloads: {say(error)}")
+        return []
+    return [Key(reading.cluster, each.owner_kind, each.namespace, each.owner_name) for each in queued]
 
 
 def _plan_all(keys: Sequence[Key], reading: Reading, ports: Ports) -> None:

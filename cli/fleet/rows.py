@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from cli.prices import find_pool_price, find_tier
 from shared.engine.explain import explain_act
@@ -16,13 +16,13 @@ from shared.plan.failures import classify_failure
 from shared.plan.short import Trouble
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
     from cli.fleet.looks import Planned, Reading
     from shared.engine.look import Look
     from shared.model.needs import Need
     from shared.model.pools import NodePool
-    from shared.plan.scene import Plan, Pod, Pool
+    from shared.plan.scene import Pool
 
 UNLIMITED = 10**9
 _NEEDS_A_PERSON = frozenset({Reason.SLICE_MIXED, Reason.FOLLOWERS_WAIT, Reason.PARENT_OVER})
@@ -99,23 +99,23 @@ class PoolRow(Row):
 class WaitingRow(Row):
     """One need of a workload whose pods wait for nodes."""
 
-    shape: str
-    """What it asks for, in words."""
     slices: int
-    """How many slices wait; of an elastic need, how many pods."""
+    """How many slices wait; of an elastic need and of what is refused, how many pods."""
     waiting_seconds: float
-    attempt: int | None
+    shape: str = ""
+    """What it asks for, in words."""
+    attempt: int | None = None
     """The highest attempt of its slots; None before the first one."""
-    candidate: str
+    candidate: str = ""
     """Which entry of the capacity list that was, for example ``2 of 5``; empty without a list."""
-    failures: int
+    failures: int = 0
     """How many creates of the workload failed, as GKE's operations and the failed pools tell."""
-    failure: str
+    failure: str = ""
     """The class of the last failure."""
-    error: str
-    next_try: str
+    error: str = ""
+    next_try: str = ""
     """When the next attempt begins, in RFC 3339; empty if now, or not by itself."""
-    room_chips: int | None
+    room_chips: int | None = None
     """For how many chips the limits leave room; None without a limit."""
 
 
@@ -189,83 +189,86 @@ def count_chips(pool: NodePool) -> int:
 
 
 def list_waiting_rows(one: Planned, reading: Reading) -> Iterator[WaitingRow]:
-    """Yield a row for each need whose pods wait, and for each pod that is refused by itself."""
+    """Yield a row for each need that waits for pools, and one for all pods refused alike."""
     for need in one.look.scene.needs:
-        pods = [pod for pod in one.look.scene.pods if pod.need == need.key and pod.waits]
-        if pods:
-            yield _build_waiting_row(need, pods, one, reading)
-    for refusal in one.look.wanted.refusals:
-        yield _build_refusal(refusal.decision, refusal.pod.created_at, one, reading)
+        slices, since = _count_waiting(need, one)
+        if slices:
+            yield _build_waiting_row(need, one, reading, slices=slices, since=since)
+    refused: dict[Decision, list[float]] = {}
+    for each in one.look.wanted.refusals:
+        refused.setdefault(each.decision, []).append(each.pod.created_at or reading.now)
+    for decision, dates in refused.items():
+        common = _describe_row(decision, one, reading, min(dates))
+        yield WaitingRow(**common, slices=len(dates))
 
 
-def _build_waiting_row(need: Need, pods: Sequence[Pod], one: Planned, reading: Reading) -> WaitingRow:
-    look, scene = one.look, one.look.scene
+def _count_waiting(need: Need, one: Planned) -> tuple[int, float]:
+    """Return how many slices of a need wait, or pods of an elastic one, and since when.
+
+    A workload that Kueue has given quota waits for its pools before it has pods.
+    """
+    pods = [pod for pod in one.look.scene.pods if pod.need == need.key and pod.waits]
+    if pods:
+        slices = len(pods) if need.elastic else len({pod.slice for pod in pods})
+        return slices, min(pod.created_at for pod in pods)
+    lacking = one.census.demanded.unserved if one.census.queued else ()
+    return sum(want.need is need for want in lacking), one.look.scene.suspended_since or 0.0
+
+
+def _describe_row(decision: Decision, one: Planned, reading: Reading, since: float) -> dict[str, Any]:
+    """Return the fields of a row about what waits."""
+    key = one.look.key
+    return {
+        "cluster": key.cluster,
+        "namespace": key.namespace,
+        "kind": key.kind,
+        "workload": key.name,
+        "decision": str(decision.verdict),
+        "reason": str(decision.reason),
+        "message": decision.message,
+        "stuck": needs_a_person(decision),
+        "waiting_seconds": round(max(0.0, reading.now - since), 1),
+    }
+
+
+def _build_waiting_row(need: Need, one: Planned, reading: Reading, *, slices: int, since: float) -> WaitingRow:
+    scene, decision = one.look.scene, decide_need(need, one)
     creates = [act for act in one.plan.adds if act.need == need.key]
-    decision = decide_need(need, one)
     tries = [pool for pool in scene.pools if pool.shape == need.asks.shape and pool.slot is not None]
     newest = max(tries, key=lambda pool: (pool.attempt, pool.created_at), default=None)
     failures = list_failures(one, reading)
     last = failures[-1] if failures else ""
-    next_try = find_next_try(scene, need)
+    next_try = None if creates else find_next_try(scene, need)
     index = creates[0].candidate if creates else newest.candidate if newest else 0
     attempts = [act.attempt for act in creates] or [pool.attempt for pool in tries]
     return WaitingRow(
-        cluster=look.key.cluster,
-        namespace=look.key.namespace,
-        kind=look.key.kind,
-        workload=look.key.name,
-        decision=str(decision.verdict),
-        reason=str(decision.reason),
-        message=decision.message,
-        stuck=needs_a_person(decision),
-        shape=describe_need(need, look),
-        slices=len(pods) if need.elastic else len({pod.slice for pod in pods}),
-        waiting_seconds=round(max(0.0, reading.now - min(pod.created_at for pod in pods)), 1),
+        **_describe_row(decision, one, reading, since),
+        slices=slices,
+        shape=describe_need(need, one.look),
         attempt=max(attempts, default=None),
         candidate=f"{index + 1} of {len(need.ways)}" if len(need.ways) > 1 else "",
         failures=len(failures),
         failure=str(classify_failure(last)) if last else "",
         error=last,
-        next_try=format_time(next_try) if next_try and next_try > reading.now and not creates else "",
+        next_try=format_time(next_try) if next_try and next_try > reading.now else "",
         room_chips=None if scene.room >= UNLIMITED else max(0, scene.room),
-    )
-
-
-def _build_refusal(decision: Decision, since: float | None, one: Planned, reading: Reading) -> WaitingRow:
-    key = one.look.key
-    return WaitingRow(
-        cluster=key.cluster,
-        namespace=key.namespace,
-        kind=key.kind,
-        workload=key.name,
-        decision=str(decision.verdict),
-        reason=str(decision.reason),
-        message=decision.message,
-        stuck=needs_a_person(decision),
-        shape="",
-        slices=1,
-        waiting_seconds=round(max(0.0, reading.now - (since or reading.now)), 1),
-        attempt=None,
-        candidate="",
-        failures=0,
-        failure="",
-        error="",
-        next_try="",
-        room_chips=None,
     )
 
 
 def decide_need(need: Need, one: Planned) -> Decision:
     """Return what the plan does for a need whose pods wait: the answer, the create, or a wait."""
-    for answer in one.plan.answers:
-        if answer.need == need.key:
-            return explain_answer(answer, need, one.look)
+    own = [answer for answer in one.plan.answers if answer.need == need.key]
+    if own:
+        return explain_answer(own[0], need, one.look)
     creates = [act for act in one.plan.adds if act.need == need.key]
     if creates:
         decision = explain_act(creates[0], one.look)
         more = f" (and {len(creates) - 1} more)" if len(creates) > 1 else ""
         return Decision(decision.verdict, decision.reason, decision.message + more)
-    return Decision(Verdict.WAIT, Reason.POOL_IN_PROGRESS, _tell_pools(one.look, one.plan))
+    of_workload = [answer for answer in one.plan.answers if not answer.need]
+    if of_workload and not one.look.pools:
+        return explain_answer(of_workload[0], None, one.look)
+    return Decision(Verdict.WAIT, Reason.POOL_IN_PROGRESS, _tell_pools(one.look))
 
 
 def list_decisions(one: Planned) -> list[Decision]:
@@ -274,10 +277,10 @@ def list_decisions(one: Planned) -> list[Decision]:
     return [explain_answer(answer, needs.get(answer.need), one.look) for answer in one.plan.answers]
 
 
-def _tell_pools(look: Look, plan: Plan) -> str:
+def _tell_pools(look: Look) -> str:
     """Return how many pools of a workload are on their way, or there."""
     if not look.pools:
-        return "nothing is created now" if plan.answers else "the next look creates what is missing"
+        return "the next look creates what is missing"
     running = sum(pool.status == PoolStatus.RUNNING for pool in look.pools.values())
     return (
         f"it has {len(look.pools)} node pools, of which {running} run; its pods wait until their nodes are ready"

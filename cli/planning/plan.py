@@ -180,8 +180,7 @@ def want(
 
 
 def _needs_nothing(need: Need) -> bool:
-    chipless = need.never is not None and need.never.reason == Reason.NOT_AN_ACCELERATOR_DEMAND
-    return chipless or (need.never is None and not (need.nodes if need.elastic else need.most))
+    return need.never is None and not (need.nodes if need.elastic else need.most)
 
 
 def _plan_workload(

@@ -89,7 +89,7 @@ class Account:
     lives: dict[str, PoolLife] = field(default_factory=dict)
     """The pools that exist, by their names."""
     unknown_pools: int = 0
-    """Pools whose create no record tells, or without its size."""
+    """Pools whose create or end no record tells."""
 
     def see(self, at: float, record: Mapping[str, Any]) -> None:
         """Read one record, which was written at a time in unix seconds."""
@@ -106,16 +106,25 @@ class Account:
             elif at >= self.begin:
                 self.unknown_pools += 1
 
-    def total(self, now: float) -> Account:
-        """Return the account as if the pools that exist ended now; this one goes on."""
+    def total(self, now: float, listed: Collection[str] | None = None) -> Account:
+        """Return the account as if the pools that exist ended now; this one goes on.
+
+        Args:
+            now: unix seconds.
+            listed: the names of the pools that GKE has now; None if they are not known. The others
+                ended without a record, for example because a person deleted them.
+        """
         ended = copy.deepcopy(self)
-        ended.end_all(now)
+        ended.end_all(now, listed)
         return ended
 
-    def end_all(self, now: float) -> None:
-        """End the pools that exist."""
-        for life in self.lives.values():
-            self._close(life, now, failed=False)
+    def end_all(self, now: float, listed: Collection[str] | None) -> None:
+        """End the pools that exist; of the others it is not known for how long they did."""
+        for name, life in self.lives.items():
+            if listed is None or name in listed:
+                self._close(life, now, failed=False)
+            else:
+                self.unknown_pools += 1
         self.lives.clear()
 
     def _counts(self, claim: Mapping[str, Any]) -> bool:

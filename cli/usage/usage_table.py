@@ -61,7 +61,7 @@ def _list_lines(account: Account) -> Iterator[str]:
     listed = ", ".join(prices) or "none is known"
     yield f"List price of the chip-hours (prices of {READ_ON}; not your bill): {listed}{unpriced}."
     if account.unknown_pools:
-        yield f"Not known: {count(account.unknown_pools, 'pool')}, because no record tells of their creates."
+        yield f"Not known: {count(account.unknown_pools, 'pool')}, because no record tells of their create or end."
 
 
 def describe(account: Account, by: str, span: Span) -> dict[str, Any]:

@@ -208,10 +208,9 @@ def test_a_cluster_that_cannot_be_asked_hides_no_other(
         return list(answer(cluster))
 
     monkeypatch.setattr(half_served.gke, "list", list_pools)
-    half_served.ports = replace(
-        half_served.ports, clusters={down: half_served.cluster, CLUSTER: half_served.cluster}
-    )
-    put_in_place(monkeypatch, a_deployment(half_served))
+    deployment, live = a_deployment(half_served), half_served.cluster
+    ports = replace(deployment.ports, clusters={down: live, CLUSTER: live})
+    put_in_place(monkeypatch, replace(deployment, ports=ports))
 
     result = run("status")
 

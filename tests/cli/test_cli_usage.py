@@ -143,7 +143,7 @@ def test_a_pool_whose_create_no_record_tells_is_told(tmp_path: Path, monkeypatch
         result = run("usage", "--since=5h")
 
     assert result.exit_code == 1
-    assert "Not known: 4 pools, because no record tells of their creates." in result.stdout
+    assert "Not known: 4 pools, because no record tells of their create or end." in result.stdout
 
 
 def test_a_pool_that_exists_counts_until_now_and_a_day_is_one_of_utc() -> None:
@@ -153,9 +153,11 @@ def test_a_pool_that_exists_counts_until_now_and_a_day_is_one_of_utc() -> None:
     account.see(midnight - 2 * HOUR, create)
     account.see(midnight, create)
 
-    total = account.total(midnight + HOUR)
+    total = account.total(midnight + HOUR, ["p"])
+    gone = account.total(midnight + HOUR, [])
 
     assert {day[-2:]: row.chip_hours for day, row in total.sum_days().items()} == {"14": 16.0, "15": 16.0}
+    assert (gone.sum_all().chip_hours, gone.unknown_pools, total.unknown_pools) == (0, 1, 0)
     assert account.rows == {}
     assert account.lives["p"] == PoolLife(
         began_at=midnight - 2 * HOUR,
