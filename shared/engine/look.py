@@ -15,7 +15,7 @@ from shared.engine.budget import Room
 from shared.engine.facts import are_served, list_named
 from shared.engine.inventory import Inventory
 from shared.engine.kueue import Standing, read_standing
-from shared.engine.reads import Reads, find_user
+from shared.engine.reads import Reads, find_user, map_nodes
 from shared.engine.stops import find_strongest
 from shared.engine.turns import Turns
 from shared.engine.views import Records, has_lost_nodes, read_records, view_pool, view_stranger
@@ -88,6 +88,8 @@ class Lists:
     inventory: Inventory
     nodes: Mapping[str, Sequence[PoolNode]]
     """By pool."""
+    pools_of: Mapping[str, str]
+    """The pool of each of these nodes."""
     pods: Mapping[WorkloadName, Sequence[PodView]]
     """The accelerator pods of the cluster by kind, namespace and name of their workload."""
     users: Mapping[str, Sequence[PodView]]
@@ -238,7 +240,8 @@ class _Builder:
         if self.workload is None:
             waiting = [pod for pod in self.pods if is_known and not pod.node_name]
             return Wanted(refusals=tuple(_refuse_stray(pod, key) for pod in waiting))
-        pools_of = {node.name: pool for pool, nodes in self.nodes.items() for node in nodes}
+        lists = self.reads.source.lists
+        pools_of = lists.pools_of if lists else map_nodes(self.nodes)
         wanted = list_wanted(key.cluster, self.workload, self.pods, pools_of, settings)
         plain = self.standing.plain
         if plain is None or not any(need.never for need in wanted.needs):

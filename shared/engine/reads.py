@@ -166,6 +166,11 @@ def counts(pod: PodView) -> bool:
     return pod.template.wants_accelerator and not pod.finished
 
 
+def map_nodes(nodes: Mapping[str, Sequence[PoolNode]]) -> dict[str, str]:
+    """Return the pool of each node by the node's name."""
+    return {node.name: pool for pool, members in nodes.items() for node in members}
+
+
 def find_user(pod: PodView) -> WorkloadName:
     """Return kind, namespace and name of a pod's workload; of a pod without one, its own."""
     kind = find_kind_of_pod(pod)

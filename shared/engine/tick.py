@@ -15,7 +15,7 @@ from shared.engine.figures import measure
 from shared.engine.inventory import DEPLOYMENT, take_inventory
 from shared.engine.kueue import is_answered, list_queued, mark_checks, refuse_checks
 from shared.engine.look import Key, Lists
-from shared.engine.reads import counts, find_user
+from shared.engine.reads import counts, find_user, map_nodes
 from shared.engine.reconcile import Role
 from shared.engine.tell import Outcome, forget_old
 from shared.engine.views import name_operations
@@ -127,10 +127,9 @@ def read_lists(cluster: str, ports: Ports) -> Lists:
     listing = ports.crew.fork(live.list_nodes)
     listed = [pod for pod in live.list_accelerator_pods() if counts(pod)]
     nodes: dict[str, list[PoolNode]] = defaultdict(list)
-    pools_of: dict[str, str] = {}
     for node in listing():
         nodes[node.pool].append(node)
-        pools_of[node.name] = node.pool
+    pools_of = map_nodes(nodes)
     pods: dict[WorkloadName, list[PodView]] = defaultdict(list)
     users: dict[str, list[PodView]] = defaultdict(list)
     for pod in listed:
@@ -144,6 +143,7 @@ def read_lists(cluster: str, ports: Ports) -> Lists:
     return Lists(
         inventory=inventory,
         nodes=nodes,
+        pools_of=pools_of,
         pods=pods,
         users=users,
         operations=named,
