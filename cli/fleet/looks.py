@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from cli.exit_codes import say
 from shared.engine.kueue import list_queued
 from shared.engine.look import Key, Memory
+from shared.engine.reads import read_stop
 from shared.engine.reconcile import plan_for
-from shared.engine.stops import read_stop
 from shared.engine.tick import list_owners, list_waiting, read_lists
 from shared.engine.views import list_slots, make_claim
 from shared.model.errors import ProvisionerError

@@ -1,8 +1,9 @@
 """The one way of both functions: key, look, plan, act, tell.
 
-- `look` reads what one workload has and wants; `inventory` what the cluster has.
-- `reconcile` makes the plan, a second one before anything is taken away, and lets `act` do it.
-- `budget` counts chips, operation slots and deletions; `turns` whose turn a free slot is.
+- `look` makes the scene of what `reads` has read of one workload, in the words of `views`;
+  `inventory` is what the cluster has.
+- `reconcile` makes the plan, a second one before anything is taken away; `creates` and `act` do it.
+- `budget` counts chips, operation slots, refusals and deletions, and whose turn a free slot is.
 - `work` lets one thread work on a key, for a message, the end of an operation and a `tick` alike.
 - `tell` says what was decided; `kueue` says it to Kueue too.
 

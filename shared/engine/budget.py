@@ -1,4 +1,4 @@
-"""Counts chips, operation slots, refusals and deletions of each cluster in one process.
+"""Counts chips, operation slots, refusals and deletions of each cluster, and whose turn it is.
 
 Only `provision` creates, and it runs as one instance, so what it has sent since GKE's list is known
 here. A second instance, for some minutes, may pass a limit by what it has sent; the tick reports
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 import threading
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -309,3 +310,46 @@ def _is_shown(sent: Sent, inventory: Inventory) -> bool:
 def _is_unseen(sent: Sent, inventory: Inventory) -> bool:
     pool = inventory.pools.get(sent.pool)
     return pool is None or pool.node_count < sent.maximum
+
+
+@dataclass(frozen=True, slots=True)
+class _Waiting:
+    since: float
+    """Unix seconds."""
+    begun: bool
+    """It is a gang that has a part of its pools."""
+
+
+@dataclass(slots=True)
+class Turns:
+    """The workloads that wait for the end of an operation."""
+
+    _waiting: dict[Key, _Waiting] = field(default_factory=dict)
+    _served: Counter[tuple[str, str]] = field(default_factory=Counter)
+    """By cluster and namespace, how often it was its turn."""
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def wait(self, key: Key, since: float, *, begun: bool) -> None:
+        """Let a workload have a turn; its place is that of its longest wait."""
+        with self._lock:
+            self._waiting[key] = _Waiting(since, begun)
+
+    def leave(self, key: Key) -> None:
+        """Forget a workload that waits no more."""
+        with self._lock:
+            self._waiting.pop(key, None)
+
+    def take_next(self, cluster: str) -> Key | None:
+        """Return whose turn it is: a gang that began, then namespaces in turn, the longest wait."""
+        with self._lock:
+            keys = [key for key in self._waiting if key.cluster == cluster]
+            if not keys:
+                return None
+            key = min(keys, key=self._rank)
+            del self._waiting[key]
+            self._served[cluster, key.namespace] += 1
+            return key
+
+    def _rank(self, key: Key) -> tuple[bool, int, float]:
+        waiting = self._waiting[key]
+        return not waiting.begun, self._served[key.cluster, key.namespace], waiting.since

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from shared.engine.act import REFUSED, Done, expect_young
 from shared.engine.budget import REFUSALS, Sent
-from shared.engine.explain import claim_slot, explain_act, find_need, name_pool
+from shared.engine.tell import claim_slot, explain_act, find_need, name_pool
 from shared.model import labels
 from shared.model.decisions import Decision, Reason, Verdict
 from shared.model.errors import (

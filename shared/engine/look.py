@@ -11,13 +11,10 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
 
-from shared.engine.budget import Room
-from shared.engine.facts import are_served, list_named
+from shared.engine.budget import Room, Turns
 from shared.engine.inventory import Inventory
 from shared.engine.kueue import Standing, read_standing
-from shared.engine.reads import Reads, find_user, map_nodes
-from shared.engine.stops import find_strongest
-from shared.engine.turns import Turns
+from shared.engine.reads import Reads, are_served, find_strongest, find_user, list_named, map_nodes
 from shared.engine.views import Records, has_lost_nodes, read_records, view_pool, view_stranger
 from shared.model.decisions import Decision, Reason, Verdict
 from shared.model.times import measure_seconds
@@ -29,7 +26,7 @@ if TYPE_CHECKING:
 
     from shared.engine.inventory import WorkloadName
     from shared.engine.outside import Ports
-    from shared.engine.stops import StopAndCause
+    from shared.engine.reads import StopAndCause
     from shared.engine.views import Named
     from shared.model.pools import NodePool
     from shared.model.readings import PoolNode

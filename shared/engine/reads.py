@@ -1,4 +1,7 @@
-"""The reads of one look: live, from the lists of a tick, or anew by name for a second look."""
+"""The reads of one look: live, from the lists of a tick, or anew by name for a second look.
+
+Then what its plan asks for: GKE's operations, what keeps machines away, the pods on nodes.
+"""
 
 from __future__ import annotations
 
@@ -9,21 +12,25 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from shared.engine.inventory import list_inventory
-from shared.engine.stops import read_stop
+from shared.engine.views import add_word, name_operations, read_records, view_stranger
 from shared.kinds.table import find_kind_of_pod, get_kind
-from shared.model.errors import KindAbsent, Unavailable
+from shared.model import labels
+from shared.model.errors import KindAbsent, ProvisionerError, Unavailable
+from shared.model.pools import PoolStatus
 from shared.needs.disks import list_volume_claims
+from shared.plan.scene import Fact, Stop
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from shared.engine.inventory import Inventory, WorkloadName
-    from shared.engine.look import From, Key, Memory
+    from shared.engine.look import From, Key, Look, Memory
     from shared.engine.outside import Ports
-    from shared.engine.stops import StopAndCause
+    from shared.engine.views import Named
     from shared.model.pools import NodePool
-    from shared.model.readings import PoolNode
+    from shared.model.readings import BoundPod, PoolNode
     from shared.model.workloads import Parent, PodView, WorkloadView
+    from shared.plan.scene import Ask, Pod
 
 SHARED_SECONDS = 2.0
 """How old a list of pools may be that another look has read, before a create only."""
@@ -177,3 +184,122 @@ def find_user(pod: PodView) -> WorkloadName:
     if kind is None:
         return "Pod", pod.namespace, pod.name
     return kind.name, pod.namespace, kind.find_owner(pod)
+
+
+MODES = {"active": Stop.NOTHING, "no-create": Stop.CREATES, "report-only": Stop.EVERYTHING}
+StopAndCause = tuple[Stop, str]
+_ORDER = list(Stop)
+
+
+def read_stop(cluster: str, namespace: str, ports: Ports) -> StopAndCause:
+    """Return what the label of one namespace forbids, and where it is.
+
+    No answer and an unknown value forbid every act: a stop that is not understood must not be
+    passed over. The same holds without our own namespace. A workload's may be gone with it, and
+    its pools must go too.
+    """
+    try:
+        seen = ports.clusters[cluster].get_namespace(namespace)
+    except ProvisionerError as error:
+        return Stop.EVERYTHING, f"namespace {namespace} could not be read: {error}"
+    if seen is None:
+        if namespace != ports.settings.own_namespace:
+            return Stop.NOTHING, ""
+        return Stop.EVERYTHING, f"namespace {namespace}, whose label may stop us, does not exist"
+    value = seen.labels.get(labels.MODE)
+    if value is None:
+        return Stop.NOTHING, ""
+    text = f"the label {labels.MODE}={value} of namespace {namespace}"
+    if value not in MODES:
+        return Stop.EVERYTHING, f"{text} has an unknown value; valid: {', '.join(MODES)}"
+    return MODES[value], text
+
+
+def find_strongest(stops: Iterable[StopAndCause]) -> StopAndCause:
+    """Return the stop that forbids the most."""
+    return max(stops, key=lambda each: _ORDER.index(each[0]))
+
+
+def add_facts(look: Look, asks: Sequence[Ask], ports: Ports) -> Look:
+    """Return the look with what its plan asked for, which is read side by side.
+
+    The pods on nodes are read last, because a deletion rests on them.
+
+    Raises:
+        ProvisionerError: something could not be read.
+    """
+    if any(ask.fact == Fact.OPERATIONS for ask in asks):
+        look = _add_operations(look, ports)
+    machines = [ask.pool for ask in asks if ask.fact == Fact.MACHINES]
+    if machines:
+        look = _add_machines(look, machines, ports)
+    used = [ask.pool for ask in asks if ask.fact == Fact.USERS]
+    return _add_users(look, used, ports) if used else look
+
+
+def list_named(cluster: str, ports: Ports) -> list[Named]:
+    """Return GKE's operations on pools with a name of ours."""
+    return name_operations(ports.pools.list_operations(cluster))
+
+
+def _add_operations(look: Look, ports: Ports) -> Look:
+    scene, uid = look.scene, look.workload.uid if look.workload else ""
+    named = list_named(look.key.cluster, ports)
+    records = read_records(look.key, uid, scene.needs, named, scene.now)
+    changed = dataclasses.replace(scene, creations=records.creations, deletions=records.deletions)
+    return dataclasses.replace(look, scene=changed)
+
+
+def _add_machines(look: Look, names: Sequence[str], ports: Ports) -> Look:
+    read = [partial(ports.pools.read_machines, look.pools[name]) for name in names]
+    machines = dict(zip(names, ports.crew.gather(read), strict=True))
+    pools = tuple(
+        add_word(pool, machines[pool.name], look.scene.now) if pool.name in machines else pool
+        for pool in look.scene.pools
+    )
+    return dataclasses.replace(look, scene=dataclasses.replace(look.scene, pools=pools))
+
+
+def _add_users(look: Look, names: Sequence[str], ports: Ports) -> Look:
+    """Return the look with the pods of others on the nodes of some pools."""
+    began_at, own = ports.clock.now(), {pod.uid for pod in look.pods}
+    strangers: list[Pod] = []
+    takers: set[WorkloadName] = set()
+    for pod, pool in _read_users(look, names, ports):
+        if pod.chips and pod.uid not in own:
+            strangers.append(view_stranger(pod, pool))
+            takers.add(pod.user)
+    pools = tuple(
+        dataclasses.replace(pool, users_read=True) if pool.name in names else pool
+        for pool in look.scene.pools
+    )
+    scene = dataclasses.replace(
+        look.scene,
+        pools=pools,
+        pods=(*look.scene.pods, *strangers),
+        takers_served=are_served({*look.takers, *takers}, look.inventory),
+    )
+    return dataclasses.replace(
+        look, scene=scene, takers=look.takers | takers, users_read_at=look.users_read_at or began_at
+    )
+
+
+def _read_users(look: Look, names: Sequence[str], ports: Ports) -> list[tuple[BoundPod, str]]:
+    """Return the unfinished pods on the nodes of some pools, each with its pool."""
+    live = ports.clusters[look.key.cluster]
+    nodes = [(node.name, name) for name in names for node in look.nodes.get(name, ())]
+    reads = [partial(live.list_bound_pods, node) for node, _ in nodes]
+    return [
+        (pod, pool)
+        for (_, pool), pods in zip(nodes, ports.crew.gather(reads), strict=True)
+        for pod in pods
+    ]
+
+
+def are_served(takers: Iterable[WorkloadName], inventory: Inventory) -> bool:
+    """Return whether one of some workloads has a pool on its way."""
+    return any(
+        pool.status == PoolStatus.PROVISIONING
+        for taker in takers
+        for pool in inventory.by_owner.get(taker, ())
+    )

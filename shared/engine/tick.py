@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
 
-from shared.engine.figures import measure
 from shared.engine.inventory import DEPLOYMENT, take_inventory
 from shared.engine.kueue import is_answered, list_queued, mark_checks, refuse_checks
 from shared.engine.look import Key, Lists
@@ -22,6 +21,7 @@ from shared.engine.views import name_operations
 from shared.engine.work import Work, work_on
 from shared.model.decisions import Decision, Reason, Verdict
 from shared.model.errors import OutOfTime, ProvisionerError
+from shared.model.pools import PAID
 from shared.model.times import FRESH_SECONDS
 
 if TYPE_CHECKING:
@@ -231,3 +231,29 @@ def count_verbs(done: Tick) -> dict[str, int]:
     """Return how many decisions of each verdict a tick made, for its answer."""
     verdicts = Counter(str(outcome.decision.verdict) for outcome in done.outcomes)
     return {"errors": len(done.errors), "left": done.left, **verdicts}
+
+
+def measure(role: Role, lists: Lists, works: Iterable[Work]) -> dict[str, int]:
+    """Return the figures of one tick: of demands in `provision`, of pools in `collect`."""
+    return _measure_pools(lists) if role == Role.COLLECT else _measure_demands(works)
+
+
+def _measure_demands(works: Iterable[Work]) -> dict[str, int]:
+    """Count the workloads that wait and are not refused: GKE has not provided what they lack."""
+    waits = []
+    for work in works:
+        scene = work.look.scene if work.look else None
+        since = [pod.created_at for pod in scene.pods if pod.waits] if scene else []
+        if scene and since and not work.refused:
+            waits.append(scene.now - min(since))
+    return {"waiting_demands": len(waits), "oldest_wait_seconds": round(max(waits, default=0.0))}
+
+
+def _measure_pools(lists: Lists) -> dict[str, int]:
+    """Count the chips of nodes of ours without an accelerator pod, and all autoscaled pools."""
+    idle = [
+        pool.units * len(lists.nodes.get(pool.name, ()))
+        for pool in lists.inventory.pools.values()
+        if pool.owner and pool.status in PAID and not lists.users.get(pool.name)
+    ]
+    return {"idle_chips": sum(idle), "autoscaled_pools": lists.inventory.autoscaled}

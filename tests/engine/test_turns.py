@@ -2,8 +2,8 @@
 
 import dataclasses
 
+from shared.engine.budget import Turns
 from shared.engine.look import Key
-from shared.engine.turns import Turns
 from shared.model.errors import Throttled, Unavailable
 from shared.model.pools import PoolStatus
 from tests.builders import CLUSTER
