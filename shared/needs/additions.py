@@ -29,6 +29,9 @@ _OF_SIZE = frozenset({labels.INSTANCE_TYPE, labels.MACHINE_FAMILY, labels.ACCELE
 """With these a pod may choose a machine that has more GPUs than it requests."""
 _OF_EVERY_POD = ("node.kubernetes.io/", labels.TPU_RESOURCE, labels.GPU_RESOURCE)
 """Tolerations that Kubernetes and GKE add to pods by themselves."""
+_OF_PLACED = (labels.NODE_POOL, labels.HOSTNAME)
+"""By these a controller sends a pod to nodes that it has chosen, as JobSet does with the followers
+of a leader that runs."""
 _NONE = "none"
 
 
@@ -60,7 +63,8 @@ NOTHING = Addition()
 def read_addition(pod: PodTemplate, spec: PodTemplate, pin_label: str) -> Addition:
     """Return what a live pod adds to its spec, but for the label that pins it to its own slice."""
     own, of_spec = _read_selection(pod), _read_selection(spec)
-    own.pop(pin_label, None)
+    for key in (pin_label, *_OF_PLACED):
+        own.pop(key, None)
     # Where the spec has several values, or any, the pod may choose one of them.
     added = {key: values for key, values in own.items() if len(of_spec.get(key, ())) != 1}
     tolerations = [each for each in pod.tolerations if not each.key.startswith(_OF_EVERY_POD)]

@@ -44,6 +44,8 @@ class Part:
     """The only slice."""
     added: bool = False
     """Live pods add something to the spec."""
+    unseen: bool = False
+    """None of its pods is live."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -229,7 +231,8 @@ class _Cut:
             live.update({each.slice: each.addition for each in self.seen}.values())
         most = self.group.replicas if self.group.elastic else len(self.slices) - self.group.over
         for addition, number in self._share(live, max(most, 0)).items():
-            yield (self.name, addition, ""), self._make(addition, number)
+            part = self._make(addition, number, unseen=not live[addition])
+            yield (self.name, addition, ""), part
 
     def _share(self, live: Counter[Addition], most: int) -> Counter[Addition]:
         """Return how many slices, or pods of an elastic group, add the same."""
@@ -243,12 +246,16 @@ class _Cut:
             shares[usual] += left
         return shares
 
-    def _make(self, addition: Addition, number: int) -> Part:
+    def _make(self, addition: Addition, number: int, *, unseen: bool = False) -> Part:
         template = addition.apply(self.group.template)
         replicas = number if self.group.elastic else self.group.replicas
-        group = dataclasses.replace(self.group, template=template, replicas=replicas)
-        added = addition != NOTHING
-        return Part(group=group, spec=addition.apply(self.spec), most=number, added=added)
+        return Part(
+            group=dataclasses.replace(self.group, template=template, replicas=replicas),
+            spec=addition.apply(self.spec),
+            most=number,
+            added=addition != NOTHING,
+            unseen=unseen,
+        )
 
     def _list_pinned(self, pin_label: str) -> Iterator[tuple[PartKey, Part]]:
         """Yield a part for each slice of a group whose slices are pinned."""

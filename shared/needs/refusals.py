@@ -30,6 +30,7 @@ _VALUES = {
 _SLICE_OF_GKE = re.compile(r"cloud\.google\.com/gke-tpu-(slice|partition)(-.+)?")
 """Labels that GKE's slice controller gives to the nodes of a slice or of a part of one:
 https://cloud.google.com/kubernetes-engine/docs/concepts/dynamic-slicing."""
+_OF_GKE = (labels.COMPUTE_CLASS, labels.PROVISIONING_REQUEST)
 _BY_QUEUE = (
     "kueue.x-k8s.io/podset-required-topology",
     "kueue.x-k8s.io/podset-slice-required-topology",
@@ -59,26 +60,24 @@ class KindNotServed(Rejected):
 def find_other_server(template: PodTemplate) -> Obstacle | None:
     """Return why the pods of a template are not for this provisioner; None if they are."""
     key = labels.DISABLE_AUTOPROVISIONING
-    opted_out = "true" in (template.labels.get(key), template.annotations.get(key))
+    if "true" in (template.labels.get(key), template.annotations.get(key)):
+        text = f"the pod's label or annotation {key}=true opts out"
+        return Obstacle(Reason.DEMAND_OPTED_OUT, text)
     by_request = any(each in template.annotations for each in labels.PROVISIONING_REQUESTS)
-    by_class = template.selects(labels.COMPUTE_CLASS)
-    by_request = by_request or template.selects(labels.PROVISIONING_REQUEST)
-    dynamic = _find_dynamic_slice(template)
-    rows = (
-        (opted_out, Reason.DEMAND_OPTED_OUT, f"the pod's label or annotation {key}=true opts out"),
-        (
-            by_class or by_request,
-            Reason.DEMAND_LEFT_TO_GKE,
-            "the pod uses a ComputeClass or a ProvisioningRequest; GKE provides its nodes itself",
-        ),
-        (bool(dynamic), Reason.DEMAND_LEFT_TO_GKE, _DYNAMIC.format(dynamic)),
-        (
-            template.selects(labels.NODE_POOL),
-            Reason.DEMAND_BOUND_ELSEWHERE,
-            f"the pod selects a node pool by its name ({labels.NODE_POOL}); without it it gets one",
-        ),
-    )
-    return next((Obstacle(reason, message) for holds, reason, message in rows if holds), None)
+    if by_request or any(map(template.selects, _OF_GKE)):
+        text = "the pod uses a ComputeClass or a ProvisioningRequest; GKE provides its nodes itself"
+        return Obstacle(Reason.DEMAND_LEFT_TO_GKE, text)
+    if dynamic := _find_dynamic_slice(template):
+        return Obstacle(Reason.DEMAND_LEFT_TO_GKE, _DYNAMIC.format(dynamic))
+    return None
+
+
+def find_chosen_pool(template: PodTemplate) -> Obstacle | None:
+    """Return that a spec names a node pool. A controller may name that of a leader to others."""
+    if not template.selects(labels.NODE_POOL):
+        return None
+    text = f"the pod selects a node pool by its name; remove {labels.NODE_POOL} to get a new one"
+    return Obstacle(Reason.DEMAND_BOUND_ELSEWHERE, text)
 
 
 def find_other_owner(

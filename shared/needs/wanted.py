@@ -22,7 +22,7 @@ from shared.model.workloads import Toleration
 from shared.needs.demand import Demand, build_demand
 from shared.needs.disks import find_unbound
 from shared.needs.parts import list_parts, see_pods
-from shared.needs.refusals import find_other_owner, find_other_server
+from shared.needs.refusals import find_chosen_pool, find_other_owner, find_other_server
 from shared.needs.selectors import list_copied_labels, list_required
 from shared.shapes.shape import Placement
 from shared.shapes.slices import find_slice_shape
@@ -41,6 +41,7 @@ _KEYS = (labels.POD_KEYS | {labels.SLICE_TOPOLOGY}) - {labels.CAPACITY}
 """Annotations of pods that change what serves them."""
 NO_NEED = "-"
 """In place of the key, for pods of the workload that belong to no need of its spec now."""
+_ANY_FLAVOR = (Toleration(key=labels.SPOT, operator="Exists"),)
 _NOWHERE = Asks(PoolShape(""))
 """What no pool offers."""
 
@@ -166,8 +167,10 @@ class _Asker:
         """
         group, template = part.group, part.group.template
         need = Need(key=_make_key(part), asks=_NOWHERE, most=part.most)
-        other = find_other_server(template) or find_other_owner(
-            self.workload, self.namespace_labels, gpus=template.gpus > 0
+        other = (
+            find_other_server(template)
+            or find_chosen_pool(template)
+            or find_other_owner(self.workload, self.namespace_labels, gpus=template.gpus > 0)
         )
         if other is not None:
             return Answer(need, other=other)
@@ -208,10 +211,12 @@ class _Asker:
 
 def _shape(need: Need, part: Part, shape: Shape, required: frozenset[tuple[str, str]]) -> Need:
     """Return a need with what fits it, and how many nodes it wants."""
-    elastic, template = part.group.elastic, part.group.template
+    elastic, tolerated = part.group.elastic, part.group.template.tolerations
+    # Slices without live pods may be of any flavor, so their pools may be on spot machines.
+    tolerated += _ANY_FLAVOR if part.unseen else ()
     return dataclasses.replace(
         need,
-        asks=Asks(read_shape(shape, elastic=elastic), required, template.tolerations),
+        asks=Asks(read_shape(shape, elastic=elastic), required, tolerated),
         hosts=1 if elastic else shape.node_count,
         nodes=shape.node_count * (part.most > 0) if elastic else None,
     )

@@ -140,7 +140,7 @@ NO_DEMAND = [
     ),
     pytest.param(
         {"shape": {"selectors": {labels.NODE_POOL: "mine"}}},
-        {},
+        {"template": a_template(selectors={labels.NODE_POOL: "mine"})},
         Reason.DEMAND_BOUND_ELSEWHERE,
         id="a pool of its own",
     ),

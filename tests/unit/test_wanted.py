@@ -10,7 +10,7 @@ from shared.kinds import jobset as jobset_keys
 from shared.model import labels
 from shared.model.decisions import Reason, Verdict
 from shared.model.needs import Need, Tier
-from shared.model.workloads import PodView, SliceGroup, WorkloadView
+from shared.model.workloads import PodView, SliceGroup, Taint, WorkloadView
 from shared.needs.wanted import NO_NEED
 from tests.builders import a_jobset, a_pod, a_template, settings
 from tests.demands import want
@@ -193,3 +193,23 @@ def test_a_workload_of_which_no_slice_is_clear_is_refused_with_the_reason() -> N
     assert need.never is not None
     assert need.never.reason == Reason.SLICE_UNKNOWN
     assert len(plan(unindexed)) == 1
+
+
+def test_followers_that_a_controller_sends_to_the_pool_of_their_leader_add_nothing() -> None:
+    """JobSet's webhook does so where placement is exclusive."""
+    follower = a_pod(name="follower", shape={"selectors": {labels.NODE_POOL: "train-1", labels.HOSTNAME: "h"}})
+    wanted = want(a_jobset(), a_pod(node_name="n-0"), follower)
+
+    assert ([each.slice for each in wanted.pods], wanted.refusals) == (["train-workers-0"] * 2, ())
+    assert {each.need for each in wanted.pods} == {need.key for need in wanted.needs}
+
+
+def test_slices_without_pods_count_for_pools_of_any_flavor_that_their_spec_leaves_open() -> None:
+    workload = a_set_of(2)
+    spot = Taint(labels.SPOT, "true", "NoSchedule")
+    (before,) = want(workload).needs
+    (after,) = want(workload, in_group(0), in_group(1)).needs
+
+    assert any(each.covers(spot) for each in before.asks.tolerations)
+    assert not any(each.covers(spot) for each in after.asks.tolerations)
+    assert before.key == after.key
