@@ -1,9 +1,12 @@
 """Limits, operation slots, refusals and deletions are counted in the process, before each call."""
 
 import dataclasses
+import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from shared.engine.threads import Crew
 from shared.model.errors import Busy, InvalidRequest, NoCapacity, Throttled, Unavailable
 from shared.model.priorities import CapacityPolicy, Priority
 from shared.model.readings import Operation
@@ -200,3 +203,27 @@ def test_a_limit_that_is_passed_is_reported_once_and_nothing_is_deleted_for_it()
     world.collector.tick()
     world.collector.tick()
     assert not world.list_deleted()
+
+
+def test_threads_together_pass_no_limit() -> None:
+    world = World(limit_chips=48)
+    names = [f"w{number}" for number in range(12)]
+    for name in names:
+        world.set_jobset(name=name, replicas=1)
+        world.wait(0, jobset=name)
+    function = world.provisioner
+    function.ports = dataclasses.replace(function.ports, crew=Crew())
+    barrier = threading.Barrier(len(names), timeout=10)
+
+    def meet(call: str) -> None:
+        if call == "list pods":
+            barrier.wait()  # each has counted nothing yet
+
+    world.gke.before = meet
+    with ThreadPoolExecutor(len(names)) as pool:
+        works = list(pool.map(function.work, names))
+
+    assert len(world.gke.pools) == 3
+    told = [reason for work in works for reason in list_reasons(work)]
+    assert (told.count("pool_absent"), told.count("limit_reached")) == (3, 9)
+    assert not [error for work in works for error in work.errors]
