@@ -32,7 +32,9 @@ def list_asks(census: Census, plan: Plan) -> tuple[Ask, ...]:
 def _list_decisive(census: Census, plan: Plan) -> set[str]:
     """Return the pools of which the pods of others would change the plan, and were not read."""
     decisive = {act.pool for act in plan.takes if act.verb in _REST_ON_PODS}
-    decisive |= {pool.name for _, pool in census.demanded.served if _is_perhaps_taken(pool, census)}
+    if any(pod.waits for pod in census.scene.pods):
+        served = (pool for _, pool in census.demanded.served)
+        decisive |= {pool.name for pool in served if _is_perhaps_taken(pool, census)}
     return decisive - {pool.name for pool in census.scene.pools if pool.users_read}
 
 

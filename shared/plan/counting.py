@@ -101,10 +101,6 @@ class Assignment:
     unserved: tuple[Want, ...]
     left: tuple[Pool, ...]
 
-    def find_pool(self, need: Need) -> Pool | None:
-        """Return the first pool that counts for a need."""
-        return next((pool for want, pool in self.served if want.need is need), None)
-
 
 class Census:
     """What was counted of one scene: each part once, when it is first asked for."""

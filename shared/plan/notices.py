@@ -26,12 +26,13 @@ def list_notices(census: Census) -> list[Answer]:
         for pool in census.scene.pools
         if pool.word == Word.LOST and census.troubles.get(pool.name) == Trouble.SHORT
     ]
-    told += [
-        Answer(Reason.POD_UNPLACED, want.need.key)
-        for want, pool in census.demanded.served
-        if _is_unplaced(want, pool, census.scene.now)
-    ]
-    return told
+    return told + list(_list_unplaced(census))
+
+
+def _list_unplaced(census: Census) -> Iterator[Answer]:
+    for want, pool in census.demanded.served:
+        if _is_unplaced(want, pool, census.scene.now):
+            yield Answer(Reason.POD_UNPLACED, want.need.key)
 
 
 def _list_of_slices(census: Census, need: Need) -> Iterator[Reason]:

@@ -23,7 +23,7 @@ from shared.plan.scene import Act, Answer, Plan, Queue, Stop, Verb
 
 if TYPE_CHECKING:
     from shared.model.names import Slot
-    from shared.plan.scene import Need, Pool, Scene
+    from shared.plan.scene import Need, Scene
 
 
 class Life(StrEnum):
@@ -73,11 +73,12 @@ def _make_plan(census: Census) -> Plan:
         takes = plan_records(census)
     elif life != Life.UNKNOWN:
         _plan_needs(census, draft)
-        spare = find_spare(census) if life == Life.LIVE else spare
-        takes = [*draft.takes, *plan_takes(census, spare, draft.first)]
-    adds = [*plan_opens(census), *draft.adds] if life != Life.UNKNOWN else []
+        if scene.pools:
+            spare = frozenset() if census.queued else find_spare(census)
+            takes = [*draft.takes, *plan_takes(census, spare, draft.first)]
+    opens = plan_opens(census) if scene.pools and life != Life.UNKNOWN else []
     return Plan(
-        adds=() if scene.stop else tuple(adds),
+        adds=() if scene.stop else (*opens, *draft.adds),
         takes=() if scene.stop == Stop.EVERYTHING else tuple(dict.fromkeys(takes)),
         answers=tuple(dict.fromkeys(draft.answers)),
         spare=spare,
@@ -122,11 +123,10 @@ def _plan_adds(census: Census, draft: _Draft) -> None:
     chips = sum(count_chips(census, want.need) for want in census.demanded.unserved)
     affordable = not census.queued or chips <= census.scene.room
     for need in census.scene.needs:
-        pool = census.kept.find_pool(need) if need.elastic else None
         if lacking[need.key]:
             _plan_creates(census, draft, lacking[need.key], affordable=affordable)
-        elif pool:
-            _plan_size(census, draft, need, pool)
+        elif need.elastic:
+            _plan_size(census, draft, need)
 
 
 def _plan_creates(census: Census, draft: _Draft, wants: list[Want], *, affordable: bool) -> None:
@@ -171,19 +171,20 @@ def _count_affordable(census: Census, need: Need, means: Means) -> int:
     return need.hosts if need.hosts <= room else 0
 
 
-def _plan_size(census: Census, draft: _Draft, need: Need, pool: Pool) -> None:
-    """Plan how the maximum of an elastic pool changes."""
-    act, nodes = size_pool(census, need, pool, draft.means), count_wanted(census, need)
-    if act is None:
+def _plan_size(census: Census, draft: _Draft, need: Need) -> None:
+    """Plan how the maximum of an elastic pool changes, if the need has one."""
+    pool = next((pool for want, pool in census.kept.served if want.need is need), None)
+    act = size_pool(census, need, pool, draft.means) if pool else None
+    if pool is None or act is None:
         return
-    if isinstance(act, Act) and act.verb == Verb.LOWER:
+    if isinstance(act, Reason):
+        draft.tell(act, need)
+    elif act.verb == Verb.LOWER:
         draft.takes.append(act)
-        return
-    if isinstance(act, Act) and census.scene.stop:
+    elif census.scene.stop:
         draft.tell(Reason.STOPPED, need)
-        return
-    if isinstance(act, Reason) or act.maximum < nodes:
-        draft.tell(Reason.LIMIT_REACHED, need)
-    if isinstance(act, Act):
+    else:
         draft.adds.append(act)
         draft.means = draft.means.less((act.maximum - count_nodes(pool)) * need.chips)
+        if act.maximum < count_wanted(census, need):
+            draft.tell(Reason.LIMIT_REACHED, need)

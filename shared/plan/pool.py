@@ -87,7 +87,7 @@ def find_spare(census: Census) -> frozenset[str]:
 def plan_takes(census: Census, spare: Collection[str], first: Collection[str]) -> list[Act]:
     """Return what is taken away while the workload is live or in Kueue's queue.
 
-    A spare pool goes if the last tick found it so too; those of `first` hold what a successor needs.
+    A spare pool goes if the last tick found it so too; one of `first` is in the way.
     """
     acts: list[Act | None] = []
     for pool in sorted(filter(is_at_rest, census.scene.pools), key=census.rank):
