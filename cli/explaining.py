@@ -14,6 +14,8 @@ from cli.exit_codes import BadInput, told
 from cli.printing import open_console
 
 _HEADING = re.compile(r"^#{2,3} (.+)$", re.MULTILINE)
+_MEANS = "- **Means:** "
+"""Begins the text about a reason."""
 _LINK = re.compile(r"\[([^\]]+)\]\((?:#[-\w]+|[^)\s]+\.md[^)\s]*)\)")
 
 
@@ -50,7 +52,7 @@ def find_summary(reason: str) -> str:
     except BadInput:
         return ""
     paragraph = " ".join(drop_links(text).partition("\n\n")[0].split())
-    sentence, stop, _ = paragraph.partition(". ")
+    sentence, stop, _ = paragraph.removeprefix(_MEANS).partition(". ")
     return sentence + stop.rstrip()
 
 

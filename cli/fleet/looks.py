@@ -11,7 +11,7 @@ from shared.engine.kueue import list_queued
 from shared.engine.look import Key, Memory
 from shared.engine.reads import read_stop
 from shared.engine.reconcile import plan_for
-from shared.engine.tick import list_owners, list_waiting, read_lists
+from shared.engine.tick import list_owners, read_lists
 from shared.engine.views import list_slots, make_claim
 from shared.model.errors import ProvisionerError
 from shared.model.names import HASH_CHARACTERS, parse_name
@@ -94,11 +94,17 @@ def read_cluster(
         return reading
     owners = [key for key in list_owners(reading.lists, cluster) if chooses(key)]
     _plan_all(owners, reading, ports)
-    found = [*list_waiting(reading.lists, cluster, ports), *_list_queued(reading, ports), *also]
+    found = [*_list_waiting(reading), *_list_queued(reading, ports), *also]
     waiting = [key for key in found if chooses(key)]
     live = {_name(one.look.key) for one in reading.planned if one.look.workload}
     _plan_all([key for key in dict.fromkeys(waiting) if _name(key) not in live], reading, ports)
     return reading
+
+
+def _list_waiting(reading: Reading) -> list[Key]:
+    """Return the workloads with a pod that has no node, also if a tick leaves it to its message."""
+    pods = reading.lists.pods if reading.lists else {}
+    return [Key(reading.cluster, *owner) for owner, own in pods.items() if not all(pod.node_name for pod in own)]
 
 
 def _list_queued(reading: Reading, ports: Ports) -> list[Key]:
