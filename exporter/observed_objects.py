@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Generic, TypeVar
 
-from exporter.predicates import has_surplus, is_demand, quota_of, standing_of, wants_fewer
+from exporter.predicates import is_demand, quota_of, standing_of, wants_fewer
 from shared.edges.workload_objects import view_pod
 from shared.model.messages import Event, EventType, ObjectName, Observed
 from shared.model.times import format_time
@@ -149,18 +149,14 @@ class _Entry:
     standing: tuple[Observed, str] | None = None
     """What was last reported."""
     terminating: bool = False
-    was_active: bool = False
-    """Whether some of it was still active when or after `standing` was reported."""
     wanted: dict[str, int] = field(default_factory=dict)
     """How many slices each group wanted when it was last seen."""
-    leaving: bool = False
-    """Whether more of it still runs than is wanted since that was reported."""
 
 
 class ObservedWorkloads(ObservedObjects["WorkloadView", _Entry]):
-    """Workloads of one kind that are over: completed, failed, suspended, deleted; then drained.
+    """Workloads of one kind that are over: completed, failed, suspended, deleted.
 
-    And those that need fewer slices than before.
+    And those that need fewer slices than before. When their last pods have ended is found by a tick.
     """
 
     def __init__(self, cluster: str, kind: Kind) -> None:
@@ -168,7 +164,7 @@ class ObservedWorkloads(ObservedObjects["WorkloadView", _Entry]):
         self._kind = kind
 
     def see(self, seen: WorkloadView) -> Iterable[Event]:
-        """Return the new facts about a workload: over, being deleted, drained, scaled down."""
+        """Return the new facts about a workload: over, being deleted, scaled down."""
         if self._has_no_slices(seen):
             return ()
         self._mark(seen.uid)
@@ -178,9 +174,7 @@ class ObservedWorkloads(ObservedObjects["WorkloadView", _Entry]):
         return [
             *self._new_standing(entry, seen),
             *self._new_termination(entry, seen),
-            *self._drained(entry, seen),
             *self._scaled(entry, seen),
-            *self._left(entry, seen),
         ]
 
     def lose(self, gone: WorkloadView) -> Iterable[Event]:
@@ -208,7 +202,7 @@ class ObservedWorkloads(ObservedObjects["WorkloadView", _Entry]):
         standing = standing_of(seen)
         if standing == entry.standing:
             return ()
-        entry.standing, entry.was_active = standing, False
+        entry.standing = standing
         return () if standing is None else (self._over(entry.name, *standing),)
 
     def _new_termination(self, entry: _Entry, seen: WorkloadView) -> Iterable[Event]:
@@ -218,33 +212,12 @@ class ObservedWorkloads(ObservedObjects["WorkloadView", _Entry]):
         entry.terminating = True
         return (self._over(entry.name, Observed.DELETED, format_time(seen.deleting_since)),)
 
-    def _drained(self, entry: _Entry, seen: WorkloadView) -> Iterable[Event]:
-        """Return that the last pods of a workload which is over have stopped."""
-        if entry.standing is None:
-            return ()
-        if seen.active:
-            entry.was_active = True
-            return ()
-        if not entry.was_active:
-            return ()
-        entry.was_active = False
-        observed, since = entry.standing
-        return (self._over(entry.name, Observed.DRAINED, f"{observed}@{since}"),)
-
     def _scaled(self, entry: _Entry, seen: WorkloadView) -> Iterable[Event]:
         """Return that fewer slices are needed than before, unless the workload is over."""
         before, entry.wanted = entry.wanted, {group.name: group.replicas for group in seen.groups}
         if entry.standing is not None or entry.terminating or not wants_fewer(before, entry.wanted):
             return ()
-        entry.leaving = has_surplus(seen)
         return (self._over(entry.name, Observed.SCALED, f"generation {seen.generation}"),)
-
-    def _left(self, entry: _Entry, seen: WorkloadView) -> Iterable[Event]:
-        """Return that the pods of removed slices have stopped."""
-        if not entry.leaving or has_surplus(seen):
-            return ()
-        entry.leaving = False
-        return (self._over(entry.name, Observed.DRAINED, f"scaled@generation {seen.generation}"),)
 
     def _over(self, name: ObjectName, observed: Observed, incarnation: str) -> Event:
         return self._event(EventType.WORKLOAD_OVER, name, observed, incarnation)

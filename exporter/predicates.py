@@ -108,12 +108,3 @@ def quota_of(queued: QueuedWorkload) -> str:
 def wants_fewer(before: Mapping[str, int], now: Mapping[str, int]) -> bool:
     """Return whether some group needs fewer slices than before. A removed group needs none."""
     return any(now.get(group, 0) < count for group, count in before.items())
-
-
-def has_surplus(workload: WorkloadView) -> bool:
-    """Return whether more of a workload runs than its spec needs.
-
-    Its status counts pods, or what has one per slice; if that is wrong, the tick finds what has
-    left.
-    """
-    return workload.active > sum(group.replicas * max(group.hosts, 1) for group in workload.groups)

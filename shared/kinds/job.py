@@ -79,7 +79,6 @@ def _read(body: Json, read_template: TemplateReader) -> WorkloadView:
         terminal_since=held.get(terminal),
         managed_elsewhere=read_text(body, "spec", "managedBy") not in ("", CONTROLLER),
         part_of=f"{read_text(whole, 'kind')} {read_text(whole, 'name')}".strip(),
-        active=read_number(body, "status", "active"),
     )
 
 

@@ -83,10 +83,6 @@ def _read(body: Json, read_template: TemplateReader) -> WorkloadView:
         # The pods of another manager are in another cluster:
         # https://jobset.sigs.k8s.io/docs/reference/jobset.v1alpha2/.
         managed_elsewhere=read_text(body, "spec", "managedBy") not in ("", JOBSET_CONTROLLER),
-        active=sum(
-            read_number(each, "active")
-            for each in read_objects(body, "status", "replicatedJobsStatus")
-        ),
     )
 
 

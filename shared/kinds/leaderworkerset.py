@@ -145,7 +145,6 @@ def _read(body: Json, read_template: TemplateReader) -> WorkloadView:
         **read_identity(NAME, body),
         groups=_read_groups(body, leader, workers),
         templates={APART: leader, _WORKERS: workers},
-        active=read_number(body, "status", "replicas"),
     )
 
 

@@ -97,7 +97,6 @@ def _read_slot(pod: PodView) -> str:
 
 def _read(body: Json, read_template: TemplateReader) -> WorkloadView:
     scales = read_flag(body, "spec", "enableInTreeAutoscaling")
-    suspended = read_flag(body, "spec", "suspend")
     of_head = read_object(body, "spec", "headGroupSpec", "template")
     head = read_template(of_head) if of_head else PodTemplate()
     workers = [
@@ -110,13 +109,10 @@ def _read(body: Json, read_template: TemplateReader) -> WorkloadView:
         **read_identity(NAME, body),
         groups=(*workers, *heads),
         templates={HEAD: head},
-        suspended=suspended,
+        suspended=read_flag(body, "spec", "suspend"),
         suspended_since=read_held_conditions(body).get("RayClusterSuspended"),
         suspend_set_at=read_suspend_set_at(body),
         managed_elsewhere=read_text(body, "spec", "managedBy") not in ("", OPERATOR),
-        # The status does not count the head, which goes with its workers on suspension.
-        active=read_number(body, "status", "availableWorkerReplicas")
-        + len(heads) * (not suspended),
         parent=read_parent(body),
     )
 

@@ -60,7 +60,6 @@ def _read(body: Json, read_template: TemplateReader) -> WorkloadView:
         **read_identity(NAME, body),
         groups=(group,) if template.wants_accelerator else (),
         templates={"": template},
-        active=read_number(body, "status", "replicas"),
     )
 
 

@@ -45,7 +45,6 @@ class Observed(StrEnum):
     FAILED = "failed"
     SUSPENDED = "suspended"
     DELETED = "deleted"
-    DRAINED = "drained"
     SCALED = "scaled"
     """The workload needs fewer slices than before."""
     QUOTA_RESERVED = "quota-reserved"

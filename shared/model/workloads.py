@@ -368,8 +368,6 @@ class WorkloadView:
     """Another controller runs it, for example in another cluster; nothing runs in this one."""
     part_of: str = ""
     """The object of an unknown kind that controls it, as ``Kind name``; empty for none."""
-    active: int = 0
-    """How many of its parts still run, by its own status."""
     parent: Parent | None = None
     """Its parent, by its owner reference; the workload does not show whether that has ended."""
     disks: tuple[Disk, ...] = ()

@@ -11,6 +11,7 @@ from shared.model.workloads import WorkloadView
 CLUSTER = "projects/p/locations/us-east5/clusters/c"
 TOPIC = "projects/p/topics/workload-events"
 SINCE = "2026-11-20T10:00:00Z"
+JOB = {"apiVersion": "batch/v1", "kind": "Job", "name": "train-slice-0", "uid": "job-1", "controller": True}
 UNSCHEDULABLE = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/1 nodes"}
 
 
@@ -34,6 +35,7 @@ def a_leader(uid: str = "pod-1", version: str = "101", **overrides: Any) -> dict
             "creationTimestamp": None,
             "labels": overrides.get("labels", labels),
             "annotations": overrides.get("annotations", {}),
+            "ownerReferences": [JOB] if overrides.get("labels", labels) else [],
             "managedFields": [{"manager": "kube-controller-manager", "fieldsV1": {"f:metadata": {}}}],
         }
         | overrides.get("metadata", {}),
@@ -54,7 +56,6 @@ def a_jobset(
     version: str = "101",
     *,
     conditions: tuple[tuple[str, str, str], ...] = (),
-    active: tuple[int, ...] = (),
     deleting: str = "",
     managed_by: str | None = None,
     replicas: int = 1,
@@ -77,7 +78,6 @@ def a_jobset(
             "conditions": [
                 {"type": kind, "status": status, "lastTransitionTime": since} for kind, status, since in conditions
             ],
-            "replicatedJobsStatus": [{"name": f"r{n}", "active": count} for n, count in enumerate(active)],
         },
     }
 

@@ -7,11 +7,10 @@ from typing import Any
 import pytest
 
 from exporter.observed_objects import ObservedPods, ObservedWorkloads
-from shared.edges.workload_objects import Pod
 from shared.kinds.jobset import JOBSET
 from shared.kinds.table import get_kind
 from shared.model.messages import Event, EventType, ObjectName, Observed, format_message
-from shared.model.workloads import PodView, SliceGroup, WorkloadView
+from shared.model.workloads import WorkloadView
 from tests.exporter.exporter_builders import (
     CLUSTER,
     SINCE,
@@ -101,12 +100,6 @@ def test_each_leader_of_a_workload_is_reported() -> None:
     assert (len(observed), observed.standing) == (2, 2)
 
 
-def ray(replicas: int, active: int) -> WorkloadView:
-    """A workload with slices of two hosts, whose status counts pods."""
-    group = SliceGroup(name="g", replicas=replicas, hosts=2)
-    return dataclasses.replace(read_jobset(), groups=(group,), generation=replicas, active=active)
-
-
 OVER = (completed(),)
 CASES: dict[str, list[tuple[WorkloadView, list[tuple[str, str]]]]] = {
     "one that wants fewer slices is reported, and one that wants more is not": [
@@ -119,29 +112,6 @@ CASES: dict[str, list[tuple[WorkloadView, list[tuple[str, str]]]]] = {
         (read_jobset(replicas=2), []),
         (read_jobset(replicas=1, conditions=OVER), [("completed", SINCE)]),
     ],
-    "what is no longer wanted is reported once more when it has stopped": [
-        (ray(3, active=6), []),
-        (ray(1, active=6), [("scaled", "generation 1")]),
-        (ray(1, active=3), []),
-        (ray(1, active=2), [("drained", "scaled@generation 1")]),
-        (ray(1, active=2), []),
-        (ray(1, active=1), []),
-    ],
-    "fewer slices of which none runs are reported once": [
-        (ray(3, active=0), []),
-        (ray(1, active=0), [("scaled", "generation 1")]),
-        (ray(1, active=0), []),
-    ],
-    "fewer slices of which no more run than are wanted are reported once": [
-        (ray(3, active=2), []),
-        (ray(1, active=2), [("scaled", "generation 1")]),
-        (ray(1, active=0), []),
-    ],
-    "slices that are wanted again before they stopped are reported as if they had": [
-        (ray(2, active=4), []),
-        (ray(1, active=4), [("scaled", "generation 1")]),
-        (ray(2, active=4), [("drained", "scaled@generation 2")]),
-    ],
     "a completed one is reported once with its time": [
         (read_jobset(), []),
         (read_jobset(conditions=OVER), [("completed", SINCE)]),
@@ -151,22 +121,6 @@ CASES: dict[str, list[tuple[WorkloadView, list[tuple[str, str]]]]] = {
         (read_jobset(conditions=(suspended(),)), [("suspended", SINCE)]),
         (read_jobset(conditions=(resumed(),)), []),
         (read_jobset(conditions=(suspended(),)), [("suspended", SINCE)]),
-    ],
-    "one drains after it was over with jobs still active": [
-        (read_jobset(active=(2,)), []),
-        (read_jobset(conditions=OVER, active=(1, 1)), [("completed", SINCE)]),
-        (read_jobset(conditions=OVER, active=(0, 1)), []),
-        (read_jobset(conditions=OVER, active=(0, 0)), [("drained", f"completed@{SINCE}")]),
-        (read_jobset(conditions=OVER, active=(0, 0)), []),
-    ],
-    "one that is over without active jobs does not drain again": [
-        (read_jobset(active=(2,)), []),
-        (read_jobset(conditions=OVER, active=(0,)), [("completed", SINCE)]),
-        (read_jobset(conditions=OVER, active=(0,)), []),
-    ],
-    "a resumed one does not drain": [
-        (read_jobset(conditions=(suspended(),), active=(1,)), [("suspended", SINCE)]),
-        (read_jobset(conditions=(resumed(),), active=(0,)), []),
     ],
 }
 """What the watch shows of one workload, in turn, each with what is then reported."""
@@ -183,7 +137,7 @@ def test_a_foreground_deletion_is_reported_when_it_begins_and_when_it_ends() -> 
     observed = ObservedWorkloads(CLUSTER, JOBSET)
     begun = list(observed.see(read_jobset(deleting=LATER)))
     assert facts(begun) == [("deleted", LATER)]
-    assert facts(observed.see(read_jobset(deleting=LATER, active=(1,)))) == []
+    assert facts(observed.see(read_jobset(deleting=LATER))) == []
     ended = list(observed.lose(read_jobset(deleting=LATER)))
     assert facts(ended) == [("deleted", "")]
     assert begun[0].id != ended[0].id

@@ -5,7 +5,6 @@ from typing import Any
 import pytest
 
 from exporter.predicates import is_demand, standing_of
-from shared.edges.workload_objects import read_workload
 from shared.kinds.jobset import JOBSET
 from shared.model.messages import Observed
 from tests.exporter.exporter_builders import (
@@ -128,9 +127,3 @@ def test_a_jobset_stands_as_its_conditions_say(conditions: Any, expected: Any) -
 )
 def test_a_jobset_of_another_manager_is_not_ours(managed_by: str | None, ours: bool) -> None:
     assert read_jobset(managed_by=managed_by).managed_elsewhere is not ours
-
-
-def test_active_jobs_are_summed_and_may_be_missing() -> None:
-    assert read_jobset(active=(2, 1)).active == 3
-    assert read_workload(JOBSET, {"status": {}}).active == 0
-    assert read_workload(JOBSET, {"status": {"replicatedJobsStatus": [{"name": "r"}]}}).active == 0

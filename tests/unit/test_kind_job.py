@@ -231,11 +231,6 @@ def test_a_suspension_has_the_time_of_its_condition() -> None:
     assert not a_job(suspend=False).suspended
 
 
-def test_what_still_runs_is_what_the_status_counts() -> None:
-    assert a_job(status={"active": 3}).active == 3
-    assert a_job().active == 0
-
-
 @pytest.mark.parametrize(
     ("owner", "elsewhere"),
     [

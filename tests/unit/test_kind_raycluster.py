@@ -234,7 +234,7 @@ def test_a_group_wants_as_many_replicas_as_kuberay_makes(
 @pytest.mark.parametrize(
     ("body", "expected"),
     [
-        (a_body(), {"suspended": False, "suspended_since": None, "terminal": "", "active": 5}),
+        (a_body(), {"suspended": False, "suspended_since": None, "terminal": ""}),
         (a_body(suspend=True), {"suspended": True, "suspended_since": None}),
         (
             a_body(suspend=True, conditions=[SUSPENDED]),
@@ -248,7 +248,7 @@ def test_a_group_wants_as_many_replicas_as_kuberay_makes(
         (a_body(managedBy="ray.io/kuberay-operator"), {"managed_elsewhere": False}),
         (a_body(managedBy=""), {"managed_elsewhere": False}),
         (a_body(managedBy="kueue.x-k8s.io/multikueue"), {"managed_elsewhere": True}),
-        ({"metadata": {"name": "llm"}}, {"groups": (), "active": 0, "name": "llm", "suspended": False}),
+        ({"metadata": {"name": "llm"}}, {"groups": (), "name": "llm", "suspended": False}),
     ],
 )
 def test_a_cluster_is_read(body: dict[str, Any], expected: dict[str, Any]) -> None:

@@ -93,11 +93,6 @@ def test_a_worker_group_may_have_the_name_of_the_head_s() -> None:
     assert of_worker.group.replicas == 2
 
 
-def test_a_head_is_active_until_it_is_suspended() -> None:
-    assert a_cluster(gpu_workers(), head=CPU).active == 5
-    assert a_cluster(gpu_workers(), head=a_template()).active == 6
-    assert a_cluster(gpu_workers(), head=a_template(), suspend=True).active == 5
-
 
 def test_a_head_with_tpus_is_refused_and_no_worker_gets_a_pool_for_it() -> None:
     head = {"spec": a_group()["template"]["spec"]}

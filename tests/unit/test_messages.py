@@ -180,7 +180,7 @@ def test_a_malformed_attribute_is_named_with_what_would_be_valid(
         (
             {"observed": "exploded"},
             "data.observed",
-            "unschedulable, completed, failed, suspended, deleted, drained",
+            "unschedulable, completed, failed, suspended, deleted, scaled",
         ),
         ({"observed": "left out"}, "data.observed", "completed"),
         ({"observed": {}}, "data.observed", "completed"),
