@@ -171,11 +171,7 @@ class ObservedWorkloads(ObservedObjects["WorkloadView", _Entry]):
         entry = self._entries.get(seen.uid)
         if entry is None:
             entry = self._entries[seen.uid] = _Entry(_name(seen))
-        return [
-            *self._new_standing(entry, seen),
-            *self._new_termination(entry, seen),
-            *self._scaled(entry, seen),
-        ]
+        return [*self._new_standing(entry, seen), *self._new_termination(entry, seen), *self._scaled(entry, seen)]
 
     def lose(self, gone: WorkloadView) -> Iterable[Event]:
         """Return that a workload is gone."""

@@ -77,7 +77,7 @@ def a_jobset(
         "status": {
             "conditions": [
                 {"type": kind, "status": status, "lastTransitionTime": since} for kind, status, since in conditions
-            ],
+            ]
         },
     }
 

@@ -93,7 +93,6 @@ def test_a_worker_group_may_have_the_name_of_the_head_s() -> None:
     assert of_worker.group.replicas == 2
 
 
-
 def test_a_head_with_tpus_is_refused_and_no_worker_gets_a_pool_for_it() -> None:
     head = {"spec": a_group()["template"]["spec"]}
     workload = a_cluster(a_group(maxReplicas=1, replicas=1), head=head)
