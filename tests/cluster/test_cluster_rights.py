@@ -19,6 +19,7 @@ from exporter.exporter_settings import ExporterSettings
 from exporter.kubernetes_watch import open_watch
 from exporter.lease import LeaseLock
 from exporter.watched_kinds import list_watched
+from infra.build.render_exporter import BINDING
 from shared.edges.kubernetes_api import KubernetesApi, connection_from_kubeconfig
 from shared.edges.kubernetes_objects import Stored
 from shared.engine.outside import Cluster
@@ -51,7 +52,8 @@ def objects() -> list[dict[str, Any]]:
 
 
 def roles(account: str) -> list[dict[str, Any]]:
-    return [each for each in objects() if each["kind"].endswith("Role") and each["metadata"]["name"] == account]
+    name = BINDING if account in FUNCTIONS else account
+    return [each for each in objects() if each["kind"].endswith("Role") and each["metadata"]["name"] == name]
 
 
 def single_verbs(account: str) -> list[tuple[str, int, str]]:

@@ -172,5 +172,6 @@ def test_what_the_build_replaces_is_there_under_the_names_that_it_uses() -> None
         render_exporter.NAME,
         NAMESPACE,
     )
-    assert set(bound) == {f"tpu-provisioner-{each}" for each in render_exporter.FUNCTIONS}
-    assert all(len(subjects) == 1 for subjects in bound.values())
+    assert {name: len(subjects) for name, subjects in bound.items()} == {
+        render_exporter.BINDING: len(render_exporter.FUNCTIONS)
+    }

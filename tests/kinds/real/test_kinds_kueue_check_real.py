@@ -39,9 +39,9 @@ GRACE_SECONDS = 20
 RELEASE_SECONDS = 5.0 * GRACE_SECONDS
 LONG_CREATION = 30 * SPEED
 """Virtual seconds: longer than a preemption takes on a busy machine."""
-SWEEPING, MESSAGES = "ticker", "pubsub"
-"""The processes that call the sweep and the other functions."""
-SWEEP, EXPORTER = "tpu-provisioner-sweep", "tpu-provisioner-exporter"
+TICKS, MESSAGES = "ticker", "pubsub"
+"""The processes that call the functions."""
+PROVISION, EXPORTER = "tpu-provisioner-provision", "tpu-provisioner-exporter"
 
 
 @pytest.fixture(scope="module")
@@ -119,9 +119,9 @@ def test_a_stockout_of_one_slice_gives_the_other_pool_back_and_kueue_tries_again
     queue.clear(pools=4)
 
 
-def test_without_any_sweep_the_check_is_answered_by_messages(cloud: Cloud, stack: Stack) -> None:
+def test_without_any_tick_the_check_is_answered_by_messages(cloud: Cloud, stack: Stack) -> None:
     queue = Queue(cloud, "swift", V6E, chips=16, check=CHECK)
-    with paused(stack, SWEEPING):
+    with paused(stack, TICKS):
         queue.submit("JobSet", two_slices(queue.workload))
         assert queue.pools_of(queue.wait_running(4)) == queue.pools()
         assert queue.check_state(queue.workload)["state"] == "Ready"
@@ -205,7 +205,7 @@ def _find_state(queue: Queue, word: str) -> Json | None:
 
 @dataclasses.dataclass(frozen=True)
 class Accounts:
-    """Kueue as the sweep's own account and the exporter's see it."""
+    """Kueue as the account of `provision` and the exporter's see it."""
 
     queues: KueueQueues
     watching: KubernetesApi
@@ -214,7 +214,7 @@ class Accounts:
 @pytest.fixture
 def accounts(plane: ControlPlane, cloud: Cloud, tmp_path: Path) -> Iterator[Accounts]:
     apis = []
-    for name in (SWEEP, EXPORTER):
+    for name in (PROVISION, EXPORTER):
         plane.write_account_kubeconfig(tmp_path / name, NAMESPACE, name)
         apis.append(KubernetesApi(connection_from_kubeconfig(tmp_path / name)))
     yield Accounts(KueueQueues(apis[0]), apis[1])
@@ -224,7 +224,7 @@ def accounts(plane: ControlPlane, cloud: Cloud, tmp_path: Path) -> Iterator[Acco
 
 
 def _act(accounts: Accounts, queue: Queue) -> None:
-    """Do all that the sweep and the exporter ask of Kueue."""
+    """Do all that `provision` and the exporter ask of Kueue."""
     watched = watch_queues()
     (page, *_) = accounts.watching.list_pages(watched.path, watched.shape)
     version = {"resourceVersion": page.metadata.resource_version, "timeoutSeconds": "1"}
@@ -236,7 +236,7 @@ def _act(accounts: Accounts, queue: Queue) -> None:
     queued = next(each for each in queues.list_workloads() if each.owner_name == queue.workload)
     owner = queues.view_owner(queued)
     assert isinstance(owner, WorkloadView)
-    assert queues.view_admitted(owner) is not None
+    assert list(queues.list_owned(owner.namespace, owner.uid))
     queues.write_state(queued, queued.checks[0])
 
 
@@ -254,7 +254,7 @@ def test_without_any_one_right_something_fails(
     plane: ControlPlane, cloud: Cloud, accounts: Accounts, stack: Stack
 ) -> None:
     queue = Queue(cloud, "rights", V6E, check=CHECK)
-    with paused(stack, SWEEPING, MESSAGES):  # else a function answers the check, and it is Pending no more
+    with paused(stack, TICKS, MESSAGES):  # else a function answers the check, and it is Pending no more
         queue.submit("JobSet", jobset(queue.workload, Job(does=LONG)))
         _take_each_right(plane, accounts, queue)
         queue.delete("JobSet")
