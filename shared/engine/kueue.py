@@ -184,8 +184,8 @@ def _write(queues: Queues, queued: Queued, told: tuple[str, str], look: Look) ->
 def _describe_wait(result: Result) -> str:
     """Return why the check is pending. It changes only when something happened."""
     scene = result.look.scene
-    have = len(Census(scene).counted)
-    text = f"{have} of {sum(need.most for need in scene.needs)} node pools exist or come"
+    wanted = sum(1 if need.elastic else need.most for need in scene.needs)
+    text = f"{len(Census(scene).counted)} of {wanted} node pools exist or come"
     causes = sorted({str(answer.reason) for answer in result.plan.answers})
     return f"{text}; it waits: {', '.join(causes)}" if causes else text
 

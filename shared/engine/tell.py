@@ -16,7 +16,7 @@ from shared.model.pools import ELASTIC_SLOT, PoolStatus
 from shared.model.readings import Notice
 from shared.needs.nodepool import choose_way
 from shared.plan.failures import RULES, classify_failure, leave_out_operations
-from shared.plan.scene import Verb
+from shared.plan.scene import Verb, Word
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -372,5 +372,7 @@ def _explain_delete(act: Act, look: Look) -> Decision:
     if pool.error and pool.status != PoolStatus.RUNNING:
         text = f"{text}, which failed: {pool.error}"
         return Decision(Verdict.DELETE, Reason.POOL_FAILED, text)
+    if any(each.name == act.pool and each.word == Word.CAUSE for each in look.scene.pools):
+        return Decision(Verdict.DELETE, Reason.POOL_FAILED, f"{text}, which got no machines")
     text = f"{text}: its workload does not need it"
     return Decision(Verdict.DELETE, Reason.POOL_SURPLUS, text)
