@@ -178,12 +178,13 @@ def check_affinity(template: PodTemplate) -> None:
             valid="one nodeSelectorTerm, or a nodeSelector",
         )
     for term in template.topology_terms:
-        if is_own(term.key):
+        if is_own(term.key) and not template.list_values(term.key):
             raise UnsupportedSelector(
                 "no node of a new node pool has this topology label",
                 field=f"{term.kind} topologyKey",
                 value=term.key,
-                valid=f"{', '.join(TOPOLOGY_KEYS)}; or a preferred term",
+                valid=f"{', '.join(TOPOLOGY_KEYS)}; a preferred term; or a nodeSelector with a value "
+                f"of {term.key}, which the new nodes then get",
             )
 
 

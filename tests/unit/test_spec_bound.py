@@ -16,13 +16,12 @@ from shared.model.decisions import Reason, Verdict
 from shared.model.workloads import PodView, WorkloadView
 from shared.needs.demand import Demand
 from tests.builders import expect_decision
+from tests.demands import want
 from tests.unit.live_pods import ALL, ONE_HOST, Json, a_body, a_leader, a_workload, decide
 from tests.unit.rayclusters import a_group, a_raycluster, a_worker, indexed, webhooked
 
 FORGED, SLICES = 60, 3
 INDEXES = (labels.COMPLETION_INDEX, leaderworkerset.GROUP_INDEX, raycluster.REPLICA_INDEX)
-TWICE = 2 * SLICES
-"""Of a RayCluster's replicas as many that terminate may still hold an index."""
 
 
 def forge(pod: PodView, index: int) -> PodView:
@@ -47,9 +46,13 @@ def forge_all(kind: str, body: Json) -> list[PodView]:
     return [dataclasses.replace(pod, template=leader.template) for pod in forged]
 
 
-def count_claims(pods: list[PodView], workload: WorkloadView) -> int:
-    found = [decide(pod, workload) for pod in pods]
-    return len({each.claim.hash for each in found if isinstance(each, Demand)})
+def count_pools(pods: list[PodView], workload: WorkloadView) -> int:
+    """How many pools the needs of a workload may have."""
+    return sum(need.most if need.nodes is None else 1 for need in want(workload, *pods).needs)
+
+
+def count_nodes(pods: list[PodView], workload: WorkloadView) -> int:
+    return sum(need.nodes or 0 for need in want(workload, *pods).needs)
 
 
 def scale(workload: WorkloadView, replicas: int) -> WorkloadView:
@@ -57,35 +60,30 @@ def scale(workload: WorkloadView, replicas: int) -> WorkloadView:
     return dataclasses.replace(workload, groups=groups)
 
 
-@pytest.mark.parametrize(
-    ("kind", "bound"), [("JobSet", SLICES), ("RayCluster", TWICE), ("LeaderWorkerSet", SLICES)]
-)
-def test_no_index_beyond_the_spec_gets_a_pool(kind: str, bound: int) -> None:
-    workload = scale(a_workload(kind, ONE_HOST, hosts=1), SLICES)
+@pytest.mark.parametrize("kind", ["JobSet", "RayCluster", "LeaderWorkerSet", "Job"])
+def test_pods_of_no_index_make_more_pools_than_the_spec(kind: str) -> None:
+    workload = a_workload(kind, ONE_HOST, hosts=SLICES if kind == "Job" else 1)
+    if kind != "Job":
+        workload = scale(workload, SLICES)
 
-    assert count_claims(forge_all(kind, ONE_HOST), workload) == bound
-
-
-def test_a_job_of_single_hosts_has_a_pool_for_each_of_its_completions_at_most() -> None:
-    assert count_claims(forge_all("Job", ONE_HOST), a_workload("Job", ONE_HOST, hosts=SLICES)) == SLICES
+    assert count_pools(forge_all(kind, ONE_HOST), workload) == SLICES
 
 
-@pytest.mark.parametrize("kind", ALL)
-def test_one_slice_or_one_shape_is_one_pool_for_any_number_of_pods(kind: str) -> None:
-    """All pods of an elastic pool, and of a slice, have one claim, whatever their names are."""
+@pytest.mark.parametrize("kind", [kind for kind in ALL if kind != "RayCluster"])
+def test_one_shape_is_one_pool_with_the_nodes_of_the_spec_for_any_number_of_pods(kind: str) -> None:
     body = a_body(chips=0, gpus=1, selectors={labels.GPU_ACCELERATOR: "nvidia-l4"})
     pods = forge_all(kind, body) if kind != "Pod" else [a_leader(kind, body)] * FORGED
+    workload = a_workload(kind, body, hosts=4)
 
-    assert count_claims(pods, a_workload(kind, body, hosts=4)) == (2 if kind == "RayCluster" else 1)
+    assert (count_pools(pods, workload), count_nodes(pods, workload)) == (1, 1 if kind == "Pod" else 4)
 
 
 def test_workers_that_share_an_elastic_pool_may_have_any_index() -> None:
     body = a_body(chips=0, gpus=1, selectors={labels.GPU_ACCELERATOR: "nvidia-l4"})
+    workload = a_workload("RayCluster", body, hosts=1)
 
-    assert count_claims(forge_all("RayCluster", body), a_workload("RayCluster", body, hosts=1)) == 1
-    assert isinstance(
-        decide(forge(a_leader("RayCluster", body), 999), a_workload("RayCluster", body, hosts=1)), Demand
-    )
+    assert count_pools(forge_all("RayCluster", body), workload) == 1
+    assert isinstance(decide(forge(a_leader("RayCluster", body), 999), workload), Demand)
 
 
 def test_a_replica_index_far_beyond_the_spec_is_refused_with_what_to_do() -> None:
@@ -98,4 +96,3 @@ def test_a_replica_index_far_beyond_the_spec_is_refused_with_what_to_do() -> Non
         assert "below 4" in found.message
         # What runs there since a scale-down is still known, so its pool stays.
         assert RAYCLUSTER.find_slice(pod, workload) is not None
-        assert RAYCLUSTER.has_slice(workload, f"llm-tpu-{text.get(raycluster.REPLICA_INDEX, 4)}", [pod])

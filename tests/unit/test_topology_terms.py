@@ -85,21 +85,21 @@ def refusal(workload: WorkloadView) -> str:
     "make", [lambda key: together(term(key, ("app", "In", ["other"]))), lambda key: spread(key, minDomains=3)]
 )
 def test_labels_that_others_give_to_nodes_are_left_to_them(key: str, make: Any) -> None:
-    assert labels_of(a_jobset(make(key))) == [{}, {}]
+    assert labels_of(a_jobset(make(key))) == [{}]
 
 
 def test_terms_that_only_prefer_ask_for_nothing() -> None:
     wished = [{"weight": 1, "podAffinityTerm": term("rack", ("app", "In", ["other"]))}]
     preferred = {"affinity": {"podAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": wished}}}
 
-    assert labels_of(a_jobset(preferred)) == [{}, {}]
-    assert labels_of(a_jobset(spread(whenUnsatisfiable="ScheduleAnyway"))) == [{}, {}]
+    assert labels_of(a_jobset(preferred)) == [{}]
+    assert labels_of(a_jobset(spread(whenUnsatisfiable="ScheduleAnyway"))) == [{}]
 
 
 def test_a_value_that_the_pods_select_stays() -> None:
     workload = a_jobset(together(term("rack", ("app", "In", ["other"]))), selector={"rack": "r7"})
 
-    assert labels_of(workload) == [{"rack": "r7"}] * 2
+    assert labels_of(workload) == [{"rack": "r7"}]
 
 
 OWN_KEYS = {
@@ -121,15 +121,7 @@ def test_a_required_label_of_one_s_own_is_refused_with_what_is_valid(make: Any, 
 
 def test_exclusive_placement_by_a_label_of_one_s_own_is_refused() -> None:
     assert "(got 'rack')" in refusal(a_jobset({}, annotations={EXCLUSIVE: "rack"}))
-    assert labels_of(a_jobset({}, annotations={EXCLUSIVE: labels.NODE_POOL})) == [{}, {}]
-
-
-@pytest.mark.parametrize("selector", [{}, {"rack": "r7"}], ids=["zone", "a label that they select"])
-def test_pods_of_one_pool_cannot_be_apart_by_what_its_nodes_have_in_common(selector: dict[str, str]) -> None:
-    away = apart(term(next(iter(selector), labels.ZONE), ("app", "In", ["train"])))
-
-    assert "all nodes of a pool have one value of it" in refusal(a_jobset(away, selector=selector))
-    assert labels_of(a_jobset(away, topology="2x2", pods=1, selector=selector)) == [selector] * 2
+    assert labels_of(a_jobset({}, annotations={EXCLUSIVE: labels.NODE_POOL})) == [{}]
 
 
 @pytest.mark.parametrize(
