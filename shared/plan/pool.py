@@ -21,8 +21,8 @@ TICK_SECONDS = 60
 
 def is_at_rest(pool: Pool) -> bool:
     """Return whether a pool of ours may be changed at all: GKE works on no other change of it."""
-    moving = (PoolStatus.PROVISIONING, PoolStatus.STOPPING, PoolStatus.RECONCILING)
-    return pool.ours and not pool.busy and pool.status not in moving
+    at_rest = (PoolStatus.RUNNING, PoolStatus.RUNNING_WITH_ERROR, PoolStatus.ERROR)
+    return pool.ours and not pool.busy and pool.status in at_rest
 
 
 def is_used(pool: Pool, census: Census) -> bool:
@@ -153,7 +153,8 @@ def _end_idle(pool: Pool, census: Census) -> Act | None:
     home, now = census.homes.get(pool.name), census.scene.now
     warm = max(pool.warm_seconds, home.warm_seconds if home else 0)
     closed = pool.closed_since is not None and now - pool.closed_since >= TICK_SECONDS
-    if not warm or not is_whole(pool) or closed or census.scene.retried:
+    stays = is_whole(pool) and pool.present and not census.scene.retried
+    if not warm or not stays or closed:
         return _delete(pool)
     if pool.idle_since is None:
         return Act(verb=Verb.MARK, pool=pool.name)

@@ -629,6 +629,20 @@ QUEUES: list[tuple[str, Scene, str, str, str]] = [
 
 ENDS: list[tuple[str, Scene, str, str, str]] = [
     (
+        "warm: an elastic pool without a node goes at once",
+        scene(1, (), [replace(GPU, nodes=0)], ELASTIC, over=True, warm=True),
+        "",
+        "delete any.0",
+        "",
+    ),
+    (
+        "over: a status that is not known",
+        scene(1, (), [Pool(0, state="STATUS_UNSPECIFIED")], over=True),
+        "",
+        "",
+        "",
+    ),
+    (
         "warm: the label of the pool says so, its owner is gone",
         Scene((), (), (Pool(0, warm=600),), over=True),
         "",
