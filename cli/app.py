@@ -2,31 +2,23 @@
 
 from __future__ import annotations
 
-import os
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cli.access.cli_settings import read_plan_settings
-from cli.access.deployment_choice import CHOICE, Choice, choose_environment, open_chosen, open_deployment
+from cli.access.deployment_choice import CHOICE, Choice, open_chosen
 from cli.diagnosis.findings import Result, print_findings
 from cli.exit_codes import EPILOG, ExitCode, end_with, told
 from cli.explaining import explain
 from cli.fleet.status import read_status
 from cli.fleet.status_table import print_status
 from cli.messages import dead_letter_commands
-from cli.planning.differences import compare
-from cli.planning.live_facts import Disks, Namespaces
-from cli.planning.manifests import read_manifests
-from cli.planning.plan import plan as plan_manifests
-from cli.planning.plan import summarize
-from cli.planning.plan_table import print_plan
+from cli.planning.plan_run import Request, run_plan, show_plan
 from cli.printing import Format, choose_format, open_console, print_data
 from cli.repeating import repeat
 from cli.shared_options import AsJson, Follow, Namespace, Output, Sure  # noqa: TC001 -- typer reads the annotations
 from cli.usage.usage_command import usage
-from shared.environment import name_variable
 from shared.version import VERSION
 from terminal.wrong_arguments import Commands
 
@@ -189,30 +181,12 @@ def plan(
 
     Example: tpu-provisioner plan job.yaml --zone us-east5-b
     """
+    request = Request(files=tuple(files), cluster=cluster, zone=zone, recursive=recursive, diff=diff, prices=price)
     with told():
-        shown = choose_format(output, as_json=as_json)
-        found = read_manifests(files, recursive=recursive)
-        environ = choose_environment(always=diff)
-        settings = read_plan_settings(environ, cluster=cluster, zone=zone)
-        name = next(iter(settings.clusters))
-        asked = name_variable("clusters") in environ and bool(cluster or diff or environ is not os.environ)
-        ports = open_deployment(environ).ports if asked else None
-        live = ports.clusters[name] if ports else None
-        namespaces, disks = Namespaces(live), Disks(live)
-        planned = plan_manifests(found.workloads, name, settings, namespaces, disks)
-        changes = compare(planned, name, ports) if ports and diff else []
-    assumed = [each for each in (namespaces.assumption, disks.assumption) if planned and each]
-    if shown.for_programs:
-        needs = [each.as_data(prices=price) for each in planned]
-        problems = [str(each) for each in found.problems]
-        lists = {"not_planned": found.others, "unreadable": problems, "assumed": assumed, "diff": changes}
-        print_data({"needs": needs, "summary": summarize(planned), **lists}, shown)
-    elif planned or found.others or not found.problems:
-        print_plan(open_console(), planned, found.others, prices=price, lines=[*assumed, *changes])
-    for each in found.problems:
-        typer.echo(f"error: {each}", err=True)
-    refused = any(each.refused for each in planned)
-    end_with(ExitCode.BAD_INPUT if found.problems else ExitCode.FINDINGS if refused else ExitCode.FINE)
+        form = choose_format(output, as_json=as_json)
+        planned = run_plan(request)
+    show_plan(planned, form, prices=request.prices)
+    end_with(planned.code)
 
 
 @app.command(epilog=EPILOG)
@@ -249,9 +223,9 @@ def replay(
 
     Example: tpu-provisioner replay --since 2h
     """
-    from cli.messages.replay import Request, replay_chosen  # noqa: PLC0415 -- see open_deployment
+    from cli.messages.replay import Replay, replay_chosen  # noqa: PLC0415 -- see open_deployment
 
-    request = Request(
+    request = Replay(
         since=since,
         dead_letters=dead_letters,
         functions=tuple(dict.fromkeys(str(each) for each in function or ())),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import typer
@@ -15,8 +16,43 @@ from cli.repeating import repeat
 from shared.model.errors import ProvisionerError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from cli.access.operator_access import Deployment
+    from cli.explanation.history import Entry
     from cli.explanation.why import History
+
+
+@dataclass(slots=True, kw_only=True)
+class Asking:
+    """How a history is shown, and what of it was shown before."""
+
+    form: Format
+    since: float | None
+    several: bool
+    """There are several clusters, so each is named."""
+    seen: set[tuple[float, str, str, str]] | None = None
+    """None before anything was shown."""
+    histories: list[History] = field(default_factory=list)
+    """Those that are known."""
+
+    def show(self, histories: Sequence[History], now: float) -> None:
+        """Print what is known: all of it at first, then only new entries."""
+        self.histories = [history for history in histories if history.known]
+        entries = self._select()
+        if self.form.for_programs:
+            print_data([history.as_data(since=self.since) for history in self.histories], self.form)
+        elif self.seen is None:
+            for history in self.histories:
+                wide = self.form is Format.WIDE
+                print_history(open_console(), history, several=self.several, wide=wide, now=now, since=self.since)
+        else:
+            print_entries(open_console(), [each for each in entries if each.key not in (self.seen or ())])
+        self.seen = {each.key for each in entries} | (self.seen or set())
+
+    def _select(self) -> list[Entry]:
+        wide = self.form is Format.WIDE
+        return [each for one in self.histories for each in select_entries(one, wide=wide, since=self.since)]
 
 
 def ask_why(
@@ -28,37 +64,25 @@ def ask_why(
         BadInput: the workload or the time is not valid.
     """
     home, name = parse_workload(workload, namespace)
-    begin = parse_since(since, now=deployment.ports.clock.now()) if since else None
-    wide, several = form is Format.WIDE, len(deployment.ports.clusters) > 1
-    seen: set[tuple[float, str, str, str]] | None = None
-    code = ExitCode.FINE
-    for histories in repeat(lambda: _tell_all(deployment, home, name), endless=follow):
-        known = [history for history in histories if history.known]
-        entries = [each for history in known for each in select_entries(history, wide=wide, since=begin)]
-        keys = {each.key for each in entries}
-        if form.for_programs:
-            data = [history.as_data(since=begin) for history in known]
-            print_data(data, form)
-        elif seen is None:
-            for history in known:
-                now = deployment.ports.clock.now()
-                print_history(open_console(), history, several=several, wide=wide, now=now, since=begin)
-        else:
-            print_entries(open_console(), [each for each in entries if each.key not in seen])
-        seen = keys | (seen or set())
-        if not known and not follow:
+    clusters, clock = deployment.ports.clusters, deployment.ports.clock
+    begin = parse_since(since, now=clock.now()) if since else None
+    asking, code = Asking(form=form, since=begin, several=len(clusters) > 1), ExitCode.FINE
+    for histories in repeat(lambda: [tell(deployment, each, home, name) for each in clusters], endless=follow):
+        asking.show(histories, clock.now())
+        if not asking.histories and not follow:
             _say_unknown(deployment, histories, f"{home}/{name}")
-        fine = known and not any(history.now.troubles or history.now.errors for history in known)
-        unread = not known and any(history.unread for history in histories)
-        code = ExitCode.FINE if fine else ExitCode.UNREACHABLE if unread else ExitCode.FINDINGS
+        code = _find_code(histories, asking.histories)
     return code
 
 
-def _tell_all(deployment: Deployment, home: str, name: str) -> list[History]:
-    return [tell(deployment, cluster, home, name) for cluster in deployment.ports.clusters]
+def _find_code(histories: Sequence[History], known: Sequence[History]) -> ExitCode:
+    if not known:
+        return ExitCode.UNREACHABLE if any(history.unread for history in histories) else ExitCode.FINDINGS
+    stuck = any(history.now.troubles or history.now.errors for history in known)
+    return ExitCode.FINDINGS if stuck else ExitCode.FINE
 
 
-def _say_unknown(deployment: Deployment, histories: list[History], workload: str) -> None:
+def _say_unknown(deployment: Deployment, histories: Sequence[History], workload: str) -> None:
     what = "is unknown: no object, Event, pool or log names it"
     if any(history.unread for history in histories):
         what = "could not be read: no source that answers names it"

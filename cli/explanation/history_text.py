@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from cli.explanation.history import Entry
     from cli.explanation.why import History
-    from cli.fleet.rows import Row
+    from cli.fleet.rows import Row, WaitingRow
 
 _VARIES = re.compile(r"\d{4}-\d\d-\d\dT[\d:.]+Z|\boperation-[-\w]+|\d+")
 """What differs between repetitions: times, names of operations, numbers."""
@@ -108,27 +108,38 @@ def _print_present(console: Console, history: History) -> None:
         slot = f", slot {pool.slot}, attempt {pool.attempt}" if pool.slot else ""
         _print_now(console, f"pool {pool.pool} is {pool.state}{slot}: {pool.decision}, {pool.message}", pool)
     for row in now.waiting:
-        parts = [f"{count(row.slices, 'slice')} of {row.shape or 'it'} wait: {row.message}"]
-        parts += [f"{count(row.failures, 'creation')} failed, the last by {row.failure}"] * bool(row.failures)
-        parts += [f"the next try is at {row.next_try}"] * bool(row.next_try)
-        parts += [f"the limits leave room for {row.room_chips} chips"] * (row.room_chips is not None)
-        _print_now(console, "; ".join(parts), row)
+        _print_now(console, _describe_wait(row), row)
     for row in now.left_alone:
         _print_now(console, f"a pod waits, and no node pool is created for it: {row.message}", row)
     told = {row.message for row in (*now.waiting, *now.left_alone)}
-    for each in history.decisions:
-        if each.message not in told:
-            look = "bad" if needs_a_person(each) else ""
-            print_line(console, styled(f"now: {each.verdict}: {each.message} [{each.reason}]", look))
-    if now.is_empty and not history.decisions:
-        here = "has no pools with its labels, and no pod that waits for one"
-        state = here if history.exists else "does not exist, and has no pools"
-        if now.errors:
-            state = "has an unknown state, because a source could not be read"
-        line = f"now: {history.kind or 'workload'} {history.namespace}/{history.name} {history.suspended or state}"
-        print_line(console, styled(line, "warn" if history.suspended else ""))
+    others = [each for each in history.decisions if each.message not in told]
+    for each in others:
+        look = "bad" if needs_a_person(each) else ""
+        print_line(console, styled(f"now: {each.verdict}: {each.message} [{each.reason}]", look))
+    if now.is_empty and not others:
+        print_line(console, _describe_nothing(history))
     for reason, summary in history.reasons.items():
         print_line(console, styled(f"runbook, {reason}: {summary} (tpu-provisioner explain {reason})", "dim"))
+
+
+def _describe_wait(row: WaitingRow) -> str:
+    """Return what waits and why, with what was tried, and what the limits leave."""
+    parts = [f"{count(row.slices, 'slice')} of {row.shape or 'it'} wait: {row.message}"]
+    parts += [f"{count(row.failures, 'creation')} failed, the last by {row.failure}"] * bool(row.failures)
+    parts += [f"the next try is at {row.next_try}"] * bool(row.next_try)
+    parts += [f"the limits leave room for {row.room_chips} chips"] * (row.room_chips is not None)
+    return "; ".join(parts)
+
+
+def _describe_nothing(history: History) -> Text:
+    """Return what is known of a workload without pools and without pods that wait."""
+    state = "has no pools with its labels, and no pod that waits for one"
+    if not history.exists:
+        state = "does not exist, and has no pools"
+    if history.now.errors:
+        state = "has an unknown state, because a source could not be read"
+    line = f"now: {history.kind or 'workload'} {history.namespace}/{history.name} {history.suspended or state}"
+    return styled(line, "warn" if history.suspended else "")
 
 
 def _print_now(console: Console, text: str, row: Row) -> None:

@@ -35,7 +35,7 @@ _HEADINGS = ["ID", "PUBLISHED", "FUNCTION", "SUBJECT"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
+class Replay:
     """What the command line asked for."""
 
     since: str = ""
@@ -47,7 +47,7 @@ class Request:
     """Nobody is asked."""
 
 
-def check(request: Request) -> None:
+def check(request: Replay) -> None:
     """Accept a request that says one thing.
 
     Raises:
@@ -60,7 +60,7 @@ def check(request: Request) -> None:
         raise BadInput("--max: works only with --dead-letters (got --since); valid: no --max")
 
 
-def replay_chosen(request: Request, output: Format, *, as_json: bool) -> None:
+def replay_chosen(request: Replay, output: Format, *, as_json: bool) -> None:
     """Carry out a request for the chosen deployment, and end with the exit code that it means."""
     with told():
         check(request)
@@ -69,7 +69,7 @@ def replay_chosen(request: Request, output: Format, *, as_json: bool) -> None:
     end_with(code)
 
 
-def run(request: Request, deployment: Deployment, console: Console, form: Format) -> ExitCode:
+def run(request: Replay, deployment: Deployment, console: Console, form: Format) -> ExitCode:
     """Carry out a request and print what came of it."""
     if request.dead_letters:
         return _run_dead_letters(request, deployment, console, form)
@@ -92,7 +92,7 @@ def run(request: Request, deployment: Deployment, console: Console, form: Format
     return ExitCode.FINDINGS if any(each.problem for each in sought) else ExitCode.FINE
 
 
-def _run_dead_letters(request: Request, deployment: Deployment, console: Console, form: Format) -> ExitCode:
+def _run_dead_letters(request: Replay, deployment: Deployment, console: Console, form: Format) -> ExitCode:
     choice = Choice(functions=request.functions, most=request.most or MOST)
     topic = PubsubTopic(deployment.open_publisher, find_topic(deployment.own))
     if not request.sure:

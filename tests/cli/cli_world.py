@@ -26,6 +26,7 @@ from cli.access.operator_access import Deployment
 from cli.access.subscriptions import PubsubAdmin, open_subscriber
 from cli.explanation.history_text import print_history
 from cli.explanation.why import History
+from cli.planning import plan_run
 from shared.edges.google_account import GoogleAccount
 from shared.edges.google_session import GoogleSession
 from shared.edges.kubernetes_api import Connection, KubernetesApi
@@ -78,7 +79,7 @@ def with_own(deployment: Deployment, **changes: Any) -> Deployment:
 
 def put_in_place(monkeypatch: pytest.MonkeyPatch, deployment: Deployment) -> None:
     """Let every command open this deployment."""
-    for module in (commands, deployment_choice):
+    for module in (plan_run, deployment_choice):
         monkeypatch.setattr(module, "open_deployment", lambda _environ: deployment)
     monkeypatch.setattr(deployment_choice, "_find", lambda *_: {})
 
