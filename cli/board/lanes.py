@@ -140,31 +140,28 @@ class Lanes:
             creations: from `list_creations`.
             now: unix seconds.
         """
-        pools: dict[Key, list[PoolRow]] = {}
-        for row in status.pools:
-            parsed = parse_name(row.pool)
-            key = (row.cluster, row.namespace, row.workload, parsed.hash if parsed else row.pool)
-            pools.setdefault(key, []).append(row)
+        pools = _group_pools(status.pools)
         waiting = {(row.cluster, row.namespace, row.workload, row.shape): row for row in status.waiting}
         for key, rows in pools.items():
             title = f"slot {rows[0].slot}" if rows[0].slot else rows[0].pool
             self._find(key, title, now).seen_at = now
         for key, need in waiting.items():
             _see_waiting(self._find(key, f"{need.slices} of {need.shape} wait", now), need, now)
-        for key, created in creations.items():
-            lane = self._find(key, f"slot {created.slot}", now)
-            lane.creations |= {each.pool: each for each in created.operations}
+        self._see_creations(creations, now)
         unread = {error.partition(":")[0] for error in status.errors}
         for key, lane in self._lanes.items():
-            if key[0] in unread:
-                continue  # what is absent from the reading is unknown, not gone
-            _see_pools(lane, pools.get(key, []), now)
-            if key not in waiting and lane.waits:
-                lane.waited_until = now
-            if key not in waiting and key not in pools:
-                lane.state, lane.stuck, lane.decision, lane.reason, lane.message = "gone", False, "", "", ""
+            if key[0] not in unread:  # what is absent from the reading is unknown then, not gone
+                _see_present(lane, pools.get(key, []), now, waits=key in waiting)
         self._forget(now)
         return sorted(self._lanes.values(), key=lambda lane: (not lane.stuck, not lane.waits, lane.key))
+
+    def _see_creations(self, creations: Mapping[Key, Created], now: float) -> None:
+        """Take in what GKE created; a slot whose pools are gone has a lane for a while only."""
+        for key, created in creations.items():
+            ends = [each.ended_at or each.began_at or 0.0 for each in created.operations]
+            if key in self._lanes or now - max(ends) <= KEPT_SECONDS:
+                lane = self._find(key, f"slot {created.slot}", now)
+                lane.creations |= {each.pool: each for each in created.operations}
 
     def _find(self, key: Key, title: str, now: float) -> Lane:
         lane = self._lanes.setdefault(key, Lane(key=key, title=title, seen_at=now))
@@ -176,6 +173,15 @@ class Lanes:
         by_age = sorted(self._lanes, key=lambda key: self._lanes[key].seen_at)
         for key in {*old, *by_age[: max(0, len(by_age) - LANES_MAX)]}:
             del self._lanes[key]
+
+
+def _group_pools(rows: Iterable[PoolRow]) -> dict[Key, list[PoolRow]]:
+    pools: dict[Key, list[PoolRow]] = {}
+    for row in rows:
+        parsed = parse_name(row.pool)
+        key = (row.cluster, row.namespace, row.workload, parsed.hash if parsed else row.pool)
+        pools.setdefault(key, []).append(row)
+    return pools
 
 
 def find_phase(row: PoolRow) -> str:
@@ -194,6 +200,15 @@ def _see_waiting(lane: Lane, row: WaitingRow, now: float) -> None:
         lane.waiting_since, lane.waited_until = now - row.waiting_seconds, None
     lane.seen_at, lane.state = now, "waiting"
     lane.decision, lane.reason, lane.message, lane.stuck = row.decision, row.reason, row.message, row.stuck
+
+
+def _see_present(lane: Lane, rows: list[PoolRow], now: float, *, waits: bool) -> None:
+    """Take in the pools of a lane, or that it has none and nothing waits."""
+    _see_pools(lane, rows, now)
+    if lane.waits and not waits:
+        lane.waited_until = now
+    if not waits and not rows:
+        lane.state, lane.stuck, lane.decision, lane.reason, lane.message = "gone", False, "", "", ""
 
 
 def _see_pools(lane: Lane, rows: Iterable[PoolRow], now: float) -> None:

@@ -12,6 +12,7 @@ from shared.model.pools import PoolStatus
 from shared.model.times import format_time
 from shared.plan.attempts import find_next_try
 from shared.plan.failures import classify_failure
+from shared.plan.scene import Verb
 from shared.plan.short import Trouble
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from shared.engine.look import Look
     from shared.model.needs import Need
     from shared.model.pools import NodePool
-    from shared.plan.scene import Pool
+    from shared.plan.scene import Act, Pool
 
 UNLIMITED = 10**9
 _NEEDS_A_PERSON = frozenset({Reason.SLICE_MIXED, Reason.FOLLOWERS_WAIT, Reason.PARENT_OVER})
@@ -206,12 +207,12 @@ def _count_waiting(need: Need, one: Planned) -> tuple[int, float]:
 
     A workload that Kueue has given quota waits for its pools before it has pods.
     """
+    if one.census.queued:
+        lacking = sum(want.need is need for want in one.census.demanded.unserved)
+        return lacking, one.look.scene.suspended_since or 0.0
     pods = [pod for pod in one.look.scene.pods if pod.need == need.key and pod.waits]
-    if pods:
-        slices = len(pods) if need.elastic else len({pod.slice for pod in pods})
-        return slices, min(pod.created_at for pod in pods)
-    lacking = one.census.demanded.unserved if one.census.queued else ()
-    return sum(want.need is need for want in lacking), one.look.scene.suspended_since or 0.0
+    slices = pods if need.elastic else {pod.slice for pod in pods}
+    return len(slices), min((pod.created_at for pod in pods), default=0.0)
 
 
 def _describe_row(decision: Decision, one: Planned, reading: Reading, since: float) -> dict[str, Any]:
@@ -231,42 +232,50 @@ def _describe_row(decision: Decision, one: Planned, reading: Reading, since: flo
 
 
 def _build_waiting_row(need: Need, one: Planned, reading: Reading, *, slices: int, since: float) -> WaitingRow:
-    scene, decision = one.look.scene, decide_need(need, one)
-    creates = [act for act in one.plan.adds if act.need == need.key]
-    tries = [pool for pool in scene.pools if pool.shape == need.asks.shape and pool.slot is not None]
-    newest = max(tries, key=lambda pool: (pool.attempt, pool.created_at), default=None)
-    failures = list_failures(one, reading)
+    room, failures = one.look.scene.room, list_failures(one, reading)
     last = failures[-1] if failures else ""
-    next_try = None if creates else find_next_try(scene, need)
-    index = creates[0].candidate if creates else newest.candidate if newest else 0
-    attempts = [act.attempt for act in creates] or [pool.attempt for pool in tries]
     return WaitingRow(
-        **_describe_row(decision, one, reading, since),
+        **_describe_row(decide_need(need, one), one, reading, since),
+        **_describe_tries(need, one),
         slices=slices,
         shape=describe_need(need, one.look),
-        attempt=max(attempts, default=None),
-        candidate=f"{index + 1} of {len(need.ways)}" if len(need.ways) > 1 else "",
         failures=len(failures),
         failure=str(classify_failure(last)) if last else "",
         error=last,
-        next_try=format_time(next_try) if next_try and next_try > reading.now else "",
-        room_chips=None if scene.room >= UNLIMITED else max(0, scene.room),
+        room_chips=None if room >= UNLIMITED else max(0, room),
     )
+
+
+def _describe_tries(need: Need, one: Planned) -> dict[str, Any]:
+    """Return the fields about attempts: the highest, that of a planned create too."""
+    scene, creates = one.look.scene, _list_creates(need, one)
+    tries = [pool for pool in scene.pools if pool.shape == need.asks.shape and pool.slot is not None]
+    numbers = [(each.attempt, each.candidate) for each in (*creates, *tries)]
+    attempt, candidate = max(numbers, default=(None, 0))
+    next_try = None if creates else find_next_try(scene, need)
+    return {
+        "attempt": attempt,
+        "candidate": f"{candidate + 1} of {len(need.ways)}" if numbers and len(need.ways) > 1 else "",
+        "next_try": format_time(next_try) if next_try is not None and next_try > scene.now else "",
+    }
+
+
+def _list_creates(need: Need, one: Planned) -> list[Act]:
+    return [act for act in one.plan.adds if act.need == need.key and act.verb == Verb.CREATE]
 
 
 def decide_need(need: Need, one: Planned) -> Decision:
     """Return what the plan does for a need whose pods wait: the answer, the create, or a wait."""
-    own = [answer for answer in one.plan.answers if answer.need == need.key]
+    told = [answer for answer in one.plan.answers if answer.need in (need.key, "")]
+    own, creates = [answer for answer in told if answer.need], _list_creates(need, one)
     if own:
         return explain_answer(own[0], need, one.look)
-    creates = [act for act in one.plan.adds if act.need == need.key]
     if creates:
         decision = explain_act(creates[0], one.look)
         more = f" (and {len(creates) - 1} more)" if len(creates) > 1 else ""
         return Decision(decision.verdict, decision.reason, decision.message + more)
-    of_workload = [answer for answer in one.plan.answers if not answer.need]
-    if of_workload and not one.look.pools:
-        return explain_answer(of_workload[0], None, one.look)
+    if told and not one.look.pools:
+        return explain_answer(told[0], None, one.look)
     return Decision(Verdict.WAIT, Reason.POOL_IN_PROGRESS, _tell_pools(one.look))
 
 

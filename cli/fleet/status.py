@@ -10,7 +10,7 @@ from cli.fleet.rows import UNLIMITED, list_decisions, list_pool_rows, list_waiti
 from shared.model.decisions import Verdict
 
 if TYPE_CHECKING:
-    from cli.fleet.looks import Reading
+    from cli.fleet.looks import Planned, Reading
     from cli.fleet.rows import PoolRow, Row, WaitingRow
     from shared.engine.outside import Ports
 
@@ -42,8 +42,8 @@ class Status:
     """What could not be asked."""
     stops: dict[str, str] = field(default_factory=dict)
     """By cluster: why its emergency stop is on, in a sentence."""
-    room: dict[str, int] = field(default_factory=dict)
-    """By namespace: for how many chips the limits leave room, where pods wait or pools are."""
+    room: dict[str, dict[str, int]] = field(default_factory=dict)
+    """By cluster and namespace: for how many chips the limits leave room."""
 
     @property
     def is_empty(self) -> bool:
@@ -101,16 +101,18 @@ def add_reading(status: Status, reading: Reading) -> None:
     if reading.stop:
         status.stops[reading.cluster] = reading.stop
     for one in reading.planned:
-        status.pools += list_pool_rows(one, reading)
-        rows = list(list_waiting_rows(one, reading))
-        status.left_alone += [row for row in rows if row.decision == Verdict.NOTHING]
-        status.waiting += [row for row in rows if row.decision != Verdict.NOTHING]
-        if not rows:
-            owner = f"{one.look.key.namespace}/{one.look.key.name}"
-            told = [each for each in list_decisions(one) if needs_a_person(each)]
-            status.notices += [Trouble(owner, str(each.reason), each.message) for each in told]
-        if one.look.scene.room < UNLIMITED:
-            home = one.look.key.namespace
-            status.room[home] = max(0, min(one.look.scene.room, status.room.get(home, UNLIMITED)))
+        _add_workload(status, one, reading)
     status.pools.sort(key=lambda row: (row.cluster, row.owner, row.slot, row.attempt))
     status.waiting.sort(key=lambda row: (row.cluster, row.owner, row.shape))
+
+
+def _add_workload(status: Status, one: Planned, reading: Reading) -> None:
+    namespace, name, room = one.look.key.namespace, one.look.key.name, one.look.scene.room
+    rows = list(list_waiting_rows(one, reading))
+    status.pools += list_pool_rows(one, reading)
+    status.left_alone += [row for row in rows if row.decision == Verdict.NOTHING]
+    status.waiting += [row for row in rows if row.decision != Verdict.NOTHING]
+    told = [] if rows else [each for each in list_decisions(one) if needs_a_person(each)]
+    status.notices += [Trouble(f"{namespace}/{name}", str(each.reason), each.message) for each in told]
+    if room < UNLIMITED:
+        status.room.setdefault(reading.cluster, {})[namespace] = max(0, room)

@@ -114,8 +114,9 @@ def _print_sums(console: Console, status: Status) -> None:
     if not status.errors or not status.is_empty:
         pools = f"{count(len(status.pools), 'pool')} with {count(chips, 'chip')}{unused}"
         print_line(console, f"{pools}, {count(slices, 'slice')} waiting{tail}")
-    for namespace, room in sorted(status.room.items()):
-        print_line(console, f"the limits leave room for {count(room, 'chip')} in namespace {namespace}")
+    for cluster, rooms in status.room.items():
+        told = ", ".join(f"{count(room, 'chip')} in namespace {name}" for name, room in sorted(rooms.items()))
+        print_line(console, f"{short_cluster(cluster)}: the limits leave room for {told}")
     if status.left_alone:
         print_line(console, tell_left_alone(status.left_alone))
     for cluster, why in status.stops.items():

@@ -118,6 +118,8 @@ def test_a_lane_is_forgotten_some_time_after_its_end_and_all_are_bounded() -> No
 
     assert len(look(lanes, NOW + KEPT_SECONDS)) == 1
     assert look(lanes, NOW + KEPT_SECONDS + 1) == []
+    old = Created("0", [a_creation(began_at=NOW - 2 * KEPT_SECONDS)])
+    assert Lanes().observe(Status(), {find_lane(a_row()): old}, NOW) == [], "its pool is long gone"
     many = [a_wait(workload=f"w{number}") for number in range(LANES_MAX + 5)]
     assert len(look(lanes, NOW, *many)) == LANES_MAX
 
