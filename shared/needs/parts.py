@@ -20,7 +20,7 @@ from shared.needs.refusals import find_other_server
 from shared.needs.selectors import UnsupportedSelector
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from shared.kinds.kind import SliceOfPod
     from shared.model.workloads import PodTemplate, PodView, SliceGroup, WorkloadView
@@ -257,6 +257,16 @@ class _Cut:
             unseen=unseen,
         )
 
+    def _leave_out_ended(self, live: Collection[str]) -> list[SliceOfPod]:
+        """Return the slices without those that have ended.
+
+        The status says how many, and not which. They are those without a live pod if these are as
+        many; in a restart more have none.
+        """
+        without = [each.name for each in self.slices if each.name not in live]
+        ended = frozenset(without if len(without) == self.group.over else ())
+        return [each for each in self.slices if each.name not in ended]
+
     def _list_pinned(self, pin_label: str) -> Iterator[tuple[PartKey, Part]]:
         """Yield a part for each slice of a group whose slices are pinned."""
         additions = {each.slice: each.addition for each in self.seen}
@@ -265,7 +275,7 @@ class _Cut:
         )
         self.spec = _leave_out(self.spec, pin_label)
         made: dict[Addition, Part] = {}
-        for each in self.slices:
+        for each in self._leave_out_ended({each.slice for each in self.seen}):
             addition = additions.get(each.name, NOTHING)
             if addition not in made:
                 made[addition] = self._make(addition, 1)

@@ -250,15 +250,17 @@ def _remember_wanted() -> Callable[..., Wanted]:
         pods: Sequence[PodView],
         pools_of: Mapping[str, str],
         settings: Settings,
+        **more: Mapping[str, str],
     ) -> Wanted:
         run = VirtualTime.get_owner()
         release = run.version if isinstance(run, Invocation) else 0
         homes = tuple(pools_of.get(pod.node_name, "") for pod in pods)
-        key = (cluster, id(workload), *map(id, pods), homes, id(settings), release)
+        key = (cluster, id(workload), *map(id, pods), homes, id(settings), release, str(more))
         if key not in memory:
             if len(memory) > MEMORY_MAX:
                 memory.clear()
-            memory[key] = (workload, list(pods), settings), plain(cluster, workload, pods, pools_of, settings)
+            answer = plain(cluster, workload, pods, pools_of, settings, **more)
+            memory[key] = (workload, list(pods), settings), answer
         return memory[key][1]
 
     return list_wanted

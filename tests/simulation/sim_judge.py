@@ -246,7 +246,9 @@ class Judge:
         cluster = world.clusters[pool.cluster]
         pools = [each for each in world.gke.list_owned(pool.cluster, made) if each is not pool]
         left = [each for each in pools if each.healthy_since is not None and fits(each, made)]
-        needed = 1 if made.elastic else count_slices(made) - len(list_homes(cluster, made, own=False))
+        needed = count_slices(made) - len(list_homes(cluster, made, own=False))
+        if made.elastic:
+            needed = min(1, count_nodes_wanted(made))
         waiting = [pod for pod in cluster.list_pods_of(made) if pod.live and pod.node is None]
         useless = waiting and now - pool.healthy_since >= 900  # noqa: PLR2004 -- it has helped nobody
         if len(left) < needed and not useless and (waiting or not cluster.list_pods_of(made)):

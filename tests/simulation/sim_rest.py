@@ -71,6 +71,8 @@ def _judge_both(world: World, cluster: SimCluster, pools: list[Pool]) -> None:
     made = find_workload(world, pools[0])
     if len(pools) < 2 or made is None or made.over:  # noqa: PLR2004 -- two are one too many
         return
+    if any(pod.workload is not made for pool in pools for pod in list_users(world, cluster, pool)):
+        return  # one is taken, and left out of the count
     idle = [pool for pool in pools if not list_users(world, cluster, pool)]
     late = [pool for pool in idle if pool.status in RESTING and world.time.now - made.changed_at > TICK_SECONDS]
     waits = any(pod.live and pod.node is None for pod in cluster.list_pods_of(made))
@@ -206,9 +208,11 @@ def _find_surplus(world: World, cluster: SimCluster, pool: Pool, made: Workload)
     if len(homes) > len({name for name, _ in homes}) and not made.elastic:
         return ""  # a slice runs on two pools: its owner is told, and nothing is taken away
     if made.elastic:
-        kept = fits(pool, made) and pool.size <= max(1, count_nodes_wanted(made))
-        several = sum(fits(each, made) for each in world.gke.list_owned(cluster.name, made)) > 1
-        return "" if kept and not several else f"its {made.kind} wants {len(wanted)} pods, it may have {pool.size}"
+        shared = [each for each in world.gke.list_owned(cluster.name, made) if fits(each, made)]
+        size, most = sum(each.size for each in shared), max(1, count_nodes_wanted(made))
+        if fits(pool, made) and size <= max(most, sum(len(cluster.list_nodes(each)) for each in shared)):
+            return ""
+        return f"its {made.kind} wants {len(wanted)} pods, it may have {size}"
     slices = len({plan.slice_name for plan in wanted})
     owned = [each for each in world.gke.list_owned(cluster.name, made) if each.status != PoolStatus.STOPPING]
     if len(owned) > slices and pool.owner and pool.owner.slot is not None:
