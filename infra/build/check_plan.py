@@ -36,14 +36,24 @@ KEPT = {
     "google_compute_subnetwork": "subnet",
     "google_vertex_ai_tensorboard": "tensorboard",
     "google_artifact_registry_repository": "repository",
+    "google_compute_router": "router",
+    "google_compute_router_nat": "nat",
+    "google_pubsub_topic": "topic",
+    "google_pubsub_subscription": "subscription",
 }
 """The word for each type of resource that is not deleted without being asked for."""
 _OF_NODES = ("node_count", "machine_type", "disk_size_gb")
 _KEEP = "to keep them, give the pool's present values in TERRAFORM_VARIABLES"
 _NAMESPACE = re.compile(r"/subject/ns/([^/]+)/sa/|\.svc\.id\.goog\[([^/]+)/")
 """How a member names the namespace of a Kubernetes account."""
-_MADE_AGAIN = ("module.provisioner.google_artifact_registry_repository.functions",)
-"""What holds nothing of a user: each build of the functions fills it again."""
+_HOLDS_NOTHING = (
+    "module.provisioner.google_artifact_registry_repository.functions",
+    "module.provisioner.google_pubsub_topic.nodepool_events",
+    "module.provisioner.google_pubsub_subscription.ends",
+    "module.provisioner.google_pubsub_subscription.dead_letter_archive",
+)
+"""Beginnings of addresses: each build fills the repository again, ticks find what ends would have
+told, and the subscription `dead_letters` has what the archive copies."""
 
 
 def list_losses(plan: Mapping[str, Any]) -> dict[str, str]:
@@ -95,7 +105,9 @@ def _list_lost(plan: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     return [
         each
         for each in plan.get("resource_changes", ())
-        if "delete" in each["change"]["actions"] and each["type"] in KEPT and each["address"] not in _MADE_AGAIN
+        if "delete" in each["change"]["actions"]
+        and each["type"] in KEPT
+        and not each["address"].startswith(_HOLDS_NOTHING)
     ]
 
 

@@ -124,13 +124,16 @@ def change(kind: str, name: str, *actions: str) -> dict[str, Any]:
         ("google_compute_subnetwork", "subnet"),
         ("google_vertex_ai_tensorboard", "tensorboard"),
         ("google_artifact_registry_repository", "repository"),
+        ("google_compute_router_nat", "nat"),
+        ("google_pubsub_topic", "topic"),
+        ("google_pubsub_subscription", "subscription"),
     ],
 )
 @pytest.mark.parametrize(("actions", "how"), [(["delete"], "is deleted"), (["create", "delete"], "is replaced")])
 def test_a_plan_that_loses_something_stops_with_the_list(
     kind: str, word: str, actions: list[str], how: str
 ) -> None:
-    plan = a_plan(change(kind, "train", *actions), change("google_pubsub_topic", "t", "delete"))
+    plan = a_plan(change(kind, "train", *actions), change("google_logging_metric", "t", "delete"))
 
     refused = refuse_losses(plan, "cluster/other")
     assert f"  {word}/train {how}\n" in refused
@@ -140,6 +143,15 @@ def test_a_plan_that_loses_something_stops_with_the_list(
         in refused
     )
     assert refuse_losses(plan, f"cluster/other, {word}/train") == ""
+
+
+def test_what_holds_nothing_may_go() -> None:
+    gone = [
+        a_change(f"module.provisioner.{each}", "delete", before={"name": "x"})
+        for each in ("google_pubsub_topic.nodepool_events[0]", 'google_pubsub_subscription.ends["collect"]')
+    ]
+
+    assert refuse_losses(a_plan(*gone), "") == ""
 
 
 def test_a_cluster_that_terraform_would_not_delete_is_refused_also_if_it_is_named() -> None:
