@@ -80,7 +80,7 @@ def a_pool_body(
     created_at: int = 1,
     **more: Any,
 ) -> dict[str, Any]:
-    """The request for a pool of a demand; an elastic one may have as many nodes as the spec wants."""
+    """The request for a pool of a demand; an elastic one has at most the nodes of the spec."""
     plain = {"maximum": demand.shape.node_count, "cluster_uid": "", "on_channel": True}
     return build_body(
         choose_way(demand, candidate, empty=empty),

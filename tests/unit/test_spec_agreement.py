@@ -150,7 +150,7 @@ def test_annotations_and_labels_for_the_nodes_are_the_spec_s() -> None:
     of_spec, of_pod = ({labels.NODE_SERVICE_ACCOUNT: f"{name}@p.iam"} for name in "ab")
     spec = change(a_body(), {}, annotations=of_spec, labels={"team": "vision"})
     pod = change(a_body(), {}, annotations=of_pod, labels={"team": "speech"})
-    use = {"allowed_node_service_accounts": ("a@p.iam",), "copy_labels": ("team",)}
+    use: dict[str, Any] = {"allowed_node_service_accounts": ("a@p.iam",), "copy_labels": ("team",)}
     demand = accepted("JobSet", spec, pod, **use)
 
     assert (demand.node_service_account, demand.operator_labels) == ("a@p.iam", {"team": "vision"})

@@ -1,4 +1,4 @@
-"""What a workload needs: which slices are one need, how many there are, and whose its live pods are."""
+"""What a workload needs: which slices are one need, how many, and whose its live pods are."""
 
 import dataclasses
 import time
@@ -18,7 +18,7 @@ from tests.unit.live_pods import a_body, a_leader, a_workload, change, plan
 
 PINNED = {jobset_keys.EXCLUSIVE_TOPOLOGY: labels.NODE_POOL, jobset_keys.NODE_SELECTOR_STRATEGY: "true"}
 SPOT = {labels.SPOT: "true"}
-CPU = {"accelerator": None, "topology": None, "chips": 0, "tolerations": ()}
+CPU: dict[str, Any] = {"accelerator": None, "topology": None, "chips": 0, "tolerations": ()}
 
 
 def of_groups(*groups: SliceGroup) -> WorkloadView:
@@ -84,7 +84,8 @@ def test_a_part_that_can_never_be_served_says_so_and_keeps_what_fits_it() -> Non
 
 
 def test_a_resource_that_no_new_node_has_is_refused_by_its_name_unless_the_operator_lists_it() -> None:
-    workload = a_workload("JobSet", a_body(**{"example.com/fpga": "1", "networking.gke.io.networks/rdma": "1"}))
+    asked: dict[str, Any] = {"example.com/fpga": "1", "networking.gke.io.networks/rdma": "1"}
+    workload = a_workload("JobSet", a_body(**asked))
     (refused,), (listed,) = (
         want(workload, use=use).needs for use in (settings(), settings(node_resources=("example.com/*",)))
     )
