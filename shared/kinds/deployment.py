@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from shared.kinds.elastic import name_shape
-from shared.kinds.kind import Kind, KindText, SliceOfPod
+from shared.kinds.kind import Kind, SliceOfPod
 from shared.kinds.objects import UnexpectedValue, read_identity, read_number, read_object, read_text
 from shared.model.counts import bound_count, take_percent
 from shared.model.errors import SliceUnknown
@@ -91,13 +91,6 @@ DEPLOYMENT = Kind(
     name=NAME,
     api_version=API_VERSION,
     plural="deployments",
-    text=KindText(
-        leaders="every pod; the exporter reports one pod at a time for each shape",
-        slice="none: all pods of one shape share one pool, `<deployment>-any-<shape>`, which has nodes for all "
-        "replicas and for the surge of a rollout",
-        over="never; it runs until it is deleted",
-        released="replicas 0; a shape that is no longer in the template, when its pods are gone",
-    ),
     pod_selector=TEMPLATE_HASH,
     mark=TEMPLATE_HASH,
     find_owner=_find_owner,

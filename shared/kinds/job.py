@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from shared.kinds.elastic import is_free
 from shared.kinds.hosts import is_one_host
 from shared.kinds.indexes import is_index_below, parse_index
-from shared.kinds.kind import Kind, KindText, SliceOfPod
+from shared.kinds.kind import Kind, SliceOfPod
 from shared.kinds.objects import (
     read_flag,
     read_held_conditions,
@@ -191,13 +191,6 @@ JOB = Kind(
     api_version=API_VERSION,
     plural="jobs",
     pod_sets=_list_pod_sets,
-    text=KindText(
-        leaders="every pod; on several hosts the exporter reports one pod at a time",
-        slice="the whole Job `<job>`; on single hosts each index `<job>-<index>`",
-        over="condition `Complete` or `Failed`",
-        released="suspended for longer than the grace; parallelism 0; on single hosts an index that has ended, "
-        "when every other index has a pod",
-    ),
     pod_selector=JOB_NAME_ON_POD,
     mark=JOB_NAME_ON_POD,
     find_owner=_find_owner,

@@ -11,7 +11,7 @@ import hashlib
 from typing import TYPE_CHECKING
 
 from shared.kinds.indexes import is_index_below
-from shared.kinds.kind import Kind, KindText, SliceOfPod
+from shared.kinds.kind import Kind, SliceOfPod
 from shared.kinds.objects import (
     read_flag,
     read_held_conditions,
@@ -257,13 +257,6 @@ JOBSET = Kind(
     name=NAME,
     api_version="jobset.x-k8s.io/v1alpha2",
     plural="jobsets",
-    text=KindText(
-        leaders="the pod with completion index 0 of each Job",
-        slice="a Job: `<jobset>-<replicated job>-<index>`; a head without chips that selects the nodes of a group "
-        "of workers (Pathways) belongs to their first slice",
-        over="condition `Completed` or `Failed`",
-        released="suspended for longer than the grace; the Job is no longer in the spec",
-    ),
     pod_selector=JOB_KEY,
     member_selector=JOB_KEY,
     find_owner=_find_owner,
@@ -280,7 +273,6 @@ JOBSET = Kind(
     pod_sets=_list_pod_sets,
     pin_label=NAMESPACED_JOB,
     pin_taint=NO_SCHEDULE_TAINT,
-    pin_advice=f'the annotations {EXCLUSIVE_TOPOLOGY}: {labels.NODE_POOL} and {NODE_SELECTOR_STRATEGY}: "true"',
     install="kubectl apply --server-side -f "
     "https://github.com/kubernetes-sigs/jobset/releases/download/v0.11.1/manifests.yaml",
 )

@@ -25,20 +25,6 @@ class SliceOfPod:
     group: SliceGroup
 
 
-@dataclass(frozen=True, slots=True)
-class KindText:
-    """The texts about a kind in `docs/kinds.md`, without line breaks."""
-
-    leaders: str
-    """Which pods are the leaders of their slices."""
-    slice: str
-    """What one slice is, and its name."""
-    over: str
-    """When the workload is over."""
-    released: str
-    """What else makes a slice's pool go."""
-
-
 def _hint_nothing(pod: PodView) -> str:
     return pod.uid
 
@@ -113,8 +99,6 @@ class Resource:
 class Kind(Resource):
     """One kind of workload. Every function is pure and accepts any object that the API accepts."""
 
-    text: KindText
-
     pod_selector: str
     """Label selector, for the server, of the pods that may be leaders; see `table.select_pods`."""
     member_selector: str = ""
@@ -169,7 +153,5 @@ class Kind(Resource):
     ``namespace_slice``."""
     pin_taint: str = ""
     """Taint on the nodes of a pinned slice, which its pods tolerate."""
-    pin_advice: str = ""
-    """What pins the slices of a workload, for its author; empty if nothing does."""
     install: str = ""
     """Command that installs the kind, if every cluster needs it; else empty."""

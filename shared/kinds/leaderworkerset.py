@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from shared.kinds.elastic import is_free
 from shared.kinds.indexes import is_index_below, parse_index
-from shared.kinds.kind import Kind, KindText, SliceOfPod
+from shared.kinds.kind import Kind, SliceOfPod
 from shared.kinds.objects import (
     UnexpectedValue,
     read_held_conditions,
@@ -351,13 +351,6 @@ LEADERWORKERSET = Kind(
     name=NAME,
     api_version="leaderworkerset.x-k8s.io/v1",
     plural="leaderworkersets",
-    text=KindText(
-        leaders="worker 0 if it selects TPUs, else worker 1; the first worker of each further sub-group",
-        slice="a group `<lws>-<group>`, or a sub-group `<lws>-<group>-<sub-group>`",
-        over="never; it runs until it is deleted",
-        released="fewer replicas; for surplus groups the end of the rolling update; Kueue's gate holds all pods "
-        "of the slice for longer than the grace",
-    ),
     pod_selector=f"{SET_NAME},{WORKER_INDEX}",
     member_selector=f"{SET_NAME},{WORKER_INDEX}",
     mark=SET_NAME,

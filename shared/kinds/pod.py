@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from shared.kinds.kind import Kind, KindText, SliceOfPod
+from shared.kinds.kind import Kind, SliceOfPod
 from shared.kinds.objects import read_flag, read_identity, read_objects, read_text
 from shared.model.errors import OwnerKindUnknown
 from shared.model.workloads import PodView, SliceGroup, WorkloadView
@@ -65,12 +65,6 @@ def make_pod(other_kinds: Sequence[str]) -> Kind:
         name=NAME,
         api_version="v1",
         plural="pods",
-        text=KindText(
-            leaders="every pod without controller; a pod with a controller of an unknown kind is refused",
-            slice="the pod, on a single host: a pool of one node, `<pod>-any-<shape>`",
-            over="phase `Succeeded` or `Failed`",
-            released="nothing else; the next tick sees its end or deletion",
-        ),
         pod_selector="",
         watched=False,
         find_owner=_find_owner,

@@ -22,7 +22,7 @@ import dataclasses
 from typing import TYPE_CHECKING
 
 from shared.kinds.indexes import parse_index
-from shared.kinds.kind import Kind, KindText, SliceOfPod
+from shared.kinds.kind import Kind, SliceOfPod
 from shared.kinds.objects import (
     read_flag,
     read_held_conditions,
@@ -320,13 +320,6 @@ RAYCLUSTER = Kind(
     api_version=API_VERSION,
     other_versions=("v1alpha1",),
     plural="rayclusters",
-    text=KindText(
-        leaders="the worker with host index 0 of each replica; every worker if KubeRay sets no host index",
-        slice="a replica's slot in its worker group: `<cluster>-<group>-<replica index>`",
-        over="never; it runs until it is deleted",
-        released="suspended for longer than the grace; the group is scaled down or no longer in the spec, "
-        "and the slot has no live pods",
-    ),
     pod_selector=CLUSTER,
     member_selector=CLUSTER,
     find_owner=_find_owner,

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from shared.kinds.elastic import name_shape
 from shared.kinds.hosts import is_one_host
-from shared.kinds.kind import Kind, KindText, SliceOfPod
+from shared.kinds.kind import Kind, SliceOfPod
 from shared.kinds.objects import read_identity, read_number, read_object, read_text
 from shared.model.errors import SliceUnknown
 from shared.model.workloads import PodView, SliceGroup, WorkloadView
@@ -103,13 +103,6 @@ STATEFULSET = Kind(
     name=NAME,
     api_version=API_VERSION,
     plural="statefulsets",
-    text=KindText(
-        leaders="every pod; the exporter reports one pod at a time for each shape",
-        slice="single hosts: none, all pods share one pool, `<set>-any-<shape>`; several hosts: the whole set "
-        "`<set>`, which needs `podManagementPolicy: Parallel` and as many replicas as hosts",
-        over="never; it runs until it is deleted",
-        released="replicas 0; a shape that is no longer in the template, when its pods are gone",
-    ),
     pod_selector=POD_NAME,
     mark=POD_NAME,
     find_owner=_find_owner,
