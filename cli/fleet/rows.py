@@ -250,7 +250,8 @@ def _describe_tries(need: Need, one: Planned) -> dict[str, Any]:
     """Return the fields about attempts: the highest, that of a planned create too."""
     scene, creates = one.look.scene, _list_creates(need, one)
     tries = [pool for pool in scene.pools if pool.shape == need.asks.shape and pool.slot is not None]
-    numbers = [(each.attempt, each.candidate) for each in (*creates, *tries)]
+    numbers = [(act.attempt, act.candidate) for act in creates]
+    numbers += [(pool.attempt, pool.candidate) for pool in tries]
     attempt, candidate = max(numbers, default=(None, 0))
     next_try = None if creates else find_next_try(scene, need)
     return {

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from cli.access.cli_settings import ANY_REGION, ANY_ZONE, ZONE
 from cli.planning.live_facts import Disks, Namespaces
-from cli.planning.pool_details import describe_disk, list_labels, list_mixed, list_pool_needs, list_taints
+from cli.planning.pool_details import describe_pool, list_mixed, list_pool_needs
 from cli.planning.zones import tell_unlisted
 from cli.prices import HOURS_PER_MONTH, find_price
 from cli.printing import count
@@ -93,8 +93,7 @@ class PlannedNeed:
 
     def as_data(self, *, prices: bool = True) -> dict[str, Any]:
         """Return it for programs, with the first pool as it would be sent but for its name."""
-        demand, price, pool = self.demand, self.price if prices else None, self.node_pool
-        shape = demand.shape if demand else None
+        price = self.price if prices else None
         return {
             "namespace": self.key.namespace,
             "workload": self.key.name,
@@ -103,24 +102,27 @@ class PlannedNeed:
             "reason": str(self.decision.reason),
             "message": self.decision.message,
             "pools": self.pools,
-            "machine_type": shape.machine_type if shape else None,
-            "topology": shape.topology if shape else None,
             "node_count": self.nodes,
             "chips": self.chips,
-            "tier": str(demand.capacity.tier) if demand else None,
-            "zone": demand.zone if demand else None,
-            "candidates": [str(each) for each in demand.candidates] if demand else [],
-            "placement": pool.get("placementPolicy") if pool else None,
+            **(_describe_demand(self.demand) if self.demand else {}),
             "up_to_more": self.later,
-            "disk": describe_disk(pool) if pool else None,
-            "taints": list_taints(pool) if pool else [],
-            "labels": list_labels(pool) if pool else {},
+            **(describe_pool(self.node_pool) if self.node_pool else {}),
             "requires": list(self.needs),
             "dollars_per_hour": price,
             "dollars_per_month": None if price is None else round(price * HOURS_PER_MONTH, 2),
             "notes": list(self.notes),
-            "node_pool": pool,
+            "node_pool": self.node_pool,
         }
+
+
+def _describe_demand(demand: Demand) -> dict[str, Any]:
+    return {
+        "machine_type": demand.shape.machine_type,
+        "topology": demand.shape.topology,
+        "tier": str(demand.capacity.tier),
+        "zone": demand.zone,
+        "candidates": [str(each) for each in demand.candidates],
+    }
 
 
 @dataclass(slots=True)
@@ -214,16 +216,12 @@ def _plan_need(need: Need, look: Look, found: Plan, settings: Settings, later: i
     creates = tuple(act for act in found.adds if act.need == need.key)
     demand = look.wanted.demands.get(need.key)
     told = [answer for answer in found.answers if answer.need == need.key]
-    if creates:
-        decision = explain_act(creates[0], look)
-    elif told:
-        decision = explain_answer(told[0], need, look)
-    else:
-        what = "it gets nothing, because another part of its workload is refused"
-        decision = Decision(Verdict.WAIT, Reason.PAUSED, what)
-    planned = PlannedNeed(key=look.key, need=need, decision=decision, demand=demand, later=later)
     if not creates or demand is None:
-        return planned
+        what = "it gets nothing, because another part of its workload is refused"
+        decision = explain_answer(told[0], need, look) if told else Decision(Verdict.WAIT, Reason.PAUSED, what)
+        return PlannedNeed(key=look.key, need=need, decision=decision, demand=demand, later=later)
+    decision = explain_act(creates[0], look)
+    planned = PlannedNeed(key=look.key, need=need, decision=decision, demand=demand, later=later)
     first = choose_way(demand, creates[0].candidate, empty=creates[0].empty)
     try:
         body = _build(first, creates[0], look, settings)

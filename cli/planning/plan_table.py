@@ -74,22 +74,21 @@ def print_plan(
         print_table(console, _COLUMNS, planned, wide=False)
         print_line(console)
     for each in planned:
-        if each.creates:
-            print_line(console, _describe(each, prices=prices))
-        else:
-            text = f"{_name(each)}: {each.decision.message} [{each.decision.reason}]"
-            print_line(console, styled(text, "bad" if each.refused else "warn"))
-    remarks = [(each, f"needs {need}") for each in planned for need in each.needs]
-    remarks += [(each, note) for each in planned for note in each.notes]
-    for line in dict.fromkeys(f"{_name(each)}: {text}" for each, text in remarks):
+        print_line(console, _describe(each, prices=prices) if each.creates else _tell_refusal(each))
+    remarks = [f"{_name(each)}: {text}" for each in planned for text in _list_remarks(each)]
+    left = [f"not planned: {', '.join(others)}"] * bool(others)
+    price = [_sum_prices(planned)] * (prices and any(each.creates for each in planned))
+    for line in (*dict.fromkeys(remarks), *left, *lines, *price, summarize(planned)):
         print_line(console, line)
-    if others:
-        print_line(console, f"not planned: {', '.join(others)}")
-    for line in lines:
-        print_line(console, line)
-    if prices and any(each.creates for each in planned):
-        print_line(console, _sum_prices(planned))
-    print_line(console, summarize(planned))
+
+
+def _tell_refusal(each: PlannedNeed) -> Text:
+    text = f"{_name(each)}: {each.decision.message} [{each.decision.reason}]"
+    return styled(text, "bad" if each.refused else "warn")
+
+
+def _list_remarks(each: PlannedNeed) -> list[str]:
+    return [*(f"needs {need}" for need in each.needs), *each.notes]
 
 
 def _describe(each: PlannedNeed, *, prices: bool) -> str:
