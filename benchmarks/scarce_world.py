@@ -185,8 +185,8 @@ def scarce(
             world.time.at(START + act.at, functools.partial(apply_act, world, act))
         for at in scenario.ticks:
             world.time.at(START + at, world.tick)
-        for each in stock:
-            world.time.at(START + each.at, world.gke.refill)
+        for room in stock:
+            world.time.at(START + room.at, world.gke.refill)
         yield Scarcity(world)
 
 

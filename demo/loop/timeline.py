@@ -311,14 +311,15 @@ class Timeline:
             self._feed.append(FeedLine(decided.at, one.job if one else decided.workload, text, emphasis))
 
     def _find_slice(self, decided: Decided, slices: list[SliceTimeline]) -> SliceTimeline | None:
-        """Return the slice that a pool is for: by its slot, else the first one without a pool."""
+        """Return the slice that a pool is for: by its slot, else the first of its size without one."""
         parsed = parse_name(decided.pool)
         known = self._slice_of_pool.get(decided.pool) or (self._slots.get(parsed.hash) if parsed else None)
         if known is not None or not _tells_the_pool(decided):
             return known
         named = [each for each in slices if each.job == decided.slot]
         free = [each for each in slices if not each.pools]
-        return next(iter(named or free), None)
+        alike = [each for each in free if each.pods == decided.node_count]
+        return next(iter(named or alike or free), None)
 
     def _add_pool(self, one: SliceTimeline, decided: Decided) -> None:
         if decided.decision == "create" or one.creation is None:
