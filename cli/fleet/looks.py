@@ -68,9 +68,8 @@ class Reading:
 
     def list_operations(self, hashes: Collection[str]) -> list[Operation]:
         """Return what GKE did with pools whose names have one of these hashes, the oldest first."""
-        found = [
-            each.operation for each in (self.lists.operations if self.lists else ()) if each.parsed.hash in hashes
-        ]
+        operations = self.lists.operations if self.lists else {}
+        found = [each for key in hashes for each in operations.get(key, ())]
         return sorted(found, key=lambda each: each.began_at or 0.0)
 
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from shared.engine.inventory import Inventory
     from shared.engine.look import Key
-    from shared.engine.views import Named
+    from shared.engine.views import Operations
     from shared.model.times import Clock
     from shared.plan.scene import Way
     from shared.settings import Settings
@@ -171,17 +171,13 @@ class Budget:
         with self._lock:
             return self.settings.limited and not self._of(cluster).begun
 
-    def count_running(
-        self, cluster: str, operations: Iterable[Named], inventory: Inventory
-    ) -> bool:
+    def count_running(self, cluster: str, operations: Operations, inventory: Inventory) -> bool:
         """Return whether the list shows each pool of ours that GKE creates.
 
         How many chips an unlisted one has is not known, so nothing is created until it is listed.
         """
-        running = (each.operation for each in operations)
-        hidden = any(
-            each.creates and not each.ended and each.pool not in inventory.pools for each in running
-        )
+        running = (each for tries in operations.values() for each in tries if not each.ended)
+        hidden = any(each.creates and each.pool not in inventory.pools for each in running)
         with self._lock:
             self._of(cluster).begun = not hidden
         return not hidden
@@ -209,9 +205,7 @@ class Budget:
         with self._lock:
             books = self._of(cluster)
             later = [each for each in books.sent if each.number > room.number]
-            operations = sum(each.holder is None for each in later)
-            if now < books.rests_until or (room.known and operations >= room.slots):
-                raise NoPlace("GKE runs as many operations as it allows; the create waits for one")
+            _expect_slot(books, room, later, now)
             chips = sum(each.chips for each in (*later, *orders))
             if self.settings.limited and chips > room.chips:
                 return False
@@ -299,6 +293,17 @@ class Budget:
 
     def _of(self, cluster: str) -> _Books:
         return self._books.setdefault(cluster, _Books())
+
+
+def _expect_slot(books: _Books, room: Room, later: list[Sent], now: float) -> None:
+    """Return if GKE takes one more operation beside what was sent later than the room was counted.
+
+    Raises:
+        NoPlace: it does not.
+    """
+    full = room.known and sum(each.holder is None for each in later) >= room.slots
+    if full or now < books.rests_until:
+        raise NoPlace("GKE runs as many operations as it allows; the create waits for one")
 
 
 def _is_shown(sent: Sent, inventory: Inventory) -> bool:

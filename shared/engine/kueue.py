@@ -83,8 +83,8 @@ def read_standing(key: Key, workload: WorkloadView, ports: Ports) -> Standing:
     Raises:
         ProvisionerError: it could not be read.
     """
-    queues, kind = ports.queues.get(key.cluster), find_kind(workload.kind)
-    if queues is None or not workload.suspended or kind is None or kind.pod_sets is None:
+    queues = ports.queues.get(key.cluster)
+    if queues is None or not workload.suspended or not is_answered(workload.kind):
         return Standing()
     checks = _list_checks(queues)
     for each in queues.list_owned(workload.namespace, workload.uid):
@@ -216,9 +216,9 @@ def list_queued(cluster: str, ports: Ports) -> list[QueuedWorkload]:
     return sorted(waits, key=lambda each: each.reserved_at or 0.0)
 
 
-def is_answered(queued: QueuedWorkload) -> bool:
-    """Return whether the owner of a Workload is of a kind that gets its pools before its pods."""
-    kind = find_kind(queued.owner_kind)
+def is_answered(name: str) -> bool:
+    """Return whether workloads of a kind get their pools before their pods."""
+    kind = find_kind(name)
     return kind is not None and kind.pod_sets is not None
 
 

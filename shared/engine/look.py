@@ -14,7 +14,14 @@ from typing import TYPE_CHECKING
 from shared.engine.budget import Room, Turns
 from shared.engine.inventory import Inventory
 from shared.engine.kueue import Standing, read_standing
-from shared.engine.reads import Reads, are_served, find_strongest, find_user, list_named, map_nodes
+from shared.engine.reads import (
+    Reads,
+    are_served,
+    find_strongest,
+    find_user,
+    list_operations,
+    map_nodes,
+)
 from shared.engine.views import Records, has_lost_nodes, read_records, view_pool, view_stranger
 from shared.model.decisions import Decision, Reason, Verdict
 from shared.model.times import measure_seconds
@@ -27,7 +34,7 @@ if TYPE_CHECKING:
     from shared.engine.inventory import WorkloadName
     from shared.engine.outside import Ports
     from shared.engine.reads import StopAndCause
-    from shared.engine.views import Named
+    from shared.engine.views import Operations
     from shared.model.pools import NodePool
     from shared.model.readings import PoolNode
     from shared.model.workloads import Parent, PodView, WorkloadView
@@ -91,7 +98,7 @@ class Lists:
     """The accelerator pods of the cluster by kind, namespace and name of their workload."""
     users: Mapping[str, Sequence[PodView]]
     """The accelerator pods on each pool of ours."""
-    operations: Sequence[Named]
+    operations: Operations
     began_at: float
     until: float
     """When the last act may begin."""
@@ -204,8 +211,8 @@ class _Builder:
             slots=room.slots,
             stop=stop[0],
             refused=ports.budget.list_refused(key.cluster, now),
-            creations=records.creations if records else None,
-            deletions=records.deletions if records else (),
+            creations=records.creations,
+            deletions=records.deletions,
             creation_seconds=ports.settings.creation_seconds_max,
             grace_seconds=ports.settings.grace_seconds,
             takers_served=are_served(takers, inventory),
@@ -269,8 +276,10 @@ class _Builder:
             carried = [pool.name for pool in self.mine if self._is_carried(pool)]
             pods = [pod for pod in again.scene.pods if not pod.need and pod.pool in carried]
             return pods, again.takers
-        if lists is None:
-            return [], frozenset()
+        return self._list_users(lists) if lists else ([], frozenset())
+
+    def _list_users(self, lists: Lists) -> tuple[list[Pod], frozenset[WorkloadName]]:
+        """Return the pods of others on the pools, and whose they are, by the lists of a tick."""
         own = {pod.uid for pod in self.pods}
         pairs = [
             (pool.name, pod)
@@ -287,17 +296,17 @@ class _Builder:
         room = ports.budget.count_room(key, inventory, now)
         if ports.adds is None or not ports.budget.needs_operations(key.cluster):
             return room
-        named = lists.operations if lists else list_named(key.cluster, ports)
+        named = lists.operations if lists else list_operations(key.cluster, ports)
         counted = ports.budget.count_running(key.cluster, named, inventory)
         return room if counted else dataclasses.replace(room, chips=0)
 
-    def _read_records(self, wanted: Wanted, now: float) -> Records | None:
-        """Return what GKE's operations say, as far as it is known; None if they were not read."""
+    def _read_records(self, wanted: Wanted, now: float) -> Records:
+        """Return what GKE's operations say, as far as it is known."""
         lists, again, key = self.reads.source.lists, self.reads.source.again, self.reads.key
         if again is not None and again.scene.creations is not None:
             return Records(again.scene.creations, again.scene.deletions)
         if lists is None:
-            return None
+            return Records()
         uid = self.workload.uid if self.workload else ""
         return read_records(key, uid, wanted.needs, lists.operations, now)
 

@@ -12,7 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from shared.engine.inventory import list_inventory
-from shared.engine.views import add_word, name_operations, read_records, view_stranger
+from shared.engine.views import add_word, read_records, sort_operations, view_stranger
 from shared.kinds.table import find_kind_of_pod, get_kind
 from shared.model import labels
 from shared.model.errors import KindAbsent, ProvisionerError, Unavailable
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from shared.engine.inventory import Inventory, WorkloadName
     from shared.engine.look import From, Key, Look, Memory
     from shared.engine.outside import Ports
-    from shared.engine.views import Named
+    from shared.engine.views import Operations
     from shared.model.pools import NodePool
     from shared.model.readings import BoundPod, PoolNode
     from shared.model.workloads import Parent, PodView, WorkloadView
@@ -106,13 +106,16 @@ class Reads:
         ]
         if self.source.again is None:
             return mine
-        named = self.source.names
-        fresh = [pool.name for pool in mine if pool.name in named or len(mine) <= GETS_MAX]
+        return [pool for pool in self._get_anew(mine) if self._is_owned(pool, workload)]
+
+    def _get_anew(self, pools: list[NodePool]) -> list[NodePool]:
+        """Return pools as GKE has them by name now; of very many those that the look is for."""
+        few, named = len(pools) <= GETS_MAX, self.source.names
+        fresh = [pool.name for pool in pools if few or pool.name in named]
         get = partial(self.ports.pools.get, self.key.cluster)
         answers = self.ports.crew.gather([partial(get, name) for name in fresh])
         now = dict(zip(fresh, answers, strict=True))
-        read = [now.get(pool.name, pool) for pool in mine]
-        return [pool for pool in read if pool is not None and self._is_owned(pool, workload)]
+        return [pool for each in pools if (pool := now.get(each.name, each)) is not None]
 
     def _is_owned(self, pool: NodePool, workload: WorkloadView | None) -> bool:
         """Return whether a pool is the workload's; the Go program's name no UID."""
@@ -152,12 +155,9 @@ class Reads:
         """Return the workload with the disks of the claims that its pods name."""
         if workload is None or workload.deleting or workload.terminal:
             return workload
-        waiting = [pod.template.volume_claims for pod in pods if not pod.node_name]
-        claims = dict.fromkeys(
-            [*list_volume_claims(workload), *(claim for each in waiting for claim in each)]
-        )
         find = partial(self.ports.clusters[self.key.cluster].find_disk, workload.namespace)
-        disks = self.ports.crew.gather([partial(find, claim) for claim in [*claims][:CLAIMS_MAX]])
+        claims = _list_claims(workload, pods)
+        disks = self.ports.crew.gather([partial(find, claim) for claim in claims])
         known = tuple(disk for disk in disks if disk is not None)
         return dataclasses.replace(workload, disks=known) if known else workload
 
@@ -166,6 +166,13 @@ class Reads:
         if self.source.lists is None or workload is None or workload.parent is None:
             return None
         return self.ports.clusters[self.key.cluster].get_parent(workload.parent)
+
+
+def _list_claims(workload: WorkloadView, pods: Sequence[PodView]) -> list[str]:
+    """Return the claims that the spec and the pods without a node name, each once."""
+    waiting = [pod.template.volume_claims for pod in pods if not pod.node_name]
+    named = [*list_volume_claims(workload), *(claim for claims in waiting for claim in claims)]
+    return list(dict.fromkeys(named))[:CLAIMS_MAX]
 
 
 def counts(pod: PodView) -> bool:
@@ -237,14 +244,14 @@ def add_facts(look: Look, asks: Sequence[Ask], ports: Ports) -> Look:
     return _add_users(look, used, ports) if used else look
 
 
-def list_named(cluster: str, ports: Ports) -> list[Named]:
+def list_operations(cluster: str, ports: Ports) -> Operations:
     """Return GKE's operations on pools with a name of ours."""
-    return name_operations(ports.pools.list_operations(cluster))
+    return sort_operations(ports.pools.list_operations(cluster))
 
 
 def _add_operations(look: Look, ports: Ports) -> Look:
     scene, uid = look.scene, look.workload.uid if look.workload else ""
-    named = list_named(look.key.cluster, ports)
+    named = list_operations(look.key.cluster, ports)
     records = read_records(look.key, uid, scene.needs, named, scene.now)
     changed = dataclasses.replace(scene, creations=records.creations, deletions=records.deletions)
     return dataclasses.replace(look, scene=changed)

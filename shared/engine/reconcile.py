@@ -111,8 +111,7 @@ class _Run:
 
     def add(self) -> None:
         """Do what adds. After a refusal at once the next way of the same slot follows."""
-        if self.plan.adds and self.ports.clock.now() - self.look.began_at > LISTS_SECONDS:
-            self._look_anew()
+        self._renew()
         acts, looks = self.plan.adds, 1
         while acts:
             late, refused = self._add(acts)
@@ -132,6 +131,11 @@ class _Run:
         rest = count_rest(self.look, acts) if self.look.scene.queue else 0
         self.ports.budget.hold(self.key, rest, self.ports.clock.now())
 
+    def _renew(self) -> None:
+        """Look anew before something is created from the lists of a tick that are old."""
+        if self.plan.adds and self.ports.clock.now() - self.look.began_at > LISTS_SECONDS:
+            self._look_anew()
+
     def _look_anew(self) -> None:
         source = From(shares=True, until=self.look.until)
         self.look, self.plan = plan_for(self.key, self.ports, self.memory, source=source)
@@ -148,18 +152,22 @@ class _Run:
         self.look = self._with_uid(self.look)
         opens = [act for act in acts if act.verb == Verb.OPEN]
         late = self._do(opens, [partial(do_act, act, self.look, self.ports) for act in opens])
-        orders: list[Order] = []
-        for act in acts:
-            ready = None if act.verb == Verb.OPEN else order(act, self.look, self.ports)
-            if isinstance(ready, Done):
-                self._keep(ready)
-            elif ready is not None:
-                orders.append(ready)
+        orders = self._order([act for act in acts if act.verb != Verb.OPEN])
         before = len(self.done)
         late += self._send(orders)
-        if orders:
-            self.memory.acted[self.key] = self.ports.clock.now()
+        self.memory.acted[self.key] = self.ports.clock.now()
         return late, [done.act for done in self.done[before:] if done.refused]
+
+    def _order(self, acts: Sequence[Act]) -> list[Order]:
+        """Return what is to be sent; what GKE would not accept is told instead."""
+        orders: list[Order] = []
+        for act in acts:
+            ready = order(act, self.look, self.ports)
+            if isinstance(ready, Order):
+                orders.append(ready)
+            else:
+                self._keep(ready)
+        return orders
 
     def _send(self, orders: list[Order]) -> list[Act]:
         """Send orders, those of a gang only if there is room for all that it lacks."""

@@ -264,17 +264,21 @@ def _list_facts(need: Need | None, look: Look, refusal: str) -> dict[str, str]:
     said = next((pod.scheduler_message for pod in look.pods if pod.scheduler_message), "")
     errors = [pool.error for pool in look.pools.values() if pool.error]
     error = refusal or (leave_out_operations(errors[-1]) if errors else "")
-    chips = need.hosts * need.asks.shape.units if need else 0
     return {
         "kind": look.key.kind,
         "stop": look.stop_cause,
         "room": str(max(0, look.room.chips)),
-        "chips": str(chips),
-        "what": need.asks.shape.accelerator if need else "it",
         "error": f": {error}" if error else "",
         "scheduler": f" (the scheduler says: {said})" if said else "",
         "parent": look.parent.keeps if look.parent else "the parent has ended and keeps it",
+        **_list_sizes(need),
     }
+
+
+def _list_sizes(need: Need | None) -> dict[str, str]:
+    if need is None:
+        return {"chips": "some", "what": "it"}
+    return {"chips": str(need.hosts * need.chips), "what": need.asks.shape.accelerator}
 
 
 def explain_end(ended: EndedOperation) -> Decision | None:

@@ -17,15 +17,15 @@ from shared.engine.look import Key, Lists
 from shared.engine.reads import counts, find_user, map_nodes
 from shared.engine.reconcile import Role
 from shared.engine.tell import Outcome, forget_old
-from shared.engine.views import name_operations
-from shared.engine.work import Work, work_on
+from shared.engine.views import sort_operations
+from shared.engine.work import Function, Work, work_on
 from shared.model.decisions import Decision, Reason, Verdict
 from shared.model.errors import OutOfTime, ProvisionerError
 from shared.model.pools import PAID
 from shared.model.times import FRESH_SECONDS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable
 
     from shared.engine.inventory import WorkloadName
     from shared.engine.look import Memory
@@ -70,14 +70,13 @@ def tick(cluster: str, role: Role, ports: Ports, memory: Memory) -> Tick:
         done.outcomes += _report_limits(cluster, lists, ports, memory)
     before = dict.fromkeys(memory.left.get(cluster, ()))
     keys.sort(key=lambda key: key not in before)  # the last tick had no time for these
-    _work_on_all(keys, role, ports, memory, lists, done)
+    _work_on_all(keys, Function(role, ports, memory), lists, done)
     return done
 
 
-def _work_on_all(
-    keys: list[Key], role: Role, ports: Ports, memory: Memory, lists: Lists, done: Tick
-) -> None:
+def _work_on_all(keys: list[Key], function: Function, lists: Lists, done: Tick) -> None:
     """Work on keys side by side, and note what is left, and which pools are too many."""
+    role, ports, memory = function.role, function.ports, function.memory
 
     def work(key: Key) -> Work:
         if ports.clock.now() - lists.began_at > BEGIN_SECONDS:
@@ -139,7 +138,7 @@ def read_lists(cluster: str, ports: Ports) -> Lists:
     deployment = ports.settings.resource_labels.get(DEPLOYMENT, "")
     inventory = take_inventory(pools, deployment, began_at, nodes)
     ports.budget.forget_listed(cluster, inventory)
-    named = name_operations(operations())
+    named = sort_operations(operations())
     return Lists(
         inventory=inventory,
         nodes=nodes,
@@ -157,13 +156,13 @@ def _list_keys(cluster: str, role: Role, lists: Lists, ports: Ports, done: Tick)
         return list_owners(lists, cluster)
     done.errors += mark_checks(cluster, ports)
     queued = list_queued(cluster, ports)
-    others = [each for each in queued if not is_answered(each)]
+    others = [each for each in queued if not is_answered(each.owner_kind)]
     if others:
         done.errors += refuse_checks(cluster, others, ports)
     keys = [
         Key(cluster, each.owner_kind, each.namespace, each.owner_name)
         for each in queued
-        if is_answered(each)
+        if is_answered(each.owner_kind)
     ]
     return list(dict.fromkeys([*list_waiting(lists, cluster, ports), *keys]))
 
@@ -174,27 +173,33 @@ def list_waiting(lists: Lists, cluster: str, ports: Ports) -> list[Key]:
     Then those with an idle pool come, whose mark may have to go.
     """
     now, owners = ports.clock.now(), lists.inventory.by_owner
-    since: dict[WorkloadName, float] = {}
-    for owner, pods in lists.pods.items():
-        waits = [pod.unschedulable_since or pod.created_at or 0.0 for pod in pods if _waits(pod)]
-        if waits and now - min(waits) >= FRESH_SECONDS:
-            since[owner] = min(waits)
+    waits = {owner: _find_wait(pods) for owner, pods in lists.pods.items()}
+    since = {
+        owner: at for owner, at in waits.items() if at is not None and now - at >= FRESH_SECONDS
+    }
     ordered = sorted(since, key=lambda owner: (owner in owners, since[owner]))
-    idle = [
+    idle = [owner for owner in _list_idle(lists) if owner not in since]
+    return [Key(cluster, *owner) for owner in (*ordered, *idle)]
+
+
+def _list_idle(lists: Lists) -> list[WorkloadName]:
+    """Return the owners of pools whose nodes have our mark."""
+    return [
         owner
-        for owner, pools in owners.items()
-        if owner not in since and any(_is_idle(lists.nodes.get(pool.name, ())) for pool in pools)
+        for owner, pools in lists.inventory.by_owner.items()
+        if any(node.idle_since for pool in pools for node in lists.nodes.get(pool.name, ()))
     ]
-    return [Key(cluster, *owner) for owner in (*ordered, *sorted(idle))]
+
+
+def _find_wait(pods: Sequence[PodView]) -> float | None:
+    """Return since when one of some pods waits; None if none does."""
+    waits = [pod.unschedulable_since or pod.created_at or 0.0 for pod in pods if _waits(pod)]
+    return min(waits, default=None)
 
 
 def _waits(pod: PodView) -> bool:
     held = pod.node_name or pod.gates or pod.nominated_node or pod.deleting
     return pod.unschedulable and not held
-
-
-def _is_idle(nodes: Sequence[PoolNode]) -> bool:
-    return any(node.idle_since is not None for node in nodes)
 
 
 def list_owners(lists: Lists, cluster: str) -> list[Key]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from shared.model.names import HASH_CHARACTERS, Claim, parse_name
 from shared.model.pools import ELASTIC_SLOT, UNDER_WAY, PoolShape, PoolStatus
@@ -11,14 +11,17 @@ from shared.model.times import find_end
 from shared.plan.scene import Asks, Creation, Deletion, Pod, Pool, Whose, Word
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from shared.engine.look import Key
-    from shared.model.names import Owner, ParsedName, Slot
+    from shared.model.names import Owner, Slot
     from shared.model.pools import NodePool
     from shared.model.readings import BoundPod, Machines, Operation, PoolNode
     from shared.model.workloads import PodView
     from shared.plan.scene import Need
+
+    Operations = Mapping[str, Sequence[Operation]]
+    """By the hash in the name of their pool."""
 
 HOUR = 3600.0  # assumes: permissions, operations-kept
 SPARE_SLOTS = 8
@@ -37,9 +40,8 @@ def view_pool(
         missing_since: when nodes that existed were first seen to be missing; None if none is.
         spare: whether the last tick found it too many.
     """
-    owner, ready = pool.owner, [node for node in nodes if node.ready]
-    idle = [node.idle_since for node in nodes if node.idle_since is not None]
-    closed = [node.idle_since or 0.0 for node in nodes if node.closed]
+    owner, ready = pool.owner, [node.ready_at or 0.0 for node in nodes if node.ready]
+    marked = [node for node in nodes if node.idle_since]
     return _view_owner(
         owner,
         Pool(
@@ -53,14 +55,18 @@ def view_pool(
             busy=pool.status in UNDER_WAY,
             ready=len(ready),
             nodes=len(nodes),
-            ready_since=max((node.ready_at or 0.0 for node in ready), default=None),
+            ready_since=max(ready, default=None),
             word=_find_word(pool, len(ready), missing_since),
             word_at=missing_since or 0.0,
             spare_before=spare,
-            idle_since=min(idle, default=None),
-            closed_since=min(closed, default=None),
+            idle_since=_find_first(marked),
+            closed_since=_find_first([node for node in marked if node.closed]),
         ),
     )
+
+
+def _find_first(marked: Sequence[PoolNode]) -> float | None:
+    return min((node.idle_since or 0.0 for node in marked), default=None)
 
 
 def _view_owner(owner: Owner | None, pool: Pool) -> Pool:
@@ -151,46 +157,36 @@ def make_claim(key: Key, uid: str, need: Need, slot: Slot) -> Claim:
 class Records:
     """What GKE's operations of the last hour say of the tries of a workload."""
 
-    creations: tuple[Creation, ...] = ()
+    creations: tuple[Creation, ...] | None = None
+    """None: they were not read."""
     deletions: tuple[Deletion, ...] = ()
 
 
 def read_records(
-    key: Key, uid: str, needs: Sequence[Need], named: Sequence[Named], now: float
+    key: Key, uid: str, needs: Sequence[Need], operations: Operations, now: float
 ) -> Records:
-    """Return what operations of named pools say about the slots of a workload's needs."""
-    young = [each for each in named if now - (each.operation.began_at or 0.0) <= HOUR]
-    if not young:
-        return Records()
-    slots = {
-        make_claim(key, uid, need, slot).hash[:HASH_CHARACTERS]: (need.key, slot)
-        for need in needs
-        for slot in list_slots(need)
-    }
+    """Return what GKE's operations say about the slots of a workload's needs."""
     creations, deletions = list[Creation](), list[Deletion]()
-    for each in young:
-        if each.parsed.hash not in slots:
-            continue
-        (need_key, slot), began_at = slots[each.parsed.hash], each.operation.began_at or 0.0
-        if each.operation.creates:
-            attempt = each.parsed.attempt
-            creations.append(Creation(need=need_key, slot=slot, attempt=attempt, began_at=began_at))
-        else:
-            useless = each.parsed.useless
-            deletions.append(Deletion(need=need_key, slot=slot, useless=useless, began_at=began_at))
+    slots = [(need, slot) for need in needs for slot in list_slots(need)] if operations else []
+    for need, slot in slots:
+        tries = operations.get(make_claim(key, uid, need, slot).hash[:HASH_CHARACTERS], ())
+        for each in tries:
+            began_at, name = each.began_at or 0.0, parse_name(each.pool)
+            if name is None or now - began_at > HOUR:
+                continue
+            place: Any = {"need": need.key, "slot": slot, "began_at": began_at}
+            if each.creates:
+                creations.append(Creation(attempt=name.attempt, **place))
+            else:
+                deletions.append(Deletion(useless=name.useless, **place))
     return Records(tuple(creations), tuple(deletions))
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Named:
-    """An operation with the parts of its pool's name."""
-
-    operation: Operation
-    parsed: ParsedName
-
-
-def name_operations(operations: Iterable[Operation]) -> list[Named]:
-    """Return the operations on pools with a name of ours."""
-    return [
-        Named(each, parsed) for each in operations if (parsed := parse_name(each.pool)) is not None
-    ]
+def sort_operations(operations: Iterable[Operation]) -> Operations:
+    """Return the operations on pools with a name of ours by the hash in that name."""
+    by_hash: dict[str, list[Operation]] = {}
+    for each in operations:
+        name = parse_name(each.pool)
+        if name is not None:
+            by_hash.setdefault(name.hash, []).append(each)
+    return by_hash

@@ -31,6 +31,15 @@ SLOW_SECONDS = 600.0
 """The end of a create that took so long gives its operation slot to deletions."""
 
 
+@dataclass(frozen=True, slots=True)
+class Function:
+    """One of the two functions: what it may do, and what its process remembers."""
+
+    role: Role
+    ports: Ports
+    memory: Memory
+
+
 @dataclass(slots=True)
 class Work:
     """What came of the work on a key."""
@@ -52,7 +61,7 @@ class Work:
 
 def work_on(key: Key, role: Role, ports: Ports, memory: Memory, lists: Lists | None = None) -> Work:
     """Reconcile a workload, once more for each wake-up that came meanwhile. No error is raised."""
-    work, began_at = Work(), ports.clock.now()
+    work, function, began_at = Work(), Function(role, ports, memory), ports.clock.now()
     if find_kind(key.kind) is None:
         text = "no such kind of workload is known"
         work.errors.append(OwnerKindUnknown(text, field="kind", value=key.kind))
@@ -61,10 +70,10 @@ def work_on(key: Key, role: Role, ports: Ports, memory: Memory, lists: Lists | N
         return work
     try:
         ports.crew.expect_answers(key.cluster, began_at)
-        _work_once(key, role, ports, memory, lists, work)
+        _work_once(key, function, lists, work)
         while ports.crew.goes_on(key):
             _expect_time(began_at, ports)
-            _work_once(key, role, ports, memory, None, work)
+            _work_once(key, function, None, work)
     except Exception as error:  # noqa: BLE001 -- the net of this workload
         ports.crew.end(key)
         work.errors.append(error)
@@ -77,9 +86,8 @@ def _expect_time(began_at: float, ports: Ports) -> None:
         raise OutOfTime("the time of this delivery is over; the next one looks once more")
 
 
-def _work_once(
-    key: Key, role: Role, ports: Ports, memory: Memory, lists: Lists | None, work: Work
-) -> None:
+def _work_once(key: Key, function: Function, lists: Lists | None, work: Work) -> None:
+    role, ports, memory = function.role, function.ports, function.memory
     result = reconcile(key, role, ports, memory, lists)
     work.look, work.spare = result.look, result.plan.spare
     outcomes = list_outcomes(result, ports)
@@ -107,24 +115,31 @@ def work_on_end(ended: EndedOperation, role: Role, ports: Ports, memory: Memory)
 
     `collect` looks at the ends of failed creates and of deletes only.
     """
-    if role == Role.COLLECT and ended.created:
+    if (role == Role.COLLECT and ended.created) or parse_name(ended.pool) is None:
         return Work()
     try:
-        pool = ports.pools.get(ended.cluster, ended.pool) if parse_name(ended.pool) else None
+        pool = ports.pools.get(ended.cluster, ended.pool)
     except ProvisionerError as error:
         return Work(errors=[error])
     memory.inventories.pop(ended.cluster, None)  # it was read before the end
     key = _find_owner(ended, pool, role, ports)
-    slow = _is_slow(ended, pool, ports)
-    if slow and role == Role.PROVISION:
+    gives_slot = role == Role.PROVISION and not _is_slow(ended, pool, ports)
+    if role == Role.PROVISION and not gives_slot:
         ports.budget.leave_to_deletions(ended.cluster)
     work = work_on(key, role, ports, memory) if key else Work()
     _tell_end(ended, work, ports)
-    if role == Role.PROVISION and not slow and not any(each.acted for each in work.outcomes):
-        following = memory.turns.take_next(ended.cluster)
-        if following is not None and following != key:
-            work.add(work_on(following, role, ports, memory))
+    if gives_slot:
+        _work_on_next(key, ended.cluster, Function(role, ports, memory), work)
     return work
+
+
+def _work_on_next(key: Key | None, cluster: str, function: Function, work: Work) -> None:
+    """Give the free slot to the workload whose turn it is, unless the first one has used it."""
+    if any(each.acted for each in work.outcomes):
+        return
+    following = function.memory.turns.take_next(cluster)
+    if following is not None and following != key:
+        work.add(work_on(following, function.role, function.ports, function.memory))
 
 
 def _find_owner(
