@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING
 
 from shared.kinds.kind import SliceOfPod
 from shared.model import labels
+from shared.model.errors import Rejected
 from shared.shapes.gpu_catalogue import RACK_SCALE
+from shared.shapes.tpus import TOPOLOGY_FORM, count_chips
 
 if TYPE_CHECKING:
     from shared.kinds.kind import Kind
@@ -143,3 +145,16 @@ def hint_slice(kind: Kind, pod: PodView) -> str:
     if is_free(pod.template) and not kind.is_whole(pod):
         return f"{_MARK}/{name_shape(pod.template)}"
     return kind.slice_hint(pod)
+
+
+def is_one_host(template: PodTemplate) -> bool:
+    """Return whether one pod uses the whole slice; no topology means a single host in GKE."""
+    try:
+        topology = template.topology
+    except Rejected:  # an ambiguous selector is refused later, when the demand is read
+        return False
+    if not template.chips:
+        return False
+    if topology is None:
+        return True
+    return TOPOLOGY_FORM.fullmatch(topology) is not None and count_chips(topology) == template.chips

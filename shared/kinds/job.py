@@ -11,11 +11,11 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING
 
-from shared.kinds.elastic import is_free
-from shared.kinds.hosts import is_one_host
-from shared.kinds.indexes import is_index_below, parse_index
+from shared.kinds.elastic import is_free, is_one_host
 from shared.kinds.kind import Kind, SliceOfPod
 from shared.kinds.objects import (
+    is_index_below,
+    parse_index,
     read_flag,
     read_held_conditions,
     read_identity,

@@ -10,9 +10,9 @@ import dataclasses
 import hashlib
 from typing import TYPE_CHECKING
 
-from shared.kinds.indexes import is_index_below
 from shared.kinds.kind import Kind, SliceOfPod
 from shared.kinds.objects import (
+    is_index_below,
     read_flag,
     read_held_conditions,
     read_identity,

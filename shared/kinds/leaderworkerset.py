@@ -13,10 +13,11 @@ import hashlib
 from typing import TYPE_CHECKING
 
 from shared.kinds.elastic import is_free
-from shared.kinds.indexes import is_index_below, parse_index
 from shared.kinds.kind import Kind, SliceOfPod
 from shared.kinds.objects import (
     UnexpectedValue,
+    is_index_below,
+    parse_index,
     read_held_conditions,
     read_identity,
     read_number,

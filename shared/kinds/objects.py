@@ -5,6 +5,7 @@ Fields that every workload has (identity, conditions) are read here; others in t
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
@@ -14,6 +15,8 @@ from shared.model.times import parse_time
 
 Json = Mapping[str, Any]
 T = TypeVar("T")
+_INDEX = re.compile(r"0|[1-9][0-9]{0,9}")
+"""Decimal, without leading zeros, as controllers write it into names and labels."""
 
 
 class UnexpectedValue(ValueError):
@@ -119,3 +122,14 @@ def read_held_conditions(body: Json) -> dict[str, float | None]:
         for each in read_objects(body, "status", "conditions")
         if read_text(each, "status") == "True"
     }
+
+
+def parse_index(text: str) -> int | None:
+    """Return the number of an index; None for any other text."""
+    return int(text) if _INDEX.fullmatch(text) else None
+
+
+def is_index_below(text: str, count: int) -> bool:
+    """Return whether a text is an index below `count`."""
+    index = parse_index(text)
+    return index is not None and index < count

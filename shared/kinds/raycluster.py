@@ -21,9 +21,9 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING
 
-from shared.kinds.indexes import parse_index
 from shared.kinds.kind import Kind, SliceOfPod
 from shared.kinds.objects import (
+    parse_index,
     read_flag,
     read_held_conditions,
     read_identity,

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from shared.kinds.deployment import DEPLOYMENT
 from shared.kinds.elastic import leave_out_elastic, list_elastic
 from shared.kinds.job import JOB
 from shared.kinds.jobset import JOBSET
 from shared.kinds.leaderworkerset import LEADERWORKERSET
 from shared.kinds.pod import make_pod
 from shared.kinds.raycluster import RAYCLUSTER
-from shared.kinds.statefulset import STATEFULSET
+from shared.kinds.replicas import DEPLOYMENT, STATEFULSET
 from shared.model.errors import TooManySlices
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from shared.edges.kubernetes_api import Connection, KubernetesApi
 from shared.edges.kubernetes_cluster import KubernetesCluster
 from shared.kinds import jobset as jobset_keys
 from shared.kinds import raycluster
-from shared.kinds.deployment import TEMPLATE_HASH
+from shared.kinds.replicas import TEMPLATE_HASH
 from shared.model import labels
 from shared.model.readings import PoolNode
 from shared.model.workloads import Disk, PodView, WorkloadView

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from shared.edges.workload_objects import read_template
-from shared.kinds.deployment import DEPLOYMENT, TEMPLATE_HASH
 from shared.kinds.objects import UnexpectedValue
+from shared.kinds.replicas import DEPLOYMENT, TEMPLATE_HASH
 from shared.kinds.table import find_kind_of_pod, list_slices, select_pods
 from shared.model.decisions import Reason
 from shared.model.workloads import PodView, WorkloadView
