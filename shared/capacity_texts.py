@@ -149,8 +149,8 @@ def _read_item(number: int, item: _Item) -> Priority:
         )
     if flexible and item.nodes_from == NodeSource.CREATION:
         raise UnreadableList(
-            f"nodesFrom at [{number}] is creation, but GKE fills flex-start pools by its autoscaler "
-            "only; valid: autoscaler, or no nodesFrom"
+            f"nodesFrom at [{number}] is creation, but GKE fills flex-start pools by its "
+            "autoscaler only; valid: autoscaler, or no nodesFrom"
         )
     return Priority(
         spot=item.spot,

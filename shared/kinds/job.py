@@ -148,8 +148,8 @@ def _find_slice(pod: PodView, workload: WorkloadView) -> SliceOfPod | None:
 def _refuse_unindexed(workload: WorkloadView) -> None:
     if any(group.slots == 0 and group.replicas for group in workload.groups):
         raise SliceUnknown(
-            f"the pods of {NAME} {workload.name} have no completion index, so it is not clear which pods form "
-            "a slice",
+            f"the pods of {NAME} {workload.name} have no completion index, so it is not clear "
+            "which pods form a slice",
             field="spec.completionMode",
             value="NonIndexed",
             valid="Indexed; or parallelism 1 on a single host",

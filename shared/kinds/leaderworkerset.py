@@ -280,11 +280,11 @@ def _refuse_apart(workload: WorkloadView) -> None:
             _list_differences(workload.templates[APART], workload.templates[_WORKERS])
         )
         raise SliceUnknown(
-            f"the leaders of {NAME} {workload.name} need chips or GPUs outside the slice of their workers"
-            + (f": both differ in {differing}" if differing else ""),
+            f"the leaders of {NAME} {workload.name} need chips or GPUs outside the slice of "
+            "their workers" + (f": both differ in {differing}" if differing else ""),
             field="spec.leaderWorkerTemplate.leaderTemplate",
-            valid="a leader without chips or GPUs that selects none, or one in its workers' first sub-group with "
-            "their selectors and their toleration of spot nodes",
+            valid="a leader without chips or GPUs that selects none, or one in its workers' "
+            "first sub-group with their selectors and their toleration of spot nodes",
         )
 
 

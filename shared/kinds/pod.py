@@ -55,7 +55,8 @@ def make_pod(other_kinds: Sequence[str]) -> Kind:
         if not pod.controller_kind:
             return None
         raise OwnerKindUnknown(
-            f"its controller {pod.controller_kind} {pod.controller_name} is not a supported kind of workload",
+            f"its controller {pod.controller_kind} {pod.controller_name} is not a supported kind "
+            "of workload",
             field="metadata.ownerReferences",
             value=f"{pod.controller_api_version} {pod.controller_kind}".strip(),
             valid=f"a pod of {', '.join(other_kinds)}, or a pod without controller",

@@ -212,8 +212,8 @@ def _check_index(pod: PodView, workload: WorkloadView) -> None:
         f"the replica index of this pod is far above the replicas of worker group {group.name}",
         field=f"metadata.labels {REPLICA_INDEX}",
         value=str(slot),
-        valid=f"below {2 * group.replicas}, which is twice the replicas; delete this pod, and KubeRay creates it "
-        "again with the lowest free index",
+        valid=f"below {2 * group.replicas}, which is twice the replicas; delete this pod, and "
+        "KubeRay creates it again with the lowest free index",
     )
 
 
@@ -238,10 +238,13 @@ def _check_apart(pod: PodView, workload: WorkloadView, group: SliceGroup, name: 
     if sum(_count_slots(each) for each in alike) <= 1:
         return
     raise SlicesMayMix(
-        "nothing keeps the pods of two replicas on separate node pools, so neither might get all of its hosts",
+        "nothing keeps the pods of two replicas on separate node pools, so neither might get all "
+        "of its hosts",
         field="spec.affinity",
-        valid=f"{_REMEDY}, which adds required podAffinity and podAntiAffinity on {labels.NODE_POOL}; "
-        f"or an admission policy that adds a nodeSelector with a key of your own and the value {name}",
+        valid=f"{_REMEDY}, which adds required podAffinity and podAntiAffinity on "
+        f"{labels.NODE_POOL}; "
+        "or an admission policy that adds a nodeSelector with a key of your own and the value "
+        f"{name}",
     )
 
 

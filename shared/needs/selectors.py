@@ -183,8 +183,8 @@ def check_affinity(template: PodTemplate) -> None:
                 "no node of a new node pool has this topology label",
                 field=f"{term.kind} topologyKey",
                 value=term.key,
-                valid=f"{', '.join(TOPOLOGY_KEYS)}; a preferred term; or a nodeSelector with a value "
-                f"of {term.key}, which the new nodes then get",
+                valid=f"{', '.join(TOPOLOGY_KEYS)}; a preferred term; or a nodeSelector with a "
+                f"value of {term.key}, which the new nodes then get",
             )
 
 

@@ -192,7 +192,8 @@ def _find_machine(template: PodTemplate, family: GpuFamily, gpus: int, room: Roo
             f"no machine with {family.accelerator} has this much CPU and memory for pods",
             field="resources.requests",
             value=describe_size(template.cpu_millis, template.memory_bytes),
-            valid=f"less than the {largest.cpus} vCPUs and {largest.memory_gb:g} GiB of {largest.name}",
+            valid=f"less than the {largest.cpus} vCPUs and {largest.memory_gb:g} GiB of "
+            f"{largest.name}",
         )
     return min(roomy, key=lambda each: (each.gpus, each.cpus, each.memory_gb))
 

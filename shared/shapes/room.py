@@ -79,4 +79,5 @@ def find_disk_size(storage_bytes: int, disk_gb: int) -> int:
 
 def describe_size(cpu_millis: int, memory_bytes: int) -> str:
     """Return CPU and memory for people, as ``cpu 3.9, memory 12.5Gi``."""
-    return f"cpu {math.floor(cpu_millis / 10) / 100:g}, memory {math.floor(memory_bytes / GIB * 10) / 10:g}Gi"
+    memory = math.floor(memory_bytes / GIB * 10) / 10
+    return f"cpu {math.floor(cpu_millis / 10) / 100:g}, memory {memory:g}Gi"
