@@ -27,7 +27,7 @@ DAY_SECONDS = 86_400.0
 ENTRIES_MAX = 500
 IDS_AT_ONCE = 20
 """Events of one question: Pub/Sub tries a message 20 times, and each try may be a record."""
-_TOLD = ("decision", "reason", "message", "pool", "zone", "failure")
+_TOLD = ("decision", "reason", "message")
 
 
 def open_logs(endpoint: str, credentials: Credentials, project: str) -> Client:
@@ -62,7 +62,7 @@ def require_logs(open_logs: OpenLogs | None) -> OpenLogs:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answered:
-    """What a function answered about one slice, as its log record says."""
+    """What a function did or answered about one workload, as its log record says."""
 
     at: float
     """Unix seconds."""
@@ -71,10 +71,6 @@ class Answered:
     """A verdict; ``none`` if the answer failed with an error."""
     reason: str
     message: str
-    pool: str = ""
-    zone: str = ""
-    failure: str = ""
-    """The class of the failed creation that the answer follows."""
 
 
 def read_answers(open_logs: OpenLogs, cluster: str, *, now: float) -> list[Answered]:
