@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from cli.prices import find_pool_price, find_tier
-from shared.engine.tell import explain_act, explain_answer
+from shared.engine.tell import describe_wait, explain_act, explain_answer
 from shared.model.decisions import Decision, Reason, Verdict
 from shared.model.pools import PoolStatus
 from shared.model.times import format_time
@@ -277,23 +277,13 @@ def decide_need(need: Need, one: Planned) -> Decision:
         return Decision(decision.verdict, decision.reason, decision.message + more)
     if told and not one.look.pools:
         return explain_answer(told[0], None, one.look)
-    return Decision(Verdict.WAIT, Reason.POOL_IN_PROGRESS, _tell_pools(one.look))
+    return describe_wait(one.look).decision
 
 
 def list_decisions(one: Planned) -> list[Decision]:
     """Return what the owner of a workload is told now, in the words of its Events."""
     needs = {need.key: need for need in one.look.scene.needs}
     return [explain_answer(answer, needs.get(answer.need), one.look) for answer in one.plan.answers]
-
-
-def _tell_pools(look: Look) -> str:
-    """Return how many pools of a workload are on their way, or there."""
-    if not look.pools:
-        return "the next look creates what is missing"
-    running = sum(pool.status == PoolStatus.RUNNING for pool in look.pools.values())
-    return (
-        f"it has {len(look.pools)} node pools, of which {running} run; its pods wait until their nodes are ready"
-    )
 
 
 def needs_a_person(decision: Decision) -> bool:

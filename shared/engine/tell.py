@@ -123,11 +123,11 @@ def list_outcomes(result: Result, ports: Ports) -> list[Outcome]:
             for refusal in look.wanted.refusals
         ]
         if not outcomes and any(pod.waits for pod in look.scene.pods):
-            outcomes.append(_describe_wait(look))
+            outcomes.append(describe_wait(look))
     return outcomes
 
 
-def _describe_wait(look: Look) -> Outcome:
+def describe_wait(look: Look) -> Outcome:
     """Return what a demand is told whose pools exist already: no demand is left without words."""
     ready = sum(pool.ready or 0 for pool in look.scene.pools)
     errors = [pool.error for pool in look.pools.values() if pool.error]
