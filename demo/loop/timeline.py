@@ -271,8 +271,10 @@ class Timeline:
         was made.
         """
         other = self._slice_of_pool.get(pool)
-        if other is None or other is one or other.leader_pool == pool or other.workload != one.workload:
+        if other is None or other is one or other.leader_pool == pool:
             return
+        if (other.workload, other.pods) != (one.workload, one.pods):
+            return  # it is a guest there
         one.pools, other.pools = other.pools, one.pools
         one.creation, other.creation = other.creation, one.creation
         for step in STEPS_OF_POOL:
