@@ -86,12 +86,9 @@ class CloudStandIn(LocalAnswers):
             now = datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
             leader = self._leader.make(number).replace(SINCE.encode(), now.encode())
             return Answer(200, b'{"metadata": {}, "items": [%s]}' % leader)
-        if path.endswith("/nodePools"):
+        if path.endswith(("/nodePools", "/operations")):
             self._count("list")
-            return Answer(200, b'{"nodePools": []}')
-        if path.endswith("/operations"):
-            self._count("list operations")
-            return Answer(200, b'{"operations": []}')
+            return Answer(200, b"{}")
         kind, name = path.split("/")[-2:]
         named = _NAMED.get(kind, b"").replace(b"NAME", name.encode())
         found = self._jobset.make(number) if kind == "jobsets" else named

@@ -1,7 +1,7 @@
 """A tick of each function over 100 to 2,000 workloads: CPU, wall-clock time, calls, what is left.
 
-The ports are in memory, and each call takes 20 ms, so the CPU is that of the rules and of the shell,
-without HTTP and JSON. Each workload has one slice of four hosts: it runs on its pool, or it waits
+The ports are in memory, and each call takes 20 ms, so the CPU is that of the rules and of the
+shell, without HTTP and JSON. Each workload has one slice of four hosts: it runs on its pool, or it waits
 and is refused, or it waits and gets a pool while GKE has an operation slot.
 """
 
@@ -92,7 +92,7 @@ class Cost:
 
 
 def measure(runs: int, say: Callable[[str], None], *, sizes: tuple[int, ...] = SIZES) -> list[Figure]:
-    """Return the figures of each case and size; CPU beside that of the size before in proportion."""
+    """Return the figures of each case and size; CPU beside the size before, in proportion."""
     figures: list[Figure] = []
     for case in CASES:
         before: tuple[int, list[Cost]] | None = None

@@ -156,7 +156,7 @@ class _Entry:
 class ObservedWorkloads(ObservedObjects["WorkloadView", _Entry]):
     """Workloads of one kind that are over: completed, failed, suspended, deleted.
 
-    And those that need fewer slices than before. When their last pods have ended is found by a tick.
+    And those that need fewer slices than before. A tick finds when their last pods have ended.
     """
 
     def __init__(self, cluster: str, kind: Kind) -> None:

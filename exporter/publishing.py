@@ -3,9 +3,9 @@
 A single event is published at once, and demands of one workload that follow it within a second are
 merged (`exporter.merging`). Events that are added while a batch is being published are published
 together in the next batch. If the queue is full, a thread that adds an event waits. Only an event
-that Pub/Sub refuses for ever is dropped, and the next tick looks at its object. Events that are still
-in the queue when the process ends are reported again by the next process, because their facts are
-still true.
+that Pub/Sub refuses for ever is dropped, and the next tick looks at its object. Events that are
+still in the queue when the process ends are reported again by the next process, because their facts
+are still true.
 """
 
 from __future__ import annotations

@@ -12,13 +12,13 @@ from exporter.observed_objects import ObservedPods, ObservedQueues, ObservedWork
 from shared.edges.kueue_records import API_VERSION, read_queued
 from shared.edges.workload_objects import Pod, read_template
 from shared.kinds.table import KINDS, select_pods, select_unmarked
-from shared.model.kueue import QueuedWorkload
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from exporter.observed_objects import ObservedObjects
     from shared.kinds.kind import Kind
+    from shared.model.kueue import QueuedWorkload
     from shared.model.workloads import WorkloadView
 
 T = TypeVar("T")

@@ -10,7 +10,7 @@ import logging
 import os
 import threading
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from shared.edges.clock import SYSTEM_CLOCK
 from shared.edges.gke import GkeAdds, GkePools, GkeTakes
@@ -39,7 +39,7 @@ class _Process:
     """What this process keeps from one request to the next, by function."""
 
     lock = threading.Lock()
-    kept: dict[Role, tuple[Ports, Memory]] = {}
+    kept: ClassVar[dict[Role, tuple[Ports, Memory]]] = {}
 
 
 def check_settings() -> None:

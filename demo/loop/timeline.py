@@ -267,8 +267,8 @@ class Timeline:
     def _exchange(self, one: SliceTimeline, pool: str) -> None:
         """Give a slice the pool that its leader runs on.
 
-        Pools are counted, not matched: until then it is a guess for which slice of a workload a pool
-        was made.
+        Pools are counted, not matched: until then it is a guess for which slice of a workload a
+        pool was made.
         """
         other = self._slice_of_pool.get(pool)
         if other is None or other is one or other.leader_pool == pool:
@@ -313,7 +313,7 @@ class Timeline:
             self._feed.append(FeedLine(decided.at, one.job if one else decided.workload, text, emphasis))
 
     def _find_slice(self, decided: Decided, slices: list[SliceTimeline]) -> SliceTimeline | None:
-        """Return the slice that a pool is for: by its slot, else the first of its size without one."""
+        """Return the slice that a pool is for: by its slot, else the first of its size."""
         parsed = parse_name(decided.pool)
         known = self._slice_of_pool.get(decided.pool) or (self._slots.get(parsed.hash) if parsed else None)
         if known is not None or not _tells_the_pool(decided):

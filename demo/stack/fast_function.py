@@ -7,10 +7,10 @@ hour for which creates are counted.
 """
 
 import importlib
-import os
 import pkgutil
 import re
 import sys
+from pathlib import Path
 
 _WAITS = {"shared.plan": re.compile(r"[A-Z_]*SECONDS(_MAX)?"), "shared.engine": re.compile("HOUR")}
 """By package, the names of its waits; the engine's others bound calls, which are not sped up."""
@@ -29,7 +29,7 @@ def shorten_waits(package: str, names: re.Pattern[str], speed: float) -> None:
 def main() -> None:
     """Run the function until it is ended."""
     speed = float(sys.argv.pop(1))
-    sys.path[0] = os.getcwd()
+    sys.path[0] = str(Path.cwd())
     for package, names in _WAITS.items():
         shorten_waits(package, names, speed)
     from functions_framework._cli import _cli  # noqa: PLC0415 -- found beside the function's own modules
