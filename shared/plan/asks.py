@@ -24,25 +24,25 @@ def list_asks(census: Census, plan: Plan) -> tuple[Ask, ...]:
     pools = census.scene.pools
     asks = [Ask(Fact.MACHINES, pool.name) for pool in pools if _may_be_short(pool, census)]
     decisive = _list_decisive(census, plan)
-    asks += [Ask(Fact.USERS, pool.name) for pool in pools if pool.name in decisive]
+    unread = [pool.name for pool in pools if not pool.users_read]
+    asks += [Ask(Fact.USERS, name) for name in unread if name in decisive]
     asks += [Ask(Fact.OPERATIONS)] * _rests_on_operations(census, plan)
     return tuple(asks)
 
 
 def _list_decisive(census: Census, plan: Plan) -> set[str]:
-    """Return the pools of which the pods of others would change the plan, and were not read."""
+    """Return the pools of which the pods of others would change the plan."""
     decisive = {act.pool for act in plan.takes if act.verb in _REST_ON_PODS}
     if any(pod.waits for pod in census.scene.pods):
-        served = (pool for _, pool in census.demanded.served)
-        decisive |= {pool.name for pool in served if _is_perhaps_taken(pool, census)}
-    return decisive - {pool.name for pool in census.scene.pools if pool.users_read}
+        served = (pool for _, pool in census.demanded.served if is_whole(pool))
+        decisive.update(pool.name for pool in served if _is_waited_beside(pool, census))
+    return decisive
 
 
 def _rests_on_operations(census: Census, plan: Plan) -> bool:
     """Return whether a create may follow one that no list shows, and that was not read."""
-    if census.scene.creations is not None:
-        return False
-    return any(act.verb == Verb.CREATE for act in plan.adds) and _is_old(census)
+    creates = any(act.verb == Verb.CREATE for act in plan.adds)
+    return census.scene.creations is None and creates and _is_old(census)
 
 
 def _may_be_short(pool: Pool, census: Census) -> bool:
@@ -50,12 +50,11 @@ def _may_be_short(pool: Pool, census: Census) -> bool:
     if pool.word is not None or not pool.ours or not lacks_nodes(pool):
         return False
     old = census.scene.now - pool.created_at >= YOUNG_SECONDS
-    return old and census.find_service(pool).waiting_since is not None
+    return old and _is_waited_beside(pool, census)
 
 
-def _is_perhaps_taken(pool: Pool, census: Census) -> bool:
-    """Return whether pods of others would leave a pool out that counts for a pod that waits."""
-    return is_whole(pool) and census.find_service(pool).waiting_since is not None
+def _is_waited_beside(pool: Pool, census: Census) -> bool:
+    return census.find_service(pool).waiting_since is not None
 
 
 def _is_old(census: Census) -> bool:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from shared.model import labels
 from shared.model.pools import PoolStatus
@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from shared.model.names import Slot
     from shared.model.workloads import Taint
     from shared.plan.scene import Asks, Creation, Need, Pod, Pool, Scene
+
+K = TypeVar("K")
+T = TypeVar("T")
 
 
 def fits(pool: Pool, asks: Asks) -> bool:
@@ -115,50 +118,34 @@ class Census:
     @cached_property
     def by_slot(self) -> Mapping[Slot | None, Sequence[Pool]]:
         """The pools by their slot, of whichever need."""
-        slots: dict[Slot | None, list[Pool]] = {}
-        for pool in self.scene.pools:
-            slots.setdefault(pool.slot, []).append(pool)
-        return slots
+        return _group(self.scene.pools, lambda pool: pool.slot)
 
     @cached_property
     def creations(self) -> Mapping[tuple[str, Slot], Sequence[Creation]]:
         """The creates of the last hour by need and slot."""
-        creations: dict[tuple[str, Slot], list[Creation]] = {}
-        for each in self.scene.creations or ():
-            creations.setdefault((each.need, each.slot), []).append(each)
-        return creations
+        return _group(self.scene.creations or (), lambda each: (each.need, each.slot))
 
     @cached_property
     def autoscaled(self) -> int:
         """How many pools of the cluster GKE's autoscaler fills."""
-        own = sum(pool.autoscaled for pool in self.scene.pools)
-        return own + self.scene.autoscaled_elsewhere
+        return self.scene.autoscaled_elsewhere + sum(pool.autoscaled for pool in self.scene.pools)
 
     @cached_property
     def users(self) -> Mapping[str, Sequence[Pod]]:
         """The pods on each pool, those that terminate too."""
-        users: dict[str, list[Pod]] = {}
-        for pod in self.scene.pods:
-            if pod.pool:
-                users.setdefault(pod.pool, []).append(pod)
-        return users
+        return _group((pod for pod in self.scene.pods if pod.pool), lambda pod: pod.pool)
 
     @cached_property
     def slices(self) -> Mapping[str, Sequence[Slice]]:
         """The live slices of each need."""
-        slices: dict[str, list[Slice]] = {key: [] for key in self._needs}
-        for (key, _), each in self._slices.items():
-            slices[key].append(each)
-        return slices
+        none: dict[str, list[Slice]] = {key: [] for key in self._needs}
+        return none | _group(self._slices.values(), lambda each: each.need.key)
 
     @cached_property
     def _slices(self) -> Mapping[tuple[str, str], Slice]:
-        groups: dict[tuple[str, str], list[Pod]] = {}
-        for pod in self.scene.pods:
-            need = self._needs.get(pod.need)
-            if need is None or pod.terminating or (need.elastic and self._is_outside(pod)):
-                continue
-            groups.setdefault(self._name_slice(pod), []).append(pod)
+        live = (pod for pod in self.scene.pods if pod.need in self._needs and not pod.terminating)
+        own = (pod for pod in live if not (self._needs[pod.need].elastic and self._is_outside(pod)))
+        groups = _group(own, self._name_slice)
         return {key: self._build_slice(self._needs[key[0]], pods) for key, pods in groups.items()}
 
     def _name_slice(self, pod: Pod) -> tuple[str, str]:
@@ -170,8 +157,8 @@ class Census:
 
     def count_outside(self, need: Need) -> int:
         """Return how many pods of a need run on pools that are not its owner's."""
-        pods = (pod for pod in self.scene.pods if pod.need == need.key and not pod.terminating)
-        return sum(map(self._is_outside, pods))
+        live = (pod for pod in self.scene.pods if not pod.terminating)
+        return sum(pod.need == need.key and self._is_outside(pod) for pod in live)
 
     def _build_slice(self, need: Need, pods: list[Pod]) -> Slice:
         return Slice(
@@ -200,13 +187,9 @@ class Census:
     @cached_property
     def answered(self) -> Mapping[str, frozenset[Asks]]:
         """What each pool of ours answers of all that is asked."""
-        index = _Index(
-            [
-                *(need.asks for need in self.scene.needs),
-                *(each.asks for slices in self.slices.values() for each in slices),
-                *self.unbound,
-            ]
-        )
+        of_needs = (need.asks for need in self.scene.needs)
+        of_slices = (each.asks for each in self._slices.values())
+        index = _Index([*of_needs, *of_slices, *self.unbound])
         return {pool.name: frozenset(index.find(pool)) for pool in self.scene.pools if pool.ours}
 
     def answers(self, pool: Pool, asks: Asks) -> bool:
@@ -233,7 +216,7 @@ class Census:
     def _waiting(self) -> Mapping[Asks, float]:
         """What slices ask of which a pod waits and none runs, with the creation of the oldest."""
         oldest: dict[Asks, float] = {}
-        for each in (each for slices in self.slices.values() for each in slices):
+        for each in self._slices.values():
             since = each.waiting_since
             if since is not None and not each.places:
                 oldest[each.asks] = min(since, oldest.get(each.asks, since))
@@ -259,8 +242,8 @@ class Census:
     @cached_property
     def mixed(self) -> frozenset[str]:
         """The pools on which a slice runs that runs on another one too."""
-        slices = (each for slices in self.slices.values() for each in slices)
-        return frozenset(name for each in slices if each.mixed for name in each.places)
+        mixed = (each for each in self._slices.values() if each.mixed)
+        return frozenset(name for each in mixed for name in each.places)
 
     @cached_property
     def troubles(self) -> Mapping[str, Trouble]:
@@ -343,6 +326,13 @@ class Census:
         slot = pool.slot if isinstance(pool.slot, int) else -1
         helps = not self.troubles.get(pool.name)
         return helps, is_whole(pool), pool.name in self.users, -slot, -pool.attempt
+
+
+def _group(items: Iterable[T], key: Callable[[T], K]) -> dict[K, list[T]]:
+    groups: dict[K, list[T]] = {}
+    for each in items:
+        groups.setdefault(key(each), []).append(each)
+    return groups
 
 
 def _make_want(each: Slice) -> Want:

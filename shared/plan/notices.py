@@ -12,8 +12,8 @@ from shared.plan.short import USELESS_SECONDS, Trouble, is_whole
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from shared.plan.counting import Census, Want
-    from shared.plan.scene import Need, Pool
+    from shared.plan.counting import Census
+    from shared.plan.scene import Need
 
 
 def list_notices(census: Census) -> list[Answer]:
@@ -30,8 +30,12 @@ def list_notices(census: Census) -> list[Answer]:
 
 
 def _list_unplaced(census: Census) -> Iterator[Answer]:
+    """Yield what is told of pods that wait for long beside their whole pool."""
     for want, pool in census.demanded.served:
-        if _is_unplaced(want, pool, census.scene.now):
+        since, ready = want.waiting_since, pool.ready_since
+        if want.need.elastic or since is None or ready is None or not is_whole(pool):
+            continue
+        if census.scene.now - max(since, ready) >= USELESS_SECONDS:
             yield Answer(Reason.POD_UNPLACED, want.need.key)
 
 
@@ -43,10 +47,3 @@ def _list_of_slices(census: Census, need: Need) -> Iterator[Reason]:
         yield Reason.SLICE_DOUBLED
     if any(each.outside and not each.mixed and each.waiting_since is not None for each in slices):
         yield Reason.FOLLOWERS_WAIT
-
-
-def _is_unplaced(want: Want, pool: Pool, now: float) -> bool:
-    """Return whether a pod waits beside its whole pool for longer than a scheduler takes."""
-    if want.need.elastic or want.waiting_since is None or not is_whole(pool):
-        return False
-    return now - max(want.waiting_since, pool.ready_since or now) >= USELESS_SECONDS

@@ -150,11 +150,8 @@ def _end_record(pool: Pool, census: Census, first: Collection[str]) -> Act | Non
 
 def _end_idle(pool: Pool, census: Census) -> Act | None:
     """Return the next step of a pool that nobody needs: at once, or mark, close, a tick, delete."""
-    home, now = census.homes.get(pool.name), census.scene.now
-    warm = max(pool.warm_seconds, home.warm_seconds if home else 0)
-    closed = pool.closed_since is not None and now - pool.closed_since >= TICK_SECONDS
-    stays = is_whole(pool) and pool.present and not census.scene.retried
-    if not warm or not stays or closed:
+    warm, now = _find_warm_seconds(pool, census), census.scene.now
+    if not warm or (pool.closed_since is not None and now - pool.closed_since >= TICK_SECONDS):
         return _delete(pool)
     if pool.idle_since is None:
         return Act(verb=Verb.MARK, pool=pool.name)
@@ -163,16 +160,25 @@ def _end_idle(pool: Pool, census: Census) -> Act | None:
     return None
 
 
+def _find_warm_seconds(pool: Pool, census: Census) -> int:
+    """Return for how long a pool may stay without use; 0 for one that could serve nobody."""
+    home = census.homes.get(pool.name)
+    if census.scene.retried or not is_whole(pool) or not pool.present:
+        return 0
+    return max(pool.warm_seconds, home.warm_seconds if home else 0)
+
+
 def plan_ends(census: Census) -> list[Act]:
     """Return what is taken away when the workload is over: each pool that nobody uses."""
-    acts: list[Act | None] = []
-    for pool in census.scene.pools:
-        if not is_at_rest(pool) or is_used(pool, census):
-            continue
-        act = _end_idle(pool, census)
-        warm = act is None or act.verb != Verb.DELETE or pool.idle_since is not None
-        acts.append(None if warm and may_serve_soon(pool, census) else act)
-    return list(filter(None, acts))
+    unused = (pool for pool in census.scene.pools if not is_used(pool, census))
+    ends = (pool for pool in unused if is_at_rest(pool) and not _is_warm_for_a_pod(pool, census))
+    return list(filter(None, (_end_idle(pool, census) for pool in ends)))
+
+
+def _is_warm_for_a_pod(pool: Pool, census: Census) -> bool:
+    """Return whether a pool stays warm and a pod may soon run on it, so that no step follows."""
+    warm = pool.idle_since is not None or _find_warm_seconds(pool, census) > 0
+    return warm and may_serve_soon(pool, census)
 
 
 def plan_opens(census: Census) -> list[Act]:

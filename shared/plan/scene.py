@@ -234,11 +234,9 @@ class Fact(StrEnum):
     """What a plan may ask for."""
 
     OPERATIONS = "operations"
-    """The creates of the last hour."""
     MACHINES = "machines"
     """What keeps machines away from a pool."""
     USERS = "users"
-    """The pods on the nodes of a pool."""
 
 
 @dataclass(frozen=True, slots=True)
