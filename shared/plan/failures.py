@@ -13,8 +13,6 @@ each is in ``tests/unit/golden/failures.yaml``.
 
 The texts also have names that the author of a pod or of a project chose, so a fragment is a phrase:
 with a space or a quotation mark, which no such name has. It matches only where no name goes on.
-
-What GKE or the cluster answered at once, as an error, becomes a decision here too.
 """
 
 from __future__ import annotations
@@ -115,9 +113,8 @@ _PATTERNS = [  # assumes: failure-words
     for name, _, fragments in (line.partition(": ") for line in _TABLE.strip().splitlines())
     for fragment in fragments.split(" | ")
 ]
-_CODES = dict.fromkeys((4, 13, 14), Failure.INTERNAL) | {
-    8: Failure.STOCKOUT
-}  # assumes: failure-codes
+_CODES = {8: Failure.STOCKOUT}  # assumes: failure-codes
+_CODES |= dict.fromkeys((4, 13, 14), Failure.INTERNAL)
 _CODES |= dict.fromkeys((7, 16), Failure.RIGHTS)
 """``google.rpc.Code``, for words that the table does not know. INVALID_ARGUMENT (3) is not here: it
 does not tell whether the shape is wrong or only what was tried."""
