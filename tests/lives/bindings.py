@@ -42,7 +42,8 @@ class Host:
 
     name: str
     pool: str
-    made_for: Slice
+    namespace: str
+    owner_uid: str
     """Whose pool it is, by the labels that the provisioner wrote."""
     labels: dict[str, str]
     taints: tuple[tuple[str, str], ...]
@@ -76,8 +77,8 @@ class Binding:
 
     @property
     def own(self) -> bool:
-        """Whether the pool was made for this very slice."""
-        return self.host.made_for == self.pod.of
+        """Whether the pool was made for this very JobSet."""
+        return self.host.owner_uid == self.pod.of.owner_uid
 
 
 class Bindings:
@@ -120,7 +121,7 @@ class Bindings:
     def hosts(self, namespace: str = "") -> list[Host]:
         """Return every node ever of the provisioner, of one workload namespace or of all."""
         with self._lock:
-            return [each for each in self._hosts.values() if namespace in ("", each.made_for.namespace)]
+            return [each for each in self._hosts.values() if namespace in ("", each.namespace)]
 
     def standing(self, pools: Iterable[str]) -> list[str]:
         """Return the nodes of these pools that exist now."""
@@ -173,9 +174,8 @@ class Bindings:
         host = Host(
             name=name,
             pool=found[labels.NODE_POOL],
-            made_for=Slice(
-                found[jobset_keys.JOBSET_NAMESPACE], found[labels.PARENT_NAME], found[labels.OWNER_UID]
-            ),
+            namespace=found[labels.PARENT_NAMESPACE],
+            owner_uid=found[labels.OWNER_UID],
             labels=found,
             taints=tuple((each["key"], each["effect"]) for each in body["spec"].get("taints", ())),
         )
