@@ -47,6 +47,8 @@ MESSAGE_BYTES_MAX = 8192
 DONE = Answer(200, logging.INFO)
 BUSY = Answer(503, logging.INFO, retry_after_seconds=5)
 """A full instance: the message comes back, and the tick answers what the policy keeps."""
+IDLE = "nothing is to be done"
+"""The one record of a message that leads to nothing; the build's smoke test waits for it."""
 _WANTED = {Role.PROVISION: EventType.DEMAND, Role.COLLECT: EventType.WORKLOAD_OVER}
 
 
@@ -137,9 +139,12 @@ def deliver(role: Role, body: bytes, ports: Ports, memory: Memory) -> Answer:
     if not ports.crew.enter(key.cluster, clusters=len(ports.clusters)):
         return BUSY
     try:
-        return answer(work_on(key, role, ports, memory), journal)
+        work = work_on(key, role, ports, memory)
     finally:
         ports.crew.leave(key.cluster)
+    if work.look is not None and not work.outcomes and not work.errors:
+        journal.write(logging.INFO, IDLE, {"subject": str(key), "cluster": key.cluster})
+    return answer(work, journal)
 
 
 def _deliver_end(entry: bytes, ports: Ports, memory: Memory, journal: Journal) -> Answer:

@@ -31,7 +31,7 @@ ask() {
     local found
     if ((asked % 6 == 0)); then publish "$1"; fi
     asked=$((asked + 1))
-    found=$(gcloud logging read "jsonPayload.event_id=($events) AND jsonPayload.reason=\"demand_gone\"" \
+    found=$(gcloud logging read "jsonPayload.event_id=($events) AND jsonPayload.message=\"nothing is to be done\"" \
         --project="$PROJECT_ID" --freshness=1h --limit=1 --format='value(jsonPayload.message)')
     [ -n "$found" ]
 }

@@ -1,6 +1,7 @@
 """What the build writes for others: Terraform's variables, Kueue's queue, overlay, an event."""
 
 import json
+import logging
 import re
 from pathlib import Path
 from typing import Any
@@ -14,9 +15,15 @@ from infra.build.render_training import CONFIG_MAP, QUEUE, read_environment, rea
 from infra.build.render_variables import list_given, render_variables
 from infra.build.smoke_event import build_event
 from infra.build.smoke_event import render as render_event
+from shared.deliver import IDLE, deliver
+from shared.engine.reconcile import Role
 from shared.model.messages import parse_message
+from tests.builders import CLUSTER as WORLDS_CLUSTER
+from tests.builders import a_push
+from tests.engine.world import World
 from tests.infra.build_scripts import (
     BESIDE_A_CLUSTER,
+    BUILD,
     DEPLOYMENT,
     OLD_COMMAND_LINE,
     PROVISION,
@@ -127,6 +134,16 @@ def test_the_smoke_tests_event_is_one_that_the_function_reads_and_gcloud_can_pas
     assert parse_message(data.encode(), read) == event
     assert read["ce-id"] == name
     assert name != render_event(build_event(CLUSTER, "another"))[0]
+
+
+def test_the_function_writes_the_record_that_the_smoke_test_waits_for(caplog: pytest.LogCaptureFixture) -> None:
+    world, event = World(), build_event(WORLDS_CLUSTER, "7b9cf4de-0000-4000-8000-000000000000")
+    with caplog.at_level(logging.INFO, "functions"):
+        deliver(Role.PROVISION, a_push(event), world.ports, world.memory)
+
+    (record,) = caplog.records
+    assert (record.message, vars(record)["event_id"]) == (IDLE, event.id)
+    assert f'jsonPayload.message=\\"{IDLE}\\"' in (BUILD / "provision-10-smoke.sh").read_text()
 
 
 PRIVATE = {

@@ -10,6 +10,7 @@ import pytest
 
 from cli.access.log_search import list_newest
 from cli.prices import find_pool_price
+from shared.deliver import IDLE
 from shared.edges.kubernetes_objects import JsonObject
 from shared.edges.pubsub_topic import PubsubTopic
 from shared.engine.budget import SENT_SECONDS
@@ -246,8 +247,8 @@ def test_push(lab: Lab) -> None:
     event = Event(type=EventType.DEMAND, cluster=lab.cluster, subject=job, observed=Observed.UNSCHEDULABLE)
     began = lab.now()
     PubsubTopic(lab.deployment.open_publisher, _find_topic(lab)).publish([format_message(event)])
-    found = _wait_for_entry(lab, f'jsonPayload.event_id="{event.id}" AND jsonPayload.reason:*', began)
-    assert found.payload["reason"] == "demand_gone"
+    found = _wait_for_entry(lab, f'jsonPayload.event_id="{event.id}" AND jsonPayload.message:*', began)
+    assert found.payload["message"] == IDLE
 
 
 def test_ingress(lab: Lab) -> None:
