@@ -8,7 +8,6 @@ controller created is a part of that controller's workload; a Job of a CronJob i
 
 from __future__ import annotations
 
-import dataclasses
 from typing import TYPE_CHECKING
 
 from shared.kinds.elastic import is_free, is_one_host
@@ -25,7 +24,6 @@ from shared.kinds.objects import (
     read_suspend_set_at,
     read_text,
 )
-from shared.model import labels
 from shared.model.errors import SliceUnknown
 from shared.model.workloads import PodTemplate, PodView, SliceGroup, WorkloadView
 
@@ -160,22 +158,11 @@ def _list_slices(workload: WorkloadView) -> Sequence[SliceOfPod]:
     _refuse_unindexed(workload)
     return [
         SliceOfPod(
-            name=workload.name if group.slots is None else f"{workload.name}-{index}",
-            group=dataclasses.replace(group, template=_fill_template(workload, group, index)),
+            name=workload.name if group.slots is None else f"{workload.name}-{index}", group=group
         )
         for group in workload.groups
         for index in range(group.replicas)
     ]
-
-
-def _fill_template(workload: WorkloadView, group: SliceGroup, index: int) -> PodTemplate:
-    """Return the template with what the controller adds; the index is not read without indexes."""
-    template, own = group.template, {labels.COMPLETION_INDEX: str(index)}
-    return dataclasses.replace(
-        template,
-        labels=template.labels | own | {JOB_NAME_ON_POD: workload.name},
-        annotations=template.annotations | own,
-    )
 
 
 def _select_pods(workload: WorkloadView) -> str:

@@ -7,7 +7,7 @@ https://github.com/ai-on-gke/tpu-provisioner.
 from __future__ import annotations
 
 import dataclasses
-import hashlib
+from functools import partial
 from typing import TYPE_CHECKING
 
 from shared.kinds.kind import Kind, SliceOfPod
@@ -25,7 +25,7 @@ from shared.kinds.objects import (
 )
 from shared.model import labels
 from shared.model.topology_terms import make_exclusive
-from shared.model.workloads import PodTemplate, PodView, SliceGroup, Toleration, WorkloadView
+from shared.model.workloads import PodTemplate, PodView, SliceGroup, WorkloadView
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -204,45 +204,19 @@ def _select_pods(workload: WorkloadView) -> str:
 
 def _list_slices(workload: WorkloadView) -> Sequence[SliceOfPod]:
     return [
-        SliceOfPod(
-            name=name,
-            group=dataclasses.replace(group, template=_fill_template(workload, group, index, name)),
-        )
-        for group in workload.groups
+        SliceOfPod(name=f"{workload.name}-{group.name}-{index}", group=group)
+        for group in map(partial(_fill_group, workload), workload.groups)
         if not group.idle and not group.beside
         for index in range(group.replicas)
-        for name in [f"{workload.name}-{group.name}-{index}"]
     ]
 
 
-def _fill_template(workload: WorkloadView, group: SliceGroup, index: int, name: str) -> PodTemplate:
-    """Return the template with what the controller adds for one slice and decisions read.
-
-    As https://github.com/kubernetes-sigs/jobset/blob/v0.11.1/pkg/controllers/jobset_controller.go
-    writes it.
-    """
-    key = hashlib.sha1(f"{workload.namespace}/{name}".encode(), usedforsecurity=False).hexdigest()
-    own = {
-        JOBSET_NAME_ON_POD: workload.name,
-        JOBSET_UID_ON_POD: workload.uid,
-        REPLICATED_JOB_ON_POD: group.name,
-        JOB_INDEX: str(index),
-        RESTART_ATTEMPT: "0",
-        JOB_KEY: key,
-        labels.COMPLETION_INDEX: _LEADER_INDEX,
-    }
-    template, selector = group.template, dict(group.template.node_selector)
-    tolerations = template.tolerations
-    if group.pinned:
-        selector[NAMESPACED_JOB] = f"{workload.namespace}_{name}"
-        tolerations += (Toleration(key=NO_SCHEDULE_TAINT, operator="Exists", effect="NoSchedule"),)
-    return dataclasses.replace(
-        template,
-        labels=template.labels | own,
-        annotations=template.annotations | own,
-        node_selector=selector,
-        tolerations=tolerations,
-    )
+def _fill_group(workload: WorkloadView, group: SliceGroup) -> SliceGroup:
+    """Return a group with the labels that the controller gives to all of its pods."""
+    own = {JOBSET_NAME_ON_POD: workload.name, JOBSET_UID_ON_POD: workload.uid}
+    pod_labels = group.template.labels | own | {REPLICATED_JOB_ON_POD: group.name}
+    template = dataclasses.replace(group.template, labels=pod_labels)
+    return dataclasses.replace(group, template=template)
 
 
 def _list_pod_sets(body: Json) -> list[tuple[str, Json]]:

@@ -9,7 +9,6 @@ terminal state: a pool is deleted with its group, or when a queue holds all pods
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 from typing import TYPE_CHECKING
 
 from shared.kinds.elastic import is_free
@@ -43,8 +42,6 @@ SET_NAME = f"{_PREFIX}name"
 GROUP_INDEX = f"{_PREFIX}group-index"
 WORKER_INDEX = f"{_PREFIX}worker-index"
 SUBGROUP_INDEX = f"{_PREFIX}subgroup-index"
-GROUP_KEY = f"{_PREFIX}group-key"
-SUBGROUP_KEY = f"{_PREFIX}subgroup-key"
 EXCLUSIVE_TOPOLOGY = f"{_PREFIX}exclusive-topology"  # this and the following four are annotations
 SUBGROUP_EXCLUSIVE_TOPOLOGY = f"{_PREFIX}subgroup-exclusive-topology"
 SIZE = f"{_PREFIX}size"
@@ -319,29 +316,10 @@ def _name_slice(workload: WorkloadView, group: SliceGroup, index: str) -> str:
 def _list_slices(workload: WorkloadView) -> Sequence[SliceOfPod]:
     _refuse_apart(workload)
     return [
-        SliceOfPod(
-            name=_name_slice(workload, group, str(index)),
-            group=dataclasses.replace(group, template=_fill_template(workload, group, index)),
-        )
+        SliceOfPod(name=_name_slice(workload, group, str(index)), group=group)
         for group in workload.groups
         for index in range(group.replicas)
     ]
-
-
-def _fill_template(workload: WorkloadView, group: SliceGroup, index: int) -> PodTemplate:
-    leader = f"{workload.namespace}/{workload.name}-{index}"
-    pod_labels = {SET_NAME: workload.name, GROUP_INDEX: str(index), GROUP_KEY: _hash(leader)}
-    if group.name:
-        pod_labels |= {
-            SUBGROUP_INDEX: group.name,
-            SUBGROUP_KEY: _hash(f"{leader.partition('/')[2]}/{group.name}"),
-        }
-    return dataclasses.replace(group.template, labels=group.template.labels | pod_labels)
-
-
-def _hash(text: str) -> str:
-    """Return what the controller makes of the names of a group: SHA-1, as hexadecimal digits."""
-    return hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest()
 
 
 def _select_pods(workload: WorkloadView) -> str:

@@ -180,9 +180,7 @@ def _find_excess(
     return None
 
 
-def list_parts(
-    slices: Sequence[SliceOfPod], seen: Sequence[Seen], workload: WorkloadView
-) -> dict[PartKey, Part]:
+def list_parts(slices: Sequence[SliceOfPod], seen: Sequence[Seen]) -> dict[PartKey, Part]:
     """Return the parts of the groups whose pods want accelerators, in the order of the spec."""
     by_group: dict[str, list[SliceOfPod]] = {}
     for each in slices:
@@ -192,9 +190,8 @@ def list_parts(
     for pod in seen:
         if pod.group in seen_of and pod.refusal is None:
             seen_of[pod.group].append(pod)
-    pin_label = get_kind(workload.kind).pin_label
     cuts = [_Cut(name, members, seen_of[name]) for name, members in by_group.items()]
-    return {key: part for cut in cuts for key, part in cut.list_parts(pin_label)}
+    return {key: part for cut in cuts for key, part in cut.list_parts()}
 
 
 @dataclass(slots=True)
@@ -219,10 +216,10 @@ class _Cut:
         asking = [each.pod.template for each in self.seen if each.sizes]
         self.group = dataclasses.replace(first, template=enlarge(self.spec, asking))
 
-    def list_parts(self, pin_label: str) -> Iterator[tuple[PartKey, Part]]:
+    def list_parts(self) -> Iterator[tuple[PartKey, Part]]:
         """Yield the parts of the group."""
         if self.group.pinned:
-            yield from self._list_pinned(pin_label)
+            yield from self._list_pinned()
             return
         live: Counter[Addition] = Counter()
         if self.group.elastic:
@@ -267,13 +264,9 @@ class _Cut:
         ended = frozenset(without if len(without) == self.group.over else ())
         return [each for each in self.slices if each.name not in ended]
 
-    def _list_pinned(self, pin_label: str) -> Iterator[tuple[PartKey, Part]]:
+    def _list_pinned(self) -> Iterator[tuple[PartKey, Part]]:
         """Yield a part for each slice of a group whose slices are pinned."""
         additions = {each.slice: each.addition for each in self.seen}
-        self.group = dataclasses.replace(
-            self.group, template=_leave_out(self.group.template, pin_label)
-        )
-        self.spec = _leave_out(self.spec, pin_label)
         made: dict[Addition, Part] = {}
         for each in self._leave_out_ended({each.slice for each in self.seen}):
             addition = additions.get(each.name, NOTHING)
@@ -281,10 +274,3 @@ class _Cut:
                 made[addition] = self._make(addition, 1)
             part = dataclasses.replace(made[addition], pin=each.name)
             yield (self.name, addition, each.name), part
-
-
-def _leave_out(template: PodTemplate, key: str) -> PodTemplate:
-    selector: Mapping[str, str] = template.node_selector
-    return dataclasses.replace(
-        template, node_selector={each: value for each, value in selector.items() if each != key}
-    )

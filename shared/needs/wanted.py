@@ -104,7 +104,7 @@ def list_wanted(
         slices, unclear = (), (Need(key="unclear", asks=_NOWHERE, never=never),)
     seen = see_pods(pods, slices, workload, settings)
     asker = _Asker(cluster, workload, settings, namespace_labels or {})
-    answers = asker.answer_all(list_parts(slices, seen, workload))
+    answers = asker.answer_all(list_parts(slices, seen))
     views, refusals = _view_pods(seen, answers, pools_of)
     served = [answer for answer in answers.values() if answer.other is None]
     return Wanted(

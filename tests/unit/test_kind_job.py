@@ -253,13 +253,6 @@ def test_a_job_may_run_in_another_cluster(manager: str | None, elsewhere: bool) 
     assert a_job(managedBy=manager).managed_elsewhere is elsewhere
 
 
-def test_a_planned_slice_looks_like_its_pod() -> None:
-    last = JOB.list_slices(a_job(template=ONE_HOST))[-1].group.template
-    assert (last.labels[labels.COMPLETION_INDEX], last.labels[JOB_NAME_ON_POD]) == ("3", "train")
-    assert last.annotations[labels.COMPLETION_INDEX] == "3"
-    assert last.chips == 4
-
-
 @pytest.mark.parametrize(
     "spec",
     [

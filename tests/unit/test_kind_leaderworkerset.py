@@ -348,16 +348,6 @@ def test_the_name_comes_from_the_label_and_no_pod_says_the_uid() -> None:
     assert LEADERWORKERSET.pods_of(a_set()) == f"{SET_NAME}=serve"
 
 
-def test_a_planned_slice_looks_like_the_pod_that_will_be_the_leader() -> None:
-    found = LEADERWORKERSET.list_slices(a_set(subgroups=SUBGROUPS_OF_2))[-1].group.template
-    assert {key: found.labels[key] for key in (SET_NAME, GROUP_INDEX, SUBGROUP_INDEX)} == {
-        SET_NAME: "serve",
-        GROUP_INDEX: "1",
-        SUBGROUP_INDEX: "1",
-    }
-    assert found.chips == 4
-
-
 @pytest.mark.parametrize(
     "fields",
     [
