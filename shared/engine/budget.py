@@ -231,9 +231,6 @@ class Budget:
         """Send what was written down.
 
         It counts until a list that began after GKE's answer shows it, unless GKE refuses it.
-
-        Raises:
-            ProvisionerError: what GKE answered.
         """
         try:
             call()

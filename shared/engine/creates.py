@@ -51,11 +51,7 @@ class Order:
 
 
 def order(act: Act, look: Look, ports: Ports) -> Order | Done:
-    """Return what is to be sent for an act that adds; or what came of it without a call.
-
-    Raises:
-        ProvisionerError: the release channel of the cluster could not be read.
-    """
+    """Return what is to be sent for an act that adds; or what came of it without a call."""
     return (
         _order_create(act, look, ports)
         if act.verb == Verb.CREATE

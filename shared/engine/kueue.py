@@ -78,11 +78,7 @@ class Standing:
 
 
 def read_standing(key: Key, workload: WorkloadView, ports: Ports) -> Standing:
-    """Return what Kueue says of a suspended workload; nothing where the check is not switched on.
-
-    Raises:
-        ProvisionerError: it could not be read.
-    """
+    """Return what Kueue says of a suspended workload; nothing where the check is off."""
     queues = ports.queues.get(key.cluster)
     if queues is None or not workload.suspended or not is_answered(workload.kind):
         return Standing()
@@ -134,11 +130,7 @@ def count_rest(look: Look, acts: Sequence[Act]) -> int:
 
 
 def answer_check(result: Result, ports: Ports) -> list[Outcome]:
-    """Tell Kueue what the plan says of our check, if that is new; nothing while a stop holds.
-
-    Raises:
-        ProvisionerError: Kueue could not be told; a later look tells it.
-    """
+    """Tell Kueue what the plan says of our check, if that is new; nothing while a stop holds."""
     look, queues = result.look, ports.queues.get(result.look.key.cluster)
     queued = look.standing.queued
     if queues is None or queued is None or look.scene.stop:

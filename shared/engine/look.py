@@ -151,11 +151,7 @@ class From:
 
 
 def take_look(key: Key, ports: Ports, memory: Memory, source: From) -> Look:
-    """Return what a workload has and wants now.
-
-    Raises:
-        ProvisionerError: pools or pods could not be read; the look says nothing then.
-    """
+    """Return what a workload has and wants now."""
     reads = Reads(key, ports, memory, source)
     stop = reads.begin_stop()
     listing = ports.crew.fork(reads.list_pools)

@@ -231,9 +231,6 @@ def add_facts(look: Look, asks: Sequence[Ask], ports: Ports) -> Look:
     """Return the look with what its plan asked for, which is read side by side.
 
     The pods on nodes are read last, because a deletion rests on them.
-
-    Raises:
-        ProvisionerError: something could not be read.
     """
     if any(ask.fact == Fact.OPERATIONS for ask in asks):
         look = _add_operations(look, ports)

@@ -56,11 +56,7 @@ class Result:
 def reconcile(
     key: Key, role: Role, ports: Ports, memory: Memory, lists: Lists | None = None
 ) -> Result:
-    """Look at a workload, plan, and do the acts of one function.
-
-    Raises:
-        ProvisionerError: something could not be read; nothing was done.
-    """
+    """Look at a workload, plan, and do the acts of one function."""
     shares = role == Role.PROVISION
     look, plan = plan_for(key, ports, memory, lists, source=From(lists=lists, shares=shares))
     run = _Run(key, ports, memory, look, plan)

@@ -116,11 +116,7 @@ class Crew:
         return future.result
 
     def gather(self, tasks: Sequence[Callable[[], T]], *, seconds: float = 60.0) -> list[T]:
-        """Return what each task returned, in their order.
-
-        Raises:
-            Exception: that of the first task that raised one.
-        """
+        """Return what each task returned, in their order."""
         answers: list[T] = []
         for each in self.run(tasks, seconds=seconds):
             if isinstance(each, Exception):

@@ -25,7 +25,7 @@ from shared.model.pools import PAID
 from shared.model.times import FRESH_SECONDS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from shared.engine.inventory import WorkloadName
     from shared.engine.look import Memory
@@ -115,11 +115,7 @@ def _find_spare(
 
 
 def read_lists(cluster: str, ports: Ports) -> Lists:
-    """Return what a tick reads once for all of its looks; pools come before pods.
-
-    Raises:
-        ProvisionerError: something could not be listed.
-    """
+    """Return what a tick reads once for all of its looks; pools come before pods."""
     began_at, live = ports.clock.now(), ports.clusters[cluster]
     operations = ports.crew.fork(partial(ports.pools.list_operations, cluster))
     pools = ports.pools.list(cluster)
