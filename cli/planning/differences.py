@@ -8,7 +8,8 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from cli.planning.makers import GENERATED
-from shared.engine.look import From, Key, Memory, take_look
+from shared.engine.look import From, Key, Memory
+from shared.engine.scenes import take_look
 from shared.plan.counting import Census
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
-from shared.engine.tell import explain_act
+from shared.engine.explain import explain_act
 from shared.model.decisions import Decision, Reason, Verdict
 from shared.model.errors import (
     Broken,

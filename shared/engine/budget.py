@@ -26,8 +26,7 @@ from shared.model.errors import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from shared.engine.inventory import Inventory
-    from shared.engine.look import Key
+    from shared.engine.inventory import Inventory, Key
     from shared.engine.views import Operations
     from shared.model.times import Clock
     from shared.plan.scene import Way

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+from collections import Counter
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
 from shared.engine.act import REFUSED, Done, expect_young
 from shared.engine.budget import REFUSALS, Sent
-from shared.engine.tell import claim_slot, explain_act, find_need, name_pool
+from shared.engine.explain import claim_slot, explain_act, find_need, name_pool
 from shared.model import labels
 from shared.model.decisions import Decision, Reason, Verdict
 from shared.model.errors import (
@@ -23,6 +24,7 @@ from shared.model.errors import (
 )
 from shared.model.names import Try
 from shared.needs.nodepool import build_body, choose_way
+from shared.plan.counting import Census
 from shared.plan.failures import decide_gke_answer
 from shared.plan.scene import Verb
 
@@ -172,3 +174,15 @@ def send(each: Order, look: Look, ports: Ports) -> Done:
             error=error if isinstance(error, Busy) else None,
         )
     return Done(act=each.act, pool=name, decision=each.decision, demand=each.demand)
+
+
+def count_rest(look: Look, acts: Sequence[Act]) -> int:
+    """Return the chips that a gang which began lacks beside its pools and what is sent now."""
+    scene, created = look.scene, Counter(act.need for act in acts)
+    if not acts and not scene.pools:
+        return 0
+    lacking = Counter(want.need.key for want in Census(scene).demanded.unserved)
+    return sum(
+        max(0, lacking[need.key] - created[need.key]) * need.hosts * need.chips
+        for need in scene.needs
+    )

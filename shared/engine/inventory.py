@@ -1,4 +1,4 @@
-"""What a cluster's list of node pools says as a whole: whose they are, and what they take."""
+"""The key of a workload, and what a cluster's list of node pools says as a whole."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from shared.plan.scene import Pool
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from shared.engine.outside import Ports
     from shared.model.pools import NodePool
     from shared.model.readings import PoolNode
 
@@ -21,6 +20,26 @@ DEPLOYMENT = "tpu-provisioner-deployment"
 """A label of machines that names the deployment; Terraform sets it in `resource_labels`."""
 WorkloadName = tuple[str, str, str]
 """Kind, namespace and name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """One workload of one cluster, by its name."""
+
+    cluster: str
+    kind: str
+    namespace: str
+    name: str
+    uid: str = ""
+    """Empty for the one that has the name now; else that one only, and it may be gone."""
+
+    @property
+    def workload(self) -> WorkloadName:
+        """Return kind, namespace and name."""
+        return self.kind, self.namespace, self.name
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.namespace}/{self.name}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,15 +57,6 @@ class Inventory:
     under_way: frozenset[str] = frozenset()
     """Names of pools on which GKE works."""
     autoscaled: int = 0
-
-
-def list_inventory(cluster: str, ports: Ports) -> Inventory:
-    """Return the pools of a cluster, and let the list stand for the creates that it shows."""
-    began_at = ports.clock.now()
-    pools = ports.pools.list(cluster)
-    inventory = take_inventory(pools, ports.settings.resource_labels.get(DEPLOYMENT, ""), began_at)
-    ports.budget.forget_listed(cluster, inventory)
-    return inventory
 
 
 def take_inventory(

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
-from shared.engine.inventory import list_inventory
+from shared.engine.inventory import DEPLOYMENT, take_inventory
 from shared.engine.views import add_word, read_records, sort_operations, view_stranger
 from shared.kinds.table import find_kind_of_pod, get_kind
 from shared.model import labels
@@ -23,8 +23,8 @@ from shared.plan.scene import Fact, Stop
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from shared.engine.inventory import Inventory, WorkloadName
-    from shared.engine.look import From, Key, Look, Memory
+    from shared.engine.inventory import Inventory, Key, WorkloadName
+    from shared.engine.look import From, Look, Memory, StopAndCause
     from shared.engine.outside import Ports
     from shared.engine.views import Operations
     from shared.model.pools import NodePool
@@ -37,6 +37,15 @@ SHARED_SECONDS = 2.0
 GETS_MAX = 16
 """A fresh look at more pools reads by name those only that it is for."""
 CLAIMS_MAX = 20
+
+
+def list_inventory(cluster: str, ports: Ports) -> Inventory:
+    """Return the pools of a cluster, and let the list stand for the creates that it shows."""
+    began_at = ports.clock.now()
+    pools = ports.pools.list(cluster)
+    inventory = take_inventory(pools, ports.settings.resource_labels.get(DEPLOYMENT, ""), began_at)
+    ports.budget.forget_listed(cluster, inventory)
+    return inventory
 
 
 @dataclass(slots=True)
@@ -194,7 +203,6 @@ def find_user(pod: PodView) -> WorkloadName:
 
 
 MODES = {"active": Stop.NOTHING, "no-create": Stop.CREATES, "report-only": Stop.EVERYTHING}
-StopAndCause = tuple[Stop, str]
 _ORDER = list(Stop)
 
 

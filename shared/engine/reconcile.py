@@ -9,10 +9,10 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from shared.engine.act import LOOK_SECONDS, Done, do_act, read_cluster_uid
-from shared.engine.creates import Order, order, send, send_alone, take_room
-from shared.engine.kueue import count_rest
-from shared.engine.look import From, take_look
+from shared.engine.creates import Order, count_rest, order, send, send_alone, take_room
+from shared.engine.look import From
 from shared.engine.reads import add_facts
+from shared.engine.scenes import take_look
 from shared.model.decisions import Decision, Reason, Verdict
 from shared.model.errors import Broken, OldLook, OutOfTime
 from shared.plan.plan import make_plan

@@ -13,7 +13,7 @@ from shared.plan.scene import Asks, Creation, Deletion, Pod, Pool, Whose, Word
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from shared.engine.look import Key
+    from shared.engine.inventory import Key
     from shared.model.names import Owner, Slot
     from shared.model.pools import NodePool
     from shared.model.readings import BoundPod, Machines, Operation, PoolNode

@@ -8,8 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from shared.engine.checks import answer_check
 from shared.engine.inventory import DEPLOYMENT
-from shared.engine.kueue import answer_check
 from shared.engine.look import DELIVERY_SECONDS, Key
 from shared.engine.reconcile import Role, reconcile
 from shared.engine.tell import Outcome, explain_end, list_outcomes, tell, waits_for_end, write_event

@@ -1,6 +1,5 @@
 """What fails in a scenario: it is applied where the product calls a port."""
 
-from collections import Counter
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field

@@ -12,7 +12,7 @@ from unittest.mock import patch
 from greenlet import GreenletExit
 
 from shared.deliver import deliver, deliver_tick
-from shared.engine import look
+from shared.engine import scenes
 from shared.engine.budget import Budget
 from shared.engine.look import Memory
 from shared.engine.outside import Ports
@@ -74,7 +74,7 @@ class Functions:
             Role.PROVISION: [self._start(Role.PROVISION, 0, 0)],
             Role.COLLECT: [self._start(Role.COLLECT, scenario.collect_release, scenario.collect_settings)],
         }
-        self.several_until = {role: 0.0 for role in Role}
+        self.several_until = dict.fromkeys(Role, 0.0)
         """Until when a function has several instances, or has had them so lately that it matters."""
 
     def _start(self, role: Role, release: int, choice: int) -> Instance:
@@ -210,7 +210,7 @@ def prepared() -> Iterator[None]:
     if getattr(wanted, "_make_key", None) is _RELEASES.get("key"):
         yield
         return
-    plain = wanted._make_key  # noqa: SLF001 -- a release is another way to make keys
+    plain = wanted._make_key
 
     def make_key(*given: object) -> str:
         run = VirtualTime.get_owner()
@@ -225,7 +225,7 @@ def prepared() -> Iterator[None]:
     logging.disable(logging.ERROR - 1)
     logging.getLogger("explain").propagate = False
     try:
-        with patch.object(wanted, "_make_key", make_key), patch.object(look, "list_wanted", _remember_wanted()):
+        with patch.object(wanted, "_make_key", make_key), patch.object(scenes, "list_wanted", _remember_wanted()):
             yield
     finally:
         logging.disable(before[0])
@@ -241,7 +241,7 @@ def _remember_wanted() -> Callable[..., Wanted]:
 
     It knows values by identity, and keeps them, so that no other value can have that identity.
     """
-    plain = look.list_wanted
+    plain = wanted.list_wanted
     memory: dict[tuple[object, ...], tuple[object, Wanted]] = {}
 
     def list_wanted(

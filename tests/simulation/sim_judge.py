@@ -103,12 +103,12 @@ class Judge:
         """Return whether a pool serves a slice, or comes without a word of trouble."""
         now = self._world.time.now
         if pool.status == PoolStatus.PROVISIONING:
-            return now - pool.made_at < 3600  # noqa: PLR2004 -- it has failed without a word then
+            return now - pool.made_at < 3600
         if pool.status not in LIVE or now - pool.refused_at < HOUR_SECONDS:
             return False
         if pool.healthy_since is None and pool.autoscaled:
-            return now - pool.made_at < 110  # noqa: PLR2004 -- less than the patience
-        return pool.healthy_since is not None and now - pool.healthy_since < 900  # noqa: PLR2004 -- useless then
+            return now - pool.made_at < 110
+        return pool.healthy_since is not None and now - pool.healthy_since < 900
 
     def _is_taken(self, pool: Pool, made: Workload) -> bool:
         users = self._list_users(pool)
@@ -250,7 +250,7 @@ class Judge:
         if made.elastic:
             needed = min(1, count_nodes_wanted(made))
         waiting = [pod for pod in cluster.list_pods_of(made) if pod.live and pod.node is None]
-        useless = waiting and now - pool.healthy_since >= 900  # noqa: PLR2004 -- it has helped nobody
+        useless = waiting and now - pool.healthy_since >= 900
         if len(left) < needed and not useless and (waiting or not cluster.list_pods_of(made)):
             self.report(
                 "needed pools",
@@ -287,7 +287,7 @@ class Judge:
         made, now, cap = find_workload(self._world, pool), self._world.time.now, self._world.scenario.cap
         if made is not None and (made.terminal or made.suspended):
             return
-        times = [at for at in self._doubtful.get(pool.cluster, ()) if now - at < 55]  # noqa: PLR2004 -- calls take 3 s
+        times = [at for at in self._doubtful.get(pool.cluster, ()) if now - at < 55]
         self._doubtful[pool.cluster] = [*times, now]
         late = any(fault.kind in ("stall", "late", "crash", "lost-reply") for fault in self._world.scenario.faults)
         spoken = made is None and self._was_over(pool)

@@ -69,7 +69,7 @@ def _is_old(world: World, cluster: SimCluster, since: float | None) -> bool:
 def _judge_both(world: World, cluster: SimCluster, pools: list[Pool]) -> None:
     """Report two whole pools of one slot of which one is used by nobody."""
     made = find_workload(world, pools[0])
-    if len(pools) < 2 or made is None or made.over:  # noqa: PLR2004 -- two are one too many
+    if len(pools) < 2 or made is None or made.over:
         return
     if any(pod.workload is not made for pool in pools for pod in list_users(world, cluster, pool)):
         return  # one is taken, and left out of the count
@@ -102,7 +102,7 @@ def _judge_gangs(world: World, cluster: SimCluster) -> None:
 def judge_rest(world: World) -> None:
     """Report what is not as it should be now that nothing happens any more."""
     for sent in world.sent:
-        lasts = "has ended" in sent.text or sent.attempts >= 20  # noqa: PLR2004 -- the policy keeps it
+        lasts = "has ended" in sent.text or sent.attempts >= 20
         if not (sent.answered or lasts):
             world.judge.report("no message lost", f"no answer after {sent.attempts} deliveries: {sent.text}")
     for cluster in world.clusters.values():
