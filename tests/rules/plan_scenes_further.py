@@ -216,6 +216,20 @@ COUNTING: list[tuple[str, Scene, str, str, str]] = [
 
 COUNTING += [
     (
+        "beyond what the workload may have, what runs comes first",
+        scene(1, (*on("0.0", 0), Pod(1, asks=FLAVOR)), fleet(1)),
+        "",
+        "",
+        "slice_doubled",
+    ),
+    (
+        "Go pool, failed with machines that fill the limit",
+        scene(1, [Pod(0)], [replace(GO, state="ERROR")], limit=4),
+        "",
+        "delete go",
+        "limit_reached",
+    ),
+    (
         "a slot of another need is not this one's",
         both([Pod(0, group=0), *on("0.1", 1, group=1)], [replace(ERROR, key="a"), replace(SPOT_POOL, attempt=1)]),
         "",
@@ -398,6 +412,25 @@ ATTEMPTS: list[tuple[str, Scene, str, str, str]] = [
 ]
 
 ELASTICS: list[tuple[str, Scene, str, str, str]] = [
+    (
+        "elastic: its successor is listed, so it gets no more",
+        scene(
+            1,
+            (*on("any.0", 0, 2), *on("any.1", 0, 1), Pod(1)),
+            [replace(GPU, nodes=2, maximum=2), replace(GPU, attempt=1, nodes=1)],
+            replace(ELASTIC, wants=5),
+        ),
+        "",
+        "",
+        "",
+    ),
+    (
+        "elastic: some of its pods run on static nodes",
+        scene(1, (*on("static", 0, 2), Pod(1)), [STATIC], ELASTIC),
+        "create any.0 demand max=1",
+        "",
+        "",
+    ),
     ("elastic: no room at all", scene(1, [Pod(0)], need=ELASTIC, limit=0), "", "", "limit_reached"),
     (
         "elastic: more, no room",

@@ -172,6 +172,24 @@ WRONG: dict[str, tuple[str, object]] = {
         "list_kept",
         lambda census, need: [counting.Want(need, need.asks)] * counting.count_to_keep(census, need),
     ),
+    "those that ask most come before those that run": (
+        "Census._rank_want",
+        lambda census, want: -len(want.asks.labels),
+    ),
+    "a slot is whatever fits in it": (
+        "Census.belongs",
+        lambda census, pool, need: census.answers(pool, need.asks),
+    ),
+    "an elastic pool grows beside its successor": ("Census._is_superseded", always(False)),
+    "pods that run elsewhere want nodes": ("Census.count_outside", always(0)),
+    "a failed Go pool is in nobody's way": ("is_in_the_way", always(False)),
+    "every Go pool is in the way": ("is_in_the_way", lambda pool, census: pool.whose == "go"),
+    "no warm pool waits for a pod": ("_is_warm_for_a_pod", always(False)),
+    "a failure is as old as the world": ("_failed_at", always(0.0)),
+    "a pool that is deleted counts": (
+        "Census.helps",
+        lambda census, pool: pool.name in census.homes and not census.troubles[pool.name],
+    ),
     # limits and slots
     "a list's pools come with their nodes": ("comes_empty", always(False)),
     "every pool comes empty": ("comes_empty", always(True)),
