@@ -109,12 +109,12 @@ def _size_pool(demand: Demand, maximum: int) -> Json:
     """Return how many nodes the pool begins with, and how many its autoscaler may make.
 
     GKE's autoscaler would move pods that use less than half of a host, so their pool keeps its
-    nodes.
+    nodes. A pool that is made before pods exist begins with all nodes: no pod asks for them.
     """
     if demand.elastic:
         least = maximum if demand.part else 0
         return {
-            "initialNodeCount": least,
+            "initialNodeCount": 0 if demand.nodes_from == NodeSource.AUTOSCALER else maximum,
             "autoscaling": {"enabled": True, "minNodeCount": least, "maxNodeCount": maximum},
         }
     if demand.nodes_from == NodeSource.CREATION:

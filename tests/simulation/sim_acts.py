@@ -238,7 +238,7 @@ def _add_foreign(
     pool.taints = (Taint("team", given["team"], "NoSchedule"),) if "team" in given else ()
     pool.gpus = shape.units if shape.gpu else 0
     pool.placement = shape.topology if shape.hosts > 1 else ""
-    pool.granted = 0 if failed else pool.size
+    pool.begins, pool.granted = pool.size, 0 if failed else pool.size
     world.gke.add(pool)
     if not failed:
         world.gke.fill(pool)

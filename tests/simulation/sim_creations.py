@@ -48,7 +48,7 @@ def follow_creation(gke: GkePools, pool: Pool, outcome: Fault | None) -> None:
         # A stockout of a known length may come good late.
         known = outcome.seconds if outcome else 0.0
         pool.dry_until = time.now + (known or TRIES_SECONDS + 60)
-    if pool.autoscaled and not pool.smallest:
+    if not pool.begins:
         end = STUCK_SECONDS if kind == "slow" else EMPTY_SECONDS + 6 * (rng.random() - 0.5)
         time.after(end, lambda: _run(gke, pool))
         return
@@ -57,7 +57,7 @@ def follow_creation(gke: GkePools, pool: Pool, outcome: Fault | None) -> None:
         answer = _NO_QUOTA.format(pool=pool.name)
         time.after(26 + 25 * rng.random(), lambda: gke.set_status(pool, PoolStatus.ERROR, answer))
         return
-    if not gke.find_machines(pool, pool.size) >= pool.size:
+    if gke.find_machines(pool, pool.begins) < pool.begins:
         tries = RESERVED_SECONDS if pool.reservation else TRIES_SECONDS
         _try_again(gke, pool, until=time.now + tries + 14 * (rng.random() - 0.5))
         return
@@ -75,8 +75,8 @@ def follow_creation(gke: GkePools, pool: Pool, outcome: Fault | None) -> None:
 def _take_machines(gke: GkePools, pool: Pool) -> None:
     """Let the group make all machines; they start some seconds later."""
     time = gke.world.time
-    pool.granted = pool.size
-    pool.note_machines(time.now, coming=pool.size)
+    pool.granted = pool.asked = pool.begins
+    pool.note_machines(time.now, coming=pool.begins)
     time.after(20.0, lambda: pool.note_machines(time.now, made=pool.granted))
 
 
@@ -85,7 +85,7 @@ def _try_again(gke: GkePools, pool: Pool, *, until: float) -> None:
     time, rng = gke.world.time, gke.world.rng
     if not gke.is_there(pool) or pool.status != PoolStatus.PROVISIONING:
         return
-    if gke.find_machines(pool, pool.size) >= pool.size:
+    if gke.find_machines(pool, pool.begins) >= pool.begins:
         gke.world.tell(f"GKE finds machines for {pool.name} after {time.now - pool.made_at:.0f} s")
         _take_machines(gke, pool)
         time.after(60 + rng.random() * 60, lambda: _run(gke, pool))

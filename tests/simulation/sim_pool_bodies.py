@@ -39,6 +39,8 @@ class Pool:
     """The topology of its placement; empty for single hosts."""
     size: int = 0
     """How many nodes it is to have; of an autoscaled one, the most."""
+    begins: int = 0
+    """With how many nodes it is created."""
     smallest: int = 0
     """How many nodes the autoscaler leaves it at least."""
     whole: bool = True
@@ -152,6 +154,7 @@ def read_body(cluster: str, body: Mapping[str, Any], now: float) -> Pool:
         labels=dict(config["labels"]),
         status=PoolStatus.PROVISIONING,
         size=nodes,
+        begins=body["initialNodeCount"],
         smallest=(autoscaling or {}).get("minNodeCount", 0),
         whole=owner is None or owner.slot != "any",
         machine_type=config["machineType"],

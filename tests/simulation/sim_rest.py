@@ -209,7 +209,8 @@ def _find_surplus(world: World, cluster: SimCluster, pool: Pool, made: Workload)
         return ""  # a slice runs on two pools: its owner is told, and nothing is taken away
     if made.elastic:
         shared = [each for each in world.gke.list_owned(cluster.name, made) if fits(each, made)]
-        size, most = sum(each.size for each in shared), max(1, count_nodes_wanted(made))
+        # Each of them keeps a maximum of one, which costs nothing.
+        size, most = sum(each.size for each in shared), max(count_nodes_wanted(made), 1) + len(shared) - 1
         if fits(pool, made) and size <= max(most, sum(len(cluster.list_nodes(each)) for each in shared)):
             return ""
         return f"its {made.kind} wants {len(wanted)} pods, it may have {size}"
