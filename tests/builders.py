@@ -20,7 +20,19 @@ from shared.model.workloads import PodTemplate, PodView, SliceGroup, Toleration,
 from shared.settings import ClusterSettings, Settings
 
 TOLERATES_TPUS = (Toleration(key=labels.TPU_RESOURCE, operator="Exists"),)
-OWNER_KEYS = labels.OWNER_KEYS | {labels.JOBSET_NAME, labels.JOBSET_NAMESPACE}
+OWNER_KEYS = {
+    labels.MANAGER,
+    labels.PARENT_KIND,
+    labels.PARENT_NAME,
+    labels.PARENT_NAMESPACE,
+    labels.JOBSET_NAME,
+    labels.JOBSET_NAMESPACE,
+    labels.OWNER_UID,
+    labels.NEED,
+    labels.SLOT,
+    labels.ATTEMPT,
+    labels.CREATED_AT,
+}
 """What every pool of a JobSet says of its owner."""
 CLUSTER = "projects/p/locations/us-east5/clusters/c"
 ZONE = "us-east5-b"

@@ -1,29 +1,8 @@
 """Errors, sorted by what the caller must do. `shared.answer` acknowledges the message of each.
 
-::
-
-    ProvisionerError                 carries a reason, and a text that an operator can act on
-    ├─ Rejected                      this input can never succeed: one class for each reason
-    ├─ Retryable                     a later try may succeed
-    │   ├─ Unavailable               5xx, connection lost, timeout: the outcome is unknown
-    │   ├─ Throttled                 429
-    │   │   └─ NoPlace               or known to be refused with 429, so not sent
-    │   ├─ Busy                      another operation holds the pool or the cluster
-    │   ├─ KindAbsent                the cluster does not know the kind of the object
-    │   ├─ StaleView                 two answers contradict each other
-    │   │   └─ OldLook               a look took too long to act on
-    │   └─ OutOfTime                 the function's time is over before this was done
-    ├─ AlreadyExists                 GKE has a pool of that name: read it and decide again
-    ├─ NotFound                      the named object does not exist
-    ├─ ClusterNotFound               GKE does not know this cluster: a wrong setting
-    ├─ NoCapacity                    GKE has no quota or no stock
-    │   └─ ReservationUnfit          or the reservation is missing, used up or does not fit
-    ├─ Denied                        401 or 403: an operator must grant a permission
-    ├─ InvalidRequest                GKE does not accept the request: it fails again
-    ├─ Misconfigured                 wrong settings, at start-up only
-    └─ Broken                        a bug in this project
-
-Edges and parsers raise errors. Decisions are values (`shared.model.decisions`).
+`Rejected` can never succeed, `Retryable` may in a later try; the others say what GKE answered, and
+become decisions (`shared.model.decisions`), or that settings or this project are wrong. Edges and
+parsers raise errors; decisions are values.
 """
 
 from __future__ import annotations
@@ -34,8 +13,6 @@ class ProvisionerError(Exception):
 
     reason: str = "internal_error"
     """A value of `shared.model.decisions.Reason`."""
-    claim: dict[str, str] | None = None
-    """Whose slice it is about, for log records; None if that is not known."""
 
 
 class Rejected(ProvisionerError):

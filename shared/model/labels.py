@@ -23,7 +23,6 @@ WORKLOAD_NAME = "google.com/tpu-provisioner-workload-name"
 JOBSET_NAME = "google.com/tpu-provisioner-jobset-name"
 JOBSET_NAMESPACE = "google.com/tpu-provisioner-jobset-namespace"
 OWNER_UID = "google.com/tpu-provisioner-owner-uid"  # UID of the workload
-CLAIM = "google.com/tpu-provisioner-claim"  # hash of whose slice this is
 NEED = "google.com/tpu-provisioner-need"  # hash of what the pods of its group ask
 SLOT = "google.com/tpu-provisioner-slot"  # number of the pool within its need
 ROUND = (
@@ -34,7 +33,6 @@ USELESS = (
 )
 ATTEMPT = "google.com/tpu-provisioner-attempt"  # number of the try
 CREATED_AT = "google.com/tpu-provisioner-created-at"  # unix seconds
-FINGERPRINT = "google.com/tpu-provisioner-fingerprint"  # hash of what the slice asked for
 CANDIDATE = "google.com/tpu-provisioner-candidate"
 """Which of a list of capacity: ``2-of-5-`` and a hash. Absent where there is no choice."""
 CLUSTER_UID = "google.com/tpu-provisioner-cluster"
@@ -43,20 +41,6 @@ CLUSTER_UID = "google.com/tpu-provisioner-cluster"
 IDLE = "google.com/tpu-provisioner-idle"
 """For how many seconds the pool may stay without use after its workload is over; absent for 0."""
 
-OWNER_KEYS = frozenset(
-    {
-        MANAGER,
-        PARENT_KIND,
-        PARENT_NAME,
-        PARENT_NAMESPACE,
-        OWNER_UID,
-        CLAIM,
-        ATTEMPT,
-        CREATED_AT,
-        FINGERPRINT,
-    }
-)
-"""On every pool that we create. The workload's kind adds its name (`shared.core.kinds`)."""
 _OWNER_PREFIX = "google.com/tpu-provisioner-"
 
 
@@ -92,7 +76,6 @@ CAPACITY_CHECKED = "tpu-provisioner.cloud.google.com/capacity-checked"
 
 MODE = "tpu-provisioner.cloud.google.com/mode"  # on a namespace, ours or a workload's: what is stopped there
 
-SCALE_DOWN_DISABLED = "cluster-autoscaler.kubernetes.io/scale-down-disabled"  # annotation of a node
 SURPLUS = "tpu-provisioner.cloud.google.com/surplus"  # taint of ours; its value is unix seconds
 
 POD_KEYS = frozenset(

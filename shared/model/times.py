@@ -23,14 +23,6 @@ LOOK_SECONDS = 10.0
 """How old a look may be when an act rests on it, and a read that serves a whole tick. Most looks
 take less than a second; an instance that was frozen, or a call that was tried again, takes
 minutes."""
-TURN_SECONDS = 30.0
-"""How old a list of pools may be from which leaders are answered, and how long after the first look
-of its turn a slice's pool may be created, and after its chips were reserved. A failed attempt whose
-pool is gone again, while the next one lives, takes longer than twice this time."""
-TERMINATION_SECONDS = 600.0
-"""How long after its own grace period a pod that terminates is waited for."""
-_SECONDS_PER_OBJECT = 0.1
-"""The pods of a pool are listed node by node, and a busy API server takes so long for each."""
 
 
 def parse_time(text: str | None) -> float | None:
@@ -69,22 +61,6 @@ def measure_seconds(since: float | None, now: float) -> float | None:
     if since is None or since > now + AHEAD_SECONDS_MAX:
         return None
     return max(0.0, now - since)
-
-
-def is_fresh(looked_at: float, *, now: float, objects: int = 0) -> bool:
-    """Return whether a look is young enough to act on.
-
-    Args:
-        looked_at: when its first read began, in unix seconds.
-        now: unix seconds. A clock that went back makes the look old.
-        objects: how many objects were read one by one.
-    """
-    return 0 <= now - looked_at <= LOOK_SECONDS + _SECONDS_PER_OBJECT * objects
-
-
-def find_end(deleting_since: float | None) -> float | None:
-    """Return until when a pod is waited for whose own grace period ends at a time."""
-    return None if deleting_since is None else deleting_since + TERMINATION_SECONDS
 
 
 class Clock(Protocol):

@@ -371,7 +371,7 @@ class WorkloadView:
     parent: Parent | None = None
     """Its parent, by its owner reference; the workload does not show whether that has ended."""
     disks: tuple[Disk, ...] = ()
-    """The disks of its pods' claims, as far as `shared.engine.looks.gather` has read them."""
+    """The disks of its pods' claims, as far as a look has read them."""
 
     def __str__(self) -> str:
         return f"{self.kind} {self.namespace}/{self.name}"
