@@ -23,6 +23,8 @@ LOOK_SECONDS = 10.0
 """How old a look may be when an act rests on it, and a read that serves a whole tick. Most looks
 take less than a second; an instance that was frozen, or a call that was tried again, takes
 minutes."""
+TERMINATION_SECONDS = 600.0
+"""How long after its own grace period a pod that terminates is waited for."""
 
 
 def parse_time(text: str | None) -> float | None:
@@ -61,6 +63,11 @@ def measure_seconds(since: float | None, now: float) -> float | None:
     if since is None or since > now + AHEAD_SECONDS_MAX:
         return None
     return max(0.0, now - since)
+
+
+def find_end(deleting_since: float | None) -> float | None:
+    """Return until when a pod is waited for whose own grace period ends at a time."""
+    return None if deleting_since is None else deleting_since + TERMINATION_SECONDS
 
 
 class Clock(Protocol):
