@@ -34,7 +34,7 @@ def find_demand(wanted: Wanted, pod: PodView) -> Demand | Decision:
     (seen,) = (each for each, live in zip(wanted.pods, [pod], strict=True) if live is pod)
     needs = [need for need in wanted.needs if need.key == seen.need]
     if not needs:
-        return Decision(Verdict.NOTHING, Reason.NOT_AN_ACCELERATOR_DEMAND, "its spec has no accelerators")
+        return Decision(Verdict.NOTHING, Reason.IDENTITY_MISMATCH, "its spec has no accelerators")
     return answer_need(wanted, needs[0])
 
 

@@ -8,7 +8,6 @@ here.
 from __future__ import annotations
 
 import dataclasses
-import math
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +16,7 @@ import msgspec
 from shared.capacity_texts import UnreadableList, read_priorities
 from shared.edges.kubernetes_errors import Unreadable
 from shared.edges.kubernetes_objects import Condition, ObjectMeta, Record
-from shared.edges.quantities import parse_quantity
+from shared.edges.requests import Requests
 from shared.edges.topology_records import (
     Expression,
     PodAffinity,
@@ -26,21 +25,14 @@ from shared.edges.topology_records import (
 )
 from shared.kinds.objects import UnexpectedValue, read_text
 from shared.kinds.rayjob import judge_rayjob
-from shared.model.labels import (
-    CAPACITY,
-    GPU_RESOURCE,
-    HUGE_PAGES,
-    NODE_POOL,
-    QUEUE_GATE,
-    TPU_RESOURCE,
-)
+from shared.model.labels import CAPACITY, GPU_RESOURCE, NODE_POOL, QUEUE_GATE, TPU_RESOURCE
 from shared.model.messages import OBJECT_NAME
 from shared.model.times import parse_time
 from shared.model.topology_terms import Requirement
 from shared.model.workloads import PodTemplate, PodView, Toleration
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     from shared.kinds.kind import Json, Kind
     from shared.model.priorities import Priority
@@ -48,8 +40,6 @@ if TYPE_CHECKING:
 
 MIRROR_POD = "kubernetes.io/config.mirror"
 _MILLI = Decimal("0.001")
-_UNITS_MAX = 1_000_000
-"""More accelerators than this for one pod are a mistake."""
 
 
 class Resources(Record):
@@ -270,10 +260,12 @@ def _view_template(meta: ObjectMeta, spec: PodSpec, *, pod: str = "") -> PodTemp
             sidecars.append(each)
         else:
             before.append(tuple(_read_requests(beside.resources) for beside in (*sidecars, each)))
-    asked = _Asked(
+    of_pod = spec.resources or Resources()
+    asked = Requests(
         tuple(_read_requests(each.resources) for each in (*spec.containers, *sidecars)),
         tuple(before),
-        spec.resources or Resources(),
+        of_pod.requests or {},
+        of_pod.limits or {},
         spec.overhead or {},
     )
     priorities, problem = _read_capacity_list(meta.annotations or {})
@@ -375,85 +367,6 @@ def _stays_in_pool(affinity: Affinity | None) -> bool:
     )
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class _Asked:
-    """The requests of a pod and of its containers, as Kubernetes adds them up.
-
-    https://kubernetes.io/docs/concepts/workloads/pods/sidecar-containers/#resource-sharing-within-containers.
-    """
-
-    together: tuple[dict[str, Any], ...]
-    before: tuple[tuple[dict[str, Any], ...], ...]
-    """Each init container, after the sidecars that run beside it."""
-    of_pod: Resources
-    overhead: dict[str, Any]
-
-    def count(self, resource: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """Return the whole units of the containers, and beside each init container."""
-        read = _read_units(resource)
-        return tuple(map(read, self.together)), tuple(sum(map(read, each)) for each in self.before)
-
-    def total(self, resource: str, unit: Decimal) -> int:
-        """Return how many units the pod needs of its node at one time, rounded up."""
-        sums = (
-            sum((_read_amount(each, resource) for each in beside), Decimal(0))
-            for beside in (self.together, *self.before)
-        )
-        asked, limits = self.of_pod.requests or {}, self.of_pod.limits or {}
-        most = (
-            _read_amount(asked, resource)
-            if resource in asked
-            else max(sums) or _read_amount(limits, resource)
-        )
-        return math.ceil((most + _read_amount(self.overhead, resource)) / unit)
-
-    def list_others(self) -> tuple[str, ...]:
-        """Return the extended resources beside accelerators: those whose names have a domain."""
-        return tuple(
-            dict.fromkeys(
-                resource
-                for each in (*self.together, *(each[-1] for each in self.before))
-                for resource in each
-                if "/" in resource
-                and resource not in (TPU_RESOURCE, GPU_RESOURCE)
-                and _read_amount(each, resource)
-            )
-        )
-
-    def list_unreadable(self) -> tuple[str, ...]:
-        """Return the amounts of accelerators that are not whole, and of huge pages beside them."""
-        each_asked = (*self.together, *(each[-1] for each in self.before))
-        beside = any(
-            resource in each for each in each_asked for resource in (TPU_RESOURCE, GPU_RESOURCE)
-        )
-        return tuple(
-            f"{resource}={amount}"
-            for each in each_asked
-            for resource, amount in each.items()
-            if (
-                resource in (TPU_RESOURCE, GPU_RESOURCE)
-                and not _is_whole(parse_quantity(str(amount)))
-            )
-            or (beside and resource.startswith(HUGE_PAGES) and _read_amount(each, resource))
-        )
-
-
 def _read_requests(resources: Resources | None) -> dict[str, Any]:
     """Return a container's requests. A limit without a request counts as one."""
     return {**(resources.limits or {}), **(resources.requests or {})} if resources else {}
-
-
-def _read_amount(asked: dict[str, Any], resource: str) -> Decimal:
-    return parse_quantity(str(asked.get(resource, 0))) or Decimal(0)
-
-
-def _read_units(resource: str) -> Callable[[dict[str, Any]], int]:
-    def read(asked: dict[str, Any]) -> int:
-        amount = _read_amount(asked, resource)
-        return int(amount) if _is_whole(amount) else 0
-
-    return read
-
-
-def _is_whole(amount: Decimal | None) -> bool:
-    return amount is not None and amount == amount.to_integral_value() and amount <= _UNITS_MAX

@@ -65,7 +65,6 @@ class Reason(StrEnum):
     DEMAND_BOUND_ELSEWHERE = "demand_bound_elsewhere"  # the pod selects a node pool by its name
     DEMAND_OPTED_OUT = "demand_opted_out"  # a label or annotation opts out of this provisioner
     DEMAND_LEFT_TO_GKE = "demand_left_to_gke"  # GKE or another controller provides the nodes
-    NOT_AN_ACCELERATOR_DEMAND = "not_an_accelerator_demand"  # the pod needs no TPU and no GPU
     IDENTITY_MISMATCH = "identity_mismatch"  # the workload has no slice for this pod
     KIND_NOT_SERVED = "kind_not_served"  # the setting kinds does not list this kind
 

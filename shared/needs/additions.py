@@ -30,8 +30,8 @@ _OF_SIZE = frozenset({labels.INSTANCE_TYPE, labels.MACHINE_FAMILY, labels.ACCELE
 _OF_EVERY_POD = ("node.kubernetes.io/", labels.TPU_RESOURCE, labels.GPU_RESOURCE)
 """Tolerations that Kubernetes and GKE add to pods by themselves."""
 _OF_PLACED = (labels.NODE_POOL, labels.HOSTNAME)
-"""By these a controller sends a pod to nodes that it has chosen, as JobSet does with the followers
-of a leader that runs."""
+"""By these a controller sends a pod to nodes that it has chosen, for example to those of a leader
+that runs."""
 _NONE = "none"
 
 

@@ -24,7 +24,10 @@ def name_refusals(kind: type[Rejected]) -> set[str]:
 REFUSALS = name_refusals(Rejected) - {"Rejected"}
 OF_MESSAGES = {"MalformedEvent", "UnknownCluster"}
 """Of messages that no person writes."""
-READ_ELSEWHERE = {"shared/needs/candidates.py: CapacityConflict(template.unreadable_priorities, field=_FIELD)"}
+READ_ELSEWHERE = {
+    f"shared/needs/candidates.py: CapacityConflict({text}, field=_FIELD)"
+    for text in ("template.unreadable_priorities", "f'candidate {number}, {candidate}: {misfit}'")
+}
 """Their text has been written with what is valid, where the field was read."""
 
 

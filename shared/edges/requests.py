@@ -1,0 +1,96 @@
+"""What the containers of a pod request, as Kubernetes adds it up."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+from shared.edges.quantities import parse_quantity
+from shared.model.labels import GPU_RESOURCE, HUGE_PAGES, TPU_RESOURCE
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_UNITS_MAX = 1_000_000
+"""More accelerators than this for one pod are a mistake."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Requests:
+    """The requests of a pod and of its containers, as Kubernetes adds them up.
+
+    https://kubernetes.io/docs/concepts/workloads/pods/sidecar-containers/#resource-sharing-within-containers.
+    """
+
+    together: tuple[dict[str, Any], ...]
+    before: tuple[tuple[dict[str, Any], ...], ...]
+    """Each init container, after the sidecars that run beside it."""
+    of_pod: dict[str, Any]
+    limits_of_pod: dict[str, Any]
+    overhead: dict[str, Any]
+
+    def count(self, resource: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """Return the whole units of the containers, and beside each init container."""
+        read = _read_units(resource)
+        return tuple(map(read, self.together)), tuple(sum(map(read, each)) for each in self.before)
+
+    def total(self, resource: str, unit: Decimal) -> int:
+        """Return how many units the pod needs of its node at one time, rounded up."""
+        sums = (
+            sum((_read_amount(each, resource) for each in beside), Decimal(0))
+            for beside in (self.together, *self.before)
+        )
+        most = (
+            _read_amount(self.of_pod, resource)
+            if resource in self.of_pod
+            else max(sums) or _read_amount(self.limits_of_pod, resource)
+        )
+        return math.ceil((most + _read_amount(self.overhead, resource)) / unit)
+
+    def list_others(self) -> tuple[str, ...]:
+        """Return the extended resources beside accelerators: those whose names have a domain."""
+        return tuple(
+            dict.fromkeys(
+                resource
+                for each in (*self.together, *(each[-1] for each in self.before))
+                for resource in each
+                if "/" in resource
+                and resource not in (TPU_RESOURCE, GPU_RESOURCE)
+                and _read_amount(each, resource)
+            )
+        )
+
+    def list_unreadable(self) -> tuple[str, ...]:
+        """Return the amounts of accelerators that are not whole, and of huge pages beside them."""
+        each_asked = (*self.together, *(each[-1] for each in self.before))
+        beside = any(
+            resource in each for each in each_asked for resource in (TPU_RESOURCE, GPU_RESOURCE)
+        )
+        return tuple(
+            f"{resource}={amount}"
+            for each in each_asked
+            for resource, amount in each.items()
+            if (
+                resource in (TPU_RESOURCE, GPU_RESOURCE)
+                and not _is_whole(parse_quantity(str(amount)))
+            )
+            or (beside and resource.startswith(HUGE_PAGES) and _read_amount(each, resource))
+        )
+
+
+def _read_amount(asked: dict[str, Any], resource: str) -> Decimal:
+    return parse_quantity(str(asked.get(resource, 0))) or Decimal(0)
+
+
+def _read_units(resource: str) -> Callable[[dict[str, Any]], int]:
+    def read(asked: dict[str, Any]) -> int:
+        amount = _read_amount(asked, resource)
+        return int(amount) if _is_whole(amount) else 0
+
+    return read
+
+
+def _is_whole(amount: Decimal | None) -> bool:
+    return amount is not None and amount == amount.to_integral_value() and amount <= _UNITS_MAX
