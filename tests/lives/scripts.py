@@ -153,7 +153,7 @@ def suspend_past_the_grace(scene: Scene) -> None:
     scene.wait_no_pools()
     scene.resume(does=runs(SHORT))
     scene.wait_condition("Completed")
-    assert len(pools_of(scene.bindings())) == 2, "a number of an attempt never comes again"
+    assert len(pools_of(scene.bindings())) == 1, "the same claim has a pool of the same name"
 
 
 def resume_over_stopping(scene: Scene) -> None:

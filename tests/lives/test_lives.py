@@ -20,8 +20,8 @@ def check(lived: Run, life: Life) -> None:
     found = lived.measured[life.name]
     assert found.end == life.end
     assert found.pools in life.pools, found
-    assert found.creates in life.pools, found
-    assert found.deletes in life.pools, found
+    assert found.creates in life.creates, found
+    assert found.deletes in life.creates, found
     assert found.calls_in_all <= life.calls_most, found
 
 
