@@ -95,7 +95,7 @@ def status(
         deployment = open_chosen()
 
         def look() -> Status:
-            return read_status(deployment.ports, namespace=namespace)
+            return read_status(deployment.ports, namespace=namespace, open_logs=deployment.open_logs)
 
         for found in repeat(look, endless=watch):
             code = _show_status(found, form, clear=watch)
@@ -111,6 +111,8 @@ def _show_status(found: Status, form: Format, *, clear: bool) -> ExitCode:
         print_data(found.as_data(), form)
     else:
         print_status(console, found, wide=form is Format.WIDE)
+    for unread in found.unread:
+        typer.echo(f"not read: {unread}", err=True)
     for error in found.errors:
         typer.echo(f"error: {error}", err=True)
     return ExitCode.UNREACHABLE if found.errors else ExitCode.FINDINGS if found.troubles else ExitCode.FINE

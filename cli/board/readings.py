@@ -12,7 +12,7 @@ from cli.board.lanes import Lanes, list_creations
 from cli.diagnosis.cluster_checks import check_exporter, check_lease
 from cli.diagnosis.findings import Result
 from cli.exit_codes import say
-from cli.fleet.status import Status, Trouble, add_reading, read_all
+from cli.fleet.status import Status, Trouble, add_reading, add_refusals, read_all
 from cli.fleet.status_table import tell_left_alone
 from cli.usage.account import DAY_SECONDS, Account, Row
 from cli.usage.record_stream import Span, read_records
@@ -59,6 +59,8 @@ class Readings:
     namespace: str = ""
     _lanes: Lanes = field(default_factory=Lanes)
     _count: int = 0
+    _answers: list[Answered] = field(default_factory=list)
+    """What the functions created or refused in the last day, the newest first."""
     _decisions: list[dict[str, Any]] = field(default_factory=list)
     _dead_letters: list[dict[str, Any]] = field(default_factory=list)
     _silent: list[Trouble] = field(default_factory=list)
@@ -79,11 +81,12 @@ class Readings:
         ports = self.deployment.ports
         status, creations = look(ports, self.namespace)
         now = ports.clock.now()
-        self._listed = None if status.errors else {row.pool for row in status.pools}
-        lanes = self._lanes.observe(status, creations, now)
         if self._count % SLOW_FACTOR == 0:
             self._read_slowly(now)
         self._count += 1
+        add_refusals(status, self._answers)
+        self._listed = None if status.errors else {row.pool for row in status.pools}
+        lanes = self._lanes.observe(status, creations, now)
         return {
             "now": now,
             "clusters": list(ports.clusters),
@@ -106,8 +109,8 @@ class Readings:
             clusters = self.deployment.ports.clusters
             reads = [partial(read_answers, open_logs, cluster, now=now) for cluster in clusters]
             found = [each for read in reads for each in self._try("decisions", read)]
-            found.sort(key=lambda each: -each.at)
-            self._decisions = [_describe(each) for each in found[:DECISIONS_MAX]]
+            self._answers = sorted(found, key=lambda each: -each.at)
+            self._decisions = [_describe(each) for each in self._answers[:DECISIONS_MAX]]
             self._try("usage", lambda: self._read_usage(now))
         self._dead_letters = [
             asdict(each) for each in self._try("dead letters", lambda: list_dead_letters(self.deployment))

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from cli.access.log_search import read_answers
 from cli.exit_codes import BadInput, say
 from cli.explaining import find_summary
 from cli.explanation.history import (
@@ -22,7 +23,7 @@ from cli.explanation.history import (
 from cli.explanation.suspensions import read_suspension
 from cli.fleet.looks import read_cluster
 from cli.fleet.rows import list_decisions
-from cli.fleet.status import Status, add_reading
+from cli.fleet.status import Status, add_reading, add_refusals, needs_records
 from cli.moments import format_moment
 from shared.edges.kubernetes_objects import JsonObject
 from shared.engine.look import Key
@@ -32,6 +33,7 @@ from shared.model.errors import NotFound, ProvisionerError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from cli.access.log_search import OpenLogs
     from cli.access.operator_access import Deployment
     from cli.fleet.looks import Reading
     from shared.model.decisions import Decision
@@ -130,6 +132,7 @@ def tell(deployment: Deployment, cluster: str, namespace: str, name: str) -> His
         before = len(history.entries)
         _add(history, "logs", lambda: read_logs(open_logs, cluster, namespace, name, now=now))
         if len(history.entries) > before:
+            _add_refusals(history, open_logs, now)
             # The functions write the same words on the workload and in their log.
             history.entries = [
                 dataclasses.replace(each, detail=True) if each.ours else each for each in history.entries
@@ -149,6 +152,15 @@ def add_present(history: History, reading: Reading) -> None:
         history.entries += read_pods(one.look.pods)
         history.entries += read_pools(one.look.pools.values())
         history.entries += read_operations(reading.list_operations(one.slots))
+
+
+def _add_refusals(history: History, open_logs: OpenLogs, now: float) -> None:
+    if not needs_records(history.now):
+        return
+    try:
+        add_refusals(history.now, read_answers(open_logs, history.cluster, now=now))
+    except ProvisionerError as error:
+        history.unread.append(f"what was refused: {say(error)}")
 
 
 def add_suspension(history: History, deployment: Deployment) -> None:

@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from cli.access.log_search import read_answers
+from cli.exit_codes import say
 from cli.fleet.looks import read_cluster
 from cli.fleet.rows import UNLIMITED, list_decisions, list_pool_rows, list_waiting_rows, needs_a_person
 from shared.model.decisions import Verdict
+from shared.model.errors import ProvisionerError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from cli.access.log_search import Answered, OpenLogs
     from cli.fleet.looks import Planned, Reading
     from cli.fleet.rows import PoolRow, Row, WaitingRow
     from shared.engine.outside import Ports
+
+
+_NO_ANSWER = "none"
+"""In place of a verdict, in the record of an answer that failed."""
+_MAY_BE_REFUSED = (Verdict.CREATE, Verdict.WAIT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +51,8 @@ class Status:
     """What the owners of workloads without a waiting pod are told."""
     errors: list[str] = field(default_factory=list)
     """What could not be asked."""
+    unread: list[str] = field(default_factory=list)
+    """Sources of further facts that could not be read."""
     stops: dict[str, str] = field(default_factory=dict)
     """By cluster: why its emergency stop is on, in a sentence."""
     room: dict[str, dict[str, int]] = field(default_factory=dict)
@@ -69,9 +82,49 @@ class Status:
             "left_alone": [asdict(row) for row in self.left_alone],
             "troubles": [asdict(each) for each in self.troubles],
             "errors": self.errors,
+            "unread": self.unread,
             "stops": self.stops,
             "room_chips": self.room,
         }
+
+
+def needs_records(status: Status) -> bool:
+    """Return whether something waits that GKE may have refused at once: only records tell that."""
+    return any(row.decision in _MAY_BE_REFUSED for row in status.waiting)
+
+
+def add_refusals(status: Status, answers: Iterable[Answered]) -> None:
+    """Show what the functions said last, where that is a refusal, in place of what is planned.
+
+    A plan made here does not know what GKE has refused at once: no pool and no operation tells it.
+
+    Args:
+        status: of the present.
+        answers: records of what was created or refused, in any order.
+    """
+    told: dict[tuple[str, str], list[Answered]] = {}
+    for each in sorted(answers, key=lambda each: each.at):
+        owner = each.claim.get("cluster", ""), f"{each.claim.get('namespace')}/{each.claim.get('name')}"
+        if each.decision in (Verdict.CREATE, Verdict.REFUSE, _NO_ANSWER):
+            told.setdefault(owner, []).append(each)
+    for place, row in enumerate(status.waiting):
+        records = told.get((row.cluster, row.owner), [])
+        if row.decision in _MAY_BE_REFUSED and records and records[-1].decision != Verdict.CREATE:
+            status.waiting[place] = _refuse(row, records)
+
+
+def _refuse(row: WaitingRow, records: Sequence[Answered]) -> WaitingRow:
+    last, accepted = records[-1], [at for at, each in enumerate(records) if each.decision == Verdict.CREATE]
+    return replace(
+        row,
+        decision=str(Verdict.REFUSE),
+        reason=last.reason,
+        message=last.message,
+        stuck=True,
+        failures=len(records) - 1 - max(accepted, default=-1),
+        failure=last.reason,
+        error=last.message,
+    )
 
 
 def read_all(ports: Ports, *, namespace: str = "") -> list[Reading]:
@@ -82,16 +135,25 @@ def read_all(ports: Ports, *, namespace: str = "") -> list[Reading]:
     ]
 
 
-def read_status(ports: Ports, *, namespace: str = "") -> Status:
+def read_status(ports: Ports, *, namespace: str = "", open_logs: OpenLogs | None = None) -> Status:
     """Return the status of every cluster. What cannot be read of one is listed as an error.
 
     Args:
         ports: the deployment; nothing is changed.
         namespace: only what belongs to workloads of this namespace; empty: all.
+        open_logs: opens the functions' logs, which are read only while something waits.
     """
     status = Status()
     for reading in read_all(ports, namespace=namespace):
         add_reading(status, reading)
+    if open_logs is not None and needs_records(status):
+        try:
+            now = ports.clock.now()
+            add_refusals(
+                status, [each for name in ports.clusters for each in read_answers(open_logs, name, now=now)]
+            )
+        except ProvisionerError as error:
+            status.unread.append(f"the functions' logs: {say(error)}")
     return status
 
 

@@ -6,7 +6,8 @@ from dataclasses import replace
 import pytest
 import yaml
 
-from cli.fleet.status import read_status
+from cli.access.log_search import Answered
+from cli.fleet.status import add_refusals, read_status
 from cli.fleet.status_table import print_status
 from cli.printing import format_age
 from shared.model import labels
@@ -264,3 +265,29 @@ def test_a_pool_that_lacks_nodes_for_too_long_is_told_with_gkes_words(world: Wor
 
     assert (row.nodes, row.failure, row.error, row.reason) == (0, "stockout", message, "pool_failed")
     assert row.dollars_per_hour == 0
+
+
+def an_answer(ago: float, decision: str, reason: str, **claim: str) -> Answered:
+    home = {"cluster": CLUSTER, "namespace": "default", "name": "train"}
+    return Answered(at=NOW - ago, claim=home | claim, decision=decision, reason=reason, message=f"GKE: {reason}")
+
+
+def test_what_gke_refused_at_once_is_told_by_the_records_of_the_functions(world: World) -> None:
+    world.wait(0)
+    refused = [an_answer(ago, "refuse", "quota_exceeded") for ago in (60, 10)]
+    of_another = an_answer(5, "refuse", "permission_denied", name="another")
+
+    def tell(*answers: Answered) -> tuple[str, str, int, bool]:
+        status = read_status(a_deployment(world).ports)
+        add_refusals(status, answers)
+        (row,) = status.waiting
+        return row.decision, row.reason, row.failures, row.stuck
+
+    assert tell(of_another, *refused, an_answer(90, "create", "pool_absent")) == (
+        "refuse",
+        "quota_exceeded",
+        2,
+        True,
+    )
+    assert tell(*refused, an_answer(5, "create", "pool_absent")) == ("create", "pool_absent", 0, False)
+    assert tell() == ("create", "pool_absent", 0, False)
