@@ -9,7 +9,7 @@ from cli.access.log_search import read_answers
 from cli.exit_codes import say
 from cli.fleet.looks import read_cluster
 from cli.fleet.rows import UNLIMITED, list_decisions, list_pool_rows, list_waiting_rows, needs_a_person
-from shared.model.decisions import Verdict
+from shared.model.decisions import Reason, Verdict
 from shared.model.errors import ProvisionerError
 
 if TYPE_CHECKING:
@@ -21,9 +21,22 @@ if TYPE_CHECKING:
     from shared.engine.outside import Ports
 
 
-_NO_ANSWER = "none"
-"""In place of a verdict, in the record of an answer that failed."""
+_REFUSALS = (Verdict.REFUSE, "none")
+"""Of a create that GKE refused, and of an answer that failed with an error."""
 _MAY_BE_REFUSED = (Verdict.CREATE, Verdict.WAIT)
+_OF_GKE = frozenset(
+    {
+        Reason.QUOTA_EXCEEDED,
+        Reason.RESERVATION_UNFIT,
+        Reason.PERMISSION_DENIED,
+        Reason.REQUEST_INVALID,
+        Reason.CLUSTER_NOT_FOUND,
+        Reason.THROTTLED,
+        Reason.UNAVAILABLE,
+        Reason.INTERNAL_ERROR,
+    }
+)
+"""Reasons that a plan made here cannot know: GKE answered so, and no pool or operation tells it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,9 +107,7 @@ def needs_records(status: Status) -> bool:
 
 
 def add_refusals(status: Status, answers: Iterable[Answered]) -> None:
-    """Show what the functions said last, where that is a refusal, in place of what is planned.
-
-    A plan made here does not know what GKE has refused at once: no pool and no operation tells it.
+    """Show what GKE refused at once, where that is the last record, in place of what is planned.
 
     Args:
         status: of the present.
@@ -105,7 +116,7 @@ def add_refusals(status: Status, answers: Iterable[Answered]) -> None:
     told: dict[tuple[str, str], list[Answered]] = {}
     for each in sorted(answers, key=lambda each: each.at):
         owner = each.claim.get("cluster", ""), f"{each.claim.get('namespace')}/{each.claim.get('name')}"
-        if each.decision in (Verdict.CREATE, Verdict.REFUSE, _NO_ANSWER):
+        if each.decision == Verdict.CREATE or (each.decision in _REFUSALS and each.reason in _OF_GKE):
             told.setdefault(owner, []).append(each)
     for place, row in enumerate(status.waiting):
         records = told.get((row.cluster, row.owner), [])
@@ -149,9 +160,8 @@ def read_status(ports: Ports, *, namespace: str = "", open_logs: OpenLogs | None
     if open_logs is not None and needs_records(status):
         try:
             now = ports.clock.now()
-            add_refusals(
-                status, [each for name in ports.clusters for each in read_answers(open_logs, name, now=now)]
-            )
+            for name in ports.clusters:
+                add_refusals(status, read_answers(open_logs, name, now=now))
         except ProvisionerError as error:
             status.unread.append(f"the functions' logs: {say(error)}")
     return status

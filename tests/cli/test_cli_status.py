@@ -283,11 +283,8 @@ def test_what_gke_refused_at_once_is_told_by_the_records_of_the_functions(world:
         (row,) = status.waiting
         return row.decision, row.reason, row.failures, row.stuck
 
-    assert tell(of_another, *refused, an_answer(90, "create", "pool_absent")) == (
-        "refuse",
-        "quota_exceeded",
-        2,
-        True,
-    )
+    earlier = an_answer(90, "create", "pool_absent")
+    assert tell(of_another, *refused, earlier) == ("refuse", "quota_exceeded", 2, True)
+    assert tell(earlier, an_answer(5, "refuse", "limit_reached")) == ("create", "pool_absent", 0, False)
     assert tell(*refused, an_answer(5, "create", "pool_absent")) == ("create", "pool_absent", 0, False)
     assert tell() == ("create", "pool_absent", 0, False)
