@@ -77,23 +77,23 @@ def name_elastic(workload_name: str, template: PodTemplate) -> str:
 
 
 def list_elastic(workload: WorkloadView) -> list[SliceOfPod]:
-    """Return the elastic pools that a workload's spec needs now, each with its number of pods.
+    """Return the elastic pools of a workload's spec, each with the number of pods it needs now.
 
     Groups of one shape share a pool. Its template has the largest CPU and memory of these groups.
+    One without pods now may have some again.
     """
-    found: dict[str, SliceGroup] = {}
-    for group in workload.groups:
-        pods = 0 if group.idle else group.replicas * (group.pods or max(group.hosts, 1))
-        if pods <= 0 or not is_elastic(group):
-            continue
+    pools: dict[str, SliceGroup] = {}
+    for group in filter(is_elastic, workload.groups):
+        pods = 0 if group.idle else max(group.replicas, 0) * (group.pods or max(group.hosts, 1))
         name = name_elastic(workload.name, group.template)
-        known = found.get(name)
-        template = merge_requests(known.template, group.template) if known else group.template
-        pods += known.replicas if known else 0
-        found[name] = dataclasses.replace(
-            group, replicas=pods, pods=1, hosts=0, slots=None, template=template, elastic=True
+        pool = dataclasses.replace(
+            group, replicas=pods, pods=1, hosts=0, slots=None, elastic=True, idle=False
         )
-    return [SliceOfPod(name=name, group=group) for name, group in found.items()]
+        if other := pools.get(name):
+            template = merge_requests(other.template, group.template)
+            pool = dataclasses.replace(other, replicas=other.replicas + pods, template=template)
+        pools[name] = pool
+    return [SliceOfPod(name=name, group=group) for name, group in pools.items()]
 
 
 def merge_requests(one: PodTemplate, other: PodTemplate) -> PodTemplate:
@@ -130,7 +130,7 @@ def find_slice(kind: Kind, pod: PodView, workload: WorkloadView) -> SliceOfPod |
     if shares and template is not None and kind.find_owner(pod) == workload.name:
         name = name_elastic(workload.name, template)
         for each in list_elastic(workload):
-            if each.name == name:
+            if each.name == name and each.group.replicas:
                 return each
     return kind.find_slice(pod, leave_out_elastic(workload))
 

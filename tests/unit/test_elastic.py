@@ -142,8 +142,16 @@ def test_groups_of_one_shape_share_a_pool_that_is_large_enough_for_all() -> None
         SliceGroup(name="c", replicas=0, template=a_gpu_template(2)),
         SliceGroup(name="d", replicas=5, template=a_gpu_template(4), idle=True),
     )
-    (found,) = list_elastic(dataclasses.replace(a_jobset(), groups=groups))
-    assert (found.group.replicas, found.group.template.cpu_millis) == (10, 6000)
+    shared, *empty = list_elastic(dataclasses.replace(a_jobset(), groups=groups))
+
+    assert (shared.group.replicas, shared.group.template.cpu_millis) == (10, 6000)
+    assert [(each.group.replicas, each.group.template.gpus) for each in empty] == [(0, 2), (0, 4)]
+
+
+def test_a_pool_that_the_spec_may_use_again_is_a_need_of_no_nodes() -> None:
+    (need,) = want(a_gpu_job(parallelism=0)).needs
+
+    assert (need.nodes, need.most, need.elastic) == (0, 0, True)
 
 
 def a_gpu_job(**spec: Any) -> WorkloadView:
