@@ -130,10 +130,13 @@ def _mark(act: Act, look: Look, ports: Ports) -> Done:
         pool = next(pool for pool in look.scene.pools if pool.name == act.pool)
         since = ports.clock.now() if pool.idle_since is None else pool.idle_since
     closed = act.verb == Verb.CLOSE
-    for node in look.nodes.get(act.pool, ()):
-        if (node.idle_since, node.closed) != (since, closed):
-            expect_young(look, ports)
-            live.mark_idle(node.name, since, closed=closed)
+    expect_young(look, ports)
+    marks = [
+        partial(live.mark_idle, node.name, since, closed=closed)
+        for node in look.nodes.get(act.pool, ())
+        if (node.idle_since, node.closed) != (since, closed)
+    ]
+    ports.crew.gather(marks)
     return Done(act=act, pool=act.pool, decision=explain_act(act, look))
 
 

@@ -7,8 +7,11 @@ import pytest
 from shared.engine.tick import BEGIN_SECONDS
 from shared.model.errors import Denied, Unavailable
 from shared.model.pools import PoolStatus
-from tests.builders import a_pod
+from shared.model.workloads import WorkloadView
+from tests.builders import a_pod, a_template
 from tests.engine.world import World, list_reasons
+
+EXCLUSIVE = a_template(node_pool_affinity=True)
 
 
 def test_a_pod_that_waits_for_less_than_its_message_takes_is_left_out() -> None:
@@ -183,3 +186,56 @@ def test_a_failed_pool_stays_as_its_record_until_a_later_one_is_listed(status: P
         assert len(world.gke.pools) == 2
         world.collector.tick()
         assert world.list_deleted() == [name]
+
+
+def test_a_pod_whose_controller_nobody_serves_is_answered_once() -> None:
+    world = World()
+    pod = a_pod(name="mpi-0", uid="mpi-0")
+    template = dataclasses.replace(pod.template, labels={}, annotations={})
+    other = dataclasses.replace(pod, template=template, controller_kind="MPIJob", controller_name="mpi")
+    world.cluster.pods["mpi-0"] = other
+    bare = WorkloadView(kind="Pod", namespace="default", name="mpi-0", uid="mpi-0", templates={"": template})
+    world.cluster.workloads["Pod", "default", "mpi-0"] = bare
+
+    assert list_reasons(world.provisioner.tick()) == ["owner_kind_unknown"]
+    assert not world.provisioner.tick().outcomes
+
+
+def warm_world() -> tuple[World, str]:
+    """A JobSet that is over, whose pool stays for ten minutes."""
+    world = World(idle_seconds=600)
+    world.set_jobset(replicas=1, template=EXCLUSIVE)
+    (name,) = world.run_all()
+    world.finish(replicas=1, template=EXCLUSIVE)
+    return world, name
+
+
+def test_a_warm_pool_is_marked_closed_and_deleted_a_tick_later() -> None:
+    world, name = warm_world()
+    world.collector.tick()
+    marked = {(node.idle_since, node.closed) for node in world.cluster.nodes.values()}
+    assert marked == {(world.clock.time, False)}
+
+    world.clock.time += 601
+    world.collector.tick()
+    assert all(node.closed for node in world.cluster.nodes.values())
+    assert not world.list_deleted()
+    world.clock.time += 661
+    world.collector.tick()
+    assert world.list_deleted() == [name]
+
+
+def test_a_pod_that_runs_on_an_idle_pool_opens_it() -> None:
+    world, name = warm_world()
+    world.collector.tick()
+    world.set_jobset(replicas=1, template=EXCLUSIVE)
+    world.wait(0)
+    for host in range(4):
+        pod = world.cluster.pods[f"train-0-{host}"]
+        bound = dataclasses.replace(pod, node_name=f"{name}-{host}", unschedulable=False)
+        world.cluster.pods[pod.name] = bound
+
+    world.provisioner.tick()
+
+    assert {node.idle_since for node in world.cluster.nodes.values()} == {None}
+    assert len(world.gke.pools) == 1
