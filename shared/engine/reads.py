@@ -222,6 +222,8 @@ def read_stop(cluster: str, namespace: str, ports: Ports) -> StopAndCause:
             return Stop.NOTHING, ""
         return Stop.EVERYTHING, f"namespace {namespace}, whose label may stop us, does not exist"
     value = seen.labels.get(labels.MODE)
+    if value is None and seen.labels.get(labels.DISABLE_AUTOPROVISIONING) == "true":
+        return Stop.CREATES, f"namespace {namespace} opts out ({labels.DISABLE_AUTOPROVISIONING})"
     if value is None:
         return Stop.NOTHING, ""
     text = f"the label {labels.MODE}={value} of namespace {namespace}"

@@ -35,6 +35,14 @@ def test_a_label_stops_what_it_says(namespace: str, value: str, creates: bool, d
     assert world.list_deleted() == ([name] if deletes else [])
 
 
+def test_a_namespace_that_opts_out_gets_no_pool() -> None:
+    world = World()
+    world.wait(0)
+    world.cluster.labels["default"] = {labels.DISABLE_AUTOPROVISIONING: "true"}
+
+    assert list_reasons(world.provisioner.work()) == ["stopped"]
+
+
 def test_a_deleted_namespace_of_a_workload_keeps_no_pool() -> None:
     world = World()
     (name,) = world.run_all()
