@@ -119,13 +119,16 @@ def _list_queued(reading: Reading, ports: Ports) -> list[Key]:
 def _plan_all(keys: Sequence[Key], reading: Reading, ports: Ports) -> None:
     memory = Memory()
     tasks = [partial(plan_for, key, ports, memory, reading.lists) for key in keys]
+    failed: dict[str, list[str]] = {}
     for key, result in zip(keys, ports.crew.run(tasks, seconds=READ_SECONDS), strict=True):
         if isinstance(result, ProvisionerError):
-            reading.errors.append(f"{key}: {say(result)}")
+            failed.setdefault(result.reason, []).append(f"{key}: {say(result)}")
         elif isinstance(result, Exception):
             raise result
         else:
             reading.planned.append(Planned(look=result[0], plan=result[1]))
+    for first, *others in failed.values():
+        reading.errors.append(first + (f" (and {len(others)} more)" if others else ""))
 
 
 def _name(key: Key) -> tuple[str, str, str]:

@@ -11,7 +11,7 @@ from cli.fleet.status import add_refusals, read_status
 from cli.fleet.status_table import print_status
 from cli.printing import format_age
 from shared.model import labels
-from shared.model.errors import Unavailable
+from shared.model.errors import Denied, Unavailable
 from shared.model.pools import PoolStatus
 from shared.model.readings import Operation
 from tests.builders import CLUSTER, NOW, a_go_pool, a_pod
@@ -288,3 +288,20 @@ def test_what_gke_refused_at_once_is_told_by_the_records_of_the_functions(world:
     assert tell(earlier, an_answer(5, "refuse", "limit_reached")) == ("create", "pool_absent", 0, False)
     assert tell(*refused, an_answer(5, "create", "pool_absent")) == ("create", "pool_absent", 0, False)
     assert tell() == ("create", "pool_absent", 0, False)
+
+
+def test_workloads_that_cannot_be_read_are_one_error_for_each_cause(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_name: str) -> None:
+        raise Denied("jobsets is forbidden")
+
+    for jobset in ("train", "other", "third"):
+        world.set_jobset(name=jobset)
+        world.wait(0, jobset=jobset)
+    monkeypatch.setattr(world.cluster, "get_workload", refuse)
+
+    result = run("status")
+
+    assert result.exit_code == 3
+    assert result.stderr == f"error: {CLUSTER}: JobSet default/train: jobsets is forbidden (and 2 more)\n"
