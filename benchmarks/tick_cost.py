@@ -8,7 +8,7 @@ and is refused, or it waits and gets a pool while GKE has an operation slot.
 import dataclasses
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -26,6 +26,7 @@ from shared.model import labels
 from shared.model.names import Claim, Try, build_name, build_owner_labels
 from shared.model.pools import NodePool, PoolStatus
 from shared.model.readings import PoolNode
+from shared.model.workloads import PodView, WorkloadView
 from shared.settings import Settings
 from tests.builders import CLUSTER, ZONE, a_jobset, a_pod, settings
 from tests.engine.world import FakeCluster, FakeGke
@@ -36,6 +37,14 @@ QUICK_SIZES = (100, 500)
 HOSTS = 4
 CALL_SECONDS = 0.02
 AGE_SECONDS = 3600.0
+
+
+class Indexed(FakeCluster):
+    """A cluster that finds the pods of a workload without looking at all of them."""
+
+    def list_workload_pods(self, workload: WorkloadView) -> Sequence[PodView]:
+        """Return the pods of one workload."""
+        return [self.pods[f"{workload.name}-{host}"] for host in range(HOSTS)]
 
 
 class Delayed:
@@ -118,7 +127,7 @@ def _list_figures(what: str, costs: list[Cost], size: int, before: tuple[int, li
 
 def _tick(case: Case, size: int) -> Cost:
     gke, calls = FakeGke(), Counter[str]()
-    live = FakeCluster(gke)
+    live = Indexed(gke)
     for number in range(size):
         _add(number, case, gke, live)
     pools = Delayed(gke, calls)

@@ -115,8 +115,11 @@ class Budget:
         with self._lock:
             books = self._of(key.cluster)
             books.sent = [each for each in books.sent if now - each.sent_at <= SENT_SECONDS]
+            counts = self.settings.limited or books.operations_max is not None
             unseen = [
-                each for each in books.sent if each.holder != key and _is_unseen(each, inventory)
+                each
+                for each in books.sent
+                if counts and each.holder != key and _is_unseen(each, inventory)
             ]
             slots, known = self._count_slots(books, inventory, unseen, now)
             return Room(

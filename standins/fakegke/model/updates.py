@@ -67,4 +67,7 @@ def check_autoscaling(scaling: Message, pool: PoolRecord) -> None:
 
 def apply_autoscaling(scaling: Message, pool: PoolRecord) -> None:
     """Replace the autoscaling of a pool; its nodes stay as many as they are."""
-    pool.message.autoscaling.CopyFrom(scaling)
+    stored = pool.message.autoscaling
+    policy = stored.location_policy
+    stored.CopyFrom(scaling)
+    stored.location_policy = scaling.location_policy or policy
