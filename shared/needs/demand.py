@@ -88,7 +88,7 @@ def build_demand(
     check_own_keys(template, workload)
     check_accelerator(template, settings)
     check_resources(template, settings)
-    check_affinity(template)
+    check_affinity(template, several=shape.node_count > 1)
     selected = read_capacity(template, shape, cluster, settings)
     node_labels = read_node_labels(template, shape, selected, settings)
     of_operator = read_operator_labels(template, settings)

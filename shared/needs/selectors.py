@@ -165,8 +165,8 @@ def _copy_pod_labels(template: PodTemplate, settings: Settings) -> dict[str, str
     return {key: value for key, value in copied.items() if key in template.labels}
 
 
-def check_affinity(template: PodTemplate) -> None:
-    """Accept pods whose required terms of affinity the nodes of a new pool can satisfy.
+def check_affinity(template: PodTemplate, *, several: bool) -> None:
+    """Accept pods, several on a pool or one, whose required affinity its nodes can satisfy.
 
     All nodes of a pool are alike, and a new one has no topology label but those of `TOPOLOGY_KEYS`.
     """
@@ -185,6 +185,14 @@ def check_affinity(template: PodTemplate) -> None:
                 value=term.key,
                 valid=f"{', '.join(TOPOLOGY_KEYS)}; a preferred term; or a nodeSelector with a "
                 f"value of {term.key}, which the new nodes then get",
+            )
+        alike = several and (term.key == labels.ZONE or is_own(term.key))
+        if alike and term.keeps_apart(term.key, template.labels):
+            raise UnsupportedSelector(
+                "the pods must differ in this label, and all nodes of a pool have one value of it",
+                field=f"{term.kind} topologyKey",
+                value=term.key,
+                valid=f"{labels.HOSTNAME}, for different nodes; or a preferred term",
             )
 
 

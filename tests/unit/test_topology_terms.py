@@ -124,6 +124,14 @@ def test_exclusive_placement_by_a_label_of_one_s_own_is_refused() -> None:
     assert labels_of(a_jobset({}, annotations={EXCLUSIVE: labels.NODE_POOL})) == [{}]
 
 
+@pytest.mark.parametrize("selector", [{}, {"rack": "r7"}], ids=["zone", "a label that they select"])
+def test_pods_of_one_pool_cannot_be_apart_by_what_its_nodes_have_in_common(selector: dict[str, str]) -> None:
+    away = apart(term(next(iter(selector), labels.ZONE), ("app", "In", ["train"])))
+
+    assert "all nodes of a pool have one value of it" in refusal(a_jobset(away, selector=selector))
+    assert labels_of(a_jobset(away, topology="2x2", pods=1, selector=selector)) == [selector]
+
+
 @pytest.mark.parametrize(
     ("requirement", "holds"),
     [
