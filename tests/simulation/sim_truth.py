@@ -41,7 +41,7 @@ def count_slices(made: Workload) -> int:
     slices = len({plan.slice_name for plan in list_wanted(made)})
     if made.kind == "Deployment":
         return slices + math.ceil(made.replicas * SURGE_SHARE)
-    return slices + (made.kind == "LeaderWorkerSet" and made.restarts > 0)
+    return slices + (slices > 0 and made.kind == "LeaderWorkerSet" and made.restarts > 0)
 
 
 def count_nodes_wanted(made: Workload) -> int:

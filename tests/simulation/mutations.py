@@ -1,0 +1,208 @@
+"""The product broken on purpose, one safety at a time, to see that the stories notice.
+
+The letters are those of the rules that keep the two functions apart: see
+docs/decisions/0058-one-plan-two-functions.md.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+from unittest.mock import patch
+
+from shared.model.errors import ProvisionerError
+from shared.model.pools import PoolStatus
+from tests.simulation.campaigns import generalise
+from tests.simulation.sim_run import run_scenario
+from tests.simulation.sim_scenarios import make_scenario
+
+Function = Any
+"""A function of the product, of any signature."""
+Make = Callable[[Function], Function]
+
+
+@dataclass(frozen=True, slots=True)
+class Mutation:
+    """One safety that is missing."""
+
+    name: str
+    places: tuple[tuple[str, Make], ...]
+    """``function`` or ``Class.method`` of the product, wherever it is, and what replaces it."""
+    seed: int = 0
+    """A seed that shows it: it saves the search. When stories have changed and this seed shows
+    nothing any more, the search finds another one."""
+
+    @contextmanager
+    def applied(self) -> Iterator[None]:
+        """Break the product, in every module that imported the function, and mend it again."""
+        with ExitStack() as stack:
+            for name, make in self.places:
+                for place, attribute in _find(name):
+                    stack.enter_context(patch.object(place, attribute, make(vars(place)[attribute])))
+            yield
+
+
+def _find(name: str) -> list[tuple[object, str]]:
+    """Return the places in the product where a function is: its class, or each module that has it."""
+    modules = [module for known, module in sys.modules.items() if known.startswith("shared.")]
+    owner, _, attribute = name.rpartition(".")
+    if owner:
+        found = {id(vars(each)[owner]): vars(each)[owner] for each in modules if owner in vars(each)}
+        return [(each, attribute) for each in found.values()]
+    plain = next(
+        vars(each)[name]
+        for each in modules
+        if name in vars(each) and getattr(vars(each)[name], "__module__", "") == each.__name__
+    )
+    return [(each, name) for each in modules if vars(each).get(name) is plain]
+
+
+def find_catch(mutation: Mutation, seeds: range) -> tuple[int, str] | None:
+    """Return a seed whose story shows that the product is broken, and what it shows.
+
+    The mutation's own seed is tried first, then all in their order.
+    """
+    for seed in (mutation.seed, *seeds):
+        scenario = make_scenario(seed)
+        with mutation.applied():
+            shown = {generalise(each) for each in run_scenario(scenario).violations}
+        if shown:
+            new = shown - {generalise(each) for each in run_scenario(scenario).violations}
+            if new:
+                return seed, min(new)
+    return None
+
+
+# --- what is broken -------------------------------------------------------------------------------
+
+
+def _always(value: object) -> Make:
+    """Return what replaces a function by one that always answers the same."""
+    return lambda _plain: lambda *_args, **_named: value
+
+
+def _match_by_key(plain: Function) -> Function:
+    """Let a pool count only if its label has the key of a need."""
+
+    def helps(census: Any, pool: Any) -> bool:
+        keys = {need.key for need in census.scene.needs}
+        return bool(plain(census, pool)) and pool.need in ("", *keys)
+
+    return helps
+
+
+def _delete_records(plain: Function) -> Function:
+    """Delete a failed pool before its successor is there."""
+
+    def end(pool: Any, census: Any, first: Any) -> Any:
+        return plain(pool, census, {pool.name, *first})
+
+    return end
+
+
+def _forget_whole(_plain: Function) -> Function:
+    """Call each pool too many that no slice is left for, though the others are not whole yet."""
+    return lambda census: list(census.kept.left)
+
+
+def _forget_listed(_plain: Function) -> Function:
+    """Give each try of a slot the number of the first one."""
+    return lambda census, need, slot: 0
+
+
+def _number_refusals(plain: Function) -> Function:
+    """Send the next candidate after a refusal under another name."""
+    return lambda census, need, slot: plain(census, need, slot) + len(census.scene.refused)
+
+
+def _agree_with_first(plain: Function) -> Function:
+    """Do what the first plan says, without a second one from a fresh look."""
+
+    def take_away(run: Any, part: Any, looks: int) -> None:
+        memory, plan = run.memory, run.plan
+        plain(run, part, looks)
+        del memory, plan
+        missing = [act for act in part if act.pool not in {done.act.pool for done in run.done}]
+        for act in missing:
+            if str(act.verb) == "delete":
+                run.ports.takes.delete(run.key.cluster, act.pool)
+
+    return take_away
+
+
+def _ignore_uid(plain: Function) -> Function:
+    """Take the pools of an earlier workload of the same name for those of the one that lives."""
+
+    def choose(reads: Any, inventory: Any, workload: Any) -> Any:
+        pools = plain(reads, inventory, workload)
+        names = {pool.name for pool in pools}
+        key = (reads.key.kind, reads.key.namespace, reads.key.name)
+        owned = (pool for pool in inventory.pools if pool.owner and pool.owner.key == key)
+        return [*pools, *(pool for pool in owned if pool.name not in names)]
+
+    return choose
+
+
+def _hide_errors(plain: Function) -> Function:
+    """Take a workload that could not be read for one that is gone."""
+
+    def read(reads: Any) -> Any:
+        try:
+            workload, known = plain(reads)
+        except ProvisionerError:
+            return None, True
+        return workload, True if not known else known
+
+    return read
+
+
+def _count_stopping(plain: Function) -> Function:
+    """Take a pool that ends for one that serves."""
+
+    def helps(census: Any, pool: Any) -> bool:
+        ends = pool.status == PoolStatus.STOPPING
+        return bool(plain(census, replace(pool, status=PoolStatus.RUNNING) if ends else pool))
+
+    return helps
+
+
+def _forget_grace(plain: Function) -> Function:
+    """Take a workload for over as soon as it is suspended."""
+    return lambda scene: plain(replace(scene, grace_seconds=0))
+
+
+MUTATIONS = (
+    Mutation("a: pools matched by key", (("Census.helps", _match_by_key),)),
+    Mutation("b: the record goes first", (("_end_record", _delete_records),)),
+    Mutation("c: waiting pods ignored", (("is_waited_for", _always(False)),)),
+    Mutation("d: pools that are not whole count", (("list_too_many", _forget_whole),)),
+    Mutation("e: numbers come again", (("number_attempt", _forget_listed),)),
+    Mutation("f: another name after a refusal", (("number_attempt", _number_refusals),)),
+    Mutation("g: old looks", (("expect_young", _always(None)),)),
+    Mutation("g: several threads on a key", (("Crew.begin", _always(True)),)),
+    Mutation("no second plan", (("_Run._take_away", _agree_with_first),)),
+    Mutation("no UID check", (("Reads.choose_mine", _ignore_uid),)),
+    Mutation("an unknown owner taken for gone", (("Reads.read_owner", _hide_errors),)),
+    Mutation("used pools deleted", (("is_used", _always(False)),)),
+    Mutation("no stop", (("find_strongest", _always(("", ""))),)),
+    Mutation("no cap", (("Budget.take_deletion", _always(True)),)),
+    Mutation("no pause", (("find_pause", _always(0)),)),
+    Mutation("no try after a pause", (("find_pause", _always(10**9)),)),
+    Mutation("no limit", (("_count_affordable", lambda _: lambda census, need, means: need.nodes or need.hosts),)),
+    Mutation("no grace", (("find_life", _forget_grace),)),
+    Mutation("STOPPING taken for serving", (("Census.helps", _count_stopping),)),
+    Mutation("useless pools kept", (("is_useless", _always(False)),)),
+    Mutation("short pools kept", (("is_short", _always(False)),)),
+    Mutation("a part of a gang is Ready", (("is_complete", _always(True)),)),
+    Mutation("a part of a gang is held", (("_is_held_for_long", _always(False)),)),
+    Mutation("warm pools deleted at once", (("_end_idle", lambda _: _delete_idle),)),
+)
+
+
+def _delete_idle(pool: Any, _census: Any) -> Any:
+    from shared.plan.scene import Act, Verb  # noqa: PLC0415 -- used by this mutation only
+
+    return Act(verb=Verb.DELETE, pool=pool.name)
