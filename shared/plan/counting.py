@@ -95,6 +95,11 @@ class Want:
     places: frozenset[str] = frozenset()
     waiting_since: float | None = None
 
+    @property
+    def mixed(self) -> bool:
+        """Return whether its pods run on several pools, so that nothing is created for its sake."""
+        return len(self.places) > 1 and not self.need.elastic
+
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
@@ -362,8 +367,14 @@ def count_to_keep(census: Census, need: Need) -> int:
     """Return how many pools the workload may use: its slices, less those that run elsewhere."""
     if need.elastic:
         return int(bool(need.nodes) or not need.part)
-    outside = sum(each.outside >= need.hosts for each in census.slices[need.key])
-    return max(0, need.most - outside)
+    elsewhere = sum(runs_elsewhere(census, each) for each in census.slices[need.key])
+    return max(0, need.most - elsewhere)
+
+
+def runs_elsewhere(census: Census, each: Slice) -> bool:
+    """Return whether a slice runs with all of its hosts on pools that do not count."""
+    bound = sum(bool(pod.pool) and pod.pool not in census.counted_names for pod in each.pods)
+    return bound >= each.need.hosts
 
 
 def list_demands(census: Census, need: Need) -> list[Want]:
@@ -386,7 +397,8 @@ def _waits_for_pool(each: Slice) -> bool:
 
 def list_kept(census: Census, need: Need) -> list[Want]:
     """Return the slices that a workload may have: those that live, and what the spec adds."""
-    live = [each for each in census.slices[need.key] if need.elastic or each.outside < need.hosts]
+    slices = census.slices[need.key]
+    live = [each for each in slices if need.elastic or not runs_elsewhere(census, each)]
     spec = max(0, count_to_keep(census, need) - len(live))
     return [_make_want(each) for each in live] + [Want(need, need.asks)] * spec
 

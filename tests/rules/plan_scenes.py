@@ -300,6 +300,27 @@ SCENES: list[tuple[str, Scene, str, str, str]] = [
         "delete 0.0",
         "",
     ),
+    (
+        "runs on a failed pool with all hosts: its successor is too many",
+        scene(1, on("0.0", 0), [Pool(0, state="ERROR"), Pool(0, 1)]),
+        "",
+        "delete 0.1",
+        "",
+    ),
+    (
+        "runs on a failed pool in part: its successor stays",
+        scene(1, on("0.0", 0, 3), [Pool(0, state="ERROR", nodes=3), Pool(0, 1)]),
+        "",
+        "",
+        "",
+    ),
+    (
+        "two slices, each in part on a static pool: nothing is created for their sake",
+        scene(2, (*on("0.0", 0, 2), *on("static", 0, 2), *on("0.0", 1, 2), *on("static", 1, 2)), [Pool(0), STATIC]),
+        "",
+        "",
+        "slice_mixed",
+    ),
     ("too many for one tick only", scene(1, on("static", 0), [Pool(0, spare_before=False), STATIC]), "", "", ""),
     (
         "followers wait beside a static pool",
