@@ -316,7 +316,9 @@ SCENES: list[tuple[str, Scene, str, str, str]] = [
     ),
     (
         "two slices, each in part on a static pool: nothing is created for their sake",
-        scene(2, (*on("0.0", 0, 2), *on("static", 0, 2), *on("0.0", 1, 2), *on("static", 1, 2)), [Pool(0), STATIC]),
+        scene(
+            2, (*on("0.0", 0, 2), *on("static", 0, 2), *on("0.0", 1, 2), *on("static", 1, 2)), [Pool(0), STATIC]
+        ),
         "",
         "",
         "slice_mixed",
