@@ -86,7 +86,7 @@ _WORKLOAD_PODS_MAX = 128
 """Of these; the rest is for system pods."""
 _RUN_SECONDS = Valid(
     "600 to 604800 (10 minutes to 7 days)", lambda seconds: 600 <= seconds <= 604_800
-)  # noqa: PLR2004
+)
 """https://cloud.google.com/kubernetes-engine/docs/concepts/dws"""
 
 

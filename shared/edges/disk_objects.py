@@ -133,7 +133,7 @@ def _find_zones_of_volume(volume: Volume) -> tuple[str, ...]:
 
 def _find_zones(terms: Iterable[Iterable[Expression]]) -> tuple[str, ...]:
     """Return the zones that satisfy one of several terms; empty if any zone does."""
-    found: set[str] = set()
+    zones: set[str] = set()
     for term in terms:
         # A class has no operator, because it can only list values.
         sets = [
@@ -143,5 +143,5 @@ def _find_zones(terms: Iterable[Iterable[Expression]]) -> tuple[str, ...]:
         ]
         if not sets:
             return ()
-        found |= set.intersection(*sets)
-    return tuple(sorted(found))
+        zones |= set.intersection(*sets)
+    return tuple(sorted(zones))

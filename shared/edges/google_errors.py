@@ -116,7 +116,8 @@ _BUSY_TEXTS = (
 _KIND_BY_STATUS: dict[str, type[ProvisionerError]] = {
     "ALREADY_EXISTS": AlreadyExists,  # assumes: create-existing
     "ABORTED": StaleView,
-    "FAILED_PRECONDITION": Busy,  # assumes: duplicate-create, create-while-deleting, delete-while-creating
+    # assumes: duplicate-create, create-while-deleting, delete-while-creating
+    "FAILED_PRECONDITION": Busy,
     "RESOURCE_EXHAUSTED": Throttled,  # assumes: throttled
     "UNAUTHENTICATED": Denied,
     "INVALID_ARGUMENT": InvalidRequest,

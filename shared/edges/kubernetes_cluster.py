@@ -59,14 +59,14 @@ class KubernetesCluster:
         Pools are deleted on this word, so any other 404 (a kind that is not installed, a wrong
         address) proves nothing and is `KindAbsent`.
         """
-        known = get_kind(kind)
+        entry = get_kind(kind)
         try:
-            return read_workload(known, self._api.get(known.path_of(namespace, name), JsonObject))
+            return read_workload(entry, self._api.get(entry.path_of(namespace, name), JsonObject))
         except NotFound as error:
             if not _is_absence(name, error):
                 text = (
                     f"cannot tell whether workloads of kind {kind} exist: the cluster does not "
-                    f"know {known.path}"
+                    f"know {entry.path}"
                 )
                 raise KindAbsent(text) from error
             return None

@@ -96,10 +96,10 @@ class KueueQueues:
             raise Unreadable(
                 f"{kind.name} {queued.namespace}/{queued.owner_name}: {error}"
             ) from error
-        found = read_workload(kind, dict(changed))
+        owner = read_workload(kind, dict(changed))
         return (
-            dataclasses.replace(found, quota_reserved=True)
-            if found.uid == queued.owner_uid
+            dataclasses.replace(owner, quota_reserved=True)
+            if owner.uid == queued.owner_uid
             else None
         )
 
@@ -134,14 +134,14 @@ class KueueQueues:
             for page in self._api.list_pages(f"{_ROOT}/{path}", JsonObject, params):
                 for body in page.items:
                     try:
-                        found = read(body)
+                        entry = read(body)
                     except UnexpectedValue as error:
                         named = body.get("metadata") or {}
                         report_unreadable(
                             path, str(named.get("namespace", "")), str(named.get("name", "")), error
                         )
                         continue
-                    yield found
+                    yield entry
         except NotFound as error:
             text = (
                 "the setting kueue_admission_check is on, but the cluster does not know "

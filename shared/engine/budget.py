@@ -52,7 +52,7 @@ class Room:
 
     chips: int = NO_LIMIT
     slots: int = SLOTS_WITHOUT_NUMBER
-    known: bool = False
+    numbered: bool = False
     """GKE has named how many operations it runs at one time."""
     number: int = 0
     """Of the last create that is counted here."""
@@ -121,11 +121,11 @@ class Budget:
                 for each in books.sent
                 if counts and each.holder != key and _is_unseen(each, inventory)
             ]
-            slots, known = self._count_slots(books, inventory, unseen, now)
+            slots, numbered = self._count_slots(books, inventory, unseen, now)
             return Room(
                 chips=self._count_chips(key.namespace, inventory, unseen),
                 slots=slots,
-                known=known,
+                numbered=numbered,
                 number=self._number,
             )
 
@@ -300,7 +300,7 @@ def _expect_slot(books: _Books, room: Room, later: list[Sent], now: float) -> No
     Raises:
         NoPlace: it does not.
     """
-    full = room.known and sum(each.holder is None for each in later) >= room.slots
+    full = room.numbered and sum(each.holder is None for each in later) >= room.slots
     if full or now < books.rests_until:
         raise NoPlace("GKE runs as many operations as it allows; the create waits for one")
 

@@ -50,17 +50,19 @@ def _choose_state(result: Result) -> tuple[str, str]:
         return RETRY, standing.unserved
     if standing.refusal:
         return _REJECTED, standing.refusal
-    told = [_STATES[Reason(each.reason)] for each in result.plan.answers if each.reason in _STATES]
-    if not told:
+    states = [
+        _STATES[Reason(each.reason)] for each in result.plan.answers if each.reason in _STATES
+    ]
+    if not states:
         return _PENDING, _describe_wait(result)
-    state, message = told[0]
+    state, message = states[0]
     never = [need.never.message for need in look.scene.needs if need.never]
     return state, "; ".join([message, *never])
 
 
-def _write(queues: Queues, queued: Queued, told: tuple[str, str], look: Look) -> list[Outcome]:
+def _write(queues: Queues, queued: Queued, answer: tuple[str, str], look: Look) -> list[Outcome]:
     """Write the state of a check unless it says that already."""
-    (name, message), state = told, queued.state
+    (name, message), state = answer, queued.state
     if (name, message) == (state.state, state.message):
         return []
     since = state.since if name == state.state else format_time(look.scene.now)

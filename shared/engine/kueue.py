@@ -83,19 +83,19 @@ def _list_checks(queues: Queues) -> Mapping[str, Check]:
 def _read_owner(
     queues: Queues, queued: QueuedWorkload, state: CheckState, seconds: int, workload: WorkloadView
 ) -> Standing:
-    known = Queued(workload=queued, state=state, seconds=seconds)
+    entry = Queued(workload=queued, state=state, seconds=seconds)
     if workload.managed_elsewhere:
-        return Standing(queue=Queue.WAITS, queued=known, unserved=_ELSEWHERE)
+        return Standing(queue=Queue.WAITS, queued=entry, unserved=_ELSEWHERE)
     try:
         seconds = find_seconds(workload.marks, labels.CAPACITY_CHECK_SECONDS, seconds)
     except Rejected as error:
-        return Standing(queue=Queue.WAITS, queued=known, refusal=str(error))
+        return Standing(queue=Queue.WAITS, queued=entry, refusal=str(error))
     try:
         owner = queues.view_owner(queued)
     except Rejected as error:  # of a flavor: Kueue may choose another one
-        return Standing(queue=Queue.WAITS, queued=known, unserved=str(error))
-    known = dataclasses.replace(known, seconds=seconds)
-    return Standing(queue=Queue.QUOTA, owner=owner, plain=workload, queued=known)
+        return Standing(queue=Queue.WAITS, queued=entry, unserved=str(error))
+    entry = dataclasses.replace(entry, seconds=seconds)
+    return Standing(queue=Queue.QUOTA, owner=owner, plain=workload, queued=entry)
 
 
 def mark_checks(cluster: str, ports: Ports) -> list[tuple[str, Exception]]:
@@ -140,9 +140,9 @@ def refuse_checks(
         state = queued.find_pending(names)
         if state is None:
             continue
-        told = dataclasses.replace(state, state=RETRY, message=_NO_CHECK, since=now)
+        answer = dataclasses.replace(state, state=RETRY, message=_NO_CHECK, since=now)
         try:
-            queues.write_state(queued, told, retry_seconds=find_pause(state.retries))
+            queues.write_state(queued, answer, retry_seconds=find_pause(state.retries))
         except ProvisionerError as error:
             errors.append((str(queued), error))
     return errors

@@ -42,7 +42,7 @@ class Memory:
     """When something was added for a workload; an older list of pools does not show it."""
     uids: dict[str, tuple[str, float]] = field(default_factory=dict)
     """By cluster, the UID of its namespace ``kube-system``, and when that was read."""
-    told: dict[tuple[str, ...], float] = field(default_factory=dict)
+    notices: dict[tuple[str, ...], float] = field(default_factory=dict)
     """What a tick has told, and when."""
     left: dict[str, tuple[Key, ...]] = field(default_factory=dict)
     """By cluster, the keys for which the last tick had no time."""

@@ -167,8 +167,8 @@ class Reads:
         find = partial(self.ports.clusters[self.key.cluster].find_disk, workload.namespace)
         claims = _list_claims(workload, pods)
         disks = self.ports.crew.gather([partial(find, claim) for claim in claims])
-        known = tuple(disk for disk in disks if disk is not None)
-        return dataclasses.replace(workload, disks=known) if known else workload
+        present = tuple(disk for disk in disks if disk is not None)
+        return dataclasses.replace(workload, disks=present) if present else workload
 
     def find_parent(self, workload: WorkloadView | None) -> Parent | None:
         """Return what keeps a live workload after its own end; a tick asks for it."""

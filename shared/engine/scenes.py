@@ -228,9 +228,9 @@ def _find_suspension(
     """
     if workload is None or not workload.suspended:
         return None
-    told = workload.suspended_since
-    if told is None:
-        told = workload.suspend_set_at
-    if told is not None and measure_seconds(told, now) is not None:
-        return min(told, now)
+    since = workload.suspended_since
+    if since is None:
+        since = workload.suspend_set_at
+    if since is not None and measure_seconds(since, now) is not None:
+        return min(since, now)
     return max((pool.created_at for pool in pools), default=now)

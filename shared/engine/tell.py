@@ -162,17 +162,17 @@ def _is_news(outcome: Outcome, look: Look, memory: Memory, *, tick: bool) -> boo
         return False  # the next tick says it, if that is still so
     reason = str(outcome.decision.reason)
     place = (outcome.cluster, outcome.subject, reason, outcome.pool)
-    told_at = memory.told.get(place, float("-inf"))
+    told_at = memory.notices.get(place, float("-inf"))
     if tick and look.scene.now - told_at < TOLD_SECONDS:
         return False
-    memory.told[place] = look.scene.now
+    memory.notices[place] = look.scene.now
     return True
 
 
 def forget_old(memory: Memory, now: float) -> None:
     """Forget what was told long ago, so that it does not grow for ever."""
-    for place in [place for place, at in memory.told.items() if now - at >= TOLD_SECONDS]:
-        memory.told.pop(place, None)
+    for place in [place for place, at in memory.notices.items() if now - at >= TOLD_SECONDS]:
+        memory.notices.pop(place, None)
     for key in [key for key, at in memory.acted.items() if now - at >= TOLD_SECONDS]:
         memory.acted.pop(key, None)
 
@@ -246,10 +246,10 @@ def explain_answer(answer: Answer, need: Need | None, look: Look, *, refusal: st
         refusal: what GKE said at once when it refused such machines.
     """
     reason = Reason(answer.reason)
-    for obstacle in (need.never, need.waits_for) if need else ():
-        if obstacle is not None and obstacle.reason == reason:
-            verdict = Verdict.REFUSE if obstacle is need.never else Verdict.WAIT  # type: ignore[union-attr]
-            return Decision(verdict, reason, obstacle.message)
+    if need and need.never and need.never.reason == reason:
+        return Decision(Verdict.REFUSE, reason, need.never.message)
+    if need and need.waits_for and need.waits_for.reason == reason:
+        return Decision(Verdict.WAIT, reason, need.waits_for.message)
     verdict, text = _WORDS.get(reason, (Verdict.WAIT, str(reason)))
     return Decision(verdict, reason, text.format(**_list_facts(need, look, refusal)))
 

@@ -220,8 +220,8 @@ def _report_limits(cluster: str, lists: Lists, ports: Ports, memory: Memory) -> 
     outcomes = []
     for subject, used, limit in passed:
         place = (cluster, subject, str(Reason.LIMIT_PASSED))
-        if place not in memory.told:
-            memory.told[place] = lists.began_at
+        if place not in memory.notices:
+            memory.notices[place] = lists.began_at
             text = f"the node pools of {subject} have {used} chips, more than the limit of {limit}"
             decision = Decision(Verdict.REFUSE, Reason.LIMIT_PASSED, text)
             outcomes.append(Outcome(decision=decision, cluster=cluster, subject=subject))
