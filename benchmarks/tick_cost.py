@@ -1,8 +1,8 @@
 """A tick of each function over 100 to 2,000 workloads: CPU, wall-clock time, calls, what is left.
 
 The ports are in memory, and each call takes 20 ms, so the CPU is that of the rules and of the
-shell, without HTTP and JSON. Each workload has one slice of four hosts: it runs on its pool, or it waits
-and is refused, or it waits and gets a pool while GKE has an operation slot.
+shell, without HTTP and JSON. Each workload has one slice of four hosts: it runs on its pool, or it
+waits and is refused, or it waits and gets a pool.
 """
 
 import dataclasses

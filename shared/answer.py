@@ -6,17 +6,14 @@ Other errors are answered with 5xx, so that Pub/Sub delivers the message again.
 
 from __future__ import annotations
 
+import dataclasses
 import logging
 from dataclasses import dataclass
 
 from shared.model.decisions import Verdict
 from shared.model.errors import (
     AlreadyExists,
-    Broken,
-    ClusterNotFound,
-    Denied,
     InvalidRequest,
-    Misconfigured,
     NoCapacity,
     NoPlace,
     NotFound,
@@ -48,8 +45,9 @@ SEVERITIES = {
     Verdict.KEEP: logging.INFO,
     Verdict.NOTHING: logging.INFO,
 }
-"""Every decision is acknowledged: WAIT too, for the tick (or the end of the operation) looks again."""
+"""Every decision is acknowledged: WAIT too, for the tick or the end of an operation looks again."""
 
+BROKEN = Answer(500, logging.CRITICAL)
 ERRORS: tuple[tuple[type[ProvisionerError], Answer], ...] = (
     (Rejected, Answer(200, logging.WARNING)),
     (NoPlace, Answer(200, logging.INFO)),
@@ -59,10 +57,7 @@ ERRORS: tuple[tuple[type[ProvisionerError], Answer], ...] = (
     (AlreadyExists, Answer(503, logging.ERROR)),
     (NotFound, Answer(503, logging.ERROR)),
     (InvalidRequest, Answer(500, logging.ERROR)),
-    (ClusterNotFound, Answer(500, logging.CRITICAL)),
-    (Denied, Answer(500, logging.CRITICAL)),
-    (Misconfigured, Answer(500, logging.CRITICAL)),
-    (Broken, Answer(500, logging.CRITICAL)),
+    (ProvisionerError, BROKEN),
 )
 """First match counts. 500 crashes loudly; the message comes back and, in the end, to the dead
 letters."""
@@ -75,11 +70,8 @@ def answer_decision(verdict: Verdict) -> Answer:
 
 def answer_error(error: ProvisionerError) -> Answer:
     """Return the answer to an error; total over `shared.model.errors`."""
-    for kind, answer in ERRORS:
-        if isinstance(error, kind):
-            if isinstance(error, Retryable) and error.retry_after_seconds is not None:
-                return Answer(
-                    answer.status, answer.severity, max(1, round(error.retry_after_seconds))
-                )
-            return answer
-    return Answer(500, logging.CRITICAL)
+    answer = next((each for kind, each in ERRORS if isinstance(error, kind)), BROKEN)
+    if isinstance(error, Retryable) and error.retry_after_seconds is not None:
+        pause = max(1, round(error.retry_after_seconds))
+        return dataclasses.replace(answer, retry_after_seconds=pause)
+    return answer

@@ -42,7 +42,6 @@ _VALID_OF_TYPE = {
 _LOG = logging.getLogger("settings")
 
 S = TypeVar("S")
-T = TypeVar("T")
 
 
 def read_settings(environ: Mapping[str, str]) -> Settings:
@@ -62,28 +61,24 @@ def read(environ: Mapping[str, str], kind: type[S]) -> S:
     Raises:
         Misconfigured: it names every wrong, missing or unknown variable, and what is valid.
     """
-    settings, problems = _read_fields(environ, kind)
-    problems = [*_list_unknown(environ, kind), *problems]
-    if settings is None or problems:
-        raise Misconfigured(tuple(problems))
+    settings: S = read_all(environ, kind)[0]
     return settings
 
 
-def read_both(environ: Mapping[str, str], first: type[S], second: type[T]) -> tuple[S, T]:
-    """Return two settings classes from one environment, which may hold the variables of both.
+def read_all(environ: Mapping[str, str], *kinds: type[Any]) -> list[Any]:
+    """Return several settings classes from one environment, which may hold the variables of all.
 
     Raises:
         Misconfigured: it names every wrong, missing or unknown variable, and what is valid.
     """
-    one, problems_of_one = _read_fields(environ, first)
-    other, problems_of_other = _read_fields(environ, second)
-    # A field that both classes have is read twice, and its problem is shown once.
+    pairs = [_read_fields(environ, kind) for kind in kinds]
+    # A field that two classes have is read twice, and its problem is shown once.
     problems = dict.fromkeys(
-        [*_list_unknown(environ, first, second), *problems_of_one, *problems_of_other]
+        [*_list_unknown(environ, *kinds), *(each for _, found in pairs for each in found)]
     )
-    if one is None or other is None or problems:
+    if problems:
         raise Misconfigured(tuple(problems))
-    return one, other
+    return [settings for settings, _ in pairs]
 
 
 def name_variable(field: str) -> str:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated
 
 from cli.exit_codes import BadInput
-from shared.environment import describe_problem, name_variable, read_both
+from shared.environment import describe_problem, name_variable, read_all
 from shared.model.errors import Misconfigured
 from shared.settings import CLUSTER, URL, Settings, Valid, matching
 
@@ -87,7 +87,7 @@ def read_environment(environ: Mapping[str, str]) -> tuple[Settings, OperatorSett
     Raises:
         Misconfigured: it names every wrong, missing or unknown variable, and what is valid.
     """
-    settings, own = read_both(environ, Settings, OperatorSettings)
+    settings, own = read_all(environ, Settings, OperatorSettings)
     if own.kubeconfig and len(settings.clusters) > 1:
         what = f"reaches one cluster, but {name_variable('clusters')} names {len(settings.clusters)}"
         raise Misconfigured((describe_problem(name_variable("kubeconfig"), what, valid="leave it empty"),))
