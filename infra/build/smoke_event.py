@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Prints an event about a pod that does not exist, in the words of `shared.model.messages`.
 
-Three lines: its id, its attributes as gcloud takes them, its data. The function looks, and logs that
-nothing is to be done.
+Three lines: its id, its attributes as gcloud takes them, its data. The function looks, and logs
+that nothing is to be done.
 """
 
 from __future__ import annotations
