@@ -74,7 +74,7 @@ of Kueue; on that AdmissionCheck for all workloads of its queues."""
 CAPACITY_CHECKED = "tpu-provisioner.cloud.google.com/capacity-checked"
 """Written by Kueue on pods that were admitted after our check."""
 
-MODE = "tpu-provisioner.cloud.google.com/mode"  # on a namespace, ours or a workload's: what is stopped there
+MODE = "tpu-provisioner.cloud.google.com/mode"  # on a namespace: what is stopped there
 
 SURPLUS = "tpu-provisioner.cloud.google.com/surplus"  # taint of ours; its value is unix seconds
 

@@ -174,7 +174,7 @@ def build_owner_labels(
     """Return the labels that name the owner of a pool; the inverse of `parse_owner`.
 
     Raises:
-        NameUnfit: a name is not a valid label value. It is never cut, because pools are found by it.
+        NameUnfit: a name is not a valid label value. It is never cut: pools are found by it.
     """
     keys = KINDS[claim.kind]
     written = {
@@ -256,6 +256,6 @@ def _check_value(key: str, value: str) -> None:
             f"({key}; {len(value)} characters)",
             field="metadata.name",
             value=value,
-            valid="a shorter name of the workload: at most 63 letters, digits, '-', '_' and '.', the first and "
-            "last a letter or digit",
+            valid="a shorter name of the workload: at most 63 letters, digits, '-', '_' and '.', "
+            "the first and last a letter or digit",
         )

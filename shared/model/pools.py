@@ -7,10 +7,13 @@ import re
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from shared.model import labels
 from shared.model.names import Owner, parse_owner
-from shared.model.workloads import Taint
+
+if TYPE_CHECKING:
+    from shared.model.workloads import Taint
 
 _TPU_MACHINE = re.compile(r"(?:ct|tpu)[0-9].*-([1-9][0-9]?)t")  # assumes: tpu-machines
 """The name of a machine with TPUs ends with its number of chips."""
@@ -129,7 +132,7 @@ class NodePool:
 
     @property
     def hosts(self) -> int:
-        """Return how many nodes a whole pool has; a pool that is switched off may have no number."""
+        """Return how many nodes a whole pool has; one that is switched off may have no number."""
         chips = math.prod(map(int, _NUMBER.findall(self.topology))) if self.topology else 0
         return chips // self.units if chips and self.units else max(self.node_count, 1)
 

@@ -28,6 +28,10 @@ K = TypeVar("K")
 T = TypeVar("T")
 
 
+_TAINTS_OF_SHAPES = {labels.TPU_RESOURCE, labels.GPU_RESOURCE, labels.ARCHITECTURE}
+"""Kubernetes lets the pods tolerate them that ask for the accelerator or the architecture."""
+
+
 def fits(pool: Pool, asks: Asks) -> bool:
     """Return whether the nodes of a pool of ours accept pods that ask so."""
     return (
@@ -41,7 +45,8 @@ def fits(pool: Pool, asks: Asks) -> bool:
 def _tolerates(asks: Asks, taint: Taint) -> bool:
     """Return whether pods tolerate a taint. GKE adds it to pods that select spot nodes."""
     spot = taint.key == labels.SPOT and (labels.SPOT, "true") in asks.labels
-    return spot or any(each.covers(taint) for each in asks.tolerations)
+    usual = taint.key in _TAINTS_OF_SHAPES or spot
+    return usual or any(each.covers(taint) for each in asks.tolerations)
 
 
 class _Index:

@@ -27,12 +27,10 @@ def count_nodes(pool: Pool) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Means:
-    """What is left for the further acts of a plan."""
+    """What the limits, and GKE's operation slots, leave for the further acts of a plan."""
 
     chips: int
-    """That the limits leave."""
     slots: int
-    """Operations that GKE takes now."""
 
     def less(self, chips: int) -> Means:
         """Return what is left after one act that asks for so many chips."""

@@ -253,7 +253,6 @@ class Plan:
 
     asks: tuple[Ask, ...] = ()
     """What must be read before the plan holds; then it has no acts."""
-
     adds: tuple[Act, ...] = ()
     takes: tuple[Act, ...] = ()
     answers: tuple[Answer, ...] = ()

@@ -67,7 +67,7 @@ class Pool:
     idle: int = -1
     closed: int = -1
     warm: int = 0
-    tainted: bool = False
+    taint: str = ""
     unread: str = ""
     """What was not read of it: word, users."""
 
@@ -218,7 +218,7 @@ def _build_pool(pool: Pool) -> model.Pool:
         status=PoolStatus(pool.state),
         shape=_build_shape(pool.shape, pool.hosts),
         node_labels=dict(_build_labels(pool.labels)),
-        taints=(Taint("a", "b", "NoSchedule"),) if pool.tainted else (),
+        taints=(Taint(pool.taint, "present", "NoSchedule"),) if pool.taint else (),
         need=pool.key + pool.shape,
         slot=pool.slot,
         attempt=pool.attempt,

@@ -90,7 +90,7 @@ COUNTING: list[tuple[str, Scene, str, str, str]] = [
     ),
     (
         "a taint that the pods do not tolerate",
-        scene(1, [Pod(0)], [Pool(0, tainted=True)]),
+        scene(1, [Pod(0)], [Pool(0, taint="a")]),
         "create 0.1 demand",
         "delete 0.0",
         "",
@@ -215,6 +215,8 @@ COUNTING: list[tuple[str, Scene, str, str, str]] = [
 ]
 
 COUNTING += [
+    ("the taint of the accelerator", scene(1, [Pod(0)], [Pool(0, taint="google.com/tpu")]), "", "", ""),
+    ("the same on a Go pool in a restart gap", scene(1, (), [replace(GO, taint="google.com/tpu")]), "", "", ""),
     (
         "beyond what the workload may have, what runs comes first",
         scene(1, (*on("0.0", 0), Pod(1, asks=FLAVOR)), fleet(1)),

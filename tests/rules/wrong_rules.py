@@ -106,6 +106,7 @@ WRONG: dict[str, tuple[str, object]] = {
     "compare the key": ("fits", fit_by_key),
     "fit by shape only": ("fits", lambda pool, asks: pool.ours and pool.shape == asks.shape),
     "taints keep nobody off": ("_tolerates", always(True)),
+    "the taint of the accelerator keeps pods off": ("_TAINTS_OF_SHAPES", set()),
     # b) the successor first
     "delete the newest failed attempt": ("has_successor", always(True)),
     "a successor is not seen": ("has_successor", always(False)),
