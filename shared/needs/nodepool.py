@@ -94,13 +94,7 @@ def build_body(
 
 
 def choose_way(demand: Demand, candidate: int, *, empty: bool) -> Demand:
-    """Return the demand with the capacity and zone of one of its ways.
-
-    Args:
-        demand: of a need.
-        candidate: the number of the way, from 0.
-        empty: whether GKE's autoscaler makes the nodes.
-    """
+    """Return the demand with one of its ways; `empty`: GKE's autoscaler makes the nodes."""
     source = NodeSource.AUTOSCALER if empty else NodeSource.CREATION
     return dataclasses.replace(demand, index=candidate, nodes_from=source)
 
@@ -126,14 +120,6 @@ def _size_pool(demand: Demand, maximum: int) -> Json:
         "locationPolicy": "ANY",
     }
     return {"initialNodeCount": 0, "autoscaling": autoscaling}  # assumes: empty-slice
-
-
-def describe_placement(demand: Demand, settings: Settings) -> str:
-    """Return the placement in words: ``COMPACT 4x4``, ``workload policy N`` or ``none``."""
-    placement = _build_placement(demand, settings)
-    if "policyName" in placement:
-        return f"workload policy {placement['policyName']}"
-    return f"{placement.get('type', 'none')} {placement.get('tpuTopology', '')}".strip()
 
 
 def _build_placement(demand: Demand, settings: Settings) -> Json:

@@ -12,7 +12,6 @@ from shared.model.errors import LabelBudgetExceeded
 from shared.model.names import Owner, Try, build_name, parse_owner
 from shared.model.needs import Tier
 from shared.model.workloads import Toleration
-from shared.needs.nodepool import describe_placement
 from shared.settings import Settings
 from shared.shapes.tpu_catalogue import FAMILIES
 from tests.builders import JOBSET_UID, a_claim, a_jobset, a_pod, settings
@@ -280,18 +279,6 @@ def test_ironwood_slices_name_a_workload_policy() -> None:
     assert build(accelerator="tpu7x", topology="2x2x2")["placementPolicy"] == {
         "policyName": "tpu-provisioner-2x2x2"
     }
-
-
-@pytest.mark.parametrize(
-    ("shape", "words"),
-    [
-        ({}, "COMPACT 4x4"),
-        ({"accelerator": "tpu7x", "topology": "4x4x4"}, "workload policy tpu-provisioner-4x4x4"),
-        ({"topology": "2x2"}, "none"),
-    ],
-)
-def test_the_placement_is_told_in_words(shape: dict[str, Any], words: str) -> None:
-    assert describe_placement(a_demand(**shape), settings()) == words
 
 
 @pytest.mark.parametrize(
