@@ -37,8 +37,7 @@ def count_wanted(census: Census, need: Need) -> int:
 
 def count_chips(census: Census, need: Need) -> int:
     """Return the chips that a new pool of a need has in all."""
-    nodes = count_wanted(census, need) if need.elastic else need.hosts
-    return nodes * need.chips
+    return (count_wanted(census, need) if need.elastic else need.hosts) * need.chips
 
 
 def size_pool(census: Census, need: Need, pool: Pool, means: Means) -> Act | Reason | None:
