@@ -112,7 +112,12 @@ def _make_pod(kind: Kind, body: Any) -> Any:
     written: dict[str, dict[str, str]] = {
         "Deployment": {"pod-template-hash": "7c9f"},
         "StatefulSet": {"statefulset.kubernetes.io/pod-name": pod_name},
-        "LeaderWorkerSet": {"leaderworkerset.sigs.k8s.io/worker-index": "0"},
+        "LeaderWorkerSet": {
+            "leaderworkerset.sigs.k8s.io/name": name,
+            "leaderworkerset.sigs.k8s.io/group-index": "0",
+            "leaderworkerset.sigs.k8s.io/worker-index": "0",
+        },
+        "JobSet": {"jobset.sigs.k8s.io/job-key": "key-of-it", labels.COMPLETION_INDEX: "0"},
         "RayCluster": {"ray.io/cluster": name, "ray.io/group": first.group.name, "ray.io/node-type": "worker"},
         "Job": {"batch.kubernetes.io/job-name": name, labels.COMPLETION_INDEX: "0"},
     }
