@@ -107,15 +107,15 @@ def _name_made(workload: str) -> str:
     return _MADE.get(kind, f"{kind}/{{}}").format(f"{name}xxxxx" if name.endswith("-") else name)
 
 
-def write_outcomes(slices: Iterable[Mapping[str, Any]]) -> dict[str, str]:
-    """Return what `plan --json` says of its slices, in the words of the rows.
+def write_outcomes(needs: Iterable[Mapping[str, Any]]) -> dict[str, str]:
+    """Return what `plan --json` says of its needs, in the words of the rows.
 
-    A workload whose slices differ gets all their outcomes, and equals no row.
+    A workload whose pools differ gets all their outcomes, and equals no row.
     """
     fields: dict[str, Counter[str]] = {}
-    for each in slices:
+    for each in needs:
         workload = f"{each['kind']}/{each['workload']}"
-        fields.setdefault(workload, Counter())[_write_slice(each)] += 1
+        fields.setdefault(workload, Counter())[_write_need(each)] += max(1, each["pools"])
     return {workload: "; ".join(_join(counted)) for workload, counted in fields.items()}
 
 
@@ -123,9 +123,9 @@ def _join(counted: Counter[str]) -> Iterable[str]:
     return (f"{number} x {what}" if "," in what else what for what, number in counted.items())
 
 
-def _write_slice(each: Mapping[str, Any]) -> str:
+def _write_need(each: Mapping[str, Any]) -> str:
     if each["decision"] == "create":
-        hosts, chips = each["node_count"], each["chips"]
+        hosts, chips = each["node_count"] // each["pools"], each["chips"] // each["pools"]
         pool = " ".join(filter(None, (each["machine_type"], each["topology"])))
         return f"{pool}, {hosts} host{'s' * (hosts != 1)}, {chips} chip{'s' * (chips != 1)}"
     return f"{'refused' if each['decision'] == 'refuse' else 'left'}: {each['reason']}"

@@ -41,4 +41,4 @@ def test_plan_says_what_the_facts_say(row: Row, tmp_path: Path, monkeypatch: pyt
         assert result.stderr == ""
     if row.gets:
         output = json.loads(result.stdout)
-        assert write_outcomes([*output["slices"], *output["growth"]]) == row.wants
+        assert write_outcomes(output["needs"]) == row.wants

@@ -102,7 +102,8 @@ def test_the_installed_command_runs_from_another_folder(installed: Path) -> None
     planned = run_installed(installed, command, "plan", str(ROOT / "examples/v6e-two-slices.yaml"), "--json")
 
     assert run_installed(installed, command, "--version").stdout == f"tpu-provisioner {VERSION}\n"
-    assert len(json.loads(planned.stdout)["slices"]) == 2
+    (need,) = json.loads(planned.stdout)["needs"]
+    assert need["pools"] == 2
 
 
 def test_the_command_imports_itself_and_what_its_requirements_lock(installed: Path) -> None:
