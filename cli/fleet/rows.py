@@ -11,7 +11,8 @@ from shared.engine.tell import describe_wait, explain_answer
 from shared.model.decisions import Decision, Reason, Verdict
 from shared.model.pools import PoolStatus
 from shared.model.times import format_time
-from shared.plan.attempts import find_next_try
+from shared.plan.attempts import count_rounds, find_failure_time, find_pause, find_record, list_free_slots
+from shared.plan.counting import Census
 from shared.plan.failures import classify_failure
 from shared.plan.scene import Verb
 from shared.plan.short import Trouble
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from shared.engine.look import Look
     from shared.model.needs import Need
     from shared.model.pools import NodePool
-    from shared.plan.scene import Act, Pool
+    from shared.plan.scene import Act, Pool, Scene
 
 UNLIMITED = 10**9
 _NEEDS_A_PERSON = frozenset({Reason.SLICE_MIXED, Reason.FOLLOWERS_WAIT, Reason.PARENT_OVER})
@@ -245,6 +246,16 @@ def _build_waiting_row(need: Need, one: Planned, reading: Reading, *, slices: in
         error=last,
         room_chips=None if room >= UNLIMITED else max(0, room),
     )
+
+
+def find_next_try(scene: Scene, need: Need) -> float | None:
+    """Return when the pause of the lowest free slot ends, in unix seconds; None without one."""
+    census = Census(scene)
+    slot = next(iter(list_free_slots(census, need)), None)
+    record = None if slot is None else find_record(census, need, slot)
+    if record is None or record.candidate + 1 < len(need.ways):
+        return None
+    return find_failure_time(record, census) + find_pause(count_rounds(record, census))
 
 
 def _describe_tries(need: Need, one: Planned) -> dict[str, Any]:

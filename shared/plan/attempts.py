@@ -13,7 +13,6 @@ from shared.model.names import ATTEMPTS_MAX
 from shared.model.needs import Tier
 from shared.model.pools import ELASTIC_SLOT
 from shared.model.priorities import NodeSource
-from shared.plan.counting import Census
 from shared.plan.limits import count_nodes
 from shared.plan.scene import Act, Verb, Whose, Word
 from shared.plan.short import USELESS_MAX, USELESS_SECONDS, Trouble, is_whole
@@ -22,8 +21,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from shared.model.names import Slot
+    from shared.plan.counting import Census
     from shared.plan.limits import Means
-    from shared.plan.scene import Creation, Need, Pool, Scene, Way
+    from shared.plan.scene import Creation, Need, Pool, Way
 
 PAUSE_SECONDS = 60
 PAUSE_SECONDS_MAX = 1800
@@ -115,7 +115,7 @@ def find_candidate(census: Census, need: Need, slot: Slot, record: Pool | None) 
     if record:
         first, last = min(record.candidate + 1, len(ways)), len(ways)
         paused = find_pause(count_rounds(record, census))
-        if census.scene.now - _failed_at(record, census) >= paused:
+        if census.scene.now - find_failure_time(record, census) >= paused:
             last *= 2
     else:
         first, last = count_lost(census, need, slot) % len(ways), len(ways)
@@ -157,16 +157,6 @@ def find_pause(rounds: int) -> int:
     return min(PAUSE_SECONDS << min(rounds, 5), PAUSE_SECONDS_MAX)
 
 
-def find_next_try(scene: Scene, need: Need) -> float | None:
-    """Return when the pause of the lowest free slot ends, in unix seconds; None without one."""
-    census = Census(scene)
-    slot = next(iter(list_free_slots(census, need)), None)
-    record = None if slot is None else find_record(census, need, slot)
-    if record is None or record.candidate + 1 < len(need.ways):
-        return None
-    return _failed_at(record, census) + find_pause(count_rounds(record, census))
-
-
 def count_rounds(record: Pool, census: Census) -> int:
     """Return how many lists of a slot have ended since a pool of it was whole."""
     return 0 if _was_whole(record, census) else record.round
@@ -183,7 +173,8 @@ def _was_whole(record: Pool, census: Census) -> bool:
     return record.word == Word.LOST or census.troubles[record.name] == Trouble.USELESS
 
 
-def _failed_at(record: Pool, census: Census) -> float:
+def find_failure_time(record: Pool, census: Census) -> float:
+    """Return since when a record does not help, in unix seconds."""
     if record.word:
         return record.word_at
     if is_whole(record) and census.troubles[record.name] == Trouble.USELESS:

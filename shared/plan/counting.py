@@ -87,7 +87,7 @@ class Slice:
 
     @property
     def mixed(self) -> bool:
-        """Return whether its pods run on several pools."""
+        """Return whether its pods run on several pools, so that nothing is created for its sake."""
         return len(self.places) > 1 and not self.need.elastic
 
 
@@ -99,11 +99,6 @@ class Want:
     asks: Asks
     places: frozenset[str] = frozenset()
     waiting_since: float | None = None
-
-    @property
-    def mixed(self) -> bool:
-        """Return whether its pods run on several pools, so that nothing is created for its sake."""
-        return len(self.places) > 1 and not self.need.elastic
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,8 +247,8 @@ class Census:
     @cached_property
     def mixed(self) -> frozenset[str]:
         """The pools on which a slice runs that runs on another one too."""
-        mixed = (each for each in self._slices.values() if each.mixed)
-        return frozenset(name for each in mixed for name in each.places)
+        slices = self._slices.values()
+        return frozenset(name for each in slices if each.mixed for name in each.places)
 
     @cached_property
     def troubles(self) -> Mapping[str, Trouble]:

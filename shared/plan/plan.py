@@ -118,7 +118,7 @@ def _plan_adds(census: Census, draft: _Draft) -> None:
     """Plan the pools that needs lack, and the sizes of elastic ones."""
     lacking = {need.key: list[Want]() for need in census.scene.needs}
     for want in census.demanded.unserved:
-        lacking[want.need.key] += [] if want.mixed else [want]
+        lacking[want.need.key] += [want] * want.places.isdisjoint(census.mixed)
     # A part of a workload in Kueue's queue is of no use, so it gets all that it lacks, or none.
     chips = sum(count_chips(census, want.need) for want in census.demanded.unserved)
     affordable = not census.queued or chips <= census.scene.room

@@ -186,7 +186,7 @@ WRONG: dict[str, tuple[str, object]] = {
     "a failed Go pool is in nobody's way": ("is_in_the_way", always(False)),
     "every Go pool is in the way": ("is_in_the_way", lambda pool, census: pool.whose == "go"),
     "no warm pool waits for a pod": ("_is_warm_for_a_pod", always(False)),
-    "a failure is as old as the world": ("_failed_at", always(0.0)),
+    "a failure is as old as the world": ("find_failure_time", always(0.0)),
     "a pool that is deleted counts": (
         "Census.helps",
         lambda census, pool: pool.name in census.homes and not census.troubles[pool.name],
