@@ -166,9 +166,7 @@ def find_obstacle(act: Act, look: Look, ports: Ports) -> Decision | None:
     if not _is_proven(pool, look, ports):
         text = f"node pool {act.pool} is kept: nothing proves that its cluster's API was read"
         return Decision(Verdict.KEEP, Reason.CLUSTER_UNPROVEN, text)
-    if _rests_on_absence(pool, look) and not ports.budget.take_deletion(
-        cluster, act.pool, ports.clock.now()
-    ):
+    if not _is_said(look) and not ports.budget.take_deletion(cluster, act.pool, ports.clock.now()):
         text = (
             f"node pool {act.pool} is left to a later tick: more than "
             f"{ports.settings.deletions_per_minute_max} would go in a minute without a word of "
@@ -178,12 +176,12 @@ def find_obstacle(act: Act, look: Look, ports: Ports) -> Decision | None:
     return None
 
 
-def _rests_on_absence(pool: NodePool, look: Look) -> bool:
-    """Return whether a delete rests on what is not there: the owner, or machines."""
-    if look.workload is None:
-        return True
-    said = look.workload.deleting or look.workload.terminal or look.workload.suspended
-    return not said and (pool.status == PoolStatus.ERROR or not look.nodes.get(pool.name))
+def _is_said(look: Look) -> bool:
+    """Return whether the owner itself says that it needs no pool."""
+    workload = look.workload
+    if workload is None:
+        return False
+    return bool(workload.deleting or workload.terminal or workload.suspended)
 
 
 def _is_proven(pool: NodePool, look: Look, ports: Ports) -> bool:
