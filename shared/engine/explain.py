@@ -71,7 +71,8 @@ def _explain_delete(act: Act, look: Look) -> Decision:
     if pool.error and pool.status != PoolStatus.RUNNING:
         text = f"{text}, which failed: {pool.error}"
         return Decision(Verdict.DELETE, Reason.POOL_FAILED, text)
-    if any(each.name == act.pool and each.word == Word.CAUSE for each in look.scene.pools):
+    viewed = next((each for each in look.scene.pools if each.name == act.pool), None)
+    if viewed and not viewed.present and (viewed.word == Word.CAUSE or not viewed.maximum):
         return Decision(Verdict.DELETE, Reason.POOL_FAILED, f"{text}, which got no machines")
     text = f"{text}: its workload does not need it"
     return Decision(Verdict.DELETE, Reason.POOL_SURPLUS, text)

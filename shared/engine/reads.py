@@ -222,10 +222,10 @@ def read_stop(cluster: str, namespace: str, ports: Ports) -> StopAndCause:
             return Stop.NOTHING, ""
         return Stop.EVERYTHING, f"namespace {namespace}, whose label may stop us, does not exist"
     value = seen.labels.get(labels.MODE)
-    if value is None and seen.labels.get(labels.DISABLE_AUTOPROVISIONING) == "true":
-        return Stop.CREATES, f"namespace {namespace} opts out ({labels.DISABLE_AUTOPROVISIONING})"
     if value is None:
-        return Stop.NOTHING, ""
+        opts_out = seen.labels.get(labels.DISABLE_AUTOPROVISIONING) == "true"
+        text = f"namespace {namespace} opts out ({labels.DISABLE_AUTOPROVISIONING})"
+        return (Stop.CREATES, text) if opts_out else (Stop.NOTHING, "")
     text = f"the label {labels.MODE}={value} of namespace {namespace}"
     if value not in MODES:
         return Stop.EVERYTHING, f"{text} has an unknown value; valid: {', '.join(MODES)}"
