@@ -1,0 +1,116 @@
+"""What a request to a function is answered and what is logged of it: rejected, full, broken, a tick."""
+
+import json
+import logging
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from functions_framework import create_app
+
+from shared.deliver import MESSAGE_BYTES_MAX, deliver, deliver_tick
+from shared.engine.reconcile import Role
+from shared.model.errors import Denied, Throttled, Unavailable
+from shared.model.messages import Message
+from shared.wiring import use
+from tests.audit_entries import an_entry, as_message
+from tests.builders import CLUSTER, a_demand_event, a_push
+from tests.engine.world import World
+from tests.log_records import Records
+
+MAIN = Path(__file__).resolve().parents[2] / "functions" / "main.py"
+
+
+@pytest.fixture
+def records() -> Iterator[Records]:
+    found, log = Records(), logging.getLogger("functions")
+    before, log.level = log.level, logging.DEBUG
+    log.addHandler(found)
+    yield found
+    log.removeHandler(found)
+    log.setLevel(before)
+
+
+def deliver_demand(world: World) -> int:
+    return deliver(Role.PROVISION, a_push(a_demand_event()), world.ports, world.memory).status
+
+
+@pytest.mark.parametrize("attributes", [{}, {"ce-type": "tpuprovisioner.demand.v9", "ce-id": "7"}])
+def test_what_is_no_message_and_no_entry_is_acknowledged_with_one_record_of_it(
+    attributes: dict[str, str], records: Records
+) -> None:
+    world, data = World(), b'"' + b"x" * 2 * MESSAGE_BYTES_MAX + b'"'
+
+    answer = deliver(Role.COLLECT, a_push(Message(data, attributes)), world.ports, world.memory)
+
+    (record,) = records.found
+    assert (answer.status, world.gke.calls) == (200, [])
+    assert (record["severity"], record["reason"], record["decision"]) == ("WARNING", "event_malformed", "reject")
+    assert record["event_id"] == attributes.get("ce-id", "")
+    assert record["event_data"] == data[:MESSAGE_BYTES_MAX].decode() + f"… ({len(data)} bytes)"
+
+
+@pytest.mark.parametrize(
+    ("error", "status"), [(Unavailable("gone"), 503), (Throttled("slow"), 503), (Denied("no"), 500), (KeyError(), 500)]
+)
+def test_what_a_retry_may_mend_comes_back_and_what_a_person_must_mend_is_loud(
+    error: Exception, status: int, monkeypatch: pytest.MonkeyPatch, records: Records
+) -> None:
+    def fail(_cluster: str) -> None:
+        raise error
+
+    world = World()
+    world.wait(0)
+    monkeypatch.setattr(world.gke, "list", fail)
+
+    assert deliver_demand(world) == status
+    assert records.found[-1]["severity"] == ("WARNING" if status == 503 else "CRITICAL")
+
+
+def test_an_end_and_a_tick_get_into_a_full_instance() -> None:
+    world = World()
+    world.wait(0)
+    while world.ports.crew.enter(CLUSTER, clusters=1):
+        pass
+
+    assert deliver_demand(world) == 503
+    end = a_push(as_message(an_entry()))
+    assert deliver(Role.PROVISION, end, world.ports, world.memory).status == 200
+    assert deliver_tick(Role.PROVISION, CLUSTER, world.ports, world.memory)[0].status == 200
+    assert len(world.gke.pools) == 1
+
+
+def test_one_of_several_clusters_has_half_of_the_deliveries() -> None:
+    world = World()
+    taken = 0
+    while world.ports.crew.enter(CLUSTER, clusters=2):
+        taken += 1
+
+    assert taken == 8
+    assert world.ports.crew.enter("projects/p/locations/us-east5/clusters/other", clusters=2)
+
+
+@pytest.fixture
+def client(monkeypatch: pytest.MonkeyPatch, restored_logging: None) -> Iterator[tuple[Any, World]]:
+    world = World()
+    with use(world.ports, world.memory):
+        application: Any = create_app("provision", str(MAIN), "http")  # type: ignore[no-untyped-call]
+        yield application.test_client(), world
+
+
+def test_a_tick_names_its_cluster_and_one_of_another_is_told(client: tuple[Any, World]) -> None:
+    http, world = client
+    world.wait(0)
+
+    answer = http.post(f"/tick?cluster={CLUSTER}")
+    assert (answer.status_code, json.loads(answer.data)["create"]) == (200, 1)
+    assert http.post("/tick?cluster=projects/p/locations/l/clusters/other").status_code == 400
+    assert http.post("/tick").status_code == 400
+
+
+def test_only_a_post_is_answered_so_that_a_probe_leaves_no_record(client: tuple[Any, World]) -> None:
+    http, world = client
+
+    answer = http.get("/")
+    assert (answer.status_code, answer.headers["Allow"], world.gke.calls) == (405, "POST", [])
