@@ -52,7 +52,8 @@ def test_what_is_no_message_and_no_entry_is_acknowledged_with_one_record_of_it(
 
 
 @pytest.mark.parametrize(
-    ("error", "status"), [(Unavailable("gone"), 503), (Throttled("slow"), 503), (Denied("no"), 500), (KeyError(), 500)]
+    ("error", "status"),
+    [(Unavailable("gone"), 503), (Throttled("slow"), 503), (Denied("no"), 500), (KeyError(), 500)],
 )
 def test_what_a_retry_may_mend_comes_back_and_what_a_person_must_mend_is_loud(
     error: Exception, status: int, monkeypatch: pytest.MonkeyPatch, records: Records
