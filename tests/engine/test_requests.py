@@ -1,4 +1,4 @@
-"""What a request to a function is answered and what is logged of it: rejected, full, broken, a tick."""
+"""What requests are answered, and what is logged: rejected, full, broken, a tick."""
 
 import json
 import logging
