@@ -67,12 +67,18 @@ def _explain_delete(act: Act, look: Look) -> Decision:
     if workload.suspended:
         text = f"{text}: its workload is suspended"
         return Decision(Verdict.DELETE, Reason.WORKLOAD_SUSPENDED, text)
-    pool = look.pools[act.pool]
-    if pool.error and pool.status != PoolStatus.RUNNING:
-        text = f"{text}, which failed: {pool.error}"
-        return Decision(Verdict.DELETE, Reason.POOL_FAILED, text)
-    viewed = next((each for each in look.scene.pools if each.name == act.pool), None)
-    if viewed and not viewed.present and (viewed.word == Word.CAUSE or not viewed.maximum):
-        return Decision(Verdict.DELETE, Reason.POOL_FAILED, f"{text}, which got no machines")
+    failure = _describe_failure(act.pool, look)
+    if failure:
+        return Decision(Verdict.DELETE, Reason.POOL_FAILED, f"{text}, which {failure}")
     text = f"{text}: its workload does not need it"
     return Decision(Verdict.DELETE, Reason.POOL_SURPLUS, text)
+
+
+def _describe_failure(name: str, look: Look) -> str:
+    """Return what is wrong with a pool of a live workload; empty if nothing is."""
+    pool = look.pools[name]
+    if pool.error and pool.status != PoolStatus.RUNNING:
+        return f"failed: {pool.error}"
+    viewed = next(each for each in look.scene.pools if each.name == name)
+    lacks = viewed.word == Word.CAUSE or not viewed.maximum
+    return "got no machines" if lacks and not viewed.present else ""
