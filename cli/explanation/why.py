@@ -29,6 +29,7 @@ from shared.edges.kubernetes_objects import JsonObject
 from shared.engine.look import Key
 from shared.kinds.table import KIND_NAMES, KINDS, choose_kinds
 from shared.model.errors import NotFound, ProvisionerError
+from shared.model.names import parse_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from shared.model.decisions import Decision
 
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
+_WORD = re.compile(r"[a-z][-a-z0-9]{13,39}")
 
 
 @dataclass(slots=True)
@@ -137,13 +139,14 @@ def tell(deployment: Deployment, cluster: str, namespace: str, name: str) -> His
             history.entries = [
                 dataclasses.replace(each, detail=True) if each.ours else each for each in history.entries
             ]
+    history.entries += read_operations(reading.list_operations(_find_hashes(history, reading)))
     history.entries.sort(key=lambda each: each.at)
     add_suspension(history, deployment)
     return history
 
 
 def add_present(history: History, reading: Reading) -> None:
-    """Add the pods, pools and operations of the workload, and what the plan says of it."""
+    """Add the pods and pools of the workload, and what the plan says of it."""
     history.unread += [f"{history.cluster}: {error}" for error in reading.errors]
     add_reading(history.now, reading)
     for one in reading.planned:
@@ -151,7 +154,16 @@ def add_present(history: History, reading: Reading) -> None:
         history.decisions += list_decisions(one)
         history.entries += read_pods(one.look.pods)
         history.entries += read_pools(one.look.pools.values())
-        history.entries += read_operations(reading.list_operations(one.slots))
+
+
+def _find_hashes(history: History, reading: Reading) -> set[str]:
+    """Return what the names of the workload's pools have, by its needs and by texts about them.
+
+    Of a workload that is gone, only Events and log records name the pools.
+    """
+    words = (word for each in history.entries for word in _WORD.findall(f"{each.about} {each.text}"))
+    named = {parsed.hash for word in words if (parsed := parse_name(word))}
+    return named.union(*(one.slots for one in reading.planned))
 
 
 def _add_refusals(history: History, open_logs: OpenLogs, now: float) -> None:

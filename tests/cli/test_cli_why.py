@@ -14,7 +14,7 @@ from cli.access.operator_access import Deployment
 from cli.exit_codes import BadInput
 from cli.explanation.history import Entry, read_logs, read_operations, read_pools
 from cli.explanation.history_text import collapse
-from cli.explanation.why import History, add_present, parse_workload
+from cli.explanation.why import History, add_present, parse_workload, tell
 from cli.fleet.looks import read_cluster
 from cli.fleet.status import Status
 from shared.edges.kubernetes_api import Connection, KubernetesApi
@@ -153,13 +153,34 @@ def test_the_present_is_what_the_plan_says_with_the_runbook(half_served: World) 
     assert all("(tpu-provisioner explain " in line for line in rest)
 
 
-def test_pods_pools_and_operations_are_entries(half_served: World) -> None:
-    _, second = half_served.gke.pools
-    half_served.gke.operations.append(Operation(pool=second, creates=True, ended=True, began_at=NOW - 50))
-
+def test_pods_and_pools_are_entries(half_served: World) -> None:
     found = {(each.source, each.detail) for each in present(half_served).entries}
 
-    assert found == {("pod", False), ("pod", True), ("pool", False), ("operation", False)}
+    assert found == {("pod", False), ("pod", True), ("pool", False)}
+
+
+def test_the_operations_of_a_workload_that_is_gone_are_found_by_what_names_its_pools(
+    half_served: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = half_served.gke.pools
+    half_served.gke.operations += [
+        Operation(pool=name, creates=False, ended=True, began_at=NOW - 50, ended_at=NOW)
+        for name in (first, second)
+    ]
+    half_served.gke.pools.clear()
+    half_served.cluster.pods.clear()
+    half_served.cluster.workloads.clear()
+    event = entry("JobSet train", f"NodePoolDeletionStarted: deleting node pool {first}: its workload is gone")
+    monkeypatch.setattr("cli.explanation.why.read_events", lambda *_: [event])
+    monkeypatch.setattr("cli.explanation.why.read_workload_dates", lambda *_: [])
+    deployment = a_deployment(half_served)
+    deployment.apis[CLUSTER] = KubernetesApi(Connection(url=NOWHERE))
+
+    history = tell(deployment, CLUSTER, "default", "train")
+
+    told = [(each.about, each.text) for each in history.entries if each.source == "operation"]
+    assert told == [(first, "deletion began"), (first, "deletion ended after 50 s")]
+    assert (history.kind, history.exists) == ("JobSet", False)
 
 
 @pytest.mark.parametrize(
