@@ -275,12 +275,15 @@ def _add_machines(look: Look, names: Sequence[str], ports: Ports) -> Look:
 
 
 def _add_users(look: Look, names: Sequence[str], ports: Ports) -> Look:
-    """Return the look with the pods of others on the nodes of some pools."""
+    """Return the look with the pods on the nodes of some pools."""
     began_at, own = ports.clock.now(), {pod.uid for pod in look.pods}
     strangers: list[Pod] = []
     takers: set[WorkloadName] = set()
+    places: dict[str, str] = {}
     for pod, pool in _read_users(look, names, ports):
-        if pod.chips and pod.uid not in own:
+        if pod.uid in own:
+            places[pod.uid] = pool
+        elif pod.chips:
             strangers.append(view_stranger(pod, pool))
             takers.add(pod.user)
     pools = tuple(
@@ -290,12 +293,24 @@ def _add_users(look: Look, names: Sequence[str], ports: Ports) -> Look:
     scene = dataclasses.replace(
         look.scene,
         pools=pools,
-        pods=(*look.scene.pods, *strangers),
+        pods=(*_place_pods(look, places), *strangers),
         takers_served=are_served({*look.takers, *takers}, look.inventory),
     )
     return dataclasses.replace(
         look, scene=scene, takers=look.takers | takers, users_read_at=look.users_read_at or began_at
     )
+
+
+def _place_pods(look: Look, places: Mapping[str, str]) -> Iterable[Pod]:
+    """Return the pods of a scene; its own that were placed since they were listed hold their pool.
+
+    Those of the workload come first, in the order in which they were listed.
+    """
+    own = len(look.wanted.pods)
+    for view, pod in zip(look.pods[:own], look.scene.pods[:own], strict=True):
+        late = view.uid in places and not pod.pool
+        yield dataclasses.replace(pod, pool=places[view.uid], waits=False) if late else pod
+    yield from look.scene.pods[own:]
 
 
 def _read_users(look: Look, names: Sequence[str], ports: Ports) -> list[tuple[BoundPod, str]]:

@@ -24,6 +24,10 @@ SILENCE_SECONDS = 30.0
 """A cluster that gave no answer so many times rests so long."""
 
 
+class Resting(Unavailable):
+    """A cluster that gave no answer rests, so it was not asked."""
+
+
 @dataclass(slots=True)
 class Crew:
     """What the threads of one process share."""
@@ -79,7 +83,9 @@ class Crew:
             self._working[cluster] -= 1
 
     def note(self, cluster: str, error: Exception | None, now: float) -> None:
-        """Remember whether a cluster gave an answer."""
+        """Remember whether a cluster gave an answer; one that was not asked gave none."""
+        if isinstance(error, Resting):
+            return  # it would prolong the rest, for ever if deliveries keep coming
         with self._lock:
             if isinstance(error, Unavailable):
                 count, _ = self._silent.get(cluster, (0, now))
@@ -91,13 +97,13 @@ class Crew:
         """Return unless a cluster rests; after its rest one delivery asks it again.
 
         Raises:
-            Unavailable: it gave no answer several times in a row, a moment ago.
+            Resting: it gave no answer several times in a row, a moment ago.
         """
         with self._lock:
             count, since = self._silent.get(cluster, (0, now))
         if count >= SILENT_MAX and now - since < SILENCE_SECONDS:
             text = f"cluster {cluster} gave no answer {count} times, so it is not asked for a while"
-            raise Unavailable(text, retry_after_seconds=SILENCE_SECONDS)
+            raise Resting(text, retry_after_seconds=SILENCE_SECONDS)
 
     def fork(self, task: Callable[[], T]) -> Callable[[], T]:
         """Begin a read beside the caller's next one; the answer is its result, or its error."""
