@@ -13,7 +13,7 @@ from cli.messages.replay import list_reasons
 from cli.moments import format_moment
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from cli.access.operator_access import Deployment
     from shared.edges.google_session import GoogleSession
@@ -50,14 +50,18 @@ def check_subscriptions(deployment: Deployment) -> Iterator[Finding]:
         listed = ", ".join(unnamed)
         yield skipped("subscriptions", f"not checked: TPU_PROVISIONER_SUBSCRIPTIONS has no entry {listed}")
     known = {each: name for each, name in named.items() if name}
+    if known:
+        yield _find_absent(deployment, known)
+
+
+def _find_absent(deployment: Deployment, known: Mapping[str, str]) -> Finding:
     absent = {each: name for each, name in known.items() if deployment.pubsub.find_subscription(name) is None}
-    if absent:
-        # Without the ends of operations the ticks do all of it, only later.
-        serious = any(not each.endswith(ENDS) for each in absent)
-        text = f"these do not exist: {', '.join(absent.values())}"
-        yield poor("subscriptions", text, "terraform plan", serious=serious)
-    elif known:
-        yield fine("subscriptions", f"all {len(known)} exist")
+    if not absent:
+        return fine("subscriptions", f"all {len(known)} exist")
+    # Without the ends of operations the ticks do all of it, only later.
+    serious = any(not each.endswith(ENDS) for each in absent)
+    text = f"these do not exist: {', '.join(absent.values())}"
+    return poor("subscriptions", text, "terraform plan", serious=serious)
 
 
 def check_backlog(deployment: Deployment) -> Iterator[Finding]:

@@ -40,15 +40,19 @@ class Asking:
         """Print what is known: all of it at first, then only new entries."""
         self.histories = [history for history in histories if history.known]
         entries = self._select()
+        before = self.seen
+        self.seen = {each.key for each in entries} | (before or set())
         if self.form.for_programs:
             print_data([history.as_data(since=self.since) for history in self.histories], self.form)
-        elif self.seen is None:
-            for history in self.histories:
-                wide = self.form is Format.WIDE
-                print_history(open_console(), history, several=self.several, wide=wide, now=now, since=self.since)
+        elif before is None:
+            self._print_all(now)
         else:
-            print_entries(open_console(), [each for each in entries if each.key not in (self.seen or ())])
-        self.seen = {each.key for each in entries} | (self.seen or set())
+            print_entries(open_console(), [each for each in entries if each.key not in before])
+
+    def _print_all(self, now: float) -> None:
+        wide = self.form is Format.WIDE
+        for history in self.histories:
+            print_history(open_console(), history, several=self.several, wide=wide, now=now, since=self.since)
 
     def _select(self) -> list[Entry]:
         wide = self.form is Format.WIDE

@@ -111,15 +111,21 @@ def _print_present(console: Console, history: History) -> None:
         _print_now(console, _describe_wait(row), row)
     for row in now.left_alone:
         _print_now(console, f"a pod waits, and no node pool is created for it: {row.message}", row)
-    told = {row.message for row in (*now.waiting, *now.left_alone)}
-    others = [each for each in history.decisions if each.message not in told]
-    for each in others:
-        look = "bad" if needs_a_person(each) else ""
-        print_line(console, styled(f"now: {each.verdict}: {each.message} [{each.reason}]", look))
-    if now.is_empty and not others:
-        print_line(console, _describe_nothing(history))
+    others = _describe_others(history)
+    for line in others or [_describe_nothing(history)] * now.is_empty:
+        print_line(console, line)
     for reason, summary in history.reasons.items():
         print_line(console, styled(f"runbook, {reason}: {summary} (tpu-provisioner explain {reason})", "dim"))
+
+
+def _describe_others(history: History) -> list[Text]:
+    """Return what the owner is told beside what the rows say."""
+    told = {row.message for row in (*history.now.waiting, *history.now.left_alone)}
+    return [
+        styled(f"now: {each.verdict}: {each.message} [{each.reason}]", "bad" if needs_a_person(each) else "")
+        for each in history.decisions
+        if each.message not in told
+    ]
 
 
 def _describe_wait(row: WaitingRow) -> str:

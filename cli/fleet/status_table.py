@@ -105,15 +105,19 @@ def print_status(console: Console, status: Status, *, wide: bool) -> None:
         print_line(console, styled(str(trouble), "warn"))
 
 
-def _print_sums(console: Console, status: Status) -> None:
+def _sum_up(status: Status) -> str:
+    """Return how many pools, chips and waiting slices there are, and what needs a person."""
     chips, idle = sum(row.chips for row in status.pools), sum(row.chips_idle for row in status.pools)
     unused = f" ({idle} idle)" if idle else ""
-    stuck = len(status.troubles)
+    stuck, slices = len(status.troubles), sum(row.slices for row in status.waiting)
     tail = f"; {stuck} need{'s' * (stuck == 1)} a person" if stuck else ""
-    slices = sum(row.slices for row in status.waiting)
-    if not status.errors or not status.is_empty:
-        pools = f"{count(len(status.pools), 'pool')} with {count(chips, 'chip')}{unused}"
-        print_line(console, f"{pools}, {count(slices, 'slice')} waiting{tail}")
+    pools = f"{count(len(status.pools), 'pool')} with {count(chips, 'chip')}{unused}"
+    return f"{pools}, {count(slices, 'slice')} waiting{tail}"
+
+
+def _print_sums(console: Console, status: Status) -> None:
+    if not (status.errors and status.is_empty):
+        print_line(console, _sum_up(status))
     for cluster, rooms in status.room.items():
         told = ", ".join(f"{count(room, 'chip')} in namespace {name}" for name, room in sorted(rooms.items()))
         print_line(console, f"{short_cluster(cluster)}: the limits leave room for {told}")
