@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 NO_LIMIT = 10**9
 SENT_SECONDS = 1200.0
 """How long a create that no list shows counts for a limit."""
+SHOWN_SECONDS = 15.0
+"""How long one that a list shows is kept: longer than a look with an older list may act."""
 REST_SECONDS = 60.0
 """How long creates of a cluster rest after a 429 without a number."""
 NUMBER_SECONDS = 3600.0  # assumes: operations-at-once
@@ -73,6 +75,8 @@ class Sent:
     number: int = 0
     sent_at: float = 0.0
     answered_at: float | None = None
+    shown_at: float | None = None
+    """When the first list began that shows it after GKE's answer."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -285,10 +289,20 @@ class Budget:
             self._of(cluster).deletions.pop(pool, None)
 
     def forget_listed(self, cluster: str, inventory: Inventory) -> None:
-        """Let a list that began after a create was answered count in its place."""
+        """Let a list that began after a create was answered count in its place.
+
+        A look with an older list still counts the create, so it is forgotten a while later.
+        """
         with self._lock:
-            books = self._of(cluster)
-            books.sent = [each for each in books.sent if not _is_shown(each, inventory)]
+            books, now = self._of(cluster), inventory.began_at
+            for each in books.sent:
+                if each.shown_at is None and _is_shown(each, inventory):
+                    each.shown_at = now
+            books.sent = [
+                each
+                for each in books.sent
+                if each.shown_at is None or now - each.shown_at <= SHOWN_SECONDS
+            ]
 
     def _of(self, cluster: str) -> _Books:
         return self._books.setdefault(cluster, _Books())
@@ -312,6 +326,9 @@ def _is_shown(sent: Sent, inventory: Inventory) -> bool:
 
 
 def _is_unseen(sent: Sent, inventory: Inventory) -> bool:
+    """Return whether a list is too old to show what was sent."""
+    if sent.shown_at is not None and inventory.began_at >= sent.shown_at:
+        return False  # it is listed, or is gone
     pool = inventory.pools.get(sent.pool)
     return pool is None or pool.node_count < sent.maximum
 

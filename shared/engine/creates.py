@@ -170,7 +170,8 @@ def send(each: Order, look: Look, ports: Ports) -> Done:
             pool=name,
             decision=decide_gke_answer(name, "created", error),
             demand=each.demand,
-            refused=isinstance(error, REFUSALS),
+            # A higher maximum has no other way, so it would be asked for again and again.
+            refused=isinstance(error, REFUSALS) and each.act.verb == Verb.CREATE,
             error=error if isinstance(error, Busy) else None,
         )
     return Done(act=each.act, pool=name, decision=each.decision, demand=each.demand)

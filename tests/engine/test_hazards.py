@@ -1,21 +1,20 @@
 """What must not go wrong when reads, refusals and restarts cross: each was once wrong."""
 
 import dataclasses
-from typing import Any
 
 import pytest
 
 from shared.deliver import deliver
-from shared.engine.budget import Sent
+from shared.engine.look import Key
 from shared.engine.reads import list_inventory
 from shared.engine.reconcile import Role
 from shared.engine.threads import SILENCE_SECONDS, SILENT_MAX
 from shared.engine.tick import read_lists
 from shared.engine.work import work_on
-from shared.model.errors import Denied, KindAbsent, ProvisionerError, Unavailable
-from shared.model.messages import EventType
+from shared.model.errors import Denied, InvalidRequest, KindAbsent, Unavailable
 from shared.model.pools import PoolStatus
-from tests.builders import CLUSTER, JOBSET_UID
+from shared.model.workloads import SliceGroup, WorkloadView
+from tests.builders import CLUSTER, JOBSET_UID, a_pod, a_template
 from tests.engine.test_budget import two
 from tests.engine.test_deliveries import push
 from tests.engine.test_kueue import gang
@@ -59,3 +58,55 @@ def test_a_pod_that_is_placed_after_its_list_was_read_keeps_its_pool() -> None:
     world.collect()
 
     assert not world.list_deleted()
+
+
+def serve(world: World, *, replicas: int) -> Key:
+    """A Deployment on single hosts, of which all pods wait that run nowhere."""
+    template = a_template(topology="2x2")
+    group = SliceGroup(name="", replicas=replicas, hosts=1, template=template, elastic=True)
+    world.cluster.workloads["Deployment", "default", "serve"] = WorkloadView(
+        kind="Deployment", namespace="default", name="serve", uid="of-serve", groups=(group,), templates={"": template}
+    )
+    own = dataclasses.replace(template, labels={"pod-template-hash": "abc"})
+    for number in range(replicas):
+        name = f"serve-{number}"
+        pod = a_pod(name=name, uid=name, controller_kind="ReplicaSet", controller_name="serve-abc")
+        pod = dataclasses.replace(pod, template=own, controller_api_version="apps/v1")
+        world.cluster.pods.setdefault(name, pod)
+    return Key(CLUSTER, "Deployment", "default", "serve")
+
+
+def test_a_higher_maximum_that_gke_refuses_is_asked_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = World()
+    key = serve(world, replicas=1)
+    work_on(key, Role.PROVISION, world.ports, world.memory)
+    (name,) = world.gke.pools
+    world.come(name, ready=1)
+    asked: list[str] = []
+
+    def refuse(cluster: str, name: str, nodes: int, *, least: int = 0) -> None:
+        asked.append(name)
+        world.clock.time += 1.0
+        raise InvalidRequest("the maximum is too high")
+
+    monkeypatch.setattr(world.gke, "raise_maximum", refuse)
+    serve(world, replicas=2)
+    work = work_on(key, Role.PROVISION, world.ports, world.memory)
+
+    assert asked == [name]
+    assert list_reasons(work) == ["request_invalid"]
+
+
+def test_a_create_that_a_newer_list_shows_counts_for_a_look_with_an_older_list() -> None:
+    world = two(limit_chips=16)
+    older = read_lists(CLUSTER, world.ports)  # a tick reads its lists
+    world.clock.time += 1.0
+    world.provisioner.work()
+    world.clock.time += 1.0
+    list_inventory(CLUSTER, world.ports)  # another delivery lists the new pool
+
+    second = dataclasses.replace(world.key, name="second")
+    work = work_on(second, Role.PROVISION, world.ports, world.memory, older)
+
+    assert len(world.gke.pools) == 1
+    assert list_reasons(work) == ["limit_reached"]
