@@ -65,7 +65,12 @@ def serve(world: World, *, replicas: int) -> Key:
     template = a_template(topology="2x2")
     group = SliceGroup(name="", replicas=replicas, hosts=1, template=template, elastic=True)
     world.cluster.workloads["Deployment", "default", "serve"] = WorkloadView(
-        kind="Deployment", namespace="default", name="serve", uid="of-serve", groups=(group,), templates={"": template}
+        kind="Deployment",
+        namespace="default",
+        name="serve",
+        uid="of-serve",
+        groups=(group,),
+        templates={"": template},
     )
     own = dataclasses.replace(template, labels={"pod-template-hash": "abc"})
     for number in range(replicas):
