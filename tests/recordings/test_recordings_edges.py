@@ -19,7 +19,7 @@ POOL_FIELDS: dict[str, Callable[[dict[str, Any]], Any]] = {
     "name": lambda pool: pool["name"],
     "status": lambda pool: PoolStatus[pool["status"]],
     "labels": lambda pool: pool["config"].get("labels", {}),
-    "node_count": lambda pool: pool.get("initialNodeCount") or pool["autoscaling"]["maxNodeCount"],
+    "node_count": lambda pool: pool.get("autoscaling", {}).get("maxNodeCount") or pool["initialNodeCount"],
     "machine_type": lambda pool: pool["config"]["machineType"],
     "topology": lambda pool: pool.get("placementPolicy", {}).get("tpuTopology", ""),
     "gpus_per_node": lambda pool: sum(int(each["acceleratorCount"]) for each in _list_accelerators(pool)),
