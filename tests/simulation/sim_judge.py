@@ -285,7 +285,7 @@ class Judge:
     def _count_doubtful(self, pool: Pool) -> None:
         """See that the cap holds for deletes that no word of the owner asks for."""
         made, now, cap = find_workload(self._world, pool), self._world.time.now, self._world.scenario.cap
-        if made is not None and (made.terminal or made.suspended):
+        if made is not None and (made.terminal or made.suspended or made.deleting_since is not None):
             return
         times = [at for at in self._doubtful.get(pool.cluster, ()) if now - at < 55]
         self._doubtful[pool.cluster] = [*times, now]
