@@ -150,8 +150,13 @@ def read_lists(cluster: str, ports: Ports) -> Lists:
 def _list_keys(cluster: str, role: Role, lists: Lists, ports: Ports, done: Tick) -> list[Key]:
     if role == Role.COLLECT:
         return list_owners(lists, cluster)
+    waiting = list_waiting(lists, cluster, ports)
+    try:
+        queued = list_queued(cluster, ports)
+    except ProvisionerError as error:  # pods that wait are served without Kueue too
+        done.errors.append((f"Workloads of {cluster}", error))
+        return waiting
     done.errors += mark_checks(cluster, ports)
-    queued = list_queued(cluster, ports)
     others = [each for each in queued if not is_answered(each.owner_kind)]
     if others:
         done.errors += refuse_checks(cluster, others, ports)
@@ -160,7 +165,7 @@ def _list_keys(cluster: str, role: Role, lists: Lists, ports: Ports, done: Tick)
         for each in queued
         if is_answered(each.owner_kind)
     ]
-    return list(dict.fromkeys([*list_waiting(lists, cluster, ports), *keys]))
+    return list(dict.fromkeys([*waiting, *keys]))
 
 
 def list_waiting(lists: Lists, cluster: str, ports: Ports) -> list[Key]:

@@ -12,6 +12,7 @@ from shared.engine.threads import SILENCE_SECONDS, SILENT_MAX
 from shared.engine.tick import read_lists
 from shared.engine.work import work_on
 from shared.model.errors import Denied, InvalidRequest, KindAbsent, Unavailable
+from shared.model.kueue import Check
 from shared.model.pools import PoolStatus
 from shared.model.workloads import SliceGroup, WorkloadView
 from tests.builders import CLUSTER, JOBSET_UID, a_pod, a_template
@@ -115,3 +116,53 @@ def test_a_create_that_a_newer_list_shows_counts_for_a_look_with_an_older_list()
 
     assert len(world.gke.pools) == 1
     assert list_reasons(work) == ["limit_reached"]
+
+
+def test_a_pool_that_is_left_from_a_retry_does_not_lead_to_the_next_one() -> None:
+    world, queues = gang()
+    world.provisioner.tick()
+    first, _ = world.gke.pools
+    world.come(first)
+    world.clock.time += 601
+    world.provisioner.tick()
+    assert queues.state().state == "Retry"
+    world.collector.tick()  # one pool still comes, and cannot be deleted yet
+
+    world.clock.time += 61
+    queues.queue()  # Kueue gives the workload quota again
+    world.provisioner.tick()
+
+    assert queues.state().state == "Pending"
+
+
+def test_a_cluster_without_kueue_is_served_all_the_same() -> None:
+    world, queues = gang("second")
+    queues.workloads.clear()
+    world.set_jobset(replicas=1)
+    world.wait(0)
+
+    def fail() -> list[Check]:
+        raise KindAbsent("the cluster does not know admissionchecks")
+
+    queues.list_checks = fail  # type: ignore[method-assign]
+    done = world.provisioner.tick()
+
+    assert list_reasons(done) == ["pool_absent"]
+    assert {type(error) for _, error in done.errors} == {KindAbsent}
+
+
+def test_a_suspended_workload_of_a_cluster_without_kueue_loses_its_pools() -> None:
+    world, queues = gang(slices=1)
+    queues.workloads.clear()
+    world.set_jobset(replicas=1)
+    world.run_all()
+    world.cluster.pods.clear()
+    world.set_jobset(replicas=1, suspended=True, suspended_since=world.clock.time - 1000)
+
+    def fail() -> list[Check]:
+        raise KindAbsent("the cluster does not know admissionchecks")
+
+    queues.list_checks = fail  # type: ignore[method-assign]
+    world.collector.tick()
+
+    assert len(world.list_deleted()) == 1
