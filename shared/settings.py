@@ -84,8 +84,10 @@ _PODS_MAX = 256
 _PODS = between(8, _PODS_MAX)
 _WORKLOAD_PODS_MAX = 128
 """Of these; the rest is for system pods."""
+_RUN_SECONDS_LEAST, _RUN_SECONDS_MOST = 600, 604_800
 _RUN_SECONDS = Valid(
-    "600 to 604800 (10 minutes to 7 days)", lambda seconds: 600 <= seconds <= 604_800
+    "600 to 604800 (10 minutes to 7 days)",
+    lambda seconds: _RUN_SECONDS_LEAST <= seconds <= _RUN_SECONDS_MOST,
 )
 """https://cloud.google.com/kubernetes-engine/docs/concepts/dws"""
 
@@ -175,8 +177,8 @@ class Settings:
     its slices before it is resumed. It needs a role of its own."""
 
     limit_chips: _NoNegative = 0
-    """Chips in all pools of one cluster, and in those that are about to be created. 0: no limit. The
-    spec bounds each workload in any case, and the quota bounds the project."""
+    """Chips in all pools of one cluster, and in those that are about to be created. 0: no limit.
+    The spec bounds each workload in any case, and the quota bounds the project."""
     limit_chips_per_namespace: _NoNegative = 0
     """The same for each namespace of workloads."""
     deletions_per_minute_max: _Positive = 50
