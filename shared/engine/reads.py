@@ -15,7 +15,7 @@ from shared.engine.inventory import DEPLOYMENT, take_inventory
 from shared.engine.views import add_word, read_records, sort_operations, view_stranger
 from shared.kinds.table import find_kind_of_pod, get_kind
 from shared.model import labels
-from shared.model.errors import KindAbsent, ProvisionerError, Unavailable
+from shared.model.errors import KindAbsent, ProvisionerError
 from shared.model.pools import PoolStatus
 from shared.needs.disks import list_volume_claims
 from shared.plan.scene import Fact, Stop
@@ -98,11 +98,15 @@ class Reads:
         return 0 <= age <= SHARED_SECONDS and acted_at < shared.began_at
 
     def read_owner(self) -> tuple[WorkloadView | None, bool]:
-        """Return the workload, and whether its presence or absence is known."""
+        """Return the workload, and whether its presence or absence is known.
+
+        Raises:
+            Unavailable: the cluster gave no answer; a later delivery or tick asks again.
+        """
         key = self.key
         try:
             workload = self.ports.clusters[key.cluster].get_workload(*key.workload)
-        except (KindAbsent, Unavailable):
+        except KindAbsent:
             return None, False
         return (workload if workload and key.uid in ("", workload.uid) else None), True
 

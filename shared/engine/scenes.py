@@ -73,7 +73,7 @@ class _Builder:
         """Return the look."""
         standing = self.standing
         key, ports, source = self.reads.key, self.reads.ports, self.reads.source
-        now, wanted = ports.clock.now(), self._list_wanted(is_known=is_known)
+        now, wanted = ports.clock.now(), self._list_wanted()
         parent = self.reads.find_parent(self.workload)
         strangers, takers = self._list_strangers()
         viewed = tuple(self._view(pool, now) for pool in self.mine)
@@ -125,10 +125,10 @@ class _Builder:
             until=self.reads.began_at + DELIVERY_SECONDS if until is None else until,
         )
 
-    def _list_wanted(self, *, is_known: bool) -> Wanted:
+    def _list_wanted(self) -> Wanted:
         key, settings = self.reads.key, self.reads.ports.settings
         if self.workload is None:
-            waiting = [pod for pod in self.pods if is_known and not pod.node_name]
+            waiting = [pod for pod in self.pods if not pod.node_name]
             return Wanted(refusals=tuple(_refuse_stray(pod, key) for pod in waiting))
         lists = self.reads.source.lists
         pools_of = lists.pools_of if lists else map_nodes(self.nodes)
@@ -211,7 +211,7 @@ def _blame_flavor(wanted: Wanted, plain: Wanted) -> Wanted:
 
 
 def _refuse_stray(pod: PodView, key: Key) -> PodRefusal:
-    text = f"the labels of the pod name {key}, which does not exist"
+    text = f"the labels of the pod name {key}, which the cluster does not know"
     return PodRefusal(pod=pod, decision=Decision(Verdict.REFUSE, Reason.OWNER_KIND_UNKNOWN, text))
 
 

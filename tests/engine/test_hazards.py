@@ -13,6 +13,7 @@ from shared.engine.tick import read_lists
 from shared.engine.work import work_on
 from shared.model.errors import Denied, InvalidRequest, KindAbsent, Unavailable
 from shared.model.kueue import Check
+from shared.model.messages import EventType
 from shared.model.pools import PoolStatus
 from shared.model.workloads import SliceGroup, WorkloadView
 from tests.builders import CLUSTER, JOBSET_UID, a_pod, a_template
@@ -166,3 +167,25 @@ def test_a_suspended_workload_of_a_cluster_without_kueue_loses_its_pools() -> No
     world.collector.tick()
 
     assert len(world.list_deleted()) == 1
+
+
+@pytest.mark.parametrize("role", list(Role))
+def test_a_message_about_a_workload_that_gives_no_answer_comes_back(role: Role) -> None:
+    world = World()
+    world.wait(0)
+    world.cluster.errors["get JobSet train"] = Unavailable("no answer")
+    function = world.provisioner if role == Role.PROVISION else world.collector
+    event = EventType.DEMAND if role == Role.PROVISION else EventType.WORKLOAD_OVER
+
+    assert deliver(role, push(event), function.ports, function.memory).status == 503
+
+
+def test_pods_of_a_kind_that_the_cluster_does_not_know_are_answered_and_their_pools_kept() -> None:
+    world = World(slices=2)
+    world.run_all(slices=1)
+    world.wait(1)
+    world.cluster.errors["get JobSet train"] = KindAbsent("the cluster does not know jobsets")
+
+    assert set(list_reasons(world.provisioner.tick())) == {"owner_kind_unknown"}
+    world.collector.tick()
+    assert not world.list_deleted()
