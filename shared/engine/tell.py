@@ -170,11 +170,16 @@ def _is_news(outcome: Outcome, look: Look, memory: Memory, *, tick: bool) -> boo
 
 
 def forget_old(memory: Memory, now: float) -> None:
-    """Forget what was told long ago, so that it does not grow for ever."""
-    for place in [place for place, at in memory.notices.items() if now - at >= TOLD_SECONDS]:
-        memory.notices.pop(place, None)
-    for key in [key for key, at in memory.acted.items() if now - at >= TOLD_SECONDS]:
-        memory.acted.pop(key, None)
+    """Forget what was told long ago, so that it does not grow for ever.
+
+    Other threads write meanwhile, so each is copied in one step before it is gone through.
+    """
+    for place, at in list(memory.notices.items()):
+        if now - at >= TOLD_SECONDS:
+            memory.notices.pop(place, None)
+    for key, at in list(memory.acted.items()):
+        if now - at >= TOLD_SECONDS:
+            memory.acted.pop(key, None)
 
 
 def waits_for_end(reasons: Iterable[str]) -> bool:

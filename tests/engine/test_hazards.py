@@ -5,18 +5,18 @@ import dataclasses
 import pytest
 
 from shared.deliver import deliver
-from shared.engine.look import Key
+from shared.engine.look import Key, Memory
 from shared.engine.reads import list_inventory
 from shared.engine.reconcile import Role
+from shared.engine.tell import forget_old
 from shared.engine.threads import SILENCE_SECONDS, SILENT_MAX
 from shared.engine.tick import read_lists
 from shared.engine.work import work_on
-from shared.model.errors import Denied, InvalidRequest, KindAbsent, Unavailable
+from shared.model.errors import InvalidRequest, KindAbsent, Unavailable
 from shared.model.kueue import Check
 from shared.model.messages import EventType
-from shared.model.pools import PoolStatus
 from shared.model.workloads import SliceGroup, WorkloadView
-from tests.builders import CLUSTER, JOBSET_UID, a_pod, a_template
+from tests.builders import CLUSTER, NOW, a_pod, a_template
 from tests.engine.test_budget import two
 from tests.engine.test_deliveries import push
 from tests.engine.test_kueue import gang
@@ -189,3 +189,20 @@ def test_pods_of_a_kind_that_the_cluster_does_not_know_are_answered_and_their_po
     assert set(list_reasons(world.provisioner.tick())) == {"owner_kind_unknown"}
     world.collector.tick()
     assert not world.list_deleted()
+
+
+def test_a_tick_forgets_what_it_told_while_other_threads_tell() -> None:
+    class Telling(float):
+        """A time that is compared while another thread tells something."""
+
+        def __rsub__(self, now: float) -> float:
+            memory.notices["other", str(len(memory.notices))] = now
+            memory.acted[dataclasses.replace(key, name=str(len(memory.acted)))] = now
+            return now - float(self)
+
+    memory, key = Memory(), World().key
+    memory.notices["told",] = memory.acted[key] = Telling(0.0)
+    forget_old(memory, NOW)
+
+    assert ("told",) not in memory.notices
+    assert key not in memory.acted
