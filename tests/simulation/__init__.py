@@ -1,1 +1,30 @@
-"""Runs the real shell on in-memory ports in virtual time, under faults, and judges what it did."""
+"""Stories of faults in virtual time, on the two functions as production runs them.
+
+Each function has instances with a memory of their own, and is woken by messages, by the ends of
+operations and by ticks. GKE, its autoscaler, Kueue, the cluster and the exporter are models; the
+engine, the exporter's memory and the readers of objects are the product's own.
+
+What is judged by the truth, and why:
+
+- *in use*: a pool on whose nodes a pod runs is never deleted. That is the first goal. A pod that
+  was bound after a look of at most 15 seconds is only counted: nothing can recall a request.
+- *needed pools*: a live workload keeps as many whole pools as it has slices, and all of them while
+  it is suspended for less than the grace: a queue resumes it in that time.
+- *no pool too many*: nothing is created for a slice that has a pool which serves or comes; one that
+  only strangers use may be left out. A create whose request was sent before is only counted.
+- *one pool per slot*: two whole pools of a slot do not stand beside a pod that waits.
+- *creates per hour*: a slot gets its ways and some more in an hour, because each one costs money.
+- *limits*: one instance never passes them. A second one, and old answers, may; that is counted.
+- *every pool ends*: nobody pays for a pool that nobody needs.
+- *idle time*: a pool that may stay idle is not deleted much before its time.
+- *every demand answered*: a pod that waits has a pool, or its owner can read why.
+- *served when there is capacity*: none waits for ever where a zone of its list has machines.
+- *foreign pools*: no label of ours, no act.
+- *stop*: a label of a namespace forbids acts within seconds.
+- *deletions per minute*: absent owners and failed pools are more often a mistake than so many.
+- *all or nothing*: a gang is Ready only when all of its pools run, and holds a part for a time only.
+- *no message lost*: each is answered, but where something fails for long.
+- *plans at rest*: both functions make the same plan, so at rest it has no act.
+- *replay changes nothing*: a message is a hint.
+- *no exception*: no error that the product does not know.
+"""

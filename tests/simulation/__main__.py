@@ -7,9 +7,11 @@ import argparse
 import re
 import sys
 import time
+from contextlib import ExitStack
 
 from tests.numbers_given import parse_count
 from tests.simulation.campaigns import NOTHING, Figures, run_campaign, tell_scenario
+from tests.simulation.mutations import MUTATIONS
 
 SCENARIOS_TOLD_MAX = 0
 PROGRESS_SECONDS = 20.0
@@ -21,7 +23,18 @@ def main() -> int:
     parser.add_argument("seeds", type=_parse_seeds, help="one seed, or FIRST:END")
     parser.add_argument("--processes", type=parse_count, default=None, help="default: one for each core")
     parser.add_argument("--whole", action="store_true", help="do not make the scenario of one seed short")
+    parser.add_argument("--mutation", default="", help="break the product first: a name of mutations.py")
     options = parser.parse_args()
+    broken = [each for each in MUTATIONS if each.name == options.mutation]
+    if options.mutation and not broken:
+        parser.error(f"--mutation {options.mutation!r} is unknown; valid: {', '.join(e.name for e in MUTATIONS)}")
+    with ExitStack() as stack:
+        for each in broken:
+            stack.enter_context(each.applied())
+        return _run(options)
+
+
+def _run(options: argparse.Namespace) -> int:
     if isinstance(options.seeds, int):
         lines = tell_scenario(options.seeds, short=not options.whole)
         _say("\n".join(lines))

@@ -17,11 +17,16 @@ from shared.model.errors import ProvisionerError
 from shared.model.pools import PoolStatus
 from tests.simulation.campaigns import generalise
 from tests.simulation.sim_run import run_scenario
+from tests.simulation.sim_scenario import Scenario
 from tests.simulation.sim_scenarios import make_scenario
 
 Function = Any
 """A function of the product, of any signature."""
 Make = Callable[[Function], Function]
+
+
+def _keep(scenario: Scenario) -> Scenario:
+    return scenario
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +36,10 @@ class Mutation:
     name: str
     places: tuple[tuple[str, Make], ...]
     """``function`` or ``Class.method`` of the product, wherever it is, and what replaces it."""
+    shows: Callable[[Scenario], bool] = bool
+    """Which stories may show it at all."""
+    change: Callable[[Scenario], Scenario] = _keep
+    """What makes it more likely that a story shows it."""
     seed: int = 0
     """A seed that shows it: it saves the search. When stories have changed and this seed shows
     nothing any more, the search finds another one."""
@@ -66,7 +75,9 @@ def find_catch(mutation: Mutation, seeds: range) -> tuple[int, str] | None:
     The mutation's own seed is tried first, then all in their order.
     """
     for seed in (mutation.seed, *seeds):
-        scenario = make_scenario(seed)
+        scenario = mutation.change(make_scenario(seed))
+        if not mutation.shows(scenario):
+            continue
         with mutation.applied():
             shown = {generalise(each) for each in run_scenario(scenario).violations}
         if shown:
@@ -85,13 +96,13 @@ def _always(value: object) -> Make:
 
 
 def _match_by_key(plain: Function) -> Function:
-    """Let a pool count only if its label has the key of a need."""
+    """Let a pool be a stray if its label has no key of a need."""
 
-    def helps(census: Any, pool: Any) -> bool:
+    def find_spare(census: Any) -> frozenset[str]:
         keys = {need.key for need in census.scene.needs}
-        return bool(plain(census, pool)) and pool.need in ("", *keys)
+        return frozenset(plain(census)) | {pool.name for pool in census.scene.pools if pool.need not in keys}
 
-    return helps
+    return find_spare
 
 
 def _delete_records(plain: Function) -> Function:
@@ -174,31 +185,64 @@ def _forget_grace(plain: Function) -> Function:
     return lambda scene: plain(replace(scene, grace_seconds=0))
 
 
+def _start(plain: Function) -> Function:
+    """Forget every label that stops us."""
+    from shared.plan.scene import Stop  # noqa: PLC0415 -- used by this mutation only
+
+    return lambda stops: (Stop.NOTHING, "")
+
+
+def _forget_limit(plain: Function) -> Function:
+    """Leave room for any number of chips."""
+    return lambda *args, **named: replace(plain(*args, **named), chips=10**9)
+
+
+def _let_releases_differ(scenario: Scenario) -> Scenario:
+    """Let `collect` be another release, with a tick each half minute."""
+    return replace(scenario, collect_release=1, ticks=tuple(float(at) for at in range(30, 2400, 30)))
+
+
+def _has_list(scenario: Scenario) -> bool:
+    return scenario.candidates > 1
+
+
+def _has_slow_calls(scenario: Scenario) -> bool:
+    return any(fault.kind in ("stall", "late") for fault in scenario.faults) or scenario.latency_seconds > 1
+
+
+def _fails(scenario: Scenario) -> bool:
+    return bool(scenario.stock) or any(fault.kind.startswith(("no-", "stock")) for fault in scenario.faults)
+
+
+def _ends(scenario: Scenario, *verbs: str) -> bool:
+    return any(act.verb in verbs for act in scenario.acts)
+
+
 MUTATIONS = (
-    Mutation("a: pools matched by key", (("Census.helps", _match_by_key),)),
-    Mutation("b: the record goes first", (("_end_record", _delete_records),)),
+    Mutation("a: pools matched by key", (("find_spare", _match_by_key),), _has_list, _let_releases_differ),
+    Mutation("b: the record goes first", (("_end_record", _delete_records),), _fails),
     Mutation("c: waiting pods ignored", (("is_waited_for", _always(False)),)),
     Mutation("d: pools that are not whole count", (("list_too_many", _forget_whole),)),
-    Mutation("e: numbers come again", (("number_attempt", _forget_listed),)),
-    Mutation("f: another name after a refusal", (("number_attempt", _number_refusals),)),
-    Mutation("g: old looks", (("expect_young", _always(None)),)),
+    Mutation("e: numbers come again", (("number_attempt", _forget_listed),), _fails),
+    Mutation("f: another name after a refusal", (("number_attempt", _number_refusals),), _has_list),
+    Mutation("g: old looks", (("expect_young", _always(None)),), _has_slow_calls),
     Mutation("g: several threads on a key", (("Crew.begin", _always(True)),)),
     Mutation("no second plan", (("_Run._take_away", _agree_with_first),)),
-    Mutation("no UID check", (("Reads.choose_mine", _ignore_uid),)),
+    Mutation("no UID check", (("Reads.choose_mine", _ignore_uid),), lambda each: _ends(each, "recreate")),
     Mutation("an unknown owner taken for gone", (("Reads.read_owner", _hide_errors),)),
     Mutation("used pools deleted", (("is_used", _always(False)),)),
-    Mutation("no stop", (("find_strongest", _always(("", ""))),)),
-    Mutation("no cap", (("Budget.take_deletion", _always(True)),)),
-    Mutation("no pause", (("find_pause", _always(0)),)),
-    Mutation("no try after a pause", (("find_pause", _always(10**9)),)),
-    Mutation("no limit", (("_count_affordable", lambda _: lambda census, need, means: need.nodes or need.hosts),)),
-    Mutation("no grace", (("find_life", _forget_grace),)),
+    Mutation("no stop", (("find_strongest", _start),), lambda each: each.mode != "active" or _ends(each, "stop")),
+    Mutation("no cap", (("Budget.take_deletion", _always(True)),), lambda each: each.cap < 50),  # noqa: PLR2004
+    Mutation("no pause", (("find_pause", _always(0)),), _fails),
+    Mutation("no try after a pause", (("find_pause", _always(10**9)),), _fails),
+    Mutation("no limit", (("Budget.count_room", _forget_limit),), lambda each: bool(each.limit_chips)),
+    Mutation("no grace", (("find_life", _forget_grace),), lambda each: _ends(each, "suspend")),
     Mutation("STOPPING taken for serving", (("Census.helps", _count_stopping),)),
     Mutation("useless pools kept", (("is_useless", _always(False)),)),
-    Mutation("short pools kept", (("is_short", _always(False)),)),
-    Mutation("a part of a gang is Ready", (("is_complete", _always(True)),)),
-    Mutation("a part of a gang is held", (("_is_held_for_long", _always(False)),)),
-    Mutation("warm pools deleted at once", (("_end_idle", lambda _: _delete_idle),)),
+    Mutation("short pools kept", (("is_short", _always(False)),), _fails),
+    Mutation("a part of a gang is Ready", (("is_complete", _always(True)),), lambda each: each.quota_pods > 0),
+    Mutation("a part of a gang is held", (("_is_held_for_long", _always(False)),), lambda each: each.quota_pods > 0),
+    Mutation("warm pools deleted at once", (("_end_idle", lambda _: _delete_idle),), lambda each: each.idle_seconds > 0),
 )
 
 
