@@ -14,6 +14,7 @@ What is judged by the truth, and why:
   only strangers use may be left out. A create whose request was sent before is only counted.
 - *one pool per slot*: two whole pools of a slot do not stand beside a pod that waits.
 - *creates per hour*: a slot gets its ways and some more in an hour, because each one costs money.
+- *pauses*: a list of capacity that ended begins again after a pause, which doubles.
 - *limits*: one instance never passes them. A second one, and old answers, may; that is counted.
 - *every pool ends*: nobody pays for a pool that nobody needs.
 - *idle time*: a pool that may stay idle is not deleted much before its time.

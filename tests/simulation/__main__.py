@@ -11,7 +11,7 @@ from contextlib import ExitStack
 
 from tests.numbers_given import parse_count
 from tests.simulation.campaigns import NOTHING, Figures, run_campaign, tell_scenario
-from tests.simulation.mutations import MUTATIONS
+from tests.simulation.mutations import MUTATIONS, QUIET
 
 SCENARIOS_TOLD_MAX = 0
 PROGRESS_SECONDS = 20.0
@@ -25,7 +25,7 @@ def main() -> int:
     parser.add_argument("--whole", action="store_true", help="do not make the scenario of one seed short")
     parser.add_argument("--mutation", default="", help="break the product first: a name of mutations.py")
     options = parser.parse_args()
-    broken = [each for each in MUTATIONS if each.name == options.mutation]
+    broken = [each for each in (*MUTATIONS, *QUIET) if each.name == options.mutation]
     if options.mutation and not broken:
         parser.error(f"--mutation {options.mutation!r} is unknown; valid: {', '.join(e.name for e in MUTATIONS)}")
     with ExitStack() as stack:

@@ -26,6 +26,8 @@ is only counted, because nothing can recall a request that is on its way."""
 STOP_SECONDS = LOOK_SECONDS
 CHANGED_SECONDS = 60.0
 """So long after a change of a workload a create may still be for what it was before."""
+TWO_SECONDS = 20.0
+"""GKE names no cause, and the product has no reason for another try, so soon after a create."""
 HOUR_SECONDS, SPARE_CREATES = 3600.0, 3
 
 
@@ -52,6 +54,8 @@ class Judge:
         self.late_bindings = self.late_creates = self.late_changes = self.passed_limits = 0
         self._created: dict[tuple[str, ...], list[float]] = {}
         """When pools of a slot were created."""
+        self._last: dict[tuple[str, ...], Pool] = {}
+        """The last pool of each slot."""
         self._doubtful: dict[str, list[float]] = {}
         """When pools of a cluster were deleted without a word of their owner."""
 
@@ -126,8 +130,30 @@ class Judge:
         times = [at for at in self._created.get(key, ()) if now - at < HOUR_SECONDS]
         self._created[key] = [*times, now]
         touched = {act.verb for act in self._world.scenario.acts} & {"relabel", "remove-pool"}
+        self._judge_pause(key, pool, touched=bool(touched))
         if len(times) >= ways + SPARE_CREATES + 1 and not touched and not self._is_several(Role.PROVISION):
             self.report("creates per hour", f"{pool.name} is create {len(times) + 1} of its slot in an hour")
+
+    def _judge_pause(self, key: tuple[str, ...], pool: Pool, *, touched: bool) -> None:
+        """Report a list that begins again before the pause after its end is over.
+
+        It counts from the record of the last creation, which is older than the pool.
+        """
+        before, self._last[key] = self._last.get(key), pool
+        made = find_workload(self._world, pool)
+        kinds = {fault.kind for fault in self._world.scenario.faults}
+        if before is None or made is None or touched or kinds & {"vanish", "stale", "crash"}:
+            return
+        if self._world.gke.is_there(before) and self._world.time.now - before.made_at < TWO_SECONDS:
+            self.report("one pool per slot", f"{pool.name} is created {TWO_SECONDS:.0f} s after {before.name}")
+            return
+        old, new = before.owner, pool.owner
+        if old is None or new is None or before.made_nodes or old.created_at is None:
+            return
+        ended = old.candidate + 1 >= len(self._world.list_zones(made)) and new.candidate <= old.candidate
+        passed, pause = self._get_run().find_call_began() - old.created_at, min(60 << min(old.round, 5), 1800)
+        if ended and passed < pause - 5 and before.status != PoolStatus.RUNNING:
+            self.report("pauses", f"{pool.name} follows {before.name} after {passed:.0f} s, and not {pause} s")
 
     def _judge_limit(self, pool: Pool, nodes: int) -> None:
         """Report that a limit is passed, unless a second instance could not know the first one's creates."""
@@ -233,7 +259,10 @@ class Judge:
         """Report the delete of a whole pool without which its live workload has too few."""
         world, now, sent = self._world, self._world.time.now, self._get_run().find_call_began()
         made = find_workload(world, pool)
-        if made is None or pool.healthy_since is None or not fits(pool, made):
+        if made is None or not fits(pool, made):
+            return
+        if pool.healthy_since is None:
+            self._judge_coming(pool, made)
             return
         if pool.healthy_since > sent - LOOK_SECONDS:
             self.late_changes += 1
@@ -257,6 +286,23 @@ class Judge:
                 f"delete of {pool.name} ({pool.status}), whole; {len(left)} are left for {needed} slices of "
                 f"{made.kind} {made.name}",
             )
+
+    def _judge_coming(self, pool: Pool, made: Workload) -> None:
+        """Report the delete of a new pool whose nodes come, and for which pods wait."""
+        world, sent = self._world, self._get_run().find_call_began()
+        waits = [
+            pod
+            for pod in world.clusters[pool.cluster].waiting.values()
+            if pod.workload is made and pod.live and pod.made_at < sent - LOOK_SECONDS
+        ]
+        others = [
+            each for each in world.gke.list_owned(pool.cluster, made) if each is not pool and fits(each, made)
+        ]
+        few = sum(map(self._may_serve, others)) < (1 if made.elastic else count_slices(made))
+        young = pool.status == PoolStatus.RUNNING and pool.autoscaled and self._may_serve(pool)
+        quiet = sent - made.changed_at > CHANGED_SECONDS and not made.over
+        if waits and few and young and quiet:
+            self.report("needed pools", f"delete of {pool.name}, whose nodes come and for which pods wait")
 
     def _judge_suspension(self, pool: Pool, made: Workload) -> None:
         """Report the delete of a whole pool whose workload may resume within the grace."""
