@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from shared.model.decisions import Reason
 from shared.model.names import ATTEMPTS_MAX
 from shared.model.needs import Tier
-from shared.model.pools import ELASTIC_SLOT
+from shared.model.pools import ELASTIC_SLOT, PoolStatus
 from shared.model.priorities import NodeSource
 from shared.plan.limits import count_nodes
 from shared.plan.scene import Act, Verb, Whose, Word
@@ -92,7 +92,10 @@ def plan_attempt(census: Census, need: Need, slot: Slot, means: Means) -> Act | 
     number = find_candidate(census, need, slot, record)
     if number is None:
         return Reason.PAUSED
-    if record and goes_first(record, need, need.ways[number % ways], means):
+    following = need.ways[number % ways]
+    if is_held(census, need, slot, following):
+        return Reason.POOL_GOES_FIRST
+    if record and goes_first(record, need, following, means):
         return Reason.POOL_GOES_FIRST
     return Act(
         verb=Verb.CREATE,
@@ -101,8 +104,8 @@ def plan_attempt(census: Census, need: Need, slot: Slot, means: Means) -> Act | 
         attempt=number_attempt(census, need, slot),
         candidate=number % ways,
         round=count_rounds(record, census) + (number >= ways) if record else 0,
-        useless=count_useless(record, census) if record else 0,
-        empty=comes_empty(census, need, need.ways[number % ways]),
+        useless=count_useless(record, census),
+        empty=comes_empty(census, need, following),
     )
 
 
@@ -162,8 +165,10 @@ def count_rounds(record: Pool, census: Census) -> int:
     return 0 if _was_whole(record, census) else record.round
 
 
-def count_useless(record: Pool, census: Census) -> int:
+def count_useless(record: Pool | None, census: Census) -> int:
     """Return how many pools of a slot have helped nobody, up to a record."""
+    if record is None:
+        return 0
     if census.troubles[record.name] == Trouble.USELESS:
         return record.useless + 1
     return 0 if _was_whole(record, census) else record.useless
@@ -201,6 +206,14 @@ def is_refused_useless(census: Census, need: Need) -> bool:
         return False
     pods = (pod for each in census.slices[need.key] for pod in each.pods)
     return max((pod.created_at for pod in pods if pod.waits), default=0.0) <= max(gone)
+
+
+def is_held(census: Census, need: Need, slot: Slot, way: Way) -> bool:
+    """Return whether a pool of a slot that is being deleted still holds the same reservation."""
+    return way.tier == Tier.RESERVATION and any(
+        pool.status == PoolStatus.STOPPING and need.ways[pool.candidate % len(need.ways)] == way
+        for pool in list_tries(census, need, slot)
+    )
 
 
 def goes_first(record: Pool, need: Need, following: Way, means: Means) -> bool:

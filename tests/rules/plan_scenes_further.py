@@ -405,6 +405,20 @@ ATTEMPTS: list[tuple[str, Scene, str, str, str]] = [
         "",
     ),
     (
+        "a reservation is free only when its pool is gone",
+        scene(1, [Pod(0)], [replace(LOST, state="STOPPING")], Need(list=("reservation",))),
+        "",
+        "",
+        "pool_goes_first",
+    ),
+    (
+        "a pool that goes holds its own reservation only",
+        scene(1, [Pod(0)], [replace(LOST, state="STOPPING")], Need(list=LIST)),
+        "create 0.1 spot empty",
+        "",
+        "",
+    ),
+    (
         "stop: nothing goes first for a successor that does not come",
         scene(1, HUNG, [LOST], Need(list=("reservation",)), stop="no-create"),
         "",
