@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 NO_LIMIT = 10**9
 SENT_SECONDS = 1200.0
 """How long a create that no list shows counts for a limit."""
+HELD_SECONDS = 150.0
+"""How long room is held for a gang that no tick looks at again: it is gone, or gave up."""
 SHOWN_SECONDS = 15.0
 """How long one that a list shows is kept: longer than a look with an older list may act."""
 REST_SECONDS = 60.0
@@ -118,7 +120,7 @@ class Budget:
         """Return what limits and slots leave beside all pools that are listed, sent and held."""
         with self._lock:
             books = self._of(key.cluster)
-            books.sent = [each for each in books.sent if now - each.sent_at <= SENT_SECONDS]
+            books.sent = [each for each in books.sent if _counts(each, now)]
             counts = self.settings.limited or books.operations_max is not None
             unseen = [
                 each
@@ -317,6 +319,10 @@ def _expect_slot(books: _Books, room: Room, later: list[Sent], now: float) -> No
     full = room.numbered and sum(each.holder is None for each in later) >= room.slots
     if full or now < books.rests_until:
         raise NoPlace("GKE runs as many operations as it allows; the create waits for one")
+
+
+def _counts(sent: Sent, now: float) -> bool:
+    return now - sent.sent_at <= (SENT_SECONDS if sent.holder is None else HELD_SECONDS)
 
 
 def _is_shown(sent: Sent, inventory: Inventory) -> bool:

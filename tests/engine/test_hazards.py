@@ -1,6 +1,7 @@
 """What must not go wrong when reads, refusals and restarts cross: each was once wrong."""
 
 import dataclasses
+from collections.abc import Callable
 
 import pytest
 
@@ -17,7 +18,7 @@ from shared.model.kueue import Check
 from shared.model.messages import EventType
 from shared.model.workloads import SliceGroup, WorkloadView
 from tests.builders import CLUSTER, NOW, a_pod, a_template
-from tests.engine.test_budget import two
+from tests.engine.test_budget import FULL, two
 from tests.engine.test_deliveries import push
 from tests.engine.test_kueue import gang
 from tests.engine.world import World, list_reasons
@@ -206,3 +207,31 @@ def test_a_tick_forgets_what_it_told_while_other_threads_tell() -> None:
 
     assert ("told",) not in memory.notices
     assert key not in memory.acted
+
+
+def test_what_a_gang_lacked_is_free_soon_after_it_is_gone() -> None:
+    world, queues = gang(limit_chips=32)
+    world.gke.before = refuse_second_create(world)
+    world.provisioner.tick()
+    assert len(world.gke.pools) == 1
+    world.gke.before = lambda _call: None
+    list_inventory(CLUSTER, world.ports)
+    queues.workloads.clear()
+    world.cluster.workloads.clear()
+    world.gke.pools.clear()
+
+    world.set_jobset(name="second", replicas=2)
+    world.wait(0, 1, jobset="second")
+    world.clock.time += 180
+
+    assert list_reasons(world.provisioner.tick()) == ["pool_absent", "no_operation_slot"]
+
+
+def refuse_second_create(world: World) -> Callable[[str], None]:
+    """Let GKE run one operation at a time."""
+
+    def refuse(call: str) -> None:
+        if call.startswith("create ") and world.gke.pools:
+            raise FULL
+
+    return refuse
