@@ -161,7 +161,7 @@ def _hide_errors(plain: Function) -> Function:
             workload, known = plain(reads)
         except ProvisionerError:
             return None, True
-        return workload, True if not known else known
+        return workload, known or True
 
     return read
 
@@ -236,7 +236,7 @@ MUTATIONS = (
     Mutation("no UID check", (("Reads.choose_mine", _ignore_uid),), seed=1),
     Mutation("used pools deleted", (("is_used", _always(False)),)),
     Mutation("no stop", (("find_strongest", _start),), lambda each: each.mode != "active" or _ends(each, "stop")),
-    Mutation("no cap", (("Budget.take_deletion", _always(True)),), lambda each: each.cap < 50, seed=248),  # noqa: PLR2004
+    Mutation("no cap", (("Budget.take_deletion", _always(True)),), lambda each: each.cap < 50, seed=248),
     Mutation("no pause", (("find_pause", _always(0)),), story=_NO_CHIPS),
     Mutation("no try after a pause", (("find_pause", _always(10**9)),), _fails, seed=13),
     Mutation("no limit", (("Budget.count_room", _forget_limit),), lambda each: bool(each.limit_chips)),

@@ -75,7 +75,9 @@ def _judge_both(world: World, cluster: SimCluster, pools: list[Pool]) -> None:
         return  # one is taken, and left out of the count
     idle = [pool for pool in pools if not list_users(world, cluster, pool)]
     late = [pool for pool in idle if pool.status in RESTING and world.time.now - made.changed_at > TICK_SECONDS]
-    waits = any(pod.live and pod.node is None for pod in cluster.list_pods_of(made))
+    # A pod that is younger than both may yet be placed on either.
+    ready = min(pool.healthy_since or 0.0 for pool in pools)
+    waits = any(pod.live and pod.node is None and pod.made_at < ready for pod in cluster.list_pods_of(made))
     if late and waits and world.scenario.cap > len(pools):
         names = " and ".join(pool.name for pool in pools)
         world.judge.report("one pool per slot", f"{names} are whole for some ticks, and pods wait beside them")

@@ -90,7 +90,7 @@ class Scenario:
     acts: tuple[Act, ...] = ()
     faults: tuple[Fault, ...] = ()
     ticks: tuple[float, ...] = ()
-    """When Cloud Scheduler calls both functions, in seconds from the start, until the story comes to rest."""
+    """When both functions are called, in seconds from the start, until the story comes to rest."""
     clusters: int = 1
     mode: str = "active"
     cap: int = 50

@@ -1,4 +1,4 @@
-"""What is true of workloads and pools, for the judges: whose a pool is, what fits, what is wanted."""
+"""What is true of workloads and pools: whose a pool is, what fits, what is wanted."""
 
 from __future__ import annotations
 

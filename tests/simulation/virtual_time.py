@@ -98,7 +98,7 @@ class VirtualTime:
         return [found[index] for index in range(len(tasks))]
 
     def fork(self, work: Callable[[], T]) -> Callable[[], T]:
-        """Begin a work beside the calling task; the answer waits for its end and returns what came of it."""
+        """Begin a work beside the calling task; the answer waits for its result."""
         results: list[T] = []
         errors: list[BaseException] = []
         waiting: list[greenlet] = []
