@@ -12,7 +12,7 @@ What is judged by the truth, and why:
   it is suspended for less than the grace: a queue resumes it in that time.
 - *no pool too many*: nothing is created for a slice that has a pool which serves or comes; one that
   only strangers use may be left out. A create whose request was sent before is only counted.
-- *one pool per slot*: two whole pools of a slot do not stand beside a pod that waits.
+- *one pool per slot*: two whole pools of a slot never stand beside a pod that waits.
 - *creates per hour*: a slot gets its ways and some more in an hour, because each one costs money.
 - *pauses*: a list of capacity that ended begins again after a pause, which doubles.
 - *limits*: one instance never passes them. A second one, and old answers, may; that is counted.
@@ -23,7 +23,7 @@ What is judged by the truth, and why:
 - *foreign pools*: no label of ours, no act.
 - *stop*: a label of a namespace forbids acts within seconds.
 - *deletions per minute*: absent owners and failed pools are more often a mistake than so many.
-- *all or nothing*: a gang is Ready only when all of its pools run, and holds a part for a time only.
+- *all or nothing*: a gang is Ready only when all its pools run, and holds a part for a time only.
 - *no message lost*: each is answered, but where something fails for long.
 - *plans at rest*: both functions make the same plan, so at rest it has no act.
 - *replay changes nothing*: a message is a hint.

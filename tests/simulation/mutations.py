@@ -51,7 +51,7 @@ class Mutation:
 
 
 def _find(name: str) -> list[tuple[object, str]]:
-    """Return the places in the product where a function is: its class, or each module that has it."""
+    """Return where a function of the product is: its class, or each module that has it."""
     modules = [module for known, module in sys.modules.items() if known.startswith("shared.")]
     owner, _, attribute = name.rpartition(".")
     if owner:

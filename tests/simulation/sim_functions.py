@@ -1,4 +1,4 @@
-"""The two functions of a story, as production runs them: instances with a memory each, and releases."""
+"""The two functions of a story as production runs them: instances, memories, releases."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class Functions:
             Role.COLLECT: [self._start(Role.COLLECT, scenario.collect_release, scenario.collect_settings)],
         }
         self.several_until = dict.fromkeys(Role, 0.0)
-        """Until when a function has several instances, or has had them so lately that it matters."""
+        """Until when a function has several instances, or had them a moment ago."""
 
     def _start(self, role: Role, release: int, choice: int) -> Instance:
         world = self._world
@@ -116,7 +116,7 @@ class Functions:
         time.after(rollout.seconds, end)
 
     def settle(self) -> None:
-        """Let each function have its newest instance only, with one release and the same settings."""
+        """Let each function have one instance, with the same release and settings."""
         for role in Role:
             newest = self.live[role][-1]
             if newest.release or newest.ports.settings != build_settings(self._world.scenario, 0):
@@ -206,7 +206,7 @@ def _build_priority(zone: str, tier: str) -> Priority:
 
 @contextmanager
 def prepared() -> Iterator[None]:
-    """Prepare this process for stories, and undo it: no logs, and releases with keys of their own."""
+    """Prepare this process for stories, and undo it: no logs, and releases with own keys."""
     if getattr(wanted, "_make_key", None) is _RELEASES.get("key"):
         yield
         return
@@ -237,7 +237,7 @@ _RELEASES: dict[str, object] = {}
 
 
 def _remember_wanted() -> Callable[..., Wanted]:
-    """Return `list_wanted` with a memory of what was asked last: it is pure, and ticks ask the same again.
+    """Return `list_wanted` with a memory: it is pure, and ticks ask the same again.
 
     It knows values by identity, and keeps them, so that no other value can have that identity.
     """

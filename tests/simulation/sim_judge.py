@@ -156,7 +156,7 @@ class Judge:
             self.report("pauses", f"{pool.name} follows {before.name} after {passed:.0f} s, and not {pause} s")
 
     def _judge_limit(self, pool: Pool, nodes: int) -> None:
-        """Report that a limit is passed, unless a second instance could not know the first one's creates."""
+        """Report that one instance passes a limit; what a second one passes is counted."""
         limit = self._world.scenario.limit_chips
         others = (each for each in self._world.gke.pools[pool.cluster].values() if each.owner and each is not pool)
         chips = sum(self._count_chips(each) for each in others) + nodes * pool.units
@@ -241,7 +241,7 @@ class Judge:
             self._count_doubtful(pool)
 
     def _judge_bound(self, pool: Pool, pod: SimPod, run: Invocation) -> None:
-        """Report the delete of a pool that a pod uses, unless the pod hangs on a slice that lost a host."""
+        """Report the delete of a used pool, unless the pod hangs on a slice that lost a host."""
         now, made = self._world.time.now, pod.workload
         if pod.deleting_since is not None and now - pod.deleting_since > DRAIN_SECONDS:
             return

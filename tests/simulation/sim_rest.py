@@ -25,7 +25,7 @@ BOTH_TICKS = 5
 ORPHAN_TICKS = 4
 TICK_SECONDS = 60.0
 PART_SECONDS = 600.0
-"""For so long after its time a part of a gang may still be there: creates that cannot be deleted."""
+"""So long after its time a part of a gang may be there: creates cannot be deleted."""
 STOCKED_SECONDS = 2.0 * 1800
 """A slice that finds no capacity is tried again after a pause of at most half an hour."""
 Truth = dict[str, tuple[tuple[str, str, int], ...]]
@@ -202,7 +202,7 @@ def _judge_pool(world: World, cluster: SimCluster, pool: Pool) -> None:
 
 
 def _find_surplus(world: World, cluster: SimCluster, pool: Pool, made: Workload) -> str:
-    """Return why a pool of a live workload is not needed while all of its pods run; empty if it is."""
+    """Return why a pool is not needed while all pods of its workload run; empty if it is."""
     pods, wanted = [pod for pod in cluster.list_pods_of(made) if pod.live], list_pods(made)
     if len(pods) != len(wanted) or any(pod.node is None for pod in pods):
         return ""
@@ -251,7 +251,7 @@ def _describe(world: World, cluster: SimCluster, made: Workload) -> str:
 
 
 def judge_agreement(world: World) -> None:
-    """Report a plan that still has an act at rest: both functions make the same one, so none is left."""
+    """Report a plan with an act at rest: both functions make the same one."""
     if world.scenario.mode != "active":
         return
     ports = world.functions.build_reader()

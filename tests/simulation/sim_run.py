@@ -81,7 +81,7 @@ def live(world: World) -> None:
 def rest(world: World) -> None:
     """Let the story come to rest: nothing fails, and ticks come until nothing changes.
 
-    That they come each minute changes nothing while they do nothing, so their distance doubles.
+    Their distance doubles while they do nothing: each minute would change nothing.
     """
     world.faults.disarm()
     world.functions.settle()
@@ -104,7 +104,7 @@ def rest(world: World) -> None:
 
 
 def is_calm(world: World) -> bool:
-    """Return whether nothing goes on by itself; where capacity is missing, tries follow for ever."""
+    """Return whether nothing goes on by itself; without capacity, tries follow for ever."""
     pools = [pool for pools in world.gke.pools.values() for pool in pools.values() if pool.owner]
     tries = any(pool.status == PoolStatus.ERROR or pool.off or pool.refused for pool in pools)
     waits = any(cluster.waiting for cluster in world.clusters.values())
